@@ -1,0 +1,187 @@
+package discovery
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The kinds of failure, for errors.Is. Each has a type of its own with the
+// details, for errors.As.
+var (
+	// ErrNotServed means that the server was asked and does not serve the resource. Type:
+	// [*NotServedError].
+	ErrNotServed = errors.New("resource not served")
+	// ErrInconclusive means that the server could not be asked, or only in part. It says
+	// nothing about the resource; ask again. Type: [*InconclusiveError].
+	ErrInconclusive = errors.New("discovery inconclusive")
+	// ErrAmbiguous means that the reference fits resources of several groups. Type:
+	// [*AmbiguousError].
+	ErrAmbiguous = errors.New("ambiguous resource reference")
+	// ErrVerbNotSupported means that the resource is served, but not for these verbs.
+	// Type: [*VerbError].
+	ErrVerbNotSupported = errors.New("verb not supported")
+	// ErrInvalidRef means that the reference can't name any resource. Type: [*RefError].
+	ErrInvalidRef = errors.New("invalid resource reference")
+)
+
+// NotServedError says that the server does not serve a resource, and what it
+// serves instead. It unwraps to apimachinery's *meta.NoResourceMatchError.
+type NotServedError struct {
+	// Ref is the resource that was asked for.
+	Ref Ref
+	// Versions are the versions in which the group does serve it, preferred
+	// first. Empty if there is none, or if the server did not tell.
+	Versions []string
+	// Near are served resources with similar names, best first.
+	Near []Ref
+}
+
+func (e *NotServedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: not served by the API server", e.Ref)
+	switch {
+	case len(e.Versions) > 0:
+		fmt.Fprintf(&b, " in version %s; it is in %s", e.Ref.Version, strings.Join(e.Versions, ", "))
+	case len(e.Near) > 0:
+		fmt.Fprintf(&b, "; did you mean %s?", strings.Join(refStrings(e.Near), " or "))
+	default:
+		b.WriteString("; is its CustomResourceDefinition installed?")
+	}
+	return b.String()
+}
+
+// Is reports whether target is ErrNotServed.
+func (e *NotServedError) Is(target error) bool { return target == ErrNotServed }
+
+// Unwrap makes meta.IsNoMatchError hold.
+func (e *NotServedError) Unwrap() error {
+	return &meta.NoResourceMatchError{
+		PartialResource: schema.GroupVersionResource{Group: e.Ref.Group, Version: e.Ref.Version, Resource: e.Ref.Resource},
+	}
+}
+
+// InconclusiveError says that the server could not be asked about a resource. It
+// unwraps to the cause, so that apierrors.IsForbidden, context.DeadlineExceeded
+// and the like are found in it.
+type InconclusiveError struct {
+	// Ref is the resource that was asked for.
+	Ref Ref
+	// Failed are the group versions that could not be asked, sorted; empty if
+	// the server could not be asked at all.
+	Failed []schema.GroupVersion
+	// Err is why.
+	Err error
+}
+
+func (e *InconclusiveError) Error() string {
+	if len(e.Failed) == 0 {
+		return fmt.Sprintf("%s: discovery can't tell whether it is served: %v", e.Ref, e.Err)
+	}
+	failed := make([]string, len(e.Failed))
+	for i, gv := range e.Failed {
+		failed[i] = gv.String()
+	}
+	return fmt.Sprintf("%s: discovery can't tell whether it is served, %s did not answer: %v",
+		e.Ref, strings.Join(failed, ", "), e.Err)
+}
+
+// Is reports whether target is ErrInconclusive.
+func (e *InconclusiveError) Is(target error) bool { return target == ErrInconclusive }
+
+// Unwrap returns the cause.
+func (e *InconclusiveError) Unwrap() error { return e.Err }
+
+// AmbiguousError says that a reference fits resources of several groups. It
+// unwraps to apimachinery's *meta.AmbiguousResourceError.
+type AmbiguousError struct {
+	// Ref is the reference.
+	Ref Ref
+	// Candidates are what it fits, one a group, in the server's order of groups
+	// and in the version that each group prefers.
+	Candidates []Resource
+}
+
+func (e *AmbiguousError) Error() string {
+	refs := make([]Ref, len(e.Candidates))
+	for i, res := range e.Candidates {
+		refs[i] = RefOf(res.GVR)
+	}
+	return fmt.Sprintf("%s: served by several groups; say which one: %s", e.Ref, strings.Join(refStrings(refs), " or "))
+}
+
+// Is reports whether target is ErrAmbiguous.
+func (e *AmbiguousError) Is(target error) bool { return target == ErrAmbiguous }
+
+// Unwrap makes meta.IsAmbiguousError hold.
+func (e *AmbiguousError) Unwrap() error {
+	err := &meta.AmbiguousResourceError{PartialResource: schema.GroupVersionResource{Resource: e.Ref.Resource}}
+	for _, res := range e.Candidates {
+		err.MatchingResources = append(err.MatchingResources, res.GVR)
+		err.MatchingKinds = append(err.MatchingKinds, res.GVK)
+	}
+	return err
+}
+
+// VerbError says that a served resource does not support a verb: the type does
+// not, whoever asks.
+type VerbError struct {
+	GVR schema.GroupVersionResource
+	// Missing are the verbs that were asked for and are not there.
+	Missing []string
+	// Verbs are those that are, sorted.
+	Verbs []string
+}
+
+func (e *VerbError) Error() string {
+	there := "no verb at all"
+	if len(e.Verbs) > 0 {
+		there = strings.Join(e.Verbs, ", ")
+	}
+	return fmt.Sprintf("%s: the resource does not support %s; it supports %s",
+		RefOf(e.GVR), strings.Join(e.Missing, " and "), there)
+}
+
+// Is reports whether target is ErrVerbNotSupported.
+func (e *VerbError) Is(target error) bool { return target == ErrVerbNotSupported }
+
+// RefError says why a reference or a GVR can't name a resource.
+type RefError struct {
+	// Ref is the reference as it was given.
+	Ref string
+	// Problem is what is wrong with it.
+	Problem string
+}
+
+func (e *RefError) Error() string {
+	return fmt.Sprintf("resource reference %q: %s; want plural, plural.group or plural.version.group", e.Ref, e.Problem)
+}
+
+// Is reports whether target is ErrInvalidRef.
+func (e *RefError) Is(target error) bool { return target == ErrInvalidRef }
+
+// missingVerbs returns those of want that res does not have as an error, or nil.
+func missingVerbs(res Resource, want []string) error {
+	var missing []string
+	for _, verb := range want {
+		if !res.Supports(verb) {
+			missing = append(missing, verb)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	return &VerbError{GVR: res.GVR, Missing: missing, Verbs: slices.Sorted(slices.Values(res.Verbs))}
+}
+
+func refStrings(refs []Ref) []string {
+	out := make([]string, len(refs))
+	for i, ref := range refs {
+		out[i] = ref.String()
+	}
+	return out
+}

@@ -1,0 +1,123 @@
+package discovery
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Ref is a reference to a resource as a person writes it: plural, plural.group
+// or plural.version.group. Version and Group are empty where nothing was said;
+// the core group is the empty one, so "pods.v1" names it and "pods" does not.
+type Ref struct {
+	Resource string
+	Version  string
+	Group    string
+}
+
+// RefOf returns the reference that names gvr in full.
+func RefOf(gvr schema.GroupVersionResource) Ref {
+	return Ref{Resource: gvr.Resource, Version: gvr.Version, Group: gvr.Group}
+}
+
+// String returns the reference as it is written, for example
+// ipamblocks.v1.crd.projectcalico.org. ParseRef reads it back.
+func (r Ref) String() string {
+	s := r.Resource
+	if r.Version != "" {
+		s += "." + r.Version
+	}
+	if r.Group != "" {
+		s += "." + r.Group
+	}
+	return s
+}
+
+// ParseRef reads a reference. It is pure: whether the resource exists is for a
+// [Resolver] to say. The second part is taken for a version if it looks like one
+// (v1, v1beta2) and for the start of the group otherwise; Resolve also tries the
+// other reading. kubectl's form for the core group, "pods.v1.", is understood.
+// An error is a [*RefError].
+func ParseRef(s string) (Ref, error) {
+	resource, rest, qualified := strings.Cut(s, ".")
+	if problem := checkResource(resource); problem != "" {
+		return Ref{}, &RefError{Ref: s, Problem: problem}
+	}
+	ref := Ref{Resource: resource}
+	if !qualified {
+		return ref, nil
+	}
+	first, more, _ := strings.Cut(rest, ".")
+	if versionForm.MatchString(first) {
+		ref.Version, ref.Group = first, more
+	} else {
+		ref.Group = rest
+	}
+	if ref.Version != "" && ref.Group == "" {
+		return ref, nil
+	}
+	if problems := validation.IsDNS1123Subdomain(ref.Group); len(problems) > 0 {
+		return Ref{}, &RefError{Ref: s, Problem: "the group is not a DNS name"}
+	}
+	return ref, nil
+}
+
+// checkResource returns what is wrong with a resource name, or "". Capitals are
+// let through: they are those of a kind, and the answer to it is a suggestion.
+func checkResource(name string) string {
+	switch {
+	case name == "":
+		return "the resource name is empty"
+	case strings.Contains(name, "/"):
+		return "a subresource can't be listed or watched: leave out what follows the slash"
+	case len(validation.IsDNS1123Label(strings.ToLower(name))) > 0:
+		return "the resource name is not a DNS label"
+	}
+	return ""
+}
+
+// checkGVR holds a GVR that a program gave to the same rules.
+func checkGVR(gvr schema.GroupVersionResource) error {
+	problem := checkResource(gvr.Resource)
+	switch {
+	case problem != "":
+	case gvr.Version == "":
+		problem = "the version is empty"
+	case len(validation.IsDNS1123Label(gvr.Version)) > 0:
+		problem = "the version is not a DNS label"
+	case gvr.Group != "" && len(validation.IsDNS1123Subdomain(gvr.Group)) > 0:
+		problem = "the group is not a DNS name"
+	default:
+		return nil
+	}
+	return &RefError{Ref: RefOf(gvr).String(), Problem: problem}
+}
+
+// versionForm is the form that Kubernetes gives its versions and recommends for CRDs.
+var versionForm = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
+
+// readings returns what r can mean, in the order in which kubectl tries it: the
+// version and the group apart first, then all of it as the group. A CRD's version
+// may have any name, and a group may begin with a label like v1.
+func (r Ref) readings() []Ref {
+	if r.Version != "" {
+		whole := r.Version
+		if r.Group != "" {
+			whole += "." + r.Group
+		}
+		return []Ref{r, {Resource: r.Resource, Group: whole}}
+	}
+	if first, rest, found := strings.Cut(r.Group, "."); found {
+		return []Ref{{Resource: r.Resource, Version: first, Group: rest}, r}
+	}
+	return []Ref{r}
+}
+
+// matches reports whether res is what r names.
+func (r Ref) matches(res Resource) bool {
+	return res.GVR.Resource == r.Resource &&
+		(r.Version == "" && r.Group == "" || res.GVR.Group == r.Group) &&
+		(r.Version == "" || res.GVR.Version == r.Version)
+}

@@ -1,0 +1,255 @@
+package dynamicinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// Factory makes informers on resources known by GVR, one a resource, and runs
+// them. It is safe for concurrent use, its methods may be called from event
+// handlers, save those that wait: a handler that waits for its own informer waits
+// for itself.
+type Factory struct {
+	client  dynamic.Interface
+	options options
+
+	// mu guards the fields below. It is never held across I/O, a channel
+	// operation or user code.
+	mu      sync.Mutex
+	entries map[schema.GroupVersionResource]*entry
+	running map[*entry]struct{} // also those that entries no longer has
+	life    context.Context     //nolint:containedctx // what Start was given, for informers that come later
+	unhook  func() bool         // ends the watch on life
+	closing chan struct{}       // closed when nothing can be started any more
+}
+
+// NewForConfig returns a factory for the server that cfg reaches, with a dynamic
+// client and discovery of its own that share one HTTP client. Options can replace
+// discovery, or turn it off with WithDiscovery(nil). It does no I/O.
+func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
+	if cfg == nil {
+		return nil, errors.New("dynamicinformer: the rest.Config is nil")
+	}
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("dynamicinformer: %w", err)
+	}
+	client, err := dynamic.NewForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("dynamicinformer: %w", err)
+	}
+	resolver, err := discovery.NewForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("dynamicinformer: %w", err)
+	}
+	return New(client, append([]Option{WithDiscovery(resolver)}, opts...)...)
+}
+
+// New returns a factory whose informers use client. It has no discovery unless
+// WithDiscovery gives it one. Reasons for not syncing appear after the retries
+// that client makes by itself: client-go's takes ten seconds and more to let a
+// 503 with Retry-After through. It does no I/O.
+func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
+	if client == nil {
+		return nil, errors.New("dynamicinformer: the dynamic client is nil")
+	}
+	return newFactory(client, opts...), nil
+}
+
+func newFactory(client dynamic.Interface, opts ...Option) *Factory {
+	return &Factory{
+		client:  client,
+		options: newOptions(opts...),
+		entries: map[schema.GroupVersionResource]*entry{},
+		running: map[*entry]struct{}{},
+		closing: make(chan struct{}),
+	}
+}
+
+// Start runs the informers asked for so far and, from then on, each at the moment
+// it is asked for. They run until ctx ends, which also closes the factory, as
+// Shutdown does but without waiting. Start returns at once; calls after the first
+// have no effect, nor has one after the factory was closed.
+func (f *Factory) Start(ctx context.Context) {
+	f.mu.Lock()
+	if f.life != nil || closed(f.closing) {
+		f.mu.Unlock()
+		return
+	}
+	f.life = ctx
+	f.unhook = context.AfterFunc(ctx, f.close)
+	f.mu.Unlock()
+	f.run(ctx)
+}
+
+// run starts, on ctx, every informer that has not been started.
+func (f *Factory) run(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.entries {
+		f.startLocked(ctx, e)
+	}
+}
+
+// startLocked runs e once, in a goroutine that drain waits for. The caller holds
+// f.mu. Nothing is started once the factory is closing, so that drain, which comes
+// after, knows all there will ever be.
+func (f *Factory) startLocked(ctx context.Context, e *entry) {
+	if closed(f.closing) || e.started() {
+		return
+	}
+	e.stop = ctx.Done()
+	if e.stop == nil { // a context that never ends
+		e.stop = make(chan struct{})
+	}
+	ctx, e.cancel = context.WithCancel(ctx)
+	f.running[e] = struct{}{}
+	go func() {
+		defer f.ended(e)
+		defer e.cancel()
+		e.run(ctx)
+	}()
+}
+
+// ended is the last thing that e's goroutine does.
+func (f *Factory) ended(e *entry) {
+	close(e.done)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.running, e)
+}
+
+// ForResource returns the shared informer for gvr, creating it on first use.
+// Calls with an equal gvr return the same informer, unless it has been stopped in
+// the meantime: then a new one, which takes handlers where the old one would not.
+// It does no I/O. The informer runs once the factory has been started, and lives
+// until the factory ends; asked for after that, it never runs.
+//
+// With discovery, no list or watch leaves before the resource has been resolved
+// and validated; until then the informer is parked, and [Factory.WaitForSync]
+// says why.
+func (f *Factory) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
+	informer := f.forResource(gvr)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.life != nil {
+		f.startLocked(f.life, f.entries[gvr])
+	}
+	return informer
+}
+
+// forResource is ForResource without the start.
+func (f *Factory) forResource(gvr schema.GroupVersionResource) informers.GenericInformer {
+	e := f.entry(gvr, nil)
+	if f.ranElsewhere(e) {
+		e = f.entry(gvr, e)
+	}
+	return e.informer
+}
+
+// entry returns the entry of gvr, a new one if there is none, or if the one there
+// is has ended or is stale.
+func (f *Factory) entry(gvr schema.GroupVersionResource, stale *entry) *entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.entries[gvr]
+	if e == nil || e == stale || e.ending() {
+		e = newEntry(f.client, &f.options, gvr)
+		f.entries[gvr] = e
+	}
+	return e
+}
+
+// ranElsewhere reports whether the caller has run e's informer without the
+// factory, and it has ended. It asks the informer, whose lock others may hold for
+// a while: not under f.mu.
+func (f *Factory) ranElsewhere(e *entry) bool {
+	f.mu.Lock()
+	started := e.started()
+	f.mu.Unlock()
+	return !started && e.informer.informer.IsStopped()
+}
+
+// Shutdown ends all informers and waits until they and everything that they
+// started has ended, or until ctx ends. Nil means that no goroutine of the factory
+// is left and no handler will be called again. Otherwise the error, a
+// [*ShutdownError], names the resources whose handlers have not returned; a later
+// call may find them done. The factory can't be started again.
+func (f *Factory) Shutdown(ctx context.Context) error {
+	f.close()
+	f.mu.Lock()
+	for e := range f.running {
+		e.cancel()
+	}
+	f.mu.Unlock()
+	return f.drain(ctx)
+}
+
+// close lets no informer start any more.
+func (f *Factory) close() {
+	f.mu.Lock()
+	if !closed(f.closing) {
+		close(f.closing)
+	}
+	unhook := f.unhook
+	f.mu.Unlock()
+	if unhook != nil {
+		unhook()
+	}
+}
+
+// drain waits until nothing runs, or ctx ends. The factory has been closed.
+func (f *Factory) drain(ctx context.Context) error {
+	f.mu.Lock()
+	running := make([]*entry, 0, len(f.running))
+	for e := range f.running {
+		running = append(running, e)
+	}
+	f.mu.Unlock()
+	var stuck []schema.GroupVersionResource
+	for _, e := range running {
+		select {
+		case <-e.done:
+		case <-ctx.Done():
+			if !closed(e.done) {
+				stuck = append(stuck, e.gvr)
+			}
+		}
+	}
+	if stuck == nil {
+		return nil
+	}
+	slices.SortFunc(stuck, func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+	return &ShutdownError{Running: stuck, Err: context.Cause(ctx)}
+}
+
+// ShutdownError says that informers had not ended when Shutdown gave up waiting.
+// It unwraps to the cause of that, such as context.DeadlineExceeded.
+type ShutdownError struct {
+	// Running are their resources, sorted.
+	Running []schema.GroupVersionResource
+	// Err is why Shutdown gave up.
+	Err error
+}
+
+func (e *ShutdownError) Error() string {
+	refs := make([]string, len(e.Running))
+	for i, gvr := range e.Running {
+		refs[i] = discovery.RefOf(gvr).String()
+	}
+	return fmt.Sprintf("informers still running, an event handler has not returned: %s: %v", strings.Join(refs, ", "), e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ShutdownError) Unwrap() error { return e.Err }

@@ -1,0 +1,400 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+func TestFactory_DeliversAddUpdateDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "before")
+		f := newFactory(t, cluster)
+		events := listen(t, f.ForResource(widgets).Informer())
+		start(ctx, f)
+		if diff := cmp.Diff([]string{"add ns/before"}, events.take()); diff != "" {
+			t.Errorf("initial events (-want +got):\n%s", diff)
+		}
+
+		obj := create(t, cluster, widgets, "ns", "a")
+		client := cluster.Resource(widgets).Namespace("ns")
+		if _, err := client.Update(ctx, obj, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Delete(ctx, "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add ns/a", "update ns/a", "delete ns/a"}, events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestFactory_StartTwiceWatchesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		start(ctx, f)
+		start(ctx, f)
+		if got := len(cluster.Requests("watch", widgets)); got != 1 {
+			t.Errorf("watches = %d, want 1", got)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestFactory_ForResourceShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType, blockType)
+		f := newFactory(t, cluster)
+		if a, b := f.ForResource(widgets), f.ForResource(widgets); a.Informer() != b.Informer() {
+			t.Error("two calls with one GVR returned two informers")
+		}
+		if a, b := f.ForResource(widgets), f.ForResource(blocks); a.Informer() == b.Informer() {
+			t.Error("two GVRs share an informer")
+		}
+		start(ctx, f)
+		if got := cluster.OpenWatches(widgets); got != 1 {
+			t.Errorf("open watches = %d, want 1", got)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestFactory_ForResourceAsksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.ForResource(widgets)
+		synctest.Wait()
+		for _, verb := range []string{"list", "watch", fakecluster.VerbDiscover} {
+			for _, gvr := range []schema.GroupVersionResource{widgets, {}, widgets.GroupVersion().WithResource("")} {
+				if got := cluster.Requests(verb, gvr); len(got) > 0 {
+					t.Errorf("before Start: %v", got)
+				}
+			}
+		}
+	})
+}
+
+func TestFactory_RunsInformersAskedForAfterStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		start(ctx, f)
+		f.ForResource(widgets)
+		if err := f.WaitForSync(ctx, widgets); err != nil {
+			t.Errorf("WaitForSync: %v", err)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestFactory_EndOfStartContextEndsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType, blockType)
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		life, end := context.WithCancel(ctx)
+		start(life, f)
+		end()
+		synctest.Wait()
+		if got := cluster.OpenWatches(widgets); got != 0 {
+			t.Errorf("open watches = %d, want 0", got)
+		}
+		f.ForResource(blocks)
+		start(ctx, f)
+		if got := len(cluster.Requests("watch", blocks)); got != 0 {
+			t.Errorf("an informer was started on a factory whose context has ended")
+		}
+		if err := f.WaitForSync(ctx, blocks); reasonOf(t, err) != dynamicinformer.ReasonStopped {
+			t.Errorf("WaitForSync: %v", err)
+		}
+	})
+}
+
+func TestFactory_StoppedInformerIsNotHandedOutAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster)
+		view := f.DropIn()
+		first := view.ForResource(widgets).Informer()
+		stop := make(chan struct{})
+		view.Start(stop)
+		synctest.Wait()
+		close(stop)
+		// No wait: it is told to end, and may still be running.
+		second := view.ForResource(widgets).Informer()
+		if first == second {
+			t.Fatal("a stopped informer was handed out again")
+		}
+		events := listen(t, second)
+		view.Start(ctx.Done())
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add ns/a"}, events.take()); diff != "" {
+			t.Errorf("events of the new informer (-want +got):\n%s", diff)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestFactory_InformerRunByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		informer := f.ForResource(widgets).Informer()
+		byHand, stop := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() { defer close(ended); informer.RunWithContext(byHand) }()
+		synctest.Wait()
+
+		// Started too, and shut down: neither touches what its user runs.
+		events := listen(t, informer)
+		start(ctx, f)
+		shutdown(t, f)
+		create(t, cluster, widgets, "ns", "a")
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add ns/a"}, events.take()); diff != "" {
+			t.Errorf("events after Shutdown of the factory (-want +got):\n%s", diff)
+		}
+		if got := len(cluster.Requests("watch", widgets)); got != 1 {
+			t.Errorf("watches = %d, want 1", got)
+		}
+		stop()
+		<-ended
+	})
+}
+
+func TestFactory_InformerRunByHandAndStoppedIsNotHandedOutAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f := newFactory(t, fakecluster.New(widgetType))
+		informer := f.ForResource(widgets).Informer()
+		byHand, stop := context.WithCancel(ctx)
+		stop()
+		informer.RunWithContext(byHand)
+		if f.ForResource(widgets).Informer() == informer {
+			t.Error("a stopped informer was handed out again")
+		}
+	})
+}
+
+func TestFactory_ShutdownWaitsForHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster)
+		f.ForResource(blocks)
+		release := make(chan struct{})
+		_, err := f.ForResource(widgets).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { <-release },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start(ctx, f)
+
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		err = f.Shutdown(short)
+		var stuck *dynamicinformer.ShutdownError
+		if !errors.As(err, &stuck) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Shutdown with a handler that blocks: %v", err)
+		}
+		if diff := cmp.Diff([]schema.GroupVersionResource{widgets}, stuck.Running); diff != "" {
+			t.Errorf("stuck (-want +got):\n%s", diff)
+		}
+		close(release)
+		shutdown(t, f)
+	})
+}
+
+func TestFactory_ShutdownEndsAHangingList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		start(ctx, f)
+		begun := time.Now()
+		shutdown(t, f)
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("Shutdown took %v while a request hung", took)
+		}
+	})
+}
+
+func TestFactory_ShutdownBeforeStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		shutdown(t, f)
+		shutdown(t, f)
+		start(ctx, f)
+		f.DropIn().Start(ctx.Done())
+		synctest.Wait()
+		if got := len(cluster.Requests("watch", widgets)); got != 0 {
+			t.Errorf("watches after Shutdown = %d, want 0", got)
+		}
+	})
+}
+
+func TestFactory_ResyncIsExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		create(t, cluster, blocks, "", "b")
+		f := newFactory(t, cluster,
+			dynamicinformer.WithDefaultResync(5*time.Minute),
+			dynamicinformer.WithCustomResync(map[schema.GroupVersionResource]time.Duration{blocks: -1}))
+		often := listen(t, f.ForResource(widgets).Informer())
+		never := listen(t, f.ForResource(blocks).Informer())
+		start(ctx, f)
+		often.take()
+		never.take()
+
+		time.Sleep(5*time.Minute - time.Nanosecond)
+		synctest.Wait()
+		if got := often.take(); got != nil {
+			t.Errorf("before the period: %q", got)
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"update ns/a"}, often.take()); diff != "" {
+			t.Errorf("resync (-want +got):\n%s", diff)
+		}
+		if got := never.take(); got != nil {
+			t.Errorf("resync where there is none: %q", got)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestFactory_SelectorAndNamespaceHoldForListAndWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		red := map[string]string{"color": "red"}
+		add := func(namespace, name string, labels map[string]string) {
+			t.Helper()
+			_, err := cluster.Resource(widgets).Namespace(namespace).Create(ctx, newObject(name, labels), metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		add("ns", "listed", red)
+		add("ns", "listed-blue", nil)
+		add("other", "listed-elsewhere", red)
+		f := newFactory(t, cluster,
+			dynamicinformer.WithNamespace("ns"),
+			dynamicinformer.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "color=red" }))
+		events := listen(t, f.ForResource(widgets).Informer())
+		start(ctx, f)
+		add("ns", "watched", red)
+		add("ns", "watched-blue", nil)
+		add("other", "watched-elsewhere", red)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add ns/listed", "add ns/watched"}, events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestFactory_TransformAndIndexers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		byName := func(obj any) ([]string, error) { return []string{obj.(*unstructured.Unstructured).GetName()}, nil }
+		f := newFactory(t, cluster,
+			dynamicinformer.WithTransform(func(obj any) (any, error) {
+				obj.(*unstructured.Unstructured).SetAnnotations(map[string]string{"seen": "true"})
+				return obj, nil
+			}),
+			dynamicinformer.WithIndexers(cache.Indexers{"name": byName}))
+		generic := f.ForResource(widgets)
+		start(ctx, f)
+		found, err := generic.Informer().GetIndexer().ByIndex("name", "a")
+		if err != nil || len(found) != 1 {
+			t.Fatalf("ByIndex = %v, %v", found, err)
+		}
+		if got := found[0].(*unstructured.Unstructured).GetAnnotations()["seen"]; got != "true" {
+			t.Errorf("the transform was not applied")
+		}
+		listed, err := generic.Lister().ByNamespace("ns").List(labels.Everything())
+		if err != nil || len(listed) != 1 {
+			t.Errorf("list by namespace = %v, %v", listed, err)
+		}
+		shutdown(t, f)
+	})
+}
+
+// A handler is user code: it may call back into the factory.
+func TestFactory_HandlerMayCallTheFactory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster)
+		var synced error
+		_, err := f.ForResource(widgets).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) {
+				f.ForResource(blocks)
+				synced = f.WaitForSync(ctx, blocks)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start(ctx, f)
+		if synced != nil {
+			t.Errorf("WaitForSync within a handler: %v", synced)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestNew_RefusesNil(t *testing.T) {
+	if _, err := dynamicinformer.New(nil); err == nil {
+		t.Error("New(nil) has no error")
+	}
+	if _, err := dynamicinformer.NewForConfig(nil); err == nil {
+		t.Error("NewForConfig(nil) has no error")
+	}
+	if _, err := dynamicinformer.New(fakecluster.New(), nil); err != nil {
+		t.Errorf("New with a nil option: %v", err)
+	}
+}

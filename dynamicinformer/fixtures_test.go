@@ -1,0 +1,119 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// Two types, one with namespaces and one without.
+var (
+	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	blocks  = schema.GroupVersionResource{Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks"}
+
+	widgetType = fakecluster.Type{GVR: widgets, Kind: "Widget", Namespaced: true}
+	blockType  = fakecluster.Type{GVR: blocks, Kind: "IPAMBlock"}
+)
+
+func newObject(name string, labels map[string]string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	obj.SetName(name)
+	obj.SetLabels(labels)
+	return obj
+}
+
+// create makes an object without labels; create in namespace "" is for types
+// that have none.
+func create(t *testing.T, client dynamic.Interface, gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	obj, err := client.Resource(gvr).Namespace(namespace).Create(t.Context(), newObject(name, nil), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("create %s/%s: %v", namespace, name, err)
+	}
+	return obj
+}
+
+func newFactory(t *testing.T, client dynamic.Interface, opts ...dynamicinformer.Option) *dynamicinformer.Factory {
+	t.Helper()
+	f, err := dynamicinformer.New(client, opts...)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	return f
+}
+
+func withDiscovery(t *testing.T, cluster *fakecluster.Cluster) dynamicinformer.Option {
+	t.Helper()
+	resolver, err := discovery.NewFromDiscovery(cluster.Discovery())
+	if err != nil {
+		t.Fatalf("NewFromDiscovery: %v", err)
+	}
+	return dynamicinformer.WithDiscovery(resolver)
+}
+
+// start starts f on ctx and waits until nothing more happens by itself.
+func start(ctx context.Context, f *dynamicinformer.Factory) {
+	f.Start(ctx)
+	synctest.Wait()
+}
+
+func shutdown(t *testing.T, f *dynamicinformer.Factory) {
+	t.Helper()
+	if err := f.Shutdown(t.Context()); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+}
+
+// recorder is an event handler that keeps what it gets, as "add ns/name".
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) record(what string, obj any) {
+	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = last.Obj
+	}
+	key, err := cache.MetaNamespaceKeyFunc(obj)
+	if err != nil {
+		key = fmt.Sprintf("%T: %v", obj, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, what+" "+key)
+}
+
+func (r *recorder) OnAdd(obj any, _ bool) { r.record("add", obj) }
+func (r *recorder) OnUpdate(_, obj any)   { r.record("update", obj) }
+func (r *recorder) OnDelete(obj any)      { r.record("delete", obj) }
+
+// take returns the events so far and forgets them.
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events := r.events
+	r.events = nil
+	return events
+}
+
+// listen adds a recorder to informer.
+func listen(t *testing.T, informer cache.SharedIndexInformer) *recorder {
+	t.Helper()
+	r := &recorder{}
+	if _, err := informer.AddEventHandler(r); err != nil {
+		t.Fatalf("AddEventHandler: %v", err)
+	}
+	return r
+}

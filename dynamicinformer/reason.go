@@ -1,0 +1,113 @@
+package dynamicinformer
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// Reason says in one word why a resource is not synced. The strings are stable:
+// they may be compared, counted and shown.
+type Reason string
+
+// The reasons.
+const (
+	// ReasonNotFound: the server serves no such resource.
+	ReasonNotFound Reason = "NotFound"
+	// ReasonVersionNotServed: it serves it, in other versions.
+	ReasonVersionNotServed Reason = "VersionNotServed"
+	// ReasonDiscoveryFailed: the server could not be asked whether it does.
+	ReasonDiscoveryFailed Reason = "DiscoveryFailed"
+	// ReasonForbidden: the user may not list or watch it, or not discover.
+	ReasonForbidden Reason = "Forbidden"
+	// ReasonUnauthorized: the server does not accept the credentials.
+	ReasonUnauthorized Reason = "Unauthorized"
+	// ReasonVerbNotSupported: the type can't be listed or watched by anybody.
+	ReasonVerbNotSupported Reason = "VerbNotSupported"
+	// ReasonConversionFailed: the CRD's conversion webhook failed.
+	ReasonConversionFailed Reason = "ConversionFailed"
+	// ReasonDecodeFailed: what the server sent can't be read.
+	ReasonDecodeFailed Reason = "DecodeFailed"
+	// ReasonUnavailable: the server did not answer, or with an error of its own.
+	ReasonUnavailable Reason = "Unavailable"
+	// ReasonThrottled: the server asked to wait.
+	ReasonThrottled Reason = "Throttled"
+	// ReasonBookmarkMissing: a watch-list stream did not end its initial events.
+	ReasonBookmarkMissing Reason = "BookmarkMissing"
+	// ReasonNotStarted: nobody has started the informer, or asked for it.
+	ReasonNotStarted Reason = "NotStarted"
+	// ReasonSyncing: nothing has failed; the list is on its way.
+	ReasonSyncing Reason = "Syncing"
+	// ReasonStopped: the informer ended before it had synced.
+	ReasonStopped Reason = "Stopped"
+)
+
+// classify returns the reason that err stands for. What it does not know is
+// Unavailable: it failed, and may heal.
+func classify(err error) Reason {
+	var notServed *discovery.NotServedError
+	switch {
+	case errors.As(err, &notServed) && len(notServed.Versions) > 0:
+		return ReasonVersionNotServed
+	case errors.As(err, &notServed), errors.Is(err, discovery.ErrInvalidRef):
+		return ReasonNotFound
+	case errors.Is(err, discovery.ErrVerbNotSupported), apierrors.IsMethodNotSupported(err):
+		return ReasonVerbNotSupported
+	case apierrors.IsUnauthorized(err):
+		return ReasonUnauthorized
+	case apierrors.IsForbidden(err):
+		return ReasonForbidden
+	case errors.Is(err, discovery.ErrInconclusive):
+		return ReasonDiscoveryFailed
+	case errors.Is(err, source.ErrBookmarkMissing):
+		return ReasonBookmarkMissing
+	case apierrors.IsTooManyRequests(err):
+		return ReasonThrottled
+	case isConversion(err):
+		return ReasonConversionFailed
+	case isDecode(err):
+		return ReasonDecodeFailed
+	case apierrors.IsNotFound(err):
+		return ReasonNotFound
+	}
+	return ReasonUnavailable
+}
+
+// isConversion knows the API server's words for it, which are all there is: the
+// status is that of any internal error.
+func isConversion(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "conversion webhook")
+}
+
+func isDecode(err error) bool {
+	var syntax *json.SyntaxError
+	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && strings.Contains(err.Error(), "decode") ||
+		errors.As(err, &syntax) ||
+		runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) || runtime.IsNotRegisteredError(err)
+}
+
+// advice is what a person can do about a reason, or "".
+func (r Reason) advice() string {
+	switch r {
+	case ReasonForbidden:
+		return "grant the user list and watch on it"
+	case ReasonUnauthorized:
+		return "check the credentials"
+	case ReasonUnavailable:
+		return "is the API server reachable and healthy?"
+	case ReasonConversionFailed:
+		return "see to the CRD's conversion webhook"
+	case ReasonNotStarted:
+		return "ask for it with ForResource and call Start"
+	case ReasonStopped:
+		return "ask for it again"
+	}
+	return ""
+}

@@ -1,0 +1,312 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// reasonOf returns the reason of a NotSyncedError in err.
+func reasonOf(t *testing.T, err error) dynamicinformer.Reason {
+	t.Helper()
+	var notSynced *dynamicinformer.NotSyncedError
+	if !errors.As(err, &notSynced) || !errors.Is(err, dynamicinformer.ErrNotSynced) {
+		t.Fatalf("error is %v, want a NotSyncedError", err)
+	}
+	return notSynced.Reason
+}
+
+// waitFor waits for gvrs for d.
+func waitFor(ctx context.Context, f *dynamicinformer.Factory, d time.Duration, gvrs ...schema.GroupVersionResource) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return f.WaitForSync(ctx, gvrs...)
+}
+
+// answer makes every list and watch of widgets fail with err.
+func answer(cluster *fakecluster.Cluster, err error) {
+	cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+		if req.GVR == widgets {
+			return err
+		}
+		return nil
+	})
+}
+
+func TestWaitForSync_TellsWhy(t *testing.T) {
+	resource := widgets.GroupResource()
+	for _, tc := range []struct {
+		name   string
+		err    error
+		want   dynamicinformer.Reason
+		holds  func(error) bool
+		within string
+	}{
+		{"forbidden", apierrors.NewForbidden(resource, "", errors.New(`user "x" may not`)), dynamicinformer.ReasonForbidden, apierrors.IsForbidden, "grant"},
+		{"unauthorized", apierrors.NewUnauthorized("no token"), dynamicinformer.ReasonUnauthorized, apierrors.IsUnauthorized, "credentials"},
+		{"not found", apierrors.NewNotFound(resource, ""), dynamicinformer.ReasonNotFound, apierrors.IsNotFound, "cannot list"},
+		{"method", apierrors.NewMethodNotSupported(resource, "list"), dynamicinformer.ReasonVerbNotSupported, apierrors.IsMethodNotSupported, "cannot list"},
+		{"throttled", apierrors.NewTooManyRequests("slowly", 1), dynamicinformer.ReasonThrottled, apierrors.IsTooManyRequests, "slowly"},
+		{"conversion", apierrors.NewInternalError(errors.New("conversion webhook for x failed")), dynamicinformer.ReasonConversionFailed, apierrors.IsInternalError, "webhook"},
+		{"unavailable", apierrors.NewServiceUnavailable("down"), dynamicinformer.ReasonUnavailable, apierrors.IsServiceUnavailable, "reachable"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				cluster := fakecluster.New(widgetType)
+				answer(cluster, tc.err)
+				f := newFactory(t, cluster)
+				f.ForResource(widgets)
+				f.Start(ctx)
+				err := waitFor(ctx, f, 5*time.Second)
+				if got := reasonOf(t, err); got != tc.want {
+					t.Errorf("reason = %s, want %s", got, tc.want)
+				}
+				if !tc.holds(err) {
+					t.Errorf("the error does not unwrap to the server's: %v", err)
+				}
+				for _, part := range []string{"widgets.v1.example.com", "at cluster scope", tc.within, "attempts"} {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("error %q lacks %q", err, part)
+					}
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
+func TestWaitForSync_OneStuckTypeHoldsUpNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType, blockType)
+		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+			if req.GVR == widgets {
+				<-ctx.Done()
+			}
+			return nil
+		})
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		f.ForResource(blocks)
+		f.Start(ctx)
+		begun := time.Now()
+		if err := f.WaitForSync(ctx, blocks); err != nil {
+			t.Errorf("WaitForSync of the healthy type: %v", err)
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+		err := waitFor(ctx, f, time.Minute)
+		if got := reasonOf(t, err); got != dynamicinformer.ReasonSyncing {
+			t.Errorf("reason of a list that hangs = %s, want Syncing", got)
+		}
+		if strings.Contains(err.Error(), "ipamblocks") {
+			t.Errorf("the healthy type is in the error: %v", err)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestWaitForSync_EndedContextOfASyncedFactoryIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f := newFactory(t, fakecluster.New(widgetType))
+		f.ForResource(widgets)
+		start(ctx, f)
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := f.WaitForSync(ended); err != nil {
+			t.Errorf("WaitForSync: %v", err)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestWaitForSync_NotStartedStoppedUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		answer(cluster, apierrors.NewServiceUnavailable("down"))
+		f := newFactory(t, cluster)
+		begun := time.Now()
+		if got := reasonOf(t, f.WaitForSync(ctx, blocks)); got != dynamicinformer.ReasonNotStarted || time.Since(begun) > 0 {
+			t.Errorf("never asked for: %s after %v, want NotStarted at once", got, time.Since(begun))
+		}
+		f.ForResource(widgets)
+		if got := reasonOf(t, waitFor(ctx, f, time.Second, widgets)); got != dynamicinformer.ReasonNotStarted {
+			t.Errorf("before Start: %s", got)
+		}
+		start(ctx, f)
+		waiting := make(chan error)
+		go func() { waiting <- f.WaitForSync(ctx, widgets) }()
+		shutdown(t, f)
+		if got := reasonOf(t, <-waiting); got != dynamicinformer.ReasonStopped {
+			t.Errorf("after Shutdown: %s, want Stopped", got)
+		}
+	})
+}
+
+func TestWaitForSync_EndsWhenTheFactoryCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f := newFactory(t, fakecluster.New(widgetType))
+		f.ForResource(widgets)
+		waiting := make(chan error)
+		go func() { waiting <- f.WaitForSync(ctx, widgets) }()
+		synctest.Wait()
+		shutdown(t, f) // never started: now it never will be
+		if got := reasonOf(t, <-waiting); got != dynamicinformer.ReasonStopped {
+			t.Errorf("reason = %s, want Stopped", got)
+		}
+	})
+}
+
+func TestDiscovery_NothingLeavesBeforeTheTypeIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		events := listen(t, f.ForResource(widgets).Informer())
+		start(ctx, f)
+
+		err := waitFor(ctx, f, 10*time.Minute, widgets)
+		if got := reasonOf(t, err); got != dynamicinformer.ReasonNotFound || !meta.IsNoMatchError(err) || !errors.Is(err, discovery.ErrNotServed) {
+			t.Errorf("absent type: %v", err)
+		}
+		for _, verb := range []string{"list", "watch"} {
+			if got := len(cluster.Requests(verb, widgets)); got != 0 {
+				t.Errorf("%s requests for a type that is not served: %d", verb, got)
+			}
+		}
+		// 1, 2, 4, 8, 16 s and then every 30 to 33 s, in ten minutes.
+		asked := len(cluster.Requests(fakecluster.VerbDiscover, widgets.GroupVersion().WithResource("")))
+		if asked < 20 || asked > 26 {
+			t.Errorf("discovery was asked %d times in 10 minutes", asked)
+		}
+
+		cluster.Serve(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		if err := waitFor(ctx, f, 34*time.Second, widgets); err != nil {
+			t.Errorf("after the type has come: %v", err)
+		}
+		synctest.Wait()
+		if got := events.take(); len(got) != 1 {
+			t.Errorf("events: %q", got)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestDiscovery_FirstRetryComesAfterASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.ForResource(widgets)
+		start(ctx, f)
+		cluster.Serve(widgetType)
+		begun := time.Now()
+		if err := f.WaitForSync(ctx, widgets); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took < time.Second || took > 1100*time.Millisecond {
+			t.Errorf("synced after %v, want 1 s and at most a tenth more", took)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestDiscovery_RefusalsHaveReasons(t *testing.T) {
+	readOnly := widgetType
+	readOnly.Verbs = []string{"get", "list"}
+	other := widgetType
+	other.GVR.Version = "v2"
+	for _, tc := range []struct {
+		name   string
+		serve  fakecluster.Type
+		want   dynamicinformer.Reason
+		within string
+	}{
+		{"not watchable", readOnly, dynamicinformer.ReasonVerbNotSupported, "supports get, list"},
+		{"another version", other, dynamicinformer.ReasonVersionNotServed, "it is in v2"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				cluster := fakecluster.New(tc.serve)
+				f := newFactory(t, cluster, withDiscovery(t, cluster))
+				f.ForResource(widgets)
+				start(ctx, f)
+				err := waitFor(ctx, f, time.Second)
+				if got := reasonOf(t, err); got != tc.want || !strings.Contains(err.Error(), tc.within) {
+					t.Errorf("%s: %v", got, err)
+				}
+				if got := len(cluster.Requests("list", widgets)); got != 0 {
+					t.Errorf("list requests: %d", got)
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
+func TestDiscovery_FailingIsNotAbsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == fakecluster.VerbDiscover {
+				return apierrors.NewServiceUnavailable("aggregated API is down")
+			}
+			return nil
+		})
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.ForResource(widgets)
+		start(ctx, f)
+		err := waitFor(ctx, f, time.Second)
+		if got := reasonOf(t, err); got != dynamicinformer.ReasonDiscoveryFailed || meta.IsNoMatchError(err) {
+			t.Errorf("%s: %v", got, err)
+		}
+		cluster.Intercept(nil)
+		if err := waitFor(ctx, f, time.Minute); err != nil {
+			t.Errorf("healed: %v", err)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestDiscovery_ClusterScopedIgnoresNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, blocks, "", "b")
+		create(t, cluster, widgets, "ns", "in")
+		create(t, cluster, widgets, "other", "out")
+		f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithNamespace("ns"))
+		clusterScoped := f.ForResource(blocks)
+		namespaced := f.ForResource(widgets)
+		start(ctx, f)
+		if err := f.WaitForSync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := clusterScoped.Informer().GetStore().ListKeys(); len(got) != 1 || got[0] != "b" {
+			t.Errorf("cluster-scoped keys: %q", got)
+		}
+		if got := namespaced.Informer().GetStore().ListKeys(); len(got) != 1 || got[0] != "ns/in" {
+			t.Errorf("namespaced keys: %q", got)
+		}
+		shutdown(t, f)
+	})
+}

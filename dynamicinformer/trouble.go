@@ -1,0 +1,112 @@
+package dynamicinformer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// trouble keeps what goes wrong with one resource's requests until it goes right:
+// the last error, since when, and how often. It is the source's observer, and
+// the informer's watch error handler.
+type trouble struct {
+	gvr       schema.GroupVersionResource
+	namespace string
+	begun     time.Time
+
+	mu       sync.Mutex
+	verb     string // of the failed request; empty if discovery refused
+	err      error  // nil: nothing is wrong
+	since    time.Time
+	attempts int
+	logged   Reason // the last one that a line was written for
+}
+
+var _ source.Observer = (*trouble)(nil)
+
+func newTrouble(gvr schema.GroupVersionResource, namespace string) *trouble {
+	return &trouble{gvr: gvr, namespace: namespace, begun: time.Now()}
+}
+
+// Refused implements source.Observer: discovery said no.
+func (t *trouble) Refused(err error) {
+	t.record("", err)
+	if reason := classify(err); t.news(reason) {
+		klog.Background().Info("Waiting for the resource before listing it", "resource", discovery.RefOf(t.gvr), "reason", reason, "err", err)
+	}
+}
+
+// Failed implements source.Observer.
+func (t *trouble) Failed(verb string, err error) { t.record(verb, err) }
+
+// Succeeded implements source.Observer. What has worked clears what has not, of
+// the same verb; to have got past discovery clears a refusal.
+func (t *trouble) Succeeded(verb string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.verb == verb || t.verb == "" {
+		t.verb, t.err, t.attempts, t.logged = "", nil, 0, ""
+	}
+}
+
+func (t *trouble) record(verb string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
+		t.since = time.Now()
+	}
+	t.verb, t.err = verb, err
+	t.attempts++
+}
+
+// news reports whether reason is another than that of the last log line.
+func (t *trouble) news(reason Reason) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	changed := t.logged != reason
+	t.logged = reason
+	return changed
+}
+
+// log is the informer's watch error handler: one line when the reason changes,
+// where client-go's own writes one for each retry.
+func (t *trouble) log(ctx context.Context, _ *cache.Reflector, err error) {
+	logger := klog.FromContext(ctx).WithValues("resource", discovery.RefOf(t.gvr))
+	reason := classify(err)
+	switch {
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, io.EOF):
+		logger.V(4).Info("Watch closed", "err", err) // the ordinary end of a watch
+	case t.news(reason):
+		// Not utilruntime.HandleError: it makes callers of all resources wait for
+		// one another, to keep a storm of lines down that is not made here.
+		logger.Error(err, "Failed to list or watch, retrying", "reason", reason)
+	default:
+		logger.V(4).Info("Failed to list or watch, retrying", "reason", reason, "err", err)
+	}
+}
+
+// notSynced describes the trouble as of now; Syncing if there is none.
+func (t *trouble) notSynced() *NotSyncedError {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := &NotSyncedError{
+		GVR: t.gvr, Namespace: t.namespace, Verb: t.verb,
+		Since: t.since, Attempts: t.attempts, Err: t.err, at: time.Now(),
+	}
+	if t.err == nil {
+		e.Reason, e.Since = ReasonSyncing, t.begun
+	} else {
+		e.Reason = classify(t.err)
+	}
+	return e
+}

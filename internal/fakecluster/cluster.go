@@ -1,0 +1,169 @@
+package fakecluster
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+// Type is a resource that the cluster serves. Nil Verbs mean all that it can do.
+type Type struct {
+	GVR        schema.GroupVersionResource
+	Kind       string
+	Namespaced bool
+	Verbs      []string
+}
+
+// Request is one request to the cluster, as interceptors see it. Options are
+// those of a list or watch.
+type Request struct {
+	Verb      string
+	GVR       schema.GroupVersionResource
+	Namespace string
+	Name      string
+	Options   metav1.ListOptions
+}
+
+// Interceptor sees each request before it is served. An error is the answer to
+// the request. It may block until ctx ends.
+type Interceptor func(ctx context.Context, req Request) error
+
+// Cluster is an API server in memory. It is safe for concurrent use.
+type Cluster struct {
+	mu          sync.Mutex // never held while an interceptor runs
+	types       map[schema.GroupVersionResource]*store
+	version     int64
+	requests    []Request
+	open        map[schema.GroupVersionResource]int
+	intercept   Interceptor
+	muteInitial bool
+}
+
+var _ dynamic.Interface = (*Cluster)(nil)
+
+// New returns a cluster that serves types and holds nothing.
+func New(types ...Type) *Cluster {
+	c := &Cluster{
+		types:   map[schema.GroupVersionResource]*store{},
+		open:    map[schema.GroupVersionResource]int{},
+		version: 1,
+	}
+	c.Serve(types...)
+	return c
+}
+
+// Serve adds types, which begin without objects.
+func (c *Cluster) Serve(types ...Type) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range types {
+		if t.Verbs == nil {
+			t.Verbs = []string{"create", "delete", "get", "list", "update", "watch"}
+		}
+		c.types[t.GVR] = newStore(t)
+	}
+}
+
+// Intercept makes f see each request from now on, in place of any before it. Nil
+// ends that.
+func (c *Cluster) Intercept(f Interceptor) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.intercept = f
+}
+
+// MuteInitialEventsEnd makes watch-list streams keep the bookmark that ends their
+// initial events to themselves, as some proxies and aggregated servers do.
+func (c *Cluster) MuteInitialEventsEnd() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.muteInitial = true
+}
+
+// Requests returns the requests for gvr with verb so far, in order. Requests to
+// discovery have the verb "discover" and, of their GVR, what was asked.
+func (c *Cluster) Requests(verb string, gvr schema.GroupVersionResource) []Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []Request
+	for _, req := range c.requests {
+		if req.Verb == verb && req.GVR == gvr {
+			found = append(found, req)
+		}
+	}
+	return found
+}
+
+// OpenWatches returns how many watches of gvr are open.
+func (c *Cluster) OpenWatches(gvr schema.GroupVersionResource) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[gvr]
+}
+
+// Expire makes watches from any resourceVersion before now answer 410 Gone.
+func (c *Cluster) Expire(gvr schema.GroupVersionResource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.types[gvr].expire(c.version)
+}
+
+// CloseWatches ends the open watches of gvr, as a server does that goes down.
+func (c *Cluster) CloseWatches(gvr schema.GroupVersionResource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.types[gvr].closeWatches()
+}
+
+// Resource returns the client of gvr, served or not.
+func (c *Cluster) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return &namespaceable{resource{cluster: c, gvr: gvr}}
+}
+
+// arrive counts a request, lets the interceptor answer it, and returns the store
+// that it is for.
+func (c *Cluster) arrive(ctx context.Context, req Request) (*store, error) {
+	if err := c.admit(ctx, req); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, served := c.types[req.GVR]
+	switch {
+	case !served, !s.Namespaced && req.Namespace != "":
+		return nil, notServed(req.Verb)
+	case !s.supports(req.Verb):
+		return nil, apierrors.NewMethodNotSupported(req.GVR.GroupResource(), req.Verb)
+	}
+	return s, nil
+}
+
+func (c *Cluster) admit(ctx context.Context, req Request) error {
+	c.mu.Lock()
+	c.requests = append(c.requests, req)
+	intercept := c.intercept
+	c.mu.Unlock()
+	if intercept != nil {
+		if err := intercept(ctx, req); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// notServed is what an API server answers where it serves nothing.
+func notServed(verb string) error {
+	return apierrors.NewGenericServerResponse(404, verb, schema.GroupResource{}, "", "404 page not found", 0, true)
+}
+
+func (c *Cluster) nextVersionLocked() int64 {
+	c.version++
+	return c.version
+}
+
+func formatVersion(v int64) string { return strconv.FormatInt(v, 10) }

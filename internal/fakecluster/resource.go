@@ -1,0 +1,158 @@
+package fakecluster
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+type namespaceable struct{ resource }
+
+func (n *namespaceable) Namespace(namespace string) dynamic.ResourceInterface {
+	r := n.resource
+	r.namespace = namespace
+	return &r
+}
+
+// resource is the client of one resource in one namespace, or in all.
+type resource struct {
+	cluster   *Cluster
+	gvr       schema.GroupVersionResource
+	namespace string
+}
+
+func (r *resource) request(verb, name string) Request {
+	return Request{Verb: verb, GVR: r.gvr, Namespace: r.namespace, Name: name}
+}
+
+func (r *resource) key(name string) string { return r.namespace + "/" + name }
+
+func (r *resource) Create(ctx context.Context, obj *unstructured.Unstructured, _ metav1.CreateOptions, _ ...string) (*unstructured.Unstructured, error) {
+	s, err := r.cluster.arrive(ctx, r.request("create", obj.GetName()))
+	if err != nil {
+		return nil, err
+	}
+	r.cluster.mu.Lock()
+	defer r.cluster.mu.Unlock()
+	key := r.key(obj.GetName())
+	if s.objects[key] != nil {
+		return nil, apierrors.NewAlreadyExists(r.gvr.GroupResource(), obj.GetName())
+	}
+	version := r.cluster.nextVersionLocked()
+	created := obj.DeepCopy()
+	created.SetGroupVersionKind(r.gvr.GroupVersion().WithKind(s.Kind))
+	created.SetNamespace(r.namespace)
+	created.SetUID(types.UID(fmt.Sprintf("uid-%d", version)))
+	created.SetResourceVersion(formatVersion(version))
+	s.objects[key] = created
+	s.record(change{version: version, after: created})
+	return created.DeepCopy(), nil
+}
+
+func (r *resource) Update(ctx context.Context, obj *unstructured.Unstructured, _ metav1.UpdateOptions, _ ...string) (*unstructured.Unstructured, error) {
+	s, err := r.cluster.arrive(ctx, r.request("update", obj.GetName()))
+	if err != nil {
+		return nil, err
+	}
+	r.cluster.mu.Lock()
+	defer r.cluster.mu.Unlock()
+	key := r.key(obj.GetName())
+	old := s.objects[key]
+	switch want := obj.GetResourceVersion(); {
+	case old == nil:
+		return nil, apierrors.NewNotFound(r.gvr.GroupResource(), obj.GetName())
+	case want != "" && want != old.GetResourceVersion():
+		return nil, apierrors.NewConflict(r.gvr.GroupResource(), obj.GetName(), fmt.Errorf("the object has been modified"))
+	}
+	version := r.cluster.nextVersionLocked()
+	updated := obj.DeepCopy()
+	updated.SetGroupVersionKind(old.GroupVersionKind())
+	updated.SetNamespace(r.namespace)
+	updated.SetUID(old.GetUID())
+	updated.SetResourceVersion(formatVersion(version))
+	s.objects[key] = updated
+	s.record(change{version: version, before: old, after: updated})
+	return updated.DeepCopy(), nil
+}
+
+func (r *resource) Delete(ctx context.Context, name string, _ metav1.DeleteOptions, _ ...string) error {
+	s, err := r.cluster.arrive(ctx, r.request("delete", name))
+	if err != nil {
+		return err
+	}
+	r.cluster.mu.Lock()
+	defer r.cluster.mu.Unlock()
+	old := s.objects[r.key(name)]
+	if old == nil {
+		return apierrors.NewNotFound(r.gvr.GroupResource(), name)
+	}
+	delete(s.objects, r.key(name))
+	s.record(change{version: r.cluster.nextVersionLocked(), before: old})
+	return nil
+}
+
+func (r *resource) Get(ctx context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	s, err := r.cluster.arrive(ctx, r.request("get", name))
+	if err != nil {
+		return nil, err
+	}
+	r.cluster.mu.Lock()
+	defer r.cluster.mu.Unlock()
+	obj := s.objects[r.key(name)]
+	if obj == nil {
+		return nil, apierrors.NewNotFound(r.gvr.GroupResource(), name)
+	}
+	return obj.DeepCopy(), nil
+}
+
+func (r *resource) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	req := r.request("list", "")
+	req.Options = opts
+	s, err := r.cluster.arrive(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	sel, err := newSelection(r.namespace, opts)
+	if err != nil {
+		return nil, err
+	}
+	r.cluster.mu.Lock()
+	defer r.cluster.mu.Unlock()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(r.gvr.GroupVersion().WithKind(s.Kind + "List"))
+	list.SetResourceVersion(formatVersion(r.cluster.version))
+	for _, obj := range s.matching(sel) {
+		list.Items = append(list.Items, *obj)
+	}
+	return list, nil
+}
+
+func (r *resource) unsupported(verb string) error {
+	return apierrors.NewMethodNotSupported(r.gvr.GroupResource(), verb)
+}
+
+func (r *resource) UpdateStatus(context.Context, *unstructured.Unstructured, metav1.UpdateOptions) (*unstructured.Unstructured, error) {
+	return nil, r.unsupported("update status")
+}
+
+func (r *resource) DeleteCollection(context.Context, metav1.DeleteOptions, metav1.ListOptions) error {
+	return r.unsupported("delete collection")
+}
+
+func (r *resource) Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (*unstructured.Unstructured, error) {
+	return nil, r.unsupported("patch")
+}
+
+func (r *resource) Apply(context.Context, string, *unstructured.Unstructured, metav1.ApplyOptions, ...string) (*unstructured.Unstructured, error) {
+	return nil, r.unsupported("apply")
+}
+
+func (r *resource) ApplyStatus(context.Context, string, *unstructured.Unstructured, metav1.ApplyOptions) (*unstructured.Unstructured, error) {
+	return nil, r.unsupported("apply status")
+}

@@ -1,0 +1,50 @@
+package source
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+)
+
+var errNoClient = errors.New("the dynamic client is nil")
+
+// client is the last stage: the dynamic client itself.
+type client struct {
+	Config
+	namespace string // of the requests; that of Config is the user's wish
+}
+
+func (c *client) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	resource, err := c.resource(&opts)
+	if err != nil {
+		return nil, err
+	}
+	list, err := resource.List(ctx, opts)
+	if err != nil {
+		return nil, err // not list: a nil pointer in an interface is not nil
+	}
+	return list, nil
+}
+
+func (c *client) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	resource, err := c.resource(&opts)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Watch(ctx, opts)
+}
+
+// resource applies the user's tweak to opts and returns where to send them.
+func (c *client) resource(opts *metav1.ListOptions) (dynamic.ResourceInterface, error) {
+	if c.Client == nil {
+		return nil, errNoClient
+	}
+	if c.Tweak != nil {
+		c.Tweak(opts)
+	}
+	return c.Client.Resource(c.GVR).Namespace(c.namespace), nil
+}

@@ -1,0 +1,12 @@
+// Package source is everything between an informer's reflector and the dynamic
+// client: the cache.ListerWatcher of one resource, made of small stages.
+//
+//	reflector → gate → requests → client → dynamic.Interface
+//
+// The gate lets nothing out before the type may be listed and watched. The
+// requests stage reports how requests go and keeps watch-list from hanging the
+// reflector. The client stage is the dynamic client, with namespace and options
+// applied. client-go's informer and reflector are used as they are.
+//
+// The package knows nothing of factories, discovery or caches.
+package source

@@ -1,0 +1,91 @@
+package source
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Watch-list (KEP-3157) is a watch that begins with the list. The reflector has
+// two weaknesses with it, which this file works around by answering in a way that
+// makes it LIST instead: it waits without end for the bookmark that ends the
+// initial events (kubernetes#140890), and on 429, refused connections and expired
+// versions it retries without looking at its context.
+const (
+	// stallAfter is how long a watch-list stream may be silent, counted from its
+	// last event, before the bookmark is given up.
+	stallAfter = 10 * time.Second
+	// stallMemory is how long watch-list is not tried again after a stall.
+	stallMemory = time.Hour
+)
+
+var (
+	// ErrBookmarkMissing says that a watch-list stream did not send the bookmark
+	// that ends its initial events.
+	ErrBookmarkMissing = errors.New("the initial-events-end bookmark is missing")
+
+	errNotTried = errors.New("watch-list is not tried: its bookmark was missing less than an hour ago")
+)
+
+// plain returns err's text as an error that the reflector takes for none of
+// those it retries by itself: a LIST follows at once, and meets the same fault
+// on a path that honours its context.
+func plain(err error) error { return errors.New(err.Error()) }
+
+// errorEvent returns an ERROR event that has the same effect as plain.
+func errorEvent(err error) watch.Event {
+	return watch.Event{Type: watch.Error, Object: &metav1.Status{
+		Status:  metav1.StatusFailure,
+		Reason:  metav1.StatusReasonUnknown,
+		Message: err.Error(),
+	}}
+}
+
+// watchListMemory remembers when a resource's watch-list stalled. It is safe for
+// concurrent use; its zero value remembers nothing.
+type watchListMemory struct{ until atomic.Int64 } // Unix nanoseconds
+
+func (m *watchListMemory) stalled(now time.Time) { m.until.Store(now.Add(stallMemory).UnixNano()) }
+
+func (m *watchListMemory) stalledLately(now time.Time) bool { return now.UnixNano() < m.until.Load() }
+
+// silence measures how long a stream has sent nothing. While the stream is not
+// among its initial events it measures nothing.
+type silence struct{ timer *time.Timer }
+
+func newSilence(measure bool) silence {
+	if !measure {
+		return silence{}
+	}
+	return silence{timer: time.NewTimer(stallAfter)}
+}
+
+// elapsed returns a channel that delivers once the silence was too long. It is
+// nil, and never delivers, if nothing is measured.
+func (s *silence) elapsed() <-chan time.Time {
+	if s.timer == nil {
+		return nil
+	}
+	return s.timer.C
+}
+
+// restart begins anew after an event.
+func (s *silence) restart(measure bool) {
+	switch {
+	case s.timer == nil:
+	case measure:
+		s.timer.Reset(stallAfter)
+	default:
+		s.stop()
+	}
+}
+
+func (s *silence) stop() {
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+}

@@ -1,0 +1,61 @@
+package lister
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+)
+
+// NewRuntimeObjectShim presents lister as a cache.GenericLister, the form that
+// informers.GenericInformer hands out. The objects stay the cache's own:
+// read-only, DeepCopy before writing.
+//
+// Where dynamiclister's shim answers a failed Get with a runtime.Object that
+// is not nil but holds a nil pointer, this one answers nil.
+func NewRuntimeObjectShim(lister Lister) cache.GenericLister {
+	return &genericLister{lister: lister}
+}
+
+type genericLister struct{ lister Lister }
+
+func (g *genericLister) List(selector labels.Selector) ([]runtime.Object, error) {
+	return objects(g.lister.List(selector))
+}
+
+func (g *genericLister) Get(name string) (runtime.Object, error) {
+	return object(g.lister.Get(name))
+}
+
+func (g *genericLister) ByNamespace(namespace string) cache.GenericNamespaceLister {
+	return &genericNamespaceLister{lister: g.lister.Namespace(namespace)}
+}
+
+type genericNamespaceLister struct{ lister NamespaceLister }
+
+func (g *genericNamespaceLister) List(selector labels.Selector) ([]runtime.Object, error) {
+	return objects(g.lister.List(selector))
+}
+
+func (g *genericNamespaceLister) Get(name string) (runtime.Object, error) {
+	return object(g.lister.Get(name))
+}
+
+// object keeps a nil pointer from becoming an interface that is not nil.
+func object(obj *unstructured.Unstructured, err error) (runtime.Object, error) {
+	if err != nil {
+		return nil, err
+	}
+	return obj, nil
+}
+
+func objects(objs []*unstructured.Unstructured, err error) ([]runtime.Object, error) {
+	if err != nil {
+		return nil, err
+	}
+	generic := make([]runtime.Object, len(objs))
+	for i, obj := range objs {
+		generic[i] = obj
+	}
+	return generic, nil
+}

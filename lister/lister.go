@@ -1,0 +1,140 @@
+package lister
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Lister reads all objects of one resource. The objects are the cache's own:
+// read-only, DeepCopy before writing.
+type Lister interface {
+	// List returns the objects that selector matches, in no order.
+	List(selector labels.Selector) ([]*unstructured.Unstructured, error)
+
+	// Get returns the object whose cache key is name: the name of a
+	// cluster-scoped object, namespace/name of a namespaced one. If there is
+	// none the error satisfies apierrors.IsNotFound.
+	Get(name string) (*unstructured.Unstructured, error)
+
+	// Namespace returns a lister of the objects in namespace. The empty
+	// namespace lists the objects of all namespaces, and gets none.
+	Namespace(namespace string) NamespaceLister
+}
+
+// NamespaceLister reads the objects of one resource in one namespace. The
+// objects are the cache's own: read-only, DeepCopy before writing.
+type NamespaceLister interface {
+	// List returns the objects that selector matches, in no order.
+	List(selector labels.Selector) ([]*unstructured.Unstructured, error)
+
+	// Get returns the object called name. If there is none the error satisfies
+	// apierrors.IsNotFound.
+	Get(name string) (*unstructured.Unstructured, error)
+}
+
+// New returns a lister that reads indexer, whose objects are of the resource
+// gvr; gvr serves for error texts only.
+//
+// Where dynamiclister panics, this one has an answer: a nil selector selects
+// everything, and a cached object that is not *unstructured.Unstructured, which
+// is what a transform can make of it, is an error that names both.
+func New(indexer cache.Indexer, gvr schema.GroupVersionResource) Lister {
+	return &lister{indexer: indexer, gvr: gvr}
+}
+
+type lister struct {
+	indexer cache.Indexer
+	gvr     schema.GroupVersionResource
+}
+
+func (l *lister) List(selector labels.Selector) ([]*unstructured.Unstructured, error) {
+	into := collector{gvr: l.gvr}
+	err := cache.ListAll(l.indexer, orEverything(selector), into.add)
+	return into.result(err)
+}
+
+func (l *lister) Get(name string) (*unstructured.Unstructured, error) {
+	return get(l.indexer, l.gvr, name, name)
+}
+
+func (l *lister) Namespace(namespace string) NamespaceLister {
+	return &namespaceLister{indexer: l.indexer, gvr: l.gvr, namespace: namespace}
+}
+
+type namespaceLister struct {
+	indexer   cache.Indexer
+	gvr       schema.GroupVersionResource
+	namespace string
+}
+
+func (l *namespaceLister) List(selector labels.Selector) ([]*unstructured.Unstructured, error) {
+	into := collector{gvr: l.gvr}
+	err := cache.ListAllByNamespace(l.indexer, l.namespace, orEverything(selector), into.add)
+	return into.result(err)
+}
+
+func (l *namespaceLister) Get(name string) (*unstructured.Unstructured, error) {
+	// Also for the empty namespace: "/name" is nobody's key, as upstream.
+	return get(l.indexer, l.gvr, l.namespace+"/"+name, name)
+}
+
+func get(indexer cache.Indexer, gvr schema.GroupVersionResource, key, name string) (*unstructured.Unstructured, error) {
+	cached, exists, err := indexer.GetByKey(key)
+	if err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
+	}
+	return asUnstructured(gvr, cached)
+}
+
+// collector gathers the objects that client-go's list functions hand out one at
+// a time, and the first that is of another type.
+type collector struct {
+	gvr     schema.GroupVersionResource
+	objects []*unstructured.Unstructured
+	err     error
+}
+
+func (c *collector) add(cached any) {
+	obj, err := asUnstructured(c.gvr, cached)
+	if err != nil {
+		if c.err == nil {
+			c.err = err
+		}
+		return
+	}
+	c.objects = append(c.objects, obj)
+}
+
+func (c *collector) result(err error) ([]*unstructured.Unstructured, error) {
+	if err == nil {
+		err = c.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.objects, nil
+}
+
+func asUnstructured(gvr schema.GroupVersionResource, cached any) (*unstructured.Unstructured, error) {
+	obj, ok := cached.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("lister: %s: cached object is a %T, want *unstructured.Unstructured: a transform changed its type, read the informer's indexer instead",
+			gvr.GroupResource(), cached)
+	}
+	return obj, nil
+}
+
+func orEverything(selector labels.Selector) labels.Selector {
+	if selector == nil {
+		return labels.Everything()
+	}
+	return selector
+}

@@ -1,0 +1,121 @@
+package inprocess
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver"
+	crdoptions "k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
+	generatedopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/util/openapi"
+	"k8s.io/apiserver/pkg/util/webhook"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// newAPIServer assembles the CRD server on the etcd at etcdURL. The options'
+// own Config method is of no use here: it wants a core API server to exist.
+func newAPIServer(etcdURL string) (*apiserver.CustomResourceDefinitions, error) {
+	opts := crdoptions.NewCustomResourceDefinitionsServerOptions(io.Discard, io.Discard)
+	rec := opts.RecommendedOptions
+	rec.Etcd.StorageConfig.Transport.ServerList = []string{etcdURL}
+	withoutCore(rec)
+	listener, err := listenLoopback(rec.SecureServing)
+	if err != nil {
+		return nil, err
+	}
+	srv, err := assemble(opts)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close()) // on success the server closes it
+	}
+	return srv, nil
+}
+
+// withoutCore switches off what would ask a kube-apiserver for something.
+func withoutCore(rec *genericoptions.RecommendedOptions) {
+	rec.CoreAPI = nil
+	rec.Admission = nil
+	rec.Authentication = nil // assemble sets a stricter one
+	rec.Authorization = nil  // whoever is authenticated may do everything
+	rec.Features.EnablePriorityAndFairness = false
+	rec.Features.EnableProfiling = false
+}
+
+// listenLoopback gives serving a listener of our own, so that the port is known
+// and can't be taken between choosing and binding, and a certificate in memory.
+func listenLoopback(serving *genericoptions.SecureServingOptionsWithLoopback) (net.Listener, error) {
+	loopback := net.IPv4(127, 0, 0, 1)
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: loopback})
+	if err != nil {
+		return nil, err
+	}
+	serving.Listener = listener
+	serving.BindAddress = loopback
+	serving.BindPort = listener.Addr().(*net.TCPAddr).Port
+	serving.ServerCert.CertDirectory = ""
+	if err := serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{loopback}); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions) (*apiserver.CustomResourceDefinitions, error) {
+	if err := opts.Complete(); err != nil {
+		return nil, err
+	}
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	cfg := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
+	if err := opts.ServerRunOptions.ApplyTo(&cfg.Config); err != nil {
+		return nil, err
+	}
+	if err := opts.RecommendedOptions.ApplyTo(cfg); err != nil {
+		return nil, err
+	}
+	if err := opts.APIEnablement.ApplyTo(&cfg.Config, apiserver.DefaultAPIResourceConfigSource(), apiserver.Scheme); err != nil {
+		return nil, err
+	}
+	// Completing the configuration puts the loopback token in front of this
+	// authenticator, which lets nobody in. With none at all everybody gets in.
+	cfg.Authentication.Authenticator = authenticator.RequestFunc(
+		func(*http.Request) (*authenticator.Response, bool, error) { return nil, false, nil })
+	// The CRD handler calls its admission unchecked: an empty chain, not nil.
+	cfg.AdmissionControl = admission.NewChainHandler()
+
+	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
+	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme, clientgoscheme.Scheme)
+	cfg.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	cfg.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+
+	groups := aggregated.NewResourceManager("apis")
+	cfg.AggregatedDiscoveryGroupManager = groups
+
+	full := apiserver.Config{
+		GenericConfig: cfg,
+		ExtraConfig: apiserver.ExtraConfig{
+			CRDRESTOptionsGetter: crdoptions.NewCRDRESTOptionsGetter(
+				*opts.RecommendedOptions.Etcd, cfg.ResourceTransformers, cfg.StorageObjectCountTracker),
+			MasterCount:     1,
+			ServiceResolver: webhook.NewDefaultServiceResolver(),
+			AuthResolverWrapper: webhook.NewDefaultAuthenticationInfoResolverWrapper(
+				nil, nil, cfg.LoopbackClientConfig, cfg.TracerProvider),
+		},
+	}
+	return full.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(rootDiscovery(groups)))
+}
+
+// withCodec returns a copy of cfg with which a plain REST client can be made.
+func withCodec(cfg *rest.Config) *rest.Config {
+	c := rest.CopyConfig(cfg)
+	c.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
+	return c
+}

@@ -1,0 +1,19 @@
+// Package inprocess runs the API server in the caller's own process: the real
+// k8s.io/apiextensions-apiserver in front of an embedded etcd, both on loopback
+// ports of the kernel's choosing.
+//
+// It serves CustomResourceDefinitions, the resources they define, discovery
+// (aggregated and legacy) and OpenAPI. Requests need the bearer token of
+// [Server.Config]; with it, everything is allowed.
+//
+// Importing this package links some 1,500 packages into the binary. Most callers
+// want the launcher in the parent directory, which runs the same server as a
+// child. What it shares with the rest of the process, for want of a way to have
+// two: klog, the feature gates of k8s.io/apiserver, its metrics registry. Servers
+// may follow one another and may run side by side, but they have one set of
+// feature gates.
+//
+// It does not pretend to be kube-apiserver: there are no core types, no
+// namespaces, no RBAC, no admission, no garbage collection, no API aggregation.
+// Any namespace name is accepted.
+package inprocess

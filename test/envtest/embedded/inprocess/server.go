@@ -1,0 +1,141 @@
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/rest"
+)
+
+// readyPoll is the time between two looks at /readyz while the server starts.
+const readyPoll = 20 * time.Millisecond
+
+// Options says how to run a server. The zero value is a server on a temporary
+// directory that goes with it.
+type Options struct {
+	// DataDir holds etcd's files. A directory that a former server used brings
+	// its objects back. Empty means a temporary directory, removed by Stop.
+	DataDir string
+
+	// FeatureGates are set in the feature gates of k8s.io/apiserver, which
+	// belong to the process: they stay set after Stop.
+	FeatureGates map[string]bool
+}
+
+// Server is a running API server. Its methods are safe for concurrent use.
+type Server struct {
+	config *rest.Config
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // written before done is closed
+
+	removeDir string
+	stopOnce  sync.Once
+	removeErr error
+}
+
+// Start runs a server and returns once it is ready to serve. ctx bounds the
+// start only: a running server ends with Stop. On error nothing is left behind.
+func Start(ctx context.Context, opts Options) (*Server, error) {
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(opts.FeatureGates); err != nil {
+		return nil, fmt.Errorf("inprocess: feature gates: %w", err)
+	}
+	s := &Server{done: make(chan struct{})}
+	dir := opts.DataDir
+	if dir == "" {
+		tmp, err := os.MkdirTemp("", "gvrkit-apiserver-")
+		if err != nil {
+			return nil, fmt.Errorf("inprocess: data directory: %w", err)
+		}
+		dir, s.removeDir = tmp, tmp
+	}
+	if err := s.run(ctx, dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("inprocess: %w", err), s.removeData())
+	}
+	if err := s.waitReady(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("inprocess: not ready: %w", err), s.Stop())
+	}
+	return s, nil
+}
+
+// run starts etcd and the API server. The goroutine that serves owns both, and
+// closes s.done when they have ended.
+func (s *Server) run(ctx context.Context, dir string) error {
+	store, err := startEtcd(ctx, dir)
+	if err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	srv, err := newAPIServer(clientURL(store))
+	if err != nil {
+		store.Close()
+		return fmt.Errorf("apiserver: %w", err)
+	}
+	s.config = rest.CopyConfig(srv.GenericAPIServer.LoopbackClientConfig)
+
+	// The server outlives the start: it keeps ctx's values, not its end.
+	serveCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	go func() {
+		defer close(s.done)
+		defer store.Close() // after the API server has let go of it
+		s.err = serve(serveCtx, srv)
+	}()
+	return nil
+}
+
+func serve(ctx context.Context, srv *apiserver.CustomResourceDefinitions) error {
+	return srv.GenericAPIServer.PrepareRun().RunWithContext(ctx)
+}
+
+func (s *Server) waitReady(ctx context.Context) error {
+	client, err := rest.UnversionedRESTClientFor(withCodec(s.config))
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(readyPoll)
+	defer tick.Stop()
+	for {
+		err := client.Get().AbsPath("/readyz").Do(ctx).Error()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.done:
+			return errors.New("the server ended while it started")
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// Config returns a copy of the client configuration that reaches the server:
+// its address, certificate authority and bearer token.
+func (s *Server) Config() *rest.Config { return rest.CopyConfig(s.config) }
+
+// Done is closed when the server has ended, whether by Stop or by itself.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Stop ends the server, waits until it and etcd are gone, and removes the
+// temporary directory if there is one. It takes about a second, the time that
+// HTTP/2 clients get to leave. Calls after the first return the same error.
+func (s *Server) Stop() error {
+	s.cancel()
+	<-s.done
+	return errors.Join(s.err, s.removeData())
+}
+
+func (s *Server) removeData() error {
+	s.stopOnce.Do(func() {
+		if s.removeDir != "" {
+			s.removeErr = os.RemoveAll(s.removeDir)
+		}
+	})
+	return s.removeErr
+}
