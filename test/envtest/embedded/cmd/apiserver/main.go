@@ -51,8 +51,9 @@ func run() (err error) {
 	}
 
 	// A terminal's Ctrl-C goes to the whole process group. It is the parent's
-	// to decide what it means; the end of standard input tells us.
-	signal.Ignore(os.Interrupt)
+	// to decide what it means; the end of standard input tells us. Nor may a log
+	// line that nobody reads any more end us before the data is removed.
+	signal.Ignore(os.Interrupt, syscall.SIGPIPE)
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	go func() {

@@ -1,0 +1,136 @@
+package inprocess_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"go.uber.org/goleak"
+
+	"github.com/gvrkit/gvrkit/test/envtest/embedded/inprocess"
+)
+
+// TestMain allows the two goroutines that the API server leaves behind, one for
+// the process and one timer a server that runs out: k8s.io/apiserver has no way to
+// end either (kubernetes/kubernetes, staging/src/k8s.io/apiserver: healthz.LogHealthz
+// and cacher's waitUntilFreshAndGetRequestWaitTime).
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+func start(t *testing.T, opts inprocess.Options) *inprocess.Server {
+	t.Helper()
+	server, err := inprocess.Start(t.Context(), opts)
+	if err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+	})
+	return server
+}
+
+// httpClient returns a client whose connections end with the test.
+func httpClient(t *testing.T, cfg *rest.Config) *http.Client {
+	t.Helper()
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+func listCRDs(t *testing.T, cfg *rest.Config) error {
+	t.Helper()
+	client, err := dynamic.NewForConfigAndClient(cfg, httpClient(t, cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Resource(crds).List(t.Context(), metav1.ListOptions{})
+	return err
+}
+
+func TestServer_ServesItsTokenHolderOnly(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	server := start(t, inprocess.Options{})
+	if err := listCRDs(t, server.Config()); err != nil {
+		t.Errorf("list: %v", err)
+	}
+	stranger := server.Config()
+	stranger.BearerToken = ""
+	if err := listCRDs(t, stranger); !apierrors.IsUnauthorized(err) {
+		t.Errorf("list without a token: %v, want Unauthorized", err)
+	}
+	if err := server.Stop(); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+	select {
+	case <-server.Done():
+	default:
+		t.Error("Done is open after Stop")
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("temporary files left: %v, %v", left, err)
+	}
+}
+
+func TestServer_DiscoveryInBothFormats(t *testing.T) {
+	server := start(t, inprocess.Options{})
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(server.Config(), httpClient(t, server.Config()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range map[string]discovery.DiscoveryInterface{"aggregated": client, "legacy": client.WithLegacy()} {
+		groups, lists, err := d.ServerGroupsAndResources()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(groups) != 1 || groups[0].Name != crds.Group || len(lists) != 1 {
+			t.Errorf("%s: groups %v, resources of %d versions", name, groups, len(lists))
+		}
+	}
+}
+
+func TestServer_TwoSideBySide(t *testing.T) {
+	a, b := start(t, inprocess.Options{}), start(t, inprocess.Options{})
+	for _, server := range []*inprocess.Server{a, b} {
+		if err := listCRDs(t, server.Config()); err != nil {
+			t.Errorf("list: %v", err)
+		}
+	}
+}
+
+func TestStart_EndsWithItsContextAndLeavesNothing(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if server, err := inprocess.Start(ctx, inprocess.Options{}); err == nil {
+		t.Errorf("Start: no error within 50 ms; Stop: %v", server.Stop())
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("temporary files left: %v, %v", left, err)
+	}
+}
+
+func TestStart_UnknownFeatureGate(t *testing.T) {
+	if _, err := inprocess.Start(t.Context(), inprocess.Options{FeatureGates: map[string]bool{"NoSuchGate": true}}); err == nil {
+		t.Error("Start: no error")
+	}
+}

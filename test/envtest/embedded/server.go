@@ -1,0 +1,184 @@
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// stopTimeout is how long a server gets to end by itself. It takes about a second.
+const stopTimeout = 20 * time.Second
+
+// Server is an API server that runs as a child process. Its methods are safe for
+// concurrent use.
+type Server struct {
+	config  *rest.Config
+	cmd     *exec.Cmd
+	stdin   io.Closer // the child lives as long as this is open
+	log     *tail
+	tempDir string // to remove in the end, or empty
+
+	done chan struct{}
+	err  error // how the child ended; written before done is closed
+
+	stop    sync.Once
+	stopErr error
+}
+
+// connection is the line that the child writes when it is ready; its command has
+// the same struct.
+type connection struct {
+	Host   string `json:"host"`
+	Token  string `json:"token"`
+	CAData []byte `json:"caData"`
+	Name   string `json:"serverName"`
+}
+
+// Start starts a server and returns when it serves. The first call builds it, with
+// word of it on standard error. ctx bounds the start only: a running server ends
+// with Stop, or with this process. On error nothing is left running.
+func Start(ctx context.Context, opts ...Option) (*Server, error) {
+	o := newOptions(opts)
+	path, err := binary(ctx, o.progress)
+	if err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	s, connected, err := launch(ctx, path, o)
+	if err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	select {
+	case to, ok := <-connected:
+		if ok {
+			s.config = to.config()
+			return s, nil
+		}
+		err = errors.New("the API server ended while it started")
+	case <-ctx.Done():
+		err = fmt.Errorf("the API server is not ready: %w", ctx.Err())
+	}
+	if stopErr := s.Stop(); stopErr != nil {
+		return nil, fmt.Errorf("embedded: %w", errors.Join(err, stopErr))
+	}
+	return nil, fmt.Errorf("embedded: %w: %s", err, s.log)
+}
+
+// launch starts the child. The channel gets the connection when the child is
+// ready, and is closed if it never will be.
+func launch(ctx context.Context, path string, o options) (*Server, <-chan connection, error) {
+	s := &Server{log: &tail{next: o.log}, done: make(chan struct{})}
+	args := []string{"--data-dir", o.dataDir}
+	if o.dataDir == "" {
+		dir, err := os.MkdirTemp("", "gvrkit-apiserver-")
+		if err != nil {
+			return nil, nil, err
+		}
+		// The child removes it too: this process may not live to do so.
+		s.tempDir, args = dir, []string{"--data-dir", dir, "--remove-data-dir"}
+	}
+	if len(o.gates) > 0 {
+		args = append(args, "--feature-gates", gatesFlag(o.gates))
+	}
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), path, args...)
+	s.cmd.Stderr = s.log
+	stdout, err := s.begin()
+	if err != nil {
+		return nil, nil, errors.Join(err, s.removeTemp())
+	}
+	connected := make(chan connection, 1)
+	go func() {
+		defer close(s.done)
+		defer close(connected)
+		lines := bufio.NewReader(stdout)
+		var to connection
+		if line, err := lines.ReadBytes('\n'); err == nil && json.Unmarshal(line, &to) == nil {
+			connected <- to
+		}
+		_, _ = io.Copy(io.Discard, lines) // to the end, before Wait closes the pipe
+		s.err = s.cmd.Wait()
+	}()
+	return s, connected, nil
+}
+
+// begin starts the child with its pipes.
+func (s *Server) begin() (stdout io.Reader, err error) {
+	stdin, err := s.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	s.stdin = stdin
+	if stdout, err = s.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	return stdout, s.cmd.Start()
+}
+
+func (c connection) config() *rest.Config {
+	return &rest.Config{
+		Host:            c.Host,
+		BearerToken:     c.Token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.CAData, ServerName: c.Name},
+		QPS:             -1, // a test's own server: no limit on the client's side
+	}
+}
+
+// gatesFlag writes gates as the child's flag takes them.
+func gatesFlag(gates map[string]bool) string {
+	var pairs []string
+	for name, on := range gates {
+		pairs = append(pairs, fmt.Sprintf("%s=%t", name, on))
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
+
+// Config returns a copy of the client configuration that reaches the server. It
+// has the server's token, with which everything is allowed, and no rate limit.
+func (s *Server) Config() *rest.Config { return rest.CopyConfig(s.config) }
+
+// Done is closed when the server has ended, by Stop or by itself.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Stop ends the server and waits until it is gone, with its temporary directory;
+// that takes about a second. It returns an error if the server did not end well,
+// with its last log lines. Calls after the first wait and return the same.
+func (s *Server) Stop() error {
+	s.stop.Do(func() { s.stopErr = s.end() })
+	return s.stopErr
+}
+
+func (s *Server) end() error {
+	_ = s.stdin.Close() // already closed if the child is gone
+	grace := time.NewTimer(stopTimeout)
+	defer grace.Stop()
+	var killed error
+	select {
+	case <-s.done:
+	case <-grace.C:
+		killed = fmt.Errorf("embedded: the API server did not end within %v and was killed", stopTimeout)
+		_ = s.cmd.Process.Kill() // gone in the meantime, if that fails
+		<-s.done
+	}
+	if s.err != nil && killed == nil {
+		killed = fmt.Errorf("embedded: the API server failed: %w: %s", s.err, s.log)
+	}
+	return errors.Join(killed, s.removeTemp())
+}
+
+func (s *Server) removeTemp() error {
+	if s.tempDir == "" {
+		return nil
+	}
+	return os.RemoveAll(s.tempDir)
+}

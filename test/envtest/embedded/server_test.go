@@ -1,0 +1,260 @@
+package embedded_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+)
+
+var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+
+func start(t *testing.T, opts ...embedded.Option) *embedded.Server {
+	t.Helper()
+	server, err := embedded.Start(t.Context(), opts...)
+	if err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	t.Cleanup(func() { stop(t, server) })
+	return server
+}
+
+func stop(t *testing.T, server *embedded.Server) {
+	t.Helper()
+	if err := server.Stop(); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+}
+
+func client(t *testing.T, cfg *rest.Config) dynamic.NamespaceableResourceInterface {
+	t.Helper()
+	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if idle, ok := transport.(interface{ CloseIdleConnections() }); ok {
+		t.Cleanup(idle.CloseIdleConnections)
+	}
+	c, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Resource(widgets)
+}
+
+func crd(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	manifest, err := os.ReadFile(filepath.Join("testdata", "widgets.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(manifest, &obj.Object); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func widget(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget",
+		"metadata": map[string]any{"name": name},
+		"spec":     map[string]any{"size": int64(1)},
+	}}
+}
+
+// refused reports whether nobody listens at host any more.
+func refused(t *testing.T, host string) bool {
+	t.Helper()
+	to, err := url.Parse(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", to.Host)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err != nil
+}
+
+func TestServer_KeepsDataAcrossServersAndLeavesNothing(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	data := t.TempDir()
+
+	first := start(t, embedded.WithDataDir(data))
+	if err := first.InstallCRDs(t.Context(), crd(t)); err != nil {
+		t.Fatalf("InstallCRDs: %v", err)
+	}
+	// Installed means listable: no retry here.
+	if _, err := client(t, first.Config()).List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Errorf("list right after InstallCRDs: %v", err)
+	}
+	if _, err := client(t, first.Config()).Namespace("ns").Create(t.Context(), widget("a"), metav1.CreateOptions{}); err != nil {
+		t.Errorf("create: %v", err)
+	}
+	stop(t, first)
+	if !refused(t, first.Config().Host) {
+		t.Error("something still listens after Stop")
+	}
+
+	second := start(t, embedded.WithDataDir(data))
+	if err := second.InstallCRDs(t.Context(), crd(t)); err != nil {
+		t.Errorf("InstallCRDs of what is there: %v", err)
+	}
+	if _, err := client(t, second.Config()).Namespace("ns").Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
+		t.Errorf("the object of the first server: %v", err)
+	}
+	stop(t, second)
+
+	temporary := start(t)
+	stop(t, temporary)
+	left, err := os.ReadDir(tmp)
+	if err != nil || len(left) > 0 {
+		t.Errorf("temporary files left: %v, %v", left, err)
+	}
+}
+
+func TestServer_WantsItsToken(t *testing.T) {
+	server := start(t)
+	cfg := server.Config()
+	cfg.BearerToken = ""
+	if _, err := client(t, cfg).List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+		t.Errorf("without a token: %v, want Unauthorized", err)
+	}
+	if got := server.Config(); !strings.HasPrefix(got.Host, "https://127.0.0.1:") || got.BearerToken == "" {
+		t.Errorf("Config: host %q, token %q", got.Host, got.BearerToken)
+	}
+}
+
+func TestServer_TwoAtOnceAreApart(t *testing.T) {
+	servers := make([]*embedded.Server, 2)
+	var wg sync.WaitGroup
+	for i := range servers {
+		wg.Go(func() { servers[i] = start(t) })
+	}
+	wg.Wait()
+	if err := servers[0].InstallCRDs(t.Context(), crd(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client(t, servers[1].Config()).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the other server serves the CRD too: %v", err)
+	}
+}
+
+func TestServer_FeatureGatesAndLog(t *testing.T) {
+	var log bytes.Buffer // written by one goroutine, read after Stop
+	server := start(t, embedded.WithLog(&log), embedded.WithFeatureGates(map[string]bool{"WatchList": false}))
+	if err := server.InstallCRDs(t.Context(), crd(t)); err != nil {
+		t.Fatal(err)
+	}
+	initial := true
+	_, err := client(t, server.Config()).Watch(t.Context(), metav1.ListOptions{
+		SendInitialEvents: &initial, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	})
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("watch-list with its gate off: %v, want Invalid", err)
+	}
+	stop(t, server)
+	if log.Len() == 0 {
+		t.Error("no log lines")
+	}
+}
+
+func TestServer_UnknownFeatureGateIsAnErrorWithTheServersWords(t *testing.T) {
+	_, err := embedded.Start(t.Context(), embedded.WithFeatureGates(map[string]bool{"NoSuchGate": true}))
+	if err == nil || !strings.Contains(err.Error(), "NoSuchGate") {
+		t.Errorf("Start: %v", err)
+	}
+}
+
+func TestServer_StartHonoursItsContext(t *testing.T) {
+	start(t) // the binary is there: what is cut short below is the start, not the build
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := embedded.Start(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Start: %v, want DeadlineExceeded", err)
+	}
+}
+
+func TestInstallCRDs_SaysWhatIsWrong(t *testing.T) {
+	server := start(t)
+	bad := crd(t)
+	unstructured.RemoveNestedField(bad.Object, "spec", "group")
+	if err := server.InstallCRDs(t.Context(), bad); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "widgets.example.com") {
+		t.Errorf("invalid CRD: %v", err)
+	}
+	if err := server.InstallCRDs(t.Context(), crd(t)); err != nil {
+		t.Fatal(err)
+	}
+	taken := crd(t)
+	taken.SetName("gadgets.example.com")
+	names := map[string]any{"plural": "gadgets", "singular": "gadget", "kind": "Widget", "listKind": "WidgetList"}
+	if err := unstructured.SetNestedMap(taken.Object, names, "spec", "names"); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.InstallCRDs(t.Context(), taken); err == nil || !strings.Contains(err.Error(), "names not accepted") {
+		t.Errorf("CRD with a kind that is taken: %v", err)
+	}
+}
+
+func TestServer_DiesWithItsParent(t *testing.T) {
+	start(t) // build, if need be, where the progress can be seen
+	tmp := t.TempDir()
+	parent := exec.CommandContext(t.Context(), os.Args[0])
+	parent.Env = append(os.Environ(), parentEnv+"=1", "TMPDIR="+tmp)
+	if _, err := parent.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	host, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the parent did not start a server: %v", err)
+	}
+	host = strings.TrimSpace(host)
+	if refused(t, host) {
+		t.Fatal("the server is not there")
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait() // killed: that is its error
+
+	gone := func() bool {
+		left, err := os.ReadDir(tmp)
+		return refused(t, host) && err == nil && len(left) == 0
+	}
+	deadline := time.After(20 * time.Second)
+	for tick := time.NewTicker(50 * time.Millisecond); !gone(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("20 s after its parent was killed, the server or its data is still there")
+		}
+	}
+}
