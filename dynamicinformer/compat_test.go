@@ -1,9 +1,14 @@
 package dynamicinformer_test
 
 import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	upstream "k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
@@ -20,12 +25,12 @@ var (
 	_ upstream.TweakListOptionsFunc        = dynamicinformer.TweakListOptionsFunc(nil)
 )
 
-func _(client dynamic.Interface) {
+// A client-go option passes as it is, and gives a factory of client-go's type.
+func _(client dynamic.Interface, tweak upstream.TweakListOptionsFunc) {
 	var (
-		tweak upstream.TweakListOptionsFunc
-
 		_ upstream.DynamicSharedInformerFactory = dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 		_ upstream.DynamicSharedInformerFactory = dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, "", tweak)
-		_ informers.GenericInformer             = dynamicinformer.NewFilteredDynamicInformer(client, widgets, "", 0, nil, tweak)
 	)
 }
+
+var _ func(dynamic.Interface, schema.GroupVersionResource, string, time.Duration, cache.Indexers, func(*metav1.ListOptions)) informers.GenericInformer = dynamicinformer.NewFilteredDynamicInformer

@@ -45,6 +45,15 @@ type connection struct {
 	Name   string `json:"serverName"`
 }
 
+// Prepare builds the server if it has not been built, as Start would, and starts
+// nothing.
+func Prepare(ctx context.Context, opts ...Option) error {
+	if _, err := binary(ctx, newOptions(opts).progress); err != nil {
+		return fmt.Errorf("embedded: %w", err)
+	}
+	return nil
+}
+
 // Start starts a server and returns when it serves. The first call builds it, with
 // word of it on standard error. ctx bounds the start only: a running server ends
 // with Stop, or with this process. On error nothing is left running.

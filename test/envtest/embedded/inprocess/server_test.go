@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,24 +15,23 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"go.uber.org/goleak"
-
 	"github.com/gvrkit/gvrkit/test/envtest/embedded/inprocess"
 )
 
-// TestMain allows the two goroutines that the API server leaves behind, one for
-// the process and one timer a server that runs out: k8s.io/apiserver has no way to
-// end either (kubernetes/kubernetes, staging/src/k8s.io/apiserver: healthz.LogHealthz
-// and cacher's waitUntilFreshAndGetRequestWaitTime).
+// TestMain allows the two goroutines that the API server leaves behind: one a
+// process, which logs /healthz for ever, and a timer of the watch cache's, which
+// runs out. Neither can be ended from outside (kubernetes/kubernetes#108483).
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("k8s.io/apimachinery/pkg/util/wait.Forever"),
+		goleak.IgnoreTopFunction("k8s.io/apiserver/pkg/storage/cacher.(*watchCache).waitUntilFreshLocked.func2"))
 }
 
 var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-func start(t *testing.T, opts inprocess.Options) *inprocess.Server {
+func start(t *testing.T) *inprocess.Server {
 	t.Helper()
-	server, err := inprocess.Start(t.Context(), opts)
+	server, err := inprocess.Start(t.Context(), inprocess.Options{})
 	if err != nil {
 		t.Fatalf("Start: %v", err)
 	}
@@ -67,7 +67,7 @@ func listCRDs(t *testing.T, cfg *rest.Config) error {
 func TestServer_ServesItsTokenHolderOnly(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	server := start(t, inprocess.Options{})
+	server := start(t)
 	if err := listCRDs(t, server.Config()); err != nil {
 		t.Errorf("list: %v", err)
 	}
@@ -90,7 +90,7 @@ func TestServer_ServesItsTokenHolderOnly(t *testing.T) {
 }
 
 func TestServer_DiscoveryInBothFormats(t *testing.T) {
-	server := start(t, inprocess.Options{})
+	server := start(t)
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(server.Config(), httpClient(t, server.Config()))
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestServer_DiscoveryInBothFormats(t *testing.T) {
 }
 
 func TestServer_TwoSideBySide(t *testing.T) {
-	a, b := start(t, inprocess.Options{}), start(t, inprocess.Options{})
+	a, b := start(t), start(t)
 	for _, server := range []*inprocess.Server{a, b} {
 		if err := listCRDs(t, server.Config()); err != nil {
 			t.Errorf("list: %v", err)

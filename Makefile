@@ -1,0 +1,58 @@
+# Every target covers all modules of the workspace. Nothing but Go, make, bash
+# and git is needed; what is built or downloaded goes to Go's caches and to
+# gvrkit/ in the user's cache directory.
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
+.DEFAULT_GOAL := help
+
+MODULES := . examples/ipamblock test/envtest test/envtest/embedded
+UNIT    := ./...
+SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/ipamblock/...
+TEST    := go test -race -shuffle=on -count=1
+LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+FUZZ    := 30s
+# go build -v names each package that it compiles; this counts them.
+COUNT   := awk '/[ :]/ && !/^go: downloading/ {print} ++n % 100 == 0 {print "  " n " packages compiled or downloaded"; fflush()}'
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
+
+build: ## compile everything
+	go build $(UNIT) $(SERVERS)
+
+run: ## watch IPAMBlocks come and go on a server of its own, no cluster needed
+	@echo "make run: compiling the example; with empty caches a minute, then some more for the API server"
+	@go run ./examples/ipamblock
+
+test: test-unit test-envtest ## all tests of all modules
+
+test-unit: ## tests that need no server
+	@echo "test-unit: compiling with the race detector; with empty caches about two minutes"
+	@$(TEST) $(UNIT)
+
+test-envtest: ## tests on real API servers, which are built first
+	@echo "test-envtest: building the API server, for the tests and into them; with empty caches 6 to 15 minutes"
+	@go run ./test/envtest/embedded/cmd/prepare
+	@go build -race -v $(SERVERS) 2>&1 | $(COUNT)
+	@echo "test-envtest: running"
+	@$(TEST) $(SERVERS)
+
+fuzz: ## fuzz each target for FUZZ=30s
+	go test -run '^$$' -fuzz FuzzParseRef -fuzztime $(FUZZ) ./discovery
+
+bench: ## benchmarks beside the code
+	go test -run '^$$' -bench . -benchmem $(UNIT)
+
+lint: ## golangci-lint, built the first time
+	$(LINT) run $(UNIT) $(SERVERS)
+
+fmt: ## format as lint wants it
+	$(LINT) fmt $(MODULES)
+
+tidy-check: ## go.mod and go.sum of each module are complete, and the root's is slim
+	@for m in $(MODULES); do echo "tidy-check: $$m"; (cd $$m && GOWORK=off go build ./... && GOWORK=off go mod tidy -diff) || exit 1; done
+	@! GOWORK=off go list -deps -test ./... | grep -E '^(k8s.io/(apiserver|apiextensions-apiserver|kubernetes)|go.etcd.io|sigs.k8s.io/controller-runtime|github.com/onsi)(/|$$)'
+
+verify: test lint tidy-check ## what a change has to pass
+
+.PHONY: help build run test test-unit test-envtest fuzz bench lint fmt tidy-check verify

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+// The demonstration's blocks: documentation addresses, so that on a real cluster
+// they are nobody's.
+var demoBlocks = []struct{ cidr, node string }{
+	{"192.0.2.0/28", "node-a"},
+	{"198.51.100.0/28", "node-b"},
+	{"203.0.113.0/28", "node-c"},
+}
+
+const (
+	demoSize = 16
+	// demoPace is the time between two writes: as fast as a person can follow.
+	demoPace = 150 * time.Millisecond
+)
+
+// demo makes blocks, allocates and frees addresses in them and deletes one. It
+// leaves the others on a server of its own, and nothing on somebody else's.
+type demo struct {
+	blocks  dynamic.ResourceInterface
+	cleanUp bool
+}
+
+// run writes. It returns early, with ctx's error, if ctx ends.
+func (d *demo) run(ctx context.Context) (err error) {
+	for _, b := range demoBlocks {
+		if _, err := d.blocks.Create(ctx, newBlock(b.cidr, b.node, demoSize), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create block %s: %w", b.cidr, err)
+		}
+		if d.cleanUp {
+			defer func() { err = d.remove(ctx, b.cidr, err) }()
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+	first, second, last := demoBlocks[0].cidr, demoBlocks[1].cidr, demoBlocks[len(demoBlocks)-1].cidr
+	for i := range 5 {
+		pod := fmt.Sprintf("pod-%d", i)
+		if err := d.change(ctx, first, func(obj *unstructured.Unstructured) error { return allocate(obj, pod) }); err != nil {
+			return err
+		}
+	}
+	for range 2 {
+		if err := d.change(ctx, first, release); err != nil {
+			return err
+		}
+	}
+	if err := d.change(ctx, second, fill); err != nil {
+		return err
+	}
+	if err := d.blocks.Delete(ctx, blockName(last), metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("delete block %s: %w", last, err)
+	}
+	return nil
+}
+
+// wanted reports whether the events so far are all that run causes, deletions to
+// clean up included.
+func (d *demo) wanted(c counts) bool {
+	deleted := 1
+	if d.cleanUp {
+		deleted = len(demoBlocks)
+	}
+	return c.Added >= len(demoBlocks) && c.Updated >= 8 && c.Deleted >= deleted
+}
+
+func fill(obj *unstructured.Unstructured) error {
+	for i := range demoSize {
+		if err := allocate(obj, fmt.Sprintf("batch-%d", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change updates the block of cidr. What it changes is fresh from the server and
+// its own; an object of the cache would have to be copied first.
+func (d *demo) change(ctx context.Context, cidr string, edit func(*unstructured.Unstructured) error) error {
+	obj, err := d.blocks.Get(ctx, blockName(cidr), metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read block %s: %w", cidr, err)
+	}
+	if err := edit(obj); err != nil {
+		return err
+	}
+	if _, err := d.blocks.Update(ctx, obj, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("update block %s: %w", cidr, err)
+	}
+	return pause(ctx)
+}
+
+// remove deletes the block of cidr if it is still there, also when ctx has ended,
+// and returns what went wrong first.
+func (d *demo) remove(ctx context.Context, cidr string, before error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err := d.blocks.Delete(ctx, blockName(cidr), metav1.DeleteOptions{})
+	if before != nil || err == nil || isNotFound(err) {
+		return before
+	}
+	return fmt.Errorf("clean up block %s: %w", cidr, err)
+}
+
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(demoPace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

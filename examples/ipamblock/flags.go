@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+)
+
+// settings are the command line.
+type settings struct {
+	kubeconfig string
+	context    string
+	demoWrites bool
+	duration   time.Duration
+	resync     time.Duration
+	output     string
+}
+
+// real reports whether a real cluster is meant, and not the embedded server.
+func (s settings) real() bool { return s.kubeconfig != "" || s.context != "" }
+
+// errUsage marks errors of the command line.
+var errUsage = errors.New("see --help")
+
+// parse reads the command line. It returns flag.ErrHelp after printing help.
+func parse(args []string, help io.Writer) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("ipamblock", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the error is one line, printed by whoever called
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "watch the cluster of this kubeconfig `file` until Ctrl-C")
+	flags.StringVar(&s.context, "context", "", "watch the cluster of this context of the kubeconfig until Ctrl-C")
+	flags.BoolVar(&s.demoWrites, "demo-writes", false, "on a real cluster, also write: make a few blocks of documentation addresses and remove them")
+	flags.DurationVar(&s.duration, "duration", 0, "end after this time; by default after the demonstration, or with Ctrl-C")
+	flags.DurationVar(&s.resync, "resync", 0, "show every block again in this period; by default never")
+	flags.StringVar(&s.output, "output", "text", "text or json, one object a line")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(help, "ipamblock watches Calico's IPAMBlocks: with no flags on an API server of its own, which it starts.")
+		flags.SetOutput(help)
+		flags.PrintDefaults()
+		return s, err
+	case err != nil:
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case s.output != "text" && s.output != "json":
+		err = fmt.Errorf("--output is text or json, not %q", s.output)
+	case s.duration < 0 || s.resync < 0:
+		err = errors.New("--duration and --resync are not below zero")
+	case s.demoWrites && !s.real():
+		err = errors.New("--demo-writes goes with --kubeconfig or --context; the embedded server is always written to")
+	default:
+		return s, nil
+	}
+	return s, fmt.Errorf("%w; %w", err, errUsage)
+}

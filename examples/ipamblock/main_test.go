@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// programEnv makes the test binary be the program.
+const programEnv = "IPAMBLOCK_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programEnv) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// call runs the program, as a process of its own so that everything it prints is
+// seen, and returns its exit code and output.
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), programEnv+"=1", "KUBECONFIG=", "HOME="+t.TempDir(), "XDG_CACHE_HOME="+cacheDir(t))
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
+}
+
+// cacheDir is where the user's server binary is, for a program with another home.
+func cacheDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestProgram_DemonstratesWithoutACluster(t *testing.T) {
+	code, stdout, stderr := call(t)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var kinds []string
+	for line := range strings.Lines(stdout) {
+		if kind, _, _ := strings.Cut(line, " "); slices.Contains([]string{"ADDED", "UPDATED", "DELETED"}, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	want := slices.Concat(slices.Repeat([]string{"ADDED"}, 3), slices.Repeat([]string{"UPDATED"}, 8), []string{"DELETED"})
+	if !slices.Equal(kinds, want) {
+		t.Errorf("events: %q, want %q", kinds, want)
+	}
+	for _, part := range []string{
+		"192.0.2.0/28         node-a            5/16   [###-------]  +1",
+		"CIDR                 NODE           USED/SIZE\n192.0.2.0/28         node-a            3/16   [#---------]\n198.51.100.0/28      node-b           16/16   [##########]\n",
+		"12 events: 3 added, 8 updated, 0 by resync, 1 deleted",
+	} {
+		if !strings.Contains(stdout, part) {
+			t.Errorf("no %q in:\n%s", part, stdout)
+		}
+	}
+	if !strings.Contains(stderr, "watching ipamblocks.v1.crd.projectcalico.org") {
+		t.Errorf("progress: %s", stderr)
+	}
+}
+
+func TestProgram_UsageErrorsAreOneLineAndCode2(t *testing.T) {
+	for _, args := range [][]string{
+		{"--no-such-flag"},
+		{"--output", "xml"},
+		{"--duration", "-1s"},
+		{"--duration", "soon"},
+		{"--demo-writes"},
+		{"pods"},
+	} {
+		code, stdout, stderr := call(t, args...)
+		if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: exit code %d, %q, %q", args, code, stdout, stderr)
+		}
+	}
+}
+
+func TestProgram_HelpIsNoError(t *testing.T) {
+	if code, stdout, _ := call(t, "--help"); code != 0 || !strings.Contains(stdout, "-kubeconfig") {
+		t.Errorf("exit code %d, %q", code, stdout)
+	}
+}
+
+// kubeconfigFor writes a kubeconfig that reaches cfg and returns its path.
+func kubeconfigFor(t *testing.T, cfg *rest.Config) string {
+	t.Helper()
+	file := clientcmdapi.NewConfig()
+	file.Clusters["c"] = &clientcmdapi.Cluster{
+		Server: cfg.Host, CertificateAuthorityData: cfg.CAData, TLSServerName: cfg.ServerName,
+	}
+	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: cfg.BearerToken}
+	file.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	file.CurrentContext = "x"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func startServer(t *testing.T) *embedded.Server {
+	t.Helper()
+	server, err := embedded.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+	})
+	return server
+}
+
+func installCRD(t *testing.T, server *embedded.Server) {
+	t.Helper()
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(crdManifest, &crd.Object); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.InstallCRDs(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startProxy returns a proxy in front of server.
+func startProxy(t *testing.T, server *embedded.Server) *faultproxy.Proxy {
+	t.Helper()
+	client, err := rest.HTTPClientFor(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := faultproxy.Start(server.Config().Host, client.Transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		client.CloseIdleConnections()
+	})
+	return proxy
+}
+
+func TestProgram_FailuresAreOneClearLineAndCode1(t *testing.T) {
+	server := startServer(t)
+	proxy := startProxy(t, server)
+	expectFailure := func(args []string, within string) {
+		t.Helper()
+		code, stdout, stderr := call(t, args...)
+		lines := strings.Split(strings.TrimSpace(stderr), "\n")
+		last := lines[len(lines)-1]
+		if code != 1 || stdout != "" || !strings.Contains(last, within) {
+			t.Errorf("%q: exit code %d, %q, last line %q", args, code, stdout, last)
+		}
+		for _, line := range lines {
+			if !strings.HasPrefix(line, "ipamblock: ") {
+				t.Errorf("%q: a line that is not the program's: %q", args, line)
+			}
+		}
+	}
+	direct := kubeconfigFor(t, server.Config())
+	proxied := kubeconfigFor(t, &rest.Config{Host: proxy.URL()})
+
+	expectFailure([]string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}, "no such file")
+	expectFailure([]string{"--kubeconfig", direct, "--context", "nowhere"}, `"nowhere" does not exist`)
+	expectFailure([]string{"--kubeconfig", kubeconfigFor(t, &rest.Config{Host: "http://127.0.0.1:1"})}, "connection refused")
+	expectFailure([]string{"--kubeconfig", direct}, "CustomResourceDefinition installed?")
+
+	stranger := server.Config()
+	stranger.BearerToken = "guessed"
+	expectFailure([]string{"--kubeconfig", kubeconfigFor(t, stranger)}, "provide credentials")
+
+	installCRD(t, server)
+	proxy.Answer(faultproxy.Resource("crd.projectcalico.org", "ipamblocks"),
+		faultproxy.Status(http.StatusForbidden, "Forbidden", `user "eve" cannot list ipamblocks`))
+	expectFailure([]string{"--kubeconfig", proxied}, `Forbidden for`)
+}
+
+func TestProgram_OnARealClusterWritesOnlyIfTold(t *testing.T) {
+	server := startServer(t)
+	installCRD(t, server)
+	proxy := startProxy(t, server)
+	kubeconfig := kubeconfigFor(t, &rest.Config{Host: proxy.URL()})
+	writes := func() int { return proxy.Requests(faultproxy.Verb("create", "update", "patch", "delete")) }
+
+	code, stdout, stderr := call(t, "--kubeconfig", kubeconfig, "--duration", "1s")
+	if code != 0 || writes() != 0 {
+		t.Errorf("exit code %d, %d writes: %s%s", code, writes(), stdout, stderr)
+	}
+
+	code, stdout, stderr = call(t, "--kubeconfig", kubeconfig, "--context", "x", "--demo-writes", "--duration", "8s", "--output", "json")
+	if code != 0 || writes() == 0 {
+		t.Fatalf("exit code %d, %d writes: %s", code, writes(), stderr)
+	}
+	var last struct {
+		Table   []block
+		Summary *counts
+		Event   string
+	}
+	left := -1
+	lines := json.NewDecoder(strings.NewReader(stdout))
+	for {
+		err := lines.Decode(&last)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatalf("output is not JSON: %v\n%s", err, stdout)
+		}
+		if last.Table != nil {
+			left = len(last.Table)
+		}
+	}
+	if left != 0 {
+		t.Errorf("blocks left behind: %d\n%s", left, stdout)
+	}
+	if last.Summary == nil || last.Summary.Added != 3 || last.Summary.Deleted != 3 {
+		t.Errorf("summary: %+v", last.Summary)
+	}
+}

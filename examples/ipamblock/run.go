@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+)
+
+//go:embed crd.yaml
+var crdManifest []byte
+
+const (
+	askTimeout      = 10 * time.Second // one question to discovery
+	syncTimeout     = 30 * time.Second
+	syncLook        = time.Second // between two looks at why it is not synced
+	eventsTimeout   = 30 * time.Second
+	shutdownTimeout = 10 * time.Second
+)
+
+// run is the whole job on the server that s means.
+func run(ctx context.Context, s settings, stdout, stderr io.Writer) (err error) {
+	if s.real() {
+		cfg, err := kubeconfig(s)
+		if err != nil {
+			return err
+		}
+		return watch(ctx, cfg, s, stdout, stderr)
+	}
+	say(stderr, "starting an API server on this machine")
+	server, err := embedded.Start(ctx, embedded.WithProgress(stderr))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(crdManifest, &crd.Object); err != nil {
+		return err
+	}
+	say(stderr, "installing %s", crd.GetName())
+	if err := server.InstallCRDs(ctx, crd); err != nil {
+		return err
+	}
+	return watch(ctx, server.Config(), s, stdout, stderr)
+}
+
+// kubeconfig returns the configuration of a real cluster.
+func kubeconfig(s settings) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = s.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: s.context}
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	cfg.WarningHandler = rest.NoWarnings{}
+	return cfg, nil
+}
+
+// watch is the library at work: resolve, validate, ask, start, wait.
+func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.Writer) (err error) {
+	if s.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.duration)
+		defer cancel()
+	}
+	resolver, err := discovery.NewForConfig(cfg, discovery.WithRequestTimeout(askTimeout))
+	if err != nil {
+		return err
+	}
+	gvr, err := resolve(ctx, resolver)
+	if err != nil {
+		return err
+	}
+	say(stderr, "watching %s on %s", discovery.RefOf(gvr), cfg.Host)
+
+	factory, err := dynamicinformer.NewForConfig(cfg,
+		dynamicinformer.WithDiscovery(resolver),
+		dynamicinformer.WithDefaultResync(s.resync))
+	if err != nil {
+		return err
+	}
+	blocks := factory.ForResource(gvr)
+	view := newViewer(stdout, s.output == "json")
+	if _, err := blocks.Informer().AddEventHandler(view); err != nil {
+		return err
+	}
+	factory.Start(ctx)
+	defer func() { err = errors.Join(err, shutdown(ctx, factory)) }()
+	if err := waitSynced(ctx, factory, gvr, stderr); err != nil {
+		return err
+	}
+	if err := untilTheEnd(ctx, cfg, s, gvr, view); err != nil {
+		return err
+	}
+	return finish(blocks, view)
+}
+
+// resolve finds what "ipamblocks" means on this server and whether it can be
+// watched. Where Calico's API server runs too, two groups have it: the one of the
+// CRD is meant.
+func resolve(ctx context.Context, resolver *discovery.Resolver) (schema.GroupVersionResource, error) {
+	resource, err := resolver.Resolve(ctx, "ipamblocks")
+	if errors.Is(err, discovery.ErrAmbiguous) {
+		resource, err = resolver.Resolve(ctx, "ipamblocks."+blockGroupVersion.Group)
+	}
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	resource, err = resolver.Validate(ctx, resource.GVR)
+	return resource.GVR, err
+}
+
+// waitSynced waits for the first list and tells stderr what it waits for. It gives
+// up at once on what waiting does not mend.
+func waitSynced(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource, stderr io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	told := dynamicinformer.ReasonSyncing
+	for {
+		look, done := context.WithTimeout(ctx, syncLook)
+		err := factory.WaitForSync(look, gvr)
+		done()
+		var why *dynamicinformer.NotSyncedError
+		if !errors.As(err, &why) || ctx.Err() != nil {
+			return err
+		}
+		switch why.Reason {
+		case dynamicinformer.ReasonForbidden, dynamicinformer.ReasonUnauthorized, dynamicinformer.ReasonVerbNotSupported, dynamicinformer.ReasonStopped:
+			return err
+		case told:
+		default:
+			told = why.Reason
+			say(stderr, "waiting: %v", err)
+		}
+	}
+}
+
+// untilTheEnd writes, if there is something to write, and waits for the end: that
+// of the demonstration, of the duration, or Ctrl-C.
+func untilTheEnd(ctx context.Context, cfg *rest.Config, s settings, gvr schema.GroupVersionResource, view *viewer) error {
+	if !s.real() || s.demoWrites {
+		client, err := dynamic.NewForConfig(cfg)
+		if err != nil {
+			return err
+		}
+		d := &demo{blocks: client.Resource(gvr), cleanUp: s.real()}
+		if err := d.run(ctx); err != nil {
+			return unlessEnded(ctx, err)
+		}
+		if err := awaitEvents(ctx, view, d); err != nil {
+			return unlessEnded(ctx, err)
+		}
+	}
+	if s.real() || s.duration > 0 {
+		<-ctx.Done()
+	}
+	return nil
+}
+
+// awaitEvents waits until view has shown what d has written.
+func awaitEvents(ctx context.Context, view *viewer, d *demo) error {
+	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
+	defer cancel()
+	if err := view.waitFor(ctx, d.wanted); err != nil {
+		return fmt.Errorf("not all that was written has been seen: %w", err)
+	}
+	return nil
+}
+
+// unlessEnded drops err if it is only that the time is up, or Ctrl-C.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func finish(blocks informers.GenericInformer, view *viewer) error {
+	if err := view.table(blocks.Lister()); err != nil {
+		return err
+	}
+	view.summary()
+	return nil
+}
+
+// shutdown waits for the informer to end, also after ctx has.
+func shutdown(ctx context.Context, factory *dynamicinformer.Factory) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	return factory.Shutdown(ctx)
+}
+
+// say prints a line of progress.
+func say(stderr io.Writer, format string, args ...any) {
+	fmt.Fprintf(stderr, "ipamblock: "+format+"\n", args...)
+}
+
+func isNotFound(err error) bool { return apierrors.IsNotFound(err) }

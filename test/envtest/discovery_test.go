@@ -1,0 +1,156 @@
+package envtest_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+var _ = Describe("Discovery", func() {
+	DescribeTable("resolves",
+		func(ctx SpecContext, ref string, want schema.GroupVersionResource, namespaced bool) {
+			res, err := openDoor().resolver.Resolve(ctx, ref)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(res.GVR).To(Equal(want))
+			Expect(res.Namespaced).To(Equal(namespaced))
+			Expect(res.Verbs).To(ContainElements("list", "watch"))
+		},
+		Entry("a plural", "ipamblocks", blocks, false),
+		Entry("plural.group", "ipamblocks.crd.projectcalico.org", blocks, false),
+		Entry("plural.version.group", "ipamblocks.v1.crd.projectcalico.org", blocks, false),
+		Entry("a namespaced type", "widgets", widgets, true),
+	)
+
+	It("validates what is served with one request", func(ctx SpecContext) {
+		d := openDoor()
+		res, err := d.resolver.Validate(ctx, blocks)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(res.GVK).To(Equal(blocks.GroupVersion().WithKind("IPAMBlock")))
+		Expect(d.proxy.Requests(faultproxy.All())).To(Equal(1))
+	})
+
+	It("refuses what is not served and says what is", func(ctx SpecContext) {
+		d := openDoor()
+		_, err := d.resolver.Resolve(ctx, "ipamblock")
+		Expect(err).To(MatchError(discovery.ErrNotServed))
+		Expect(err).To(MatchError(ContainSubstring("did you mean ipamblocks.crd.projectcalico.org?")))
+
+		_, err = d.resolver.Validate(ctx, blocks.GroupResource().WithVersion("v2"))
+		Expect(err).To(MatchError(discovery.ErrNotServed))
+		Expect(err).To(MatchError(ContainSubstring("it is in v1")))
+		Expect(meta.IsNoMatchError(err)).To(BeTrue())
+
+		_, err = d.resolver.Validate(ctx, schema.GroupVersionResource{Version: "v1", Resource: "pods"})
+		Expect(err).To(MatchError(discovery.ErrNotServed), "this server has no core group")
+	})
+
+	It("refuses what can't be listed", func(ctx SpecContext) {
+		d := openDoor()
+		_, err := d.resolver.Validate(ctx, blocks.GroupVersion().WithResource("ipamblocks/status"))
+		Expect(err).To(MatchError(discovery.ErrInvalidRef))
+
+		d.proxy.Answer(faultproxy.Path("/apis/example.com/v1"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"example.com/v1","resources":[
+				{"name":"widgets","kind":"Widget","namespaced":true,"verbs":["create","get"]}]}`))
+		}))
+		_, err = d.resolver.Validate(ctx, widgets)
+		Expect(err).To(MatchError(discovery.ErrVerbNotSupported))
+
+		f := d.factory()
+		f.ForResource(widgets)
+		f.Start(ctx)
+		Expect(reason(waitFor(ctx, f, time.Second, widgets))).To(Equal(dynamicinformer.ReasonVerbNotSupported))
+		Expect(d.proxy.Requests(faultproxy.Resource(widgets.Group, widgets.Resource))).To(BeZero())
+	})
+
+	It("does not take a group that is down for one that is not there", func(ctx SpecContext) {
+		d := openDoor()
+		d.proxy.Answer(faultproxy.Path("/apis/example.com/v1"), faultproxy.Status(http.StatusInternalServerError, "InternalError", "down"))
+		_, err := d.resolver.Validate(ctx, widgets)
+		Expect(err).To(MatchError(discovery.ErrInconclusive))
+		Expect(err).NotTo(MatchError(discovery.ErrNotServed))
+		_, err = d.resolver.Validate(ctx, blocks)
+		Expect(err).NotTo(HaveOccurred(), "other groups are untouched")
+	})
+})
+
+var _ = Describe("A factory with discovery", func() {
+	It("parks an informer until its CRD is installed", func(ctx SpecContext) {
+		d := openDoor()
+		gvr := schema.GroupVersionResource{Group: "late.example.com", Version: "v1", Resource: "gizmos"}
+		f := d.factory()
+		got := listen(f.ForResource(gvr).Informer())
+		f.Start(ctx)
+		err := waitFor(ctx, f, time.Second, gvr)
+		Expect(reason(err)).To(Equal(dynamicinformer.ReasonNotFound))
+		Expect(meta.IsNoMatchError(err)).To(BeTrue())
+		Expect(d.proxy.Requests(faultproxy.Resource(gvr.Group, gvr.Resource))).To(BeZero())
+
+		Expect(server.InstallCRDs(ctx, manifest("testdata/gizmos.yaml"))).To(Succeed())
+		Expect(f.WaitForSync(ctx, gvr)).To(Succeed())
+		obj := newWidget("a", "late")
+		obj.SetGroupVersionKind(gvr.GroupVersion().WithKind("Gizmo"))
+		d.create(ctx, gvr, "ns", obj)
+		Eventually(got.all).Should(Equal([]string{"add ns/a"}))
+	})
+
+	It("drops the namespace for a cluster-scoped type", func(ctx SpecContext) {
+		d, label := openDoor(), unique("scope")
+		d.create(ctx, blocks, "", newBlock(label, label))
+		f := d.factory(only(label), dynamicinformer.WithNamespace("somewhere"))
+		generic := f.ForResource(blocks)
+		f.Start(ctx)
+		Expect(f.WaitForSync(ctx)).To(Succeed())
+		Expect(generic.Lister().Get(label)).NotTo(BeNil())
+	})
+
+	It("says who may not, within the wait", func(ctx SpecContext) {
+		d := openDoor()
+		d.proxy.Answer(faultproxy.Resource(widgets.Group, widgets.Resource), faultproxy.Status(http.StatusForbidden, "Forbidden", `user "eve" may not`))
+		f := d.factory()
+		f.ForResource(widgets)
+		f.ForResource(blocks)
+		f.Start(ctx)
+		Expect(f.WaitForSync(ctx, blocks)).To(Succeed(), "others are untouched")
+		err := waitFor(ctx, f, time.Second)
+		Expect(reason(err)).To(Equal(dynamicinformer.ReasonForbidden))
+		Expect(err).To(MatchError(ContainSubstring(`widgets.v1.example.com: not synced at cluster scope: cannot list`)))
+		Expect(err).To(MatchError(ContainSubstring(`user "eve" may not`)))
+	})
+
+	It("is made from a rest.Config with everything it needs", func(ctx SpecContext) {
+		d := openDoor()
+		f, err := dynamicinformer.NewForConfig(d.config)
+		Expect(err).NotTo(HaveOccurred())
+		f.ForResource(blocks)
+		f.Start(ctx)
+		Expect(f.WaitForSync(ctx)).To(Succeed())
+		Expect(f.Shutdown(ctx)).To(Succeed())
+		Expect(d.proxy.Requests(faultproxy.Path("/apis/"+blocks.GroupVersion().String()))).To(Equal(1), "discovery was asked first")
+	})
+})
+
+func waitFor(ctx context.Context, f *dynamicinformer.Factory, d time.Duration, gvrs ...schema.GroupVersionResource) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return f.WaitForSync(ctx, gvrs...)
+}
+
+// reason returns the reason of the NotSyncedError in err.
+func reason(err error) dynamicinformer.Reason {
+	GinkgoHelper()
+	var notSynced *dynamicinformer.NotSyncedError
+	Expect(errors.As(err, &notSynced)).To(BeTrue(), "not a NotSyncedError: %v", err)
+	return notSynced.Reason
+}

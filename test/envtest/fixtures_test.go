@@ -1,0 +1,148 @@
+package envtest_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+var (
+	blocks  = schema.GroupVersionResource{Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks"}
+	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+)
+
+// door is a spec's own way to the server, through a proxy that counts. It goes
+// with the spec, and so do its connections.
+type door struct {
+	proxy    *faultproxy.Proxy
+	config   *rest.Config
+	client   dynamic.Interface
+	resolver *discovery.Resolver
+}
+
+func openDoor() *door {
+	GinkgoHelper()
+	behind, err := rest.HTTPClientFor(server.Config())
+	Expect(err).NotTo(HaveOccurred())
+	proxy, err := faultproxy.Start(server.Config().Host, behind.Transport)
+	Expect(err).NotTo(HaveOccurred())
+	config := &rest.Config{Host: proxy.URL(), QPS: -1}
+	front, err := rest.HTTPClientFor(config)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		front.CloseIdleConnections()
+		Expect(proxy.Close()).To(Succeed())
+		behind.CloseIdleConnections()
+	})
+	client, err := dynamic.NewForConfigAndClient(config, front)
+	Expect(err).NotTo(HaveOccurred())
+	resolver, err := discovery.NewForConfigAndClient(config, front)
+	Expect(err).NotTo(HaveOccurred())
+	return &door{proxy: proxy, config: config, client: client, resolver: resolver}
+}
+
+// factory returns a factory with discovery that is shut down with the spec.
+func (d *door) factory(opts ...dynamicinformer.Option) *dynamicinformer.Factory {
+	GinkgoHelper()
+	f, err := dynamicinformer.New(d.client, append([]dynamicinformer.Option{dynamicinformer.WithDiscovery(d.resolver)}, opts...)...)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(10*time.Second))
+	return f
+}
+
+var serial atomic.Int64
+
+// unique returns a name that no other spec has.
+func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, serial.Add(1)) }
+
+// only limits a factory to the objects with a label of this spec's own.
+func only(label string) dynamicinformer.Option {
+	return dynamicinformer.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "spec=" + label })
+}
+
+func newBlock(name, label string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"cidr": "192.0.2.0/30", "affinity": "host:node-a", "strictAffinity": false,
+		"allocations": []any{nil, int64(0), nil, nil}, "unallocated": []any{int64(0), int64(2), int64(3)},
+		"attributes": []any{map[string]any{"handle_id": "h"}}, "sequenceNumber": int64(1) << 60,
+	}}}
+	obj.SetAPIVersion(blocks.GroupVersion().String())
+	obj.SetKind("IPAMBlock")
+	obj.SetName(name)
+	obj.SetLabels(map[string]string{"spec": label})
+	return obj
+}
+
+func newWidget(name, label string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+	obj.SetAPIVersion(widgets.GroupVersion().String())
+	obj.SetKind("Widget")
+	obj.SetName(name)
+	obj.SetLabels(map[string]string{"spec": label})
+	return obj
+}
+
+// create makes obj, and removes it with the spec.
+func (d *door) create(ctx context.Context, gvr schema.GroupVersionResource, namespace string, obj *unstructured.Unstructured) *unstructured.Unstructured {
+	GinkgoHelper()
+	client := d.client.Resource(gvr).Namespace(namespace)
+	created, err := client.Create(ctx, obj, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a clean-up has a context of its own
+		_ = client.Delete(ctx, obj.GetName(), metav1.DeleteOptions{}) // the spec may have done so
+	})
+	return created
+}
+
+// events is a handler that keeps what happens, as "add ns/name".
+type events struct {
+	mu   sync.Mutex
+	past []string
+}
+
+func (e *events) record(what string, obj any) {
+	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = last.Obj
+	}
+	key, err := cache.MetaNamespaceKeyFunc(obj)
+	if err != nil {
+		key = err.Error()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.past = append(e.past, what+" "+key)
+}
+
+func (e *events) OnAdd(obj any, _ bool) { e.record("add", obj) }
+func (e *events) OnUpdate(_, obj any)   { e.record("update", obj) }
+func (e *events) OnDelete(obj any)      { e.record("delete", obj) }
+
+// all returns the events so far.
+func (e *events) all() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]string(nil), e.past...)
+}
+
+func listen(informer cache.SharedIndexInformer) *events {
+	GinkgoHelper()
+	e := &events{}
+	_, err := informer.AddEventHandler(e)
+	Expect(err).NotTo(HaveOccurred())
+	return e
+}

@@ -1,0 +1,52 @@
+package envtest_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+)
+
+// TestMain allows the one goroutine that ginkgo leaves behind (onsi/ginkgo#1364).
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("github.com/onsi/ginkgo/v2/internal/interrupt_handler.(*InterruptHandler).registerForInterrupts.func2"))
+}
+
+func TestEnvtest(t *testing.T) {
+	RegisterFailHandler(Fail)
+	klog.SetLogger(GinkgoLogr) // shown for specs that fail
+	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
+	RunSpecs(t, "gvrkit on a real API server")
+}
+
+// server is the API server of the whole suite. Specs share its types and keep
+// apart by label or namespace.
+var server *embedded.Server
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	server, err = embedded.Start(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Stop)
+	// The manifest of the example is the project's own IPAMBlock CRD.
+	Expect(server.InstallCRDs(ctx, manifest("../../examples/ipamblock/crd.yaml"), manifest("testdata/widgets.yaml"))).To(Succeed())
+}, NodeTimeout(20*time.Minute)) // the first start builds the server
+
+func manifest(path string) *unstructured.Unstructured {
+	GinkgoHelper()
+	content, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	obj := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal(content, &obj.Object)).To(Succeed())
+	return obj
+}

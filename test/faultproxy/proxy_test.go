@@ -1,0 +1,164 @@
+package faultproxy_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestParseRequest(t *testing.T) {
+	for _, tc := range []struct {
+		method, url string
+		want        faultproxy.Request
+	}{
+		{"GET", "/apis/crd.projectcalico.org/v1/ipamblocks", faultproxy.Request{Verb: "list", Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks"}},
+		{"GET", "/apis/crd.projectcalico.org/v1/ipamblocks?watch=true", faultproxy.Request{Verb: "watch", Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks"}},
+		{"GET", "/apis/crd.projectcalico.org/v1/ipamblocks/a?watch=1", faultproxy.Request{Verb: "watch", Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks", Name: "a"}},
+		{"GET", "/api/v1/namespaces/ns/pods", faultproxy.Request{Verb: "list", Version: "v1", Resource: "pods", Namespace: "ns"}},
+		{"GET", "/api/v1/namespaces/ns/pods/p/status", faultproxy.Request{Verb: "get", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p", Subresource: "status"}},
+		{"GET", "/api/v1/namespaces", faultproxy.Request{Verb: "list", Version: "v1", Resource: "namespaces"}},
+		{"GET", "/api/v1/namespaces/ns", faultproxy.Request{Verb: "get", Version: "v1", Resource: "namespaces", Name: "ns"}},
+		{"POST", "/api/v1/namespaces/ns/pods", faultproxy.Request{Verb: "create", Version: "v1", Resource: "pods", Namespace: "ns"}},
+		{"PUT", "/api/v1/namespaces/ns/pods/p", faultproxy.Request{Verb: "update", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}},
+		{"PATCH", "/api/v1/namespaces/ns/pods/p", faultproxy.Request{Verb: "patch", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}},
+		{"DELETE", "/api/v1/namespaces/ns/pods/p", faultproxy.Request{Verb: "delete", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}},
+		{"DELETE", "/api/v1/namespaces/ns/pods", faultproxy.Request{Verb: "deletecollection", Version: "v1", Resource: "pods", Namespace: "ns"}},
+		{"GET", "/apis", faultproxy.Request{Verb: "get"}},
+		{"GET", "/apis/apps/v1", faultproxy.Request{Verb: "get"}},
+		{"GET", "/readyz", faultproxy.Request{Verb: "get"}},
+		{"GET", "/", faultproxy.Request{Verb: "get"}},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), tc.method, tc.url, nil)
+		tc.want.Path = r.URL.Path
+		if diff := cmp.Diff(tc.want, faultproxy.ParseRequest(r)); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", tc.method, tc.url, diff)
+		}
+	}
+}
+
+// serve starts a server that streams to watches until they leave and echoes the
+// path otherwise, and a proxy to it.
+func serve(t *testing.T) (*faultproxy.Proxy, *http.Client) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.URL.Path)
+		if r.URL.Query().Get("watch") != "" {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}))
+	transport := &http.Transport{}
+	proxy, err := faultproxy.Start(server.URL, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		if err := proxy.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		transport.CloseIdleConnections()
+		server.Close()
+	})
+	return proxy, client
+}
+
+// open sends a request and returns the answer's status and body as far as it is
+// there, and what closes it; the test's end does so too.
+func open(t *testing.T, client *http.Client, url string) (status int, body io.ReadCloser) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	return res.StatusCode, res.Body
+}
+
+func get(t *testing.T, client *http.Client, url string) (status int, body string) {
+	t.Helper()
+	status, stream := open(t, client, url)
+	read, err := io.ReadAll(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, string(read)
+}
+
+// eventually waits for what the proxy sees a moment after the client.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+const blocks = "/apis/crd.projectcalico.org/v1/ipamblocks"
+
+func TestProxy_CountsOpenWatches(t *testing.T) {
+	proxy, client := serve(t)
+	ofBlocks := faultproxy.Resource("crd.projectcalico.org", "ipamblocks")
+	_, first := open(t, client, proxy.URL()+blocks+"?watch=true")
+	_, second := open(t, client, proxy.URL()+blocks+"?watch=true")
+	open(t, client, proxy.URL()+"/api/v1/pods?watch=true")
+	get(t, client, proxy.URL()+blocks)
+	if got := proxy.OpenWatches(ofBlocks); got != 2 {
+		t.Errorf("open = %d, want 2", got)
+	}
+	_ = first.Close()
+	eventually(t, "one watch closed", func() bool { return proxy.OpenWatches(ofBlocks) == 1 })
+	_ = second.Close()
+	eventually(t, "both watches closed", func() bool { return proxy.OpenWatches(ofBlocks) == 0 })
+	if got := proxy.Requests(faultproxy.All(ofBlocks, faultproxy.Verb("watch"))); got != 2 {
+		t.Errorf("watch requests = %d, want 2", got)
+	}
+	if got := proxy.Requests(ofBlocks); got != 3 {
+		t.Errorf("requests = %d, want 3", got)
+	}
+}
+
+func TestProxy_AnswersInPlaceOfTheServer(t *testing.T) {
+	proxy, client := serve(t)
+	proxy.Answer(faultproxy.Path(blocks), faultproxy.Status(http.StatusForbidden, "Forbidden", "not you"))
+	proxy.Answer(faultproxy.All(), http.NotFoundHandler()) // comes second
+	if got, _ := get(t, client, proxy.URL()+blocks); got != http.StatusForbidden {
+		t.Errorf("status = %d, want 403", got)
+	}
+	if got, _ := get(t, client, proxy.URL()+"/api/v1/pods"); got != http.StatusNotFound {
+		t.Errorf("status = %d, want 404", got)
+	}
+	proxy.Heal()
+	if status, body := get(t, client, proxy.URL()+blocks); status != http.StatusOK || body != blocks {
+		t.Errorf("healed: %d %q", status, body)
+	}
+}
+
+func TestStart_RefusesWhatIsNoURL(t *testing.T) {
+	for _, target := range []string{"", "127.0.0.1:1", "://"} {
+		if proxy, err := faultproxy.Start(target, nil); err == nil {
+			t.Errorf("Start(%q): no error; Close: %v", target, proxy.Close())
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package faultproxy
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Request is what an HTTP request means to an API server. For a path that is no
+// resource's, such as /apis or /readyz, Verb is the HTTP method in lower case
+// and all but Path is empty.
+type Request struct {
+	Verb        string // get, list, watch, create, update, patch, delete, deletecollection
+	Group       string
+	Version     string
+	Resource    string
+	Namespace   string
+	Name        string
+	Subresource string
+	Path        string
+}
+
+// ParseRequest reads r's method, path and query, as k8s.io/apiserver's request
+// info does. The namespace resource itself is read as any other.
+func ParseRequest(r *http.Request) Request {
+	req := Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		req.Version, parts = parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		req.Group, req.Version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return req
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		req.Namespace, parts = parts[1], parts[2:]
+	}
+	req.Resource = parts[0]
+	if len(parts) > 1 {
+		req.Name = parts[1]
+	}
+	if len(parts) > 2 {
+		req.Subresource = strings.Join(parts[2:], "/")
+	}
+	req.Verb = verb(r, req.Name != "")
+	return req
+}
+
+func verb(r *http.Request, named bool) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		switch watch := r.URL.Query().Get("watch"); {
+		case watch == "true" || watch == "1":
+			return "watch"
+		case named:
+			return "get"
+		}
+		return "list"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodDelete:
+		if !named {
+			return "deletecollection"
+		}
+	}
+	return strings.ToLower(r.Method)
+}
+
+// Match picks requests. It is called concurrently.
+type Match func(Request) bool
+
+// Resource matches the requests for a resource in any version.
+func Resource(group, resource string) Match {
+	return func(r Request) bool { return r.Resource == resource && r.Group == group }
+}
+
+// Verb matches the requests with any of verbs.
+func Verb(verbs ...string) Match {
+	return func(r Request) bool { return slices.Contains(verbs, r.Verb) }
+}
+
+// Path matches the requests for exactly path.
+func Path(path string) Match {
+	return func(r Request) bool { return r.Path == path }
+}
+
+// All matches what every one of matches matches; with none, everything.
+func All(matches ...Match) Match {
+	return func(r Request) bool {
+		for _, match := range matches {
+			if !match(r) {
+				return false
+			}
+		}
+		return true
+	}
+}
