@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
@@ -43,6 +46,82 @@ func TestDropIn_NeverStartsByItself(t *testing.T) {
 		}
 		if got := cluster.OpenWatches(blocks); got != 0 {
 			t.Error("an informer ran that Start had not started")
+		}
+	})
+}
+
+func TestDropIn_ViewOfAStartedFactoryStartsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		start(ctx, f)
+		f.DropIn().ForResource(widgets)
+		synctest.Wait()
+		if got := cluster.OpenWatches(widgets); got != 0 {
+			t.Error("ForResource of the view started an informer")
+		}
+		f.ForResource(widgets)
+		synctest.Wait()
+		if got := cluster.OpenWatches(widgets); got != 1 {
+			t.Error("ForResource of the factory did not start the informer that the view had made")
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestDropIn_InformerLivesByTheChannelOfTheStartThatRanIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		factory := dynamicinformer.NewDynamicSharedInformerFactory(cluster, 0)
+		factory.ForResource(widgets)
+		first, second := make(chan struct{}), make(chan struct{})
+		factory.Start(first)
+		factory.Start(second)
+		synctest.Wait()
+		close(second)
+		synctest.Wait()
+		if got := cluster.OpenWatches(widgets); got != 1 {
+			t.Errorf("open watches = %d, want 1: the second Start had nothing to run", got)
+		}
+		close(first)
+		factory.Shutdown()
+		if got := cluster.OpenWatches(widgets); got != 0 {
+			t.Errorf("open watches after Shutdown = %d", got)
+		}
+	})
+}
+
+func TestDropIn_StartAfterShutdownDoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		factory := dynamicinformer.NewDynamicSharedInformerFactory(cluster, 0)
+		factory.Shutdown()
+		factory.ForResource(widgets)
+		factory.Start(ctx.Done())
+		synctest.Wait()
+		if got := len(cluster.Requests("watch", widgets)); got != 0 {
+			t.Errorf("watches = %d, want 0", got)
+		}
+	})
+}
+
+func TestDropIn_FilteredFactoryUsesAllItIsGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "in")
+		create(t, cluster, widgets, "ns", "out")
+		create(t, cluster, widgets, "other", "in")
+		factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(cluster, time.Minute, "ns",
+			func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=in" })
+		events := listen(t, factory.ForResource(widgets).Informer())
+		factory.Start(ctx.Done())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add ns/in", "update ns/in"}, events.take()); diff != "" {
+			t.Errorf("events of a minute, resync included (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -84,13 +163,40 @@ func TestDropIn_ShutdownWaitsForStopChannels(t *testing.T) {
 	})
 }
 
+func TestDropIn_SilentWatchListFallsBackToList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		cluster.MuteInitialEventsEnd()
+		create(t, cluster, widgets, "ns", "a")
+		factory := dynamicinformer.NewDynamicSharedInformerFactory(cluster, 0)
+		events := listen(t, factory.ForResource(widgets).Informer())
+		factory.Start(ctx.Done())
+		begun := time.Now()
+		short, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if got := factory.WaitForCacheSync(short.Done()); !got[widgets] {
+			t.Fatal("never synced")
+		}
+		if took := time.Since(begun); took != 10*time.Second {
+			t.Errorf("synced after %v, want 10 s", took)
+		}
+		create(t, cluster, widgets, "ns", "b")
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add ns/a", "add ns/b"}, events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestNewFilteredDynamicInformer_RunsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType)
 		create(t, cluster, widgets, "ns", "in")
 		create(t, cluster, widgets, "other", "out")
-		generic := dynamicinformer.NewFilteredDynamicInformer(cluster, widgets, "ns", 0, nil, nil)
+		byName := func(obj any) ([]string, error) { return []string{obj.(*unstructured.Unstructured).GetName()}, nil }
+		generic := dynamicinformer.NewFilteredDynamicInformer(cluster, widgets, "ns", 0, cache.Indexers{"name": byName}, nil)
 		ctx, cancel := context.WithCancel(ctx)
 		ended := make(chan struct{})
 		go func() { defer close(ended); generic.Informer().RunWithContext(ctx) }()
@@ -98,6 +204,13 @@ func TestNewFilteredDynamicInformer_RunsAlone(t *testing.T) {
 		keys := generic.Informer().GetStore().ListKeys()
 		if diff := cmp.Diff([]string{"ns/in"}, slices.Sorted(slices.Values(keys))); diff != "" {
 			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+		found, err := generic.Informer().GetIndexer().ByIndex("name", "in")
+		if err != nil || len(found) != 1 {
+			t.Errorf("the indexer that was given: %v, %v", found, err)
+		}
+		if _, byNamespace := generic.Informer().GetIndexer().GetIndexers()[cache.NamespaceIndex]; byNamespace {
+			t.Error("there is an indexer that was not given")
 		}
 		cancel()
 		<-ended

@@ -2,7 +2,9 @@ package dynamicinformer_test
 
 import (
 	"context"
-	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
@@ -123,7 +126,9 @@ func TestFactory_EndOfStartContextEndsAll(t *testing.T) {
 		if got := cluster.OpenWatches(widgets); got != 0 {
 			t.Errorf("open watches = %d, want 0", got)
 		}
-		f.ForResource(blocks)
+		view := f.DropIn()
+		view.ForResource(blocks)
+		view.Start(ctx.Done())
 		start(ctx, f)
 		if got := len(cluster.Requests("watch", blocks)); got != 0 {
 			t.Errorf("an informer was started on a factory whose context has ended")
@@ -199,73 +204,6 @@ func TestFactory_InformerRunByHandAndStoppedIsNotHandedOutAgain(t *testing.T) {
 		informer.RunWithContext(byHand)
 		if f.ForResource(widgets).Informer() == informer {
 			t.Error("a stopped informer was handed out again")
-		}
-	})
-}
-
-func TestFactory_ShutdownWaitsForHandlers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		cluster := fakecluster.New(widgetType, blockType)
-		create(t, cluster, widgets, "ns", "a")
-		f := newFactory(t, cluster)
-		f.ForResource(blocks)
-		release := make(chan struct{})
-		_, err := f.ForResource(widgets).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { <-release },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		start(ctx, f)
-
-		short, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		err = f.Shutdown(short)
-		var stuck *dynamicinformer.ShutdownError
-		if !errors.As(err, &stuck) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("Shutdown with a handler that blocks: %v", err)
-		}
-		if diff := cmp.Diff([]schema.GroupVersionResource{widgets}, stuck.Running); diff != "" {
-			t.Errorf("stuck (-want +got):\n%s", diff)
-		}
-		close(release)
-		shutdown(t, f)
-	})
-}
-
-func TestFactory_ShutdownEndsAHangingList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		cluster := fakecluster.New(widgetType)
-		cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error {
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		f := newFactory(t, cluster)
-		f.ForResource(widgets)
-		start(ctx, f)
-		begun := time.Now()
-		shutdown(t, f)
-		if took := time.Since(begun); took > 0 {
-			t.Errorf("Shutdown took %v while a request hung", took)
-		}
-	})
-}
-
-func TestFactory_ShutdownBeforeStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		cluster := fakecluster.New(widgetType)
-		f := newFactory(t, cluster)
-		f.ForResource(widgets)
-		shutdown(t, f)
-		shutdown(t, f)
-		start(ctx, f)
-		f.DropIn().Start(ctx.Done())
-		synctest.Wait()
-		if got := len(cluster.Requests("watch", widgets)); got != 0 {
-			t.Errorf("watches after Shutdown = %d, want 0", got)
 		}
 	})
 }
@@ -354,6 +292,9 @@ func TestFactory_TransformAndIndexers(t *testing.T) {
 		if got := found[0].(*unstructured.Unstructured).GetAnnotations()["seen"]; got != "true" {
 			t.Errorf("the transform was not applied")
 		}
+		if _, ok := generic.Informer().GetIndexer().GetIndexers()[cache.NamespaceIndex]; !ok {
+			t.Error("there is no index by namespace: listing one goes through all objects")
+		}
 		listed, err := generic.Lister().ByNamespace("ns").List(labels.Everything())
 		if err != nil || len(listed) != 1 {
 			t.Errorf("list by namespace = %v, %v", listed, err)
@@ -385,6 +326,42 @@ func TestFactory_HandlerMayCallTheFactory(t *testing.T) {
 		}
 		shutdown(t, f)
 	})
+}
+
+func TestNewForConfig_HasDiscoveryUnlessToldNotTo(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		opts []dynamicinformer.Option
+		want int64
+	}{
+		{"by default", nil, 1},
+		{"told not to", []dynamicinformer.Option{dynamicinformer.WithDiscovery(nil)}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var asked atomic.Int64
+			serve := oneBlock()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/apis/crd.projectcalico.org/v1" {
+					asked.Add(1)
+				}
+				serve.ServeHTTP(w, r)
+			}))
+			defer server.Close()
+			f, err := dynamicinformer.NewForConfig(&rest.Config{Host: server.URL}, tc.opts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.ForResource(blocks)
+			f.Start(t.Context())
+			if err := f.WaitForSync(t.Context()); err != nil {
+				t.Error(err)
+			}
+			shutdown(t, f)
+			if got := asked.Load(); got != tc.want {
+				t.Errorf("discovery was asked %d times, want %d", got, tc.want)
+			}
+		})
+	}
 }
 
 func TestNew_RefusesNil(t *testing.T) {

@@ -17,14 +17,20 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// reasonOf returns the reason of a NotSyncedError in err.
-func reasonOf(t *testing.T, err error) dynamicinformer.Reason {
+// notSynced returns the first NotSyncedError in err.
+func notSynced(t *testing.T, err error) *dynamicinformer.NotSyncedError {
 	t.Helper()
 	var notSynced *dynamicinformer.NotSyncedError
 	if !errors.As(err, &notSynced) || !errors.Is(err, dynamicinformer.ErrNotSynced) {
 		t.Fatalf("error is %v, want a NotSyncedError", err)
 	}
-	return notSynced.Reason
+	return notSynced
+}
+
+// reasonOf returns the reason of the first NotSyncedError in err.
+func reasonOf(t *testing.T, err error) dynamicinformer.Reason {
+	t.Helper()
+	return notSynced(t, err).Reason
 }
 
 // waitFor waits for gvrs for d.

@@ -1,0 +1,111 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+func TestFactory_ShutdownWaitsForHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster)
+		f.ForResource(blocks)
+		release := make(chan struct{})
+		_, err := f.ForResource(widgets).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { <-release },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start(ctx, f)
+
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		err = f.Shutdown(short)
+		var stuck *dynamicinformer.ShutdownError
+		if !errors.As(err, &stuck) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Shutdown with a handler that blocks: %v", err)
+		}
+		if diff := cmp.Diff([]schema.GroupVersionResource{widgets}, stuck.Running); diff != "" {
+			t.Errorf("stuck (-want +got):\n%s", diff)
+		}
+		close(release)
+		shutdown(t, f)
+	})
+}
+
+func TestFactory_ShutdownEndsAHangingList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		start(ctx, f)
+		begun := time.Now()
+		shutdown(t, f)
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("Shutdown took %v while a request hung", took)
+		}
+	})
+}
+
+// A client that does not heed its context keeps a goroutine in the reflector's
+// LIST, which client-go's informer leaves behind when it ends.
+func TestFactory_ShutdownWaitsForARequestThatGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		release := make(chan struct{})
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "watch" {
+				return apierrors.NewBadRequest("no watch-list here")
+			}
+			<-release
+			return nil
+		})
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		start(ctx, f)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if err := f.Shutdown(short); err == nil {
+			t.Error("Shutdown returned nil while a request was under way")
+		}
+		close(release)
+		shutdown(t, f)
+	})
+}
+
+func TestFactory_ShutdownBeforeStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		shutdown(t, f)
+		shutdown(t, f)
+		start(ctx, f)
+		f.DropIn().Start(ctx.Done())
+		synctest.Wait()
+		if got := len(cluster.Requests("watch", widgets)); got != 0 {
+			t.Errorf("watches after Shutdown = %d, want 0", got)
+		}
+	})
+}

@@ -1,0 +1,91 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// withLog returns ctx with a logger of its own at the default verbosity, and what
+// reads the reasons of the error lines logged to it.
+func withLog(t *testing.T, ctx context.Context) (_ context.Context, reasons func() []any) {
+	t.Helper()
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
+	sink := logger.GetSink().(ktesting.Underlier)
+	return klog.NewContext(ctx, logger), func() []any {
+		var found []any
+		for _, entry := range sink.GetBuffer().Data() {
+			for i := 0; entry.Type == ktesting.LogError && i+1 < len(entry.ParameterKVList); i += 2 {
+				if entry.ParameterKVList[i] == "reason" {
+					found = append(found, entry.ParameterKVList[i+1])
+				}
+			}
+		}
+		return found
+	}
+}
+
+func TestLog_OneLineForEachReasonNotForEachRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, reasons := withLog(t, t.Context())
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		answer(cluster, apierrors.NewForbidden(widgets.GroupResource(), "", nil))
+		start(ctx, f)
+		time.Sleep(10 * time.Minute)
+		answer(cluster, apierrors.NewServiceUnavailable("down"))
+		time.Sleep(10 * time.Minute)
+		cluster.Intercept(nil)
+		if err := f.WaitForSync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		// Having healed in between, the same reason is news again.
+		answer(cluster, apierrors.NewServiceUnavailable("down"))
+		cluster.CloseWatches(widgets)
+		time.Sleep(10 * time.Minute)
+
+		if got := len(cluster.Requests("list", widgets)); got < 20 {
+			t.Errorf("only %d retries", got)
+		}
+		want := []any{dynamicinformer.ReasonForbidden, dynamicinformer.ReasonUnavailable, dynamicinformer.ReasonUnavailable}
+		if diff := cmp.Diff(want, reasons()); diff != "" {
+			t.Errorf("reasons logged (-want +got):\n%s", diff)
+		}
+		shutdown(t, f)
+	})
+}
+
+// Since and attempts begin anew once something has worked.
+func TestNotSyncedError_CountsFromTheFirstFailureInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		answer(cluster, apierrors.NewServiceUnavailable("down"))
+		begun := time.Now()
+		start(ctx, f)
+		first := notSynced(t, waitFor(ctx, f, time.Minute))
+		if !first.Since.Equal(begun) || first.Attempts < 4 {
+			t.Errorf("since %v with %d attempts, want since %v", first.Since, first.Attempts, begun)
+		}
+		if first.Verb != "list" || first.Namespace != "" || first.GVR != widgets {
+			t.Errorf("error: %+v", first)
+		}
+		later := notSynced(t, waitFor(ctx, f, time.Minute))
+		if !later.Since.Equal(begun) || later.Attempts <= first.Attempts {
+			t.Errorf("later: since %v with %d attempts", later.Since, later.Attempts)
+		}
+		shutdown(t, f)
+	})
+}
