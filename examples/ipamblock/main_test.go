@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
@@ -38,13 +39,19 @@ func TestMain(m *testing.M) {
 func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), programEnv+"=1", "KUBECONFIG=", "HOME="+t.TempDir(), "XDG_CACHE_HOME="+cacheDir(t))
+	cmd := command(t, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
+}
+
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), programEnv+"=1", "KUBECONFIG=", "HOME="+t.TempDir(), "XDG_CACHE_HOME="+cacheDir(t))
+	return cmd
 }
 
 // cacheDir is where the user's server binary is, for a program with another home.
@@ -203,6 +210,33 @@ func TestProgram_FailuresAreOneClearLineAndCode1(t *testing.T) {
 	proxy.Answer(faultproxy.Resource("crd.projectcalico.org", "ipamblocks"),
 		faultproxy.Status(http.StatusForbidden, "Forbidden", `user "eve" cannot list ipamblocks`))
 	expectFailure([]string{"--kubeconfig", proxied}, `Forbidden for`)
+}
+
+func TestProgram_EndsWellWithCtrlC(t *testing.T) {
+	server := startServer(t)
+	installCRD(t, server)
+	cmd := command(t, "--kubeconfig", kubeconfigFor(t, server.Config()))
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stderr).ReadString('\n'); err != nil || !strings.Contains(line, "watching") {
+		t.Fatalf("first line %q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after Ctrl-C: %v", err)
+	}
+	if !strings.Contains(stdout.String(), "0 events") {
+		t.Errorf("no summary: %q", stdout.String())
+	}
 }
 
 func TestProgram_OnARealClusterWritesOnlyIfTold(t *testing.T) {

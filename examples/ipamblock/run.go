@@ -102,7 +102,11 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	}
 	factory.Start(ctx)
 	defer func() { err = errors.Join(err, shutdown(ctx, factory)) }()
-	if err := waitSynced(ctx, factory, gvr, stderr); err != nil {
+	err = waitSynced(ctx, factory, gvr, stderr)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled): // Ctrl-C while it waited is no failure
+		return finish(blocks, view)
+	case err != nil:
 		return err
 	}
 	if err := untilTheEnd(ctx, cfg, s, gvr, view); err != nil {
