@@ -2,6 +2,7 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,27 +17,30 @@ import (
 )
 
 // withLog returns ctx with a logger of its own at the default verbosity, and what
-// reads the reasons of the error lines logged to it.
-func withLog(t *testing.T, ctx context.Context) (_ context.Context, reasons func() []any) {
+// reads the error lines logged to it.
+func withLog(t *testing.T, ctx context.Context) (_ context.Context, failures func() []ktesting.LogEntry) {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
 	sink := logger.GetSink().(ktesting.Underlier)
-	return klog.NewContext(ctx, logger), func() []any {
-		var found []any
-		for _, entry := range sink.GetBuffer().Data() {
-			for i := 0; entry.Type == ktesting.LogError && i+1 < len(entry.ParameterKVList); i += 2 {
-				if entry.ParameterKVList[i] == "reason" {
-					found = append(found, entry.ParameterKVList[i+1])
-				}
-			}
-		}
-		return found
+	return klog.NewContext(ctx, logger), func() []ktesting.LogEntry {
+		return slices.DeleteFunc(sink.GetBuffer().Data(), func(e ktesting.LogEntry) bool { return e.Type != ktesting.LogError })
 	}
+}
+
+// reasonsIn returns the reasons that lines give.
+func reasonsIn(lines []ktesting.LogEntry) []any {
+	var reasons []any
+	for _, line := range lines {
+		if i := slices.Index(line.ParameterKVList, any("reason")); i >= 0 {
+			reasons = append(reasons, line.ParameterKVList[i+1])
+		}
+	}
+	return reasons
 }
 
 func TestLog_OneLineForEachReasonNotForEachRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, reasons := withLog(t, t.Context())
+		ctx, failures := withLog(t, t.Context())
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster)
 		f.ForResource(widgets)
@@ -58,7 +62,7 @@ func TestLog_OneLineForEachReasonNotForEachRetry(t *testing.T) {
 			t.Errorf("only %d retries", got)
 		}
 		want := []any{dynamicinformer.ReasonForbidden, dynamicinformer.ReasonUnavailable, dynamicinformer.ReasonUnavailable}
-		if diff := cmp.Diff(want, reasons()); diff != "" {
+		if diff := cmp.Diff(want, reasonsIn(failures())); diff != "" {
 			t.Errorf("reasons logged (-want +got):\n%s", diff)
 		}
 		shutdown(t, f)

@@ -1,0 +1,392 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	upstream "k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// expect compares the events that a recorder has got.
+func (r *trial) expect(events *recorder, want ...string) {
+	r.t.Helper()
+	synctest.Wait()
+	if diff := cmp.Diff(want, events.take()); diff != "" {
+		r.errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func (r *trial) requests(verb string) int { return len(r.cluster.Requests(verb, widgets)) }
+
+func (r *trial) create(namespace, name string) { create(r.t, r.cluster, widgets, namespace, name) }
+
+func (r *trial) widget(namespace string) dynamic.ResourceInterface {
+	return r.cluster.Resource(widgets).Namespace(namespace)
+}
+
+// noWatchList refuses watch-list requests, as servers before 1.27 do, so that the
+// reflector lists.
+func noWatchList(_ context.Context, req fakecluster.Request) error {
+	if req.Options.SendInitialEvents != nil {
+		return apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "ListOptions"}, "", nil)
+	}
+	return nil
+}
+
+// conformance is what both packages do alike.
+var conformance = []behaviour{
+	{"adds updates and deletes are delivered in order", func(r *trial) {
+		r.create("ns", "before")
+		factory := r.plain()
+		events := listen(r.t, factory.ForResource(widgets).Informer())
+		r.run(factory)
+		r.expect(events, "add ns/before")
+		obj := create(r.t, r.cluster, widgets, "ns", "a")
+		if _, err := r.widget("ns").Update(r.t.Context(), obj, metav1.UpdateOptions{}); err != nil {
+			r.errorf("update: %v", err)
+		}
+		if err := r.widget("ns").Delete(r.t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			r.errorf("delete: %v", err)
+		}
+		r.expect(events, "add ns/a", "update ns/a", "delete ns/a")
+	}},
+	{"tweakListOptions holds for the list", func(r *trial) { listsOnlyA(r, nil) }},
+	{"tweakListOptions holds for the watch", func(r *trial) { watchesOnlyA(r, nil) }},
+	{"tweakListOptions holds for the list without watch-list", func(r *trial) { listsOnlyA(r, noWatchList) }},
+	{"tweakListOptions holds for the watch without watch-list", func(r *trial) { watchesOnlyA(r, noWatchList) }},
+	{"the namespace holds for list and watch", func(r *trial) {
+		r.create("ns", "listed")
+		r.create("other", "listed")
+		factory := r.newFactory(r.cluster, 0, "ns", nil)
+		events := listen(r.t, factory.ForResource(widgets).Informer())
+		r.run(factory)
+		r.create("ns", "watched")
+		r.create("other", "watched")
+		r.expect(events, "add ns/listed", "add ns/watched")
+	}},
+	{"ForResource shares by GVR", func(r *trial) {
+		factory := r.plain()
+		if factory.ForResource(widgets).Informer() != factory.ForResource(widgets).Informer() {
+			r.errorf("one GVR, two informers")
+		}
+		if factory.ForResource(widgets).Informer() == factory.ForResource(blocks).Informer() {
+			r.errorf("two GVRs, one informer")
+		}
+		r.run(factory)
+		if got := r.cluster.OpenWatches(widgets); got != 1 {
+			r.errorf("open watches: %d", got)
+		}
+	}},
+	{"ForResource asks the server for nothing and starts nothing", func(r *trial) {
+		r.plain().ForResource(widgets)
+		synctest.Wait()
+		if r.requests("list")+r.requests("watch") > 0 {
+			r.errorf("requests before Start")
+		}
+	}},
+	{"Start twice watches once", func(r *trial) {
+		factory := r.plain()
+		factory.ForResource(widgets)
+		r.run(factory)
+		r.run(factory)
+		if got := r.requests("watch"); got != 1 {
+			r.errorf("watches: %d", got)
+		}
+	}},
+	{"Start runs what has been asked for since", func(r *trial) {
+		factory := r.plain()
+		factory.ForResource(widgets)
+		r.run(factory)
+		factory.ForResource(blocks)
+		synctest.Wait()
+		if got := r.cluster.OpenWatches(blocks); got != 0 {
+			r.errorf("it ran by itself")
+		}
+		r.run(factory)
+		if got := r.cluster.OpenWatches(blocks); got != 1 {
+			r.errorf("open watches: %d", got)
+		}
+	}},
+	{"WaitForCacheSync covers what has been started", func(r *trial) {
+		factory := r.plain()
+		factory.ForResource(widgets)
+		r.run(factory)
+		factory.ForResource(blocks)
+		got := factory.WaitForCacheSync(r.stop)
+		if diff := cmp.Diff(map[schema.GroupVersionResource]bool{widgets: true}, got); diff != "" {
+			r.errorf("(-want +got):\n%s", diff)
+		}
+	}},
+	{"WaitForCacheSync tells which have not synced", func(r *trial) {
+		answer(r.cluster, apierrors.NewServiceUnavailable("down"))
+		factory := r.plain()
+		factory.ForResource(widgets)
+		factory.ForResource(blocks)
+		r.run(factory)
+		ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+		defer cancel()
+		got := factory.WaitForCacheSync(ctx.Done())
+		if diff := cmp.Diff(map[schema.GroupVersionResource]bool{widgets: false, blocks: true}, got); diff != "" {
+			r.errorf("(-want +got):\n%s", diff)
+		}
+	}},
+	{"WaitForCacheSync of a synced cache is true though its channel is closed", func(r *trial) {
+		factory := r.plain()
+		factory.ForResource(widgets)
+		r.run(factory)
+		if !r.synced(factory, 0, widgets) {
+			r.errorf("false")
+		}
+	}},
+	{"Shutdown waits for the stop channel and ends nothing by itself", func(r *trial) {
+		factory := r.plain()
+		factory.ForResource(widgets)
+		stop, down := make(chan struct{}), make(chan struct{})
+		factory.Start(stop)
+		for range 2 { // concurrently, too
+			go func() { factory.Shutdown(); down <- struct{}{} }()
+		}
+		synctest.Wait()
+		if got := r.cluster.OpenWatches(widgets); got != 1 {
+			r.errorf("open watches: %d", got)
+		}
+		select {
+		case <-down:
+			r.errorf("Shutdown did not wait")
+			close(stop)
+			<-down
+		default:
+			close(stop)
+			<-down
+			<-down
+		}
+		if got := r.cluster.OpenWatches(widgets); got != 0 {
+			r.errorf("open watches afterwards: %d", got)
+		}
+	}},
+	{"Start after Shutdown runs nothing", func(r *trial) {
+		factory := r.plain()
+		factory.ForResource(widgets)
+		factory.Shutdown()
+		factory.Shutdown()
+		r.run(factory)
+		if got := r.requests("watch"); got != 0 {
+			r.errorf("watches: %d", got)
+		}
+	}},
+	{"the default resync period holds", func(r *trial) {
+		r.create("ns", "a")
+		factory := r.newFactory(r.cluster, time.Minute, metav1.NamespaceAll, nil)
+		events := listen(r.t, factory.ForResource(widgets).Informer())
+		r.run(factory)
+		time.Sleep(2 * time.Minute)
+		r.expect(events, "add ns/a", "update ns/a", "update ns/a")
+	}},
+	{"the generic lister reads the cache", func(r *trial) {
+		r.create("ns", "a")
+		r.create("other", "b")
+		factory := r.plain()
+		lister := factory.ForResource(widgets).Lister()
+		r.run(factory)
+		all, err := lister.List(labels.Everything())
+		if err != nil || len(all) != 2 {
+			r.errorf("List: %v, %v", all, err)
+		}
+		in, err := lister.ByNamespace("ns").List(labels.Everything())
+		if err != nil || len(in) != 1 {
+			r.errorf("ByNamespace.List: %v, %v", in, err)
+		}
+		obj, err := lister.ByNamespace("ns").Get("a")
+		if err != nil || obj.(*unstructured.Unstructured).GetName() != "a" {
+			r.errorf("ByNamespace.Get: %v, %v", obj, err)
+		}
+		if obj, err := lister.Get("other/b"); err != nil || obj.(*unstructured.Unstructured).GetName() != "b" {
+			r.errorf("Get: %v, %v", obj, err)
+		}
+		_, err = lister.ByNamespace("ns").Get("b")
+		if diff := cmp.Diff(error(apierrors.NewNotFound(widgets.GroupResource(), "b")), err); diff != "" {
+			r.errorf("the error of Get (-want +got):\n%s", diff)
+		}
+	}},
+	{"a factory's caches are indexed by namespace", func(r *trial) {
+		if _, ok := r.plain().ForResource(widgets).Informer().GetIndexer().GetIndexers()[cache.NamespaceIndex]; !ok {
+			r.errorf("they are not")
+		}
+	}},
+	{"a single informer has the indexers it is given and no others", func(r *trial) {
+		byName := func(any) ([]string, error) { return nil, nil }
+		with := r.newInformer(r.cluster, widgets, "", 0, cache.Indexers{"name": byName}, nil).Informer().GetIndexer().GetIndexers()
+		without := r.newInformer(r.cluster, widgets, "", 0, nil, nil).Informer().GetIndexer().GetIndexers()
+		if len(with) != 1 || with["name"] == nil || len(without) != 0 {
+			r.errorf("with: %d, without: %d", len(with), len(without))
+		}
+	}},
+	{"a single informer honours namespace and tweak", func(r *trial) {
+		r.create("ns", "a")
+		r.create("ns", "b")
+		r.create("other", "a")
+		single := r.newInformer(r.cluster, widgets, "ns", 0, nil, func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=a" })
+		events := listen(r.t, single.Informer())
+		go single.Informer().Run(r.stop)
+		r.expect(events, "add ns/a")
+	}},
+	{"watch-list is used with a client that can do it", func(r *trial) {
+		factory := r.plain()
+		factory.ForResource(widgets)
+		r.run(factory)
+		if r.requests("list") != 0 || r.requests("watch") != 1 {
+			r.errorf("%d lists, %d watches", r.requests("list"), r.requests("watch"))
+		}
+	}},
+	{"watch-list is not used with a client that says it can't", func(r *trial) {
+		factory := r.newFactory(withoutWatchList{r.cluster}, 0, metav1.NamespaceAll, nil)
+		factory.ForResource(widgets)
+		r.run(factory)
+		if r.requests("list") != 1 || r.requests("watch") != 1 {
+			r.errorf("%d lists, %d watches", r.requests("list"), r.requests("watch"))
+		}
+	}},
+	{"a watch that is closed is resumed without a list", func(r *trial) {
+		factory := r.plain()
+		events := listen(r.t, factory.ForResource(widgets).Informer())
+		r.run(factory)
+		r.create("ns", "a")
+		synctest.Wait()
+		r.cluster.CloseWatches(widgets)
+		r.create("ns", "b")
+		time.Sleep(time.Minute)
+		r.expect(events, "add ns/a", "add ns/b")
+		if got := r.requests("list"); got != 0 {
+			r.errorf("lists: %d", got)
+		}
+	}},
+	{"what was missed is made up for when a watch has expired", func(r *trial) {
+		r.create("ns", "stays")
+		r.create("ns", "goes")
+		factory := r.plain()
+		informer := factory.ForResource(widgets).Informer()
+		events := listen(r.t, informer)
+		r.run(factory)
+		events.take()
+		r.cluster.CloseWatches(widgets)
+		if err := r.widget("ns").Delete(r.t.Context(), "goes", metav1.DeleteOptions{}); err != nil {
+			r.errorf("delete: %v", err)
+		}
+		r.create("ns", "comes")
+		r.cluster.Expire(widgets)
+		time.Sleep(time.Minute)
+		counts := map[string]int{}
+		for _, event := range events.take() {
+			if event != "update ns/stays" { // a relist may show it again
+				counts[event]++
+			}
+		}
+		if diff := cmp.Diff(map[string]int{"add ns/comes": 1, "delete ns/goes": 1}, counts); diff != "" {
+			r.errorf("events (-want +got):\n%s", diff)
+		}
+	}},
+	{"a handler that comes late gets what is there as adds", func(r *trial) {
+		r.create("ns", "a")
+		factory := r.plain()
+		informer := factory.ForResource(widgets).Informer()
+		r.run(factory)
+		r.expect(listen(r.t, informer), "add ns/a")
+	}},
+	{"a type that is forbidden is asked for again", func(r *trial) {
+		r.create("ns", "a")
+		answer(r.cluster, apierrors.NewForbidden(widgets.GroupResource(), "", nil))
+		factory := r.plain()
+		events := listen(r.t, factory.ForResource(widgets).Informer())
+		r.run(factory)
+		time.Sleep(10 * time.Minute)
+		r.cluster.Intercept(nil)
+		time.Sleep(2 * time.Minute)
+		r.expect(events, "add ns/a")
+	}},
+	{"the informer's own transform and watch error handler are used", func(r *trial) {
+		factory := r.plain()
+		informer := factory.ForResource(widgets).Informer()
+		failures := 0
+		if err := informer.SetWatchErrorHandler(func(*cache.Reflector, error) { failures++ }); err != nil {
+			r.errorf("SetWatchErrorHandler: %v", err)
+		}
+		if err := informer.SetTransform(func(obj any) (any, error) {
+			obj.(*unstructured.Unstructured).SetName("transformed")
+			return obj, nil
+		}); err != nil {
+			r.errorf("SetTransform: %v", err)
+		}
+		r.create("ns", "a")
+		answer(r.cluster, apierrors.NewForbidden(widgets.GroupResource(), "", nil))
+		r.run(factory)
+		r.cluster.Intercept(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if keys := informer.GetStore().ListKeys(); failures == 0 || len(keys) != 1 || keys[0] != "ns/transformed" {
+			r.errorf("%d failures seen, keys %q", failures, keys)
+		}
+		if err := informer.SetTransform(nil); err == nil {
+			r.errorf("SetTransform of a running informer: no error")
+		}
+	}},
+	{"an informer that has stopped takes no handlers", func(r *trial) {
+		factory := r.plain()
+		informer := factory.ForResource(widgets).Informer()
+		stop := make(chan struct{})
+		factory.Start(stop)
+		synctest.Wait()
+		close(stop)
+		factory.Shutdown()
+		if _, err := informer.AddEventHandler(&recorder{}); err == nil || !informer.IsStopped() {
+			r.errorf("AddEventHandler: %v, IsStopped: %v", err, informer.IsStopped())
+		}
+	}},
+	{"an informer can be run by hand", func(r *trial) {
+		r.create("ns", "a")
+		informer := r.plain().ForResource(widgets).Informer()
+		events := listen(r.t, informer)
+		go informer.Run(r.stop)
+		r.expect(events, "add ns/a")
+	}},
+}
+
+// withoutWatchList is a client that says it can't do watch-list, as client-go's
+// fakes do.
+type withoutWatchList struct{ *fakecluster.Cluster }
+
+func (withoutWatchList) IsWatchListSemanticsUnSupported() bool { return true }
+
+// onlyA is a factory whose requests select the objects called a.
+func onlyA(r *trial, intercept fakecluster.Interceptor) upstream.DynamicSharedInformerFactory {
+	r.cluster.Intercept(intercept)
+	return r.newFactory(r.cluster, 0, metav1.NamespaceAll, func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=a" })
+}
+
+func listsOnlyA(r *trial, intercept fakecluster.Interceptor) {
+	r.create("ns", "a")
+	r.create("ns", "b")
+	factory := onlyA(r, intercept)
+	events := listen(r.t, factory.ForResource(widgets).Informer())
+	r.run(factory)
+	r.expect(events, "add ns/a")
+}
+
+func watchesOnlyA(r *trial, intercept fakecluster.Interceptor) {
+	factory := onlyA(r, intercept)
+	events := listen(r.t, factory.ForResource(widgets).Informer())
+	r.run(factory)
+	r.create("ns", "a")
+	r.create("ns", "b")
+	r.expect(events, "add ns/a")
+}

@@ -1,0 +1,121 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	upstream "k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// implementation is one of the two packages that the tables compare.
+type implementation struct {
+	name        string
+	newFactory  func(client dynamic.Interface, resync time.Duration, namespace string, tweak func(*metav1.ListOptions)) upstream.DynamicSharedInformerFactory
+	newInformer func(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resync time.Duration, indexers cache.Indexers, tweak func(*metav1.ListOptions)) informers.GenericInformer
+
+	// newDiscovering is a factory with all that the package has to find out about
+	// types beforehand, in client-go's form.
+	newDiscovering func(t *testing.T, cluster *fakecluster.Cluster, namespace string) upstream.DynamicSharedInformerFactory
+}
+
+var clientGo = implementation{
+	name: "client-go",
+	newFactory: func(client dynamic.Interface, resync time.Duration, namespace string, tweak func(*metav1.ListOptions)) upstream.DynamicSharedInformerFactory {
+		return upstream.NewFilteredDynamicSharedInformerFactory(client, resync, namespace, tweak)
+	},
+	newInformer: func(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resync time.Duration, indexers cache.Indexers, tweak func(*metav1.ListOptions)) informers.GenericInformer {
+		return upstream.NewFilteredDynamicInformer(client, gvr, namespace, resync, indexers, tweak)
+	},
+	newDiscovering: func(_ *testing.T, cluster *fakecluster.Cluster, namespace string) upstream.DynamicSharedInformerFactory {
+		return upstream.NewFilteredDynamicSharedInformerFactory(cluster, 0, namespace, nil)
+	},
+}
+
+var gvrkit = implementation{
+	name: "gvrkit",
+	newFactory: func(client dynamic.Interface, resync time.Duration, namespace string, tweak func(*metav1.ListOptions)) upstream.DynamicSharedInformerFactory {
+		return dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, resync, namespace, tweak)
+	},
+	newInformer: dynamicinformer.NewFilteredDynamicInformer,
+	newDiscovering: func(t *testing.T, cluster *fakecluster.Cluster, namespace string) upstream.DynamicSharedInformerFactory {
+		t.Helper()
+		return newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithNamespace(namespace)).DropIn()
+	},
+}
+
+// behaviour is a row: something that a factory or an informer does.
+type behaviour struct {
+	name  string
+	holds func(r *trial)
+}
+
+// trial is a row being tried with one implementation, in a bubble of its own, on a
+// cluster with both types and nothing in it.
+type trial struct {
+	implementation
+	t       *testing.T
+	cluster *fakecluster.Cluster
+	stop    <-chan struct{} // closes when the row has ended
+
+	problems []string
+}
+
+// errorf says that the behaviour does not hold. It is not yet a failed test: of a
+// difference that is what must happen on one side.
+func (r *trial) errorf(format string, args ...any) {
+	r.problems = append(r.problems, fmt.Sprintf(format, args...))
+}
+
+// plain returns a factory on the trial's cluster without any options.
+func (r *trial) plain() upstream.DynamicSharedInformerFactory {
+	return r.newFactory(r.cluster, 0, metav1.NamespaceAll, nil)
+}
+
+// run starts factory until the end of the trial and lets everything settle.
+func (r *trial) run(factory upstream.DynamicSharedInformerFactory) {
+	factory.Start(r.stop)
+	synctest.Wait()
+}
+
+// synced waits for the factory's caches for d, and returns whether gvr's has synced.
+func (r *trial) synced(factory upstream.DynamicSharedInformerFactory, d time.Duration, gvr schema.GroupVersionResource) bool {
+	ctx, cancel := context.WithTimeout(r.t.Context(), d)
+	defer cancel()
+	return factory.WaitForCacheSync(ctx.Done())[gvr]
+}
+
+// try tries a row and returns what does not hold.
+func try(t *testing.T, impl implementation, row behaviour) (problems []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		stop := make(chan struct{})
+		r := &trial{implementation: impl, t: t, cluster: fakecluster.New(widgetType, blockType), stop: stop}
+		row.holds(r)
+		close(stop) // what has been started ends, or the bubble says so
+		problems = r.problems
+	})
+	return problems
+}
+
+func TestConformance(t *testing.T) {
+	for _, row := range conformance {
+		for _, impl := range []implementation{clientGo, gvrkit} {
+			t.Run(row.name+"/"+impl.name, func(t *testing.T) {
+				for _, problem := range try(t, impl, row) {
+					t.Error(problem)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// difference is a row that holds for gvrkit and not for client-go, on purpose.
+type difference struct {
+	behaviour
+	readme string // what the README says of client-go
+	reason string
+}
+
+// differences are all there are. The README's table has the same, in this order.
+var differences = []difference{
+	{
+		behaviour: behaviour{"a failed Get of a generic lister returns nil", func(r *trial) {
+			lister := r.plain().ForResource(widgets).Lister()
+			if obj, err := lister.Get("nobody"); obj != nil || !apierrors.IsNotFound(err) {
+				r.errorf("Get: %T, %v", obj, err)
+			}
+			if obj, err := lister.ByNamespace("ns").Get("nobody"); obj != nil || !apierrors.IsNotFound(err) {
+				r.errorf("ByNamespace.Get: %T, %v", obj, err)
+			}
+		}},
+		readme: "A generic lister's failed `Get` returns an object that is not nil but holds a nil pointer.",
+		reason: "code that compares the object with nil panics on it",
+	},
+	{
+		behaviour: behaviour{"a stopped informer is not handed out again", func(r *trial) {
+			factory := r.plain()
+			stopped := factory.ForResource(widgets).Informer()
+			stop := make(chan struct{})
+			factory.Start(stop)
+			synctest.Wait()
+			close(stop)
+			synctest.Wait()
+			again := factory.ForResource(widgets).Informer()
+			if _, err := again.AddEventHandler(&recorder{}); again == stopped || err != nil {
+				r.errorf("the same one: %v, AddEventHandler: %v", again == stopped, err)
+			}
+		}},
+		readme: "`ForResource` hands out a stopped informer again, which takes no handlers.",
+		reason: "there is no way to get another (kubernetes#138800)",
+	},
+	{
+		behaviour: behaviour{"waiting does not poll", func(r *trial) {
+			factory := r.plain()
+			factory.ForResource(widgets)
+			release := make(chan struct{})
+			r.cluster.Intercept(func(context.Context, fakecluster.Request) error { <-release; return nil })
+			r.run(factory)
+			const delay = 30 * time.Millisecond // no multiple of 100
+			time.AfterFunc(delay, func() { close(release) })
+			begun := time.Now()
+			if !r.synced(factory, time.Minute, widgets) || time.Since(begun) != delay {
+				r.errorf("it took %v, want %v", time.Since(begun), delay)
+			}
+		}},
+		readme: "`WaitForCacheSync` polls every 100 ms, one informer after another.",
+		reason: "polling is slow, and in fake time it moves the clock",
+	},
+	{
+		behaviour: behaviour{"waiting ends for an informer that was stopped", func(r *trial) {
+			answer(r.cluster, apierrors.NewServiceUnavailable("down"))
+			factory := r.plain()
+			factory.ForResource(widgets)
+			stop := make(chan struct{})
+			factory.Start(stop)
+			synctest.Wait()
+			close(stop)
+			begun := time.Now()
+			if r.synced(factory, time.Minute, widgets) || time.Since(begun) > 0 {
+				r.errorf("it took %v", time.Since(begun))
+			}
+		}},
+		readme: "It waits for an informer that was stopped before it had synced.",
+		reason: "what has ended will never sync",
+	},
+	{
+		behaviour: behaviour{"a watch-list stream without its bookmark falls back to LIST", func(r *trial) {
+			r.cluster.MuteInitialEventsEnd()
+			r.create("ns", "a")
+			factory := r.plain()
+			events := listen(r.t, factory.ForResource(widgets).Informer())
+			r.run(factory)
+			if !r.synced(factory, time.Hour, widgets) {
+				r.errorf("not synced after an hour")
+			}
+			r.expect(events, "add ns/a")
+		}},
+		readme: "A watch-list stream that never ends its initial events hangs the informer.",
+		reason: "some proxies and aggregated servers swallow the bookmark (kubernetes#140890)",
+	},
+	{
+		behaviour: behaviour{"an informer that is throttled ends at once", func(r *trial) {
+			answer(r.cluster, apierrors.NewTooManyRequests("slowly", 1))
+			factory := r.plain()
+			factory.ForResource(widgets)
+			stop := make(chan struct{})
+			factory.Start(stop)
+			synctest.Wait()
+			close(stop)
+			begun := time.Now()
+			factory.Shutdown()
+			if took := time.Since(begun); took > 0 {
+				r.errorf("it took %v", took)
+			}
+		}},
+		readme: "Told to slow down or refused a connection, an informer sleeps without looking at its stop channel.",
+		reason: "a shutdown takes up to a minute (reflector.watchList)",
+	},
+	{
+		behaviour: behaviour{"a type that can't be watched is not reported synced", func(r *trial) {
+			listOnly := widgetType
+			listOnly.Verbs = []string{"get", "list"}
+			r.cluster.Serve(listOnly)
+			factory := r.newDiscovering(r.t, r.cluster, metav1.NamespaceAll)
+			factory.ForResource(widgets)
+			r.run(factory)
+			if r.synced(factory, time.Minute, widgets) || r.requests("list") > 0 {
+				r.errorf("synced, or asked for: %d lists", r.requests("list"))
+			}
+		}},
+		readme: "A type that can be listed but not watched is reported synced, and retried for ever.",
+		reason: "the cache is stale from then on (velero#9384)",
+	},
+	{
+		behaviour: behaviour{"a cluster-scoped type ignores the namespace", func(r *trial) {
+			create(r.t, r.cluster, blocks, "", "b")
+			factory := r.newDiscovering(r.t, r.cluster, "ns")
+			events := listen(r.t, factory.ForResource(blocks).Informer())
+			r.run(factory)
+			r.expect(events, "add b")
+		}},
+		readme: "A namespace and a cluster-scoped type: 404 for ever.",
+		reason: "no server has such a path; ipamblocks is a case",
+	},
+	{
+		behaviour: behaviour{"nothing is asked of a type that is not served", func(r *trial) {
+			r.cluster = fakecluster.New(blockType)
+			factory := r.newDiscovering(r.t, r.cluster, metav1.NamespaceAll)
+			factory.ForResource(widgets)
+			r.run(factory)
+			time.Sleep(10 * time.Minute)
+			if got := r.requests("list") + r.requests("watch"); got > 0 {
+				r.errorf("%d requests", got)
+			}
+			r.cluster.Serve(widgetType)
+			if !r.synced(factory, time.Minute, widgets) {
+				r.errorf("not synced a minute after it is served")
+			}
+		}},
+		readme: "A type that is not installed is listed and watched for ever.",
+		reason: "the storm hides what is wrong, and loads the server",
+	},
+	{
+		behaviour: behaviour{"a reason is logged once", func(r *trial) {
+			ctx, failures := withLog(r.t, r.t.Context())
+			answer(r.cluster, apierrors.NewForbidden(widgets.GroupResource(), "", nil))
+			ctx, cancel := context.WithCancel(ctx)
+			ended := make(chan struct{})
+			informer := r.plain().ForResource(widgets).Informer()
+			go func() { defer close(ended); informer.RunWithContext(ctx) }()
+			time.Sleep(time.Hour)
+			cancel()
+			<-ended
+			if got := len(failures()); got != 1 {
+				r.errorf("%d lines", got)
+			}
+		}},
+		readme: "Every retry logs a line.",
+		reason: "250,000 lines a day have been counted (kubernetes#142072)",
+	},
+}
+
+func TestDifferences(t *testing.T) {
+	for _, row := range differences {
+		t.Run(row.name, func(t *testing.T) {
+			if row.reason == "" {
+				t.Error("a difference needs a reason")
+			}
+			for _, problem := range try(t, gvrkit, row.behaviour) {
+				t.Error(problem)
+			}
+			if problems := try(t, clientGo, row.behaviour); problems == nil {
+				t.Error("client-go does so too: it is no difference any more")
+			}
+		})
+	}
+}
+
+// The README's table has the differences, all of them and no others.
+func TestReadme_TableHasTheDifferences(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(readme), "| client-go | gvrkit |\n|---|---|\n")
+	if !found {
+		t.Fatal("the README has no table of differences")
+	}
+	var got, want []string
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		got = append(got, strings.TrimSpace(strings.Split(line, "|")[1]))
+	}
+	for _, row := range differences {
+		want = append(want, row.readme)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if slices.Contains(want, "") {
+		t.Error("a difference is not in the README")
+	}
+}
