@@ -37,6 +37,9 @@ test-envtest: ## tests on real API servers, which are built first
 	@echo "test-envtest: running"
 	@$(TEST) $(SERVERS)
 
+mutants: ## break the library in each of some sixty ways and show the tests that notice
+	@go run ./test/mutants
+
 fuzz: ## fuzz each target for FUZZ=30s
 	go test -run '^$$' -fuzz FuzzParseRef -fuzztime $(FUZZ) ./discovery
 
@@ -55,4 +58,4 @@ tidy-check: ## go.mod and go.sum of each module are complete, and the root's is 
 
 verify: test lint tidy-check ## what a change has to pass
 
-.PHONY: help build run test test-unit test-envtest fuzz bench lint fmt tidy-check verify
+.PHONY: help build run test test-unit test-envtest mutants fuzz bench lint fmt tidy-check verify

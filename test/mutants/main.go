@@ -1,0 +1,158 @@
+// Command mutants breaks the library on purpose, one way at a time, and shows which
+// tests notice. It prints a line for each mutant with the first tests that kill it,
+// and fails if one survives, does not compile or no longer fits the source.
+//
+//	go run ./test/mutants [part of a name …]
+//
+// Mutants are applied through go's overlay: the source is never written to.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// mutant is one way to break the library.
+type mutant struct {
+	name string
+	file string // below the module's root
+	old  string // exactly once in file
+	new  string
+	in   string // the package whose tests should notice; the file's own if empty
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, parts []string) error {
+	scratch, err := os.MkdirTemp("", "gvrkit-mutants-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }() // it is the system's temporary directory
+	begun, tried, survived := time.Now(), 0, 0
+	for _, m := range mutants {
+		if !wanted(m, parts) {
+			continue
+		}
+		tried++
+		killers, err := try(ctx, scratch, m)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", m.name, err)
+		case killers == nil:
+			survived++
+			fmt.Printf("SURVIVED %s (%s)\n", m.name, m.file)
+		default:
+			fmt.Printf("killed   %s: %s\n", m.name, strings.Join(killers[:min(2, len(killers))], ", "))
+		}
+	}
+	fmt.Printf("%d mutants, %d killed in %v\n", tried, tried-survived, time.Since(begun).Round(time.Second))
+	switch {
+	case tried == 0:
+		return errors.New("no mutant has such a name")
+	case survived > 0:
+		return fmt.Errorf("%d survived", survived)
+	}
+	return nil
+}
+
+func wanted(m mutant, parts []string) bool {
+	for _, part := range parts {
+		if !strings.Contains(m.name, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// try returns the tests that fail with m; nil if all pass.
+func try(ctx context.Context, scratch string, m mutant) ([]string, error) {
+	overlay, err := apply(scratch, m)
+	if err != nil {
+		return nil, err
+	}
+	pkg := "./" + filepath.Dir(m.file)
+	if m.in != "" {
+		pkg = "./" + m.in
+	}
+	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=60s", "-overlay", overlay, pkg)
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	output, err := cmd.Output()
+	var exit *exec.ExitError
+	if err == nil {
+		return nil, nil
+	}
+	if !errors.As(err, &exit) || ctx.Err() != nil {
+		return nil, err
+	}
+	return failures(output)
+}
+
+// apply writes the mutated file and the overlay that puts it in place, and returns
+// the path of the latter.
+func apply(scratch string, m mutant) (string, error) {
+	content, err := os.ReadFile(m.file)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(content), m.old); n != 1 {
+		return "", fmt.Errorf("%s has what it replaces %d times, want once", m.file, n)
+	}
+	original, err := filepath.Abs(m.file)
+	if err != nil {
+		return "", err
+	}
+	mutated := filepath.Join(scratch, "mutated.go")
+	if err := os.WriteFile(mutated, []byte(strings.Replace(string(content), m.old, m.new, 1)), 0o600); err != nil {
+		return "", err
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(scratch, "overlay.json")
+	return path, os.WriteFile(path, overlay, 0o600)
+}
+
+// failures reads the output of go test -json. A build that failed is an error:
+// such a mutant shows nothing.
+func failures(output []byte) ([]string, error) {
+	var failed []string
+	var said strings.Builder
+	lines := bufio.NewScanner(bytes.NewReader(output))
+	lines.Buffer(nil, len(output)+1)
+	for lines.Scan() {
+		var event struct{ Action, Test, Output, FailedBuild string }
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			continue // what go prints beside its events
+		}
+		switch {
+		case event.Action == "build-output":
+			said.WriteString(event.Output)
+		case event.FailedBuild != "":
+			return nil, fmt.Errorf("it does not compile:\n%s", said.String())
+		case event.Action == "fail" && event.Test != "":
+			failed = append(failed, event.Test)
+		case event.Action == "fail" && failed == nil:
+			failed = []string{"the package, outside of any one test"}
+		}
+	}
+	return failed, lines.Err()
+}
