@@ -30,9 +30,9 @@ test-unit: ## tests that need no server
 	@echo "test-unit: compiling with the race detector; with empty caches about two minutes"
 	@$(TEST) $(UNIT)
 
-test-envtest: ## tests on real API servers, which are built first
-	@echo "test-envtest: building the API server, for the tests and into them; with empty caches 6 to 15 minutes"
-	@go run ./test/envtest/embedded/cmd/prepare
+test-envtest: ## tests on real API servers, which are found or built first
+	@echo "test-envtest: API servers first, for the tests and into them; with empty caches 12 to 25 minutes"
+	@go run ./test/envtest/cmd/prepare
 	@go build -race -v $(SERVERS) 2>&1 | $(COUNT)
 	@echo "test-envtest: running"
 	@$(TEST) $(SERVERS)
@@ -54,6 +54,7 @@ fmt: ## format as lint wants it
 
 tidy-check: ## go.mod and go.sum of each module are complete, and the root's is slim
 	@for m in $(MODULES); do echo "tidy-check: $$m"; (cd $$m && GOWORK=off go build -o /dev/null ./... && GOWORK=off go mod tidy -diff) || exit 1; done
+	@echo "tidy-check: test/envtest/assets"; cd test/envtest/assets && GOWORK=off go mod tidy -diff
 	@! GOWORK=off go list -deps -test ./... | grep -E '^(k8s.io/(apiserver|apiextensions-apiserver|kubernetes)|go.etcd.io|sigs.k8s.io/controller-runtime|github.com/onsi)(/|$$)'
 
 verify: test lint tidy-check ## what a change has to pass

@@ -23,11 +23,7 @@ func (c *client) ListWithContext(ctx context.Context, opts metav1.ListOptions) (
 	if err != nil {
 		return nil, err
 	}
-	list, err := resource.List(ctx, opts)
-	if err != nil {
-		return nil, err // not list: a nil pointer in an interface is not nil
-	}
-	return list, nil
+	return resource.List(ctx, opts)
 }
 
 func (c *client) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {

@@ -27,7 +27,7 @@ func (r *requests) ListWithContext(ctx context.Context, opts metav1.ListOptions)
 	list, err := r.next.ListWithContext(ctx, opts)
 	if err != nil {
 		r.failed(ctx, VerbList, err)
-		return nil, err
+		return nil, err // not list, which may be a nil pointer in an interface
 	}
 	r.observer.Succeeded(VerbList)
 	return list, nil

@@ -3,6 +3,7 @@ package envtest_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,17 +30,22 @@ var (
 // door is a spec's own way to the server, through a proxy that counts. It goes
 // with the spec, and so do its connections.
 type door struct {
+	at       *place
 	proxy    *faultproxy.Proxy
 	config   *rest.Config
+	http     *http.Client
 	client   dynamic.Interface
 	resolver *discovery.Resolver
 }
 
-func openDoor() *door {
+func openDoor(at *place) *door { GinkgoHelper(); return openDoorAs(at, at.config) }
+
+// openDoorAs is openDoor for whom as stands for.
+func openDoorAs(at *place, as *rest.Config) *door {
 	GinkgoHelper()
-	behind, err := rest.HTTPClientFor(server.Config())
+	behind, err := rest.HTTPClientFor(as)
 	Expect(err).NotTo(HaveOccurred())
-	proxy, err := faultproxy.Start(server.Config().Host, behind.Transport)
+	proxy, err := faultproxy.Start(as.Host, behind.Transport)
 	Expect(err).NotTo(HaveOccurred())
 	config := &rest.Config{Host: proxy.URL(), QPS: -1}
 	front, err := rest.HTTPClientFor(config)
@@ -53,7 +59,7 @@ func openDoor() *door {
 	Expect(err).NotTo(HaveOccurred())
 	resolver, err := discovery.NewForConfigAndClient(config, front)
 	Expect(err).NotTo(HaveOccurred())
-	return &door{proxy: proxy, config: config, client: client, resolver: resolver}
+	return &door{at: at, proxy: proxy, config: config, http: front, client: client, resolver: resolver}
 }
 
 // factory returns a factory with discovery that is shut down with the spec.
@@ -100,6 +106,7 @@ func newWidget(name, label string) *unstructured.Unstructured {
 // create makes obj, and removes it with the spec.
 func (d *door) create(ctx context.Context, gvr schema.GroupVersionResource, namespace string, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
+	d.at.ensureNamespace(ctx, d.client, namespace)
 	client := d.client.Resource(gvr).Namespace(namespace)
 	created, err := client.Create(ctx, obj, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())

@@ -15,10 +15,10 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-var _ = Describe("An informer", func() {
+var _ = Describe("An informer", onEachPlace(func(at *place) {
 	DescribeTable("delivers adds, updates and deletes of",
 		func(ctx SpecContext, gvr schema.GroupVersionResource, namespace, prefix string, newObject func(name, label string) *unstructured.Unstructured) {
-			d, label := openDoor(), unique("events")
+			d, label := openDoor(at), unique("events")
 			d.create(ctx, gvr, namespace, newObject(label+"-before", label))
 			f := d.factory(only(label))
 			generic := f.ForResource(gvr)
@@ -55,7 +55,7 @@ var _ = Describe("An informer", func() {
 	)
 
 	It("keeps what a block says exactly", func(ctx SpecContext) {
-		d, label := openDoor(), unique("exact")
+		d, label := openDoor(at), unique("exact")
 		created := d.create(ctx, blocks, "", newBlock(label, label))
 		f := d.factory(only(label))
 		generic := f.ForResource(blocks)
@@ -67,7 +67,7 @@ var _ = Describe("An informer", func() {
 	})
 
 	It("honours label selector and namespace in list and in watch", func(ctx SpecContext) {
-		d, label := openDoor(), unique("filter")
+		d, label := openDoor(at), unique("filter")
 		d.create(ctx, widgets, label, newWidget("listed", label))
 		d.create(ctx, widgets, label, newWidget("listed-other-label", "other"))
 		d.create(ctx, widgets, label+"-elsewhere", newWidget("listed-elsewhere", label))
@@ -83,7 +83,7 @@ var _ = Describe("An informer", func() {
 	})
 
 	It("shares one watch between all users of a resource", func(ctx SpecContext) {
-		d, label := openDoor(), unique("share")
+		d, label := openDoor(at), unique("share")
 		f := d.factory(only(label))
 		first, second := listen(f.ForResource(blocks).Informer()), listen(f.ForResource(blocks).Informer())
 		f.Start(ctx)
@@ -101,7 +101,7 @@ var _ = Describe("An informer", func() {
 	})
 
 	It("shows cached objects again in the resync period", func(ctx SpecContext) {
-		d, label := openDoor(), unique("resync")
+		d, label := openDoor(at), unique("resync")
 		d.create(ctx, blocks, "", newBlock(label, label))
 		f := d.factory(only(label), dynamicinformer.WithDefaultResync(time.Second))
 		got := listen(f.ForResource(blocks).Informer())
@@ -112,7 +112,7 @@ var _ = Describe("An informer", func() {
 	})
 
 	It("stores what the transform makes of objects", func(ctx SpecContext) {
-		d, label := openDoor(), unique("transform")
+		d, label := openDoor(at), unique("transform")
 		d.create(ctx, blocks, "", newBlock(label, label))
 		f := d.factory(only(label), dynamicinformer.WithTransform(func(obj any) (any, error) {
 			if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -135,7 +135,7 @@ var _ = Describe("An informer", func() {
 	})
 
 	It("leaves no goroutine and no watch when the factory is shut down", func(ctx SpecContext) {
-		d, label := openDoor(), unique("leak")
+		d, label := openDoor(at), unique("leak")
 		before := goleak.IgnoreCurrent()
 		f := d.factory(only(label))
 		listen(f.ForResource(blocks).Informer())
@@ -152,4 +152,4 @@ var _ = Describe("An informer", func() {
 			goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
 		)).To(Succeed())
 	})
-})
+}))

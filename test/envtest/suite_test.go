@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
-
-	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 )
 
 // TestMain allows the one goroutine that ginkgo leaves behind (onsi/ginkgo#1364).
@@ -29,18 +27,16 @@ func TestEnvtest(t *testing.T) {
 	RunSpecs(t, "gvrkit on a real API server")
 }
 
-// server is the API server of the whole suite. Specs share its types and keep
-// apart by label or namespace.
-var server *embedded.Server
-
+// The servers are the whole suite's. Specs share their types and keep apart by
+// label or namespace.
 var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	server, err = embedded.Start(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(server.Stop)
-	// The manifest of the example is the project's own IPAMBlock CRD.
-	Expect(server.InstallCRDs(ctx, manifest("../../examples/ipamblock/crd.yaml"), manifest("testdata/widgets.yaml"))).To(Succeed())
-}, NodeTimeout(20*time.Minute)) // the first start builds the server
+	for _, at := range places {
+		By("starting " + at.name)
+		at.config = at.start(ctx)
+		// The manifest of the example is the project's own IPAMBlock CRD.
+		at.install(ctx, manifest("../../examples/ipamblock/crd.yaml"), manifest("testdata/widgets.yaml"))
+	}
+}, NodeTimeout(30*time.Minute)) // the first start of a server builds it
 
 func manifest(path string) *unstructured.Unstructured {
 	GinkgoHelper()

@@ -1,7 +1,6 @@
 package faultproxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +44,7 @@ func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 	if to.Scheme == "" || to.Host == "" {
 		return nil, fmt.Errorf("faultproxy: target %q is not a URL with scheme and host", target)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0") //nolint:forbidigo // a loopback listener has nothing to wait for
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return nil, fmt.Errorf("faultproxy: %w", err)
 	}

@@ -14,10 +14,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -131,11 +133,12 @@ func apply(scratch string, m mutant) (string, error) {
 	return path, os.WriteFile(path, overlay, 0o600)
 }
 
-// failures reads the output of go test -json. A build that failed is an error:
-// such a mutant shows nothing.
+// failures reads the output of go test -json. If the process died, the tests that
+// were running count. A build that failed is an error: such a mutant shows nothing.
 func failures(output []byte) ([]string, error) {
-	var failed []string
 	var said strings.Builder
+	var failed []string
+	running := map[string]bool{}
 	lines := bufio.NewScanner(bytes.NewReader(output))
 	lines.Buffer(nil, len(output)+1)
 	for lines.Scan() {
@@ -148,11 +151,21 @@ func failures(output []byte) ([]string, error) {
 			said.WriteString(event.Output)
 		case event.FailedBuild != "":
 			return nil, fmt.Errorf("it does not compile:\n%s", said.String())
-		case event.Action == "fail" && event.Test != "":
-			failed = append(failed, event.Test)
-		case event.Action == "fail" && failed == nil:
-			failed = []string{"the package, outside of any one test"}
+		case event.Test == "":
+		case event.Action == "run":
+			running[event.Test] = true
+		case event.Action == "pass" || event.Action == "fail":
+			delete(running, event.Test)
+			if event.Action == "fail" {
+				failed = append(failed, event.Test)
+			}
 		}
+	}
+	if failed == nil {
+		failed = slices.Sorted(maps.Keys(running))
+	}
+	if failed == nil {
+		failed = []string{"the package's end"} // goleak
 	}
 	return failed, lines.Err()
 }

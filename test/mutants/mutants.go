@@ -218,7 +218,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a failed list is a typed nil",
-		file: "internal/source/client.go",
+		file: "internal/source/requests.go",
 		old:  "		return nil, err // not list",
 		new:  "		return list, err // not list",
 	},
@@ -280,7 +280,7 @@ var mutants = []mutant{
 		name: "a stall is forgotten",
 		file: "internal/source/stream.go",
 		old:  "	s.requests.watchList.stalled(time.Now())\n",
-		new:  "",
+		new:  "	_ = time.Now()\n",
 	},
 	{
 		name: "throttling reaches the reflector's watch-list retry",
@@ -344,7 +344,7 @@ var mutants = []mutant{
 		name: "an unreachable server is taken for one that serves nothing",
 		file: "discovery/resolver.go",
 		old:  "if err != nil && !apierrors.IsNotFound(err) {",
-		new:  "if false {",
+		new:  "if err != nil && !apierrors.IsNotFound(err) && false {",
 	},
 	{
 		name: "ambiguity is resolved by chance",

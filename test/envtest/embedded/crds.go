@@ -27,11 +27,17 @@ const installPoll = 25 * time.Millisecond
 //
 // The server delays creations of a type's objects in the first two seconds.
 func (s *Server) InstallCRDs(ctx context.Context, crds ...*unstructured.Unstructured) error {
-	client, err := dynamic.NewForConfig(s.config)
+	return InstallCRDs(ctx, s.config, crds...)
+}
+
+// InstallCRDs does what the method of the same name does on any API server, the one
+// that cfg reaches.
+func InstallCRDs(ctx context.Context, cfg *rest.Config, crds ...*unstructured.Unstructured) error {
+	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("embedded: %w", err)
 	}
-	raw, err := rawClient(s.config)
+	raw, err := rawClient(cfg)
 	if err != nil {
 		return fmt.Errorf("embedded: %w", err)
 	}

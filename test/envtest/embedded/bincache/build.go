@@ -1,4 +1,8 @@
-package embedded
+// Package bincache builds Go programs from source that it is handed into the user's
+// cache directory: once for each version of the source, by one process at a time,
+// with word of how it goes. It needs the Go command and, the first time, the module
+// proxy.
+package bincache
 
 import (
 	"bufio"
@@ -15,130 +19,137 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// serverVersion is the Kubernetes release of the k8s.io modules in go.mod, which
-// the server reports as its own.
-const serverVersion = "v1.37.2"
-
-// linkFlags leave out what only a debugger wants, and put the version in. They
-// must not change how packages are compiled: a plain build of the same packages
-// then shares the build cache.
-const linkFlags = "-s -w -X k8s.io/component-base/version.gitVersion=" + serverVersion +
-	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
-
 const (
 	lockPoll      = 250 * time.Millisecond
 	progressEvery = 5 * time.Second
 )
 
-// binary returns the path of the server binary in the user's cache. If it is not
-// there it is built, by one process at a time.
-func binary(ctx context.Context, progress io.Writer) (string, error) {
+// Build returns the directory that has the recipe's programs. If the cache does not
+// have it they are built, which progress is told. The directory is either whole or
+// not there, and is nobody's to change. ctx ends a build, and the wait for one.
+func Build(ctx context.Context, recipe Recipe, progress io.Writer) (string, error) {
 	toolchain, err := goCommand(ctx, "", "env", "GOVERSION", "GOOS", "GOARCH").Output()
 	if err != nil {
-		return "", fmt.Errorf("the Go command, which builds the server, does not run: %w", err)
+		return "", fmt.Errorf("build %s: the Go command does not run: %w", recipe.Name, err)
 	}
-	key, err := sourceKey(string(toolchain), linkFlags)
+	key, err := recipe.key(string(toolchain))
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("build %s: %w", recipe.Name, err)
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("no place to keep the server binary: %w", err)
+		return "", fmt.Errorf("build %s: no place to keep it: %w", recipe.Name, err)
 	}
-	dir := filepath.Join(cache, "gvrkit", "apiserver")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
+	dir := filepath.Join(cache, "gvrkit", recipe.Name, key)
+	if isDir(dir) {
+		return dir, nil
 	}
-	path := filepath.Join(dir, key)
-	if isFile(path) {
-		return path, nil
+	if err := buildLocked(ctx, recipe, dir, progress); err != nil {
+		return "", fmt.Errorf("build %s: %w", recipe.Name, err)
 	}
-	lock := flock.New(path + ".lock")
-	if free, err := lock.TryLock(); err != nil {
-		return "", err
-	} else if !free {
-		fmt.Fprintln(progress, "embedded: waiting for another process that builds the API server")
-		if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
-			return "", err
-		}
+	return dir, nil
+}
+
+// buildLocked builds dir, unless another process does so first.
+func buildLocked(ctx context.Context, recipe Recipe, dir string, progress io.Writer) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
 	}
+	lock := flock.New(dir + ".lock")
 	defer func() { _ = lock.Close() }() // the lock ends with the descriptor, whatever Close says
-	if isFile(path) {
-		return path, nil
+	free, err := lock.TryLock()
+	if err == nil && !free {
+		fmt.Fprintf(progress, "%s: waiting for another process that builds it\n", recipe.Name)
+		_, err = lock.TryLockContext(ctx, lockPoll)
 	}
-	return path, build(ctx, path, progress)
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
-// build makes the server binary at path. It is either whole or not there.
-func build(ctx context.Context, path string, progress io.Writer) (err error) {
-	dir, err := os.MkdirTemp("", "gvrkit-build-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := writeSource(dir); err != nil {
-		return err
+	if isDir(dir) {
+		return nil
 	}
-	partial := fmt.Sprintf("%s.%d.partial", path, os.Getpid())
-	defer func() { _ = os.Remove(partial) }() // gone already if all went well
-	if err := compile(ctx, dir, partial, progress); err != nil {
-		return err
-	}
-	return os.Rename(partial, path)
+	return build(ctx, recipe, dir, progress)
 }
 
-func compile(ctx context.Context, dir, target string, progress io.Writer) error {
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// build makes dir by way of a directory beside it, which a build that was killed
+// may have left.
+func build(ctx context.Context, recipe Recipe, dir string, progress io.Writer) (err error) {
+	source, err := os.MkdirTemp("", "gvrkit-build-")
+	if err != nil {
+		return err
+	}
+	partial := dir + ".partial"
+	defer func() { err = errors.Join(err, os.RemoveAll(source), os.RemoveAll(partial)) }()
+	if err := recipe.write(source); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(partial); err != nil {
+		return err
+	}
+	if err := os.Mkdir(partial, 0o755); err != nil {
+		return err
+	}
+	if err := compile(ctx, recipe, source, partial, progress); err != nil {
+		return err
+	}
+	return os.Rename(partial, dir)
+}
+
+func compile(ctx context.Context, recipe Recipe, source, target string, progress io.Writer) error {
 	begun := time.Now()
-	fmt.Fprintln(progress, "embedded: building the API server, once: 3 to 8 minutes and a download of some 60 MB, less if Go has built its packages before")
-	cmd := goCommand(ctx, dir, "build", "-v", "-ldflags", linkFlags, "-o", target, "./cmd/apiserver")
+	fmt.Fprintf(progress, "%s: building it, once: %s\n", recipe.Name, recipe.Notice)
+	args := []string{"build", "-v", "-ldflags", recipe.LinkFlags, "-o", target + string(filepath.Separator)}
+	cmd := goCommand(ctx, source, append(args, recipe.Packages...)...)
 	output, err := cmd.StderrPipe()
 	if err != nil {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("the Go command, which builds the server, does not run: %w", err)
+		return err
 	}
 	// Read to the end before Wait, which closes the pipe.
-	failure := follow(output, progress, begun)
+	complaints := follow(output, func(packages int) {
+		fmt.Fprintf(progress, "%s: %d packages compiled in %v\n", recipe.Name, packages, time.Since(begun).Round(time.Second))
+	})
 	if err := cmd.Wait(); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("building the API server: %w\n%s", err, failure)
+		return fmt.Errorf("%w\n%s", err, complaints)
 	}
-	fmt.Fprintf(progress, "embedded: API server built in %v, kept as %s\n", time.Since(begun).Round(time.Second), filepath.Dir(target))
+	fmt.Fprintf(progress, "%s: built in %v, kept in %s\n", recipe.Name, time.Since(begun).Round(time.Second), filepath.Dir(target))
 	return nil
 }
 
-// follow reads the output of go build -v, tells progress about it now and then,
-// and returns the lines that are neither packages nor downloads: the complaints.
-func follow(output io.Reader, progress io.Writer, begun time.Time) string {
-	var complaints []string
-	packages, told := 0, begun
-	lines := bufio.NewScanner(output)
-	for lines.Scan() {
-		switch line := lines.Text(); {
+// follow reads the output of go build -v, tells now and then how many packages it
+// has named, and returns the lines that are neither packages nor downloads.
+func follow(output io.Reader, tell func(packages int)) (complaints string) {
+	var lines []string
+	packages, told := 0, time.Now()
+	scanner := bufio.NewScanner(output)
+	for scanner.Scan() {
+		switch line := scanner.Text(); {
 		case strings.HasPrefix(line, "go: downloading "):
 		case strings.ContainsAny(line, " \t:#"):
-			complaints = append(complaints, line)
+			lines = append(lines, line)
 		default:
 			packages++
 		}
 		if time.Since(told) >= progressEvery {
 			told = time.Now()
-			fmt.Fprintf(progress, "embedded: building, %d packages compiled in %v\n", packages, time.Since(begun).Round(time.Second))
+			tell(packages)
 		}
 	}
-	return strings.Join(complaints, "\n")
+	_, _ = io.Copy(io.Discard, output) // what the scanner gave up on: the writer must not block
+	return strings.Join(lines, "\n")
 }
 
-// goCommand returns a go command that sees its directory's module alone, as if
-// nobody had set anything.
+// goCommand returns a go command that sees its directory's module alone.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its compilers

@@ -1,8 +1,7 @@
-package embedded
+package bincache
 
 import (
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -11,16 +10,27 @@ import (
 	"strings"
 )
 
-// source is the server's source: enough of this module to build its command. The
-// launcher carries it, and needs no checkout or module cache to be found.
-//
-//go:embed go.mod go.sum cmd/apiserver/*.go inprocess/*.go
-var source embed.FS
+// Recipe says what to build.
+type Recipe struct {
+	// Name is what the programs are called in messages, and their directory in
+	// the cache.
+	Name string
+	// Source is a Go module: go.mod, go.sum and all that the packages need of it.
+	// Tests are left out.
+	Source fs.FS
+	// Packages are the main packages, relative to the module's root: "./cmd/x".
+	Packages []string
+	// LinkFlags go to the linker. They should not change how packages are
+	// compiled: a plain build of the same packages then shares the build cache.
+	LinkFlags string
+	// Notice is said before a build begins: how long it takes, for one.
+	Notice string
+}
 
-// sourceFiles returns the paths in source that the server is built from, sorted.
-func sourceFiles() ([]string, error) {
+// files returns the paths in the source that count, sorted.
+func (r Recipe) files() ([]string, error) {
 	var paths []string
-	err := fs.WalkDir(source, ".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(r.Source, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && !strings.HasSuffix(path, "_test.go") {
 			paths = append(paths, path)
 		}
@@ -29,19 +39,17 @@ func sourceFiles() ([]string, error) {
 	return paths, err
 }
 
-// sourceKey names what a build gives: it differs if the source or anything in
-// salt does.
-func sourceKey(salt ...string) (string, error) {
-	paths, err := sourceFiles()
+// key names what a build by toolchain gives: it differs if the source or anything
+// else that goes into it does.
+func (r Recipe) key(toolchain string) (string, error) {
+	paths, err := r.files()
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.New()
-	for _, s := range salt {
-		fmt.Fprintf(sum, "%q\n", s)
-	}
+	fmt.Fprintf(sum, "%q %q %q\n", toolchain, r.LinkFlags, r.Packages)
 	for _, path := range paths {
-		content, err := source.ReadFile(path)
+		content, err := fs.ReadFile(r.Source, path)
 		if err != nil {
 			return "", err
 		}
@@ -50,14 +58,14 @@ func sourceKey(salt ...string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// writeSource writes the source below dir.
-func writeSource(dir string) error {
-	paths, err := sourceFiles()
+// write writes the source below dir.
+func (r Recipe) write(dir string) error {
+	paths, err := r.files()
 	if err != nil {
 		return err
 	}
 	for _, path := range paths {
-		content, err := source.ReadFile(path)
+		content, err := fs.ReadFile(r.Source, path)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,90 @@
+package envtest_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	upstream "k8s.io/client-go/dynamic/dynamicinformer"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// newFactory is what client-go and gvrkit have in common.
+type newFactory func(client dynamic.Interface, resync time.Duration, namespace string, tweak dynamicinformer.TweakListOptionsFunc) upstream.DynamicSharedInformerFactory
+
+func ofClientGo(client dynamic.Interface, resync time.Duration, namespace string, tweak dynamicinformer.TweakListOptionsFunc) upstream.DynamicSharedInformerFactory {
+	return upstream.NewFilteredDynamicSharedInformerFactory(client, resync, namespace, tweak)
+}
+
+func ofGvrkit(client dynamic.Interface, resync time.Duration, namespace string, tweak dynamicinformer.TweakListOptionsFunc) upstream.DynamicSharedInformerFactory {
+	return dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, resync, namespace, tweak)
+}
+
+// traffic is what a server's door sees of a scenario, which is the same whoever
+// plays it.
+type traffic struct{ lists, watches int }
+
+func (d *door) traffic(gvr schema.GroupVersionResource) traffic {
+	of := faultproxy.Resource(gvr.Group, gvr.Resource)
+	return traffic{
+		lists:   d.proxy.Requests(faultproxy.All(of, faultproxy.Verb("list"))),
+		watches: d.proxy.Requests(faultproxy.All(of, faultproxy.Verb("watch"))),
+	}
+}
+
+// What only a server can show of the two factories being alike; the rest is shown
+// in memory, where there is more of it.
+var _ = Describe("The drop-in factory", onEachPlace(func(at *place) {
+	for name, build := range map[string]newFactory{"client-go's": ofClientGo, "gvrkit's": ofGvrkit} {
+		// start runs a factory on gvr until the spec ends.
+		start := func(d *door, gvr schema.GroupVersionResource, namespace, label string) (upstream.DynamicSharedInformerFactory, *events) {
+			GinkgoHelper()
+			factory := build(d.client, 0, namespace, func(o *metav1.ListOptions) { o.LabelSelector = "spec=" + label })
+			got := listen(factory.ForResource(gvr).Informer())
+			ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
+			DeferCleanup(func() { stop(); factory.Shutdown() })
+			factory.Start(ctx.Done())
+			return factory, got
+		}
+
+		It(name+" asks the server for one watch that begins with the list", func(ctx SpecContext) {
+			d, label := openDoor(at), unique("traffic")
+			d.create(ctx, widgets, label, newWidget("listed", label))
+			d.create(ctx, widgets, label, newWidget("not-selected", "other"))
+			d.create(ctx, widgets, label+"-elsewhere", newWidget("listed", label))
+			factory, got := start(d, widgets, label, label)
+			Expect(factory.WaitForCacheSync(ctx.Done())).To(Equal(map[schema.GroupVersionResource]bool{widgets: true}))
+			d.create(ctx, widgets, label, newWidget("watched", label))
+			Eventually(got.all).Should(Equal([]string{"add " + label + "/listed", "add " + label + "/watched"}))
+			Expect(d.traffic(widgets)).To(Equal(traffic{lists: 0, watches: 1}))
+		})
+
+		It(name+" delivers the deletes of a CRD that goes, and keeps asking", func(ctx SpecContext) {
+			d, label := openDoor(at), unique("gone")
+			gvr := schema.GroupVersionResource{Group: label + ".example.com", Version: "v1", Resource: "gizmos"}
+			crd := manifest("testdata/gizmos.yaml")
+			crd.SetName("gizmos." + gvr.Group)
+			crd.Object["spec"].(map[string]any)["group"] = gvr.Group
+			at.install(ctx, crd)
+			for _, object := range []string{"a", "b"} {
+				obj := newWidget(object, label)
+				obj.SetGroupVersionKind(gvr.GroupVersion().WithKind("Gizmo"))
+				d.create(ctx, gvr, label, obj)
+			}
+			factory, got := start(d, gvr, "", label)
+			Expect(factory.WaitForCacheSync(ctx.Done())).To(Equal(map[schema.GroupVersionResource]bool{gvr: true}))
+			definitions := d.client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+			Expect(definitions.Delete(ctx, crd.GetName(), metav1.DeleteOptions{})).To(Succeed())
+			Eventually(got.all).Should(ConsistOf(
+				"add "+label+"/a", "add "+label+"/b", "delete "+label+"/a", "delete "+label+"/b"))
+			before := d.traffic(gvr)
+			Eventually(func() traffic { return d.traffic(gvr) }).ShouldNot(Equal(before))
+		})
+	}
+}))

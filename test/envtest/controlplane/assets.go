@@ -1,0 +1,131 @@
+// Package controlplane finds the two programs that controller-runtime's envtest
+// runs, kube-apiserver and etcd, and builds them from their Go modules where no
+// release binaries can be had.
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/gvrkit/gvrkit/test/envtest/embedded/bincache"
+)
+
+const (
+	// DefaultVersion is the Kubernetes release that the suites run on, and the
+	// only one that can be built here: the modules are pinned to it.
+	DefaultVersion = "1.36.3"
+
+	// envVersion asks for another release, envAssets for programs that are there.
+	envVersion = "ENVTEST_K8S_VERSION"
+	envAssets  = "KUBEBUILDER_ASSETS"
+
+	setupEnvtest = "sigs.k8s.io/controller-runtime/tools/setup-envtest@v0.25.1"
+	setupTimeout = 5 * time.Minute
+)
+
+// programs are what envtest needs. It can do without kubectl.
+var programs = []string{"kube-apiserver", "etcd"}
+
+// Version is the Kubernetes release to run: that of ENVTEST_K8S_VERSION, or the
+// default.
+func Version() string {
+	if version := os.Getenv(envVersion); version != "" {
+		return strings.TrimPrefix(version, "v")
+	}
+	return DefaultVersion
+}
+
+// Assets returns the directory that has the programs, and tells progress where they
+// come from. It is the one that KUBEBUILDER_ASSETS names; else what setup-envtest
+// has or downloads; else built, in some minutes and once, from the Go modules in
+// test/envtest/assets. A failure is an error: no suite runs without them, or is
+// left out.
+func Assets(ctx context.Context, progress io.Writer) (string, error) {
+	if dir := os.Getenv(envAssets); dir != "" {
+		fmt.Fprintf(progress, "controlplane: using %s=%s\n", envAssets, dir)
+		return dir, complete(dir)
+	}
+	dir, err := fromSetupEnvtest(ctx)
+	if err == nil {
+		fmt.Fprintf(progress, "controlplane: using %s, as setup-envtest says\n", dir)
+		return dir, nil
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if Version() != DefaultVersion {
+		return "", fmt.Errorf("controlplane: Kubernetes %s: setup-envtest does not have it, and only %s can be built here: %w", Version(), DefaultVersion, err)
+	}
+	return fromModules(ctx, progress)
+}
+
+// complete returns an error if dir lacks one of the programs.
+func complete(dir string) error {
+	var missing []error
+	for _, program := range programs {
+		if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
+			missing = append(missing, fmt.Errorf("controlplane: %w", err))
+		}
+	}
+	return errors.Join(missing...)
+}
+
+// fromSetupEnvtest asks controller-runtime's tool, which downloads release
+// binaries if it can reach their index.
+func fromSetupEnvtest(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "run", setupEnvtest, "use", Version(), "--print", "path")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return "", fmt.Errorf("setup-envtest: %w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	if err != nil {
+		return "", fmt.Errorf("setup-envtest: %w", err)
+	}
+	dir := strings.TrimSpace(string(out))
+	return dir, complete(dir)
+}
+
+// linkFlags put in the release that a build from modules does not know of itself.
+const linkFlags = "-s -w -X k8s.io/component-base/version.gitVersion=v" + DefaultVersion +
+	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
+
+func fromModules(ctx context.Context, progress io.Writer) (string, error) {
+	source, err := assetsModule()
+	if err != nil {
+		return "", err
+	}
+	dir, err := bincache.Build(ctx, bincache.Recipe{
+		Name:      "kube-apiserver",
+		Source:    os.DirFS(source),
+		Packages:  []string{"./kube-apiserver", "./etcd"},
+		LinkFlags: linkFlags,
+		Notice:    "with etcd, from Go modules, since setup-envtest can't reach its index; 4 to 10 minutes and a download of some 130 MB",
+	}, progress)
+	if err != nil {
+		return "", fmt.Errorf("controlplane: %w", err)
+	}
+	return dir, nil
+}
+
+// assetsModule returns the directory of the module that requires the programs. It
+// lies beside this file in the checkout; it can't be embedded, being a module of
+// its own.
+func assetsModule() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	dir := filepath.Join(filepath.Dir(file), "..", "assets")
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); !ok || err != nil {
+		return "", fmt.Errorf("controlplane: the checkout's test/envtest/assets is not at %s", dir)
+	}
+	return dir, nil
+}

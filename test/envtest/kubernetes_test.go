@@ -1,0 +1,176 @@
+package envtest_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientdiscovery "k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// What only all of Kubernetes' API has: core types, and users who may not do
+// everything.
+
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	rbac       = schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
+)
+
+var _ = Describe("Core types on "+kubeAPIServer.name, func() {
+	It("are watched beside those of CRDs", func(ctx SpecContext) {
+		d, label := openDoor(kubeAPIServer), unique("core")
+		f := d.factory(only(label))
+		got := map[schema.GroupVersionResource]*events{}
+		for _, gvr := range []schema.GroupVersionResource{configMaps, pods, blocks} {
+			got[gvr] = listen(f.ForResource(gvr).Informer())
+		}
+		f.Start(ctx)
+		Expect(f.WaitForSync(ctx)).To(Succeed())
+		d.create(ctx, configMaps, label, newCore("ConfigMap", label, nil))
+		d.create(ctx, pods, label, newCore("Pod", label, map[string]any{
+			"containers": []any{map[string]any{"name": "c", "image": "nothing"}},
+		}))
+		d.create(ctx, blocks, "", newBlock(label, label))
+		Eventually(got[configMaps].all).Should(Equal([]string{"add " + label + "/" + label}))
+		Eventually(got[pods].all).Should(Equal([]string{"add " + label + "/" + label}))
+		Eventually(got[blocks].all).Should(Equal([]string{"add " + label}))
+	})
+
+	It("that can't be watched are refused with the verbs there are", func(ctx SpecContext) {
+		d := openDoor(kubeAPIServer)
+		_, err := d.resolver.Validate(ctx, schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews"})
+		Expect(err).To(MatchError(discovery.ErrVerbNotSupported))
+		Expect(err).To(MatchError(ContainSubstring("supports create")))
+
+		statuses := schema.GroupVersionResource{Version: "v1", Resource: "componentstatuses"} // listed, not watched
+		f := d.factory()
+		f.ForResource(statuses)
+		f.Start(ctx)
+		Expect(reason(waitFor(ctx, f, time.Second))).To(Equal(dynamicinformer.ReasonVerbNotSupported))
+	})
+
+	DescribeTable("are resolved by a discovery client that is",
+		func(ctx SpecContext, form func(clientdiscovery.DiscoveryInterface) clientdiscovery.DiscoveryInterface) {
+			d := openDoor(kubeAPIServer)
+			client, err := clientdiscovery.NewDiscoveryClientForConfigAndClient(d.config, d.http)
+			Expect(err).NotTo(HaveOccurred())
+			resolver, err := discovery.NewFromDiscovery(form(client))
+			Expect(err).NotTo(HaveOccurred())
+			for ref, want := range map[string]schema.GroupVersionResource{
+				"pods":                     pods,
+				"pods.v1":                  pods,
+				"configmaps":               configMaps,
+				"deployments":              {Group: "apps", Version: "v1", Resource: "deployments"},
+				"ipamblocks":               blocks,
+				"horizontalpodautoscalers": {Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
+			} {
+				res, err := resolver.Resolve(ctx, ref)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(res.GVR).To(Equal(want), ref)
+			}
+			_, err = resolver.Resolve(ctx, "events")
+			Expect(err).To(MatchError(discovery.ErrAmbiguous), "the core group and events.k8s.io have them")
+			_, err = resolver.Resolve(ctx, "deployment")
+			Expect(err).To(MatchError(ContainSubstring("did you mean deployments.apps?")))
+		},
+		Entry("aggregated", func(d clientdiscovery.DiscoveryInterface) clientdiscovery.DiscoveryInterface { return d }),
+		Entry("legacy", clientdiscovery.DiscoveryInterface.WithLegacy),
+	)
+})
+
+var _ = Describe("A user who is limited by RBAC on "+kubeAPIServer.name, func() {
+	It("is told what is forbidden, and synced once it is granted", func(ctx SpecContext) {
+		d := openDoorFor(unique("eve"))
+		f := d.factory()
+		f.ForResource(widgets)
+		f.Start(ctx)
+		err := waitFor(ctx, f, 2*time.Second)
+		Expect(reason(err)).To(Equal(dynamicinformer.ReasonForbidden))
+		Expect(apierrors.IsForbidden(err)).To(BeTrue())
+		Expect(err).To(MatchError(ContainSubstring("cannot list")))
+		Expect(err).To(MatchError(ContainSubstring(d.user)))
+
+		grant(ctx, d.user, "", widgets, "list", "watch")
+		Expect(f.WaitForSync(ctx)).To(Succeed())
+	})
+
+	It("watches the one namespace that is allowed", func(ctx SpecContext) {
+		d, label := openDoorFor(unique("adam")), unique("allowed")
+		admin := openDoor(kubeAPIServer)
+		admin.create(ctx, widgets, label, newWidget("in", label))
+		admin.create(ctx, widgets, label+"-other", newWidget("out", label))
+		grant(ctx, d.user, label, widgets, "list", "watch")
+		f := d.factory(dynamicinformer.WithNamespace(label))
+		got := listen(f.ForResource(widgets).Informer())
+		f.Start(ctx)
+		Expect(f.WaitForSync(ctx)).To(Succeed())
+		Eventually(got.all).Should(Equal([]string{"add " + label + "/in"}))
+
+		everywhere := d.factory()
+		everywhere.ForResource(widgets)
+		everywhere.Start(ctx)
+		Expect(reason(waitFor(ctx, everywhere, time.Second))).To(Equal(dynamicinformer.ReasonForbidden))
+	})
+})
+
+func newCore(kind, label string, spec map[string]any) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+	obj.SetName(label)
+	obj.SetLabels(map[string]string{"spec": label})
+	if spec != nil {
+		obj.Object["spec"] = spec
+	}
+	return obj
+}
+
+// userDoor is the door of somebody who may do nothing but ask discovery.
+type userDoor struct {
+	*door
+	user string
+}
+
+func openDoorFor(user string) userDoor {
+	GinkgoHelper()
+	added, err := environment.AddUser(envtest.User{Name: user, Groups: []string{"system:authenticated"}}, nil)
+	Expect(err).NotTo(HaveOccurred())
+	return userDoor{door: openDoorAs(kubeAPIServer, added.Config()), user: user}
+}
+
+// grant lets user use verbs on gvr in namespace, or everywhere if it is empty.
+func grant(ctx context.Context, user, namespace string, gvr schema.GroupVersionResource, verbs ...string) {
+	GinkgoHelper()
+	admin := openDoor(kubeAPIServer)
+	kind, prefix := "Role", ""
+	if namespace == "" {
+		kind, prefix = "ClusterRole", "cluster"
+	}
+	apply := func(resource string, object map[string]any) {
+		object["apiVersion"] = rbac.String()
+		obj := &unstructured.Unstructured{Object: object}
+		obj.SetName(user)
+		_, err := admin.client.Resource(rbac.WithResource(prefix+resource)).Namespace(namespace).Create(ctx, obj, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	list := []any{}
+	for _, verb := range verbs {
+		list = append(list, verb)
+	}
+	apply("roles", map[string]any{"kind": kind, "rules": []any{map[string]any{
+		"apiGroups": []any{gvr.Group}, "resources": []any{gvr.Resource}, "verbs": list,
+	}}})
+	apply("rolebindings", map[string]any{
+		"kind":     kind + "Binding",
+		"roleRef":  map[string]any{"apiGroup": rbac.Group, "kind": kind, "name": user},
+		"subjects": []any{map[string]any{"apiGroup": rbac.Group, "kind": "User", "name": user}},
+	})
+}

@@ -1,0 +1,96 @@
+package envtest_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
+	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+)
+
+// place is an API server that specs run on.
+type place struct {
+	name string
+	// start starts the server and leaves its end to the suite's clean-up.
+	start func(ctx context.Context) *rest.Config
+	// whole means that it is all of Kubernetes' API, not only CRDs: there are core
+	// types, and namespaces must exist.
+	whole bool
+
+	config *rest.Config // set by start, before any spec
+}
+
+var (
+	embeddedServer = &place{name: "the embedded server", start: startEmbedded}
+	kubeAPIServer  = &place{name: "kube-apiserver " + controlplane.Version(), start: startControlPlane, whole: true}
+
+	places = []*place{embeddedServer, kubeAPIServer}
+
+	environment *envtest.Environment // of kubeAPIServer
+)
+
+// onEachPlace makes of specs what Describe takes: all of them, on every server.
+func onEachPlace(specs func(at *place)) func() {
+	return func() {
+		for _, at := range places {
+			Context("on "+at.name, func() { specs(at) })
+		}
+	}
+}
+
+func startEmbedded(ctx context.Context) *rest.Config {
+	GinkgoHelper()
+	server, err := embedded.Start(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Stop)
+	return server.Config()
+}
+
+func startControlPlane(ctx context.Context) *rest.Config {
+	GinkgoHelper()
+	assets, err := controlplane.Assets(ctx, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	environment = &envtest.Environment{
+		BinaryAssetsDirectory:    assets,
+		ControlPlaneStartTimeout: 2 * time.Minute,
+		ControlPlaneStopTimeout:  time.Minute,
+	}
+	config, err := environment.Start()
+	DeferCleanup(environment.Stop)
+	Expect(err).NotTo(HaveOccurred())
+	config.QPS = -1
+	return config
+}
+
+// install applies CRDs and waits until they can be used.
+func (at *place) install(ctx context.Context, crds ...*unstructured.Unstructured) {
+	GinkgoHelper()
+	Expect(embedded.InstallCRDs(ctx, at.config, crds...)).To(Succeed())
+}
+
+var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
+// ensureNamespace makes namespace where that is needed. It stays: nothing in a
+// test control plane would end its deletion.
+func (at *place) ensureNamespace(ctx context.Context, client dynamic.Interface, namespace string) {
+	GinkgoHelper()
+	if !at.whole || namespace == "" {
+		return
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	obj.SetName(namespace)
+	_, err := client.Resource(namespaces).Create(ctx, obj, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
