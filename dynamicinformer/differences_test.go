@@ -12,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
@@ -123,6 +126,48 @@ var differences = []difference{
 		reason: "a shutdown takes up to a minute (reflector.watchList)",
 	},
 	{
+		behaviour: behaviour{"a shutdown leaves no request behind", func(r *trial) {
+			release := make(chan struct{})
+			r.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+				if req.Verb == "watch" {
+					return apierrors.NewBadRequest("no watch-list here")
+				}
+				<-release // a client that does not heed its context
+				return nil
+			})
+			factory := r.plain()
+			factory.ForResource(widgets)
+			stop := make(chan struct{})
+			factory.Start(stop)
+			synctest.Wait()
+			close(stop)
+			time.AfterFunc(time.Second, func() { close(release) })
+			begun := time.Now()
+			factory.Shutdown()
+			if took := time.Since(begun); took != time.Second {
+				r.errorf("it took %v, the request 1 s", took)
+			}
+			<-release
+		}},
+		readme: "`Shutdown` returns while a LIST is under way.",
+		reason: "a goroutine that outlives the shutdown is a leak, and fails tests that look for leaks",
+	},
+	{
+		behaviour: behaviour{"what is no list does not empty the cache", func(r *trial) {
+			r.create("ns", "a")
+			factory := r.newFactory(notAList{r.cluster}, 0, metav1.NamespaceAll, nil)
+			events := listen(r.t, factory.ForResource(widgets).Informer())
+			r.run(factory)
+			r.cluster.CloseWatches(widgets)
+			r.cluster.Expire(widgets)
+			r.cluster.Intercept(noWatchList) // what follows is a LIST
+			time.Sleep(time.Minute)
+			r.expect(events, "add ns/a")
+		}},
+		readme: "A LIST answered with something else, such as a Status, is an empty list: objects seem deleted.",
+		reason: "no event may be invented from bad input",
+	},
+	{
 		behaviour: behaviour{"a type that can't be watched is not reported synced", func(r *trial) {
 			listOnly := widgetType
 			listOnly.Verbs = []string{"get", "list"}
@@ -228,4 +273,21 @@ func TestReadme_TableHasTheDifferences(t *testing.T) {
 	if slices.Contains(want, "") {
 		t.Error("a difference is not in the README")
 	}
+}
+
+// notAList is a client whose server answers lists with a Status that says success.
+type notAList struct{ dynamic.Interface }
+
+func (c notAList) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return notAListResource{c.Interface.Resource(gvr)}
+}
+
+type notAListResource struct {
+	dynamic.NamespaceableResourceInterface
+}
+
+func (r notAListResource) Namespace(string) dynamic.ResourceInterface { return r }
+
+func (notAListResource) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	return &unstructured.UnstructuredList{Object: map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"}}, nil
 }

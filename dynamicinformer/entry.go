@@ -22,14 +22,20 @@ type entry struct {
 	stop   <-chan struct{}    // closes when whoever started the informer wants its end
 	cancel context.CancelFunc // ends it for the factory
 
+	abandoned bool // run by hand, and stopped; under the factory's mu
+
 	// done closes when the informer has ended and nothing of it runs any more.
 	done chan struct{}
 }
 
-func newEntry(client dynamic.Interface, o *options, gvr schema.GroupVersionResource) *entry {
+// newEntry returns an entry in place of old, which may be nil.
+func newEntry(client dynamic.Interface, o *options, gvr schema.GroupVersionResource, old *entry) *entry {
 	e := &entry{gvr: gvr, trouble: newTrouble(gvr, o.namespace), done: make(chan struct{})}
 	e.source = o.source(client, gvr, e.trouble)
 	e.informer = newInformer(e.source.ListerWatcher(), gvr, o.resyncOf(gvr), o.allIndexers())
+	if old != nil {
+		e.informer.follow(old.informer)
+	}
 	shared := e.informer.informer
 	// Neither can fail before the informer runs; both may be replaced until then.
 	_ = shared.SetTransform(o.transform)
@@ -40,12 +46,14 @@ func newEntry(client dynamic.Interface, o *options, gvr schema.GroupVersionResou
 // run is the life of a started entry. The informer is not run before its source
 // is open: a parked one is a goroutine, not six and a cache.
 func (e *entry) run(ctx context.Context) {
-	if e.source.Open(ctx) == nil {
-		e.informer.informer.RunWithContext(ctx)
+	if e.source.Open(ctx) != nil {
+		return // ended while parked: nothing has been asked for
 	}
-	if ctx.Err() == nil {
-		// The informer returned at once: its user had run it by hand, and it
-		// goes on. It is theirs to end; the entry keeps to its own time.
+	shared := e.informer.informer
+	shared.RunWithContext(ctx)
+	if !shared.IsStopped() {
+		// Its user runs it by hand, so that it returned at once. It is theirs to
+		// end, with its requests; the entry keeps to its own time.
 		<-ctx.Done()
 		return
 	}
@@ -54,9 +62,11 @@ func (e *entry) run(ctx context.Context) {
 
 func (e *entry) started() bool { return e.stop != nil }
 
-// ending reports whether the informer has been told to end, or never will be run
-// again. Someone who asks for the resource now gets another one.
-func (e *entry) ending() bool { return e.started() && closed(e.stop) || closed(e.done) }
+// ending reports whether the informer has ended or been told to. Someone who asks
+// for the resource now gets another one. The caller holds the factory's mu.
+func (e *entry) ending() bool {
+	return e.abandoned || e.started() && closed(e.stop) || closed(e.done)
+}
 
 func (e *entry) synced() <-chan struct{} { return e.informer.informer.HasSyncedChecker().Done() }
 

@@ -42,7 +42,7 @@ func watchBlocks(ctx context.Context, cfg *rest.Config) error {
 		return err
 	}
 	fmt.Println("blocks:", len(all))
-	return factory.Shutdown(ctx) // no goroutine is left
+	return factory.Shutdown(ctx) // waits for all that the factory runs
 }
 
 // The program of the README, on a server that has one block.

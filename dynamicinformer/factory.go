@@ -15,9 +15,8 @@ import (
 )
 
 // Factory makes informers on resources known by GVR, one a resource, and runs
-// them. It is safe for concurrent use, its methods may be called from event
-// handlers, save those that wait: a handler that waits for its own informer waits
-// for itself.
+// them. It is safe for concurrent use. Its methods may be called from event
+// handlers, but a handler that waits for its own informer waits for itself.
 type Factory struct {
 	client  dynamic.Interface
 	options options
@@ -111,6 +110,7 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	if e.stop == nil { // a context that never ends
 		e.stop = make(chan struct{})
 	}
+	e.trouble.begin()
 	ctx, e.cancel = context.WithCancel(ctx)
 	f.running[e] = struct{}{}
 	go func() {
@@ -130,9 +130,9 @@ func (f *Factory) ended(e *entry) {
 
 // ForResource returns the shared informer for gvr, creating it on first use.
 // Calls with an equal gvr return the same informer, unless it has been stopped in
-// the meantime: then a new one, which takes handlers where the old one would not.
-// It does no I/O. The informer runs once the factory has been started, and lives
-// until the factory ends; asked for after that, it never runs.
+// the meantime: then a fresh one, which takes handlers where the old one would not,
+// and whose lister reads the old cache until it has synced. It does no I/O. The informer runs once the factory has been started, and lives
+// until the factory ends; one asked for first after that never runs.
 //
 // With discovery, no list or watch leaves before the resource has been resolved
 // and validated; until then the informer is parked, and [Factory.WaitForSync]
@@ -149,32 +149,48 @@ func (f *Factory) ForResource(gvr schema.GroupVersionResource) informers.Generic
 
 // forResource is ForResource without the start.
 func (f *Factory) forResource(gvr schema.GroupVersionResource) informers.GenericInformer {
-	e := f.entry(gvr, nil)
-	if f.ranElsewhere(e) {
-		e = f.entry(gvr, e)
+	for {
+		e, fresh := f.entry(gvr)
+		// Its user may have run it by hand, and stopped it. The informer is asked
+		// without f.mu: its own lock may be held for a while.
+		if fresh || !e.informer.informer.IsStopped() || !f.replace(e) {
+			return e.informer
+		}
 	}
-	return e.informer
 }
 
-// entry returns the entry of gvr, a new one if there is none, or if the one there
-// is has ended or is stale.
-func (f *Factory) entry(gvr schema.GroupVersionResource, stale *entry) *entry {
+// entry returns the entry of gvr, a fresh one if there is none or if the one there
+// is has been told to end.
+func (f *Factory) entry(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
+	f.mu.Lock()
+	old := f.entries[gvr]
+	keep := old != nil && !f.replaceableLocked(old)
+	f.mu.Unlock()
+	if keep {
+		return old, false
+	}
+	made := newEntry(f.client, &f.options, gvr, old) // asks the client: not under f.mu
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	e := f.entries[gvr]
-	if e == nil || e == stale || e.ending() {
-		e = newEntry(f.client, &f.options, gvr)
-		f.entries[gvr] = e
+	if f.entries[gvr] != old {
+		return f.entries[gvr], false // somebody else was quicker
 	}
-	return e
+	f.entries[gvr] = made
+	return made, true
 }
 
-// ranElsewhere reports whether the caller has run e's informer without the
-// factory, and it has ended. It asks the informer, whose lock others may hold for
-// a while: not under f.mu.
-func (f *Factory) ranElsewhere(e *entry) bool {
+// replaceableLocked reports whether e's resource gets a fresh informer when it is
+// asked for. A factory that is closing keeps what it has: a fresh informer could
+// not run any more, and the cache of the old one can still be read.
+func (f *Factory) replaceableLocked(e *entry) bool {
+	return e.ending() && !closed(f.closing)
+}
+
+// replace marks e as one that is not to be handed out again, and reports whether it
+// may be.
+func (f *Factory) replace(e *entry) bool {
 	f.mu.Lock()
-	started := e.started()
-	f.mu.Unlock()
-	return !started && e.informer.informer.IsStopped()
+	defer f.mu.Unlock()
+	e.abandoned = true
+	return f.replaceableLocked(e)
 }

@@ -194,6 +194,129 @@ func TestFactory_InformerRunByHand(t *testing.T) {
 	})
 }
 
+// A context that has ended says nothing about who runs the informer.
+func TestFactory_InformerRunByHandOutlivesAStartThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		informer := f.ForResource(widgets).Informer()
+		byHand, stop := context.WithCancel(t.Context())
+		ran := make(chan struct{})
+		go func() { defer close(ran); informer.RunWithContext(byHand) }()
+		synctest.Wait()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		f.Start(ended)
+		shutdown(t, f)
+
+		events := listen(t, informer)
+		cluster.CloseWatches(widgets)
+		create(t, cluster, widgets, "ns", "a")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add ns/a"}, events.take()); diff != "" {
+			t.Errorf("events after its watch was closed (-want +got):\n%s", diff)
+		}
+		stop()
+		<-ran
+	})
+}
+
+func TestFactory_InformerRunByHandAndStoppedIsReplacedThoughStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		informer := f.ForResource(widgets).Informer()
+		byHand, stop := context.WithCancel(t.Context())
+		go informer.RunWithContext(byHand)
+		synctest.Wait()
+		start(t.Context(), f)
+		stop()
+		synctest.Wait()
+		again := f.ForResource(widgets).Informer()
+		synctest.Wait()
+		if again == informer || !again.HasSynced() {
+			t.Errorf("the same one: %v, synced: %v", again == informer, again.HasSynced())
+		}
+		shutdown(t, f)
+	})
+}
+
+// A reconciler that asks for the lister each time must not take the end of its
+// informer for the end of its objects.
+func TestFactory_ListerStillReadsWhenTheInformerHasEnded(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		end  func(f *dynamicinformer.Factory, cancel func())
+	}{
+		{"by its context", func(_ *dynamicinformer.Factory, cancel func()) { cancel() }},
+		{"by Shutdown", func(f *dynamicinformer.Factory, _ func()) { _ = f.Shutdown(context.Background()) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				create(t, cluster, widgets, "ns", "a")
+				f := newFactory(t, cluster)
+				f.ForResource(widgets)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				start(ctx, f)
+				tc.end(f, cancel)
+				if _, err := f.ForResource(widgets).Lister().ByNamespace("ns").Get("a"); err != nil {
+					t.Errorf("at once: %v", err)
+				}
+				synctest.Wait()
+				if _, err := f.ForResource(widgets).Lister().ByNamespace("ns").Get("a"); err != nil {
+					t.Errorf("later: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestFactory_ListerOfAFreshInformerReadsTheOldCacheUntilItHasSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "old")
+		f := newFactory(t, cluster)
+		view := f.DropIn()
+		names := func() []string {
+			t.Helper()
+			found, err := view.ForResource(widgets).Lister().List(labels.Everything())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, obj := range found {
+				names = append(names, obj.(*unstructured.Unstructured).GetName())
+			}
+			return names
+		}
+		for _, want := range []string{"old", "new"} {
+			view.ForResource(widgets)
+			stop := make(chan struct{})
+			view.Start(stop)
+			synctest.Wait()
+			if diff := cmp.Diff([]string{want}, names()); diff != "" {
+				t.Errorf("running (-want +got):\n%s", diff)
+			}
+			close(stop)
+			for range 2 { // also when a fresh one was handed out and never started
+				if diff := cmp.Diff([]string{want}, names()); diff != "" {
+					t.Errorf("stopped (-want +got):\n%s", diff)
+				}
+			}
+			if want == "old" {
+				if err := cluster.Resource(widgets).Namespace("ns").Delete(t.Context(), "old", metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				create(t, cluster, widgets, "ns", "new")
+			}
+		}
+		view.Shutdown()
+	})
+}
+
 func TestFactory_InformerRunByHandAndStoppedIsNotHandedOutAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()

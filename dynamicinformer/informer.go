@@ -1,6 +1,7 @@
 package dynamicinformer
 
 import (
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +16,10 @@ import (
 type genericInformer struct {
 	informer cache.SharedIndexInformer
 	gvr      schema.GroupVersionResource
+
+	// before is the cache to read until the informer has synced: that of a stopped
+	// informer that this one has taken the place of. Nil if there is none.
+	before atomic.Pointer[genericInformer]
 }
 
 var _ informers.GenericInformer = (*genericInformer)(nil)
@@ -39,5 +44,23 @@ func (g *genericInformer) Informer() cache.SharedIndexInformer { return g.inform
 // Lister returns a lister on the informer's cache. Its objects are shared and
 // read-only.
 func (g *genericInformer) Lister() cache.GenericLister {
-	return lister.NewRuntimeObjectShim(lister.New(g.informer.GetIndexer(), g.gvr))
+	return lister.NewRuntimeObjectShim(lister.New(g.filled().informer.GetIndexer(), g.gvr))
+}
+
+// follow makes g's lister read old's cache until g has synced. A program that asks
+// for the lister each time would otherwise find nothing as soon as its informer has
+// been told to stop, and take that for the truth.
+func (g *genericInformer) follow(old *genericInformer) { g.before.Store(old.filled()) }
+
+// filled returns whose cache to read.
+func (g *genericInformer) filled() *genericInformer {
+	before := g.before.Load()
+	if before == nil {
+		return g
+	}
+	if g.informer.HasSynced() {
+		g.before.Store(nil) // lets go of the old cache
+		return g
+	}
+	return before
 }

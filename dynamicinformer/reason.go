@@ -3,10 +3,10 @@ package dynamicinformer
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -86,28 +86,22 @@ func isConversion(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "conversion webhook")
 }
 
+// isDecode knows apimachinery's errors for what it can't read, and client-go's
+// words where there is only a text.
 func isDecode(err error) bool {
 	var syntax *json.SyntaxError
-	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && strings.Contains(err.Error(), "decode") ||
-		errors.As(err, &syntax) ||
-		runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) || runtime.IsNotRegisteredError(err)
-}
-
-// advice is what a person can do about a reason, or "".
-func (r Reason) advice() string {
-	switch r {
-	case ReasonForbidden:
-		return "grant the user list and watch on it"
-	case ReasonUnauthorized:
-		return "check the credentials"
-	case ReasonUnavailable:
-		return "is the API server reachable and healthy?"
-	case ReasonConversionFailed:
-		return "see to the CRD's conversion webhook"
-	case ReasonNotStarted:
-		return "ask for it with ForResource and call Start"
-	case ReasonStopped:
-		return "ask for it again"
+	switch {
+	case err == nil:
+		return false
+	case errors.Is(err, source.ErrNotAList), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax),
+		runtime.IsMissingKind(err), runtime.IsMissingVersion(err), runtime.IsNotRegisteredError(err):
+		return true
 	}
-	return ""
+	text := err.Error()
+	for _, words := range []string{"serializer for ", "json parse error", "unexpected end of JSON", "unable to decode"} {
+		if strings.Contains(text, words) {
+			return true
+		}
+	}
+	return false
 }

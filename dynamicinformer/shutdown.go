@@ -14,7 +14,7 @@ import (
 // Shutdown ends all informers and waits until they and everything that they
 // started has ended, or until ctx ends. Nil means that no goroutine of the factory
 // is left and no handler will be called again. Otherwise the error, a
-// [*ShutdownError], names the resources whose handlers have not returned; a later
+// [*ShutdownError], names the resources whose handlers or requests have not returned; a later
 // call may find them done. The factory can't be started again.
 func (f *Factory) Shutdown(ctx context.Context) error {
 	f.close()
@@ -78,7 +78,7 @@ func (e *ShutdownError) Error() string {
 	for i, gvr := range e.Running {
 		refs[i] = discovery.RefOf(gvr).String()
 	}
-	return fmt.Sprintf("informers still running, an event handler has not returned: %s: %v", strings.Join(refs, ", "), e.Err)
+	return fmt.Sprintf("informers still running, an event handler or a request has not returned: %s: %v", strings.Join(refs, ", "), e.Err)
 }
 
 // Unwrap returns the cause.

@@ -22,7 +22,8 @@ var ErrNotSynced = errors.New("informer not synced")
 // of package discovery hold for it where they hold for that.
 type NotSyncedError struct {
 	GVR schema.GroupVersionResource
-	// Namespace is the one that the factory is limited to; empty means all.
+	// Namespace is where requests go; empty means everywhere. Before discovery has
+	// found that a type has no namespaces, it is the factory's.
 	Namespace string
 	// Verb is that of the request that failed, list or watch; empty if none was
 	// made.
@@ -50,7 +51,7 @@ func (e *NotSyncedError) Error() string {
 		}
 		fmt.Fprintf(&b, "(%s", e.Reason)
 	}
-	if !e.Since.IsZero() {
+	if !e.Since.IsZero() && !e.at.IsZero() {
 		fmt.Fprintf(&b, " for %s", e.at.Sub(e.Since).Round(100*time.Millisecond))
 	}
 	switch {
@@ -60,10 +61,29 @@ func (e *NotSyncedError) Error() string {
 		fmt.Fprintf(&b, ", %d attempts", e.Attempts)
 	}
 	b.WriteString(")")
-	if advice := e.Reason.advice(); advice != "" {
+	if advice := e.advice(); advice != "" {
 		b.WriteString("; " + advice)
 	}
 	return b.String()
+}
+
+// advice is what a person can do, or "".
+func (e *NotSyncedError) advice() string {
+	switch {
+	case e.Reason == ReasonForbidden && e.Verb == "":
+		return "let the user read discovery, or do without it: WithDiscovery(nil)"
+	case e.Reason == ReasonForbidden:
+		return "grant the user list and watch on it"
+	case e.Reason == ReasonUnauthorized:
+		return "check the credentials"
+	case e.Reason == ReasonUnavailable:
+		return "is the API server reachable and healthy?"
+	case e.Reason == ReasonConversionFailed:
+		return "see to the CRD's conversion webhook"
+	case e.Reason == ReasonNotStarted:
+		return "ask for it with ForResource and call Start"
+	}
+	return ""
 }
 
 // Is reports whether target is ErrNotSynced.

@@ -3,6 +3,7 @@ package dynamicinformer_test
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,6 +66,9 @@ func TestWaitForSync_TellsWhy(t *testing.T) {
 		{"method", apierrors.NewMethodNotSupported(resource, "list"), dynamicinformer.ReasonVerbNotSupported, apierrors.IsMethodNotSupported, "cannot list"},
 		{"throttled", apierrors.NewTooManyRequests("slowly", 1), dynamicinformer.ReasonThrottled, apierrors.IsTooManyRequests, "slowly"},
 		{"conversion", apierrors.NewInternalError(errors.New("conversion webhook for x failed")), dynamicinformer.ReasonConversionFailed, apierrors.IsInternalError, "webhook"},
+		{"HTML", errors.New("serializer for text/html doesn't exist"), dynamicinformer.ReasonDecodeFailed, isAny, "text/html"},
+		{"no JSON", errors.New("couldn't get version/kind; json parse error: invalid character '<'"), dynamicinformer.ReasonDecodeFailed, isAny, "json"},
+		{"cut short", io.ErrUnexpectedEOF, dynamicinformer.ReasonDecodeFailed, isAny, "EOF"},
 		{"unavailable", apierrors.NewServiceUnavailable("down"), dynamicinformer.ReasonUnavailable, apierrors.IsServiceUnavailable, "reachable"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -91,6 +95,26 @@ func TestWaitForSync_TellsWhy(t *testing.T) {
 			})
 		})
 	}
+}
+
+func isAny(error) bool { return true }
+
+func TestDiscovery_ForbiddenAdvisesAboutDiscovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(widgetType)
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no discovery for you"))
+		})
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.ForResource(widgets)
+		start(ctx, f)
+		err := waitFor(ctx, f, time.Second)
+		if reasonOf(t, err) != dynamicinformer.ReasonForbidden || !strings.Contains(err.Error(), "WithDiscovery(nil)") {
+			t.Errorf("error: %v", err)
+		}
+		shutdown(t, f)
+	})
 }
 
 func TestWaitForSync_OneStuckTypeHoldsUpNobodyElse(t *testing.T) {

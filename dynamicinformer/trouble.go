@@ -20,22 +20,39 @@ import (
 // the last error, since when, and how often. It is the source's observer, and
 // the informer's watch error handler.
 type trouble struct {
-	gvr       schema.GroupVersionResource
-	namespace string
-	begun     time.Time
+	gvr schema.GroupVersionResource
 
-	mu       sync.Mutex
-	verb     string // of the failed request; empty if discovery refused
-	err      error  // nil: nothing is wrong
-	since    time.Time
-	attempts int
-	logged   Reason // the last one that a line was written for
+	mu        sync.Mutex
+	namespace string    // that requests go to
+	begun     time.Time // when the informer was started
+	verb      string    // of the failed request; empty if discovery refused
+	err       error     // nil: nothing is wrong
+	since     time.Time
+	attempts  int
+	logged    Reason // the last one that a line was written for
 }
 
 var _ source.Observer = (*trouble)(nil)
 
 func newTrouble(gvr schema.GroupVersionResource, namespace string) *trouble {
-	return &trouble{gvr: gvr, namespace: namespace, begun: time.Now()}
+	return &trouble{gvr: gvr, namespace: namespace}
+}
+
+// begin is called when the informer is started.
+func (t *trouble) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begun = time.Now()
+}
+
+// Admitted implements source.Observer: discovery said yes.
+func (t *trouble) Admitted(namespace string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.namespace = namespace
+	if t.verb == "" {
+		t.clearLocked()
+	}
 }
 
 // Refused implements source.Observer: discovery said no.
@@ -50,14 +67,16 @@ func (t *trouble) Refused(err error) {
 func (t *trouble) Failed(verb string, err error) { t.record(verb, err) }
 
 // Succeeded implements source.Observer. What has worked clears what has not, of
-// the same verb; to have got past discovery clears a refusal.
+// the same verb.
 func (t *trouble) Succeeded(verb string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.verb == verb || t.verb == "" {
-		t.verb, t.err, t.attempts, t.logged = "", nil, 0, ""
+	if t.verb == verb {
+		t.clearLocked()
 	}
 }
+
+func (t *trouble) clearLocked() { t.verb, t.err, t.attempts, t.logged = "", nil, 0, "" }
 
 func (t *trouble) record(verb string, err error) {
 	t.mu.Lock()

@@ -93,3 +93,55 @@ func TestNotSyncedError_CountsFromTheFirstFailureInARow(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// What an established watch had, and has got over by watch-list, is over.
+func TestLog_EachOutageOfAWatchIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, failures := withLog(t, t.Context())
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		start(ctx, f)
+		for range 3 {
+			answer(cluster, apierrors.NewServiceUnavailable("down"))
+			cluster.CloseWatches(widgets)
+			time.Sleep(time.Hour)
+			cluster.Intercept(nil)
+			time.Sleep(time.Hour)
+		}
+		want := []any{dynamicinformer.ReasonUnavailable, dynamicinformer.ReasonUnavailable, dynamicinformer.ReasonUnavailable}
+		if diff := cmp.Diff(want, reasonsIn(failures())); diff != "" {
+			t.Errorf("reasons logged (-want +got):\n%s", diff)
+		}
+		shutdown(t, f)
+	})
+}
+
+// A refusal is over when discovery has agreed, also if the list then hangs.
+func TestNotSyncedError_RefusalEndsWithAdmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		cluster := fakecluster.New(blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithNamespace("ns"))
+		f.ForResource(widgets)
+		time.Sleep(time.Hour) // nobody waits yet
+		start(ctx, f)
+		clusterScoped := widgetType
+		clusterScoped.Namespaced = false
+		cluster.Serve(clusterScoped)
+		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+			if req.Verb != fakecluster.VerbDiscover {
+				<-ctx.Done()
+			}
+			return nil
+		})
+		got := notSynced(t, waitFor(ctx, f, time.Minute))
+		if got.Reason != dynamicinformer.ReasonSyncing || got.Err != nil || got.Namespace != "" {
+			t.Errorf("while the list hangs: %+v", got)
+		}
+		if waited := time.Since(got.Since); waited > 2*time.Minute {
+			t.Errorf("syncing for %v, of which an hour was before Start", waited)
+		}
+		shutdown(t, f)
+	})
+}

@@ -3,12 +3,17 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 )
+
+// ErrNotAList says that a server answered a list with something else.
+var ErrNotAList = errors.New("the answer is not a list")
 
 var errNoClient = errors.New("the dynamic client is nil")
 
@@ -23,7 +28,15 @@ func (c *client) ListWithContext(ctx context.Context, opts metav1.ListOptions) (
 	if err != nil {
 		return nil, err
 	}
-	return resource.List(ctx, opts)
+	list, err := resource.List(ctx, opts)
+	if err != nil {
+		return list, err
+	}
+	// What is no list would pass for an empty one, and empty the cache.
+	if kind := list.GetKind(); kind != "" && !strings.HasSuffix(kind, "List") {
+		return list, fmt.Errorf("%w: the server sent a %s", ErrNotAList, kind)
+	}
+	return list, nil
 }
 
 func (c *client) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {

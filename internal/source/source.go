@@ -32,6 +32,9 @@ type Config struct {
 type Observer interface {
 	// Refused is called when Admit has said no.
 	Refused(err error)
+	// Admitted is called when it has said yes, with the namespace that requests
+	// go to.
+	Admitted(namespace string)
 	// Failed is called when a request has failed or its stream broke.
 	Failed(verb string, err error)
 	// Succeeded is called when a list is complete, whether it came from a LIST
@@ -77,10 +80,12 @@ func New(cfg Config) *Source {
 			if err != nil {
 				return nil, err
 			}
+			namespace := cfg.Namespace
 			if !namespaced {
-				return requestsIn(metav1.NamespaceAll), nil
+				namespace = metav1.NamespaceAll
 			}
-			return requestsIn(cfg.Namespace), nil
+			cfg.Observer.Admitted(namespace)
+			return requestsIn(namespace), nil
 		},
 	}
 	s.first = s.gate
@@ -119,5 +124,6 @@ func (s *Source) Wait() { s.calls.closeAndWait() }
 type nobody struct{}
 
 func (nobody) Refused(error)        {}
+func (nobody) Admitted(string)      {}
 func (nobody) Failed(string, error) {}
 func (nobody) Succeeded(string)     {}

@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
+// closeTimeout is how long a watch that has been stopped gets to close its channel.
+const closeTimeout = time.Second
+
 // stream passes the events of one watch on to the reflector, in order and
 // unchanged but for errors among a watch-list's initial events, which it makes
 // such that a LIST follows. It is the reflector's watch.Interface.
@@ -42,14 +45,11 @@ func (s *stream) ResultChan() <-chan watch.Event { return s.out }
 func (s *stream) Stop() { s.stop.Do(func() { close(s.stopped) }) }
 
 // run ends when the watch does, when the reflector stops the stream, or with ctx;
-// by then the goroutine of the client's watch has ended too.
+// by then the client's watch has been stopped, and its goroutine has ended if it
+// does so as watch.Interface asks.
 func (s *stream) run(ctx context.Context) {
 	defer close(s.out)
-	defer func() {
-		s.in.Stop()
-		for range s.in.ResultChan() { // until the client has closed it
-		}
-	}()
+	defer s.end()
 	silence := newSilence(s.initial)
 	defer silence.stop()
 	for {
@@ -62,13 +62,31 @@ func (s *stream) run(ctx context.Context) {
 			if !s.send(ctx, s.inspect(ctx, event)) {
 				return
 			}
-			silence.restart(s.initial)
+			silence.heard(event.Type, s.initial)
 		case <-silence.elapsed():
 			s.stalled(ctx)
 			return
 		case <-s.stopped:
 			return
 		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end stops the client's watch and waits for it to close its channel, which some
+// that tests make never do: not for long.
+func (s *stream) end() {
+	s.in.Stop()
+	enough := time.NewTimer(closeTimeout)
+	defer enough.Stop()
+	for {
+		select {
+		case _, open := <-s.in.ResultChan():
+			if !open {
+				return
+			}
+		case <-enough.C:
 			return
 		}
 	}
@@ -98,6 +116,7 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) watch.Event {
 		if s.initial && endsInitialEvents(event) {
 			s.initial = false
 			s.requests.observer.Succeeded(VerbList)
+			s.requests.observer.Succeeded(VerbWatch)
 		}
 	}
 	return event

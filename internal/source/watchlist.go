@@ -15,8 +15,8 @@ import (
 // initial events (kubernetes#140890), and on 429, refused connections and expired
 // versions it retries without looking at its context.
 const (
-	// stallAfter is how long a watch-list stream may be silent, counted from its
-	// last event, before the bookmark is given up.
+	// stallAfter is how long a watch-list stream may send no initial event,
+	// counted from the last one, before the bookmark is given up.
 	stallAfter = 10 * time.Second
 	// stallMemory is how long watch-list is not tried again after a stall.
 	stallMemory = time.Hour
@@ -52,15 +52,18 @@ func (m *watchListMemory) stalled(now time.Time) { m.until.Store(now.Add(stallMe
 
 func (m *watchListMemory) stalledLately(now time.Time) bool { return now.UnixNano() < m.until.Load() }
 
-// silence measures how long a stream has sent nothing. While the stream is not
-// among its initial events it measures nothing.
-type silence struct{ timer *time.Timer }
+// silence measures how long a stream has sent no initial event, until the initial
+// events have ended.
+type silence struct {
+	timer *time.Timer // nil: nothing is measured
+	live  bool        // an event of another kind than initial ones has been sent
+}
 
-func newSilence(measure bool) silence {
+func newSilence(measure bool) *silence {
 	if !measure {
-		return silence{}
+		return &silence{}
 	}
-	return silence{timer: time.NewTimer(stallAfter)}
+	return &silence{timer: time.NewTimer(stallAfter)}
 }
 
 // elapsed returns a channel that delivers once the silence was too long. It is
@@ -72,14 +75,17 @@ func (s *silence) elapsed() <-chan time.Time {
 	return s.timer.C
 }
 
-// restart begins anew after an event.
-func (s *silence) restart(measure bool) {
+// heard is told of each event, and whether it was among the initial ones. Those are
+// added objects. A stream that has sent anything else is past them, and its bookmark
+// is due: what a lively type goes on to send is no sign of it.
+func (s *silence) heard(event watch.EventType, initial bool) {
 	switch {
 	case s.timer == nil:
-	case measure:
-		s.timer.Reset(stallAfter)
-	default:
+	case !initial:
 		s.stop()
+	case !s.live:
+		s.live = event != watch.Added
+		s.timer.Reset(stallAfter)
 	}
 }
 

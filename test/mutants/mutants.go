@@ -7,20 +7,32 @@ var mutants = []mutant{
 	{
 		name: "ForResource does not share",
 		file: "dynamicinformer/factory.go",
-		old:  "if e == nil || e == stale || e.ending() {",
-		new:  "if true {",
+		old:  "	if keep {\n",
+		new:  "	if keep && false {\n",
 	},
 	{
 		name: "a stopped informer is handed out again",
 		file: "dynamicinformer/factory.go",
-		old:  "if e == nil || e == stale || e.ending() {",
-		new:  "if e == nil || e == stale {",
+		old:  "return e.ending() && !closed(f.closing)",
+		new:  "return e.abandoned",
 	},
 	{
 		name: "an informer stopped by hand is handed out again",
 		file: "dynamicinformer/factory.go",
-		old:  "return !started && e.informer.informer.IsStopped()",
-		new:  "return !started && false",
+		old:  "if fresh || !e.informer.informer.IsStopped() ||",
+		new:  "if true || fresh || !e.informer.informer.IsStopped() ||",
+	},
+	{
+		name: "a factory that is closing replaces informers by empty ones",
+		file: "dynamicinformer/factory.go",
+		old:  "return e.ending() && !closed(f.closing)",
+		new:  "return e.ending()",
+	},
+	{
+		name: "a fresh informer's lister is empty until it has synced",
+		file: "dynamicinformer/entry.go",
+		old:  "	if old != nil {",
+		new:  "	if false {",
 	},
 	{
 		name: "Start starts twice",
@@ -169,8 +181,8 @@ var mutants = []mutant{
 	{
 		name: "an informer run by hand is ended by the factory",
 		file: "dynamicinformer/entry.go",
-		old:  "if ctx.Err() == nil {",
-		new:  "if false {",
+		old:  "if !shared.IsStopped() {",
+		new:  "if !shared.IsStopped() && ctx.Err() == nil {",
 	},
 	{
 		name: "every retry is logged",
@@ -181,8 +193,14 @@ var mutants = []mutant{
 	{
 		name: "what has healed stays an error",
 		file: "dynamicinformer/trouble.go",
-		old:  `if t.verb == verb || t.verb == "" {`,
-		new:  "if false {",
+		old:  "	if t.verb == verb {\n",
+		new:  "	if false {\n",
+	},
+	{
+		name: "a refusal outlives the admission",
+		file: "dynamicinformer/trouble.go",
+		old:  `	if t.verb == "" {`,
+		new:  "	if false {",
 	},
 	{
 		name: "trouble is dated from its last occurrence",
@@ -255,8 +273,32 @@ var mutants = []mutant{
 	{
 		name: "silence is counted from the start",
 		file: "internal/source/stream.go",
-		old:  "			silence.restart(s.initial)\n",
+		old:  "			silence.heard(event.Type, s.initial)\n",
 		new:  "			if !s.initial {\n				silence.stop()\n			}\n",
+	},
+	{
+		name: "what a lively type sends puts the stall off",
+		file: "internal/source/watchlist.go",
+		old:  "		s.live = event != watch.Added\n",
+		new:  "		_ = event\n",
+	},
+	{
+		name: "what is no list passes for an empty one",
+		file: "internal/source/client.go",
+		old:  `kind != "" && !strings.HasSuffix(kind, "List")`,
+		new:  `kind != "" && !strings.HasSuffix(kind, "List") && false`,
+	},
+	{
+		name: "a watch that never closes is waited for",
+		file: "internal/source/stream.go",
+		old:  "case <-enough.C:",
+		new:  "case <-make(chan struct{}):",
+	},
+	{
+		name: "a watch's trouble outlives a watch-list",
+		file: "internal/source/stream.go",
+		old:  "			s.requests.observer.Succeeded(VerbWatch)\n",
+		new:  "",
 	},
 	{
 		name: "a watch-list that ends early is asked for again at once",

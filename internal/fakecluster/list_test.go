@@ -1,0 +1,90 @@
+package fakecluster_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+func TestList_SelectorsAndNamespace(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	// Not in the order of their keys.
+	create(t, in(cluster, "other"), "a", "red")
+	create(t, in(cluster, "ns"), "c", "red")
+	create(t, in(cluster, "ns"), "b", "blue")
+	create(t, in(cluster, "ns"), "a", "")
+	for _, tc := range []struct {
+		name, namespace string
+		opts            metav1.ListOptions
+		want            []string
+	}{
+		{"all, sorted", "", metav1.ListOptions{}, []string{"ns/a", "ns/b", "ns/c", "other/a"}},
+		{"namespace", "ns", metav1.ListOptions{}, []string{"ns/a", "ns/b", "ns/c"}},
+		{"empty namespace", "nothing-here", metav1.ListOptions{}, nil},
+		{"label", "", metav1.ListOptions{LabelSelector: "color=red"}, []string{"ns/c", "other/a"}},
+		{"label set", "", metav1.ListOptions{LabelSelector: "color in (red,blue)"}, []string{"ns/b", "ns/c", "other/a"}},
+		{"no label", "", metav1.ListOptions{LabelSelector: "!color"}, []string{"ns/a"}},
+		{"name", "", metav1.ListOptions{FieldSelector: "metadata.name=a"}, []string{"ns/a", "other/a"}},
+		{"namespace as a field", "", metav1.ListOptions{FieldSelector: "metadata.namespace!=ns"}, []string{"other/a"}},
+		{"all of them", "ns", metav1.ListOptions{LabelSelector: "color", FieldSelector: "metadata.name!=b"}, []string{"ns/c"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, keys(list(t, in(cluster, tc.namespace), tc.opts))); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestList_HasKindAndResourceVersion(t *testing.T) {
+	cluster := fakecluster.New(widgetType, blockType)
+	create(t, in(cluster, "ns"), "a", "")
+	other := create(t, cluster.Resource(blocks), "b", "")
+	got := list(t, in(cluster, ""), metav1.ListOptions{})
+	if got, want := got.GroupVersionKind(), widgets.GroupVersion().WithKind("WidgetList"); got != want {
+		t.Errorf("kind = %v, want %v", got, want)
+	}
+	// That of the whole cluster: another type's change is in it.
+	if got, want := got.GetResourceVersion(), other.GetResourceVersion(); got != want {
+		t.Errorf("resourceVersion = %s, want %s", got, want)
+	}
+}
+
+func TestList_ClusterScoped(t *testing.T) {
+	cluster := fakecluster.New(widgetType, blockType)
+	create(t, in(cluster, "ns"), "a", "")
+	create(t, cluster.Resource(blocks), "b", "")
+	if diff := cmp.Diff([]string{"/b"}, keys(list(t, cluster.Resource(blocks), metav1.ListOptions{}))); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+func TestSelectors_InvalidIsABadRequest(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	for name, opts := range map[string]metav1.ListOptions{
+		"label": {LabelSelector: "color in red"},
+		"field": {FieldSelector: "metadata.name"},
+		// Custom resources have no selectable fields but these two by themselves.
+		"field that is not selectable": {FieldSelector: "spec.nodeName=x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := in(cluster, "").List(t.Context(), opts); !apierrors.IsBadRequest(err) {
+				t.Errorf("list: %v, want BadRequest", err)
+			}
+			w, err := in(cluster, "").Watch(t.Context(), opts)
+			if !apierrors.IsBadRequest(err) {
+				t.Errorf("watch: %v, want BadRequest", err)
+			}
+			if w != nil {
+				w.Stop()
+			}
+			if got := cluster.OpenWatches(widgets); got != 0 {
+				t.Errorf("open watches = %d, want 0", got)
+			}
+		})
+	}
+}

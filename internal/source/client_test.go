@@ -1,0 +1,156 @@
+package source_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/watchlist"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// ask makes one request with verb and ends what it opened.
+func ask(t *testing.T, cfg source.Config, verb string, opts metav1.ListOptions) {
+	t.Helper()
+	lw := newLW(cfg)
+	if verb == "list" {
+		if _, err := lw.ListWithContext(t.Context(), opts); err != nil {
+			t.Errorf("list: %v", err)
+		}
+		return
+	}
+	w, err := lw.WatchWithContext(t.Context(), opts)
+	if err != nil {
+		t.Errorf("watch: %v", err)
+		return
+	}
+	w.Stop()
+}
+
+func TestClient_RequestArrivesAsItWasMade(t *testing.T) {
+	for _, verb := range []string{"list", "watch"} {
+		t.Run(verb, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &script{}
+				opts := metav1.ListOptions{ResourceVersion: "7", TimeoutSeconds: new(int64(300)), AllowWatchBookmarks: true}
+				ask(t, source.Config{Client: client, GVR: widgets}, verb, opts)
+				want := []request{{Verb: verb, GVR: widgets, Options: opts}}
+				if diff := cmp.Diff(want, client.requests()); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestClient_NamespaceHoldsForEachVerb(t *testing.T) {
+	for _, verb := range []string{"list", "watch"} {
+		t.Run(verb, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &script{}
+				ask(t, source.Config{Client: client, GVR: widgets, Namespace: "ns"}, verb, metav1.ListOptions{})
+				want := []request{{Verb: verb, GVR: widgets, Namespace: "ns"}}
+				if diff := cmp.Diff(want, client.requests()); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// The tweak changes what it wants to change, and nothing else gets lost.
+func TestClient_TweakHoldsForEachVerb(t *testing.T) {
+	for _, verb := range []string{"list", "watch"} {
+		t.Run(verb, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &script{}
+				cfg := source.Config{Client: client, GVR: widgets, Tweak: func(o *metav1.ListOptions) {
+					o.LabelSelector += "color=red" // two times would show
+				}}
+				ask(t, cfg, verb, metav1.ListOptions{ResourceVersion: "7"})
+				want := []request{{Verb: verb, GVR: widgets, Options: metav1.ListOptions{ResourceVersion: "7", LabelSelector: "color=red"}}}
+				if diff := cmp.Diff(want, client.requests()); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A nil pointer in an interface is not nil, and reflectors look.
+func TestClient_ErrorComesWithNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		client := &script{
+			list: func(context.Context) (*unstructured.UnstructuredList, error) { return nil, broken },
+			watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				return (*watch.FakeWatcher)(nil), broken
+			},
+		}
+		lw := newLW(source.Config{Client: client, GVR: widgets})
+		if list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); list != nil || !errors.Is(err, broken) {
+			t.Errorf("list = %#v, %v; want a literal nil and the client's error", list, err)
+		}
+		for _, opts := range []metav1.ListOptions{{}, watchList()} {
+			w, err := lw.WatchWithContext(t.Context(), opts)
+			if w != nil || err == nil {
+				t.Errorf("watch = %#v, %v; want a literal nil and an error", w, err)
+			}
+		}
+	})
+}
+
+func TestClient_NilIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		observer := &observer{}
+		lw := newLW(source.Config{GVR: widgets, Observer: observer})
+		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err == nil {
+			t.Error("list without a client has no error")
+		}
+		for _, opts := range []metav1.ListOptions{{}, watchList()} {
+			if _, err := lw.WatchWithContext(t.Context(), opts); err == nil {
+				t.Error("watch without a client has no error")
+			}
+		}
+		if diff := cmp.Diff([]string{"list failed", "watch failed", "watch failed"}, observer.heard()); diff != "" {
+			t.Errorf("observer heard (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// marked is a client that says whether it can do watch-list.
+type marked struct {
+	dynamic.Interface
+	cannot bool
+}
+
+func (m marked) IsWatchListSemanticsUnSupported() bool { return m.cannot }
+
+func TestListerWatcher_CarriesTheClientsWatchListMarker(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		client dynamic.Interface
+		want   bool
+	}{
+		{"client that cannot", marked{&script{}, true}, true},
+		{"client that can", marked{&script{}, false}, false},
+		{"client that does not say", &script{}, false},
+		{"no client", nil, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, admit := range []func(context.Context) (bool, error){nil, func(context.Context) (bool, error) { return true, nil }} {
+				lw := source.New(source.Config{Client: tc.client, GVR: widgets, Admit: admit}).ListerWatcher()
+				if got := watchlist.DoesClientNotSupportWatchListSemantics(lw); got != tc.want {
+					t.Errorf("marker = %v, want %v", got, tc.want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,159 @@
+package source_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// The faults that a reflector retries by itself in a watch-list, without a look
+// at its context, each as a server or the network reports it.
+var faults = map[string]error{
+	"too many requests":                 apierrors.NewTooManyRequests("slowly, please", 1),
+	"connection refused":                &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
+	"expired":                           apierrors.NewResourceExpired("too old resource version"),
+	"gone":                              &apierrors.StatusError{ErrStatus: metav1.Status{Code: 410, Reason: metav1.StatusReasonGone, Message: "too old"}},
+	"too large":                         tooLarge(),
+	"too large, in servers before 1.17": apierrors.NewTimeoutError("Too large resource version: 7, current: 5", 1),
+}
+
+// tooLarge is the answer to a resourceVersion that the server has not seen yet.
+func tooLarge() error {
+	err := apierrors.NewTimeoutError("Too large resource version: 7, current: 5", 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return err
+}
+
+// isPlain reports whether err is an error that a reflector takes for none of the
+// faults.
+func isPlain(err error) bool {
+	return err != nil && !apierrors.IsTooManyRequests(err) && !utilnet.IsConnectionRefused(err) &&
+		!apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) &&
+		!apierrors.IsTimeout(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+}
+
+// statusOf returns the object of the ERROR event for err, nil if no server could
+// send it.
+func statusOf(err error) *metav1.Status {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return nil
+	}
+	s := status.Status()
+	return &s
+}
+
+func TestFaults_AreNotPlain(t *testing.T) {
+	for name, fault := range faults {
+		if isPlain(fault) {
+			t.Errorf("%s: the tests here would not see it", name)
+		}
+	}
+}
+
+func TestFaults_WatchListRequestGetsThemPlain(t *testing.T) {
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				observer := &observer{}
+				lw := newLW(source.Config{Client: &script{watch: always(nil, fault)}, GVR: widgets, Observer: observer})
+				_, err := lw.WatchWithContext(t.Context(), watchList())
+				if !isPlain(err) || !strings.Contains(err.Error(), fault.Error()) {
+					t.Errorf("error = %#v, want a plain one with the text of %v", err, fault)
+				}
+				if diff := cmp.Diff([]string{"watch failed"}, observer.heard()); diff != "" {
+					t.Errorf("observer heard (-want +got):\n%s", diff)
+				}
+				checkErrors(t, observer, fault)
+			})
+		})
+	}
+}
+
+func TestFaults_ErrorEventAmongInitialEventsIsMadePlain(t *testing.T) {
+	for name, fault := range faults {
+		status := statusOf(fault)
+		if status == nil {
+			continue // no server can send it
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.server.Add(newObject("a"))
+				r.server.Error(status)
+				events := take(r.w)
+				if len(events) != 2 || events[1].Type != watch.Error {
+					t.Fatalf("events: %v, want one and an error", events)
+				}
+				if err := apierrors.FromObject(events[1].Object); !isPlain(err) || !strings.Contains(err.Error(), fault.Error()) {
+					t.Errorf("error = %#v, want a plain one with the text of %v", err, fault)
+				}
+				if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" {
+					t.Errorf("observer heard (-want +got):\n%s", diff)
+				}
+				if got := r.observer.errors(); len(got) != 1 || !cmp.Equal(status, statusOf(got[0])) {
+					t.Errorf("observer's errors: %#v, want %#v", got, fault)
+				}
+			})
+		})
+	}
+}
+
+// In an ordinary watch a reflector handles them well.
+func TestFaults_OrdinaryWatchGetsThemAsTheyAre(t *testing.T) {
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &script{watch: always(nil, fault)}
+				lw := newLW(source.Config{Client: client, GVR: widgets})
+				if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); err != fault { //nolint:errorlint // itself, not one that wraps it
+					t.Errorf("answer: %v, want %v itself", err, fault)
+				}
+				status := statusOf(fault)
+				if status == nil {
+					return
+				}
+				server := newServerWatch()
+				client.watch = always(server, nil)
+				w := openWatch(t, lw, metav1.ListOptions{})
+				server.Error(status)
+				if diff := cmp.Diff([]watch.Event{{Type: watch.Error, Object: status}}, take(w)); diff != "" {
+					t.Errorf("event (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// An ERROR event's object is a Status, or anything at all.
+func TestFaults_ErrorEventWithoutAStatus(t *testing.T) {
+	for name, event := range map[string]watch.Event{
+		"of an object":   {Type: watch.Error, Object: newObject("a")},
+		"without object": {Type: watch.Error},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.server.Action(event.Type, event.Object)
+				if diff := cmp.Diff([]string{"ERROR plain"}, seen(r.w)); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" {
+					t.Errorf("observer heard (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,220 @@
+package source_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// Two types, one with namespaces and one without.
+var (
+	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	blocks  = schema.GroupVersionResource{Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks"}
+)
+
+// request is one that a script got.
+type request struct {
+	Verb      string
+	GVR       schema.GroupVersionResource
+	Namespace string
+	Options   metav1.ListOptions
+}
+
+// script is a dynamic client whose answers are functions. Without them a list is
+// empty and a watch silent.
+type script struct {
+	list  func(ctx context.Context) (*unstructured.UnstructuredList, error)
+	watch func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+
+	mu  sync.Mutex
+	got []request
+}
+
+func (s *script) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return &scripted{script: s, gvr: gvr}
+}
+
+func (s *script) record(req request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.got = append(s.got, req)
+}
+
+// requests returns those so far.
+func (s *script) requests() []request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]request(nil), s.got...)
+}
+
+type scripted struct {
+	dynamic.NamespaceableResourceInterface // nil: what is not overridden is not there
+	script                                 *script
+	gvr                                    schema.GroupVersionResource
+	namespace                              string
+}
+
+func (s *scripted) Namespace(namespace string) dynamic.ResourceInterface {
+	return &scripted{script: s.script, gvr: s.gvr, namespace: namespace}
+}
+
+func (s *scripted) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	s.script.record(request{"list", s.gvr, s.namespace, opts})
+	if s.script.list == nil {
+		return &unstructured.UnstructuredList{}, nil
+	}
+	return s.script.list(ctx)
+}
+
+func (s *scripted) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	s.script.record(request{"watch", s.gvr, s.namespace, opts})
+	if s.script.watch == nil {
+		return watch.NewFake(), nil
+	}
+	return s.script.watch(ctx, opts)
+}
+
+// always answers each watch with w or err.
+func always(w watch.Interface, err error) func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return func(context.Context, metav1.ListOptions) (watch.Interface, error) { return w, err }
+}
+
+// newServerWatch returns a watch whose server side never blocks. Its Stop, too,
+// is what a server does that closes the stream.
+func newServerWatch() *watch.FakeWatcher {
+	return watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 100})
+}
+
+// observer keeps what it hears.
+type observer struct {
+	mu   sync.Mutex
+	said []string
+	errs []error
+}
+
+func (o *observer) note(what string, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.said = append(o.said, what)
+	if err != nil {
+		o.errs = append(o.errs, err)
+	}
+}
+
+func (o *observer) Refused(err error)             { o.note("refused", err) }
+func (o *observer) Admitted(namespace string)     { o.note("admitted to "+strconv.Quote(namespace), nil) }
+func (o *observer) Failed(verb string, err error) { o.note(verb+" failed", err) }
+func (o *observer) Succeeded(verb string)         { o.note(verb+" succeeded", nil) }
+
+// heard returns what the observer was told, in order.
+func (o *observer) heard() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.said...)
+}
+
+// errors returns the errors it was told.
+func (o *observer) errors() []error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]error(nil), o.errs...)
+}
+
+// newLW returns the source of cfg as a reflector takes it.
+func newLW(cfg source.Config) cache.ListerWatcherWithContext { return listerWatcher(source.New(cfg)) }
+
+func listerWatcher(s *source.Source) cache.ListerWatcherWithContext {
+	return cache.ToListerWatcherWithContext(s.ListerWatcher())
+}
+
+// watchList returns the options of a reflector's watch-list request.
+func watchList() metav1.ListOptions {
+	return metav1.ListOptions{
+		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		AllowWatchBookmarks:  true,
+		SendInitialEvents:    new(true),
+	}
+}
+
+// openWatch opens a watch that ends with the test.
+func openWatch(t *testing.T, lw cache.ListerWatcherWithContext, opts metav1.ListOptions) watch.Interface {
+	t.Helper()
+	w, err := lw.WatchWithContext(t.Context(), opts)
+	if err != nil {
+		t.Fatalf("watch: %v", err)
+	}
+	t.Cleanup(w.Stop)
+	return w
+}
+
+// take returns the events that w has ready: all there will be until time passes
+// or the server does something.
+func take(w watch.Interface) []watch.Event {
+	var events []watch.Event
+	for len(events) < 1000 { // far more than any test has: a watch that repeats itself
+		synctest.Wait()
+		select {
+		case event, open := <-w.ResultChan():
+			if !open {
+				return append(events, watch.Event{Type: closed})
+			}
+			events = append(events, event)
+		default:
+			return events
+		}
+	}
+	return events
+}
+
+// closed is the type of the event that stands for the end of a stream.
+const closed watch.EventType = "CLOSED"
+
+// seen is take in words.
+func seen(w watch.Interface) []string {
+	var words []string
+	for _, event := range take(w) {
+		switch obj := event.Object.(type) {
+		case nil:
+			words = append(words, string(event.Type))
+		case *unstructured.Unstructured:
+			words = append(words, fmt.Sprintf("%s %s", event.Type, obj.GetName()))
+		default:
+			reason := apierrors.ReasonForError(apierrors.FromObject(obj))
+			words = append(words, fmt.Sprintf("%s %s", event.Type, cmp.Or(string(reason), "plain")))
+		}
+	}
+	return words
+}
+
+func newObject(name string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	obj.SetName(name)
+	obj.SetNamespace("ns")
+	obj.SetResourceVersion("1")
+	return obj
+}
+
+// newBookmark makes a bookmark, with the mark that ends initial events if mark is
+// "true".
+func newBookmark(mark string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	obj.SetResourceVersion("1")
+	if mark != "" {
+		obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: mark})
+	}
+	return obj
+}

@@ -1,0 +1,190 @@
+package source_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// tooMany is more requests than an informer makes in any test here. A reflector
+// that spins would never let a bubble's time pass: from there on, nothing answers.
+const tooMany = 100
+
+// A fault that meets watch-list only costs nothing: the informer lists.
+func TestInformer_FaultOfAWatchListRequestIsFollowedByAList(t *testing.T) {
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				create(t, cluster, "ns", "a", "red")
+				cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+					if len(cluster.Requests("watch", widgets)) > tooMany {
+						<-ctx.Done()
+					}
+					if req.Options.SendInitialEvents != nil {
+						return fault
+					}
+					return nil
+				})
+				r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
+				if !r.HasSynced() {
+					t.Error("not synced at once")
+				}
+				if diff := cmp.Diff([]int{1, 1, 1}, asked(cluster)); diff != "" {
+					t.Errorf("lists, watch-lists, watches (-want +got):\n%s", diff)
+				}
+				r.stop()
+			})
+		})
+	}
+}
+
+func TestInformer_FaultAmongInitialEventsIsFollowedByAList(t *testing.T) {
+	for name, fault := range faults {
+		status := statusOf(fault)
+		if status == nil {
+			continue // no server can send it
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				checkFallsBack(t, func(server *watch.FakeWatcher) { server.Error(status) })
+			})
+		})
+	}
+}
+
+func TestInformer_EarlyEndOfInitialEventsIsFollowedByAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		checkFallsBack(t, func(server *watch.FakeWatcher) { server.Stop() })
+	})
+}
+
+// checkFallsBack runs an informer whose watch-list is broken off by fail, and
+// expects that it lists at once and then watches.
+func checkFallsBack(t *testing.T, fail func(server *watch.FakeWatcher)) {
+	t.Helper()
+	client := &script{
+		list: func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{}
+			list.SetResourceVersion("5")
+			return list, nil
+		},
+	}
+	client.watch = func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+		if len(client.requests()) > tooMany {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		server := newServerWatch()
+		if opts.SendInitialEvents != nil {
+			server.Add(newObject("a"))
+			fail(server)
+		}
+		return server, nil
+	}
+	r := runInformer(t, source.Config{Client: client, GVR: widgets})
+	if !r.HasSynced() {
+		t.Error("not synced at once")
+	}
+	var got []string
+	for _, req := range client.requests() {
+		got = append(got, req.Verb+" "+req.Options.ResourceVersion)
+	}
+	if diff := cmp.Diff([]string{"watch ", "list 0", "watch 5"}, got); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	r.stop()
+}
+
+// A reflector's own retries of these sleep or spin without a look at its context.
+func TestInformer_StopsAtOnceWhateverIsWrong(t *testing.T) {
+	interceptors := map[string]fakecluster.Interceptor{
+		"requests hang": func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() },
+		"lists hang": func(ctx context.Context, req fakecluster.Request) error {
+			if req.Verb == "list" {
+				<-ctx.Done()
+			}
+			return nil
+		},
+	}
+	for name, fault := range faults {
+		var requests atomic.Int32
+		interceptors[name] = func(ctx context.Context, _ fakecluster.Request) error {
+			if requests.Add(1) > tooMany {
+				<-ctx.Done()
+			}
+			return fault
+		}
+	}
+	for name, intercept := range interceptors {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				cluster.MuteInitialEventsEnd()
+				cluster.Intercept(intercept)
+				r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
+				time.Sleep(2*time.Second + 345*time.Millisecond) // in the middle of something
+				if took := r.stop(); took != 0 {
+					t.Errorf("stopping took %v", took)
+				}
+				if got := asked(cluster); got[0]+got[1]+got[2] > 12 {
+					t.Errorf("lists, watch-lists, watches in 2 s: %d", got)
+				}
+			})
+		})
+	}
+}
+
+func TestInformer_StopsAtOnceInASilentWatchList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, observer := fakecluster.New(widgetType), &observer{}
+		cluster.MuteInitialEventsEnd()
+		r := runInformer(t, source.Config{Client: cluster, GVR: widgets, Observer: observer})
+		time.Sleep(5 * time.Second)
+		if took := r.stop(); took != 0 {
+			t.Errorf("stopping took %v", took)
+		}
+		if got := cluster.OpenWatches(widgets); got != 0 {
+			t.Errorf("open watches = %d, want 0", got)
+		}
+		if got := observer.heard(); got != nil {
+			t.Errorf("observer heard %q, want nothing", got)
+		}
+	})
+}
+
+// The reflector returns at once; its list, which does not look at its context,
+// is still under way, and Wait waits for it.
+func TestInformer_LeavesNoListBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "watch" {
+				return faults["expired"]
+			}
+			time.Sleep(3 * time.Second)
+			return nil
+		})
+		r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
+		time.Sleep(time.Second)
+		begun := time.Now()
+		r.cancel()
+		<-r.ended
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("the informer ended after %v", took)
+		}
+		if took := waitTakes(r.source); took != 2*time.Second {
+			t.Errorf("Wait took %v, the rest of the list 2 s", took)
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package source_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+func TestObserver_HearsHowAListWent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		answers := []error{broken, nil}
+		client, observer := &script{}, &observer{}
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			return &unstructured.UnstructuredList{}, answers[len(client.requests())-1]
+		}
+		lw := newLW(source.Config{Client: client, GVR: widgets, Observer: observer})
+		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, broken) {
+			t.Errorf("list: %v, want the client's error", err)
+		}
+		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"list failed", "list succeeded"}, observer.heard()); diff != "" {
+			t.Errorf("observer heard (-want +got):\n%s", diff)
+		}
+		checkErrors(t, observer, broken)
+	})
+}
+
+// checkErrors compares the errors that the observer got with want, one by one.
+func checkErrors(t *testing.T, observer *observer, want ...error) {
+	t.Helper()
+	got := observer.errors()
+	if len(got) != len(want) {
+		t.Fatalf("observer's errors: %q, want %q", got, want)
+	}
+	for i := range want {
+		if !errors.Is(got[i], want[i]) {
+			t.Errorf("observer's error %d: %v, want %v", i, got[i], want[i])
+		}
+	}
+}
+
+func TestObserver_HearsHowAWatchWent(t *testing.T) {
+	for name, initial := range map[string]*bool{"unset": nil, "false": new(false)} {
+		t.Run("sendInitialEvents "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := metav1.ListOptions{SendInitialEvents: initial}
+				broken := errors.New("broken")
+				client, observer := &script{watch: always(nil, broken)}, &observer{}
+				lw := newLW(source.Config{Client: client, GVR: widgets, Observer: observer})
+				if _, err := lw.WatchWithContext(t.Context(), opts); !errors.Is(err, broken) {
+					t.Errorf("watch: %v, want the client's error", err)
+				}
+				server := newServerWatch()
+				client.watch = always(server, nil)
+				w := openWatch(t, lw, opts)
+				// It is told that the watch was accepted, not what comes in it.
+				server.Add(newObject("a"))
+				server.Action(watch.Bookmark, newBookmark("true"))
+				take(w)
+				server.Stop()
+				take(w)
+				if diff := cmp.Diff([]string{"watch failed", "watch succeeded"}, observer.heard()); diff != "" {
+					t.Errorf("observer heard (-want +got):\n%s", diff)
+				}
+				checkErrors(t, observer, broken)
+			})
+		})
+	}
+}
+
+func TestObserver_HearsOfAnErrorEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		observer, server := &observer{}, newServerWatch()
+		lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Observer: observer})
+		w := openWatch(t, lw, metav1.ListOptions{ResourceVersion: "1"})
+		status := apierrors.NewResourceExpired("too old").Status()
+		server.Error(&status)
+		take(w)
+		if diff := cmp.Diff([]string{"watch succeeded", "watch failed"}, observer.heard()); diff != "" {
+			t.Errorf("observer heard (-want +got):\n%s", diff)
+		}
+		if got := observer.errors(); len(got) != 1 || !apierrors.IsResourceExpired(got[0]) {
+			t.Errorf("its errors: %v, want the server's", got)
+		}
+	})
+}
+
+// A watch-list is a list until its initial events have ended. Then the list has
+// succeeded, once: other bookmarks are nothing to tell.
+func TestObserver_HearsOfAListByWatchList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		observer, server := &observer{}, newServerWatch()
+		lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Observer: observer})
+		w := openWatch(t, lw, watchList())
+		expect := func(when string, want ...string) {
+			t.Helper()
+			take(w)
+			if diff := cmp.Diff(want, observer.heard()); diff != "" {
+				t.Errorf("%s the observer has heard (-want +got):\n%s", when, diff)
+			}
+		}
+		expect("at the beginning")
+		server.Add(newObject("a"))
+		server.Action(watch.Bookmark, newBookmark(""))
+		server.Action(watch.Bookmark, newBookmark("false"))
+		server.Action(watch.Modified, newBookmark("true")) // no bookmark, whatever it says
+		server.Action(watch.Bookmark, &metav1.Status{})    // no object
+		expect("among the initial events")
+		server.Action(watch.Bookmark, newBookmark("true"))
+		expect("at their end", "list succeeded", "watch succeeded")
+		server.Action(watch.Bookmark, newBookmark("true"))
+		server.Add(newObject("b"))
+		expect("after that", "list succeeded", "watch succeeded")
+	})
+}
+
+// Errors that only say that the caller has given up are nobody's trouble. The
+// stream may meet its end in either of two ways, hence the rounds.
+func TestObserver_EndOfTheCallersContextIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		observer, client := &observer{}, &script{}
+		lw := newLW(source.Config{Client: client, GVR: widgets, Observer: observer})
+		for range 50 {
+			ctx, cancel := context.WithCancel(t.Context())
+			client.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) { return nil, hang(ctx) }
+			client.watch = func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) { return nil, hang(ctx) }
+			ended := make(chan error)
+			go func() { _, err := lw.ListWithContext(ctx, metav1.ListOptions{}); ended <- err }()
+			go func() { _, err := lw.WatchWithContext(ctx, metav1.ListOptions{}); ended <- err }()
+			go func() { _, err := lw.WatchWithContext(ctx, watchList()); ended <- err }()
+			synctest.Wait()
+
+			// Streams whose server says something, or ends, just as the context does.
+			client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				cancel()
+				server := newServerWatch()
+				status := apierrors.NewInternalError(errors.New("context canceled")).Status()
+				server.Error(&status)
+				return server, nil
+			}
+			broken, err := lw.WatchWithContext(ctx, watchList())
+			if err != nil {
+				t.Fatal(err)
+			}
+			client.watch = always(watch.NewEmptyWatch(), nil)
+			cut, err := lw.WatchWithContext(ctx, watchList())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if err := <-ended; err == nil {
+					t.Fatal("a request without an answer has no error")
+				}
+			}
+			take(broken)
+			take(cut)
+		}
+		if got := observer.heard(); got != nil {
+			t.Errorf("observer heard %q, want nothing", got)
+		}
+	})
+}
+
+// A context error is a failure like others while the caller's own context lives:
+// clients have timeouts of their own.
+func TestObserver_ContextErrorFromElsewhereIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		observer := &observer{}
+		lw := newLW(source.Config{GVR: widgets, Observer: observer, Client: &script{
+			list:  func(context.Context) (*unstructured.UnstructuredList, error) { return nil, context.DeadlineExceeded },
+			watch: always(nil, context.Canceled),
+		}})
+		_, listErr := lw.ListWithContext(t.Context(), metav1.ListOptions{})
+		_, watchErr := lw.WatchWithContext(t.Context(), metav1.ListOptions{})
+		if listErr == nil || watchErr == nil {
+			t.Fatalf("errors = %v, %v", listErr, watchErr)
+		}
+		checkErrors(t, observer, listErr, watchErr)
+	})
+}
+
+func TestObserver_MayBeNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := false
+		server := newServerWatch()
+		lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Admit: func(context.Context) (bool, error) {
+			if !asked {
+				asked = true
+				return false, errAbsent
+			}
+			return true, nil
+		}})
+		var list runtime.Object
+		list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
+		if err != nil || list == nil {
+			t.Errorf("list = %v, %v", list, err)
+		}
+		w := openWatch(t, lw, watchList())
+		status := apierrors.NewResourceExpired("too old").Status()
+		server.Error(&status)
+		if diff := cmp.Diff([]string{"ERROR plain"}, seen(w)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,198 @@
+package source_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// kinds are the two kinds of watch that streams are made from.
+var kinds = map[string]metav1.ListOptions{"watch": {ResourceVersion: "1"}, "watch-list": watchList()}
+
+func TestStream_PassesEventsOnInOrderAndUnchanged(t *testing.T) {
+	for name, opts := range kinds {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newServerWatch()
+				lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})
+				w := openWatch(t, lw, opts)
+				expired := apierrors.NewResourceExpired("too old").Status()
+				sent := []watch.Event{
+					{Type: watch.Added, Object: newObject("a")},
+					{Type: watch.Bookmark, Object: newBookmark("")},
+					{Type: watch.Modified, Object: newObject("a")},
+					{Type: watch.Bookmark, Object: newBookmark("true")},
+					{Type: watch.Deleted, Object: newObject("a")},
+					{Type: watch.Error, Object: &expired}, // after the initial events: as it is
+				}
+				for _, event := range sent {
+					server.Action(event.Type, event.Object)
+				}
+				got := take(w)
+				if diff := cmp.Diff(sent, got); diff != "" {
+					t.Fatalf("events (-want +got):\n%s", diff)
+				}
+				for i := range sent {
+					if got[i].Object != sent[i].Object {
+						t.Errorf("event %d is a copy", i)
+					}
+				}
+			})
+		})
+	}
+}
+
+// However a stream ends: its channel is closed, and the client's watch is stopped
+// and closed.
+func TestStream_Ends(t *testing.T) {
+	stop := func(w watch.Interface, _ func()) { w.Stop() }
+	cancel := func(_ watch.Interface, cancel func()) { cancel() }
+	for _, tc := range []struct {
+		name   string
+		unread int // events that nobody reads
+		end    func(w watch.Interface, cancel func())
+	}{
+		{"on Stop", 0, stop},
+		{"on Stop, twice", 0, func(w watch.Interface, _ func()) { w.Stop(); w.Stop() }},
+		{"on the end of its context", 0, cancel},
+		{"on both of them", 0, func(w watch.Interface, cancel func()) { cancel(); w.Stop() }},
+		{"on Stop while it sends", 2, stop},
+		{"on the end of its context while it sends", 2, cancel},
+	} {
+		for kind, opts := range kinds {
+			t.Run(kind+" "+tc.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := newServerWatch()
+					lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					w, err := lw.WatchWithContext(ctx, opts)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for range tc.unread {
+						server.Add(newObject("a"))
+					}
+					synctest.Wait()
+					begun := time.Now()
+					tc.end(w, cancel)
+					if diff := cmp.Diff([]string{"CLOSED"}, seen(w)); diff != "" {
+						t.Errorf("events (-want +got):\n%s", diff)
+					}
+					if !server.IsStopped() {
+						t.Error("the client's watch has not been stopped")
+					}
+					if took := time.Since(begun); took != 0 {
+						t.Errorf("it took %v", took)
+					}
+					w.Stop() // has no effect any more
+				})
+			})
+		}
+	}
+}
+
+// The server's end of an ordinary watch is its normal end, and so is that of a
+// watch-list whose initial events are over.
+func TestStream_EndsWithTheServersWatch(t *testing.T) {
+	for kind, opts := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				observer, server := &observer{}, newServerWatch()
+				lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Observer: observer})
+				w := openWatch(t, lw, opts)
+				server.Action(watch.Bookmark, newBookmark("true"))
+				server.Add(newObject("a"))
+				server.Stop()
+				// What was sent before the end arrives before it.
+				if diff := cmp.Diff([]string{"BOOKMARK ", "ADDED a", "CLOSED"}, seen(w)); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+				checkErrors(t, observer)
+			})
+		})
+	}
+}
+
+// stubborn is a watch whose goroutine, once stopped, still has events to send,
+// takes its time over them, and closes its channel after that.
+type stubborn struct {
+	events  chan watch.Event
+	stopped chan struct{}
+	once    sync.Once
+}
+
+func newStubborn(takes time.Duration) *stubborn {
+	s := &stubborn{events: make(chan watch.Event), stopped: make(chan struct{})}
+	go func() {
+		defer close(s.events)
+		<-s.stopped
+		for range 3 {
+			s.events <- watch.Event{Type: watch.Added, Object: newObject("late")}
+		}
+		time.Sleep(takes)
+	}()
+	return s
+}
+
+func (s *stubborn) Stop()                          { s.once.Do(func() { close(s.stopped) }) }
+func (s *stubborn) ResultChan() <-chan watch.Event { return s.events }
+
+// A client's goroutine that is left with events nobody reads is left for ever.
+// The stream reads them, and is closed only when that goroutine has ended.
+func TestStream_DrainsTheClientsWatch(t *testing.T) {
+	for name, end := range map[string]func(w watch.Interface, cancel func()){
+		"on Stop":                   func(w watch.Interface, _ func()) { w.Stop() },
+		"on the end of its context": func(_ watch.Interface, cancel func()) { cancel() },
+		"on a stall":                func(w watch.Interface, _ func()) { <-w.ResultChan() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newStubborn(500 * time.Millisecond)
+				lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				w, err := lw.WatchWithContext(ctx, watchList())
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				end(w, cancel)
+				begun := time.Now()
+				if event, open := <-w.ResultChan(); open {
+					t.Errorf("event %v after the end", event)
+				}
+				if took := time.Since(begun); took != 500*time.Millisecond {
+					t.Errorf("closed after %v, while the client's watch took 0.5 s", took)
+				}
+				if _, open := <-server.events; open {
+					t.Error("the client's watch has an event left")
+				}
+			})
+		})
+	}
+}
+
+// Some watches that tests make never close their channel. Nobody waits for ever.
+func TestStream_GivesUpOnAWatchThatNeverCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := source.New(source.Config{GVR: widgets, Client: &script{watch: always(watch.NewProxyWatcher(make(chan watch.Event)), nil)}})
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := listerWatcher(s).WatchWithContext(ctx, metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if took := waitTakes(s); took != time.Second {
+			t.Errorf("Wait took %v, want 1 s", took)
+		}
+	})
+}

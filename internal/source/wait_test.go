@@ -1,0 +1,205 @@
+package source_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// waitTakes returns how long s.Wait takes.
+func waitTakes(s *source.Source) time.Duration {
+	begun := time.Now()
+	s.Wait()
+	return time.Since(begun)
+}
+
+// A reflector that is stopped in the middle of a LIST leaves it behind.
+func TestWait_WaitsForAListUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := source.New(source.Config{GVR: widgets, Client: &script{
+			list: func(context.Context) (*unstructured.UnstructuredList, error) {
+				time.Sleep(3 * time.Second) // whatever its context does
+				return &unstructured.UnstructuredList{}, nil
+			},
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = listerWatcher(s).ListWithContext(ctx, metav1.ListOptions{}) }()
+		synctest.Wait()
+		cancel()
+		if took := waitTakes(s); took != 3*time.Second {
+			t.Errorf("Wait took %v, the list 3 s", took)
+		}
+	})
+}
+
+func TestWait_WaitsForAWatchRequestUnderWay(t *testing.T) {
+	for kind, opts := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := source.New(source.Config{GVR: widgets, Client: &script{
+					watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+						time.Sleep(3 * time.Second)
+						return nil, errors.New("broken")
+					},
+				}})
+				go func() { _, _ = listerWatcher(s).WatchWithContext(t.Context(), opts) }()
+				synctest.Wait()
+				if took := waitTakes(s); took != 3*time.Second {
+					t.Errorf("Wait took %v, the request 3 s", took)
+				}
+			})
+		})
+	}
+}
+
+func TestWait_WaitsForOpenStreams(t *testing.T) {
+	for kind, opts := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := source.New(source.Config{GVR: widgets, Client: &script{
+					watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+						return newStubborn(300 * time.Millisecond), nil
+					},
+				}})
+				ctx, cancel := context.WithCancel(t.Context())
+				lw := listerWatcher(s)
+				for range 2 {
+					if _, err := lw.WatchWithContext(ctx, opts); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cancel() // nobody stops or reads the streams
+				if took := waitTakes(s); took != 300*time.Millisecond {
+					t.Errorf("Wait took %v, the watches 0.3 s", took)
+				}
+			})
+		})
+	}
+}
+
+func TestWait_OfWhatHasEndedReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		client := &script{watch: always(nil, broken)}
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) { return nil, broken }
+		s := source.New(source.Config{Client: client, GVR: widgets})
+		lw := listerWatcher(s)
+		_, _ = lw.ListWithContext(t.Context(), metav1.ListOptions{})
+		for _, opts := range kinds {
+			if _, err := lw.WatchWithContext(t.Context(), opts); err == nil {
+				t.Fatal("a broken watch has no error")
+			}
+		}
+		client.list, client.watch = nil, nil
+		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, opts := range kinds {
+			openWatch(t, lw, opts).Stop()
+		}
+		synctest.Wait()
+		for range 2 { // also when it is called again
+			if took := waitTakes(s); took != 0 {
+				t.Errorf("Wait took %v with nothing under way", took)
+			}
+		}
+	})
+}
+
+func TestWait_LetsNothingBeginAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, observer := &script{}, &observer{}
+		s := source.New(source.Config{Client: client, GVR: widgets, Observer: observer})
+		s.Wait()
+		lw := listerWatcher(s)
+		if list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err == nil || list != nil {
+			t.Errorf("list after Wait = %v, %v; want an error", list, err)
+		}
+		for kind, opts := range kinds {
+			if w, err := lw.WatchWithContext(t.Context(), opts); err == nil || w != nil {
+				t.Errorf("%s after Wait = %v, %v; want an error", kind, w, err)
+			}
+		}
+		if got := client.requests(); got != nil {
+			t.Errorf("requests: %v", got)
+		}
+		if got := observer.heard(); got != nil { // that a stopped informer asks for nothing is no trouble
+			t.Errorf("observer heard %q", got)
+		}
+	})
+}
+
+// A request that the gate holds back is not under way, and when it is let
+// through it is too late.
+func TestWait_RequestHeldBackByTheGateDoesNotLeaveLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &script{}
+		admitted := make(chan struct{})
+		s := source.New(source.Config{Client: client, GVR: widgets, Admit: func(context.Context) (bool, error) {
+			<-admitted
+			return true, nil
+		}})
+		ended := make(chan error)
+		go func() { _, err := listerWatcher(s).ListWithContext(t.Context(), metav1.ListOptions{}); ended <- err }()
+		synctest.Wait()
+		if took := waitTakes(s); took != 0 {
+			t.Errorf("Wait took %v", took)
+		}
+		close(admitted)
+		if err := <-ended; err == nil {
+			t.Error("a list after Wait has no error")
+		}
+		if got := client.requests(); got != nil {
+			t.Errorf("requests: %v", got)
+		}
+	})
+}
+
+// Requests that race with Wait are either waited for or refused. The race
+// detector sees a count that is added while Wait may be waiting.
+func TestWait_NothingIsUnderWayWhenItReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 1000 {
+			var begun atomic.Int32
+			var over atomic.Bool
+			s := source.New(source.Config{GVR: widgets, Client: &script{
+				list: func(context.Context) (*unstructured.UnstructuredList, error) {
+					begun.Add(1)
+					runtime.Gosched()
+					if over.Load() {
+						t.Error("a list is under way after Wait")
+					}
+					return &unstructured.UnstructuredList{}, nil
+				},
+			}})
+			var callers sync.WaitGroup
+			for range 4 {
+				callers.Go(func() {
+					lw := listerWatcher(s)
+					for range 1000 {
+						if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+							return
+						}
+					}
+				})
+			}
+			for begun.Load() < 20 {
+				runtime.Gosched()
+			}
+			s.Wait()
+			over.Store(true)
+			callers.Wait()
+		}
+	})
+}

@@ -1,0 +1,294 @@
+package source_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// rig is a source on one server watch, opened as a watch-list.
+type rig struct {
+	client   *script
+	observer *observer
+	server   *watch.FakeWatcher
+	lw       cache.ListerWatcherWithContext
+	w        watch.Interface
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{client: &script{}, observer: &observer{}, server: newServerWatch()}
+	r.client.watch = always(r.server, nil)
+	r.lw = newLW(source.Config{Client: r.client, GVR: widgets, Observer: r.observer})
+	r.w = openWatch(t, r.lw, watchList())
+	return r
+}
+
+func TestWatchList_StalledStreamEndsWithAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		time.Sleep(10*time.Second - time.Nanosecond)
+		if got := seen(r.w); got != nil {
+			t.Fatalf("events before 10 s: %q", got)
+		}
+		time.Sleep(time.Nanosecond)
+		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+			t.Errorf("events after 10 s (-want +got):\n%s", diff)
+		}
+		if !r.server.IsStopped() {
+			t.Error("the client's watch has not been stopped")
+		}
+		if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" {
+			t.Errorf("observer heard (-want +got):\n%s", diff)
+		}
+		checkErrors(t, r.observer, source.ErrBookmarkMissing)
+	})
+}
+
+// A type with many objects on a slow server takes minutes, and is not stalled.
+func TestWatchList_SlowButSteadyStreamIsNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for range 30 {
+			time.Sleep(9 * time.Second)
+			r.server.Add(newObject("a"))
+			if diff := cmp.Diff([]string{"ADDED a"}, seen(r.w)); diff != "" {
+				t.Fatalf("events (-want +got):\n%s", diff)
+			}
+		}
+		time.Sleep(9 * time.Second)
+		r.server.Action(watch.Bookmark, newBookmark("true"))
+		if diff := cmp.Diff([]string{"BOOKMARK "}, seen(r.w)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, r.observer.heard()); diff != "" {
+			t.Errorf("observer heard (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestWatchList_SilenceCountsFromTheLastEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		time.Sleep(7 * time.Second)
+		r.server.Add(newObject("a"))
+		seen(r.w)
+		time.Sleep(10*time.Second - time.Nanosecond)
+		if got := seen(r.w); got != nil {
+			t.Fatalf("events before 10 s of silence: %q", got)
+		}
+		time.Sleep(time.Nanosecond)
+		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+			t.Errorf("events after 10 s of silence (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A server that ignores the request for initial events goes on with what happens.
+func TestWatchList_WhatALivelyTypeSendsIsNoInitialEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		time.Sleep(5 * time.Second)
+		begun := time.Now() // the first event that is none of the initial ones
+		for time.Since(begun) < 10*time.Second {
+			r.server.Modify(newObject("a"))
+			r.server.Add(newObject("b"))
+			if got := seen(r.w); len(got) != 2 {
+				t.Fatalf("after %v: %q", time.Since(begun), got)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The server has sent all of it, it is the reflector that takes its time.
+func TestWatchList_SlowConsumerIsNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for range 20 {
+			r.server.Add(newObject("a"))
+		}
+		r.server.Action(watch.Bookmark, newBookmark("true"))
+		for i := range 21 {
+			time.Sleep(25 * time.Second)
+			want := watch.Added
+			if i == 20 {
+				want = watch.Bookmark
+			}
+			if event := <-r.w.ResultChan(); event.Type != want {
+				t.Fatalf("event %d: %v, want %s", i, event, want)
+			}
+		}
+		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, r.observer.heard()); diff != "" {
+			t.Errorf("observer heard (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestWatchList_SilenceAfterTheBookmarkIsNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.server.Action(watch.Bookmark, newBookmark("true"))
+		seen(r.w)
+		time.Sleep(24 * time.Hour)
+		r.server.Add(newObject("a"))
+		if diff := cmp.Diff([]string{"ADDED a"}, seen(r.w)); diff != "" {
+			t.Errorf("events after a day (-want +got):\n%s", diff)
+		}
+		checkErrors(t, r.observer)
+	})
+}
+
+func TestWatchList_BookmarksWithoutTheMarkDoNotEndTheInitialEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.server.Action(watch.Bookmark, newBookmark(""))
+		r.server.Action(watch.Bookmark, newBookmark("false"))
+		seen(r.w)
+		time.Sleep(10 * time.Second)
+		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestWatch_SilenceIsNoStall(t *testing.T) {
+	for name, initial := range map[string]*bool{"unset": nil, "false": new(false)} {
+		t.Run("sendInitialEvents "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newServerWatch()
+				lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})
+				w := openWatch(t, lw, metav1.ListOptions{SendInitialEvents: initial})
+				time.Sleep(24 * time.Hour)
+				server.Add(newObject("a"))
+				time.Sleep(24 * time.Hour)
+				server.Stop()
+				if diff := cmp.Diff([]string{"ADDED a", "CLOSED"}, seen(w)); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// stalls lets the rig's watch-list stall.
+func (r *rig) stalls(t *testing.T) {
+	t.Helper()
+	time.Sleep(10 * time.Second)
+	if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+		t.Fatalf("events of a stall (-want +got):\n%s", diff)
+	}
+}
+
+func TestWatchList_IsNotTriedForAnHourAfterAStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.stalls(t)
+		for _, wait := range []time.Duration{0, 30 * time.Minute, 30*time.Minute - time.Nanosecond} {
+			time.Sleep(wait)
+			if _, err := r.lw.WatchWithContext(t.Context(), watchList()); !isPlain(err) {
+				t.Errorf("watch-list within the hour: %v, want a plain error", err)
+			}
+		}
+		if got := len(r.client.requests()); got != 1 {
+			t.Errorf("requests = %d, want 1", got)
+		}
+		if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" { // of the stall
+			t.Errorf("observer heard (-want +got):\n%s", diff)
+		}
+
+		time.Sleep(time.Nanosecond)
+		r.server.Reset()
+		r.w = openWatch(t, r.lw, watchList())
+		if got := len(r.client.requests()); got != 2 {
+			t.Errorf("requests after the hour = %d, want 2", got)
+		}
+		r.stalls(t) // and it is remembered again
+		if _, err := r.lw.WatchWithContext(t.Context(), watchList()); err == nil {
+			t.Error("watch-list after the second stall has no error")
+		}
+	})
+}
+
+func TestWatchList_StallConcernsNoOtherRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.stalls(t)
+		r.client.watch = nil
+		openWatch(t, r.lw, metav1.ListOptions{ResourceVersion: "1"})
+		openWatch(t, r.lw, metav1.ListOptions{SendInitialEvents: new(false)})
+		// Another resource has another server, perhaps.
+		openWatch(t, newLW(source.Config{Client: r.client, GVR: blocks}), watchList())
+		if got := len(r.client.requests()); got != 4 {
+			t.Errorf("requests = %d, want 4", got)
+		}
+	})
+}
+
+// To a reflector that waits for initial events the end of a stream is a reason to
+// ask for them again, at once and for ever. The error makes it LIST.
+func TestWatchList_StreamThatEndsTooEarlyEndsWithAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.server.Add(newObject("a"))
+		r.server.Stop()
+		if diff := cmp.Diff([]string{"ADDED a", "ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" {
+			t.Errorf("observer heard (-want +got):\n%s", diff)
+		}
+		checkErrors(t, r.observer, source.ErrBookmarkMissing)
+
+		// It was no stall: the next one may well go better.
+		r.client.watch = nil
+		openWatch(t, r.lw, watchList())
+	})
+}
+
+// The reflector may have turned away by the time the stream has an error to send.
+func TestWatchList_UnreadErrorOfItsOwnHoldsUpNothing(t *testing.T) {
+	fails := map[string]func(server *watch.FakeWatcher){
+		"ended":   func(server *watch.FakeWatcher) { server.Stop() },
+		"stalled": func(*watch.FakeWatcher) { time.Sleep(11 * time.Second) },
+	}
+	ends := map[string]func(w watch.Interface, cancel func()){
+		"Stop":               func(w watch.Interface, _ func()) { w.Stop() },
+		"end of its context": func(_ watch.Interface, cancel func()) { cancel() },
+	}
+	for failure, fail := range fails {
+		for name, end := range ends {
+			t.Run(failure+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					observer, server := &observer{}, newServerWatch()
+					s := source.New(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Observer: observer})
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					w, err := listerWatcher(s).WatchWithContext(ctx, watchList())
+					if err != nil {
+						t.Fatal(err)
+					}
+					fail(server)
+					synctest.Wait()
+					end(w, cancel)
+					if diff := cmp.Diff([]string{"CLOSED"}, seen(w)); diff != "" {
+						t.Errorf("events (-want +got):\n%s", diff)
+					}
+					s.Wait()
+					checkErrors(t, observer, source.ErrBookmarkMissing)
+				})
+			})
+		}
+	}
+}
