@@ -9,6 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// errDisagree is the state of a moment: of several API servers, or of the caches in
+// one, not all know of a type that has just come (kubernetes#115241).
+var errDisagree = errors.New("the server lists the resource, and says of its group version that there is no such resource")
+
 // catalogue is one answer of the server to "what do you serve?". It is not
 // changed once made.
 type catalogue struct {
@@ -19,21 +23,12 @@ type catalogue struct {
 	failed map[schema.GroupVersion]error
 }
 
-func newCatalogue(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *catalogue {
-	byVersion := make(map[schema.GroupVersion]*metav1.APIResourceList, len(lists))
-	for _, list := range lists {
-		if list == nil {
-			continue
-		}
-		if gv, err := schema.ParseGroupVersion(list.GroupVersion); err == nil {
-			byVersion[gv] = list
-		}
-	}
+func newCatalogue(groups []metav1.APIGroup, lists map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error) *catalogue {
 	c := &catalogue{failed: failed}
-	for _, group := range groups {
-		for _, version := range preferredFirst(group) {
-			gv := schema.GroupVersion{Group: group.Name, Version: version}
-			c.add(gv, byVersion[gv])
+	for i := range groups {
+		for _, version := range preferredFirst(&groups[i]) {
+			gv := schema.GroupVersion{Group: groups[i].Name, Version: version}
+			c.add(gv, lists[gv])
 		}
 	}
 	return c
@@ -85,6 +80,21 @@ func (c *catalogue) resolve(ref Ref) (Resource, error) {
 		Versions: c.versions(schema.GroupResource{Group: ref.Group, Resource: ref.Resource}),
 		Near:     c.near(ref),
 	}
+}
+
+// refuse returns the error for gvr, which its group version does not list: that it
+// is not served, unless the catalogue says otherwise or can't say.
+func (c *catalogue) refuse(gvr schema.GroupVersionResource) error {
+	if err, failed := c.failed[gvr.GroupVersion()]; failed {
+		return inconclusive(gvr, err)
+	}
+	for _, res := range c.resources {
+		if res.GVR == gvr {
+			return inconclusive(gvr, errDisagree)
+		}
+	}
+	ref := RefOf(gvr)
+	return &NotServedError{Ref: ref, Versions: c.versions(gvr.GroupResource()), Near: c.near(ref)}
 }
 
 // onePerGroup returns what ref matches, in the preferred version of each group.

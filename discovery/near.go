@@ -43,6 +43,11 @@ func (c *catalogue) near(ref Ref) []Ref {
 		if a.distance != b.distance {
 			return a.distance - b.distance
 		}
+		if ref.Group != "" { // somebody who has named a group means one like it
+			if d := distance(ref.Group, a.ref.Group) - distance(ref.Group, b.ref.Group); d != 0 {
+				return d
+			}
+		}
 		return strings.Compare(a.ref.String(), b.ref.String())
 	})
 	var refs []Ref

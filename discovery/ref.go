@@ -3,6 +3,7 @@ package discovery
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -23,7 +24,9 @@ func RefOf(gvr schema.GroupVersionResource) Ref {
 }
 
 // String returns the reference as it is written, for example
-// ipamblocks.v1.crd.projectcalico.org. ParseRef reads it back.
+// ipamblocks.v1.crd.projectcalico.org. ParseRef reads it back, to an equal Ref if
+// the version has the usual form and the group does not begin like one; Resolve
+// finds the same resource in any case.
 func (r Ref) String() string {
 	s := r.Resource
 	if r.Version != "" {
@@ -72,7 +75,8 @@ func checkResource(name string) string {
 		return "the resource name is empty"
 	case strings.Contains(name, "/"):
 		return "a subresource can't be listed or watched: leave out what follows the slash"
-	case len(validation.IsDNS1123Label(strings.ToLower(name))) > 0:
+	case len(validation.IsDNS1123Label(strings.ToLower(name))) > 0,
+		strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }): // some have ASCII for lower case
 		return "the resource name is not a DNS label"
 	}
 	return ""

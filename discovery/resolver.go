@@ -62,12 +62,14 @@ func NewFromDiscovery(client discovery.DiscoveryInterface, opts ...Option) (*Res
 
 // Resolve returns the resource that ref names: plural, plural.group or
 // plural.version.group. Without a version it is the one that the group prefers
-// among those that serve the resource. It costs two requests on a server with
-// aggregated discovery, and one for each group version on an older one.
+// among those that serve the resource and could be asked. It costs two requests on
+// a server with aggregated discovery, and one for each group version on an older
+// one.
 //
 // Errors are [*RefError], [*NotServedError], [*AmbiguousError], and
-// [*InconclusiveError] if a group that may well serve the resource, or the
-// server, could not be asked.
+// [*InconclusiveError] if the server, or a group that may well serve the resource,
+// could not be asked. Once something is found, groups that could not be asked do
+// not count: what is ambiguous at other times may then be resolved.
 func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 	parsed, err := ParseRef(ref)
 	if err != nil {
@@ -81,8 +83,10 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 }
 
 // Validate returns the resource that is served as gvr if it supports verbs, which
-// are list and watch if none are given. It costs one request if so; if not, a
-// few more to say what is served instead.
+// are list and watch if none are given. It costs one request if so. If not, it
+// costs a few more: the server is asked for all that it serves, to say what is
+// served instead, and since a group version that is not found may be so for a
+// moment, or for a wrong address. Unless that bears it out, it is no refusal.
 //
 // Errors are [*RefError], [*NotServedError], [*VerbError] and
 // [*InconclusiveError]. It does not ask whether the user may use the verbs.
@@ -95,42 +99,27 @@ func (r *Resolver) Validate(ctx context.Context, gvr schema.GroupVersionResource
 	}
 	list, err := r.groupVersion(ctx, gvr.GroupVersion())
 	if err != nil && !apierrors.IsNotFound(err) {
-		return Resource{}, &InconclusiveError{Ref: RefOf(gvr), Failed: []schema.GroupVersion{gvr.GroupVersion()}, Err: err}
+		return Resource{}, inconclusive(gvr, err)
 	}
 	if res, found := findIn(list, gvr); found {
-		return res, missingVerbs(res, verbs)
+		if err := missingVerbs(res, verbs); err != nil {
+			return Resource{}, err
+		}
+		return res, nil
 	}
-	return Resource{}, r.notServed(ctx, gvr)
+	served, err := r.catalogue(ctx)
+	switch {
+	case err == nil:
+		return Resource{}, served.refuse(gvr)
+	case list != nil && len(list.APIResources) > 0:
+		// The group version itself has answered. There are only no suggestions.
+		return Resource{}, &NotServedError{Ref: RefOf(gvr)}
+	}
+	return Resource{}, inconclusive(gvr, err)
 }
 
-// notServed adds to a refusal what is served instead. The refusal stands
-// without it, so a catalogue that can't be had only makes it terser.
-func (r *Resolver) notServed(ctx context.Context, gvr schema.GroupVersionResource) error {
-	refusal := &NotServedError{Ref: RefOf(gvr)}
-	if served, err := r.catalogue(ctx); err == nil {
-		refusal.Versions = served.versions(gvr.GroupResource())
-		refusal.Near = served.near(refusal.Ref)
-	}
-	return refusal
-}
-
-// groupVersion asks for the resources of one group version.
-func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (*metav1.APIResourceList, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.requestTimeout)
-	defer cancel()
-	return r.server.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
-}
-
-// catalogue asks for everything. Group versions that fail are part of the answer.
-func (r *Resolver) catalogue(ctx context.Context) (*catalogue, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.requestTimeout)
-	defer cancel()
-	groups, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, r.server)
-	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
-	if err != nil && !partial {
-		return nil, err
-	}
-	return newCatalogue(groups, lists, failed), nil
+func inconclusive(gvr schema.GroupVersionResource, err error) error {
+	return &InconclusiveError{Ref: RefOf(gvr), Failed: []schema.GroupVersion{gvr.GroupVersion()}, Err: err}
 }
 
 func findIn(list *metav1.APIResourceList, gvr schema.GroupVersionResource) (Resource, bool) {

@@ -93,6 +93,18 @@ func TestFactory_ShutdownWaitsForARequestThatGoesOn(t *testing.T) {
 	})
 }
 
+func TestFactory_ClosedFactoryKeepsItsInformers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFactory(t, fakecluster.New(widgetType))
+		informer := f.ForResource(widgets).Informer()
+		start(t.Context(), f)
+		shutdown(t, f)
+		if f.ForResource(widgets).Informer() != informer {
+			t.Error("there is a fresh informer, which can't run any more")
+		}
+	})
+}
+
 func TestFactory_ShutdownBeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()

@@ -287,6 +287,7 @@ var mutants = []mutant{
 		file: "internal/source/client.go",
 		old:  `kind != "" && !strings.HasSuffix(kind, "List")`,
 		new:  `kind != "" && !strings.HasSuffix(kind, "List") && false`,
+		in:   "dynamicinformer",
 	},
 	{
 		name: "a watch that never closes is waited for",
@@ -315,7 +316,7 @@ var mutants = []mutant{
 	{
 		name: "a stream that is stopped leaves the watch open",
 		file: "internal/source/stream.go",
-		old:  "		s.in.Stop()\n",
+		old:  "	s.in.Stop()\n",
 		new:  "",
 	},
 	{
@@ -399,6 +400,24 @@ var mutants = []mutant{
 		file: "discovery/catalogue.go",
 		old:  "versions = slices.Insert(versions, 0, v.Version)",
 		new:  "versions = append(versions, v.Version)",
+	},
+	{
+		name: "what the server lists is taken for absent",
+		file: "discovery/catalogue.go",
+		old:  "		if res.GVR == gvr {",
+		new:  "		if false {",
+	},
+	{
+		name: "a list of another group version passes",
+		file: "discovery/ask.go",
+		old:  "list.GroupVersion != gv.String() {",
+		new:  "false {",
+	},
+	{
+		name: "what is no discovery document is an empty one",
+		file: "discovery/ask.go",
+		old:  "return len(g.Versions) > 0 }",
+		new:  "return true }",
 	},
 	{
 		name: "verbs are not checked",

@@ -1,0 +1,241 @@
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// troubles are the ways in which a whole server, or a part of it, can't be asked.
+// Cause tells the one from the other in the error; nil: nobody promised a cause.
+var troubles = []struct {
+	name   string
+	answer http.HandlerFunc
+	cause  func(error) bool
+}{
+	{"503", refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable), apierrors.IsServiceUnavailable},
+	{"500", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError), apierrors.IsInternalError},
+	{"429", refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests), apierrors.IsTooManyRequests},
+	{"403", refuse(http.StatusForbidden, metav1.StatusReasonForbidden), apierrors.IsForbidden},
+	{"401", refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized), apierrors.IsUnauthorized},
+	{"502 from a proxy", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "<html>Bad Gateway</html>", http.StatusBadGateway)
+	}, nil},
+	{"HTML", say("text/html", "<html><body>Please log in</body></html>"), nil},
+	{"HTML that says it is JSON", say("application/json", "<html><body>Please log in</body></html>"), nil},
+	{"truncated JSON", say("application/json", `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"exa`), nil},
+	{"JSON of another shape", say("application/json", `["kind"]`), nil},
+	{"empty body", say("application/json", ""), nil},
+}
+
+// ask asks the same of Resolve and Validate, and returns their errors.
+func ask(ctx context.Context, r *discovery.Resolver) map[string]error {
+	_, resolve := r.Resolve(ctx, "widgets.v1.example.com")
+	_, validate := r.Validate(ctx, widgets)
+	return map[string]error{"Resolve": resolve, "Validate": validate}
+}
+
+func TestInconclusive_TheServerCannotBeAsked(t *testing.T) {
+	for _, tc := range troubles {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, f := range formats {
+				t.Run(string(f), func(t *testing.T) {
+					s := newServer(t, f, everything()...)
+					s.answer("*", tc.answer)
+					for name, err := range ask(t.Context(), s.resolver(t)) {
+						failed := checkInconclusive(t, err, "widgets.v1.example.com", tc.cause)
+						if name == "Resolve" && failed != nil {
+							t.Errorf("Resolve: failed = %v, want none: it is the whole server", failed)
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestInconclusive_TheServerIsNotThere(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	r := s.resolver(t)
+	s.Close()
+	for _, err := range ask(t.Context(), r) {
+		checkInconclusive(t, err, "widgets.v1.example.com", func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) })
+	}
+}
+
+// A proxy without a backend answers 404 to all; an API server has /apis.
+func TestResolve_404OfEverythingIsInconclusive(t *testing.T) {
+	s := newServer(t, aggregated)
+	s.answer("*", http.NotFound)
+	_, err := s.resolver(t).Resolve(t.Context(), "widgets")
+	checkInconclusive(t, err, "widgets", nil)
+}
+
+// One root is not enough to tell what is not served.
+func TestResolve_HalfAnAnswerIsInconclusive(t *testing.T) {
+	for _, path := range []string{"/api", "/apis"} {
+		for _, f := range formats {
+			t.Run(string(f), func(t *testing.T) {
+				s := newServer(t, f, everything()...)
+				s.answer(path, refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+				_, err := s.resolver(t).Resolve(t.Context(), "unicorns")
+				checkInconclusive(t, err, "unicorns", apierrors.IsServiceUnavailable)
+			})
+		}
+	}
+}
+
+// checkInconclusive checks that err says that ref can't be told, for cause, and
+// returns the group versions that failed.
+func checkInconclusive(t *testing.T, err error, ref string, cause func(error) bool) []schema.GroupVersion {
+	t.Helper()
+	inconclusive := asType[*discovery.InconclusiveError](t, err, discovery.ErrInconclusive)
+	if meta.IsNoMatchError(err) {
+		t.Errorf("to apimachinery it is a resource that matches nothing: %v", err)
+	}
+	if want, err := discovery.ParseRef(ref); err != nil || inconclusive.Ref != want {
+		t.Errorf("reference = %+v, want %+v, %v", inconclusive.Ref, want, err)
+	}
+	if inconclusive.Err == nil {
+		t.Fatal("no cause")
+	}
+	if cause != nil && !cause(err) {
+		t.Errorf("it does not unwrap to the cause: %v", err)
+	}
+	if !strings.HasPrefix(err.Error(), ref+": discovery can't tell whether it is served") ||
+		!strings.HasSuffix(err.Error(), inconclusive.Err.Error()) {
+		t.Errorf("text = %q", err)
+	}
+	return inconclusive.Failed
+}
+
+// One group whose server is down: what others serve is served, what others do not
+// is not, and only what the group may serve can't be told.
+func TestResolve_OneStaleGroupVersionIsInconclusiveForItselfOnly(t *testing.T) {
+	groups := []group{
+		coreGroup, stale(exampleGroup, "v1beta1"), stale(acmeGroup, "stable"), stale(calicoGroup, "v3"), stale(v1AcmeGroup, "v2"),
+	}
+	const (
+		healthy = "" // found
+		absent  = "not served"
+	)
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			s := newServer(t, f, groups...)
+			r := s.resolver(t)
+			for _, tc := range []struct{ ref, want string }{
+				{"pods", healthy},
+				{"pods.v1", healthy},
+				{"widgets", healthy},
+				{"widgets.v1.example.com", healthy},
+				{"unicorns.v1.example.com", absent}, // v1 was asked
+				{"unicorns.v1.nobody.com", absent},
+				{"unicorns.nobody.com", absent},
+				{"pods.v2", absent},
+				{"widgets.v1beta1.example.com", "example.com/v1beta1"},
+				{"unicorns.example.com", "example.com/v1beta1"},
+				{"ipamblocks.projectcalico.org", "projectcalico.org/v3"},
+				{"ipamblocks.v3.projectcalico.org", "projectcalico.org/v3"},
+				{"ipamblocks.v1.projectcalico.org", absent},
+				// In each of its readings.
+				{"gizmos.stable.acme.io", "acme.io/stable"},
+				{"gizmos.acme.io", "acme.io/stable"},
+				{"sprockets.v1.acme.io", "v1.acme.io/v2"},
+				{"sprockets.v2.v1.acme.io", "v1.acme.io/v2"},
+				// It may be anywhere.
+				{"unicorns", "acme.io/stable, example.com/v1beta1, projectcalico.org/v3, v1.acme.io/v2"},
+			} {
+				t.Run(tc.ref, func(t *testing.T) {
+					got, err := r.Resolve(t.Context(), tc.ref)
+					switch tc.want {
+					case healthy:
+						if err != nil || got.GVR.Resource == "" {
+							t.Errorf("Resolve = %v, %v", got.GVR, err)
+						}
+					case absent:
+						checkKind(t, err, discovery.ErrNotServed)
+					default:
+						failed := make([]string, 0, 4)
+						for _, gv := range checkInconclusive(t, err, tc.ref, nil) {
+							failed = append(failed, gv.String())
+						}
+						if got := strings.Join(failed, ", "); got != tc.want {
+							t.Errorf("failed = %s, want %s", got, tc.want)
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestInconclusiveError_TextNamesWhatDidNotAnswer(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup, stale(calicoGroup, "v3"))
+	_, err := s.resolver(t).Resolve(t.Context(), "ipamblocks.projectcalico.org")
+	const want = "ipamblocks.projectcalico.org: discovery can't tell whether it is served, " +
+		"projectcalico.org/v3 did not answer: stale GroupVersion discovery: projectcalico.org/v3"
+	if err == nil || err.Error() != want {
+		t.Errorf("error = %v, want %s", err, want)
+	}
+}
+
+// Legacy discovery asks each group version, and each may have trouble of its own.
+func TestResolve_OneFailingGroupVersionUnwrapsToItsCause(t *testing.T) {
+	const path = "/apis/projectcalico.org/v3"
+	for _, tc := range troubles {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, legacy, everything()...)
+			s.answer(path, tc.answer)
+			r := s.resolver(t)
+			_, err := r.Resolve(t.Context(), "ipamblocks.projectcalico.org")
+			checkInconclusive(t, err, "ipamblocks.projectcalico.org", tc.cause)
+			if got, err := r.Resolve(t.Context(), "widgets"); err != nil || got.GVR != widgets {
+				t.Errorf("Resolve in a healthy group = %v, %v", got.GVR, err)
+			}
+		})
+	}
+}
+
+// Listed among the groups and yet not found: it comes or goes.
+func TestResolve_GroupVersionThatGoesMeanwhileIsInconclusive(t *testing.T) {
+	s := newServer(t, legacy, everything()...)
+	s.answer("/apis/projectcalico.org/v3", http.NotFound)
+	_, err := s.resolver(t).Resolve(t.Context(), "ipamblocks.v3.projectcalico.org")
+	checkInconclusive(t, err, "ipamblocks.v3.projectcalico.org", nil)
+}
+
+func TestInconclusiveError_UnwrapsToAllCauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, gizmoType, podType)
+		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+			switch req.GVR.GroupVersion() {
+			case widgets.GroupVersion():
+				return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("not for you"))
+			case gizmos.GroupVersion():
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		})
+		_, err := fromCluster(t, cluster).Resolve(t.Context(), "unicorns")
+		failed := checkInconclusive(t, err, "unicorns", func(err error) bool {
+			return apierrors.IsForbidden(err) && errors.Is(err, context.DeadlineExceeded)
+		})
+		want := []schema.GroupVersion{gizmos.GroupVersion(), widgets.GroupVersion()}
+		if diff := cmp.Diff(want, failed); diff != "" {
+			t.Errorf("failed (-want +got):\n%s", diff)
+		}
+	})
+}

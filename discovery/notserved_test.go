@@ -1,0 +1,218 @@
+package discovery_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// notServed is what a NotServedError says, but for the reference.
+type notServed struct {
+	versions string
+	near     string
+	text     string
+}
+
+func TestResolve_NotServedTellsWhatIs(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			s := newServer(t, f, everything()...)
+			r := s.resolver(t)
+			for _, tc := range []struct {
+				why, ref string
+				want     notServed
+			}{
+				{"one other version", "pods.v2", notServed{
+					"v1", "pods", "pods.v2: not served by the API server in version v2; it is in v1",
+				}},
+				{"several other versions", "widgets.v2.example.com", notServed{
+					"v1 v1beta1", "widgets.example.com",
+					"widgets.v2.example.com: not served by the API server in version v2; it is in v1, v1beta1",
+				}},
+				{"one version of the group has it", "flanges.v1.example.com", notServed{
+					"v1beta1", "flanges.example.com",
+					"flanges.v1.example.com: not served by the API server in version v1; it is in v1beta1",
+				}},
+				{"another group has it", "deployments.extensions", notServed{
+					"", "deployments.apps", "deployments.extensions: not served by the API server; did you mean deployments.apps?",
+				}},
+				{"two other groups have it", "ipamblocks.calico.org", notServed{
+					"", "ipamblocks.projectcalico.org ipamblocks.crd.projectcalico.org",
+					"ipamblocks.calico.org: not served by the API server; " +
+						"did you mean ipamblocks.projectcalico.org or ipamblocks.crd.projectcalico.org?",
+				}},
+				{"another group has it in that version", "deployments.v1", notServed{
+					"", "deployments.apps", "deployments.v1: not served by the API server; did you mean deployments.apps?",
+				}},
+				{"singular", "gizmo", notServed{"", "gizmos.acme.io", "gizmo: not served by the API server; did you mean gizmos.acme.io?"}},
+				{"kind", "ComponentStatus", notServed{
+					"", "componentstatuses", "ComponentStatus: not served by the API server; did you mean componentstatuses?",
+				}},
+				{"short name", "deploy", notServed{"", "deployments.apps", "deploy: not served by the API server; did you mean deployments.apps?"}},
+				{"typo", "widgzts", notServed{
+					"", "widgets.example.com",
+					"widgzts: not served by the API server; did you mean widgets.example.com?",
+				}},
+				{"letter too many", "sprockettts", notServed{
+					"", "sprockets.v1.acme.io", "sprockettts: not served by the API server; did you mean sprockets.v1.acme.io?",
+				}},
+				{"capitals", "PODS", notServed{"", "pods", "PODS: not served by the API server; did you mean pods?"}},
+				{"nothing near", "unicorns", notServed{
+					"", "", "unicorns: not served by the API server; is its CustomResourceDefinition installed?",
+				}},
+				{"nothing near in a full reference", "unicorns.v1.example.com", notServed{
+					"", "", "unicorns.v1.example.com: not served by the API server; is its CustomResourceDefinition installed?",
+				}},
+				{"subresources are not near", "podslog", notServed{
+					"", "", "podslog: not served by the API server; is its CustomResourceDefinition installed?",
+				}},
+			} {
+				t.Run(tc.why, func(t *testing.T) {
+					got, err := r.Resolve(t.Context(), tc.ref)
+					checkNotServed(t, err, tc.ref, tc.want)
+					if diff := cmp.Diff(discovery.Resource{}, got); diff != "" {
+						t.Errorf("Resolve returned something besides the error:\n%s", diff)
+					}
+				})
+			}
+		})
+	}
+}
+
+func checkNotServed(t *testing.T, err error, ref string, want notServed) {
+	t.Helper()
+	absent := asType[*discovery.NotServedError](t, err, discovery.ErrNotServed)
+	if !meta.IsNoMatchError(err) || meta.IsAmbiguousError(err) {
+		t.Error("to apimachinery it is not a resource that matches nothing")
+	}
+	if got := absent.Ref.String(); got != ref {
+		t.Errorf("reference = %s, want %s", got, ref)
+	}
+	near := make([]string, len(absent.Near))
+	for i, ref := range absent.Near {
+		near[i] = ref.String()
+	}
+	got := notServed{strings.Join(absent.Versions, " "), strings.Join(near, " "), err.Error()}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(notServed{})); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", ref, diff)
+	}
+}
+
+func TestNotServedError_UnwrapsToTheResource(t *testing.T) {
+	_, err := newServer(t, aggregated, coreGroup).resolver(t).Resolve(t.Context(), "widgets.v1.example.com")
+	unwrapped := asType[*meta.NoResourceMatchError](t, err, discovery.ErrNotServed)
+	if diff := cmp.Diff(&meta.NoResourceMatchError{PartialResource: widgets}, unwrapped); diff != "" {
+		t.Errorf("unwrapped (-want +got):\n%s", diff)
+	}
+}
+
+// served makes a group of one version with resources of these names.
+func served(groupName string, names ...string) group {
+	v := version{name: "v1"}
+	for _, name := range names {
+		v.resources = append(v.resources, metav1.APIResource{Name: name, Kind: "Irrelevant", Verbs: all})
+	}
+	return group{name: groupName, versions: []version{v}}
+}
+
+func TestNotServed_NearNamesAreThreeAtMostAndBestFirst(t *testing.T) {
+	s := newServer(t, aggregated,
+		served("a.com", "blocxx", "blockss", "sockets"), // two wrong letters, one too many, too many wrong
+		served("b.com", "block", "clocks", "blocks"),
+	)
+	_, err := s.resolver(t).Resolve(t.Context(), "blocks.c.com")
+	checkNotServed(t, err, "blocks.c.com", notServed{
+		"", "blocks.b.com block.b.com blockss.a.com",
+		"blocks.c.com: not served by the API server; did you mean blocks.b.com or block.b.com or blockss.a.com?",
+	})
+}
+
+// A third of the letters may be wrong.
+func TestNotServed_NearEndsAtAThirdOfTheName(t *testing.T) {
+	for _, tc := range []struct{ ref, served, near string }{
+		{"po", "pod", "pod.a.com"}, // of a short name, one
+		{"po", "pods", ""},
+		{"p", "unicorns", ""}, // nor is the singular that the server does not tell
+		{"blocks", "blxxks", "blxxks.a.com"},
+		{"blocks", "bxxxks", ""},
+		{"ipamblocks", "ipamxxxcks", "ipamxxxcks.a.com"},
+		{"ipamblocks", "ipamxxxxks", ""},
+		{"ipamblocks", "ipamblocksxxx", "ipamblocksxxx.a.com"},
+		{"ipamblocks", "ipamblo", "ipamblo.a.com"},
+	} {
+		_, err := newServer(t, aggregated, served("a.com", tc.served)).resolver(t).Resolve(t.Context(), tc.ref)
+		var got []string
+		for _, ref := range asType[*discovery.NotServedError](t, err, discovery.ErrNotServed).Near {
+			got = append(got, ref.String())
+		}
+		if strings.Join(got, " ") != tc.near {
+			t.Errorf("%s near %s = %v, want %q", tc.served, tc.ref, got, tc.near)
+		}
+	}
+}
+
+func TestNotServed_NearLooksAtEveryName(t *testing.T) {
+	s := newServer(t, aggregated, group{name: "a.com", versions: []version{{name: "v1", resources: []metav1.APIResource{
+		{Name: "sheep", SingularName: "ewe", Kind: "BGPRule", Verbs: all, ShortNames: []string{"unrelated", "fw"}},
+	}}}})
+	r := s.resolver(t)
+	for _, ref := range []string{"sheep.b.com", "Sheep", "ewe", "EWE", "BGPRule", "bgprule", "bgprules", "unrelated", "fw"} {
+		_, err := r.Resolve(t.Context(), ref)
+		checkNotServed(t, err, ref, notServed{
+			"", "sheep.a.com", ref + ": not served by the API server; did you mean sheep.a.com?",
+		})
+	}
+}
+
+// A resource in many versions is one suggestion, as near as its best name.
+func TestNotServed_NearNamesAResourceOnce(t *testing.T) {
+	_, err := newServer(t, legacy, served("a.com", "fidget"), exampleGroup).resolver(t).Resolve(t.Context(), "Widget")
+	checkNotServed(t, err, "Widget", notServed{
+		"", "widgets.example.com fidget.a.com",
+		"Widget: not served by the API server; did you mean widgets.example.com or fidget.a.com?",
+	})
+}
+
+func TestResolve_NamelessEntriesAreNotThere(t *testing.T) {
+	nameless := group{name: "example.com", versions: []version{{name: "v1", resources: []metav1.APIResource{{Kind: "Gizmo", Verbs: all}}}}}
+	_, err := newServer(t, legacy, nameless).resolver(t).Resolve(t.Context(), "gizmo")
+	checkNotServed(t, err, "gizmo", notServed{
+		"", "", "gizmo: not served by the API server; is its CustomResourceDefinition installed?",
+	})
+}
+
+func TestResolve_ServerWithoutCoreGroupIsNoError(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			s := newServer(t, f, exampleGroup)
+			if got, err := s.resolver(t).Resolve(t.Context(), "widgets"); err != nil || got.GVR != widgets {
+				t.Errorf("Resolve = %v, %v", got.GVR, err)
+			}
+			_, err := s.resolver(t).Resolve(t.Context(), "pods")
+			checkKind(t, err, discovery.ErrNotServed)
+		})
+	}
+}
+
+func TestResolve_GroupWithoutVersionsIsNoError(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			s := newServer(t, f, group{name: "empty.example.com"}, exampleGroup)
+			if got, err := s.resolver(t).Resolve(t.Context(), "widgets"); err != nil || got.GVR != widgets {
+				t.Errorf("Resolve = %v, %v", got.GVR, err)
+			}
+		})
+	}
+}
+
+func TestNotServed_NearPrefersTheGroupThatWasNamed(t *testing.T) {
+	_, err := newServer(t, aggregated, calicoGroup, crdCalicoGroup).resolver(t).Resolve(t.Context(), "ipamblock.projectcalico.org")
+	if got := asType[*discovery.NotServedError](t, err, discovery.ErrNotServed).Near[0].String(); got != "ipamblocks.projectcalico.org" {
+		t.Errorf("first suggestion = %s", got)
+	}
+}

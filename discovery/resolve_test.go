@@ -1,0 +1,279 @@
+package discovery_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+func TestResolve_FindsWhatARefMeans(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			s := newServer(t, f, everything()...)
+			r := s.resolver(t)
+			for _, tc := range []struct {
+				ref  string
+				want schema.GroupVersionResource
+			}{
+				{"pods", pods},
+				{"pods.v1", pods},
+				{"pods.v1.", pods},
+				{"deployments", deployments},
+				{"deployments.apps", deployments},
+				{"deployments.v1.apps", deployments},
+				{"ipamblocks.crd.projectcalico.org", crdBlocks},
+				{"ipamblocks.projectcalico.org", calicoBlocks},
+				{"ipamblocks.v1.crd.projectcalico.org", crdBlocks},
+				// The preferred version wins, and flanges are only in the other.
+				{"widgets", widgets},
+				{"widgets.example.com", widgets},
+				{"widgets.v1beta1.example.com", widgetsBeta},
+				{"flanges", flanges},
+				{"flanges.example.com", flanges},
+				// A version with a name of its own, and a group that begins like a version.
+				{"gizmos", gizmos},
+				{"gizmos.acme.io", gizmos},
+				{"gizmos.stable.acme.io", gizmos},
+				{"sprockets", sprockets},
+				{"sprockets.v1.acme.io", sprockets},
+				{"sprockets.v2.v1.acme.io", sprockets},
+			} {
+				t.Run(tc.ref, func(t *testing.T) {
+					got, err := r.Resolve(t.Context(), tc.ref)
+					if err != nil {
+						t.Fatalf("Resolve: %v", err)
+					}
+					if got.GVR != tc.want {
+						t.Errorf("Resolve = %v, want %v", got.GVR, tc.want)
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestResolve_TellsWhatTheServerTold(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			s := newServer(t, f, everything()...)
+			got, err := s.resolver(t).Resolve(t.Context(), "pods")
+			if err != nil {
+				t.Fatalf("Resolve: %v", err)
+			}
+			want := discovery.Resource{
+				GVR:        pods,
+				GVK:        schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
+				Singular:   "pod",
+				ShortNames: []string{"po"},
+				Categories: []string{"all"},
+				Namespaced: true,
+				Verbs:      []string{"watch", "list", "get", "create"},
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("Resolve (-want +got):\n%s", diff)
+			}
+			got, err = s.resolver(t).Resolve(t.Context(), "gizmos")
+			if err != nil {
+				t.Fatalf("Resolve: %v", err)
+			}
+			if got.Namespaced {
+				t.Error("a cluster-scoped resource is said to be namespaced")
+			}
+			if !got.Supports("watch") || got.Supports("delete") || got.Supports("") {
+				t.Errorf("Supports does not tell the verbs %v", got.Verbs)
+			}
+		})
+	}
+}
+
+// As autoscaling's Scale once was in extensions.
+func TestResolve_KindMayBeOfAnotherGroup(t *testing.T) {
+	s := newServer(t, legacy, group{name: "example.com", versions: []version{{name: "v1", resources: []metav1.APIResource{
+		{Name: "scales", Group: "autoscaling", Version: "v2", Kind: "Scale", Verbs: all},
+	}}}})
+	got, err := s.resolver(t).Resolve(t.Context(), "scales")
+	if err != nil {
+		t.Fatalf("Resolve: %v", err)
+	}
+	if want := (schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "Scale"}); got.GVK != want {
+		t.Errorf("kind = %v, want %v", got.GVK, want)
+	}
+	if want := (schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "scales"}); got.GVR != want {
+		t.Errorf("resource = %v, want %v", got.GVR, want)
+	}
+}
+
+// "widgets.v1.acme.io" may be v1 of acme.io, or any version of v1.acme.io. Both
+// are served here.
+func TestResolve_VersionAndGroupApartComeFirst(t *testing.T) {
+	served := []metav1.APIResource{{Name: "widgets", Kind: "Widget", Verbs: all}}
+	groups := []group{
+		{name: "v1.acme.io", versions: []version{{name: "v2", resources: served}}},
+		{name: "acme.io", versions: []version{{name: "v1", resources: served}}},
+		{name: "stable.acme.io", versions: []version{{name: "v1", resources: served}}},
+		{name: "acme.io", versions: []version{{name: "stable", resources: served}}},
+	}
+	for _, tc := range []struct {
+		ref    string
+		groups []group
+		want   schema.GroupVersionResource
+	}{
+		{"widgets.v1.acme.io", groups[:2], schema.GroupVersionResource{Group: "acme.io", Version: "v1", Resource: "widgets"}},
+		{"widgets.stable.acme.io", groups[2:], schema.GroupVersionResource{Group: "acme.io", Version: "stable", Resource: "widgets"}},
+	} {
+		got, err := newServer(t, aggregated, tc.groups...).resolver(t).Resolve(t.Context(), tc.ref)
+		if err != nil || got.GVR != tc.want {
+			t.Errorf("Resolve(%s) = %v, %v; want %v", tc.ref, got.GVR, err, tc.want)
+		}
+	}
+}
+
+func TestResolve_SeveralGroupsAreAmbiguous(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			s := newServer(t, f, everything()...)
+			got, err := s.resolver(t).Resolve(t.Context(), "ipamblocks")
+			ambiguous := asType[*discovery.AmbiguousError](t, err, discovery.ErrAmbiguous)
+			if !meta.IsAmbiguousError(err) || meta.IsNoMatchError(err) {
+				t.Error("to apimachinery it is not an ambiguity")
+			}
+			var candidates []schema.GroupVersionResource
+			for _, res := range ambiguous.Candidates {
+				candidates = append(candidates, res.GVR)
+			}
+			// The server's order, which is not the alphabet's.
+			want := []schema.GroupVersionResource{calicoBlocks, crdBlocks}
+			if diff := cmp.Diff(want, candidates); diff != "" {
+				t.Errorf("candidates (-want +got):\n%s", diff)
+			}
+			if want := (discovery.Ref{Resource: "ipamblocks"}); ambiguous.Ref != want {
+				t.Errorf("reference = %+v, want %+v", ambiguous.Ref, want)
+			}
+			const text = "ipamblocks: served by several groups; say which one: " +
+				"ipamblocks.v3.projectcalico.org or ipamblocks.v1.crd.projectcalico.org"
+			if err.Error() != text {
+				t.Errorf("error = %q, want %q", err, text)
+			}
+			if diff := cmp.Diff(discovery.Resource{}, got); diff != "" {
+				t.Errorf("Resolve returned something besides the error:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAmbiguousError_UnwrapsToTheCandidates(t *testing.T) {
+	_, err := newServer(t, aggregated, everything()...).resolver(t).Resolve(t.Context(), "ipamblocks")
+	unwrapped := asType[*meta.AmbiguousResourceError](t, err, discovery.ErrAmbiguous)
+	want := &meta.AmbiguousResourceError{
+		PartialResource:   schema.GroupVersionResource{Resource: "ipamblocks"},
+		MatchingResources: []schema.GroupVersionResource{calicoBlocks, crdBlocks},
+		MatchingKinds: []schema.GroupVersionKind{
+			calicoBlocks.GroupVersion().WithKind("IPAMBlock"), crdBlocks.GroupVersion().WithKind("IPAMBlock"),
+		},
+	}
+	if diff := cmp.Diff(want, unwrapped); diff != "" {
+		t.Errorf("unwrapped (-want +got):\n%s", diff)
+	}
+}
+
+func TestResolve_AmbiguityIsAboutPreferredVersionsOnly(t *testing.T) {
+	// Several versions of one group are not several groups.
+	twice := group{name: "other.example.com", preferred: "v2", versions: []version{
+		{name: "v1", resources: exampleGroup.versions[1].resources},
+		{name: "v2", resources: exampleGroup.versions[1].resources},
+	}}
+	_, err := newServer(t, legacy, exampleGroup, twice).resolver(t).Resolve(t.Context(), "widgets")
+	var got []string
+	for _, res := range asType[*discovery.AmbiguousError](t, err, discovery.ErrAmbiguous).Candidates {
+		got = append(got, discovery.RefOf(res.GVR).String())
+	}
+	if diff := cmp.Diff([]string{"widgets.v1.example.com", "widgets.v2.other.example.com"}, got); diff != "" {
+		t.Errorf("candidates (-want +got):\n%s", diff)
+	}
+}
+
+func TestResolve_InvalidRefAsksNothing(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	_, err := s.resolver(t).Resolve(t.Context(), "pods/log")
+	checkKind(t, err, discovery.ErrInvalidRef)
+	if got := s.paths(); got != nil {
+		t.Errorf("requests = %v, want none", got)
+	}
+}
+
+func TestResolve_CostsTwoRequestsIfAggregated(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	r := s.resolver(t)
+	for range 2 { // the second time too: nothing is kept
+		if _, err := r.Resolve(t.Context(), "pods"); err != nil {
+			t.Fatalf("Resolve: %v", err)
+		}
+		if diff := cmp.Diff([]string{"/api", "/apis"}, s.paths()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// A partial failure is asked for once, not twice as client-go's own method does.
+func TestResolve_CostsOneRequestAGroupVersionIfLegacy(t *testing.T) {
+	s := newServer(t, legacy, coreGroup, stale(exampleGroup, "v1beta1"))
+	if _, err := s.resolver(t).Resolve(t.Context(), "pods"); err != nil {
+		t.Fatalf("Resolve: %v", err)
+	}
+	counts := map[string]int{}
+	for _, path := range s.paths() {
+		counts[path]++
+	}
+	want := map[string]int{"/api": 1, "/apis": 1, "/api/v1": 1, "/apis/example.com/v1": 1, "/apis/example.com/v1beta1": 1}
+	if diff := cmp.Diff(want, counts); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+func TestResolve_AnswersAreTrueWhenGiven(t *testing.T) {
+	cluster := fakecluster.New(fakecluster.Type{GVR: widgets.GroupVersion().WithResource("gadgets"), Kind: "Gadget"})
+	r := fromCluster(t, cluster)
+	_, err := r.Resolve(t.Context(), "widgets")
+	checkKind(t, err, discovery.ErrNotServed)
+	cluster.Serve(fakecluster.Type{GVR: widgets, Kind: "Widget"})
+	if got, err := r.Resolve(t.Context(), "widgets"); err != nil || got.GVR != widgets {
+		t.Errorf("Resolve after the type came = %v, %v", got.GVR, err)
+	}
+}
+
+// The race detector is what judges this one.
+func TestResolver_ManyMayAskAtOnce(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			s := newServer(t, f, everything()...)
+			r := s.resolver(t)
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					if got, err := r.Resolve(t.Context(), "widgets"); err != nil || got.GVR != widgets {
+						t.Errorf("Resolve = %v, %v", got.GVR, err)
+					}
+				})
+				wg.Go(func() {
+					if got, err := r.Validate(t.Context(), gizmos); err != nil || got.GVR != gizmos {
+						t.Errorf("Validate = %v, %v", got.GVR, err)
+					}
+				})
+				wg.Go(func() {
+					if _, err := r.Resolve(t.Context(), "widgzts"); !errors.Is(err, discovery.ErrNotServed) {
+						t.Errorf("Resolve of nothing: %v", err)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package discovery_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+func TestNew_RefusesNil(t *testing.T) {
+	for name, construct := range map[string]func() (*discovery.Resolver, error){
+		"NewForConfig":                     func() (*discovery.Resolver, error) { return discovery.NewForConfig(nil) },
+		"NewForConfigAndClient, no config": func() (*discovery.Resolver, error) { return discovery.NewForConfigAndClient(nil, http.DefaultClient) },
+		"NewForConfigAndClient, no client": func() (*discovery.Resolver, error) { return discovery.NewForConfigAndClient(&rest.Config{}, nil) },
+		"NewFromDiscovery":                 func() (*discovery.Resolver, error) { return discovery.NewFromDiscovery(nil) },
+	} {
+		if r, err := construct(); r != nil || err == nil {
+			t.Errorf("%s(nil) = %v, %v; want an error", name, r, err)
+		}
+	}
+}
+
+func TestNew_RefusesAConfigThatCannotWork(t *testing.T) {
+	for name, cfg := range map[string]*rest.Config{
+		"host": {Host: "http://%"},
+		"TLS":  {Host: "https://localhost", TLSClientConfig: rest.TLSClientConfig{Insecure: true, CAData: []byte("CA")}},
+	} {
+		if r, err := discovery.NewForConfig(cfg); r != nil || err == nil {
+			t.Errorf("%s: NewForConfig = %v, %v; want an error", name, r, err)
+		}
+	}
+	if r, err := discovery.NewForConfigAndClient(&rest.Config{Host: "http://%"}, http.DefaultClient); r != nil || err == nil {
+		t.Errorf("NewForConfigAndClient = %v, %v; want an error", r, err)
+	}
+}
+
+// counter is a transport that counts.
+type counter struct {
+	http.RoundTripper
+	requests int
+}
+
+func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests++
+	return c.RoundTripper.RoundTrip(r)
+}
+
+func TestNew_AsksNothingAndIgnoresNilOptions(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	transport := &counter{RoundTripper: s.Client().Transport}
+	cfg := &rest.Config{Host: s.URL}
+	own, err := discovery.NewForConfig(cfg, nil)
+	if err != nil {
+		t.Fatalf("NewForConfig: %v", err)
+	}
+	given, err := discovery.NewForConfigAndClient(cfg, &http.Client{Transport: transport}, nil, nil)
+	if err != nil {
+		t.Fatalf("NewForConfigAndClient: %v", err)
+	}
+	if got := s.paths(); got != nil {
+		t.Errorf("requests of the constructors = %v, want none", got)
+	}
+	if diff := cmp.Diff(&rest.Config{Host: s.URL}, cfg); diff != "" {
+		t.Errorf("the caller's config has changed (-want +got):\n%s", diff)
+	}
+	for name, r := range map[string]*discovery.Resolver{"NewForConfig": own, "NewForConfigAndClient": given} {
+		if got, err := r.Validate(t.Context(), widgets); err != nil || got.GVR != widgets {
+			t.Errorf("%s: Validate = %v, %v", name, got.GVR, err)
+		}
+	}
+	if transport.requests != 1 {
+		t.Errorf("requests through the given client = %d, want 1", transport.requests)
+	}
+}
+
+// Fakes know no contexts.
+func TestNewFromDiscovery_TakesClientGosFake(t *testing.T) {
+	fake := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
+		GroupVersion: "example.com/v1",
+		APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget", Verbs: all}},
+	}}}}
+	r, err := discovery.NewFromDiscovery(fake, nil)
+	if err != nil {
+		t.Fatalf("NewFromDiscovery: %v", err)
+	}
+	if got, err := r.Resolve(t.Context(), "widgets"); err != nil || got.GVR != widgets {
+		t.Errorf("Resolve = %v, %v", got.GVR, err)
+	}
+	if got, err := r.Validate(t.Context(), widgets); err != nil || got.GVR != widgets {
+		t.Errorf("Validate = %v, %v", got.GVR, err)
+	}
+	_, err = r.Validate(t.Context(), gizmos)
+	checkKind(t, err, discovery.ErrNotServed)
+}

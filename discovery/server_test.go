@@ -1,0 +1,245 @@
+package discovery_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// format is how a server answers discovery.
+type format string
+
+const (
+	aggregated format = "aggregated" // two documents tell everything, since Kubernetes 1.26
+	legacy     format = "legacy"     // one document a group version
+)
+
+var formats = []format{aggregated, legacy}
+
+// group is what a server says of an API group, in its order of versions.
+type group struct {
+	name      string
+	preferred string // empty: the first version
+	versions  []version
+}
+
+type version struct {
+	name      string
+	stale     bool // the server that knows its resources does not answer
+	resources []metav1.APIResource
+}
+
+// apiServer is an API server on a real socket that serves discovery only.
+type apiServer struct {
+	*httptest.Server
+	format format
+	groups []group
+
+	mu        sync.Mutex
+	requests  []string // the paths, in order
+	overrides map[string]http.HandlerFunc
+}
+
+// newServer returns a server of groups that ends with the test.
+func newServer(t *testing.T, format format, groups ...group) *apiServer {
+	t.Helper()
+	s := &apiServer{format: format, groups: groups, overrides: map[string]http.HandlerFunc{}}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close) // ends the connections of the default transport, too
+	return s
+}
+
+// answer makes h answer path from now on; "*" is every path.
+func (s *apiServer) answer(path string, h http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.overrides[path] = h
+}
+
+// paths returns the paths of the requests so far and forgets them.
+func (s *apiServer) paths() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	paths := s.requests
+	s.requests = nil
+	return paths
+}
+
+// resolver returns a resolver of s that has its own client.
+func (s *apiServer) resolver(t *testing.T, opts ...discovery.Option) *discovery.Resolver {
+	t.Helper()
+	r, err := discovery.NewForConfig(&rest.Config{Host: s.URL}, opts...)
+	if err != nil {
+		t.Fatalf("NewForConfig: %v", err)
+	}
+	return r
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r.URL.Path)
+	override := s.overrides[r.URL.Path]
+	if override == nil {
+		override = s.overrides["*"]
+	}
+	s.mu.Unlock()
+	switch path := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); {
+	case override != nil:
+		override(w, r)
+	case r.URL.Path == "/api", r.URL.Path == "/apis":
+		s.serveRoot(w, r)
+	case len(path) == 2 && path[0] == "api":
+		s.serveVersion(w, "", path[1])
+	case len(path) == 3 && path[0] == "apis":
+		s.serveVersion(w, path[1], path[2])
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// serveRoot answers for the core group at /api, and for all others at /apis.
+func (s *apiServer) serveRoot(w http.ResponseWriter, r *http.Request) {
+	const v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	var groups []group
+	for _, g := range s.groups {
+		if (g.name == "") == (r.URL.Path == "/api") {
+			groups = append(groups, g)
+		}
+	}
+	switch {
+	case r.URL.Path == "/api" && len(groups) == 0:
+		http.NotFound(w, r)
+	case s.format == aggregated && strings.Contains(r.Header.Get("Accept"), v2):
+		writeJSON(w, v2, aggregatedDoc(groups))
+	case r.URL.Path == "/api":
+		writeJSON(w, "application/json", coreDoc(groups[0]))
+	default:
+		writeJSON(w, "application/json", groupsDoc(groups))
+	}
+}
+
+func (s *apiServer) serveVersion(w http.ResponseWriter, groupName, versionName string) {
+	for _, g := range s.groups {
+		for _, v := range g.versions {
+			if g.name != groupName || v.name != versionName {
+				continue
+			}
+			if v.stale {
+				http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+				return
+			}
+			writeJSON(w, "application/json", versionDoc(g, v))
+			return
+		}
+	}
+	http.Error(w, "404 page not found", http.StatusNotFound)
+}
+
+func coreDoc(core group) metav1.APIVersions {
+	doc := metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}}
+	for _, v := range core.versions {
+		doc.Versions = append(doc.Versions, v.name)
+	}
+	return doc
+}
+
+func groupsDoc(groups []group) metav1.APIGroupList {
+	doc := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	for _, g := range groups {
+		out := metav1.APIGroup{Name: g.name}
+		for _, v := range g.versions {
+			entry := metav1.GroupVersionForDiscovery{GroupVersion: g.name + "/" + v.name, Version: v.name}
+			if v.name == g.preferredVersion() {
+				out.PreferredVersion = entry
+			}
+			out.Versions = append(out.Versions, entry)
+		}
+		doc.Groups = append(doc.Groups, out)
+	}
+	return doc
+}
+
+func versionDoc(g group, v version) metav1.APIResourceList {
+	return metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: strings.TrimPrefix(g.name+"/"+v.name, "/"),
+		APIResources: v.resources,
+	}
+}
+
+// aggregatedDoc is an APIGroupDiscoveryList. Its order of versions says which one
+// is preferred. Subresources have a place of their own in it; they are left out.
+func aggregatedDoc(groups []group) map[string]any {
+	items := make([]any, 0, len(groups))
+	for _, g := range groups {
+		vs := slices.Clone(g.versions)
+		slices.SortStableFunc(vs, func(a, b version) int { return g.rank(a) - g.rank(b) })
+		versions := make([]any, 0, len(vs))
+		for _, v := range vs {
+			versions = append(versions, aggregatedVersion(g, v))
+		}
+		items = append(items, map[string]any{"metadata": map[string]any{"name": g.name}, "versions": versions})
+	}
+	return map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items}
+}
+
+func aggregatedVersion(g group, v version) map[string]any {
+	freshness := "Current"
+	if v.stale {
+		freshness = "Stale"
+	}
+	var resources []any
+	for _, r := range v.resources {
+		if v.stale || strings.Contains(r.Name, "/") {
+			continue
+		}
+		scope := "Cluster"
+		if r.Namespaced {
+			scope = "Namespaced"
+		}
+		resources = append(resources, map[string]any{
+			"resource":         r.Name,
+			"singularResource": r.SingularName,
+			"responseKind":     map[string]any{"group": g.name, "version": v.name, "kind": r.Kind},
+			"scope":            scope,
+			"verbs":            r.Verbs,
+			"shortNames":       r.ShortNames,
+			"categories":       r.Categories,
+		})
+	}
+	return map[string]any{"version": v.name, "freshness": freshness, "resources": resources}
+}
+
+func (g group) preferredVersion() string {
+	if g.preferred == "" && len(g.versions) > 0 {
+		return g.versions[0].name
+	}
+	return g.preferred
+}
+
+// rank is 0 for the preferred version and 1 for others.
+func (g group) rank(v version) int {
+	if v.name == g.preferredVersion() {
+		return 0
+	}
+	return 1
+}
+
+func writeJSON(w http.ResponseWriter, contentType string, doc any) {
+	body, err := json.Marshal(doc)
+	if err != nil {
+		panic(fmt.Sprintf("discovery document: %v", err))
+	}
+	w.Header().Set("Content-Type", contentType)
+	_, _ = w.Write(body)
+}
