@@ -1,6 +1,5 @@
-# Every target covers all modules of the workspace. Nothing but Go, make, bash
-# and git is needed; what is built or downloaded goes to Go's caches and to
-# gvrkit/ in the user's cache directory.
+# Every target covers all modules of the workspace. It takes Go, make, bash and git;
+# what is built goes to Go's caches and to gvrkit/ in the user's cache directory.
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := help
@@ -55,7 +54,7 @@ fmt: ## format as lint wants it
 tidy-check: ## go.mod and go.sum of each module are complete, and the root's is slim
 	@for m in $(MODULES); do echo "tidy-check: $$m"; (cd $$m && GOWORK=off go build -o /dev/null ./... && GOWORK=off go mod tidy -diff) || exit 1; done
 	@echo "tidy-check: test/envtest/assets"; cd test/envtest/assets && GOWORK=off go mod tidy -diff
-	@! GOWORK=off go list -deps -test ./... | grep -E '^(k8s.io/(apiserver|apiextensions-apiserver|kubernetes)|go.etcd.io|sigs.k8s.io/controller-runtime|github.com/onsi)(/|$$)'
+	@deps=$$(GOWORK=off go list -deps -test ./...) && ! grep -E <<< "$$deps" '^(k8s.io/(apiserver|apiextensions-apiserver|kubernetes)|go.etcd.io|sigs.k8s.io/controller-runtime|github.com/onsi)(/|$$)'
 
 verify: test lint tidy-check ## what a change has to pass
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -106,7 +107,7 @@ func (d *demo) remove(ctx context.Context, cidr string, before error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	err := d.blocks.Delete(ctx, blockName(cidr), metav1.DeleteOptions{})
-	if before != nil || err == nil || isNotFound(err) {
+	if before != nil || err == nil || apierrors.IsNotFound(err) {
 		return before
 	}
 	return fmt.Errorf("clean up block %s: %w", cidr, err)

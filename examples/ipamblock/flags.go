@@ -45,6 +45,8 @@ func parse(args []string, help io.Writer) (settings, error) {
 	case err != nil:
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case isEmpty(flags, "kubeconfig") || isEmpty(flags, "context"):
+		err = errors.New("--kubeconfig and --context are not empty; leave them out for the embedded server")
 	case s.output != "text" && s.output != "json":
 		err = fmt.Errorf("--output is text or json, not %q", s.output)
 	case s.duration < 0 || s.resync < 0:
@@ -55,4 +57,11 @@ func parse(args []string, help io.Writer) (settings, error) {
 		return s, nil
 	}
 	return s, fmt.Errorf("%w; %w", err, errUsage)
+}
+
+// isEmpty reports whether the flag called name was given, and nothing with it, as
+// by a script whose variable is not set.
+func isEmpty(flags *flag.FlagSet, name string) (empty bool) {
+	flags.Visit(func(f *flag.Flag) { empty = empty || f.Name == name && f.Value.String() == "" })
+	return empty
 }

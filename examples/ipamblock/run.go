@@ -8,7 +8,6 @@ import (
 	"io"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -83,11 +82,12 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	if err != nil {
 		return err
 	}
+	say(stderr, "asking %s for ipamblocks", cfg.Host)
 	gvr, err := resolve(ctx, resolver)
 	if err != nil {
 		return err
 	}
-	say(stderr, "watching %s on %s", discovery.RefOf(gvr), cfg.Host)
+	say(stderr, "watching %s", discovery.RefOf(gvr))
 
 	factory, err := dynamicinformer.NewForConfig(cfg,
 		dynamicinformer.WithDiscovery(resolver),
@@ -214,5 +214,3 @@ func shutdown(ctx context.Context, factory *dynamicinformer.Factory) error {
 func say(stderr io.Writer, format string, args ...any) {
 	fmt.Fprintf(stderr, "ipamblock: "+format+"\n", args...)
 }
-
-func isNotFound(err error) bool { return apierrors.IsNotFound(err) }

@@ -107,6 +107,35 @@ func TestClient_ErrorComesWithNothingElse(t *testing.T) {
 	})
 }
 
+// A Status, or one object, has no items: taken for a list it would empty the cache.
+func TestClient_AnswerThatIsNoListIsAnError(t *testing.T) {
+	for kind, isList := range map[string]bool{"Status": false, "Widget": false, "WidgetList": true, "List": true, "": true} {
+		t.Run("kind="+kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				observer := &observer{}
+				lw := newLW(source.Config{GVR: widgets, Observer: observer, Client: &script{
+					list: func(context.Context) (*unstructured.UnstructuredList, error) {
+						answer := &unstructured.UnstructuredList{Object: map[string]any{}}
+						answer.SetKind(kind)
+						return answer, nil
+					},
+				}})
+				list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
+				if isList {
+					if err != nil || list == nil {
+						t.Errorf("list = %v, %v; want what the server sent", list, err)
+					}
+					return
+				}
+				if !errors.Is(err, source.ErrNotAList) || list != nil {
+					t.Errorf("list = %v, %v; want ErrNotAList and a literal nil", list, err)
+				}
+				checkErrors(t, observer, source.ErrNotAList)
+			})
+		})
+	}
+}
+
 func TestClient_NilIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer := &observer{}

@@ -132,6 +132,30 @@ func TestGate_IsNotAskedAgainOnceOpen(t *testing.T) {
 	})
 }
 
+// What the observer says about requests, it says with the namespace they go to.
+func TestGate_ReportsTheNamespaceItAdmitsTo(t *testing.T) {
+	for namespaced, want := range map[bool]string{true: `admitted to "ns"`, false: `admitted to ""`} {
+		t.Run(want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				observer := &observer{}
+				lw := newLW(source.Config{
+					Client: &script{}, GVR: widgets, Namespace: "ns", Observer: observer,
+					Admit: func(context.Context) (bool, error) { return namespaced, nil },
+				})
+				for range 2 {
+					if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				// Before the first request, and not again.
+				if diff := cmp.Diff([]string{want, "list succeeded", "list succeeded"}, observer.heard()); diff != "" {
+					t.Errorf("observer heard (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 func TestGate_ScopeDecidesAboutTheNamespace(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		for namespaced, want := range map[bool]string{true: "ns", false: ""} {

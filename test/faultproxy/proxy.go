@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 // Proxy is a running proxy. Its methods are safe for concurrent use.
 type Proxy struct {
 	server  *http.Server
+	cut     context.CancelFunc // ends the context of every request
 	address string
 	forward *httputil.ReverseProxy
 	done    chan struct{} // the accept loop has ended
@@ -60,7 +62,13 @@ func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 			ErrorLog:      quiet,
 		},
 	}
-	p.server = &http.Server{Handler: p, ErrorLog: quiet}
+	serving, cut := context.WithCancel(context.Background()) //nolint:forbidigo // of all requests, until Close
+	p.cut = cut
+	p.server = &http.Server{
+		Handler:     http.HandlerFunc(p.serve),
+		BaseContext: func(net.Listener) context.Context { return serving },
+		ErrorLog:    quiet,
+	}
 	go func() {
 		defer close(p.done)
 		_ = p.server.Serve(listener) // until Close
@@ -71,9 +79,11 @@ func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 // URL is where the proxy listens.
 func (p *Proxy) URL() string { return p.address }
 
-// Close cuts all connections and waits until nothing of the proxy runs any more.
+// Close cuts all connections and waits until nothing of the proxy runs any more. The
+// idle connections of the transport to the server are its owner's.
 func (p *Proxy) Close() error {
 	err := p.server.Close()
+	p.cut() // also for handlers that have not read their request: net/http leaves them theirs
 	<-p.done
 	p.mu.Lock()
 	p.closed = true
@@ -85,8 +95,8 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// ServeHTTP counts a request and passes it on, or answers it as a test wants.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve counts a request and passes it on, or answers it as a test wants.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	handler := p.arrive(r, ParseRequest(r))
 	if handler == nil {
 		panic(http.ErrAbortHandler) // closed; the connection is too

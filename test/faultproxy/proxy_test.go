@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,9 @@ func TestParseRequest(t *testing.T) {
 		{"GET", "/apis/crd.projectcalico.org/v1/ipamblocks", faultproxy.Request{Verb: "list", Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks"}},
 		{"GET", "/apis/crd.projectcalico.org/v1/ipamblocks?watch=true", faultproxy.Request{Verb: "watch", Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks"}},
 		{"GET", "/apis/crd.projectcalico.org/v1/ipamblocks/a?watch=1", faultproxy.Request{Verb: "watch", Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks", Name: "a"}},
+		{"GET", "/api/v1/pods?watch", faultproxy.Request{Verb: "watch", Version: "v1", Resource: "pods"}},
+		{"GET", "/api/v1/pods?watch=False", faultproxy.Request{Verb: "list", Version: "v1", Resource: "pods"}},
+		{"PUT", "/api/v1/namespaces/ns/finalize", faultproxy.Request{Verb: "update", Version: "v1", Resource: "namespaces", Name: "ns", Subresource: "finalize"}},
 		{"GET", "/api/v1/namespaces/ns/pods", faultproxy.Request{Verb: "list", Version: "v1", Resource: "pods", Namespace: "ns"}},
 		{"GET", "/api/v1/namespaces/ns/pods/p/status", faultproxy.Request{Verb: "get", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p", Subresource: "status"}},
 		{"GET", "/api/v1/namespaces", faultproxy.Request{Verb: "list", Version: "v1", Resource: "namespaces"}},
@@ -153,6 +157,35 @@ func TestProxy_AnswersInPlaceOfTheServer(t *testing.T) {
 	if status, body := get(t, client, proxy.URL()+blocks); status != http.StatusOK || body != blocks {
 		t.Errorf("healed: %d %q", status, body)
 	}
+}
+
+// net/http ends a request's context when its connection is cut only once the body
+// has been read.
+func TestProxy_CloseEndsAnswersThatHang(t *testing.T) {
+	proxy, client := serve(t)
+	arrived := make(chan struct{})
+	proxy.Answer(faultproxy.All(), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done()
+	}))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL()+blocks, strings.NewReader("unread"))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if res, err := client.Do(req); err == nil {
+			_ = res.Body.Close()
+			t.Errorf("status %d", res.StatusCode)
+		}
+	}()
+	<-arrived
+	if err := proxy.Close(); err != nil {
+		t.Error(err)
+	}
+	<-done
 }
 
 func TestStart_RefusesWhatIsNoURL(t *testing.T) {

@@ -20,8 +20,9 @@ type Request struct {
 	Path        string
 }
 
-// ParseRequest reads r's method, path and query, as k8s.io/apiserver's request
-// info does. The namespace resource itself is read as any other.
+// ParseRequest reads r's method, path and query much as k8s.io/apiserver's request
+// info does. It does not take a name from a field selector, and reads a namespace as
+// a resource without one.
 func ParseRequest(r *http.Request) Request {
 	req := Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -33,7 +34,7 @@ func ParseRequest(r *http.Request) Request {
 	default:
 		return req
 	}
-	if parts[0] == "namespaces" && len(parts) > 2 {
+	if parts[0] == "namespaces" && len(parts) > 2 && (len(parts) > 3 || parts[2] != "status" && parts[2] != "finalize") {
 		req.Namespace, parts = parts[1], parts[2:]
 	}
 	req.Resource = parts[0]
@@ -50,8 +51,9 @@ func ParseRequest(r *http.Request) Request {
 func verb(r *http.Request, named bool) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
-		switch watch := r.URL.Query().Get("watch"); {
-		case watch == "true" || watch == "1":
+		// Present and not said to be false is true to an API server.
+		switch watch, present := r.URL.Query()["watch"]; {
+		case present && !strings.EqualFold(watch[0], "false") && watch[0] != "0":
 			return "watch"
 		case named:
 			return "get"

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,6 +44,9 @@ func InstallCRDs(ctx context.Context, cfg *rest.Config, crds ...*unstructured.Un
 	}
 	definitions := client.Resource(crdResource)
 	for _, crd := range crds {
+		if crd == nil {
+			return errors.New("embedded: a CRD to install is nil")
+		}
 		options := metav1.ApplyOptions{FieldManager: "gvrkit-embedded", Force: true}
 		if _, err := definitions.Apply(ctx, crd.GetName(), crd, options); err != nil {
 			return fmt.Errorf("embedded: install CRD %s: %w", crd.GetName(), err)

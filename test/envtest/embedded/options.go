@@ -33,7 +33,7 @@ func newOptions(opts []Option) options {
 
 // WithDataDir keeps the server's data in dir, which is made if it is not there
 // and stays after Stop: a later server on it has the same objects. One server at
-// a time can have it. The default is a temporary directory that goes with the
+// a time can have it; another one fails to start. The default is a temporary directory that goes with the
 // server.
 func WithDataDir(dir string) Option {
 	return optionFunc(func(o *options) { o.dataDir = dir })
@@ -45,8 +45,9 @@ func WithFeatureGates(gates map[string]bool) Option {
 	return optionFunc(func(o *options) { o.gates = gates })
 }
 
-// WithLog sends the server's log lines to w, from one goroutine. The default is to
-// keep the last of them, for the error if the server fails. Nil leaves that.
+// WithLog sends the server's log lines to w, from one goroutine that Stop waits for:
+// w must not block. That it fails is no failure of the server's. The default is to
+// keep the last lines, for the error if the server fails. Nil leaves that.
 func WithLog(w io.Writer) Option {
 	return optionFunc(func(o *options) {
 		if w != nil {

@@ -9,11 +9,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
 	"k8s.io/client-go/rest"
 )
 
@@ -23,11 +25,13 @@ const stopTimeout = 20 * time.Second
 // Server is an API server that runs as a child process. Its methods are safe for
 // concurrent use.
 type Server struct {
-	config  *rest.Config
-	cmd     *exec.Cmd
-	stdin   io.Closer // the child lives as long as this is open
-	log     *tail
-	tempDir string // to remove in the end, or empty
+	config *rest.Config
+	cmd    *exec.Cmd
+	stdin  io.Closer // the child lives as long as this is open
+	log    *tail
+
+	tempDir  string       // to remove in the end, or empty
+	dataLock *flock.Flock // of the data directory that stays, or nil
 
 	done chan struct{}
 	err  error // how the child ended; written before done is closed
@@ -75,7 +79,8 @@ func Start(ctx context.Context, opts ...Option) (*Server, error) {
 		}
 		err = errors.New("the API server ended while it started")
 	case <-ctx.Done():
-		err = fmt.Errorf("the API server is not ready: %w", ctx.Err())
+		_ = s.Stop() // how it ends when it is cut short is of no interest
+		return nil, fmt.Errorf("embedded: the API server is not ready: %w", ctx.Err())
 	}
 	if stopErr := s.Stop(); stopErr != nil {
 		return nil, fmt.Errorf("embedded: %w", errors.Join(err, stopErr))
@@ -88,7 +93,11 @@ func Start(ctx context.Context, opts ...Option) (*Server, error) {
 func launch(ctx context.Context, path string, o options) (*Server, <-chan connection, error) {
 	s := &Server{log: &tail{next: o.log}, done: make(chan struct{})}
 	args := []string{"--data-dir", o.dataDir}
-	if o.dataDir == "" {
+	if o.dataDir != "" {
+		if err := s.lockData(o.dataDir); err != nil {
+			return nil, nil, err
+		}
+	} else {
 		dir, err := os.MkdirTemp("", "gvrkit-apiserver-")
 		if err != nil {
 			return nil, nil, err
@@ -103,7 +112,7 @@ func launch(ctx context.Context, path string, o options) (*Server, <-chan connec
 	s.cmd.Stderr = s.log
 	stdout, err := s.begin()
 	if err != nil {
-		return nil, nil, errors.Join(err, s.removeTemp())
+		return nil, nil, errors.Join(err, s.clean())
 	}
 	connected := make(chan connection, 1)
 	go func() {
@@ -182,12 +191,27 @@ func (s *Server) end() error {
 	if s.err != nil && killed == nil {
 		killed = fmt.Errorf("embedded: the API server failed: %w: %s", s.err, s.log)
 	}
-	return errors.Join(killed, s.removeTemp())
+	return errors.Join(killed, s.clean())
 }
 
-func (s *Server) removeTemp() error {
-	if s.tempDir == "" {
-		return nil
+// lockData makes dir and takes it for this server, or fails at once: etcd would
+// wait for whoever has it, and say nothing.
+func (s *Server) lockData(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	s.dataLock = flock.New(filepath.Join(dir, "gvrkit.lock"))
+	free, err := s.dataLock.TryLock()
+	if err == nil && !free {
+		err = fmt.Errorf("another server has the data directory %s", dir)
+	}
+	return err
+}
+
+// clean lets go of the data directory, or removes it if it was a temporary one.
+func (s *Server) clean() error {
+	if s.dataLock != nil {
+		return s.dataLock.Close()
 	}
 	return os.RemoveAll(s.tempDir)
 }

@@ -180,6 +180,23 @@ func TestServer_FeatureGatesAndLog(t *testing.T) {
 	}
 }
 
+func TestServer_SecondOneOnADataDirectoryFailsAtOnce(t *testing.T) {
+	data := t.TempDir()
+	start(t, embedded.WithDataDir(data))
+	if _, err := embedded.Start(t.Context(), embedded.WithDataDir(data)); err == nil || !strings.Contains(err.Error(), data) {
+		t.Errorf("Start: %v", err)
+	}
+}
+
+// fullDisk is a caller's writer that fails.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestServer_LogThatCantBeWrittenIsNoFailureOfTheServers(t *testing.T) {
+	stop(t, start(t, embedded.WithLog(fullDisk{})))
+}
+
 func TestServer_UnknownFeatureGateIsAnErrorWithTheServersWords(t *testing.T) {
 	_, err := embedded.Start(t.Context(), embedded.WithFeatureGates(map[string]bool{"NoSuchGate": true}))
 	if err == nil || !strings.Contains(err.Error(), "NoSuchGate") {
@@ -189,15 +206,29 @@ func TestServer_UnknownFeatureGateIsAnErrorWithTheServersWords(t *testing.T) {
 
 func TestServer_StartHonoursItsContext(t *testing.T) {
 	start(t) // the binary is there: what is cut short below is the start, not the build
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := embedded.Start(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Start: %v, want DeadlineExceeded", err)
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	for _, after := range []time.Duration{50, 150, 250, 350, 450} {
+		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
+		server, err := embedded.Start(ctx)
+		cancel()
+		switch {
+		case err == nil: // quick enough: then it has to be stopped
+			stop(t, server)
+		case !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "failed"):
+			t.Errorf("after %d ms: %v, want DeadlineExceeded and no more", after, err)
+		}
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("temporary files left: %v, %v", left, err)
 	}
 }
 
 func TestInstallCRDs_SaysWhatIsWrong(t *testing.T) {
 	server := start(t)
+	if err := server.InstallCRDs(t.Context(), nil); err == nil {
+		t.Error("nil CRD: no error")
+	}
 	bad := crd(t)
 	unstructured.RemoveNestedField(bad.Object, "spec", "group")
 	if err := server.InstallCRDs(t.Context(), bad); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "widgets.example.com") {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -28,7 +29,11 @@ const (
 // have it they are built, which progress is told. The directory is either whole or
 // not there, and is nobody's to change. ctx ends a build, and the wait for one.
 func Build(ctx context.Context, recipe Recipe, progress io.Writer) (string, error) {
-	toolchain, err := goCommand(ctx, "", "env", "GOVERSION", "GOOS", "GOARCH").Output()
+	// Not in the caller's directory, whose go.mod may ask for another Go.
+	toolchain, err := goCommand(ctx, os.TempDir(), "env", "GOVERSION", "GOOS", "GOARCH").Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return "", fmt.Errorf("build %s: the Go command fails: %w: %s", recipe.Name, err, exit.Stderr)
+	}
 	if err != nil {
 		return "", fmt.Errorf("build %s: the Go command does not run: %w", recipe.Name, err)
 	}
@@ -149,11 +154,12 @@ func follow(output io.Reader, tell func(packages int)) (complaints string) {
 	return strings.Join(lines, "\n")
 }
 
-// goCommand returns a go command that sees its directory's module alone.
+// goCommand returns a go command that sees its directory's module alone, and builds
+// what runs here whatever the caller builds for.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its compilers
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	return cmd
 }

@@ -13,8 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// readyPoll is the time between two looks at /readyz while the server starts.
-const readyPoll = 20 * time.Millisecond
+const (
+	// readyPoll is the time between two looks at /readyz while the server starts.
+	readyPoll = 20 * time.Millisecond
+	// readyTimeout is how long a start may take that nobody waits for any more.
+	readyTimeout = time.Minute
+)
 
 // Options says how to run a server. The zero value is a server on a temporary
 // directory that goes with it.
@@ -41,7 +45,8 @@ type Server struct {
 }
 
 // Start runs a server and returns once it is ready to serve. ctx bounds the
-// start only: a running server ends with Stop. On error nothing is left behind.
+// start only: a running server ends with Stop. On error nothing is left behind; a
+// start that is cut short may take a second to see to that.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(opts.FeatureGates); err != nil {
 		return nil, fmt.Errorf("inprocess: feature gates: %w", err)
@@ -93,23 +98,28 @@ func serve(ctx context.Context, srv *apiserver.CustomResourceDefinitions) error 
 	return srv.GenericAPIServer.PrepareRun().RunWithContext(ctx)
 }
 
+// waitReady waits until the server is ready, also when ctx has ended: a server that
+// is stopped before its start-up hooks have run takes the process down with it.
+// That is a matter of a second; what takes longer is given up.
 func (s *Server) waitReady(ctx context.Context) error {
 	client, err := rest.UnversionedRESTClientFor(withCodec(s.config))
 	if err != nil {
 		return err
 	}
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+	defer cancel()
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {
-		err := client.Get().AbsPath("/readyz").Do(ctx).Error()
+		err := client.Get().AbsPath("/readyz").Do(patient).Error()
 		if err == nil {
-			return nil
+			return ctx.Err()
 		}
 		select {
 		case <-s.done:
 			return errors.New("the server ended while it started")
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
+		case <-patient.Done():
+			return errors.Join(patient.Err(), err)
 		case <-tick.C:
 		}
 	}

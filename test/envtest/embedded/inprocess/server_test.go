@@ -2,6 +2,7 @@ package inprocess_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"testing"
@@ -116,16 +117,25 @@ func TestServer_TwoSideBySide(t *testing.T) {
 	}
 }
 
+// At any moment of it: etcd first, then the API server with its start-up hooks.
 func TestStart_EndsWithItsContextAndLeavesNothing(t *testing.T) {
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if server, err := inprocess.Start(ctx, inprocess.Options{}); err == nil {
-		t.Errorf("Start: no error within 50 ms; Stop: %v", server.Stop())
-	}
-	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("temporary files left: %v, %v", left, err)
+	for _, after := range []time.Duration{50, 150, 250, 350, 450} {
+		tmp := t.TempDir()
+		t.Setenv("TMPDIR", tmp)
+		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
+		server, err := inprocess.Start(ctx, inprocess.Options{})
+		cancel()
+		switch {
+		case err == nil: // quick enough: then it has to be stopped
+			if err := server.Stop(); err != nil {
+				t.Errorf("Stop: %v", err)
+			}
+		case !errors.Is(err, context.DeadlineExceeded):
+			t.Errorf("after %d ms: %v", after, err)
+		}
+		if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+			t.Errorf("after %d ms temporary files left: %v, %v", after, left, err)
+		}
 	}
 }
 
