@@ -149,7 +149,7 @@ func openDoorFor(user string) userDoor {
 // grant lets user use verbs on gvr in namespace, or everywhere if it is empty.
 func grant(ctx context.Context, user, namespace string, gvr schema.GroupVersionResource, verbs ...string) {
 	GinkgoHelper()
-	admin := openDoor(kubeAPIServer)
+	admin := openDoor(kubeAPIServer) //nolint:contextcheck // a door goes with the spec, not with ctx
 	kind, prefix := "Role", ""
 	if namespace == "" {
 		kind, prefix = "ClusterRole", "cluster"

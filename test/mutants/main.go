@@ -33,6 +33,10 @@ type mutant struct {
 	in   string // the package whose tests should notice; the file's own if empty
 }
 
+// mutants are the ways to break the library that its tests have to notice. A change
+// of the code changes its mutants: what they replace must be there, once.
+var mutants = slices.Concat(ofFactory, ofSource, ofLister, ofDiscovery)
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
