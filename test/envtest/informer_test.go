@@ -150,6 +150,7 @@ var _ = Describe("An informer", onEachPlace(func(at *place) {
 			goleak.IgnoreAnyFunction("net/http.(*Transport).dialConn.gowrap2"),
 			goleak.IgnoreAnyFunction("net/http.(*Server).Serve.gowrap3"),
 			goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
+			goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*ClientConn).readLoop"),
 		)).To(Succeed())
 	})
 }))
