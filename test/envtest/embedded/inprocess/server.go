@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
 )
 
 const (
@@ -48,7 +49,7 @@ type Server struct {
 // start only: a running server ends with Stop. On error nothing is left behind; a
 // start that is cut short may take a second to see to that.
 func Start(ctx context.Context, opts Options) (*Server, error) {
-	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(opts.FeatureGates); err != nil {
+	if err := setGates(opts.FeatureGates); err != nil {
 		return nil, fmt.Errorf("inprocess: feature gates: %w", err)
 	}
 	s := &Server{done: make(chan struct{})}
@@ -67,6 +68,18 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("inprocess: not ready: %w", err), s.Stop())
 	}
 	return s, nil
+}
+
+// setGates sets gates, if all of them are known: one that is not, once set, would
+// make every later start of the process fail.
+func setGates(gates map[string]bool) error {
+	known := utilfeature.DefaultMutableFeatureGate.GetAll()
+	for name := range gates {
+		if _, ok := known[featuregate.Feature(name)]; !ok {
+			return fmt.Errorf("there is none called %q", name)
+		}
+	}
+	return utilfeature.DefaultMutableFeatureGate.SetFromMap(gates)
 }
 
 // run starts etcd and the API server. The goroutine that serves owns both, and
