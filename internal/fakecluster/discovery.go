@@ -57,7 +57,7 @@ func (d *discoveryClient) ServerResourcesForGroupVersionWithContext(ctx context.
 	for gvr, s := range d.cluster.types {
 		if gvr.GroupVersion() == gv {
 			list.APIResources = append(list.APIResources, metav1.APIResource{
-				Name: gvr.Resource, Kind: s.Kind, Namespaced: s.Namespaced, Verbs: s.Verbs,
+				Name: gvr.Resource, Kind: s.Kind, Namespaced: s.Namespaced, Verbs: slices.Clone(s.Verbs),
 			})
 		}
 	}

@@ -5,6 +5,6 @@
 // a resourceVersion, watch-list streams end their initial events with a bookmark,
 // requests are counted, and a test can make any of them fail or hang.
 //
-// What it does not do: patches, server-side apply, subresources, schemas,
-// pagination, tables. Such requests get MethodNotSupported.
+// What it does not do: patches, server-side apply and subresources, which get
+// MethodNotSupported; schemas, tables and pages, which it knows nothing of.
 package fakecluster

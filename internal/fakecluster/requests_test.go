@@ -261,3 +261,14 @@ func TestRequests_EndedContextIsTheAnswer(t *testing.T) {
 		}
 	})
 }
+
+func TestRequests_ForASubresourceAreNotForTheObject(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	create(t, in(cluster, "ns"), "a", "")
+	if err := in(cluster, "ns").Delete(t.Context(), "a", metav1.DeleteOptions{}, "status"); !apierrors.IsMethodNotSupported(err) {
+		t.Errorf("Delete of a subresource: %v", err)
+	}
+	if _, err := in(cluster, "ns").Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
+		t.Errorf("the object: %v", err)
+	}
+}

@@ -31,10 +31,18 @@ func (r *resource) request(verb, name string) Request {
 	return Request{Verb: verb, GVR: r.gvr, Namespace: r.namespace, Name: name}
 }
 
+// arrive is the cluster's, for requests about one object.
+func (r *resource) arrive(ctx context.Context, verb, name string, subresources []string) (*store, error) {
+	if len(subresources) > 0 {
+		return nil, r.unsupported(verb + " " + subresources[0])
+	}
+	return r.cluster.arrive(ctx, r.request(verb, name))
+}
+
 func (r *resource) key(name string) string { return r.namespace + "/" + name }
 
-func (r *resource) Create(ctx context.Context, obj *unstructured.Unstructured, _ metav1.CreateOptions, _ ...string) (*unstructured.Unstructured, error) {
-	s, err := r.cluster.arrive(ctx, r.request("create", obj.GetName()))
+func (r *resource) Create(ctx context.Context, obj *unstructured.Unstructured, _ metav1.CreateOptions, subresources ...string) (*unstructured.Unstructured, error) {
+	s, err := r.arrive(ctx, "create", obj.GetName(), subresources)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +63,8 @@ func (r *resource) Create(ctx context.Context, obj *unstructured.Unstructured, _
 	return created.DeepCopy(), nil
 }
 
-func (r *resource) Update(ctx context.Context, obj *unstructured.Unstructured, _ metav1.UpdateOptions, _ ...string) (*unstructured.Unstructured, error) {
-	s, err := r.cluster.arrive(ctx, r.request("update", obj.GetName()))
+func (r *resource) Update(ctx context.Context, obj *unstructured.Unstructured, _ metav1.UpdateOptions, subresources ...string) (*unstructured.Unstructured, error) {
+	s, err := r.arrive(ctx, "update", obj.GetName(), subresources)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +89,8 @@ func (r *resource) Update(ctx context.Context, obj *unstructured.Unstructured, _
 	return updated.DeepCopy(), nil
 }
 
-func (r *resource) Delete(ctx context.Context, name string, _ metav1.DeleteOptions, _ ...string) error {
-	s, err := r.cluster.arrive(ctx, r.request("delete", name))
+func (r *resource) Delete(ctx context.Context, name string, _ metav1.DeleteOptions, subresources ...string) error {
+	s, err := r.arrive(ctx, "delete", name, subresources)
 	if err != nil {
 		return err
 	}
@@ -97,8 +105,8 @@ func (r *resource) Delete(ctx context.Context, name string, _ metav1.DeleteOptio
 	return nil
 }
 
-func (r *resource) Get(ctx context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
-	s, err := r.cluster.arrive(ctx, r.request("get", name))
+func (r *resource) Get(ctx context.Context, name string, _ metav1.GetOptions, subresources ...string) (*unstructured.Unstructured, error) {
+	s, err := r.arrive(ctx, "get", name, subresources)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package source
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
+
+var errNoWatch = errors.New("the client returned neither a watch nor an error")
 
 // requests reports how requests go, accounts for those under way, and answers
 // watch-list requests so that the reflector never waits for ever on one.
@@ -41,10 +45,12 @@ func (r *requests) WatchWithContext(ctx context.Context, opts metav1.ListOptions
 	if err := r.calls.begin(); err != nil {
 		return nil, err
 	}
-	in, err := r.next.WatchWithContext(ctx, opts)
+	open, cancel := context.WithCancel(ctx)
+	in, err := r.open(open, cancel, opts, initial)
 	if err != nil {
-		r.calls.end()
 		r.failed(ctx, VerbWatch, err)
+		cancel()
+		r.calls.end()
 		if initial {
 			err = plain(err)
 		}
@@ -56,9 +62,32 @@ func (r *requests) WatchWithContext(ctx context.Context, opts metav1.ListOptions
 	s := newStream(in, initial, r)
 	go func() {
 		defer r.calls.end()
-		s.run(ctx)
+		defer cancel()
+		s.run(open)
 	}()
 	return s, nil
+}
+
+// open sends a watch request. One for a watch-list that gets no answer at all is
+// given up, by way of cancel: a proxy may keep back even the head of an answer
+// until there is an event to go with it.
+func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts metav1.ListOptions, initial bool) (watch.Interface, error) {
+	var patience *time.Timer
+	if initial {
+		patience = time.AfterFunc(answerAfter, cancel)
+	}
+	in, err := r.next.WatchWithContext(ctx, opts)
+	switch {
+	case patience != nil && !patience.Stop():
+		if in != nil {
+			in.Stop()
+		}
+		r.watchList.stalled(time.Now())
+		return nil, fmt.Errorf("no answer to a watch-list request for %v: %w", answerAfter, ErrBookmarkMissing)
+	case err == nil && in == nil:
+		return nil, errNoWatch
+	}
+	return in, err
 }
 
 // failed reports err, unless it is only the end of the request's own context.

@@ -59,10 +59,11 @@ func (s *stream) run(ctx context.Context) {
 				s.ended(ctx)
 				return
 			}
+			arrived := time.Now()
 			if !s.send(ctx, s.inspect(ctx, event)) {
 				return
 			}
-			silence.heard(event.Type, s.initial)
+			silence.heard(event.Type, s.initial, time.Since(arrived))
 		case <-silence.elapsed():
 			s.stalled(ctx)
 			return
@@ -110,6 +111,7 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) watch.Event {
 		err := apierrors.FromObject(event.Object)
 		s.requests.failed(ctx, VerbWatch, err)
 		if s.initial {
+			s.initial = false // it ends with this; the close that follows is no news
 			return errorEvent(err)
 		}
 	case watch.Bookmark:

@@ -196,3 +196,19 @@ func TestStream_GivesUpOnAWatchThatNeverCloses(t *testing.T) {
 		}
 	})
 }
+
+// Servers close a watch after an error: that is not another one.
+func TestStream_ErrorAmongInitialEventsIsReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		status := apierrors.NewResourceExpired("too old").Status()
+		r.server.Error(&status)
+		r.server.Stop()
+		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" {
+			t.Errorf("observer heard (-want +got):\n%s", diff)
+		}
+	})
+}

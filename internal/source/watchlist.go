@@ -18,6 +18,9 @@ const (
 	// stallAfter is how long a watch-list stream may send no initial event,
 	// counted from the last one, before the bookmark is given up.
 	stallAfter = 10 * time.Second
+	// answerAfter is how long a watch-list request may be without any answer: longer,
+	// since the client may have a queue of its own.
+	answerAfter = time.Minute
 	// stallMemory is how long watch-list is not tried again after a stall.
 	stallMemory = time.Hour
 )
@@ -53,17 +56,18 @@ func (m *watchListMemory) stalled(now time.Time) { m.until.Store(now.Add(stallMe
 func (m *watchListMemory) stalledLately(now time.Time) bool { return now.UnixNano() < m.until.Load() }
 
 // silence measures how long a stream has sent no initial event, until the initial
-// events have ended.
+// events have ended. The time that the reflector takes is not the stream's.
 type silence struct {
-	timer *time.Timer // nil: nothing is measured
-	live  bool        // an event of another kind than initial ones has been sent
+	timer    *time.Timer // nil: nothing is measured
+	deadline time.Time
+	live     bool // an event of another kind than initial ones has been sent
 }
 
 func newSilence(measure bool) *silence {
 	if !measure {
 		return &silence{}
 	}
-	return &silence{timer: time.NewTimer(stallAfter)}
+	return &silence{timer: time.NewTimer(stallAfter), deadline: time.Now().Add(stallAfter)}
 }
 
 // elapsed returns a channel that delivers once the silence was too long. It is
@@ -75,18 +79,24 @@ func (s *silence) elapsed() <-chan time.Time {
 	return s.timer.C
 }
 
-// heard is told of each event, and whether it was among the initial ones. Those are
-// added objects. A stream that has sent anything else is past them, and its bookmark
-// is due: what a lively type goes on to send is no sign of it.
-func (s *silence) heard(event watch.EventType, initial bool) {
-	switch {
-	case s.timer == nil:
-	case !initial:
-		s.stop()
-	case !s.live:
-		s.live = event != watch.Added
-		s.timer.Reset(stallAfter)
+// heard is told of each event that the reflector has taken, whether the initial ones
+// still go on, and how long it took. Initial events are added objects. A stream that
+// has sent anything else is past them, and its bookmark is due: what a lively type
+// goes on to send is no sign of it.
+func (s *silence) heard(event watch.EventType, initial bool, took time.Duration) {
+	if s.timer == nil {
+		return
 	}
+	if !initial {
+		s.stop()
+		return
+	}
+	s.deadline = s.deadline.Add(took)
+	if !s.live {
+		s.live = event != watch.Added
+		s.deadline = time.Now().Add(stallAfter)
+	}
+	s.timer.Reset(time.Until(s.deadline))
 }
 
 func (s *silence) stop() {

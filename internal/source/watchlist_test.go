@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -291,4 +292,42 @@ func TestWatchList_UnreadErrorOfItsOwnHoldsUpNothing(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Also when it is past the initial events: the bookmark has long been sent.
+func TestWatchList_SlowConsumerOfALivelyTypeIsNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for range 10 {
+			r.server.Modify(newObject("a"))
+		}
+		r.server.Action(watch.Bookmark, newBookmark("true"))
+		for i := range 11 {
+			time.Sleep(25 * time.Second)
+			if event := <-r.w.ResultChan(); event.Type == watch.Error {
+				t.Fatalf("event %d: %v", i, event)
+			}
+		}
+	})
+}
+
+// Some proxies send no head of an answer before there is an event.
+func TestWatchList_RequestWithoutAnswerFallsBackToList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+			if req.Options.SendInitialEvents != nil {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+		r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !r.HasSynced() {
+			t.Error("not synced after a minute")
+		}
+		r.stop()
+	})
 }

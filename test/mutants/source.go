@@ -130,4 +130,22 @@ var ofSource = []mutant{
 		old:  "	if c.closed {",
 		new:  "	if false {",
 	},
+	{
+		name: "an error among initial events is reported twice",
+		file: "internal/source/stream.go",
+		old:  "			s.initial = false // it ends",
+		new:  "			// it ends",
+	},
+	{
+		name: "a reflector's time counts as a stream's silence",
+		file: "internal/source/watchlist.go",
+		old:  "	s.deadline = s.deadline.Add(took)\n",
+		new:  "	_ = took\n",
+	},
+	{
+		name: "a watch-list request without an answer is waited for",
+		file: "internal/source/requests.go",
+		old:  "time.AfterFunc(answerAfter, cancel)",
+		new:  "time.AfterFunc(answerAfter, func() {})",
+	},
 }
