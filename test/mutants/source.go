@@ -60,8 +60,8 @@ var ofSource = []mutant{
 	{
 		name: "silence is counted from the start",
 		file: "internal/source/stream.go",
-		old:  "			silence.heard(event.Type, s.initial)\n",
-		new:  "			if !s.initial {\n				silence.stop()\n			}\n",
+		old:  "			silence.heard(event.Type, s.initial, time.Since(arrived))\n",
+		new:  "			if _ = arrived; !s.initial {\n				silence.stop()\n			}\n",
 	},
 	{
 		name: "what a lively type sends puts the stall off",
