@@ -131,8 +131,9 @@ func (f *Factory) ended(e *entry) {
 // ForResource returns the shared informer for gvr, creating it on first use.
 // Calls with an equal gvr return the same informer, unless it has been stopped in
 // the meantime: then a fresh one, which takes handlers where the old one would not,
-// and whose lister reads the old cache until it has synced. It does no I/O. The informer runs once the factory has been started, and lives
-// until the factory ends; one asked for first after that never runs.
+// and whose lister reads the old cache until it has synced. It does no I/O. The
+// informer runs once the factory has been started, and lives until the factory ends;
+// one asked for first after that never runs.
 //
 // With discovery, no list or watch leaves before the resource has been resolved
 // and validated; until then the informer is parked, and [Factory.WaitForSync]
