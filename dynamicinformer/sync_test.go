@@ -138,9 +138,13 @@ func TestWaitForSync_OneStuckTypeHoldsUpNobodyElse(t *testing.T) {
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("it took %v", took)
 		}
-		err := waitFor(ctx, f, time.Minute)
+		err := waitFor(ctx, f, 30*time.Second)
 		if got := reasonOf(t, err); got != dynamicinformer.ReasonSyncing {
-			t.Errorf("reason of a list that hangs = %s, want Syncing", got)
+			t.Errorf("reason of a request that hangs = %s, want Syncing", got)
+		}
+		later := waitFor(ctx, f, time.Minute)
+		if got := reasonOf(t, later); got != dynamicinformer.ReasonUnavailable {
+			t.Errorf("reason of a request that has hung for a minute = %s, want Unavailable", got)
 		}
 		if strings.Contains(err.Error(), "ipamblocks") {
 			t.Errorf("the healthy type is in the error: %v", err)

@@ -135,7 +135,7 @@ func TestNotSyncedError_RefusalEndsWithAdmission(t *testing.T) {
 			}
 			return nil
 		})
-		got := notSynced(t, waitFor(ctx, f, time.Minute))
+		got := notSynced(t, waitFor(ctx, f, 30*time.Second))
 		if got.Reason != dynamicinformer.ReasonSyncing || got.Err != nil || got.Namespace != "" {
 			t.Errorf("while the list hangs: %+v", got)
 		}

@@ -12,7 +12,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-var errNoWatch = errors.New("the client returned neither a watch nor an error")
+var (
+	errNoWatch  = errors.New("the client returned neither a watch nor an error")
+	errNoAnswer = errors.New("the server has not answered a watch-list request")
+)
 
 // requests reports how requests go, accounts for those under way, and answers
 // watch-list requests so that the reflector never waits for ever on one.
@@ -83,7 +86,7 @@ func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts met
 			in.Stop()
 		}
 		r.watchList.stalled(time.Now())
-		return nil, fmt.Errorf("no answer to a watch-list request for %v: %w", answerAfter, ErrBookmarkMissing)
+		return nil, fmt.Errorf("%w for %v", errNoAnswer, answerAfter)
 	case err == nil && in == nil:
 		return nil, errNoWatch
 	}

@@ -97,8 +97,8 @@ var ofSource = []mutant{
 	{
 		name: "an error among initial events reaches the reflector as it is",
 		file: "internal/source/stream.go",
-		old:  "		if s.initial {\n			return errorEvent(err)",
-		new:  "		if false {\n			return errorEvent(err)",
+		old:  "			return errorEvent(err)\n",
+		new:  "			return event\n",
 	},
 	{
 		name: "a stream that is stopped leaves the watch open",
