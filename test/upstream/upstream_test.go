@@ -8,7 +8,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // imports is what changes: client-go's packages for ours.
 var imports = strings.NewReplacer(
