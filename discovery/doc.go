@@ -12,7 +12,8 @@
 //
 // A [Resolver] keeps no answers: each question goes to the server, which makes
 // the answer true at the time it was given and no longer. It starts no goroutine
-// that outlives the call, holds no lock and is safe for concurrent use.
+// that outlives the call, holds no lock over a request and is safe for concurrent
+// use.
 //
 // The package knows nothing of informers, nor of the objects of the resources.
 package discovery

@@ -49,7 +49,8 @@ func NewForConfigAndClient(cfg *rest.Config, client *http.Client, opts ...Option
 
 // NewFromDiscovery returns a resolver that asks through client. It is meant for
 // client-go's fakes. A client that caches makes the resolver answer from that
-// cache, for as long as the cache likes.
+// cache, for as long as the cache likes; one without methods that take a context
+// lets nobody cut a question short.
 func NewFromDiscovery(client discovery.DiscoveryInterface, opts ...Option) (*Resolver, error) {
 	if client == nil {
 		return nil, errors.New("discovery: the DiscoveryInterface is nil")

@@ -15,18 +15,20 @@
 //
 // Lifecycle. Asking for an informer does no I/O. It runs when the factory has been
 // started, is parked while discovery refuses its resource, and ends with the
-// context it was started on or with Shutdown. One whose time has come is forgotten
-// and asked for anew.
+// context it was started on or with Shutdown. Asked for after that, a resource gets
+// a fresh informer, unless the factory is closing.
 //
 // Isolation. No lock is held over I/O, a wait or user code, so a resource that
 // hangs, is forbidden or has a handler that blocks is nobody else's trouble.
 //
-// Differences from client-go's package: a stopped informer is not handed out
-// again; waiting does not poll; a failed Get of a generic lister returns a nil
-// object; watch-list streams that never end their initial events fall back to
-// LIST; a factory logs a failing resource when the reason changes, not at each
-// retry. With discovery, a cluster-scoped resource ignores the factory's
-// namespace, and one that can't be watched is refused with a reason.
+// Differences from client-go's package, all of which the README's table has: a
+// stopped informer is not handed out again; waiting does not poll, nor go on for
+// what has ended; a failed Get of a generic lister returns a nil object; a
+// watch-list that stalls, fails or is throttled is followed by a LIST; what is no
+// list does not empty a cache; Shutdown waits for requests too; a factory logs a
+// failing resource when the reason changes, not at each retry. With discovery,
+// nothing is asked of a resource that is not served or can't be watched, and a
+// cluster-scoped one ignores the factory's namespace.
 //
 // The package does not know what the objects mean, and never writes to the server.
 package dynamicinformer

@@ -117,15 +117,16 @@ func (t *trouble) log(ctx context.Context, _ *cache.Reflector, err error) {
 // notSynced describes the trouble as of now; Syncing if there is none.
 func (t *trouble) notSynced() *NotSyncedError {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	e := &NotSyncedError{
-		GVR: t.gvr, Namespace: t.namespace, Verb: t.verb,
+		GVR: t.gvr, Namespace: t.namespace, Verb: t.verb, Reason: ReasonSyncing,
 		Since: t.since, Attempts: t.attempts, Err: t.err, at: time.Now(),
 	}
 	if t.err == nil {
-		e.Reason, e.Since = ReasonSyncing, t.begun
-	} else {
-		e.Reason = classify(t.err)
+		e.Since = t.begun
+	}
+	t.mu.Unlock()
+	if e.Err != nil {
+		e.Reason = classify(e.Err) // asks the error, which may be anybody's: not under mu
 	}
 	return e
 }

@@ -136,7 +136,7 @@ func (s *stream) ended(ctx context.Context) {
 	s.send(ctx, errorEvent(err))
 }
 
-// stalled is called when a watch-list stream has been silent for too long.
+// stalled is called when a watch-list stream has sent no initial event for too long.
 func (s *stream) stalled(ctx context.Context) {
 	s.requests.watchList.stalled(time.Now())
 	err := fmt.Errorf("no initial event for %v: %w", stallAfter, ErrBookmarkMissing)

@@ -56,10 +56,9 @@ func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 		done:    make(chan struct{}),
 		watches: map[*http.Request]Request{},
 		forward: &httputil.ReverseProxy{
-			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
-			Transport:     transport,
-			FlushInterval: -1, // each watch event at once
-			ErrorLog:      quiet,
+			Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
+			Transport: transport,
+			ErrorLog:  quiet,
 		},
 	}
 	serving, cut := context.WithCancel(context.Background()) //nolint:forbidigo // of all requests, until Close
