@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+)
+
+// values is what stands in the objects, lists and events of the corpus: whatever
+// decoders are known to see differently.
+var values = []string{
+	`0`, `-0`, `-0.0`, `0.0`, `1`, `-1`, `1.0`, `1e3`, `1E+2`, `1e-7`, `0.1`, `1e400`, `-1e400`, `1e-400`,
+	`999999999999999999`, `-999999999999999999`, `1000000000000000000`, `9223372036854775807`, `9223372036854775808`,
+	`-9223372036854775808`, `-9223372036854775809`, `18446744073709551616`, `123456789012345678901234567890`,
+	`01`, `-`, `+1`, `.5`, `1.`, `1e`, `1e+`, `0x1`, `NaN`, `Infinity`, `1_000`, `--1`, `1-`,
+	`true`, `false`, `null`, `tru`, `nul`, `True`, `truex`,
+	`""`, `"a"`, `"exactly8"`, `"a little longer than that"`, `"\""`, `"\\"`, `"\/"`, `"\b\f\n\r\t"`, `"\'"`, `"\x"`, `"\u12"`, `"\u"`, `"\`,
+	`"\u0000"`, `"\u00e9"`, `"\u003c\u003e\u0026"`, `"\ud83d\ude00"`, `"\ud800"`, `"\ude00"`, `"\ud800x"`, `"\ud800\u0041"`, `"\ud800\ud800\udc00"`, `"\uD83D\uDE00"`, `"\ufffd"`,
+	`"h` + "\u00e9" + `llo"`, `"` + "\u65e5\u672c\u8a9e" + `"`, `"` + "\xff\xfe" + `"`, `"` + "\xed\xa0\x80" + `"`, `"` + "\xc3" + `"`, `"abcdefg` + "\xc3" + `"`, `"` + "\xf4\x90\x80\x80" + `"`, `"\n` + "\xff" + `\u00e9"`,
+	`"` + "\x00" + `"`, `"` + "\n" + `"`, `"` + "\x1f" + `"`, `"` + "\x7f" + `"`, `"tab	"`, `"unterminated`,
+	`{}`, `[]`, `[[]]`, `[{}]`, `{"a":{}}`, ` { "a" : [ ] , "b" : { } } `, `[1,"x",null,true,false,{"z":[[]]}]`, `[null,0,null,1]`,
+	`{"a":1,"a":2}`, `{"a":{"b":1},"a":{"c":2}}`, `{"a":1,"a":null}`, `{"a\u0062":1,"ab":2}`, `{"":1}`, `{"\ud800":1,"\udc00":2}`,
+	`{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{a:1}`, `{"a":1 "b":2}`, `{"a" 1}`, `{1:2}`, `[1,]`, `[,]`, `[1 2]`, `[`, `{`, `]`, `}`, `[}`, `{]`, `[1}`, `{"a":1]`,
+	strings.Repeat(`[`, 900) + strings.Repeat(`]`, 900),
+	strings.Repeat(`[`, 1100) + strings.Repeat(`]`, 1100),
+	strings.Repeat(`{"a":`, 9990) + `1` + strings.Repeat(`}`, 9990),
+	strings.Repeat(`[`, 10001) + strings.Repeat(`]`, 10001),
+	strings.Repeat(`[`, 20000),
+	`"` + strings.Repeat("x", 255) + `"`, `"` + strings.Repeat("x", 257) + `"`, `"` + strings.Repeat("long", 100_000) + `"`,
+	`[{"k":1},{"k":1},{"k":1.0},{"k":1},{"k":1e0}]`,
+}
+
+// objects are documents that single objects, items and events are made of.
+var objects = []string{
+	`{}`, ``, ` `, `null`, `[]`, `1`, `"x"`, `<html>`, `{"kind":"A"}`, `{"apiVersion":"v1"}`,
+	`{"apiVersion":"g/v1","kind":"A"}`, ` {"apiVersion":"g/v1","kind":"A"}` + "\n", `{"apiVersion":"g/v1","kind":"A"}x`, `{"apiVersion":"g/v1","kind":"A"}{}`, `{"apiVersion":"g/v1","kind":"A"}` + "\x00",
+	`{"apiVersion":"g/v1/x","kind":"A"}`, `{"apiVersion":"/","kind":"A"}`, `{"apiVersion":"g/","kind":"A"}`, `{"apiVersion":"/v1","kind":"A"}`, `{"apiVersion":"","kind":"A"}`,
+	`{"apiVersion":1,"kind":"A"}`, `{"apiVersion":"g/v1","kind":1}`, `{"apiVersion":"g/v1","kind":null}`, `{"apiVersion":null,"kind":"A"}`, `{"apiVersion":"g/v1","kind":""}`, `{"apiVersion":"g/v1","Kind":"A"}`,
+	`{"apiVersion":"g/v1","kind":"A","kind":"B"}`, `{"kind":"A","apiVersion":"g/v1","kind":1}`, `{"apiVersion":"g/v1","kind":1,"kind":"A"}`, `{"apiVersion":"g/v1","kind":"A","kind":null}`, `{"apiVersion":"g/v1","kind":"A","apiVersion":"a/b/c"}`,
+	`{"apiVersion":"v1","kind":"Pod"}`, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":410,"reason":"Expired"}`, `{"apiVersion":"g/v1","kind":"Status"}`, `{"apiVersion":"g/v1","kind":"WatchEvent"}`, `{"apiVersion":"__internal","kind":"WatchEvent"}`, `{"apiVersion":"v1","kind":"APIGroup"}`, `{"apiVersion":"meta.k8s.io/v1","kind":"Table"}`, `{"apiVersion":"v1","kind":"ListOptions"}`,
+	`{"apiVersion":"g/v1","kind":"A","metadata":1}`, `{"apiVersion":"g/v1","kind":"A","metadata":[{"a":1}]}`, `{"apiVersion":"g/v1","kind":"A","metadata":null}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":1}}`,
+	`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x","labels":{"a":"b"}},"metadata":{"name":"y"}}`,
+	`{"apiVersion":"g/v1","kind":"A","items":[]}`, `{"apiVersion":"g/v1","kind":"A","items":[{"apiVersion":"g/v1","kind":"B"}]}`,
+	`{"apiVersion":"g/v1","kind":"\ud800"}`, `{"apiVersion":"g\/v1","kind":"\u0041"}`,
+	"{\n  \"apiVersion\": \"g/v1\",\n  \"kind\": \"A\"\n}\n", "\ufeff" + `{"apiVersion":"g/v1","kind":"A"}`,
+}
+
+func objectCorpus() []string {
+	all := append([]string(nil), objects...)
+	for _, v := range values {
+		all = append(all,
+			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x","resourceVersion":"1"},"spec":`+v+`}`,
+			`{"apiVersion":"g/v1","kind":"A","metadata":{"managedFields":`+v+`},"status":[`+v+`,`+v+`,`+v+`]}`)
+	}
+	return append(all, `{"apiVersion":"g/v1","kind":"A","metadata":{"a":{"b":{"c":1}},"d":{"b":{"c":1}}},"spec":{"b":{"c":1}},"status":{"b":{"c":1}}}`)
+}
+
+func listCorpus() []string {
+	all := objectCorpus()
+	for _, o := range objects {
+		all = append(all,
+			`{"apiVersion":"g/v1","kind":"AList","metadata":{"resourceVersion":"1"},"items":[`+o+`]}`,
+			`{"apiVersion":"g/v1","items":[`+o+`,`+o+`],"kind":"AList","metadata":{"continue":"x"}}`)
+	}
+	for _, v := range values {
+		all = append(all,
+			`{"apiVersion":"g/v1","kind":"AList","items":`+v+`}`,
+			`{"apiVersion":"g/v1","kind":"AList","items":[{"kind":"A"},`+v+`]}`,
+			`{"apiVersion":"g/v1","kind":"AList","metadata":`+v+`,"items":[{"spec":`+v+`}]}`)
+	}
+	return append(all,
+		`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"x"}},{"kind":"Other"},{"apiVersion":"v2"},{"kind":5,"apiVersion":6}]}`,
+		`{"items":[],"items":[{"a":1}],"apiVersion":"v1","kind":"List"}`, `{"items":[{"a":1}],"items":[],"apiVersion":"v1","kind":"List"}`, `{"items":[{"a":1}],"items":null,"apiVersion":"v1","kind":"List"}`,
+		`{"items":[],"Items":[{"a":1}],"apiVersion":"v1","kind":"List"}`, `{"\u0069tems":[{"a":1}],"apiVersion":"v1","kind":"List"}`,
+		`{"apiVersion":"v1","kind":"List","items":[]}`, `{"apiVersion":"v1","kind":"List"}`, `{"apiVersion":"v1","kind":"List","items":{}}`, `{"apiVersion":"v1","kind":"List","items":[`, `{"apiVersion":"v1","kind":"List","items":[{}`)
+}
+
+func streamCorpus(t testing.TB) []string {
+	t.Helper()
+	event := func(kind, object string) string { return `{"type":"` + kind + `","object":` + object + `}` }
+	plain := `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x","resourceVersion":"1"},"spec":{"a":[1,2]}}`
+	added := event("ADDED", plain) + "\n"
+	all := []string{
+		"", "\n", "\n\n  \n", added, added + added + event("DELETED", plain), added + event("BOOKMARK", plain) + "\n" + event("ERROR", `{"apiVersion":"v1","kind":"Status","code":410}`) + "\n",
+		event("ADDED", plain) + event("MODIFIED", plain) + added, event("ADDED", plain) + " \t\r\n \n" + event("ADDED", plain) + "   ",
+		event("UNKNOWN", plain) + "\n" + added, event("added", plain) + "\n", event("", plain) + "\n", event(`ADD\u0045D`, plain) + "\n" + added,
+		`{"object":` + plain + `,"type":"ADDED"}` + "\n" + added, `{"type":"ADDED","object":` + plain + `,"extra":1}` + "\n" + added, `{"type":"ADDED","type":"DELETED","object":` + plain + "}\n", `{"type":"ADDED","object":` + plain + `,"object":` + plain + "}\n",
+		`{"type":"ADDED"}` + "\n" + added, `{"type":1,"object":` + plain + "}\n", `{"TYPE":"ADDED","object":` + plain + "}\n" + added, `{"kind":"A","apiVersion":"g/v1","type":"ADDED","object":` + plain + "}\n", `{"kind":"WatchEvent","apiVersion":"v1","type":"ADDED","object":` + plain + "}\n",
+		`{ "type" : "ADDED" , "object" : ` + plain + " }\n" + added, "{\n  \"type\": \"ADDED\",\n  \"object\": " + plain + "\n}\n{\n  \"type\": \"ADDED\",\n  \"object\": " + plain + "\n}\n",
+		added + `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"A","spec":"cut`, added + `{"type":"ADD`, added + "{", added + "}", added + "<html>\n", "<html>502</html>", added + "123 " + added, added + "12", `"x"` + "\n" + added, "null\n" + added, "[1]\n" + added, "true" + added,
+		added + "\x00" + added, added + "{\n", added + `{"type":garbage}` + "\n" + added, added + `{"type":"ADDED","object":` + plain + "}}\n" + added, added + `{"type":"ADDED","object":` + plain + "\n" + added,
+		added + `{"type":"ADDED","object":{"a":"` + "\n" + `"}}` + "\n", added + `{"type":"ADDED" "object":` + plain + "}\n",
+		strings.Repeat(added, 300), event("ADDED", `{"apiVersion":"g/v1","kind":"A","spec":"`+strings.Repeat("y", 200_000)+`"}`) + "\n" + added,
+	}
+	for _, o := range objectCorpus() {
+		all = append(all, added+event("MODIFIED", o)+"\n"+added)
+	}
+	return all
+}

@@ -1,0 +1,61 @@
+package wire
+
+// Drop is a set of fields that are left out of objects, as paths of names from the
+// object down. The names are those of objects in objects: a path does not go
+// through arrays. Nil drops nothing. It is read-only once it is in use.
+type Drop struct {
+	here  bool
+	below map[string]*Drop
+}
+
+// Add adds the field at path. It is what unstructured.RemoveNestedField would
+// remove. An empty path is none.
+func (d *Drop) Add(path ...string) {
+	for _, name := range path {
+		next := d.below[name]
+		if next == nil {
+			next = &Drop{}
+			if d.below == nil {
+				d.below = map[string]*Drop{}
+			}
+			d.below[name] = next
+		}
+		d = next
+	}
+	d.here = len(path) > 0
+}
+
+// place is where in an object a value stands. The zero place is anywhere below
+// an object's metadata, or beside it, with nothing to drop.
+type place struct {
+	own  own
+	drop *Drop
+}
+
+// own says which parts of an object are never shared, since no two are equal.
+type own uint8
+
+const (
+	shareable own = iota
+	ownRoot
+	ownMetadata
+)
+
+// root is the place of an object itself.
+func root(drop *Drop) place { return place{own: ownRoot, drop: drop} }
+
+// below returns the place of the member called name.
+func (p place) below(name string) place {
+	var next place
+	if p.own == ownRoot && name == "metadata" {
+		next.own = ownMetadata
+	}
+	if p.drop != nil {
+		next.drop = p.drop.below[name]
+	}
+	return next
+}
+
+func (p place) shareable() bool { return p.own == shareable }
+
+func (p place) dropped() bool { return p.drop != nil && p.drop.here }

@@ -1,0 +1,55 @@
+package wire
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// event consumes a watch event whose object is for the dynamic client to return
+// as it is.
+func (b *builder) event() (kind watch.EventType, object *unstructured.Unstructured, ok bool) {
+	if !b.take('{') || !b.descend() || !b.field("type") || b.next() != '"' {
+		return "", nil, false
+	}
+	t, ok := b.text()
+	if !ok {
+		return "", nil, false
+	}
+	kind = eventKind(b.data[t.start:t.end])
+	if kind == "" || !b.take(',') || !b.field("object") || b.next() != '{' {
+		return "", nil, false
+	}
+	v, ok := b.object(root(b.drop))
+	if !ok || !b.take('}') {
+		return "", nil, false
+	}
+	fields := v.any.(map[string]any)
+	gvk, ok := identity(fields)
+	if !ok || typed[gvk.Kind] {
+		return "", nil, false
+	}
+	return kind, &unstructured.Unstructured{Object: fields}, true
+}
+
+// field consumes a member's name and the colon, if the name is this one.
+func (b *builder) field(name string) bool {
+	t, ok := b.key()
+	return ok && string(b.data[t.start:t.end]) == name
+}
+
+// eventKind returns name as a constant, empty if no watch event is of that kind.
+func eventKind(name []byte) watch.EventType {
+	switch string(name) {
+	case string(watch.Added):
+		return watch.Added
+	case string(watch.Modified):
+		return watch.Modified
+	case string(watch.Deleted):
+		return watch.Deleted
+	case string(watch.Bookmark):
+		return watch.Bookmark
+	case string(watch.Error):
+		return watch.Error
+	}
+	return ""
+}

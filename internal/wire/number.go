@@ -1,0 +1,99 @@
+package wire
+
+import "strconv"
+
+// number is the extent of a number and what was learned by reading it.
+type number struct {
+	start, end int
+	whole      bool   // neither fraction nor exponent
+	digits     int    // of the whole part
+	value      uint64 // of the whole part; right only up to safeDigits
+}
+
+// safeDigits is how many decimal digits always fit in an int64.
+const safeDigits = 18
+
+// number consumes the number at pos.
+func (s *scanner) number() (n number, ok bool) {
+	data, i := s.data, s.pos
+	n.start = i
+	if i < len(data) && data[i] == '-' {
+		i++
+	}
+	first := i
+	for i < len(data) && isDigit(data[i]) {
+		n.value = n.value*10 + uint64(data[i]-'0')
+		i++
+	}
+	n.digits = i - first
+	if n.digits == 0 || n.digits > 1 && data[first] == '0' {
+		return n, false
+	}
+	if i, n.whole, ok = tail(data, i); !ok {
+		return n, false
+	}
+	n.end, s.pos = i, i
+	return n, true
+}
+
+// tail returns the end of a number whose whole part ends at i, and whether that is
+// all there is of it.
+func tail(data []byte, i int) (end int, whole, ok bool) {
+	whole = true
+	if i < len(data) && data[i] == '.' {
+		whole = false
+		if i, ok = digits(data, i+1); !ok {
+			return i, false, false
+		}
+	}
+	if i < len(data) && (data[i] == 'e' || data[i] == 'E') {
+		whole = false
+		i++
+		if i < len(data) && (data[i] == '+' || data[i] == '-') {
+			i++
+		}
+		if i, ok = digits(data, i); !ok {
+			return i, false, false
+		}
+	}
+	return i, whole, true
+}
+
+// digits returns the end of the digits that begin at i, and whether there are any.
+func digits(data []byte, i int) (end int, ok bool) {
+	begin := i
+	for i < len(data) && isDigit(data[i]) {
+		i++
+	}
+	return i, i > begin
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// small reports whether n is an integer that surely fits in an int64, and returns
+// it.
+func (n number) small(data []byte) (int64, bool) {
+	if !n.whole || n.digits > safeDigits {
+		return 0, false
+	}
+	if data[n.start] == '-' {
+		return -int64(n.value), true //nolint:gosec // eighteen digits
+	}
+	return int64(n.value), true //nolint:gosec // eighteen digits
+}
+
+// any returns n as Kubernetes decodes it: int64 if it is written as an integer and
+// fits in one, else the nearest float64. It reports false for a number beyond both.
+func (n number) any(data []byte) (any, bool) {
+	if i, ok := n.small(data); ok {
+		return i, true
+	}
+	literal := string(data[n.start:n.end])
+	if n.whole {
+		if i, err := strconv.ParseInt(literal, 10, 64); err == nil {
+			return i, true
+		}
+	}
+	f, err := strconv.ParseFloat(literal, 64)
+	return f, err == nil
+}

@@ -1,0 +1,111 @@
+package wire
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// document consumes the one object that data is.
+func (b *builder) document() (map[string]any, bool) {
+	if b.next() != '{' {
+		return nil, false
+	}
+	v, ok := b.object(root(b.drop))
+	if !ok || !b.done() {
+		return nil, false
+	}
+	return v.any.(map[string]any), true
+}
+
+// list consumes the list that data is, with its items as single objects. What
+// has no items, or has them twice, is none.
+func (b *builder) list(into *unstructured.UnstructuredList) bool {
+	if b.next() != '{' {
+		return false
+	}
+	b.pos++
+	if !b.descend() {
+		return false
+	}
+	into.Object = map[string]any{}
+	again, ok := !b.take('}'), true
+	for again {
+		name, _, ok := b.name()
+		if !ok {
+			return false
+		}
+		if name == "items" {
+			ok = into.Items == nil && b.items(into)
+		} else {
+			var v value
+			v, ok = b.value(place{own: ownMetadata})
+			ok = ok && fits(name, v.any)
+			into.Object[name] = v.any
+		}
+		if !ok {
+			return false
+		}
+		if again, ok = b.more('}'); !ok {
+			return false
+		}
+	}
+	b.ascend()
+	if !ok || into.Items == nil || !b.done() {
+		return false
+	}
+	completeItems(into)
+	return true
+}
+
+// items consumes a list's items, which are all objects.
+func (b *builder) items(into *unstructured.UnstructuredList) bool {
+	if b.next() != '[' {
+		return false
+	}
+	b.pos++
+	if !b.descend() {
+		return false
+	}
+	into.Items = []unstructured.Unstructured{}
+	again, ok := !b.take(']'), true
+	for again {
+		if b.next() != '{' {
+			return false
+		}
+		v, ok := b.object(root(b.drop))
+		if !ok {
+			return false
+		}
+		into.Items = append(into.Items, unstructured.Unstructured{Object: v.any.(map[string]any)})
+		if again, ok = b.more(']'); !ok {
+			return false
+		}
+	}
+	b.ascend()
+	return ok
+}
+
+// completeItems gives items the kind that servers leave out of the lists of types
+// that are built in.
+func completeItems(list *unstructured.UnstructuredList) {
+	version, kind := list.GetAPIVersion(), itemKind(list.GetKind())
+	for i := range list.Items {
+		item := &list.Items[i]
+		if item.GetKind() == "" && item.GetAPIVersion() == "" {
+			item.SetKind(kind)
+			item.SetAPIVersion(version)
+		}
+	}
+}
+
+// identity returns the kind of an object or a list. It reports false if client-go
+// would not take it for an unstructured one without a closer look.
+func identity(object map[string]any) (schema.GroupVersionKind, bool) {
+	kind, _ := object["kind"].(string)
+	version, _ := object["apiVersion"].(string)
+	gv, err := schema.ParseGroupVersion(version)
+	if err != nil || kind == "" || gv.Version == "" {
+		return schema.GroupVersionKind{}, false
+	}
+	return gv.WithKind(kind), true
+}

@@ -1,0 +1,65 @@
+package wire
+
+import (
+	"hash/maphash"
+	"sync"
+)
+
+// How many slots the tables have: some hundred KB a client before anything is in
+// them, and about 20 MB if it is all of the longest.
+const (
+	keySlots     = 1 << 12
+	stringSlots  = 1 << 13
+	subtreeSlots = 1 << 13
+)
+
+// Tables is what the decoders of one client have in common: the strings and
+// subtrees that came before. They are bounded, and safe for concurrent use.
+type Tables struct {
+	seed     maphash.Seed
+	keys     *stringTable
+	strings  *stringTable
+	subtrees *subtreeTable
+	builders sync.Pool // of *builder
+
+	emptyObject, emptyArray any // shared
+}
+
+// NewTables returns empty tables.
+func NewTables() *Tables {
+	t := &Tables{
+		seed:     maphash.MakeSeed(),
+		keys:     newStringTable(keySlots),
+		strings:  newStringTable(stringSlots),
+		subtrees: newSubtreeTable(subtreeSlots),
+
+		emptyObject: map[string]any{},
+		emptyArray:  []any{},
+	}
+	t.builders.New = func() any { return &builder{tables: t} }
+	return t
+}
+
+// Sharing says whether equal subtrees of objects may be one map or slice.
+type Sharing bool
+
+// The two kinds of objects.
+const (
+	// Own objects have maps and slices of their own, as client-go's have.
+	Own Sharing = false
+	// Shared objects may have parts in common with others. Nobody may write to
+	// anything below an object and its metadata: it would change other objects.
+	Shared Sharing = true
+)
+
+// decode lends use a builder at the beginning of data, and takes it back. What use
+// reports is returned.
+func (t *Tables) decode(data []byte, sharing Sharing, drop *Drop, use func(b *builder) bool) bool {
+	b := t.builders.Get().(*builder)
+	b.scanner = scanner{data: data}
+	b.sharing, b.drop = sharing, drop
+	ok := use(b)
+	b.forget()
+	t.builders.Put(b)
+	return ok
+}

@@ -1,0 +1,278 @@
+package wire
+
+// builder makes unstructured values of the JSON that its scanner reads. It is used
+// by one goroutine at a time.
+type builder struct {
+	scanner
+	tables  *Tables
+	sharing Sharing
+	drop    *Drop
+
+	members  []member // of the objects under way, the innermost last
+	elements []any    // of the arrays under way
+	scratch  []byte   // of the string under way, if it has escapes
+}
+
+// forget lets go of the document, so that a builder at rest keeps nothing alive.
+func (b *builder) forget() {
+	const enough = 4 << 10
+	b.scanner = scanner{}
+	b.drop = nil
+	b.members = emptied(b.members, enough)
+	b.elements = emptied(b.elements, enough)
+	if cap(b.scratch) > enough {
+		b.scratch = nil
+	}
+}
+
+// emptied empties a stack, and gives it up if it has grown beyond enough.
+func emptied[E any](stack []E, enough int) []E {
+	if cap(stack) > enough {
+		return nil
+	}
+	clear(stack[:cap(stack)])
+	return stack[:0]
+}
+
+// value is a decoded value with its hash: equal values have equal hashes. Hashes
+// are made only if subtrees are shared.
+type value struct {
+	any  any
+	hash uint64
+}
+
+// Hashes of values that have no content to hash.
+const (
+	hashNull uint64 = iota + 1
+	hashTrue
+	hashFalse
+	hashObject
+	hashArray
+	hashInt
+	hashFloat
+)
+
+// mix returns a hash of h followed by x.
+func mix(h, x uint64) uint64 {
+	h = (h ^ x) * 0x9e3779b97f4a7c15
+	return h ^ h>>32
+}
+
+// value consumes the value at at.
+func (b *builder) value(at place) (v value, ok bool) {
+	switch b.next() {
+	case '"':
+		return b.string()
+	case '{':
+		return b.object(at)
+	case '[':
+		return b.array()
+	case 't':
+		return value{true, hashTrue}, b.literal("true")
+	case 'f':
+		return value{false, hashFalse}, b.literal("false")
+	case 'n':
+		return value{nil, hashNull}, b.literal("null")
+	default:
+		return b.numeric()
+	}
+}
+
+func (b *builder) numeric() (v value, ok bool) {
+	n, ok := b.number()
+	if !ok {
+		return v, false
+	}
+	if i, small := n.small(b.data); small {
+		return value{i, mix(hashInt, uint64(i))}, true //nolint:gosec // a hash
+	}
+	// The same number written in two ways has two hashes, which costs no more than
+	// a chance to share.
+	v.any, ok = n.any(b.data)
+	v.hash = mix(hashFloat, hashOf(b.tables.seed, b.data[n.start:n.end]))
+	return v, ok
+}
+
+// string consumes the string at pos.
+func (b *builder) string() (v value, ok bool) {
+	t, ok := b.text()
+	if !ok {
+		return v, false
+	}
+	content := b.content(t)
+	if len(content) > maxInterned {
+		if b.sharing {
+			v.hash = hashOf(b.tables.seed, content)
+		}
+		v.any = string(content)
+		return v, true
+	}
+	v.hash = hashOf(b.tables.seed, content)
+	if in := b.tables.strings.lookup(content, v.hash); in != nil {
+		v.any = in.boxed
+	} else {
+		v.any = string(content)
+	}
+	return v, true
+}
+
+// name consumes a member's name and the colon.
+func (b *builder) name() (name string, hash uint64, ok bool) {
+	t, ok := b.key()
+	if !ok {
+		return "", 0, false
+	}
+	content := b.content(t)
+	hash = hashOf(b.tables.seed, content)
+	if len(content) <= maxInterned {
+		if in := b.tables.keys.lookup(content, hash); in != nil {
+			return in.text, hash, true
+		}
+	}
+	return string(content), hash, true
+}
+
+// content returns the bytes of a string. They are good until the next call.
+func (b *builder) content(t text) []byte {
+	raw := b.data[t.start:t.end]
+	if t.plain {
+		return raw
+	}
+	b.scratch = appendUnescaped(b.scratch[:0], raw)
+	return b.scratch
+}
+
+// object consumes the object at pos.
+func (b *builder) object(at place) (v value, ok bool) {
+	start, base := b.pos, len(b.members)
+	b.pos++
+	if !b.descend() {
+		return v, false
+	}
+	v.hash = hashObject
+	again := !b.take('}')
+	for again {
+		if v.hash, ok = b.member(at, v.hash); !ok {
+			return v, false
+		}
+		if again, ok = b.more('}'); !ok {
+			return v, false
+		}
+	}
+	b.ascend()
+	members := b.members[base:]
+	if bool(b.sharing) && at.shareable() {
+		v.any = b.shareObject(v.hash, members, b.pos-start)
+	} else {
+		v.any = newObject(members)
+	}
+	b.members = b.members[:base]
+	return v, true
+}
+
+// member consumes a member of the object at at, which hashes to hash so far, and
+// returns the hash with it. One that is dropped leaves no trace.
+func (b *builder) member(at place, hash uint64) (_ uint64, ok bool) {
+	name, nameHash, ok := b.name()
+	if !ok {
+		return 0, false
+	}
+	below := at.below(name)
+	if below.dropped() {
+		return hash, b.skip()
+	}
+	v, ok := b.value(below)
+	if !ok || at.own == ownRoot && !fits(name, v.any) {
+		return 0, false
+	}
+	b.members = append(b.members, member{name, v.any})
+	return mix(mix(hash, nameHash), v.hash), true
+}
+
+// fits reports whether client-go would take v as the member called name of an
+// object or a list, be it the last of that name or not.
+func fits(name string, v any) bool {
+	if name != "kind" && name != "apiVersion" {
+		return true
+	}
+	_, ok := v.(string)
+	return ok
+}
+
+func newObject(members []member) map[string]any {
+	object := make(map[string]any, len(members))
+	for i := range members {
+		object[members[i].key] = members[i].value
+	}
+	return object
+}
+
+// shareObject returns an object with members that came from size bytes.
+func (b *builder) shareObject(hash uint64, members []member, size int) any {
+	if len(members) == 0 {
+		return b.tables.emptyObject
+	}
+	subtrees := b.tables.subtrees
+	if shared := subtrees.object(hash, members); shared != nil {
+		return shared
+	}
+	object := newObject(members)
+	// With a key twice, members are not what the object has.
+	if subtrees.worth(hash, size) && len(object) == len(members) {
+		subtrees.offer(&subtree{hash: hash, size: size, members: append([]member(nil), members...), value: object})
+	}
+	return object
+}
+
+// array consumes the array at pos.
+func (b *builder) array() (v value, ok bool) {
+	start, base := b.pos, len(b.elements)
+	b.pos++
+	if !b.descend() {
+		return v, false
+	}
+	hash := hashArray
+	again := !b.take(']')
+	for again {
+		if v, ok = b.value(place{}); !ok {
+			return v, false
+		}
+		b.elements = append(b.elements, v.any)
+		hash = mix(hash, v.hash)
+		if again, ok = b.more(']'); !ok {
+			return v, false
+		}
+	}
+	b.ascend()
+	elements := b.elements[base:]
+	v = value{hash: hash}
+	if b.sharing {
+		v.any = b.shareArray(hash, elements, b.pos-start)
+	} else {
+		v.any = newArray(elements)
+	}
+	b.elements = b.elements[:base]
+	return v, true
+}
+
+func newArray(elements []any) []any {
+	array := make([]any, len(elements))
+	copy(array, elements)
+	return array
+}
+
+// shareArray returns an array with elements that came from size bytes.
+func (b *builder) shareArray(hash uint64, elements []any, size int) any {
+	if len(elements) == 0 {
+		return b.tables.emptyArray
+	}
+	subtrees := b.tables.subtrees
+	if shared := subtrees.array(hash, elements); shared != nil {
+		return shared
+	}
+	var array any = newArray(elements)
+	if subtrees.worth(hash, size) {
+		subtrees.offer(&subtree{hash: hash, size: size, value: array})
+	}
+	return array
+}
