@@ -74,8 +74,8 @@ func listCorpus() []string {
 		`{"apiVersion":"v1","kind":"List","items":[]}`, `{"apiVersion":"v1","kind":"List"}`, `{"apiVersion":"v1","kind":"List","items":{}}`, `{"apiVersion":"v1","kind":"List","items":[`, `{"apiVersion":"v1","kind":"List","items":[{}`)
 }
 
-func streamCorpus(t testing.TB) []string {
-	t.Helper()
+func streamCorpus(tb testing.TB) []string {
+	tb.Helper()
 	event := func(kind, object string) string { return `{"type":"` + kind + `","object":` + object + `}` }
 	plain := `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x","resourceVersion":"1"},"spec":{"a":[1,2]}}`
 	added := event("ADDED", plain) + "\n"

@@ -83,7 +83,7 @@ type events struct {
 
 // readEvents decodes body to its end, the way that client-go's rest client does.
 func readEvents(info runtime.SerializerInfo, body io.ReadCloser) events {
-	frames := info.StreamSerializer.Framer.NewFrameReader(body)
+	frames := info.StreamSerializer.NewFrameReader(body)
 	d := restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), info.Serializer)
 	defer d.Close()
 	var all events

@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
 // Drop is a set of fields that are left out of objects, as paths of names from the
 // object down. The names are those of objects in objects: a path does not go
 // through arrays. Nil drops nothing. It is read-only once it is in use.
@@ -23,6 +28,32 @@ func (d *Drop) Add(path ...string) {
 		d = next
 	}
 	d.here = len(path) > 0
+}
+
+// remove drops the fields from an object that has them.
+func (d *Drop) remove(object map[string]any) {
+	for name, below := range d.below {
+		if below.here {
+			delete(object, name)
+		} else if inner, ok := object[name].(map[string]any); ok {
+			below.remove(inner)
+		}
+	}
+}
+
+// removeFrom drops the fields from what client-go's decoder returned.
+func (d *Drop) removeFrom(decoded runtime.Object) {
+	if d == nil {
+		return
+	}
+	switch decoded := decoded.(type) {
+	case *unstructured.Unstructured:
+		d.remove(decoded.Object)
+	case *unstructured.UnstructuredList:
+		for i := range decoded.Items {
+			d.remove(decoded.Items[i].Object)
+		}
+	}
 }
 
 // place is where in an object a value stands. The zero place is anywhere below

@@ -19,11 +19,11 @@ func stockSerializer() runtime.NegotiatedSerializer {
 }
 
 // jsonInfo returns the parts of n that a client decodes JSON with.
-func jsonInfo(t testing.TB, n runtime.NegotiatedSerializer) runtime.SerializerInfo {
-	t.Helper()
+func jsonInfo(tb testing.TB, n runtime.NegotiatedSerializer) runtime.SerializerInfo {
+	tb.Helper()
 	info, ok := runtime.SerializerInfoForMediaType(n.SupportedMediaTypes(), runtime.ContentTypeJSON)
 	if !ok {
-		t.Fatal("no JSON")
+		tb.Fatal("no JSON")
 	}
 	return info
 }
@@ -89,26 +89,26 @@ func block(i int) map[string]any {
 	}
 }
 
-func encode(t testing.TB, v any) []byte {
-	t.Helper()
+func encode(tb testing.TB, v any) []byte {
+	tb.Helper()
 	data, err := json.Marshal(v)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data
 }
 
 // listOf returns the body of a list with items.
-func listOf(t testing.TB, items ...any) []byte {
-	t.Helper()
-	return encode(t, map[string]any{
+func listOf(tb testing.TB, items ...any) []byte {
+	tb.Helper()
+	return encode(tb, map[string]any{
 		"apiVersion": "crd.projectcalico.org/v1", "kind": "IPAMBlockList",
 		"metadata": map[string]any{"resourceVersion": "9", "continue": "", "remainingItemCount": 3}, "items": items,
 	})
 }
 
 // frame returns a watch event as an API server sends it.
-func frame(t testing.TB, kind string, object any) []byte {
-	t.Helper()
-	return append(append(append([]byte(`{"type":"`+kind+`","object":`), encode(t, object)...), '}'), '\n')
+func frame(tb testing.TB, kind string, object any) []byte {
+	tb.Helper()
+	return append(append(append([]byte(`{"type":"`+kind+`","object":`), encode(tb, object)...), '}'), '\n')
 }

@@ -1,6 +1,9 @@
 package wire
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+)
 
 // number is the extent of a number and what was learned by reading it.
 type number struct {
@@ -10,8 +13,8 @@ type number struct {
 	value      uint64 // of the whole part; right only up to safeDigits
 }
 
-// safeDigits is how many decimal digits always fit in an int64.
-const safeDigits = 18
+// safeDigits is how many decimal digits always fit in an uint64.
+const safeDigits = 19
 
 // number consumes the number at pos.
 func (s *scanner) number() (n number, ok bool) {
@@ -70,30 +73,24 @@ func digits(data []byte, i int) (end int, ok bool) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// small reports whether n is an integer that surely fits in an int64, and returns
-// it.
-func (n number) small(data []byte) (int64, bool) {
-	if !n.whole || n.digits > safeDigits {
+// integer returns n if it is written as an integer and fits in an int64.
+func (n number) integer(data []byte) (int64, bool) {
+	switch {
+	case !n.whole || n.digits > safeDigits:
 		return 0, false
+	case data[n.start] != '-':
+		return int64(n.value), n.value <= math.MaxInt64 //nolint:gosec // checked
+	default:
+		return -int64(n.value), n.value <= 1<<63 //nolint:gosec // checked; 1<<63 is its own negative
 	}
-	if data[n.start] == '-' {
-		return -int64(n.value), true //nolint:gosec // eighteen digits
-	}
-	return int64(n.value), true //nolint:gosec // eighteen digits
 }
 
 // any returns n as Kubernetes decodes it: int64 if it is written as an integer and
 // fits in one, else the nearest float64. It reports false for a number beyond both.
 func (n number) any(data []byte) (any, bool) {
-	if i, ok := n.small(data); ok {
+	if i, ok := n.integer(data); ok {
 		return i, true
 	}
-	literal := string(data[n.start:n.end])
-	if n.whole {
-		if i, err := strconv.ParseInt(literal, 10, 64); err == nil {
-			return i, true
-		}
-	}
-	f, err := strconv.ParseFloat(literal, 64)
+	f, err := strconv.ParseFloat(string(data[n.start:n.end]), 64)
 	return f, err == nil
 }

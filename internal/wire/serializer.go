@@ -28,7 +28,9 @@ func (s *serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into
 			return object, &gvk, nil
 		}
 	}
-	return s.Serializer.Decode(data, defaults, into)
+	object, gvk, err := s.Serializer.Decode(data, defaults, into)
+	s.settings.Drop.removeFrom(object)
+	return object, gvk, err
 }
 
 // decode decodes what is plain. It changes into only if it succeeds.

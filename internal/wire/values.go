@@ -83,7 +83,7 @@ func (b *builder) numeric() (v value, ok bool) {
 	if !ok {
 		return v, false
 	}
-	if i, small := n.small(b.data); small {
+	if i, ok := n.integer(b.data); ok {
 		return value{i, mix(hashInt, uint64(i))}, true //nolint:gosec // a hash
 	}
 	// The same number written in two ways has two hashes, which costs no more than

@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	restwatch "k8s.io/client-go/rest/watch"
+)
+
+// BenchmarkStream decodes watch events, one an iteration. Sizes and ratios of whole
+// informers are measured in the bench module.
+func BenchmarkStream(b *testing.B) {
+	const objects = 1000
+	var data []byte
+	for i := range objects {
+		data = append(data, frame(b, "ADDED", block(i))...)
+	}
+	serializers := variants()
+	serializers["client-go"] = stockSerializer()
+	for name, s := range serializers {
+		b.Run(name, func(b *testing.B) {
+			info := jsonInfo(b, s)
+			body := &endless{data: data}
+			d := restwatch.NewDecoder(streaming.NewDecoder(info.StreamSerializer.NewFrameReader(body), info.StreamSerializer.Serializer), info.Serializer)
+			b.SetBytes(int64(len(data) / objects))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := d.Decode(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// endless repeats data.
+type endless struct {
+	data []byte
+	rest bytes.Reader
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.rest.Len() == 0 {
+		e.rest.Reset(e.data)
+	}
+	return e.rest.Read(p)
+}
+
+func (e *endless) Close() error { return nil }
+
+var _ io.ReadCloser = (*endless)(nil)
+
+// BenchmarkSkip shows what scanning alone costs: the floor for any decoder.
+func BenchmarkSkip(b *testing.B) {
+	data := encode(b, block(1))
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if s := (scanner{data: data}); !s.skip() {
+			b.Fatal("not valid")
+		}
+	}
+}
+
+var _ runtime.Decoder = (*serializer)(nil)

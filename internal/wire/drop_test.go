@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// dropped are the paths that the tests drop.
+var dropped = [][]string{
+	{"metadata", "managedFields"},
+	{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"},
+	{"spec", "a"},
+	{"spec", "a", "b"}, // within what is dropped already
+	{"status"},
+}
+
+func dropAll(paths [][]string) *Drop {
+	d := &Drop{}
+	for _, path := range paths {
+		d.Add(path...)
+	}
+	return d
+}
+
+// dropping returns a serializer that drops these.
+func dropping() runtime.NegotiatedSerializer {
+	return Negotiated(stockSerializer(), Settings{Tables: NewTables(), Sharing: Shared, Drop: dropAll(dropped)})
+}
+
+// removed returns what is left of a decoded thing without the dropped fields.
+func removed(decoded runtime.Object) runtime.Object {
+	remove := func(u *unstructured.Unstructured) {
+		for _, path := range dropped {
+			unstructured.RemoveNestedField(u.Object, path...)
+		}
+	}
+	switch decoded := decoded.(type) {
+	case *unstructured.Unstructured:
+		remove(decoded)
+	case *unstructured.UnstructuredList:
+		for i := range decoded.Items {
+			remove(&decoded.Items[i])
+		}
+	}
+	return decoded
+}
+
+// sameDropping checks that what is decoded without some fields is what client-go
+// decodes with these fields removed, errors included.
+func sameDropping(t *testing.T, ours runtime.NegotiatedSerializer, data []byte) {
+	t.Helper()
+	for name, target := range targets {
+		want := decodeOutcome(jsonInfo(t, stockSerializer()).Serializer, data, target())
+		removed(want.Object)
+		got := decodeOutcome(jsonInfo(t, ours).Serializer, data, target())
+		if want.Object == nil { // what client-go leaves in its target then, means nothing
+			want.Into, got.Into = nil, nil
+		}
+		if !identical(want, got) {
+			t.Errorf("into %s: %.200q\n(-removed +dropped)\n%s", name, data, cmp.Diff(want, got))
+		}
+	}
+}
+
+func TestDrop_IsRemoveNestedField(t *testing.T) {
+	ours := dropping()
+	for range sightings {
+		for _, data := range append(listCorpus(),
+			`{"apiVersion":"g/v1","kind":"A","metadata":{"managedFields":[1],"name":"x","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}","b":"c"}},"spec":{"a":{"b":1},"c":[{"a":1}]},"status":{}}`,
+			`{"apiVersion":"g/v1","kind":"A","managedFields":1,"spec":{"metadata":{"managedFields":1},"status":2},"data":{"status":1,"a":2}}`) {
+			sameDropping(t, ours, []byte(data))
+		}
+	}
+}
+
+func TestDrop_EmptyPathDropsNothing(t *testing.T) {
+	d := &Drop{}
+	d.Add()
+	if root(d).dropped() || root(d).below("spec").dropped() {
+		t.Error("an empty path drops something")
+	}
+}
