@@ -51,9 +51,9 @@ func NewDynamicSharedInformerFactory(client dynamic.Interface, defaultResync tim
 // NewFilteredDynamicSharedInformerFactory returns a factory of informers on one
 // namespace, whose requests pass through tweakListOptions if it is not nil.
 func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc) DynamicSharedInformerFactory {
-	return newFactory(client,
+	return newFactory(clients{own: client}, newOptions(
 		WithDefaultResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions),
-	).DropIn()
+	)).DropIn()
 }
 
 // NewFilteredDynamicInformer returns an informer that no factory shares; the

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -29,10 +28,12 @@ type entry struct {
 }
 
 // newEntry returns an entry in place of old, which may be nil.
-func newEntry(client dynamic.Interface, o *options, gvr schema.GroupVersionResource, old *entry) *entry {
+func newEntry(clients clients, o *options, gvr schema.GroupVersionResource, old *entry) *entry {
 	e := &entry{gvr: gvr, trouble: newTrouble(gvr, o.namespace), done: make(chan struct{})}
+	client := clients.forOne()
 	e.source = o.source(client, gvr, e.trouble)
 	e.informer = newInformer(e.source.ListerWatcher(), gvr, o.resyncOf(gvr), o.allIndexers())
+	e.informer.observe(client)
 	if old != nil {
 		e.informer.follow(old.informer)
 	}

@@ -18,7 +18,7 @@ import (
 // them. It is safe for concurrent use. Its methods may be called from event
 // handlers, but a handler that waits for its own informer waits for itself.
 type Factory struct {
-	client  dynamic.Interface
+	clients clients
 	options options
 
 	// mu guards the fields below. It is never held across I/O, a channel
@@ -31,18 +31,19 @@ type Factory struct {
 	closing chan struct{}       // closed when nothing can be started any more
 }
 
-// NewForConfig returns a factory for the server that cfg reaches, with a dynamic
-// client and discovery of its own that share one HTTP client. Options can replace
-// discovery, or turn it off with WithDiscovery(nil). It does no I/O.
+// NewForConfig returns a factory for the server that cfg reaches, with discovery and
+// a client as of NewClient of its own, which share one HTTP client. Options can
+// replace discovery, or turn it off with WithDiscovery(nil), and change how the
+// client decodes, with WithClientOptions. It does no I/O.
 func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	if cfg == nil {
-		return nil, errors.New("dynamicinformer: the rest.Config is nil")
+		return nil, errNoConfig
+	}
+	cfg = rest.CopyConfig(cfg)
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
 	httpClient, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("dynamicinformer: %w", err)
-	}
-	client, err := dynamic.NewForConfigAndClient(cfg, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
 	}
@@ -50,7 +51,12 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
 	}
-	return New(client, append([]Option{WithDiscovery(resolver)}, opts...)...)
+	o := newOptions(append([]Option{WithDiscovery(resolver)}, opts...)...)
+	clients, err := newClients(cfg, httpClient, newClientOptions(append([]ClientOption{WithSharing()}, o.client...)...))
+	if err != nil {
+		return nil, err
+	}
+	return newFactory(clients, o), nil
 }
 
 // New returns a factory whose informers use client. It has no discovery unless
@@ -61,13 +67,13 @@ func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
 	if client == nil {
 		return nil, errors.New("dynamicinformer: the dynamic client is nil")
 	}
-	return newFactory(client, opts...), nil
+	return newFactory(clients{own: client}, newOptions(opts...)), nil
 }
 
-func newFactory(client dynamic.Interface, opts ...Option) *Factory {
+func newFactory(clients clients, o options) *Factory {
 	return &Factory{
-		client:  client,
-		options: newOptions(opts...),
+		clients: clients,
+		options: o,
 		entries: map[schema.GroupVersionResource]*entry{},
 		running: map[*entry]struct{}{},
 		closing: make(chan struct{}),
@@ -170,7 +176,7 @@ func (f *Factory) entry(gvr schema.GroupVersionResource) (e *entry, fresh bool) 
 	if keep {
 		return old, false
 	}
-	made := newEntry(f.client, &f.options, gvr, old) // asks the client: not under f.mu
+	made := newEntry(f.clients, &f.options, gvr, old) // asks the client: not under f.mu
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.entries[gvr] != old {

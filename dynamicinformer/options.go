@@ -3,6 +3,7 @@ package dynamicinformer
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,7 @@ type options struct {
 	defaultResync time.Duration
 	customResync  map[schema.GroupVersionResource]time.Duration
 	resolver      *discovery.Resolver
+	client        []ClientOption
 }
 
 func newOptions(opts ...Option) options {
@@ -92,6 +94,13 @@ func WithCustomResync(periods map[schema.GroupVersionResource]time.Duration) Opt
 // that off: what can't be listed is then found out by listing.
 func WithDiscovery(resolver *discovery.Resolver) Option {
 	return optionFunc(func(o *options) { o.resolver = resolver })
+}
+
+// WithClientOptions says how the client that NewForConfig makes decodes. It has no
+// effect on New, which is given a client. May be given more than once.
+func WithClientOptions(opts ...ClientOption) Option {
+	opts = slices.Clone(opts)
+	return optionFunc(func(o *options) { o.client = append(o.client, opts...) })
 }
 
 // resyncOf returns the resync period of gvr's informer; zero means never.

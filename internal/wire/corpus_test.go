@@ -25,7 +25,7 @@ var values = []string{
 	strings.Repeat(`{"a":`, 9990) + `1` + strings.Repeat(`}`, 9990),
 	strings.Repeat(`[`, 10001) + strings.Repeat(`]`, 10001),
 	strings.Repeat(`[`, 20000),
-	`"` + strings.Repeat("x", 255) + `"`, `"` + strings.Repeat("x", 257) + `"`, `"` + strings.Repeat("long", 100_000) + `"`,
+	`"` + strings.Repeat("x", 255) + `"`, `"` + strings.Repeat("x", 257) + `"`, `"` + strings.Repeat("long", 10_000) + `"`,
 	`[{"k":1},{"k":1},{"k":1.0},{"k":1},{"k":1e0}]`,
 }
 

@@ -1,0 +1,56 @@
+package dynamicinformer
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/internal/wire"
+)
+
+// NewClient returns a dynamic client that decodes JSON in one pass, for a fraction
+// of the CPU and garbage that client-go's takes. In all else it is client-go's:
+// the same requests, the same values and the same errors come out of it, and what
+// is not JSON, such as CBOR, it decodes as client-go does.
+//
+// Equal keys and short strings of all that it returns are one string in memory.
+// The maps and slices of an object are its own, so that it may be changed and
+// written back, unless WithSharing says otherwise.
+//
+// It does no I/O. The client is safe for concurrent use.
+func NewClient(cfg *rest.Config, opts ...ClientOption) (dynamic.Interface, error) {
+	if cfg == nil {
+		return nil, errNoConfig
+	}
+	cfg = dynamic.ConfigFor(cfg)
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("dynamicinformer: %w", err)
+	}
+	client, err := newRESTClient(cfg, httpClient, newClientOptions(opts...).settings())
+	if err != nil {
+		return nil, err
+	}
+	return dynamic.New(client), nil
+}
+
+var errNoConfig = errors.New("dynamicinformer: the rest.Config is nil")
+
+// newRESTClient returns what a dynamic client stands on, with settings' decoding, or
+// client-go's if there are none. Settings with the same tables share them.
+func newRESTClient(cfg *rest.Config, httpClient *http.Client, settings *wire.Settings) (rest.Interface, error) {
+	cfg = dynamic.ConfigFor(cfg)
+	if settings != nil {
+		cfg.NegotiatedSerializer = wire.Negotiated(cfg.NegotiatedSerializer, *settings)
+	}
+	cfg.GroupVersion = nil
+	cfg.APIPath = "/unused" // a dynamic client's requests have absolute paths
+	client, err := rest.UnversionedRESTClientForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("dynamicinformer: %w", err)
+	}
+	return client, nil
+}

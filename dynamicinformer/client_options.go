@@ -1,0 +1,94 @@
+package dynamicinformer
+
+import (
+	"slices"
+
+	"github.com/gvrkit/gvrkit/internal/wire"
+)
+
+// ClientOption configures a client that NewClient or NewForConfig makes. Every
+// combination is valid; of options that contradict each other the last one
+// counts; a nil ClientOption has no effect.
+type ClientOption interface{ applyClient(*clientOptions) }
+
+type clientOptionFunc func(*clientOptions)
+
+func (f clientOptionFunc) applyClient(o *clientOptions) { f(o) }
+
+type clientOptions struct {
+	stock   bool // client-go's decoder
+	sharing wire.Sharing
+	drop    [][]string
+}
+
+func newClientOptions(opts ...ClientOption) *clientOptions {
+	o := &clientOptions{}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyClient(o)
+		}
+	}
+	return o
+}
+
+// WithStockDecoding makes the client decode as client-go's does, with its code. It
+// leaves WithoutFields and its likes, and WithSharing, without effect.
+func WithStockDecoding() ClientOption {
+	return clientOptionFunc(func(o *clientOptions) { o.stock = true })
+}
+
+// WithSharing makes equal parts of objects one and the same in memory, of whatever
+// object they are. This saves half the memory and more where objects resemble each
+// other, and many do in their managedFields alone. In return nobody may write to
+// anything in an object but its uppermost fields and those of its metadata: it
+// would change other objects. DeepCopy gives an object whose parts are its own.
+//
+// It is the default of NewForConfig, whose objects are read-only anyway. An
+// informer with a transform, which may write to what it is given, does without.
+func WithSharing() ClientOption {
+	return clientOptionFunc(func(o *clientOptions) { o.sharing = wire.Shared })
+}
+
+// WithoutSharing gives each object maps and slices of its own. It is the default of
+// NewClient.
+func WithoutSharing() ClientOption {
+	return clientOptionFunc(func(o *clientOptions) { o.sharing = wire.Own })
+}
+
+// WithoutFields leaves the field at path, and what is below it, out of each object
+// that is read, without ever building it. The path is of names, from the object
+// down, and means what it means for unstructured.RemoveNestedField: it does not go
+// through arrays. May be given more than once. A path of no names has no effect.
+//
+// An object that was read like this is not for writing back: the server would take
+// what is missing for deleted. Nor can informers do without an object's apiVersion
+// and kind, its name, namespace and resourceVersion, and the annotations of
+// bookmarks.
+func WithoutFields(path ...string) ClientOption {
+	path = slices.Clone(path)
+	return clientOptionFunc(func(o *clientOptions) { o.drop = append(o.drop, path) })
+}
+
+// WithoutManagedFields leaves out metadata.managedFields, as WithoutFields does.
+func WithoutManagedFields() ClientOption { return WithoutFields("metadata", "managedFields") }
+
+// WithoutLastApplied leaves out the annotation in which kubectl apply keeps the
+// whole object once more, as WithoutFields does.
+func WithoutLastApplied() ClientOption {
+	return WithoutFields("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+}
+
+// settings returns how to decode, nil for client-go's way.
+func (o *clientOptions) settings() *wire.Settings {
+	if o.stock {
+		return nil
+	}
+	s := &wire.Settings{Tables: wire.NewTables(), Sharing: o.sharing}
+	if len(o.drop) > 0 {
+		s.Drop = &wire.Drop{}
+		for _, path := range o.drop {
+			s.Drop.Add(path...)
+		}
+	}
+	return s
+}
