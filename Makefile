@@ -41,6 +41,7 @@ mutants: ## break the library in each of some seventy ways and show the tests th
 
 fuzz: ## fuzz each target for FUZZ=30s
 	go test -run '^$$' -fuzz FuzzParseRef -fuzztime $(FUZZ) ./discovery
+	@for target in FuzzObject FuzzList FuzzStream; do go test -run '^$$' -fuzz $$target -fuzztime $(FUZZ) ./internal/wire || exit 1; done
 
 bench: ## benchmarks beside the code
 	go test -run '^$$' -bench . -benchmem $(UNIT)

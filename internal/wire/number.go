@@ -91,6 +91,20 @@ func (n number) any(data []byte) (any, bool) {
 	if i, ok := n.integer(data); ok {
 		return i, true
 	}
+	return n.float(data)
+}
+
+// float returns n as the nearest float64, and whether there is one.
+func (n number) float(data []byte) (float64, bool) {
 	f, err := strconv.ParseFloat(string(data[n.start:n.end]), 64)
 	return f, err == nil
+}
+
+// inRange reports whether any would return n.
+func (n number) inRange(data []byte) bool {
+	if n.whole && n.digits <= safeDigits {
+		return true // as a float64 if not as an int64
+	}
+	_, ok := n.float(data)
+	return ok
 }

@@ -178,10 +178,7 @@ func (s *scanner) skip() bool {
 		return s.literal("null")
 	default:
 		n, ok := s.number()
-		if ok {
-			_, ok = n.any(s.data)
-		}
-		return ok
+		return ok && n.inRange(s.data)
 	}
 }
 

@@ -1,0 +1,169 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	restwatch "k8s.io/client-go/rest/watch"
+)
+
+// watchOf returns the decoder of a watch stream as client-go's rest client makes
+// it, on ours.
+func watchOf(t *testing.T, body io.ReadCloser) *restwatch.Decoder {
+	t.Helper()
+	info := jsonInfo(t, variants()["own"])
+	return restwatch.NewDecoder(streaming.NewDecoder(info.StreamSerializer.NewFrameReader(body), info.StreamSerializer.Serializer), info.Serializer)
+}
+
+const plainEvent = `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x"}}}`
+
+// An event counts as soon as it is there. Waiting for the newline after it, which
+// not every server sends, would hold it back until the next one.
+func TestStream_DeliversAnEventWithoutANewline(t *testing.T) {
+	server, body := io.Pipe()
+	d := watchOf(t, server)
+	defer d.Close()
+	go func() {
+		for _, piece := range []string{plainEvent[:20], plainEvent[20:], plainEvent + plainEvent[:3], plainEvent[3:]} {
+			_, _ = io.WriteString(body, piece)
+		}
+		// No end: nothing but the event itself says that it is complete.
+	}()
+	for i := range 3 {
+		if kind, object, err := d.Decode(); err != nil || kind != "ADDED" || object.(*unstructured.Unstructured).GetName() != "x" {
+			t.Fatalf("event %d: %v %v %v", i, kind, object, err)
+		}
+	}
+}
+
+// What can't become an event is reported at once, not when the connection ends.
+func TestStream_ReportsGarbageAtOnce(t *testing.T) {
+	for _, garbage := range []string{"<html>", "{<", "12 ", `{"type":"ADDED"]]`, "{\"a\":\"\x01", "{\"type\":\n\n;"} {
+		server, body := io.Pipe()
+		d := watchOf(t, server)
+		go func() { _, _ = io.WriteString(body, garbage) }()
+		if _, _, err := d.Decode(); err == nil || errors.Is(err, io.EOF) {
+			t.Errorf("%q: error %v, want one about the garbage", garbage, err)
+		}
+		d.Close()
+	}
+}
+
+// repeated is an endless body.
+type repeated struct{ read int }
+
+func (r *repeated) Read(p []byte) (int, error) {
+	n := 0
+	if r.read == 0 {
+		n = copy(p, `{"type":"ADDED","object":{"a":"`)
+	}
+	for i := n; i < len(p); i++ {
+		p[i] = 'a'
+	}
+	r.read += len(p)
+	return len(p), nil
+}
+
+func (r *repeated) Close() error { return nil }
+
+func TestStream_AnEndlessEventTakesBoundedMemory(t *testing.T) {
+	body := &repeated{}
+	d := watchOf(t, body)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, err := d.Decode()
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, streaming.ErrObjectTooLarge) {
+		t.Errorf("error %v, want %v", err, streaming.ErrObjectTooLarge)
+	}
+	if body.read > 3*maxFrame {
+		t.Errorf("%d bytes were read", body.read)
+	}
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 6*maxFrame {
+		t.Errorf("%d bytes were allocated", allocated)
+	}
+}
+
+func TestStream_FramesAreLimitedToTheByteAsClientGos(t *testing.T) {
+	const around = `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"A","spec":""}}`
+	for extra, want := range map[int]error{-1: nil, 0: nil, 1: streaming.ErrObjectTooLarge} {
+		event := strings.Replace(around, `""`, `"`+strings.Repeat("x", maxFrame-len(around)+extra)+`"`, 1)
+		if _, _, err := watchOf(t, io.NopCloser(strings.NewReader(event+"\n"))).Decode(); !errors.Is(err, want) {
+			t.Errorf("%d bytes more than the limit: error %v, want %v", extra, err, want)
+		}
+	}
+}
+
+// The parts of a stream are made for one stream. If a later client-go used them for
+// two, the second would have to work, too.
+func TestStream_TwoStreamsOfOneMaking(t *testing.T) {
+	info := jsonInfo(t, variants()["own"])
+	first := info.StreamSerializer.NewFrameReader(io.NopCloser(strings.NewReader(plainEvent)))
+	second := info.StreamSerializer.NewFrameReader(io.NopCloser(strings.NewReader(strings.Replace(plainEvent, `"x"`, `"y"`, 1))))
+	d1 := restwatch.NewDecoder(streaming.NewDecoder(first, info.StreamSerializer.Serializer), info.Serializer)
+	d2 := restwatch.NewDecoder(streaming.NewDecoder(second, info.StreamSerializer.Serializer), info.Serializer)
+	for d, want := range map[*restwatch.Decoder]string{d1: "x", d2: "y"} {
+		if _, object, err := d.Decode(); err != nil || object.(*unstructured.Unstructured).GetName() != want {
+			t.Errorf("%v %v, want the object %s", object, err, want)
+		}
+	}
+}
+
+// A thousand watches that are quiet must not hold a thousand large buffers.
+func TestWindow_IsSmallAgainAfterABurst(t *testing.T) {
+	var w window
+	for range 50 {
+		_ = w.fill(bytes.NewReader(make([]byte, busyWindow)))
+		w.consume(len(w.bytes()))
+	}
+	if len(w.buf) != busyWindow {
+		t.Errorf("%d bytes in a burst, want %d", len(w.buf), busyWindow)
+	}
+	for range 6 {
+		_ = w.fill(strings.NewReader(plainEvent))
+		w.consume(len(w.bytes()))
+	}
+	if len(w.buf) != minWindow {
+		t.Errorf("%d bytes after it, want %d", len(w.buf), minWindow)
+	}
+}
+
+func TestWindow_KeepsWhatIsNotUsed(t *testing.T) {
+	var w window
+	var got []byte
+	want := bytes.Repeat([]byte("0123456789"), 10_000)
+	from := bytes.NewReader(want)
+	for i := 0; len(got) < len(want); i++ {
+		if from.Len() > 0 {
+			_ = w.fill(from)
+		}
+		n := len(w.bytes()) * (i % 3) / 2
+		got = append(got, w.bytes()[:n]...)
+		w.consume(n)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("what came out is not what went in")
+	}
+}
+
+// However small the pieces, each byte is looked at once.
+func TestExtent_GoesOnWhereItStopped(t *testing.T) {
+	data := encode(t, block(1))
+	for _, size := range []int{1, 100, len(data)} {
+		var e extent
+		for end := size; end < len(data); end += size {
+			if found := e.find(data[:end]); found != incomplete || e.scanned != end {
+				t.Fatalf("pieces of %d: %v after %d bytes, %d of them scanned", size, found, end, e.scanned)
+			}
+		}
+		if found := e.find(data); found != complete {
+			t.Errorf("pieces of %d: %v at the end", size, found)
+		}
+	}
+}

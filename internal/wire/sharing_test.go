@@ -1,0 +1,167 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+)
+
+const planted = 0xdead_beef_0000_0001
+
+// entered returns a table in which value is at the planted hash.
+func entered(value any, members ...member) *subtreeTable {
+	t := newSubtreeTable(8)
+	t.worth(planted, 10)
+	if t.worth(planted, 10) {
+		t.offer(&subtree{hash: planted, size: 10, members: members, value: value})
+	}
+	return t
+}
+
+func TestSubtrees_EqualOnesAreFound(t *testing.T) {
+	inner := map[string]any{"x": int64(1)}
+	members := []member{{"a", inner}, {"b", "c"}}
+	object := newObject(members)
+	table := entered(object, members...)
+	again := []member{{"a", map[string]any{"x": int64(1)}}, {"b", "c"}}
+	if found := table.object(planted, again); reflect.ValueOf(found).Pointer() != reflect.ValueOf(object).Pointer() {
+		t.Errorf("found %v, want the object that is there", found)
+	}
+	array := []any{int64(1), nil, inner}
+	table = entered(array)
+	if found, _ := table.array(planted, []any{int64(1), nil, map[string]any{"x": int64(1)}}).([]any); found == nil || &found[0] != &array[0] {
+		t.Errorf("found %v, want the array that is there", found)
+	}
+}
+
+// What differs and has, by bad luck or ill will, the same hash stays apart.
+func TestSubtrees_CollisionsAreNotMerged(t *testing.T) {
+	kept := map[string]any{"a": int64(1), "b": map[string]any{"x": "y"}}
+	table := entered(kept, member{"a", int64(1)}, member{"b", map[string]any{"x": "y"}})
+	for name, other := range map[string][]member{
+		"other value":      {{"a", int64(2)}, {"b", map[string]any{"x": "y"}}},
+		"float":            {{"a", 1.0}, {"b", map[string]any{"x": "y"}}},
+		"null":             {{"a", nil}, {"b", map[string]any{"x": "y"}}},
+		"other key":        {{"A", int64(1)}, {"b", map[string]any{"x": "y"}}},
+		"other below":      {{"a", int64(1)}, {"b", map[string]any{"x": "z"}}},
+		"other key below":  {{"a", int64(1)}, {"b", map[string]any{"z": "y"}}},
+		"more below":       {{"a", int64(1)}, {"b", map[string]any{"x": "y", "z": nil}}},
+		"array for object": {{"a", int64(1)}, {"b", []any{"x"}}},
+		"less":             {{"a", int64(1)}},
+		"more":             {{"a", int64(1)}, {"b", map[string]any{"x": "y"}}, {"c", nil}},
+		"a key twice":      {{"a", int64(1)}, {"a", int64(1)}},
+		"nothing":          {},
+	} {
+		if found := table.object(planted, other); found != nil {
+			t.Errorf("%s: merged with %v", name, found)
+		}
+	}
+	if found := table.array(planted, []any{}); found != nil {
+		t.Errorf("array merged with object %v", found)
+	}
+	table = entered([]any{0.0, "a", []any{true}})
+	for name, other := range map[string][]any{
+		"minus zero":  {negativeZero(), "a", []any{true}},
+		"integer":     {int64(0), "a", []any{true}},
+		"other below": {0.0, "a", []any{false}},
+		"less":        {0.0, "a"},
+		"string":      {0.0, "a", "true"},
+		"null":        {nil, "a", []any{true}},
+	} {
+		if found := table.array(planted, other); found != nil {
+			t.Errorf("%s: merged with %v", name, found)
+		}
+	}
+	if found := table.object(planted, []member{{"a", 0.0}}); found != nil {
+		t.Errorf("object merged with array %v", found)
+	}
+}
+
+func negativeZero() float64 { zero := 0.0; return -zero }
+
+func TestStrings_CollisionsAreNotMerged(t *testing.T) {
+	table := newStringTable(8)
+	for range sightings {
+		table.lookup([]byte("one"), planted)
+	}
+	if in := table.lookup([]byte("one"), planted); in == nil || in.text != "one" || in.boxed != any("one") {
+		t.Fatalf("found %v, want one", in)
+	}
+	for range sightings {
+		if in := table.lookup([]byte("two"), planted); in != nil && in.text != "two" {
+			t.Errorf("two became %q", in.text)
+		}
+	}
+}
+
+func TestStrings_SeenOnceAreNotKept(t *testing.T) {
+	table := newStringTable(8)
+	if in := table.lookup([]byte("a"), planted); in != nil {
+		t.Errorf("kept %q at first sight", in.text)
+	}
+	first := table.lookup([]byte("a"), planted)
+	if first == nil || table.lookup([]byte("a"), planted) != first {
+		t.Error("not kept at second sight")
+	}
+}
+
+// However much passes, what the tables keep is bounded.
+func TestTables_AreBounded(t *testing.T) {
+	tables := NewTables()
+	tables.subtrees = newSubtreeTable(64)
+	settings := &Settings{Tables: tables, Sharing: Shared}
+	value := make([]byte, 3000)
+	for i := range value {
+		value[i] = 'v'
+	}
+	for i := range 4000 {
+		data := fmt.Appendf(nil, `{"spec":{"n":%d,"text":%q},"large":{"n":%d,"text":"%s%s"}}`, i, value, i, value, value)
+		for range sightings {
+			settings.decode(data, func(b *builder) bool { _, ok := b.document(); return ok })
+		}
+	}
+	held, filled := int64(0), 0
+	for i := range tables.subtrees.slots {
+		if s := tables.subtrees.slots[i].Load(); s != nil {
+			held += int64(s.size)
+			filled++
+			if s.size > maxSharedText {
+				t.Errorf("a subtree of %d bytes is kept", s.size)
+			}
+		}
+	}
+	if filled == 0 || held != tables.subtrees.held.Load() {
+		t.Errorf("%d subtrees with %d bytes, %d by the count", filled, held, tables.subtrees.held.Load())
+	}
+}
+
+func TestSubtrees_TogetherAreBounded(t *testing.T) {
+	table := newSubtreeTable(1 << 13)
+	for hash := range uint64(1 << 13) {
+		table.offer(&subtree{hash: hash, size: maxSharedText, value: []any{hash}})
+	}
+	if held := table.held.Load(); held > maxSharedTotal || held < maxSharedTotal/2 {
+		t.Errorf("%d bytes held, want at most %d and not much less", held, maxSharedTotal)
+	}
+	// Full as it is, the table takes up new ones in time.
+	for hash := range uint64(1 << 13) {
+		table.offer(&subtree{hash: hash, size: 10, value: []any{hash}})
+	}
+	if held := table.held.Load(); held > 10<<13 || held < 9<<13 {
+		t.Errorf("%d bytes held, want those of the small ones", held)
+	}
+}
+
+// An object with a key twice has fewer members than were read. As one to share it
+// would pass for what it is not.
+func TestSubtrees_AKeyTwiceIsNotShared(t *testing.T) {
+	settings := &Settings{Tables: NewTables(), Sharing: Shared}
+	for range 2 * sightings {
+		settings.decode([]byte(`{"spec":{"a":1,"a":1}}`), func(b *builder) bool { _, ok := b.document(); return ok })
+	}
+	for i := range settings.Tables.subtrees.slots {
+		if s := settings.Tables.subtrees.slots[i].Load(); s != nil {
+			t.Errorf("%v is kept", s.value)
+		}
+	}
+}
