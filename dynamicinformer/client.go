@@ -30,6 +30,15 @@ func NewClient(cfg *rest.Config, opts ...ClientOption) (dynamic.Interface, error
 	if err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
 	}
+	return NewClientForConfigAndClient(cfg, httpClient, opts...)
+}
+
+// NewClientForConfigAndClient is NewClient with requests that go through httpClient,
+// which takes precedence over what cfg says of the transport.
+func NewClientForConfigAndClient(cfg *rest.Config, httpClient *http.Client, opts ...ClientOption) (dynamic.Interface, error) {
+	if cfg == nil {
+		return nil, errNoConfig
+	}
 	client, err := newRESTClient(cfg, httpClient, newClientOptions(opts...).settings())
 	if err != nil {
 		return nil, err

@@ -68,8 +68,8 @@ func TestDecode_Allocations(t *testing.T) {
 // One client's decoders work at the same time, on the same tables.
 func TestDecode_Concurrently(t *testing.T) {
 	var docs [][]byte
-	for i := range 40 {
-		docs = append(docs, encode(t, block(i%20)))
+	for i := range 12 {
+		docs = append(docs, encode(t, block(i%6)))
 	}
 	for name, ours := range variants() {
 		t.Run(name, func(t *testing.T) {

@@ -29,6 +29,9 @@ var values = []string{
 	`[{"k":1},{"k":1},{"k":1.0},{"k":1},{"k":1e0}]`,
 }
 
+// large is the length of values that stand in one place only, to save time.
+const large = 4 << 10
+
 // objects are documents that single objects, items and events are made of.
 var objects = []string{
 	`{}`, ``, ` `, `null`, `[]`, `1`, `"x"`, `<html>`, `{"kind":"A"}`, `{"apiVersion":"v1"}`,
@@ -47,9 +50,10 @@ var objects = []string{
 func objectCorpus() []string {
 	all := append([]string(nil), objects...)
 	for _, v := range values {
-		all = append(all,
-			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x","resourceVersion":"1"},"spec":`+v+`}`,
-			`{"apiVersion":"g/v1","kind":"A","metadata":{"managedFields":`+v+`},"status":[`+v+`,`+v+`,`+v+`]}`)
+		all = append(all, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x","resourceVersion":"1"},"spec":`+v+`}`)
+		if len(v) < large {
+			all = append(all, `{"apiVersion":"g/v1","kind":"A","metadata":{"managedFields":`+v+`},"status":[`+v+`,`+v+`,`+v+`]}`)
+		}
 	}
 	return append(all, `{"apiVersion":"g/v1","kind":"A","metadata":{"a":{"b":{"c":1}},"d":{"b":{"c":1}}},"spec":{"b":{"c":1}},"status":{"b":{"c":1}}}`)
 }
@@ -62,12 +66,16 @@ func listCorpus() []string {
 			`{"apiVersion":"g/v1","items":[`+o+`,`+o+`],"kind":"AList","metadata":{"continue":"x"}}`)
 	}
 	for _, v := range values {
+		if len(v) >= large {
+			continue
+		}
 		all = append(all,
 			`{"apiVersion":"g/v1","kind":"AList","items":`+v+`}`,
 			`{"apiVersion":"g/v1","kind":"AList","items":[{"kind":"A"},`+v+`]}`,
 			`{"apiVersion":"g/v1","kind":"AList","metadata":`+v+`,"items":[{"spec":`+v+`}]}`)
 	}
 	return append(all,
+		`{"apiVersion":"g/v1","kind":"AList","items":[{"spec":`+strings.Repeat(`[`, 1100)+strings.Repeat(`]`, 1100)+`}]}`,
 		`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"x"}},{"kind":"Other"},{"apiVersion":"v2"},{"kind":5,"apiVersion":6}]}`,
 		`{"items":[],"items":[{"a":1}],"apiVersion":"v1","kind":"List"}`, `{"items":[{"a":1}],"items":[],"apiVersion":"v1","kind":"List"}`, `{"items":[{"a":1}],"items":null,"apiVersion":"v1","kind":"List"}`,
 		`{"items":[],"Items":[{"a":1}],"apiVersion":"v1","kind":"List"}`, `{"\u0069tems":[{"a":1}],"apiVersion":"v1","kind":"List"}`,

@@ -32,16 +32,22 @@ func (e *extent) find(data []byte) found {
 	if bytes.IndexByte(data[e.scanned:], '\n') >= 0 {
 		return complete
 	}
-	for i, c := range data[e.scanned:] {
+	for e.scanned < len(data) {
+		if e.inString && !e.escaped {
+			e.scanned += ordinary(data[e.scanned:])
+			if e.scanned == len(data) {
+				break
+			}
+		}
+		c := data[e.scanned]
+		e.scanned++
 		if !e.step(c) {
 			return invalid
 		}
 		if e.depth == 0 {
-			e.scanned += i + 1
 			return complete
 		}
 	}
-	e.scanned = len(data)
 	return incomplete
 }
 

@@ -3,9 +3,10 @@ package wire
 import "testing"
 
 // The fuzz targets hold the decoders against client-go's. Tables are kept from one
-// input to the next, and each input is decoded three times: the first time leaves
-// marks, the second fills the tables, the third is served from them.
-const sightings = 3
+// input to the next, and each input is decoded four times: the first leaves marks
+// of its strings, the second interns them and leaves marks of subtrees, the third
+// makes these shared, the fourth finds them.
+const sightings = 4
 
 // maxSeed keeps seeds out that the fuzzing engine would take for hanging.
 const maxSeed = 8 << 10

@@ -15,8 +15,14 @@ const maxInterned = 256
 // concurrent use and has no lock: what two goroutines do at once costs at worst a
 // copy.
 type stringTable struct {
-	slots []atomic.Pointer[interned] // the length is a power of two
-	seen  []atomic.Uint32            // marks of strings seen once
+	slots []stringSlot // the length is a power of two
+}
+
+// stringSlot has all that a string which is new needs to look at in one place.
+type stringSlot struct {
+	string atomic.Pointer[interned]
+	mark   atomic.Uint32 // of string
+	seen   atomic.Uint32 // mark of a string that was seen once
 }
 
 // interned is a string, and the same as an interface value: making one allocates.
@@ -25,35 +31,47 @@ type interned struct {
 	boxed any
 }
 
-func newStringTable(slots int) *stringTable {
-	return &stringTable{
-		slots: make([]atomic.Pointer[interned], slots),
-		seen:  make([]atomic.Uint32, slots),
-	}
-}
+func newStringTable(slots int) *stringTable { return &stringTable{slots: make([]stringSlot, slots)} }
+
+// markOf returns a part of hash that tells those in one slot apart. Zero is a slot
+// that has seen nothing.
+func markOf(hash uint64) uint32 { return uint32(hash>>32) | 1 }
 
 // lookup returns the string whose bytes are text and whose hash is given, nil if
 // it is not, or not yet, in the table.
 func (t *stringTable) lookup(text []byte, hash uint64) *interned {
-	first := hash & uint64(len(t.slots)-1)
-	for _, slot := range [2]uint64{first, first ^ 1} {
-		if in := t.slots[slot].Load(); in != nil && in.text == string(text) {
-			return in
-		}
+	index, mark := hash&uint64(len(t.slots)-1), markOf(hash)
+	first, second := &t.slots[index], &t.slots[index^1]
+	if in := first.find(text, mark); in != nil {
+		return in
 	}
-	mark := uint32(hash>>32) | 1 // zero is a slot that has seen nothing
-	if t.seen[first].Load() != mark {
-		t.seen[first].Store(mark)
+	if in := second.find(text, mark); in != nil {
+		return in
+	}
+	if first.seen.Load() != mark {
+		first.seen.Store(mark)
 		return nil
 	}
 	in := &interned{text: string(text)}
 	in.boxed = in.text
-	slot := first
-	if t.slots[first].Load() != nil && (t.slots[first^1].Load() == nil || hash>>31&1 == 1) {
-		slot ^= 1
+	if first.mark.Load() != 0 && (second.mark.Load() == 0 || mark&2 == 0) {
+		first = second
 	}
-	t.slots[slot].Store(in)
+	first.string.Store(in)
+	first.mark.Store(mark)
 	return in
+}
+
+// find returns the slot's string if it is text. Mark and string may be of two
+// strings, if another goroutine is putting one in.
+func (s *stringSlot) find(text []byte, mark uint32) *interned {
+	if s.mark.Load() != mark {
+		return nil
+	}
+	if in := s.string.Load(); in != nil && in.text == string(text) {
+		return in
+	}
+	return nil
 }
 
 // hashOf returns the hash of text under seed.

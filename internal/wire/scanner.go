@@ -97,13 +97,7 @@ func (s *scanner) text() (t text, ok bool) {
 	t = text{start: i, plain: true}
 	ascii := true
 	for {
-		for i+8 <= len(data) {
-			if m := unusual(binary.LittleEndian.Uint64(data[i:])); m != 0 {
-				i += bits.TrailingZeros64(m) / 8
-				break
-			}
-			i += 8
-		}
+		i += ordinary(data[i:])
 		if i >= len(data) {
 			return t, false
 		}
@@ -131,6 +125,19 @@ func (s *scanner) text() (t text, ok bool) {
 			i++
 		}
 	}
+}
+
+// ordinary returns how many bytes at the beginning of b, at least, are text that
+// may stand in a string as it is.
+func ordinary(b []byte) int {
+	n := 0
+	for n+8 <= len(b) {
+		if m := unusual(binary.LittleEndian.Uint64(b[n:])); m != 0 {
+			return n + bits.TrailingZeros64(m)/8
+		}
+		n += 8
+	}
+	return n
 }
 
 // unusual returns a word whose lowest set bit is in the first of w's bytes that is

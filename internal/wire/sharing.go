@@ -16,14 +16,18 @@ const (
 // It works as a stringTable does: a fixed number of slots, entry at the second
 // sighting, no lock. A hash only says where to look: what is found is compared.
 type subtreeTable struct {
-	slots []atomic.Pointer[subtree] // the length is a power of two
-	seen  []atomic.Uint32           // marks of subtrees seen once
-	held  atomic.Int64              // JSON bytes of what the slots hold
+	slots []subtreeSlot // the length is a power of two
+	held  atomic.Int64  // JSON bytes of what the slots hold
+}
+
+type subtreeSlot struct {
+	subtree atomic.Pointer[subtree]
+	mark    atomic.Uint32 // of subtree
+	seen    atomic.Uint32 // mark of a subtree that was seen once
 }
 
 // subtree is an object or an array that is shared. It is never changed.
 type subtree struct {
-	hash    uint64
 	size    int      // of the JSON it came from, in bytes
 	members []member // of an object, in the order in which they came; keys are unique
 	value   any      // map[string]any or []any
@@ -36,13 +40,24 @@ type member struct {
 }
 
 func newSubtreeTable(slots int) *subtreeTable {
-	return &subtreeTable{slots: make([]atomic.Pointer[subtree], slots), seen: make([]atomic.Uint32, slots)}
+	return &subtreeTable{slots: make([]subtreeSlot, slots)}
+}
+
+func (t *subtreeTable) slot(hash uint64) *subtreeSlot { return &t.slots[hash&uint64(len(t.slots)-1)] }
+
+// find returns the subtree with hash, or one that has its mark in common; nil if
+// there is neither.
+func (s *subtreeSlot) find(hash uint64) *subtree {
+	if s.mark.Load() != markOf(hash) {
+		return nil
+	}
+	return s.subtree.Load()
 }
 
 // object returns the shared object with members, nil if there is none.
 func (t *subtreeTable) object(hash uint64, members []member) any {
-	found := t.slots[hash&uint64(len(t.slots)-1)].Load()
-	if found == nil || found.hash != hash || len(found.members) != len(members) || len(members) == 0 {
+	found := t.slot(hash).find(hash)
+	if found == nil || len(found.members) != len(members) || len(members) == 0 {
 		return nil
 	}
 	for i := range members {
@@ -55,8 +70,8 @@ func (t *subtreeTable) object(hash uint64, members []member) any {
 
 // array returns the shared array with elements, nil if there is none.
 func (t *subtreeTable) array(hash uint64, elements []any) any {
-	found := t.slots[hash&uint64(len(t.slots)-1)].Load()
-	if found == nil || found.hash != hash {
+	found := t.slot(hash).find(hash)
+	if found == nil {
 		return nil
 	}
 	if array, ok := found.value.([]any); ok && sameElements(elements, array) {
@@ -65,14 +80,10 @@ func (t *subtreeTable) array(hash uint64, elements []any) any {
 	return nil
 }
 
-// worth reports whether a subtree of size bytes that was not found should be
-// offered: it has been seen before, and is small enough to be kept.
-func (t *subtreeTable) worth(hash uint64, size int) bool {
-	if size > maxSharedText {
-		return false
-	}
-	mark := uint32(hash>>32) | 1 // zero is a slot that has seen nothing
-	seen := &t.seen[hash&uint64(len(t.slots)-1)]
+// again reports whether a subtree that was not found has been seen before, so that
+// it is worth keeping.
+func (t *subtreeTable) again(hash uint64) bool {
+	seen, mark := &t.slot(hash).seen, markOf(hash)
 	if seen.Load() == mark {
 		return true
 	}
@@ -80,17 +91,19 @@ func (t *subtreeTable) worth(hash uint64, size int) bool {
 	return false
 }
 
-// offer puts s into its slot. If the table holds enough, the slot is emptied
-// instead, which makes room for later ones.
-func (t *subtreeTable) offer(s *subtree) {
-	hash := s.hash
+// offer puts s into the slot of hash. If the table holds enough, the slot is
+// emptied instead, which makes room for later ones.
+func (t *subtreeTable) offer(hash uint64, s *subtree) {
+	mark := markOf(hash)
 	if t.held.Add(int64(s.size)) > maxSharedTotal {
 		t.held.Add(-int64(s.size))
-		s = nil
+		s, mark = nil, 0
 	}
-	if old := t.slots[hash&uint64(len(t.slots)-1)].Swap(s); old != nil {
+	slot := t.slot(hash)
+	if old := slot.subtree.Swap(s); old != nil {
 		t.held.Add(-int64(old.size))
 	}
+	slot.mark.Store(mark)
 }
 
 // same reports whether two decoded values are equal, and not only as numbers: 1 and

@@ -11,9 +11,9 @@ const planted = 0xdead_beef_0000_0001
 // entered returns a table in which value is at the planted hash.
 func entered(value any, members ...member) *subtreeTable {
 	t := newSubtreeTable(8)
-	t.worth(planted, 10)
-	if t.worth(planted, 10) {
-		t.offer(&subtree{hash: planted, size: 10, members: members, value: value})
+	t.again(planted)
+	if t.again(planted) {
+		t.offer(planted, &subtree{size: 10, members: members, value: value})
 	}
 	return t
 }
@@ -122,7 +122,7 @@ func TestTables_AreBounded(t *testing.T) {
 	}
 	held, filled := int64(0), 0
 	for i := range tables.subtrees.slots {
-		if s := tables.subtrees.slots[i].Load(); s != nil {
+		if s := tables.subtrees.slots[i].subtree.Load(); s != nil {
 			held += int64(s.size)
 			filled++
 			if s.size > maxSharedText {
@@ -138,14 +138,14 @@ func TestTables_AreBounded(t *testing.T) {
 func TestSubtrees_TogetherAreBounded(t *testing.T) {
 	table := newSubtreeTable(1 << 13)
 	for hash := range uint64(1 << 13) {
-		table.offer(&subtree{hash: hash, size: maxSharedText, value: []any{hash}})
+		table.offer(hash, &subtree{size: maxSharedText, value: []any{hash}})
 	}
 	if held := table.held.Load(); held > maxSharedTotal || held < maxSharedTotal/2 {
 		t.Errorf("%d bytes held, want at most %d and not much less", held, maxSharedTotal)
 	}
 	// Full as it is, the table takes up new ones in time.
 	for hash := range uint64(1 << 13) {
-		table.offer(&subtree{hash: hash, size: 10, value: []any{hash}})
+		table.offer(hash, &subtree{size: 10, value: []any{hash}})
 	}
 	if held := table.held.Load(); held > 10<<13 || held < 9<<13 {
 		t.Errorf("%d bytes held, want those of the small ones", held)
@@ -160,7 +160,7 @@ func TestSubtrees_AKeyTwiceIsNotShared(t *testing.T) {
 		settings.decode([]byte(`{"spec":{"a":1,"a":1}}`), func(b *builder) bool { _, ok := b.document(); return ok })
 	}
 	for i := range settings.Tables.subtrees.slots {
-		if s := settings.Tables.subtrees.slots[i].Load(); s != nil {
+		if s := settings.Tables.subtrees.slots[i].subtree.Load(); s != nil {
 			t.Errorf("%v is kept", s.value)
 		}
 	}

@@ -34,12 +34,15 @@ func emptied[E any](stack []E, enough int) []E {
 	return stack[:0]
 }
 
-// value is a decoded value with its hash: equal values have equal hashes. Hashes
-// are made only if subtrees are shared.
+// value is a decoded value with its hash: equal values have equal hashes. The hash
+// is zero if there is no use in looking for an equal one, because something in the
+// value has not been seen before.
 type value struct {
 	any  any
 	hash uint64
 }
+
+const unseen = 0
 
 // Hashes of values that have no content to hash.
 const (
@@ -54,6 +57,9 @@ const (
 
 // mix returns a hash of h followed by x.
 func mix(h, x uint64) uint64 {
+	if h == unseen || x == unseen {
+		return unseen
+	}
 	h = (h ^ x) * 0x9e3779b97f4a7c15
 	return h ^ h>>32
 }
@@ -84,7 +90,7 @@ func (b *builder) numeric() (v value, ok bool) {
 		return v, false
 	}
 	if i, ok := n.integer(b.data); ok {
-		return value{i, mix(hashInt, uint64(i))}, true //nolint:gosec // a hash
+		return value{i, mix(hashInt, uint64(i)<<1|1)}, true //nolint:gosec // a hash
 	}
 	// The same number written in two ways has two hashes, which costs no more than
 	// a chance to share.
@@ -100,18 +106,13 @@ func (b *builder) string() (v value, ok bool) {
 		return v, false
 	}
 	content := b.content(t)
-	if len(content) > maxInterned {
-		if b.sharing {
-			v.hash = hashOf(b.tables.seed, content)
-		}
-		v.any = string(content)
-		return v, true
-	}
 	v.hash = hashOf(b.tables.seed, content)
-	if in := b.tables.strings.lookup(content, v.hash); in != nil {
+	if len(content) > maxInterned {
+		v.any = string(content)
+	} else if in := b.tables.strings.lookup(content, v.hash); in != nil {
 		v.any = in.boxed
 	} else {
-		v.any = string(content)
+		v = value{string(content), unseen}
 	}
 	return v, true
 }
@@ -128,6 +129,7 @@ func (b *builder) name() (name string, hash uint64, ok bool) {
 		if in := b.tables.keys.lookup(content, hash); in != nil {
 			return in.text, hash, true
 		}
+		hash = unseen
 	}
 	return string(content), hash, true
 }
@@ -212,14 +214,17 @@ func (b *builder) shareObject(hash uint64, members []member, size int) any {
 	if len(members) == 0 {
 		return b.tables.emptyObject
 	}
+	if hash == unseen || size > maxSharedText {
+		return newObject(members)
+	}
 	subtrees := b.tables.subtrees
 	if shared := subtrees.object(hash, members); shared != nil {
 		return shared
 	}
 	object := newObject(members)
 	// With a key twice, members are not what the object has.
-	if subtrees.worth(hash, size) && len(object) == len(members) {
-		subtrees.offer(&subtree{hash: hash, size: size, members: append([]member(nil), members...), value: object})
+	if subtrees.again(hash) && len(object) == len(members) {
+		subtrees.offer(hash, &subtree{size: size, members: append([]member(nil), members...), value: object})
 	}
 	return object
 }
@@ -266,13 +271,16 @@ func (b *builder) shareArray(hash uint64, elements []any, size int) any {
 	if len(elements) == 0 {
 		return b.tables.emptyArray
 	}
+	if hash == unseen || size > maxSharedText {
+		return newArray(elements)
+	}
 	subtrees := b.tables.subtrees
 	if shared := subtrees.array(hash, elements); shared != nil {
 		return shared
 	}
 	var array any = newArray(elements)
-	if subtrees.worth(hash, size) {
-		subtrees.offer(&subtree{hash: hash, size: size, value: array})
+	if subtrees.again(hash) {
+		subtrees.offer(hash, &subtree{size: size, value: array})
 	}
 	return array
 }

@@ -55,7 +55,7 @@ func openDoorAs(at *place, as *rest.Config) *door {
 		Expect(proxy.Close()).To(Succeed())
 		behind.CloseIdleConnections()
 	})
-	client, err := dynamic.NewForConfigAndClient(config, front)
+	client, err := dynamicinformer.NewClientForConfigAndClient(config, front)
 	Expect(err).NotTo(HaveOccurred())
 	resolver, err := discovery.NewForConfigAndClient(config, front)
 	Expect(err).NotTo(HaveOccurred())

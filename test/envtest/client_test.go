@@ -1,0 +1,214 @@
+package envtest_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// pair is client-go's dynamic client and gvrkit's on one connection, with nothing
+// between them and the server: TLS, HTTP/2, and gzip for what is large.
+type pair struct{ stock, fast dynamic.Interface }
+
+func openPair(at *place, opts ...dynamicinformer.ClientOption) pair {
+	GinkgoHelper()
+	client, err := rest.HTTPClientFor(at.config)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(client.CloseIdleConnections)
+	stock, err := dynamic.NewForConfigAndClient(at.config, client)
+	Expect(err).NotTo(HaveOccurred())
+	fast, err := dynamicinformer.NewClientForConfigAndClient(at.config, client, opts...)
+	Expect(err).NotTo(HaveOccurred())
+	return pair{stock, fast}
+}
+
+// answer is what comes of a request.
+type answer struct {
+	of  any
+	err error
+}
+
+// alike does a thing that changes nothing with both clients and expects the same
+// from both, which it returns.
+func (p pair) alike(do func(client dynamic.Interface) (any, error)) answer {
+	GinkgoHelper()
+	var want, got answer
+	want.of, want.err = do(p.stock)
+	got.of, got.err = do(p.fast)
+	Expect(got).To(Equal(want))
+	return got
+}
+
+// reads is alike for what succeeds, fails for what does not.
+func (p pair) reads(do func(client dynamic.Interface) (any, error)) {
+	GinkgoHelper()
+	Expect(p.alike(do).err).NotTo(HaveOccurred())
+}
+
+func (p pair) fails(do func(client dynamic.Interface) (any, error)) {
+	GinkgoHelper()
+	Expect(p.alike(do).err).To(HaveOccurred())
+}
+
+// listed does a list that begins anew as often as it says.
+func listed(ctx context.Context, client dynamic.ResourceInterface, opts metav1.ListOptions) ([]*unstructured.UnstructuredList, error) {
+	var pages []*unstructured.UnstructuredList
+	for {
+		page, err := client.List(ctx, opts)
+		if err != nil {
+			return pages, err
+		}
+		opts.Continue = page.GetContinue()
+		page.SetContinue("") // says when it was asked
+		pages = append(pages, page)
+		if opts.Continue == "" {
+			return pages, nil
+		}
+	}
+}
+
+// initial returns the events that a watch-list begins with.
+func initial(ctx context.Context, client dynamic.ResourceInterface, selector string) ([]watch.Event, error) {
+	w, err := client.Watch(ctx, metav1.ListOptions{
+		LabelSelector: selector, SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer w.Stop()
+	var events []watch.Event
+	for event := range w.ResultChan() {
+		if event.Type == watch.Bookmark {
+			return events, nil // its resourceVersion moves on
+		}
+		events = append(events, event)
+	}
+	return events, fmt.Errorf("the watch ended after %d events", len(events))
+}
+
+var _ = Describe("The fast client", onEachPlace(func(at *place) {
+	It("reads what client-go's reads", func(ctx SpecContext) {
+		d, p, label := openDoor(at), openPair(at), unique("parity")
+		for i := range 120 {
+			block := newBlock(fmt.Sprintf("%s-%03d", label, i), label)
+			block.SetAnnotations(map[string]string{"large": fmt.Sprintf("%01000d <&> \u00e9\u2028", i)}) // all pass the size that is compressed
+			d.create(ctx, blocks, "", block)
+		}
+		selected := metav1.ListOptions{LabelSelector: "spec=" + label}
+		pages := metav1.ListOptions{LabelSelector: "spec=" + label, Limit: 50}
+		p.reads(func(c dynamic.Interface) (any, error) {
+			return c.Resource(blocks).Get(ctx, label+"-007", metav1.GetOptions{})
+		})
+		p.reads(func(c dynamic.Interface) (any, error) { return listed(ctx, c.Resource(blocks), selected) })
+		p.reads(func(c dynamic.Interface) (any, error) { return listed(ctx, c.Resource(blocks), pages) })
+		p.reads(func(c dynamic.Interface) (any, error) { return initial(ctx, c.Resource(blocks), "spec="+label) })
+		p.reads(func(c dynamic.Interface) (any, error) {
+			return listed(ctx, c.Resource(blocks), metav1.ListOptions{LabelSelector: "spec=nobody"})
+		})
+		if at.whole {
+			for _, gvr := range []schema.GroupVersionResource{namespaces, {Version: "v1", Resource: "services"}, {Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}, rbac.WithResource("clusterroles")} {
+				p.reads(func(c dynamic.Interface) (any, error) { return listed(ctx, c.Resource(gvr), metav1.ListOptions{}) })
+				p.reads(func(c dynamic.Interface) (any, error) { return initial(ctx, c.Resource(gvr), "") })
+			}
+		}
+	})
+
+	It("gets the errors that client-go's gets", func(ctx SpecContext) {
+		p := openPair(at)
+		p.fails(func(c dynamic.Interface) (any, error) {
+			return c.Resource(blocks).Get(ctx, "none", metav1.GetOptions{})
+		})
+		p.fails(func(c dynamic.Interface) (any, error) {
+			return c.Resource(blocks.GroupVersion().WithResource("nothings")).List(ctx, metav1.ListOptions{})
+		})
+		p.fails(func(c dynamic.Interface) (any, error) {
+			return c.Resource(blocks).List(ctx, metav1.ListOptions{Continue: "garbage"})
+		})
+		p.fails(func(c dynamic.Interface) (any, error) {
+			return c.Resource(blocks).Watch(ctx, metav1.ListOptions{ResourceVersion: "garbage"})
+		})
+		p.fails(func(c dynamic.Interface) (any, error) {
+			return c.Resource(blocks).Create(ctx, &unstructured.Unstructured{Object: map[string]any{"kind": "IPAMBlock", "apiVersion": "crd.projectcalico.org/v1"}}, metav1.CreateOptions{})
+		})
+	})
+
+	It("writes, and what it has read can be changed and written back", func(ctx SpecContext) {
+		p, label := openPair(at), unique("writes")
+		client := p.fast.Resource(blocks)
+		created, err := client.Create(ctx, newBlock(label, label), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a clean-up has a context of its own
+			_ = client.Delete(ctx, label, metav1.DeleteOptions{})
+		})
+		Expect(unstructured.SetNestedField(created.Object, "host:node-b", "spec", "affinity")).To(Succeed())
+		updated, err := client.Update(ctx, created, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = client.Update(ctx, created, metav1.UpdateOptions{})
+		Expect(err).To(MatchError(ContainSubstring("the object has been modified")))
+		patched, err := client.Patch(ctx, label, types.MergePatchType, []byte(`{"spec":{"cidr":"192.0.2.4/30"}}`), metav1.PatchOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(patched.GetResourceVersion()).NotTo(Equal(updated.GetResourceVersion()))
+		applied := newBlock(label, label)
+		_, err = client.Apply(ctx, label, applied, metav1.ApplyOptions{FieldManager: "spec", Force: true})
+		Expect(err).NotTo(HaveOccurred())
+		p.reads(func(c dynamic.Interface) (any, error) { return c.Resource(blocks).Get(ctx, label, metav1.GetOptions{}) })
+		Expect(client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "spec=" + label})).To(Succeed())
+		p.fails(func(c dynamic.Interface) (any, error) { return c.Resource(blocks).Get(ctx, label, metav1.GetOptions{}) })
+	})
+
+	It("leaves fields out that nobody wants", func(ctx SpecContext) {
+		d, p, label := openDoor(at), openPair(at, dynamicinformer.WithoutManagedFields(), dynamicinformer.WithSharing()), unique("without")
+		for i := range 10 {
+			d.create(ctx, blocks, "", newBlock(fmt.Sprintf("%s-%d", label, i), label))
+		}
+		whole, err := p.stock.Resource(blocks).List(ctx, metav1.ListOptions{LabelSelector: "spec=" + label})
+		Expect(err).NotTo(HaveOccurred())
+		for i := range whole.Items {
+			Expect(whole.Items[i].GetManagedFields()).NotTo(BeEmpty())
+			unstructured.RemoveNestedField(whole.Items[i].Object, "metadata", "managedFields")
+		}
+		without, err := p.fast.Resource(blocks).List(ctx, metav1.ListOptions{LabelSelector: "spec=" + label})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(without).To(Equal(whole))
+	})
+}))
+
+// asTable asks for the table that kubectl prints.
+type asTable struct{ next http.RoundTripper }
+
+func (a asTable) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+	return a.next.RoundTrip(r)
+}
+
+var _ = Describe("The fast client, asked for tables", onEachPlace(func(at *place) {
+	It("reads them as client-go's does", func(ctx SpecContext) {
+		d, label := openDoor(at), unique("table")
+		d.create(ctx, blocks, "", newBlock(label, label))
+		config := rest.CopyConfig(at.config)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return asTable{next} })
+		p := openPair(&place{config: config})
+		p.reads(func(c dynamic.Interface) (any, error) {
+			table, err := c.Resource(blocks).Get(ctx, label, metav1.GetOptions{})
+			if err == nil {
+				Expect(table.GetKind()).To(Equal("Table"))
+				delete(table.Object, "rows") // one of them is an age
+			}
+			return runtime.Object(table), err
+		})
+	})
+}))
