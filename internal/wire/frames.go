@@ -28,6 +28,7 @@ type frameReader struct {
 	extent  extent        // of the value that buf begins with
 	err     error         // of the last read, once buf is used up
 	frame   []byte        // what is left to return of an unusual event
+	batch   batch         // events that were decoded with the last one
 	instead io.ReadCloser // client-go's reader; nil as long as it is not needed
 }
 
@@ -58,6 +59,9 @@ var errNotPlain = errors.New("not plain")
 
 // advance reads until there is an event, and either decodes it or sets frame.
 func (f *frameReader) advance() error {
+	if f.batch.next(f.ahead) {
+		return nil
+	}
 	for {
 		f.buf.trimSpace()
 		data := f.buf.bytes()
@@ -65,6 +69,12 @@ func (f *frameReader) advance() error {
 		case found == invalid:
 			return errNotPlain
 		case found == complete:
+			if used := f.batch.decode(f.settings, data); used > 0 {
+				f.extent = extent{}
+				f.buf.consume(used)
+				f.batch.next(f.ahead)
+				return nil
+			}
 			return f.event(data)
 		case f.err != nil && len(data) == 0:
 			return f.err

@@ -265,6 +265,24 @@ var ofWire = []mutant{
 		new:  "	if plain {\n		f.buf.consume(used)\n	}\n",
 	},
 	{
+		name: "an unusual event in a batch is lost",
+		file: "internal/wire/batch.go",
+		old:  "			events = events[:i]\n			break\n		}",
+		new:  "			events = events[:i]\n			used += len(b.lines[i])\n			break\n		}",
+	},
+	{
+		name: "two events on a line of a batch are one",
+		file: "internal/wire/batch.go",
+		old:  "if ok && b.done() {",
+		new:  "if ok {",
+	},
+	{
+		name: "the events of a batch come in any order",
+		file: "internal/wire/batch.go",
+		old:  "events[i] = decoded{kind, object}",
+		new:  "events[(i+1)%len(events)] = decoded{kind, object}",
+	},
+	{
 		name: "buffers stay large",
 		file: "internal/wire/window.go",
 		old:  "		size /= 2\n",
