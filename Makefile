@@ -4,8 +4,8 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := help
 
-MODULES := . examples/ipamblock test/envtest test/envtest/embedded
-UNIT    := ./...
+MODULES := . bench examples/ipamblock test/envtest test/envtest/embedded
+UNIT    := ./... ./bench/...
 SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/ipamblock/...
 TEST    := go test -race -shuffle=on -count=1
 LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -43,8 +43,9 @@ fuzz: ## fuzz each target for FUZZ=30s
 	go test -run '^$$' -fuzz FuzzParseRef -fuzztime $(FUZZ) ./discovery
 	@for target in FuzzObject FuzzList FuzzStream; do go test -run '^$$' -fuzz $$target -fuzztime $(FUZZ) ./internal/wire || exit 1; done
 
-bench: ## benchmarks beside the code
-	go test -run '^$$' -bench . -benchmem $(UNIT)
+bench: ## compare with client-go and controller-runtime, half an hour; BENCH=-quick takes two minutes
+	@echo "bench: compiling; with empty caches some minutes, then some more for the API server"
+	@go run ./bench $(BENCH)
 
 lint: ## golangci-lint, built the first time
 	$(LINT) run $(UNIT) $(SERVERS)

@@ -1,0 +1,71 @@
+package measure
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// cpu returns the CPU time that this process has had.
+func cpu() (time.Duration, error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, fmt.Errorf("getrusage: %w", err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
+}
+
+// rss returns the memory that this process has now, and the most that it has had.
+// Getrusage is of no use for that on Linux: a child begins with its parent's peak.
+func rss() (current, peak int64, err error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if errors.Is(err, os.ErrNotExist) {
+		var usage syscall.Rusage
+		err = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+		return 0, usage.Maxrss, err
+	}
+	for line := range bytes.Lines(status) {
+		var kilobytes int64
+		if n, _ := fmt.Sscanf(string(line), "VmHWM: %d kB", &kilobytes); n == 1 {
+			peak = kilobytes << 10
+		}
+		if n, _ := fmt.Sscanf(string(line), "VmRSS: %d kB", &kilobytes); n == 1 {
+			current = kilobytes << 10
+		}
+	}
+	return current, peak, err
+}
+
+// liveHeap returns the size of what is reachable.
+func liveHeap() int64 {
+	runtime.GC()
+	runtime.GC() // what finalizers and pools held on to goes the second time
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// collection returns the CPU time of one full garbage collection: the median of
+// three.
+func collection() (time.Duration, error) {
+	var times []time.Duration
+	for range 3 {
+		before, err := cpu()
+		if err != nil {
+			return 0, err
+		}
+		runtime.GC()
+		after, err := cpu()
+		if err != nil {
+			return 0, err
+		}
+		times = append(times, after-before)
+	}
+	slices.Sort(times)
+	return times[1], nil
+}

@@ -1,0 +1,90 @@
+package objects
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+const (
+	blockDomain   = 1
+	blockSize     = 64
+	blocksPerNode = 4
+)
+
+// ipamBlock returns Calico's record of 64 addresses on a node, of which some thirty
+// are in use.
+func ipamBlock(i int) object {
+	d := newDice(blockDomain, i)
+	host := i / blocksPerNode
+	node := fmt.Sprintf("ip-10-%d-%d-%d.eu-west-1.compute.internal", host>>16&255, host>>8&255, host&255)
+	second, third, fourth := 64+i>>10&255, i>>2&255, i&3*blockSize
+	created := timestamp(d.before(now, 400))
+	return object{
+		"apiVersion": "crd.projectcalico.org/v1",
+		"kind":       "IPAMBlock",
+		"metadata": object{
+			"name":              fmt.Sprintf("10-%d-%d-%d-26", second, third, fourth),
+			"uid":               d.uid(),
+			"resourceVersion":   ResourceVersion(i),
+			"generation":        d.number(1, 900),
+			"creationTimestamp": created,
+			"annotations":       object{"projectcalico.org/metadata": fmt.Sprintf(`{"uid":%q,"creationTimestamp":null}`, d.uid())},
+			"managedFields": list{object{
+				"apiVersion": "crd.projectcalico.org/v1", "fieldsType": "FieldsV1", "manager": "calico-ipam",
+				"operation": "Update", "time": created, "fieldsV1": blockFields(),
+			}},
+		},
+		"spec": blockSpec(d, node, fmt.Sprintf("10.%d.%d.%d/26", second, third, fourth)),
+	}
+}
+
+// blockSpec returns the addresses of a block: which are in use, by whom and since
+// which version of the block.
+func blockSpec(d dice, node, cidr string) object {
+	sequence := 1_700_000_000_000_000_000 + d.Int64N(1<<50)
+	inUse := d.between(26, 34)
+	ordinals := d.Perm(blockSize)
+	allocations, attributes := make(list, blockSize), make(list, inUse)
+	sequences, unallocated := object{}, list{}
+	for k, ordinal := range ordinals {
+		if k >= inUse {
+			unallocated = append(unallocated, int64(ordinal))
+			continue
+		}
+		allocations[ordinal] = int64(k)
+		attributes[k] = blockAttribute(d, node)
+		sequences[strconv.Itoa(ordinal)] = sequence - d.Int64N(int64(time.Hour))
+	}
+	return object{
+		"affinity": "host:" + node, "allocations": allocations, "attributes": attributes, "cidr": cidr, "deleted": false,
+		"sequenceNumber": sequence, "sequenceNumberForAllocation": sequences, "strictAffinity": false, "unallocated": unallocated,
+	}
+}
+
+// blockAttribute returns whose an address is.
+func blockAttribute(d dice, node string) object {
+	app := theWorld.app(d)
+	return object{
+		"handle_id": "k8s-pod-network." + d.hex(64),
+		"secondary": object{
+			"namespace": app.namespace,
+			"node":      node,
+			"pod":       fmt.Sprintf("%s-%s-%s", app.name, d.hex(9), d.suffix()),
+		},
+	}
+}
+
+func blockFields() object {
+	spec := object{".": object{}}
+	for _, field := range []string{
+		"affinity", "allocations", "attributes", "cidr", "deleted",
+		"sequenceNumber", "sequenceNumberForAllocation", "strictAffinity", "unallocated",
+	} {
+		spec["f:"+field] = object{}
+	}
+	return object{
+		"f:metadata": object{"f:annotations": object{".": object{}, "f:projectcalico.org/metadata": object{}}},
+		"f:spec":     spec,
+	}
+}

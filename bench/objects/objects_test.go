@@ -1,0 +1,219 @@
+package objects
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func TestKinds_AreDeterministicAndTheStockDecoderReadsThem(t *testing.T) {
+	for _, kind := range All() {
+		for i := range 300 {
+			obj := kind.Object(i)
+			text, again := encode(t, obj), encode(t, kind.Object(i))
+			if !bytes.Equal(text, again) {
+				t.Fatalf("%s %d is another one the second time", kind.Name, i)
+			}
+			decoded, gvk, err := unstructured.UnstructuredJSONScheme.Decode(text, nil, nil)
+			if err != nil {
+				t.Fatalf("%s %d: %v", kind.Name, i, err)
+			}
+			if *gvk != kind.GVK {
+				t.Errorf("%s %d is a %v", kind.Name, i, gvk)
+			}
+			u := decoded.(*unstructured.Unstructured)
+			if diff := cmp.Diff(obj, u.Object); diff != "" {
+				t.Fatalf("%s %d is not what was encoded:\n%s", kind.Name, i, diff)
+			}
+			if (u.GetNamespace() != "") != kind.Namespaced {
+				t.Errorf("%s %d has the namespace %q", kind.Name, i, u.GetNamespace())
+			}
+		}
+	}
+}
+
+func TestKinds_HaveACRDOfTheirOwn(t *testing.T) {
+	for _, kind := range All() {
+		manifest, err := kind.CRD()
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(manifest, &crd.Object); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := crd.GetName(), kind.GVR.GroupResource().String(); got != want {
+			t.Errorf("the CRD of %s is %s", want, got)
+		}
+	}
+}
+
+func TestKinds_NamesDiffer(t *testing.T) {
+	const n = 3000
+	for _, kind := range All() {
+		names := map[string]bool{}
+		for i := range n {
+			u := unstructured.Unstructured{Object: kind.Object(i)}
+			names[u.GetNamespace()+"/"+u.GetName()] = true
+		}
+		if len(names) != n {
+			t.Errorf("%s: %d names for %d objects", kind.Name, len(names), n)
+		}
+	}
+	suffixes := map[string]bool{}
+	for i := range 100_000 {
+		suffixes[uniqueSuffix(i)] = true
+	}
+	if len(suffixes) != 100_000 {
+		t.Errorf("%d suffixes for 100000 objects", len(suffixes))
+	}
+}
+
+func TestNamed_SaysWhatThereIs(t *testing.T) {
+	if kind, err := Named("mix"); err != nil || kind.GVK.Kind != "Widget" {
+		t.Errorf("mix: %v, %v", kind.GVK, err)
+	}
+	if _, err := Named("pods"); err == nil || !strings.Contains(err.Error(), "ipamblock, mix") {
+		t.Errorf("pods: %v", err)
+	}
+}
+
+func TestMix_HasObjectsOfAllShapesAndManyFieldSets(t *testing.T) {
+	total := 0
+	for _, s := range shapes {
+		total += s.weight
+	}
+	if total != 100 {
+		t.Errorf("the weights are %d together", total)
+	}
+	fieldSets := map[string]bool{}
+	const n = 1000
+	for i := range n {
+		fields, _, _ := unstructured.NestedSlice(mixed(i), "metadata", "managedFields")
+		for _, f := range fields {
+			delete(f.(object), "time")
+		}
+		fieldSets[string(encode(t, fields))] = true
+	}
+	if len(fieldSets) < n/2 {
+		t.Errorf("%d objects have but %d sets of fields", n, len(fieldSets))
+	}
+}
+
+func TestMix_IsAsLargeAndVariedAsItSays(t *testing.T) {
+	const n = 1000
+	kind, err := Named("mix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	corpus, err := NewCorpus(t.Context(), kind, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := corpus.Bytes() / n; size < 3000 || size > 5000 {
+		t.Errorf("%d bytes an object", size)
+	}
+	compressed, err := corpus.CompressedBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := compressed / n; size < 400 || size > 900 {
+		t.Errorf("%d bytes an object when compressed", size)
+	}
+}
+
+func TestManagedFields_AreThoseThatTheObjectHas(t *testing.T) {
+	for _, kind := range All() {
+		for i := range 300 {
+			obj := kind.Object(i)
+			u := unstructured.Unstructured{Object: obj}
+			managed := u.GetManagedFields()
+			if len(managed) < 1 || len(managed) > 5 {
+				t.Errorf("%s %d has %d managers", kind.Name, i, len(managed))
+			}
+			entries := map[[3]string]bool{}
+			for _, entry := range managed {
+				entries[[3]string{entry.Manager, string(entry.Operation), entry.Subresource}] = true
+				var fields object
+				if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
+					t.Fatal(err)
+				}
+				if missing := missingField(fields, obj); missing != "" {
+					t.Fatalf("%s %d: %s manages %s, which it has not", kind.Name, i, entry.Manager, missing)
+				}
+			}
+			if len(entries) != len(managed) {
+				t.Errorf("%s %d has a manager twice", kind.Name, i)
+			}
+		}
+	}
+}
+
+// missingField returns the path of a field in a set that value has not, or nothing.
+func missingField(fields object, value any) string {
+	for key, below := range fields {
+		var at any
+		switch kind, name, _ := strings.Cut(key, ":"); kind {
+		case ".":
+			continue
+		case "f":
+			of, _ := value.(object)
+			found, ok := of[name]
+			if !ok {
+				return key
+			}
+			at = found
+		case "k":
+			if at = element(value, name); at == nil {
+				return key
+			}
+		case "v":
+			elements, _ := value.(list)
+			if !slices.Contains(elements, any(strings.Trim(name, `"`))) {
+				return key
+			}
+		}
+		if missing := missingField(below.(object), at); missing != "" {
+			return key + " " + missing
+		}
+	}
+	return ""
+}
+
+// element returns the element of a list that has the fields in key.
+func element(value any, key string) any {
+	var want object
+	if json.Unmarshal([]byte(key), &want) != nil {
+		return nil
+	}
+	elements, _ := value.(list)
+	for _, e := range elements {
+		// Numbers are int64 here and float64 there.
+		text, _ := json.Marshal(e)
+		var got object
+		if json.Unmarshal(text, &got) != nil {
+			return nil
+		}
+		maps.DeleteFunc(got, func(name string, _ any) bool { _, ok := want[name]; return !ok })
+		if cmp.Equal(got, want) {
+			return e
+		}
+	}
+	return nil
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
