@@ -87,6 +87,8 @@ func streamCorpus(tb testing.TB) []string {
 	event := func(kind, object string) string { return `{"type":"` + kind + `","object":` + object + `}` }
 	plain := `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x","resourceVersion":"1"},"spec":{"a":[1,2]}}`
 	added := event("ADDED", plain) + "\n"
+	// Some of these together are worth more than one goroutine.
+	wide := event("MODIFIED", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x"},"spec":"`+strings.Repeat("wide", 100)+`"}`)
 	all := []string{
 		"", "\n", "\n\n  \n", added, added + added + event("DELETED", plain), added + event("BOOKMARK", plain) + "\n" + event("ERROR", `{"apiVersion":"v1","kind":"Status","code":410}`) + "\n",
 		event("ADDED", plain) + event("MODIFIED", plain) + added, event("ADDED", plain) + " \t\r\n \n" + event("ADDED", plain) + "   ",
@@ -97,7 +99,8 @@ func streamCorpus(tb testing.TB) []string {
 		added + `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"A","spec":"cut`, added + `{"type":"ADD`, added + "{", added + "}", added + "<html>\n", "<html>502</html>", added + "123 " + added, added + "12", `"x"` + "\n" + added, "null\n" + added, "[1]\n" + added, "true" + added,
 		added + "\x00" + added, added + "{\n", added + `{"type":garbage}` + "\n" + added, added + `{"type":"ADDED","object":` + plain + "}}\n" + added, added + `{"type":"ADDED","object":` + plain + "\n" + added,
 		added + `{"type":"ADDED","object":{"a":"` + "\n" + `"}}` + "\n", added + `{"type":"ADDED" "object":` + plain + "}\n",
-		strings.Repeat(added, 300), event("ADDED", `{"apiVersion":"g/v1","kind":"A","spec":"`+strings.Repeat("y", 200_000)+`"}`) + "\n" + added,
+		strings.Repeat(added, 300), strings.Repeat(wide+"\n", 50) + wide + wide + "\n" + strings.Repeat(wide+"\n", 50),
+		strings.Repeat(wide+"\n", 50) + event("ERROR", `{"apiVersion":"v1","kind":"Status","code":410}`) + "\n" + strings.Repeat(wide+"\n", 50) + "{\n" + added, event("ADDED", `{"apiVersion":"g/v1","kind":"A","spec":"`+strings.Repeat("y", 200_000)+`"}`) + "\n" + added,
 	}
 	for _, o := range objectCorpus() {
 		all = append(all, added+event("MODIFIED", o)+"\n"+added)

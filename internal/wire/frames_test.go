@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	restwatch "k8s.io/client-go/rest/watch"
@@ -106,10 +107,21 @@ func TestStream_TwoStreamsOfOneMaking(t *testing.T) {
 	info := jsonInfo(t, variants()["own"])
 	first := info.StreamSerializer.NewFrameReader(io.NopCloser(strings.NewReader(plainEvent)))
 	second := info.StreamSerializer.NewFrameReader(io.NopCloser(strings.NewReader(strings.Replace(plainEvent, `"x"`, `"y"`, 1))))
-	d1 := restwatch.NewDecoder(streaming.NewDecoder(first, info.StreamSerializer.Serializer), info.Serializer)
-	d2 := restwatch.NewDecoder(streaming.NewDecoder(second, info.StreamSerializer.Serializer), info.Serializer)
-	for d, want := range map[*restwatch.Decoder]string{d1: "x", d2: "y"} {
-		if _, object, err := d.Decode(); err != nil || object.(*unstructured.Unstructured).GetName() != want {
+	frames := map[io.Reader][]byte{first: make([]byte, 1<<10), second: make([]byte, 1<<10)}
+	for stream, buf := range frames { // both are ahead before either is decoded
+		n, err := stream.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames[stream] = buf[:n]
+	}
+	for stream, want := range map[io.Reader]string{first: "x", second: "y"} {
+		var event metav1.WatchEvent
+		if _, _, err := info.StreamSerializer.Decode(frames[stream], nil, &event); err != nil {
+			t.Fatal(err)
+		}
+		object, _, err := info.Serializer.Decode(event.Object.Raw, nil, nil)
+		if err != nil || object.(*unstructured.Unstructured).GetName() != want {
 			t.Errorf("%v %v, want the object %s", object, err, want)
 		}
 	}

@@ -18,7 +18,7 @@ func (b *builder) document() (map[string]any, bool) {
 }
 
 // list consumes the list that data is, with its items as single objects. What
-// has no items, or has them twice, is none.
+// has no items is none.
 func (b *builder) list(into *unstructured.UnstructuredList) bool {
 	if b.next() != '{' {
 		return false
@@ -35,7 +35,7 @@ func (b *builder) list(into *unstructured.UnstructuredList) bool {
 			return false
 		}
 		if name == "items" {
-			ok = into.Items == nil && b.items(into)
+			ok = b.items(into)
 		} else {
 			var v value
 			v, ok = b.value(place{own: ownMetadata})

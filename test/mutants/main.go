@@ -2,7 +2,7 @@
 // tests notice. It prints a line for each mutant with the first tests that kill it,
 // and fails if one survives, does not compile or no longer fits the source.
 //
-//	go run ./test/mutants [part of a name …]
+//	go run ./test/mutants [part of a name or file …]
 //
 // Mutants are applied through go's overlay: the source is never written to.
 package main
@@ -81,7 +81,7 @@ func run(ctx context.Context, parts []string) error {
 
 func wanted(m mutant, parts []string) bool {
 	for _, part := range parts {
-		if !strings.Contains(m.name, part) {
+		if !strings.Contains(m.name, part) && !strings.Contains(m.file, part) {
 			return false
 		}
 	}
