@@ -1,0 +1,100 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/features"
+	featurestesting "k8s.io/client-go/features/testing"
+)
+
+func TestClient_TellsTheContentTypeAsClientGo(t *testing.T) {
+	bodies := map[string]string{"get": widgetA, "list": widgetList(widgetA, widgetB), "watch": eventOf("ADDED", widgetA) + eventOf("ADDED", widgetB)}
+	s := serve(t)
+	for _, contentType := range []struct {
+		name, text string
+		fails      string
+		watchFails string
+	}{
+		{"JSON in UTF-8", "application/json; charset=utf-8", "", ""},
+		{"JSON as a stream", "application/json;stream=watch", "", ""},
+		{"JSON in capitals", "Application/JSON", "", ""},
+		{"JSON in another charset", "application/json; charset=latin1", "", ""},
+		{"none", "", "", ""},
+		{"HTML", "text/html", "serializer for text/html doesn't exist", "no stream serializers registered"},
+		{"YAML", "application/yaml", "serializer for application/yaml", "no stream serializers registered"},
+		{"protobuf", "application/vnd.kubernetes.protobuf", "serializer for application/vnd", "no stream serializers registered"},
+		{"CBOR that was not asked for", "application/cbor", "serializer for application/cbor", "no stream serializers registered"},
+		{"not a type", "json", "serializer for json", "no stream serializers registered"},
+		{"invalid", "application/json; charset", "invalid media parameter", ""},
+		{"garbage", "/;=", "mime", ""},
+	} {
+		for _, c := range readers {
+			t.Run(contentType.name+"/"+c.name, func(t *testing.T) {
+				row := exchange{replies: []reply{respond(200, contentType.text, bodies[c.name])}, call: c.call, fails: contentType.fails}
+				if c.name == "watch" {
+					row.fails = contentType.watchFails
+				}
+				s.check(t, row)
+			})
+		}
+	}
+}
+
+// asCBOR returns document in CBOR.
+func asCBOR(t *testing.T, document string) string {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal([]byte(document), &value); err != nil {
+		t.Fatal(err)
+	}
+	data, err := direct.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestClient_ReadsCBORAsClientGo(t *testing.T) {
+	featurestesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
+	const single, sequence = "application/cbor", "application/cbor-seq"
+	object, items := asCBOR(t, widgetA), asCBOR(t, widgetList(widgetA, widgetB))
+	events := asCBOR(t, eventOf("ADDED", widgetA)) + asCBOR(t, eventOf("BOOKMARK", bookmark)) + asCBOR(t, eventOf("ERROR", expired))
+	all := metav1.ListOptions{}
+	serve(t).checkAll(t, []exchange{
+		{name: "get", replies: []reply{respond(200, single, object)}, call: get()},
+		{name: "list", replies: []reply{respond(200, single, items)}, call: list(all)},
+		{name: "watch", replies: []reply{respond(200, sequence, events)}, call: watchToEnd(all)},
+		{name: "watch that is cut", replies: []reply{respond(200, sequence, events[:len(events)-9])}, call: watchToEnd(all)},
+		{name: "get JSON all the same", replies: []reply{asJSON(widgetA)}, call: get()},
+		{name: "list JSON all the same", replies: []reply{asJSON(widgetList(widgetA))}, call: list(all)},
+		{name: "watch JSON all the same", replies: []reply{stream(eventOf("ADDED", widgetA))}, call: watchToEnd(all)},
+		{name: "get JSON labelled CBOR", replies: []reply{respond(200, single, widgetA)}, call: get(), fails: "unable to determine group/version/kind"},
+		{name: "list JSON labelled CBOR", replies: []reply{respond(200, single, noList)}, call: list(all), fails: "unable to determine group/version/kind"},
+		{name: "watch JSON labelled CBOR", replies: []reply{respond(200, sequence, eventOf("ADDED", widgetA))}, call: watchToEnd(all)},
+		{name: "get CBOR labelled JSON", replies: []reply{asJSON(object)}, call: get(), fails: "json parse error"},
+		{name: "list CBOR labelled JSON", replies: []reply{asJSON(items)}, call: list(all), fails: "json parse error"},
+		{name: "watch CBOR labelled JSON", replies: []reply{stream(events)}, call: watchToEnd(all)},
+		{name: "get a Status", replies: []reply{respond(404, single, asCBOR(t, failed(404, "NotFound")))}, call: get(), fails: "the server could not find the requested resource"},
+	})
+}
+
+func TestClient_GoesBackFromCBORAsClientGo(t *testing.T) {
+	featurestesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
+	featurestesting.SetFeatureDuringTest(t, features.ClientsPreferCBOR, true)
+	s := serve(t)
+	for _, c := range []call{created(fullWidget(), metav1.CreateOptions{}), updated(fullWidget(), metav1.UpdateOptions{}), applied(fullWidget())} {
+		twice := func(ctx context.Context, client dynamic.Interface) (any, error) {
+			if _, err := c(ctx, client); !apierrors.IsUnsupportedMediaType(err) {
+				t.Errorf("the first error is %v", err)
+			}
+			return c(ctx, client)
+		}
+		s.check(t, exchange{replies: []reply{respond(415, "text/plain", "JSON only"), asJSON(widgetA)}, call: twice})
+	}
+}

@@ -1,0 +1,208 @@
+package dynamicinformer_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// cached returns the objects that f's informer on gvr has, by name.
+func cached(f *dynamicinformer.Factory, gvr schema.GroupVersionResource) (objects []*unstructured.Unstructured) {
+	for _, object := range f.ForResource(gvr).Informer().GetStore().List() {
+		objects = append(objects, object.(*unstructured.Unstructured))
+	}
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return objects
+}
+
+// expected returns the objects that a cache should have, as encoding/json and change
+// make them.
+func expected(t *testing.T, change cache.TransformFunc) (objects []*unstructured.Unstructured) {
+	t.Helper()
+	for i := range similar {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON([]byte(updatedWidget(i))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := change(object); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, object)
+	}
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return objects
+}
+
+func unchanged(object any) (any, error) { return object, nil }
+
+// inscribe is a transform that writes an object's name into parts of it that equal
+// those of others.
+func inscribe(object any) (any, error) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	metadata := u.Object["metadata"].(map[string]any)
+	spec, ok := u.Object["spec"].(map[string]any)
+	if !ok {
+		return object, nil // a bookmark
+	}
+	name := metadata["name"]
+	metadata["annotations"].(map[string]any)["by"] = name
+	metadata["labels"].(map[string]any)["app"] = name
+	entry := metadata["managedFields"].([]any)[0].(map[string]any)
+	entry["manager"] = name
+	delete(entry["fieldsV1"].(map[string]any)["f:spec"].(map[string]any), ".")
+	template := spec["template"].(map[string]any)
+	template["args"].([]any)[0] = name
+	template["labels"].(map[string]any)["app"] = name
+	u.Object["status"].(map[string]any)["conditions"].([]any)[0].(map[string]any)["type"] = name
+	return object, nil
+}
+
+// ways are how informers get their first objects.
+func ways(t *testing.T, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	for name, listed := range map[string]bool{"streamed": false, "listed": true} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.listed = listed
+			test(t, c)
+		})
+	}
+}
+
+func TestClientInformers_CachedObjectsShareTheirParts(t *testing.T) {
+	ways(t, func(t *testing.T, c *cluster) { //nolint:thelper // it is the test
+		f := c.factory(t)
+		defer shutdown(t, f)
+		c.run(t, f, widgets)
+		objects := cached(f, widgets)
+		if diff := cmp.Diff(expected(t, unchanged), objects); diff != "" {
+			t.Errorf("cached objects (-want +got):\n%s", diff)
+		}
+		if !muchInCommon(objects) {
+			t.Errorf("parts in common, by path: %v", inCommon(objects))
+		}
+	})
+}
+
+func TestClientInformers_TransformMayWriteToItsObjects(t *testing.T) {
+	for name, set := range map[string]func(*testing.T, *cluster) *dynamicinformer.Factory{
+		"option": func(t *testing.T, c *cluster) *dynamicinformer.Factory {
+			t.Helper()
+			return c.factory(t, dynamicinformer.WithTransform(inscribe))
+		},
+		"set on the informer":         informerWith(inscribe),
+		"set and set again":           informerWith(unchanged, inscribe),
+		"set after it had been unset": informerWith(inscribe, nil, inscribe),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ways(t, func(t *testing.T, c *cluster) { //nolint:thelper // it is the test
+				f := set(t, c)
+				defer shutdown(t, f)
+				c.run(t, f, widgets)
+				objects := cached(f, widgets)
+				if diff := cmp.Diff(expected(t, inscribe), objects); diff != "" {
+					t.Errorf("cached objects (-want +got):\n%s", diff)
+				}
+				if common := inCommon(objects); len(common) > 0 {
+					t.Errorf("parts in common, by path: %v", common)
+				}
+			})
+		})
+	}
+}
+
+// informerWith returns a way to make a factory whose informer on widgets is given
+// transforms.
+func informerWith(transforms ...cache.TransformFunc) func(*testing.T, *cluster) *dynamicinformer.Factory {
+	return func(t *testing.T, c *cluster) *dynamicinformer.Factory {
+		t.Helper()
+		f := c.factory(t)
+		for _, transform := range transforms {
+			if err := f.ForResource(widgets).Informer().SetTransform(transform); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return f
+	}
+}
+
+func TestClientInformers_TransformOfOneIsNoneOfAnother(t *testing.T) {
+	ways(t, func(t *testing.T, c *cluster) { //nolint:thelper // it is the test
+		f := informerWith(inscribe)(t, c)
+		defer shutdown(t, f)
+		c.run(t, f, widgets, blocks)
+		if diff := cmp.Diff(expected(t, inscribe), cached(f, widgets)); diff != "" {
+			t.Errorf("with a transform (-want +got):\n%s", diff)
+		}
+		objects := cached(f, blocks)
+		if diff := cmp.Diff(expected(t, unchanged), objects); diff != "" {
+			t.Errorf("without (-want +got):\n%s", diff)
+		}
+		if !muchInCommon(objects) {
+			t.Errorf("without: parts in common, by path: %v", inCommon(objects))
+		}
+	})
+}
+
+func TestClientInformers_TransformThatIsUnsetIsNone(t *testing.T) {
+	c := newCluster(t)
+	f := informerWith(inscribe, nil)(t, c)
+	defer shutdown(t, f)
+	c.run(t, f, widgets)
+	objects := cached(f, widgets)
+	if diff := cmp.Diff(expected(t, unchanged), objects); diff != "" {
+		t.Errorf("cached objects (-want +got):\n%s", diff)
+	}
+	if !muchInCommon(objects) {
+		t.Errorf("parts in common, by path: %v", inCommon(objects))
+	}
+}
+
+func TestClientInformers_OptionsOfTheClientHold(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		opts   []dynamicinformer.Option
+		change cache.TransformFunc
+		shares bool
+	}{
+		{"without sharing", options(dynamicinformer.WithoutSharing()), unchanged, false},
+		{"stock decoding", options(dynamicinformer.WithStockDecoding()), unchanged, false},
+		{"without managed fields", options(dynamicinformer.WithoutManagedFields()), unmanaged, true},
+		{"without managed fields, with a transform", append(options(dynamicinformer.WithoutManagedFields()), dynamicinformer.WithTransform(unchanged)), unmanaged, false},
+		{"two lists of options", append(options(dynamicinformer.WithoutManagedFields()), options(dynamicinformer.WithoutSharing())...), unmanaged, false},
+		{"nil", options(nil), unchanged, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newCluster(t)
+			f := c.factory(t, tc.opts...)
+			defer shutdown(t, f)
+			c.run(t, f, widgets)
+			objects := cached(f, widgets)
+			if diff := cmp.Diff(expected(t, tc.change), objects); diff != "" {
+				t.Errorf("cached objects (-want +got):\n%s", diff)
+			}
+			if common := inCommon(objects); (len(common) > 0) != tc.shares {
+				t.Errorf("parts in common, by path: %v", common)
+			}
+		})
+	}
+}
+
+func options(opts ...dynamicinformer.ClientOption) []dynamicinformer.Option {
+	return []dynamicinformer.Option{dynamicinformer.WithClientOptions(opts...)}
+}
+
+func unmanaged(object any) (any, error) {
+	unstructured.RemoveNestedField(object.(*unstructured.Unstructured).Object, "metadata", "managedFields")
+	return object, nil
+}

@@ -1,0 +1,96 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+)
+
+// maxEvent is the length of the longest event that client-go takes.
+const maxEvent = 16 << 20
+
+// What stands around the data of a long event.
+const longBefore, longAfter = `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Blob","data":"`, `"}}`
+
+// longEvent returns an event of length bytes.
+func longEvent(length int) string {
+	return longBefore + strings.Repeat("a", length-len(longBefore+longAfter)) + longAfter
+}
+
+// summary returns the kind of each event of a watch, with the length of its data
+// and the message of its Status.
+func summary(ctx context.Context, c dynamic.Interface) (any, error) {
+	events, err := watchToEnd(metav1.ListOptions{})(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var texts []string
+	for _, event := range events.([]watch.Event) {
+		text := string(event.Type)
+		switch object := event.Object.(type) {
+		case *unstructured.Unstructured:
+			data, _ := object.Object["data"].(string)
+			text += fmt.Sprint(" ", len(data))
+		case *metav1.Status:
+			text += " " + object.Message
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}
+
+const tooLarge = `ERROR an error on the server ("unable to decode an event from the watch stream: object to decode was longer than maximum allowed size") has prevented the request from succeeding`
+
+func TestClient_TakesEventsAsLongAsClientGo(t *testing.T) {
+	small := eventOf("ADDED", widgetB)
+	s := serve(t)
+	row := func(length int) exchange {
+		return exchange{replies: []reply{stream(small, longEvent(length), "\n", small)}, call: summary}
+	}
+	longest := s.outcome(t, row(maxEvent), made()).Value
+	if diff := cmp.Diff([]string{"ADDED 0", fmt.Sprint("ADDED ", maxEvent-len(longBefore+longAfter)), "ADDED 0"}, longest); diff != "" {
+		t.Errorf("%d bytes (-want +got):\n%s", maxEvent, diff)
+	}
+	want, got := s.outcome(t, row(maxEvent+1), stock).Value, s.outcome(t, row(maxEvent+1), made()).Value
+	if diff := cmp.Diff(want, got); diff != "" || !cmp.Equal(got, any([]string{"ADDED 0", tooLarge})) {
+		t.Errorf("%d bytes: %v (-client-go +ours):\n%s", maxEvent+1, got, diff)
+	}
+}
+
+// endless sends begin and then piece for as long as anyone takes it.
+func endless(begin, piece string) reply {
+	return func(w http.ResponseWriter, r *http.Request) {
+		setContentType(w, "application/json")
+		fmt.Fprint(w, begin)
+		const enough = 128 << 20 // for a client that takes everything
+		piece := strings.Repeat(piece, 1<<20/len(piece))
+		for sent := 0; sent < enough && r.Context().Err() == nil; sent += len(piece) {
+			fmt.Fprint(w, piece)
+		}
+	}
+}
+
+// client-go reads such an event until there is no memory left.
+func TestClient_EndlessEventIsTooLarge(t *testing.T) {
+	s := serve(t)
+	row := exchange{replies: []reply{endless(eventOf("ADDED", widgetB)+`{"type":"ADDED","object":`, `{"data":"aaaaaaaa\"","list":[`)}, call: summary}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := s.outcome(t, row, made()).Value
+	runtime.ReadMemStats(&after)
+	if diff := cmp.Diff(any([]string{"ADDED 0", tooLarge}), got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 100<<20 {
+		t.Errorf("it took %d MB to find out", allocated>>20)
+	}
+}

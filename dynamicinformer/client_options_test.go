@@ -1,0 +1,201 @@
+package dynamicinformer_test
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// remove takes the fields at paths out of each object in value.
+func remove(value any, paths [][]string) {
+	switch value := value.(type) {
+	case *unstructured.Unstructured:
+		for _, path := range paths {
+			unstructured.RemoveNestedField(value.Object, path...)
+		}
+	case *unstructured.UnstructuredList:
+		for i := range value.Items {
+			remove(&value.Items[i], paths)
+		}
+	case []watch.Event:
+		for _, event := range value {
+			remove(event.Object, paths)
+		}
+	}
+}
+
+// checkWithout checks that what a client with opts reads of object is what client-go's
+// client reads without the fields at paths.
+func (s *apiServer) checkWithout(t *testing.T, object string, paths [][]string, opts ...dynamicinformer.ClientOption) {
+	t.Helper()
+	added := eventOf("ADDED", widgetB)
+	for i, body := range []string{object, widgetList(widgetB, object, widgetB), added + eventOf("MODIFIED", object) + added} {
+		row := exchange{replies: []reply{asJSON(body)}, call: readers[i].call}
+		want := s.outcome(t, row, stock)
+		if want.Err == nil {
+			remove(want.Value, paths)
+		}
+		for name, sharing := range map[string]dynamicinformer.ClientOption{"own": nil, "shared": dynamicinformer.WithSharing()} {
+			if got := s.outcome(t, row, made(append(slices.Clone(opts), sharing)...)); !reflect.DeepEqual(want, got) {
+				t.Errorf("%s, %s (-want +got):\n%s", readers[i].name, name, diffOf(want, got))
+			}
+		}
+	}
+}
+
+func TestClientOptions_LeaveOutFields(t *testing.T) {
+	without := dynamicinformer.WithoutFields
+	managed, lastApplied := []string{"metadata", "managedFields"}, []string{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}
+	s := serve(t)
+	for _, tc := range []struct {
+		name  string
+		opts  []dynamicinformer.ClientOption
+		paths [][]string
+	}{
+		{"none", nil, nil},
+		{"managed fields", []dynamicinformer.ClientOption{dynamicinformer.WithoutManagedFields()}, [][]string{managed}},
+		{"what was applied last", []dynamicinformer.ClientOption{dynamicinformer.WithoutLastApplied()}, [][]string{lastApplied}},
+		{"both", []dynamicinformer.ClientOption{dynamicinformer.WithoutLastApplied(), dynamicinformer.WithoutManagedFields()}, [][]string{managed, lastApplied}},
+		{"at the top", []dynamicinformer.ClientOption{without("status")}, [][]string{{"status"}}},
+		{"one and its parent", []dynamicinformer.ClientOption{without("spec", "max"), without("spec")}, [][]string{{"spec"}}},
+		{"a parent and one in it", []dynamicinformer.ClientOption{without("spec"), without("spec", "max")}, [][]string{{"spec"}}},
+		{"several of one parent", []dynamicinformer.ClientOption{without("spec", "max"), without("spec", "list"), without("spec", "empty")}, [][]string{{"spec", "max"}, {"spec", "list"}, {"spec", "empty"}}},
+		{"the same twice", []dynamicinformer.ClientOption{without("spec"), without("spec")}, [][]string{{"spec"}}},
+		{"in an array, which is not gone through", []dynamicinformer.ClientOption{without("status", "conditions", "type"), without("spec", "list", "0")}, nil},
+		{"below a number", []dynamicinformer.ClientOption{without("spec", "max", "x")}, nil},
+		{"that is not there", []dynamicinformer.ClientOption{without("spec", "x", "y"), without("z")}, nil},
+		{"of an empty name", []dynamicinformer.ClientOption{without("")}, nil},
+		{"of no name", []dynamicinformer.ClientOption{without()}, nil},
+		{"metadata", []dynamicinformer.ClientOption{without("metadata")}, [][]string{{"metadata"}}},
+		{"that are called like what is elsewhere", []dynamicinformer.ClientOption{without("managedFields"), without("metadata", "spec")}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) { s.checkWithout(t, widgetA, tc.paths, tc.opts...) })
+	}
+}
+
+// An object that is unusual comes from client-go's decoder, and loses fields as well.
+func TestClientOptions_LeaveOutFieldsOfUnusualObjects(t *testing.T) {
+	const with = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"x","managedFields":[{"manager":"m"}],"labels":{"a":"b"}},"status":{"x":1},`
+	managed := []string{"metadata", "managedFields"}
+	s := serve(t)
+	for name, object := range map[string]string{
+		"deep":                       with + `"spec":` + nested(1100, "[", "]") + "}",
+		"deep, in the field":         strings.Replace(with, `[{"manager":"m"}]`, nested(1100, "[", "]"), 1) + `"spec":{}}`,
+		"two kinds":                  with + `"kind":"Gadget"}`,
+		"two kinds, one of a number": with + `"kind":7}`,
+		"no kind":                    strings.Replace(with, `"kind":"Widget",`, "", 1) + `"spec":{}}`,
+		"no version":                 strings.Replace(with, `"apiVersion":"example.com/v1",`, "", 1) + `"spec":{}}`,
+		"metadata twice":             with + `"metadata":{"managedFields":7,"name":"y"}}`,
+		"the field is an object":     strings.Replace(with, `[{"manager":"m"}]`, `{"a":{}}`, 1) + `"spec":{}}`,
+		"a broken field":             strings.Replace(with, `[{"manager":"m"}]`, `[{"manager":"m"]`, 1) + `"spec":{}}`,
+		"too large a number in it":   strings.Replace(with, `"m"`, `1e999`, 1) + `"spec":{}}`,
+		"too large a number for it":  strings.Replace(with, `{"x":1}`, `1e999`, 1) + `"spec":{}}`,
+		"its name is escaped":        strings.Replace(with, `"managedFields"`, `"managed\u0046ields"`, 1) + `"spec":{}}`,
+		"its name in capitals":       strings.Replace(with, `"managedFields"`, `"ManagedFields"`, 1) + `"spec":{}}`,
+		"items":                      with + `"items":[{"metadata":{"managedFields":[]}}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.checkWithout(t, object, [][]string{managed, {"status"}}, dynamicinformer.WithoutManagedFields(), dynamicinformer.WithoutFields("status"))
+		})
+	}
+}
+
+func TestClientOptions_KeepTheBookmarksThatEndInitialEvents(t *testing.T) {
+	body := eventOf("ADDED", widgetA) + eventOf("BOOKMARK", bookmark)
+	row := exchange{replies: []reply{asJSON(body)}, call: watchToEnd(metav1.ListOptions{})}
+	got := serve(t).outcome(t, row, made(dynamicinformer.WithoutLastApplied(), dynamicinformer.WithoutManagedFields())).Value.([]watch.Event)
+	if annotations := got[1].Object.(metav1.Object).GetAnnotations(); annotations[metav1.InitialEventsAnnotationKey] != "true" {
+		t.Errorf("annotations = %v", annotations)
+	}
+}
+
+func TestClientOptions_StockDecodingLeavesTheOthersWithoutEffect(t *testing.T) {
+	others := []dynamicinformer.ClientOption{dynamicinformer.WithoutManagedFields(), dynamicinformer.WithoutFields("spec"), dynamicinformer.WithSharing()}
+	s := serve(t)
+	for name, opts := range map[string][]dynamicinformer.ClientOption{
+		"first": append([]dynamicinformer.ClientOption{dynamicinformer.WithStockDecoding()}, others...),
+		"last":  append(others, dynamicinformer.WithStockDecoding()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.checkWithout(t, widgetA, nil, opts...)
+			if got := shares(t, s, made(opts...)); got {
+				t.Error("objects have parts in common")
+			}
+		})
+	}
+}
+
+func TestClientOptions_OfThoseThatContradictTheLastCounts(t *testing.T) {
+	with, without := dynamicinformer.WithSharing(), dynamicinformer.WithoutSharing()
+	s := serve(t)
+	for _, tc := range []struct {
+		name string
+		opts []dynamicinformer.ClientOption
+		want bool
+	}{
+		{"none", nil, false},
+		{"only nil", []dynamicinformer.ClientOption{nil}, false},
+		{"with", []dynamicinformer.ClientOption{with}, true},
+		{"nil last", []dynamicinformer.ClientOption{nil, with, nil}, true},
+		{"without", []dynamicinformer.ClientOption{without}, false},
+		{"with last", []dynamicinformer.ClientOption{without, with}, true},
+		{"without last", []dynamicinformer.ClientOption{with, without}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := shares(t, s, made(tc.opts...)); got != tc.want {
+				t.Errorf("objects have parts in common: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestClientOptions_PathIsTheCallersToChange(t *testing.T) {
+	path := []string{"metadata", "managedFields"}
+	option := dynamicinformer.WithoutFields(path...)
+	path[0], path[1] = "spec", "max"
+	serve(t).checkWithout(t, widgetA, [][]string{{"metadata", "managedFields"}}, option)
+}
+
+func TestNewClient_RefusesWhatClientGoRefuses(t *testing.T) {
+	for name, cfg := range map[string]*rest.Config{
+		"a CA that is none":           {Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("x")}},
+		"a CA file that is not there": {Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{CAFile: t.TempDir() + "/ca"}},
+		"a host that is none":         {Host: "http://[::1"},
+		"a CA that is not checked":    {Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{Insecure: true, CAData: []byte("x")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, want := stock(cfg)
+			_, got := dynamicinformer.NewClient(cfg)
+			_, inFactory := dynamicinformer.NewForConfig(cfg)
+			if want == nil || fmt.Sprint(got) != "dynamicinformer: "+want.Error() {
+				t.Errorf("error is %q, client-go's is %q", fmt.Sprint(got), fmt.Sprint(want))
+			}
+			if text := fmt.Sprint(inFactory); !strings.HasPrefix(text, "dynamicinformer: ") || !strings.HasSuffix(text, fmt.Sprint(want)) {
+				t.Errorf("a factory's error is %q, client-go's is %q", text, fmt.Sprint(want))
+			}
+		})
+	}
+}
+
+func TestNewClient_RefusesNil(t *testing.T) {
+	const want = "dynamicinformer: the rest.Config is nil"
+	if client, err := dynamicinformer.NewClient(nil); fmt.Sprint(err) != want || client != nil {
+		t.Errorf("client is %v, error %q", client, fmt.Sprint(err))
+	}
+	if client, err := dynamicinformer.NewClientForConfigAndClient(nil, http.DefaultClient); fmt.Sprint(err) != want || client != nil {
+		t.Errorf("client is %v, error %q", client, fmt.Sprint(err))
+	}
+	if factory, err := dynamicinformer.NewForConfig(nil); fmt.Sprint(err) != want || factory != nil {
+		t.Errorf("factory is %v, error %q", factory, fmt.Sprint(err))
+	}
+}

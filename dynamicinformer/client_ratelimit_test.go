@@ -1,0 +1,141 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// limiter is a rate limiter that counts and does not limit.
+type limiter struct {
+	flowcontrol.RateLimiter
+	waits atomic.Int64
+}
+
+func newLimiter() *limiter { return &limiter{RateLimiter: flowcontrol.NewFakeAlwaysRateLimiter()} }
+
+func (l *limiter) Wait(context.Context) error {
+	l.waits.Add(1)
+	return nil
+}
+
+func TestClient_AsksTheRateLimiterAsClientGo(t *testing.T) {
+	busy := withHeader("Retry-After", "0", respond(429, "text/plain", "busy"))
+	s := serve(t)
+	for _, c := range calls {
+		t.Run(c.name, func(t *testing.T) {
+			waits := map[string]int64{}
+			for name, newClient := range map[string]maker{"client-go's": stock, "ours": made()} {
+				counting := newLimiter()
+				config := func(cfg *rest.Config) { cfg.RateLimiter = counting }
+				s.outcome(t, exchange{config: config, replies: []reply{busy, busy, asJSON(success)}, call: c.call}, newClient)
+				waits[name] = counting.waits.Load()
+			}
+			if waits["ours"] != waits["client-go's"] || waits["ours"] == 0 {
+				t.Errorf("waits = %v", waits)
+			}
+		})
+	}
+}
+
+func TestClient_KeepsToQPSAndBurst(t *testing.T) {
+	const burst = 3
+	upToTheLimit := func(ctx context.Context, c dynamic.Interface) (any, error) {
+		for range burst {
+			if _, err := get()(ctx, c); err != nil {
+				return nil, err
+			}
+		}
+		return get()(ctx, c) // would have to wait for longer than ctx lives
+	}
+	s := serve(t)
+	row := exchange{
+		config:  func(cfg *rest.Config) { cfg.QPS, cfg.Burst = 1e-4, burst },
+		replies: []reply{asJSON(widgetA)},
+		call:    upToTheLimit,
+		fails:   "client rate limiter Wait returned an error",
+	}
+	s.check(t, row)
+	if got := len(s.outcome(t, row, made()).Arrivals); got != burst {
+		t.Errorf("%d requests arrived, want %d", got, burst)
+	}
+}
+
+// withBurst returns a factory that may make one list by itself and has to wait for
+// hours for the next. Its informer on widgets has a transform, the one on blocks none.
+func withBurst(t *testing.T, c *cluster, config func(cfg *rest.Config)) *dynamicinformer.Factory {
+	t.Helper()
+	c.listed = true // client-go does not limit streams
+	cfg := c.config()
+	config(cfg)
+	f, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithDiscovery(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ForResource(widgets).Informer().SetTransform(inscribe); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestClientInformers_ClientsOfAFactoryHaveOneRateLimit(t *testing.T) {
+	c := newCluster(t)
+	f := withBurst(t, c, func(cfg *rest.Config) { cfg.QPS, cfg.Burst = 1e-4, 1 })
+	defer shutdown(t, f)
+	failures := make(chan error, 2)
+	for _, informer := range []cache.SharedIndexInformer{f.ForResource(widgets).Informer(), f.ForResource(blocks).Informer()} {
+		if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+			select {
+			case failures <- err:
+			default: // it tries again
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for less than a wait for the limiter takes
+	defer cancel()
+	f.Start(ctx)
+	synced := make(chan error, 1)
+	go func() { synced <- f.WaitForSync(ctx) }()
+	select {
+	case err := <-failures: // one of the two is over the limit, whichever it is
+		if !strings.Contains(err.Error(), "client rate limiter Wait returned an error") {
+			t.Error(err)
+		}
+	case err := <-synced:
+		t.Errorf("nobody was over the limit: %v", err)
+	}
+	lists := 0
+	for _, a := range c.arrivals() {
+		if a.Method == http.MethodGet && !strings.Contains(a.Query, "watch=true") {
+			lists++
+		}
+	}
+	if lists > 1 {
+		t.Errorf("%d lists arrived, want 1", lists)
+	}
+}
+
+func TestClientInformers_ClientsOfAFactoryUseTheRateLimiterOfTheConfig(t *testing.T) {
+	c := newCluster(t)
+	counting := newLimiter()
+	f := withBurst(t, c, func(cfg *rest.Config) { cfg.RateLimiter = counting })
+	defer shutdown(t, f)
+	f.ForResource(blocks)
+	f.Start(t.Context())
+	c.sync(t, f)
+	if got := counting.waits.Load(); got != 2 {
+		t.Errorf("the limiter was asked %d times, want 2: once a list", got)
+	}
+}
