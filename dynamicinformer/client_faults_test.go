@@ -155,7 +155,7 @@ func TestClient_ReadsStrangeObjectsAsClientGo(t *testing.T) {
 func TestClient_ReadsCutAnswersAsClientGo(t *testing.T) {
 	s := serve(t)
 	for i, body := range []string{widgetA, widgetList(widgetA, widgetB), eventOf("ADDED", widgetB) + eventOf("ADDED", widgetA)} {
-		for cut := 1; cut < len(body); cut += 41 {
+		for cut := 1; cut < len(body); cut += 61 {
 			c := readers[i]
 			t.Run(fmt.Sprintf("%s/%d bytes", c.name, cut), func(t *testing.T) {
 				s.compare(t, exchange{replies: []reply{asJSON(body[:cut])}, call: c.call})

@@ -13,6 +13,9 @@ type extent struct {
 	escaped  bool
 }
 
+// depthLimit is how deep client-go's decoder lets JSON be nested.
+const depthLimit = 10_000
+
 type found int
 
 const (
@@ -64,6 +67,7 @@ func (e *extent) step(c byte) bool {
 		e.inString = true
 	case c == '{' || c == '[':
 		e.depth++
+		return e.depth <= depthLimit
 	case c == '}' || c == ']':
 		e.depth--
 	default:

@@ -30,13 +30,14 @@ type frameReader struct {
 	frame   []byte        // what is left to return of an unusual event
 	batch   batch         // events that were decoded with the last one
 	instead io.ReadCloser // client-go's reader; nil as long as it is not needed
+	limit   limit         // of what it reads
 }
 
 // Read returns an event, or as much of it as p holds with io.ErrShortBuffer, as
 // client-go's framers do.
 func (f *frameReader) Read(p []byte) (int, error) {
 	if f.instead != nil {
-		return f.instead.Read(p)
+		return f.readInstead(p)
 	}
 	if len(f.frame) == 0 {
 		if err := f.advance(); err != nil {
@@ -113,17 +114,40 @@ func (f *frameReader) event(data []byte) error {
 
 // giveUp hands what has been read, and what comes after it, to client-go's reader.
 func (f *frameReader) giveUp(p []byte) (int, error) {
-	read := io.Reader(bytes.NewReader(f.buf.bytes()))
+	after := io.Reader(f.body)
 	if f.err != nil {
-		read = io.MultiReader(read, failing{f.err})
-	} else {
-		read = io.MultiReader(read, f.body)
+		after = failing{f.err}
 	}
+	f.limit.from = io.MultiReader(bytes.NewReader(f.buf.bytes()), after)
 	f.instead = f.framer.NewFrameReader(struct {
 		io.Reader
 		io.Closer
-	}{read, f.body})
-	return f.instead.Read(p)
+	}{&f.limit, f.body})
+	return f.readInstead(p)
+}
+
+func (f *frameReader) readInstead(p []byte) (int, error) {
+	n, err := f.instead.Read(p)
+	if err == nil { // the event has been read whole
+		f.limit.read = 0
+	}
+	return n, err
+}
+
+// limit is what client-go's reader reads from. By itself that would buffer an event
+// that never ends until there is no memory left.
+type limit struct {
+	from io.Reader
+	read int // since the last event
+}
+
+func (l *limit) Read(p []byte) (int, error) {
+	if l.read > maxFrame {
+		return 0, streaming.ErrObjectTooLarge
+	}
+	n, err := l.from.Read(p[:min(len(p), busyWindow)])
+	l.read += n
+	return n, err
 }
 
 // Close ends the stream, and a Read that waits for it.

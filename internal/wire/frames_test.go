@@ -56,38 +56,50 @@ func TestStream_ReportsGarbageAtOnce(t *testing.T) {
 	}
 }
 
-// repeated is an endless body.
-type repeated struct{ read int }
+// repeated is an endless body: a beginning, and then the same for ever.
+type repeated struct {
+	begin, again string
+	read         int
+}
 
 func (r *repeated) Read(p []byte) (int, error) {
-	n := 0
-	if r.read == 0 {
-		n = copy(p, `{"type":"ADDED","object":{"a":"`)
+	n := copy(p, r.begin)
+	r.begin = r.begin[n:]
+	for n < len(p) {
+		n += copy(p[n:], r.again)
 	}
-	for i := n; i < len(p); i++ {
-		p[i] = 'a'
-	}
-	r.read += len(p)
-	return len(p), nil
+	r.read += n
+	return n, nil
 }
 
 func (r *repeated) Close() error { return nil }
 
 func TestStream_AnEndlessEventTakesBoundedMemory(t *testing.T) {
-	body := &repeated{}
-	d := watchOf(t, body)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, _, err := d.Decode()
-	runtime.ReadMemStats(&after)
-	if !errors.Is(err, streaming.ErrObjectTooLarge) {
-		t.Errorf("error %v, want %v", err, streaming.ErrObjectTooLarge)
-	}
-	if body.read > 3*maxFrame {
-		t.Errorf("%d bytes were read", body.read)
-	}
-	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 6*maxFrame {
-		t.Errorf("%d bytes were allocated", allocated)
+	for _, body := range []*repeated{
+		{begin: `{"type":"ADDED","object":{"a":"`, again: "a"},
+		{begin: `"`, again: "a"},
+		{begin: "{\n\"type\":\"ADDED\",\"object\":{\"a\":\"", again: "a"},
+		{begin: `{"type":"ADDED","object":{"a":[1`, again: "\n"},
+		{begin: plainEvent + "\n" + `"x`, again: "a"},
+	} {
+		d := watchOf(t, body)
+		begin := body.begin
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		var err error
+		for err == nil {
+			_, _, err = d.Decode()
+		}
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, streaming.ErrObjectTooLarge) {
+			t.Errorf("%q: error %v, want %v", begin, err, streaming.ErrObjectTooLarge)
+		}
+		if body.read > 3*maxFrame {
+			t.Errorf("%q: %d bytes were read", begin, body.read)
+		}
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 8*maxFrame {
+			t.Errorf("%q: %d MiB were allocated", begin, allocated>>20)
+		}
 	}
 }
 
@@ -176,6 +188,18 @@ func TestExtent_GoesOnWhereItStopped(t *testing.T) {
 		}
 		if found := e.find(data); found != complete {
 			t.Errorf("pieces of %d: %v at the end", size, found)
+		}
+	}
+}
+
+// The limit is an event's, not the stream's.
+func TestStream_ManyUnusualEventsAreNoLargeOne(t *testing.T) {
+	pretty := strings.Replace(plainEvent, ",", ",\n", 1)
+	event := strings.Replace(pretty, `"x"`, `"`+strings.Repeat("x", maxFrame/4)+`"`, 1)
+	d := watchOf(t, io.NopCloser(strings.NewReader(strings.Repeat(event, 6))))
+	for i := range 6 {
+		if _, _, err := d.Decode(); err != nil {
+			t.Fatalf("event %d: %v", i, err)
 		}
 	}
 }

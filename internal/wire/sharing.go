@@ -13,17 +13,10 @@ const (
 )
 
 // subtreeTable holds subtrees that may be met again, so that equal ones become one.
-// It works as a stringTable does: a fixed number of slots, entry at the second
-// sighting, no lock. A hash only says where to look: what is found is compared.
+// What is found is compared.
 type subtreeTable struct {
-	slots []subtreeSlot // the length is a power of two
-	held  atomic.Int64  // JSON bytes of what the slots hold
-}
-
-type subtreeSlot struct {
-	subtree atomic.Pointer[subtree]
-	mark    atomic.Uint32 // of subtree
-	seen    atomic.Uint32 // mark of a subtree that was seen once
+	table[subtree]
+	held atomic.Int64 // JSON bytes of what the slots hold
 }
 
 // subtree is an object or an array that is shared. It is never changed.
@@ -40,70 +33,64 @@ type member struct {
 }
 
 func newSubtreeTable(slots int) *subtreeTable {
-	return &subtreeTable{slots: make([]subtreeSlot, slots)}
-}
-
-func (t *subtreeTable) slot(hash uint64) *subtreeSlot { return &t.slots[hash&uint64(len(t.slots)-1)] }
-
-// find returns the subtree with hash, or one that has its mark in common; nil if
-// there is neither.
-func (s *subtreeSlot) find(hash uint64) *subtree {
-	if s.mark.Load() != markOf(hash) {
-		return nil
-	}
-	return s.subtree.Load()
+	return &subtreeTable{table: newTable[subtree](slots)}
 }
 
 // object returns the shared object with members, nil if there is none.
 func (t *subtreeTable) object(hash uint64, members []member) any {
-	found := t.slot(hash).find(hash)
-	if found == nil || len(found.members) != len(members) || len(members) == 0 {
-		return nil
+	first, second := t.pair(hash)
+	mark := markOf(hash)
+	if s := first.find(mark); s != nil && s.hasMembers(members) {
+		return s.value
 	}
-	for i := range members {
-		if members[i].key != found.members[i].key || !same(members[i].value, found.members[i].value) {
-			return nil
-		}
-	}
-	return found.value
-}
-
-// array returns the shared array with elements, nil if there is none.
-func (t *subtreeTable) array(hash uint64, elements []any) any {
-	found := t.slot(hash).find(hash)
-	if found == nil {
-		return nil
-	}
-	if array, ok := found.value.([]any); ok && sameElements(elements, array) {
-		return found.value
+	if s := second.find(mark); s != nil && s.hasMembers(members) {
+		return s.value
 	}
 	return nil
 }
 
-// again reports whether a subtree that was not found has been seen before, so that
-// it is worth keeping.
-func (t *subtreeTable) again(hash uint64) bool {
-	seen, mark := &t.slot(hash).seen, markOf(hash)
-	if seen.Load() == mark {
-		return true
+// array returns the shared array with elements, nil if there is none.
+func (t *subtreeTable) array(hash uint64, elements []any) any {
+	first, second := t.pair(hash)
+	mark := markOf(hash)
+	if s := first.find(mark); s != nil && s.hasElements(elements) {
+		return s.value
 	}
-	seen.Store(mark)
-	return false
+	if s := second.find(mark); s != nil && s.hasElements(elements) {
+		return s.value
+	}
+	return nil
 }
 
-// offer puts s into the slot of hash. If the table holds enough, the slot is
-// emptied instead, which makes room for later ones.
+// offer puts s into a slot of hash. If the table holds enough, the slot is emptied
+// instead, which makes room for later ones.
 func (t *subtreeTable) offer(hash uint64, s *subtree) {
-	mark := markOf(hash)
 	if t.held.Add(int64(s.size)) > maxSharedTotal {
 		t.held.Add(-int64(s.size))
-		s, mark = nil, 0
+		s = nil
 	}
-	slot := t.slot(hash)
-	if old := slot.subtree.Swap(s); old != nil {
+	if old := t.put(hash, s); old != nil {
 		t.held.Add(-int64(old.size))
 	}
-	slot.mark.Store(mark)
+}
+
+// hasMembers reports whether s is the object with members.
+func (s *subtree) hasMembers(members []member) bool {
+	if len(s.members) != len(members) || len(members) == 0 {
+		return false
+	}
+	for i := range members {
+		if members[i].key != s.members[i].key || !same(members[i].value, s.members[i].value) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasElements reports whether s is the array with elements.
+func (s *subtree) hasElements(elements []any) bool {
+	array, ok := s.value.([]any)
+	return ok && sameElements(elements, array)
 }
 
 // same reports whether two decoded values are equal, and not only as numbers: 1 and

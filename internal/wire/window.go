@@ -49,8 +49,11 @@ func (w *window) makeRoom() {
 		size /= 2
 	}
 	from := w.bytes()
-	if size != len(w.buf) {
+	switch {
+	case size != len(w.buf):
 		w.buf = make([]byte, size)
+	case w.start == 0:
+		return
 	}
 	copy(w.buf, from)
 	w.start, w.end = 0, used

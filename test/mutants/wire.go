@@ -151,13 +151,13 @@ var ofWire = []mutant{
 	{
 		name: "what is found is not compared",
 		file: "internal/wire/sharing.go",
-		old:  "|| !same(members[i].value, found.members[i].value)",
-		new:  "|| false && !same(members[i].value, found.members[i].value)",
+		old:  "|| !same(members[i].value, s.members[i].value)",
+		new:  "|| false && !same(members[i].value, s.members[i].value)",
 	},
 	{
 		name: "keys are not compared",
 		file: "internal/wire/sharing.go",
-		old:  "members[i].key != found.members[i].key || ",
+		old:  "members[i].key != s.members[i].key || ",
 		new:  "",
 	},
 	{
@@ -187,14 +187,20 @@ var ofWire = []mutant{
 	{
 		name: "interned strings are not compared",
 		file: "internal/wire/interning.go",
-		old:  "in != nil && in.text == string(text)",
-		new:  "in != nil && len(text) > 0",
+		old:  "if in := first.find(mark); in != nil && in.text == string(text) {",
+		new:  "if in := first.find(mark); in != nil {",
 	},
 	{
 		name: "strings seen once are kept",
 		file: "internal/wire/interning.go",
-		old:  "if first.seen.Load() != mark {",
+		old:  "if !t.again(hash) {",
 		new:  "if false {",
+	},
+	{
+		name: "what comes in turn keeps each other out",
+		file: "internal/wire/table.go",
+		old:  "if rand.Uint32()&1 == 0 {",
+		new:  "if rand.Uint32() >= 0 {",
 	},
 	{
 		name: "the object itself is shared",
@@ -239,6 +245,18 @@ var ofWire = []mutant{
 		file: "internal/wire/frames.go",
 		old:  "case len(data) > maxFrame:",
 		new:  "case len(data) > 8*maxFrame:",
+	},
+	{
+		name: "an endless event has no limit for client-go's reader",
+		file: "internal/wire/frames.go",
+		old:  "	if l.read > maxFrame {",
+		new:  "	if l.read > 8*maxFrame {",
+	},
+	{
+		name: "events for client-go's reader are limited together",
+		file: "internal/wire/frames.go",
+		old:  "		f.limit.read = 0\n",
+		new:  "",
 	},
 	{
 		name: "a large event passes",
