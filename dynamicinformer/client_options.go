@@ -83,7 +83,7 @@ func (o *clientOptions) settings() *wire.Settings {
 	if o.stock {
 		return nil
 	}
-	s := &wire.Settings{Tables: wire.NewTables(), Sharing: o.sharing}
+	s := &wire.Settings{Tables: wire.NewTables(o.sharing), Sharing: o.sharing}
 	if len(o.drop) > 0 {
 		s.Drop = &wire.Drop{}
 		for _, path := range o.drop {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,7 +24,13 @@ const (
 type batch struct {
 	events []decoded
 	lines  [][]byte // of the stream, one for each event
+	pause  int      // how many events are to be decoded singly
 }
+
+// pauseAfter is how many events are decoded singly after one in a batch that was not
+// plain. All that was decoded behind it is thrown away, so that a stream of such
+// events would cost a multiple.
+const pauseAfter = 4 * maxBatch
 
 type decoded struct {
 	kind   watch.EventType
@@ -45,30 +52,45 @@ func (b *batch) next(ahead *ahead) bool {
 // on a line, and whole. It returns their length; zero if there are not at least
 // two lines, or the first is not plain.
 func (b *batch) decode(settings *Settings, data []byte) (used int) {
+	if b.pause > 0 || runtime.GOMAXPROCS(0) == 1 {
+		b.pause--
+		return 0
+	}
 	b.cut(data)
 	defer clear(b.lines)
-	if len(b.lines) < 2 || runtime.GOMAXPROCS(0) == 1 {
+	if len(b.lines) < 2 {
 		return 0
 	}
 	events := make([]decoded, len(b.lines))
+	var odd atomic.Int64 // index of the first event that is known not to be plain
+	odd.Store(int64(len(events)))
 	b.work(func(i int) {
-		settings.decode(b.lines[i], func(b *builder) (ok bool) {
-			kind, object, ok := b.event()
-			if ok && b.done() {
-				events[i] = decoded{kind, object}
-			}
-			return ok
-		})
-	})
-	for i := range events {
-		if events[i].object == nil {
-			events = events[:i]
-			break
+		if int64(i) < odd.Load() && !events[i].decode(settings, b.lines[i]) {
+			lower(&odd, int64(i))
 		}
+	})
+	b.events = events[:odd.Load()]
+	if len(b.events) < len(events) {
+		b.pause = pauseAfter
+	}
+	for i := range b.events {
 		used += len(b.lines[i])
 	}
-	b.events = events
 	return used
+}
+
+// decode decodes the one event that line is, if it is plain.
+func (d *decoded) decode(settings *Settings, line []byte) bool {
+	return settings.decode(line, func(b *builder) (ok bool) {
+		d.kind, d.object, ok = b.event()
+		return ok && b.done()
+	})
+}
+
+// lower lowers v to x if it is greater.
+func lower(v *atomic.Int64, x int64) {
+	for old := v.Load(); x < old && !v.CompareAndSwap(old, x); old = v.Load() {
+	}
 }
 
 // cut sets lines to the whole lines at the beginning of data, newlines included, if

@@ -14,7 +14,7 @@ func TestBuilder_KeepsNothing(t *testing.T) {
 			items[i] = map[string]any{"i": i}
 		}
 		data := encode(t, map[string]any{"spec": items, "text": "\n"})
-		b := &builder{tables: NewTables()}
+		b := &builder{tables: NewTables(Shared)}
 		b.scanner = scanner{data: data}
 		if _, ok := b.document(); !ok {
 			t.Fatal("not decoded")
@@ -39,7 +39,7 @@ func TestBuilder_KeepsNothing(t *testing.T) {
 // that is new, and one an integer.
 func TestDecode_Allocations(t *testing.T) {
 	data := encode(t, block(1))
-	settings := &Settings{Tables: NewTables()}
+	settings := &Settings{Tables: NewTables(Shared)}
 	decode := func() {
 		settings.decode(data, func(b *builder) bool { _, ok := b.document(); return ok })
 	}

@@ -38,6 +38,7 @@ var objects = []string{
 	`{"apiVersion":"g/v1","kind":"A"}`, ` {"apiVersion":"g/v1","kind":"A"}` + "\n", `{"apiVersion":"g/v1","kind":"A"}x`, `{"apiVersion":"g/v1","kind":"A"}{}`, `{"apiVersion":"g/v1","kind":"A"}` + "\x00",
 	`{"apiVersion":"g/v1/x","kind":"A"}`, `{"apiVersion":"/","kind":"A"}`, `{"apiVersion":"g/","kind":"A"}`, `{"apiVersion":"/v1","kind":"A"}`, `{"apiVersion":"","kind":"A"}`,
 	`{"apiVersion":1,"kind":"A"}`, `{"apiVersion":"g/v1","kind":1}`, `{"apiVersion":"g/v1","kind":null}`, `{"apiVersion":null,"kind":"A"}`, `{"apiVersion":"g/v1","kind":""}`, `{"apiVersion":"g/v1","Kind":"A"}`,
+	`{"apiVersion":"g/v1","apiversion":5,"kind":"A"}`, `{"apiVersion":"g/v1","kind":"A","Kind":{"a":1}}`, `{"apiVersion":"g/v1","apiversion":"a/b/c","kind":"A"}`, `{"apiVersion":"v1","kind":"A","KIND":"Status"}`, `{"apiVersion":"g/v1","kind":"A","\u212aind":5}`, `{"apiVersion":"g/v1","kind":"A","Items":[1],"spec":{"Kind":5}}`,
 	`{"apiVersion":"g/v1","kind":"A","kind":"B"}`, `{"kind":"A","apiVersion":"g/v1","kind":1}`, `{"apiVersion":"g/v1","kind":1,"kind":"A"}`, `{"apiVersion":"g/v1","kind":"A","kind":null}`, `{"apiVersion":"g/v1","kind":"A","apiVersion":"a/b/c"}`,
 	`{"apiVersion":"v1","kind":"Pod"}`, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":410,"reason":"Expired"}`, `{"apiVersion":"g/v1","kind":"Status"}`, `{"apiVersion":"g/v1","kind":"WatchEvent"}`, `{"apiVersion":"__internal","kind":"WatchEvent"}`, `{"apiVersion":"v1","kind":"APIGroup"}`, `{"apiVersion":"meta.k8s.io/v1","kind":"Table"}`, `{"apiVersion":"v1","kind":"ListOptions"}`,
 	`{"apiVersion":"g/v1","kind":"A","metadata":1}`, `{"apiVersion":"g/v1","kind":"A","metadata":[{"a":1}]}`, `{"apiVersion":"g/v1","kind":"A","metadata":null}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":1}}`,
@@ -79,7 +80,7 @@ func listCorpus() []string {
 		`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"x"}},{"kind":"Other"},{"apiVersion":"v2"},{"kind":5,"apiVersion":6}]}`,
 		`{"items":[],"items":[{"a":1}],"apiVersion":"v1","kind":"List"}`, `{"items":[{"a":1}],"items":[],"apiVersion":"v1","kind":"List"}`, `{"items":[{"a":1}],"items":null,"apiVersion":"v1","kind":"List"}`,
 		`{"items":[],"Items":[{"a":1}],"apiVersion":"v1","kind":"List"}`, `{"\u0069tems":[{"a":1}],"apiVersion":"v1","kind":"List"}`,
-		`{"apiVersion":"v1","kind":"List","items":[]}`, `{"apiVersion":"v1","kind":"List"}`, `{"apiVersion":"v1","kind":"List","items":{}}`, `{"apiVersion":"v1","kind":"List","items":[`, `{"apiVersion":"v1","kind":"List","items":[{}`)
+		`{"apiVersion":"v1","kind":"AList","KIND":5,"items":[]}`, `{"apiVersion":"v1","kind":"AList","items":[{"kind":"A","Kind":5}]}`, `{"apiVersion":"v1","kind":"List","items":[]}`, `{"apiVersion":"v1","kind":"List"}`, `{"apiVersion":"v1","kind":"List","items":{}}`, `{"apiVersion":"v1","kind":"List","items":[`, `{"apiVersion":"v1","kind":"List","items":[{}`)
 }
 
 func streamCorpus(tb testing.TB) []string {

@@ -15,6 +15,7 @@ var dropped = [][]string{
 	{"spec", "a"},
 	{"spec", "a", "b"}, // within what is dropped already
 	{"status"},
+	{"Kind"},
 }
 
 func dropAll(paths [][]string) *Drop {
@@ -27,7 +28,7 @@ func dropAll(paths [][]string) *Drop {
 
 // dropping returns a serializer that drops these.
 func dropping() runtime.NegotiatedSerializer {
-	return Negotiated(stockSerializer(), Settings{Tables: NewTables(), Sharing: Shared, Drop: dropAll(dropped)})
+	return Negotiated(stockSerializer(), Settings{Tables: NewTables(Shared), Sharing: Shared, Drop: dropAll(dropped)})
 }
 
 // removed returns what is left of a decoded thing without the dropped fields.

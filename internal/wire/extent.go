@@ -32,7 +32,7 @@ func (e *extent) find(data []byte) found {
 	}
 	// API servers end each event with a newline, and have none within. Where that
 	// does not hold, the value proves to be incomplete.
-	if bytes.IndexByte(data[e.scanned:], '\n') >= 0 {
+	if bytes.IndexByte(data[e.scanned:min(len(data), e.scanned+busyWindow)], '\n') >= 0 {
 		return complete
 	}
 	for e.scanned < len(data) {

@@ -32,8 +32,8 @@ func jsonInfo(tb testing.TB, n runtime.NegotiatedSerializer) runtime.SerializerI
 // results.
 func variants() map[string]runtime.NegotiatedSerializer {
 	return map[string]runtime.NegotiatedSerializer{
-		"own":    Negotiated(stockSerializer(), Settings{Tables: NewTables()}),
-		"shared": Negotiated(stockSerializer(), Settings{Tables: NewTables(), Sharing: Shared}),
+		"own":    Negotiated(stockSerializer(), Settings{Tables: NewTables(Own)}),
+		"shared": Negotiated(stockSerializer(), Settings{Tables: NewTables(Shared), Sharing: Shared}),
 	}
 }
 

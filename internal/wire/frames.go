@@ -119,6 +119,7 @@ func (f *frameReader) giveUp(p []byte) (int, error) {
 		after = failing{f.err}
 	}
 	f.limit.from = io.MultiReader(bytes.NewReader(f.buf.bytes()), after)
+	f.buf = window{} // which goes when it has been read
 	f.instead = f.framer.NewFrameReader(struct {
 		io.Reader
 		io.Closer

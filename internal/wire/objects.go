@@ -31,7 +31,7 @@ func (b *builder) list(into *unstructured.UnstructuredList) bool {
 	again, ok := !b.take('}'), true
 	for again {
 		name, _, ok := b.name()
-		if !ok {
+		if !ok || misspelt(name) {
 			return false
 		}
 		if name == "items" {
@@ -53,7 +53,7 @@ func (b *builder) list(into *unstructured.UnstructuredList) bool {
 	if !ok || into.Items == nil || !b.done() {
 		return false
 	}
-	completeItems(into)
+	b.completeItems(into)
 	return true
 }
 
@@ -87,13 +87,16 @@ func (b *builder) items(into *unstructured.UnstructuredList) bool {
 
 // completeItems gives items the kind that servers leave out of the lists of types
 // that are built in.
-func completeItems(list *unstructured.UnstructuredList) {
+func (b *builder) completeItems(list *unstructured.UnstructuredList) {
 	version, kind := list.GetAPIVersion(), itemKind(list.GetKind())
 	for i := range list.Items {
 		item := &list.Items[i]
 		if item.GetKind() == "" && item.GetAPIVersion() == "" {
 			item.SetKind(kind)
 			item.SetAPIVersion(version)
+			if b.drop != nil { // they may be what was dropped
+				b.drop.remove(item.Object)
+			}
 		}
 	}
 }

@@ -107,7 +107,7 @@ func TestStrings_SeenOnceAreNotKept(t *testing.T) {
 
 // However much passes, what the tables keep is bounded.
 func TestTables_AreBounded(t *testing.T) {
-	tables := NewTables()
+	tables := NewTables(Shared)
 	tables.subtrees = newSubtreeTable(64)
 	settings := &Settings{Tables: tables, Sharing: Shared}
 	value := make([]byte, 3000)
@@ -155,7 +155,7 @@ func TestSubtrees_TogetherAreBounded(t *testing.T) {
 // An object with a key twice has fewer members than were read. As one to share it
 // would pass for what it is not.
 func TestSubtrees_AKeyTwiceIsNotShared(t *testing.T) {
-	settings := &Settings{Tables: NewTables(), Sharing: Shared}
+	settings := &Settings{Tables: NewTables(Shared), Sharing: Shared}
 	for range 2 * sightings {
 		settings.decode([]byte(`{"spec":{"a":1,"a":1}}`), func(b *builder) bool { _, ok := b.document(); return ok })
 	}

@@ -1,5 +1,7 @@
 package wire
 
+import "strings"
+
 // builder makes unstructured values of the JSON that its scanner reads. It is used
 // by one goroutine at a time.
 type builder struct {
@@ -25,12 +27,13 @@ func (b *builder) forget() {
 	}
 }
 
-// emptied empties a stack, and gives it up if it has grown beyond enough.
+// emptied empties a stack on which a document that was given up may have left
+// something. One that has grown beyond enough it gives up.
 func emptied[E any](stack []E, enough int) []E {
 	if cap(stack) > enough {
 		return nil
 	}
-	clear(stack[:cap(stack)])
+	clear(stack)
 	return stack[:0]
 }
 
@@ -168,6 +171,7 @@ func (b *builder) object(at place) (v value, ok bool) {
 	} else {
 		v.any = newObject(members)
 	}
+	clear(members) // a builder at rest keeps nothing alive
 	b.members = b.members[:base]
 	return v, true
 }
@@ -177,6 +181,9 @@ func (b *builder) object(at place) (v value, ok bool) {
 func (b *builder) member(at place, hash uint64) (_ uint64, ok bool) {
 	name, nameHash, ok := b.name()
 	if !ok {
+		return 0, false
+	}
+	if at.own == ownRoot && misspelt(name) {
 		return 0, false
 	}
 	below := at.below(name)
@@ -189,6 +196,13 @@ func (b *builder) member(at place, hash uint64) (_ uint64, ok bool) {
 	}
 	b.members = append(b.members, member{name, v.any})
 	return mix(mix(hash, nameHash), v.hash), true
+}
+
+// misspelt reports whether client-go, which finds an object's kind without regard to
+// upper and lower case, would take name for something that it is not.
+func misspelt(name string) bool {
+	return name != "kind" && strings.EqualFold(name, "kind") ||
+		name != "apiVersion" && strings.EqualFold(name, "apiVersion")
 }
 
 // fits reports whether client-go would take v as the member called name of an
@@ -256,6 +270,7 @@ func (b *builder) array() (v value, ok bool) {
 	} else {
 		v.any = newArray(elements)
 	}
+	clear(elements)
 	b.elements = b.elements[:base]
 	return v, true
 }

@@ -45,8 +45,10 @@ func (w *window) makeRoom() {
 		size = max(minWindow, 2*size)
 	case w.end == size && size < busyWindow: // the last read was cut short
 		size *= 2
-	case used == 0 && w.last < size/4 && size > minWindow:
-		size /= 2
+	case used == 0:
+		for size > minWindow && w.last < size/4 {
+			size /= 2
+		}
 	}
 	from := w.bytes()
 	switch {
