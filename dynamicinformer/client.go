@@ -16,9 +16,11 @@ import (
 // the same requests, the same values and the same errors come out of it, and what
 // is not JSON, such as CBOR, it decodes as client-go does.
 //
-// Equal keys and short strings of all that it returns are one string in memory.
-// The maps and slices of an object are its own, so that it may be changed and
-// written back, unless WithSharing says otherwise.
+// Keys and short strings that it has met before are mostly one string in memory,
+// which the client keeps, up to a few MB, for as long as it lives: a client is for
+// keeping. The maps and slices of an object are its own, so that it may be changed
+// and written back, unless WithSharing says otherwise. An event of a watch that goes
+// on for more than 16 MiB is given up at that point, whatever would follow.
 //
 // It does no I/O. The client is safe for concurrent use.
 func NewClient(cfg *rest.Config, opts ...ClientOption) (dynamic.Interface, error) {

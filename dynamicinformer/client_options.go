@@ -37,14 +37,18 @@ func WithStockDecoding() ClientOption {
 	return clientOptionFunc(func(o *clientOptions) { o.stock = true })
 }
 
-// WithSharing makes equal parts of objects one and the same in memory, of whatever
-// object they are. This saves half the memory and more where objects resemble each
-// other, and many do in their managedFields alone. In return nobody may write to
-// anything in an object but its uppermost fields and those of its metadata: it
-// would change other objects. DeepCopy gives an object whose parts are its own.
+// WithSharing lets parts of objects that are equal be one and the same in memory, of
+// whatever object and resource they are: once a part of up to 4 KB of JSON has been
+// met a few times, as long as the client's table has room. This saves half the
+// memory where objects resemble each other, and many do in their managedFields
+// alone. In return nobody may write to anything in an object but its uppermost
+// fields and those of its metadata: the write would reach other objects, of other
+// resources too, and those that are read later. DeepCopy gives an object whose parts
+// are its own. A transform of an informer on this client writes, too, if it changes
+// more than that.
 //
-// It is the default of NewForConfig, whose objects are read-only anyway. An
-// informer with a transform, which may write to what it is given, does without.
+// It is the default of NewForConfig, whose objects are read-only anyway; there, and
+// only there, an informer that is given a transform gets objects of its own.
 func WithSharing() ClientOption {
 	return clientOptionFunc(func(o *clientOptions) { o.sharing = wire.Shared })
 }

@@ -7,7 +7,9 @@
 //
 // Sharing. A factory has one informer a resource, whose cache and watch all users
 // share. Cached objects are *unstructured.Unstructured and read-only, in handlers
-// and listers alike: call DeepCopy before the first write.
+// and listers alike: call DeepCopy before the first write. In a factory of
+// [NewForConfig] equal parts of objects are one in memory, so that a write reaches
+// other objects, too.
 //
 // Ordering. The informers are client-go's own, so what cache.SharedInformer
 // promises holds: a handler gets the events of one object in order, one at a time;

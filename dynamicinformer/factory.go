@@ -35,6 +35,11 @@ type Factory struct {
 // a client as of NewClient of its own, which share one HTTP client. Options can
 // replace discovery, or turn it off with WithDiscovery(nil), and change how the
 // client decodes, with WithClientOptions. It does no I/O.
+//
+// Objects share equal parts, as WithSharing describes, except those of informers
+// with a transform. A handler that writes to an object, which it must not, damages
+// others with it. While client-go's KUBE_CACHE_MUTATION_DETECTOR is set to true,
+// nothing is shared, so that it finds the one that was written to.
 func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	if cfg == nil {
 		return nil, errNoConfig
@@ -52,7 +57,7 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
 	}
 	o := newOptions(append([]Option{WithDiscovery(resolver)}, opts...)...)
-	clients, err := newClients(cfg, httpClient, newClientOptions(append([]ClientOption{WithSharing()}, o.client...)...))
+	clients, err := newClients(cfg, httpClient, newClientOptions(append([]ClientOption{defaultSharing()}, o.client...)...))
 	if err != nil {
 		return nil, err
 	}

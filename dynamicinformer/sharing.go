@@ -2,6 +2,9 @@ package dynamicinformer
 
 import (
 	"net/http"
+	"os"
+	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,6 +46,14 @@ func newClients(cfg *rest.Config, httpClient *http.Client, o *clientOptions) (cl
 	return clients{own: dynamic.New(own), shared: dynamic.New(shared)}, nil
 }
 
+// defaultSharing is how a factory's objects are decoded if nobody says otherwise.
+func defaultSharing() ClientOption {
+	if detecting, _ := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")); detecting {
+		return WithoutSharing()
+	}
+	return WithSharing()
+}
+
 // choice is the dynamic client of one informer: the one whose objects share parts,
 // unless the informer has a transform.
 type choice struct {
@@ -77,13 +88,20 @@ func (g *genericInformer) observe(client dynamic.Interface) {
 type observedInformer struct {
 	cache.SharedIndexInformer
 	choice *choice
+
+	mu sync.Mutex // makes one of setting and knowing
 }
 
-// SetTransform implements cache.SharedInformer.
+// SetTransform implements cache.SharedInformer. The informer may be about to run:
+// what it lists from now on must be its own before the transform is there.
 func (i *observedInformer) SetTransform(transform cache.TransformFunc) error {
-	err := i.SharedIndexInformer.SetTransform(transform)
-	if err == nil {
-		i.choice.transformed.Store(transform != nil)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before := i.choice.transformed.Swap(true)
+	if err := i.SharedIndexInformer.SetTransform(transform); err != nil {
+		i.choice.transformed.Store(before)
+		return err
 	}
-	return err
+	i.choice.transformed.Store(transform != nil)
+	return nil
 }

@@ -14,7 +14,8 @@ import (
 // from the frame reader, which has decoded it, through the stream serializer, which
 // is given an empty frame, to the object serializer, which is given token. The three
 // are called in turn by one goroutine. No other frame is empty, and no other bytes
-// are token's.
+// are token's. It rests on client-go's streaming decoder passing empty frames on,
+// which it does until a frame is too large; then its caller ends the stream.
 type ahead struct {
 	claimed atomic.Bool
 	kind    watch.EventType

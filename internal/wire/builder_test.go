@@ -35,6 +35,22 @@ func TestBuilder_KeepsNothing(t *testing.T) {
 	}
 }
 
+// Nor one that was given up in the middle.
+func TestBuilder_KeepsNothingOfWhatItGaveUp(t *testing.T) {
+	b := &builder{tables: NewTables(Shared)}
+	b.scanner = scanner{data: []byte(`{"a":{"b":"c"},"d":[1,{"e":[2,"f",`)}
+	if _, ok := b.document(); ok || len(b.members) == 0 || len(b.elements) == 0 {
+		t.Fatal("not given up with something on the stacks")
+	}
+	b.forget()
+	if slices.ContainsFunc(b.elements[:cap(b.elements)], func(v any) bool { return v != nil }) {
+		t.Error("elements are kept")
+	}
+	if slices.ContainsFunc(b.members[:cap(b.members)], func(m member) bool { return m != member{} }) {
+		t.Error("members are kept")
+	}
+}
+
 // Allocations are what costs, so they have a budget: about two a map, two a string
 // that is new, and one an integer.
 func TestDecode_Allocations(t *testing.T) {

@@ -9,9 +9,10 @@
 // the two against each other.
 //
 // Three things make the objects smaller than client-go's. Maps and slices have
-// the size they need. Keys and short strings are interned: equal ones are one
-// string. And, where the caller promises that nobody writes to the objects, equal
-// subtrees are shared: they are one map or slice ([Tables]).
+// the size they need. Keys and short strings that have been met before are mostly
+// interned: equal ones are one string. And, where the caller promises that nobody
+// writes to the objects, so are equal subtrees: they are one map or slice ([Tables]).
+// Both tables are bounded, and forget.
 //
 // It knows nothing of informers, caches or resources.
 package wire

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,5 +83,22 @@ func TestDrop_EmptyPathDropsNothing(t *testing.T) {
 	d.Add()
 	if root(d).dropped() || root(d).below("spec").dropped() {
 		t.Error("an empty path drops something")
+	}
+}
+
+// Lists of built-in types have no kinds in their items, which get them. What was to
+// be dropped is not to come back that way.
+func TestDrop_KindsThatListsLeaveOut(t *testing.T) {
+	settings := Settings{Tables: NewTables(Own), Drop: dropAll([][]string{{"kind"}, {"apiVersion"}})}
+	info := jsonInfo(t, Negotiated(stockSerializer(), settings))
+	for name, spec := range map[string]string{"plain": `1`, "for client-go's decoder": strings.Repeat("[", 1100) + strings.Repeat("]", 1100)} {
+		list := &unstructured.UnstructuredList{}
+		data := []byte(`{"apiVersion":"v1","kind":"PodList","items":[{"spec":` + spec + `}]}`)
+		if _, _, err := info.Serializer.Decode(data, nil, list); err != nil {
+			t.Fatal(err)
+		}
+		if item := list.Items[0].Object; len(item) != 1 {
+			t.Errorf("%s: the item has %d fields, want spec only", name, len(item))
+		}
 	}
 }

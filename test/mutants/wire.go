@@ -103,7 +103,7 @@ var ofWire = []mutant{
 	{
 		name: "items of built-in types have no kind",
 		file: "internal/wire/objects.go",
-		old:  "	completeItems(into)\n",
+		old:  "	b.completeItems(into)\n",
 		new:  "",
 	},
 	{
@@ -137,6 +137,12 @@ var ofWire = []mutant{
 		new:  "if !ok {",
 	},
 	{
+		name: "a name that client-go takes for kind passes",
+		file: "internal/wire/values.go",
+		old:  `return name != "kind" && strings.EqualFold(name, "kind") ||`,
+		new:  "return",
+	},
+	{
 		name: "escaped strings share their bytes",
 		file: "internal/wire/values.go",
 		old:  "b.scratch = appendUnescaped(b.scratch[:0], raw)",
@@ -145,7 +151,13 @@ var ofWire = []mutant{
 	{
 		name: "a builder keeps the last document alive",
 		file: "internal/wire/values.go",
-		old:  "	clear(stack[:cap(stack)])\n",
+		old:  "	clear(members) // a builder at rest keeps nothing alive\n",
+		new:  "",
+	},
+	{
+		name: "a builder keeps a document that was given up",
+		file: "internal/wire/values.go",
+		old:  "	clear(stack)\n",
 		new:  "",
 	},
 	{
@@ -279,26 +291,32 @@ var ofWire = []mutant{
 	{
 		name: "an unusual event in a batch is lost",
 		file: "internal/wire/batch.go",
-		old:  "			events = events[:i]\n			break\n		}",
-		new:  "			events = events[:i]\n			used += len(b.lines[i])\n			break\n		}",
+		old:  "	for i := range b.events {\n		used",
+		new:  "	for i := range events {\n		used",
+	},
+	{
+		name: "unusual events are decoded in batches, over and over",
+		file: "internal/wire/batch.go",
+		old:  "		b.pause = pauseAfter\n",
+		new:  "		b.pause = 0\n",
 	},
 	{
 		name: "two events on a line of a batch are one",
 		file: "internal/wire/batch.go",
-		old:  "if ok && b.done() {",
-		new:  "if ok {",
+		old:  "return ok && b.done()",
+		new:  "return ok",
 	},
 	{
 		name: "the events of a batch come in any order",
 		file: "internal/wire/batch.go",
-		old:  "events[i] = decoded{kind, object}",
-		new:  "events[(i+1)%len(events)] = decoded{kind, object}",
+		old:  "!events[i].decode(settings, b.lines[i])",
+		new:  "!events[len(events)-1-i].decode(settings, b.lines[i])",
 	},
 	{
 		name: "buffers stay large",
 		file: "internal/wire/window.go",
-		old:  "		size /= 2\n",
-		new:  "",
+		old:  "w.last < size/4 {",
+		new:  "w.last < 0 {",
 	},
 	{
 		name: "two streams of one making share their events",
@@ -323,6 +341,30 @@ var ofWire = []mutant{
 		file: "dynamicinformer/sharing.go",
 		old:  "	if c.transformed.Load() {",
 		new:  "	if false {",
+	},
+	{
+		name: "an informer runs before its transform is known of",
+		file: "dynamicinformer/sharing.go",
+		old:  "before := i.choice.transformed.Swap(true)",
+		new:  "before := i.choice.transformed.Load()",
+	},
+	{
+		name: "a transform that is refused counts",
+		file: "dynamicinformer/sharing.go",
+		old:  "		i.choice.transformed.Store(before)\n",
+		new:  "",
+	},
+	{
+		name: "parts are shared while mutations are detected",
+		file: "dynamicinformer/sharing.go",
+		old:  "detecting {",
+		new:  "detecting && false {",
+	},
+	{
+		name: "kinds that were to be dropped come back in lists",
+		file: "internal/wire/objects.go",
+		old:  "if b.drop != nil {",
+		new:  "if false {",
 	},
 	{
 		name: "a factory has two rate limits",

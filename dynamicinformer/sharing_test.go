@@ -1,0 +1,58 @@
+package dynamicinformer
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/wire"
+)
+
+// settable is an informer that takes transforms as answer says.
+type settable struct {
+	cache.SharedIndexInformer
+	answer func() error
+}
+
+func (s settable) SetTransform(cache.TransformFunc) error { return s.answer() }
+
+func keep(object any) (any, error) { return object, nil }
+
+// The informer may begin to list at the very moment that it has its transform.
+func TestObservedInformer_KnowsOfATransformBeforeItIsThere(t *testing.T) {
+	c := &choice{}
+	known := false
+	i := &observedInformer{choice: c, SharedIndexInformer: settable{answer: func() error {
+		known = c.transformed.Load()
+		return nil
+	}}}
+	if err := i.SetTransform(keep); err != nil || !known || !c.transformed.Load() {
+		t.Errorf("known then %v, now %v, error %v", known, c.transformed.Load(), err)
+	}
+	if err := i.SetTransform(nil); err != nil || c.transformed.Load() {
+		t.Errorf("without a transform: known %v, error %v", c.transformed.Load(), err)
+	}
+}
+
+func TestObservedInformer_ARefusedTransformIsNone(t *testing.T) {
+	errStarted := errors.New("informer has already started")
+	for _, before := range []bool{false, true} {
+		c := &choice{}
+		c.transformed.Store(before)
+		i := &observedInformer{choice: c, SharedIndexInformer: settable{answer: func() error { return errStarted }}}
+		if err := i.SetTransform(keep); !errors.Is(err, errStarted) || c.transformed.Load() != before {
+			t.Errorf("from %v to %v, error %v", before, c.transformed.Load(), err)
+		}
+	}
+}
+
+// The detector names whose object has changed. With shared parts that would be many.
+func TestDefaultSharing_IsOffWhileMutationsAreDetected(t *testing.T) {
+	for value, want := range map[string]wire.Sharing{"": wire.Shared, "false": wire.Shared, "true": wire.Own, "1": wire.Own} {
+		t.Setenv("KUBE_CACHE_MUTATION_DETECTOR", value)
+		if got := newClientOptions(defaultSharing()).sharing; got != want {
+			t.Errorf("%q: sharing %v, want %v", value, got, want)
+		}
+	}
+}
