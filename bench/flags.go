@@ -45,7 +45,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.SetOutput(io.Discard)
 	sizes := flags.String("objects", "1000,10000", "how many `objects` there are")
 	kinds := flags.String("kinds", strings.Join(objects.Names(), ","), "`kinds` of objects")
-	names := flags.String("systems", "", "`systems` to compare, besides "+systems.Reference+" (default all; on slow servers a few)\nout of "+strings.Join(systems.Names(), ", "))
+	names := flags.String("systems", "", "`systems` to compare, besides "+systems.Reference+" (default most; on slow servers a few)\nout of "+strings.Join(systems.Names(), ", "))
 	sorts := flags.String("servers", strings.Join(servers.Names(), ","), "`servers` to run against")
 	flags.IntVar(&s.events, "events", 0, "how many `events` are followed (default 5000; on slow servers 2000)")
 	flags.IntVar(&s.rounds, "rounds", 5, "how many `rounds` count, after one that does not")
@@ -74,7 +74,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 		*sizes += "," + strconv.Itoa(large)
 	}
 	if s.chosen = *names != ""; !s.chosen {
-		*names = strings.Join(systems.Names(), ",")
+		*names = strings.Join(systems.Defaults(), ",")
 	}
 	err = errors.Join(err, s.choose(*sizes, *kinds, withReference(*names), *sorts), s.validate())
 	if err != nil {

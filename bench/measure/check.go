@@ -40,10 +40,13 @@ func (r *run) check(ctx context.Context) error {
 		}
 	}
 	cached, err := r.cache.Len(ctx)
-	if err == nil && cached != seen || seen != r.job.Objects {
-		err = fmt.Errorf("%d objects are cached and the server has %d, of %d that it was given", cached, seen, r.job.Objects)
+	if err != nil {
+		return err
 	}
-	return err
+	if cached != seen || seen != r.job.Objects {
+		return fmt.Errorf("%d objects are cached and the server has %d, of %d that it was given", cached, seen, r.job.Objects)
+	}
+	return nil
 }
 
 // compare looks up one object in the cache. It changes want.

@@ -8,6 +8,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+
+	gvrkit "github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
 // openClientGo opens what users of client-go have if they change nothing.
@@ -20,11 +22,24 @@ func openStripped(ctx context.Context, target Target) (Cache, error) {
 	return openWithTransform(ctx, target, stripManagedFields)
 }
 
+// openClientGoFast is client-go's factory on gvrkit's client.
+func openClientGoFast(ctx context.Context, target Target) (Cache, error) {
+	client, err := gvrkit.NewClient(target.Config)
+	if err != nil {
+		return nil, err
+	}
+	return openFactory(ctx, target, client, nil)
+}
+
 func openWithTransform(ctx context.Context, target Target, transform cache.TransformFunc) (Cache, error) {
 	client, err := dynamic.NewForConfig(target.Config)
 	if err != nil {
 		return nil, err
 	}
+	return openFactory(ctx, target, client, transform)
+}
+
+func openFactory(ctx context.Context, target Target, client dynamic.Interface, transform cache.TransformFunc) (Cache, error) {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	inf := factory.ForResource(target.GVR).Informer()
 	if transform != nil {

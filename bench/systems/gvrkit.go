@@ -10,6 +10,9 @@ import (
 // withoutManagedFields leaves managedFields out while decoding.
 var withoutManagedFields = dynamicinformer.WithClientOptions(dynamicinformer.WithoutManagedFields())
 
+// withoutSharing gives each object maps and slices of its own.
+var withoutSharing = dynamicinformer.WithClientOptions(dynamicinformer.WithoutSharing())
+
 // openGVRKit returns what opens gvrkit's factory with opts.
 func openGVRKit(opts ...dynamicinformer.Option) func(context.Context, Target) (Cache, error) {
 	return func(ctx context.Context, target Target) (Cache, error) {

@@ -21,6 +21,8 @@ type System struct {
 	About string
 	// Main says that it is compared on every server, however slow that is.
 	Main bool
+	// OnRequest says that it is compared only if it is named.
+	OnRequest bool
 	// Env is added to the environment of the process that the system runs in.
 	Env []string
 	// Drops says that its cached objects have no managedFields.
@@ -67,7 +69,20 @@ func All() []System {
 		{Name: "gvrkit", About: "gvrkit's dynamicinformer, defaults", Main: true, Open: openGVRKit()},
 		{Name: "gvrkit-list", About: "the same, watch-list off", Env: listOnly, Open: openGVRKit()},
 		{Name: "gvrkit-stripped", About: "the same, managedFields left out while decoding", Drops: true, Open: openGVRKit(withoutManagedFields)},
+		{Name: "gvrkit-own", About: "the same, no parts shared", OnRequest: true, Open: openGVRKit(withoutSharing)},
+		{Name: "client-go-fast", About: "client-go's dynamicinformer on gvrkit's client", OnRequest: true, Open: openClientGoFast},
 	}
+}
+
+// Defaults returns the names of the systems that are compared if none is named.
+func Defaults() []string {
+	var names []string
+	for _, s := range All() {
+		if !s.OnRequest {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // Names returns the names of all systems.
