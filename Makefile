@@ -1,5 +1,4 @@
-# Every target covers all modules of the workspace. It takes Go, make, bash and git;
-# what is built goes to Go's caches and to gvrkit/ in the user's cache directory.
+# It takes Go, make, bash and git. What is built goes to Go's caches and to gvrkit/ in the user's.
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := help
@@ -40,8 +39,8 @@ mutants: ## break the library in each of some 140 ways and show the tests that n
 	@go run ./test/mutants
 
 fuzz: ## fuzz each target for FUZZ=30s
-	go test -run '^$$' -fuzz FuzzParseRef -fuzztime $(FUZZ) ./discovery
-	@for target in FuzzObject FuzzList FuzzStream; do go test -run '^$$' -fuzz $$target -fuzztime $(FUZZ) ./internal/wire || exit 1; done
+	@for t in FuzzParseRef:discovery FuzzObject:internal/wire FuzzList:internal/wire FuzzStream:internal/wire; do \
+		go test -run '^$$' -fuzz "^$${t%%:*}\$$" -fuzztime $(FUZZ) ./$${t##*:} || exit 1; done
 
 bench: ## compare with client-go and controller-runtime, half an hour; BENCH=-quick takes two minutes
 	@echo "bench: compiling; with empty caches some minutes, then some more for the API server"
