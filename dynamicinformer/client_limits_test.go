@@ -94,18 +94,29 @@ func endless(begin, piece string) reply {
 	}
 }
 
-// client-go reads such an event until there is no memory left.
+// client-go reads what does not end until there is no memory left, except for what
+// is nested too deeply.
 func TestClient_EndlessEventIsTooLarge(t *testing.T) {
-	s := serve(t)
-	row := exchange{replies: []reply{endless(eventOf("ADDED", widgetB)+`{"type":"ADDED","object":`, `{"data":"aaaaaaaa\"","list":[`)}, call: summary}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	got := s.outcome(t, row, made()).Value
-	runtime.ReadMemStats(&after)
-	if diff := cmp.Diff(any([]string{"ADDED 0", tooLarge}), got); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 100<<20 {
-		t.Errorf("it took %d MB to find out", allocated>>20)
+	const begin = `{"type":"ADDED","object":`
+	for name, tc := range map[string]struct{ begin, piece, want string }{
+		"plain":      {begin + `{"list":[`, `{"data":"aaaaaaaa\""},`, tooLarge},
+		"unusual":    {"{\n" + begin[1:] + `{"list":[`, `{"data":"aaaaaaaa\""},`, tooLarge},
+		"no object":  {`"`, `aaaaaaaa`, tooLarge},
+		"ever depth": {begin, `{"data":"aaaaaaaa\"","list":[`, strings.Replace(tooLarge, "object to decode was longer than maximum allowed size", "invalid character '[' exceeded max depth", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t)
+			row := exchange{replies: []reply{endless(eventOf("ADDED", widgetB)+tc.begin, tc.piece)}, call: summary}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got := s.outcome(t, row, made()).Value
+			runtime.ReadMemStats(&after)
+			if diff := cmp.Diff(any([]string{"ADDED 0", tc.want}), got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 150<<20 {
+				t.Errorf("it took %d MB to find out", allocated>>20)
+			}
+		})
 	}
 }
