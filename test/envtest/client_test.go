@@ -150,7 +150,7 @@ var _ = Describe("The fast client", onEachPlace(func(at *place) {
 		client := p.fast.Resource(blocks)
 		created, err := client.Create(ctx, newBlock(label, label), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a clean-up has a context of its own
+		DeferCleanup(func(ctx SpecContext) {
 			_ = client.Delete(ctx, label, metav1.DeleteOptions{})
 		})
 		Expect(unstructured.SetNestedField(created.Object, "host:node-b", "spec", "affinity")).To(Succeed())
