@@ -36,18 +36,25 @@ func TestBatch_UnusualEventsCostLittleMoreThanWithClientGo(t *testing.T) {
 	}
 }
 
-// After a pause there are batches again.
-func TestBatch_GoesOnAfterAPause(t *testing.T) {
-	line := strings.Replace(plainEvent, `"metadata"`, `"spec":"`+strings.Repeat("x", 400)+`","metadata"`, 1) + "\n"
-	data := bytes.Repeat([]byte(line), maxBatch)
-	settings := &Settings{Tables: NewTables(Own)}
-	b := &batch{pause: 2}
+// After an event that is not plain there is a pause, and then there are batches again.
+func TestBatch_PausesAndGoesOn(t *testing.T) {
 	if runtime.GOMAXPROCS(0) == 1 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	}
-	for i, want := range []int{0, 0, len(data)} {
-		if used := b.decode(settings, data); used != want {
-			t.Errorf("call %d: %d bytes used, want %d", i, used, want)
+	line := strings.Replace(plainEvent, `"metadata"`, `"spec":"`+strings.Repeat("x", 400)+`","metadata"`, 1) + "\n"
+	data := bytes.Repeat([]byte(line), maxBatch)
+	settings := &Settings{Tables: NewTables(Own)}
+	b := &batch{}
+	odd := append([]byte(line+"{}\n"), data...)
+	if used := b.decode(settings, odd); used != len(line) {
+		t.Errorf("%d bytes used, want those of the one plain event, %d", used, len(line))
+	}
+	for range pauseAfter {
+		if used := b.decode(settings, data); used != 0 {
+			t.Fatalf("%d bytes used in the pause", used)
 		}
+	}
+	if used := b.decode(settings, data); used != len(data) {
+		t.Errorf("%d bytes used after it, want %d", used, len(data))
 	}
 }

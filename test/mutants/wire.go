@@ -140,7 +140,7 @@ var ofWire = []mutant{
 		name: "a name that client-go takes for kind passes",
 		file: "internal/wire/values.go",
 		old:  `return name != "kind" && strings.EqualFold(name, "kind") ||`,
-		new:  "return",
+		new:  "return false ||",
 	},
 	{
 		name: "escaped strings share their bytes",
@@ -352,7 +352,7 @@ var ofWire = []mutant{
 		name: "a transform that is refused counts",
 		file: "dynamicinformer/sharing.go",
 		old:  "		i.choice.transformed.Store(before)\n",
-		new:  "",
+		new:  "		_ = before\n",
 	},
 	{
 		name: "parts are shared while mutations are detected",
