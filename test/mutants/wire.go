@@ -156,7 +156,7 @@ var ofWire = []mutant{
 	},
 	{
 		name: "a builder keeps a document that was given up",
-		file: "internal/wire/values.go",
+		file: "internal/wire/builder.go",
 		old:  "	clear(stack)\n",
 		new:  "",
 	},
