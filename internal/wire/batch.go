@@ -52,8 +52,11 @@ func (b *batch) next(ahead *ahead) bool {
 // on a line, and whole. It returns their length; zero if there are not at least
 // two lines, or the first is not plain.
 func (b *batch) decode(settings *Settings, data []byte) (used int) {
-	if b.pause > 0 || runtime.GOMAXPROCS(0) == 1 {
+	if b.pause > 0 {
 		b.pause--
+		return 0
+	}
+	if runtime.GOMAXPROCS(0) == 1 {
 		return 0
 	}
 	b.cut(data)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,4 +102,36 @@ func TestDrop_KindsThatListsLeaveOut(t *testing.T) {
 			t.Errorf("%s: the item has %d fields, want spec only", name, len(item))
 		}
 	}
+}
+
+// Completing the items of a list must not reach into what they share with objects
+// that somebody reads at this moment. The race detector tells.
+func TestDrop_WritesToNothingThatIsShared(t *testing.T) {
+	settings := &Settings{Tables: NewTables(Shared), Sharing: Shared, Drop: dropAll([][]string{{"kind"}, {"metadata", "annotations", "dropped"}})}
+	info := jsonInfo(t, Negotiated(stockSerializer(), *settings))
+	data := []byte(`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"annotations":{"dropped":"x","a":"b","c":"d"}}}]}`)
+	decode := func() map[string]any {
+		list := &unstructured.UnstructuredList{}
+		if _, _, err := info.Serializer.Decode(data, nil, list); err != nil {
+			t.Error(err)
+		}
+		annotations, _, _ := unstructured.NestedFieldNoCopy(list.Items[0].Object, "metadata", "annotations")
+		return annotations.(map[string]any)
+	}
+	for range sightings {
+		decode()
+	}
+	shared := decode()
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for range 1000 {
+			if len(shared) != 2 || shared["a"] != "b" {
+				t.Errorf("annotations %v", shared)
+			}
+		}
+	})
+	for range 200 {
+		decode()
+	}
+	reader.Wait()
 }

@@ -363,8 +363,8 @@ var ofWire = []mutant{
 	{
 		name: "kinds that were to be dropped come back in lists",
 		file: "internal/wire/objects.go",
-		old:  "if b.drop != nil {",
-		new:  "if false {",
+		old:  "			b.dropIdentity(item.Object)\n",
+		new:  "",
 	},
 	{
 		name: "a factory has two rate limits",
