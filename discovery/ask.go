@@ -2,101 +2,247 @@ package discovery
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
+	"net/http"
 	"slices"
-	"sync"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 )
 
-// askAtOnce is how many group versions are asked about at a time, of a server that
-// has no aggregated discovery.
-const askAtOnce = 8
-
-// What a server says that can't be true is no answer.
-var (
-	errNoGroups  = errors.New("the server lists no API group, not even its own: is it a Kubernetes API server?")
-	errNoAnswer  = errors.New("the server's answer is not a list of resources")
-	errOtherList = errors.New("the server's answer is about another group version")
-)
-
-// groupVersion asks for the resources of one group version.
-func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (*metav1.APIResourceList, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.requestTimeout)
-	defer cancel()
-	list, err := r.server.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
-	if err == nil && list != nil && list.GroupVersion != gv.String() {
-		return nil, fmt.Errorf("%w: %q", errOtherList, list.GroupVersion)
+// answer returns what q means, from what is known if that says so, and otherwise from
+// the server.
+func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
+	c := r.current.Load()
+	if c == nil {
+		return r.askAll(ctx, q)
 	}
-	return list, err
+	res, err := c.answer(q)
+	if err == nil || errors.Is(err, ErrAmbiguous) || r.certain(c, q, err) {
+		return res, err
+	}
+	return r.askOne(ctx, q, c, err)
 }
 
-// catalogue asks for everything. Group versions that fail are part of the answer.
-func (r *Resolver) catalogue(ctx context.Context) (*catalogue, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.requestTimeout)
-	defer cancel()
-	groups, lists, failed, err := r.groups(ctx)
+// certain reports whether refusal, which c gave to q, needs no request to bear it out.
+func (r *Resolver) certain(c *catalogue, q question, refusal error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live == nil || r.current.Load() != c || !r.live.certain() || !errors.Is(refusal, ErrNotServed) {
+		return false
+	}
+	return r.denied[q] || errors.Is(refusal, ErrNotEstablished)
+}
+
+// askOne asks the server about q alone, which c, what a run knows, refuses. What it
+// denies stays denied until the run learns of another change.
+func (r *Resolver) askOne(ctx context.Context, q question, c *catalogue, refusal error) (Resource, error) {
+	if gvr, full := q.gvr(); full {
+		version, _, err := r.groupVersion(ctx, gvr.GroupVersion())
+		if res, listed := listedAs(version, gvr); err == nil && listed {
+			return res, nil
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return Resource{}, inconclusive(q, err, gvr.GroupVersion())
+		}
+		if errors.Is(refusal, ErrInconclusive) && err == nil {
+			refusal = &NotServedError{Ref: q.ref, GroupServed: true, Near: c.near(q.ref)} // it has answered itself
+		}
+	} else {
+		fresh, err := r.refresh(ctx)
+		if err != nil {
+			return Resource{}, inconclusive(q, err)
+		}
+		res, err := fresh.answer(q)
+		if err == nil || !errors.Is(err, ErrNotServed) {
+			return res, err
+		}
+		refusal = err
+		c = fresh
+	}
+	r.deny(c, q, refusal)
+	return Resource{}, refusal
+}
+
+// askAll asks the server as if nothing were known.
+func (r *Resolver) askAll(ctx context.Context, q question) (Resource, error) {
+	gvr, full := q.gvr()
+	var answered bool // by the group version itself
+	if full {
+		version, joined, err := r.groupVersion(ctx, gvr.GroupVersion())
+		res, listed := listedAs(version, gvr)
+		if err == nil && !listed && joined {
+			version, _, err = r.groupVersion(ctx, gvr.GroupVersion())
+			res, listed = listedAs(version, gvr)
+		}
+		switch {
+		case err == nil && listed:
+			return res, nil
+		case err != nil && !apierrors.IsNotFound(err):
+			return Resource{}, inconclusive(q, err, gvr.GroupVersion())
+		}
+		answered = err == nil && len(version.resources) > 0
+	}
+	c, joined, err := r.everything(ctx)
+	if joined && err == nil {
+		if _, refusal := c.answer(q); errors.Is(refusal, ErrNotServed) {
+			c, _, err = r.everything(ctx) // that answer may be older than the question
+		}
+	}
+	switch {
+	case err != nil && answered:
+		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true} // there are only no suggestions
+	case err != nil && full:
+		return Resource{}, inconclusive(q, err, gvr.GroupVersion())
+	case err != nil:
+		return Resource{}, inconclusive(q, err)
+	}
+	res, refusal := c.answer(q)
+	switch {
+	case refusal == nil && full:
+		return Resource{}, inconclusive(q, errDisagree, gvr.GroupVersion())
+	case answered && errors.Is(refusal, ErrInconclusive):
+		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true, Near: c.near(q.ref)}
+	case errors.Is(refusal, ErrNotServed):
+		return Resource{}, r.explained(ctx, q, refusal)
+	}
+	return res, refusal
+}
+
+func listedAs(version versionDoc, gvr schema.GroupVersionResource) (Resource, bool) {
+	i := slices.IndexFunc(version.resources, func(res Resource) bool { return res.GVR == gvr })
+	if i < 0 {
+		return Resource{}, false
+	}
+	return version.resources[i], true
+}
+
+// groupVersion asks about one group version.
+func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (version versionDoc, joined bool, err error) {
+	version, joined, err = r.versions.do(ctx, gv, func(ctx context.Context) (versionDoc, error) {
+		return r.server.groupVersion(ctx, gv)
+	})
+	if err == nil && version.err != nil {
+		err = version.err
+	}
+	return version, joined, err
+}
+
+// refresh asks for everything and returns what is known then.
+func (r *Resolver) refresh(ctx context.Context) (*catalogue, error) {
+	c, _, err := r.everything(ctx)
+	return c, err
+}
+
+// everything asks for all that is served, and keeps it.
+func (r *Resolver) everything(ctx context.Context) (c *catalogue, joined bool, err error) {
+	return r.documents.do(ctx, struct{}{}, func(ctx context.Context) (*catalogue, error) {
+		r.mu.Lock()
+		r.asked++
+		number, previous := r.asked, r.doc
+		r.mu.Unlock()
+		doc, err := r.server.everything(ctx, previous)
+		return r.keep(number, doc, err)
+	})
+}
+
+// keep takes the answer to request number, and returns what is known by it.
+func (r *Resolver) keep(number uint64, doc *document, err error) (*catalogue, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if r.live != nil {
+		r.live.noteDocuments(doc, err, now)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if groups == nil || !slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return len(g.Versions) > 0 }) {
-		return nil, errNoGroups
-	}
-	if lists == nil {
-		var more map[schema.GroupVersion]error
-		lists, more = r.eachGroupVersion(ctx, groups)
-		maps.Copy(more, failed) // what an aggregated half has said is stale
-		failed = more
-	}
-	return newCatalogue(groups.Groups, lists, failed), nil
-}
-
-// groups asks for the groups and, where the server has aggregated discovery, for
-// their resources and what it knows to be stale; lists is nil where it has not.
-func (r *Resolver) groups(ctx context.Context) (groups *metav1.APIGroupList, lists map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error) {
-	switch server := r.server.(type) {
-	case discovery.AggregatedDiscoveryInterfaceWithContext:
-		return server.GroupsAndMaybeResourcesWithContext(ctx)
-	case discovery.AggregatedDiscoveryInterface:
-		return discovery.ToAggregatedDiscoveryInterfaceWithContext(server).GroupsAndMaybeResourcesWithContext(ctx)
-	}
-	groups, err = r.server.ServerGroupsWithContext(ctx)
-	return groups, nil, nil, err
-}
-
-// eachGroupVersion asks for the resources of every group version.
-func (r *Resolver) eachGroupVersion(ctx context.Context, groups *metav1.APIGroupList) (map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error) {
-	var (
-		mu     sync.Mutex // guards the maps; not held while asking
-		lists  = map[schema.GroupVersion]*metav1.APIResourceList{}
-		failed = map[schema.GroupVersion]error{}
-		wg     sync.WaitGroup
-		places = make(chan struct{}, askAtOnce)
-	)
-	for _, group := range groups.Groups {
-		for _, version := range group.Versions {
-			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
-			places <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-places }()
-				list, err := r.groupVersion(ctx, gv)
-				if err == nil && (list == nil || list.APIResources == nil) {
-					err = errNoAnswer
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil {
-					failed[gv] = err
-					return
-				}
-				lists[gv] = list
-			})
+	if number > r.docAt { // and not overtaken by a later one
+		r.doc, r.docAt = doc, number
+		if r.live != nil {
+			r.live.known.learn(doc, now)
+			r.live.publishLocked(now)
 		}
 	}
-	wg.Wait()
-	return lists, failed
+	if c := r.current.Load(); c != nil {
+		return c, nil
+	}
+	known := knowledge{doc: doc}
+	return known.catalogue(), nil
+}
+
+// explained returns refusal, or the reason for it if that is a CRD that is there.
+func (r *Resolver) explained(ctx context.Context, q question, refusal error) error {
+	rest, ok := r.server.(*restServer)
+	name := q.definition()
+	if !ok || name == "" {
+		return refusal
+	}
+	definition, _, err := r.definitions.do(ctx, name, func(ctx context.Context) (*crd, error) {
+		return rest.definition(ctx, name)
+	})
+	switch {
+	case err != nil: // not there, or not to be told
+		return refusal
+	case !definition.isEstablished():
+		return newNotEstablishedError(q, definition)
+	}
+	for _, res := range definition.resources() {
+		if q.ref.Version == "" || res.GVR.Version == q.ref.Version {
+			return inconclusive(q, errDisagree, res.GVR.GroupVersion())
+		}
+	}
+	return refusal
+}
+
+// definition returns the name of the CRD that q would be of, or "".
+func (q question) definition() string {
+	if q.form == kind || q.form == singular || q.ref.Group == "" {
+		return ""
+	}
+	gr := schema.GroupResource{Group: q.ref.Group, Resource: q.ref.Resource}
+	return gr.String()
+}
+
+func (s *restServer) definition(ctx context.Context, name string) (*crd, error) {
+	res, err := s.endpoint.get(ctx, crdPath+"/"+name, nil, http.Header{"Accept": {acceptLegacy}})
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close() //nolint:errcheck // read only
+	body, err := read(res)
+	if err != nil {
+		return nil, err
+	}
+	definition := &crd{}
+	if err := json.Unmarshal(body, definition); err != nil || definition.Metadata.Name != name {
+		return nil, errors.Join(errNoAnswer, err)
+	}
+	return definition, nil
+}
+
+// deny remembers refusal, which c gave to q, until a run learns of another change.
+func (r *Resolver) deny(c *catalogue, q question, refusal error) {
+	if !errors.Is(refusal, ErrNotServed) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current.Load() == c {
+		r.denyLocked(q)
+	}
+}
+
+// inconclusive returns the error of a question that could not be put.
+func inconclusive(q question, err error, failed ...schema.GroupVersion) error {
+	out := &InconclusiveError{Ref: q.ref, Failed: failed, Asked: time.Now(), Err: err}
+	var paused *pauseError
+	if errors.As(err, &paused) {
+		out.Again = paused.until
+	} else if after, wait := apierrors.SuggestsClientDelay(err); wait {
+		out.Again = out.Asked.Add(time.Duration(after) * time.Second)
+	}
+	return out
 }

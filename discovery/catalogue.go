@@ -4,118 +4,205 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // errDisagree is the state of a moment: of several API servers, or of the caches in
 // one, not all know of a type that has just come (kubernetes#115241).
 var errDisagree = errors.New("the server lists the resource, and says of its group version that there is no such resource")
 
-// catalogue is one answer of the server to "what do you serve?". It is not
-// changed once made.
+// catalogue is all that is known to be served, at one moment. It is not changed once
+// made.
 type catalogue struct {
-	// resources are sorted by group in the server's order, and within a group
-	// by version, preferred first.
+	// resources are sorted by group in the server's order, and within a group by
+	// version, preferred first.
 	resources []Resource
-	// failed are the group versions that exist but could not be asked.
+	// groups are those that the server has, whether their resources are known or not.
+	groups map[string]bool
+	// failed are the group versions that exist but could not be asked. What is
+	// known of their resources is from before.
 	failed map[schema.GroupVersion]error
+	// unknown is why not even all groups are known; nil if they are.
+	unknown error
+	// waiting are the CRDs that are there and not served.
+	waiting []*crd
+
+	index  func() *index
+	mapper func() meta.RESTMapperWithContext
+	memo   memo
 }
 
-func newCatalogue(groups []metav1.APIGroup, lists map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error) *catalogue {
-	c := &catalogue{failed: failed}
-	for i := range groups {
-		for _, version := range preferredFirst(&groups[i]) {
-			gv := schema.GroupVersion{Group: groups[i].Name, Version: version}
-			c.add(gv, lists[gv])
+// index finds resources by name.
+type index struct {
+	byGVR map[schema.GroupVersionResource]int
+	names map[string][]hit // in lower case
+	kinds map[string][]hit // as they are
+}
+
+// hit is a resource that has a name, in the order of catalogue.resources.
+type hit struct {
+	at   int
+	form nameForm
+}
+
+// newCatalogue lists what groups have. Of the errors of the groups, those count that
+// leave something open.
+func newCatalogue(groups []groupDoc, unknown error) *catalogue {
+	c := &catalogue{groups: map[string]bool{}, failed: map[schema.GroupVersion]error{}, unknown: unknown}
+	for _, group := range groups {
+		c.groups[group.name] = true
+		versions := map[string][]string{}
+		begin := len(c.resources)
+		for _, version := range group.versions {
+			if version.err != nil {
+				c.failed[schema.GroupVersion{Group: group.name, Version: version.name}] = version.err
+			}
+			for _, res := range version.resources {
+				versions[res.GVR.Resource] = append(versions[res.GVR.Resource], version.name)
+			}
+			c.resources = append(c.resources, version.resources...)
+		}
+		for i := begin; i < len(c.resources); i++ {
+			c.resources[i].Versions = versions[c.resources[i].GVR.Resource]
 		}
 	}
+	c.index = sync.OnceValue(c.makeIndex)
+	c.mapper = sync.OnceValue(c.makeMapper)
 	return c
 }
 
-// preferredFirst returns the group's versions, the preferred one moved to the front.
-func preferredFirst(group *metav1.APIGroup) []string {
-	versions := make([]string, 0, len(group.Versions))
-	for _, v := range group.Versions {
-		if v.Version == group.PreferredVersion.Version {
-			versions = slices.Insert(versions, 0, v.Version)
-		} else {
-			versions = append(versions, v.Version)
-		}
+func (c *catalogue) makeIndex() *index {
+	x := &index{
+		byGVR: make(map[schema.GroupVersionResource]int, len(c.resources)),
+		names: make(map[string][]hit, 4*len(c.resources)),
+		kinds: make(map[string][]hit, len(c.resources)),
 	}
-	return versions
+	for at := range c.resources {
+		res := &c.resources[at]
+		x.byGVR[res.GVR] = at
+		x.kinds[res.GVK.Kind] = append(x.kinds[res.GVK.Kind], hit{at, kind})
+		x.add(res.GVR.Resource, hit{at, plural})
+		for _, name := range res.ShortNames {
+			x.add(name, hit{at, shortName})
+		}
+		x.add(res.Singular, hit{at, singular})
+		x.add(res.GVK.Kind, hit{at, kind})
+	}
+	return x
 }
 
-func (c *catalogue) add(gv schema.GroupVersion, list *metav1.APIResourceList) {
-	if list == nil {
-		return
-	}
-	for i := range list.APIResources {
-		if in := &list.APIResources[i]; in.Name != "" && !strings.Contains(in.Name, "/") { // subresources
-			c.resources = append(c.resources, newResource(gv, in))
-		}
-	}
-}
-
-// resolve returns the one resource that ref means in any of its readings.
-func (c *catalogue) resolve(ref Ref) (Resource, error) {
-	readings := ref.readings()
-	for _, reading := range readings {
-		switch found := c.onePerGroup(reading); len(found) {
-		case 0:
-		case 1:
-			return found[0], nil
-		default:
-			return Resource{}, &AmbiguousError{Ref: ref, Candidates: found}
-		}
-	}
-	for _, reading := range readings {
-		if err := c.inconclusive(ref, reading); err != nil {
-			return Resource{}, err
-		}
-	}
-	return Resource{}, &NotServedError{
-		Ref:      ref,
-		Versions: c.versions(schema.GroupResource{Group: ref.Group, Resource: ref.Resource}),
-		Near:     c.near(ref),
+func (x *index) add(name string, h hit) {
+	if name != "" {
+		name = strings.ToLower(name)
+		x.names[name] = append(x.names[name], h)
 	}
 }
 
-// refuse returns the error for gvr, which its group version does not list: that it
-// is not served, unless the catalogue says otherwise or can't say.
-func (c *catalogue) refuse(gvr schema.GroupVersionResource) error {
-	if err, failed := c.failed[gvr.GroupVersion()]; failed {
-		return inconclusive(gvr, err)
+// find returns what r names: of those in the first form of name that fits any, each
+// group's in the version that the server prefers.
+func (c *catalogue) find(r reading) []Resource {
+	x := c.index()
+	hits := x.names[r.name]
+	if r.form == kind {
+		hits = x.kinds[r.name]
 	}
-	for _, res := range c.resources {
-		if res.GVR == gvr {
-			return inconclusive(gvr, errDisagree)
+	best := anyForm
+	for _, h := range hits {
+		if h.form < best && r.matches(&c.resources[h.at], h.form) {
+			best = h.form
 		}
 	}
-	ref := RefOf(gvr)
-	return &NotServedError{Ref: ref, Versions: c.versions(gvr.GroupResource()), Near: c.near(ref)}
-}
-
-// onePerGroup returns what ref matches, in the preferred version of each group.
-func (c *catalogue) onePerGroup(ref Ref) []Resource {
+	if best == anyForm {
+		return nil
+	}
 	var found []Resource
-	for _, res := range c.resources {
-		last := len(found) - 1
-		if ref.matches(res) && (last < 0 || found[last].GVR.Group != res.GVR.Group) {
-			found = append(found, res)
+	for _, h := range hits {
+		res := &c.resources[h.at]
+		if h.form != best || !r.matches(res, h.form) {
+			continue
+		}
+		if !slices.ContainsFunc(found, func(other Resource) bool { return other.GVR.GroupResource() == res.GVR.GroupResource() }) {
+			found = append(found, *res)
 		}
 	}
 	return found
 }
 
-// inconclusive returns an error if a group version that ref might mean failed:
-// what was not found may be there.
-func (c *catalogue) inconclusive(ref, reading Ref) error {
+// answer returns the one resource that q means in any of its readings.
+func (c *catalogue) answer(q question) (Resource, error) {
+	if gvr, full := q.gvr(); full {
+		if at, found := c.index().byGVR[gvr]; found {
+			return c.resources[at], nil
+		}
+		return Resource{}, c.refuse(q)
+	}
+	first, second, two := q.readings()
+	for _, r := range [...]reading{first, second} {
+		found := c.find(r)
+		switch {
+		case len(found) == 0:
+		case len(found) == 1 || r.anyGroup && ofKubernetes(found[0]):
+			return found[0], nil
+		default:
+			return Resource{}, &AmbiguousError{Ref: q.ref, Candidates: found}
+		}
+		if !two {
+			break
+		}
+	}
+	return Resource{}, c.refuse(q)
+}
+
+// ofKubernetes reports whether res is in an API group of Kubernetes itself. These come
+// first in every server's order, and kubectl takes the first: "pods" is the core
+// group's, whoever else has pods.
+func ofKubernetes(res Resource) bool {
+	return res.Backing != BackingCRD && res.Backing != BackingAggregated && scheme.Scheme.IsGroupRegistered(res.GVR.Group)
+}
+
+// refuse returns the error for q, which nothing in the catalogue answers.
+func (c *catalogue) refuse(q question) error {
+	first, second, two := q.readings()
+	readings := []reading{first, second}[:1]
+	if two {
+		readings = readings[:2]
+	}
+	for _, r := range readings {
+		if err := c.inconclusive(q, r); err != nil {
+			return err
+		}
+	}
+	if c.unknown != nil {
+		return &InconclusiveError{Ref: q.ref, Err: c.unknown}
+	}
+	for _, r := range readings {
+		if definition := c.waitingFor(r); definition != nil {
+			return newNotEstablishedError(q, definition)
+		}
+	}
+	absent := &NotServedError{Ref: q.ref, Near: c.near(q.ref), kind: q.form == kind}
+	for _, r := range readings {
+		absent.GroupServed = absent.GroupServed || !r.anyGroup && c.groups[r.group]
+		if r.version != "" && absent.Versions == nil {
+			r.version = ""
+			if found := c.find(r); len(found) > 0 {
+				absent.Versions = found[0].Versions
+			}
+		}
+	}
+	return absent
+}
+
+// inconclusive returns an error if a group version that q might mean failed: what was
+// not found may be there.
+func (c *catalogue) inconclusive(q question, r reading) error {
 	var gvs []schema.GroupVersion
 	for gv := range c.failed {
-		probe := Resource{GVR: gv.WithResource(reading.Resource)}
-		if reading.matches(probe) {
+		if r.covers(gv) {
 			gvs = append(gvs, gv)
 		}
 	}
@@ -127,16 +214,46 @@ func (c *catalogue) inconclusive(ref, reading Ref) error {
 	for i, gv := range gvs {
 		causes[i] = c.failed[gv]
 	}
-	return &InconclusiveError{Ref: ref, Failed: gvs, Err: errors.Join(causes...)}
+	return &InconclusiveError{Ref: q.ref, Failed: gvs, Err: errors.Join(causes...)}
 }
 
-// versions returns the versions that serve gr, preferred first.
-func (c *catalogue) versions(gr schema.GroupResource) []string {
-	var versions []string
-	for _, res := range c.resources {
-		if res.GVR.GroupResource() == gr {
-			versions = append(versions, res.GVR.Version)
+// waitingFor returns a CRD that r names and that is not served, or nil.
+func (c *catalogue) waitingFor(r reading) *crd {
+	for _, definition := range c.waiting {
+		for i := range definition.Spec.Versions {
+			v := &definition.Spec.Versions[i]
+			if v.Served && r.covers(schema.GroupVersion{Group: definition.Spec.Group, Version: v.Name}) && definition.hasName(r) {
+				return definition
+			}
 		}
 	}
-	return versions
+	return nil
+}
+
+// memo remembers what references have been found to mean. It lives as long as the
+// catalogue that it is about.
+type memo struct {
+	mu    sync.RWMutex
+	known map[string]Resource
+}
+
+// maxMemo bounds a memo: references may come from anybody.
+const maxMemo = 4096
+
+func (m *memo) get(ref string) (Resource, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	res, found := m.known[ref]
+	return res, found
+}
+
+func (m *memo) put(ref string, res Resource) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil {
+		m.known = map[string]Resource{}
+	}
+	if len(m.known) < maxMemo {
+		m.known[ref] = res
+	}
 }

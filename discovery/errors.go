@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,10 @@ var (
 	// ErrInconclusive means that the server could not be asked, or only in part. It says
 	// nothing about the resource; ask again. Type: [*InconclusiveError].
 	ErrInconclusive = errors.New("discovery inconclusive")
+	// ErrNotEstablished means that there is a CustomResourceDefinition of the resource, and
+	// that the server does not serve it, or not yet. Such an error matches ErrNotServed,
+	// too. Type: [*NotEstablishedError].
+	ErrNotEstablished = errors.New("CustomResourceDefinition not established")
 	// ErrAmbiguous means that the reference fits resources of several groups. Type:
 	// [*AmbiguousError].
 	ErrAmbiguous = errors.New("ambiguous resource reference")
@@ -30,15 +35,20 @@ var (
 )
 
 // NotServedError says that the server does not serve a resource, and what it
-// serves instead. It unwraps to apimachinery's *meta.NoResourceMatchError.
+// serves instead. It unwraps to apimachinery's *meta.NoResourceMatchError, or to its
+// *meta.NoKindMatchError if a kind was asked for.
 type NotServedError struct {
 	// Ref is the resource that was asked for.
 	Ref Ref
 	// Versions are the versions in which the group does serve it, preferred
 	// first. Empty if there is none, or if the server did not tell.
 	Versions []string
+	// GroupServed says whether the server has the group that was asked for at all.
+	GroupServed bool
 	// Near are served resources with similar names, best first.
 	Near []Ref
+
+	kind bool // Ref.Resource is a kind
 }
 
 func (e *NotServedError) Error() string {
@@ -60,8 +70,19 @@ func (e *NotServedError) Is(target error) bool { return target == ErrNotServed }
 
 // Unwrap makes meta.IsNoMatchError hold.
 func (e *NotServedError) Unwrap() error {
+	return noMatch(e.Ref, e.kind)
+}
+
+func noMatch(ref Ref, kind bool) error {
+	if kind {
+		err := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: ref.Group, Kind: ref.Resource}}
+		if ref.Version != "" {
+			err.SearchedVersions = []string{ref.Version}
+		}
+		return err
+	}
 	return &meta.NoResourceMatchError{
-		PartialResource: schema.GroupVersionResource{Group: e.Ref.Group, Version: e.Ref.Version, Resource: e.Ref.Resource},
+		PartialResource: schema.GroupVersionResource{Group: ref.Group, Version: ref.Version, Resource: ref.Resource},
 	}
 }
 
@@ -74,6 +95,11 @@ type InconclusiveError struct {
 	// Failed are the group versions that could not be asked, sorted; empty if
 	// the server could not be asked at all.
 	Failed []schema.GroupVersion
+	// Asked is when the server was last asked.
+	Asked time.Time
+	// Again is when the server may be asked again, where it has said so; zero: at
+	// once. Asking earlier gets the same error without a request.
+	Again time.Time
 	// Err is why.
 	Err error
 }
@@ -96,13 +122,57 @@ func (e *InconclusiveError) Is(target error) bool { return target == ErrInconclu
 // Unwrap returns the cause.
 func (e *InconclusiveError) Unwrap() error { return e.Err }
 
+// NotEstablishedError says that a CustomResourceDefinition is there and is not served:
+// the server has not accepted it, or not yet. It matches ErrNotServed, too.
+type NotEstablishedError struct {
+	// Ref is the resource that was asked for.
+	Ref Ref
+	// CRD is the name of the CustomResourceDefinition.
+	CRD string
+	// Condition is the type of the CRD's condition that says why, NamesAccepted or
+	// Established; empty if the server has not looked at the CRD yet.
+	Condition string
+	// Reason and Message are the condition's.
+	Reason, Message string
+
+	kind bool // Ref.Resource is a kind
+}
+
+// newNotEstablishedError tells of the condition that stands in the way.
+func newNotEstablishedError(q question, definition *crd) *NotEstablishedError {
+	err := &NotEstablishedError{Ref: q.ref, CRD: definition.Metadata.Name, kind: q.form == kind}
+	for _, name := range []string{namesAccepted, established} {
+		if cond := definition.condition(name); cond != nil && cond.Status != "True" {
+			err.Condition, err.Reason, err.Message = cond.Type, cond.Reason, cond.Message
+			break
+		}
+	}
+	return err
+}
+
+func (e *NotEstablishedError) Error() string {
+	text := fmt.Sprintf("%s: the CustomResourceDefinition %s is not established", e.Ref, e.CRD)
+	if e.Condition == "" {
+		return text + " yet: the server has not said anything of it"
+	}
+	return fmt.Sprintf("%s: %s is false: %s: %s", text, e.Condition, e.Reason, e.Message)
+}
+
+// Is reports whether target is ErrNotEstablished or ErrNotServed.
+func (e *NotEstablishedError) Is(target error) bool {
+	return target == ErrNotEstablished || target == ErrNotServed
+}
+
+// Unwrap makes meta.IsNoMatchError hold.
+func (e *NotEstablishedError) Unwrap() error { return noMatch(e.Ref, e.kind) }
+
 // AmbiguousError says that a reference fits resources of several groups. It
 // unwraps to apimachinery's *meta.AmbiguousResourceError.
 type AmbiguousError struct {
 	// Ref is the reference.
 	Ref Ref
-	// Candidates are what it fits, one a group, in the server's order of groups
-	// and in the version that each group prefers.
+	// Candidates are what it fits, each in the version that its group prefers, in
+	// the order in which the server prefers the groups.
 	Candidates []Resource
 }
 

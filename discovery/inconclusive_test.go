@@ -186,7 +186,8 @@ func TestInconclusiveError_TextNamesWhatDidNotAnswer(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup, stale(calicoGroup, "v3"))
 	_, err := s.resolver(t).Resolve(t.Context(), "ipamblocks.projectcalico.org")
 	const want = "ipamblocks.projectcalico.org: discovery can't tell whether it is served, " +
-		"projectcalico.org/v3 did not answer: stale GroupVersion discovery: projectcalico.org/v3"
+		"projectcalico.org/v3 did not answer: " +
+		"the server marks its own answer as stale: what serves this group version does not answer"
 	if err == nil || err.Error() != want {
 		t.Errorf("error = %v, want %s", err, want)
 	}

@@ -17,10 +17,11 @@ func (f optionFunc) apply(o *options) { f(o) }
 
 type options struct {
 	requestTimeout time.Duration
+	pace           pace
 }
 
 func newOptions(opts []Option) options {
-	o := options{requestTimeout: defaultRequestTimeout}
+	o := options{requestTimeout: defaultRequestTimeout, pace: usualPace}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.apply(&o)

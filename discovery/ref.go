@@ -84,44 +84,25 @@ func checkResource(name string) string {
 
 // checkGVR holds a GVR that a program gave to the same rules.
 func checkGVR(gvr schema.GroupVersionResource) error {
-	problem := checkResource(gvr.Resource)
+	return checkParts(RefOf(gvr), true)
+}
+
+// checkParts checks a resource or kind that a program gave in parts.
+func checkParts(ref Ref, needVersion bool) error {
+	problem := checkResource(ref.Resource)
 	switch {
 	case problem != "":
-	case gvr.Version == "":
+	case ref.Version == "" && needVersion:
 		problem = "the version is empty"
-	case len(validation.IsDNS1123Label(gvr.Version)) > 0:
+	case ref.Version != "" && len(validation.IsDNS1123Label(ref.Version)) > 0:
 		problem = "the version is not a DNS label"
-	case gvr.Group != "" && len(validation.IsDNS1123Subdomain(gvr.Group)) > 0:
+	case ref.Group != "" && len(validation.IsDNS1123Subdomain(ref.Group)) > 0:
 		problem = "the group is not a DNS name"
 	default:
 		return nil
 	}
-	return &RefError{Ref: RefOf(gvr).String(), Problem: problem}
+	return &RefError{Ref: ref.String(), Problem: problem}
 }
 
 // versionForm is the form that Kubernetes gives its versions and recommends for CRDs.
 var versionForm = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
-
-// readings returns what r can mean, in the order in which kubectl tries it: the
-// version and the group apart first, then all of it as the group. A CRD's version
-// may have any name, and a group may begin with a label like v1.
-func (r Ref) readings() []Ref {
-	if r.Version != "" {
-		whole := r.Version
-		if r.Group != "" {
-			whole += "." + r.Group
-		}
-		return []Ref{r, {Resource: r.Resource, Group: whole}}
-	}
-	if first, rest, found := strings.Cut(r.Group, "."); found {
-		return []Ref{{Resource: r.Resource, Version: first, Group: rest}, r}
-	}
-	return []Ref{r}
-}
-
-// matches reports whether res is what r names.
-func (r Ref) matches(res Resource) bool {
-	return res.GVR.Resource == r.Resource &&
-		(r.Version == "" && r.Group == "" || res.GVR.Group == r.Group) &&
-		(r.Version == "" || res.GVR.Version == r.Version)
-}

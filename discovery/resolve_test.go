@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -45,6 +46,22 @@ func TestResolve_FindsWhatARefMeans(t *testing.T) {
 				{"sprockets", sprockets},
 				{"sprockets.v1.acme.io", sprockets},
 				{"sprockets.v2.v1.acme.io", sprockets},
+				// Every name, in any case, in every form.
+				{"pod", pods},
+				{"PODS", pods},
+				{"Pod", pods},
+				{"po", pods},
+				{"pod.v1", pods},
+				{"Pod.v1.", pods},
+				{"deploy", deployments},
+				{"Deployment.apps", deployments},
+				{"deploy.v1.apps", deployments},
+				{"gizmo", gizmos},
+				{"Gizmo.stable.acme.io", gizmos},
+				{"Sprocket.v2.v1.acme.io", sprockets},
+				{"IPAMBlock.crd.projectcalico.org", crdBlocks},
+				{"IPAMBlock.v1.crd.projectcalico.org", crdBlocks},
+				{"ipamblock.projectcalico.org", calicoBlocks},
 			} {
 				t.Run(tc.ref, func(t *testing.T) {
 					got, err := r.Resolve(t.Context(), tc.ref)
@@ -76,6 +93,9 @@ func TestResolve_TellsWhatTheServerTold(t *testing.T) {
 				Categories: []string{"all"},
 				Namespaced: true,
 				Verbs:      []string{"watch", "list", "get", "create"},
+
+				Subresources: []string{"log"},
+				Versions:     []string{"v1"},
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("Resolve (-want +got):\n%s", diff)
@@ -216,7 +236,7 @@ func TestResolve_CostsTwoRequestsIfAggregated(t *testing.T) {
 		if _, err := r.Resolve(t.Context(), "pods"); err != nil {
 			t.Fatalf("Resolve: %v", err)
 		}
-		if diff := cmp.Diff([]string{"/api", "/apis"}, s.paths()); diff != "" {
+		if diff := cmp.Diff([]string{"/api", "/apis"}, slices.Sorted(slices.Values(s.paths()))); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 	}

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -16,16 +17,43 @@ import (
 // informerVerbs are what an informer needs a resource to support.
 var informerVerbs = []string{"list", "watch"}
 
-// Resolver asks one API server what it serves. It is safe for concurrent use.
+// Resolver asks one API server what it serves. While [Resolver.Run] runs it knows, and
+// asks only about what it does not know; otherwise each question goes to the server.
+// Callers that ask the same at the same time share a request. It is safe for
+// concurrent use.
 type Resolver struct {
-	server  discovery.DiscoveryInterfaceWithContext
+	server  server
 	options options
+
+	documents   flights[struct{}, *catalogue]
+	versions    flights[schema.GroupVersion, versionDoc]
+	definitions flights[string, *crd]
+
+	// current is what a run knows; nil while none does.
+	current atomic.Pointer[catalogue]
+
+	// mu guards the fields below. It is never held over a request, a channel
+	// operation that may block, or a subscriber's code.
+	mu      sync.Mutex
+	asked   uint64    // requests for documents begun
+	doc     *document // the last that was told, with what earlier ones knew
+	docAt   uint64    // by which request
+	live    *live     // nil while Run does not run
+	awaited int       // callers of Await
+	denied  map[question]bool
+	changed chan struct{} // closed when current changes
+	boxes   map[*mailbox]bool
 }
 
-// NewForConfig returns a resolver for the server that cfg reaches. It does no I/O.
+// NewForConfig returns a resolver for the server that cfg reaches. It does no I/O and
+// starts nothing.
 func NewForConfig(cfg *rest.Config, opts ...Option) (*Resolver, error) {
 	if cfg == nil {
 		return nil, errors.New("discovery: the rest.Config is nil")
+	}
+	if cfg.UserAgent == "" {
+		cfg = rest.CopyConfig(cfg)
+		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
@@ -35,102 +63,243 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Resolver, error) {
 }
 
 // NewForConfigAndClient returns a resolver for the server that cfg reaches through
-// client, whose connections it shares. It does no I/O.
+// client, whose connections it shares. It does no I/O and starts nothing. Of cfg's
+// limits on the rate of requests, a RateLimiter is obeyed; QPS and Burst are for
+// clients that ask more.
 func NewForConfigAndClient(cfg *rest.Config, client *http.Client, opts ...Option) (*Resolver, error) {
 	if cfg == nil || client == nil {
 		return nil, errors.New("discovery: the rest.Config or the http.Client is nil")
 	}
-	server, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, client)
+	endpoint, err := newEndpoint(cfg, client)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	return NewFromDiscovery(server, opts...)
+	return newResolver(&restServer{endpoint: endpoint}, opts), nil
 }
 
 // NewFromDiscovery returns a resolver that asks through client. It is meant for
-// client-go's fakes. A client that caches makes the resolver answer from that
-// cache, for as long as the cache likes; one without methods that take a context
-// lets nobody cut a question short.
+// client-go's fakes: it has no watch, and does not learn when the server wants to be
+// asked again. A client that caches makes the resolver answer from that cache, for as
+// long as the cache likes; one without methods that take a context lets nobody cut a
+// question short.
 func NewFromDiscovery(client discovery.DiscoveryInterface, opts ...Option) (*Resolver, error) {
 	if client == nil {
 		return nil, errors.New("discovery: the DiscoveryInterface is nil")
 	}
-	return &Resolver{
-		server:  discovery.ToDiscoveryInterfaceWithContext(client),
-		options: newOptions(opts),
-	}, nil
+	return newResolver(&standIn{client: discovery.ToDiscoveryInterfaceWithContext(client)}, opts), nil
 }
 
-// Resolve returns the resource that ref names: plural, plural.group or
-// plural.version.group. Without a version it is the one that the group prefers
-// among those that serve the resource and could be asked. It costs two requests on
-// a server with aggregated discovery, and one for each group version on an older
-// one.
+func newResolver(s server, opts []Option) *Resolver {
+	r := &Resolver{server: s, options: newOptions(opts), changed: make(chan struct{})}
+	r.documents.timeout = r.options.requestTimeout
+	r.versions.timeout = r.options.requestTimeout
+	r.definitions.timeout = r.options.requestTimeout
+	return r
+}
+
+// Resolve returns the resource that ref names: by plural, singular, short name or
+// kind, in any case, alone or followed by a group, or a version and a group. Without
+// a version it is the one that the server prefers among those that serve the
+// resource.
 //
-// Errors are [*RefError], [*NotServedError], [*AmbiguousError], and
-// [*InconclusiveError] if the server, or a group that may well serve the resource,
-// could not be asked. Once something is found, groups that could not be asked do
-// not count: what is ambiguous at other times may then be resolved.
+// Where a name is the plural of one resource and a short name, the singular or the
+// kind of another, the first of these that fits decides, as in kubectl. Where it fits
+// resources of several groups, those of Kubernetes itself come first, as in kubectl;
+// otherwise that is an error.
+//
+// While the resolver runs, it costs nothing if the resource is known, and one request
+// if it is not, unless the answer has been given since the last change. Otherwise it
+// costs two requests, conditional ones from the second time on; on a server without
+// aggregated discovery one for each group version.
+//
+// Errors are [*RefError], [*NotServedError], [*NotEstablishedError],
+// [*AmbiguousError], and [*InconclusiveError] if the server, or a group that may well
+// serve the resource, could not be asked and is not known from before. Once something
+// is found, groups that could not be asked do not count.
 func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
+	c := r.current.Load()
+	if c != nil {
+		if res, known := c.memo.get(ref); known {
+			return res, nil
+		}
+	}
 	parsed, err := ParseRef(ref)
 	if err != nil {
 		return Resource{}, err
 	}
-	served, err := r.catalogue(ctx)
-	if err != nil {
-		return Resource{}, &InconclusiveError{Ref: parsed, Err: err}
+	q := question{ref: parsed, form: anyForm}
+	if c != nil {
+		if res, err := c.answer(q); err == nil {
+			c.memo.put(ref, res)
+			return res, nil
+		}
 	}
-	return served.resolve(parsed)
+	return r.answer(ctx, q)
+}
+
+// ResolveGVR returns the resource that is served as gvr. While the resolver does not
+// run it costs one request if so, which tells nothing of other versions.
+func (r *Resolver) ResolveGVR(ctx context.Context, gvr schema.GroupVersionResource) (Resource, error) {
+	if err := checkGVR(gvr); err != nil {
+		return Resource{}, err
+	}
+	return r.answer(ctx, questionOfGVR(gvr))
+}
+
+// ResolveGR returns the resource gr in the version that the server prefers. Errors are
+// those of Resolve.
+func (r *Resolver) ResolveGR(ctx context.Context, gr schema.GroupResource) (Resource, error) {
+	if err := checkParts(RefOf(gr.WithVersion("")), false); err != nil {
+		return Resource{}, err
+	}
+	return r.answer(ctx, questionOfGVR(gr.WithVersion("")))
+}
+
+// ResolveGVK returns the resource whose objects are of gvk. Capitals count. Errors are
+// those of Resolve; to meta.IsNoMatchError it is a kind that matches nothing.
+func (r *Resolver) ResolveGVK(ctx context.Context, gvk schema.GroupVersionKind) (Resource, error) {
+	q := questionOfGVK(gvk)
+	if err := checkParts(q.ref, true); err != nil {
+		return Resource{}, err
+	}
+	return r.answer(ctx, q)
+}
+
+// ResolveGK is ResolveGVK for the version that the server prefers.
+func (r *Resolver) ResolveGK(ctx context.Context, gk schema.GroupKind) (Resource, error) {
+	q := questionOfGVK(gk.WithVersion(""))
+	if err := checkParts(q.ref, false); err != nil {
+		return Resource{}, err
+	}
+	return r.answer(ctx, q)
 }
 
 // Validate returns the resource that is served as gvr if it supports verbs, which
-// are list and watch if none are given. It costs one request if so. If not, it
-// costs a few more: the server is asked for all that it serves, to say what is
-// served instead, and since a group version that is not found may be so for a
-// moment, or for a wrong address. Unless that bears it out, it is no refusal.
+// are list and watch if none are given. It does not ask whether the user may use the
+// verbs.
 //
-// Errors are [*RefError], [*NotServedError], [*VerbError] and
-// [*InconclusiveError]. It does not ask whether the user may use the verbs.
+// While the resolver does not run it costs one request if so. If not, it costs a few
+// more: the server is asked for all that it serves, to say what is served instead, and
+// since a group version that is not found may be so for a moment, or for a wrong
+// address. Unless that bears it out, it is no refusal.
+//
+// Errors are [*VerbError] and those of Resolve, but for [*AmbiguousError].
 func (r *Resolver) Validate(ctx context.Context, gvr schema.GroupVersionResource, verbs ...string) (Resource, error) {
-	if err := checkGVR(gvr); err != nil {
+	res, err := r.ResolveGVR(ctx, gvr)
+	if err != nil {
 		return Resource{}, err
 	}
 	if len(verbs) == 0 {
 		verbs = informerVerbs
 	}
-	list, err := r.groupVersion(ctx, gvr.GroupVersion())
-	if err != nil && !apierrors.IsNotFound(err) {
-		return Resource{}, inconclusive(gvr, err)
+	if err := missingVerbs(res, verbs); err != nil {
+		return Resource{}, err
 	}
-	if res, found := findIn(list, gvr); found {
-		if err := missingVerbs(res, verbs); err != nil {
-			return Resource{}, err
-		}
-		return res, nil
-	}
-	served, err := r.catalogue(ctx)
-	switch {
-	case err == nil:
-		return Resource{}, served.refuse(gvr)
-	case list != nil && len(list.APIResources) > 0:
-		// The group version itself has answered. There are only no suggestions.
-		return Resource{}, &NotServedError{Ref: RefOf(gvr)}
-	}
-	return Resource{}, inconclusive(gvr, err)
+	return res, nil
 }
 
-func inconclusive(gvr schema.GroupVersionResource, err error) error {
-	return &InconclusiveError{Ref: RefOf(gvr), Failed: []schema.GroupVersion{gvr.GroupVersion()}, Err: err}
+// begin registers a run.
+func (r *Resolver) begin(l *live) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live != nil {
+		return ErrRunning
+	}
+	r.live = l
+	l.crds, l.apis, l.docs = SourceStatus{State: SourceConnecting}, SourceStatus{State: SourceConnecting}, SourceStatus{State: SourceConnecting}
+	if _, rest := r.server.(*restServer); !rest {
+		l.crds = SourceStatus{State: SourceForbidden, Err: errNoWatch}
+		l.apis = l.crds
+	}
+	return nil
 }
 
-func findIn(list *metav1.APIResourceList, gvr schema.GroupVersionResource) (Resource, bool) {
-	if list == nil {
-		return Resource{}, false
-	}
-	for i := range list.APIResources {
-		if in := &list.APIResources[i]; in.Name == gvr.Resource {
-			return newResource(gvr.GroupVersion(), in), true
+// open lets a run publish what it knows, once its watches have been heard.
+func (r *Resolver) open(l *live) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.open = true
+}
+
+// end ends a run: what it knew is not kept up to date any more.
+func (r *Resolver) end(l *live) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.live = nil
+	r.current.Store(nil)
+	r.denied = nil
+	r.signalLocked()
+}
+
+// replaceLocked makes c what is known, and tells subscribers. Caller holds r.mu.
+func (r *Resolver) replaceLocked(c *catalogue, events []Event) {
+	r.current.Store(c)
+	r.denied = nil
+	for _, event := range events {
+		if event.Type == Removed { // that answers the question
+			for _, version := range event.Resource.Versions {
+				r.denyLocked(questionOfGVR(event.Resource.GVR.GroupResource().WithVersion(version)))
+			}
 		}
 	}
-	return Resource{}, false
+	for box := range r.boxes {
+		box.put(events)
+	}
+	r.signalLocked()
+}
+
+func (r *Resolver) signalLocked() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// maxDenied bounds how many negative answers are kept.
+const maxDenied = 4096
+
+func (r *Resolver) denyLocked(q question) {
+	if r.denied == nil {
+		r.denied = map[question]bool{}
+	}
+	if len(r.denied) < maxDenied {
+		r.denied[q] = true
+	}
+}
+
+// update lets a source of a run say what it has learned: whether anything that is known
+// differs by it, and whether documents are to be asked for.
+func (r *Resolver) update(l *live, learn func(now time.Time) (differs, ask bool)) {
+	r.mu.Lock()
+	now := time.Now()
+	differs, ask := learn(now)
+	if differs {
+		l.publishLocked(now)
+	}
+	r.mu.Unlock()
+	if ask {
+		l.ask()
+	}
+}
+
+// join adds a subscriber, and tells it what is there.
+func (r *Resolver) join(box *mailbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.boxes == nil {
+		r.boxes = map[*mailbox]bool{}
+	}
+	r.boxes[box] = true
+	if r.live == nil {
+		return
+	}
+	var events []Event
+	for _, gr := range r.live.order {
+		events = append(events, Event{Type: Added, Resource: r.live.states[gr].resource})
+	}
+	box.put(events)
+}
+
+func (r *Resolver) part(box *mailbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.boxes, box)
 }

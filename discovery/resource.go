@@ -3,8 +3,8 @@ package discovery
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Resource is what a server said of one resource in one version. It is a value:
@@ -27,28 +27,37 @@ type Resource struct {
 	// Verbs are what the type allows: list, watch, get, create, …. Whether the
 	// user may is another question, which only the request itself answers.
 	Verbs []string
+	// Subresources are the names of its subresources, such as "status".
+	Subresources []string
+	// Versions are the versions in which the server serves the resource, the
+	// preferred one first. Empty if only this version was asked about.
+	Versions []string
+	// Backing is what serves it, where that is known.
+	Backing Backing
+	// CRDUID is the UID of the CustomResourceDefinition, where that is known. A
+	// CRD that was deleted and created again has another.
+	CRDUID types.UID
+	// Terminating says that the CRD is being deleted: its objects go first.
+	Terminating bool
 }
+
+// Backing says what serves a resource.
+type Backing string
+
+// What serves a resource. It is known to a resolver that runs and may read
+// CustomResourceDefinitions and APIServices.
+const (
+	BackingUnknown    Backing = ""
+	BackingCRD        Backing = "CustomResourceDefinition"
+	BackingAggregated Backing = "APIService" // another server, behind this one
+	BackingBuiltIn    Backing = "BuiltIn"
+)
 
 // Supports reports whether verb is among the resource's verbs.
 func (r Resource) Supports(verb string) bool { return slices.Contains(r.Verbs, verb) }
 
-// newResource reads an entry of a resource list of gv. The entry's own group and
-// version, where set, are those of its kind.
-func newResource(gv schema.GroupVersion, in *metav1.APIResource) Resource {
-	kind := gv.WithKind(in.Kind)
-	if in.Group != "" {
-		kind.Group = in.Group
-	}
-	if in.Version != "" {
-		kind.Version = in.Version
-	}
-	return Resource{
-		GVR:        gv.WithResource(in.Name),
-		GVK:        kind,
-		Singular:   in.SingularName,
-		ShortNames: in.ShortNames,
-		Categories: in.Categories,
-		Namespaced: in.Namespaced,
-		Verbs:      in.Verbs,
-	}
+// Preferred reports whether this is the version that the server prefers, among
+// those that serve the resource. It is false if that is not known.
+func (r Resource) Preferred() bool {
+	return len(r.Versions) > 0 && r.Versions[0] == r.GVR.Version
 }

@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -43,9 +44,10 @@ type version struct {
 type apiServer struct {
 	*httptest.Server
 	format format
-	groups []group
 
 	mu        sync.Mutex
+	groups    []group
+	below     map[string]http.Handler // what is served below a path
 	requests  []string // the paths, in order
 	overrides map[string]http.HandlerFunc
 }
@@ -75,6 +77,26 @@ func (s *apiServer) paths() []string {
 	return paths
 }
 
+// documents returns how often discovery documents were asked for so far, and forgets it.
+func (s *apiServer) documents() int {
+	return len(slices.DeleteFunc(s.paths(), func(path string) bool {
+		return strings.HasPrefix(path, crdPath) || strings.HasPrefix(path, apiServicePath)
+	}))
+}
+
+// documentsSoFar is documents without forgetting.
+func (s *apiServer) documentsSoFar() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	count := 0
+	for _, path := range s.requests {
+		if !strings.HasPrefix(path, crdPath) && !strings.HasPrefix(path, apiServicePath) {
+			count++
+		}
+	}
+	return count
+}
+
 // resolver returns a resolver of s that has its own client.
 func (s *apiServer) resolver(t *testing.T, opts ...discovery.Option) *discovery.Resolver {
 	t.Helper()
@@ -92,26 +114,32 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if override == nil {
 		override = s.overrides["*"]
 	}
+	for path, handler := range s.below {
+		if override == nil && strings.HasPrefix(r.URL.Path, path) {
+			override = handler.ServeHTTP
+		}
+	}
+	groups := s.groups
 	s.mu.Unlock()
 	switch path := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); {
 	case override != nil:
 		override(w, r)
 	case r.URL.Path == "/api", r.URL.Path == "/apis":
-		s.serveRoot(w, r)
+		s.serveRoot(w, r, groups)
 	case len(path) == 2 && path[0] == "api":
-		s.serveVersion(w, "", path[1])
+		serveVersion(w, groups, "", path[1])
 	case len(path) == 3 && path[0] == "apis":
-		s.serveVersion(w, path[1], path[2])
+		serveVersion(w, groups, path[1], path[2])
 	default:
 		http.NotFound(w, r)
 	}
 }
 
 // serveRoot answers for the core group at /api, and for all others at /apis.
-func (s *apiServer) serveRoot(w http.ResponseWriter, r *http.Request) {
+func (s *apiServer) serveRoot(w http.ResponseWriter, r *http.Request, all []group) {
 	const v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	var groups []group
-	for _, g := range s.groups {
+	for _, g := range all {
 		if (g.name == "") == (r.URL.Path == "/api") {
 			groups = append(groups, g)
 		}
@@ -120,7 +148,14 @@ func (s *apiServer) serveRoot(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/api" && len(groups) == 0:
 		http.NotFound(w, r)
 	case s.format == aggregated && strings.Contains(r.Header.Get("Accept"), v2):
-		writeJSON(w, v2, aggregatedDoc(groups))
+		doc := aggregatedDoc(groups)
+		etag := fmt.Sprintf(`"%x"`, sha256.Sum256(fmt.Append(nil, doc)))
+		w.Header().Set("ETag", etag)
+		if r.Header.Get("If-None-Match") == etag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		writeJSON(w, v2, doc)
 	case r.URL.Path == "/api":
 		writeJSON(w, "application/json", coreDoc(groups[0]))
 	default:
@@ -128,8 +163,8 @@ func (s *apiServer) serveRoot(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *apiServer) serveVersion(w http.ResponseWriter, groupName, versionName string) {
-	for _, g := range s.groups {
+func serveVersion(w http.ResponseWriter, groups []group, groupName, versionName string) {
+	for _, g := range groups {
 		for _, v := range g.versions {
 			if g.name != groupName || v.name != versionName {
 				continue
@@ -178,7 +213,7 @@ func versionDoc(g group, v version) metav1.APIResourceList {
 }
 
 // aggregatedDoc is an APIGroupDiscoveryList. Its order of versions says which one
-// is preferred. Subresources have a place of their own in it; they are left out.
+// is preferred.
 func aggregatedDoc(groups []group) map[string]any {
 	items := make([]any, 0, len(groups))
 	for _, g := range groups {
@@ -207,6 +242,12 @@ func aggregatedVersion(g group, v version) map[string]any {
 		if r.Namespaced {
 			scope = "Namespaced"
 		}
+		var subresources []any
+		for _, sub := range v.resources {
+			if name, found := strings.CutPrefix(sub.Name, r.Name+"/"); found {
+				subresources = append(subresources, map[string]any{"subresource": name, "verbs": sub.Verbs})
+			}
+		}
 		resources = append(resources, map[string]any{
 			"resource":         r.Name,
 			"singularResource": r.SingularName,
@@ -215,6 +256,7 @@ func aggregatedVersion(g group, v version) map[string]any {
 			"verbs":            r.Verbs,
 			"shortNames":       r.ShortNames,
 			"categories":       r.Categories,
+			"subresources":     subresources,
 		})
 	}
 	return map[string]any{"version": v.name, "freshness": freshness, "resources": resources}

@@ -59,6 +59,7 @@ func TestValidate_TellsWhatResolveTells(t *testing.T) {
 				if err != nil {
 					t.Fatalf("Validate(%v): %v", gvr, err)
 				}
+				resolved.Versions = nil // it asks about one
 				if diff := cmp.Diff(resolved, validated); diff != "" {
 					t.Errorf("%v (-resolved +validated):\n%s", gvr, diff)
 				}

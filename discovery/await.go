@@ -1,0 +1,64 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Await waits until gvr is served, and returns it then; at once, if it is. While the
+// resolver runs it is told, and otherwise it asks every 2 s. That a type is served does
+// not say that its objects can be listed yet: the server may take some seconds more.
+//
+// If ctx ends first, the error has the last answer, and ctx's cause. A GVR that can't
+// be is a [*RefError] at once.
+func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (Resource, error) {
+	if err := checkGVR(gvr); err != nil {
+		return Resource{}, err
+	}
+	r.awaiting(1)
+	defer r.awaiting(-1)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		r.mu.Unlock()
+		c := r.current.Load()
+		var (
+			res Resource
+			err error
+		)
+		if c != nil {
+			res, err = c.answer(questionOfGVR(gvr))
+		} else {
+			res, err = r.ResolveGVR(ctx, gvr)
+			timer.Reset(r.options.pace.awaited)
+		}
+		if err == nil {
+			return res, nil
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); !errors.Is(err, cause) {
+				err = fmt.Errorf("%w (waited for it: %w)", err, cause)
+			}
+			return Resource{}, err
+		}
+	}
+}
+
+// awaiting lets a run know that n more callers await something.
+func (r *Resolver) awaiting(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.awaited += n
+	if n > 0 && r.live != nil && r.live.polls() {
+		r.live.ask()
+	}
+}

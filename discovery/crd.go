@@ -1,0 +1,172 @@
+package discovery
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// crdPath is where the CustomResourceDefinitions are.
+const crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+// The conditions of a CRD that say whether it is served.
+const (
+	established   = "Established"
+	namesAccepted = "NamesAccepted"
+)
+
+// crdVerbs are what every custom resource supports, in the order in which the server
+// lists them.
+var crdVerbs = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+
+// slimMeta is what is kept of an object's metadata.
+type slimMeta struct {
+	Name              string            `json:"name"`
+	UID               types.UID         `json:"uid"`
+	ResourceVersion   string            `json:"resourceVersion"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	DeletionTimestamp *metav1.Time      `json:"deletionTimestamp,omitempty"`
+}
+
+// condition is what is kept of a status condition.
+type condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// crd is what is kept of a CustomResourceDefinition: never its schemas, of which one
+// may have a megabyte and more.
+type crd struct {
+	Metadata slimMeta `json:"metadata"`
+	Spec     struct {
+		Group      string       `json:"group"`
+		Names      crdNames     `json:"names"`
+		Scope      string       `json:"scope"`
+		Versions   []crdVersion `json:"versions"`
+		Conversion struct {
+			Strategy string `json:"strategy"`
+		} `json:"conversion"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []condition `json:"conditions"`
+		// AcceptedNames are those that are served; the names of the spec may
+		// be another's.
+		AcceptedNames crdNames `json:"acceptedNames"`
+	} `json:"status"`
+}
+
+type crdNames struct {
+	Plural     string   `json:"plural"`
+	Singular   string   `json:"singular"`
+	Kind       string   `json:"kind"`
+	ShortNames []string `json:"shortNames"`
+	Categories []string `json:"categories"`
+}
+
+type crdVersion struct {
+	Name         string `json:"name"`
+	Served       bool   `json:"served"`
+	Subresources struct {
+		Status *struct{} `json:"status"`
+		Scale  *struct{} `json:"scale"`
+	} `json:"subresources"`
+}
+
+func (c *crd) meta() *slimMeta { return &c.Metadata }
+
+func (c *crd) groupResource() schema.GroupResource {
+	return schema.GroupResource{Group: c.Spec.Group, Resource: c.Spec.Names.Plural}
+}
+
+// condition returns the condition of that type, or nil.
+func (c *crd) condition(name string) *condition {
+	i := slices.IndexFunc(c.Status.Conditions, func(cond condition) bool { return cond.Type == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Status.Conditions[i]
+}
+
+func (c *crd) isEstablished() bool {
+	cond := c.condition(established)
+	return cond != nil && cond.Status == "True"
+}
+
+// resources returns what is served of an established CRD, the preferred version first:
+// the server sorts them by priority, whatever their order in the CRD.
+func (c *crd) resources() []Resource {
+	if !c.isEstablished() {
+		return nil
+	}
+	names := c.Status.AcceptedNames
+	if names.Plural == "" {
+		names = c.Spec.Names
+	}
+	var resources []Resource
+	for i := range c.Spec.Versions {
+		v := &c.Spec.Versions[i]
+		if !v.Served {
+			continue
+		}
+		res := Resource{
+			GVR:         schema.GroupVersionResource{Group: c.Spec.Group, Version: v.Name, Resource: names.Plural},
+			GVK:         schema.GroupVersionKind{Group: c.Spec.Group, Version: v.Name, Kind: names.Kind},
+			Singular:    names.Singular,
+			ShortNames:  names.ShortNames,
+			Categories:  names.Categories,
+			Namespaced:  c.Spec.Scope == string(apidiscovery.ScopeNamespace),
+			Verbs:       crdVerbs,
+			Backing:     BackingCRD,
+			CRDUID:      c.Metadata.UID,
+			Terminating: c.Metadata.DeletionTimestamp != nil,
+		}
+		if v.Subresources.Status != nil {
+			res.Subresources = append(res.Subresources, "status")
+		}
+		if v.Subresources.Scale != nil {
+			res.Subresources = append(res.Subresources, "scale")
+		}
+		resources = append(resources, res)
+	}
+	slices.SortStableFunc(resources, func(a, b Resource) int {
+		return -version.CompareKubeAwareVersionStrings(a.GVR.Version, b.GVR.Version)
+	})
+	return resources
+}
+
+// hasName reports whether r may mean the CRD by one of the names that it asks for.
+func (c *crd) hasName(r reading) bool {
+	names := c.Spec.Names
+	switch r.form {
+	case plural:
+		return r.name == names.Plural
+	case kind:
+		return r.name == names.Kind
+	}
+	for _, name := range append([]string{names.Plural, names.Singular, names.Kind}, names.ShortNames...) {
+		if name != "" && strings.ToLower(name) == r.name {
+			return true
+		}
+	}
+	return false
+}
+
+// sameType reports whether nothing that is served changes from c to other, two states
+// of CRDs with one name. Most writes are of this sort: to a webhook's certificate, a
+// schema, a status.
+func (c *crd) sameType(other *crd) bool {
+	return c.Metadata.UID == other.Metadata.UID &&
+		(c.Metadata.DeletionTimestamp == nil) == (other.Metadata.DeletionTimestamp == nil) &&
+		reflect.DeepEqual(c.Spec, other.Spec) &&
+		reflect.DeepEqual(c.Status.AcceptedNames, other.Status.AcceptedNames) &&
+		reflect.DeepEqual(c.condition(established), other.condition(established)) &&
+		reflect.DeepEqual(c.condition(namesAccepted), other.condition(namesAccepted))
+}

@@ -1,0 +1,237 @@
+package discovery
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// What a server says that can't be true is no answer.
+var (
+	errNoGroups  = errors.New("the server lists no API group, not even its own: is it a Kubernetes API server?")
+	errNoAnswer  = errors.New("the server's answer is not a list of resources")
+	errOtherList = errors.New("the server's answer is about another group version")
+	errStale     = errors.New("the server marks its own answer as stale: what serves this group version does not answer")
+	errMalformed = errors.New("the server's answer has entries without a kind or a scope")
+)
+
+// groupDoc is what a server tells of a group. It is not changed once made.
+type groupDoc struct {
+	name     string
+	versions []versionDoc // the preferred one first
+}
+
+// versionDoc is what a server tells of a group version.
+type versionDoc struct {
+	name      string
+	resources []Resource // with err: those last known
+	err       error      // it could not be asked, or not entirely
+}
+
+// parseAggregated reads the document that tells everything below a root.
+func parseAggregated(body []byte) ([]groupDoc, error) {
+	var doc apidiscovery.APIGroupDiscoveryList
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	if doc.Kind != "APIGroupDiscoveryList" {
+		return nil, fmt.Errorf("%w of groups: kind %q", errNoAnswer, doc.Kind)
+	}
+	groups := make([]groupDoc, 0, len(doc.Items))
+	for i := range doc.Items {
+		item := &doc.Items[i]
+		group := groupDoc{name: item.Name}
+		for j := range item.Versions {
+			if item.Versions[j].Version != "" {
+				group.versions = append(group.versions, parseVersion(item.Name, &item.Versions[j]))
+			}
+		}
+		if len(group.versions) > 0 && !hasGroup(groups, item.Name) {
+			groups = append(groups, group)
+		}
+	}
+	return groups, nil
+}
+
+func hasGroup(groups []groupDoc, name string) bool {
+	return slices.ContainsFunc(groups, func(g groupDoc) bool { return g.name == name })
+}
+
+func parseVersion(group string, in *apidiscovery.APIVersionDiscovery) versionDoc {
+	version := versionDoc{name: in.Version}
+	if in.Freshness == apidiscovery.DiscoveryFreshnessStale {
+		version.err = errStale
+	}
+	gv := schema.GroupVersion{Group: group, Version: in.Version}
+	for i := range in.Resources {
+		entry := &in.Resources[i]
+		switch {
+		case entry.Resource == "" || strings.Contains(entry.Resource, "/"):
+			version.spoilt()
+			continue
+		case (entry.ResponseKind == nil || entry.ResponseKind.Kind == "") && len(entry.Verbs) == 0:
+			continue // nothing but subresources
+		case entry.ResponseKind == nil || entry.ResponseKind.Kind == "",
+			entry.Scope != apidiscovery.ScopeCluster && entry.Scope != apidiscovery.ScopeNamespace:
+			version.spoilt()
+			continue
+		}
+		res := Resource{
+			GVR:        gv.WithResource(entry.Resource),
+			GVK:        kindOf(gv, entry.ResponseKind),
+			Singular:   entry.SingularResource,
+			ShortNames: entry.ShortNames,
+			Categories: entry.Categories,
+			Namespaced: entry.Scope == apidiscovery.ScopeNamespace,
+			Verbs:      entry.Verbs,
+		}
+		for j := range entry.Subresources {
+			res.Subresources = append(res.Subresources, entry.Subresources[j].Subresource)
+		}
+		version.add(res)
+	}
+	return version
+}
+
+// kindOf returns the kind of a resource's objects: a few are of another group.
+func kindOf(gv schema.GroupVersion, kind *metav1.GroupVersionKind) schema.GroupVersionKind {
+	gvk := gv.WithKind(kind.Kind)
+	if kind.Version != "" { // an empty group beside it is the core group
+		gvk.Group, gvk.Version = kind.Group, kind.Version
+	}
+	return gvk
+}
+
+// spoilt notes that not all of the answer could be read. What could counts.
+func (v *versionDoc) spoilt() {
+	if v.err == nil {
+		v.err = errMalformed
+	}
+}
+
+// add adds a resource unless one of that name is there: the first counts.
+func (v *versionDoc) add(res Resource) {
+	if !slices.ContainsFunc(v.resources, func(other Resource) bool { return other.GVR == res.GVR }) {
+		v.resources = append(v.resources, res)
+	}
+}
+
+// parseCore reads the legacy answer of /api, which has no resources.
+func parseCore(body []byte) ([]groupDoc, error) {
+	var doc metav1.APIVersions
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	if doc.Kind != "" && doc.Kind != "APIVersions" {
+		return nil, fmt.Errorf("%w of versions: kind %q", errNoAnswer, doc.Kind)
+	}
+	core := groupDoc{}
+	for _, version := range doc.Versions {
+		core.versions = append(core.versions, versionDoc{name: version})
+	}
+	if core.versions == nil {
+		return nil, nil
+	}
+	return []groupDoc{core}, nil
+}
+
+// parseGroups reads the legacy answer of /apis, which has no resources.
+func parseGroups(body []byte) ([]groupDoc, error) {
+	var doc metav1.APIGroupList
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	if doc.Kind != "" && doc.Kind != "APIGroupList" {
+		return nil, fmt.Errorf("%w of groups: kind %q", errNoAnswer, doc.Kind)
+	}
+	return groupsOf(&doc), nil
+}
+
+func groupsOf(list *metav1.APIGroupList) []groupDoc {
+	var groups []groupDoc
+	for i := range list.Groups {
+		group := groupDoc{name: list.Groups[i].Name}
+		for _, version := range preferredFirst(&list.Groups[i]) {
+			if version != "" {
+				group.versions = append(group.versions, versionDoc{name: version})
+			}
+		}
+		if len(group.versions) > 0 && !hasGroup(groups, group.name) {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+// preferredFirst returns the group's versions, the preferred one moved to the front.
+func preferredFirst(group *metav1.APIGroup) []string {
+	versions := make([]string, 0, len(group.Versions))
+	for _, v := range group.Versions {
+		if v.Version == group.PreferredVersion.Version {
+			versions = slices.Insert(versions, 0, v.Version)
+		} else {
+			versions = append(versions, v.Version)
+		}
+	}
+	return versions
+}
+
+// parseList reads the resources of one group version.
+func parseList(gv schema.GroupVersion, body []byte) (versionDoc, error) {
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return versionDoc{}, fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	return readList(gv, &list)
+}
+
+func readList(gv schema.GroupVersion, list *metav1.APIResourceList) (versionDoc, error) {
+	switch {
+	case list == nil || list.GroupVersion == "" && list.APIResources == nil,
+		list.Kind != "" && list.Kind != "APIResourceList":
+		return versionDoc{}, errNoAnswer
+	case list.GroupVersion != gv.String():
+		return versionDoc{}, fmt.Errorf("%w: %q", errOtherList, list.GroupVersion)
+	case list.APIResources == nil:
+		return versionDoc{}, errNoAnswer
+	}
+	version := versionDoc{name: gv.Version}
+	subresources := map[string][]string{}
+	for i := range list.APIResources {
+		entry := &list.APIResources[i]
+		if resource, subresource, found := strings.Cut(entry.Name, "/"); found {
+			subresources[resource] = append(subresources[resource], subresource)
+			continue
+		}
+		if entry.Name == "" || entry.Kind == "" {
+			version.spoilt()
+			continue
+		}
+		kind := gv.WithKind(entry.Kind)
+		if entry.Group != "" {
+			kind.Group = entry.Group
+		}
+		if entry.Version != "" {
+			kind.Version = entry.Version
+		}
+		version.add(Resource{
+			GVR:        gv.WithResource(entry.Name),
+			GVK:        kind,
+			Singular:   entry.SingularName,
+			ShortNames: entry.ShortNames,
+			Categories: entry.Categories,
+			Namespaced: entry.Namespaced,
+			Verbs:      entry.Verbs,
+		})
+	}
+	for i := range version.resources {
+		version.resources[i].Subresources = subresources[version.resources[i].GVR.Resource]
+	}
+	return version, nil
+}

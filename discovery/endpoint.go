@@ -1,0 +1,160 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// maxDocument bounds what is read of one answer: the aggregated document of 1,000
+// CRDs has some 3 MB.
+const maxDocument = 64 << 20
+
+// maxFault bounds what is read of an answer that only says what went wrong.
+const maxFault = 64 << 10
+
+// endpoint is the API server over HTTP. client-go's discovery client tells neither
+// ETag nor Retry-After, and repeats a request that the server wants later, up to ten
+// times, before it says so; hence requests of our own.
+type endpoint struct {
+	base    *url.URL
+	client  *http.Client
+	limiter flowcontrol.RateLimiter // nil: none
+
+	mu     sync.Mutex // never held over a request
+	paused map[string]*pauseError
+}
+
+// pauseError is what a path answers until then: the server has asked for it.
+type pauseError struct {
+	until time.Time
+	err   error
+}
+
+func (e *pauseError) Error() string {
+	return fmt.Sprintf("%v (not asked again before %s, as the server wants)", e.err, e.until.Format(time.RFC3339))
+}
+
+func (e *pauseError) Unwrap() error { return e.err }
+
+func newEndpoint(cfg *rest.Config, client *http.Client) (*endpoint, error) {
+	root := rest.CopyConfig(cfg)
+	root.APIPath, root.GroupVersion = "", nil // of another client
+	base, _, err := rest.DefaultServerUrlFor(root)
+	if err != nil {
+		return nil, err
+	}
+	return &endpoint{base: base, client: client, limiter: cfg.RateLimiter, paused: map[string]*pauseError{}}, nil
+}
+
+// get returns the server's answer if its status is 200 or 304; the caller closes
+// its body. Any other is an error that has the server's Status, where it sent one.
+// A path for which the server has said Retry-After is not asked before that.
+func (e *endpoint) get(ctx context.Context, path string, query url.Values, header http.Header) (*http.Response, error) {
+	if err := e.pause(path); err != nil {
+		return nil, err
+	}
+	if e.limiter != nil {
+		if err := e.limiter.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	target := e.base.JoinPath(path)
+	target.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	res, err := e.client.Do(req)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			return nil, fmt.Errorf("%w: %w", cause, err)
+		}
+		return nil, err
+	}
+	if res.StatusCode == http.StatusOK || res.StatusCode == http.StatusNotModified {
+		return res, nil
+	}
+	defer res.Body.Close() //nolint:errcheck // read only
+	fault := faultOf(res)
+	e.keepPause(path, fault)
+	return nil, fault
+}
+
+// faultOf makes the error of an answer that is none.
+func faultOf(res *http.Response) *apierrors.StatusError {
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxFault)) // what there is of it
+	after, _ := strconv.Atoi(res.Header.Get("Retry-After"))
+	var status metav1.Status
+	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Status != metav1.StatusSuccess {
+		if status.Code == 0 {
+			status.Code = int32(res.StatusCode) //nolint:gosec // three digits
+		}
+		if after > 0 {
+			if status.Details == nil {
+				status.Details = &metav1.StatusDetails{}
+			}
+			status.Details.RetryAfterSeconds = int32(min(after, 1<<30)) //nolint:gosec // bounded
+		}
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	message := strings.TrimSpace(string(body))
+	if len(message) > 200 || strings.HasPrefix(message, "<") {
+		message = http.StatusText(res.StatusCode)
+	}
+	// The path goes into the message: there is no resource to name.
+	fault := apierrors.NewGenericServerResponse(res.StatusCode, "get", schema.GroupResource{}, "", message, min(after, 1<<30), true)
+	fault.ErrStatus.Message = fmt.Sprintf("GET %s: %d %s", res.Request.URL.Path, res.StatusCode, message)
+	return fault
+}
+
+// pause returns the error of a path that is not to be asked yet, or nil.
+func (e *endpoint) pause(path string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	paused := e.paused[path]
+	if paused == nil {
+		return nil
+	}
+	if time.Now().Before(paused.until) {
+		return paused
+	}
+	delete(e.paused, path)
+	return nil
+}
+
+func (e *endpoint) keepPause(path string, fault *apierrors.StatusError) {
+	details := fault.ErrStatus.Details
+	if details == nil || details.RetryAfterSeconds <= 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.paused[path] = &pauseError{until: time.Now().Add(time.Duration(details.RetryAfterSeconds) * time.Second), err: fault}
+}
+
+// read reads a document to its end, and not beyond what one can be.
+func read(res *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
+	if err == nil && len(body) > maxDocument {
+		err = fmt.Errorf("GET %s: the answer exceeds %d bytes", res.Request.URL.Path, maxDocument)
+	}
+	return body, err
+}

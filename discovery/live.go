@@ -1,0 +1,305 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
+)
+
+// pace is how often a running resolver asks for documents. Where it watches, it is told.
+type pace struct {
+	// awaited: something is awaited that no watch tells of.
+	awaited time.Duration
+	// polled: a watch is not allowed.
+	polled time.Duration
+	// settled: everything is watched. What is behind an APIService may change without
+	// any object changing.
+	settled time.Duration
+	// crowded is how much slower a server is polled that has no aggregated discovery
+	// and answers each group version by itself.
+	crowded time.Duration // a factor
+	// doubted is how long what a document no longer lists is taken to be served.
+	doubted time.Duration
+	// first is how long the watches may take at the beginning before the documents
+	// alone have to do.
+	first time.Duration
+}
+
+var usualPace = pace{
+	awaited: 2 * time.Second,
+	polled:  10 * time.Second,
+	settled: time.Minute,
+	crowded: 6,
+	doubted: doubtFor,
+	first:   5 * time.Second,
+}
+
+// ErrRunning is what Run returns for a resolver that runs already.
+var ErrRunning = errors.New("discovery: the resolver runs already")
+
+// Run keeps the resolver up to date until ctx ends, and then returns nil. While it
+// runs, questions are answered from memory, [Resolver.Subscribe] tells of changes, and
+// that a type is not served is known until the next change.
+//
+// It watches CustomResourceDefinitions and APIServices, and asks for the discovery
+// documents when these say that something has changed, and once a minute. Where it may
+// not watch one of them, it asks for the documents every 10 s, every 2 s while somebody
+// awaits a type: a type that is deleted and created again between two answers is then
+// not noticed as another. A server that has none of the two has none. Of a CRD, what
+// concerns its type is kept and never its schemas. [Resolver.Status] says how it goes,
+// and the logger in ctx is told when that changes.
+//
+// The permissions that it can use are list and watch on
+// customresourcedefinitions.apiextensions.k8s.io and
+// apiservices.apiregistration.k8s.io. It returns an error if the resolver runs already.
+// It can be run again after it has returned. A resolver that was made with
+// [NewFromDiscovery] has no watches, and asks.
+func (r *Resolver) Run(ctx context.Context) error {
+	l := &live{
+		resolver: r,
+		pace:     r.options.pace,
+		kick:     make(chan struct{}, 1),
+		heard:    make(chan struct{}, 2),
+		known:    knowledge{doubtFor: r.options.pace.doubted},
+		logger:   klog.FromContext(ctx).WithName("discovery"),
+	}
+	if err := r.begin(l); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	defer r.end(l)
+	defer wg.Wait()
+	if rest, ok := r.server.(*restServer); ok {
+		crds := l.crdFeed(rest.endpoint)
+		apis := l.apiFeed(rest.endpoint)
+		wg.Go(func() { crds.run(ctx) })
+		wg.Go(func() { apis.run(ctx) })
+		l.await(ctx, 2)
+	}
+	r.open(l)
+	l.poll(ctx)
+	return nil
+}
+
+// live is one run of a resolver.
+type live struct {
+	resolver *Resolver
+	pace     pace
+	logger   klog.Logger
+	kick     chan struct{} // has one if documents are to be asked for now
+	heard    chan struct{} // one from each feed, once it has something to say
+
+	// Guarded by the resolver's lock, as the rest is.
+	known  knowledge
+	states map[schema.GroupResource]typeState // as told to subscribers
+	order  []schema.GroupResource
+	crds   SourceStatus
+	apis   SourceStatus
+	docs   SourceStatus
+	open   bool // the watches have said something, or have had the time to
+}
+
+// await waits until each feed has said something, for a while.
+func (l *live) await(ctx context.Context, feeds int) {
+	timer := time.NewTimer(l.pace.first)
+	defer timer.Stop()
+	for range feeds {
+		select {
+		case <-l.heard:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// poll asks for documents until ctx ends, as often as needed.
+func (l *live) poll(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	failures := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.kick:
+		case <-timer.C:
+		}
+		if _, err := l.resolver.refresh(ctx); err != nil {
+			failures++
+		} else {
+			failures = 0
+		}
+		l.resolver.mu.Lock()
+		wait := l.pauseLocked(failures)
+		l.resolver.mu.Unlock()
+		timer.Reset(jittered(wait))
+	}
+}
+
+// jittered keeps many programs from asking at the same time.
+func jittered(d time.Duration) time.Duration {
+	return d - d/10 + rand.N(d/5+1) //nolint:gosec // not a secret
+}
+
+// ask has documents asked for now. It does not block.
+func (l *live) ask() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (l *live) crdFeed(endpoint *endpoint) *feed[*crd] {
+	said := sync.OnceFunc(func() { l.heard <- struct{}{} })
+	return &feed[*crd]{
+		endpoint: endpoint,
+		path:     crdPath,
+		list: func(items []*crd) {
+			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
+				l.known.learnCRDs(items, now)
+				return true, l.known.unsettled()
+			})
+		},
+		event: func(kind watch.EventType, item *crd) {
+			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
+				if kind == watch.Deleted {
+					gone := l.known.forgetCRD(item, now)
+					return gone, gone
+				}
+				return l.known.learnCRD(item), false
+			})
+		},
+		state: func(state feedState) {
+			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
+				l.crds = l.note(l.crds, crdPath, state, now)
+				if state.phase == feedForbidden && l.known.crdsRule {
+					l.known.crds, l.known.crdsRule = nil, false
+					return true, true
+				}
+				return false, state.phase == feedForbidden
+			})
+			if state.phase != feedConnecting {
+				said()
+			}
+		},
+	}
+}
+
+func (l *live) apiFeed(endpoint *endpoint) *feed[*apiService] {
+	said := sync.OnceFunc(func() { l.heard <- struct{}{} })
+	return &feed[*apiService]{
+		endpoint: endpoint,
+		path:     apiServicePath,
+		list: func(items []*apiService) {
+			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
+				return true, l.known.learnAPIs(items)
+			})
+		},
+		event: func(kind watch.EventType, item *apiService) {
+			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
+				if kind == watch.Deleted {
+					return true, l.known.forgetAPI(item)
+				}
+				return l.known.learnAPI(item)
+			})
+		},
+		state: func(state feedState) {
+			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
+				l.apis = l.note(l.apis, apiServicePath, state, now)
+				if state.phase == feedForbidden && l.known.apis != nil {
+					l.known.apis = nil
+					return true, true
+				}
+				return false, state.phase == feedForbidden
+			})
+			if state.phase != feedConnecting {
+				said()
+			}
+		},
+	}
+}
+
+// note returns the status of a source in its new state, and logs what has changed.
+func (l *live) note(old SourceStatus, path string, state feedState, now time.Time) SourceStatus {
+	status := SourceStatus{State: SourceState(state.phase), Verb: state.verb, Since: now, Err: state.err}
+	if old.State == status.State {
+		status.Since = old.Since
+		return status
+	}
+	switch state.phase {
+	case feedForbidden:
+		l.logger.Info("Not allowed to watch; asking for discovery documents instead", "path", path, "verb", state.verb, "err", state.err)
+	case feedFailing:
+		l.logger.V(2).Info("The watch does not work; trying again", "path", path, "verb", state.verb, "err", state.err)
+	default:
+		l.logger.V(2).Info("The watch has changed its state", "path", path, "state", status.State)
+	}
+	return status
+}
+
+// errNoWatch is why a resolver that was made with NewFromDiscovery asks.
+var errNoWatch = errors.New("client-go's DiscoveryInterface has no watch")
+
+// noteDocuments takes how a request for documents went. Caller holds the resolver's lock.
+func (l *live) noteDocuments(doc *document, err error, now time.Time) {
+	status := SourceStatus{State: SourceCurrent, Since: now}
+	switch {
+	case err != nil:
+		status.State, status.Err = SourceFailing, err
+	case doc.core.err != nil || doc.named.err != nil:
+		status.State, status.Err = SourceFailing, errors.Join(doc.core.err, doc.named.err)
+	}
+	if status.State == l.docs.State {
+		status.Since = l.docs.Since
+	} else if status.Err != nil {
+		l.logger.Info("Discovery documents can't be had; what was known stands", "err", status.Err)
+	}
+	l.docs = status
+}
+
+// publishLocked puts what is known together, and tells who wants to know what has
+// changed. Caller holds the resolver's lock.
+func (l *live) publishLocked(now time.Time) {
+	if l.known.doc == nil || !l.open {
+		return // nothing can be said yet
+	}
+	c := l.known.catalogue()
+	states, order := l.known.types(c)
+	events := l.known.events(l.states, states, l.order, order, now)
+	l.states, l.order = states, order
+	l.resolver.replaceLocked(c, events)
+}
+
+// pauseLocked returns how long to wait before the documents are asked for again, after
+// so many failures in a row.
+func (l *live) pauseLocked(failures int) time.Duration {
+	if failures > 0 {
+		return min(l.pace.awaited<<min(failures-1, 4), 3*l.pace.polled)
+	}
+	legacy := l.known.doc != nil && l.known.doc.named.legacy
+	wait := l.pace.settled
+	if l.polls() {
+		wait = l.pace.polled
+		if legacy {
+			wait *= l.pace.crowded
+		}
+	}
+	if l.known.unsettled() || l.known.awaited() || l.resolver.awaited > 0 && l.polls() {
+		wait = l.pace.awaited
+		if legacy {
+			wait = l.pace.polled
+		}
+	}
+	if l.known.partial() {
+		wait = min(wait, l.pace.polled)
+	}
+	return wait
+}

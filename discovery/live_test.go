@@ -1,0 +1,488 @@
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+var gadgets = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "gadgets"}
+
+const gadgetsCRD = "gadgets.example.org"
+
+// never is a pace at which nothing is asked for by the clock.
+func never() discovery.Option { return discovery.WithPace(time.Hour, time.Hour, time.Hour) }
+
+// quick is a pace for tests that wait for the clock.
+func quick() discovery.Option {
+	return discovery.WithPace(10*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond)
+}
+
+// run runs a resolver of s until the test ends, and returns it once it knows.
+func run(t *testing.T, s *apiServer, opts ...discovery.Option) *discovery.Resolver {
+	t.Helper()
+	r := s.resolver(t, opts...)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := r.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+	eventually(t, "the resolver knows what is served", func() bool { return r.Status().Types > 0 })
+	return r
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// listener hands out the events of one subscriber.
+type listener struct {
+	t    *testing.T
+	next func() (discovery.Event, bool)
+}
+
+// listen subscribes, and skips what is there already. A type that marks the end of
+// that is not needed: all of it is there when the subscription begins.
+func listen(t *testing.T, r *discovery.Resolver) *listener {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	next, stop := iter.Pull(r.Subscribe(ctx))
+	t.Cleanup(func() {
+		cancel()
+		stop()
+	})
+	l := &listener{t: t, next: next}
+	for range r.Status().Types {
+		if event, some := next(); !some || event.Type != discovery.Added {
+			t.Fatalf("at the beginning: %v, %v", event, some)
+		}
+	}
+	return l
+}
+
+// wants checks that the next events are these, as they print.
+func (l *listener) wants(want ...string) []discovery.Event {
+	l.t.Helper()
+	var (
+		got    []string
+		events []discovery.Event
+	)
+	for range want {
+		event, some := l.next()
+		if !some {
+			got = append(got, "nothing")
+			break
+		}
+		got = append(got, event.String())
+		events = append(events, event)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		l.t.Fatalf("events (-want +got):\n%s", diff)
+	}
+	return events
+}
+
+// crdServer is a server with built-in groups, CRDs and no APIServices.
+func crdServer(t *testing.T, definitions ...definition) (*apiServer, *collection) {
+	t.Helper()
+	s := newServer(t, aggregated, coreGroup, appsGroup)
+	crds := newCollection()
+	for _, d := range definitions {
+		crds.put(d.object())
+	}
+	s.collections(t, crds, nil)
+	return s, crds
+}
+
+func TestRun_KnownTypesCostNoRequest(t *testing.T) {
+	s, _ := crdServer(t, define(gadgetsCRD, "1"))
+	r := run(t, s, never())
+	s.paths()
+	for range 1000 {
+		for _, ref := range []string{"gadgets", "pods", "Gadget.example.org", "deploy"} {
+			if _, err := r.Resolve(t.Context(), ref); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.Validate(t.Context(), gadgets); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.paths(); len(got) > 0 {
+		t.Errorf("requests: %v", got)
+	}
+}
+
+func TestRun_ACRDTellsAllOfItsType(t *testing.T) {
+	d := define(gadgetsCRD, "uid-1")
+	d.versions = []string{"v1alpha1", "v2", "v1"}
+	d.served = map[string]bool{"v2": true, "v1alpha1": true}
+	s, _ := crdServer(t, d)
+	got, err := run(t, s, never()).Resolve(t.Context(), "xga")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := discovery.Resource{
+		GVR:          gadgets.GroupResource().WithVersion("v2"),
+		GVK:          schema.GroupVersionKind{Group: "example.org", Version: "v2", Kind: "Gadget"},
+		Singular:     "gadget",
+		ShortNames:   []string{"xga"},
+		Categories:   []string{"testing"},
+		Namespaced:   true,
+		Verbs:        []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"},
+		Subresources: []string{"status"},
+		Versions:     []string{"v2", "v1alpha1"},
+		Backing:      discovery.BackingCRD,
+		CRDUID:       "uid-1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Resolve (-want +got):\n%s", diff)
+	}
+}
+
+func TestRun_ANewCRDIsToldWithoutAskingForDocuments(t *testing.T) {
+	s, crds := crdServer(t)
+	r := run(t, s, never())
+	l := listen(t, r)
+	s.documents()
+	crds.put(define(gadgetsCRD, "1").object())
+	l.wants("Added gadgets.v1.example.org")
+	if _, err := r.Resolve(t.Context(), "gadget"); err != nil {
+		t.Error(err)
+	}
+	if got := s.documents(); got != 0 {
+		t.Errorf("asked for %d documents", got)
+	}
+}
+
+// Discovery lists a deleted CRD for a while, and must not bring its type back.
+func TestRun_ADeletedCRDIsGoneAtOnceWhateverDocumentsSay(t *testing.T) {
+	s, crds := crdServer(t, define(gadgetsCRD, "1"))
+	s.serve(coreGroup, group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{
+		{Name: "gadgets", SingularName: "gadget", Kind: "Gadget", Verbs: all},
+	}}}})
+	r := run(t, s, discovery.WithPace(10*time.Millisecond, time.Hour, time.Hour))
+	l := listen(t, r)
+	crds.remove(gadgetsCRD)
+	events := l.wants("Removed gadgets.v1.example.org (CRDDeleted)")
+	if got := events[0].Evidence.CRDUID; got != "1" {
+		t.Errorf("UID of the evidence = %q", got)
+	}
+	s.paths()
+	_, err := r.Validate(t.Context(), gadgets)
+	checkKind(t, err, discovery.ErrNotServed)
+	s.serve(coreGroup) // the documents follow
+	crds.put(define("widgets.example.org", "2").object())
+	l.wants("Added widgets.v1.example.org")
+	if _, err := r.Resolve(t.Context(), "gadgets"); !errors.Is(err, discovery.ErrNotServed) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func TestRun_ARecreatedCRDIsRemovedAndAdded(t *testing.T) {
+	for name, recreate := range map[string]func(*collection){
+		"while watched": func(c *collection) {
+			c.remove(gadgetsCRD)
+			c.put(define(gadgetsCRD, "2").object())
+		},
+		"unseen": func(c *collection) {
+			c.forget(gadgetsCRD)
+			c.mu.Lock()
+			c.objects[gadgetsCRD] = define(gadgetsCRD, "2").object()
+			c.mu.Unlock()
+			c.cut()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, crds := crdServer(t, define(gadgetsCRD, "1"))
+			l := listen(t, run(t, s, never()))
+			recreate(crds)
+			events := l.wants("Removed gadgets.v1.example.org (CRDDeleted)", "Added gadgets.v1.example.org")
+			if old, now := events[0].Resource.CRDUID, events[1].Resource.CRDUID; old != "1" || now != "2" {
+				t.Errorf("UIDs %q and %q, want 1 and 2", old, now)
+			}
+		})
+	}
+}
+
+func TestRun_WritesThatChangeNoTypeTellAndAskNothing(t *testing.T) {
+	s, crds := crdServer(t, define(gadgetsCRD, "1"))
+	r := run(t, s, never())
+	l := listen(t, r)
+	s.paths()
+	d := define(gadgetsCRD, "1")
+	for i := range 50 {
+		d.noise = fmt.Sprint(i) // caBundle, schema, annotations, status
+		crds.put(d.object())
+	}
+	crds.put(define("widgets.example.org", "2").object())
+	l.wants("Added widgets.v1.example.org") // the first there is
+	if got := s.paths(); len(got) > 0 {
+		t.Errorf("requests: %v", got)
+	}
+}
+
+func TestRun_ChangesAreTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*definition)
+		want   string
+	}{
+		"version added":     {func(d *definition) { d.versions, d.served["v2"] = append(d.versions, "v2"), true }, "Changed gadgets.v2.example.org [Versions]"},
+		"version not first": {func(d *definition) { d.versions, d.served["v1beta1"] = append(d.versions, "v1beta1"), true }, "Changed gadgets.v1.example.org [Versions]"},
+		"scope":             {func(d *definition) { d.scope = "Cluster" }, "Changed gadgets.v1.example.org [Scope]"},
+		"kind":              {func(d *definition) { d.kind = "Doodad" }, "Changed gadgets.v1.example.org [Names]"},
+		"conversion":        {func(d *definition) { d.strategy = "Webhook" }, "Changed gadgets.v1.example.org [Conversion]"},
+		"terminating":       {func(d *definition) { d.terminating = true }, "Changed gadgets.v1.example.org [Terminating]"},
+		"none served":       {func(d *definition) { d.served["v1"] = false }, "Removed gadgets.v1.example.org (NoVersionServed)"},
+		"not established":   {func(d *definition) { d.conditions["Established"] = "False" }, "Removed gadgets.v1.example.org (NoVersionServed)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, crds := crdServer(t, define(gadgetsCRD, "1"))
+			l := listen(t, run(t, s, never()))
+			d := define(gadgetsCRD, "1")
+			tc.change(&d)
+			crds.put(d.object())
+			l.wants(tc.want)
+		})
+	}
+}
+
+func TestRun_ACRDThatIsNotEstablishedSaysWhy(t *testing.T) {
+	d := define(gadgetsCRD, "1")
+	d.conditions = map[string]string{"NamesAccepted": "False", "Established": "False"}
+	d.message = `"Gadget" is already in use`
+	s, crds := crdServer(t, d)
+	r := run(t, s, never())
+	s.paths()
+	for _, ref := range []string{gadgetsCRD, "gadget", "Gadget.v1.example.org"} {
+		_, err := r.Resolve(t.Context(), ref)
+		got := asType[*discovery.NotEstablishedError](t, err, discovery.ErrNotEstablished)
+		if got.CRD != gadgetsCRD || got.Condition != "NamesAccepted" || got.Message != d.message || !meta.IsNoMatchError(err) {
+			t.Errorf("%s: %+v", ref, got)
+		}
+	}
+	if got := s.paths(); len(got) > 0 {
+		t.Errorf("requests: %v", got)
+	}
+	l := listen(t, r)
+	crds.put(define(gadgetsCRD, "1").object())
+	l.wants("Added gadgets.v1.example.org")
+}
+
+// Without a run, the reason is asked for.
+func TestResolve_ACRDThatIsNotEstablishedSaysWhy(t *testing.T) {
+	d := define(gadgetsCRD, "1")
+	d.conditions = nil
+	s, _ := crdServer(t, d)
+	r := s.resolver(t)
+	_, err := r.Resolve(t.Context(), gadgetsCRD)
+	got := asType[*discovery.NotEstablishedError](t, err, discovery.ErrNotEstablished)
+	if got.CRD != gadgetsCRD || got.Condition != "" {
+		t.Errorf("%+v", got)
+	}
+	_, err = r.Validate(t.Context(), gadgets)
+	checkKind(t, err, discovery.ErrNotEstablished)
+}
+
+func TestRun_AnUnknownTypeCostsOneRequestUntilTheNextChange(t *testing.T) {
+	s, crds := crdServer(t)
+	r := run(t, s, never())
+	eventually(t, "both watches said something", func() bool {
+		status := r.Status()
+		return status.CRDs.State == discovery.SourceCurrent && status.APIServices.State == discovery.SourceAbsent
+	})
+	l := listen(t, r)
+	for name, ask := range map[string]func() error{
+		"a GVR": func() error { _, err := r.Validate(t.Context(), gadgets); return err },
+		"a kind": func() error {
+			_, err := r.ResolveGK(t.Context(), schema.GroupKind{Group: "example.org", Kind: "Gadget"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for round := range 2 {
+				s.paths()
+				for range 10 {
+					checkKind(t, ask(), discovery.ErrNotServed)
+				}
+				if got := len(s.paths()); got != 1 && (name == "a GVR" || got != 2) {
+					t.Errorf("round %d: %d requests", round, got)
+				}
+				other := fmt.Sprintf("others%d.%c.example.org", round, name[2])
+				crds.put(define(other, "9").object())
+				l.wants("Added others" + fmt.Sprint(round) + ".v1." + name[2:3] + ".example.org")
+			}
+		})
+	}
+	crds.put(define(gadgetsCRD, "1").object())
+	l.wants("Added gadgets.v1.example.org")
+	if _, err := r.ResolveGK(t.Context(), schema.GroupKind{Group: "example.org", Kind: "Gadget"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRun_WhereWatchesAreForbiddenItPolls(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
+	s.answer(apiServicePath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
+	r := run(t, s, quick())
+	l := listen(t, r)
+	if status := r.Status(); status.CRDs.State != discovery.SourceForbidden || status.APIServices.State != discovery.SourceForbidden ||
+		status.CRDs.Err == nil || status.CRDs.Verb != "list" {
+		t.Errorf("status = %+v", status)
+	}
+	s.serve(coreGroup, exampleGroup)
+	l.wants("Added widgets.v1.example.com", "Added flanges.v1beta1.example.com")
+	begun := time.Now()
+	s.serve(coreGroup)
+	l.wants("Removed widgets.v1.example.com (NotListed)", "Removed flanges.v1beta1.example.com (NotListed)")
+	if took := time.Since(begun); took < 100*time.Millisecond {
+		t.Errorf("gone after %v, on the word of one answer", took)
+	}
+}
+
+// Of several API servers one may be behind.
+func TestRun_WhatIsNotListedOnceStays(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup, exampleGroup)
+	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
+	r := run(t, s, discovery.WithPace(time.Millisecond, time.Millisecond, time.Hour))
+	s.serve(coreGroup)
+	s.documents()
+	eventually(t, "asked some times", func() bool { return s.documentsSoFar() > 20 })
+	if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRun_ServerWithoutCRDsAndAPIServicesHasNone(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	r := run(t, s, never())
+	eventually(t, "both are absent", func() bool {
+		status := r.Status()
+		return status.CRDs.State == discovery.SourceAbsent && status.APIServices.State == discovery.SourceAbsent
+	})
+	got, err := r.Resolve(t.Context(), "pods")
+	if err != nil || got.Backing != discovery.BackingBuiltIn {
+		t.Errorf("pods: %v, %v", got.Backing, err)
+	}
+}
+
+// metrics is an aggregated API.
+var metricsGroup = group{name: "metrics.k8s.io", versions: []version{{name: "v1beta1", resources: []metav1.APIResource{
+	{Name: "nodes", Kind: "NodeMetrics", Verbs: all},
+}}}}
+
+func metricsService(available string) object {
+	return apiServiceOf("metrics.k8s.io", "v1beta1", "metrics-server", available, nil)
+}
+
+func TestRun_UnavailableAPIServiceRemovesNothing(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup, metricsGroup)
+	apis := newCollection(metricsService("True"))
+	s.collections(t, newCollection(), apis)
+	r := run(t, s, discovery.WithPace(time.Millisecond, time.Millisecond, time.Hour))
+	l := listen(t, r)
+	s.serve(coreGroup, stale(metricsGroup, "v1beta1"))
+	s.documents()
+	apis.put(metricsService("False"))
+	eventually(t, "the documents were asked for", func() bool { return s.documentsSoFar() > 2 })
+	got, err := r.Resolve(t.Context(), "nodes.metrics.k8s.io")
+	if err != nil || got.Backing != discovery.BackingAggregated {
+		t.Errorf("last known: %v, %v", got, err)
+	}
+	_, err = r.Resolve(t.Context(), "unicorns.metrics.k8s.io")
+	checkInconclusive(t, err, "unicorns.metrics.k8s.io", nil)
+	// Its end is another thing.
+	s.serve(coreGroup)
+	apis.remove("v1beta1.metrics.k8s.io")
+	l.wants("Removed nodes.v1beta1.metrics.k8s.io (NotListed)")
+}
+
+// Discovery is behind the APIServices by up to a minute.
+func TestRun_AnAvailableAPIServiceIsAwaited(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	apis := newCollection()
+	s.collections(t, newCollection(), apis)
+	r := run(t, s, discovery.WithPace(time.Millisecond, time.Hour, time.Hour))
+	l := listen(t, r)
+	s.documents()
+	apis.put(metricsService("True"))
+	eventually(t, "asked again and again", func() bool { return s.documentsSoFar() > 10 })
+	s.serve(coreGroup, metricsGroup)
+	l.wants("Added nodes.v1beta1.metrics.k8s.io")
+}
+
+// No event is needed for that.
+func TestRun_FailedDocumentsAreAskedForAgain(t *testing.T) {
+	s, _ := crdServer(t)
+	s.answer("/apis", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+	s.answer("/api", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+	r := s.resolver(t, discovery.WithPace(time.Millisecond, time.Hour, time.Hour))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.Run(ctx) })
+	defer wg.Wait()
+	defer cancel()
+	eventually(t, "the documents fail", func() bool { return r.Status().Documents.State == discovery.SourceFailing })
+	s.answer("/apis", nil)
+	s.answer("/api", nil)
+	eventually(t, "the types are known", func() bool { return r.Status().Types > 0 })
+}
+
+func TestRun_OnceAtATime(t *testing.T) {
+	s, _ := crdServer(t)
+	r := run(t, s, never())
+	if err := r.Run(t.Context()); !errors.Is(err, discovery.ErrRunning) {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+func TestRun_AfterItsEndQuestionsAreAskedAgain(t *testing.T) {
+	s, crds := crdServer(t)
+	r := s.resolver(t, never())
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.Run(ctx) })
+	eventually(t, "the types are known", func() bool { return r.Status().Types > 0 })
+	cancel()
+	wg.Wait()
+	eventually(t, "no watch is open", func() bool { return crds.open() == 0 })
+	s.paths()
+	if _, err := r.Resolve(t.Context(), "pods"); err != nil {
+		t.Error(err)
+	}
+	if got := s.documents(); got != 2 {
+		t.Errorf("asked for %d documents, want 2", got)
+	}
+	if r.Status().Running {
+		t.Error("it is said to run")
+	}
+}

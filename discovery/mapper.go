@@ -1,0 +1,194 @@
+package discovery
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/restmapper"
+)
+
+// RESTMapper returns the resolver as apimachinery's mapper between kinds and resources,
+// for controller-runtime, for restmapper and whoever else takes one. It answers as
+// restmapper.NewDiscoveryRESTMapper does on what is served at the time, so that it
+// never has to be reset: a type that has come or gone, another version or another
+// scope is seen when the resolver sees it. The value is a meta.RESTMapperWithContext,
+// too.
+//
+// Let [Resolver.Run] run beside it: then it answers from memory, and asks once about
+// what is not served. Otherwise each call asks the server.
+//
+// What is not served is an error for which meta.IsNoMatchError holds and that says what
+// there is instead. Where a part of the server can't be asked that may serve it, the
+// error is an [*InconclusiveError], for which it does not.
+func (r *Resolver) RESTMapper() meta.RESTMapper { return mapper{r} }
+
+type mapper struct{ resolver *Resolver }
+
+var _ interface {
+	meta.RESTMapper
+	meta.RESTMapperWithContext
+} = mapper{}
+
+// mapped puts ask to a mapper of what is served; q says what is asked about.
+func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.RESTMapperWithContext) (T, error)) (T, error) {
+	var none T
+	c := r.current.Load()
+	runs := c != nil
+	if !runs {
+		fresh, err := r.refresh(ctx)
+		if err != nil {
+			return none, inconclusive(q, err)
+		}
+		c = fresh
+	}
+	answer, err := ask(c.mapper())
+	if err == nil || !meta.IsNoMatchError(err) {
+		return answer, err
+	}
+	refusal := c.refuse(q)
+	if runs && !r.certain(c, q, refusal) {
+		fresh, err := r.refresh(ctx)
+		if err != nil {
+			return none, inconclusive(q, err)
+		}
+		answer, err := ask(fresh.mapper())
+		if err == nil || !meta.IsNoMatchError(err) {
+			return answer, err
+		}
+		refusal = fresh.refuse(q)
+		r.deny(fresh, q, refusal)
+	}
+	return none, refusal
+}
+
+// makeMapper gives the catalogue to client-go's mapper.
+func (c *catalogue) makeMapper() meta.RESTMapperWithContext {
+	var groups []*restmapper.APIGroupResources
+	for i := range c.resources {
+		res := &c.resources[i]
+		if len(groups) == 0 || groups[len(groups)-1].Group.Name != res.GVR.Group {
+			groups = append(groups, &restmapper.APIGroupResources{
+				Group: metav1.APIGroup{
+					Name:             res.GVR.Group,
+					PreferredVersion: metav1.GroupVersionForDiscovery{Version: res.GVR.Version},
+				},
+				VersionedResources: map[string][]metav1.APIResource{},
+			})
+		}
+		group := groups[len(groups)-1]
+		version := res.GVR.Version
+		if group.VersionedResources[version] == nil {
+			group.Group.Versions = append(group.Group.Versions, metav1.GroupVersionForDiscovery{Version: version})
+		}
+		group.VersionedResources[version] = append(group.VersionedResources[version], metav1.APIResource{
+			Name:         res.GVR.Resource,
+			SingularName: res.Singular,
+			Namespaced:   res.Namespaced,
+			Group:        res.GVK.Group,
+			Version:      res.GVK.Version,
+			Kind:         res.GVK.Kind,
+		})
+	}
+	return restmapper.NewDiscoveryRESTMapperWithContext(groups)
+}
+
+// partial is the question of a partial resource, as apimachinery's mappers read it.
+func partial(gvr schema.GroupVersionResource) question {
+	return question{ref: RefOf(gvr), form: anyForm}
+}
+
+func ofKind(gk schema.GroupKind, versions []string) question {
+	if len(versions) == 1 {
+		return questionOfGVK(gk.WithVersion(versions[0]))
+	}
+	return questionOfGVK(gk.WithVersion(""))
+}
+
+// The methods that take a context.
+
+func (m mapper) KindForWithContext(ctx context.Context, gvr schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return mapped(ctx, m.resolver, partial(gvr), func(to meta.RESTMapperWithContext) (schema.GroupVersionKind, error) {
+		return to.KindForWithContext(ctx, gvr)
+	})
+}
+
+func (m mapper) KindsForWithContext(ctx context.Context, gvr schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return mapped(ctx, m.resolver, partial(gvr), func(to meta.RESTMapperWithContext) ([]schema.GroupVersionKind, error) {
+		return to.KindsForWithContext(ctx, gvr)
+	})
+}
+
+func (m mapper) ResourceForWithContext(ctx context.Context, gvr schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return mapped(ctx, m.resolver, partial(gvr), func(to meta.RESTMapperWithContext) (schema.GroupVersionResource, error) {
+		return to.ResourceForWithContext(ctx, gvr)
+	})
+}
+
+func (m mapper) ResourcesForWithContext(ctx context.Context, gvr schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return mapped(ctx, m.resolver, partial(gvr), func(to meta.RESTMapperWithContext) ([]schema.GroupVersionResource, error) {
+		return to.ResourcesForWithContext(ctx, gvr)
+	})
+}
+
+func (m mapper) RESTMappingWithContext(ctx context.Context, gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return mapped(ctx, m.resolver, ofKind(gk, versions), func(to meta.RESTMapperWithContext) (*meta.RESTMapping, error) {
+		return to.RESTMappingWithContext(ctx, gk, versions...)
+	})
+}
+
+func (m mapper) RESTMappingsWithContext(ctx context.Context, gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	return mapped(ctx, m.resolver, ofKind(gk, versions), func(to meta.RESTMapperWithContext) ([]*meta.RESTMapping, error) {
+		mappings, err := to.RESTMappingsWithContext(ctx, gk, versions...)
+		if err == nil && len(mappings) == 0 {
+			err = &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
+		}
+		return mappings, err
+	})
+}
+
+func (m mapper) ResourceSingularizerWithContext(ctx context.Context, resource string) (string, error) {
+	q := partial(schema.GroupVersionResource{Resource: resource})
+	singular, err := mapped(ctx, m.resolver, q, func(to meta.RESTMapperWithContext) (string, error) {
+		return to.ResourceSingularizerWithContext(ctx, resource)
+	})
+	if err != nil {
+		return resource, err
+	}
+	return singular, nil
+}
+
+// The methods that take none. The resolver's request timeout bounds them.
+
+func (m mapper) KindFor(gvr schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return m.KindForWithContext(background(), gvr)
+}
+
+func (m mapper) KindsFor(gvr schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return m.KindsForWithContext(background(), gvr)
+}
+
+func (m mapper) ResourceFor(gvr schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return m.ResourceForWithContext(background(), gvr)
+}
+
+func (m mapper) ResourcesFor(gvr schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return m.ResourcesForWithContext(background(), gvr)
+}
+
+func (m mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return m.RESTMappingWithContext(background(), gk, versions...)
+}
+
+func (m mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	return m.RESTMappingsWithContext(background(), gk, versions...)
+}
+
+func (m mapper) ResourceSingularizer(resource string) (string, error) {
+	return m.ResourceSingularizerWithContext(background(), resource)
+}
+
+func background() context.Context {
+	return context.Background() //nolint:forbidigo // apimachinery's interface has no ctx
+}

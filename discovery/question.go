@@ -1,0 +1,95 @@
+package discovery
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// nameForm is what a name is of a resource. A name may be several things of several
+// resources; the first of the forms that any of them has decides, as in kubectl.
+type nameForm uint8
+
+const (
+	plural nameForm = iota
+	shortName
+	singular
+	kind
+	anyForm
+)
+
+// question is what is asked for, in the form in which it was given. It is comparable:
+// callers that ask the same share the answer.
+type question struct {
+	ref  Ref // as errors tell it
+	form nameForm
+	// inGroup says that an empty group is the core group, not any.
+	inGroup bool
+}
+
+func questionOfGVR(gvr schema.GroupVersionResource) question {
+	return question{ref: RefOf(gvr), form: plural, inGroup: true}
+}
+
+func questionOfGVK(gvk schema.GroupVersionKind) question {
+	return question{ref: Ref{Resource: gvk.Kind, Version: gvk.Version, Group: gvk.Group}, form: kind, inGroup: true}
+}
+
+// gvr returns the resource that is asked for if it is named in full.
+func (q question) gvr() (gvr schema.GroupVersionResource, full bool) {
+	return schema.GroupVersionResource{Group: q.ref.Group, Version: q.ref.Version, Resource: q.ref.Resource},
+		q.form == plural && q.ref.Version != ""
+}
+
+// reading is one thing that a question can mean.
+type reading struct {
+	name           string // in lower case, unless it is a kind by itself
+	version, group string
+	anyGroup       bool
+	form           nameForm
+}
+
+// readings returns what q can mean, in the order in which kubectl tries it: the
+// version and the group apart first, then all of it as the group. A CRD's version
+// may have any name, and a group may begin with a label like v1.
+func (q question) readings() (first reading, second reading, two bool) {
+	ref := q.ref
+	first = reading{name: ref.Resource, version: ref.Version, group: ref.Group, form: q.form}
+	if q.form != anyForm {
+		first.anyGroup = !q.inGroup
+		return first, reading{}, false
+	}
+	first.name = strings.ToLower(ref.Resource)
+	first.anyGroup = ref.Version == "" && ref.Group == ""
+	second = first
+	if ref.Version != "" {
+		second.version, second.group = "", ref.Version
+		if ref.Group != "" {
+			second.group += "." + ref.Group
+		}
+		return first, second, true
+	}
+	if label, rest, found := strings.Cut(ref.Group, "."); found {
+		first.version, first.group = label, rest
+		return first, second, true
+	}
+	return first, reading{}, false
+}
+
+// covers reports whether what r names may be in gv.
+func (r reading) covers(gv schema.GroupVersion) bool {
+	return (r.anyGroup || gv.Group == r.group) && (r.version == "" || gv.Version == r.version)
+}
+
+// matches reports whether r names res by a name of that form.
+func (r reading) matches(res *Resource, form nameForm) bool {
+	switch {
+	case r.form == anyForm:
+		return r.covers(res.GVR.GroupVersion())
+	case r.form != form:
+		return false
+	case form == kind: // a few built-in resources have objects of another group
+		return res.GVK.Kind == r.name && r.covers(res.GVK.GroupVersion())
+	}
+	return res.GVR.Resource == r.name && r.covers(res.GVR.GroupVersion())
+}

@@ -1,0 +1,179 @@
+package discovery
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The paths of the documents that tell everything.
+const (
+	corePath  = "/api"
+	namedPath = "/apis"
+)
+
+// accept asks for the aggregated format, which tells everything at once, in the
+// versions that there have been; a server that has none answers in the legacy one.
+// The two versions differ in nothing but their name.
+const (
+	acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+		"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList," + acceptLegacy
+	acceptLegacy = "application/json"
+)
+
+// restServer asks over HTTP.
+type restServer struct {
+	endpoint *endpoint
+}
+
+func (s *restServer) everything(ctx context.Context, previous *document) (*document, error) {
+	if previous == nil {
+		previous = &document{}
+	}
+	var (
+		doc  document
+		wg   sync.WaitGroup
+		core root
+	)
+	wg.Go(func() { core = s.root(ctx, corePath, previous.core, parseCore) })
+	doc.named = s.root(ctx, namedPath, previous.named, parseGroups)
+	wg.Wait()
+	doc.core = core
+	switch {
+	case doc.core.err != nil && doc.named.err != nil:
+		return nil, errors.Join(doc.core.err, doc.named.err)
+	case doc.core.err == nil && doc.named.err == nil && len(doc.core.groups)+len(doc.named.groups) == 0:
+		return nil, errNoGroups
+	case doc.core.same(previous.core) && doc.named.same(previous.named):
+		return previous, nil
+	}
+	return doc.withLastKnown(previous), nil
+}
+
+// same reports whether r is the very answer that previous is.
+func (r root) same(previous root) bool {
+	return r.err == nil && previous.err == nil && r.etag != "" && r.etag == previous.etag
+}
+
+// root asks for the document of one root. A server that has no such path serves
+// nothing there.
+func (s *restServer) root(ctx context.Context, path string, previous root, parse func([]byte) ([]groupDoc, error)) root {
+	r, err := s.ask(ctx, path, acceptAggregated, previous, parse)
+	if errors.Is(err, errOtherFormat) || apierrors.IsNotAcceptable(err) {
+		r, err = s.ask(ctx, path, acceptLegacy, previous, parse)
+	}
+	if apierrors.IsNotFound(err) {
+		return root{}
+	}
+	if err != nil {
+		return root{err: err, legacy: previous.legacy}
+	}
+	if r.legacy {
+		fill(ctx, r.groups, s.groupVersion)
+	}
+	return r
+}
+
+// errOtherFormat is an answer in a format that we do not read.
+var errOtherFormat = errors.New("the server's answer has a format that is not known")
+
+// ask asks for the document of one root in the formats of accept. The server answers
+// in one of them, or, if it knows none, in whatever it likes.
+func (s *restServer) ask(ctx context.Context, path, accept string, previous root, parse func([]byte) ([]groupDoc, error)) (root, error) {
+	header := http.Header{"Accept": {accept}}
+	if strings.HasPrefix(previous.etag, `"`) {
+		header.Set("If-None-Match", previous.etag)
+	}
+	res, err := s.endpoint.get(ctx, path, nil, header)
+	if err != nil {
+		return root{}, err
+	}
+	defer res.Body.Close() //nolint:errcheck // read only
+	if res.StatusCode == http.StatusNotModified {
+		if previous.etag == "" {
+			return root{}, fmt.Errorf("GET %s: %w: not modified, though nothing was known", path, errNoAnswer)
+		}
+		return previous, nil
+	}
+	format := formatOf(res.Header.Get("Content-Type"))
+	if format == formatOther {
+		return root{}, fmt.Errorf("GET %s: %w: %s", path, errOtherFormat, res.Header.Get("Content-Type"))
+	}
+	body, err := read(res)
+	if err != nil {
+		return root{}, err
+	}
+	if format == formatLegacy {
+		groups, err := parse(body)
+		if err != nil {
+			return root{}, fmt.Errorf("GET %s: %w", path, err)
+		}
+		return root{groups: groups, legacy: true}, nil
+	}
+	etag := res.Header.Get("ETag")
+	if !strings.HasPrefix(etag, `"`) {
+		etag = fmt.Sprintf("sha256:%x", sha256.Sum256(body))
+	}
+	if etag == previous.etag && previous.err == nil {
+		return previous, nil
+	}
+	groups, err := parseAggregated(body)
+	if err != nil {
+		return root{}, fmt.Errorf("GET %s: %w", path, err)
+	}
+	return root{groups: groups, etag: etag}, nil
+}
+
+type format int
+
+const (
+	formatLegacy format = iota
+	formatAggregated
+	formatOther // an aggregated one that is newer than this code
+)
+
+func formatOf(contentType string) format {
+	_, params, err := mime.ParseMediaType(contentType)
+	switch {
+	case err != nil || params["as"] == "":
+		return formatLegacy // or none at all, which shows when it is read
+	case params["g"] == "apidiscovery.k8s.io" && params["as"] == "APIGroupDiscoveryList" &&
+		(params["v"] == "v2" || params["v"] == "v2beta1"):
+		return formatAggregated
+	}
+	return formatOther
+}
+
+func (s *restServer) groupVersion(ctx context.Context, gv schema.GroupVersion) (versionDoc, error) {
+	path := namedPath + "/" + gv.String()
+	if gv.Group == "" {
+		path = corePath + "/" + gv.Version
+	}
+	body, err := s.document(ctx, path)
+	if err != nil {
+		return versionDoc{}, err
+	}
+	version, err := parseList(gv, body)
+	if err != nil {
+		return versionDoc{}, fmt.Errorf("GET %s: %w", path, err)
+	}
+	return version, nil
+}
+
+// document asks for a document in the legacy format.
+func (s *restServer) document(ctx context.Context, path string) ([]byte, error) {
+	res, err := s.endpoint.get(ctx, path, nil, http.Header{"Accept": {acceptLegacy}})
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close() //nolint:errcheck // read only
+	return read(res)
+}

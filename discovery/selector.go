@@ -1,0 +1,184 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Selector selects types. What it says nothing of does not matter: the zero Selector
+// selects everything. It is a value; its slices are not changed.
+type Selector struct {
+	// Groups are the API groups to look in; "" is the core group.
+	Groups []string
+	// Categories are those of which a type has one, such as "all" or "calico".
+	Categories []string
+	// Verbs are those that a type must all support.
+	Verbs []string
+	// Scope is where its objects live.
+	Scope Scope
+	// Backing is what serves it. It is known only to a resolver that runs, for whom
+	// BackingCRD alone selects what CustomResourceDefinitions define.
+	Backing Backing
+	// CRDLabels selects by the labels of the type's CustomResourceDefinition. It
+	// selects nothing else than types that have one.
+	CRDLabels labels.Selector
+	// Versions says whether to take each version that is served.
+	Versions VersionChoice
+}
+
+// Scope says where objects live.
+type Scope string
+
+// Where objects can live.
+const (
+	AnyScope        Scope = ""
+	NamespaceScoped Scope = "Namespaced"
+	ClusterScoped   Scope = "Cluster"
+)
+
+// VersionChoice says in which versions types are selected.
+type VersionChoice string
+
+// In which versions types can be selected.
+const (
+	// PreferredVersion: each type once.
+	PreferredVersion VersionChoice = ""
+	// EveryVersion: each version of a type by itself. Their objects are the same.
+	EveryVersion VersionChoice = "Every"
+)
+
+// Matches reports whether the selector selects res, labels aside: these are the
+// CRD's, which a Resource does not have.
+func (s Selector) Matches(res Resource) bool {
+	return (len(s.Groups) == 0 || slices.Contains(s.Groups, res.GVR.Group)) &&
+		(len(s.Categories) == 0 || slices.ContainsFunc(res.Categories, func(c string) bool { return slices.Contains(s.Categories, c) })) &&
+		!slices.ContainsFunc(s.Verbs, func(verb string) bool { return !res.Supports(verb) }) &&
+		(s.Scope == AnyScope || (s.Scope == NamespaceScoped) == res.Namespaced) &&
+		(s.Backing == BackingUnknown || s.Backing == res.Backing) &&
+		(s.Versions == EveryVersion || len(res.Versions) == 0 || res.Preferred())
+}
+
+// ResolveAll returns the resources that s selects, in the server's order of groups and
+// the preferred version first. None is no error.
+//
+// Where a part of the server could not be asked that may have more, the error is an
+// [*InconclusiveError] and what was found comes beside it. Selecting by the labels of
+// CRDs needs the permission to list them.
+func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, error) {
+	c := r.current.Load()
+	if c == nil {
+		fresh, err := r.refresh(ctx)
+		if err != nil {
+			return nil, &InconclusiveError{Ref: everyResource, Err: err}
+		}
+		c = fresh
+	}
+	labelled := func(Resource) bool { return true }
+	if s.CRDLabels != nil || s.Backing == BackingCRD {
+		definitions, err := r.crds(ctx)
+		if err != nil {
+			return nil, &InconclusiveError{Ref: everyResource, Err: fmt.Errorf("the CustomResourceDefinitions can't be listed: %w", err)}
+		}
+		labelled = func(res Resource) bool {
+			definition := definitions[res.GVR.GroupResource().String()]
+			return definition != nil && (s.CRDLabels == nil || s.CRDLabels.Matches(labels.Set(definition.Labels)))
+		}
+		if s.Backing == BackingCRD {
+			s.Backing = BackingUnknown // labelled knows
+		}
+	}
+	var found []Resource
+	for _, res := range c.resources {
+		if s.Matches(res) && labelled(res) {
+			found = append(found, res)
+		}
+	}
+	return found, c.unaskedFor(s)
+}
+
+// everyResource is how errors of ResolveAll name what was asked for.
+var everyResource = Ref{Resource: "*"}
+
+// unaskedFor returns an error if there may be more that s selects.
+func (c *catalogue) unaskedFor(s Selector) error {
+	if c.unknown != nil {
+		return &InconclusiveError{Ref: everyResource, Err: c.unknown}
+	}
+	every := reading{anyGroup: true}
+	err := c.inconclusive(question{ref: everyResource}, every)
+	var inconclusive *InconclusiveError
+	if len(s.Groups) == 0 || !errors.As(err, &inconclusive) {
+		return err
+	}
+	for _, gv := range inconclusive.Failed {
+		if slices.Contains(s.Groups, gv.Group) {
+			return err
+		}
+	}
+	return nil
+}
+
+// crds returns the metadata of the CRDs, by name.
+func (r *Resolver) crds(ctx context.Context) (map[string]*slimMeta, error) {
+	if known := r.knownCRDs(); known != nil {
+		return known, nil
+	}
+	rest, ok := r.server.(*restServer)
+	if !ok {
+		return nil, errNoWatch
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.options.requestTimeout)
+	defer cancel()
+	return rest.crds(ctx)
+}
+
+// knownCRDs returns what a run knows of the CRDs, or nil.
+func (r *Resolver) knownCRDs() map[string]*slimMeta {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live == nil || !r.live.known.crdsRule {
+		return nil
+	}
+	metas := make(map[string]*slimMeta, len(r.live.known.crds))
+	for name, definition := range r.live.known.crds {
+		metas[name] = &definition.Metadata
+	}
+	return metas
+}
+
+// crds lists the CRDs without what they define.
+func (s *restServer) crds(ctx context.Context) (map[string]*slimMeta, error) {
+	const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+	res, err := s.endpoint.get(ctx, crdPath, nil, http.Header{"Accept": {metadataOnly}})
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close() //nolint:errcheck // read only
+	body, err := read(res)
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Kind  string `json:"kind"`
+		Items []struct {
+			Metadata slimMeta `json:"metadata"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, fmt.Errorf("GET %s: %w", crdPath, err)
+	}
+	if list.Kind != "PartialObjectMetadataList" && list.Kind != "CustomResourceDefinitionList" {
+		return nil, fmt.Errorf("GET %s: %w: kind %q", crdPath, errNoAnswer, list.Kind)
+	}
+	metas := make(map[string]*slimMeta, len(list.Items))
+	for i := range list.Items {
+		metas[list.Items[i].Metadata.Name] = &list.Items[i].Metadata
+	}
+	return metas, nil
+}

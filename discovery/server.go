@@ -1,0 +1,103 @@
+package discovery
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// askAtOnce is how many group versions are asked about at a time, of a server that
+// has no aggregated discovery.
+const askAtOnce = 8
+
+// server is who answers. The methods are safe for concurrent use.
+type server interface {
+	// everything asks for all groups and their resources. What previous has told
+	// is not sent again where the server can tell that nothing changed; then the
+	// answer is previous itself. The error is nil if any part could be asked.
+	everything(ctx context.Context, previous *document) (*document, error)
+	// groupVersion asks for the resources of one group version.
+	groupVersion(ctx context.Context, gv schema.GroupVersion) (versionDoc, error)
+}
+
+// document is what a server has told of all that it serves, in its own order. It is
+// not changed once made.
+type document struct {
+	core, named root
+}
+
+// root is the part of a document below /api, or below /apis.
+type root struct {
+	groups []groupDoc
+	err    error  // it could not be asked; groups are those last known
+	etag   string // of the answer, if it was complete
+	legacy bool   // the server has no aggregated discovery
+}
+
+// groups returns all groups, the core group first.
+func (d *document) groups() []groupDoc {
+	return append(d.core.groups[:len(d.core.groups):len(d.core.groups)], d.named.groups...)
+}
+
+// withLastKnown returns the document with what previous knew wherever d could not be
+// told. A server that lists a group version and can't ask what serves it has not said
+// that its resources are gone.
+func (d *document) withLastKnown(previous *document) *document {
+	if previous == nil || previous == d {
+		return d
+	}
+	return &document{core: d.core.withLastKnown(previous.core), named: d.named.withLastKnown(previous.named)}
+}
+
+func (r root) withLastKnown(previous root) root {
+	if r.err != nil {
+		r.groups = previous.groups
+		return r
+	}
+	known := map[schema.GroupVersion][]Resource{}
+	for _, group := range previous.groups {
+		for _, version := range group.versions {
+			known[schema.GroupVersion{Group: group.name, Version: version.name}] = version.resources
+		}
+	}
+	groups := make([]groupDoc, 0, len(r.groups))
+	for _, group := range r.groups {
+		versions := make([]versionDoc, 0, len(group.versions))
+		for _, version := range group.versions {
+			if version.err != nil {
+				version.resources = version.resources[:len(version.resources):len(version.resources)]
+				for _, res := range known[schema.GroupVersion{Group: group.name, Version: version.name}] {
+					version.add(res)
+				}
+			}
+			versions = append(versions, version)
+		}
+		groups = append(groups, groupDoc{name: group.name, versions: versions})
+	}
+	r.groups = groups
+	return r
+}
+
+// fill asks for the resources of each group version, which the legacy documents of
+// the roots do not have.
+func fill(ctx context.Context, groups []groupDoc, ask func(context.Context, schema.GroupVersion) (versionDoc, error)) {
+	var wg sync.WaitGroup
+	places := make(chan struct{}, askAtOnce)
+	for i := range groups {
+		for j := range groups[i].versions {
+			places <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-places }()
+				version := &groups[i].versions[j] // nobody else's
+				asked, err := ask(ctx, schema.GroupVersion{Group: groups[i].name, Version: version.name})
+				if err != nil {
+					asked.err = err
+				}
+				asked.name = version.name
+				*version = asked
+			})
+		}
+	}
+	wg.Wait()
+}

@@ -1,0 +1,69 @@
+package discovery
+
+import "time"
+
+// Status says where a resolver's answers come from.
+type Status struct {
+	// Running says whether Run runs; otherwise each question goes to the server, and
+	// the rest is empty.
+	Running bool
+	// CRDs and APIServices are the watches.
+	CRDs, APIServices SourceStatus
+	// Documents are the discovery documents, which are asked for.
+	Documents SourceStatus
+	// Types is how many group resources are known to be served.
+	Types int
+}
+
+// SourceStatus is the state of one source of what is known.
+type SourceStatus struct {
+	State SourceState
+	// Since is when the source came into that state.
+	Since time.Time
+	// Verb is what was tried, list or watch, where it is not allowed or fails.
+	Verb string
+	// Err is why, then.
+	Err error
+}
+
+// SourceState is how one source of a running resolver does.
+type SourceState string
+
+// How a source can do.
+const (
+	// SourceConnecting: it has not said anything yet.
+	SourceConnecting SourceState = SourceState(feedConnecting)
+	// SourceCurrent: a watch is open; or, for documents, the last answer was whole.
+	SourceCurrent SourceState = SourceState(feedWatching)
+	// SourceAbsent: the server has no such objects, and so there are none.
+	SourceAbsent SourceState = SourceState(feedAbsent)
+	// SourceForbidden: the user may not; the documents are polled instead.
+	SourceForbidden SourceState = SourceState(feedForbidden)
+	// SourceFailing: it is tried again and again; what was known stands.
+	SourceFailing SourceState = SourceState(feedFailing)
+)
+
+// Status returns where answers come from at present. It does not wait for anything.
+func (r *Resolver) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live == nil {
+		return Status{}
+	}
+	l := r.live
+	return Status{Running: true, CRDs: l.crds, APIServices: l.apis, Documents: l.docs, Types: len(l.order)}
+}
+
+// certain reports whether what nobody has told of does not exist.
+func (l *live) certain() bool {
+	told := func(s SourceStatus) bool {
+		return s.State == SourceCurrent || s.State == SourceAbsent || s.State == SourceForbidden
+	}
+	return told(l.crds) && told(l.apis) && l.docs.State == SourceCurrent
+}
+
+// polls reports whether a watch is missing.
+func (l *live) polls() bool {
+	return l.crds.State != SourceCurrent && l.crds.State != SourceAbsent ||
+		l.apis.State != SourceCurrent && l.apis.State != SourceAbsent
+}

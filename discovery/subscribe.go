@@ -1,0 +1,137 @@
+package discovery
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Subscribe returns the changes of what the server serves, for a range statement:
+// first an Added for each type that is served when the range begins, then what
+// happens, in order for each type. They come from [Resolver.Run]; while that does not
+// run there are none. The sequence ends with ctx, or when the loop is left. It may be
+// ranged over several times and by several goroutines, each on its own.
+//
+// The body may take its time: what happens to a type meanwhile is put together, so
+// that it is told of the last state and nothing grows. A type that has gone and come
+// is Removed, then Added; one that has come and gone unseen is not mentioned.
+func (r *Resolver) Subscribe(ctx context.Context) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		box := &mailbox{news: make(chan struct{}, 1)}
+		r.join(box)
+		defer r.part(box)
+		for {
+			for event := range box.take {
+				if ctx.Err() != nil || !yield(event) {
+					return
+				}
+			}
+			select {
+			case <-box.news:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// mailbox holds what a subscriber has not been told yet: at most two events of each
+// type, whatever happens.
+type mailbox struct {
+	news chan struct{} // has one if there are events
+
+	mu      sync.Mutex // never held while an event is handled
+	pending map[schema.GroupResource][]Event
+	order   []schema.GroupResource // of pending, first to change first
+}
+
+// put adds events, and wakes the subscriber.
+func (b *mailbox) put(events []Event) {
+	if len(events) == 0 {
+		return
+	}
+	b.mu.Lock()
+	for _, event := range events {
+		gr := event.Resource.GVR.GroupResource()
+		old, waiting := b.pending[gr]
+		if !waiting {
+			b.order = append(b.order, gr)
+		}
+		if b.pending == nil {
+			b.pending = map[schema.GroupResource][]Event{}
+		}
+		b.pending[gr] = combined(old, event)
+	}
+	b.mu.Unlock()
+	select {
+	case b.news <- struct{}{}:
+	default: // it has been woken
+	}
+}
+
+// take yields what waits, type after type, until nothing does.
+func (b *mailbox) take(yield func(Event) bool) {
+	for {
+		events, some := b.next()
+		if !some {
+			return
+		}
+		for _, event := range events {
+			if !yield(event) {
+				return
+			}
+		}
+	}
+}
+
+// next takes the events of the type that has waited longest.
+func (b *mailbox) next() (events []Event, some bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.order) == 0 {
+		return nil, false
+	}
+	gr := b.order[0]
+	b.order = b.order[1:]
+	events = b.pending[gr]
+	delete(b.pending, gr)
+	return events, true
+}
+
+// combined returns what a subscriber is to be told of a type that has waiting events
+// and to which now this happens. Waiting is nothing, or one event, or Removed and Added.
+func combined(waiting []Event, now Event) []Event {
+	if len(waiting) == 0 {
+		return []Event{now}
+	}
+	first, last := waiting[0], waiting[len(waiting)-1]
+	switch {
+	case last.Type == Removed: // and comes back
+		return []Event{last, now}
+	case now.Type == Removed && first.Type == Added:
+		return nil // it was never told
+	case now.Type == Removed && first.Type == Removed:
+		return []Event{first} // what is removed is what was known
+	case now.Type == Removed:
+		return []Event{now}
+	case last.Type == Added: // Changed
+		last.Resource = now.Resource
+		return append(waiting[:len(waiting)-1:len(waiting)-1], last)
+	}
+	now.Old = last.Old
+	now.Changes = union(last.Changes, now.Changes)
+	return []Event{now}
+}
+
+func union(a, b []Change) []Change {
+	out := a[:len(a):len(a)]
+	for _, change := range b {
+		if !slices.Contains(a, change) {
+			out = append(out, change)
+		}
+	}
+	return out
+}
