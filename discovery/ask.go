@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -199,7 +200,7 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 
 // definition returns the name of the CRD that q would be of, or "".
 func (q question) definition() string {
-	if q.form == kind || q.form == singular || q.ref.Group == "" {
+	if q.form == kind || q.ref.Group == "" || q.ref.Resource != strings.ToLower(q.ref.Resource) {
 		return ""
 	}
 	gr := schema.GroupResource{Group: q.ref.Group, Resource: q.ref.Resource}

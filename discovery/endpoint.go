@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -58,7 +59,9 @@ func newEndpoint(cfg *rest.Config, client *http.Client) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &endpoint{base: base, client: client, limiter: cfg.RateLimiter, paused: map[string]*pauseError{}}, nil
+	unhurried := *client
+	unhurried.Timeout = 0 // it would cut watches; requests have a context that ends
+	return &endpoint{base: base, client: &unhurried, limiter: cfg.RateLimiter, paused: map[string]*pauseError{}}, nil
 }
 
 // get returns the server's answer if its status is 200 or 304; the caller closes
@@ -79,9 +82,7 @@ func (e *endpoint) get(ctx context.Context, path string, query url.Values, heade
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	res, err := e.client.Do(req)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
@@ -101,7 +102,7 @@ func (e *endpoint) get(ctx context.Context, path string, query url.Values, heade
 // faultOf makes the error of an answer that is none.
 func faultOf(res *http.Response) *apierrors.StatusError {
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxFault)) // what there is of it
-	after, _ := strconv.Atoi(res.Header.Get("Retry-After"))
+	after := retryAfter(res.Header.Get("Retry-After"))
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Status != metav1.StatusSuccess {
 		if status.Code == 0 {
@@ -123,6 +124,17 @@ func faultOf(res *http.Response) *apierrors.StatusError {
 	fault := apierrors.NewGenericServerResponse(res.StatusCode, "get", schema.GroupResource{}, "", message, min(after, 1<<30), true)
 	fault.ErrStatus.Message = fmt.Sprintf("GET %s: %d %s", res.Request.URL.Path, res.StatusCode, message)
 	return fault
+}
+
+// retryAfter reads the header of that name: seconds, or a date. What is neither is 0.
+func retryAfter(header string) int {
+	if seconds, err := strconv.Atoi(header); err == nil {
+		return max(seconds, 0)
+	}
+	if date, err := http.ParseTime(header); err == nil {
+		return max(int(time.Until(date)/time.Second)+1, 0)
+	}
+	return 0
 }
 
 // pause returns the error of a path that is not to be asked yet, or nil.

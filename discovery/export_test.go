@@ -10,3 +10,13 @@ func WithPace(awaited, polled, doubted time.Duration) Option {
 		o.pace = pace{awaited: awaited, polled: polled, settled: time.Hour, crowded: 1, doubted: doubted, first: 5 * time.Second}
 	})
 }
+
+// Waiting returns how many callers wait for documents.
+func Waiting(r *Resolver) int {
+	r.documents.mu.Lock()
+	defer r.documents.mu.Unlock()
+	if f := r.documents.flying[struct{}{}]; f != nil {
+		return f.waiting
+	}
+	return 0
+}

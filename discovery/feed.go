@@ -121,15 +121,14 @@ func (f *feed[T]) report(s feedState) {
 // get asks for the collection. The caller closes the body.
 func (f *feed[T]) get(ctx context.Context, query url.Values) (*http.Response, error) {
 	res, err := f.endpoint.get(ctx, f.path, query, http.Header{"Accept": {"application/json"}})
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return nil, failed.Err // its own text has the query, which differs each time
 	}
 	if err != nil {
 		return nil, err
 	}
 	if res.StatusCode != http.StatusOK {
-		res.Body.Close() //nolint:errcheck,gosec // read only
+		res.Body.Close() //nolint:errcheck // read only
 		return nil, fmt.Errorf("the server answered %s", res.Status)
 	}
 	return res, nil

@@ -42,14 +42,14 @@ func (f *feed[T]) delay(failed feedState) time.Duration {
 	var paused *pauseError
 	if errors.As(failed.err, &paused) || errors.As(f.endpoint.pause(f.path), &paused) {
 		d = max(time.Until(paused.until), 0)
-		d += time.Duration(rand.Float64() * float64(d) / 10) //nolint:gosec // no secret
+		d += time.Duration(rand.Float64() * float64(d) / 10)
 	}
 	return d
 }
 
 // spread returns d, more or less by up to that part of it.
 func spread(d time.Duration, part float64) time.Duration {
-	return time.Duration(float64(d) * (1 - part + 2*part*rand.Float64())) //nolint:gosec // no secret
+	return time.Duration(float64(d) * (1 - part + 2*part*rand.Float64()))
 }
 
 // wait returns after d, or when ctx ends.

@@ -123,7 +123,7 @@ func decodePage[T slim](dec *json.Decoder, body *bounded) (p page[T], err error)
 	if token, err := dec.Token(); err != nil || token != json.Delim('}') {
 		return p, unexpected(token, err)
 	}
-	if token, err := dec.Token(); err != io.EOF { //nolint:errorlint // a decoder's own
+	if token, err := dec.Token(); err != io.EOF {
 		return p, unexpected(token, err)
 	}
 	if !listed || p.version == "" {

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -33,7 +34,7 @@ func TestFrames_AreReadOneByOne(t *testing.T) {
 			var got []string
 			for {
 				next, err := f.next()
-				if err == io.EOF {
+				if errors.Is(err, io.EOF) {
 					break
 				}
 				if err != nil {
@@ -59,7 +60,7 @@ func TestFrames_AreBoundedOneByOne(t *testing.T) {
 		}
 	}
 	f.body.left = len(one) - 1
-	if _, err := f.next(); err != errValueTooLong {
+	if _, err := f.next(); !errors.Is(err, errValueTooLong) {
 		t.Errorf("err = %v, want %v", err, errValueTooLong)
 	}
 }
@@ -73,7 +74,7 @@ func TestPage_IsBoundedItemByItem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bounded{body: strings.NewReader(body), left: 50}
-			if _, err := decodePage[*crd](json.NewDecoder(b), &bounded{}); err != errValueTooLong {
+			if _, err := decodePage[*crd](json.NewDecoder(b), &bounded{}); !errors.Is(err, errValueTooLong) {
 				t.Errorf("err = %v, want %v", err, errValueTooLong)
 			}
 		})

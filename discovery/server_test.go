@@ -48,8 +48,9 @@ type apiServer struct {
 	mu        sync.Mutex
 	groups    []group
 	below     map[string]http.Handler // what is served below a path
-	requests  []string // the paths, in order
+	requests  []string                // the paths, in order
 	overrides map[string]http.HandlerFunc
+	tap       func(status int) // hears of each discovery document sent
 }
 
 // newServer returns a server of groups that ends with the test.
@@ -151,8 +152,17 @@ func (s *apiServer) serveRoot(w http.ResponseWriter, r *http.Request, all []grou
 		doc := aggregatedDoc(groups)
 		etag := fmt.Sprintf(`"%x"`, sha256.Sum256(fmt.Append(nil, doc)))
 		w.Header().Set("ETag", etag)
+		status := http.StatusOK
 		if r.Header.Get("If-None-Match") == etag {
-			w.WriteHeader(http.StatusNotModified)
+			status = http.StatusNotModified
+		}
+		s.mu.Lock()
+		if s.tap != nil {
+			s.tap(status)
+		}
+		s.mu.Unlock()
+		if status == http.StatusNotModified {
+			w.WriteHeader(status)
 			return
 		}
 		writeJSON(w, v2, doc)

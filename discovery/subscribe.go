@@ -56,14 +56,20 @@ func (b *mailbox) put(events []Event) {
 	b.mu.Lock()
 	for _, event := range events {
 		gr := event.Resource.GVR.GroupResource()
-		old, waiting := b.pending[gr]
-		if !waiting {
-			b.order = append(b.order, gr)
+		old, waits := b.pending[gr]
+		switch now := combined(old, event); {
+		case len(now) == 0:
+			delete(b.pending, gr)
+			b.order = slices.DeleteFunc(b.order, func(other schema.GroupResource) bool { return other == gr })
+		default:
+			if !waits {
+				b.order = append(b.order, gr)
+			}
+			if b.pending == nil {
+				b.pending = map[schema.GroupResource][]Event{}
+			}
+			b.pending[gr] = now
 		}
-		if b.pending == nil {
-			b.pending = map[schema.GroupResource][]Event{}
-		}
-		b.pending[gr] = combined(old, event)
 	}
 	b.mu.Unlock()
 	select {
@@ -75,30 +81,29 @@ func (b *mailbox) put(events []Event) {
 // take yields what waits, type after type, until nothing does.
 func (b *mailbox) take(yield func(Event) bool) {
 	for {
-		events, some := b.next()
-		if !some {
+		event, some := b.next()
+		if !some || !yield(event) {
 			return
-		}
-		for _, event := range events {
-			if !yield(event) {
-				return
-			}
 		}
 	}
 }
 
-// next takes the events of the type that has waited longest.
-func (b *mailbox) next() (events []Event, some bool) {
+// next takes an event of the type that has waited longest.
+func (b *mailbox) next() (event Event, some bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.order) == 0 {
-		return nil, false
+		return Event{}, false
 	}
 	gr := b.order[0]
-	b.order = b.order[1:]
-	events = b.pending[gr]
-	delete(b.pending, gr)
-	return events, true
+	waiting := b.pending[gr]
+	if len(waiting) == 1 {
+		b.order = b.order[1:]
+		delete(b.pending, gr)
+	} else {
+		b.pending[gr] = waiting[1:]
+	}
+	return waiting[0], true
 }
 
 // combined returns what a subscriber is to be told of a type that has waiting events

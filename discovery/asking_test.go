@@ -1,0 +1,364 @@
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// busy answers 503 and wants to be asked again in 30 s.
+func busy(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Retry-After", "30")
+	refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)(w, r)
+}
+
+func TestRetryAfter_IsObeyed(t *testing.T) {
+	const path = "/apis/example.com/v1"
+	s := newServer(t, aggregated, everything()...)
+	s.answer(path, busy)
+	r := s.resolver(t)
+	begun := time.Now()
+	for range 5 {
+		_, err := r.Validate(t.Context(), widgets)
+		checkInconclusive(t, err, "widgets.v1.example.com", apierrors.IsServiceUnavailable)
+		got := asType[*discovery.InconclusiveError](t, err, discovery.ErrInconclusive)
+		if wait := got.Again.Sub(begun); wait < 30*time.Second || wait > 40*time.Second {
+			t.Errorf("to be asked again in %v, want 30 s", wait)
+		}
+		if got.Asked.Before(begun) || got.Asked.After(time.Now()) {
+			t.Errorf("asked at %v", got.Asked)
+		}
+	}
+	if got := slices.DeleteFunc(s.paths(), func(p string) bool { return p != path }); len(got) != 1 {
+		t.Errorf("asked %d times", len(got))
+	}
+	if _, err := r.Validate(t.Context(), widgetsBeta); err != nil {
+		t.Errorf("another group version: %v", err)
+	}
+}
+
+// Whether in a proxy's own way or in a Status.
+func TestRetryAfter_IsFoundWhereverItIs(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"header of a proxy": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "30")
+			http.Error(w, "<html>come back later", http.StatusTooManyRequests)
+		},
+		"a date": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", time.Now().Add(30*time.Second).UTC().Format(http.TimeFormat))
+			http.Error(w, "come back later", http.StatusTooManyRequests)
+		},
+		"status": say429(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":429,"reason":"TooManyRequests","details":{"retryAfterSeconds":30}}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, aggregated, everything()...)
+			s.answer("*", answer)
+			_, err := s.resolver(t).Validate(t.Context(), widgets)
+			got := asType[*discovery.InconclusiveError](t, err, discovery.ErrInconclusive)
+			if wait := time.Until(got.Again); wait < 20*time.Second || !apierrors.IsTooManyRequests(err) {
+				t.Errorf("to be asked again in %v: %v", wait, err)
+			}
+		})
+	}
+}
+
+func say429(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+// What a group last told stands while it can't be asked.
+func TestResolve_LastKnownGoodStandsWhileAGroupIsDown(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			s := newServer(t, f, everything()...)
+			r := s.resolver(t)
+			if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
+				t.Fatal(err)
+			}
+			s.serve(coreGroup, stale(stale(exampleGroup, "v1"), "v1beta1"))
+			for range 3 { // it is not forgotten by asking
+				if got, err := r.Resolve(t.Context(), "widgets"); err != nil || got.GVR != widgets {
+					t.Errorf("Resolve = %v, %v", got.GVR, err)
+				}
+			}
+			_, err := r.Resolve(t.Context(), "unicorns.example.com")
+			checkInconclusive(t, err, "unicorns.example.com", nil)
+			// Gone is gone.
+			s.serve(coreGroup)
+			_, err = r.Resolve(t.Context(), "widgets")
+			checkKind(t, err, discovery.ErrNotServed)
+		})
+	}
+}
+
+// A stale version may come with what the server last knew of it.
+func TestResolve_WhatAServerLastKnewIsBelieved(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	s.answer("/apis", say("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", `{
+		"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":"example.com"},"versions":[
+			{"version":"v1","freshness":"Stale","resources":[
+				{"resource":"widgets","responseKind":{"group":"example.com","version":"v1","kind":"Widget"},"scope":"Namespaced","verbs":["list","watch"]}]}]}]}`))
+	if got, err := s.resolver(t).Resolve(t.Context(), "widgets"); err != nil || got.GVR != widgets {
+		t.Errorf("Resolve = %v, %v", got.GVR, err)
+	}
+}
+
+func TestResolve_UnchangedDocumentsAreNotSentAgain(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	r := s.resolver(t)
+	var sent []int
+	s.tap = func(status int) { sent = append(sent, status) }
+	for range 2 {
+		if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if want := []int{200, 200, 304, 304}; !slices.Equal(sent, want) {
+		t.Errorf("answers %v, want %v", sent, want)
+	}
+}
+
+// A server of before 1.30 has only the beta of the format; one that has only a later
+// one is asked in the legacy format.
+func TestResolve_ReadsWhatFormatThereIs(t *testing.T) {
+	for _, tc := range []struct{ name, contentType string }{
+		{"beta", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"},
+		{"later", "application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, legacy, everything()...)
+			for _, path := range []string{"/api", "/apis"} {
+				s.answer(path, func(w http.ResponseWriter, r *http.Request) {
+					if !strings.Contains(r.Header.Get("Accept"), "apidiscovery") {
+						s.serveRoot(w, r, everything())
+						return
+					}
+					var groups []group
+					for _, g := range everything() {
+						if (g.name == "") == (path == "/api") {
+							groups = append(groups, g)
+						}
+					}
+					if tc.name == "later" {
+						writeJSON(w, tc.contentType, map[string]any{"kind": "Another"})
+						return
+					}
+					writeJSON(w, tc.contentType, aggregatedDoc(groups))
+				})
+			}
+			if got, err := s.resolver(t).Resolve(t.Context(), "widgets"); err != nil || got.GVR != widgets {
+				t.Errorf("Resolve = %v, %v", got.GVR, err)
+			}
+		})
+	}
+}
+
+func TestResolve_CallersShareRequests(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	arrived, release := make(chan struct{}, 100), make(chan struct{})
+	s.answer("/apis", func(w http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-release
+		s.serveRoot(w, r, everything())
+	})
+	r := s.resolver(t)
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-arrived
+	impatient, cancel := context.WithCancel(t.Context())
+	wg.Go(func() {
+		if _, err := r.Resolve(impatient, "widgets"); !errors.Is(err, context.Canceled) || !errors.Is(err, discovery.ErrInconclusive) {
+			t.Errorf("the impatient one: %v", err)
+		}
+	})
+	cancel()
+	close(release)
+	wg.Wait()
+	if got := len(slices.DeleteFunc(s.paths(), func(p string) bool { return p != "/apis" })); got > 3 {
+		t.Errorf("asked %d times for 51 callers", got)
+	}
+}
+
+// An answer that was under way when the question came may be older than what is asked about.
+func TestResolve_ARefusalIsNotOlderThanItsQuestion(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s.answer("/apis", func(w http.ResponseWriter, r *http.Request) {
+		first := false
+		once.Do(func() { first = true })
+		if first { // as of before the question
+			close(arrived)
+			<-release
+			s.serveRoot(w, r, []group{coreGroup})
+			return
+		}
+		s.serveRoot(w, r, everything())
+	})
+	r := s.resolver(t)
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = r.Resolve(t.Context(), "pods") })
+	<-arrived
+	wg.Go(func() {
+		if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
+			t.Errorf("the type was there before the question: %v", err)
+		}
+	})
+	eventually(t, "both have asked", func() bool { return discovery.Waiting(r) == 2 })
+	close(release)
+	wg.Wait()
+}
+
+func TestNewForConfig_ObeysARateLimiter(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	r, err := discovery.NewForConfig(&rest.Config{Host: s.URL, RateLimiter: flowcontrol.NewFakeNeverRateLimiter()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := r.Resolve(ctx, "pods"); !errors.Is(err, discovery.ErrInconclusive) {
+		t.Errorf("Resolve = %v", err)
+	}
+	if got := s.paths(); len(got) > 0 {
+		t.Errorf("requests: %v", got)
+	}
+}
+
+// A config may be of a client of one group.
+func TestNewForConfig_AsksBelowTheHostOnly(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	r, err := discovery.NewForConfig(&rest.Config{
+		Host: s.URL, APIPath: "/apis", ContentConfig: rest.ContentConfig{GroupVersion: new(widgets.GroupVersion())},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Resolve(t.Context(), "pods"); err != nil {
+		t.Error(err)
+	}
+	for _, path := range s.paths() {
+		if path != "/api" && path != "/apis" {
+			t.Errorf("asked for %s", path)
+		}
+	}
+}
+
+// Kubectl takes the first, where that is one of Kubernetes' own.
+func TestResolve_GroupsOfKubernetesComeFirst(t *testing.T) {
+	for _, f := range formats {
+		s := newServer(t, f, coreGroup, appsGroup, metricsPods, exampleGroup, served("example.net", "deployments", "widgets"))
+		r := s.resolver(t)
+		for _, ref := range []string{"pods", "deployments"} {
+			if _, err := r.Resolve(t.Context(), ref); err != nil {
+				t.Errorf("%s: %v", ref, err)
+			}
+		}
+		_, err := r.Resolve(t.Context(), "widgets")
+		got := asType[*discovery.AmbiguousError](t, err, discovery.ErrAmbiguous)
+		if want := "widgets: served by several groups; say which one: widgets.v1.example.com or widgets.v1.example.net"; err.Error() != want {
+			t.Errorf("error = %v, want %s; %v", err, want, got.Candidates)
+		}
+	}
+}
+
+var metricsPods = group{name: "metrics.k8s.io", versions: []version{{name: "v1beta1", resources: []metav1.APIResource{
+	{Name: "pods", Kind: "PodMetrics", Namespaced: true, Verbs: all},
+}}}}
+
+// A name may be the plural of one, a short name of another, and so on.
+func TestResolve_PluralsComeBeforeShortNamesSingularsAndKinds(t *testing.T) {
+	entry := func(plural, short, singular, kind string) group {
+		return group{name: "g" + plural + ".example.com", versions: []version{{name: "v1", resources: []metav1.APIResource{
+			{Name: plural, SingularName: singular, Kind: kind, ShortNames: []string{short}, Verbs: all},
+		}}}}
+	}
+	groups := []group{
+		coreGroup, entry("ds", "d", "d1", "X"), entry("cs", "c", "x", "C"), entry("bs", "x", "b", "B"), entry("x", "a", "a1", "A"),
+	}
+	for i, want := range []string{"x", "bs", "cs", "ds"} {
+		r := newServer(t, aggregated, groups[:len(groups)-i]...).resolver(t)
+		got, err := r.Resolve(t.Context(), "x")
+		if err != nil || got.GVR.Resource != want {
+			t.Errorf("of %d: %v, %v; want %s", len(groups)-i, got.GVR, err, want)
+		}
+	}
+}
+
+func TestResolve_ByParts(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			r := newServer(t, f, append(everything(), metricsPods)...).resolver(t)
+			for name, ask := range map[string]func() (discovery.Resource, error){
+				"GVR": func() (discovery.Resource, error) { return r.ResolveGVR(t.Context(), crdBlocks) },
+				"GR":  func() (discovery.Resource, error) { return r.ResolveGR(t.Context(), crdBlocks.GroupResource()) },
+				"GVK": func() (discovery.Resource, error) {
+					return r.ResolveGVK(t.Context(), crdBlocks.GroupVersion().WithKind("IPAMBlock"))
+				},
+				"GK": func() (discovery.Resource, error) {
+					return r.ResolveGK(t.Context(), crdBlocks.GroupVersion().WithKind("IPAMBlock").GroupKind())
+				},
+			} {
+				if got, err := ask(); err != nil || got.GVR != crdBlocks {
+					t.Errorf("%s: %v, %v", name, got.GVR, err)
+				}
+			}
+			core, err := r.ResolveGR(t.Context(), pods.GroupResource())
+			if err != nil || core.GVR != pods {
+				t.Errorf("the core group by an empty name: %v, %v", core.GVR, err)
+			}
+			_, err = r.ResolveGK(t.Context(), crdBlocks.GroupVersion().WithKind("ipamblock").GroupKind())
+			checkKind(t, err, discovery.ErrNotServed) // capitals count
+			if kindErr := (*meta.NoKindMatchError)(nil); !errors.As(err, &kindErr) {
+				t.Errorf("to apimachinery it is %v", err)
+			}
+		})
+	}
+}
+
+func TestResolve_BadPartsAskNothing(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	r := s.resolver(t)
+	for _, ask := range []func() error{
+		func() error { _, err := r.ResolveGVR(t.Context(), pods.GroupResource().WithVersion("")); return err },
+		func() error {
+			_, err := r.ResolveGR(t.Context(), schema.GroupResource{Group: "a b", Resource: "pods"})
+			return err
+		},
+		func() error { _, err := r.ResolveGVK(t.Context(), pods.GroupVersion().WithKind("")); return err },
+		func() error { _, err := r.ResolveGVK(t.Context(), pods.GroupVersion().WithKind("Po/d")); return err },
+		func() error { _, err := r.ResolveGK(t.Context(), schema.GroupKind{}); return err },
+		func() error { _, err := r.Await(t.Context(), schema.GroupVersionResource{}); return err },
+	} {
+		checkKind(t, ask(), discovery.ErrInvalidRef)
+	}
+	if got := s.paths(); len(got) > 0 {
+		t.Errorf("requests: %v", got)
+	}
+}

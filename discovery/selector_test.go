@@ -1,0 +1,99 @@
+package discovery_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+func refs(resources []discovery.Resource) string {
+	var out []string
+	for _, res := range resources {
+		out = append(out, discovery.RefOf(res.GVR).String())
+	}
+	return strings.Join(out, " ")
+}
+
+func TestResolveAll_SelectsInTheServersOrder(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			s := newServer(t, f, everything()...)
+			for name, r := range map[string]*discovery.Resolver{"running": run(t, s, never()), "not running": s.resolver(t)} {
+				for _, tc := range []struct {
+					name     string
+					selector discovery.Selector
+					want     string
+				}{
+					{"groups", discovery.Selector{Groups: []string{"example.com", ""}}, "pods.v1 componentstatuses.v1 widgets.v1.example.com flanges.v1beta1.example.com"},
+					{"every version", discovery.Selector{Groups: []string{"example.com"}, Versions: discovery.EveryVersion}, "widgets.v1.example.com widgets.v1beta1.example.com flanges.v1beta1.example.com"},
+					{"category", discovery.Selector{Categories: []string{"all", "none"}}, "pods.v1"},
+					{"verbs", discovery.Selector{Groups: []string{"", "authentication.k8s.io"}, Verbs: []string{"list", "get"}}, "pods.v1 componentstatuses.v1"},
+					{"cluster scope", discovery.Selector{Groups: []string{"", "apps", "acme.io"}, Scope: discovery.ClusterScoped}, "componentstatuses.v1 gizmos.stable.acme.io"},
+					{"namespaces", discovery.Selector{Groups: []string{"", "apps"}, Scope: discovery.NamespaceScoped}, "pods.v1 deployments.v1.apps"},
+					{"nothing", discovery.Selector{Groups: []string{"nobody"}}, ""},
+					{"everything", discovery.Selector{}, "pods.v1 componentstatuses.v1 deployments.v1.apps tokenreviews.v1.authentication.k8s.io widgets.v1.example.com " +
+						"flanges.v1beta1.example.com gizmos.stable.acme.io sprockets.v2.v1.acme.io ipamblocks.v3.projectcalico.org ipamblocks.v1.crd.projectcalico.org"},
+				} {
+					got, err := r.ResolveAll(t.Context(), tc.selector)
+					if err != nil || refs(got) != tc.want {
+						t.Errorf("%s, %s = %s, %v; want %s", name, tc.name, refs(got), err, tc.want)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestResolveAll_ByWhatCRDsSay(t *testing.T) {
+	labelled := define("widgets.example.org", "2")
+	labelled.labels = map[string]string{"team": "net"}
+	s, _ := crdServer(t, define(gadgetsCRD, "1"), labelled)
+	s.serve(coreGroup, group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{
+		{Name: "gadgets", Kind: "Gadget", Verbs: all}, {Name: "widgets", Kind: "Widget", Verbs: all},
+	}}}})
+	for name, r := range map[string]*discovery.Resolver{"running": run(t, s, never()), "not running": s.resolver(t)} {
+		for _, tc := range []struct {
+			selector discovery.Selector
+			want     string
+		}{
+			{discovery.Selector{Backing: discovery.BackingCRD}, "gadgets.v1.example.org widgets.v1.example.org"},
+			{discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"team": "net"})}, "widgets.v1.example.org"},
+			{discovery.Selector{CRDLabels: labels.Everything(), Groups: []string{""}}, ""},
+		} {
+			got, err := r.ResolveAll(t.Context(), tc.selector)
+			if err != nil || refs(got) != tc.want {
+				t.Errorf("%s: %+v = %s, %v; want %s", name, tc.selector, refs(got), err, tc.want)
+			}
+		}
+	}
+}
+
+func TestResolveAll_SaysWhatIsMissing(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup, stale(calicoGroup, "v3"))
+	r := s.resolver(t)
+	got, err := r.ResolveAll(t.Context(), discovery.Selector{Verbs: []string{"watch"}})
+	inconclusive := asType[*discovery.InconclusiveError](t, err, discovery.ErrInconclusive)
+	if refs(got) != "pods.v1" || len(inconclusive.Failed) != 1 || inconclusive.Failed[0].String() != "projectcalico.org/v3" {
+		t.Errorf("ResolveAll = %s, %v", refs(got), err)
+	}
+	if _, err := r.ResolveAll(t.Context(), discovery.Selector{Groups: []string{""}}); err != nil {
+		t.Errorf("of a healthy group: %v", err)
+	}
+	s.answer("*", refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+	if _, err := s.resolver(t).ResolveAll(t.Context(), discovery.Selector{}); !errors.Is(err, discovery.ErrInconclusive) {
+		t.Errorf("of nobody: %v", err)
+	}
+}
+
+func TestResolveAll_CRDsThatCannotBeListedAreInconclusive(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
+	_, err := s.resolver(t).ResolveAll(t.Context(), discovery.Selector{Backing: discovery.BackingCRD})
+	checkKind(t, err, discovery.ErrInconclusive)
+}

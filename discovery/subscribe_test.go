@@ -1,0 +1,124 @@
+package discovery
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// occurrence makes an event of a type from "type kind detail": the detail is the UID of
+// what is added or removed, or what has changed.
+func occurrence(text string) Event {
+	fields := strings.Fields(text)
+	res := Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: fields[0]}}
+	switch EventType(fields[1]) {
+	case Changed:
+		return Event{Type: Changed, Resource: res, Changes: []Change{Change(fields[2])}}
+	case Removed:
+		res.CRDUID = types.UID(fields[2])
+		return Event{Type: Removed, Resource: res, Evidence: Evidence{Kind: CRDDeleted, CRDUID: types.UID(fields[2])}}
+	}
+	res.CRDUID = types.UID(fields[2])
+	return Event{Type: Added, Resource: res}
+}
+
+func told(event Event) string {
+	detail := string(event.Resource.CRDUID)
+	if event.Type == Changed {
+		detail = fmt.Sprint(event.Changes)
+	}
+	return fmt.Sprintf("%s %s %s", event.Resource.GVR.Resource, event.Type, detail)
+}
+
+// What happens while a subscriber is busy is put together.
+func TestMailbox_PutsTogetherWhatWaits(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		put, want []string
+	}{
+		{"in order of types", []string{"b Added 1", "a Added 1"}, []string{"b Added 1", "a Added 1"}},
+		{"come and gone unseen", []string{"a Added 1", "a Removed 1"}, nil},
+		{"come, gone and come", []string{"a Added 1", "a Removed 1", "a Added 2"}, []string{"a Added 2"}},
+		{"gone and come", []string{"a Removed 1", "a Added 2"}, []string{"a Removed 1", "a Added 2"}},
+		{"gone, come and gone", []string{"a Removed 1", "a Added 2", "a Removed 2"}, []string{"a Removed 1"}},
+		{"gone and come twice", []string{"a Removed 1", "a Added 2", "a Removed 2", "a Added 3"}, []string{"a Removed 1", "a Added 3"}},
+		{"changed twice", []string{"a Changed Scope", "a Changed Names"}, []string{"a Changed [Scope Names]"}},
+		{"changed twice in one respect", []string{"a Changed Scope", "a Changed Scope"}, []string{"a Changed [Scope]"}},
+		{"changed and gone", []string{"a Changed Scope", "a Removed 1"}, []string{"a Removed 1"}},
+		{"changed, gone and come", []string{"a Changed Scope", "a Removed 1", "a Added 2"}, []string{"a Removed 1", "a Added 2"}},
+		{"gone, come and changed", []string{"a Removed 1", "a Added 2", "a Changed Scope"}, []string{"a Removed 1", "a Added "}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			box := &mailbox{news: make(chan struct{}, 1)}
+			for _, text := range tc.put {
+				box.put([]Event{occurrence(text)})
+			}
+			var got []string
+			for event := range box.take {
+				got = append(got, told(event))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Whatever happens and whenever a subscriber looks: it never hears of the end of what
+// it does not know, nor twice of a beginning, and it ends up with what there is.
+func TestMailbox_ASubscriberEndsWithWhatThereIs(t *testing.T) {
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable
+		box := &mailbox{news: make(chan struct{}, 1)}
+		truth, known := map[string]string{}, map[string]string{}
+		look := func() {
+			for event := range box.take {
+				name := event.Resource.GVR.Resource
+				_, knows := known[name]
+				switch {
+				case (event.Type == Added) == knows:
+					t.Fatalf("seed %d: %s, and it is known: %v", seed, told(event), knows)
+				case event.Type == Removed:
+					delete(known, name)
+				case event.Type == Added:
+					known[name] = string(event.Resource.CRDUID)
+				}
+				if random.IntN(4) == 0 {
+					return // in the middle
+				}
+			}
+		}
+		for uid := range 60 {
+			name := string(rune('a' + random.IntN(4)))
+			switch old, there := truth[name]; {
+			case !there:
+				truth[name] = fmt.Sprint(uid)
+				box.put([]Event{occurrence(fmt.Sprintf("%s Added %d", name, uid))})
+			case random.IntN(2) == 0:
+				event := occurrence(name + " Changed Scope")
+				event.Resource.CRDUID = types.UID(old)
+				box.put([]Event{event})
+			default:
+				delete(truth, name)
+				box.put([]Event{occurrence(name + " Removed " + old)})
+			}
+			if len(box.order) > 4 {
+				t.Fatalf("seed %d: %d types wait", seed, len(box.order))
+			}
+			if random.IntN(5) == 0 {
+				look()
+			}
+		}
+		for len(box.order) > 0 {
+			look()
+		}
+		if diff := cmp.Diff(truth, known); diff != "" {
+			t.Fatalf("seed %d (-there +known):\n%s", seed, diff)
+		}
+	}
+}
