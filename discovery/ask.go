@@ -70,46 +70,72 @@ func (r *Resolver) askOne(ctx context.Context, q question, c *catalogue, refusal
 // askAll asks the server as if nothing were known.
 func (r *Resolver) askAll(ctx context.Context, q question) (Resource, error) {
 	gvr, full := q.gvr()
-	var answered bool // by the group version itself
 	if full {
-		version, joined, err := r.groupVersion(ctx, gvr.GroupVersion())
-		res, listed := listedAs(version, gvr)
-		if err == nil && !listed && joined {
-			version, _, err = r.groupVersion(ctx, gvr.GroupVersion())
-			res, listed = listedAs(version, gvr)
-		}
-		switch {
-		case err == nil && listed:
-			return res, nil
-		case err != nil && !apierrors.IsNotFound(err):
-			return Resource{}, inconclusive(q, err, gvr.GroupVersion())
-		}
-		answered = err == nil && len(version.resources) > 0
+		return r.askInFull(ctx, q, gvr)
 	}
-	c, joined, err := r.everything(ctx)
-	if joined && err == nil {
-		if _, refusal := c.answer(q); errors.Is(refusal, ErrNotServed) {
-			c, _, err = r.everything(ctx) // that answer may be older than the question
-		}
-	}
-	switch {
-	case err != nil && answered:
-		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true} // there are only no suggestions
-	case err != nil && full:
-		return Resource{}, inconclusive(q, err, gvr.GroupVersion())
-	case err != nil:
+	c, err := r.fresh(ctx, q)
+	if err != nil {
 		return Resource{}, inconclusive(q, err)
 	}
 	res, refusal := c.answer(q)
+	if errors.Is(refusal, ErrNotServed) {
+		refusal = r.explained(ctx, q, refusal)
+	}
+	return res, refusal
+}
+
+// askInFull asks the group version itself, and everybody else only if it refuses.
+func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVersionResource) (Resource, error) {
+	gv := gvr.GroupVersion()
+	version, err := r.freshVersion(ctx, gvr)
+	res, listed := listedAs(version, gvr)
 	switch {
-	case refusal == nil && full:
-		return Resource{}, inconclusive(q, errDisagree, gvr.GroupVersion())
+	case err == nil && listed:
+		return res, nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return Resource{}, inconclusive(q, err, gv)
+	}
+	answered := err == nil && len(version.resources) > 0 // so that it is no
+	c, err := r.fresh(ctx, q)
+	switch {
+	case err != nil && answered:
+		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true} // there are only no suggestions
+	case err != nil:
+		return Resource{}, inconclusive(q, err, gv)
+	}
+	_, refusal := c.answer(q)
+	switch {
+	case refusal == nil:
+		return Resource{}, inconclusive(q, errDisagree, gv)
 	case answered && errors.Is(refusal, ErrInconclusive):
 		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true, Near: c.near(q.ref)}
 	case errors.Is(refusal, ErrNotServed):
-		return Resource{}, r.explained(ctx, q, refusal)
+		refusal = r.explained(ctx, q, refusal)
 	}
-	return res, refusal
+	return Resource{}, refusal
+}
+
+// freshVersion asks gvr's group version. What is returned is not older than the call if
+// it does not list gvr.
+func (r *Resolver) freshVersion(ctx context.Context, gvr schema.GroupVersionResource) (versionDoc, error) {
+	version, joined, err := r.groupVersion(ctx, gvr.GroupVersion())
+	if _, listed := listedAs(version, gvr); err == nil && !listed && joined {
+		version, _, err = r.groupVersion(ctx, gvr.GroupVersion())
+	}
+	return version, err
+}
+
+// fresh asks for everything. What is returned is not older than the call if it refuses
+// q; if it does not, that does not matter.
+func (r *Resolver) fresh(ctx context.Context, q question) (*catalogue, error) {
+	c, joined, err := r.everything(ctx)
+	if err != nil || !joined {
+		return c, err
+	}
+	if _, refusal := c.answer(q); errors.Is(refusal, ErrNotServed) {
+		c, _, err = r.everything(ctx)
+	}
+	return c, err
 }
 
 func listedAs(version versionDoc, gvr schema.GroupVersionResource) (Resource, bool) {
@@ -239,8 +265,7 @@ func (r *Resolver) deny(c *catalogue, q question, refusal error) {
 // inconclusive returns the error of a question that could not be put.
 func inconclusive(q question, err error, failed ...schema.GroupVersion) error {
 	out := &InconclusiveError{Ref: q.ref, Failed: failed, Asked: time.Now(), Err: err}
-	var paused *pauseError
-	if errors.As(err, &paused) {
+	if paused, is := errors.AsType[*pauseError](err); is {
 		out.Again = paused.until
 	} else if after, wait := apierrors.SuggestsClientDelay(err); wait {
 		out.Again = out.Asked.Add(time.Duration(after) * time.Second)

@@ -27,29 +27,28 @@ func awaited(ctx context.Context, r *discovery.Resolver) <-chan error {
 
 func TestAwait_ReturnsWhenTheTypeComes(t *testing.T) {
 	gadgetGroup := group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{{Name: "gadgets", Kind: "Gadget", Verbs: all}}}}}
-	for name, tc := range map[string]struct {
-		resolver func(*testing.T, *apiServer) *discovery.Resolver
-		come     func(*apiServer, *collection)
+	byCRD := func(_ *apiServer, crds *collection) { crds.put(define(gadgetsCRD, "1").object()) }
+	byDocument := func(s *apiServer, _ *collection) { s.serve(coreGroup, gadgetGroup) }
+	for _, tc := range []struct {
+		name      string
+		runs      bool
+		forbidden bool // to watch CRDs
+		pace      discovery.Option
+		come      func(*apiServer, *collection)
 	}{
-		"told by a watch": {
-			func(t *testing.T, s *apiServer) *discovery.Resolver { return run(t, s, never()) },
-			func(_ *apiServer, crds *collection) { crds.put(define(gadgetsCRD, "1").object()) },
-		},
-		"not running": {
-			func(t *testing.T, s *apiServer) *discovery.Resolver { return s.resolver(t, quick()) },
-			func(s *apiServer, _ *collection) { s.serve(coreGroup, gadgetGroup) },
-		},
-		"by polling, more often": {
-			func(t *testing.T, s *apiServer) *discovery.Resolver {
-				s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
-				return run(t, s, discovery.WithPace(5*time.Millisecond, time.Hour, time.Hour))
-			},
-			func(s *apiServer, _ *collection) { s.serve(coreGroup, gadgetGroup) },
-		},
+		{"told by a watch", true, false, never(), byCRD},
+		{"not running", false, false, quick(), byDocument},
+		{"by polling, more often", true, true, discovery.WithPace(5*time.Millisecond, time.Hour, time.Hour), byDocument},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			s, crds := crdServer(t)
-			r := tc.resolver(t, s)
+			if tc.forbidden {
+				s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
+			}
+			r := s.resolver(t, tc.pace)
+			if tc.runs {
+				r = run(t, s, tc.pace)
+			}
 			done := awaited(t.Context(), r)
 			select {
 			case err := <-done:

@@ -42,9 +42,17 @@ func questions(m meta.RESTMapper) map[string]func() string {
 	}
 	for _, gvr := range []schema.GroupVersionResource{
 		pods, deployments, widgets, widgetsBeta, flanges, gizmos, crdBlocks, calicoBlocks, reviews,
-		{Resource: "pods"}, {Resource: "pod"}, {Resource: "Pods"}, {Resource: "widgets"}, {Resource: "ipamblocks"}, {Resource: "unicorns"},
-		{Group: "example.com", Resource: "widgets"}, {Group: "crd.projectcalico.org", Resource: "ipamblock"},
-		{Group: "example.com", Version: "v7", Resource: "widgets"}, {Version: "v1beta1", Resource: "widgets"}, {Group: "nobody", Resource: "pods"},
+		{Resource: "pods"},
+		{Resource: "pod"},
+		{Resource: "Pods"},
+		{Resource: "widgets"},
+		{Resource: "ipamblocks"},
+		{Resource: "unicorns"},
+		{Group: "example.com", Resource: "widgets"},
+		{Group: "crd.projectcalico.org", Resource: "ipamblock"},
+		{Group: "example.com", Version: "v7", Resource: "widgets"},
+		{Version: "v1beta1", Resource: "widgets"},
+		{Group: "nobody", Resource: "pods"},
 	} {
 		all["KindFor "+gvr.String()] = func() string { return say(m.KindFor(gvr)) }
 		all["KindsFor "+gvr.String()] = func() string { return say(m.KindsFor(gvr)) }

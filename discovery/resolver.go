@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -196,110 +195,4 @@ func (r *Resolver) Validate(ctx context.Context, gvr schema.GroupVersionResource
 		return Resource{}, err
 	}
 	return res, nil
-}
-
-// begin registers a run.
-func (r *Resolver) begin(l *live) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.live != nil {
-		return ErrRunning
-	}
-	r.live = l
-	l.crds, l.apis, l.docs = SourceStatus{State: SourceConnecting}, SourceStatus{State: SourceConnecting}, SourceStatus{State: SourceConnecting}
-	if _, rest := r.server.(*restServer); !rest {
-		l.crds = SourceStatus{State: SourceForbidden, Err: errNoWatch}
-		l.apis = l.crds
-	}
-	return nil
-}
-
-// open lets a run publish what it knows, once its watches have been heard.
-func (r *Resolver) open(l *live) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	l.open = true
-}
-
-// end ends a run: what it knew is not kept up to date any more.
-func (r *Resolver) end(l *live) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.live = nil
-	r.current.Store(nil)
-	r.denied = nil
-	r.signalLocked()
-}
-
-// replaceLocked makes c what is known, and tells subscribers. Caller holds r.mu.
-func (r *Resolver) replaceLocked(c *catalogue, events []Event) {
-	r.current.Store(c)
-	r.denied = nil
-	for _, event := range events {
-		if event.Type == Removed { // that answers the question
-			for _, version := range event.Resource.Versions {
-				r.denyLocked(questionOfGVR(event.Resource.GVR.GroupResource().WithVersion(version)))
-			}
-		}
-	}
-	for box := range r.boxes {
-		box.put(events)
-	}
-	r.signalLocked()
-}
-
-func (r *Resolver) signalLocked() {
-	close(r.changed)
-	r.changed = make(chan struct{})
-}
-
-// maxDenied bounds how many negative answers are kept.
-const maxDenied = 4096
-
-func (r *Resolver) denyLocked(q question) {
-	if r.denied == nil {
-		r.denied = map[question]bool{}
-	}
-	if len(r.denied) < maxDenied {
-		r.denied[q] = true
-	}
-}
-
-// update lets a source of a run say what it has learned: whether anything that is known
-// differs by it, and whether documents are to be asked for.
-func (r *Resolver) update(l *live, learn func(now time.Time) (differs, ask bool)) {
-	r.mu.Lock()
-	now := time.Now()
-	differs, ask := learn(now)
-	if differs {
-		l.publishLocked(now)
-	}
-	r.mu.Unlock()
-	if ask {
-		l.ask()
-	}
-}
-
-// join adds a subscriber, and tells it what is there.
-func (r *Resolver) join(box *mailbox) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.boxes == nil {
-		r.boxes = map[*mailbox]bool{}
-	}
-	r.boxes[box] = true
-	if r.live == nil {
-		return
-	}
-	var events []Event
-	for _, gr := range r.live.order {
-		events = append(events, Event{Type: Added, Resource: r.live.states[gr].resource})
-	}
-	box.put(events)
-}
-
-func (r *Resolver) part(box *mailbox) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.boxes, box)
 }

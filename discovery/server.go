@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,7 +38,7 @@ type root struct {
 
 // groups returns all groups, the core group first.
 func (d *document) groups() []groupDoc {
-	return append(d.core.groups[:len(d.core.groups):len(d.core.groups)], d.named.groups...)
+	return append(slices.Clip(d.core.groups), d.named.groups...)
 }
 
 // withLastKnown returns the document with what previous knew wherever d could not be
@@ -66,7 +67,7 @@ func (r root) withLastKnown(previous root) root {
 		versions := make([]versionDoc, 0, len(group.versions))
 		for _, version := range group.versions {
 			if version.err != nil {
-				version.resources = version.resources[:len(version.resources):len(version.resources)]
+				version.resources = slices.Clip(version.resources)
 				for _, res := range known[schema.GroupVersion{Group: group.name, Version: version.name}] {
 					version.add(res)
 				}

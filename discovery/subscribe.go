@@ -124,7 +124,7 @@ func combined(waiting []Event, now Event) []Event {
 		return []Event{now}
 	case last.Type == Added: // Changed
 		last.Resource = now.Resource
-		return append(waiting[:len(waiting)-1:len(waiting)-1], last)
+		return append(slices.Clip(waiting[:len(waiting)-1]), last)
 	}
 	now.Old = last.Old
 	now.Changes = union(last.Changes, now.Changes)
@@ -132,7 +132,7 @@ func combined(waiting []Event, now Event) []Event {
 }
 
 func union(a, b []Change) []Change {
-	out := a[:len(a):len(a)]
+	out := slices.Clip(a)
 	for _, change := range b {
 		if !slices.Contains(a, change) {
 			out = append(out, change)

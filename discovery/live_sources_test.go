@@ -1,0 +1,152 @@
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+func TestRun_WhereWatchesAreForbiddenItPolls(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
+	s.answer(apiServicePath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
+	r := run(t, s, quick())
+	l := listen(t, r)
+	if status := r.Status(); status.CRDs.State != discovery.SourceForbidden || status.APIServices.State != discovery.SourceForbidden ||
+		status.CRDs.Err == nil || status.CRDs.Verb != "list" {
+		t.Errorf("status = %+v", status)
+	}
+	s.serve(coreGroup, exampleGroup)
+	l.wants("Added widgets.v1.example.com", "Added flanges.v1beta1.example.com")
+	begun := time.Now()
+	s.serve(coreGroup)
+	l.wants("Removed widgets.v1.example.com (NotListed)", "Removed flanges.v1beta1.example.com (NotListed)")
+	if took := time.Since(begun); took < 100*time.Millisecond {
+		t.Errorf("gone after %v, on the word of one answer", took)
+	}
+}
+
+// Of several API servers one may be behind.
+func TestRun_WhatIsNotListedOnceStays(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup, exampleGroup)
+	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
+	r := run(t, s, discovery.WithPace(time.Millisecond, time.Millisecond, time.Hour))
+	s.serve(coreGroup)
+	s.documents()
+	eventually(t, "asked some times", func() bool { return s.documentsSoFar() > 20 })
+	if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRun_ServerWithoutCRDsAndAPIServicesHasNone(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	r := run(t, s, never())
+	eventually(t, "both are absent", func() bool {
+		status := r.Status()
+		return status.CRDs.State == discovery.SourceAbsent && status.APIServices.State == discovery.SourceAbsent
+	})
+	got, err := r.Resolve(t.Context(), "pods")
+	if err != nil || got.Backing != discovery.BackingBuiltIn {
+		t.Errorf("pods: %v, %v", got.Backing, err)
+	}
+}
+
+// metrics is an aggregated API.
+var metricsGroup = group{name: "metrics.k8s.io", versions: []version{{name: "v1beta1", resources: []metav1.APIResource{
+	{Name: "nodes", Kind: "NodeMetrics", Verbs: all},
+}}}}
+
+func metricsService(available string) object {
+	return apiServiceOf("metrics.k8s.io", "v1beta1", "metrics-server", available, nil)
+}
+
+func TestRun_UnavailableAPIServiceRemovesNothing(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup, metricsGroup)
+	apis := newCollection(metricsService("True"))
+	s.collections(t, newCollection(), apis)
+	r := run(t, s, discovery.WithPace(time.Millisecond, time.Millisecond, time.Hour))
+	l := listen(t, r)
+	s.serve(coreGroup, stale(metricsGroup, "v1beta1"))
+	s.documents()
+	apis.put(metricsService("False"))
+	eventually(t, "the documents were asked for", func() bool { return s.documentsSoFar() > 2 })
+	got, err := r.Resolve(t.Context(), "nodes.metrics.k8s.io")
+	if err != nil || got.Backing != discovery.BackingAggregated {
+		t.Errorf("last known: %v, %v", got, err)
+	}
+	_, err = r.Resolve(t.Context(), "unicorns.metrics.k8s.io")
+	checkInconclusive(t, err, "unicorns.metrics.k8s.io", nil)
+	// Its end is another thing.
+	s.serve(coreGroup)
+	apis.remove("v1beta1.metrics.k8s.io")
+	l.wants("Removed nodes.v1beta1.metrics.k8s.io (NotListed)")
+}
+
+// Discovery is behind the APIServices by up to a minute.
+func TestRun_AnAvailableAPIServiceIsAwaited(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	apis := newCollection()
+	s.collections(t, newCollection(), apis)
+	r := run(t, s, discovery.WithPace(time.Millisecond, time.Hour, time.Hour))
+	l := listen(t, r)
+	s.documents()
+	apis.put(metricsService("True"))
+	eventually(t, "asked again and again", func() bool { return s.documentsSoFar() > 10 })
+	s.serve(coreGroup, metricsGroup)
+	l.wants("Added nodes.v1beta1.metrics.k8s.io")
+}
+
+// No event is needed for that.
+func TestRun_FailedDocumentsAreAskedForAgain(t *testing.T) {
+	s, _ := crdServer(t)
+	s.answer("/apis", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+	s.answer("/api", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+	r := s.resolver(t, discovery.WithPace(time.Millisecond, time.Hour, time.Hour))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.Run(ctx) })
+	defer wg.Wait()
+	defer cancel()
+	eventually(t, "the documents fail", func() bool { return r.Status().Documents.State == discovery.SourceFailing })
+	s.answer("/apis", nil)
+	s.answer("/api", nil)
+	eventually(t, "the types are known", func() bool { return r.Status().Types > 0 })
+}
+
+func TestRun_OnceAtATime(t *testing.T) {
+	s, _ := crdServer(t)
+	r := run(t, s, never())
+	if err := r.Run(t.Context()); !errors.Is(err, discovery.ErrRunning) {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+func TestRun_AfterItsEndQuestionsAreAskedAgain(t *testing.T) {
+	s, crds := crdServer(t)
+	r := s.resolver(t, never())
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.Run(ctx) })
+	eventually(t, "the types are known", func() bool { return r.Status().Types > 0 })
+	cancel()
+	wg.Wait()
+	eventually(t, "no watch is open", func() bool { return crds.open() == 0 })
+	s.paths()
+	if _, err := r.Resolve(t.Context(), "pods"); err != nil {
+		t.Error(err)
+	}
+	if got := s.documents(); got != 2 {
+		t.Errorf("asked for %d documents, want 2", got)
+	}
+	if r.Status().Running {
+		t.Error("it is said to run")
+	}
+}
