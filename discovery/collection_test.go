@@ -226,7 +226,7 @@ func apiServiceOf(groupName, versionName, service, available string, labels map[
 }
 
 // collections gives s the objects that a resolver watches.
-func (s *apiServer) collections(t *testing.T, definitions, apis *collection) {
+func (s *apiServer) collections(t testing.TB, definitions, apis *collection) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,7 @@ func quick() discovery.Option {
 }
 
 // run runs a resolver of s until the test ends, and returns it once it knows.
-func run(t *testing.T, s *apiServer, opts ...discovery.Option) *discovery.Resolver {
+func run(t testing.TB, s *apiServer, opts ...discovery.Option) *discovery.Resolver {
 	t.Helper()
 	r := s.resolver(t, opts...)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,7 +48,7 @@ func run(t *testing.T, s *apiServer, opts ...discovery.Option) *discovery.Resolv
 	return r
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(time.Millisecond)

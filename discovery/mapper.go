@@ -94,6 +94,34 @@ func (c *catalogue) makeMapper() meta.RESTMapperWithContext {
 	return restmapper.NewDiscoveryRESTMapperWithContext(groups)
 }
 
+// onlyMapping returns the mapping of gk if there is no choice, and otherwise nil. It is
+// what is asked for most often, and client-go's mapper looks through all groups for it.
+func (c *catalogue) onlyMapping(gk schema.GroupKind, versions []string) *meta.RESTMapping {
+	if len(versions) > 1 {
+		return nil
+	}
+	var only *Resource
+	for _, h := range c.index().kinds[gk.Kind] {
+		res := &c.resources[h.at]
+		if res.GVK.Group != gk.Group || res.GVR.Group != gk.Group ||
+			len(versions) == 1 && res.GVK.Version != versions[0] {
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = res
+	}
+	if only == nil {
+		return nil
+	}
+	scope := meta.RESTScopeRoot
+	if only.Namespaced {
+		scope = meta.RESTScopeNamespace
+	}
+	return &meta.RESTMapping{Resource: only.GVR, GroupVersionKind: only.GVK, Scope: scope}
+}
+
 // partial is the question of a partial resource, as apimachinery's mappers read it.
 func partial(gvr schema.GroupVersionResource) question {
 	return question{ref: RefOf(gvr), form: anyForm}
@@ -133,6 +161,11 @@ func (m mapper) ResourcesForWithContext(ctx context.Context, gvr schema.GroupVer
 }
 
 func (m mapper) RESTMappingWithContext(ctx context.Context, gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if c := m.resolver.current.Load(); c != nil {
+		if only := c.onlyMapping(gk, versions); only != nil {
+			return only, nil
+		}
+	}
 	return mapped(ctx, m.resolver, ofKind(gk, versions), func(to meta.RESTMapperWithContext) (*meta.RESTMapping, error) {
 		return to.RESTMappingWithContext(ctx, gk, versions...)
 	})

@@ -139,6 +139,11 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 // ResolveGVR returns the resource that is served as gvr. While the resolver does not
 // run it costs one request if so, which tells nothing of other versions.
 func (r *Resolver) ResolveGVR(ctx context.Context, gvr schema.GroupVersionResource) (Resource, error) {
+	if c := r.current.Load(); c != nil {
+		if at, known := c.index().byGVR[gvr]; known {
+			return c.resources[at], nil
+		}
+	}
 	if err := checkGVR(gvr); err != nil {
 		return Resource{}, err
 	}

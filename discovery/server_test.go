@@ -54,7 +54,7 @@ type apiServer struct {
 }
 
 // newServer returns a server of groups that ends with the test.
-func newServer(t *testing.T, format format, groups ...group) *apiServer {
+func newServer(t testing.TB, format format, groups ...group) *apiServer {
 	t.Helper()
 	s := &apiServer{format: format, groups: groups, overrides: map[string]http.HandlerFunc{}}
 	s.Server = httptest.NewServer(s)
@@ -99,7 +99,7 @@ func (s *apiServer) documentsSoFar() int {
 }
 
 // resolver returns a resolver of s that has its own client.
-func (s *apiServer) resolver(t *testing.T, opts ...discovery.Option) *discovery.Resolver {
+func (s *apiServer) resolver(t testing.TB, opts ...discovery.Option) *discovery.Resolver {
 	t.Helper()
 	r, err := discovery.NewForConfig(&rest.Config{Host: s.URL}, opts...)
 	if err != nil {
