@@ -11,7 +11,10 @@ import (
 )
 
 // blockGroupVersion is where Calico's IPAMBlocks live.
-var blockGroupVersion = schema.GroupVersion{Group: "crd.projectcalico.org", Version: "v1"}
+var (
+	blockGroupVersion = schema.GroupVersion{Group: "crd.projectcalico.org", Version: "v1"}
+	blockGVR          = blockGroupVersion.WithResource("ipamblocks")
+)
 
 // block is what the viewer shows of an IPAMBlock.
 type block struct {
@@ -26,9 +29,12 @@ type block struct {
 
 // readBlock reads obj, which may be a cached one: it copies nothing that it would
 // have to give back and writes nothing. A field that is missing or of another
-// type than Calico's is shown as empty.
+// type than Calico's is shown as empty; of what is no block, only the name is there.
 func readBlock(obj *unstructured.Unstructured) block {
 	b := block{Name: obj.GetName(), ResourceVersion: obj.GetResourceVersion(), Node: "-"}
+	if namespace := obj.GetNamespace(); namespace != "" {
+		b.Name = namespace + "/" + b.Name
+	}
 	b.CIDR, _, _ = unstructured.NestedString(obj.Object, "spec", "cidr")
 	b.Deleting, _, _ = unstructured.NestedBool(obj.Object, "spec", "deleted")
 	if affinity, _, _ := unstructured.NestedString(obj.Object, "spec", "affinity"); affinity != "" {

@@ -5,11 +5,23 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+
+	"github.com/gvrkit/gvrkit/discovery"
 )
+
+// usage is what --help prints before the flags.
+const usage = `ipamblock [flags] [resource]
+
+It watches Calico's IPAMBlocks: with no flags on an API server of its own, which it starts.
+Another resource is named by plural, singular, short name or kind, alone or followed by
+a group, or a version and a group, such as ipamblocks.v1.crd.projectcalico.org.
+`
 
 // settings are the command line.
 type settings struct {
+	ref        string // what to watch
 	kubeconfig string
 	context    string
 	demoWrites bool
@@ -36,15 +48,22 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.DurationVar(&s.resync, "resync", 0, "show every block again in this period; by default never")
 	flags.StringVar(&s.output, "output", "text", "text or json, one object a line")
 	err := flags.Parse(args)
+	s.ref = "ipamblocks"
+	if flags.NArg() > 0 {
+		s.ref = flags.Arg(0)
+	}
+	_, badRef := discovery.ParseRef(s.ref)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintln(help, "ipamblock watches Calico's IPAMBlocks: with no flags on an API server of its own, which it starts.")
+		fmt.Fprintln(help, strings.TrimSuffix(usage, "\n"))
 		flags.SetOutput(help)
 		flags.PrintDefaults()
 		return s, err
 	case err != nil:
-	case flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case flags.NArg() > 1:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(1))
+	case badRef != nil:
+		err = badRef
 	case isEmpty(flags, "kubeconfig") || isEmpty(flags, "context"):
 		err = errors.New("--kubeconfig and --context are not empty; leave them out for the embedded server")
 	case s.output != "text" && s.output != "json":

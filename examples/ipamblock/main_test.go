@@ -101,12 +101,39 @@ func TestProgram_UsageErrorsAreOneLineAndCode2(t *testing.T) {
 		{"--duration", "soon"},
 		{"--demo-writes"},
 		{"--kubeconfig="},
-		{"pods"},
+		{"pods/log"},
+		{"ipamblocks", "pods"},
 	} {
 		code, stdout, stderr := call(t, args...)
 		if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%q: exit code %d, %q, %q", args, code, stdout, stderr)
 		}
+	}
+}
+
+func TestProgram_TakesAnyReference(t *testing.T) {
+	for _, tc := range []struct{ ref, says string }{
+		{"IPAMBlock", "watching ipamblocks.v1.crd.projectcalico.org"},
+		{"ipamblock.v1.crd.projectcalico.org", "watching ipamblocks.v1.crd.projectcalico.org"},
+		{"crd", "watching customresourcedefinitions.v1.apiextensions.k8s.io"},
+	} {
+		t.Run(tc.ref, func(t *testing.T) {
+			code, stdout, stderr := call(t, tc.ref)
+			if code != 0 || !strings.Contains(stderr, tc.says) {
+				t.Errorf("exit code %d, no %q: %s", code, tc.says, stderr)
+			}
+			if tc.ref == "crd" && !strings.Contains(stdout, "ADDED    ipamblocks.crd.projectcalico.org\n") {
+				t.Errorf("no CRD is shown by name: %s", stdout)
+			}
+		})
+	}
+}
+
+func TestProgram_AMisspeltReferenceGetsASuggestion(t *testing.T) {
+	code, _, stderr := call(t, "ipamblcks")
+	const want = "ipamblock: ipamblcks: not served by the API server; did you mean ipamblocks.crd.projectcalico.org?\n"
+	if code != 1 || !strings.HasSuffix(stderr, want) {
+		t.Errorf("exit code %d, want the end %q: %s", code, want, stderr)
 	}
 }
 

@@ -82,8 +82,8 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	say(stderr, "asking %s for ipamblocks", cfg.Host)
-	gvr, err := resolve(ctx, resolver)
+	say(stderr, "asking %s for %s", cfg.Host, s.ref)
+	gvr, err := resolve(ctx, resolver, s.ref)
 	if err != nil {
 		return err
 	}
@@ -115,13 +115,17 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	return finish(blocks, view)
 }
 
-// resolve finds what "ipamblocks" means on this server and whether it can be
-// watched. Where Calico's API server runs too, two groups have it: the one of the
-// CRD is meant.
-func resolve(ctx context.Context, resolver *discovery.Resolver) (schema.GroupVersionResource, error) {
-	resource, err := resolver.Resolve(ctx, "ipamblocks")
-	if errors.Is(err, discovery.ErrAmbiguous) {
-		resource, err = resolver.Resolve(ctx, "ipamblocks."+blockGroupVersion.Group)
+// resolve finds what ref means on this server and whether it can be watched. Where
+// Calico's API server runs too, two groups have ipamblocks: the one of the CRD is meant,
+// unless ref says which.
+func resolve(ctx context.Context, resolver *discovery.Resolver, ref string) (schema.GroupVersionResource, error) {
+	resource, err := resolver.Resolve(ctx, ref)
+	if several, is := errors.AsType[*discovery.AmbiguousError](err); is {
+		for _, candidate := range several.Candidates {
+			if candidate.GVR == blockGVR {
+				resource, err = candidate, nil
+			}
+		}
 	}
 	if err != nil {
 		return schema.GroupVersionResource{}, err
@@ -158,6 +162,12 @@ func waitSynced(ctx context.Context, factory *dynamicinformer.Factory, gvr schem
 // untilTheEnd writes, if there is something to write, and waits for the end: that
 // of the demonstration, of the duration, or Ctrl-C.
 func untilTheEnd(ctx context.Context, cfg *rest.Config, s settings, gvr schema.GroupVersionResource, view *viewer) error {
+	if gvr != blockGVR {
+		if s.real() || s.duration > 0 {
+			<-ctx.Done()
+		}
+		return nil // the demonstration is of blocks
+	}
 	if !s.real() || s.demoWrites {
 		client, err := dynamic.NewForConfig(cfg)
 		if err != nil {

@@ -174,6 +174,9 @@ func row(b block) string {
 	if name == "" {
 		name = b.Name
 	}
+	if b.CIDR == "" && b.Size == 0 { // no block
+		return name + deleting
+	}
 	return fmt.Sprintf("%-20s %-14s %4d/%-4d [%s]%s", name, b.Node, b.Used, b.Size, bar(b.Used, b.Size), deleting)
 }
 
