@@ -2,6 +2,8 @@ package discovery
 
 import (
 	"errors"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -73,6 +75,19 @@ func newCatalogue(groups []groupDoc, unknown error) *catalogue {
 	c.index = sync.OnceValue(c.makeIndex)
 	c.mapper = sync.OnceValue(c.makeMapper)
 	return c
+}
+
+// same reports whether other says the same of everything.
+func (c *catalogue) same(other *catalogue) bool {
+	text := func(err error) string {
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	return reflect.DeepEqual(c.resources, other.resources) && maps.Equal(c.groups, other.groups) &&
+		maps.EqualFunc(c.failed, other.failed, func(a, b error) bool { return text(a) == text(b) }) &&
+		text(c.unknown) == text(other.unknown) && slices.Equal(c.waiting, other.waiting)
 }
 
 func (c *catalogue) makeIndex() *index {

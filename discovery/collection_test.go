@@ -226,8 +226,8 @@ func apiServiceOf(groupName, versionName, service, available string, labels map[
 }
 
 // collections gives s the objects that a resolver watches.
-func (s *apiServer) collections(t testing.TB, definitions, apis *collection) {
-	t.Helper()
+func (s *apiServer) collections(tb testing.TB, definitions, apis *collection) {
+	tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.below = map[string]http.Handler{}

@@ -98,9 +98,16 @@ type typeState struct {
 	conversion string
 }
 
+// typeStates are the states of all types, and their order.
+type typeStates struct {
+	states map[schema.GroupResource]typeState
+	order  []schema.GroupResource
+}
+
 // types returns the types of a catalogue, each once, in order.
-func (k *knowledge) types(c *catalogue) (states map[schema.GroupResource]typeState, order []schema.GroupResource) {
-	states = make(map[schema.GroupResource]typeState, len(c.resources))
+func (k *knowledge) types(c *catalogue) typeStates {
+	var order []schema.GroupResource
+	states := make(map[schema.GroupResource]typeState, len(c.resources))
 	for _, res := range c.resources {
 		gr := res.GVR.GroupResource()
 		if _, seen := states[gr]; seen {
@@ -113,7 +120,7 @@ func (k *knowledge) types(c *catalogue) (states map[schema.GroupResource]typeSta
 		states[gr] = state
 		order = append(order, gr)
 	}
-	return states, order
+	return typeStates{states, order}
 }
 
 // changes returns what differs between two states of one type.
@@ -145,16 +152,17 @@ func sameSet(a, b []string) bool {
 
 // events returns what has happened between two states of all types, each in order. A
 // CRD that was created again is another type than before: its objects are gone.
-func (k *knowledge) events(before, now map[schema.GroupResource]typeState, was, is []schema.GroupResource, at time.Time) []Event {
+func (k *knowledge) events(before, now typeStates, at time.Time) []Event {
 	var events []Event
-	for _, gr := range was {
-		if _, stays := now[gr]; !stays {
-			events = append(events, Event{Type: Removed, Resource: before[gr].resource, Evidence: k.evidence(gr, at)})
+	for _, gr := range before.order {
+		if _, stays := now.states[gr]; !stays {
+			old := before.states[gr].resource
+			events = append(events, Event{Type: Removed, Resource: old, Evidence: k.evidence(old, at)})
 		}
 	}
-	for _, gr := range is {
-		old, known := before[gr]
-		state := now[gr]
+	for _, gr := range now.order {
+		old, known := before.states[gr]
+		state := now.states[gr]
 		switch {
 		case !known:
 			events = append(events, Event{Type: Added, Resource: state.resource})
@@ -171,13 +179,17 @@ func (k *knowledge) events(before, now map[schema.GroupResource]typeState, was, 
 	return events
 }
 
-// evidence returns why gr is gone.
-func (k *knowledge) evidence(gr schema.GroupResource, at time.Time) Evidence {
+// evidence returns why old is gone.
+func (k *knowledge) evidence(old Resource, at time.Time) Evidence {
+	gr := old.GVR.GroupResource()
 	if evidence, deleted := k.gone[gr]; deleted {
 		return evidence
 	}
-	if definition := k.crds[gr.String()]; definition != nil {
+	switch definition := k.crds[gr.String()]; {
+	case definition != nil:
 		return Evidence{Kind: NoVersionServed, CRDUID: definition.Metadata.UID, At: at}
+	case k.crdsRule && old.CRDUID != "": // between two runs
+		return Evidence{Kind: CRDDeleted, CRDUID: old.CRDUID, At: at}
 	}
 	return Evidence{Kind: NotListed, At: at}
 }

@@ -36,7 +36,7 @@ func ExampleResolver_Resolve() {
 		fmt.Println(err)
 		return
 	}
-	_, err = resolver.Resolve(context.Background(), "ipamblock.crd.projectcalico.org") //nolint:forbidigo // an example
+	_, err = resolver.Resolve(context.Background(), "ipamblock.crd.projectcalico.org")
 	switch {
 	case errors.Is(err, discovery.ErrAmbiguous):
 		fmt.Println("say which one:", err)
@@ -50,7 +50,7 @@ func ExampleResolver_Resolve() {
 
 // Types are followed with Run beside Subscribe.
 func ExampleResolver_Subscribe() {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // an example
+	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	fmt.Println(follow(ctx, &rest.Config{Host: "127.0.0.1:0"}))
 	// Output: <nil>

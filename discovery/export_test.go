@@ -7,7 +7,7 @@ import "time"
 // not list any more is taken to be served. Otherwise it asks once an hour.
 func WithPace(awaited, polled, doubted time.Duration) Option {
 	return optionFunc(func(o *options) {
-		o.pace = pace{awaited: awaited, polled: polled, settled: time.Hour, crowded: 1, doubted: doubted, first: 5 * time.Second}
+		o.pace = pace{awaited: awaited, polled: polled, settled: time.Hour, crowded: 1, doubted: doubted, patient: time.Hour, first: 5 * time.Second}
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 )
 
@@ -15,6 +14,8 @@ import (
 type pace struct {
 	// awaited: something is awaited that no watch tells of.
 	awaited time.Duration
+	// patient: it has been awaited for so long that polled is often enough.
+	patient time.Duration
 	// polled: a watch is not allowed.
 	polled time.Duration
 	// settled: everything is watched. What is behind an APIService may change without
@@ -36,7 +37,8 @@ var usualPace = pace{
 	settled: time.Minute,
 	crowded: 6,
 	doubted: doubtFor,
-	first:   5 * time.Second,
+	patient: time.Minute,
+	first:   30 * time.Second,
 }
 
 // ErrRunning is what Run returns for a resolver that runs already.
@@ -95,13 +97,12 @@ type live struct {
 	heard    chan struct{} // one from each feed, once it has something to say
 
 	// Guarded by the resolver's lock, as the rest is.
-	known  knowledge
-	states map[schema.GroupResource]typeState // as told to subscribers
-	order  []schema.GroupResource
-	crds   SourceStatus
-	apis   SourceStatus
-	docs   SourceStatus
-	open   bool // the watches have said something, or have had the time to
+	known    knowledge
+	crds     SourceStatus
+	apis     SourceStatus
+	docs     SourceStatus
+	restless time.Time // since when the documents are expected to change
+	open     bool      // the watches have said something, or have had the time to
 }
 
 // await waits until each feed has said something, for a while.
@@ -137,7 +138,7 @@ func (l *live) poll(ctx context.Context) {
 			failures = 0
 		}
 		l.resolver.mu.Lock()
-		wait := l.pauseLocked(failures)
+		wait := l.pauseLocked(failures, time.Now())
 		l.resolver.mu.Unlock()
 		timer.Reset(jittered(wait))
 	}
@@ -166,15 +167,18 @@ func (l *live) publishLocked(now time.Time) {
 		return // nothing can be said yet
 	}
 	c := l.known.catalogue()
-	states, order := l.known.types(c)
-	events := l.known.events(l.states, states, l.order, order, now)
-	l.states, l.order = states, order
+	types := l.known.types(c)
+	events := l.known.events(l.resolver.types, types, now)
+	if old := l.resolver.current.Load(); old != nil && len(events) == 0 && old.same(c) {
+		return // it goes on being current, with all that it has been found to say
+	}
+	l.resolver.types = types
 	l.resolver.replaceLocked(c, events)
 }
 
 // pauseLocked returns how long to wait before the documents are asked for again, after
 // so many failures in a row.
-func (l *live) pauseLocked(failures int) time.Duration {
+func (l *live) pauseLocked(failures int, now time.Time) time.Duration {
 	if failures > 0 {
 		return min(l.pace.awaited<<min(failures-1, 4), 3*l.pace.polled)
 	}
@@ -186,11 +190,20 @@ func (l *live) pauseLocked(failures int) time.Duration {
 			wait *= l.pace.crowded
 		}
 	}
-	if l.known.unsettled() || l.known.awaited() || l.resolver.awaited > 0 && l.polls() {
+	restless := l.known.unsettled() || l.known.awaited()
+	switch {
+	case !restless:
+		l.restless = time.Time{}
+	case l.restless.IsZero():
+		l.restless = now
+	}
+	if restless && now.Sub(l.restless) < l.pace.patient || l.resolver.awaited > 0 && l.polls() {
 		wait = l.pace.awaited
 		if legacy {
 			wait = l.pace.polled
 		}
+	} else if restless {
+		wait = min(wait, l.pace.polled)
 	}
 	if l.known.partial() {
 		wait = min(wait, l.pace.polled)

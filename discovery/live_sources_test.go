@@ -150,3 +150,48 @@ func TestRun_AfterItsEndQuestionsAreAskedAgain(t *testing.T) {
 		t.Error("it is said to run")
 	}
 }
+
+// Who goes on listening is told what has changed meanwhile, and nothing twice.
+func TestRun_ASecondRunTellsWhatHasChangedSinceTheFirst(t *testing.T) {
+	s, crds := crdServer(t, define(gadgetsCRD, "1"), define("widgets.example.org", "2"))
+	r := s.resolver(t, never())
+	start := func() (stop func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		eventually(t, "the types are known", func() bool { return r.Status().Documents.State == discovery.SourceCurrent })
+		return func() {
+			cancel()
+			wg.Wait()
+		}
+	}
+	stop := start()
+	eventually(t, "the types are known", func() bool { return r.Status().Types > 0 })
+	l := listen(t, r)
+	stop()
+	crds.forget(gadgetsCRD)
+	stop = start()
+	defer stop()
+	events := l.wants("Removed gadgets.v1.example.org (CRDDeleted)")
+	if got := events[0].Evidence.CRDUID; got != "1" {
+		t.Errorf("UID of the evidence = %q", got)
+	}
+	crds.put(define("doodads.example.org", "3").object())
+	l.wants("Added doodads.v1.example.org")
+}
+
+// Asking about one does not make another unknown again.
+func TestRun_UnknownTypesAreRememberedTogether(t *testing.T) {
+	s, _ := crdServer(t)
+	r := run(t, s, never())
+	eventually(t, "all is certain", func() bool { return r.Status().APIServices.State == discovery.SourceAbsent })
+	for range 3 {
+		for _, ref := range []string{"unicorns", "dragons", "griffins.example.org"} {
+			_, err := r.Resolve(t.Context(), ref)
+			checkKind(t, err, discovery.ErrNotServed)
+		}
+	}
+	if got := s.documents(); got > 2+3*2 {
+		t.Errorf("asked for %d documents", got)
+	}
+}

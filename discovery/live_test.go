@@ -30,26 +30,26 @@ func quick() discovery.Option {
 }
 
 // run runs a resolver of s until the test ends, and returns it once it knows.
-func run(t testing.TB, s *apiServer, opts ...discovery.Option) *discovery.Resolver {
-	t.Helper()
-	r := s.resolver(t, opts...)
-	ctx, cancel := context.WithCancel(t.Context())
+func run(tb testing.TB, s *apiServer, opts ...discovery.Option) *discovery.Resolver {
+	tb.Helper()
+	r := s.resolver(tb, opts...)
+	ctx, cancel := context.WithCancel(tb.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := r.Run(ctx); err != nil {
-			t.Errorf("Run: %v", err)
+			tb.Errorf("Run: %v", err)
 		}
 	})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		cancel()
 		wg.Wait()
 	})
-	eventually(t, "the resolver knows what is served", func() bool { return r.Status().Types > 0 })
+	eventually(tb, "the resolver knows what is served", func() bool { return r.Status().Types > 0 })
 	return r
 }
 
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -57,7 +57,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("never: %s", what)
+			tb.Fatalf("never: %s", what)
 		}
 	}
 }

@@ -92,12 +92,9 @@ func (r *Resolver) join(box *mailbox) {
 		r.boxes = map[*mailbox]bool{}
 	}
 	r.boxes[box] = true
-	if r.live == nil {
-		return
-	}
 	var events []Event
-	for _, gr := range r.live.order {
-		events = append(events, Event{Type: Added, Resource: r.live.states[gr].resource})
+	for _, gr := range r.types.order {
+		events = append(events, Event{Type: Added, Resource: r.types.states[gr].resource})
 	}
 	box.put(events)
 }

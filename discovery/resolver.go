@@ -34,11 +34,12 @@ type Resolver struct {
 	// mu guards the fields below. It is never held over a request, a channel
 	// operation that may block, or a subscriber's code.
 	mu      sync.Mutex
-	asked   uint64    // requests for documents begun
-	doc     *document // the last that was told, with what earlier ones knew
-	docAt   uint64    // by which request
-	live    *live     // nil while Run does not run
-	awaited int       // callers of Await
+	asked   uint64     // requests for documents begun
+	doc     *document  // the last that was told, with what earlier ones knew
+	docAt   uint64     // by which request
+	live    *live      // nil while Run does not run
+	types   typeStates // as subscribers know them, also after a run
+	awaited int        // callers of Await
 	denied  map[question]bool
 	changed chan struct{} // closed when current changes
 	boxes   map[*mailbox]bool

@@ -54,11 +54,11 @@ type apiServer struct {
 }
 
 // newServer returns a server of groups that ends with the test.
-func newServer(t testing.TB, format format, groups ...group) *apiServer {
-	t.Helper()
+func newServer(tb testing.TB, format format, groups ...group) *apiServer {
+	tb.Helper()
 	s := &apiServer{format: format, groups: groups, overrides: map[string]http.HandlerFunc{}}
 	s.Server = httptest.NewServer(s)
-	t.Cleanup(s.Close) // ends the connections of the default transport, too
+	tb.Cleanup(s.Close) // ends the connections of the default transport, too
 	return s
 }
 
@@ -99,11 +99,11 @@ func (s *apiServer) documentsSoFar() int {
 }
 
 // resolver returns a resolver of s that has its own client.
-func (s *apiServer) resolver(t testing.TB, opts ...discovery.Option) *discovery.Resolver {
-	t.Helper()
+func (s *apiServer) resolver(tb testing.TB, opts ...discovery.Option) *discovery.Resolver {
+	tb.Helper()
 	r, err := discovery.NewForConfig(&rest.Config{Host: s.URL}, opts...)
 	if err != nil {
-		t.Fatalf("NewForConfig: %v", err)
+		tb.Fatalf("NewForConfig: %v", err)
 	}
 	return r
 }

@@ -51,7 +51,7 @@ func (r *Resolver) Status() Status {
 		return Status{}
 	}
 	l := r.live
-	return Status{Running: true, CRDs: l.crds, APIServices: l.apis, Documents: l.docs, Types: len(l.order)}
+	return Status{Running: true, CRDs: l.crds, APIServices: l.apis, Documents: l.docs, Types: len(r.types.order)}
 }
 
 // certain reports whether what nobody has told of does not exist.

@@ -12,7 +12,7 @@ import (
 // Subscribe returns the changes of what the server serves, for a range statement:
 // first an Added for each type that is served when the range begins, then what
 // happens, in order for each type. They come from [Resolver.Run]; while that does not
-// run there are none. The sequence ends with ctx, or when the loop is left. It may be
+// run nothing happens, and what it knew last is what is served. The sequence ends with ctx, or when the loop is left. It may be
 // ranged over several times and by several goroutines, each on its own.
 //
 // The body may take its time: what happens to a type meanwhile is put together, so
