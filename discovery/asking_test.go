@@ -333,6 +333,8 @@ func TestResolve_ByParts(t *testing.T) {
 			if err != nil || core.GVR != pods {
 				t.Errorf("the core group by an empty name: %v, %v", core.GVR, err)
 			}
+			_, err = r.ResolveGR(t.Context(), schema.GroupResource{Resource: widgets.Resource})
+			checkKind(t, err, discovery.ErrNotServed) // not of any group
 			_, err = r.ResolveGK(t.Context(), crdBlocks.GroupVersion().WithKind("ipamblock").GroupKind())
 			checkKind(t, err, discovery.ErrNotServed) // capitals count
 			if kindErr := (*meta.NoKindMatchError)(nil); !errors.As(err, &kindErr) {
