@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -26,14 +27,18 @@ type Proxy struct {
 	mu      sync.Mutex // never held while a request is served
 	closed  bool       // nothing is added to active any more
 	past    []Request
-	watches map[*http.Request]Request // open
-	answers []answer
+	watches map[*http.Request]watch // open
+	faults  []*injection            // replaced, never changed: serving reads it without mu
+	last    int                     // id of the newest injection
 }
 
-type answer struct {
-	match   Match
-	handler http.Handler
+type watch struct {
+	request Request
+	cut     func()
 }
+
+// errCut is why a watch that CutWatches ended has ended.
+var errCut = errors.New("faultproxy: watch cut")
 
 // Start starts a proxy to target, the URL of an API server, that sends requests
 // through transport, which has the credentials and certificates. Nil means
@@ -54,7 +59,7 @@ func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 	p := &Proxy{
 		address: "http://" + listener.Addr().String(),
 		done:    make(chan struct{}),
-		watches: map[*http.Request]Request{},
+		watches: map[*http.Request]watch{},
 		forward: &httputil.ReverseProxy{
 			Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
 			Transport: transport,
@@ -94,36 +99,33 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// serve counts a request and passes it on, or answers it as a test wants.
+// serve counts a request and passes it to the faults, and by them to the server.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
-	handler := p.arrive(r, ParseRequest(r))
-	if handler == nil {
+	ctx, cut := context.WithCancelCause(r.Context())
+	defer cut(nil)
+	if !p.arrive(r, watch{ParseRequest(r), func() { cut(errCut) }}) {
 		panic(http.ErrAbortHandler) // closed; the connection is too
 	}
 	defer p.leave(r)
-	handler.ServeHTTP(w, r)
+	p.following(nil).ServeHTTP(w, r.WithContext(ctx))
+	if errors.Is(context.Cause(ctx), errCut) {
+		panic(http.ErrAbortHandler) // a handler that returned in good order must not make it a clean end
+	}
 }
 
-// arrive counts a request and returns who serves it; nil after Close.
-func (p *Proxy) arrive(r *http.Request, req Request) http.Handler {
+// arrive counts a request; it says no after Close.
+func (p *Proxy) arrive(r *http.Request, w watch) bool {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.closed {
-		p.mu.Unlock()
-		return nil
+		return false
 	}
 	p.active.Add(1)
-	p.past = append(p.past, req)
-	if req.Verb == "watch" {
-		p.watches[r] = req
+	p.past = append(p.past, w.request)
+	if w.request.Verb == "watch" {
+		p.watches[r] = w
 	}
-	answers := p.answers
-	p.mu.Unlock()
-	for _, a := range answers {
-		if a.match(req) {
-			return a.handler
-		}
-	}
-	return p.forward
+	return true
 }
 
 func (p *Proxy) leave(r *http.Request) {
@@ -133,60 +135,51 @@ func (p *Proxy) leave(r *http.Request) {
 	p.active.Done()
 }
 
-// Answer lets handler serve the requests that match picks, in place of the
-// server. Of several answers that match the one given first counts. They are
-// counted like all others.
-func (p *Proxy) Answer(match Match, handler http.Handler) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.answers = append(slices.Clip(p.answers), answer{match, handler}) // arrive reads the old one
-}
-
-// Heal drops all answers: every request reaches the server again.
-func (p *Proxy) Heal() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.answers = nil
-}
-
 // Requests returns how many requests that match picks have arrived so far.
-func (p *Proxy) Requests(match Match) int {
+func (p *Proxy) Requests(match Match) int { return len(p.Past(match)) }
+
+// Past returns the requests that match picks in the order in which they have
+// arrived, as the client made them.
+func (p *Proxy) Past(match Match) []Request {
 	p.mu.Lock()
 	past := slices.Clip(p.past)
 	p.mu.Unlock()
-	count := 0
+	var picked []Request
 	for _, req := range past {
-		if match(req) {
-			count++
+		if match.picks(req) {
+			picked = append(picked, req)
 		}
 	}
-	return count
+	return picked
 }
 
-// OpenWatches returns how many watches that match picks are open.
-func (p *Proxy) OpenWatches(match Match) int {
+// OpenWatches returns how many watches that match picks are open. A watch that
+// a fault answers is open until that answer ends.
+func (p *Proxy) OpenWatches(match Match) int { return len(p.open(match)) }
+
+// CutWatches breaks the connections of the open watches that match picks and
+// returns how many. From then on they do not count as open. The clients see a
+// stream that breaks off, not one that ends; they may watch again at once.
+func (p *Proxy) CutWatches(match Match) int {
+	picked := p.open(match)
 	p.mu.Lock()
-	open := make([]Request, 0, len(p.watches))
-	for _, req := range p.watches {
-		open = append(open, req)
-	}
+	maps.DeleteFunc(picked, func(r *http.Request, _ watch) bool {
+		_, still := p.watches[r]
+		delete(p.watches, r)
+		return !still
+	})
 	p.mu.Unlock()
-	count := 0
-	for _, req := range open {
-		if match(req) {
-			count++
-		}
+	for _, w := range picked {
+		w.cut()
 	}
-	return count
+	return len(picked)
 }
 
-// Status answers with an HTTP status code and a Kubernetes Status that has the
-// given reason and message.
-func Status(code int, reason, message string) http.Handler {
-	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":%q,"code":%d}`+"\n", message, reason, code)
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(code)
-		_, _ = io.WriteString(w, body) // the client has gone: nobody is left to tell
-	})
+// open returns the open watches that match picks.
+func (p *Proxy) open(match Match) map[*http.Request]watch {
+	p.mu.Lock()
+	open := maps.Clone(p.watches)
+	p.mu.Unlock()
+	maps.DeleteFunc(open, func(_ *http.Request, w watch) bool { return !match.picks(w.request) })
+	return open
 }

@@ -1,10 +1,12 @@
 package faultproxy_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,9 +46,24 @@ func TestParseRequest(t *testing.T) {
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), tc.method, tc.url, nil)
 		tc.want.Path = r.URL.Path
+		_, tc.want.Query, _ = strings.Cut(tc.url, "?")
 		if diff := cmp.Diff(tc.want, faultproxy.ParseRequest(r)); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", tc.method, tc.url, diff)
 		}
+	}
+}
+
+func TestParseRequest_TellsHowItWasMade(t *testing.T) {
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis?timeout=32s", nil)
+	r.Header.Add("Accept", "application/json;as=APIGroupDiscoveryList")
+	r.Header.Add("Accept", "application/json")
+	r.Header.Set("If-None-Match", `"1"`)
+	want := faultproxy.Request{
+		Verb: "get", Path: "/apis", Query: "timeout=32s", IfNoneMatch: `"1"`,
+		Accept: "application/json;as=APIGroupDiscoveryList,application/json",
+	}
+	if got := faultproxy.ParseRequest(r); got != want {
+		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
 	}
 }
 
@@ -54,13 +71,19 @@ func TestParseRequest(t *testing.T) {
 // path otherwise, and a proxy to it.
 func serve(t *testing.T) (*faultproxy.Proxy, *http.Client) {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.URL.Path)
 		if r.URL.Query().Get("watch") != "" {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}
 	}))
+}
+
+// serveBy starts a server and a proxy to it.
+func serveBy(t *testing.T, handler http.Handler) (*faultproxy.Proxy, *http.Client) {
+	t.Helper()
+	server := httptest.NewServer(handler)
 	transport := &http.Transport{}
 	proxy, err := faultproxy.Start(server.URL, transport)
 	if err != nil {
@@ -92,6 +115,34 @@ func open(t *testing.T, client *http.Client, url string) (status int, body io.Re
 	}
 	t.Cleanup(func() { _ = res.Body.Close() })
 	return res.StatusCode, res.Body
+}
+
+// answer is what a client has got, as far as it came.
+type answer struct {
+	code   int
+	header http.Header
+	body   string
+	err    error // in reading the body
+}
+
+// fetch sends a request for url with the headers given as key, value, … and
+// reads the answer.
+func fetch(t *testing.T, client *http.Client, url string, headers ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		req.Header.Set(pair[0], pair[1])
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	return answer{res.StatusCode, res.Header, string(body), err}
 }
 
 func get(t *testing.T, client *http.Client, url string) (status int, body string) {
@@ -186,6 +237,51 @@ func TestProxy_CloseEndsAnswersThatHang(t *testing.T) {
 		t.Error(err)
 	}
 	<-done
+}
+
+func TestProxy_CutWatchesBreaksTheStreamsItPicks(t *testing.T) {
+	proxy, client := serve(t)
+	_, cut := open(t, client, proxy.URL()+blocks+"?watch=true")
+	open(t, client, proxy.URL()+"/api/v1/pods?watch=true")
+	if got := proxy.CutWatches(faultproxy.Path(blocks)); got != 1 {
+		t.Errorf("cut = %d, want 1", got)
+	}
+	if got := proxy.OpenWatches(nil); got != 1 {
+		t.Errorf("open = %d, want 1", got)
+	}
+	if got, err := io.ReadAll(cut); !errors.Is(err, io.ErrUnexpectedEOF) || string(got) != blocks {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+func TestProxy_CutWatchesBreaksWhatEndsWell(t *testing.T) {
+	proxy, client := serve(t)
+	proxy.Answer(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	_, cut := open(t, client, proxy.URL()+blocks+"?watch=true")
+	proxy.CutWatches(nil)
+	if got, err := io.ReadAll(cut); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+func TestProxy_PastIsInOrderOfArrival(t *testing.T) {
+	proxy, client := serve(t)
+	get(t, client, proxy.URL()+blocks+"?limit=1")
+	get(t, client, proxy.URL()+"/api/v1/pods")
+	get(t, client, proxy.URL()+blocks+"?limit=1&continue=x")
+	var got []string
+	for _, req := range proxy.Past(faultproxy.Path(blocks)) {
+		got = append(got, req.Query)
+	}
+	if diff := cmp.Diff([]string{"limit=1", "limit=1&continue=x"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := proxy.Requests(nil); got != 3 {
+		t.Errorf("requests = %d, want 3", got)
+	}
 }
 
 func TestStart_RefusesWhatIsNoURL(t *testing.T) {

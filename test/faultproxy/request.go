@@ -2,13 +2,12 @@ package faultproxy
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 )
 
 // Request is what an HTTP request means to an API server. For a path that is no
 // resource's, such as /apis or /readyz, Verb is the HTTP method in lower case
-// and all but Path is empty.
+// and what names a resource is empty. Requests are comparable.
 type Request struct {
 	Verb        string // get, list, watch, create, update, patch, delete, deletecollection
 	Group       string
@@ -18,13 +17,23 @@ type Request struct {
 	Name        string
 	Subresource string
 	Path        string
+
+	Query       string // as it came, encoded
+	Accept      string // the header of this name
+	IfNoneMatch string // the header of this name
 }
 
 // ParseRequest reads r's method, path and query much as k8s.io/apiserver's request
 // info does. It does not take a name from a field selector, and reads a namespace as
 // a resource without one.
 func ParseRequest(r *http.Request) Request {
-	req := Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path}
+	req := Request{
+		Verb:        strings.ToLower(r.Method),
+		Path:        r.URL.Path,
+		Query:       r.URL.RawQuery,
+		Accept:      strings.Join(r.Header.Values("Accept"), ","),
+		IfNoneMatch: r.Header.Get("If-None-Match"),
+	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case parts[0] == "api" && len(parts) > 2:
@@ -69,34 +78,4 @@ func verb(r *http.Request, named bool) string {
 		}
 	}
 	return strings.ToLower(r.Method)
-}
-
-// Match picks requests. It is called concurrently.
-type Match func(Request) bool
-
-// Resource matches the requests for a resource in any version.
-func Resource(group, resource string) Match {
-	return func(r Request) bool { return r.Resource == resource && r.Group == group }
-}
-
-// Verb matches the requests with any of verbs.
-func Verb(verbs ...string) Match {
-	return func(r Request) bool { return slices.Contains(verbs, r.Verb) }
-}
-
-// Path matches the requests for exactly path.
-func Path(path string) Match {
-	return func(r Request) bool { return r.Path == path }
-}
-
-// All matches what every one of matches matches; with none, everything.
-func All(matches ...Match) Match {
-	return func(r Request) bool {
-		for _, match := range matches {
-			if !match(r) {
-				return false
-			}
-		}
-		return true
-	}
 }

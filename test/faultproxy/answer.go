@@ -1,0 +1,117 @@
+package faultproxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// status is a Kubernetes Status that tells of a failure.
+type status struct {
+	Kind       string         `json:"kind"`
+	APIVersion string         `json:"apiVersion"`
+	Metadata   struct{}       `json:"metadata"`
+	Status     string         `json:"status"`
+	Message    string         `json:"message"`
+	Reason     string         `json:"reason"`
+	Details    *statusDetails `json:"details,omitempty"`
+	Code       int            `json:"code"`
+}
+
+type statusDetails struct {
+	RetryAfterSeconds int `json:"retryAfterSeconds"`
+}
+
+func newStatus(code int, reason, message string) status {
+	return status{Kind: "Status", APIVersion: "v1", Status: "Failure", Message: message, Reason: reason, Code: answerable(code)}
+}
+
+// answerable makes 500 of what no answer can end with: net/http would panic.
+func answerable(code int) int {
+	if code < 200 || code > 999 {
+		return http.StatusInternalServerError
+	}
+	return code
+}
+
+// ServeHTTP answers with the status.
+func (s status) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if s.Details != nil {
+		w.Header().Set("Retry-After", strconv.Itoa(s.Details.RetryAfterSeconds))
+	}
+	w.WriteHeader(s.Code)
+	_ = json.NewEncoder(w).Encode(s) // the client has gone: nobody is left to tell
+}
+
+// reasons are those that API servers give with each code.
+var reasons = map[int]string{
+	http.StatusBadRequest:            "BadRequest",
+	http.StatusUnauthorized:          "Unauthorized",
+	http.StatusForbidden:             "Forbidden",
+	http.StatusNotFound:              "NotFound",
+	http.StatusMethodNotAllowed:      "MethodNotAllowed",
+	http.StatusNotAcceptable:         "NotAcceptable",
+	http.StatusConflict:              "Conflict",
+	http.StatusGone:                  "Expired",
+	http.StatusRequestEntityTooLarge: "RequestEntityTooLarge",
+	http.StatusUnsupportedMediaType:  "UnsupportedMediaType",
+	http.StatusUnprocessableEntity:   "Invalid",
+	http.StatusTooManyRequests:       "TooManyRequests",
+	http.StatusInternalServerError:   "InternalError",
+	http.StatusServiceUnavailable:    "ServiceUnavailable",
+	http.StatusGatewayTimeout:        "Timeout",
+}
+
+// Status answers with an HTTP status code and a Kubernetes Status that has the
+// given reason and message. A code outside 200 to 999 becomes 500.
+func Status(code int, reason, message string) http.Handler { return newStatus(code, reason, message) }
+
+// Fail is the fault that a request fails with an HTTP status code and a
+// Kubernetes Status whose reason is the one that goes with it. A code outside 200
+// to 999 becomes 500.
+func Fail(code int) Fault { return Respond(failure(code)) }
+
+func failure(code int) status {
+	code = answerable(code)
+	return newStatus(code, reasons[code], fmt.Sprintf("faultproxy: %d %s", code, http.StatusText(code)))
+}
+
+// RetryAfter is Fail, with a Retry-After header and the same in the Status:
+// d in seconds, rounded up; below zero, zero.
+func RetryAfter(code int, d time.Duration) Fault {
+	s := failure(code)
+	s.Details = &statusDetails{RetryAfterSeconds: max(0, int(math.Ceil(d.Seconds())))}
+	return Respond(s)
+}
+
+// GoneStatus is the fault that the resource version of a request is too old: HTTP
+// status 410 with the reason Expired.
+func GoneStatus() Fault { return Respond(expired()) }
+
+func expired() status {
+	return newStatus(http.StatusGone, "Expired", "too old resource version: faultproxy")
+}
+
+// HTML is the fault that something other than an API server answers: status 200
+// with a page of HTML.
+func HTML() Fault {
+	return Respond(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, "<!DOCTYPE html>\n<html><head><title>Welcome</title></head><body><p>It works.</p></body></html>\n")
+	}))
+}
+
+// Hang is the fault that no answer comes. It lasts until the client leaves or the
+// proxy closes; Heal does not end it.
+func Hang() Fault {
+	return Respond(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // net/http sees that a client leaves only once that is read
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler) // to return would be an answer
+	}))
+}

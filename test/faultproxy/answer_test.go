@@ -1,0 +1,217 @@
+package faultproxy_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// answerOf returns what a client gets who asks for blocks under fault.
+func answerOf(t *testing.T, fault faultproxy.Fault) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	under(t, fault).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, blocks, nil))
+	return w
+}
+
+func decoded(t *testing.T, body string) map[string]any {
+	t.Helper()
+	var got map[string]any
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	return got
+}
+
+func TestStatus_IsJSONWhateverTheMessage(t *testing.T) {
+	message := "a \"b\"\n\x7f\a\U000e0001"
+	got := answerOf(t, faultproxy.Respond(faultproxy.Status(403, "Forbidden", message)))
+	want := map[string]any{
+		"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure",
+		"message": message, "reason": "Forbidden", "code": 403.,
+	}
+	if diff := cmp.Diff(want, decoded(t, got.Body.String())); diff != "" || got.Code != 403 {
+		t.Errorf("%d (-want +got):\n%s", got.Code, diff)
+	}
+}
+
+func TestFail_GivesTheReasonThatGoesWithTheCode(t *testing.T) {
+	for code, want := range map[int]string{404: "NotFound", 429: "TooManyRequests", 410: "Expired", 418: ""} {
+		got := answerOf(t, faultproxy.Fail(code))
+		status := decoded(t, got.Body.String())
+		if got.Code != code || status["code"] != float64(code) || status["reason"] != want || got.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("Fail(%d): %d %v", code, got.Code, status)
+		}
+		if after, set := got.Header()["Retry-After"]; set {
+			t.Errorf("Fail(%d): Retry-After %q", code, after)
+		}
+	}
+}
+
+func TestFail_NoCodeIs500(t *testing.T) {
+	for _, code := range []int{-1, 0, 100, 199, 1000} {
+		got := answerOf(t, faultproxy.Fail(code))
+		if status := decoded(t, got.Body.String()); got.Code != 500 || status["code"] != 500. || status["reason"] != "InternalError" {
+			t.Errorf("Fail(%d): %d %v", code, got.Code, status)
+		}
+	}
+}
+
+func TestStatus_NoCodeIs500(t *testing.T) {
+	got := answerOf(t, faultproxy.Respond(faultproxy.Status(0, "Odd", "")))
+	if status := decoded(t, got.Body.String()); got.Code != 500 || status["code"] != 500. || status["reason"] != "Odd" {
+		t.Errorf("%d %v", got.Code, status)
+	}
+}
+
+func TestRetryAfter_SaysWhenInHeaderAndStatus(t *testing.T) {
+	for _, tc := range []struct {
+		d      time.Duration
+		header string
+		status float64
+	}{
+		{30 * time.Second, "30", 30},
+		{1100 * time.Millisecond, "2", 2},
+		{0, "0", 0},
+		{-time.Second, "0", 0},
+	} {
+		got := answerOf(t, faultproxy.RetryAfter(503, tc.d))
+		want := map[string]any{"retryAfterSeconds": tc.status}
+		if diff := cmp.Diff(want, decoded(t, got.Body.String())["details"]); diff != "" || got.Code != 503 || got.Header().Get("Retry-After") != tc.header {
+			t.Errorf("%v: %d, header %v (-want +got):\n%s", tc.d, got.Code, got.Header(), diff)
+		}
+	}
+}
+
+func TestGoneStatus_IsExpired(t *testing.T) {
+	got := answerOf(t, faultproxy.GoneStatus())
+	if status := decoded(t, got.Body.String()); got.Code != 410 || status["code"] != 410. || status["reason"] != "Expired" {
+		t.Errorf("%d %v", got.Code, status)
+	}
+}
+
+func TestHTML_IsAPage(t *testing.T) {
+	got := answerOf(t, faultproxy.HTML())
+	if got.Code != 200 || !strings.HasPrefix(got.Header().Get("Content-Type"), "text/html") || !strings.HasPrefix(got.Body.String(), "<!DOCTYPE html>") {
+		t.Errorf("%d %v %s", got.Code, got.Header(), got.Body)
+	}
+}
+
+// hung sends a request that hangs and returns what ends it and, once it has ended,
+// the client's error.
+func hung(t *testing.T, proxy *faultproxy.Proxy, client *http.Client, req *http.Request) <-chan error {
+	t.Helper()
+	before := proxy.Requests(nil)
+	failed := make(chan error, 1)
+	go func() {
+		res, err := client.Do(req)
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		failed <- err
+	}()
+	eventually(t, "the request arrived", func() bool { return proxy.Requests(nil) > before })
+	return failed
+}
+
+func TestHang_GivesNoAnswerWhenTheProxyCloses(t *testing.T) {
+	proxy, client := serve(t)
+	proxy.Inject(nil, faultproxy.Hang())
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL()+blocks, strings.NewReader("unread"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := hung(t, proxy, client, req)
+	if got := proxy.OpenWatches(nil); got != 0 {
+		t.Errorf("open watches = %d, want 0", got)
+	}
+	if err := proxy.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("the client got an answer")
+	}
+}
+
+// A body that is larger than what net/http reads ahead must not hide that the
+// client has left.
+func TestHang_EndsWhenTheClientLeaves(t *testing.T) {
+	proxy, client := serve(t)
+	left := make(chan struct{})
+	proxy.Inject(nil, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer close(left)
+			next.ServeHTTP(w, r)
+		})
+	})
+	proxy.Inject(nil, faultproxy.Hang())
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL()+blocks, strings.NewReader(strings.Repeat("x", 1<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan struct{})
+	req.Body = &announced{ReadCloser: req.Body, end: written}
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	failed := hung(t, proxy, client, req.WithContext(ctx))
+	<-written
+	leave()
+	if err := <-failed; err == nil {
+		t.Error("the client got an answer")
+	}
+	<-left
+}
+
+func TestHang_IsAnOpenWatchUntilCut(t *testing.T) {
+	proxy, client := serve(t)
+	proxy.Inject(nil, faultproxy.Hang())
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL()+blocks+"?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := hung(t, proxy, client, req)
+	proxy.Heal() // does not end it
+	if got := proxy.CutWatches(nil); got != 1 {
+		t.Errorf("cut = %d, want 1", got)
+	}
+	if err := <-failed; err == nil {
+		t.Error("the client got an answer")
+	}
+}
+
+// Whoever puts a limit of their own around it must not see it end well.
+func TestHang_NeverReturns(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	defer func() {
+		if reason, _ := recover().(error); !errors.Is(reason, http.ErrAbortHandler) {
+			t.Errorf("it ended by %v", reason)
+		}
+	}()
+	faultproxy.Hang()(healthy).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, blocks, nil))
+}
+
+// announced closes end once it has been read to its end.
+type announced struct {
+	io.ReadCloser
+	end chan struct{}
+}
+
+func (a *announced) Read(b []byte) (int, error) {
+	n, err := a.ReadCloser.Read(b)
+	if err == io.EOF && a.end != nil {
+		close(a.end)
+		a.end = nil
+	}
+	return n, err
+}

@@ -1,0 +1,172 @@
+package faultproxy_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// page is the body that serveDocument gives. It is longer than net/http's buffers.
+var page = `{"kind":"List","items":["` + strings.Repeat("0123456789", 5000) + `"]}` + "\n"
+
+// serveDocument serves page: compressed to who takes that, not at all to who has
+// it, with its length at paths that say so, and as a watch without an end.
+func serveDocument(t *testing.T) (*faultproxy.Proxy, *http.Client) {
+	t.Helper()
+	return serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"page"`)
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Header.Get("If-None-Match") != "":
+			w.WriteHeader(http.StatusNotModified)
+			return
+		case strings.Contains(r.Header.Get("Accept-Encoding"), "gzip"):
+			w.Header().Set("Content-Encoding", "gzip")
+			compressed := gzip.NewWriter(w)
+			_, _ = io.WriteString(compressed, page)
+			_ = compressed.Close()
+			return
+		case strings.HasSuffix(r.URL.Path, "/sized"):
+			w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+		}
+		if r.URL.Query().Has("watch") {
+			w.(http.Flusher).Flush() // a header comes first, as by itself it does
+			fmt.Fprint(w, page)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
+		}
+		fmt.Fprint(w, page)
+	}))
+}
+
+// read asks for url as one who has the page.
+func read(t *testing.T, client *http.Client, url string) answer {
+	t.Helper()
+	return fetch(t, client, url, "If-None-Match", `"page"`)
+}
+
+var shapes = []string{"", "/sized", "?watch=true"}
+
+func TestCutAt_BreaksTheConnection(t *testing.T) {
+	proxy, client := serveDocument(t)
+	for _, n := range []int{-1, 0, 1, 40_000} {
+		remove := proxy.Inject(nil, faultproxy.CutAt(n))
+		for _, shape := range shapes {
+			got := read(t, client, proxy.URL()+blocks+shape)
+			if !errors.Is(got.err, io.ErrUnexpectedEOF) || got.body != page[:max(0, n)] || got.code != http.StatusOK {
+				t.Errorf("CutAt(%d), %q: %d, %d bytes, %v", n, shape, got.code, len(got.body), got.err)
+			}
+		}
+		remove()
+	}
+}
+
+func TestCutAt_SendsTheHeaderOfWhoWritesNothing(t *testing.T) {
+	proxy, client := serve(t)
+	proxy.Inject(nil, faultproxy.CutAt(0))
+	proxy.Answer(nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	if got := read(t, client, proxy.URL()+blocks); !errors.Is(got.err, io.ErrUnexpectedEOF) || got.code != http.StatusOK {
+		t.Errorf("%d, %v", got.code, got.err)
+	}
+}
+
+func TestCutAt_LeavesShorterBodiesWhole(t *testing.T) {
+	proxy, client := serveDocument(t)
+	proxy.Inject(nil, faultproxy.CutAt(len(page)+1))
+	for _, shape := range []string{"", "/sized"} {
+		if got := read(t, client, proxy.URL()+blocks+shape); got.err != nil || got.body != page {
+			t.Errorf("%q: %d bytes, %v", shape, len(got.body), got.err)
+		}
+	}
+}
+
+func TestCutAt_CutsAWatchAtItsLastByte(t *testing.T) {
+	proxy, client := serveDocument(t)
+	proxy.Inject(nil, faultproxy.CutAt(len(page)))
+	if got := read(t, client, proxy.URL()+blocks+"?watch=true"); !errors.Is(got.err, io.ErrUnexpectedEOF) || got.body != page {
+		t.Errorf("%d bytes, %v", len(got.body), got.err)
+	}
+}
+
+func TestTruncate_EndsAsIfThatWereAll(t *testing.T) {
+	proxy, client := serveDocument(t)
+	for _, n := range []int{-1, 0, 1, 40_000, len(page)} {
+		remove := proxy.Inject(nil, faultproxy.Truncate(n))
+		for _, shape := range shapes {
+			got := read(t, client, proxy.URL()+blocks+shape)
+			if got.err != nil || got.body != page[:max(0, n)] || got.header.Get("ETag") != "" {
+				t.Errorf("Truncate(%d), %q: %d bytes, %v, %v", n, shape, len(got.body), got.err, got.header)
+			}
+		}
+		remove()
+	}
+}
+
+func TestTruncate_StopsWhoDoesNotLookAtErrors(t *testing.T) {
+	proxy, client := serve(t)
+	proxy.Inject(nil, faultproxy.Truncate(2))
+	proxy.Answer(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n, err := fmt.Fprint(w, "abc"); n != 2 || err == nil {
+			t.Errorf("wrote %d, %v, but only 2 are wanted", n, err)
+		}
+		<-r.Context().Done()
+	}))
+	if got := read(t, client, proxy.URL()+blocks); got.err != nil || got.body != "ab" {
+		t.Errorf("%q, %v", got.body, got.err)
+	}
+}
+
+// What breaks before the end was not the fault's doing, and stays broken.
+func TestTruncate_DoesNotMendWhatBreaksBefore(t *testing.T) {
+	proxy, client := serveDocument(t)
+	proxy.Inject(nil, faultproxy.Truncate(10))
+	proxy.Inject(nil, faultproxy.CutAt(5))
+	if got := read(t, client, proxy.URL()+blocks); !errors.Is(got.err, io.ErrUnexpectedEOF) || got.body != page[:5] {
+		t.Errorf("%q, %v", got.body, got.err)
+	}
+}
+
+func TestTruncate_DoesNotHideABug(t *testing.T) {
+	defer func() {
+		if reason := recover(); reason != "bug" {
+			t.Errorf("it ended by %v", reason)
+		}
+	}()
+	buggy := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "abc")
+		panic("bug")
+	})
+	through(t, faultproxy.Truncate(1), buggy, blocks)
+}
+
+func TestGarble_MakesWhatFollowsNULs(t *testing.T) {
+	proxy, client := serveDocument(t)
+	for _, n := range []int{-1, 0, 30, 40_000} {
+		remove := proxy.Inject(nil, faultproxy.Garble(n))
+		for _, shape := range []string{"", "/sized"} {
+			got := read(t, client, proxy.URL()+blocks+shape)
+			whole := max(0, n)
+			if got.err != nil || got.body != page[:whole]+strings.Repeat("\x00", len(page)-whole) || got.header.Get("ETag") != "" || json.Valid([]byte(got.body)) {
+				t.Errorf("Garble(%d), %q: %d bytes, %v, %v", n, shape, len(got.body), got.err, got.header)
+			}
+		}
+		remove()
+	}
+}
+
+func TestGarble_LeavesShorterBodiesWhole(t *testing.T) {
+	proxy, client := serveDocument(t)
+	proxy.Inject(nil, faultproxy.Garble(len(page)))
+	if got := read(t, client, proxy.URL()+blocks); got.err != nil || got.body != page {
+		t.Errorf("%d bytes, %v", len(got.body), got.err)
+	}
+}

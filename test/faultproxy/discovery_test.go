@@ -1,0 +1,200 @@
+package faultproxy_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+const (
+	aggregatedGroups = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"big":12345678901234567890,"items":[
+		{"metadata":{"name":"apps"},"versions":[{"version":"v1","resources":[{"resource":"deployments"}],"freshness":"Current"}]},
+		{"metadata":{"name":"metrics.k8s.io"},"versions":[
+			{"version":"v1","resources":[{"resource":"nodes"}],"freshness":"Current"},
+			{"version":"v1beta1","resources":[{"resource":"pods"}]}]}]}`
+	brokenGroups = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"big":12345678901234567890,"items":[
+		{"metadata":{"name":"apps"},"versions":[{"version":"v1","resources":[{"resource":"deployments"}],"freshness":"Current"}]},
+		{"metadata":{"name":"metrics.k8s.io"},"versions":[
+			{"version":"v1","freshness":"Stale"},
+			{"version":"v1beta1","freshness":"Stale"}]}]}`
+	staleGroups = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"big":12345678901234567890,"items":[
+		{"metadata":{"name":"apps"},"versions":[{"version":"v1","resources":[{"resource":"deployments"}],"freshness":"Current"}]},
+		{"metadata":{"name":"metrics.k8s.io"},"versions":[
+			{"version":"v1","resources":[{"resource":"nodes"}],"freshness":"Stale"},
+			{"version":"v1beta1","resources":[{"resource":"pods"}],"freshness":"Stale"}]}]}`
+	aggregatedCore = `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"creationTimestamp":null},"versions":[{"version":"v1","resources":[{"resource":"pods"}]}]}]}`
+	brokenCore     = `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"creationTimestamp":null},"versions":[{"version":"v1","freshness":"Stale"}]}]}`
+	legacyGroups   = `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"metrics.k8s.io"}]}`
+	serverETag     = `"server"`
+	asAggregated   = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+	metrics        = "metrics.k8s.io"
+)
+
+// serveDiscovery starts an API server that has nothing but discovery.
+func serveDiscovery(t *testing.T) (*faultproxy.Proxy, *http.Client) {
+	t.Helper()
+	return serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := r.URL.Path
+		aggregated := strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
+		switch {
+		case aggregated && r.URL.Path == "/apis":
+			body = aggregatedGroups
+		case aggregated && r.URL.Path == "/api":
+			body = aggregatedCore
+		case r.URL.Path == "/apis":
+			body = legacyGroups
+		}
+		if aggregated {
+			w.Header().Set("ETag", serverETag)
+		}
+		if r.Header.Get("If-None-Match") == serverETag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = io.WriteString(w, body)
+	}))
+}
+
+// ask asks for url as one who takes accept and has the document with etag.
+func ask(t *testing.T, client *http.Client, url, accept, etag string) answer {
+	t.Helper()
+	got := fetch(t, client, url, "Accept", accept, "If-None-Match", etag)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	return got
+}
+
+// parsed returns what JSON means, numbers as they stand.
+func parsed(t *testing.T, body string) any {
+	t.Helper()
+	var got any
+	numbers := json.NewDecoder(strings.NewReader(body))
+	numbers.UseNumber()
+	if err := numbers.Decode(&got); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	return got
+}
+
+func TestGroupFaults_ChangeTheAggregatedDocument(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		fault      faultproxy.Fault
+		path, want string
+	}{
+		{"BreakGroup", faultproxy.BreakGroup(metrics), "/apis", brokenGroups},
+		{"StaleGroup", faultproxy.StaleGroup(metrics), "/apis", staleGroups},
+		{"BreakGroup of another", faultproxy.BreakGroup("batch"), "/apis", aggregatedGroups},
+		{"BreakGroup of the core", faultproxy.BreakGroup(""), "/apis", aggregatedGroups},
+		{"BreakGroup of the core", faultproxy.BreakGroup(""), "/api", brokenCore},
+		{"BreakGroup", faultproxy.BreakGroup(metrics), "/api", aggregatedCore},
+	} {
+		proxy, client := serveDiscovery(t)
+		proxy.Inject(faultproxy.AnyDiscovery(), tc.fault)
+		got := ask(t, client, proxy.URL()+tc.path, asAggregated, "")
+		if diff := cmp.Diff(parsed(t, tc.want), parsed(t, got.body)); diff != "" || got.code != http.StatusOK {
+			t.Errorf("%s in %s: %d (-want +got):\n%s", tc.name, tc.path, got.code, diff)
+		}
+	}
+}
+
+func TestGroupFaults_BreakTheGroupsOwnDocuments(t *testing.T) {
+	for name, fault := range map[string]faultproxy.Fault{"BreakGroup": faultproxy.BreakGroup(metrics), "StaleGroup": faultproxy.StaleGroup(metrics)} {
+		proxy, client := serveDiscovery(t)
+		proxy.Inject(nil, fault)
+		for path, want := range map[string]int{
+			"/apis/metrics.k8s.io": 503, "/apis/metrics.k8s.io/v1beta1": 503, "/apis/metrics.k8s.io/v1beta1/pods": 200,
+			"/apis/apps": 200, "/apis/apps/v1": 200, "/api/v1": 200,
+		} {
+			if got := ask(t, client, proxy.URL()+path, "", ""); got.code != want {
+				t.Errorf("%s, %s: status = %d, want %d", name, path, got.code, want)
+			}
+		}
+	}
+}
+
+func TestGroupFaults_BreakTheCoresOwnDocuments(t *testing.T) {
+	proxy, client := serveDiscovery(t)
+	proxy.Inject(nil, faultproxy.BreakGroup(""))
+	for path, want := range map[string]int{"/api": 200, "/api/v1": 503, "/api/v1/pods": 200, "/apis/apps/v1": 200} {
+		if got := ask(t, client, proxy.URL()+path, "", ""); got.code != want {
+			t.Errorf("%s: status = %d, want %d", path, got.code, want)
+		}
+	}
+}
+
+func TestGroupFaults_LeaveTheLegacyListAlone(t *testing.T) {
+	proxy, client := serveDiscovery(t)
+	proxy.Inject(nil, faultproxy.BreakGroup(metrics))
+	if got := ask(t, client, proxy.URL()+"/apis", "application/json", ""); got.body != legacyGroups {
+		t.Errorf("%s", got.body)
+	}
+}
+
+// Who has the server's document must get the changed one, must be able to keep
+// that, and must get the server's again afterwards.
+func TestGroupFaults_HaveAnETagOfTheirOwn(t *testing.T) {
+	proxy, client := serveDiscovery(t)
+	remove := proxy.Inject(nil, faultproxy.StaleGroup(metrics))
+	changed := ask(t, client, proxy.URL()+"/apis", asAggregated, serverETag)
+	etag := changed.header.Get("ETag")
+	if changed.code != http.StatusOK || etag == serverETag || !strings.HasPrefix(etag, `"`) || !strings.Contains(changed.body, "Stale") {
+		t.Errorf("%d, ETag %s, %s", changed.code, etag, changed.body)
+	}
+	if kept := ask(t, client, proxy.URL()+"/apis", asAggregated, etag); kept.code != http.StatusNotModified || kept.body != "" || kept.header.Get("ETag") != etag {
+		t.Errorf("%d, ETag %s, %s", kept.code, kept.header.Get("ETag"), kept.body)
+	}
+	remove()
+	if healed := ask(t, client, proxy.URL()+"/apis", asAggregated, etag); healed.code != http.StatusOK || healed.body != aggregatedGroups {
+		t.Errorf("%d, %s", healed.code, healed.body)
+	}
+}
+
+func TestGroupFaults_KeepTheETagOfWhatTheyDoNotChange(t *testing.T) {
+	proxy, client := serveDiscovery(t)
+	proxy.Inject(nil, faultproxy.StaleGroup("batch"))
+	if got := ask(t, client, proxy.URL()+"/apis", asAggregated, serverETag); got.code != http.StatusNotModified || got.body != "" {
+		t.Errorf("%d, %s", got.code, got.body)
+	}
+}
+
+func TestGroupFaults_PassFailuresOn(t *testing.T) {
+	proxy, client := serveDiscovery(t)
+	proxy.Inject(nil, faultproxy.StaleGroup(metrics))
+	proxy.Inject(nil, faultproxy.RetryAfter(429, 1))
+	if got := ask(t, client, proxy.URL()+"/apis", asAggregated, ""); got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, "TooManyRequests") {
+		t.Errorf("%d %v %s", got.code, got.header, got.body)
+	}
+}
+
+func TestGroupFaults_LeaveOtherKindsAlone(t *testing.T) {
+	other := strings.Replace(aggregatedGroups, "APIGroupDiscoveryList", "List", 1)
+	for _, document := range []string{other, "{", "[]", "null", ""} {
+		if got := through(t, faultproxy.BreakGroup(metrics), streaming(document), "/apis"); got != document {
+			t.Errorf("%s became %s", document, got)
+		}
+	}
+}
+
+func TestGroupFaults_WaitForTheFinalHeader(t *testing.T) {
+	hinting := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, legacyGroups)
+	})
+	w := httptest.NewRecorder()
+	faultproxy.BreakGroup(metrics)(hinting).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis", nil))
+	if w.Code != http.StatusOK || w.Body.String() != legacyGroups {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
