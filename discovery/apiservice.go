@@ -36,6 +36,12 @@ func (a *apiService) groupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: a.Spec.Group, Version: a.Spec.Version}
 }
 
+// apiServiceName returns the name that the APIService of gv must have.
+func apiServiceName(gv schema.GroupVersion) string { return gv.Version + "." + gv.Group }
+
+// isAutomanaged reports whether there is one and the server has made it.
+func (a *apiService) isAutomanaged() bool { return a != nil && a.Metadata.Labels[automanaged] != "" }
+
 // backing says what serves the group version.
 func (a *apiService) backing() Backing {
 	switch {

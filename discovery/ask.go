@@ -178,20 +178,26 @@ func (r *Resolver) everything(ctx context.Context) (c *catalogue, joined bool, e
 // keep takes the answer to request number, and returns what is known by it.
 func (r *Resolver) keep(number uint64, doc *document, err error) (*catalogue, error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	now := time.Now()
-	if r.live != nil {
-		r.live.noteDocuments(doc, err, now)
+	l := r.live
+	failing := l != nil && l.noteDocumentsLocked(doc, err, now)
+	if err == nil && number > r.docAt { // and not overtaken by a later one
+		r.doc, r.docAt = doc, number
+		if l != nil {
+			l.known.learn(doc, now)
+			l.publishLocked(now)
+		}
+	}
+	var why error
+	if failing {
+		why = l.docs.Err
+	}
+	r.mu.Unlock()
+	if failing {
+		l.logger.Info("Discovery documents can't be had; what was known stands", "err", why)
 	}
 	if err != nil {
 		return nil, err
-	}
-	if number > r.docAt { // and not overtaken by a later one
-		r.doc, r.docAt = doc, number
-		if r.live != nil {
-			r.live.known.learn(doc, now)
-			r.live.publishLocked(now)
-		}
 	}
 	if c := r.current.Load(); c != nil {
 		return c, nil

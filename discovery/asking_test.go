@@ -191,17 +191,20 @@ func TestResolve_CallersShareRequests(t *testing.T) {
 		})
 	}
 	<-arrived
+	eventually(t, "all wait", func() bool { return discovery.Waiting(r) == 50 })
 	impatient, cancel := context.WithCancel(t.Context())
 	wg.Go(func() {
 		if _, err := r.Resolve(impatient, "widgets"); !errors.Is(err, context.Canceled) || !errors.Is(err, discovery.ErrInconclusive) {
 			t.Errorf("the impatient one: %v", err)
 		}
 	})
+	eventually(t, "the impatient one waits, too", func() bool { return discovery.Waiting(r) == 51 })
 	cancel()
+	eventually(t, "it has left", func() bool { return discovery.Waiting(r) == 50 })
 	close(release)
 	wg.Wait()
-	if got := len(slices.DeleteFunc(s.paths(), func(p string) bool { return p != "/apis" })); got > 3 {
-		t.Errorf("asked %d times for 51 callers", got)
+	if got := s.documents(); got != 2 {
+		t.Errorf("asked for %d documents for 51 callers", got)
 	}
 }
 

@@ -182,8 +182,8 @@ func (k *knowledge) events(before, now typeStates, at time.Time) []Event {
 // evidence returns why old is gone.
 func (k *knowledge) evidence(old Resource, at time.Time) Evidence {
 	gr := old.GVR.GroupResource()
-	if evidence, deleted := k.gone[gr]; deleted {
-		return evidence
+	if gone, deleted := k.gone[gr]; deleted {
+		return gone.Evidence
 	}
 	switch definition := k.crds[gr.String()]; {
 	case definition != nil:

@@ -20,3 +20,8 @@ func Waiting(r *Resolver) int {
 	}
 	return 0
 }
+
+// WithForbiddenPace is how often a running resolver tries what is forbidden.
+func WithForbiddenPace(forbidden time.Duration) Option {
+	return optionFunc(func(o *options) { o.feedPace.forbidden = forbidden })
+}

@@ -24,16 +24,29 @@ type knowledge struct {
 	// crdsRule says that crds are complete and current. Then they decide about
 	// custom resources, of which documents are behind by seconds.
 	crdsRule bool
+	// apis are the APIServices, and apisRule says that they are complete and current.
 	apis     map[string]*apiService // by name; nil: none have been told
+	apisRule bool
 
-	// gone are the CRDs that are deleted, for as long as a document lists their
-	// resources, and until the event is out.
-	gone map[schema.GroupResource]Evidence
+	// gone are the CRDs that are deleted, for as long as documents may list their
+	// resources. Ghosts says that the last one did.
+	gone   map[schema.GroupResource]ghost
+	ghosts bool
 	// doubted are resources that the last document did not list.
 	doubted map[schema.GroupVersionResource]doubt
 	// dropped are group versions whose APIService is deleted: the next document that
 	// does not list their resources needs no second one.
 	dropped map[schema.GroupVersion]bool
+}
+
+// ghostFor is how long after the last document that listed the resource of a deleted
+// CRD there may be another one, of an API server that is behind.
+const ghostFor = time.Minute
+
+// ghost is a CRD that is deleted.
+type ghost struct {
+	Evidence
+	listed time.Time // when a document last listed its resource, or when it was deleted
 }
 
 type doubt struct {
@@ -45,40 +58,46 @@ type doubt struct {
 // and dropped if it has been for long enough.
 func (k *knowledge) learn(doc *document, now time.Time) {
 	listed := map[schema.GroupVersionResource]bool{}
-	named := map[schema.GroupResource]bool{}
 	versions := map[schema.GroupVersion]bool{}
-	for _, group := range doc.groups() {
-		for _, version := range group.versions {
-			versions[schema.GroupVersion{Group: group.name, Version: version.name}] = true
-			for _, res := range version.resources {
-				listed[res.GVR] = true
-				named[res.GVR.GroupResource()] = true
+	k.ghosts = false
+	for gv, version := range doc.versions() {
+		versions[gv] = true
+		for _, res := range version.resources {
+			listed[res.GVR] = true
+			if evidence, gone := k.gone[res.GVR.GroupResource()]; gone {
+				evidence.listed = now
+				k.gone[res.GVR.GroupResource()] = evidence
+				k.ghosts = true
 			}
 		}
 	}
-	if k.doubted == nil {
-		k.doubted = map[schema.GroupVersionResource]doubt{}
-	}
-	if k.doc != nil {
-		for _, group := range k.doc.groups() {
-			for _, version := range group.versions {
-				for _, res := range version.resources {
-					_, old := k.doubted[res.GVR]
-					if !listed[res.GVR] && !old && k.believes(res, k.backing(res.GVR.GroupVersion())) {
-						k.doubted[res.GVR] = doubt{res: res, since: now}
-					}
-				}
-			}
-		}
-	}
+	k.doubtMissing(listed, now)
 	maps.DeleteFunc(k.doubted, func(gvr schema.GroupVersionResource, d doubt) bool {
 		return listed[gvr] || now.Sub(d.since) >= k.doubtFor || k.dropped[gvr.GroupVersion()]
 	})
 	maps.DeleteFunc(k.dropped, func(gv schema.GroupVersion, _ bool) bool {
-		return !versions[gv] || k.apis[gv.Version+"."+gv.Group] != nil // gone, or back
+		return !versions[gv] || k.apis[apiServiceName(gv)] != nil // gone, or back
 	})
-	maps.DeleteFunc(k.gone, func(gr schema.GroupResource, _ Evidence) bool { return !named[gr] })
+	maps.DeleteFunc(k.gone, func(_ schema.GroupResource, g ghost) bool { return now.Sub(g.listed) > ghostFor })
 	k.doc = doc
+}
+
+// doubtMissing doubts what was listed before and is not now.
+func (k *knowledge) doubtMissing(listed map[schema.GroupVersionResource]bool, now time.Time) {
+	if k.doc == nil {
+		return
+	}
+	for gv, version := range k.doc.versions() {
+		for _, res := range version.resources {
+			if _, old := k.doubted[res.GVR]; old || listed[res.GVR] || !k.believes(res, k.backing(gv)) {
+				continue
+			}
+			if k.doubted == nil {
+				k.doubted = map[schema.GroupVersionResource]doubt{}
+			}
+			k.doubted[res.GVR] = doubt{res: res, since: now}
+		}
+	}
 }
 
 // learnCRDs takes a complete list of the CRDs.
@@ -95,7 +114,7 @@ func (k *knowledge) learnCRDs(items []*crd, now time.Time) {
 	for _, item := range items {
 		delete(k.gone, item.groupResource())
 	}
-	k.crds, k.crdsRule = crds, true
+	k.crds = crds
 }
 
 // learnCRD takes one CRD and reports whether anything that is served may differ.
@@ -123,9 +142,10 @@ func (k *knowledge) forgetCRD(item *crd, now time.Time) bool {
 
 func (k *knowledge) bury(old *crd, now time.Time) {
 	if k.gone == nil {
-		k.gone = map[schema.GroupResource]Evidence{}
+		k.gone = map[schema.GroupResource]ghost{}
 	}
-	k.gone[old.groupResource()] = Evidence{Kind: CRDDeleted, CRDUID: old.Metadata.UID, At: now}
+	k.gone[old.groupResource()] = ghost{Evidence: Evidence{Kind: CRDDeleted, CRDUID: old.Metadata.UID, At: now}, listed: now}
+	k.ghosts = true // until a document says otherwise
 }
 
 // learnAPIs takes a complete list of the APIServices and reports whether the documents
@@ -134,12 +154,18 @@ func (k *knowledge) learnAPIs(items []*apiService) (ask bool) {
 	was := k.apis
 	k.apis = make(map[string]*apiService, len(items))
 	for _, item := range items {
-		k.apis[item.Metadata.Name] = was[item.Metadata.Name]
+		if old := was[item.Metadata.Name]; old != nil {
+			k.apis[item.Metadata.Name] = old
+			delete(was, item.Metadata.Name)
+		}
 		_, asks := k.learnAPI(item)
 		ask = ask || asks
-		delete(was, item.Metadata.Name)
 	}
-	return ask || len(was) > 0
+	for _, old := range was {
+		asks := k.forgetAPI(old)
+		ask = ask || asks
+	}
+	return ask
 }
 
 // learnAPI takes an APIService and reports whether anything that is known differs by
@@ -171,8 +197,10 @@ func (k *knowledge) forgetAPI(item *apiService) (ask bool) {
 
 // backing says what serves gv, as far as APIServices tell.
 func (k *knowledge) backing(gv schema.GroupVersion) Backing {
-	name := gv.Version + "." + gv.Group // as the server requires
-	if item := k.apis[name]; item != nil {
+	if !k.apisRule {
+		return BackingUnknown
+	}
+	if item := k.apis[apiServiceName(gv)]; item != nil {
 		return item.backing()
 	}
 	if k.dropped[gv] {
@@ -180,6 +208,14 @@ func (k *knowledge) backing(gv schema.GroupVersion) Backing {
 	}
 	return BackingUnknown
 }
+
+// automanages reports whether the server makes APIServices for what it serves itself.
+func (k *knowledge) automanages() bool {
+	return k.apisRule && k.apis[apiServiceName(coreV1)].isAutomanaged()
+}
+
+// coreV1 is what every API server with an aggregator serves.
+var coreV1 = schema.GroupVersion{Version: "v1"}
 
 func sortedGVRs[V any](m map[schema.GroupVersionResource]V) []schema.GroupVersionResource {
 	return slices.SortedFunc(maps.Keys(m), func(a, b schema.GroupVersionResource) int {
@@ -189,7 +225,7 @@ func sortedGVRs[V any](m map[schema.GroupVersionResource]V) []schema.GroupVersio
 
 // unsettled reports whether the documents are expected to change by themselves soon.
 func (k *knowledge) unsettled() bool {
-	return len(k.doubted) > 0 || len(k.gone) > 0 || len(k.dropped) > 0
+	return len(k.doubted) > 0 || k.ghosts || len(k.dropped) > 0
 }
 
 // partial reports whether a part of the last document could not be told.
@@ -197,8 +233,8 @@ func (k *knowledge) partial() bool {
 	if k.doc == nil || k.doc.core.err != nil || k.doc.named.err != nil {
 		return true
 	}
-	for _, group := range k.doc.groups() {
-		if slices.ContainsFunc(group.versions, func(v versionDoc) bool { return v.err != nil }) {
+	for _, version := range k.doc.versions() {
+		if version.err != nil {
 			return true
 		}
 	}
@@ -212,13 +248,11 @@ func (k *knowledge) awaited() bool {
 		return true
 	}
 	fresh := map[schema.GroupVersion]bool{}
-	for _, group := range k.doc.groups() {
-		for _, version := range group.versions {
-			fresh[schema.GroupVersion{Group: group.name, Version: version.name}] = version.err == nil
-		}
+	for gv, version := range k.doc.versions() {
+		fresh[gv] = version.err == nil
 	}
 	for _, item := range k.apis {
-		if item.backing() == BackingAggregated && item.available() && !fresh[item.groupVersion()] {
+		if k.apisRule && item.backing() == BackingAggregated && item.available() && !fresh[item.groupVersion()] {
 			return true
 		}
 	}

@@ -77,8 +77,8 @@ func (r *Resolver) Run(ctx context.Context) error {
 	defer r.end()
 	defer wg.Wait()
 	if rest, ok := r.server.(*restServer); ok {
-		crds := l.crdFeed(rest.endpoint)
-		apis := l.apiFeed(rest.endpoint)
+		crds := feedOf(l, rest.endpoint, l.crdSource())
+		apis := feedOf(l, rest.endpoint, l.apiSource())
 		wg.Go(func() { crds.run(ctx) })
 		wg.Go(func() { apis.run(ctx) })
 		l.await(ctx, 2)

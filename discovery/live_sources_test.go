@@ -195,3 +195,60 @@ func TestRun_UnknownTypesAreRememberedTogether(t *testing.T) {
 		t.Errorf("asked for %d documents", got)
 	}
 }
+
+// A server that makes APIServices for all that it serves says by them what is there;
+// its documents, or those of one that is behind, may still list what has gone.
+func TestRun_WhatHasNoAPIServiceIsNotBelieved(t *testing.T) {
+	onStart := map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"}
+	byCRD := map[string]string{"kube-aggregator.kubernetes.io/automanaged": "true"}
+	ghosts := group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{
+		{Name: "gadgets", SingularName: "gadget", Kind: "Gadget", Verbs: all},
+	}}}}
+	s := newServer(t, aggregated, coreGroup, ghosts, metricsGroup)
+	crds := newCollection()
+	apis := newCollection(apiServiceOf("", "v1", "", "True", onStart), metricsService("True"))
+	s.collections(t, crds, apis)
+	r := run(t, s, never())
+	if got := r.Status().Types; got != 3 {
+		t.Errorf("%d types, want pods, componentstatuses and nodes", got)
+	}
+	l := listen(t, r)
+	apis.put(apiServiceOf("example.org", "v1", "", "True", byCRD))
+	crds.put(define(gadgetsCRD, "1").object())
+	l.wants("Added gadgets.v1.example.org")
+	res, err := r.Resolve(t.Context(), "gadgets")
+	if err != nil || res.Backing != discovery.BackingCRD || res.CRDUID != "1" {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// Permission comes, and goes again.
+func TestRun_ForbiddenWatchesAreTriedAgain(t *testing.T) {
+	s, crds := crdServer(t, define(gadgetsCRD, "1"))
+	s.serve(coreGroup, group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{
+		{Name: "gadgets", SingularName: "gadget", Kind: "Gadget", ShortNames: []string{"xga"}, Categories: []string{"testing"}, Namespaced: true, Verbs: crdVerbs},
+		{Name: "gadgets/status", Kind: "Gadget", Namespaced: true, Verbs: all},
+	}}}})
+	// Listing is allowed, watching is not: what was listed is not kept up to date.
+	s.answer(crdPath, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			refuse(http.StatusForbidden, metav1.StatusReasonForbidden)(w, r)
+			return
+		}
+		crds.ServeHTTP(w, r)
+	})
+	r := run(t, s, never(), discovery.WithForbiddenPace(20*time.Millisecond))
+	eventually(t, "it is forbidden", func() bool { return r.Status().CRDs.State == discovery.SourceForbidden })
+	l := listen(t, r)
+	if res, err := r.Resolve(t.Context(), "gadgets"); err != nil || res.CRDUID != "" {
+		t.Errorf("%+v, %v", res, err)
+	}
+	s.answer(crdPath, nil)
+	l.wants("Changed pods.v1 [Backing]", "Changed componentstatuses.v1 [Backing]", "Changed gadgets.v1.example.org [Backing]")
+	if got := r.Status().CRDs.State; got != discovery.SourceCurrent {
+		t.Errorf("state = %s", got)
+	}
+}
+
+// crdVerbs are what a custom resource supports.
+var crdVerbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}

@@ -67,28 +67,29 @@ func (k *knowledge) ofDocument(group groupDoc) groupDoc {
 	return out
 }
 
-// believes reports whether res is served, given that a document lists it.
+// believes reports whether res is served, given that a document lists it. Of custom
+// resources the CRDs know more. Where the server makes APIServices for all that it
+// serves itself, a group version without one has just gone, or is not there yet.
 func (k *knowledge) believes(res Resource, backing Backing) bool {
+	if backing == BackingUnknown && k.automanages() {
+		return false
+	}
 	if !k.crdsRule || backing == BackingAggregated {
 		return true
 	}
 	gr := res.GVR.GroupResource()
-	if _, gone := k.gone[gr]; gone {
+	if _, gone := k.gone[gr]; gone || backing == BackingCRD {
 		return false
 	}
 	definition := k.crds[gr.String()]
-	return backing != BackingCRD && (definition == nil || !definition.isEstablished())
+	return definition == nil || !definition.isEstablished()
 }
 
-// decorated returns res with what the server's objects tell of it.
+// decorated returns res with what is known to serve it.
 func (k *knowledge) decorated(res Resource, backing Backing) Resource {
 	res.Backing = backing
-	definition := k.crds[res.GVR.GroupResource().String()]
-	switch {
-	case definition != nil && definition.isEstablished() && backing != BackingAggregated:
-		res.Backing, res.CRDUID = BackingCRD, definition.Metadata.UID
-	case backing == BackingUnknown && k.crdsRule:
-		res.Backing = BackingBuiltIn
+	if backing == BackingUnknown && k.crdsRule {
+		res.Backing = BackingBuiltIn // there is nothing else on a server without APIServices
 	}
 	return res
 }

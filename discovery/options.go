@@ -18,10 +18,11 @@ func (f optionFunc) apply(o *options) { f(o) }
 type options struct {
 	requestTimeout time.Duration
 	pace           pace
+	feedPace       feedPace
 }
 
 func newOptions(opts []Option) options {
-	o := options{requestTimeout: defaultRequestTimeout, pace: usualPace}
+	o := options{requestTimeout: defaultRequestTimeout, pace: usualPace, feedPace: usualFeedPace}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.apply(&o)

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 
@@ -39,6 +40,19 @@ type root struct {
 // groups returns all groups, the core group first.
 func (d *document) groups() []groupDoc {
 	return append(slices.Clip(d.core.groups), d.named.groups...)
+}
+
+// versions returns all group versions, in order.
+func (d *document) versions() iter.Seq2[schema.GroupVersion, versionDoc] {
+	return func(yield func(schema.GroupVersion, versionDoc) bool) {
+		for _, group := range d.groups() {
+			for _, version := range group.versions {
+				if !yield(schema.GroupVersion{Group: group.name, Version: version.name}, version) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // withLastKnown returns the document with what previous knew wherever d could not be

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -8,35 +9,103 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-func (l *live) crdFeed(endpoint *endpoint) *feed[*crd] {
+// source is a collection that a run watches, and what it does with what it hears. The
+// functions are called with the resolver's lock held. They report whether anything
+// that is known differs, and whether documents are to be asked for.
+type source[T slim] struct {
+	path   string
+	status *SourceStatus
+	all    func(items []T, now time.Time) (differs, ask bool)
+	one    func(kind watch.EventType, item T, now time.Time) (differs, ask bool)
+	// counts says whether what was heard is kept up to date, and is to be believed.
+	counts func(bool) (differs bool)
+}
+
+func (l *live) crdSource() source[*crd] {
+	return source[*crd]{
+		path:   crdPath,
+		status: &l.crds,
+		all: func(items []*crd, now time.Time) (differs, ask bool) {
+			l.known.learnCRDs(items, now)
+			return true, l.known.ghosts
+		},
+		one: func(kind watch.EventType, item *crd, now time.Time) (differs, ask bool) {
+			if kind == watch.Deleted {
+				gone := l.known.forgetCRD(item, now)
+				return gone, gone
+			}
+			return l.known.learnCRD(item), false
+		},
+		counts: func(yes bool) (differs bool) {
+			differs = l.known.crdsRule != yes
+			l.known.crdsRule = yes
+			return differs
+		},
+	}
+}
+
+func (l *live) apiSource() source[*apiService] {
+	return source[*apiService]{
+		path:   apiServicePath,
+		status: &l.apis,
+		all: func(items []*apiService, _ time.Time) (differs, ask bool) {
+			return true, l.known.learnAPIs(items)
+		},
+		one: func(kind watch.EventType, item *apiService, _ time.Time) (differs, ask bool) {
+			if kind == watch.Deleted {
+				return true, l.known.forgetAPI(item)
+			}
+			return l.known.learnAPI(item)
+		},
+		counts: func(yes bool) (differs bool) {
+			differs = l.known.apisRule != yes
+			l.known.apisRule = yes
+			return differs
+		},
+	}
+}
+
+// feedOf returns the feed of a source. A list counts once the watch that goes on from
+// it is open: where only that is forbidden, the list would be out of date at once.
+func feedOf[T slim](l *live, endpoint *endpoint, s source[T]) *feed[T] {
 	said := sync.OnceFunc(func() { l.heard <- struct{}{} })
-	return &feed[*crd]{
+	var listed func(now time.Time) (differs, ask bool)
+	follows := func() bool { return s.status.State == SourceCurrent }
+	return &feed[T]{
 		endpoint: endpoint,
-		path:     crdPath,
-		list: func(items []*crd) {
+		path:     s.path,
+		pace:     l.resolver.options.feedPace,
+		list: func(items []T) {
 			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
-				l.known.learnCRDs(items, now)
-				return true, l.known.unsettled()
+				if follows() {
+					return s.all(items, now)
+				}
+				listed = func(now time.Time) (differs, ask bool) { return s.all(items, now) }
+				return false, false
 			})
 		},
-		event: func(kind watch.EventType, item *crd) {
-			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
-				if kind == watch.Deleted {
-					gone := l.known.forgetCRD(item, now)
-					return gone, gone
-				}
-				return l.known.learnCRD(item), false
-			})
+		event: func(kind watch.EventType, item T) {
+			l.resolver.update(l, func(now time.Time) (differs, ask bool) { return s.one(kind, item, now) })
 		},
 		state: func(state feedState) {
+			var changed bool
 			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
-				l.crds = l.note(l.crds, crdPath, state, now)
-				if state.phase == feedForbidden && l.known.crdsRule {
-					l.known.crds, l.known.crdsRule = nil, false
-					return true, true
+				changed = s.status.become(SourceState(state.phase), state.verb, state.err, now)
+				switch state.phase {
+				case feedWatching, feedAbsent:
+					differs = s.counts(true)
+					if listed != nil {
+						differs, ask = listed(now)
+						listed = nil
+					}
+				case feedForbidden:
+					differs, ask = s.counts(false), true
 				}
-				return false, state.phase == feedForbidden
+				return differs, ask
 			})
+			if changed {
+				l.tell(s.path, state)
+			}
 			if state.phase != feedConnecting {
 				said()
 			}
@@ -44,71 +113,40 @@ func (l *live) crdFeed(endpoint *endpoint) *feed[*crd] {
 	}
 }
 
-func (l *live) apiFeed(endpoint *endpoint) *feed[*apiService] {
-	said := sync.OnceFunc(func() { l.heard <- struct{}{} })
-	return &feed[*apiService]{
-		endpoint: endpoint,
-		path:     apiServicePath,
-		list: func(items []*apiService) {
-			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
-				return true, l.known.learnAPIs(items)
-			})
-		},
-		event: func(kind watch.EventType, item *apiService) {
-			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
-				if kind == watch.Deleted {
-					return true, l.known.forgetAPI(item)
-				}
-				return l.known.learnAPI(item)
-			})
-		},
-		state: func(state feedState) {
-			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
-				l.apis = l.note(l.apis, apiServicePath, state, now)
-				if state.phase == feedForbidden && l.known.apis != nil {
-					l.known.apis = nil
-					return true, true
-				}
-				return false, state.phase == feedForbidden
-			})
-			if state.phase != feedConnecting {
-				said()
-			}
-		},
+// become changes the state, and reports whether it is another one.
+func (s *SourceStatus) become(state SourceState, verb string, err error, now time.Time) (changed bool) {
+	changed = s.State != state
+	s.State, s.Verb, s.Err = state, verb, err
+	if changed {
+		s.Since = now
 	}
+	return changed
 }
 
-// note returns the status of a source in its new state, and logs what has changed.
-func (l *live) note(old SourceStatus, path string, state feedState, now time.Time) SourceStatus {
-	status := SourceStatus{State: SourceState(state.phase), Verb: state.verb, Since: now, Err: state.err}
-	if old.State == status.State {
-		status.Since = old.Since
-		return status
-	}
+// tell logs a state that a feed has come into.
+func (l *live) tell(path string, state feedState) {
 	switch state.phase {
 	case feedForbidden:
 		l.logger.Info("Not allowed to watch; asking for discovery documents instead", "path", path, "verb", state.verb, "err", state.err)
 	case feedFailing:
 		l.logger.V(2).Info("The watch does not work; trying again", "path", path, "verb", state.verb, "err", state.err)
 	default:
-		l.logger.V(2).Info("The watch has changed its state", "path", path, "state", status.State)
+		l.logger.V(2).Info("The watch has changed its state", "path", path, "state", state.phase)
 	}
-	return status
 }
 
-// noteDocuments takes how a request for documents went. Caller holds the resolver's lock.
-func (l *live) noteDocuments(doc *document, err error, now time.Time) {
-	status := SourceStatus{State: SourceCurrent, Since: now}
+// noteDocumentsLocked takes how a request for documents went, and reports whether that
+// is worth a line. Caller holds the resolver's lock.
+func (l *live) noteDocumentsLocked(doc *document, err error, now time.Time) (failing bool) {
+	if err == nil && (doc.core.err != nil || doc.named.err != nil) {
+		err = errors.Join(doc.core.err, doc.named.err)
+	}
 	switch {
-	case err != nil:
-		status.State, status.Err = SourceFailing, err
-	case doc.core.err != nil || doc.named.err != nil:
-		status.State, status.Err = SourceFailing, errors.Join(doc.core.err, doc.named.err)
+	case err == nil:
+		l.docs.become(SourceCurrent, "", nil, now)
+		return false
+	case errors.Is(err, context.Canceled): // nobody wanted them any more
+		return false
 	}
-	if status.State == l.docs.State {
-		status.Since = l.docs.Since
-	} else if status.Err != nil {
-		l.logger.Info("Discovery documents can't be had; what was known stands", "err", status.Err)
-	}
-	l.docs = status
+	return l.docs.become(SourceFailing, "get", err, now)
 }
