@@ -114,6 +114,9 @@ func faultOf(res *http.Response) *apierrors.StatusError {
 			}
 			status.Details.RetryAfterSeconds = int32(min(after, 1<<30)) //nolint:gosec // bounded
 		}
+		if status.Code == http.StatusUnauthorized && strings.EqualFold(status.Message, "unauthorized") {
+			status.Message = "the server has asked for the client to provide credentials" // as client-go says it
+		}
 		return &apierrors.StatusError{ErrStatus: status}
 	}
 	message := strings.TrimSpace(string(body))

@@ -49,13 +49,21 @@ func (s *restServer) everything(ctx context.Context, previous *document) (*docum
 	doc.core = core
 	switch {
 	case doc.core.err != nil && doc.named.err != nil:
-		return nil, errors.Join(doc.core.err, doc.named.err)
+		return nil, joined(doc.core.err, doc.named.err)
 	case doc.core.err == nil && doc.named.err == nil && len(doc.core.groups)+len(doc.named.groups) == 0:
 		return nil, errNoGroups
 	case doc.core.same(previous.core) && doc.named.same(previous.named):
 		return previous, nil
 	}
 	return doc.withLastKnown(previous), nil
+}
+
+// joined returns both errors, or one if they say the same.
+func joined(a, b error) error {
+	if a != nil && b != nil && a.Error() == b.Error() {
+		return a
+	}
+	return errors.Join(a, b)
 }
 
 // same reports whether r is the very answer that previous is.

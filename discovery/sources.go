@@ -139,7 +139,7 @@ func (l *live) tell(path string, state feedState) {
 // is worth a line. Caller holds the resolver's lock.
 func (l *live) noteDocumentsLocked(doc *document, err error, now time.Time) (failing bool) {
 	if err == nil && (doc.core.err != nil || doc.named.err != nil) {
-		err = errors.Join(doc.core.err, doc.named.err)
+		err = joined(doc.core.err, doc.named.err)
 	}
 	switch {
 	case err == nil:
