@@ -39,7 +39,7 @@ mutants: ## break the library in each of some 140 ways and show the tests that n
 	@go run ./test/mutants
 
 fuzz: ## fuzz each target for FUZZ=30s
-	@for t in FuzzParseRef:discovery FuzzObject:internal/wire FuzzList:internal/wire FuzzStream:internal/wire; do \
+	@for t in FuzzParseRef:discovery FuzzDocument:discovery FuzzObject:internal/wire FuzzList:internal/wire FuzzStream:internal/wire; do \
 		go test -run '^$$' -fuzz "^$${t%%:*}\$$" -fuzztime $(FUZZ) ./$${t##*:} || exit 1; done
 
 bench: ## compare with client-go and controller-runtime, half an hour; BENCH=-quick takes two minutes

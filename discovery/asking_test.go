@@ -367,3 +367,36 @@ func TestResolve_BadPartsAskNothing(t *testing.T) {
 		t.Errorf("requests: %v", got)
 	}
 }
+
+// What can't be read may be what was asked for.
+func TestResolve_EntriesThatCannotBeReadLeaveTheirGroupVersionOpen(t *testing.T) {
+	const v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	for name, entry := range map[string]string{
+		"no scope":      `{"resource":"gizmos","responseKind":{"kind":"Gizmo"},"verbs":["list"]}`,
+		"unknown scope": `{"resource":"gizmos","responseKind":{"kind":"Gizmo"},"scope":"Galaxy","verbs":["list"]}`,
+		"no kind":       `{"resource":"gizmos","scope":"Cluster","verbs":["list"]}`,
+		"no name":       `{"responseKind":{"kind":"Gizmo"},"scope":"Cluster","verbs":["list"]}`,
+		"a slash":       `{"resource":"gizmos/x","responseKind":{"kind":"Gizmo"},"scope":"Cluster","verbs":["list"]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, aggregated, coreGroup)
+			s.answer("/apis", say(v2, `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"example.com"},"versions":[{"version":"v1","resources":[`+entry+`]}]}]}`))
+			_, err := s.resolver(t).Resolve(t.Context(), "gizmos")
+			checkInconclusive(t, err, "gizmos", nil)
+		})
+	}
+	t.Run("only subresources", func(t *testing.T) { // as servers list them
+		s := newServer(t, aggregated, coreGroup)
+		s.answer("/apis", say(v2, `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"example.com"},"versions":[{"version":"v1","resources":[
+			{"resource":"gizmos","responseKind":{},"verbs":[],"subresources":[{"subresource":"status"}]}]}]}]}`))
+		_, err := s.resolver(t).Resolve(t.Context(), "gizmos")
+		checkKind(t, err, discovery.ErrNotServed)
+	})
+}
+
+func TestValidate_AListWithoutResourcesIsNoAnswer(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	s.answer("/apis/example.com/v1", say("application/json", `{"kind":"APIResourceList","groupVersion":"example.com/v1"}`))
+	_, err := s.resolver(t).Validate(t.Context(), widgets)
+	checkInconclusive(t, err, "widgets.v1.example.com", nil)
+}

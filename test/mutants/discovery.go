@@ -201,18 +201,6 @@ var ofDiscovery = []mutant{
 		new:  "\tr.current.Store(c)\n",
 	},
 	{
-		name: "who is late hears of nothing",
-		file: "discovery/publish.go",
-		old:  "Event{Type: Added, Resource: r.live.states[gr].resource})\n\t}\n\tbox.put(events)",
-		new:  "Event{Type: Added, Resource: r.live.states[gr].resource})\n\t}",
-	},
-	{
-		name: "a deleted CRD comes back with a document",
-		file: "discovery/merge.go",
-		old:  "\tif _, gone := k.gone[gr]; gone {\n\t\treturn false",
-		new:  "\tif _, gone := k.gone[gr]; gone {\n\t\treturn true",
-	},
-	{
 		name: "a CRD that is not established is served",
 		file: "discovery/crd.go",
 		old:  "\tif !c.isEstablished() {\n\t\treturn nil",
@@ -279,12 +267,6 @@ var ofDiscovery = []mutant{
 		new:  "{ConversionChanged, true ||",
 	},
 	{
-		name: "available APIServices are not awaited",
-		file: "discovery/live.go",
-		old:  "l.known.unsettled() || l.known.awaited() ||",
-		new:  "l.known.unsettled() ||",
-	},
-	{
 		name: "failed documents are not asked for again",
 		file: "discovery/live.go",
 		old:  "\tif failures > 0 {\n\t\treturn",
@@ -295,12 +277,6 @@ var ofDiscovery = []mutant{
 		file: "discovery/live.go",
 		old:  " || l.resolver.awaited > 0 && l.polls()",
 		new:  "",
-	},
-	{
-		name: "nothing is asked for where watches are forbidden",
-		file: "discovery/sources.go",
-		old:  "return false, state.phase == feedForbidden\n\t\t\t})\n\t\t\tif state.phase != feedConnecting {\n\t\t\t\tsaid()\n\t\t\t}\n\t\t},\n\t}\n}\n\nfunc (l *live) apiFeed",
-		new:  "return false, false\n\t\t\t})\n\t\t\tif state.phase != feedConnecting {\n\t\t\t\tsaid()\n\t\t\t}\n\t\t},\n\t}\n}\n\nfunc (l *live) apiFeed",
 	},
 	{
 		name: "what has come and gone is told",
@@ -367,5 +343,77 @@ var ofDiscovery = []mutant{
 		file: "discovery/options.go",
 		old:  "\t\t\to.requestTimeout = timeout\n",
 		new:  "\t\t\t_ = timeout\n",
+	},
+	{
+		name: "who is late hears of nothing",
+		file: "discovery/publish.go",
+		old:  "\tbox.put(events)\n}\n\nfunc (r *Resolver) part",
+		new:  "}\n\nfunc (r *Resolver) part",
+	},
+	{
+		name: "a deleted CRD comes back with a document",
+		file: "discovery/merge.go",
+		old:  "if _, gone := k.gone[gr]; gone || backing == BackingCRD {",
+		new:  "if backing == BackingCRD {",
+	},
+	{
+		name: "available APIServices are not awaited",
+		file: "discovery/live.go",
+		old:  "restless := l.known.unsettled() || l.known.awaited()",
+		new:  "restless := l.known.unsettled()",
+	},
+	{
+		name: "documents are not asked for when a watch is forbidden",
+		file: "discovery/sources.go",
+		old:  "differs, ask = s.counts(false), true",
+		new:  "differs, ask = s.counts(false), false",
+	},
+	{
+		name: "a list counts though its watch is forbidden",
+		file: "discovery/sources.go",
+		old:  "\t\t\t\tif follows() {",
+		new:  "\t\t\t\tif true {",
+	},
+	{
+		name: "a list that waits for its watch is lost",
+		file: "discovery/sources.go",
+		old:  "\t\t\t\t\t\tdiffers, ask = listed(now)\n\t\t\t\t\t\tlisted = nil",
+		new:  "\t\t\t\t\t\tlisted = nil",
+	},
+	{
+		name: "what has no APIService is believed",
+		file: "discovery/merge.go",
+		old:  "if backing == BackingUnknown && k.automanages() {",
+		new:  "if false {",
+	},
+	{
+		name: "what a run knew is forgotten by its subscribers",
+		file: "discovery/publish.go",
+		old:  "\tr.live = nil\n",
+		new:  "\tr.live = nil\n\tr.types = typeStates{}\n",
+	},
+	{
+		name: "an unchanged catalogue is replaced",
+		file: "discovery/live.go",
+		old:  "len(events) == 0 && old.same(c)",
+		new:  "false",
+	},
+	{
+		name: "a doubted group is forgotten",
+		file: "discovery/merge.go",
+		old:  "\t\tif !hasGroup(groups, gvr.Group) {",
+		new:  "\t\tif false {",
+	},
+	{
+		name: "a client's timeout cuts watches",
+		file: "discovery/endpoint.go",
+		old:  "\tunhurried.Timeout = 0 // it",
+		new:  "\t_ = 0 // it",
+	},
+	{
+		name: "a mapping among several is taken",
+		file: "discovery/mapper.go",
+		old:  "\t\tif only != nil {\n\t\t\treturn nil\n\t\t}\n",
+		new:  "",
 	},
 }
