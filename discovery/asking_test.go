@@ -141,9 +141,12 @@ func TestResolve_UnchangedDocumentsAreNotSentAgain(t *testing.T) {
 // A server of before 1.30 has only the beta of the format; one that has only a later
 // one is asked in the legacy format.
 func TestResolve_ReadsWhatFormatThereIs(t *testing.T) {
-	for _, tc := range []struct{ name, contentType string }{
-		{"beta", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"},
-		{"later", "application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList"},
+	for _, tc := range []struct {
+		name, contentType string
+		asked             int // times for the roots
+	}{
+		{"beta", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList", 2},
+		{"later", "application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList", 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(t, legacy, everything()...)
@@ -168,6 +171,9 @@ func TestResolve_ReadsWhatFormatThereIs(t *testing.T) {
 			}
 			if got, err := s.resolver(t).Resolve(t.Context(), "widgets"); err != nil || got.GVR != widgets {
 				t.Errorf("Resolve = %v, %v", got.GVR, err)
+			}
+			if got := slices.DeleteFunc(s.paths(), func(p string) bool { return p != "/api" && p != "/apis" }); len(got) != tc.asked {
+				t.Errorf("asked for %v", got)
 			}
 		})
 	}
