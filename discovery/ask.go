@@ -20,6 +20,9 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 	if c == nil {
 		return r.askAll(ctx, q)
 	}
+	if refusal := r.refused(c, q); refusal != nil {
+		return Resource{}, refusal
+	}
 	res, err := c.answer(q)
 	if err == nil || errors.Is(err, ErrAmbiguous) || r.certain(c, q, err) {
 		return res, err
@@ -27,41 +30,51 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 	return r.askOne(ctx, q, c, err)
 }
 
-// certain reports whether refusal, which c gave to q, needs no request to bear it out.
+// refused returns the refusal of q that needs no request to bear it out, as nothing has
+// changed since it was given, or nil.
+func (r *Resolver) refused(c *catalogue, q question) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live == nil || r.current.Load() != c || !r.live.certain() {
+		return nil
+	}
+	return r.denied[q]
+}
+
+// certain reports whether refusal, which c gave to q, needs no request to bear it out:
+// the CRDs say it, of which other answers of the server may be behind.
 func (r *Resolver) certain(c *catalogue, q question, refusal error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.live == nil || r.current.Load() != c || !r.live.certain() || !errors.Is(refusal, ErrNotServed) {
+	if r.live == nil || r.current.Load() != c || !errors.Is(refusal, ErrNotServed) {
 		return false
 	}
-	return r.denied[q] || errors.Is(refusal, ErrNotEstablished)
+	gvr, full := q.gvr()
+	return errors.Is(refusal, ErrNotEstablished) && r.live.certain() || full && r.live.known.decides(gvr.GroupResource())
 }
 
 // askOne asks the server about q alone, which c, what a run knows, refuses. What it
 // denies stays denied until the run learns of another change.
 func (r *Resolver) askOne(ctx context.Context, q question, c *catalogue, refusal error) (Resource, error) {
-	if gvr, full := q.gvr(); full {
-		version, _, err := r.groupVersion(ctx, gvr.GroupVersion())
-		if res, listed := listedAs(version, gvr); err == nil && listed {
-			return res, nil
-		}
-		if err != nil && !apierrors.IsNotFound(err) {
-			return Resource{}, inconclusive(q, err, gvr.GroupVersion())
-		}
-		if errors.Is(refusal, ErrInconclusive) && err == nil {
-			refusal = &NotServedError{Ref: q.ref, GroupServed: true, Near: c.near(q.ref)} // it has answered itself
-		}
-	} else {
-		fresh, err := r.refresh(ctx)
+	gvr, full := q.gvr()
+	if !full {
+		fresh, err := r.fresh(ctx, q)
 		if err != nil {
-			return Resource{}, inconclusive(q, err)
+			return Resource{}, inconclusive(q.ref, err)
 		}
 		res, err := fresh.answer(q)
-		if err == nil || !errors.Is(err, ErrNotServed) {
-			return res, err
-		}
-		refusal = err
-		c = fresh
+		r.deny(fresh, q, err)
+		return res, err
+	}
+	version, err := r.freshVersion(ctx, gvr)
+	res, listed := listedAs(version, gvr)
+	switch {
+	case err == nil && listed:
+		return res, nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return Resource{}, inconclusive(q.ref, err, gvr.GroupVersion())
+	case err == nil && errors.Is(refusal, ErrInconclusive): // it has answered itself
+		refusal = &NotServedError{Ref: q.ref, GroupServed: true, Near: c.near(q.ref)}
 	}
 	r.deny(c, q, refusal)
 	return Resource{}, refusal
@@ -75,7 +88,7 @@ func (r *Resolver) askAll(ctx context.Context, q question) (Resource, error) {
 	}
 	c, err := r.fresh(ctx, q)
 	if err != nil {
-		return Resource{}, inconclusive(q, err)
+		return Resource{}, inconclusive(q.ref, err)
 	}
 	res, refusal := c.answer(q)
 	if errors.Is(refusal, ErrNotServed) {
@@ -93,7 +106,7 @@ func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVe
 	case err == nil && listed:
 		return res, nil
 	case err != nil && !apierrors.IsNotFound(err):
-		return Resource{}, inconclusive(q, err, gv)
+		return Resource{}, inconclusive(q.ref, err, gv)
 	}
 	answered := err == nil && len(version.resources) > 0 // so that it is no
 	c, err := r.fresh(ctx, q)
@@ -101,12 +114,12 @@ func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVe
 	case err != nil && answered:
 		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true} // there are only no suggestions
 	case err != nil:
-		return Resource{}, inconclusive(q, err, gv)
+		return Resource{}, inconclusive(q.ref, err, gv)
 	}
 	_, refusal := c.answer(q)
 	switch {
 	case refusal == nil:
-		return Resource{}, inconclusive(q, errDisagree, gv)
+		return Resource{}, inconclusive(q.ref, errDisagree, gv)
 	case answered && errors.Is(refusal, ErrInconclusive):
 		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true, Near: c.near(q.ref)}
 	case errors.Is(refusal, ErrNotServed):
@@ -128,12 +141,13 @@ func (r *Resolver) freshVersion(ctx context.Context, gvr schema.GroupVersionReso
 // fresh asks for everything. What is returned is not older than the call if it refuses
 // q; if it does not, that does not matter.
 func (r *Resolver) fresh(ctx context.Context, q question) (*catalogue, error) {
-	c, joined, err := r.everything(ctx)
+	which := r.scope(q)
+	c, joined, err := r.ask(ctx, which)
 	if err != nil || !joined {
 		return c, err
 	}
 	if _, refusal := c.answer(q); errors.Is(refusal, ErrNotServed) {
-		c, _, err = r.everything(ctx)
+		c, _, err = r.ask(ctx, which)
 	}
 	return c, err
 }
@@ -159,18 +173,43 @@ func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (ve
 
 // refresh asks for everything and returns what is known then.
 func (r *Resolver) refresh(ctx context.Context) (*catalogue, error) {
-	c, _, err := r.everything(ctx)
+	c, _, err := r.ask(ctx, allGroups)
 	return c, err
 }
 
-// everything asks for all that is served, and keeps it.
-func (r *Resolver) everything(ctx context.Context) (c *catalogue, joined bool, err error) {
-	return r.documents.do(ctx, struct{}{}, func(ctx context.Context) (*catalogue, error) {
+// scope is which groups documents are asked for.
+type scope string
+
+const (
+	allGroups   scope = "all"
+	namedGroups scope = "named" // all but the core group
+)
+
+// scope returns which documents can tell what q means. What the core group has does not
+// change while a server runs.
+func (r *Resolver) scope(q question) scope {
+	core := q.inGroup && q.ref.Group == "" || !q.inGroup && q.ref.Version != "" && q.ref.Group == ""
+	if r.current.Load() == nil || core {
+		return allGroups
+	}
+	return namedGroups
+}
+
+// ask asks for documents, and keeps them.
+func (r *Resolver) ask(ctx context.Context, which scope) (c *catalogue, joined bool, err error) {
+	return r.documents.do(ctx, which, func(ctx context.Context) (*catalogue, error) {
 		r.mu.Lock()
 		r.asked++
 		number, previous := r.asked, r.doc
 		r.mu.Unlock()
-		doc, err := r.server.everything(ctx, previous)
+		ask := r.server.everything
+		if which == namedGroups {
+			ask = r.server.named
+		}
+		doc, err := ask(ctx, previous)
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, context.Cause(ctx) // nobody waits; half an answer is none
+		}
 		return r.keep(number, doc, err)
 	})
 }
@@ -184,8 +223,12 @@ func (r *Resolver) keep(number uint64, doc *document, err error) (*catalogue, er
 	if err == nil && number > r.docAt { // and not overtaken by a later one
 		r.doc, r.docAt = doc, number
 		if l != nil {
+			settled := !l.known.unsettled()
 			l.known.learn(doc, now)
 			l.publishLocked(now)
+			if settled && l.known.unsettled() {
+				l.ask() // again soon, whoever has asked now
+			}
 		}
 	}
 	var why error
@@ -203,7 +246,7 @@ func (r *Resolver) keep(number uint64, doc *document, err error) (*catalogue, er
 		return c, nil
 	}
 	known := knowledge{doc: doc}
-	return known.catalogue(), nil
+	return known.catalogue(nil, now), nil
 }
 
 // explained returns refusal, or the reason for it if that is a CRD that is there.
@@ -224,7 +267,7 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 	}
 	for _, res := range definition.resources() {
 		if q.ref.Version == "" || res.GVR.Version == q.ref.Version {
-			return inconclusive(q, errDisagree, res.GVR.GroupVersion())
+			return inconclusive(q.ref, errDisagree, res.GVR.GroupVersion())
 		}
 	}
 	return refusal
@@ -264,13 +307,16 @@ func (r *Resolver) deny(c *catalogue, q question, refusal error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.current.Load() == c {
-		r.denyLocked(q)
+		r.denyLocked(q, refusal)
 	}
 }
 
-// inconclusive returns the error of a question that could not be put.
-func inconclusive(q question, err error, failed ...schema.GroupVersion) error {
-	out := &InconclusiveError{Ref: q.ref, Failed: failed, Asked: time.Now(), Err: err}
+// inconclusive returns the error of a question about ref that could not be put.
+func inconclusive(ref Ref, err error, failed ...schema.GroupVersion) *InconclusiveError {
+	out := &InconclusiveError{Ref: ref, Failed: failed, Asked: time.Now(), Err: err}
+	if asked, known := errors.AsType[*askedError](err); known {
+		out.Asked = asked.at
+	}
 	if paused, is := errors.AsType[*pauseError](err); is {
 		out.Again = paused.until
 	} else if after, wait := apierrors.SuggestsClientDelay(err); wait {

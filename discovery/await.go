@@ -33,7 +33,11 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 			err error
 		)
 		if c != nil {
-			res, err = c.answer(questionOfGVR(gvr))
+			at, served := c.index().byGVR[gvr]
+			if served {
+				return c.resources[at], nil
+			}
+			err = errAwaited // and worked out at the end
 		} else {
 			res, err = r.ResolveGVR(ctx, gvr)
 			timer.Reset(r.options.pace.awaited)
@@ -45,6 +49,9 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 		case <-changed:
 		case <-timer.C:
 		case <-ctx.Done():
+			if c != nil {
+				err = c.refuse(questionOfGVR(gvr))
+			}
 			if cause := context.Cause(ctx); !errors.Is(err, cause) {
 				err = fmt.Errorf("%w (waited for it: %w)", err, cause)
 			}
@@ -52,6 +59,8 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 		}
 	}
 }
+
+var errAwaited = errors.New("not served yet")
 
 // awaiting lets a run know that n more callers await something.
 func (r *Resolver) awaiting(n int) {

@@ -155,8 +155,7 @@ func (c *catalogue) answer(q question) (Resource, error) {
 		}
 		return Resource{}, c.refuse(q)
 	}
-	first, second, two := q.readings()
-	for _, r := range [...]reading{first, second} {
+	for _, r := range q.readings() {
 		found := c.find(r)
 		switch {
 		case len(found) == 0:
@@ -164,9 +163,6 @@ func (c *catalogue) answer(q question) (Resource, error) {
 			return found[0], nil
 		default:
 			return Resource{}, &AmbiguousError{Ref: q.ref, Candidates: found}
-		}
-		if !two {
-			break
 		}
 	}
 	return Resource{}, c.refuse(q)
@@ -181,18 +177,14 @@ func ofKubernetes(res Resource) bool {
 
 // refuse returns the error for q, which nothing in the catalogue answers.
 func (c *catalogue) refuse(q question) error {
-	first, second, two := q.readings()
-	readings := []reading{first, second}[:1]
-	if two {
-		readings = readings[:2]
-	}
+	readings := q.readings()
 	for _, r := range readings {
 		if err := c.inconclusive(q, r); err != nil {
 			return err
 		}
 	}
 	if c.unknown != nil {
-		return &InconclusiveError{Ref: q.ref, Err: c.unknown}
+		return inconclusive(q.ref, c.unknown)
 	}
 	for _, r := range readings {
 		if definition := c.waitingFor(r); definition != nil {
@@ -229,7 +221,7 @@ func (c *catalogue) inconclusive(q question, r reading) error {
 	for i, gv := range gvs {
 		causes[i] = c.failed[gv]
 	}
-	return &InconclusiveError{Ref: q.ref, Failed: gvs, Err: errors.Join(causes...)}
+	return inconclusive(q.ref, errors.Join(causes...), gvs...)
 }
 
 // waitingFor returns a CRD that r names and that is not served, or nil.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +29,7 @@ type collection struct {
 	version int
 	objects map[string]object
 	watches map[chan string]bool // of frames
+	history []string             // the frame of each version
 }
 
 func newCollection(objects ...object) *collection {
@@ -84,6 +86,10 @@ func (c *collection) tell(kind string, o object) {
 	if err != nil {
 		panic(err)
 	}
+	for len(c.history) < c.version {
+		c.history = append(c.history, "")
+	}
+	c.history = append(c.history, string(frame))
 	for frames := range c.watches {
 		frames <- string(frame)
 	}
@@ -103,12 +109,22 @@ func (c *collection) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			c.serveOne(w, r, name)
 			return
 		}
-		c.serveList(w)
+		kind := "CustomResourceDefinitionList"
+		if strings.HasPrefix(r.URL.Path, apiServicePath) {
+			kind = "APIServiceList"
+		}
+		c.serveList(w, kind)
 		return
 	}
 	frames := make(chan string, 1000)
+	since, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	c.mu.Lock()
 	c.watches[frames] = true
+	for _, frame := range c.history[min(since+1, len(c.history)):] {
+		if frame != "" {
+			frames <- frame
+		}
+	}
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
@@ -138,7 +154,7 @@ func (c *collection) serveOne(w http.ResponseWriter, r *http.Request, name strin
 	writeJSON(w, "application/json", o)
 }
 
-func (c *collection) serveList(w http.ResponseWriter) {
+func (c *collection) serveList(w http.ResponseWriter, kind string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	items := []object{}
@@ -146,7 +162,7 @@ func (c *collection) serveList(w http.ResponseWriter) {
 		items = append(items, o)
 	}
 	writeJSON(w, "application/json", map[string]any{
-		"kind": "CustomResourceDefinitionList", "apiVersion": "apiextensions.k8s.io/v1",
+		"kind": kind, "apiVersion": "v1",
 		"metadata": map[string]any{"resourceVersion": fmt.Sprint(c.version)}, "items": items,
 	})
 }

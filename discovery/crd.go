@@ -25,6 +25,9 @@ const (
 // lists them.
 var crdVerbs = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 
+// terminatingVerbs are what it supports while its CRD is being deleted.
+var terminatingVerbs = []string{"delete", "deletecollection", "get", "list", "watch"}
+
 // slimMeta is what is kept of an object's metadata.
 type slimMeta struct {
 	Name              string            `json:"name"`
@@ -110,6 +113,10 @@ func (c *crd) resources() []Resource {
 	if names.Plural == "" {
 		names = c.Spec.Names
 	}
+	verbs := crdVerbs
+	if cond := c.condition("Terminating"); cond != nil && cond.Status == "True" {
+		verbs = terminatingVerbs
+	}
 	var resources []Resource
 	for i := range c.Spec.Versions {
 		v := &c.Spec.Versions[i]
@@ -123,7 +130,7 @@ func (c *crd) resources() []Resource {
 			ShortNames:  names.ShortNames,
 			Categories:  names.Categories,
 			Namespaced:  c.Spec.Scope == string(apidiscovery.ScopeNamespace),
-			Verbs:       crdVerbs,
+			Verbs:       verbs,
 			Backing:     BackingCRD,
 			CRDUID:      c.Metadata.UID,
 			Terminating: c.Metadata.DeletionTimestamp != nil,
@@ -167,6 +174,7 @@ func (c *crd) sameType(other *crd) bool {
 		(c.Metadata.DeletionTimestamp == nil) == (other.Metadata.DeletionTimestamp == nil) &&
 		reflect.DeepEqual(c.Spec, other.Spec) &&
 		reflect.DeepEqual(c.Status.AcceptedNames, other.Status.AcceptedNames) &&
+		reflect.DeepEqual(c.condition("Terminating"), other.condition("Terminating")) &&
 		reflect.DeepEqual(c.condition(established), other.condition(established)) &&
 		reflect.DeepEqual(c.condition(namesAccepted), other.condition(namesAccepted))
 }

@@ -19,6 +19,8 @@ var (
 	errOtherList = errors.New("the server's answer is about another group version")
 	errStale     = errors.New("the server marks its own answer as stale: what serves this group version does not answer")
 	errMalformed = errors.New("the server's answer has entries without a kind or a scope")
+	// errIncomplete is of a whole document. There may be groups of which nothing is known.
+	errIncomplete = errors.New("the server's answer lacks fields that every API server sends")
 )
 
 // groupDoc is what a server tells of a group. It is not changed once made.
@@ -30,11 +32,13 @@ type groupDoc struct {
 // versionDoc is what a server tells of a group version.
 type versionDoc struct {
 	name      string
-	resources []Resource // with err: those last known
-	err       error      // it could not be asked, or not entirely
+	names     map[string]bool // of resources, once there are many
+	resources []Resource      // with err: those last known
+	err       error           // it could not be asked, or not entirely
 }
 
-// parseAggregated reads the document that tells everything below a root.
+// parseAggregated reads the document that tells everything below a root. An error may
+// come beside what could be read: there may be more then.
 func parseAggregated(body []byte) ([]groupDoc, error) {
 	var doc apidiscovery.APIGroupDiscoveryList
 	if err := json.Unmarshal(body, &doc); err != nil {
@@ -43,24 +47,55 @@ func parseAggregated(body []byte) ([]groupDoc, error) {
 	if doc.Kind != "APIGroupDiscoveryList" {
 		return nil, fmt.Errorf("%w of groups: kind %q", errNoAnswer, doc.Kind)
 	}
-	groups := make([]groupDoc, 0, len(doc.Items))
+	if doc.Items == nil {
+		return nil, errIncomplete
+	}
+	var all groupList
 	for i := range doc.Items {
 		item := &doc.Items[i]
 		group := groupDoc{name: item.Name}
 		for j := range item.Versions {
-			if item.Versions[j].Version != "" {
-				group.versions = append(group.versions, parseVersion(item.Name, &item.Versions[j]))
+			if item.Versions[j].Version == "" {
+				all.err = errIncomplete
+				continue
 			}
+			group.versions = append(group.versions, parseVersion(item.Name, &item.Versions[j]))
 		}
-		if len(group.versions) > 0 && !hasGroup(groups, item.Name) {
-			groups = append(groups, group)
-		}
+		all.add(group, item.Versions != nil)
 	}
-	return groups, nil
+	return all.groups, all.err
 }
 
-func hasGroup(groups []groupDoc, name string) bool {
-	return slices.ContainsFunc(groups, func(g groupDoc) bool { return g.name == name })
+// groupList collects the groups of a document.
+type groupList struct {
+	groups []groupDoc
+	names  map[string]bool
+	err    error // errIncomplete if not all could be read
+}
+
+// add adds a group; the first of a name counts. Told says that its versions were.
+func (l *groupList) add(group groupDoc, told bool) {
+	if !told {
+		l.err = errIncomplete
+	}
+	if len(group.versions) == 0 || l.names[group.name] {
+		return
+	}
+	if l.names == nil {
+		l.names = map[string]bool{}
+	}
+	l.names[group.name] = true
+	l.groups = append(l.groups, group)
+}
+
+// ofRoot returns the groups that can be below a root: only the core group has no name.
+func (l *groupList) ofRoot(path string) {
+	for _, group := range l.groups {
+		if (group.name == "") != (path == corePath) {
+			l.err = errIncomplete
+		}
+	}
+	l.groups = slices.DeleteFunc(l.groups, func(g groupDoc) bool { return (g.name == "") != (path == corePath) })
 }
 
 func parseVersion(group string, in *apidiscovery.APIVersionDiscovery) versionDoc {
@@ -115,11 +150,34 @@ func (v *versionDoc) spoilt() {
 	}
 }
 
+// few is how many names are compared one by one.
+const few = 16
+
 // add adds a resource unless one of that name is there: the first counts.
 func (v *versionDoc) add(res Resource) {
-	if !slices.ContainsFunc(v.resources, func(other Resource) bool { return other.GVR == res.GVR }) {
-		v.resources = append(v.resources, res)
+	if len(v.resources) < few {
+		if slices.ContainsFunc(v.resources, func(other Resource) bool { return other.GVR == res.GVR }) {
+			return
+		}
+	} else {
+		if v.names == nil {
+			v.names = make(map[string]bool, 2*few)
+			for i := range v.resources {
+				v.names[v.resources[i].GVR.Resource] = true
+			}
+		}
+		if v.names[res.GVR.Resource] {
+			return
+		}
+		v.names[res.GVR.Resource] = true
 	}
+	v.resources = append(v.resources, res)
+}
+
+// copied returns v such that adding to it leaves v alone.
+func (v versionDoc) copied() versionDoc {
+	v.resources, v.names = slices.Clip(v.resources), nil
+	return v
 }
 
 // parseCore reads the legacy answer of /api, which has no resources.
@@ -128,15 +186,17 @@ func parseCore(body []byte) ([]groupDoc, error) {
 	if err := json.Unmarshal(body, &doc); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
-	if doc.Kind != "" && doc.Kind != "APIVersions" {
+	if doc.Kind != "APIVersions" {
 		return nil, fmt.Errorf("%w of versions: kind %q", errNoAnswer, doc.Kind)
 	}
 	core := groupDoc{}
 	for _, version := range doc.Versions {
-		core.versions = append(core.versions, versionDoc{name: version})
+		if version != "" {
+			core.versions = append(core.versions, versionDoc{name: version})
+		}
 	}
-	if core.versions == nil {
-		return nil, nil
+	if core.versions == nil || len(core.versions) < len(doc.Versions) {
+		return nil, errIncomplete
 	}
 	return []groupDoc{core}, nil
 }
@@ -147,26 +207,29 @@ func parseGroups(body []byte) ([]groupDoc, error) {
 	if err := json.Unmarshal(body, &doc); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
-	if doc.Kind != "" && doc.Kind != "APIGroupList" {
+	if doc.Kind != "APIGroupList" {
 		return nil, fmt.Errorf("%w of groups: kind %q", errNoAnswer, doc.Kind)
 	}
-	return groupsOf(&doc), nil
+	if doc.Groups == nil {
+		return nil, errIncomplete
+	}
+	return groupsOf(&doc)
 }
 
-func groupsOf(list *metav1.APIGroupList) []groupDoc {
-	var groups []groupDoc
+func groupsOf(list *metav1.APIGroupList) ([]groupDoc, error) {
+	var all groupList
 	for i := range list.Groups {
 		group := groupDoc{name: list.Groups[i].Name}
 		for _, version := range preferredFirst(&list.Groups[i]) {
-			if version != "" {
-				group.versions = append(group.versions, versionDoc{name: version})
+			if version == "" {
+				all.err = errIncomplete
+				continue
 			}
+			group.versions = append(group.versions, versionDoc{name: version})
 		}
-		if len(group.versions) > 0 && !hasGroup(groups, group.name) {
-			groups = append(groups, group)
-		}
+		all.add(group, list.Groups[i].Versions != nil)
 	}
-	return groups
+	return all.groups, all.err
 }
 
 // preferredFirst returns the group's versions, the preferred one moved to the front.
@@ -188,13 +251,15 @@ func parseList(gv schema.GroupVersion, body []byte) (versionDoc, error) {
 	if err := json.Unmarshal(body, &list); err != nil {
 		return versionDoc{}, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
+	if list.Kind != "APIResourceList" {
+		return versionDoc{}, fmt.Errorf("%w: kind %q", errNoAnswer, list.Kind)
+	}
 	return readList(gv, &list)
 }
 
 func readList(gv schema.GroupVersion, list *metav1.APIResourceList) (versionDoc, error) {
 	switch {
-	case list == nil || list.GroupVersion == "" && list.APIResources == nil,
-		list.Kind != "" && list.Kind != "APIResourceList":
+	case list == nil || list.GroupVersion == "" && list.APIResources == nil:
 		return versionDoc{}, errNoAnswer
 	case list.GroupVersion != gv.String():
 		return versionDoc{}, fmt.Errorf("%w: %q", errOtherList, list.GroupVersion)

@@ -50,12 +50,13 @@ func FuzzDocument(f *testing.F) {
 		known.learn(doc, now)
 		known.learnCRDs([]*crd{definition}, now)
 		known.learnAPIs([]*apiService{service})
-		checkCatalogue(t, known.catalogue())
+		first := known.catalogue(nil, now)
+		checkCatalogue(t, first)
 		known.forgetCRD(definition, now)
 		known.learn((&document{}).withLastKnown(doc), now)
-		c := known.catalogue()
+		c := known.catalogue(first, now)
 		checkCatalogue(t, c)
-		known.events(known.types(c), typeStates{}, now)
+		known.events(known.types(c, typeStates{}), typeStates{}, now)
 	})
 }
 

@@ -28,6 +28,15 @@ const maxDocument = 64 << 20
 // maxFault bounds what is read of an answer that only says what went wrong.
 const maxFault = 64 << 10
 
+// maxMessage bounds what is kept of that.
+const maxMessage = 1 << 10
+
+// maxPause is the longest that a server is believed to want to be left alone.
+const maxPause = 10 * time.Minute
+
+// manyPauses is how many there may be before those that are over are looked for.
+const manyPauses = 64
+
 // endpoint is the API server over HTTP. client-go's discovery client tells neither
 // ETag nor Retry-After, and repeats a request that the server wants later, up to ten
 // times, before it says so; hence requests of our own.
@@ -51,6 +60,16 @@ func (e *pauseError) Error() string {
 }
 
 func (e *pauseError) Unwrap() error { return e.err }
+
+// askedError is what an answer lacks, and when it was asked for.
+type askedError struct {
+	at  time.Time
+	err error
+}
+
+func (e *askedError) Error() string { return e.err.Error() }
+
+func (e *askedError) Unwrap() error { return e.err }
 
 func newEndpoint(cfg *rest.Config, client *http.Client) (*endpoint, error) {
 	root := rest.CopyConfig(cfg)
@@ -105,6 +124,7 @@ func faultOf(res *http.Response) *apierrors.StatusError {
 	after := retryAfter(res.Header.Get("Retry-After"))
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Status != metav1.StatusSuccess {
+		status.Message = status.Message[:min(len(status.Message), maxMessage)] // it may be kept for a while
 		if status.Code == 0 {
 			status.Code = int32(res.StatusCode) //nolint:gosec // three digits
 		}
@@ -162,7 +182,12 @@ func (e *endpoint) keepPause(path string, fault *apierrors.StatusError) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.paused[path] = &pauseError{until: time.Now().Add(time.Duration(details.RetryAfterSeconds) * time.Second), err: fault}
+	now := time.Now()
+	if len(e.paused) >= manyPauses {
+		maps.DeleteFunc(e.paused, func(_ string, p *pauseError) bool { return now.After(p.until) })
+	}
+	pause := min(time.Duration(details.RetryAfterSeconds)*time.Second, maxPause)
+	e.paused[path] = &pauseError{until: now.Add(pause), err: fault}
 }
 
 // read reads a document to its end, and not beyond what one can be.

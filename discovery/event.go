@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -49,8 +50,8 @@ const (
 	VerbsChanged Change = "Verbs"
 	// ConversionChanged: objects are converted between versions in another way.
 	ConversionChanged Change = "Conversion"
-	// BackingChanged: something else serves the type now, or it has become known
-	// what does.
+	// BackingChanged: something else serves the type now. That it has become known
+	// what does, or is not known any more, is no change.
 	BackingChanged Change = "Backing"
 	// TerminatingChanged: the type's CRD is being deleted.
 	TerminatingChanged Change = "Terminating"
@@ -94,7 +95,8 @@ func (e Event) String() string {
 
 // typeState is what events tell of a type.
 type typeState struct {
-	resource   Resource // in the preferred version
+	resource   Resource  // in the preferred version
+	uid        types.UID // of its CRD, as last known
 	conversion string
 }
 
@@ -104,8 +106,9 @@ type typeStates struct {
 	order  []schema.GroupResource
 }
 
-// types returns the types of a catalogue, each once, in order.
-func (k *knowledge) types(c *catalogue) typeStates {
+// types returns the types of a catalogue, each once, in order. What is not known of them
+// at the moment is as in last.
+func (k *knowledge) types(c *catalogue, last typeStates) typeStates {
 	var order []schema.GroupResource
 	states := make(map[schema.GroupResource]typeState, len(c.resources))
 	for _, res := range c.resources {
@@ -113,7 +116,7 @@ func (k *knowledge) types(c *catalogue) typeStates {
 		if _, seen := states[gr]; seen {
 			continue
 		}
-		state := typeState{resource: res}
+		state := typeState{resource: res, uid: cmp.Or(res.CRDUID, last.states[gr].uid)}
 		if definition := k.crds[gr.String()]; definition != nil {
 			state.conversion = definition.Spec.Conversion.Strategy
 		}
@@ -136,7 +139,7 @@ func (s typeState) changes(now typeState) []Change {
 		{ScopeChanged, a.Namespaced == b.Namespaced},
 		{VerbsChanged, sameSet(a.Verbs, b.Verbs) && sameSet(a.Subresources, b.Subresources)},
 		{ConversionChanged, s.conversion == now.conversion || s.conversion == "" || now.conversion == ""},
-		{BackingChanged, a.Backing == b.Backing && a.CRDUID == b.CRDUID},
+		{BackingChanged, a.Backing == b.Backing || a.Backing == BackingUnknown || b.Backing == BackingUnknown},
 		{TerminatingChanged, a.Terminating == b.Terminating},
 	} {
 		if !aspect.same {
@@ -147,7 +150,7 @@ func (s typeState) changes(now typeState) []Change {
 }
 
 func sameSet(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+	return slices.Equal(a, b) || slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // events returns what has happened between two states of all types, each in order. A
@@ -156,8 +159,8 @@ func (k *knowledge) events(before, now typeStates, at time.Time) []Event {
 	var events []Event
 	for _, gr := range before.order {
 		if _, stays := now.states[gr]; !stays {
-			old := before.states[gr].resource
-			events = append(events, Event{Type: Removed, Resource: old, Evidence: k.evidence(old, at)})
+			old := before.states[gr]
+			events = append(events, Event{Type: Removed, Resource: old.resource, Evidence: k.evidence(gr, old.uid, at)})
 		}
 	}
 	for _, gr := range now.order {
@@ -166,9 +169,9 @@ func (k *knowledge) events(before, now typeStates, at time.Time) []Event {
 		switch {
 		case !known:
 			events = append(events, Event{Type: Added, Resource: state.resource})
-		case old.resource.CRDUID != state.resource.CRDUID && old.resource.CRDUID != "" && state.resource.CRDUID != "":
+		case old.uid != state.uid && old.uid != "" && state.uid != "":
 			events = append(events,
-				Event{Type: Removed, Resource: old.resource, Evidence: Evidence{Kind: CRDDeleted, CRDUID: old.resource.CRDUID, At: at}},
+				Event{Type: Removed, Resource: old.resource, Evidence: Evidence{Kind: CRDDeleted, CRDUID: old.uid, At: at}},
 				Event{Type: Added, Resource: state.resource})
 		default:
 			if changes := old.changes(state); changes != nil {
@@ -179,17 +182,17 @@ func (k *knowledge) events(before, now typeStates, at time.Time) []Event {
 	return events
 }
 
-// evidence returns why old is gone.
-func (k *knowledge) evidence(old Resource, at time.Time) Evidence {
-	gr := old.GVR.GroupResource()
-	if gone, deleted := k.gone[gr]; deleted {
-		return gone.Evidence
+// evidence returns why gr is gone, whose CRD last had uid.
+func (k *knowledge) evidence(gr schema.GroupResource, uid types.UID, at time.Time) Evidence {
+	if g, deleted := k.gone[gr]; deleted {
+		return g.Evidence
 	}
-	switch definition := k.crds[gr.String()]; {
-	case definition != nil:
-		return Evidence{Kind: NoVersionServed, CRDUID: definition.Metadata.UID, At: at}
-	case k.crdsRule && old.CRDUID != "": // between two runs
-		return Evidence{Kind: CRDDeleted, CRDUID: old.CRDUID, At: at}
+	definition := k.crds[gr.String()]
+	switch {
+	case !k.crdsRule || definition == nil && uid == "":
+		return Evidence{Kind: NotListed, At: at}
+	case definition == nil || uid != "" && uid != definition.Metadata.UID: // between two runs
+		return Evidence{Kind: CRDDeleted, CRDUID: uid, At: at}
 	}
-	return Evidence{Kind: NotListed, At: at}
+	return Evidence{Kind: NoVersionServed, CRDUID: definition.Metadata.UID, At: at}
 }

@@ -7,7 +7,7 @@ import "time"
 // not list any more is taken to be served. Otherwise it asks once an hour.
 func WithPace(awaited, polled, doubted time.Duration) Option {
 	return optionFunc(func(o *options) {
-		o.pace = pace{awaited: awaited, polled: polled, settled: time.Hour, crowded: 1, doubted: doubted, patient: time.Hour, first: 5 * time.Second}
+		o.pace = pace{awaited: awaited, polled: polled, settled: time.Hour, crowded: 1, doubted: doubted, patient: time.Hour, gap: time.Millisecond, first: 5 * time.Second}
 	})
 }
 
@@ -15,7 +15,7 @@ func WithPace(awaited, polled, doubted time.Duration) Option {
 func Waiting(r *Resolver) int {
 	r.documents.mu.Lock()
 	defer r.documents.mu.Unlock()
-	if f := r.documents.flying[struct{}{}]; f != nil {
+	if f := r.documents.flying[allGroups]; f != nil {
 		return f.waiting
 	}
 	return 0
@@ -24,4 +24,9 @@ func Waiting(r *Resolver) int {
 // WithForbiddenPace is how often a running resolver tries what is forbidden.
 func WithForbiddenPace(forbidden time.Duration) Option {
 	return optionFunc(func(o *options) { o.feedPace.forbidden = forbidden })
+}
+
+// WithGap is how long a running resolver leaves between requests.
+func WithGap(gap time.Duration) Option {
+	return optionFunc(func(o *options) { o.pace.gap = gap })
 }

@@ -38,6 +38,7 @@ type slim interface {
 type feed[T slim] struct {
 	endpoint *endpoint
 	path     string
+	kind     string   // of the collection's list; if it is empty, any will do
 	pace     feedPace // if none is set, the usual one
 
 	list  func(items []T)                    // all there is: what is not among them is gone
@@ -47,6 +48,7 @@ type feed[T slim] struct {
 	// Those below belong to run.
 	version string        // from which the watch goes on; empty: a list is due
 	backoff time.Duration // the last one; 0: the last watch was a good one
+	filled  bool          // the last list had something
 	current feedState
 }
 
@@ -94,11 +96,9 @@ func (f *feed[T]) settle(ctx context.Context, verb string, err error) {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		failed.phase = feedForbidden
-	case verb == "list" && apierrors.IsNotFound(err):
-		failed.phase = feedAbsent
-		if f.current.phase != feedAbsent {
-			f.list(nil)
-		}
+		f.version = "" // what is missed meanwhile may be much
+	case verb == "list" && apierrors.IsNotFound(err) && !f.filled:
+		failed.phase = feedAbsent // one that had something has not lost it: requests go astray
 	case verb == "watch" && stale(err):
 		f.version = ""
 		if f.backoff == 0 { // a watch that worked has grown old, which is no failure
@@ -160,7 +160,7 @@ func (f *feed[T]) relist(ctx context.Context) error {
 		if token == "" {
 			// The pages are of one version. Were they not, what has changed
 			// since the first could be missing in it.
-			f.version = first.version
+			f.version, f.filled = first.version, len(items) > 0
 			f.list(items)
 			return nil
 		}
@@ -180,7 +180,11 @@ func (f *feed[T]) page(ctx context.Context, token string) (page[T], error) {
 		return page[T]{}, err
 	}
 	defer res.Body.Close() //nolint:errcheck // read only
-	return readPage[T](res.Body)
+	p, err := readPage[T](res.Body)
+	if err == nil && f.kind != "" && p.kind != "" && p.kind != f.kind {
+		err = fmt.Errorf("the answer is a %s and no %s", p.kind, f.kind)
+	}
+	return p, err
 }
 
 // follow watches the collection for the lifetime of a watch. It returns nil if the

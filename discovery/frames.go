@@ -72,6 +72,7 @@ func (f *frames) next() (frame, error) {
 
 // page is a page of a list.
 type page[T slim] struct {
+	kind    string
 	items   []T
 	version string // of the collection
 	next    string // the token of the page that follows, if one does
@@ -109,6 +110,8 @@ func decodePage[T slim](dec *json.Decoder, body *bounded) (p page[T], err error)
 			}
 			err = dec.Decode(&meta)
 			p.version, p.next = meta.ResourceVersion, meta.Continue
+		case "kind":
+			err = dec.Decode(&p.kind)
 		case "items":
 			listed = true
 			p.items, err = decodeItems[T](dec, body)

@@ -2,8 +2,6 @@ package discovery
 
 import (
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,15 +22,19 @@ type knowledge struct {
 	// crdsRule says that crds are complete and current. Then they decide about
 	// custom resources, of which documents are behind by seconds.
 	crdsRule bool
+	// crdsCurrent says that they are followed at this moment: what they do not know is
+	// not there, whatever documents say.
+	crdsCurrent bool
 	// apis are the APIServices, and apisRule says that they are complete and current.
-	apis     map[string]*apiService // by name; nil: none have been told
-	apisRule bool
+	apis        map[string]*apiService // by name; nil: none have been told
+	apisRule    bool
+	apisCurrent bool
 
 	// gone are the CRDs that are deleted, for as long as documents may list their
 	// resources. Ghosts says that the last one did.
 	gone   map[schema.GroupResource]ghost
 	ghosts bool
-	// doubted are resources that the last document did not list.
+	// doubted are resources that nobody mentions any more.
 	doubted map[schema.GroupVersionResource]doubt
 	// dropped are group versions whose APIService is deleted: the next document that
 	// does not list their resources needs no second one.
@@ -49,55 +51,48 @@ type ghost struct {
 	listed time.Time // when a document last listed its resource, or when it was deleted
 }
 
+// doubt is a resource that was served and is not mentioned any more, without evidence
+// that it is gone. It is taken to be served until it is over.
 type doubt struct {
-	res   Resource
 	since time.Time
+	over  bool // documents have left it out for long enough
 }
 
-// learn takes a document. What an earlier one listed and this one does not is doubted,
-// and dropped if it has been for long enough.
+// learn takes a document.
 func (k *knowledge) learn(doc *document, now time.Time) {
-	listed := map[schema.GroupVersionResource]bool{}
-	versions := map[schema.GroupVersion]bool{}
+	if k.doc != nil { // what the last one left out has been dealt with
+		told := versionsOf(k.doc)
+		maps.DeleteFunc(k.dropped, func(gv schema.GroupVersion, _ bool) bool { _, listed := told[gv]; return !listed })
+	}
+	k.doc = doc
+	told := versionsOf(doc)
+	for gvr, d := range k.doubted {
+		gv := gvr.GroupVersion()
+		_, fresh := told[gv]
+		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !fresh
+		d.over = now.Sub(d.since) >= k.doubtFor && !awaited
+		k.doubted[gvr] = d
+	}
 	k.ghosts = false
-	for gv, version := range doc.versions() {
-		versions[gv] = true
+	for _, version := range doc.versions() {
 		for _, res := range version.resources {
-			listed[res.GVR] = true
-			if evidence, gone := k.gone[res.GVR.GroupResource()]; gone {
-				evidence.listed = now
-				k.gone[res.GVR.GroupResource()] = evidence
+			if g, gone := k.gone[res.GVR.GroupResource()]; gone {
+				g.listed = now
+				k.gone[res.GVR.GroupResource()] = g
 				k.ghosts = true
 			}
 		}
 	}
-	k.doubtMissing(listed, now)
-	maps.DeleteFunc(k.doubted, func(gvr schema.GroupVersionResource, d doubt) bool {
-		return listed[gvr] || now.Sub(d.since) >= k.doubtFor || k.dropped[gvr.GroupVersion()]
-	})
-	maps.DeleteFunc(k.dropped, func(gv schema.GroupVersion, _ bool) bool {
-		return !versions[gv] || k.apis[apiServiceName(gv)] != nil // gone, or back
-	})
 	maps.DeleteFunc(k.gone, func(_ schema.GroupResource, g ghost) bool { return now.Sub(g.listed) > ghostFor })
-	k.doc = doc
 }
 
-// doubtMissing doubts what was listed before and is not now.
-func (k *knowledge) doubtMissing(listed map[schema.GroupVersionResource]bool, now time.Time) {
-	if k.doc == nil {
-		return
+// versionsOf returns the group versions of doc, and whether what it says of each is fresh.
+func versionsOf(doc *document) map[schema.GroupVersion]bool {
+	versions := map[schema.GroupVersion]bool{}
+	for gv, version := range doc.versions() {
+		versions[gv] = version.err == nil
 	}
-	for gv, version := range k.doc.versions() {
-		for _, res := range version.resources {
-			if _, old := k.doubted[res.GVR]; old || listed[res.GVR] || !k.believes(res, k.backing(gv)) {
-				continue
-			}
-			if k.doubted == nil {
-				k.doubted = map[schema.GroupVersionResource]doubt{}
-			}
-			k.doubted[res.GVR] = doubt{res: res, since: now}
-		}
-	}
+	return versions
 }
 
 // learnCRDs takes a complete list of the CRDs.
@@ -107,24 +102,27 @@ func (k *knowledge) learnCRDs(items []*crd, now time.Time) {
 		crds[item.Metadata.Name] = item
 	}
 	for name, old := range k.crds {
-		if crds[name] == nil {
+		if item := crds[name]; item == nil || item.Metadata.UID != old.Metadata.UID {
 			k.bury(old, now)
 		}
 	}
 	for _, item := range items {
-		delete(k.gone, item.groupResource())
+		k.unbury(item)
 	}
 	k.crds = crds
 }
 
 // learnCRD takes one CRD and reports whether anything that is served may differ.
-func (k *knowledge) learnCRD(item *crd) bool {
+func (k *knowledge) learnCRD(item *crd, now time.Time) bool {
 	old := k.crds[item.Metadata.Name]
 	if k.crds == nil {
 		k.crds = map[string]*crd{}
 	}
 	k.crds[item.Metadata.Name] = item
-	delete(k.gone, item.groupResource())
+	if old != nil && old.Metadata.UID != item.Metadata.UID {
+		k.bury(old, now)
+	}
+	k.unbury(item)
 	return old == nil || !old.sameType(item)
 }
 
@@ -146,6 +144,14 @@ func (k *knowledge) bury(old *crd, now time.Time) {
 	}
 	k.gone[old.groupResource()] = ghost{Evidence: Evidence{Kind: CRDDeleted, CRDUID: old.Metadata.UID, At: now}, listed: now}
 	k.ghosts = true // until a document says otherwise
+}
+
+// unbury ends the mourning once a new CRD has taken the place of the old one. Until the
+// server has established it, documents mean the old one.
+func (k *knowledge) unbury(item *crd) {
+	if item.isEstablished() {
+		delete(k.gone, item.groupResource())
+	}
 }
 
 // learnAPIs takes a complete list of the APIServices and reports whether the documents
@@ -176,6 +182,7 @@ func (k *knowledge) learnAPI(item *apiService) (differs, ask bool) {
 		k.apis = map[string]*apiService{}
 	}
 	k.apis[item.Metadata.Name] = item
+	delete(k.dropped, item.groupVersion())
 	differs = old == nil || old.backing() != item.backing()
 	if item.backing() == BackingCRD && k.crdsRule {
 		return differs, false
@@ -211,16 +218,18 @@ func (k *knowledge) backing(gv schema.GroupVersion) Backing {
 
 // automanages reports whether the server makes APIServices for what it serves itself.
 func (k *knowledge) automanages() bool {
-	return k.apisRule && k.apis[apiServiceName(coreV1)].isAutomanaged()
+	return k.apisRule && k.apisCurrent && k.apis[apiServiceName(coreV1)].isAutomanaged()
 }
 
 // coreV1 is what every API server with an aggregator serves.
 var coreV1 = schema.GroupVersion{Version: "v1"}
 
-func sortedGVRs[V any](m map[schema.GroupVersionResource]V) []schema.GroupVersionResource {
-	return slices.SortedFunc(maps.Keys(m), func(a, b schema.GroupVersionResource) int {
-		return strings.Compare(a.String(), b.String())
-	})
+// decides reports whether the CRDs know of gr: that it is gone, or in which versions it
+// is served.
+func (k *knowledge) decides(gr schema.GroupResource) bool {
+	_, gone := k.gone[gr]
+	_, defined := k.crds[gr.String()]
+	return k.crdsRule && k.crdsCurrent && (gone || defined)
 }
 
 // unsettled reports whether the documents are expected to change by themselves soon.
@@ -247,10 +256,7 @@ func (k *knowledge) awaited() bool {
 	if k.doc == nil {
 		return true
 	}
-	fresh := map[schema.GroupVersion]bool{}
-	for gv, version := range k.doc.versions() {
-		fresh[gv] = version.err == nil
-	}
+	fresh := versionsOf(k.doc)
 	for _, item := range k.apis {
 		if k.apisRule && item.backing() == BackingAggregated && item.available() && !fresh[item.groupVersion()] {
 			return true

@@ -26,6 +26,8 @@ type pace struct {
 	crowded time.Duration // a factor
 	// doubted is how long what a document no longer lists is taken to be served.
 	doubted time.Duration
+	// gap is how long at least it is between two requests, whatever happens.
+	gap time.Duration
 	// first is how long the watches may take at the beginning before the documents
 	// alone have to do.
 	first time.Duration
@@ -38,6 +40,7 @@ var usualPace = pace{
 	crowded: 6,
 	doubted: doubtFor,
 	patient: time.Minute,
+	gap:     500 * time.Millisecond,
 	first:   30 * time.Second,
 }
 
@@ -138,9 +141,28 @@ func (l *live) poll(ctx context.Context) {
 			failures = 0
 		}
 		l.resolver.mu.Lock()
-		wait := l.pauseLocked(failures, time.Now())
+		wait := jittered(l.pauseLocked(failures, time.Now()))
 		l.resolver.mu.Unlock()
-		timer.Reset(jittered(wait))
+		timer.Reset(wait)
+		gap := l.pace.gap
+		if failures > 0 {
+			gap = wait
+		}
+		if !pause(ctx, gap) {
+			return
+		}
+	}
+}
+
+// pause waits for d, and reports whether ctx lasted for so long.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -166,13 +188,13 @@ func (l *live) publishLocked(now time.Time) {
 	if l.known.doc == nil || !l.open {
 		return // nothing can be said yet
 	}
-	c := l.known.catalogue()
-	types := l.known.types(c)
+	c := l.known.catalogue(l.resolver.last, now)
+	types := l.known.types(c, l.resolver.types)
 	events := l.known.events(l.resolver.types, types, now)
 	if old := l.resolver.current.Load(); old != nil && len(events) == 0 && old.same(c) {
 		return // it goes on being current, with all that it has been found to say
 	}
-	l.resolver.types = types
+	l.resolver.last, l.resolver.types = c, types
 	l.resolver.replaceLocked(c, events)
 }
 

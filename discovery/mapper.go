@@ -39,7 +39,7 @@ func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.R
 	if !runs {
 		fresh, err := r.refresh(ctx)
 		if err != nil {
-			return none, inconclusive(q, err)
+			return none, inconclusive(q.ref, err)
 		}
 		c = fresh
 	}
@@ -47,11 +47,14 @@ func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.R
 	if err == nil || !meta.IsNoMatchError(err) {
 		return answer, err
 	}
+	if refusal := r.refused(c, q); runs && refusal != nil {
+		return none, refusal
+	}
 	refusal := c.refuse(q)
 	if runs && !r.certain(c, q, refusal) {
-		fresh, err := r.refresh(ctx)
+		fresh, err := r.fresh(ctx, q)
 		if err != nil {
-			return none, inconclusive(q, err)
+			return none, inconclusive(q.ref, err)
 		}
 		answer, err := ask(fresh.mapper())
 		if err == nil || !meta.IsNoMatchError(err) {

@@ -23,6 +23,7 @@ func (r *Resolver) open(l *live) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.open = true
+	l.publishLocked(time.Now())
 }
 
 // end ends a run: what it knew is not kept up to date any more.
@@ -39,10 +40,15 @@ func (r *Resolver) end() {
 func (r *Resolver) replaceLocked(c *catalogue, events []Event) {
 	r.current.Store(c)
 	r.denied = nil
-	for _, event := range events {
-		if event.Type == Removed { // that answers the question
-			for _, version := range event.Resource.Versions {
-				r.denyLocked(questionOfGVR(event.Resource.GVR.GroupResource().WithVersion(version)))
+	for _, event := range events { // they answer questions
+		was := event.Old
+		if event.Type == Removed {
+			was = event.Resource
+		}
+		for _, version := range was.Versions {
+			q := questionOfGVR(was.GVR.GroupResource().WithVersion(version))
+			if _, served := c.index().byGVR[was.GVR.GroupResource().WithVersion(version)]; !served {
+				r.denyLocked(q, c.refuse(q))
 			}
 		}
 	}
@@ -60,12 +66,12 @@ func (r *Resolver) signalLocked() {
 // maxDenied bounds how many negative answers are kept.
 const maxDenied = 4096
 
-func (r *Resolver) denyLocked(q question) {
+func (r *Resolver) denyLocked(q question, refusal error) {
 	if r.denied == nil {
-		r.denied = map[question]bool{}
+		r.denied = map[question]error{}
 	}
 	if len(r.denied) < maxDenied {
-		r.denied[q] = true
+		r.denied[q] = refusal
 	}
 }
 
@@ -75,6 +81,9 @@ func (r *Resolver) update(l *live, learn func(now time.Time) (differs, ask bool)
 	r.mu.Lock()
 	now := time.Now()
 	differs, ask := learn(now)
+	if differs || ask {
+		r.denied = nil // it may be otherwise now
+	}
 	if differs {
 		l.publishLocked(now)
 	}

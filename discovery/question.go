@@ -52,28 +52,28 @@ type reading struct {
 // readings returns what q can mean, in the order in which kubectl tries it: the
 // version and the group apart first, then all of it as the group. A CRD's version
 // may have any name, and a group may begin with a label like v1.
-func (q question) readings() (first reading, second reading, two bool) {
+func (q question) readings() []reading {
 	ref := q.ref
-	first = reading{name: ref.Resource, version: ref.Version, group: ref.Group, form: q.form}
+	r := reading{name: ref.Resource, version: ref.Version, group: ref.Group, form: q.form}
 	if q.form != anyForm {
-		first.anyGroup = !q.inGroup
-		return first, reading{}, false
+		r.anyGroup = !q.inGroup
+		return []reading{r}
 	}
-	first.name = strings.ToLower(ref.Resource)
-	first.anyGroup = ref.Version == "" && ref.Group == ""
-	second = first
+	r.name = strings.ToLower(ref.Resource)
+	r.anyGroup = ref.Version == "" && ref.Group == ""
+	whole := r
 	if ref.Version != "" {
-		second.version, second.group = "", ref.Version
+		whole.version, whole.group = "", ref.Version
 		if ref.Group != "" {
-			second.group += "." + ref.Group
+			whole.group += "." + ref.Group
 		}
-		return first, second, true
+		return []reading{r, whole}
 	}
 	if label, rest, found := strings.Cut(ref.Group, "."); found {
-		first.version, first.group = label, rest
-		return first, second, true
+		r.version, r.group = label, rest
+		return []reading{r, whole}
 	}
-	return first, reading{}, false
+	return []reading{r}
 }
 
 // covers reports whether what r names may be in gv.

@@ -24,9 +24,10 @@ type Resolver struct {
 	server  server
 	options options
 
-	documents   flights[struct{}, *catalogue]
+	documents   flights[scope, *catalogue]
 	versions    flights[schema.GroupVersion, versionDoc]
 	definitions flights[string, *crd]
+	metas       flights[struct{}, map[string]*slimMeta]
 
 	// current is what a run knows; nil while none does.
 	current atomic.Pointer[catalogue]
@@ -34,14 +35,15 @@ type Resolver struct {
 	// mu guards the fields below. It is never held over a request, a channel
 	// operation that may block, or a subscriber's code.
 	mu      sync.Mutex
-	asked   uint64     // requests for documents begun
-	doc     *document  // the last that was told, with what earlier ones knew
-	docAt   uint64     // by which request
-	live    *live      // nil while Run does not run
-	types   typeStates // as subscribers know them, also after a run
-	awaited int        // callers of Await
-	denied  map[question]bool
-	changed chan struct{} // closed when current changes
+	asked   uint64             // requests for documents begun
+	doc     *document          // the last that was told, with what earlier ones knew
+	docAt   uint64             // by which request
+	live    *live              // nil while Run does not run
+	last    *catalogue         // what a run knew, also after it
+	types   typeStates         // of last, as subscribers know them
+	awaited int                // callers of Await
+	denied  map[question]error // what current refuses for good
+	changed chan struct{}      // closed when current changes
 	boxes   map[*mailbox]bool
 }
 
@@ -94,6 +96,7 @@ func newResolver(s server, opts []Option) *Resolver {
 	r.documents.timeout = r.options.requestTimeout
 	r.versions.timeout = r.options.requestTimeout
 	r.definitions.timeout = r.options.requestTimeout
+	r.metas.timeout = r.options.requestTimeout
 	return r
 }
 
@@ -107,10 +110,10 @@ func newResolver(s server, opts []Option) *Resolver {
 // resources of several groups, those of Kubernetes itself come first, as in kubectl;
 // otherwise that is an error.
 //
-// While the resolver runs, it costs nothing if the resource is known, and one request
-// if it is not, unless the answer has been given since the last change. Otherwise it
-// costs two requests, conditional ones from the second time on; on a server without
-// aggregated discovery one for each group version.
+// While the resolver runs, it costs nothing if the resource is known, and one request,
+// a conditional one, if it is not, unless the answer has been given since the last
+// change. Otherwise it costs two. On a server without aggregated discovery it costs one
+// for each group version.
 //
 // Errors are [*RefError], [*NotServedError], [*NotEstablishedError],
 // [*AmbiguousError], and [*InconclusiveError] if the server, or a group that may well
@@ -127,14 +130,11 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 	if err != nil {
 		return Resource{}, err
 	}
-	q := question{ref: parsed, form: anyForm}
-	if c != nil {
-		if res, err := c.answer(q); err == nil {
-			c.memo.put(ref, res)
-			return res, nil
-		}
+	res, err := r.answer(ctx, question{ref: parsed, form: anyForm})
+	if err == nil && c != nil && c == r.current.Load() {
+		c.memo.put(ref, res)
 	}
-	return r.answer(ctx, q)
+	return res, err
 }
 
 // ResolveGVR returns the resource that is served as gvr. While the resolver does not

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,15 +48,34 @@ func (s *restServer) everything(ctx context.Context, previous *document) (*docum
 	doc.named = s.root(ctx, namedPath, previous.named, parseGroups)
 	wg.Wait()
 	doc.core = core
-	switch {
+	return doc.after(previous)
+}
+
+// named asks for the named groups alone: what the core group has does not change while
+// a server runs.
+func (s *restServer) named(ctx context.Context, previous *document) (*document, error) {
+	if previous == nil || previous.core.err != nil || len(previous.core.groups) == 0 {
+		return s.everything(ctx, previous)
+	}
+	doc := document{core: previous.core, named: s.root(ctx, namedPath, previous.named, parseGroups)}
+	if doc.named.err != nil && len(doc.named.groups) == 0 {
+		return nil, doc.named.err
+	}
+	return doc.after(previous)
+}
+
+// after returns the document that follows previous.
+func (d document) after(previous *document) (*document, error) {
+	switch doc := d; {
 	case doc.core.err != nil && doc.named.err != nil:
 		return nil, joined(doc.core.err, doc.named.err)
 	case doc.core.err == nil && doc.named.err == nil && len(doc.core.groups)+len(doc.named.groups) == 0:
 		return nil, errNoGroups
 	case doc.core.same(previous.core) && doc.named.same(previous.named):
 		return previous, nil
+	default:
+		return doc.withLastKnown(previous), nil
 	}
-	return doc.withLastKnown(previous), nil
 }
 
 // joined returns both errors, or one if they say the same.
@@ -72,17 +92,19 @@ func (r root) same(previous root) bool {
 }
 
 // root asks for the document of one root. A server that has no such path serves
-// nothing there.
+// nothing there; one that had it has not lost it.
 func (s *restServer) root(ctx context.Context, path string, previous root, parse func([]byte) ([]groupDoc, error)) root {
 	r, err := s.ask(ctx, path, acceptAggregated, previous, parse)
 	if errors.Is(err, errOtherFormat) || apierrors.IsNotAcceptable(err) {
 		r, err = s.ask(ctx, path, acceptLegacy, previous, parse)
 	}
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err) && len(previous.groups) == 0:
 		return root{}
-	}
-	if err != nil {
-		return root{err: err, legacy: previous.legacy}
+	case err != nil && r.groups == nil:
+		return root{err: &askedError{at: time.Now(), err: err}, legacy: previous.legacy}
+	case err != nil:
+		r.err, r.etag = &askedError{at: time.Now(), err: err}, ""
 	}
 	if r.legacy {
 		fill(ctx, r.groups, s.groupVersion)
@@ -121,10 +143,7 @@ func (s *restServer) ask(ctx context.Context, path, accept string, previous root
 	}
 	if format == formatLegacy {
 		groups, err := parse(body)
-		if err != nil {
-			return root{}, fmt.Errorf("GET %s: %w", path, err)
-		}
-		return root{groups: groups, legacy: true}, nil
+		return readRoot(path, root{legacy: true}, groups, err)
 	}
 	etag := res.Header.Get("ETag")
 	if !strings.HasPrefix(etag, `"`) {
@@ -134,10 +153,19 @@ func (s *restServer) ask(ctx context.Context, path, accept string, previous root
 		return previous, nil
 	}
 	groups, err := parseAggregated(body)
-	if err != nil {
-		return root{}, fmt.Errorf("GET %s: %w", path, err)
+	return readRoot(path, root{etag: etag}, groups, err)
+}
+
+// readRoot completes r with the groups that belong below path. An error may come beside
+// them.
+func readRoot(path string, r root, groups []groupDoc, err error) (root, error) {
+	belonging := groupList{groups: groups, err: err}
+	belonging.ofRoot(path)
+	r.groups = belonging.groups
+	if belonging.err != nil {
+		return r, fmt.Errorf("GET %s: %w", path, belonging.err)
 	}
-	return root{groups: groups, etag: etag}, nil
+	return r, nil
 }
 
 type format int

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -75,15 +76,18 @@ func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, erro
 	if c == nil {
 		fresh, err := r.refresh(ctx)
 		if err != nil {
-			return nil, &InconclusiveError{Ref: everyResource, Err: err}
+			return nil, inconclusive(everyResource, err)
 		}
 		c = fresh
+	}
+	if s.Backing != BackingUnknown && s.Backing != BackingCRD && r.current.Load() == nil {
+		return nil, inconclusive(everyResource, errBacking)
 	}
 	labelled := func(Resource) bool { return true }
 	if s.CRDLabels != nil || s.Backing == BackingCRD {
 		definitions, err := r.crds(ctx)
 		if err != nil {
-			return nil, &InconclusiveError{Ref: everyResource, Err: fmt.Errorf("the CustomResourceDefinitions can't be listed: %w", err)}
+			return nil, inconclusive(everyResource, fmt.Errorf("the CustomResourceDefinitions can't be listed: %w", err))
 		}
 		labelled = func(res Resource) bool {
 			definition := definitions[res.GVR.GroupResource().String()]
@@ -102,13 +106,16 @@ func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, erro
 	return found, c.unaskedFor(s)
 }
 
+// errBacking is why a resolver that does not run can't select by backing.
+var errBacking = errors.New("what serves a type is known to a resolver that runs")
+
 // everyResource is how errors of ResolveAll name what was asked for.
 var everyResource = Ref{Resource: "*"}
 
 // unaskedFor returns an error if there may be more that s selects.
 func (c *catalogue) unaskedFor(s Selector) error {
 	if c.unknown != nil {
-		return &InconclusiveError{Ref: everyResource, Err: c.unknown}
+		return inconclusive(everyResource, c.unknown)
 	}
 	every := reading{anyGroup: true}
 	err := c.inconclusive(question{ref: everyResource}, every)
@@ -133,9 +140,8 @@ func (r *Resolver) crds(ctx context.Context) (map[string]*slimMeta, error) {
 	if !ok {
 		return nil, errNoWatch
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.options.requestTimeout)
-	defer cancel()
-	return rest.crds(ctx)
+	metas, _, err := r.metas.do(ctx, struct{}{}, rest.crds)
+	return metas, err
 }
 
 // knownCRDs returns what a run knows of the CRDs, or nil.
@@ -156,6 +162,9 @@ func (r *Resolver) knownCRDs() map[string]*slimMeta {
 func (s *restServer) crds(ctx context.Context) (map[string]*slimMeta, error) {
 	const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 	res, err := s.endpoint.get(ctx, crdPath, nil, http.Header{"Accept": {metadataOnly}})
+	if apierrors.IsNotFound(err) {
+		return nil, nil // the server has none
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -19,6 +20,8 @@ type server interface {
 	// is not sent again where the server can tell that nothing changed; then the
 	// answer is previous itself. The error is nil if any part could be asked.
 	everything(ctx context.Context, previous *document) (*document, error)
+	// named is everything for all groups but the core group, of which previous tells.
+	named(ctx context.Context, previous *document) (*document, error)
 	// groupVersion asks for the resources of one group version.
 	groupVersion(ctx context.Context, gv schema.GroupVersion) (versionDoc, error)
 }
@@ -32,7 +35,7 @@ type document struct {
 // root is the part of a document below /api, or below /apis.
 type root struct {
 	groups []groupDoc
-	err    error  // it could not be asked; groups are those last known
+	err    error  // it could not be asked, or not all be read; groups are those known
 	etag   string // of the answer, if it was complete
 	legacy bool   // the server has no aggregated discovery
 }
@@ -66,10 +69,6 @@ func (d *document) withLastKnown(previous *document) *document {
 }
 
 func (r root) withLastKnown(previous root) root {
-	if r.err != nil {
-		r.groups = previous.groups
-		return r
-	}
 	known := map[schema.GroupVersion][]Resource{}
 	for _, group := range previous.groups {
 		for _, version := range group.versions {
@@ -81,7 +80,7 @@ func (r root) withLastKnown(previous root) root {
 		versions := make([]versionDoc, 0, len(group.versions))
 		for _, version := range group.versions {
 			if version.err != nil {
-				version.resources = slices.Clip(version.resources)
+				version = version.copied()
 				for _, res := range known[schema.GroupVersion{Group: group.name, Version: version.name}] {
 					version.add(res)
 				}
@@ -89,6 +88,13 @@ func (r root) withLastKnown(previous root) root {
 			versions = append(versions, version)
 		}
 		groups = append(groups, groupDoc{name: group.name, versions: versions})
+	}
+	if r.err != nil { // what it does not list may be there
+		for _, group := range previous.groups {
+			if !slices.ContainsFunc(groups, func(g groupDoc) bool { return g.name == group.name }) {
+				groups = append(groups, group)
+			}
+		}
 	}
 	r.groups = groups
 	return r
@@ -107,7 +113,7 @@ func fill(ctx context.Context, groups []groupDoc, ask func(context.Context, sche
 				version := &groups[i].versions[j] // nobody else's
 				asked, err := ask(ctx, schema.GroupVersion{Group: groups[i].name, Version: version.name})
 				if err != nil {
-					asked.err = err
+					asked.err = &askedError{at: time.Now(), err: err}
 				}
 				asked.name = version.name
 				*version = asked

@@ -199,9 +199,9 @@ func coreDoc(core group) metav1.APIVersions {
 }
 
 func groupsDoc(groups []group) metav1.APIGroupList {
-	doc := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	doc := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
 	for _, g := range groups {
-		out := metav1.APIGroup{Name: g.name}
+		out := metav1.APIGroup{Name: g.name, Versions: []metav1.GroupVersionForDiscovery{}}
 		for _, v := range g.versions {
 			entry := metav1.GroupVersionForDiscovery{GroupVersion: g.name + "/" + v.name, Version: v.name}
 			if v.name == g.preferredVersion() {

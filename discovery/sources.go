@@ -13,74 +13,74 @@ import (
 // functions are called with the resolver's lock held. They report whether anything
 // that is known differs, and whether documents are to be asked for.
 type source[T slim] struct {
-	path   string
-	status *SourceStatus
-	all    func(items []T, now time.Time) (differs, ask bool)
-	one    func(kind watch.EventType, item T, now time.Time) (differs, ask bool)
-	// counts says whether what was heard is kept up to date, and is to be believed.
-	counts func(bool) (differs bool)
+	path, kind string
+	status     *SourceStatus
+	// rule says whether what was heard decides, and current whether it is followed at
+	// this moment.
+	rule, current *bool
+	all           func(items []T, now time.Time) (differs, ask bool)
+	one           func(kind watch.EventType, item T, now time.Time) (differs, ask bool)
 }
 
 func (l *live) crdSource() source[*crd] {
+	k := &l.known
 	return source[*crd]{
-		path:   crdPath,
-		status: &l.crds,
+		path: crdPath, kind: "CustomResourceDefinitionList",
+		status: &l.crds, rule: &k.crdsRule, current: &k.crdsCurrent,
 		all: func(items []*crd, now time.Time) (differs, ask bool) {
-			l.known.learnCRDs(items, now)
-			return true, l.known.ghosts
+			k.learnCRDs(items, now)
+			return true, k.ghosts
 		},
 		one: func(kind watch.EventType, item *crd, now time.Time) (differs, ask bool) {
 			if kind == watch.Deleted {
-				gone := l.known.forgetCRD(item, now)
+				gone := k.forgetCRD(item, now)
 				return gone, gone
 			}
-			return l.known.learnCRD(item), false
-		},
-		counts: func(yes bool) (differs bool) {
-			differs = l.known.crdsRule != yes
-			l.known.crdsRule = yes
-			return differs
+			return k.learnCRD(item, now), k.ghosts
 		},
 	}
 }
 
 func (l *live) apiSource() source[*apiService] {
+	k := &l.known
 	return source[*apiService]{
-		path:   apiServicePath,
-		status: &l.apis,
+		path: apiServicePath, kind: "APIServiceList",
+		status: &l.apis, rule: &k.apisRule, current: &k.apisCurrent,
 		all: func(items []*apiService, _ time.Time) (differs, ask bool) {
-			return true, l.known.learnAPIs(items)
+			return true, k.learnAPIs(items)
 		},
 		one: func(kind watch.EventType, item *apiService, _ time.Time) (differs, ask bool) {
 			if kind == watch.Deleted {
-				return true, l.known.forgetAPI(item)
+				return true, k.forgetAPI(item)
 			}
-			return l.known.learnAPI(item)
-		},
-		counts: func(yes bool) (differs bool) {
-			differs = l.known.apisRule != yes
-			l.known.apisRule = yes
-			return differs
+			return k.learnAPI(item)
 		},
 	}
 }
 
-// feedOf returns the feed of a source. A list counts once the watch that goes on from
-// it is open: where only that is forbidden, the list would be out of date at once.
+// listened is a source while it is listened to. A list counts once the watch that goes
+// on from it is open: where only that is forbidden, it would be out of date at once.
+type listened[T slim] struct {
+	source[T]
+	live    *live
+	pending func(now time.Time) (differs, ask bool) // the list that waits; guarded by the lock
+}
+
+// feedOf returns the feed of a source.
 func feedOf[T slim](l *live, endpoint *endpoint, s source[T]) *feed[T] {
-	said := sync.OnceFunc(func() { l.heard <- struct{}{} })
-	var listed func(now time.Time) (differs, ask bool)
-	follows := func() bool { return s.status.State == SourceCurrent }
+	heard := sync.OnceFunc(func() { l.heard <- struct{}{} })
+	to := &listened[T]{source: s, live: l}
 	return &feed[T]{
 		endpoint: endpoint,
 		path:     s.path,
+		kind:     s.kind,
 		pace:     l.resolver.options.feedPace,
 		list: func(items []T) {
 			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
-				if follows() {
+				if *s.current {
 					return s.all(items, now)
 				}
-				listed = func(now time.Time) (differs, ask bool) { return s.all(items, now) }
+				to.pending = func(now time.Time) (differs, ask bool) { return s.all(items, now) }
 				return false, false
 			})
 		},
@@ -91,26 +91,40 @@ func feedOf[T slim](l *live, endpoint *endpoint, s source[T]) *feed[T] {
 			var changed bool
 			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
 				changed = s.status.become(SourceState(state.phase), state.verb, state.err, now)
-				switch state.phase {
-				case feedWatching, feedAbsent:
-					differs = s.counts(true)
-					if listed != nil {
-						differs, ask = listed(now)
-						listed = nil
-					}
-				case feedForbidden:
-					differs, ask = s.counts(false), true
-				}
-				return differs, ask
+				return to.enter(state.phase, now)
 			})
 			if changed {
 				l.tell(s.path, state)
 			}
-			if state.phase != feedConnecting {
-				said()
+			if state.phase != feedConnecting && state.phase != feedFailing {
+				heard()
 			}
 		},
 	}
+}
+
+// enter takes a new state. Caller holds the resolver's lock.
+func (s *listened[T]) enter(phase feedPhase, now time.Time) (differs, ask bool) {
+	switch phase {
+	case feedWatching:
+		differs = !*s.rule || !*s.current
+		*s.rule, *s.current = true, true
+		if s.pending != nil {
+			differs, ask = s.pending(now)
+			s.pending = nil
+		}
+	case feedAbsent:
+		*s.rule, *s.current = true, true
+		s.pending = nil
+		return s.all(nil, now)
+	case feedForbidden:
+		differs, ask = *s.rule, true
+		*s.rule, *s.current = false, false
+	case feedFailing: // what is known stands, and documents may add to it
+		differs, ask = *s.current, true
+		*s.current = false
+	}
+	return differs, ask
 }
 
 // become changes the state, and reports whether it is another one.

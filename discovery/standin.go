@@ -21,7 +21,7 @@ func (s *standIn) everything(ctx context.Context, previous *document) (*document
 	}
 	var groups []groupDoc
 	if list != nil {
-		groups = groupsOf(list)
+		groups, _ = groupsOf(list) // a client's own; what it leaves out it has not
 	}
 	if len(groups) == 0 {
 		return nil, errNoGroups
@@ -46,6 +46,10 @@ func (s *standIn) everything(ctx context.Context, previous *document) (*document
 	}
 	doc := &document{named: root{groups: groups, legacy: lists == nil}}
 	return doc.withLastKnown(previous), nil
+}
+
+func (s *standIn) named(ctx context.Context, previous *document) (*document, error) {
+	return s.everything(ctx, previous)
 }
 
 // groups asks for the groups and, where the client has aggregated discovery, for

@@ -118,8 +118,12 @@ func combined(waiting []Event, now Event) []Event {
 		return []Event{last, now}
 	case now.Type == Removed && first.Type == Added:
 		return nil // it was never told
-	case now.Type == Removed && first.Type == Removed:
-		return []Event{first} // what is removed is what was known
+	case now.Type == Removed && first.Type == Removed: // what is removed is what was known
+		now.Resource = first.Resource
+		if uid := first.Evidence.CRDUID; uid != now.Evidence.CRDUID && uid != "" {
+			now.Evidence.Kind, now.Evidence.CRDUID = CRDDeleted, uid // it was another's place
+		}
+		return []Event{now}
 	case now.Type == Removed:
 		return []Event{now}
 	case last.Type == Added: // Changed

@@ -69,6 +69,32 @@ func TestMailbox_PutsTogetherWhatWaits(t *testing.T) {
 	}
 }
 
+// Subscribers keep or drop what they have by the evidence.
+func TestMailbox_EvidenceIsTheStrongest(t *testing.T) {
+	removed := func(kind EvidenceKind, uid types.UID) Event {
+		event := occurrence("a Removed 1")
+		event.Evidence = Evidence{Kind: kind, CRDUID: uid}
+		return event
+	}
+	for _, tc := range []struct {
+		name        string
+		first, last Event
+		want        Evidence
+	}{
+		{"not served, then deleted", removed(NoVersionServed, "1"), removed(CRDDeleted, "1"), Evidence{Kind: CRDDeleted, CRDUID: "1"}},
+		{"then another not served", removed(NoVersionServed, "1"), removed(NoVersionServed, "2"), Evidence{Kind: CRDDeleted, CRDUID: "1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			box := &mailbox{news: make(chan struct{}, 1)}
+			box.put([]Event{tc.first, occurrence("a Added 2"), tc.last})
+			event, _ := box.next()
+			if event.Evidence != tc.want || event.Resource.CRDUID != "1" {
+				t.Errorf("told %+v of %s, want %+v", event.Evidence, event.Resource.CRDUID, tc.want)
+			}
+		})
+	}
+}
+
 // Whatever happens and whenever a subscriber looks: it never hears of the end of what
 // it does not know, nor twice of a beginning, and it ends up with what there is.
 func TestMailbox_ASubscriberEndsWithWhatThereIs(t *testing.T) {

@@ -1,0 +1,310 @@
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+var gadgetGroup = group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{
+	{Name: "gadgets", SingularName: "gadget", Kind: "Gadget", ShortNames: []string{"xga"}, Categories: []string{"testing"}, Namespaced: true, Verbs: crdVerbs},
+	{Name: "gadgets/status", Kind: "Gadget", Namespaced: true, Verbs: all},
+}}}}
+
+// extensionsGroup is what documents of a server with CRDs list.
+var extensionsGroup = group{name: "apiextensions.k8s.io", versions: []version{{name: "v1", resources: []metav1.APIResource{
+	{Name: "customresourcedefinitions", SingularName: "customresourcedefinition", Kind: "CustomResourceDefinition", Verbs: all},
+}}}}
+
+// A server may be behind a proxy that has lost it, or restart its handlers.
+func TestEvidence_ACRDListThatFailsDeletesNothing(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"404":           http.NotFound,
+		"another list":  say("application/json", `{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[]}`),
+		"a 500":         refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError),
+		"not forbidden": refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, crds := crdServer(t, define(gadgetsCRD, "1"))
+			s.serve(coreGroup, extensionsGroup)
+			r := run(t, s, never(), discovery.WithForbiddenPace(10*time.Millisecond))
+			l := listen(t, r)
+			s.answer(crdPath, answer)
+			crds.cut()
+			eventually(t, "the watch does not work", func() bool { return r.Status().CRDs.State != discovery.SourceCurrent })
+			if res, err := r.Resolve(t.Context(), "gadgets"); err != nil || res.CRDUID != "1" {
+				t.Errorf("%+v, %v", res, err)
+			}
+			s.answer(crdPath, nil)
+			eventually(t, "it works again", func() bool { return r.Status().CRDs.State == discovery.SourceCurrent })
+			crds.put(define("widgets.example.org", "2").object())
+			l.wants("Added widgets.v1.example.org")
+		})
+	}
+}
+
+// A CRD is not established at first, whatever documents still say of the one before it.
+func TestEvidence_ARecreatedCRDIsAnotherFromTheBeginning(t *testing.T) {
+	fresh := define(gadgetsCRD, "2")
+	fresh.conditions = nil
+	for name, recreate := range map[string]func(*collection){
+		"watched": func(c *collection) {
+			c.remove(gadgetsCRD)
+			c.put(fresh.object())
+		},
+		"unseen": func(c *collection) {
+			c.mu.Lock()
+			c.objects[gadgetsCRD] = fresh.object()
+			c.mu.Unlock()
+			c.cut()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, crds := crdServer(t, define(gadgetsCRD, "1"))
+			s.serve(coreGroup, gadgetGroup)
+			r := run(t, s, never())
+			l := listen(t, r)
+			recreate(crds)
+			if got := l.wants("Removed gadgets.v1.example.org (CRDDeleted)")[0].Evidence.CRDUID; got != "1" {
+				t.Errorf("UID of the evidence = %q", got)
+			}
+			_, err := r.Validate(t.Context(), gadgets)
+			if !errors.Is(err, discovery.ErrNotServed) { // not established, if that has been heard of already
+				t.Errorf("Validate: %v", err)
+			}
+			crds.put(define(gadgetsCRD, "2").object())
+			if got := l.wants("Added gadgets.v1.example.org")[0].Resource.CRDUID; got != "2" {
+				t.Errorf("UID = %q", got)
+			}
+		})
+	}
+}
+
+// While a watch does not work, what is known stands, and documents may add to it.
+func TestEvidence_DocumentsAddToWhatAWatchKnew(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	crds := newCollection(define("widgets.example.org", "1").object())
+	apis := newCollection(
+		apiServiceOf("", "v1", "", "True", map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"}),
+		apiServiceOf("example.org", "v1", "", "True", map[string]string{"kube-aggregator.kubernetes.io/automanaged": "true"}))
+	s.collections(t, crds, apis)
+	r := run(t, s, discovery.WithPace(5*time.Millisecond, 5*time.Millisecond, time.Hour))
+	l := listen(t, r)
+	for _, path := range []string{crdPath, apiServicePath} {
+		s.answer(path, refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+	}
+	crds.cut()
+	apis.cut()
+	eventually(t, "both watches fail", func() bool {
+		status := r.Status()
+		return status.CRDs.State == discovery.SourceFailing && status.APIServices.State == discovery.SourceFailing
+	})
+	s.serve(coreGroup, gadgetGroup, metricsGroup)
+	l.wants("Added gadgets.v1.example.org", "Added nodes.v1beta1.metrics.k8s.io")
+	if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
+		t.Errorf("what was known: %v", err)
+	}
+}
+
+// A new run knows nothing of what the last one was told twice.
+func TestEvidence_ASecondRunNeedsTwoAnswersToo(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup, exampleGroup)
+	r := s.resolver(t, discovery.WithPace(5*time.Millisecond, 5*time.Millisecond, 200*time.Millisecond))
+	start := func() (stop func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = r.Run(ctx)
+		}()
+		return func() {
+			cancel()
+			<-ended
+		}
+	}
+	stop := start()
+	eventually(t, "the types are known", func() bool { return r.Status().Types > 0 })
+	l := listen(t, r)
+	stop()
+	s.serve(coreGroup)
+	begun := time.Now()
+	stop = start()
+	defer stop()
+	l.wants("Removed widgets.v1.example.com (NotListed)", "Removed flanges.v1beta1.example.com (NotListed)")
+	if took := time.Since(begun); took < 200*time.Millisecond {
+		t.Errorf("gone after %v, on the word of one answer", took)
+	}
+}
+
+func TestEvidence_AnAPIServiceThatIsBackAtOnceChangesNothing(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup, metricsGroup)
+	apis := newCollection(metricsService("True"))
+	s.collections(t, newCollection(), apis)
+	r := run(t, s, discovery.WithPace(5*time.Millisecond, 5*time.Millisecond, time.Hour))
+	l := listen(t, r)
+	s.serve(coreGroup) // for a moment
+	apis.remove("v1beta1.metrics.k8s.io")
+	apis.put(metricsService("False"))
+	s.documents()
+	eventually(t, "documents were asked for", func() bool { return s.documentsSoFar() > 4 })
+	if _, err := r.Resolve(t.Context(), "nodes.metrics.k8s.io"); err != nil {
+		t.Errorf("last known: %v", err)
+	}
+	// And what it may have besides can't be told.
+	_, err := r.Resolve(t.Context(), "unicorns.metrics.k8s.io")
+	checkInconclusive(t, err, "unicorns.metrics.k8s.io", nil)
+	s.serve(coreGroup, metricsGroup, exampleGroup)
+	l.wants("Added widgets.v1.example.com")
+}
+
+// What nobody has heard of may come with the next event.
+func TestEvidence_ARefusalDoesNotOutliveAnAPIService(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	apis := newCollection()
+	s.collections(t, newCollection(), apis)
+	r := run(t, s, never())
+	eventually(t, "both are watched", func() bool { return r.Status().APIServices.State == discovery.SourceCurrent })
+	nodes := schema.GroupVersionResource{Group: "metrics.k8s.io", Version: "v1beta1", Resource: "nodes"}
+	_, err := r.ResolveGVR(t.Context(), nodes)
+	checkKind(t, err, discovery.ErrNotServed)
+	s.answer("/apis/metrics.k8s.io/v1beta1", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, "application/json", versionDoc(metricsGroup, metricsGroup.versions[0]))
+	})
+	apis.put(metricsService("True"))
+	eventually(t, "it is found", func() bool {
+		_, err := r.ResolveGVR(t.Context(), nodes)
+		return err == nil
+	})
+}
+
+// The last to wait leaves, and what has been answered so far is no answer.
+func TestEvidence_ACancelledQuestionTellsNobodyAnything(t *testing.T) {
+	s, _ := crdServer(t)
+	r := run(t, s, never())
+	eventually(t, "all is certain", func() bool { return r.Status().APIServices.State == discovery.SourceAbsent })
+	arrived := make(chan struct{}, 1)
+	s.answer("/apis", func(_ http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	if _, err := r.Resolve(ctx, "unicorns"); !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled one: %v", err)
+	}
+	s.answer("/apis", nil)
+	_, err := r.ResolveGVR(t.Context(), gadgets)
+	checkKind(t, err, discovery.ErrNotServed)
+}
+
+// Of which nothing can be concluded.
+func TestEvidence_DocumentsThatLackFieldsLeaveThingsOpen(t *testing.T) {
+	const v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	for _, tc := range []struct{ contentType, body string }{
+		{"application/json", `{}`},
+		{"application/json", `null`},
+		{"application/json", `{"message":"maintenance"}`},
+		{"application/json", `{"kind":"APIGroupList"}`},
+		{"application/json", `{"kind":"APIGroupList","groups":[{"name":"example.com"}]}`},
+		{"application/json", `{"kind":"APIGroupList","groups":[{"versions":[{"version":"v1"}]}]}`},
+		{"application/json", `{"kind":"APIGroupList","groups":[{"name":"example.com","versions":[{"groupVersion":"example.com/v1"}]}]}`},
+		{v2, `{"kind":"APIGroupDiscoveryList"}`},
+		{v2, `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"example.com"}}]}`},
+		{v2, `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"example.com"},"versions":[{"freshness":"Current"}]}]}`},
+		{v2, `{"kind":"APIGroupDiscoveryList","items":[{"versions":[{"version":"v1","resources":[{"resource":"widgets","responseKind":{"kind":"Widget"},"scope":"Cluster","verbs":["list"]}]}]}]}`},
+	} {
+		t.Run(tc.body, func(t *testing.T) {
+			s := newServer(t, aggregated, everything()...)
+			s.answer("/apis", say(tc.contentType, tc.body))
+			r := s.resolver(t)
+			for _, ref := range []string{"widgets.example.com", "widgets"} {
+				_, err := r.Resolve(t.Context(), ref)
+				checkInconclusive(t, err, ref, nil)
+			}
+			if _, err := r.Resolve(t.Context(), "pods"); err != nil {
+				t.Errorf("of the other root: %v", err)
+			}
+			// What was known stands.
+			s.answer("/apis", nil)
+			if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
+				t.Fatal(err)
+			}
+			s.answer("/apis", say(tc.contentType, tc.body))
+			if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
+				t.Errorf("last known: %v", err)
+			}
+		})
+	}
+}
+
+func TestInconclusive_SaysWhenItMayBeAskedAgain(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			s := newServer(t, f, everything()...)
+			s.answer("/apis", busy)
+			begun := time.Now()
+			r := s.resolver(t)
+			for range 2 {
+				_, err := r.Resolve(t.Context(), "widgets.example.com")
+				got := asType[*discovery.InconclusiveError](t, err, discovery.ErrInconclusive)
+				if wait := got.Again.Sub(begun); wait < 29*time.Second || wait > 40*time.Second || got.Asked.Before(begun) {
+					t.Errorf("asked at %v, and again in %v", got.Asked, wait)
+				}
+			}
+		})
+	}
+}
+
+// However much happens.
+func TestRun_RequestsAreSpaced(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup, metricsGroup)
+	apis := newCollection(metricsService("True"))
+	s.collections(t, newCollection(), apis)
+	r := run(t, s, never(), discovery.WithGap(100*time.Millisecond))
+	eventually(t, "both are watched", func() bool { return r.Status().APIServices.State == discovery.SourceCurrent })
+	s.documents()
+	begun := time.Now()
+	for range 100 {
+		apis.put(metricsService("False"))
+		apis.put(metricsService("True"))
+	}
+	l := listen(t, r)
+	apis.put(apiServiceOf("z.example.com", "v1", "", "True", nil))
+	s.serve(coreGroup, metricsGroup, exampleGroup)
+	l.wants("Added widgets.v1.example.com")
+	if got, most := s.documents(), 2*(2+int(time.Since(begun)/(100*time.Millisecond))); got > most {
+		t.Errorf("%d documents in %v", got, time.Since(begun))
+	}
+}
+
+// An event has answered the question, though the group version is behind.
+func TestRun_AVersionThatIsNotServedAnyMoreIsNotAskedAbout(t *testing.T) {
+	d := define(gadgetsCRD, "1")
+	d.versions, d.served["v1beta1"] = []string{"v1", "v1beta1"}, true
+	s, crds := crdServer(t, d)
+	r := run(t, s, never())
+	eventually(t, "all is certain", func() bool { return r.Status().APIServices.State == discovery.SourceAbsent })
+	l := listen(t, r)
+	d.served["v1beta1"] = false
+	crds.put(d.object())
+	l.wants("Changed gadgets.v1.example.org [Versions]")
+	s.paths()
+	_, err := r.ResolveGVR(t.Context(), gadgets.GroupResource().WithVersion("v1beta1"))
+	got := asType[*discovery.NotServedError](t, err, discovery.ErrNotServed)
+	if len(got.Versions) != 1 || got.Versions[0] != "v1" {
+		t.Errorf("versions = %v", got.Versions)
+	}
+	if got := s.paths(); len(got) > 0 {
+		t.Errorf("requests: %v", got)
+	}
+}
