@@ -143,14 +143,14 @@ func TestEvidence_ASecondRunNeedsTwoAnswersToo(t *testing.T) {
 	}
 }
 
-func TestEvidence_AnAPIServiceThatIsBackAtOnceChangesNothing(t *testing.T) {
+// As of a server that has just started.
+func TestEvidence_AnAPIServiceThatDocumentsDoNotMentionIsLeftOpen(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup, metricsGroup)
 	apis := newCollection(metricsService("True"))
 	s.collections(t, newCollection(), apis)
 	r := run(t, s, discovery.WithPace(5*time.Millisecond, 5*time.Millisecond, time.Hour))
 	l := listen(t, r)
-	s.serve(coreGroup) // for a moment
-	apis.remove("v1beta1.metrics.k8s.io")
+	s.serve(coreGroup)
 	apis.put(metricsService("False"))
 	s.documents()
 	eventually(t, "documents were asked for", func() bool { return s.documentsSoFar() > 4 })
