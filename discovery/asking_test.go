@@ -405,4 +405,7 @@ func TestValidate_AListWithoutResourcesIsNoAnswer(t *testing.T) {
 	s.answer("/apis/example.com/v1", say("application/json", `{"kind":"APIResourceList","groupVersion":"example.com/v1"}`))
 	_, err := s.resolver(t).Validate(t.Context(), widgets)
 	checkInconclusive(t, err, "widgets.v1.example.com", nil)
+	s.format = legacy
+	_, err = s.resolver(t).Resolve(t.Context(), "widgets.v1.example.com")
+	checkInconclusive(t, err, "widgets.v1.example.com", nil)
 }

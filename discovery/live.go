@@ -135,6 +135,10 @@ func (l *live) poll(ctx context.Context) {
 		case <-l.kick:
 		case <-timer.C:
 		}
+		select {
+		case <-l.kick: // what it is for is asked for now
+		default:
+		}
 		if _, err := l.resolver.refresh(ctx); err != nil {
 			failures++
 		} else {

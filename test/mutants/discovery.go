@@ -150,7 +150,7 @@ var ofDiscovery = []mutant{
 		name: "a refusal is older than its question",
 		file: "discovery/ask.go",
 		old:  "\tif err != nil || !joined {\n\t\treturn c, err",
-		new:  "\tif true {\n\t\treturn c, err",
+		new:  "\tif err != nil || !joined || true {\n\t\treturn c, err",
 	},
 	{
 		name: "what the server lists is taken for absent",
