@@ -79,8 +79,7 @@ var _ = Describe("The drop-in factory", onEachPlace(func(at *place) {
 			}
 			factory, got := start(d, gvr, "", label)
 			Expect(factory.WaitForCacheSync(ctx.Done())).To(Equal(map[schema.GroupVersionResource]bool{gvr: true}))
-			definitions := d.client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-			Expect(definitions.Delete(ctx, crd.GetName(), metav1.DeleteOptions{})).To(Succeed())
+			Expect(d.client.Resource(definitions).Delete(ctx, crd.GetName(), metav1.DeleteOptions{})).To(Succeed())
 			Eventually(got.all).Should(ConsistOf(
 				"add "+label+"/a", "add "+label+"/b", "delete "+label+"/a", "delete "+label+"/b"))
 			before := d.traffic(gvr)

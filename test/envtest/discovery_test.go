@@ -41,7 +41,7 @@ var _ = Describe("Discovery", onEachPlace(func(at *place) {
 
 	It("refuses what is not served and says what is", func(ctx SpecContext) {
 		d := openDoor(at)
-		_, err := d.resolver.Resolve(ctx, "ipamblock")
+		_, err := d.resolver.Resolve(ctx, "ipamblcks")
 		Expect(err).To(MatchError(discovery.ErrNotServed))
 		Expect(err).To(MatchError(ContainSubstring("did you mean ipamblocks.crd.projectcalico.org?")))
 

@@ -1,0 +1,180 @@
+package envtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// What only a server with an aggregation layer has: groups that others serve.
+
+var (
+	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	services    = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+)
+
+// behindService returns the APIService by which a service in the default namespace
+// serves v1 of group.
+func behindService(group, service string, port int) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": group, "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
+		"service":               map[string]any{"namespace": "default", "name": service, "port": int64(port)},
+		"insecureSkipTLSVerify": true,
+	}}}
+	obj.SetAPIVersion(apiServices.GroupVersion().String())
+	obj.SetKind("APIService")
+	obj.SetName("v1." + group)
+	return obj
+}
+
+// backend is a server behind kube-apiserver that tells of ships in v1 of a group, while
+// it is up.
+type backend struct {
+	door  *door
+	ships schema.GroupVersionResource
+	down  atomic.Bool
+	empty atomic.Bool // it has no ships
+}
+
+// startBackend registers a backend, for as long as the spec runs.
+func startBackend(ctx context.Context, d *door) *backend {
+	GinkgoHelper()
+	b := &backend{door: d, ships: schema.GroupVersionResource{Group: ownGroup("behind"), Version: "v1", Resource: "ships"}}
+	server := httptest.NewTLSServer(b)
+	DeferCleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	Expect(err).NotTo(HaveOccurred())
+	number, err := strconv.Atoi(port)
+	Expect(err).NotTo(HaveOccurred())
+	name := unique("backend")
+	service := newCore("Service", name, map[string]any{"type": "ExternalName", "externalName": "localhost"})
+	d.create(ctx, services, "default", service)
+	d.create(ctx, apiServices, "", behindService(b.ships.Group, name, number))
+	return b
+}
+
+func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case b.down.Load():
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	case r.URL.Path != "/apis/"+b.ships.GroupVersion().String():
+		http.NotFound(w, r)
+		return
+	}
+	list := metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: b.ships.GroupVersion().String(),
+	}
+	if !b.empty.Load() {
+		list.APIResources = []metav1.APIResource{{Name: "ships", SingularName: "ship", Kind: "Ship", Verbs: metav1.Verbs{"list", "watch"}}}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list)
+}
+
+// touch lets kube-apiserver look at the backend now: by itself it does so each minute.
+func (b *backend) touch(ctx context.Context) {
+	GinkgoHelper()
+	b.door.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": unique("touch")}}})
+}
+
+var _ = Describe("Discovery of groups that others serve, on "+kubeAPIServer.name, func() {
+	It("can't tell about one whose server is not there, and tells about all others", func(ctx SpecContext) {
+		h := openHarbour(ctx, kubeAPIServer)
+		idle := openDoor(kubeAPIServer).resolver // does not run
+		told := h.news(h.group)
+		group := ownGroup("nobody")
+		h.admin.create(ctx, apiServices, "", behindService(group, unique("nobody"), 443))
+
+		for _, r := range []*discovery.Resolver{h.resolver, idle} {
+			lost := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "ships"}
+			Eventually(func() error { _, err := r.Resolve(ctx, "ships."+group); return err }).Should(MatchError(discovery.ErrInconclusive))
+			_, err := r.ResolveGVR(ctx, lost)
+			Expect(err).To(MatchError(discovery.ErrInconclusive))
+			Expect(err).NotTo(MatchError(discovery.ErrNotServed))
+			_, err = r.RESTMapper().KindFor(lost.GroupResource().WithVersion(""))
+			Expect(err).To(MatchError(discovery.ErrInconclusive))
+			Expect(meta.IsNoMatchError(err)).To(BeFalse())
+
+			for _, ref := range []string{"ships." + h.group, "widgets", "ipamblocks", "pods", "deployments.apps"} {
+				_, err := r.Resolve(ctx, ref)
+				Expect(err).NotTo(HaveOccurred(), ref)
+			}
+			_, err = r.Resolve(ctx, "cranes."+h.group)
+			Expect(err).To(MatchError(discovery.ErrNotServed))
+			all, err := r.ResolveAll(ctx, discovery.Selector{})
+			Expect(err).To(MatchError(discovery.ErrInconclusive), "there may be more")
+			Expect(len(all)).To(BeNumerically(">", 20))
+			Expect(r.ResolveAll(ctx, discovery.Selector{Groups: []string{h.group}})).To(HaveLen(1))
+		}
+		Expect(told.told()).To(Equal([]string{"Added ships.v2." + h.group}))
+
+		Expect(h.admin.client.Resource(apiServices).Delete(ctx, "v1."+group, metav1.DeleteOptions{})).To(Succeed())
+		for _, r := range []*discovery.Resolver{h.resolver, idle} {
+			Eventually(func() error { _, err := r.Resolve(ctx, "ships."+group); return err }).Should(MatchError(discovery.ErrNotServed))
+		}
+	})
+
+	It("keeps what an aggregated server has told while that is down", func(ctx SpecContext) {
+		d, admin := openDoor(kubeAPIServer), openDoor(kubeAPIServer)
+		r := d.live()
+		b := startBackend(ctx, admin)
+		told := d.news(b.ships.Group)
+		Eventually(told.told).Should(Equal([]string{"Added ships.v1." + b.ships.Group}))
+		Expect(r.ResolveGVR(ctx, b.ships)).To(HaveField("Backing", discovery.BackingAggregated))
+		unknown := func() error { _, err := r.Resolve(ctx, "nothings."+b.ships.Group); return err }
+		Expect(unknown()).To(MatchError(discovery.ErrNotServed))
+
+		b.down.Store(true)
+		b.touch(ctx)
+		Eventually(unknown).Should(MatchError(discovery.ErrInconclusive), "the documents say so now")
+		Expect(r.ResolveGVR(ctx, b.ships)).To(HaveField("Versions", []string{"v1"}))
+		Consistently(told.told, "6s", "100ms").Should(HaveLen(1))
+
+		b.down.Store(false)
+		b.touch(ctx)
+		Eventually(unknown).Should(MatchError(discovery.ErrNotServed))
+		Expect(told.told()).To(HaveLen(1))
+	})
+
+	It("tells of a type that an aggregated server has no more, and of what goes with the APIService", func(ctx SpecContext) {
+		d, admin := openDoor(kubeAPIServer), openDoor(kubeAPIServer)
+		d.live()
+		b := startBackend(ctx, admin)
+		told := d.news(b.ships.Group)
+		// looking asks for the documents, as the resolver does by itself each minute.
+		looking := func() []string {
+			_, err := d.resolver.Resolve(ctx, unique("nothing")+"."+b.ships.Group)
+			Expect(err).To(MatchError(discovery.ErrNotServed))
+			return told.told()
+		}
+		came, went := "Added ships.v1."+b.ships.Group, "Removed ships.v1."+b.ships.Group+" (NotListed)"
+		Eventually(told.told).Should(Equal([]string{came}))
+
+		b.empty.Store(true)
+		b.touch(ctx)
+		Eventually(looking, "30s", "250ms").Should(Equal([]string{came, went}))
+		b.empty.Store(false)
+		b.touch(ctx)
+		Eventually(looking, "30s", "250ms").Should(Equal([]string{came, went, came}))
+
+		Expect(admin.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{})).To(Succeed())
+		Eventually(told.told).Should(Equal([]string{came, went, came, went}))
+		_, err := d.resolver.ResolveGVR(ctx, b.ships)
+		Expect(err).To(MatchError(discovery.ErrNotServed))
+	})
+})

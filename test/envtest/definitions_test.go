@@ -1,0 +1,179 @@
+package envtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// What specs need that make types of their own and let a resolver run meanwhile.
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// ownGroup returns a group that no other spec has.
+func ownGroup(prefix string) string { return unique(prefix) + ".example.com" }
+
+// newCRD returns the CRD of a namespaced kind that is served in versions and stored
+// in the first.
+func newCRD(group, kind string, versions ...string) *unstructured.Unstructured {
+	singular := strings.ToLower(kind)
+	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": group,
+		"scope": "Namespaced",
+		"names": map[string]any{"plural": singular + "s", "singular": singular, "kind": kind},
+	}}}
+	crd.SetAPIVersion(definitions.GroupVersion().String())
+	crd.SetKind("CustomResourceDefinition")
+	crd.SetName(singular + "s." + group)
+	serve(crd, versions...)
+	return crd
+}
+
+// serve makes versions those that crd is served in.
+func serve(crd *unstructured.Unstructured, versions ...string) {
+	var list []any
+	for i, version := range versions {
+		list = append(list, map[string]any{
+			"name": version, "served": true, "storage": i == 0,
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{
+				"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+			}},
+		})
+	}
+	crd.Object["spec"].(map[string]any)["versions"] = list
+}
+
+// define creates crds and removes them with the spec. It does not wait until they
+// are served.
+func (d *door) define(ctx context.Context, crds ...*unstructured.Unstructured) {
+	GinkgoHelper()
+	for _, crd := range crds {
+		_, err := d.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { d.undefine(ctx, crd.GetName()) }) //nolint:contextcheck // a clean-up has a context of its own
+	}
+}
+
+// undefine deletes a CRD, if it is there, and waits until it is gone.
+func (d *door) undefine(ctx context.Context, name string) {
+	GinkgoHelper()
+	err := d.client.Resource(definitions).Delete(ctx, name, metav1.DeleteOptions{})
+	if !apierrors.IsNotFound(err) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+	Eventually(func() error {
+		_, err := d.client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+		return err
+	}).Should(Satisfy(apierrors.IsNotFound))
+}
+
+// patch changes fields of an object at cluster scope.
+func (d *door) patch(ctx context.Context, gvr schema.GroupVersionResource, name string, fields map[string]any) *unstructured.Unstructured {
+	GinkgoHelper()
+	body, err := json.Marshal(fields)
+	Expect(err).NotTo(HaveOccurred())
+	patched, err := d.client.Resource(gvr).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return patched
+}
+
+// live runs the door's resolver until the spec ends, and returns it once it knows what
+// is served.
+func (d *door) live() *discovery.Resolver {
+	GinkgoHelper()
+	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
+	ended := make(chan error, 1)
+	go func() { ended <- d.resolver.Run(ctx) }()
+	DeferCleanup(func() {
+		stop()
+		Eventually(ended).Should(Receive(BeNil()))
+	})
+	Eventually(func() discovery.SourceState { return d.resolver.Status().Documents.State }).Should(Equal(discovery.SourceCurrent))
+	return d.resolver
+}
+
+// quiet waits until the running resolver has nothing left to ask about by itself. As
+// long as something is in the balance it asks every 2 s; otherwise, once a minute.
+func (d *door) quiet() {
+	GinkgoHelper()
+	var (
+		seen  = -1
+		since time.Time
+	)
+	Eventually(func() time.Duration {
+		if now := d.proxy.Requests(faultproxy.All()); now != seen {
+			seen, since = now, time.Now()
+		}
+		return time.Since(since)
+	}).Should(BeNumerically(">", 2500*time.Millisecond))
+}
+
+// costs returns how many requests are made while do runs.
+func (d *door) costs(do func()) int {
+	before := d.proxy.Requests(faultproxy.All())
+	do()
+	return d.proxy.Requests(faultproxy.All()) - before
+}
+
+// news is what a subscriber is told of one group.
+type news struct {
+	mu   sync.Mutex
+	past []discovery.Event
+}
+
+// news subscribes to what happens in group, until the spec ends.
+func (d *door) news(group string) *news {
+	n := &news{}
+	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for event := range d.resolver.Subscribe(ctx) {
+			if event.Resource.GVR.Group == group {
+				n.mu.Lock()
+				n.past = append(n.past, event)
+				n.mu.Unlock()
+			}
+		}
+	}()
+	DeferCleanup(func() {
+		stop()
+		Eventually(ended).Should(BeClosed())
+	})
+	return n
+}
+
+// all returns the events so far.
+func (n *news) all() []discovery.Event {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]discovery.Event(nil), n.past...)
+}
+
+// lives returns the comings and goings so far, without what changed between.
+func (n *news) lives() []discovery.Event {
+	return slices.DeleteFunc(n.all(), func(event discovery.Event) bool { return event.Type == discovery.Changed })
+}
+
+// told returns the events so far, as they print.
+func (n *news) told() []string {
+	var lines []string
+	for _, event := range n.all() {
+		lines = append(lines, event.String())
+	}
+	return lines
+}

@@ -1,0 +1,49 @@
+package envtest_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, func() {
+	It("says so, and finds what is made later by asking", func(ctx SpecContext) {
+		d, admin, group := openDoorFor(unique("polly")), openDoor(kubeAPIServer), ownGroup("polled")
+		r := d.live()
+		for _, source := range []discovery.SourceStatus{r.Status().CRDs, r.Status().APIServices} {
+			Expect(source.State).To(Equal(discovery.SourceForbidden))
+			Expect(source.Verb).To(Equal("list"))
+			Expect(source.Err).To(MatchError(ContainSubstring(d.user)))
+		}
+		told := d.news(group)
+		admin.define(ctx, newCRD(group, "Ship", "v1"))
+		Eventually(told.told).Should(Equal([]string{"Added ships.v1." + group}))
+		Expect(r.Resolve(ctx, "ships."+group)).To(HaveField("CRDUID", BeEmpty()))
+		admin.undefine(ctx, "ships."+group)
+		Eventually(told.told, "60s").Should(Equal([]string{"Added ships.v1." + group, "Removed ships.v1." + group + " (NotListed)"}))
+	})
+
+	It("awaits a type that is made later", func(ctx SpecContext) {
+		d, admin, group := openDoorFor(unique("patience")), openDoor(kubeAPIServer), ownGroup("awaited")
+		r := d.live()
+		awaited := make(chan error, 1)
+		go func() {
+			_, err := r.Await(ctx, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "ships"})
+			awaited <- err
+		}()
+		Consistently(awaited, "200ms").ShouldNot(Receive())
+		admin.define(ctx, newCRD(group, "Ship", "v1"))
+		Eventually(awaited).Should(Receive(BeNil()))
+	})
+
+	It("watches once that is granted", func(ctx SpecContext) {
+		d := openDoorFor(unique("grace"))
+		r := d.live()
+		Expect(r.Status().CRDs.State).To(Equal(discovery.SourceForbidden))
+		grant(ctx, d.user, "", definitions, "list", "watch")
+		Eventually(func() discovery.SourceState { return r.Status().CRDs.State }, "60s").Should(Equal(discovery.SourceCurrent))
+		Eventually(func() (discovery.Resource, error) { return r.Resolve(ctx, "widgets") }).Should(HaveField("CRDUID", Not(BeEmpty())))
+	})
+})

@@ -1,0 +1,239 @@
+package envtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
+	It("says from what it knows", func(ctx SpecContext) {
+		r := openDoor(at).live()
+		Eventually(func() discovery.SourceState { return r.Status().CRDs.State }).Should(Equal(discovery.SourceCurrent))
+		want := discovery.SourceAbsent // no other servers stand behind this one
+		if at.whole {
+			want = discovery.SourceCurrent
+		}
+		Eventually(func() discovery.SourceState { return r.Status().APIServices.State }).Should(Equal(want))
+		Expect(r.Status().Running).To(BeTrue())
+		all, err := r.ResolveAll(ctx, discovery.Selector{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.Status().Types).To(Equal(len(all)))
+	})
+
+	It("begins with one request for each of the two documents", func() {
+		d := openDoor(at)
+		d.live()
+		d.quiet() // the types of specs before this one are gone
+		var starting []*door
+		for range 5 { // sources are heard in any order
+			d := openDoor(at)
+			d.live()
+			starting = append(starting, d)
+		}
+		starting[len(starting)-1].quiet()
+		for _, d := range starting {
+			Expect(d.proxy.Requests(faultproxy.AnyDiscovery())).To(Equal(2))
+		}
+	})
+
+	DescribeTable("finds a new kind of a group that is known, after it has denied it,",
+		func(ctx SpecContext, ask func(ctx context.Context, r *discovery.Resolver, group string) error) {
+			h := openHarbour(ctx, at)
+			for range 2 {
+				err := ask(ctx, h.resolver, h.group)
+				Expect(err).To(MatchError(discovery.ErrNotServed))
+				Expect(meta.IsNoMatchError(err)).To(BeTrue())
+			}
+			h.admin.define(ctx, newCRD(h.group, "Crane", "v1"))
+			Eventually(func() error { return ask(ctx, h.resolver, h.group) }).Should(Succeed())
+		},
+		Entry("by its name", func(ctx context.Context, r *discovery.Resolver, group string) error {
+			_, err := r.Resolve(ctx, "crane."+group)
+			return err
+		}),
+		Entry("by its plural", func(ctx context.Context, r *discovery.Resolver, group string) error {
+			_, err := r.ResolveGR(ctx, schema.GroupResource{Group: group, Resource: "cranes"})
+			return err
+		}),
+		Entry("by its kind", func(ctx context.Context, r *discovery.Resolver, group string) error {
+			_, err := r.ResolveGK(ctx, schema.GroupKind{Group: group, Kind: "Crane"})
+			return err
+		}),
+		Entry("by plural and version", func(ctx context.Context, r *discovery.Resolver, group string) error {
+			_, err := r.Validate(ctx, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "cranes"})
+			return err
+		}),
+		Entry("with its mapper", func(_ context.Context, r *discovery.Resolver, group string) error {
+			_, err := r.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: "Crane"})
+			return err
+		}),
+	)
+
+	It("forgets what it has denied with the next event", func(ctx SpecContext) {
+		h := openHarbour(ctx, at)
+		h.quiet()
+		ask := func() {
+			_, err := h.resolver.ResolveGK(ctx, h.kind("Crane"))
+			Expect(err).To(MatchError(discovery.ErrNotServed))
+		}
+		Expect(h.costs(ask)).NotTo(BeZero())
+		Expect(h.costs(ask)).To(BeZero())
+		h.admin.define(ctx, newCRD(h.group, "Pier", "v1"))
+		Eventually(func() error { _, err := h.resolver.ResolveGK(ctx, h.kind("Pier")); return err }).Should(Succeed())
+		h.quiet()
+		Expect(h.costs(ask)).NotTo(BeZero())
+		Expect(h.costs(ask)).To(BeZero())
+	})
+
+	It("tells of a CRD that is deleted and created again as of two", func(ctx SpecContext) {
+		h := openHarbour(ctx, at)
+		told := h.news(h.group)
+		Eventually(told.lives).Should(HaveLen(1))
+		h.admin.undefine(ctx, "ships."+h.group)
+		Eventually(told.lives).Should(HaveLen(2))
+		crd := newCRD(h.group, "Ship", "v1")
+		crd.Object["spec"].(map[string]any)["scope"] = "Cluster"
+		h.admin.define(ctx, crd)
+		Eventually(told.lives).Should(beTwoOf(crd.GetName()))
+		mapping, err := h.mapper.RESTMapping(h.ship)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(mapping.Scope.Name()).To(Equal(meta.RESTScopeNameRoot))
+	})
+
+	It("tells of a CRD as of two that was deleted and created again while it could not watch", func(ctx SpecContext) {
+		h := openHarbour(ctx, at)
+		told := h.news(h.group)
+		Eventually(told.lives).Should(HaveLen(1))
+		ofCRDs := faultproxy.Resource(definitions.Group, definitions.Resource)
+		again := h.proxy.Inject(ofCRDs, faultproxy.Fail(http.StatusServiceUnavailable))
+		h.proxy.CutWatches(ofCRDs)
+		state := func() discovery.SourceState { return h.resolver.Status().CRDs.State }
+		Eventually(state).Should(Equal(discovery.SourceFailing))
+		h.admin.undefine(ctx, "ships."+h.group)
+		h.admin.define(ctx, newCRD(h.group, "Ship", "v1", "v2"))
+		Expect(told.lives()).To(HaveLen(1), "what was known stands")
+		again()
+		Eventually(state).Should(Equal(discovery.SourceCurrent))
+		Eventually(told.lives).Should(beTwoOf("ships." + h.group))
+	})
+
+	It("neither tells of writes to a CRD that change nothing of its type, nor asks", func(ctx SpecContext) {
+		h := openHarbour(ctx, at)
+		told := h.news(h.group)
+		h.quiet()
+		Expect(told.told()).To(HaveLen(1))
+		Expect(h.costs(func() {
+			for i := range 20 {
+				crd := newCRD(h.group, "Ship", "v1", "v2")
+				crd.SetAnnotations(map[string]string{"note": fmt.Sprint(i)})
+				describe(crd, fmt.Sprint(i))
+				h.admin.patch(ctx, definitions, crd.GetName(), crd.Object)
+			}
+			names := map[string]any{"shortNames": []any{"sh"}}
+			h.admin.patch(ctx, definitions, "ships."+h.group, map[string]any{"spec": map[string]any{"names": names}})
+			Eventually(told.told).Should(HaveLen(2), "of the last write, after which nothing is under way")
+		})).To(BeZero())
+		Expect(told.told()).To(Equal([]string{"Added ships.v2." + h.group, "Changed ships.v2." + h.group + " [Names]"}))
+	})
+
+	It("awaits a type until its CRD is established, as one does that does not run", func(ctx SpecContext) {
+		h, idle := openHarbour(ctx, at), openDoor(at).resolver
+		cranes := schema.GroupVersionResource{Group: h.group, Version: "v1", Resource: "cranes"}
+		awaited := make(chan error, 2)
+		for _, r := range []*discovery.Resolver{h.resolver, idle} {
+			go func() {
+				_, err := r.Await(ctx, cranes)
+				awaited <- err
+			}()
+		}
+		Consistently(awaited, "200ms").ShouldNot(Receive())
+		h.admin.define(ctx, newCRD(h.group, "Crane", "v1"))
+		Eventually(awaited).Should(Receive(BeNil()))
+		Eventually(awaited).Should(Receive(BeNil()))
+	})
+
+	It("takes the server's word for why a CRD is not served, until it is", func(ctx SpecContext) {
+		h := openHarbour(ctx, at)
+		rival := newCRD(h.group, "Ship", "v1") // the same kind, called otherwise
+		rival.SetName("boats." + h.group)
+		rival.Object["spec"].(map[string]any)["names"] = map[string]any{"plural": "boats", "singular": "boat", "kind": "Ship"}
+		h.admin.define(ctx, rival)
+		boats := schema.GroupVersionResource{Group: h.group, Version: "v1", Resource: "boats"}
+
+		others := openDoor(at).resolver // does not run
+		for _, r := range []*discovery.Resolver{h.resolver, others} {
+			var refused *discovery.NotEstablishedError
+			Eventually(func() string {
+				_, err := r.ResolveGVR(ctx, boats)
+				if !errors.As(err, &refused) {
+					return fmt.Sprint(err)
+				}
+				Expect(err).To(MatchError(discovery.ErrNotServed))
+				Expect(meta.IsNoMatchError(err)).To(BeTrue())
+				return refused.Condition
+			}).Should(Equal("NamesAccepted"))
+			crd, err := h.admin.client.Resource(definitions).Get(ctx, rival.GetName(), metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(refused.CRD).To(Equal(rival.GetName()))
+			Expect(conditions(crd)).To(ContainElement(And(
+				HaveKeyWithValue("type", "NamesAccepted"), HaveKeyWithValue("reason", refused.Reason), HaveKeyWithValue("message", refused.Message))))
+			Expect(refused.Message).NotTo(BeEmpty())
+			Expect(refused.Error()).To(ContainSubstring(refused.Message))
+		}
+		_, err := h.resolver.ResolveGVR(ctx, h.ships.WithVersion("v1"))
+		Expect(err).NotTo(HaveOccurred(), "who came first is served")
+
+		h.admin.undefine(ctx, "ships."+h.group)
+		for _, r := range []*discovery.Resolver{h.resolver, others} {
+			Eventually(func() error { _, err := r.ResolveGVR(ctx, boats); return err }).Should(Succeed())
+		}
+		Expect(h.resolver.ResolveGK(ctx, h.ship)).To(HaveField("GVR", boats))
+	})
+}))
+
+// beTwoOf matches the events by which a subscriber is told of a type that has come, of
+// its end, and of another that is called the same.
+func beTwoOf(crd string) gomegatypes.GomegaMatcher {
+	return WithTransform(func(events []discovery.Event) error {
+		if len(events) != 3 {
+			return fmt.Errorf("told %v", events)
+		}
+		came, went, back := events[0], events[1], events[2]
+		first, second := came.Resource.CRDUID, back.Resource.CRDUID
+		switch {
+		case came.Type != discovery.Added || went.Type != discovery.Removed || back.Type != discovery.Added:
+			return fmt.Errorf("told %v", events)
+		case first == "" || second == "" || first == second:
+			return fmt.Errorf("%s had UID %q, and %q then", crd, first, second)
+		case went.Evidence.Kind != discovery.CRDDeleted || went.Evidence.CRDUID != first:
+			return fmt.Errorf("%s had UID %q, but the evidence is %+v", crd, first, went.Evidence)
+		}
+		return nil
+	}, Succeed())
+}
+
+// describe gives each of crd's schemas a description.
+func describe(crd *unstructured.Unstructured, text string) {
+	for _, version := range crd.Object["spec"].(map[string]any)["versions"].([]any) {
+		schema := version.(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+		schema["description"] = text
+	}
+}
+
+func conditions(crd *unstructured.Unstructured) []any {
+	list, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	return list
+}

@@ -1,0 +1,93 @@
+package envtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// defineMany is define for many, which are made and removed at once.
+func (d *door) defineMany(ctx context.Context, label string, crds []*unstructured.Unstructured) {
+	GinkgoHelper()
+	client := d.client.Resource(definitions)
+	of := metav1.ListOptions{LabelSelector: "spec=" + label}
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a clean-up has a context of its own
+		Expect(client.DeleteCollection(ctx, metav1.DeleteOptions{}, of)).To(Succeed())
+		Eventually(func() (int, error) {
+			left, err := client.List(ctx, of)
+			if err != nil {
+				return 0, err
+			}
+			return len(left.Items), nil
+		}, "3m", "500ms").Should(BeZero())
+	})
+	var (
+		wg   sync.WaitGroup
+		todo = make(chan *unstructured.Unstructured)
+		errs = make(chan error, len(crds))
+	)
+	for range 8 {
+		wg.Go(func() {
+			for crd := range todo {
+				_, err := client.Create(ctx, crd, metav1.CreateOptions{})
+				errs <- err
+			}
+		})
+	}
+	for _, crd := range crds {
+		crd.SetLabels(map[string]string{"spec": label})
+		todo <- crd
+	}
+	close(todo)
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+var _ = Describe("A group of 300 types", onEachPlace(func(at *place) {
+	It("is known after two requests for documents, and costs none from then on", func(ctx SpecContext) {
+		const types = 300
+		group := ownGroup("crowd")
+		var crds []*unstructured.Unstructured
+		for i := range types {
+			crds = append(crds, newCRD(group, fmt.Sprintf("Ship%03d", i), "v1"))
+		}
+		admin, began := openDoor(at), time.Now()
+		admin.defineMany(ctx, group, crds)
+		Eventually(func() (int, error) { // until the documents have them all
+			found, err := admin.resolver.ResolveAll(ctx, discovery.Selector{Groups: []string{group}})
+			return len(found), err
+		}, "5m", "250ms").Should(Equal(types))
+		AddReportEntry("types made", time.Since(began).String())
+
+		d := openDoor(at)
+		r := d.live()
+		Eventually(func() discovery.SourceState { return r.Status().CRDs.State }).Should(Equal(discovery.SourceCurrent))
+		var failed []error
+		Expect(d.costs(func() {
+			for i := range types {
+				gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: fmt.Sprintf("ship%03ds", i)}
+				_, err := r.Validate(ctx, gvr)
+				_, short := r.Resolve(ctx, gvr.Resource)
+				failed = append(failed, err, short)
+			}
+		})).To(BeZero())
+		Expect(errors.Join(failed...)).NotTo(HaveOccurred())
+		Expect(r.ResolveAll(ctx, discovery.Selector{Groups: []string{group}})).To(HaveLen(types))
+		d.quiet()
+		Expect(d.proxy.Requests(faultproxy.AnyDiscovery())).To(Equal(2))
+	})
+}))

@@ -1,0 +1,227 @@
+package envtest_test
+
+import (
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// lookup is a question to a mapper.
+type lookup struct {
+	method string
+	ask    func(meta.RESTMapper) (any, error)
+}
+
+// lookups are the ways to ask a mapper about a kind and its resource, in one version
+// or, if that is empty, in any.
+func lookups(gvk schema.GroupVersionKind, resource string) []lookup {
+	gvr := gvk.GroupVersion().WithResource(resource)
+	var versions []string
+	if gvk.Version != "" {
+		versions = []string{gvk.Version}
+	}
+	return []lookup{
+		{"KindFor", func(m meta.RESTMapper) (any, error) { return m.KindFor(gvr) }},
+		{"KindsFor", func(m meta.RESTMapper) (any, error) { return m.KindsFor(gvr) }},
+		{"ResourceFor", func(m meta.RESTMapper) (any, error) { return m.ResourceFor(gvr) }},
+		{"ResourcesFor", func(m meta.RESTMapper) (any, error) { return m.ResourcesFor(gvr) }},
+		{"RESTMapping", func(m meta.RESTMapper) (any, error) { return m.RESTMapping(gvk.GroupKind(), versions...) }},
+		{"RESTMappings", func(m meta.RESTMapper) (any, error) { return m.RESTMappings(gvk.GroupKind(), versions...) }},
+	}
+}
+
+// harbour is a group of a spec's own, in which ships are served in v1 and v2, and a
+// resolver that runs and knows of them.
+type harbour struct {
+	*door
+	admin  *door // for what is not to be counted
+	mapper meta.RESTMapper
+	group  string
+	ship   schema.GroupKind
+	ships  schema.GroupResource
+}
+
+func openHarbour(ctx SpecContext, at *place) *harbour {
+	GinkgoHelper()
+	group := ownGroup("harbour")
+	h := &harbour{
+		door: openDoor(at), admin: openDoor(at), group: group,
+		ship:  schema.GroupKind{Group: group, Kind: "Ship"},
+		ships: schema.GroupResource{Group: group, Resource: "ships"},
+	}
+	h.admin.define(ctx, newCRD(group, "Ship", "v1", "v2"))
+	h.mapper = h.live().RESTMapper()
+	Eventually(func() error { _, err := h.mapper.RESTMapping(h.ship); return err }).Should(Succeed())
+	return h
+}
+
+// kind returns a kind of the harbour's.
+func (h *harbour) kind(kind string) schema.GroupKind {
+	return schema.GroupKind{Group: h.group, Kind: kind}
+}
+
+var _ = Describe("The RESTMapper of a resolver that runs", onEachPlace(func(at *place) {
+	It("tells of what is known without a request", func(ctx SpecContext) {
+		h := openHarbour(ctx, at)
+		h.quiet()
+		Expect(h.costs(func() {
+			for _, version := range []string{"v1", "v2", ""} {
+				for _, l := range lookups(h.ship.WithVersion(version), "ships") {
+					got, err := l.ask(h.mapper)
+					Expect(err).NotTo(HaveOccurred(), l.method)
+					Expect(got).NotTo(BeZero(), l.method)
+				}
+			}
+			Expect(h.mapper.ResourceSingularizer("ships")).To(Equal("ship"))
+		})).To(BeZero())
+	})
+
+	It("answers as controller-runtime's does", func(ctx SpecContext) {
+		h := openHarbour(ctx, at)
+		theirs, err := apiutil.NewDynamicRESTMapper(h.admin.config, h.admin.http)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() error { _, err := theirs.RESTMapping(h.ship, "v1", "v2"); return err }).Should(Succeed())
+		kinds := map[schema.GroupKind]string{
+			h.ship: "ships", h.kind("ship"): "ship", h.kind("Nothing"): "nothings",
+			{Group: "nowhere.example.com", Kind: "Ship"}: "ships",
+		}
+		if at.whole {
+			kinds[schema.GroupKind{Kind: "Pod"}] = "pods"
+			kinds[schema.GroupKind{Group: "apps", Kind: "Deployment"}] = "deployments"
+			kinds[schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}] = "horizontalpodautoscalers"
+			kinds[schema.GroupKind{Group: "authentication.k8s.io", Kind: "TokenReview"}] = "tokenreviews"
+			kinds[schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}] = "ingresses"
+			kinds[schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}] = "poddisruptionbudgets"
+			kinds[schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}] = "priorityclasses"
+		}
+		for gk, resource := range kinds {
+			for _, version := range []string{"v1", "v2", "v3", ""} {
+				for _, l := range lookups(gk.WithVersion(version), resource) {
+					question := l.method + " " + gk.WithVersion(version).String()
+					want, refusal := l.ask(theirs)
+					got, err := l.ask(h.mapper)
+					Expect(meta.IsNoMatchError(err)).To(Equal(meta.IsNoMatchError(refusal)), "%s: %v, but %v", question, err, refusal)
+					Expect(err == nil).To(Equal(refusal == nil), "%s: %v, but %v", question, err, refusal)
+					if refusal == nil {
+						Expect(got).To(Equal(want), question)
+					}
+				}
+			}
+		}
+	})
+
+	It("takes the first of several versions that is served, and the preferred one if none is given", func(ctx SpecContext) {
+		h := openHarbour(ctx, at)
+		for _, want := range []struct {
+			version string
+			of      []string
+		}{
+			{"v1", []string{"v1"}}, {"v2", []string{"v2"}}, {"v1", []string{"v1", "v2"}}, {"v2", []string{"v3", "v2", "v1"}}, {"v2", nil},
+		} {
+			mapping, err := h.mapper.RESTMapping(h.ship, want.of...)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(mapping.Resource).To(Equal(h.ships.WithVersion(want.version)), "of %v", want.of)
+			Expect(mapping.GroupVersionKind).To(Equal(h.ship.WithVersion(want.version)), "of %v", want.of)
+			Expect(mapping.Scope.Name()).To(Equal(meta.RESTScopeNameNamespace))
+		}
+		both, err := h.mapper.RESTMappings(h.ship, "v1", "v2")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(both).To(HaveLen(2))
+		Expect(h.mapper.KindFor(h.ships.WithVersion(""))).To(Equal(h.ship.WithVersion("v2")))
+		Expect(h.mapper.ResourceFor(schema.GroupVersionResource{Group: h.group, Resource: "ship"})).To(Equal(h.ships.WithVersion("v2")))
+		Expect(h.mapper.KindsFor(h.ships.WithVersion(""))).To(ConsistOf(h.ship.WithVersion("v1"), h.ship.WithVersion("v2")))
+	})
+
+	DescribeTable("looks once, and then no more, for",
+		func(ctx SpecContext, of func(h *harbour) (schema.GroupVersionKind, string)) {
+			h := openHarbour(ctx, at)
+			h.quiet()
+			for _, l := range lookups(of(h)) {
+				ask := func() {
+					_, err := l.ask(h.mapper)
+					Expect(meta.IsNoMatchError(err)).To(BeTrue(), "%s: %v", l.method, err)
+					Expect(err).To(MatchError(discovery.ErrNotServed), l.method)
+				}
+				Expect(h.costs(ask)).To(BeNumerically("<=", 2), "%s: the two documents", l.method)
+				Expect(h.costs(ask)).To(BeZero(), l.method)
+			}
+		},
+		Entry("a group that there is not", func(*harbour) (schema.GroupVersionKind, string) {
+			return schema.GroupVersionKind{Group: ownGroup("nowhere"), Version: "v1", Kind: "Ship"}, "ships"
+		}),
+		Entry("a group that there is not, without a version", func(*harbour) (schema.GroupVersionKind, string) {
+			return schema.GroupVersionKind{Group: ownGroup("nowhere"), Kind: "Ship"}, "ships"
+		}),
+		Entry("a resource that there is not", func(h *harbour) (schema.GroupVersionKind, string) {
+			return h.kind("Nothing").WithVersion("v1"), "nothings"
+		}),
+		Entry("a resource that there is not, without a version", func(h *harbour) (schema.GroupVersionKind, string) {
+			return h.kind("Nothing").WithVersion(""), "nothings"
+		}),
+		Entry("a version that there is not", func(h *harbour) (schema.GroupVersionKind, string) {
+			return h.ship.WithVersion("v3"), "ships"
+		}),
+	)
+
+	It("looks once for each of several kinds that there are not", func(ctx SpecContext) {
+		h := openHarbour(ctx, at)
+		h.quiet()
+		ask := func() {
+			for _, kind := range []string{"Crane", "Pier", "Buoy"} {
+				_, err := h.mapper.RESTMapping(h.kind(kind))
+				Expect(meta.IsNoMatchError(err)).To(BeTrue(), "%s: %v", kind, err)
+			}
+		}
+		Expect(h.costs(ask)).To(BeNumerically("<=", 6))
+		Expect(h.costs(ask)).To(BeZero())
+	})
+
+	It("stops to know a version that its CRD has lost, and keeps the other", func(ctx SpecContext) {
+		h := openHarbour(ctx, at)
+		crd := newCRD(h.group, "Ship", "v1")
+		h.admin.patch(ctx, definitions, crd.GetName(), map[string]any{"spec": crd.Object["spec"]})
+		Eventually(func() error { _, err := h.mapper.RESTMapping(h.ship, "v2"); return err }).Should(Satisfy(meta.IsNoMatchError))
+		for range 20 {
+			_, err := h.mapper.RESTMapping(h.ship, "v2")
+			Expect(err).To(MatchError(ContainSubstring("it is in v1")))
+			mapping, err := h.mapper.RESTMapping(h.ship)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(mapping.Resource).To(Equal(h.ships.WithVersion("v1")))
+		}
+	})
+
+	It("says the same preferred version to all, and the next one once there is one", func(ctx SpecContext) {
+		h := openHarbour(ctx, at)
+		preferred := func() map[string]int {
+			var (
+				wg  sync.WaitGroup
+				mu  sync.Mutex
+				got = map[string]int{}
+			)
+			for range 50 {
+				wg.Go(func() {
+					said := ""
+					if mapping, err := h.mapper.RESTMapping(h.ship); err == nil {
+						said = mapping.Resource.Version
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					got[said]++
+				})
+			}
+			wg.Wait()
+			return got
+		}
+		Expect(preferred()).To(Equal(map[string]int{"v2": 50}))
+		crd := newCRD(h.group, "Ship", "v1", "v2", "v10")
+		h.admin.patch(ctx, definitions, crd.GetName(), map[string]any{"spec": crd.Object["spec"]})
+		Eventually(preferred).Should(Equal(map[string]int{"v10": 50}))
+		Consistently(preferred, "3s", "20ms").Should(Equal(map[string]int{"v10": 50}), "the documents, which come later, do not undo it")
+	})
+}))

@@ -1,0 +1,44 @@
+package envtest_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+var _ = Describe("controller-runtime's client with the resolver's mapper", onEachPlace(func(at *place) {
+	It("reads objects of a CRD that is younger than the client", func(ctx SpecContext) {
+		d, admin := openDoor(at), openDoor(at)
+		ships := schema.GroupVersionResource{Group: ownGroup("younger"), Version: "v1", Resource: "ships"}
+		ship := ships.GroupVersion().WithKind("Ship")
+		reader, err := client.New(d.config, client.Options{HTTPClient: d.http, Mapper: d.live().RESTMapper()})
+		Expect(err).NotTo(HaveOccurred())
+		read := func() (*unstructured.Unstructured, error) {
+			obj := &unstructured.Unstructured{}
+			obj.SetGroupVersionKind(ship)
+			return obj, reader.Get(ctx, types.NamespacedName{Namespace: "harbour", Name: "a"}, obj)
+		}
+		_, err = read()
+		Expect(meta.IsNoMatchError(err)).To(BeTrue(), "%v", err)
+
+		crd := newCRD(ships.Group, ship.Kind, ships.Version)
+		DeferCleanup(func(ctx SpecContext) { admin.undefine(ctx, crd.GetName()) })
+		at.install(ctx, crd)
+		obj := newWidget("a", ships.Group)
+		obj.SetGroupVersionKind(ship)
+		created := admin.create(ctx, ships, "harbour", obj)
+		Eventually(read).Should(Equal(created))
+
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(ships.GroupVersion().WithKind("ShipList"))
+		Expect(reader.List(ctx, list, client.InNamespace("harbour"))).To(Succeed())
+		Expect(list.Items).To(HaveLen(1))
+		Expect(d.proxy.Requests(faultproxy.Discovery(ships.Group))).To(BeZero(), "the resolver was told")
+	})
+}))

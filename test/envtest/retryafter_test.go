@@ -1,0 +1,77 @@
+package envtest_test
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// again returns when an error says that the server may be asked again.
+func again(err error) time.Time {
+	GinkgoHelper()
+	var inconclusive *discovery.InconclusiveError
+	Expect(errors.As(err, &inconclusive)).To(BeTrue(), "%v", err)
+	return inconclusive.Again
+}
+
+var _ = Describe("A server that wants to be asked later", onEachPlace(func(at *place) {
+	// An overloaded server says 429, one that is starting 503.
+	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		said := "with " + http.StatusText(code) + ", "
+
+		It(said+"is not asked for that group version meanwhile, and for others is", func(ctx SpecContext) {
+			d := openDoor(at)
+			ofWidgets := faultproxy.Path("/apis/" + widgets.GroupVersion().String())
+			d.proxy.Inject(ofWidgets, faultproxy.RetryAfter(code, 30*time.Second))
+			asked := time.Now()
+			_, err := d.resolver.Validate(ctx, widgets)
+			Expect(err).To(MatchError(discovery.ErrInconclusive))
+			first := again(err)
+			Expect(first).To(BeTemporally("~", asked.Add(30*time.Second), 10*time.Second))
+			for range 10 {
+				_, err := d.resolver.Validate(ctx, widgets)
+				Expect(err).To(MatchError(discovery.ErrInconclusive))
+				Expect(again(err)).To(BeTemporally("~", first, time.Second))
+			}
+			Expect(d.proxy.Requests(ofWidgets)).To(Equal(1))
+			_, err = d.resolver.Validate(ctx, blocks)
+			Expect(err).NotTo(HaveOccurred())
+		})
+
+		It(said+"is asked again when it has said, and not before", func(ctx SpecContext) {
+			d := openDoor(at)
+			ofWidgets := faultproxy.Path("/apis/" + widgets.GroupVersion().String())
+			d.proxy.Inject(ofWidgets, faultproxy.Times(1, faultproxy.RetryAfter(code, 2*time.Second)))
+			_, err := d.resolver.Validate(ctx, widgets)
+			when := again(err)
+			Eventually(func() error { _, err := d.resolver.Validate(ctx, widgets); return err }).Should(Succeed())
+			Expect(time.Now()).To(BeTemporally(">", when.Add(-100*time.Millisecond)))
+			Expect(d.proxy.Requests(ofWidgets)).To(Equal(2))
+		})
+
+		It(said+"for all its groups, is asked for none of them, and what is known stands", func(ctx SpecContext) {
+			h := openHarbour(ctx, at)
+			h.quiet()
+			h.proxy.Inject(faultproxy.Path("/apis"), faultproxy.RetryAfter(code, 30*time.Second))
+			before := h.proxy.Requests(faultproxy.Path("/apis"))
+			asked := time.Now()
+			for range 10 {
+				_, err := h.resolver.ResolveGK(ctx, h.kind("Crane"))
+				Expect(err).To(MatchError(discovery.ErrInconclusive), "it may have come")
+				Expect(again(err)).To(BeTemporally("~", asked.Add(30*time.Second), 10*time.Second))
+			}
+			Expect(h.proxy.Requests(faultproxy.Path("/apis")) - before).To(Equal(1))
+			_, err := h.resolver.ResolveGK(ctx, h.ship)
+			Expect(err).NotTo(HaveOccurred())
+			h.admin.define(ctx, newCRD(h.group, "Pier", "v1"))
+			Eventually(func() error { _, err := h.resolver.ResolveGK(ctx, h.kind("Pier")); return err }).Should(Succeed(), "the CRD tells")
+			Expect(h.proxy.Requests(faultproxy.Path("/apis")) - before).To(Equal(1))
+		})
+	}
+}))
