@@ -16,7 +16,7 @@ import (
 // answer returns what q means, from what is known if that says so, and otherwise from
 // the server.
 func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
-	c := r.current.Load()
+	c := r.known(ctx)
 	if c == nil {
 		return r.askAll(ctx, q)
 	}
@@ -29,6 +29,35 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 	}
 	return r.askOne(ctx, q, c, err)
 }
+
+// known returns what a run knows, or nil if none does. One that has just begun is waited
+// for, for a while: it asks for what everybody wants to know.
+func (r *Resolver) known(ctx context.Context) *catalogue {
+	if c := r.current.Load(); c != nil {
+		return c
+	}
+	patience := time.NewTimer(beginning)
+	defer patience.Stop()
+	for {
+		r.mu.Lock()
+		begins, changed := r.live != nil && !r.live.tried, r.changed
+		r.mu.Unlock()
+		if !begins {
+			return r.current.Load()
+		}
+		select {
+		case <-changed:
+		case <-patience.C:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// beginning is how long a run may take until questions are put to the server by
+// themselves.
+const beginning = 2 * time.Second
 
 // refused returns the refusal of q that needs no request to bear it out, as nothing has
 // changed since it was given, or nil.

@@ -14,6 +14,11 @@ func TestRun_KnownTypesAllocateAlmostNothing(t *testing.T) {
 	for name, ask := range map[string]func() error{
 		"Resolve":    func() error { _, err := r.Resolve(ctx, "gadgets.v1.example.org"); return err },
 		"ResolveGVR": func() error { _, err := r.ResolveGVR(ctx, gadgets); return err },
+		"ResolveGVK": func() error { _, err := r.ResolveGVK(ctx, gadgets.GroupVersion().WithKind("Gadget")); return err },
+		"RESTMapping": func() error {
+			_, err := r.RESTMapper().RESTMapping(schema.GroupKind{Group: "example.org", Kind: "Gadget"}, "v1")
+			return err
+		},
 	} {
 		if err := ask(); err != nil {
 			t.Fatal(err)

@@ -147,6 +147,24 @@ func (c *catalogue) find(r reading) []Resource {
 	return found
 }
 
+// ofKind returns the resource whose objects are of gvk, in the preferred version if gvk
+// has none. It is nil if there is none, or a choice.
+func (c *catalogue) ofKind(gvk schema.GroupVersionKind) *Resource {
+	var only *Resource
+	x := c.index()
+	for _, h := range x.kinds[gvk.Kind] {
+		res := &c.resources[h.at]
+		switch {
+		case res.GVK.Group != gvk.Group || res.GVR.Group != gvk.Group || gvk.Version != "" && res.GVK.Version != gvk.Version:
+		case only == nil:
+			only = res
+		case only.GVR.Resource != res.GVR.Resource:
+			return nil
+		}
+	}
+	return only
+}
+
 // answer returns the one resource that q means in any of its readings.
 func (c *catalogue) answer(q question) (Resource, error) {
 	if gvr, full := q.gvr(); full {

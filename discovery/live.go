@@ -105,6 +105,7 @@ type live struct {
 	apis     SourceStatus
 	docs     SourceStatus
 	restless time.Time // since when the documents are expected to change
+	tried    bool      // documents have been asked for
 	open     bool      // the watches have said something, or have had the time to
 }
 
@@ -145,6 +146,10 @@ func (l *live) poll(ctx context.Context) {
 			failures = 0
 		}
 		l.resolver.mu.Lock()
+		if !l.tried { // and whoever waits for it sees what there is
+			l.tried = true
+			l.resolver.signalLocked()
+		}
 		wait := jittered(l.pauseLocked(failures, time.Now()))
 		l.resolver.mu.Unlock()
 		timer.Reset(wait)

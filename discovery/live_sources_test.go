@@ -254,3 +254,40 @@ func TestRun_ForbiddenWatchesAreTriedAgain(t *testing.T) {
 
 // crdVerbs are what a custom resource supports.
 var crdVerbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+
+// A program asks for all its types as it starts.
+func TestRun_QuestionsWaitForABeginning(t *testing.T) {
+	s, _ := crdServer(t, define(gadgetsCRD, "1"), define("widgets.example.org", "2"))
+	r := s.resolver(t, never())
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { _ = r.Run(ctx) })
+	eventually(t, "it runs", func() bool { return r.Status().Running })
+	for _, ref := range []string{"gadgets", "widgets", "pods", "gadget.v1.example.org"} {
+		if _, err := r.Resolve(ctx, ref); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := r.Validate(ctx, gadgets); err != nil {
+		t.Error(err)
+	}
+	if got := s.documents(); got != 2 {
+		t.Errorf("asked for %d documents, want 2", got)
+	}
+}
+
+func TestRun_ABeginningThatFailsHoldsUpNobody(t *testing.T) {
+	s, _ := crdServer(t)
+	s.answer("*", refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+	r := s.resolver(t, never())
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { _ = r.Run(ctx) })
+	eventually(t, "it runs", func() bool { return r.Status().Running })
+	_, err := r.Resolve(ctx, "pods")
+	checkInconclusive(t, err, "pods", nil)
+}

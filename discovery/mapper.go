@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +35,7 @@ var _ interface {
 // mapped puts ask to a mapper of what is served; q says what is asked about.
 func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.RESTMapperWithContext) (T, error)) (T, error) {
 	var none T
-	c := r.current.Load()
+	c := r.known(ctx)
 	runs := c != nil
 	if !runs {
 		fresh, err := r.refresh(ctx)
@@ -97,32 +98,13 @@ func (c *catalogue) makeMapper() meta.RESTMapperWithContext {
 	return restmapper.NewDiscoveryRESTMapperWithContext(groups)
 }
 
-// onlyMapping returns the mapping of gk if there is no choice, and otherwise nil. It is
-// what is asked for most often, and client-go's mapper looks through all groups for it.
-func (c *catalogue) onlyMapping(gk schema.GroupKind, versions []string) *meta.RESTMapping {
-	if len(versions) > 1 {
-		return nil
-	}
-	var only *Resource
-	for _, h := range c.index().kinds[gk.Kind] {
-		res := &c.resources[h.at]
-		if res.GVK.Group != gk.Group || res.GVR.Group != gk.Group ||
-			len(versions) == 1 && res.GVK.Version != versions[0] {
-			continue
-		}
-		if only != nil {
-			return nil
-		}
-		only = res
-	}
-	if only == nil {
-		return nil
-	}
+// mapping returns what maps a kind to res.
+func mapping(res *Resource) *meta.RESTMapping {
 	scope := meta.RESTScopeRoot
-	if only.Namespaced {
+	if res.Namespaced {
 		scope = meta.RESTScopeNamespace
 	}
-	return &meta.RESTMapping{Resource: only.GVR, GroupVersionKind: only.GVK, Scope: scope}
+	return &meta.RESTMapping{Resource: res.GVR, GroupVersionKind: res.GVK, Scope: scope}
 }
 
 // partial is the question of a partial resource, as apimachinery's mappers read it.
@@ -164,11 +146,20 @@ func (m mapper) ResourcesForWithContext(ctx context.Context, gvr schema.GroupVer
 }
 
 func (m mapper) RESTMappingWithContext(ctx context.Context, gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	if c := m.resolver.current.Load(); c != nil {
-		if only := c.onlyMapping(gk, versions); only != nil {
-			return only, nil
+	// What is asked for most often, and client-go's mapper looks through all groups for.
+	if c := m.resolver.current.Load(); c != nil && len(versions) <= 1 {
+		version := ""
+		if len(versions) == 1 {
+			version = versions[0]
+		}
+		if res := c.ofKind(gk.WithVersion(version)); res != nil && (version != "" || len(versions) == 0) {
+			return mapping(res), nil
 		}
 	}
+	return m.slowMapping(ctx, gk, slices.Clone(versions)) // the caller's may stay on its stack
+}
+
+func (m mapper) slowMapping(ctx context.Context, gk schema.GroupKind, versions []string) (*meta.RESTMapping, error) {
 	return mapped(ctx, m.resolver, ofKind(gk, versions), func(to meta.RESTMapperWithContext) (*meta.RESTMapping, error) {
 		return to.RESTMappingWithContext(ctx, gk, versions...)
 	})

@@ -163,6 +163,11 @@ func (r *Resolver) ResolveGR(ctx context.Context, gr schema.GroupResource) (Reso
 // ResolveGVK returns the resource whose objects are of gvk. Capitals count. Errors are
 // those of Resolve; to meta.IsNoMatchError it is a kind that matches nothing.
 func (r *Resolver) ResolveGVK(ctx context.Context, gvk schema.GroupVersionKind) (Resource, error) {
+	if c := r.current.Load(); c != nil && gvk.Version != "" {
+		if res := c.ofKind(gvk); res != nil {
+			return *res, nil
+		}
+	}
 	q := questionOfGVK(gvk)
 	if err := checkParts(q.ref, true); err != nil {
 		return Resource{}, err
@@ -172,6 +177,11 @@ func (r *Resolver) ResolveGVK(ctx context.Context, gvk schema.GroupVersionKind) 
 
 // ResolveGK is ResolveGVK for the version that the server prefers.
 func (r *Resolver) ResolveGK(ctx context.Context, gk schema.GroupKind) (Resource, error) {
+	if c := r.current.Load(); c != nil {
+		if res := c.ofKind(gk.WithVersion("")); res != nil {
+			return *res, nil
+		}
+	}
 	q := questionOfGVK(gk.WithVersion(""))
 	if err := checkParts(q.ref, false); err != nil {
 		return Resource{}, err

@@ -72,7 +72,7 @@ func (s Selector) Matches(res Resource) bool {
 // [*InconclusiveError] and what was found comes beside it. Selecting by the labels of
 // CRDs needs the permission to list them.
 func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, error) {
-	c := r.current.Load()
+	c := r.known(ctx)
 	if c == nil {
 		fresh, err := r.refresh(ctx)
 		if err != nil {

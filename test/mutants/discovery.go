@@ -249,12 +249,6 @@ var ofDiscovery = []mutant{
 		new:  "\treturn none, err\n}",
 	},
 	{
-		name: "a mapper knows a version that is gone",
-		file: "discovery/mapper.go",
-		old:  "len(versions) == 1 && res.GVK.Version != versions[0] {",
-		new:  "false {",
-	},
-	{
 		name: "a selector takes every version",
 		file: "discovery/selector.go",
 		old:  "(s.Versions == EveryVersion || len(res.Versions)",
@@ -331,12 +325,6 @@ var ofDiscovery = []mutant{
 		file: "discovery/endpoint.go",
 		old:  "\tunhurried.Timeout = 0 // it",
 		new:  "\t_ = 0 // it",
-	},
-	{
-		name: "a mapping among several is taken",
-		file: "discovery/mapper.go",
-		old:  "\t\tif only != nil {\n\t\t\treturn nil\n\t\t}\n",
-		new:  "",
 	},
 	{
 		name: "a root that can't be asked is taken for empty",
@@ -511,5 +499,23 @@ var ofDiscovery = []mutant{
 		file: "discovery/subscribe.go",
 		old:  "\t\tnow.Resource = first.Resource\n",
 		new:  "\t\treturn []Event{first}\n",
+	},
+	{
+		name: "a mapper knows a version that is gone",
+		file: "discovery/catalogue.go",
+		old:  "gvk.Version != \"\" && res.GVK.Version != gvk.Version:",
+		new:  "false:",
+	},
+	{
+		name: "a beginning is not waited for",
+		file: "discovery/ask.go",
+		old:  "r.live != nil && !r.live.tried, r.changed",
+		new:  "false, r.changed",
+	},
+	{
+		name: "a beginning that fails holds everybody up",
+		file: "discovery/live.go",
+		old:  "\t\t\tl.tried = true\n\t\t\tl.resolver.signalLocked()\n",
+		new:  "\t\t\t_ = l.tried\n",
 	},
 }
