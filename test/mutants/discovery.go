@@ -1,6 +1,6 @@
 package main
 
-// ofDiscovery are the ways to break discovery.
+// ofDiscovery are the ways to break how questions are answered.
 var ofDiscovery = []mutant{
 	{
 		name: "a group that is down is taken for absent",
@@ -165,84 +165,6 @@ var ofDiscovery = []mutant{
 		new:  "\tcase false:\n",
 	},
 	{
-		name: "a CRD that is not established is served",
-		file: "discovery/crd.go",
-		old:  "\tif !c.isEstablished() {\n\t\treturn nil",
-		new:  "\tif false {\n\t\treturn nil",
-	},
-	{
-		name: "versions that are not served are",
-		file: "discovery/crd.go",
-		old:  "\t\tif !v.Served {\n\t\t\tcontinue",
-		new:  "\t\tif !v.Served && false {\n\t\t\tcontinue",
-	},
-	{
-		name: "the first version is the preferred one",
-		file: "discovery/crd.go",
-		old:  "return -version.Compare",
-		new:  "return 0 * version.Compare",
-	},
-	{
-		name: "every write to a CRD is a change",
-		file: "discovery/knowledge.go",
-		old:  "return old == nil || !old.sameType(item)",
-		new:  "return true",
-	},
-	{
-		name: "a new UID is no change",
-		file: "discovery/crd.go",
-		old:  "\treturn c.Metadata.UID == other.Metadata.UID &&\n",
-		new:  "\treturn true &&\n",
-	},
-	{
-		name: "one answer that leaves a type out is enough",
-		file: "discovery/knowledge.go",
-		old:  "now.Sub(d.since) >= k.doubtFor",
-		new:  "now.Sub(d.since) >= 0",
-	},
-	{
-		name: "an end of a CRD that is there again is believed",
-		file: "discovery/knowledge.go",
-		old:  "old == nil || old.Metadata.UID != item.Metadata.UID",
-		new:  "old == nil",
-	},
-	{
-		name: "a scope that changes is not told",
-		file: "discovery/event.go",
-		old:  "{ScopeChanged, a.Namespaced == b.Namespaced}",
-		new:  "{ScopeChanged, true}",
-	},
-	{
-		name: "conversion that changes is not told",
-		file: "discovery/event.go",
-		old:  "{ConversionChanged, s.conversion == now.conversion ||",
-		new:  "{ConversionChanged, true ||",
-	},
-	{
-		name: "failed documents are not asked for again",
-		file: "discovery/live.go",
-		old:  "\tif failures > 0 {\n\t\treturn",
-		new:  "\tif failures > 0 && false {\n\t\treturn",
-	},
-	{
-		name: "who awaits waits as long as everybody",
-		file: "discovery/live.go",
-		old:  " || l.resolver.awaited > 0 && l.polls()",
-		new:  "",
-	},
-	{
-		name: "what has come and gone is told",
-		file: "discovery/subscribe.go",
-		old:  "return nil // it was never told",
-		new:  "return []Event{now}",
-	},
-	{
-		name: "what came back is forgotten",
-		file: "discovery/subscribe.go",
-		old:  "\t\treturn []Event{last, now}",
-		new:  "\t\treturn []Event{last}",
-	},
-	{
 		name: "a mapper calls a group that is down absent",
 		file: "discovery/mapper.go",
 		old:  "\treturn none, refusal\n}",
@@ -267,18 +189,6 @@ var ofDiscovery = []mutant{
 		new:  "true",
 	},
 	{
-		name: "Await returns what is not there",
-		file: "discovery/await.go",
-		old:  "\t\tif err == nil {\n\t\t\treturn res, nil",
-		new:  "\t\tif true {\n\t\t\treturn res, nil",
-	},
-	{
-		name: "Await is deaf",
-		file: "discovery/await.go",
-		old:  "\t\tcase <-changed:\n",
-		new:  "\t\tcase <-(chan struct{})(nil):\n",
-	},
-	{
 		name: "verbs are not checked",
 		file: "discovery/errors.go",
 		old:  "\t\tif !res.Supports(verb) {",
@@ -289,36 +199,6 @@ var ofDiscovery = []mutant{
 		file: "discovery/options.go",
 		old:  "\t\t\to.requestTimeout = timeout\n",
 		new:  "\t\t\t_ = timeout\n",
-	},
-	{
-		name: "who is late hears of nothing",
-		file: "discovery/publish.go",
-		old:  "\tbox.put(events)\n}\n\nfunc (r *Resolver) part",
-		new:  "}\n\nfunc (r *Resolver) part",
-	},
-	{
-		name: "available APIServices are not awaited",
-		file: "discovery/live.go",
-		old:  "restless := l.known.unsettled() || l.known.awaited()",
-		new:  "restless := l.known.unsettled()",
-	},
-	{
-		name: "what has no APIService is believed",
-		file: "discovery/merge.go",
-		old:  "if backing == BackingUnknown && k.automanages() {",
-		new:  "if false {",
-	},
-	{
-		name: "what a run knew is forgotten by its subscribers",
-		file: "discovery/publish.go",
-		old:  "\tr.live = nil\n",
-		new:  "\tr.live = nil\n\tr.types = typeStates{}\n",
-	},
-	{
-		name: "an unchanged catalogue is replaced",
-		file: "discovery/live.go",
-		old:  "len(events) == 0 && old.same(c)",
-		new:  "false",
 	},
 	{
 		name: "a client's timeout cuts watches",
@@ -351,108 +231,6 @@ var ofDiscovery = []mutant{
 		new:  "\tcase false:\n\t\treturn Resource{}, inconclusive(q.ref, err, gv)",
 	},
 	{
-		name: "refusals are not kept",
-		file: "discovery/publish.go",
-		old:  "\t\tr.denied[q] = refusal",
-		new:  "\t\t_ = q",
-	},
-	{
-		name: "refusals outlive an event",
-		file: "discovery/publish.go",
-		old:  "\tif differs || ask {\n\t\tr.denied = nil // it may be otherwise now\n\t}\n",
-		new:  "",
-	},
-	{
-		name: "an APIService that is gone needs two answers",
-		file: "discovery/merge.go",
-		old:  "gone || k.dropped[res.GVR.GroupVersion()] {",
-		new:  "gone {",
-	},
-	{
-		name: "an APIService that is back is gone",
-		file: "discovery/knowledge.go",
-		old:  "\tdelete(k.dropped, item.groupVersion())\n",
-		new:  "",
-	},
-	{
-		name: "a recreated CRD has merely changed",
-		file: "discovery/event.go",
-		old:  "case old.uid != state.uid && old.uid",
-		new:  "case false && old.uid",
-	},
-	{
-		name: "a deleted CRD comes back with a document",
-		file: "discovery/merge.go",
-		old:  "\tif _, gone := k.gone[gr]; gone {\n\t\treturn false",
-		new:  "\tif false {\n\t\treturn false",
-	},
-	{
-		name: "a recreated CRD is mourned for no longer than it takes",
-		file: "discovery/knowledge.go",
-		old:  "\tif item.isEstablished() {\n\t\tdelete(k.gone",
-		new:  "\tif true {\n\t\tdelete(k.gone",
-	},
-	{
-		name: "a CRD whose UID changed is the same",
-		file: "discovery/knowledge.go",
-		old:  "\tif old != nil && old.Metadata.UID != item.Metadata.UID {\n\t\tk.bury(old, now)\n\t}\n",
-		new:  "",
-	},
-	{
-		name: "documents are not asked for when a watch is forbidden",
-		file: "discovery/sources.go",
-		old:  "differs, ask = *s.rule, true",
-		new:  "differs, ask = *s.rule, false",
-	},
-	{
-		name: "a list counts though its watch is forbidden",
-		file: "discovery/sources.go",
-		old:  "\t\t\t\tif *s.current {",
-		new:  "\t\t\t\tif true {",
-	},
-	{
-		name: "a list that waits for its watch is lost",
-		file: "discovery/sources.go",
-		old:  "\t\t\tdiffers, ask = s.pending(now)\n\t\t\ts.pending = nil",
-		new:  "\t\t\ts.pending = nil",
-	},
-	{
-		name: "documents add nothing while a watch fails",
-		file: "discovery/sources.go",
-		old:  "\t\tdiffers, ask = *s.current, true\n\t\t*s.current = false",
-		new:  "\t\tdiffers, ask = *s.current, true",
-	},
-	{
-		name: "what nobody mentions is gone",
-		file: "discovery/merge.go",
-		old:  "\t\t\tif !d.over {",
-		new:  "\t\t\tif false {",
-	},
-	{
-		name: "a doubt is never over",
-		file: "discovery/knowledge.go",
-		old:  "d.over = now.Sub(d.since) >= k.doubtFor && !awaited",
-		new:  "d.over = false",
-	},
-	{
-		name: "what an APIService should have is taken for absent",
-		file: "discovery/merge.go",
-		old:  "\t\tif _, listed := told[gv]; listed || item",
-		new:  "\t\tif true {\n\t\t\tcontinue\n\t\t}\n\t\tif _, listed := told[gv]; listed || item",
-	},
-	{
-		name: "a collection that is not found is empty",
-		file: "discovery/feed.go",
-		old:  "apierrors.IsNotFound(err) && !f.filled:",
-		new:  "apierrors.IsNotFound(err):",
-	},
-	{
-		name: "any list will do",
-		file: "discovery/feed.go",
-		old:  "p.kind != f.kind {",
-		new:  "false {",
-	},
-	{
 		name: "a document without its kind will do",
 		file: "discovery/document.go",
 		old:  "\tif doc.Kind != \"APIGroupList\" {",
@@ -477,28 +255,10 @@ var ofDiscovery = []mutant{
 		new:  "\t\tif false {",
 	},
 	{
-		name: "the CRDs decide nothing",
-		file: "discovery/knowledge.go",
-		old:  "return k.crdsRule && k.crdsCurrent && (gone || defined)",
-		new:  "return false",
-	},
-	{
-		name: "requests are not spaced",
-		file: "discovery/live.go",
-		old:  "\t\tgap := l.pace.gap\n",
-		new:  "\t\tgap := time.Duration(0)\n",
-	},
-	{
 		name: "nobody knows when to ask again",
 		file: "discovery/ask.go",
 		old:  "\t\tout.Again = paused.until\n",
 		new:  "\t\t_ = paused\n",
-	},
-	{
-		name: "weak evidence hides strong",
-		file: "discovery/subscribe.go",
-		old:  "\t\tnow.Resource = first.Resource\n",
-		new:  "\t\treturn []Event{first}\n",
 	},
 	{
 		name: "a mapper knows a version that is gone",
@@ -511,11 +271,5 @@ var ofDiscovery = []mutant{
 		file: "discovery/ask.go",
 		old:  "r.live != nil && !r.live.tried, r.changed",
 		new:  "false, r.changed",
-	},
-	{
-		name: "a beginning that fails holds everybody up",
-		file: "discovery/live.go",
-		old:  "\t\t\tl.tried = true\n\t\t\tl.resolver.signalLocked()\n",
-		new:  "\t\t\t_ = l.tried\n",
 	},
 }
