@@ -52,7 +52,7 @@ func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 // measureAll measures all cases.
 func measureAll(ctx context.Context, s settings, args []string, stderr io.Writer) (*report.Results, error) {
-	results := &report.Results{Environment: report.CurrentEnvironment(args), Reference: systems.Reference}
+	results := &report.Results{Environment: report.CurrentEnvironment("go run ./bench", args), Reference: systems.Reference}
 	steps := plan(s)
 	p := newProgress(stderr, steps, s.rounds)
 	for _, st := range steps {

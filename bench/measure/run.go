@@ -8,6 +8,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/bench/objects"
 	"github.com/gvrkit/gvrkit/bench/systems"
+	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
 // stopTimeout is how long a system may take to end.
@@ -70,10 +71,10 @@ func (r *run) measure(ctx context.Context, change func() error) error {
 // sync measures how the cache is filled, and what it is then.
 func (r *run) sync(ctx context.Context) error {
 	var err error
-	if r.figures.BaselineRSS, _, err = rss(); err != nil {
+	if r.figures.BaselineRSS, _, err = usage.RSS(); err != nil {
 		return err
 	}
-	empty := liveHeap()
+	empty := usage.LiveHeap()
 	stopProfile, err := cpuProfile(r.job.CPUProfile, "sync")
 	if err != nil {
 		return err
@@ -81,14 +82,14 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.fill(ctx); err != nil {
 		return err
 	}
-	if _, r.figures.PeakRSS, err = rss(); err != nil {
+	if _, r.figures.PeakRSS, err = usage.RSS(); err != nil {
 		return err
 	}
 	if err := stopProfile(); err != nil {
 		return err
 	}
-	r.figures.RetainedHeap = liveHeap() - empty
-	r.figures.GCCPU, err = collection()
+	r.figures.RetainedHeap = usage.LiveHeap() - empty
+	r.figures.GCCPU, err = usage.Collection()
 	return err
 }
 
@@ -97,7 +98,7 @@ func (r *run) fill(ctx context.Context) error {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	start := time.Now()
-	cpuBefore, err := cpu()
+	cpuBefore, err := usage.CPU()
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (r *run) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cpuAfter, err := cpu()
+	cpuAfter, err := usage.CPU()
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (r *run) follow(ctx context.Context, change func() error) error {
 		return err
 	}
 	start := time.Now()
-	before, err := cpu()
+	before, err := usage.CPU()
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (r *run) follow(ctx context.Context, change func() error) error {
 	if err != nil {
 		return err
 	}
-	after, err := cpu()
+	after, err := usage.CPU()
 	if err != nil {
 		return err
 	}

@@ -27,10 +27,10 @@ var compared = []string{
 	"k8s.io/apimachinery", "k8s.io/client-go", "sigs.k8s.io/controller-runtime",
 }
 
-// CurrentEnvironment returns that of this process, which was called with args.
-func CurrentEnvironment(args []string) Environment {
+// CurrentEnvironment returns that of this process: command, which was called with args.
+func CurrentEnvironment(command string, args []string) Environment {
 	e := Environment{
-		Time: time.Now().UTC().Truncate(time.Second), Command: strings.Join(append([]string{"go run ./bench"}, args...), " "),
+		Time: time.Now().UTC().Truncate(time.Second), Command: strings.Join(append([]string{command}, args...), " "),
 		CPU: cpuModel(), Cores: runtime.NumCPU(), GOOS: runtime.GOOS, GOARCH: runtime.GOARCH, Go: runtime.Version(),
 		Modules: map[string]string{},
 	}

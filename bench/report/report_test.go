@@ -110,7 +110,7 @@ func TestResults_TableHasRatiosAndTheFiguresOfTheReference(t *testing.T) {
 func TestResults_SurviveAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	want := sample()
-	want.Environment = report.CurrentEnvironment([]string{"-quick"})
+	want.Environment = report.CurrentEnvironment("go run ./bench", []string{"-quick"})
 	if err := want.Write(path); err != nil {
 		t.Fatal(err)
 	}

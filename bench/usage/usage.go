@@ -1,4 +1,5 @@
-package measure
+// Package usage says what this process has used.
+package usage
 
 import (
 	"bytes"
@@ -11,8 +12,8 @@ import (
 	"time"
 )
 
-// cpu returns the CPU time that this process has had.
-func cpu() (time.Duration, error) {
+// CPU returns the CPU time that this process has had.
+func CPU() (time.Duration, error) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return 0, fmt.Errorf("getrusage: %w", err)
@@ -20,9 +21,9 @@ func cpu() (time.Duration, error) {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }
 
-// rss returns the memory that this process has now, and the most that it has had.
+// RSS returns the memory that this process has now, and the most that it has had.
 // Getrusage is of no use for that on Linux: a child begins with its parent's peak.
-func rss() (current, peak int64, err error) {
+func RSS() (current, peak int64, err error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if errors.Is(err, os.ErrNotExist) {
 		var usage syscall.Rusage
@@ -41,8 +42,8 @@ func rss() (current, peak int64, err error) {
 	return current, peak, err
 }
 
-// liveHeap returns the size of what is reachable.
-func liveHeap() int64 {
+// LiveHeap returns the size of what is reachable.
+func LiveHeap() int64 {
 	runtime.GC()
 	runtime.GC() // what finalizers and pools held on to goes the second time
 	var stats runtime.MemStats
@@ -50,17 +51,17 @@ func liveHeap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// collection returns the CPU time of one full garbage collection: the median of
+// Collection returns the CPU time of one full garbage collection: the median of
 // three.
-func collection() (time.Duration, error) {
+func Collection() (time.Duration, error) {
 	var times []time.Duration
 	for range 3 {
-		before, err := cpu()
+		before, err := CPU()
 		if err != nil {
 			return 0, err
 		}
 		runtime.GC()
-		after, err := cpu()
+		after, err := CPU()
 		if err != nil {
 			return 0, err
 		}
