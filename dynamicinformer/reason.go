@@ -23,6 +23,11 @@ const (
 	ReasonNotFound Reason = "NotFound"
 	// ReasonVersionNotServed: it serves it, in other versions.
 	ReasonVersionNotServed Reason = "VersionNotServed"
+	// ReasonNotEstablished: its CustomResourceDefinition is there, and not served yet.
+	ReasonNotEstablished Reason = "NotEstablished"
+	// ReasonNamesNotAccepted: its CustomResourceDefinition is there, and has the names
+	// of another.
+	ReasonNamesNotAccepted Reason = "NamesNotAccepted"
 	// ReasonDiscoveryFailed: the server could not be asked whether it does.
 	ReasonDiscoveryFailed Reason = "DiscoveryFailed"
 	// ReasonForbidden: the user may not list or watch it, or not discover.
@@ -53,6 +58,12 @@ const (
 // Unavailable: it failed, and may heal.
 func classify(err error) Reason {
 	var notServed *discovery.NotServedError
+	if waiting, is := errors.AsType[*discovery.NotEstablishedError](err); is {
+		if waiting.Condition == "NamesAccepted" {
+			return ReasonNamesNotAccepted
+		}
+		return ReasonNotEstablished
+	}
 	switch {
 	case errors.As(err, &notServed) && len(notServed.Versions) > 0:
 		return ReasonVersionNotServed
