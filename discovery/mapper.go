@@ -43,13 +43,12 @@ func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.R
 			return none, inconclusive(q.ref, err)
 		}
 		c = fresh
+	} else if refusal := r.refused(c, q); refusal != nil {
+		return none, refusal
 	}
 	answer, err := ask(c.mapper())
 	if err == nil || !meta.IsNoMatchError(err) {
 		return answer, err
-	}
-	if refusal := r.refused(c, q); runs && refusal != nil {
-		return none, refusal
 	}
 	refusal := c.refuse(q)
 	if runs && !r.certain(c, q, refusal) {
@@ -147,7 +146,7 @@ func (m mapper) ResourcesForWithContext(ctx context.Context, gvr schema.GroupVer
 
 func (m mapper) RESTMappingWithContext(ctx context.Context, gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	// What is asked for most often, and client-go's mapper looks through all groups for.
-	if c := m.resolver.current.Load(); c != nil && len(versions) <= 1 {
+	if c := m.resolver.known(ctx); c != nil && len(versions) <= 1 {
 		version := ""
 		if len(versions) == 1 {
 			version = versions[0]

@@ -13,6 +13,7 @@ import (
 	"github.com/gvrkit/gvrkit/bench/child"
 	"github.com/gvrkit/gvrkit/bench/discovery/mappers"
 	"github.com/gvrkit/gvrkit/bench/discovery/report"
+	"github.com/gvrkit/gvrkit/bench/discovery/trial"
 )
 
 func TestMain(m *testing.M) {
@@ -117,6 +118,21 @@ func TestParse_QuickLeavesWhatWasGiven(t *testing.T) {
 	given, err := parse([]string{"-quick", "-rounds", "9", "-crds", "8", "-out", "x"}, nil)
 	if err != nil || given.rounds != 9 || given.crds != 8 || given.out != "x" {
 		t.Errorf("given: %+v, %v", given, err)
+	}
+}
+
+func TestJobs_AreWhatWasAskedFor(t *testing.T) {
+	s, err := parse([]string{"-rounds", "4", "-crds", "7", "-rest", "3s", "-poll", "2s", "-asks", "9"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, crowded := jobs(s, mappers.System{Name: "x"}, 2)
+	if want := (trial.Job{System: "x", Rest: 3 * time.Second, Brief: true}); plain != want {
+		t.Errorf("%+v, want %+v", plain, want)
+	}
+	want := trial.Job{System: "x", CRDs: 7, Rest: 3 * time.Second, Poll: 2 * time.Second, Phase: .625, Asks: 9}
+	if crowded != want {
+		t.Errorf("%+v, want %+v", crowded, want)
 	}
 }
 

@@ -92,20 +92,27 @@ func measureRound(ctx context.Context, s settings, c clusters, n int, stderr io.
 		begin := time.Now()
 		var run report.Run
 		var err error
-		run.Plain, err = trial.InProcess(ctx, trial.Job{System: system.Name, Host: c.plain.Host, Rest: s.rest, Brief: true})
-		if err != nil {
+		plain, crowded := jobs(s, system, n)
+		plain.Host, crowded.Host = c.plain.Host, c.crowded.Host
+		if run.Plain, err = trial.InProcess(ctx, plain); err != nil {
 			return nil, err
 		}
-		run.Crowded, err = trial.InProcess(ctx, trial.Job{
-			System: system.Name, Host: c.crowded.Host, CRDs: s.crds, Rest: s.rest, Poll: s.poll, Phase: phase(n, s.rounds), Asks: s.asks,
-		})
-		if err != nil {
+		if run.Crowded, err = trial.InProcess(ctx, crowded); err != nil {
 			return nil, err
 		}
 		round[system.Name] = run
 		fmt.Fprintf(stderr, "discovery: round %d/%d, %s: %.1f s\n", n, s.rounds, system.Name, time.Since(begin).Seconds())
 	}
 	return round, nil
+}
+
+// jobs returns what is measured of a system in round n on the two clusters.
+func jobs(s settings, system mappers.System, n int) (plain, crowded trial.Job) {
+	plain = trial.Job{System: system.Name, Rest: s.rest, Brief: true}
+	crowded = trial.Job{
+		System: system.Name, CRDs: s.crds, Rest: s.rest, Poll: s.poll, Phase: phase(n, s.rounds), Asks: s.asks,
+	}
+	return plain, crowded
 }
 
 // phase returns when in a round the type that comes does so between two polls: for all
