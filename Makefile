@@ -44,7 +44,7 @@ fuzz: ## fuzz each target for FUZZ=30s
 
 bench: ## compare with client-go and controller-runtime, half an hour; BENCH=-quick takes two minutes
 	@echo "bench: compiling; with empty caches some minutes, then some more for the API server"
-	@go run ./bench $(BENCH) && go run ./bench/discovery $(BENCH)
+	@go run ./bench $(BENCH) && go run ./bench/discovery $(filter -quick,$(BENCH))
 
 lint: ## golangci-lint, built the first time
 	$(LINT) run $(UNIT) $(SERVERS)
