@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // nodes is a resource of an aggregated API.
@@ -47,5 +48,45 @@ func TestKnowledge_AnAPIServiceThatIsBackHasNotGone(t *testing.T) {
 				t.Errorf("served = %v, want %v", served, back)
 			}
 		})
+	}
+}
+
+// gadgetCRD is an established CRD.
+func gadgetCRD(uid types.UID) *crd {
+	item := &crd{}
+	item.Metadata.Name, item.Metadata.UID = "gadgets.example.org", uid
+	item.Spec.Group, item.Spec.Names.Plural = "example.org", "gadgets"
+	item.Spec.Versions = []crdVersion{{Name: "v1", Served: true}}
+	item.Status.Conditions = []condition{{Type: established, Status: "True"}}
+	return item
+}
+
+// News of the one before may come late.
+func TestKnowledge_TheEndOfAnotherCRDIsNoNews(t *testing.T) {
+	k := knowledge{crdsRule: true, crdsCurrent: true}
+	now := time.Now()
+	k.learnCRD(gadgetCRD("2"), now)
+	if k.forgetCRD(gadgetCRD("1"), now) || k.crds["gadgets.example.org"] == nil {
+		t.Error("the end of CRD 1 ended CRD 2")
+	}
+	if !k.forgetCRD(gadgetCRD("2"), now) {
+		t.Error("its own end did not")
+	}
+}
+
+// Nobody has to see the end of the one before.
+func TestKnowledge_AnotherUIDIsTheEndOfTheCRDBefore(t *testing.T) {
+	k := knowledge{crdsRule: true, crdsCurrent: true}
+	now := time.Now()
+	k.learnCRD(gadgetCRD("1"), now)
+	fresh := gadgetCRD("2")
+	fresh.Status.Conditions = nil
+	k.learnCRD(fresh, now)
+	if got := k.gone[fresh.groupResource()].CRDUID; got != "1" {
+		t.Errorf("gone is CRD %q, want 1", got)
+	}
+	k.learnCRD(gadgetCRD("2"), now)
+	if _, gone := k.gone[fresh.groupResource()]; gone {
+		t.Error("it is mourned after the new one was established")
 	}
 }

@@ -21,12 +21,6 @@ var ofDiscoveryLive = []mutant{
 		new:  "return 0 * version.Compare",
 	},
 	{
-		name: "every write to a CRD is a change",
-		file: "discovery/knowledge.go",
-		old:  "return old == nil || !old.sameType(item)",
-		new:  "return true",
-	},
-	{
 		name: "a new UID is no change",
 		file: "discovery/crd.go",
 		old:  "\treturn c.Metadata.UID == other.Metadata.UID &&\n",
@@ -171,18 +165,6 @@ var ofDiscoveryLive = []mutant{
 		new:  "",
 	},
 	{
-		name: "documents are not asked for when a watch is forbidden",
-		file: "discovery/sources.go",
-		old:  "differs, ask = *s.rule, true",
-		new:  "differs, ask = *s.rule, false",
-	},
-	{
-		name: "a list counts though its watch is forbidden",
-		file: "discovery/sources.go",
-		old:  "\t\t\t\tif *s.current {",
-		new:  "\t\t\t\tif true {",
-	},
-	{
 		name: "a list that waits for its watch is lost",
 		file: "discovery/sources.go",
 		old:  "\t\t\tdiffers, ask = s.pending(now)\n\t\t\ts.pending = nil",
@@ -204,7 +186,7 @@ var ofDiscoveryLive = []mutant{
 		name: "a doubt is never over",
 		file: "discovery/knowledge.go",
 		old:  "d.over = now.Sub(d.since) >= k.doubtFor && !awaited",
-		new:  "d.over = false",
+		new:  "d.over = awaited && false",
 	},
 	{
 		name: "what an APIService should have is taken for absent",
