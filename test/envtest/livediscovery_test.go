@@ -232,8 +232,3 @@ func describe(crd *unstructured.Unstructured, text string) {
 		schema["description"] = text
 	}
 }
-
-func conditions(crd *unstructured.Unstructured) []any {
-	list, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
-	return list
-}

@@ -29,6 +29,9 @@ func (d *door) defineMany(ctx context.Context, label string, crds []*unstructure
 			if err != nil {
 				return 0, err
 			}
+			for i := range left.Items {
+				d.resume(ctx, &left.Items[i])
+			}
 			return len(left.Items), nil
 		}, "3m", "500ms").Should(BeZero())
 	})
