@@ -3,6 +3,7 @@ package envtest_test
 import (
 	"context"
 	"encoding/json"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -53,7 +54,9 @@ type backend struct {
 func startBackend(ctx context.Context, d *door) *backend {
 	GinkgoHelper()
 	b := &backend{door: d, ships: schema.GroupVersionResource{Group: ownGroup("behind"), Version: "v1", Resource: "ships"}}
-	server := httptest.NewTLSServer(b)
+	server := httptest.NewUnstartedServer(b)
+	server.Config.ErrorLog = log.New(GinkgoWriter, "", 0) // kube-apiserver hangs up on it often
+	server.StartTLS()
 	DeferCleanup(server.Close)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	Expect(err).NotTo(HaveOccurred())

@@ -125,6 +125,7 @@ var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
 		h.admin.undefine(ctx, "ships."+h.group)
 		h.admin.define(ctx, newCRD(h.group, "Ship", "v1", "v2"))
 		Expect(told.lives()).To(HaveLen(1), "what was known stands")
+		h.proxy.Inject(faultproxy.All(ofCRDs, faultproxy.Verb("watch")), faultproxy.Times(1, faultproxy.GoneStatus())) // a list has to tell
 		again()
 		Eventually(state).Should(Equal(discovery.SourceCurrent))
 		Eventually(told.lives).Should(beTwoOf("ships." + h.group))
