@@ -1,9 +1,7 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 
 	"github.com/gvrkit/gvrkit/bench/measure"
 )
@@ -48,23 +46,7 @@ func (c *Case) Title() string {
 }
 
 // Write writes the results to a file.
-func (r *Results) Write(path string) error {
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
-}
+func (r *Results) Write(path string) error { return WriteFile(path, r) }
 
 // Read reads the results from a file.
-func Read(path string) (*Results, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	r := &Results{}
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return r, nil
-}
+func Read(path string) (*Results, error) { return ReadFile[Results](path) }

@@ -2,10 +2,6 @@ package servers
 
 import (
 	"context"
-	"errors"
-	"net"
-	"net/http"
-	"time"
 
 	"github.com/gvrkit/gvrkit/bench/child"
 	"github.com/gvrkit/gvrkit/bench/measure"
@@ -65,18 +61,5 @@ func RunStub(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: stub.NewHandler(corpus), ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Close() }) // the process ends next
-	if err := child.Answer(stubAnswer{Host: "http://" + listener.Addr().String()}); err != nil {
-		return err
-	}
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return child.Serve(ctx, stub.NewHandler(corpus), func(host string) any { return stubAnswer{Host: host} })
 }

@@ -2,10 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
-	"net"
-	"net/http"
-	"time"
 
 	"github.com/gvrkit/gvrkit/bench/child"
 )
@@ -58,18 +54,5 @@ func RunProcess(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Close() }) // the process ends next
-	if err := child.Answer(answer{Host: "http://" + listener.Addr().String(), Facts: facts}); err != nil {
-		return err
-	}
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return child.Serve(ctx, c, func(host string) any { return answer{Host: host, Facts: facts} })
 }

@@ -1,9 +1,6 @@
 package report
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/gvrkit/gvrkit/bench/discovery/cluster"
@@ -45,23 +42,7 @@ type Run struct {
 }
 
 // Write writes the results to a file.
-func (r *Results) Write(path string) error {
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
-}
+func (r *Results) Write(path string) error { return bench.WriteFile(path, r) }
 
 // Read reads the results from a file.
-func Read(path string) (*Results, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	r := &Results{}
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return r, nil
-}
+func Read(path string) (*Results, error) { return bench.ReadFile[Results](path) }
