@@ -2,11 +2,8 @@ package discovery
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,11 +60,19 @@ const beginning = 2 * time.Second
 // changed since it was given, or nil.
 func (r *Resolver) refused(c *catalogue, q question) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.live == nil || r.current.Load() != c || !r.live.certain() {
+	refusal, denied := r.denied[q]
+	denied = denied && r.live != nil && r.current.Load() == c && r.live.certain()
+	r.mu.Unlock()
+	switch {
+	case !denied:
+		return nil
+	case refusal == nil: // an event has said so
+		refusal = c.refuse(q)
+	}
+	if errors.Is(refusal, ErrInconclusive) {
 		return nil
 	}
-	return r.denied[q]
+	return refusal
 }
 
 // certain reports whether refusal, which c gave to q, needs no request to bear it out:
@@ -198,134 +203,6 @@ func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (ve
 		err = version.err
 	}
 	return version, joined, err
-}
-
-// refresh asks for everything and returns what is known then.
-func (r *Resolver) refresh(ctx context.Context) (*catalogue, error) {
-	c, _, err := r.ask(ctx, allGroups)
-	return c, err
-}
-
-// scope is which groups documents are asked for.
-type scope string
-
-const (
-	allGroups   scope = "all"
-	namedGroups scope = "named" // all but the core group
-)
-
-// scope returns which documents can tell what q means. What the core group has does not
-// change while a server runs.
-func (r *Resolver) scope(q question) scope {
-	core := q.inGroup && q.ref.Group == "" || !q.inGroup && q.ref.Version != "" && q.ref.Group == ""
-	if r.current.Load() == nil || core {
-		return allGroups
-	}
-	return namedGroups
-}
-
-// ask asks for documents, and keeps them.
-func (r *Resolver) ask(ctx context.Context, which scope) (c *catalogue, joined bool, err error) {
-	return r.documents.do(ctx, which, func(ctx context.Context) (*catalogue, error) {
-		r.mu.Lock()
-		r.asked++
-		number, previous := r.asked, r.doc
-		r.mu.Unlock()
-		ask := r.server.everything
-		if which == namedGroups {
-			ask = r.server.named
-		}
-		doc, err := ask(ctx, previous)
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return nil, context.Cause(ctx) // nobody waits; half an answer is none
-		}
-		return r.keep(number, doc, err)
-	})
-}
-
-// keep takes the answer to request number, and returns what is known by it.
-func (r *Resolver) keep(number uint64, doc *document, err error) (*catalogue, error) {
-	r.mu.Lock()
-	now := time.Now()
-	l := r.live
-	failing := l != nil && l.noteDocumentsLocked(doc, err, now)
-	if err == nil && number > r.docAt { // and not overtaken by a later one
-		r.doc, r.docAt = doc, number
-		if l != nil {
-			settled := !l.known.unsettled()
-			l.known.learn(doc, now)
-			l.publishLocked(now)
-			if settled && l.known.unsettled() {
-				l.ask() // again soon, whoever has asked now
-			}
-		}
-	}
-	var why error
-	if failing {
-		why = l.docs.Err
-	}
-	r.mu.Unlock()
-	if failing {
-		l.logger.Info("Discovery documents can't be had; what was known stands", "err", why)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if c := r.current.Load(); c != nil {
-		return c, nil
-	}
-	known := knowledge{doc: doc}
-	return known.catalogue(nil, now), nil
-}
-
-// explained returns refusal, or the reason for it if that is a CRD that is there.
-func (r *Resolver) explained(ctx context.Context, q question, refusal error) error {
-	rest, ok := r.server.(*restServer)
-	name := q.definition()
-	if !ok || name == "" {
-		return refusal
-	}
-	definition, _, err := r.definitions.do(ctx, name, func(ctx context.Context) (*crd, error) {
-		return rest.definition(ctx, name)
-	})
-	switch {
-	case err != nil: // not there, or not to be told
-		return refusal
-	case !definition.isEstablished():
-		return newNotEstablishedError(q, definition)
-	}
-	for _, res := range definition.resources() {
-		if q.ref.Version == "" || res.GVR.Version == q.ref.Version {
-			return inconclusive(q.ref, errDisagree, res.GVR.GroupVersion())
-		}
-	}
-	return refusal
-}
-
-// definition returns the name of the CRD that q would be of, or "".
-func (q question) definition() string {
-	if q.form == kind || q.ref.Group == "" || q.ref.Resource != strings.ToLower(q.ref.Resource) {
-		return ""
-	}
-	gr := schema.GroupResource{Group: q.ref.Group, Resource: q.ref.Resource}
-	return gr.String()
-}
-
-func (s *restServer) definition(ctx context.Context, name string) (*crd, error) {
-	res, err := s.endpoint.get(ctx, crdPath+"/"+name, nil, http.Header{"Accept": {acceptLegacy}})
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close() //nolint:errcheck // read only
-	body, err := read(res)
-	if err != nil {
-		return nil, err
-	}
-	definition := &crd{}
-	if err := json.Unmarshal(body, definition); err != nil || definition.Metadata.Name != name {
-		return nil, errors.Join(errNoAnswer, err)
-	}
-	return definition, nil
 }
 
 // deny remembers refusal, which c gave to q, until a run learns of another change.

@@ -320,6 +320,26 @@ func TestResolve_PluralsComeBeforeShortNamesSingularsAndKinds(t *testing.T) {
 	}
 }
 
+func TestNotServed_SaysWhetherThereIsSuchAGroup(t *testing.T) {
+	r := newServer(t, aggregated, everything()...).resolver(t)
+	for ref, want := range map[string]bool{
+		"unicorns.example.com":         true,
+		"unicorns.v1.example.com":      true,
+		"unicorns.v7.example.com":      true,
+		"unicorns.stable.acme.io":      true,
+		"unicorns.nobody.example.com":  false, // of another group, or of no version
+		"unicorns.example.net":         false,
+		"unicorns.v1.acme.io":          true,
+		"unicorns":                     false,
+		"unicorns.v1.unheard.acme.com": false,
+	} {
+		_, err := r.Resolve(t.Context(), ref)
+		if got := asType[*discovery.NotServedError](t, err, discovery.ErrNotServed).GroupServed; got != want {
+			t.Errorf("%s: GroupServed = %v, want %v", ref, got, want)
+		}
+	}
+}
+
 func TestResolve_ByParts(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {

@@ -211,7 +211,7 @@ func (c *catalogue) refuse(q question) error {
 	}
 	absent := &NotServedError{Ref: q.ref, Near: c.near(q.ref), kind: q.form == kind}
 	for _, r := range readings {
-		absent.GroupServed = absent.GroupServed || !r.anyGroup && c.groups[r.group]
+		absent.GroupServed = absent.GroupServed || !r.anyGroup && c.serves(r.group, r.version, q)
 		if r.version != "" && absent.Versions == nil {
 			r.version = ""
 			if found := c.find(r); len(found) > 0 {
@@ -220,6 +220,17 @@ func (c *catalogue) refuse(q question) error {
 		}
 	}
 	return absent
+}
+
+// serves reports whether there is such a group. Where the version was only guessed, as
+// the first label of what may be the group, the version has to be there, too.
+func (c *catalogue) serves(group, version string, q question) bool {
+	if !c.groups[group] || version == "" || version == q.ref.Version {
+		return c.groups[group]
+	}
+	gv := schema.GroupVersion{Group: group, Version: version}
+	_, failed := c.failed[gv]
+	return failed || slices.ContainsFunc(c.resources, func(res Resource) bool { return res.GVR.GroupVersion() == gv })
 }
 
 // inconclusive returns an error if a group version that q might mean failed: what was

@@ -38,7 +38,7 @@ func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.R
 	c := r.known(ctx)
 	runs := c != nil
 	if !runs {
-		fresh, err := r.refresh(ctx)
+		fresh, err := r.fresh(ctx, q)
 		if err != nil {
 			return none, inconclusive(q.ref, err)
 		}

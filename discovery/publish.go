@@ -46,9 +46,9 @@ func (r *Resolver) replaceLocked(c *catalogue, events []Event) {
 			was = event.Resource
 		}
 		for _, version := range was.Versions {
-			q := questionOfGVR(was.GVR.GroupResource().WithVersion(version))
-			if _, served := c.index().byGVR[was.GVR.GroupResource().WithVersion(version)]; !served {
-				r.denyLocked(q, c.refuse(q))
+			gvr := was.GVR.GroupResource().WithVersion(version)
+			if _, served := c.index().byGVR[gvr]; !served {
+				r.denyLocked(questionOfGVR(gvr), nil)
 			}
 		}
 	}
@@ -66,6 +66,8 @@ func (r *Resolver) signalLocked() {
 // maxDenied bounds how many negative answers are kept.
 const maxDenied = 4096
 
+// denyLocked remembers that q is refused for good, until something changes. Where the
+// refusal is nil it is worked out by whoever asks. Caller holds r.mu.
 func (r *Resolver) denyLocked(q question, refusal error) {
 	if r.denied == nil {
 		r.denied = map[question]error{}

@@ -58,31 +58,17 @@ func (l *live) apiSource() source[*apiService] {
 	}
 }
 
-// listened is a source while it is listened to. A list counts once the watch that goes
-// on from it is open: where only that is forbidden, it would be out of date at once.
-type listened[T slim] struct {
-	source[T]
-	live    *live
-	pending func(now time.Time) (differs, ask bool) // the list that waits; guarded by the lock
-}
-
-// feedOf returns the feed of a source.
+// feedOf returns the feed of a source. What it hears is learned at once, and counts once
+// the watch is open: where only that is forbidden, it would be out of date by then.
 func feedOf[T slim](l *live, endpoint *endpoint, s source[T]) *feed[T] {
 	heard := sync.OnceFunc(func() { l.heard <- struct{}{} })
-	to := &listened[T]{source: s, live: l}
 	return &feed[T]{
 		endpoint: endpoint,
 		path:     s.path,
 		kind:     s.kind,
 		pace:     l.resolver.options.feedPace,
 		list: func(items []T) {
-			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
-				if *s.current {
-					return s.all(items, now)
-				}
-				to.pending = func(now time.Time) (differs, ask bool) { return s.all(items, now) }
-				return false, false
-			})
+			l.resolver.update(l, func(now time.Time) (differs, ask bool) { return s.all(items, now) })
 		},
 		event: func(kind watch.EventType, item T) {
 			l.resolver.update(l, func(now time.Time) (differs, ask bool) { return s.one(kind, item, now) })
@@ -91,7 +77,7 @@ func feedOf[T slim](l *live, endpoint *endpoint, s source[T]) *feed[T] {
 			var changed bool
 			l.resolver.update(l, func(now time.Time) (differs, ask bool) {
 				changed = s.status.become(SourceState(state.phase), state.verb, state.err, now)
-				return to.enter(state.phase, now)
+				return s.enter(state.phase, now)
 			})
 			if changed {
 				l.tell(s.path, state)
@@ -104,18 +90,13 @@ func feedOf[T slim](l *live, endpoint *endpoint, s source[T]) *feed[T] {
 }
 
 // enter takes a new state. Caller holds the resolver's lock.
-func (s *listened[T]) enter(phase feedPhase, now time.Time) (differs, ask bool) {
+func (s source[T]) enter(phase feedPhase, now time.Time) (differs, ask bool) {
 	switch phase {
 	case feedWatching:
 		differs = !*s.rule || !*s.current
 		*s.rule, *s.current = true, true
-		if s.pending != nil {
-			differs, ask = s.pending(now)
-			s.pending = nil
-		}
 	case feedAbsent:
 		*s.rule, *s.current = true, true
-		s.pending = nil
 		return s.all(nil, now)
 	case feedForbidden:
 		differs, ask = *s.rule, true

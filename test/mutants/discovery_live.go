@@ -165,10 +165,16 @@ var ofDiscoveryLive = []mutant{
 		new:  "",
 	},
 	{
-		name: "a list that waits for its watch is lost",
+		name: "what is heard counts though the watch is forbidden",
 		file: "discovery/sources.go",
-		old:  "\t\t\tdiffers, ask = s.pending(now)\n\t\t\ts.pending = nil",
-		new:  "\t\t\ts.pending = nil",
+		old:  "\t\tdiffers, ask = *s.rule, true\n\t\t*s.rule, *s.current = false, false",
+		new:  "\t\tdiffers, ask = *s.rule, true",
+	},
+	{
+		name: "what an event has answered is asked about",
+		file: "discovery/publish.go",
+		old:  "\t\t\t\tr.denyLocked(questionOfGVR(gvr), nil)\n",
+		new:  "\t\t\t\t_ = gvr\n",
 	},
 	{
 		name: "documents add nothing while a watch fails",
