@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,7 +17,7 @@ import (
 // If ctx ends first, the error has the last answer, and ctx's cause. A GVR that can't
 // be is a [*RefError] at once.
 func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (Resource, error) {
-	if err := checkGVR(gvr); err != nil {
+	if err := CheckGVR(gvr); err != nil {
 		return Resource{}, err
 	}
 	r.awaiting(1)
@@ -61,6 +62,14 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 }
 
 var errAwaited = errors.New("not served yet")
+
+// Expect lets the resolver know that somebody waits for a type that is not served, until
+// stop is called. While it runs and may not watch, it then asks every 2 s, as for Await;
+// otherwise that makes no difference. Neither blocks.
+func (r *Resolver) Expect() (stop func()) {
+	r.awaiting(1)
+	return sync.OnceFunc(func() { r.awaiting(-1) })
+}
 
 // awaiting lets a run know that n more callers await something.
 func (r *Resolver) awaiting(n int) {

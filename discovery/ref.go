@@ -82,8 +82,9 @@ func checkResource(name string) string {
 	return ""
 }
 
-// checkGVR holds a GVR that a program gave to the same rules.
-func checkGVR(gvr schema.GroupVersionResource) error {
+// CheckGVR returns a [*RefError] if gvr can't name a resource: if it is empty, names a
+// subresource, or has characters that no server accepts. It asks nobody.
+func CheckGVR(gvr schema.GroupVersionResource) error {
 	return checkParts(RefOf(gvr), true)
 }
 

@@ -145,7 +145,7 @@ func (r *Resolver) ResolveGVR(ctx context.Context, gvr schema.GroupVersionResour
 			return c.resources[at], nil
 		}
 	}
-	if err := checkGVR(gvr); err != nil {
+	if err := CheckGVR(gvr); err != nil {
 		return Resource{}, err
 	}
 	return r.answer(ctx, questionOfGVR(gvr))

@@ -2,11 +2,10 @@ package dynamicinformer
 
 import (
 	"context"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/gvrkit/gvrkit/internal/source"
 )
 
 // entry is the life of one informer in a factory: made, started once, ended. The
@@ -14,7 +13,7 @@ import (
 type entry struct {
 	gvr      schema.GroupVersionResource
 	informer *genericInformer
-	source   *source.Source
+	life     *life
 	trouble  *trouble
 
 	// Set once by start, under the factory's mu; nil before.
@@ -30,26 +29,42 @@ type entry struct {
 // newEntry returns an entry in place of old, which may be nil.
 func newEntry(clients clients, o *options, gvr schema.GroupVersionResource, old *entry) *entry {
 	e := &entry{gvr: gvr, trouble: newTrouble(gvr, o.namespace), done: make(chan struct{})}
-	client := clients.forOne()
-	e.source = o.source(client, gvr, e.trouble)
-	e.informer = newInformer(e.source.ListerWatcher(), gvr, o.resyncOf(gvr), o.allIndexers())
-	e.informer.observe(client)
+	e.life = newLife(gvr, Exact(), o.resolver, e.trouble)
+	cfg := o.config(clients.forOne(), gvr)
+	cfg.Observer = e.trouble
+	cfg.Availability = e.life.available
+	cfg.Attend = e.life.attend
+	cfg.Confirm = e.life.confirm
+	e.informer = newInformer(cfg, e.trouble.log, o.resyncOf(gvr), o.allIndexers())
 	if old != nil {
 		e.informer.follow(old.informer)
 	}
-	shared := e.informer.informer
-	// Neither can fail before the informer runs; both may be replaced until then.
-	_ = shared.SetTransform(o.transform)
-	_ = shared.SetWatchErrorHandlerWithContext(e.trouble.log)
+	// It can't fail before the informer runs, and may be replaced until then.
+	_ = e.informer.informer.SetTransform(o.transform)
 	return e
 }
 
-// run is the life of a started entry. The informer is not run before its source
-// is open: a parked one is a goroutine, not six and a cache.
+// run is the life of a started entry. The informer is not run before its type is served:
+// a parked one is a goroutine, not six and a cache.
 func (e *entry) run(ctx context.Context) {
-	if e.source.Open(ctx) != nil {
-		return // ended while parked: nothing has been asked for
+	if e.life.resolver == nil {
+		e.inform(ctx)
+		return
 	}
+	var informer sync.WaitGroup
+	defer informer.Wait()
+	running := false
+	e.life.follow(ctx, func() bool {
+		if !running {
+			running = true
+			informer.Go(func() { e.inform(ctx) })
+		}
+		return true
+	})
+}
+
+// inform runs the informer, whose type is served.
+func (e *entry) inform(ctx context.Context) {
 	shared := e.informer.informer
 	shared.RunWithContext(ctx)
 	if !shared.IsStopped() {
@@ -58,7 +73,7 @@ func (e *entry) run(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	e.source.Wait()
+	e.informer.source.Wait()
 }
 
 func (e *entry) started() bool { return e.stop != nil }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,10 +26,14 @@ type Factory struct {
 	// operation or user code.
 	mu      sync.Mutex
 	entries map[schema.GroupVersionResource]*entry
-	running map[*entry]struct{} // also those that entries no longer has
-	life    context.Context     //nolint:containedctx // what Start was given, for informers that come later
-	unhook  func() bool         // ends the watch on life
-	closing chan struct{}       // closed when nothing can be started any more
+	running map[*entry]struct{}               // also those that entries no longer has
+	types   map[schema.GroupResource][]*entry // of those that run
+	life    context.Context                   //nolint:containedctx // what Start was given, for informers that come later
+	unhook  func() bool                       // ends the watch on life
+	closing chan struct{}                     // closed when nothing can be started any more
+
+	attendance *attendance
+	dismissed  []chan struct{} // of attendances that are about to end
 }
 
 // NewForConfig returns a factory for the server that cfg reaches, with discovery and
@@ -81,6 +86,7 @@ func newFactory(clients clients, o options) *Factory {
 		options: o,
 		entries: map[schema.GroupVersionResource]*entry{},
 		running: map[*entry]struct{}{},
+		types:   map[schema.GroupResource][]*entry{},
 		closing: make(chan struct{}),
 	}
 }
@@ -122,8 +128,11 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 		e.stop = make(chan struct{})
 	}
 	e.trouble.begin()
+	f.attendLocked(ctx)
 	ctx, e.cancel = context.WithCancel(ctx)
 	f.running[e] = struct{}{}
+	gr := e.gvr.GroupResource()
+	f.types[gr] = append(f.types[gr], e)
 	go func() {
 		defer f.ended(e)
 		defer e.cancel()
@@ -133,10 +142,16 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 
 // ended is the last thing that e's goroutine does.
 func (f *Factory) ended(e *entry) {
-	close(e.done)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer close(e.done)
 	delete(f.running, e)
+	gr := e.gvr.GroupResource()
+	f.types[gr] = slices.DeleteFunc(f.types[gr], func(other *entry) bool { return other == e })
+	if len(f.types[gr]) == 0 {
+		delete(f.types, gr)
+	}
+	f.dismissLocked()
 }
 
 // ForResource returns the shared informer for gvr, creating it on first use.

@@ -9,12 +9,15 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/lister"
 )
 
-// genericInformer is one resource's shared informer and the lister on its cache.
+// genericInformer is one resource's shared informer, what feeds it, and the lister on its
+// cache.
 type genericInformer struct {
-	informer cache.SharedIndexInformer
+	informer *sharedInformer
+	source   *source.Source
 	gvr      schema.GroupVersionResource
 
 	// before is the cache to read until the informer has synced: that of a stopped
@@ -24,17 +27,30 @@ type genericInformer struct {
 
 var _ informers.GenericInformer = (*genericInformer)(nil)
 
-// newInformer returns client-go's shared informer on lw. The example object has
-// no kind: with one the reflector would drop, with a log line only, whatever a
+// newInformer returns client-go's shared informer on the source of cfg, whose errors go to
+// report, or to the informer's own watch error handler if it is given one. The example
+// object has no kind: with one the reflector would drop, with a log line only, whatever a
 // server sends of another kind.
-func newInformer(lw cache.ListerWatcher, gvr schema.GroupVersionResource, resync time.Duration, indexers cache.Indexers) *genericInformer {
+func newInformer(cfg source.Config, report errorHandler, resync time.Duration, indexers cache.Indexers) *genericInformer {
+	handlers := &errorHandlers{usual: report}
+	cfg.Report = handlers.call
+	s := source.New(cfg)
+	lw := s.ListerWatcher()
+	informer := cache.NewSharedIndexInformerWithOptions(lw, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{
+		ResyncPeriod:      max(0, resync), // below zero the reflector's timer never rests
+		Indexers:          indexers,
+		ObjectDescription: cfg.GVR.String(),
+	})
+	indexer := informer.GetIndexer()
+	s.LookUp(func(key string) (any, bool) {
+		item, there, err := indexer.GetByKey(key)
+		return item, there && err == nil
+	})
+	handlers.standIn = standIn(lw, cfg.GVR)
+	client, _ := cfg.Client.(*choice)
 	return &genericInformer{
-		gvr: gvr,
-		informer: cache.NewSharedIndexInformerWithOptions(lw, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{
-			ResyncPeriod:      max(0, resync), // below zero the reflector's timer never rests
-			Indexers:          indexers,
-			ObjectDescription: gvr.String(),
-		}),
+		gvr: cfg.GVR, source: s,
+		informer: &sharedInformer{SharedIndexInformer: informer, choice: client, errors: handlers},
 	}
 }
 

@@ -1,7 +1,6 @@
 package dynamicinformer
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"time"
@@ -119,16 +118,9 @@ func (o *options) allIndexers() cache.Indexers {
 	return all
 }
 
-// source returns what feeds the informer of gvr.
-func (o *options) source(client dynamic.Interface, gvr schema.GroupVersionResource, observer source.Observer) *source.Source {
-	cfg := source.Config{Client: client, GVR: gvr, Namespace: o.namespace, Tweak: o.tweak, Observer: observer}
-	if resolver := o.resolver; resolver != nil {
-		cfg.Admit = func(ctx context.Context) (bool, error) {
-			res, err := resolver.Validate(ctx, gvr)
-			return res.Namespaced, err
-		}
-	}
-	return source.New(cfg)
+// config returns how the informer of gvr is fed.
+func (o *options) config(client dynamic.Interface, gvr schema.GroupVersionResource) source.Config {
+	return source.Config{Client: client, GVR: gvr, Namespace: o.namespace, Tweak: o.tweak}
 }
 
 // namespaceText says where requests go, for error texts.

@@ -4,13 +4,11 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
@@ -75,33 +73,4 @@ func (c *choice) Resource(gvr schema.GroupVersionResource) dynamic.Namespaceable
 		return c.own.Resource(gvr)
 	}
 	return c.shared.Resource(gvr)
-}
-
-// observe lets client know if g is given a transform.
-func (g *genericInformer) observe(client dynamic.Interface) {
-	if choice, ok := client.(*choice); ok {
-		g.informer = &observedInformer{SharedIndexInformer: g.informer, choice: choice}
-	}
-}
-
-// observedInformer is an informer that lets its choice know of a transform.
-type observedInformer struct {
-	cache.SharedIndexInformer
-	choice *choice
-
-	mu sync.Mutex // makes one of setting and knowing
-}
-
-// SetTransform implements cache.SharedInformer. The informer may be about to run:
-// what it lists from now on must be its own before the transform is there.
-func (i *observedInformer) SetTransform(transform cache.TransformFunc) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	before := i.choice.transformed.Swap(true)
-	if err := i.SharedIndexInformer.SetTransform(transform); err != nil {
-		i.choice.transformed.Store(before)
-		return err
-	}
-	i.choice.transformed.Store(transform != nil)
-	return nil
 }

@@ -20,10 +20,10 @@ func (s settable) SetTransform(cache.TransformFunc) error { return s.answer() }
 func keep(object any) (any, error) { return object, nil }
 
 // The informer may begin to list at the very moment that it has its transform.
-func TestObservedInformer_KnowsOfATransformBeforeItIsThere(t *testing.T) {
+func TestSharedInformer_KnowsOfATransformBeforeItIsThere(t *testing.T) {
 	c := &choice{}
 	known := false
-	i := &observedInformer{choice: c, SharedIndexInformer: settable{answer: func() error {
+	i := &sharedInformer{choice: c, SharedIndexInformer: settable{answer: func() error {
 		known = c.transformed.Load()
 		return nil
 	}}}
@@ -35,12 +35,12 @@ func TestObservedInformer_KnowsOfATransformBeforeItIsThere(t *testing.T) {
 	}
 }
 
-func TestObservedInformer_ARefusedTransformIsNone(t *testing.T) {
+func TestSharedInformer_ARefusedTransformIsNone(t *testing.T) {
 	errStarted := errors.New("informer has already started")
 	for _, before := range []bool{false, true} {
 		c := &choice{}
 		c.transformed.Store(before)
-		i := &observedInformer{choice: c, SharedIndexInformer: settable{answer: func() error { return errStarted }}}
+		i := &sharedInformer{choice: c, SharedIndexInformer: settable{answer: func() error { return errStarted }}}
 		if err := i.SetTransform(keep); !errors.Is(err, errStarted) || c.transformed.Load() != before {
 			t.Errorf("from %v to %v, error %v", before, c.transformed.Load(), err)
 		}

@@ -32,6 +32,7 @@ func (f *Factory) close() {
 	if !closed(f.closing) {
 		close(f.closing)
 	}
+	f.dismissLocked()
 	unhook := f.unhook
 	f.mu.Unlock()
 	if unhook != nil {
@@ -58,10 +59,25 @@ func (f *Factory) drain(ctx context.Context) error {
 		}
 	}
 	if stuck == nil {
-		return nil
+		return f.drainAttendance(ctx)
 	}
 	slices.SortFunc(stuck, func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
 	return &ShutdownError{Running: stuck, Err: context.Cause(ctx)}
+}
+
+// drainAttendance waits for what the last informer has left: it ends by itself, and soon.
+func (f *Factory) drainAttendance(ctx context.Context) error {
+	f.mu.Lock()
+	dismissed := slices.Clone(f.dismissed)
+	f.mu.Unlock()
+	for _, done := range dismissed {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return &ShutdownError{Err: context.Cause(ctx)}
+		}
+	}
+	return nil
 }
 
 // ShutdownError says that informers had not ended when Shutdown gave up waiting.

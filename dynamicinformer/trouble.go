@@ -8,8 +8,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -22,8 +22,10 @@ import (
 type trouble struct {
 	gvr schema.GroupVersionResource
 
+	wish string // the namespace that requests are to go to
+
 	mu        sync.Mutex
-	namespace string    // that requests go to
+	namespace string    // that they go to
 	begun     time.Time // when the informer was started
 	verb      string    // of the failed request; empty if discovery refused
 	err       error     // nil: nothing is wrong
@@ -35,7 +37,7 @@ type trouble struct {
 var _ source.Observer = (*trouble)(nil)
 
 func newTrouble(gvr schema.GroupVersionResource, namespace string) *trouble {
-	return &trouble{gvr: gvr, namespace: namespace}
+	return &trouble{gvr: gvr, wish: namespace, namespace: namespace}
 }
 
 // begin is called when the informer is started.
@@ -45,18 +47,21 @@ func (t *trouble) begin() {
 	t.begun = time.Now()
 }
 
-// Admitted implements source.Observer: discovery said yes.
-func (t *trouble) Admitted(namespace string) {
+// admitted is called when discovery has said yes.
+func (t *trouble) admitted(namespaced bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.namespace = namespace
+	t.namespace = metav1.NamespaceAll
+	if namespaced {
+		t.namespace = t.wish
+	}
 	if t.verb == "" {
 		t.clearLocked()
 	}
 }
 
-// Refused implements source.Observer: discovery said no.
-func (t *trouble) Refused(err error) {
+// refused is called when it has said no.
+func (t *trouble) refused(err error) {
 	t.record("", err)
 	if reason := classify(err); t.news(reason) {
 		klog.Background().Info("Waiting for the resource before listing it", "resource", discovery.RefOf(t.gvr), "reason", reason, "err", err)
@@ -97,9 +102,9 @@ func (t *trouble) news(reason Reason) bool {
 	return changed
 }
 
-// log is the informer's watch error handler: one line when the reason changes,
+// log is the usual watch error handler: one line when the reason changes,
 // where client-go's own writes one for each retry.
-func (t *trouble) log(ctx context.Context, _ *cache.Reflector, err error) {
+func (t *trouble) log(ctx context.Context, err error) {
 	logger := klog.FromContext(ctx).WithValues("resource", discovery.RefOf(t.gvr))
 	reason := classify(err)
 	switch {

@@ -57,7 +57,8 @@ func New(types ...Type) *Cluster {
 	return c
 }
 
-// Serve adds types, which begin without objects.
+// Serve adds types, which begin without objects. Of one that was there before, nothing
+// is left: a watch from before is too old.
 func (c *Cluster) Serve(types ...Type) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +66,23 @@ func (c *Cluster) Serve(types ...Type) {
 		if t.Verbs == nil {
 			t.Verbs = []string{"create", "delete", "get", "list", "update", "watch"}
 		}
-		c.types[t.GVR] = newStore(t)
+		c.withdrawLocked(t.GVR)
+		c.types[t.GVR] = newStore(t, c.version)
+	}
+}
+
+// Withdraw ends the watches of gvr, without a word of its objects, and serves it no more.
+func (c *Cluster) Withdraw(gvr schema.GroupVersionResource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.withdrawLocked(gvr)
+}
+
+func (c *Cluster) withdrawLocked(gvr schema.GroupVersionResource) {
+	if s := c.types[gvr]; s != nil {
+		s.closeWatches()
+		delete(c.types, gvr)
+		c.nextVersionLocked()
 	}
 }
 

@@ -28,8 +28,9 @@ type change struct {
 	before, after *unstructured.Unstructured
 }
 
-func newStore(t Type) *store {
-	return &store{Type: t, objects: map[string]*unstructured.Unstructured{}, changed: make(chan struct{})}
+// newStore returns the store of a type that begins to be served at version.
+func newStore(t Type, version int64) *store {
+	return &store{Type: t, objects: map[string]*unstructured.Unstructured{}, floor: version, changed: make(chan struct{})}
 }
 
 func (s *store) supports(verb string) bool { return slices.Contains(s.Verbs, verb) }

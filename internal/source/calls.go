@@ -36,3 +36,10 @@ func (c *calls) closeAndWait() {
 	c.mu.Unlock()
 	c.wg.Wait()
 }
+
+// over reports whether nothing can begin any more.
+func (c *calls) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 )
@@ -20,6 +21,7 @@ var errNoClient = errors.New("the dynamic client is nil")
 // client is the last stage: the dynamic client itself.
 type client struct {
 	Config
+	gvr       schema.GroupVersionResource
 	namespace string // of the requests; that of Config is the user's wish
 }
 
@@ -55,5 +57,5 @@ func (c *client) resource(opts *metav1.ListOptions) (dynamic.ResourceInterface, 
 	if c.Tweak != nil {
 		c.Tweak(opts)
 	}
-	return c.Client.Resource(c.GVR).Namespace(c.namespace), nil
+	return c.Client.Resource(c.gvr).Namespace(c.namespace), nil
 }

@@ -174,11 +174,9 @@ func TestListerWatcher_CarriesTheClientsWatchListMarker(t *testing.T) {
 		{"no client", nil, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, admit := range []func(context.Context) (bool, error){nil, func(context.Context) (bool, error) { return true, nil }} {
-				lw := source.New(source.Config{Client: tc.client, GVR: widgets, Admit: admit}).ListerWatcher()
-				if got := watchlist.DoesClientNotSupportWatchListSemantics(lw); got != tc.want {
-					t.Errorf("marker = %v, want %v", got, tc.want)
-				}
+			lw := source.New(source.Config{Client: tc.client, GVR: widgets}).ListerWatcher()
+			if got := watchlist.DoesClientNotSupportWatchListSemantics(lw); got != tc.want {
+				t.Errorf("marker = %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -94,8 +94,8 @@ func TestFaults_ErrorEventAmongInitialEventsIsMadePlain(t *testing.T) {
 				r.server.Add(newObject("a"))
 				r.server.Error(status)
 				events := take(r.w)
-				if len(events) != 2 || events[1].Type != watch.Error {
-					t.Fatalf("events: %v, want one and an error", events)
+				if len(events) != 3 || events[1].Type != watch.Error || events[2].Type != closed {
+					t.Fatalf("events: %v, want one, an error and the end", events)
 				}
 				if err := apierrors.FromObject(events[1].Object); !isPlain(err) || !strings.Contains(err.Error(), fault.Error()) {
 					t.Errorf("error = %#v, want a plain one with the text of %v", err, fault)
@@ -129,7 +129,7 @@ func TestFaults_OrdinaryWatchGetsThemAsTheyAre(t *testing.T) {
 				client.watch = always(server, nil)
 				w := openWatch(t, lw, metav1.ListOptions{})
 				server.Error(status)
-				if diff := cmp.Diff([]watch.Event{{Type: watch.Error, Object: status}}, take(w)); diff != "" {
+				if diff := cmp.Diff([]watch.Event{{Type: watch.Error, Object: status}, {Type: closed}}, take(w)); diff != "" {
 					t.Errorf("event (-want +got):\n%s", diff)
 				}
 			})
@@ -147,7 +147,7 @@ func TestFaults_ErrorEventWithoutAStatus(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)
 				r.server.Action(event.Type, event.Object)
-				if diff := cmp.Diff([]string{"ERROR plain"}, seen(r.w)); diff != "" {
+				if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
 					t.Errorf("events (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" {

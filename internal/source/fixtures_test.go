@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -115,8 +114,6 @@ func (o *observer) note(what string, err error) {
 	}
 }
 
-func (o *observer) Refused(err error)             { o.note("refused", err) }
-func (o *observer) Admitted(namespace string)     { o.note("admitted to "+strconv.Quote(namespace), nil) }
 func (o *observer) Failed(verb string, err error) { o.note(verb+" failed", err) }
 func (o *observer) Succeeded(verb string)         { o.note(verb+" succeeded", nil) }
 
@@ -134,10 +131,11 @@ func (o *observer) errors() []error {
 	return append([]error(nil), o.errs...)
 }
 
-// newLW returns the source of cfg as a reflector takes it.
-func newLW(cfg source.Config) cache.ListerWatcherWithContext { return listerWatcher(source.New(cfg)) }
+// newLW returns the requests stage of cfg: what is behind the gate.
+func newLW(cfg source.Config) cache.ListerWatcherWithContext { return source.NewRequests(cfg) }
 
-func listerWatcher(s *source.Source) cache.ListerWatcherWithContext {
+// gateOf returns s as a reflector takes it.
+func gateOf(s *source.Source) cache.ListerWatcherWithContext {
 	return cache.ToListerWatcherWithContext(s.ListerWatcher())
 }
 

@@ -7,78 +7,229 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/pager"
 )
 
-// gate holds requests back until its type is admitted; from then on it forwards
-// them. A request that waits here waits as long as its context lets it: to the
-// reflector it is a slow server, and no back-off of the reflector's applies.
+// gate is what the reflector lists and watches. Its type may not be there, come, go and
+// change: to the reflector that is a server that takes its time over a list, and events
+// in one watch that never ends. No back-off of the reflector's ever applies.
 type gate struct {
-	admit   func(ctx context.Context) (cache.ListerWatcherWithContext, error)
-	refused func(err error)
+	cfg       Config
+	available *Availability
+	calls     *calls
+	retries   *retries
+	known     known
 
-	mu   sync.Mutex // never held while asking
-	next cache.ListerWatcherWithContext
+	mu      sync.Mutex
+	stage   *requests // for stageOf
+	stageOf Type
+	store   lookUp
 }
 
+var _ cache.ListerWatcherWithContext = (*gate)(nil)
+
+// ListWithContext lists once the type is served, and as often as it takes. It returns an
+// error only at the end of ctx, or of the source. What it returns is whole and consistent:
+// the first list of a type does not come from a server's cache that is behind.
 func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	next, err := g.pass(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return next.ListWithContext(ctx, opts)
-}
-
-func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	next, err := g.pass(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return next.WatchWithContext(ctx, opts)
-}
-
-// pass returns the stage behind the gate once the gate is open. Until then it
-// asks for admission, first at once and then after 1, 2, 4 … 30 s, with a tenth
-// of jitter.
-func (g *gate) pass(ctx context.Context) (cache.ListerWatcherWithContext, error) {
-	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 30 * time.Second}
+	var pace pace
 	for {
-		if next := g.admitted(); next != nil {
-			return next, nil
+		t, changed, err := g.served(ctx)
+		if err != nil {
+			return nil, err
 		}
-		next, err := g.admit(ctx)
-		if err == nil {
-			g.open(next)
+		if !pace.wait(ctx, changed, g.retries.next()) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			continue
 		}
-		if ctx.Err() != nil {
+		list, content, err := g.list(ctx, t, changed, opts.Limit)
+		switch {
+		case ctx.Err() != nil:
 			return nil, ctx.Err()
+		case g.calls.over():
+			return nil, errClosed
+		case err == nil && g.current(t):
+			g.known.replace(content, t)
+			return list, nil
+		case err != nil && g.current(t):
+			pace.failed(time.Now(), err)
+			g.report(ctx, err)
 		}
-		g.refused(err)
-		timer := time.NewTimer(backoff.Step())
+	}
+}
+
+// WatchWithContext returns a watch that outlives whatever becomes of the type. One for a
+// watch-list returns an error if that does not work; a LIST follows.
+func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
+		return g.watchList(ctx, opts)
+	}
+	return openOutlet(ctx, g.calls, func(ctx context.Context, send func(watch.Event) bool) {
+		newSplice(g, opts, send).run(ctx)
+	})
+}
+
+func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	t, changed, err := g.served(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if t.Aggregated {
+		return nil, errAggregated
+	}
+	stream, err := g.watch(ctx, t, changed, opts)
+	if err != nil {
+		return nil, plain(err)
+	}
+	outlet, err := openOutlet(ctx, g.calls, func(ctx context.Context, send func(watch.Event) bool) {
+		newSplice(g, opts, send).begin(ctx, stream, t)
+	})
+	if err != nil {
+		stream.close()
+		return nil, err
+	}
+	return outlet, nil
+}
+
+// served waits until the type is served.
+func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
+	t, changed := g.available.Current()
+	if t.Serving != Served && g.cfg.Attend != nil {
+		g.cfg.Attend(ctx)
+	}
+	for t.Serving != Served {
+		if err := wait(ctx, changed); err != nil {
+			return t, nil, err
+		}
+		t, changed = g.available.Current()
+	}
+	return t, changed, nil
+}
+
+// wait waits for changed, or returns the error of ctx.
+func wait(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// current reports whether what was asked as of t still counts.
+func (g *gate) current(t Type) bool {
+	now, _ := g.available.Current()
+	return t.follows(now)
+}
+
+// list asks for everything, in pages of limit if that is not 0, unless the type changes
+// meanwhile.
+func (g *gate) list(ctx context.Context, t Type, changed <-chan struct{}, limit int64) (runtime.Object, listed, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer cancelOn(changed, cancel)()
+	pages := pager.New(g.requests(t).list)
+	pages.PageSize = limit
+	list, _, err := pages.ListWithAlloc(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, listed{}, err
+	}
+	content, err := newListed(list)
+	return list, content, err
+}
+
+// watch opens a stream, unless the type changes meanwhile.
+func (g *gate) watch(ctx context.Context, t Type, changed <-chan struct{}, opts metav1.ListOptions) (*stream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	release := cancelOn(changed, cancel)
+	stream, err := g.requests(t).watch(ctx, opts)
+	release()
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	closeStream := stream.release
+	stream.release = func() {
+		cancel()
+		closeStream()
+	}
+	return stream, nil
+}
+
+// cancelOn calls cancel if changed closes before the function is called that it returns.
+func cancelOn(changed <-chan struct{}, cancel context.CancelFunc) (release func()) {
+	released, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
 		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, ctx.Err()
+		case <-changed:
+			cancel()
+		case <-released:
+		}
+	}()
+	return func() {
+		close(released)
+		<-ended
+	}
+}
+
+// requests returns the stage that asks for t. It has a memory, which is that of one type
+// in one version.
+func (g *gate) requests(t Type) *requests {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stage == nil || !g.stageOf.sameObjects(t) || g.stageOf.Kind != t.Kind {
+		namespace := g.cfg.Namespace
+		if !t.Namespaced {
+			namespace = metav1.NamespaceAll
+		}
+		g.stageOf = t
+		g.stage = &requests{
+			next:     &client{Config: g.cfg, gvr: t.GVR, namespace: namespace},
+			observer: g.cfg.Observer,
+			calls:    g.calls,
+			kind:     t.Kind,
 		}
 	}
+	return g.stage
 }
 
-func (g *gate) admitted() cache.ListerWatcherWithContext {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.next
-}
-
-// open keeps the first stage that was admitted: requests that waited at the same
-// time share it.
-func (g *gate) open(next cache.ListerWatcherWithContext) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.next == nil {
-		g.next = next
+// report tells the informer's watch error handler.
+func (g *gate) report(ctx context.Context, err error) {
+	if g.cfg.Report != nil {
+		g.cfg.Report(ctx, err)
 	}
+}
+
+// lookUp returns the way into the informer's store.
+func (g *gate) lookUp() lookUp {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.store
+}
+
+// retries is a bell for all that waits to try again.
+type retries struct {
+	mu   sync.Mutex
+	bell chan struct{}
+}
+
+func newRetries() *retries { return &retries{bell: make(chan struct{})} }
+
+// next returns a channel that closes when the bell is rung.
+func (r *retries) next() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bell
+}
+
+func (r *retries) ring() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.bell)
+	r.bell = make(chan struct{})
 }

@@ -4,283 +4,365 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-var errAbsent = errors.New("not served")
-
-func TestGate_NothingLeavesBeforeAdmission(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := &script{}
-		var served atomic.Bool
-		lw := newLW(source.Config{Client: client, GVR: widgets, Admit: func(context.Context) (bool, error) {
-			if !served.Load() {
-				return false, errAbsent
-			}
-			return true, nil
-		}})
-		listed, watched := make(chan error), make(chan error)
-		go func() { _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); listed <- err }()
-		go func() {
-			w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{})
-			if err == nil {
-				w.Stop()
-			}
-			watched <- err
-		}()
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		if got := client.requests(); got != nil {
-			t.Errorf("requests before admission: %v", got)
-		}
-		served.Store(true)
-		for verb, ended := range map[string]chan error{"list": listed, "watch": watched} {
-			if err := <-ended; err != nil {
-				t.Errorf("%s after admission: %v", verb, err)
-			}
-		}
-		if got := len(client.requests()); got != 2 {
-			t.Errorf("requests = %d, want 2", got)
-		}
-	})
+// newAvailability returns what is known of widgets.
+func newAvailability(serving source.Serving) *source.Availability {
+	return source.NewAvailability(source.Type{Serving: serving, GVR: widgets, Namespaced: true})
 }
 
-func TestGate_AsksAtOnceAndThenBacksOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var asked []time.Time
-		lw := newLW(source.Config{Client: &script{}, GVR: widgets, Admit: func(context.Context) (bool, error) {
-			asked = append(asked, time.Now())
-			if len(asked) < 30 {
-				return false, errAbsent
-			}
-			return true, nil
-		}})
-		begun := time.Now()
-		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if !asked[0].Equal(begun) {
-			t.Errorf("first asked after %v", asked[0].Sub(begun))
-		}
-		want := []time.Duration{1, 2, 4, 8, 16, 30} // seconds, the last one for ever
-		jittered := false
-		for i := range len(asked) - 1 {
-			base := want[min(i, len(want)-1)] * time.Second
-			got := asked[i+1].Sub(asked[i])
-			if got < base || got > base+base/10 {
-				t.Errorf("wait %d = %v, want %v and at most a tenth more", i, got, base)
-			}
-			jittered = jittered || got != base
-		}
-		if !jittered {
-			t.Error("no wait has jitter: all informers of a process would ask at the same moments")
-		}
-	})
+// set changes what is known of widgets to serving, and nothing else.
+func set(available *source.Availability, serving source.Serving) {
+	t, _ := available.Current()
+	t.Serving = serving
+	available.Set(t)
 }
 
-func TestGate_ReportsEachRefusal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		observer := &observer{}
-		answers := []error{errors.New("first"), errors.New("second"), errors.New("third"), nil}
-		asked := 0
-		lw := newLW(source.Config{Client: &script{}, GVR: widgets, Observer: observer, Admit: func(context.Context) (bool, error) {
-			asked++
-			return true, answers[asked-1]
-		}})
-		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]string{"refused", "refused", "refused", `admitted to ""`, "list succeeded"}, observer.heard()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
-		}
-		for i, err := range observer.errors() {
-			if !errors.Is(err, answers[i]) {
-				t.Errorf("refusal %d: %v, want %v", i, err, answers[i])
-			}
-		}
-	})
+// answer is what a list came to.
+type answer struct {
+	list runtime.Object
+	err  error
 }
 
-// Once open it stays open: whether a type still exists is for its requests to
-// find out.
-func TestGate_IsNotAskedAgainOnceOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		cfg := source.Config{Client: &script{}, GVR: widgets, Admit: func(context.Context) (bool, error) {
-			asked++
-			return true, nil
-		}}
-		lw := newLW(cfg)
-		for range 3 {
-			if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			openWatch(t, lw, metav1.ListOptions{})
-		}
-		if asked != 1 {
-			t.Errorf("asked %d times, want 1", asked)
-		}
-	})
+// startList lists through the gate of s, in the background.
+func startList(ctx context.Context, s *source.Source) <-chan answer {
+	ended := make(chan answer, 1)
+	go func() {
+		list, err := gateOf(s).ListWithContext(ctx, metav1.ListOptions{})
+		ended <- answer{list, err}
+	}()
+	synctest.Wait()
+	return ended
 }
 
-// What the observer says about requests, it says with the namespace they go to.
-func TestGate_ReportsTheNamespaceItAdmitsTo(t *testing.T) {
-	for namespaced, want := range map[bool]string{true: `admitted to "ns"`, false: `admitted to ""`} {
-		t.Run(want, func(t *testing.T) {
+func TestGate_NothingLeavesWhileTheTypeIsNotServed(t *testing.T) {
+	for _, serving := range []source.Serving{source.Held, source.Missing, source.Gone} {
+		t.Run(string(serving), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				observer := &observer{}
-				lw := newLW(source.Config{
-					Client: &script{}, GVR: widgets, Namespace: "ns", Observer: observer,
-					Admit: func(context.Context) (bool, error) { return namespaced, nil },
-				})
-				for range 2 {
-					if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-						t.Fatal(err)
+				client, available := &script{}, newAvailability(serving)
+				s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
+				opened := make(chan error)
+				go func() { opened <- s.Open(t.Context()) }()
+				watched := make(chan error)
+				go func() {
+					w, err := gateOf(s).WatchWithContext(t.Context(), watchList())
+					if err == nil {
+						w.Stop()
 					}
-				}
-				// Before the first request, and not again.
-				if diff := cmp.Diff([]string{want, "list succeeded", "list succeeded"}, observer.heard()); diff != "" {
-					t.Errorf("observer heard (-want +got):\n%s", diff)
-				}
-			})
-		})
-	}
-}
-
-func TestGate_ScopeDecidesAboutTheNamespace(t *testing.T) {
-	for _, verb := range []string{"list", "watch"} {
-		for namespaced, want := range map[bool]string{true: "ns", false: ""} {
-			t.Run(fmt.Sprintf("%s, namespaced=%v", verb, namespaced), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					client := &script{}
-					ask(t, source.Config{
-						Client: client, GVR: widgets, Namespace: "ns",
-						Tweak: func(o *metav1.ListOptions) { o.LabelSelector = "color=red" },
-						Admit: func(context.Context) (bool, error) { return namespaced, nil },
-					}, verb, metav1.ListOptions{})
-					want := []request{{Verb: verb, GVR: widgets, Namespace: want, Options: metav1.ListOptions{LabelSelector: "color=red"}}}
-					if diff := cmp.Diff(want, client.requests()); diff != "" {
-						t.Errorf("requests (-want +got):\n%s", diff)
-					}
-				})
-			})
-		}
-	}
-}
-
-func TestGate_EndOfContextEndsTheWaitAtOnce(t *testing.T) {
-	for name, admit := range map[string]func(context.Context) (bool, error){
-		"while it waits to ask again": func(context.Context) (bool, error) { return false, errAbsent },
-		"while it asks": func(ctx context.Context) (bool, error) {
-			<-ctx.Done()
-			return false, fmt.Errorf("discovery: %w", ctx.Err())
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client, observer := &script{}, &observer{}
-				s := source.New(source.Config{Client: client, GVR: widgets, Admit: admit, Observer: observer})
-				lw := listerWatcher(s)
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error)
-				go func() { _, err := lw.ListWithContext(ctx, metav1.ListOptions{}); ended <- err }()
-				go func() { _, err := lw.WatchWithContext(ctx, watchList()); ended <- err }()
-				go func() { ended <- s.Open(ctx) }()
-				time.Sleep(100 * time.Second) // in the middle of a wait
+					watched <- err
+				}()
+				listed := startList(t.Context(), s)
+				time.Sleep(24 * time.Hour)
 				synctest.Wait()
-				refusals := observer.heard()
-				cancel()
+				if got := client.requests(); got != nil {
+					t.Errorf("requests: %v", got)
+				}
 				begun := time.Now()
-				for range 3 {
-					if err := <-ended; !errors.Is(err, context.Canceled) {
-						t.Errorf("error = %v, want the context's", err)
-					}
+				set(available, source.Served)
+				if a := <-listed; a.err != nil {
+					t.Errorf("list: %v", a.err)
+				}
+				if err := <-watched; err != nil {
+					t.Errorf("watch-list: %v", err)
+				}
+				if err := <-opened; err != nil {
+					t.Errorf("Open: %v", err)
 				}
 				if took := time.Since(begun); took != 0 {
 					t.Errorf("it took %v", took)
 				}
-				// The end of the caller's own context is no refusal.
-				if diff := cmp.Diff(refusals, observer.heard()); diff != "" {
-					t.Errorf("observer heard since (-want +got):\n%s", diff)
-				}
-				if got := client.requests(); got != nil {
-					t.Errorf("requests: %v", got)
+				if got := len(client.requests()); got != 2 {
+					t.Errorf("requests = %d, want 2", got)
 				}
 			})
 		})
 	}
 }
 
-// The gate holds no lock while it asks: an answer that does not come holds up
-// only the request that waits for it.
-func TestGate_CallerThatHangsHoldsUpNobody(t *testing.T) {
+func TestGate_WithoutAvailabilityIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Int32
-		lw := newLW(source.Config{Client: &script{}, GVR: widgets, Admit: func(ctx context.Context) (bool, error) {
-			if asked.Add(1) == 1 {
-				<-ctx.Done()
-				return false, ctx.Err()
-			}
-			return true, nil
-		}})
-		ctx, cancel := context.WithCancel(t.Context())
-		hanging := make(chan error)
-		go func() { _, err := lw.ListWithContext(ctx, metav1.ListOptions{}); hanging <- err }()
-		synctest.Wait()
-
-		begun := time.Now()
-		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-			t.Errorf("second caller: %v", err)
+		client := &script{}
+		s := source.New(source.Config{Client: client, GVR: widgets, Namespace: "ns"})
+		if err := s.Open(t.Context()); err != nil {
+			t.Error(err)
 		}
-		if took := time.Since(begun); took != 0 {
-			t.Errorf("second caller waited %v", took)
+		if a := <-startList(t.Context(), s); a.err != nil {
+			t.Error(a.err)
 		}
-		cancel()
-		if err := <-hanging; !errors.Is(err, context.Canceled) {
-			t.Errorf("first caller: %v, want its context's error", err)
+		if diff := cmp.Diff([]request{{Verb: "list", GVR: widgets, Namespace: "ns"}}, client.requests()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// What one of two has learned about watch-list, the other one knows, although
-// each was admitted on its own.
-func TestGate_CallersThatWaitedTogetherShareWhatComesAfterIt(t *testing.T) {
+func TestGate_ScopeDecidesAboutTheNamespace(t *testing.T) {
+	for namespaced, want := range map[bool]string{true: "ns", false: ""} {
+		t.Run(fmt.Sprintf("namespaced=%v", namespaced), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &script{}
+				s := source.New(source.Config{
+					Client: client, GVR: widgets, Namespace: "ns",
+					Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Namespaced: namespaced}),
+				})
+				<-startList(t.Context(), s)
+				for _, opts := range kinds {
+					openWatch(t, gateOf(s), opts)
+				}
+				synctest.Wait()
+				for _, req := range client.requests() {
+					if req.Namespace != want {
+						t.Errorf("%s in %q, want %q", req.Verb, req.Namespace, want)
+					}
+				}
+				if got := len(client.requests()); got != 3 {
+					t.Errorf("requests = %d, want 3", got)
+				}
+			})
+		})
+	}
+}
+
+// A stale list is worse than a slow one: what a type's cache begins with is what there is.
+func TestGate_ListsAreConsistentAndWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		pages := []string{"", "more", "still more"}
 		client := &script{}
-		answer := []chan struct{}{make(chan struct{}), make(chan struct{})}
-		var asked atomic.Int32
-		lw := newLW(source.Config{Client: client, GVR: widgets, Admit: func(context.Context) (bool, error) {
-			<-answer[asked.Add(1)-1]
-			return true, nil
-		}})
-		opened, listed := make(chan watch.Interface), make(chan error)
-		go func() { opened <- openWatch(t, lw, watchList()) }()
-		synctest.Wait()
-		go func() { _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); listed <- err }()
-		synctest.Wait()
-		close(answer[0])
-		w := <-opened
-		close(answer[1])
-		if err := <-listed; err != nil {
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			n := len(client.requests())
+			list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*newObject(fmt.Sprint("page", n))}}
+			list.SetResourceVersion("7")
+			if n < len(pages) {
+				list.SetContinue(pages[n])
+			}
+			return list, nil
+		}
+		s := source.New(source.Config{Client: client, GVR: widgets})
+		list, err := gateOf(s).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 500})
+		if err != nil {
 			t.Fatal(err)
 		}
-
-		time.Sleep(10 * time.Second) // the watch-list stream is silent: a stall
-		take(w)
-		if _, err := lw.WatchWithContext(t.Context(), watchList()); err == nil {
-			t.Error("watch-list was tried again although it has stalled")
+		for i, req := range client.requests() {
+			want := metav1.ListOptions{Limit: 500, Continue: pages[i]}
+			if diff := cmp.Diff(want, req.Options); diff != "" {
+				t.Errorf("page %d (-want +got):\n%s", i, diff)
+			}
 		}
-		if got := len(client.requests()); got != 2 {
-			t.Errorf("requests = %d, want 2", got)
+		if objects, version, _ := s.State(); objects != 3 || version != "7" {
+			t.Errorf("state = %d objects up to %q, want 3 up to 7", objects, version)
+		}
+		if got := fmt.Sprint(list.GetObjectKind()); list == nil || got == "" {
+			t.Error("no list")
+		}
+	})
+}
+
+func TestGate_ListIsTriedAgainUntilItWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reported []error
+		var at []time.Time
+		broken := errors.New("broken")
+		client := &script{}
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			at = append(at, time.Now())
+			if len(at) < 15 {
+				return nil, broken
+			}
+			return &unstructured.UnstructuredList{}, nil
+		}
+		s := source.New(source.Config{
+			Client: client, GVR: widgets,
+			Report: func(_ context.Context, err error) { reported = append(reported, err) },
+		})
+		if a := <-startList(t.Context(), s); a.err != nil {
+			t.Fatal(a.err)
+		}
+		pause, jittered := 250*time.Millisecond, false
+		for i := range len(at) - 1 {
+			got := at[i+1].Sub(at[i])
+			if got < pause || got > pause+pause/5 {
+				t.Errorf("pause %d = %v, want %v and at most a fifth more", i, got, pause)
+			}
+			jittered = jittered || got != pause
+			pause = min(2*pause, 30*time.Second)
+		}
+		if !jittered {
+			t.Error("no pause has jitter: all informers of a process would ask at the same moments")
+		}
+		if len(reported) != 14 || !errors.Is(reported[0], broken) {
+			t.Errorf("reported: %v, want each of 14 failures", reported)
+		}
+	})
+}
+
+func TestGate_ServersWishForAPauseIsObeyed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &script{}
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			if len(client.requests()) == 1 {
+				return nil, apierrors.NewTooManyRequests("slowly, please", 30)
+			}
+			return &unstructured.UnstructuredList{}, nil
+		}
+		s := source.New(source.Config{Client: client, GVR: widgets})
+		listed := startList(t.Context(), s)
+		time.Sleep(10 * time.Second)
+		s.Retry() // does not know better
+		time.Sleep(20*time.Second - time.Nanosecond)
+		synctest.Wait()
+		if got := len(client.requests()); got != 1 {
+			t.Errorf("requests within 30 s = %d, want 1", got)
+		}
+		time.Sleep(3*time.Second + 2*time.Nanosecond)
+		synctest.Wait()
+		select {
+		case <-listed:
+		default:
+			t.Error("no list after 33 s")
+		}
+	})
+}
+
+func TestGate_RetryIsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forbidden := apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
+		client := &script{}
+		granted := false
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			if !granted {
+				return nil, forbidden
+			}
+			return &unstructured.UnstructuredList{}, nil
+		}
+		s := source.New(source.Config{Client: client, GVR: widgets})
+		listed := startList(t.Context(), s)
+		time.Sleep(10 * time.Minute)
+		if got := len(client.requests()); got > 30 {
+			t.Errorf("requests in 10 min = %d, want one every 30 s", got)
+		}
+		granted = true
+		begun := time.Now()
+		s.Retry()
+		if a := <-listed; a.err != nil || time.Since(begun) != 0 {
+			t.Errorf("list after Retry: %v, %v later", a.err, time.Since(begun))
+		}
+	})
+}
+
+// What is asked for while the type goes away is not waited for, and its answer does not
+// count.
+func TestGate_ListOfATypeThatChangesBeginsAnew(t *testing.T) {
+	for name, change := range map[string]func(*source.Type){
+		"gone and back": func(now *source.Type) { now.Generation++ },
+		"version":       func(now *source.Type) { now.GVR.Version = "v2" },
+		"scope":         func(now *source.Type) { now.Namespaced = false; now.Generation++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, available, observer := &script{}, newAvailability(source.Served), &observer{}
+				client.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+					if len(client.requests()) == 1 {
+						<-ctx.Done() // and yet it answers
+					}
+					list := &unstructured.UnstructuredList{}
+					list.SetResourceVersion(fmt.Sprint(len(client.requests())))
+					return list, nil
+				}
+				s := source.New(source.Config{Client: client, GVR: widgets, Availability: available, Observer: observer})
+				listed := startList(t.Context(), s)
+				now, _ := available.Current()
+				change(&now)
+				available.Set(now)
+				if a := <-listed; a.err != nil {
+					t.Fatal(a.err)
+				}
+				if _, version, generation := s.State(); version != "2" || generation != now.Generation {
+					t.Errorf("state is up to %s, generation %d; want that of the second list", version, generation)
+				}
+				checkErrors(t, observer)
+			})
+		})
+	}
+}
+
+func TestGate_WatchListIsNotTriedOnAggregatedTypes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, observer := &script{}, &observer{}
+		s := source.New(source.Config{
+			Client: client, GVR: widgets, Observer: observer,
+			Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Aggregated: true}),
+		})
+		if _, err := gateOf(s).WatchWithContext(t.Context(), watchList()); !isPlain(err) {
+			t.Errorf("error = %v, want a plain one", err)
+		}
+		if got := client.requests(); got != nil {
+			t.Errorf("requests: %v", got)
+		}
+		checkErrors(t, observer)
+	})
+}
+
+func TestGate_EndOfContextEndsTheWaitAtOnce(t *testing.T) {
+	broken := func(context.Context) (*unstructured.UnstructuredList, error) { return nil, errors.New("broken") }
+	hangs := func(ctx context.Context) (*unstructured.UnstructuredList, error) { <-ctx.Done(); return nil, ctx.Err() }
+	for name, tc := range map[string]struct {
+		serving source.Serving
+		list    func(context.Context) (*unstructured.UnstructuredList, error)
+	}{
+		"while the type is not served": {source.Held, nil},
+		"while it waits to try again":  {source.Served, broken},
+		"while the list hangs":         {source.Served, hangs},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				observer := &observer{}
+				s := source.New(source.Config{Client: &script{list: tc.list}, GVR: widgets, Availability: newAvailability(tc.serving), Observer: observer})
+				ctx, cancel := context.WithCancel(t.Context())
+				listed := startList(ctx, s)
+				time.Sleep(100 * time.Second) // in the middle of a pause
+				synctest.Wait()
+				before := observer.heard()
+				cancel()
+				begun := time.Now()
+				if a := <-listed; !errors.Is(a.err, context.Canceled) || a.list != nil {
+					t.Errorf("list = %v, %v; want the context's error", a.list, a.err)
+				}
+				if took := time.Since(begun); took != 0 {
+					t.Errorf("it took %v", took)
+				}
+				if diff := cmp.Diff(before, observer.heard()); diff != "" {
+					t.Errorf("observer heard since (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestGate_AsksForAttentionBeforeItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		available := newAvailability(source.Held)
+		attended := 0
+		s := source.New(source.Config{Client: &script{}, GVR: widgets, Availability: available, Attend: func(context.Context) {
+			attended++
+			set(available, source.Served)
+		}})
+		for range 2 {
+			if a := <-startList(t.Context(), s); a.err != nil {
+				t.Error(a.err)
+			}
+		}
+		if attended != 1 {
+			t.Errorf("attended %d times, want once", attended)
 		}
 	})
 }

@@ -3,13 +3,11 @@ package source_test
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,6 +40,11 @@ func runInformer(t *testing.T, cfg source.Config) *run {
 		SharedIndexInformer: cache.NewSharedIndexInformer(s.ListerWatcher(), &unstructured.Unstructured{}, 0, cache.Indexers{}),
 		source:              s, cancel: cancel, ended: make(chan struct{}),
 	}
+	store := r.GetStore()
+	s.LookUp(func(key string) (any, bool) {
+		item, there, err := store.GetByKey(key)
+		return item, there && err == nil
+	})
 	// The default one throttles by the time of its last call in any bubble.
 	if err := r.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {
 		t.Fatal(err)
@@ -184,44 +187,6 @@ func TestInformer_StalledWatchListFallsBackToList(t *testing.T) {
 	})
 }
 
-// relist makes the informer list again: its watch ends, and the next one meets a
-// server that has forgotten the version it would resume from.
-func relist(t *testing.T, cluster *fakecluster.Cluster) {
-	t.Helper()
-	var once atomic.Bool
-	cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
-		if req.Verb == "watch" && req.Options.SendInitialEvents == nil && once.CompareAndSwap(false, true) {
-			return apierrors.NewResourceExpired("too old resource version")
-		}
-		return nil
-	})
-	cluster.CloseWatches(widgets)
-	time.Sleep(2 * time.Second) // the reflector's back-off is 0.8 to 1.6 s
-	synctest.Wait()
-}
-
-func TestInformer_RemembersTheStallForAnHour(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cluster := fakecluster.New(widgetType)
-		cluster.MuteInitialEventsEnd()
-		r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-
-		time.Sleep(58 * time.Minute)
-		relist(t, cluster)
-		if diff := cmp.Diff([]int{2, 1, 3}, asked(cluster)); diff != "" {
-			t.Errorf("within the hour: lists, watch-lists, watches (-want +got):\n%s", diff)
-		}
-		time.Sleep(2 * time.Minute)
-		relist(t, cluster)
-		if diff := cmp.Diff([]int{2, 2, 4}, asked(cluster)); diff != "" {
-			t.Errorf("after it: lists, watch-lists, watches (-want +got):\n%s", diff)
-		}
-		r.stop()
-	})
-}
-
 // client-go's fake can't do watch-list: it accepts the request and never sends
 // the bookmark. An informer that knows does not try.
 func TestInformer_OnAFakeClientListsAtOnce(t *testing.T) {
@@ -242,22 +207,13 @@ func TestInformer_WaitsAtTheGateAndDropsTheNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(blockType)
 		create(t, cluster, "", "b", "red")
-		var served atomic.Bool
-		r := runInformer(t, source.Config{
-			Client: cluster, GVR: blocks, Namespace: "ns",
-			Admit: func(context.Context) (bool, error) {
-				if !served.Load() {
-					return false, errAbsent
-				}
-				return false, nil
-			},
-		})
+		available := newAvailability(source.Held)
+		r := runInformer(t, source.Config{Client: cluster, GVR: blocks, Namespace: "ns", Availability: available})
 		time.Sleep(time.Hour)
 		if r.HasSynced() || len(cluster.Requests("watch", blocks)) > 0 || len(cluster.Requests("list", blocks)) > 0 {
-			t.Error("requests left before admission")
+			t.Error("requests left before it was served")
 		}
-		served.Store(true)
-		time.Sleep(33 * time.Second)
+		available.Set(source.Type{Serving: source.Served, GVR: blocks})
 		if diff := cmp.Diff([]string{"b"}, r.keys()); diff != "" {
 			t.Errorf("keys (-want +got):\n%s", diff)
 		}

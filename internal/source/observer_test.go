@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -195,16 +194,8 @@ func TestObserver_ContextErrorFromElsewhereIsAFailure(t *testing.T) {
 
 func TestObserver_MayBeNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := false
 		server := newServerWatch()
-		lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Admit: func(context.Context) (bool, error) {
-			if !asked {
-				asked = true
-				return false, errAbsent
-			}
-			return true, nil
-		}})
-		var list runtime.Object
+		lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})
 		list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
 		if err != nil || list == nil {
 			t.Errorf("list = %v, %v", list, err)
@@ -212,7 +203,7 @@ func TestObserver_MayBeNobody(t *testing.T) {
 		w := openWatch(t, lw, watchList())
 		status := apierrors.NewResourceExpired("too old").Status()
 		server.Error(&status)
-		if diff := cmp.Diff([]string{"ERROR plain"}, seen(w)); diff != "" {
+		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})

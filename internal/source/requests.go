@@ -17,21 +17,26 @@ var (
 	errNoAnswer = errors.New("the server has not answered a watch-list request")
 )
 
-// requests reports how requests go, accounts for those under way, and answers
-// watch-list requests so that the reflector never waits for ever on one.
+// requests reports how requests go, accounts for those under way, and sees to it that
+// none is waited for without end.
 type requests struct {
 	next      cache.ListerWatcherWithContext
 	observer  Observer
 	calls     *calls
+	kind      string // of the objects; empty: not known
 	watchList watchListMemory
 }
 
-func (r *requests) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+// list asks for a list, or a page of one.
+func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	if err := r.calls.begin(); err != nil {
 		return nil, err
 	}
 	defer r.calls.end()
 	list, err := r.next.ListWithContext(ctx, opts)
+	if err == nil {
+		err = checkKinds(r.kind, list)
+	}
 	if err != nil {
 		r.failed(ctx, VerbList, err)
 		return nil, err // not list, which may be a nil pointer in an interface
@@ -40,7 +45,8 @@ func (r *requests) ListWithContext(ctx context.Context, opts metav1.ListOptions)
 	return list, nil
 }
 
-func (r *requests) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+// watch opens a stream, which the caller closes.
+func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream, error) {
 	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	if initial && r.watchList.stalledLately(time.Now()) {
 		return nil, errNotTried
@@ -49,11 +55,14 @@ func (r *requests) WatchWithContext(ctx context.Context, opts metav1.ListOptions
 		return nil, err
 	}
 	open, cancel := context.WithCancel(ctx)
+	release := func() {
+		cancel()
+		r.calls.end()
+	}
 	in, err := r.open(open, cancel, opts, initial)
 	if err != nil {
 		r.failed(ctx, VerbWatch, err)
-		cancel()
-		r.calls.end()
+		release()
 		if initial {
 			err = plain(err)
 		}
@@ -62,13 +71,10 @@ func (r *requests) WatchWithContext(ctx context.Context, opts metav1.ListOptions
 	if !initial {
 		r.observer.Succeeded(VerbWatch)
 	}
-	s := newStream(in, initial, r)
-	go func() {
-		defer r.calls.end()
-		defer cancel()
-		s.run(open)
-	}()
-	return s, nil
+	return &stream{
+		in: in, requests: r, initial: initial,
+		silence: newSilence(initial), overdue: newDeadline(opts), release: release,
+	}, nil
 }
 
 // open sends a watch request. One for a watch-list that gets no answer at all is

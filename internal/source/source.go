@@ -11,30 +11,39 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Config says what a Source lists and watches.
+// Config says what a Source lists and watches, and who is told of it.
 type Config struct {
 	Client dynamic.Interface
 	GVR    schema.GroupVersionResource
-	// Namespace limits requests to one namespace; empty means all.
+	// Namespace limits requests to one namespace; empty means all. It is ignored for a
+	// type without namespaces.
 	Namespace string
 	// Tweak may change the options of each request before it leaves.
 	Tweak func(*metav1.ListOptions)
-	// Admit is asked before the first request, and again with back-off while it
-	// returns an error. It says whether the type has namespaces: if it has none,
-	// Namespace is ignored. Nil lets every request through as it is.
-	Admit func(ctx context.Context) (namespaced bool, err error)
+	// Availability is what is known of the type. Nil: that it is served, as GVR and with
+	// namespaces.
+	Availability *Availability
+	// KeepCache leaves the objects of a type that has gone in the cache, until there are
+	// others to take their place.
+	KeepCache bool
+	// Confirm is asked when a gap has been bridged by a list: whether what was listed is
+	// still of the type that is known. If not, Availability is about to change. Nil means
+	// that it always is.
+	Confirm func(ctx context.Context, t Type) bool
+	// Attend is called before a request waits for Availability, with a context that lasts
+	// at least as long as the wait. It does not block. Nil means nobody needs to know.
+	Attend func(ctx context.Context)
 	// Observer is told how the requests go. Nil means nobody is.
 	Observer Observer
+	// Report gets each error after which a list or watch is tried again, but for those
+	// that are the ordinary end of a watch. It is called in the goroutine that tries, and
+	// may be anybody's code. Nil means nobody gets them.
+	Report func(ctx context.Context, err error)
 }
 
 // Observer learns how requests go. Its methods are called from the goroutines
 // that make the requests, several at a time, and must not block.
 type Observer interface {
-	// Refused is called when Admit has said no.
-	Refused(err error)
-	// Admitted is called when it has said yes, with the namespace that requests
-	// go to.
-	Admitted(namespace string)
 	// Failed is called when a request has failed or its stream broke.
 	Failed(verb string, err error)
 	// Succeeded is called when a list is complete, whether it came from a LIST
@@ -51,9 +60,7 @@ const (
 // Source lists and watches one resource for one reflector.
 type Source struct {
 	client dynamic.Interface
-	gate   *gate // nil: open
-	first  cache.ListerWatcherWithContext
-	calls  *calls
+	gate   *gate
 }
 
 // New returns a source. It does no I/O and starts nothing.
@@ -61,35 +68,13 @@ func New(cfg Config) *Source {
 	if cfg.Observer == nil {
 		cfg.Observer = nobody{}
 	}
-	s := &Source{client: cfg.Client, calls: &calls{}}
-	requestsIn := func(namespace string) cache.ListerWatcherWithContext {
-		return &requests{
-			next:     &client{Config: cfg, namespace: namespace},
-			observer: cfg.Observer,
-			calls:    s.calls,
-		}
+	if cfg.Availability == nil {
+		cfg.Availability = NewAvailability(Type{Serving: Served, GVR: cfg.GVR, Namespaced: true})
 	}
-	if cfg.Admit == nil {
-		s.first = requestsIn(cfg.Namespace)
-		return s
+	return &Source{
+		client: cfg.Client,
+		gate:   &gate{cfg: cfg, available: cfg.Availability, calls: &calls{}, retries: newRetries()},
 	}
-	s.gate = &gate{
-		refused: cfg.Observer.Refused,
-		admit: func(ctx context.Context) (cache.ListerWatcherWithContext, error) {
-			namespaced, err := cfg.Admit(ctx)
-			if err != nil {
-				return nil, err
-			}
-			namespace := cfg.Namespace
-			if !namespaced {
-				namespace = metav1.NamespaceAll
-			}
-			cfg.Observer.Admitted(namespace)
-			return requestsIn(namespace), nil
-		},
-	}
-	s.first = s.gate
-	return s
 }
 
 // ListerWatcher returns the source in the form that informers take. It carries
@@ -98,32 +83,48 @@ func New(cfg Config) *Source {
 func (s *Source) ListerWatcher() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return s.first.ListWithContext(ctx, opts)
+			return s.gate.ListWithContext(ctx, opts)
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return s.first.WatchWithContext(ctx, opts)
+			return s.gate.WatchWithContext(ctx, opts)
 		},
 	}, s.client)
 }
 
-// Open waits until the gate lets requests through, or ctx ends. An informer that
-// is run only after that costs nothing while its type is not served.
+// LookUp lets the source see the store that its reflector fills, by key. An object whose
+// deletion the source has to make up itself is deleted with the state that is there. To
+// be called before the reflector runs.
+func (s *Source) LookUp(get func(key string) (item any, there bool)) {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	s.gate.store = get
+}
+
+// Open waits until the type is served, or ctx ends. An informer that is run only after
+// that costs nothing while its type is not served.
 func (s *Source) Open(ctx context.Context) error {
-	if s.gate == nil {
-		return nil
-	}
-	_, err := s.gate.pass(ctx)
+	_, _, err := s.gate.served(ctx)
 	return err
+}
+
+// Retry makes what waits to be tried again be tried now, unless the server has asked for
+// the wait. It does not block.
+func (s *Source) Retry() { s.gate.retries.ring() }
+
+// State returns how many objects the reflector has been given, up to which
+// resourceVersion, and of which generation of the type. The version is empty before the
+// first list is complete, and while the next one is needed.
+func (s *Source) State() (objects int, version string, generation int) {
+	objects, version, of := s.gate.known.state()
+	return objects, version, of.Generation
 }
 
 // Wait waits until no request is under way and no watch is open, and lets no new
 // ones begin. The caller has ended the reflector's context before. A reflector
 // leaves a LIST behind when it is stopped in the middle of one.
-func (s *Source) Wait() { s.calls.closeAndWait() }
+func (s *Source) Wait() { s.gate.calls.closeAndWait() }
 
 type nobody struct{}
 
-func (nobody) Refused(error)        {}
-func (nobody) Admitted(string)      {}
 func (nobody) Failed(string, error) {}
 func (nobody) Succeeded(string)     {}

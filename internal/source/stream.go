@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,69 +14,74 @@ import (
 // closeTimeout is how long a watch that has been stopped gets to close its channel.
 const closeTimeout = time.Second
 
-// stream passes the events of one watch on to the reflector, in order and
-// unchanged but for errors among a watch-list's initial events, which it makes
-// such that a LIST follows. It is the reflector's watch.Interface.
+// ending is why a stream's run has returned.
+type ending int
+
+const (
+	// over: the stream has ended, or has sent an error and will.
+	over ending = iota
+	// altered: something else has happened. The stream goes on.
+	altered
+	// unwanted: nobody takes its events any more.
+	unwanted
+)
+
+// stream is one watch of the client's. It passes the events on, in order and unchanged
+// but for errors among a watch-list's initial events, which it makes such that a LIST
+// follows.
 type stream struct {
-	in      watch.Interface
-	out     chan watch.Event
-	stopped chan struct{}
-	stop    sync.Once
-
+	in       watch.Interface
 	requests *requests
-	initial  bool // the initial events have not ended yet; owned by run
+	initial  bool // the initial events have not ended yet
+	silence  *silence
+	overdue  *deadline
+	release  func()
 }
 
-func newStream(in watch.Interface, initial bool, r *requests) *stream {
-	return &stream{
-		in:       in,
-		out:      make(chan watch.Event),
-		stopped:  make(chan struct{}),
-		initial:  initial,
-		requests: r,
-	}
-}
+// deliver takes an event, and reports whether it wants more. Initial ones come before
+// the bookmark that ends a list.
+type deliver func(event watch.Event, initial bool) bool
 
-// ResultChan returns the channel of events. It is closed at the end.
-func (s *stream) ResultChan() <-chan watch.Event { return s.out }
-
-// Stop ends the stream. It does not wait.
-func (s *stream) Stop() { s.stop.Do(func() { close(s.stopped) }) }
-
-// run ends when the watch does, when the reflector stops the stream, or with ctx;
-// by then the client's watch has been stopped, and its goroutine has ended if it
-// does so as watch.Interface asks.
-func (s *stream) run(ctx context.Context) {
-	defer close(s.out)
-	defer s.end()
-	silence := newSilence(s.initial)
-	defer silence.stop()
+// run passes events to to, until the stream ends, to does not want more, other closes, or
+// ctx ends. It can be called again if the stream goes on. The caller closes the stream.
+func (s *stream) run(ctx context.Context, to deliver, other <-chan struct{}) ending {
 	for {
 		select {
 		case event, open := <-s.in.ResultChan():
 			if !open {
-				s.ended(ctx)
-				return
+				s.ended(ctx, to)
+				return over
 			}
 			arrived := time.Now()
-			if !s.send(ctx, s.inspect(ctx, event)) {
-				return
+			event, initial := s.inspect(ctx, event)
+			switch {
+			case !to(event, initial):
+				return unwanted
+			case event.Type == watch.Error:
+				return over
 			}
-			silence.heard(event.Type, s.initial, time.Since(arrived))
-		case <-silence.elapsed():
-			s.stalled(ctx)
-			return
-		case <-s.stopped:
-			return
+			s.silence.heard(event.Type, s.initial, time.Since(arrived))
+		case <-s.silence.elapsed():
+			s.stalled(ctx, to)
+			return over
+		case <-s.overdue.elapsed():
+			s.requests.failed(ctx, VerbWatch, errOverdue)
+			return over
+		case <-other:
+			return altered
 		case <-ctx.Done():
-			return
+			return unwanted
 		}
 	}
 }
 
-// end stops the client's watch and waits for it to close its channel, which some
-// that tests make never do: not for long.
-func (s *stream) end() {
+// close stops the client's watch and waits for it to close its channel, which some
+// that tests make never do: not for long. By then its goroutine has ended, if it does
+// so as watch.Interface asks.
+func (s *stream) close() {
+	defer s.release()
+	s.silence.stop()
+	s.overdue.stop()
 	s.in.Stop()
 	enough := time.NewTimer(closeTimeout)
 	defer enough.Stop()
@@ -93,55 +97,56 @@ func (s *stream) end() {
 	}
 }
 
-// send hands event to the reflector and reports whether it took it.
-func (s *stream) send(ctx context.Context, event watch.Event) bool {
-	select {
-	case s.out <- event:
-		return true
-	case <-s.stopped:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// inspect looks at event on its way and returns what to pass on.
-func (s *stream) inspect(ctx context.Context, event watch.Event) watch.Event {
+// inspect looks at event on its way and returns what to pass on, and whether it is among
+// the initial ones.
+func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, bool) {
+	initial := s.initial
 	switch event.Type {
 	case watch.Error:
-		err := apierrors.FromObject(event.Object)
-		s.requests.failed(ctx, VerbWatch, err)
-		if s.initial {
-			s.initial = false // it ends with this; the close that follows is no news
-			return errorEvent(err)
-		}
+		return s.broken(ctx, apierrors.FromObject(event.Object), event)
 	case watch.Bookmark:
-		if s.initial && endsInitialEvents(event) {
-			s.initial = false
+		if initial && endsInitialEvents(event) {
+			s.initial, initial = false, false
 			s.requests.observer.Succeeded(VerbList)
 			s.requests.observer.Succeeded(VerbWatch)
 		}
+	default:
+		if err := checkKind(s.requests.kind, event.Object); err != nil {
+			return s.broken(ctx, err, errorEvent(err))
+		}
 	}
-	return event
+	return event, initial
+}
+
+// broken returns what to pass on for err. Among initial events it is plain, and the end
+// that follows is no news.
+func (s *stream) broken(ctx context.Context, err error, event watch.Event) (watch.Event, bool) {
+	s.requests.failed(ctx, VerbWatch, err)
+	if !s.initial {
+		return event, false
+	}
+	s.initial = false
+	return errorEvent(err), true
 }
 
 // ended is called when the server has closed the stream. A reflector that waits
 // for initial events would ask for them again, at once and for as long as that
 // happens: the error makes it LIST.
-func (s *stream) ended(ctx context.Context) {
+func (s *stream) ended(ctx context.Context, to deliver) {
 	if !s.initial {
 		return
 	}
 	err := fmt.Errorf("the watch-list stream ended before its initial events did: %w", ErrBookmarkMissing)
 	s.requests.failed(ctx, VerbWatch, err)
-	s.send(ctx, errorEvent(err))
+	to(errorEvent(err), true)
 }
 
 // stalled is called when a watch-list stream has sent no initial event for too long.
-func (s *stream) stalled(ctx context.Context) {
+func (s *stream) stalled(ctx context.Context, to deliver) {
 	s.requests.watchList.stalled(time.Now())
 	err := fmt.Errorf("no initial event for %v: %w", stallAfter, ErrBookmarkMissing)
 	s.requests.failed(ctx, VerbWatch, err)
-	s.send(ctx, errorEvent(err))
+	to(errorEvent(err), true)
 }
 
 func endsInitialEvents(event watch.Event) bool {

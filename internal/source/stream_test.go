@@ -38,7 +38,7 @@ func TestStream_PassesEventsOnInOrderAndUnchanged(t *testing.T) {
 					server.Action(event.Type, event.Object)
 				}
 				got := take(w)
-				if diff := cmp.Diff(sent, got); diff != "" {
+				if diff := cmp.Diff(append(sent, watch.Event{Type: closed}), got); diff != "" {
 					t.Fatalf("events (-want +got):\n%s", diff)
 				}
 				for i := range sent {
@@ -187,7 +187,7 @@ func TestStream_GivesUpOnAWatchThatNeverCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source.New(source.Config{GVR: widgets, Client: &script{watch: always(watch.NewProxyWatcher(make(chan watch.Event)), nil)}})
 		ctx, cancel := context.WithCancel(t.Context())
-		if _, err := listerWatcher(s).WatchWithContext(ctx, metav1.ListOptions{}); err != nil {
+		if _, err := source.RequestsOf(s).WatchWithContext(ctx, metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		cancel()

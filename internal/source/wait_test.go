@@ -34,7 +34,7 @@ func TestWait_WaitsForAListUnderWay(t *testing.T) {
 			},
 		}})
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _, _ = listerWatcher(s).ListWithContext(ctx, metav1.ListOptions{}) }()
+		go func() { _, _ = source.RequestsOf(s).ListWithContext(ctx, metav1.ListOptions{}) }()
 		synctest.Wait()
 		cancel()
 		if took := waitTakes(s); took != 3*time.Second {
@@ -53,7 +53,7 @@ func TestWait_WaitsForAWatchRequestUnderWay(t *testing.T) {
 						return nil, errors.New("broken")
 					},
 				}})
-				go func() { _, _ = listerWatcher(s).WatchWithContext(t.Context(), opts) }()
+				go func() { _, _ = source.RequestsOf(s).WatchWithContext(t.Context(), opts) }()
 				synctest.Wait()
 				if took := waitTakes(s); took != 3*time.Second {
 					t.Errorf("Wait took %v, the request 3 s", took)
@@ -73,7 +73,7 @@ func TestWait_WaitsForOpenStreams(t *testing.T) {
 					},
 				}})
 				ctx, cancel := context.WithCancel(t.Context())
-				lw := listerWatcher(s)
+				lw := source.RequestsOf(s)
 				for range 2 {
 					if _, err := lw.WatchWithContext(ctx, opts); err != nil {
 						t.Fatal(err)
@@ -94,7 +94,7 @@ func TestWait_OfWhatHasEndedReturnsAtOnce(t *testing.T) {
 		client := &script{watch: always(nil, broken)}
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) { return nil, broken }
 		s := source.New(source.Config{Client: client, GVR: widgets})
-		lw := listerWatcher(s)
+		lw := source.RequestsOf(s)
 		_, _ = lw.ListWithContext(t.Context(), metav1.ListOptions{})
 		for _, opts := range kinds {
 			if _, err := lw.WatchWithContext(t.Context(), opts); err == nil {
@@ -122,7 +122,7 @@ func TestWait_LetsNothingBeginAfterIt(t *testing.T) {
 		client, observer := &script{}, &observer{}
 		s := source.New(source.Config{Client: client, GVR: widgets, Observer: observer})
 		s.Wait()
-		lw := listerWatcher(s)
+		lw := source.RequestsOf(s)
 		if list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err == nil || list != nil {
 			t.Errorf("list after Wait = %v, %v; want an error", list, err)
 		}
@@ -144,19 +144,15 @@ func TestWait_LetsNothingBeginAfterIt(t *testing.T) {
 // through it is too late.
 func TestWait_RequestHeldBackByTheGateDoesNotLeaveLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := &script{}
-		admitted := make(chan struct{})
-		s := source.New(source.Config{Client: client, GVR: widgets, Admit: func(context.Context) (bool, error) {
-			<-admitted
-			return true, nil
-		}})
+		client, available := &script{}, newAvailability(source.Held)
+		s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
 		ended := make(chan error)
-		go func() { _, err := listerWatcher(s).ListWithContext(t.Context(), metav1.ListOptions{}); ended <- err }()
+		go func() { _, err := gateOf(s).ListWithContext(t.Context(), metav1.ListOptions{}); ended <- err }()
 		synctest.Wait()
 		if took := waitTakes(s); took != 0 {
 			t.Errorf("Wait took %v", took)
 		}
-		close(admitted)
+		set(available, source.Served)
 		if err := <-ended; err == nil {
 			t.Error("a list after Wait has no error")
 		}
@@ -186,7 +182,7 @@ func TestWait_NothingIsUnderWayWhenItReturns(t *testing.T) {
 			var callers sync.WaitGroup
 			for range 4 {
 				callers.Go(func() {
-					lw := listerWatcher(s)
+					lw := source.RequestsOf(s)
 					for range 1000 {
 						if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 							return

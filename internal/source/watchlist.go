@@ -30,7 +30,9 @@ var (
 	// that ends its initial events.
 	ErrBookmarkMissing = errors.New("the initial-events-end bookmark is missing")
 
-	errNotTried = errors.New("watch-list is not tried: its bookmark was missing less than an hour ago")
+	errNotTried   = errors.New("watch-list is not tried: its bookmark was missing less than an hour ago")
+	errAggregated = errors.New("watch-list is not tried: another server is behind the API server")
+	errReplaced   = errors.New("the type has gone or changed before its initial events had ended")
 )
 
 // plain returns err's text as an error that the reflector takes for none of

@@ -276,7 +276,7 @@ func TestWatchList_UnreadErrorOfItsOwnHoldsUpNothing(t *testing.T) {
 					s := source.New(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Observer: observer})
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
-					w, err := listerWatcher(s).WatchWithContext(ctx, watchList())
+					w, err := source.RequestsOf(s).WatchWithContext(ctx, watchList())
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -1,0 +1,237 @@
+package dynamicinformer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// life is that of one type, as far as one entry is concerned with it: what discovery
+// says about it, what that means for its requests, and what is the evidence.
+type life struct {
+	gvr       schema.GroupVersionResource
+	versions  VersionPolicy
+	resolver  *discovery.Resolver
+	available *source.Availability
+	trouble   *trouble
+	news      chan struct{} // has one if discovery is to be asked now
+
+	mu         sync.Mutex
+	resource   discovery.Resource // as last served; zero: it has never been
+	evidence   discovery.Evidence // that it has gone since; zero: there is none
+	generation int
+}
+
+// newLife returns that of gvr. Without a resolver everything is taken to be there, and
+// to have namespaces: the requests tell.
+func newLife(gvr schema.GroupVersionResource, versions VersionPolicy, resolver *discovery.Resolver, trouble *trouble) *life {
+	serving := source.Held
+	if resolver == nil {
+		serving = source.Served
+	}
+	return &life{
+		gvr: gvr, versions: versions, resolver: resolver, trouble: trouble,
+		available: source.NewAvailability(source.Type{Serving: serving, GVR: gvr, Namespaced: true}),
+		news:      make(chan struct{}, 1),
+	}
+}
+
+// attend asks discovery about the type until it is served, for an informer that is run
+// by hand. One that the factory runs is followed.
+func (l *life) attend(ctx context.Context) {
+	if l.resolver != nil {
+		l.follow(ctx, func() bool { return false })
+	}
+}
+
+// follow asks discovery about the type, again when there is news of it, until ctx ends.
+// Each time that it is served it calls served, which returns whether to go on.
+func (l *life) follow(ctx context.Context, served func() bool) {
+	backoff := newBackoff()
+	expected := func() {}
+	defer func() { expected() }()
+	for {
+		res, err := l.ask(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		l.settle(res, err)
+		expected()
+		var told bool
+		if err == nil {
+			if !served() {
+				return
+			}
+			told = l.await(ctx, nil)
+		} else {
+			expected = l.resolver.Expect()
+			timer := time.NewTimer(l.pause(err, &backoff))
+			told = l.await(ctx, timer.C)
+			timer.Stop()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if told || err == nil {
+			backoff = newBackoff()
+		}
+	}
+}
+
+// await waits for news, which it reports, for elapsed or for the end of ctx.
+func (l *life) await(ctx context.Context, elapsed <-chan time.Time) (told bool) {
+	select {
+	case <-l.news:
+		return true
+	case <-elapsed:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// newBackoff is how often a resolver is asked that does not run: 1, 2, 4 … 30 s.
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 30 * time.Second}
+}
+
+const (
+	// lookEvery is how often a resolver is asked that runs and needs no request to
+	// answer: for the reason, which may change while nothing is served.
+	lookEvery = 5 * time.Second
+	// askEvery is how often one is asked that runs and tells what is new.
+	askEvery = 10 * time.Minute
+)
+
+// pause returns how long to wait for news before asking again, after err.
+func (l *life) pause(err error, backoff *wait.Backoff) time.Duration {
+	if inconclusive, is := errors.AsType[*discovery.InconclusiveError](err); is {
+		return max(backoff.Step(), time.Until(inconclusive.Again))
+	}
+	switch status := l.resolver.Status(); {
+	case !status.Running:
+		return backoff.Step()
+	case status.CRDs.State == discovery.SourceCurrent:
+		return wait.Jitter(lookEvery, 0.1)
+	}
+	return wait.Jitter(askEvery, 0.1)
+}
+
+// ask asks discovery which resource it is.
+func (l *life) ask(ctx context.Context) (discovery.Resource, error) {
+	return l.versions.resolve(ctx, l.resolver, l.gvr)
+}
+
+// settle makes of discovery's answer what the source is to do.
+func (l *life) settle(res discovery.Resource, err error) {
+	switch {
+	case err == nil:
+		l.serve(res)
+	case errors.Is(err, discovery.ErrInconclusive) && l.known():
+		// What cannot be asked about stands as it was, and its requests go on.
+	default:
+		l.refuse(err)
+	}
+}
+
+// known reports whether the type has been served.
+func (l *life) known() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.resource.GVR != schema.GroupVersionResource{}
+}
+
+func (l *life) serve(res discovery.Resource) {
+	l.mu.Lock()
+	if l.replacedLocked(res) {
+		l.generation++
+	}
+	if res.CRDUID == "" && l.evidence.Kind == "" {
+		res.CRDUID = l.resource.CRDUID // it is only not known at the moment
+	}
+	l.resource, l.evidence = res, discovery.Evidence{}
+	now := source.Type{
+		Serving: source.Served, GVR: res.GVR, Kind: res.GVK.Kind, Namespaced: res.Namespaced,
+		Aggregated: res.Backing == discovery.BackingAggregated, Generation: l.generation,
+	}
+	l.mu.Unlock()
+	l.trouble.admitted(res.Namespaced)
+	l.available.Set(now)
+}
+
+// replacedLocked reports whether res is another type than the one that was served before,
+// with the same name. Caller holds mu.
+func (l *life) replacedLocked(res discovery.Resource) bool {
+	old := l.resource
+	if old.GVR == (schema.GroupVersionResource{}) {
+		return false
+	}
+	return old.Namespaced != res.Namespaced || l.evidence.Kind == discovery.CRDDeleted ||
+		old.CRDUID != "" && res.CRDUID != "" && old.CRDUID != res.CRDUID
+}
+
+func (l *life) refuse(err error) {
+	l.trouble.refused(err)
+	now, _ := l.available.Current()
+	now.Serving = source.Held
+	if errors.Is(err, discovery.ErrNotServed) && !elsewhere(err) {
+		l.mu.Lock()
+		switch l.evidence.Kind {
+		case discovery.CRDDeleted:
+			now.Serving = source.Gone
+		case discovery.NotListed:
+			now.Serving = source.Missing
+		}
+		l.mu.Unlock()
+	}
+	l.available.Set(now)
+}
+
+// elsewhere reports whether err says that the objects are there, in another version or
+// behind a CRD that is not served.
+func elsewhere(err error) bool {
+	notServed, is := errors.AsType[*discovery.NotServedError](err)
+	return errors.Is(err, discovery.ErrNotEstablished) || is && len(notServed.Versions) > 0
+}
+
+// hear takes note of what a running resolver tells. It does not block.
+func (l *life) hear(event discovery.Event) {
+	if event.Type == discovery.Removed {
+		l.mu.Lock()
+		// A CRD that was deleted before the one that is known was created is no news.
+		if uid := event.Evidence.CRDUID; uid == "" || l.resource.CRDUID == "" || uid == l.resource.CRDUID {
+			l.evidence = event.Evidence
+		}
+		l.mu.Unlock()
+	}
+	select {
+	case l.news <- struct{}{}:
+	default: // it is to be asked already
+	}
+}
+
+// confirm reports whether the type is still of the CRD that it is known to be of, as far
+// as the server tells. If not, discovery is asked what it is now.
+func (l *life) confirm(ctx context.Context, _ source.Type) bool {
+	l.mu.Lock()
+	res := l.resource
+	l.mu.Unlock()
+	if l.resolver == nil || res.CRDUID == "" {
+		return true
+	}
+	uid, err := l.resolver.CRDUID(ctx, res.GVR.GroupResource())
+	switch {
+	case err == nil && uid == res.CRDUID:
+		return true
+	case err != nil && !errors.Is(err, discovery.ErrNotServed):
+		return true // nobody can tell
+	}
+	l.hear(discovery.Event{})
+	return false
+}

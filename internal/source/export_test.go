@@ -1,0 +1,40 @@
+package source
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Requests is the requests stage of a source, without the gate: each watch is one stream.
+type Requests struct{ stage *requests }
+
+// NewRequests returns that of cfg.
+func NewRequests(cfg Config) *Requests { return RequestsOf(New(cfg)) }
+
+// RequestsOf returns that of s.
+func RequestsOf(s *Source) *Requests {
+	t, _ := s.gate.available.Current()
+	return &Requests{s.gate.requests(t)}
+}
+
+// ListWithContext implements cache.ListerWatcherWithContext.
+func (r *Requests) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	return r.stage.list(ctx, opts)
+}
+
+// WatchWithContext implements cache.ListerWatcherWithContext.
+func (r *Requests) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	stream, err := r.stage.watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return openOutlet(ctx, r.stage.calls, func(ctx context.Context, send func(watch.Event) bool) {
+		defer stream.close()
+		to := func(event watch.Event, _ bool) bool { return send(event) }
+		for stream.run(ctx, to, nil) == altered {
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package source
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// known is which objects the reflector has been given and not had taken back: their
+// keys, and of each what tells it from others that have the key. It is written by one
+// goroutine at a time, and read by any.
+type known struct {
+	mu      sync.Mutex
+	objects map[string]identity
+	// version is the resourceVersion up to which the reflector has everything; what
+	// is watched is watched from there. Empty: nothing can be watched, it must be
+	// listed.
+	version string
+	// of is the type whose objects these are, as they were asked for.
+	of Type
+}
+
+// identity tells an object from others of the same key, and from itself before.
+type identity struct {
+	uid     types.UID
+	version string
+}
+
+func identityOf(obj metav1.Object) identity {
+	return identity{obj.GetUID(), obj.GetResourceVersion()}
+}
+
+// same reports whether both are one object, at whatever moments.
+func (i identity) same(other identity) bool { return i.uid == other.uid }
+
+func keyOf(obj metav1.Object) string {
+	return cache.MetaObjectToName(obj).String()
+}
+
+// listed is what a list had.
+type listed struct {
+	keys    []string
+	objects map[string]runtime.Object
+	version string
+}
+
+// newListed takes a list apart. Of two objects with one key the last one counts, as in
+// a cache.
+func newListed(list runtime.Object) (listed, error) {
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return listed{}, err
+	}
+	l := listed{objects: make(map[string]runtime.Object, meta.LenList(list)), version: accessor.GetResourceVersion()}
+	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
+		obj, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		key := keyOf(obj)
+		if _, again := l.objects[key]; !again {
+			l.keys = append(l.keys, key)
+		}
+		l.objects[key] = item
+		return nil
+	})
+	return l, err
+}
+
+// replace makes the objects of a list all that is known.
+func (k *known) replace(l listed, of Type) {
+	objects := make(map[string]identity, len(l.keys))
+	for key, item := range l.objects {
+		if obj, err := meta.Accessor(item); err == nil {
+			objects[key] = identityOf(obj)
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.objects, k.version, k.of = objects, l.version, of
+}
+
+// reset forgets everything. What comes is of of.
+func (k *known) reset(of Type) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.objects, k.version, k.of = nil, "", of
+}
+
+// complete says that the reflector has everything up to version.
+func (k *known) complete(version string, of Type) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.version, k.of = version, of
+}
+
+func (k *known) remove(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.objects, key)
+}
+
+// holds reports whether item is the object that is known under key, at whatever moment.
+func (k *known) holds(key string, item runtime.Object) bool {
+	obj, err := meta.Accessor(item)
+	if err != nil {
+		return false
+	}
+	id, there := k.get(key)
+	return there && id.same(identityOf(obj))
+}
+
+// passed is told of each event that the reflector takes. Initial events come in any
+// order of their versions.
+func (k *known) passed(event watch.Event, initial bool) {
+	obj, err := meta.Accessor(event.Object)
+	if err != nil || event.Type == watch.Error {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch event.Type {
+	case watch.Added, watch.Modified:
+		if k.objects == nil {
+			k.objects = map[string]identity{}
+		}
+		k.objects[keyOf(obj)] = identityOf(obj)
+	case watch.Deleted:
+		delete(k.objects, keyOf(obj))
+	}
+	if version := obj.GetResourceVersion(); !initial && version != "" {
+		k.version = version
+	}
+}
+
+// expired says that nothing can be watched from where the reflector is.
+func (k *known) expired() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.version = ""
+}
+
+func (k *known) get(key string) (identity, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id, there := k.objects[key]
+	return id, there
+}
+
+// keys returns those of all objects, sorted.
+func (k *known) keys() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	keys := make([]string, 0, len(k.objects))
+	for key := range k.objects {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// state returns how many objects are known, up to which version, and of what.
+func (k *known) state() (objects int, version string, of Type) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.objects), k.version, k.of
+}

@@ -1,0 +1,44 @@
+package source
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// outlet is the watch.Interface that a reflector reads. What it gets is made by a
+// function in a goroutine, which the calls account for.
+type outlet struct {
+	events chan watch.Event
+	cancel context.CancelFunc
+}
+
+// openOutlet runs body until it returns. Its context ends when the reflector stops the
+// watch; send hands an event over and reports whether the reflector took it.
+func openOutlet(ctx context.Context, calls *calls, body func(ctx context.Context, send func(watch.Event) bool)) (*outlet, error) {
+	if err := calls.begin(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	o := &outlet{events: make(chan watch.Event), cancel: cancel}
+	go func() {
+		defer calls.end()
+		defer cancel()
+		defer close(o.events)
+		body(ctx, func(event watch.Event) bool {
+			select {
+			case o.events <- event:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+	}()
+	return o, nil
+}
+
+// ResultChan returns the channel of events. It is closed at the end.
+func (o *outlet) ResultChan() <-chan watch.Event { return o.events }
+
+// Stop ends the watch. It does not wait.
+func (o *outlet) Stop() { o.cancel() }

@@ -1,0 +1,309 @@
+package source
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	// pageSize is that of the reflector's lists.
+	pageSize = 500
+	// brief is how long a watch lasts at least that is worth opening again at once.
+	brief = time.Second
+)
+
+// splice makes one watch for the reflector out of what becomes of a type: watches one
+// after the other, lists where nothing can be watched on from, and the deletion of all
+// objects when the type has gone. A list becomes the events that make up the difference
+// and a bookmark at its end: in between, versions are in no order.
+type splice struct {
+	*gate
+	opts metav1.ListOptions // as the reflector watches
+	send func(watch.Event) bool
+	pace pace
+}
+
+func newSplice(g *gate, opts metav1.ListOptions, send func(watch.Event) bool) *splice {
+	return &splice{gate: g, opts: opts, send: send}
+}
+
+// begin goes on from a watch-list that has just been opened. If that fails before its
+// list is complete, the error is the last that the reflector gets.
+func (s *splice) begin(ctx context.Context, first *stream, t Type) {
+	s.known.reset(t)
+	if s.follow(ctx, first, t) {
+		s.run(ctx)
+	}
+}
+
+// run goes on from what the reflector has listed, until it does not want more.
+func (s *splice) run(ctx context.Context) {
+	for s.step(ctx) {
+	}
+}
+
+// step does what is next, as things are, and reports whether to go on.
+func (s *splice) step(ctx context.Context) bool {
+	t, changed := s.available.Current()
+	if !s.settle(ctx, t) {
+		return false
+	}
+	if t.Serving == Held || t.Serving == Gone {
+		s.pace.hasten(time.Now())
+		return wait(ctx, changed) == nil
+	}
+	if !s.pace.wait(ctx, changed, s.retries.next()) {
+		return ctx.Err() == nil
+	}
+	_, version, of := s.known.state()
+	switch {
+	case t.Serving == Missing:
+		s.probe(ctx, t, changed)
+	case version == "" || !of.sameObjects(t):
+		return s.relist(ctx, t, changed)
+	default:
+		stream, err := s.watch(ctx, t, changed, s.options(version))
+		if err != nil {
+			s.failed(ctx, t, err)
+			return ctx.Err() == nil
+		}
+		return s.follow(ctx, stream, t)
+	}
+	return ctx.Err() == nil
+}
+
+// settle takes back what the reflector has of a type that is gone.
+func (s *splice) settle(ctx context.Context, t Type) bool {
+	_, _, of := s.known.state()
+	replaced := of.Generation != t.Generation
+	switch {
+	case !replaced && t.Serving != Gone:
+		return true
+	case s.cfg.KeepCache:
+		s.known.expired() // the next list takes it back
+		return true
+	}
+	if !s.deleteAll(ctx) {
+		return false
+	}
+	s.known.reset(t)
+	return true
+}
+
+// deleteAll sends the deletion of every object.
+func (s *splice) deleteAll(ctx context.Context) bool {
+	return s.delete(ctx, s.known.keys())
+}
+
+// delete sends the deletion of the objects under keys, with their last states.
+func (s *splice) delete(ctx context.Context, keys []string) bool {
+	store := s.lookUp()
+	store.await(ctx, &s.known, keys)
+	for _, key := range keys {
+		id, there := s.known.get(key)
+		if !there {
+			continue
+		}
+		_, version, of := s.known.state()
+		event := store.deletion(key, id, version, of)
+		if !s.send(event) {
+			return false
+		}
+		s.known.remove(key)
+	}
+	return ctx.Err() == nil
+}
+
+// probe finds out whether a type is gone that the server has stopped to mention.
+func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
+	open, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer cancelOn(changed, cancel)()
+	_, err := s.requests(t).list(open, metav1.ListOptions{Limit: 1})
+	now := t
+	switch {
+	case err == nil:
+		now.Serving = Served
+	case apierrors.IsNotFound(err):
+		now.Serving = Gone
+	case open.Err() != nil:
+		return
+	default:
+		s.failed(ctx, t, err)
+		return
+	}
+	s.available.replace(t, now)
+}
+
+// relist sends the difference between what the reflector has and what there is.
+func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
+	_, content, err := s.list(ctx, t, changed, pageSize)
+	if err != nil {
+		s.failed(ctx, t, err)
+		return ctx.Err() == nil
+	}
+	objects, _, of := s.known.state()
+	same := of.Generation == t.Generation
+	if same && objects > 0 && s.cfg.Confirm != nil && !s.cfg.Confirm(ctx, t) {
+		s.pace.failed(time.Now(), nil) // it is of another type, of which we are about to hear
+		return ctx.Err() == nil
+	}
+	if !s.current(t) {
+		return ctx.Err() == nil
+	}
+	var gone []string
+	for _, key := range s.known.keys() {
+		if item, there := content.objects[key]; !same || !there || !s.known.holds(key, item) {
+			gone = append(gone, key)
+		}
+	}
+	if !s.delete(ctx, gone) {
+		return false
+	}
+	rewritten := of.GVR != t.GVR
+	for _, key := range content.keys {
+		event := watch.Event{Type: watch.Added, Object: content.objects[key]}
+		if id, there := s.known.get(key); there {
+			obj, err := meta.Accessor(event.Object)
+			if err != nil || !rewritten && identityOf(obj) == id {
+				continue
+			}
+			event.Type = watch.Modified
+		}
+		if !s.send(event) {
+			return false
+		}
+		s.known.passed(event, true)
+	}
+	if !s.send(bookmark(content.version, t)) {
+		return false
+	}
+	s.known.complete(content.version, t)
+	return true
+}
+
+// options returns those of a watch from version on.
+func (s *splice) options(version string) metav1.ListOptions {
+	opts := s.opts
+	opts.ResourceVersion = version
+	opts.ResourceVersionMatch = ""
+	opts.SendInitialEvents = nil
+	if seconds := opts.TimeoutSeconds; seconds != nil { // the reflector means between once and twice as much
+		again := int64(shortestWatch.Seconds()) + rand.Int64N(int64(shortestWatch.Seconds())) //nolint:gosec // not a secret
+		opts.TimeoutSeconds = &again
+	}
+	return opts
+}
+
+// shortestWatch is the reflector's, if nobody says otherwise.
+const shortestWatch = 5 * time.Minute
+
+// follow passes on what comes in stream, until it ends or the type is not the one it was.
+// It reports whether to go on. A stream that breaks within its initial events is the end.
+func (s *splice) follow(ctx context.Context, stream *stream, t Type) bool {
+	defer stream.close()
+	var (
+		opened = time.Now()
+		events = 0
+		broken error
+		wants  = true
+	)
+	to := func(event watch.Event, initial bool) bool {
+		events++
+		if event.Type == watch.Error && !initial {
+			broken = apierrors.FromObject(event.Object)
+			return true
+		}
+		wants = s.pass(ctx, event, initial)
+		wants = wants && event.Type != watch.Error
+		return wants
+	}
+	for {
+		now, changed := s.available.Current()
+		if !t.follows(now) {
+			if stream.initial { // the reflector has nothing yet
+				s.send(errorEvent(errReplaced))
+			}
+			return !stream.initial && ctx.Err() == nil
+		}
+		switch stream.run(ctx, to, changed) {
+		case altered:
+			continue
+		case unwanted:
+			return false
+		}
+		break
+	}
+	switch lasted := time.Since(opened); {
+	case !wants:
+		return false
+	case broken != nil:
+		s.broke(ctx, broken, lasted)
+	case lasted < brief && events == 0:
+		s.pace.failed(time.Now(), nil)
+	}
+	return ctx.Err() == nil
+}
+
+// pass gives event to the reflector. An object in place of one with the same name comes
+// after its deletion.
+func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool {
+	if !initial && (event.Type == watch.Added || event.Type == watch.Modified) {
+		if obj, err := meta.Accessor(event.Object); err == nil {
+			key := keyOf(obj)
+			if id, there := s.known.get(key); there && !id.same(identityOf(obj)) && !s.delete(ctx, []string{key}) {
+				return false
+			}
+		}
+	}
+	if !s.send(event) {
+		return false
+	}
+	s.known.passed(event, initial)
+	return true
+}
+
+// failed is called when a request has failed.
+func (s *splice) failed(ctx context.Context, t Type, err error) {
+	switch now, _ := s.available.Current(); {
+	case ctx.Err() != nil, now != t:
+		return // that is why
+	case expired(err), apierrors.IsBadRequest(err): // the version is not good
+		s.known.expired()
+	}
+	s.later(ctx, err)
+}
+
+// broke is called when a stream that has lasted for so long has ended with an error. One
+// in what the server sends would be sent again: unless it is only in trouble itself,
+// everything is listed.
+func (s *splice) broke(ctx context.Context, err error, lasted time.Duration) {
+	if !apierrors.IsTooManyRequests(err) {
+		s.known.expired()
+	}
+	if expired(err) && lasted >= brief {
+		return // the ordinary end of one that was slow
+	}
+	s.later(ctx, err)
+}
+
+// later puts the next try off.
+func (s *splice) later(ctx context.Context, err error) {
+	s.pace.failed(time.Now(), err)
+	if !expired(err) {
+		s.report(ctx, err)
+	}
+}
+
+// expired reports whether err says that the server does not know the version to go on
+// from, any more or yet.
+func expired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
+		apierrors.IsTimeout(err) && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+}

@@ -1,0 +1,165 @@
+package source_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// world is a cluster with widgets, what is known of them, and an informer on them that
+// has synced, with a handler.
+type world struct {
+	*run
+	t         *testing.T
+	cluster   *fakecluster.Cluster
+	available *source.Availability
+	observer  *observer
+	handler   *handler
+}
+
+// newWorld returns one with the named widgets. Modify may change the source.
+func newWorld(t *testing.T, modify func(*source.Config), names ...string) *world {
+	t.Helper()
+	w := &world{t: t, cluster: fakecluster.New(widgetType), available: newAvailability(source.Served), observer: &observer{}, handler: &handler{}}
+	w.create(names...)
+	cfg := source.Config{Client: w.cluster, GVR: widgets, Availability: w.available, Observer: w.observer}
+	if modify != nil {
+		modify(&cfg)
+	}
+	w.run = runInformer(t, cfg)
+	if _, err := w.AddEventHandler(w.handler); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	w.handler.take()
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+func (w *world) create(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		create(w.t, w.cluster, "ns", name, "red")
+	}
+}
+
+func (w *world) remove(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		if err := w.cluster.Resource(widgets).Namespace("ns").Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w *world) paint(name, color string) {
+	w.t.Helper()
+	client := w.cluster.Resource(widgets).Namespace("ns")
+	obj, err := client.Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	obj.SetLabels(map[string]string{"color": color})
+	if _, err := client.Update(w.t.Context(), obj, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// vanish is a CRD that is deleted, with nobody there to see the end of its objects, and
+// appear one that is created after that.
+func (w *world) vanish() {
+	w.cluster.Withdraw(widgets)
+	set(w.available, source.Gone)
+}
+
+func (w *world) appear() {
+	w.cluster.Serve(widgetType)
+	now, _ := w.available.Current()
+	now.Serving = source.Served
+	now.Generation++
+	w.available.Set(now)
+}
+
+// expect compares what the handler has got since the last call.
+func (w *world) expect(when string, want ...string) {
+	w.t.Helper()
+	synctest.Wait()
+	if diff := cmp.Diff(want, w.handler.take()); diff != "" {
+		w.t.Errorf("%s the handler got (-want +got):\n%s", when, diff)
+	}
+}
+
+// handler writes down what it gets: of an update, both colors.
+type handler struct {
+	mu   sync.Mutex
+	got  []string
+	gone []metav1.Object
+}
+
+func (h *handler) OnAdd(obj any, _ bool) { h.note("add " + short(obj)) }
+
+func (h *handler) OnUpdate(old, obj any) {
+	text := "update " + short(old) + " to " + short(obj)
+	if was, is := old.(metav1.Object), obj.(metav1.Object); was.GetUID() != is.GetUID() {
+		text += ", another object"
+	}
+	h.note(text)
+}
+
+func (h *handler) OnDelete(obj any) {
+	if _, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
+		h.note("delete something")
+		return
+	}
+	h.note("delete " + short(obj))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gone = append(h.gone, obj.(metav1.Object))
+}
+
+func (h *handler) note(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.got = append(h.got, what)
+}
+
+func (h *handler) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	got := h.got
+	h.got = nil
+	return got
+}
+
+// short is an object's name and color.
+func short(obj any) string {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return fmt.Sprint(err)
+	}
+	return accessor.GetName() + " " + accessor.GetLabels()["color"]
+}
+
+// failing makes each request of verb fail with err, but for the first so many.
+func failing(verb string, err error, but int) fakecluster.Interceptor {
+	return func(_ context.Context, req fakecluster.Request) error {
+		if req.Verb != verb {
+			return nil
+		}
+		if but > 0 {
+			but--
+			return nil
+		}
+		return err
+	}
+}

@@ -1,0 +1,620 @@
+package source_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// Each of many rounds is as quick as the first: no back-off of anybody's applies.
+func TestSplice_TypeThatComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a", "b")
+		begun := time.Now()
+		for round := range 20 {
+			w.vanish()
+			w.expect(fmt.Sprintf("gone, round %d:", round), "delete a red", "delete b red")
+			before := asked(w.cluster)
+			synctest.Wait()
+			if got := w.keys(); len(got) != 0 {
+				t.Fatalf("round %d: %v is left", round, got)
+			}
+			w.cluster.Serve(widgetType) // before anybody knows that it is back
+			synctest.Wait()
+			if diff := cmp.Diff(before, asked(w.cluster)); diff != "" {
+				t.Fatalf("round %d: requests while it was gone (-want +got):\n%s", round, diff)
+			}
+			w.appear()
+			w.create("a", "b")
+			w.expect(fmt.Sprintf("back, round %d:", round), "add a red", "add b red")
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("20 rounds took %v", took)
+		}
+		if got := w.cluster.OpenWatches(widgets); got != 1 {
+			t.Errorf("open watches = %d, want 1", got)
+		}
+		checkErrors(t, w.observer)
+	})
+}
+
+// The server may have told of some deletions before it is known that all are gone.
+func TestSplice_DeletionsThatRaceWithTheEnd(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e"}
+	for told := range len(names) + 1 {
+		t.Run(strconv.Itoa(told), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil, names...)
+				w.remove(names[:told]...) // the watch may be anywhere in between
+				if told%2 == 0 {
+					synctest.Wait()
+				}
+				w.vanish()
+				w.expect("in all", "delete a red", "delete b red", "delete c red", "delete d red", "delete e red")
+				w.appear()
+				w.create("a")
+				w.expect("after that", "add a red")
+			})
+		})
+	}
+}
+
+func TestSplice_DeletedObjectsHaveTheirLastState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a", "b")
+		w.paint("a", "blue")
+		w.expect("painted:", "update a red to a blue")
+		cached, _, _ := w.GetStore().GetByKey("ns/a")
+		before := cached.(*unstructured.Unstructured).DeepCopy()
+		last := w.LastSyncResourceVersion()
+		w.vanish()
+		w.expect("gone:", "delete a blue", "delete b red")
+		for _, obj := range w.handler.gone {
+			if obj.GetResourceVersion() < last {
+				t.Errorf("%s is deleted at %s, before %s", obj.GetName(), obj.GetResourceVersion(), last)
+			}
+			if obj.GetUID() == "" {
+				t.Errorf("%s has lost its UID", obj.GetName())
+			}
+		}
+		if diff := cmp.Diff(before, cached); diff != "" {
+			t.Errorf("the cached object has been written to (-want +got):\n%s", diff)
+		}
+		if got := w.LastSyncResourceVersion(); got != last {
+			t.Errorf("the informer is at %s, and was at %s", got, last)
+		}
+	})
+}
+
+// An object whose last state is nowhere is deleted by its name.
+func TestSplice_DeletionOfWhatTheStoreDoesNotHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, available := &script{}, newAvailability(source.Served)
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			obj := newObject("a")
+			obj.SetUID("u")
+			list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*obj}}
+			list.SetResourceVersion("7")
+			return list, nil
+		}
+		now, _ := available.Current()
+		now.Kind = "Widget"
+		available.Set(now)
+		s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
+		<-startList(t.Context(), s)
+		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
+		synctest.Wait()
+		set(available, source.Gone)
+		events := take(w)
+		want := newObject("a")
+		want.SetAPIVersion("example.com/v1")
+		want.SetKind("Widget")
+		want.SetUID("u")
+		want.SetResourceVersion("7")
+		if diff := cmp.Diff([]watch.Event{{Type: watch.Deleted, Object: want}}, events); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Two generations never meet: not in the cache, nor in an update.
+func TestSplice_TypeCreatedAgainUnseen(t *testing.T) {
+	for name, keep := range map[string]bool{"EmitDeletes": false, "KeepCache": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(cfg *source.Config) { cfg.KeepCache = keep }, "a", "b")
+				w.cluster.Withdraw(widgets)
+				w.cluster.Serve(widgetType)
+				w.create("b", "c")
+				w.supersede()
+				w.expect("then", "delete a red", "delete b red", "add b red", "add c red")
+			})
+		})
+	}
+}
+
+// supersede says that there is another type in the place of the one that was known.
+func (w *world) supersede() {
+	now, _ := w.available.Current()
+	now.Generation++
+	w.available.Set(now)
+}
+
+func TestSplice_KeepCacheKeepsUntilThereIsMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(cfg *source.Config) { cfg.KeepCache = true }, "a", "b")
+		w.vanish()
+		time.Sleep(time.Hour)
+		w.expect("gone:")
+		if diff := cmp.Diff([]string{"ns/a", "ns/b"}, w.keys()); diff != "" {
+			t.Errorf("kept (-want +got):\n%s", diff)
+		}
+		w.cluster.Serve(widgetType)
+		w.create("b")
+		w.supersede()
+		set(w.available, source.Served)
+		w.expect("back:", "delete a red", "delete b red", "add b red")
+	})
+}
+
+func TestSplice_ScopeChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a")
+		w.cluster.Withdraw(widgets)
+		w.cluster.Serve(fakecluster.Type{GVR: widgets, Kind: "Widget"})
+		obj := newObject("a")
+		obj.SetNamespace("")
+		if _, err := w.cluster.Resource(widgets).Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.available.Set(source.Type{Serving: source.Served, GVR: widgets, Generation: 1})
+		w.expect("then", "delete a red", "add a ")
+		if diff := cmp.Diff([]string{"a"}, w.keys()); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The same objects in another version: they are written anew, and none comes or goes.
+func TestSplice_VersionIsHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, available := &script{}, newAvailability(source.Served)
+		version := "v1"
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{}
+			for _, name := range []string{"a", "b"} {
+				obj := newObject(name)
+				obj.SetAPIVersion("example.com/" + version)
+				obj.SetUID("u")
+				list.Items = append(list.Items, *obj)
+			}
+			list.SetResourceVersion("7")
+			return list, nil
+		}
+		s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
+		<-startList(t.Context(), s)
+		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
+		synctest.Wait()
+		version = "v2"
+		available.Set(source.Type{Serving: source.Served, GVR: widgets.GroupResource().WithVersion("v2"), Namespaced: true})
+		if diff := cmp.Diff([]string{"MODIFIED a", "MODIFIED b", "BOOKMARK "}, seen(w)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		last := client.requests()[len(client.requests())-1]
+		if last.Verb != "watch" || last.GVR.Version != "v2" || last.Options.ResourceVersion != "7" {
+			t.Errorf("last request: %v, want a watch in v2 from 7 on", last)
+		}
+	})
+}
+
+// A type that is held back is not gone. Its watch goes on while the server lets it.
+func TestSplice_HeldTypeKeepsItsWatchAndItsCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a")
+		set(w.available, source.Held)
+		w.create("b")
+		w.expect("held:", "add b red")
+		before := asked(w.cluster)
+		w.cluster.CloseWatches(widgets)
+		w.create("c")
+		time.Sleep(time.Hour)
+		w.expect("closed:")
+		if diff := cmp.Diff(before, asked(w.cluster)); diff != "" {
+			t.Errorf("requests while it is held (-want +got):\n%s", diff)
+		}
+		set(w.available, source.Served)
+		w.expect("served again:", "add c red")
+		if after := asked(w.cluster); after[0] != before[0] || after[2] != before[2]+1 {
+			t.Errorf("lists, watch-lists, watches = %v after %v: want one watch, from where it was", after, before)
+		}
+	})
+}
+
+// NotFound alone is no end, however long it goes on.
+func TestSplice_SpuriousNotFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a")
+		w.cluster.Intercept(func(context.Context, fakecluster.Request) error {
+			return apierrors.NewGenericServerResponse(404, "get", widgets.GroupResource(), "", "404 page not found", 0, true)
+		})
+		w.cluster.CloseWatches(widgets)
+		before := len(w.cluster.Requests("watch", widgets))
+		time.Sleep(10 * time.Minute)
+		w.expect("meanwhile")
+		if got := len(w.cluster.Requests("watch", widgets)) - before; got > 30 {
+			t.Errorf("watches in 10 min = %d", got)
+		}
+		w.cluster.Intercept(nil)
+		w.create("b")
+		time.Sleep(36 * time.Second)
+		w.expect("after that", "add b red")
+		if got := len(w.cluster.Requests("list", widgets)); got != 0 {
+			t.Errorf("lists = %d, want none: nothing was missed", got)
+		}
+	})
+}
+
+func TestSplice_MissingTypeIsGoneIfRequestsSaySo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a")
+		set(w.available, source.Missing)
+		w.create("b")
+		w.expect("while it answers", "add b red")
+		if now, _ := w.available.Current(); now.Serving != source.Served {
+			t.Errorf("it is %s", now.Serving)
+		}
+		w.cluster.Withdraw(widgets)
+		set(w.available, source.Missing)
+		w.expect("when it does not", "delete a red", "delete b red")
+		if now, _ := w.available.Current(); now.Serving != source.Gone {
+			t.Errorf("it is %s", now.Serving)
+		}
+	})
+}
+
+// Unavailable is no NotFound.
+func TestSplice_MissingTypeWhoseServerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a")
+		w.cluster.Intercept(failing("list", apierrors.NewServiceUnavailable("down"), 0))
+		set(w.available, source.Missing)
+		time.Sleep(10 * time.Minute)
+		w.expect("while nobody can tell")
+		if got := len(w.cluster.Requests("list", widgets)); got < 5 || got > 30 {
+			t.Errorf("asked %d times in 10 min", got)
+		}
+		w.cluster.Intercept(nil)
+		w.cluster.Withdraw(widgets)
+		time.Sleep(36 * time.Second)
+		w.expect("when it can", "delete a red")
+	})
+}
+
+// A list in the middle of things shows as what has happened since, once each.
+func TestSplice_ExpiredWatchIsBridged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "same", "changed", "deleted", "replaced")
+		w.offline(func() {
+			w.paint("changed", "blue")
+			w.remove("deleted", "replaced")
+			w.create("replaced", "new")
+			w.cluster.Expire(widgets)
+		})
+		time.Sleep(time.Second)
+		w.expect("then", "delete deleted red", "delete replaced red", "update changed red to changed blue", "add new red", "add replaced red")
+		if got := len(w.cluster.Requests("list", widgets)); got != 1 {
+			t.Errorf("lists = %d, want 1", got)
+		}
+		w.paint("same", "green")
+		w.expect("and it goes on:", "update same red to same green")
+	})
+}
+
+// offline does something while nothing can be watched.
+func (w *world) offline(do func()) {
+	w.t.Helper()
+	w.cluster.Intercept(failing("watch", apierrors.NewServiceUnavailable("down"), 0))
+	w.cluster.CloseWatches(widgets)
+	synctest.Wait()
+	do()
+	w.expect("offline")
+	w.cluster.Intercept(nil)
+	w.source.Retry()
+}
+
+// A type that was deleted and created again while the watch was down is not known to be
+// another one when it is listed. Somebody else is about to say so.
+func TestSplice_ListOfAnotherTypeIsNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var confirmed []source.Type
+		w := newWorld(t, func(cfg *source.Config) {
+			cfg.Confirm = func(_ context.Context, t source.Type) bool {
+				confirmed = append(confirmed, t)
+				return len(confirmed) > 1
+			}
+		}, "a", "b")
+		if len(confirmed) != 0 {
+			t.Errorf("the first list was to be confirmed")
+		}
+		w.cluster.Withdraw(widgets)
+		w.cluster.Serve(widgetType)
+		w.create("b", "c")
+		time.Sleep(350 * time.Millisecond) // a watch, and a list
+		w.expect("before it is known")
+		if len(confirmed) != 1 {
+			t.Errorf("asked %d times, want once", len(confirmed))
+		}
+		w.supersede()
+		w.expect("when it is known", "delete a red", "delete b red", "add b red", "add c red")
+	})
+}
+
+func TestSplice_ConfirmedListIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		confirmed := 0
+		w := newWorld(t, func(cfg *source.Config) {
+			cfg.Confirm = func(context.Context, source.Type) bool { confirmed++; return true }
+		}, "a")
+		w.offline(func() {
+			w.create("b")
+			w.cluster.Expire(widgets)
+		})
+		time.Sleep(time.Second)
+		w.expect("then", "add b red")
+		if confirmed != 1 {
+			t.Errorf("asked %d times, want once", confirmed)
+		}
+	})
+}
+
+func TestSplice_WatchesAreOpenedAgainFromWhereTheyWere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a")
+		for i := range 5 {
+			time.Sleep(5 * time.Minute) // each has lasted
+			w.cluster.CloseWatches(widgets)
+			name := fmt.Sprint("new-", i)
+			w.create(name)
+			w.expect("then", "add "+name+" red")
+		}
+		for i, req := range w.cluster.Requests("watch", widgets)[1:] {
+			opts := req.Options
+			if opts.ResourceVersion == "" || opts.SendInitialEvents != nil || opts.ResourceVersionMatch != "" || !opts.AllowWatchBookmarks {
+				t.Errorf("watch %d has the options %v", i, opts)
+			}
+			if seconds := opts.TimeoutSeconds; seconds == nil || *seconds < 300 || *seconds >= 600 {
+				t.Errorf("watch %d may last %v s", i, seconds)
+			}
+		}
+		if got := len(w.cluster.Requests("list", widgets)); got != 0 {
+			t.Errorf("lists = %d, want none", got)
+		}
+		checkErrors(t, w.observer)
+	})
+}
+
+// A server that closes each watch at once is not asked more and more often.
+func TestSplice_WatchesThatEndAtOnceAreSpacedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &script{watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return watch.NewEmptyWatch(), nil
+		}}
+		s := source.New(source.Config{Client: client, GVR: widgets})
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{}
+			list.SetResourceVersion("7")
+			return list, nil
+		}
+		<-startList(t.Context(), s)
+		openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if got := len(client.requests()); got > 32 {
+			t.Errorf("requests in 10 min = %d", got)
+		}
+	})
+}
+
+// What can't be read would be sent again: a list gets past it. But not over and over.
+func TestSplice_BrokenStreamIsFollowedByAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reported []error
+		client := &script{}
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{}
+			list.SetResourceVersion("7")
+			return list, nil
+		}
+		client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			server := newServerWatch()
+			status := apierrors.NewClientErrorReporter(500, "watch", "ClientWatchDecoding").AsObject(errors.New("garbage"))
+			server.Error(status)
+			return server, nil
+		}
+		s := source.New(source.Config{Client: client, GVR: widgets, Report: func(_ context.Context, err error) { reported = append(reported, err) }})
+		<-startList(t.Context(), s)
+		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
+		go func() {
+			for range w.ResultChan() { //nolint:revive // bookmarks
+			}
+		}()
+		synctest.Wait()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		lists, watches := 0, 0
+		for _, req := range client.requests() {
+			if req.Verb == "list" {
+				lists++
+			} else {
+				watches++
+			}
+		}
+		if lists < watches || lists > 32 || lists < 5 {
+			t.Errorf("lists, watches in 10 min = %d, %d", lists, watches)
+		}
+		if len(reported) != watches {
+			t.Errorf("reported %d errors of %d watches", len(reported), watches)
+		}
+	})
+}
+
+func TestSplice_ForbiddenWatchIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a")
+		w.cluster.Intercept(failing("watch", apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("revoked")), 0))
+		w.cluster.CloseWatches(widgets)
+		w.create("b")
+		time.Sleep(10 * time.Minute)
+		w.expect("while it is forbidden")
+		w.cluster.Intercept(nil)
+		w.source.Retry()
+		w.expect("at once when it is not, and somebody says so", "add b red")
+	})
+}
+
+// The connection hangs, and the server's end of the watch does not get through.
+func TestSplice_OverdueWatchIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		s := source.New(source.Config{Client: cluster, GVR: widgets})
+		<-startList(t.Context(), s)
+		openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "1", TimeoutSeconds: new(int64(400))})
+		time.Sleep(329 * time.Second) // it is the source that says how long
+		if got := len(cluster.Requests("watch", widgets)); got != 1 {
+			t.Errorf("watches = %d", got)
+		}
+		time.Sleep(302 * time.Second)
+		synctest.Wait()
+		if got := len(cluster.Requests("watch", widgets)); got != 2 {
+			t.Errorf("watches after its time = %d, want 2", got)
+		}
+		if got := cluster.OpenWatches(widgets); got != 1 {
+			t.Errorf("open watches = %d, want 1", got)
+		}
+	})
+}
+
+// A reflector that is told the kind would drop such objects without a word.
+func TestSplice_ObjectsOfAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(fakecluster.Type{GVR: widgets, Kind: "Gadget", Namespaced: true})
+		create(t, cluster, "ns", "a", "red")
+		observer := &observer{}
+		r := runInformer(t, source.Config{
+			Client: cluster, GVR: widgets, Observer: observer,
+			Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Namespaced: true, Kind: "Widget"}),
+		})
+		time.Sleep(time.Second)
+		if r.HasSynced() || len(r.keys()) > 0 {
+			t.Error("it took them")
+		}
+		for _, err := range observer.errors() {
+			if !errors.Is(err, source.ErrWrongKind) {
+				t.Errorf("error: %v", err)
+			}
+		}
+		if len(observer.errors()) < 2 {
+			t.Errorf("errors: %v, want one of the watch-list and one of a list at least", observer.errors())
+		}
+		r.stop()
+	})
+}
+
+func TestSplice_EndsAtOnceWhateverItDoes(t *testing.T) {
+	hang := func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() }
+	for name, do := range map[string]func(w *world){
+		"watches":  func(*world) {},
+		"is held":  func(w *world) { set(w.available, source.Held); w.cluster.CloseWatches(widgets) },
+		"has gone": func(w *world) { w.vanish() },
+		"waits to try": func(w *world) {
+			w.cluster.Intercept(failing("watch", errors.New("broken"), 0))
+			w.cluster.CloseWatches(widgets)
+		},
+		"watch hangs":   func(w *world) { w.cluster.Intercept(hang); w.cluster.CloseWatches(widgets) },
+		"list hangs":    func(w *world) { w.cluster.Intercept(hang); w.supersede() },
+		"probe hangs":   func(w *world) { w.cluster.Intercept(hang); set(w.available, source.Missing) },
+		"has come back": func(w *world) { w.vanish(); w.appear() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil, "a")
+				do(w)
+				time.Sleep(45 * time.Second)
+				if took := w.stop(); took != 0 {
+					t.Errorf("stopping took %v", took)
+				}
+				if got := w.cluster.OpenWatches(widgets); got != 0 {
+					t.Errorf("open watches = %d", got)
+				}
+			})
+		})
+	}
+}
+
+// A request that hangs when the type goes is not waited for.
+func TestSplice_HangingRequestsGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a")
+		w.cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() })
+		w.cluster.CloseWatches(widgets)
+		synctest.Wait()
+		w.vanish()
+		w.expect("gone:", "delete a red")
+		w.appear()
+		w.createBehind("b")
+		w.cluster.Intercept(nil)
+		w.supersede()
+		w.expect("back:", "add b red")
+		checkErrors(t, w.observer)
+	})
+}
+
+// createBehind creates behind the back of an interceptor that hangs.
+func (w *world) createBehind(name string) {
+	w.t.Helper()
+	w.cluster.Intercept(nil)
+	w.create(name)
+}
+
+func TestSplice_ObjectsWithoutUIDsAreToldByTheirNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, available := &script{}, newAvailability(source.Served)
+		version := 7
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			obj := newObject("a")
+			obj.SetResourceVersion(strconv.Itoa(version))
+			list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*obj}}
+			list.SetResourceVersion(strconv.Itoa(version))
+			return list, nil
+		}
+		expired := true
+		client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			if expired {
+				expired = false
+				return nil, apierrors.NewResourceExpired("too old")
+			}
+			return newServerWatch(), nil
+		}
+		s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
+		<-startList(t.Context(), s)
+		version++
+		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
+		time.Sleep(time.Second)
+		if diff := cmp.Diff([]string{"MODIFIED a", "BOOKMARK "}, seen(w)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}

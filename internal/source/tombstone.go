@@ -1,0 +1,117 @@
+package source
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// storeLag is how long the informer's store may be behind what its reflector has been
+// given, before a deletion does without an object's last state. It is no more than the
+// work of a queue, unless a transform takes its time.
+const storeLag = time.Second
+
+// lookUp returns what the informer's store has under a key.
+type lookUp func(key string) (any, bool)
+
+// await waits until the store has each of keys as the reflector has been given it, for
+// as long as storeLag.
+func (l lookUp) await(ctx context.Context, known *known, keys []string) {
+	if l == nil {
+		return
+	}
+	deadline := time.Now().Add(storeLag)
+	for pause := time.Millisecond; time.Now().Before(deadline); pause = min(2*pause, 50*time.Millisecond) {
+		for len(keys) > 0 && l.has(keys[0], known) {
+			keys = keys[1:]
+		}
+		if len(keys) == 0 {
+			return
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+func (l lookUp) has(key string, known *known) bool {
+	id, there := known.get(key)
+	if !there {
+		return true
+	}
+	obj := l.object(key)
+	return obj != nil && identityOf(obj) == id
+}
+
+// object returns what is in the store under key, or nil.
+func (l lookUp) object(key string) metav1.Object {
+	if l == nil {
+		return nil
+	}
+	item, there := l(key)
+	if !there {
+		return nil
+	}
+	obj, err := meta.Accessor(item)
+	if err != nil {
+		return nil
+	}
+	return obj
+}
+
+// deletion returns the event that says that the object under key is gone: a copy of its
+// last state, whose resourceVersion is not below version, up to which the reflector has
+// everything. An object that the store does not have is told by its name.
+func (l lookUp) deletion(key string, id identity, version string, t Type) watch.Event {
+	var gone *unstructured.Unstructured
+	switch last := l.object(key).(type) {
+	case *unstructured.Unstructured:
+		gone = shallow(last)
+	case runtime.Object:
+		other, _ := meta.Accessor(last.DeepCopyObject())
+		if version != "" {
+			other.SetResourceVersion(version)
+		}
+		return watch.Event{Type: watch.Deleted, Object: other.(runtime.Object)}
+	default:
+		name, _ := cache.ParseObjectName(key)
+		gone = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
+		gone.SetGroupVersionKind(t.GVR.GroupVersion().WithKind(t.Kind))
+		gone.SetNamespace(name.Namespace)
+		gone.SetName(name.Name)
+		gone.SetUID(id.uid)
+		gone.SetResourceVersion(id.version)
+	}
+	if version != "" {
+		gone.SetResourceVersion(version)
+	}
+	return watch.Event{Type: watch.Deleted, Object: gone}
+}
+
+// shallow returns a copy of obj whose metadata can be written to, and nothing else.
+func shallow(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	content := maps.Clone(obj.Object)
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		content["metadata"] = maps.Clone(metadata)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+// bookmark returns the event that says that everything up to version has been sent.
+func bookmark(version string, t Type) watch.Event {
+	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
+	obj.SetGroupVersionKind(t.GVR.GroupVersion().WithKind(t.Kind))
+	obj.SetResourceVersion(version)
+	return watch.Event{Type: watch.Bookmark, Object: obj}
+}
