@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/bell"
 )
 
 // This file has the names of k8s.io/client-go/dynamic/dynamicinformer v0.37.2,
@@ -60,7 +62,7 @@ func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultRe
 // caller runs it. The default of nil indexers is none, not even by namespace.
 func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	o := newOptions(WithDefaultResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
-	return newInformer(o.config(client, gvr), newTrouble(gvr, namespace).log, o.defaultResync, indexers)
+	return newInformer(o.config(client, gvr), newTrouble(gvr, namespace, &bell.Bell{}).log, o.resync, indexers)
 }
 
 // DropIn returns the factory in the form of client-go's, for code that takes one.
@@ -78,7 +80,7 @@ func (v *dynamicSharedInformerFactory) Start(stopCh <-chan struct{}) {
 }
 
 func (v *dynamicSharedInformerFactory) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
-	return v.factory.forResource(gvr)
+	return v.factory.forResource(gvr).informer
 }
 
 func (v *dynamicSharedInformerFactory) WaitForCacheSync(stopCh <-chan struct{}) map[schema.GroupVersionResource]bool {

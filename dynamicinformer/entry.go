@@ -3,44 +3,79 @@ package dynamicinformer
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/bell"
 )
+
+// key is what an entry is found by: who asks for an equal one shares it.
+type key struct {
+	gvr      schema.GroupVersionResource
+	versions VersionPolicy
+	separate uint64 // of nobody else's; 0: shared
+}
+
+// pinned is the separate of an entry that ForResource has made beside one whose options
+// are not the factory's.
+const pinned = ^uint64(0)
 
 // entry is the life of one informer in a factory: made, started once, ended. The
 // factory makes a new entry for a resource whose informer has ended.
 type entry struct {
-	gvr      schema.GroupVersionResource
+	key
 	informer *genericInformer
 	life     *life
 	trouble  *trouble
+	changed  *bell.Bell // rung when the status may have changed
 
-	// Set once by start, under the factory's mu; nil before.
+	// The fields below are guarded by the factory's mu.
+	settings  settings
+	leases    map[*Lease]struct{}
+	pinned    bool // it lives until the factory ends, whoever releases what
+	linger    time.Duration
+	lingering *time.Timer // ends it; nil: somebody has it
+	forgotten bool        // released by all, and told to end
+	abandoned bool        // run by hand, and stopped
+
+	// Set once by start; nil before.
 	stop   <-chan struct{}    // closes when whoever started the informer wants its end
 	cancel context.CancelFunc // ends it for the factory
 
-	abandoned bool // run by hand, and stopped; under the factory's mu
+	// errands are what leases have left to do with an informer that goes on. None
+	// begins once drained is set.
+	errands sync.WaitGroup
+	drained bool
 
 	// done closes when the informer has ended and nothing of it runs any more.
 	done chan struct{}
 }
 
 // newEntry returns an entry in place of old, which may be nil.
-func newEntry(clients clients, o *options, gvr schema.GroupVersionResource, old *entry) *entry {
-	e := &entry{gvr: gvr, trouble: newTrouble(gvr, o.namespace), done: make(chan struct{})}
-	e.life = newLife(gvr, Exact(), o.resolver, e.trouble)
-	cfg := o.config(clients.forOne(), gvr)
+func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
+	changed := &bell.Bell{}
+	e := &entry{
+		key: k, settings: s, changed: changed,
+		trouble: newTrouble(k.gvr, s.namespace, changed), leases: map[*Lease]struct{}{}, done: make(chan struct{}),
+	}
+	e.life = newLife(k.gvr, k.versions, f.options.resolver, e.trouble)
+	cfg := s.config(f.clients.forOne(), k.gvr)
 	cfg.Observer = e.trouble
 	cfg.Availability = e.life.available
 	cfg.Attend = e.life.attend
 	cfg.Confirm = e.life.confirm
-	e.informer = newInformer(cfg, e.trouble.log, o.resyncOf(gvr), o.allIndexers())
+	e.informer = newInformer(cfg, e.trouble.log, s.resyncPeriod(), s.allIndexers())
 	if old != nil {
 		e.informer.follow(old.informer)
 	}
-	// It can't fail before the informer runs, and may be replaced until then.
-	_ = e.informer.informer.SetTransform(o.transform)
+	shared := e.informer.informer
+	// Neither can fail before the informer runs; both may be replaced until then.
+	_ = shared.SetTransform(s.transform)
+	if s.onError != nil {
+		_ = shared.SetWatchErrorHandlerWithContext(s.onError)
+	}
 	return e
 }
 
@@ -81,10 +116,10 @@ func (e *entry) started() bool { return e.stop != nil }
 // ending reports whether the informer has ended or been told to. Someone who asks
 // for the resource now gets another one. The caller holds the factory's mu.
 func (e *entry) ending() bool {
-	return e.abandoned || e.started() && closed(e.stop) || closed(e.done)
+	return e.abandoned || e.forgotten || e.started() && closed(e.stop) || closed(e.done)
 }
 
-func (e *entry) synced() <-chan struct{} { return e.informer.informer.HasSyncedChecker().Done() }
+func (e *entry) listedOnce() <-chan struct{} { return e.informer.informer.HasSyncedChecker().Done() }
 
 func (e *entry) hasSynced() bool { return cache.IsDone(e.informer.informer.HasSyncedChecker()) }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -21,11 +23,12 @@ import (
 type Factory struct {
 	clients clients
 	options options
+	singles atomic.Uint64 // entries made so far that nobody shares
 
 	// mu guards the fields below. It is never held across I/O, a channel
 	// operation or user code.
 	mu      sync.Mutex
-	entries map[schema.GroupVersionResource]*entry
+	entries map[key]*entry
 	running map[*entry]struct{}               // also those that entries no longer has
 	types   map[schema.GroupResource][]*entry // of those that run
 	life    context.Context                   //nolint:containedctx // what Start was given, for informers that come later
@@ -84,7 +87,7 @@ func newFactory(clients clients, o options) *Factory {
 	return &Factory{
 		clients: clients,
 		options: o,
-		entries: map[schema.GroupVersionResource]*entry{},
+		entries: map[key]*entry{},
 		running: map[*entry]struct{}{},
 		types:   map[schema.GroupResource][]*entry{},
 		closing: make(chan struct{}),
@@ -133,6 +136,7 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	f.running[e] = struct{}{}
 	gr := e.gvr.GroupResource()
 	f.types[gr] = append(f.types[gr], e)
+	e.changed.Ring()
 	go func() {
 		defer f.ended(e)
 		defer e.cancel()
@@ -143,8 +147,17 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 // ended is the last thing that e's goroutine does.
 func (f *Factory) ended(e *entry) {
 	f.mu.Lock()
+	e.drained = true
+	leases := slices.Collect(maps.Keys(e.leases))
+	f.mu.Unlock()
+	e.errands.Wait()
+	for _, l := range leases {
+		l.calls.close() // nothing is left that could call
+	}
+	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer close(e.done)
+	defer e.changed.Ring()
 	delete(f.running, e)
 	gr := e.gvr.GroupResource()
 	f.types[gr] = slices.DeleteFunc(f.types[gr], func(other *entry) bool { return other == e })
@@ -159,51 +172,68 @@ func (f *Factory) ended(e *entry) {
 // the meantime: then a fresh one, which takes handlers where the old one would not,
 // and whose lister reads the old cache until it has synced. It does no I/O. The
 // informer runs once the factory has been started, and lives until the factory ends;
-// one asked for first after that never runs.
+// one asked for first after that never runs. It is shared with leases whose options
+// are the factory's.
 //
 // With discovery, no list or watch leaves before the resource has been resolved
 // and validated; until then the informer is parked, and [Factory.WaitForSync]
 // says why.
 func (f *Factory) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
-	informer := f.forResource(gvr)
+	e := f.forResource(gvr)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.life != nil {
-		f.startLocked(f.life, f.entries[gvr])
+		f.startLocked(f.life, e)
 	}
-	return informer
+	return e.informer
 }
 
 // forResource is ForResource without the start.
-func (f *Factory) forResource(gvr schema.GroupVersionResource) informers.GenericInformer {
+func (f *Factory) forResource(gvr schema.GroupVersionResource) *entry {
 	for {
-		e, fresh := f.entry(gvr)
+		e, fresh := f.pin(gvr)
 		// Its user may have run it by hand, and stopped it. The informer is asked
 		// without f.mu: its own lock may be held for a while.
 		if fresh || !e.informer.informer.IsStopped() || !f.replace(e) {
-			return e.informer
+			return e
 		}
 	}
 }
 
-// entry returns the entry of gvr, a fresh one if there is none or if the one there
-// is has been told to end.
-func (f *Factory) entry(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
+// pin returns the entry of gvr that has the factory's options, a fresh one if there is
+// none or if the one there is has been told to end, and keeps it until the factory ends.
+func (f *Factory) pin(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
+	k, s := key{gvr: gvr}, f.options.settingsOf(gvr)
 	f.mu.Lock()
-	old := f.entries[gvr]
+	old := f.entries[k]
+	if old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {
+		k.separate = pinned
+		old = f.entries[k]
+	}
 	keep := old != nil && !f.replaceableLocked(old)
+	if keep {
+		f.pinLocked(old)
+	}
 	f.mu.Unlock()
 	if keep {
 		return old, false
 	}
-	made := newEntry(f.clients, &f.options, gvr, old) // asks the client: not under f.mu
+	made := f.newEntry(k, s, old) // asks the client: not under f.mu
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.entries[gvr] != old {
-		return f.entries[gvr], false // somebody else was quicker
+	if there := f.entries[k]; there != old && there != nil {
+		f.pinLocked(there)
+		return there, false // somebody else was quicker
 	}
-	f.entries[gvr] = made
+	f.entries[k] = made
+	f.pinLocked(made)
 	return made, true
+}
+
+// pinLocked makes e live until the factory ends. The caller holds f.mu.
+func (f *Factory) pinLocked(e *entry) {
+	e.pinned = true
+	e.stopLingerLocked()
 }
 
 // replaceableLocked reports whether e's resource gets a fresh informer when it is

@@ -161,8 +161,8 @@ func (l *life) serve(res discovery.Resource) {
 		Aggregated: res.Backing == discovery.BackingAggregated, Generation: l.generation,
 	}
 	l.mu.Unlock()
-	l.trouble.admitted(res.Namespaced)
 	l.available.Set(now)
+	l.trouble.admitted(res.Namespaced)
 }
 
 // replacedLocked reports whether res is another type than the one that was served before,
@@ -177,7 +177,7 @@ func (l *life) replacedLocked(res discovery.Resource) bool {
 }
 
 func (l *life) refuse(err error) {
-	l.trouble.refused(err)
+	defer l.trouble.refused(err) // which tells who waits
 	now, _ := l.available.Current()
 	now.Serving = source.Held
 	if errors.Is(err, discovery.ErrNotServed) && !elsewhere(err) {
@@ -210,10 +210,38 @@ func (l *life) hear(event discovery.Event) {
 		}
 		l.mu.Unlock()
 	}
+	l.look()
+}
+
+// look has discovery asked again. It does not block.
+func (l *life) look() {
 	select {
 	case l.news <- struct{}{}:
 	default: // it is to be asked already
 	}
+}
+
+// serving reports whether the type is served, as far as is known.
+func (l *life) serving() bool {
+	now, _ := l.available.Current()
+	return now.Serving == source.Served
+}
+
+// evidenceOfEnd returns why the type is taken to be gone.
+func (l *life) evidenceOfEnd() discovery.Evidence {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.evidence
+}
+
+// current returns the resource as it was served last.
+func (l *life) current() discovery.Resource {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if res := l.resource; res.GVR != (schema.GroupVersionResource{}) {
+		return res
+	}
+	return discovery.Resource{GVR: l.gvr}
 }
 
 // confirm reports whether the type is still of the CRD that it is known to be of, as far
@@ -232,6 +260,6 @@ func (l *life) confirm(ctx context.Context, _ source.Type) bool {
 	case err != nil && !errors.Is(err, discovery.ErrNotServed):
 		return true // nobody can tell
 	}
-	l.hear(discovery.Event{})
+	l.look()
 	return false
 }

@@ -54,6 +54,16 @@ const (
 	ReasonStopped Reason = "Stopped"
 )
 
+// lasts reports whether it takes somebody to do something about it.
+func (r Reason) lasts() bool {
+	switch r {
+	case ReasonNotFound, ReasonVersionNotServed, ReasonNamesNotAccepted, ReasonForbidden, ReasonUnauthorized,
+		ReasonVerbNotSupported, ReasonNotStarted, ReasonStopped:
+		return true
+	}
+	return false
+}
+
 // classify returns the reason that err stands for. What it does not know is
 // Unavailable: it failed, and may heal.
 func classify(err error) Reason {
@@ -104,7 +114,7 @@ func isDecode(err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case errors.Is(err, source.ErrNotAList), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax),
+	case errors.Is(err, source.ErrNotAList), errors.Is(err, source.ErrWrongKind), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax),
 		runtime.IsMissingKind(err), runtime.IsMissingVersion(err), runtime.IsNotRegisteredError(err):
 		return true
 	}

@@ -31,12 +31,28 @@ func (f *Factory) close() {
 	f.mu.Lock()
 	if !closed(f.closing) {
 		close(f.closing)
+		f.endUnstartedLocked()
 	}
 	f.dismissLocked()
 	unhook := f.unhook
 	f.mu.Unlock()
 	if unhook != nil {
 		unhook()
+	}
+}
+
+// endUnstartedLocked tells those of leases on informers that never ran. The caller holds
+// f.mu.
+func (f *Factory) endUnstartedLocked() {
+	for _, e := range f.entries {
+		e.stopLingerLocked()
+		e.changed.Ring()
+		if e.started() {
+			continue
+		}
+		for l := range e.leases {
+			l.calls.close()
+		}
 	}
 }
 

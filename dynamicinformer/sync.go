@@ -1,6 +1,7 @@
 package dynamicinformer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/source"
 )
 
 // ErrNotSynced is matched by every [*NotSyncedError].
@@ -93,24 +96,34 @@ func (e *NotSyncedError) Is(target error) bool { return target == ErrNotSynced }
 func (e *NotSyncedError) Unwrap() error { return e.Err }
 
 // WaitForSync waits until the informers on gvrs, or all of the factory's if none
-// are given, have each listed their resource once, or until ctx ends. It returns
+// are given, have each listed their resource, or until ctx ends. It returns
 // nil, or the [*NotSyncedError] of each that has not, joined in order of gvrs or,
-// for all, of name. It waits on channels and does not poll.
+// for all, of name. It waits on channels.
+//
+// An informer whose type has gone for certain is not synced, although its HasSynced stays
+// true, until the type is there again and has been listed again. One that has synced and
+// whose requests fail since goes on being synced: [Factory.Status] says since when.
 //
 // A type that can't be listed holds up nobody but those who wait for it, and for
-// no longer than their ctx lets it: the error has the reason. A resource that was
-// never asked for with ForResource is an error at once; one whose informer ended
+// no longer than their ctx lets it: the error has the reason. With a context of [FailFast]
+// they don't even wait, if the reason does not go away by itself. A resource that was
+// never asked for is an error at once; one whose informer ended
 // before it had synced is not waited for. Waiting does not start informers.
 func (f *Factory) WaitForSync(ctx context.Context, gvrs ...schema.GroupVersionResource) error {
 	waiting, unknown := f.known(gvrs)
 	if unknown != nil {
 		return errors.Join(unknown...)
 	}
+	return f.waitFor(ctx, waiting)
+}
+
+// waitFor waits for entries, and returns why they are not synced.
+func (f *Factory) waitFor(ctx context.Context, entries []*entry) error {
 	var errs []error
-	for _, e := range waiting {
+	for _, e := range entries {
 		f.wait(ctx, e)
 	}
-	for _, e := range waiting {
+	for _, e := range entries {
 		if err := f.notSynced(e); err != nil {
 			errs = append(errs, err)
 		}
@@ -118,29 +131,81 @@ func (f *Factory) WaitForSync(ctx context.Context, gvrs ...schema.GroupVersionRe
 	return errors.Join(errs...)
 }
 
+type failFast struct{}
+
+// FailFast returns a context for waiting: WaitForSync ends early for an informer that is
+// not synced for a reason that somebody would have to do something about, such as
+// [ReasonForbidden] or [ReasonNotFound].
+func FailFast(ctx context.Context) context.Context {
+	return context.WithValue(ctx, failFast{}, true)
+}
+
+// storeLag is how often a store is looked at that is about to have what its reflector has
+// been given.
+const storeLag = 5 * time.Millisecond
+
 // wait waits until e has synced or never will, or for ctx.
 func (f *Factory) wait(ctx context.Context, e *entry) {
-	closing := f.closing
+	impatient := ctx.Value(failFast{}) != nil
 	for {
+		changed := e.changed.Next()
+		synced, soon := e.synced()
+		if synced || closed(e.done) || f.endsUnstarted(e) || impatient && f.lasts(e) {
+			return
+		}
+		var look <-chan time.Time
+		if soon {
+			look = time.After(storeLag)
+		}
 		select {
-		case <-e.synced():
-			return
+		case <-changed:
+		case <-look:
+		case <-e.firstList():
 		case <-e.done:
-			return
 		case <-ctx.Done():
 			return
-		case <-closing:
-			// What has been started by now goes on to its own end; what has
-			// not will never be.
-			f.mu.Lock()
-			started := e.started()
-			f.mu.Unlock()
-			if !started {
-				return
-			}
-			closing = nil
 		}
 	}
+}
+
+// synced reports whether the cache has what the type had when it was listed, and if not,
+// whether it is about to.
+func (e *entry) synced() (synced, soon bool) {
+	if !e.hasSynced() {
+		return false, false
+	}
+	now, _ := e.life.available.Current()
+	state := e.informer.source.State()
+	switch {
+	case now.Serving == source.Gone, state.Generation != now.Generation, !state.Complete:
+		return false, false
+	case state.Generation == 0:
+		return true, false // HasSynced says so
+	}
+	order, err := resourceversion.CompareResourceVersion(e.informer.informer.GetStore().LastStoreSyncResourceVersion(), state.Listed)
+	reached := err != nil || order >= 0
+	return reached, !reached
+}
+
+// firstList returns a channel that closes with the first list, unless it has.
+func (e *entry) firstList() <-chan struct{} {
+	if e.hasSynced() {
+		return nil
+	}
+	return e.listedOnce()
+}
+
+// endsUnstarted reports whether e will never be started.
+func (f *Factory) endsUnstarted(e *entry) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return closed(f.closing) && !e.started()
+}
+
+// lasts reports whether what is wrong with e does not go away by itself.
+func (f *Factory) lasts(e *entry) bool {
+	err := f.notSynced(e)
+	return err != nil && err.Reason.lasts()
 }
 
 // known returns the entries of gvrs, or all sorted by name, and an error for each
@@ -148,24 +213,33 @@ func (f *Factory) wait(ctx context.Context, e *entry) {
 func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, unknown []error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	all := f.allLocked()
 	if len(gvrs) == 0 {
-		gvrs = slices.SortedFunc(maps.Keys(f.entries), func(a, b schema.GroupVersionResource) int {
-			return strings.Compare(a.String(), b.String())
-		})
+		return all, nil
+	}
+	byGVR := make(map[schema.GroupVersionResource][]*entry, len(all))
+	for _, e := range all {
+		byGVR[e.gvr] = append(byGVR[e.gvr], e)
 	}
 	for _, gvr := range gvrs {
-		if e := f.entries[gvr]; e != nil {
-			entries = append(entries, e)
-			continue
+		if byGVR[gvr] == nil {
+			unknown = append(unknown, &NotSyncedError{GVR: gvr, Namespace: f.options.namespace, Reason: ReasonNotStarted})
 		}
-		unknown = append(unknown, &NotSyncedError{GVR: gvr, Namespace: f.options.namespace, Reason: ReasonNotStarted})
+		entries = append(entries, byGVR[gvr]...)
 	}
 	return entries, unknown
 }
 
+// allLocked returns all entries, sorted. The caller holds f.mu.
+func (f *Factory) allLocked() []*entry {
+	return slices.SortedFunc(maps.Values(f.entries), func(a, b *entry) int {
+		return cmp.Or(strings.Compare(a.gvr.String(), b.gvr.String()), strings.Compare(a.versions.String(), b.versions.String()), cmp.Compare(a.separate, b.separate))
+	})
+}
+
 // notSynced returns why e has not synced, or nil if it has.
-func (f *Factory) notSynced(e *entry) error {
-	if e.hasSynced() {
+func (f *Factory) notSynced(e *entry) *NotSyncedError {
+	if synced, _ := e.synced(); synced {
 		return nil
 	}
 	err := e.trouble.notSynced()
@@ -184,17 +258,18 @@ func (f *Factory) notSynced(e *entry) error {
 // waitForStarted waits for the started informers and returns which have synced.
 func (f *Factory) waitForStarted(ctx context.Context) map[schema.GroupVersionResource]bool {
 	f.mu.Lock()
-	started := map[schema.GroupVersionResource]*entry{}
-	for gvr, e := range f.entries {
+	var started []*entry
+	for _, e := range f.entries {
 		if e.started() {
-			started[gvr] = e
+			started = append(started, e)
 		}
 	}
 	f.mu.Unlock()
 	synced := make(map[schema.GroupVersionResource]bool, len(started))
-	for gvr, e := range started {
+	for _, e := range started {
 		f.wait(ctx, e)
-		synced[gvr] = e.hasSynced()
+		before, again := synced[e.gvr]
+		synced[e.gvr] = e.hasSynced() && (before || !again)
 	}
 	return synced
 }

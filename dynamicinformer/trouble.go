@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/bell"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -20,7 +21,8 @@ import (
 // the last error, since when, and how often. It is the source's observer, and
 // the informer's watch error handler.
 type trouble struct {
-	gvr schema.GroupVersionResource
+	gvr     schema.GroupVersionResource
+	changed *bell.Bell
 
 	wish string // the namespace that requests are to go to
 
@@ -36,8 +38,8 @@ type trouble struct {
 
 var _ source.Observer = (*trouble)(nil)
 
-func newTrouble(gvr schema.GroupVersionResource, namespace string) *trouble {
-	return &trouble{gvr: gvr, wish: namespace, namespace: namespace}
+func newTrouble(gvr schema.GroupVersionResource, namespace string, changed *bell.Bell) *trouble {
+	return &trouble{gvr: gvr, changed: changed, wish: namespace, namespace: namespace}
 }
 
 // begin is called when the informer is started.
@@ -58,6 +60,7 @@ func (t *trouble) admitted(namespaced bool) {
 	if t.verb == "" {
 		t.clearLocked()
 	}
+	t.changed.Ring()
 }
 
 // refused is called when it has said no.
@@ -81,7 +84,15 @@ func (t *trouble) Succeeded(verb string) {
 	}
 }
 
-func (t *trouble) clearLocked() { t.verb, t.err, t.attempts, t.logged = "", nil, 0, "" }
+func (t *trouble) clearLocked() {
+	if t.err != nil {
+		t.changed.Ring()
+	}
+	t.verb, t.err, t.attempts, t.logged = "", nil, 0, ""
+}
+
+// Completed implements source.Observer.
+func (t *trouble) Completed() { t.changed.Ring() }
 
 func (t *trouble) record(verb string, err error) {
 	t.mu.Lock()
@@ -91,6 +102,7 @@ func (t *trouble) record(verb string, err error) {
 	}
 	t.verb, t.err = verb, err
 	t.attempts++
+	t.changed.Ring()
 }
 
 // news reports whether reason is another than that of the last log line.

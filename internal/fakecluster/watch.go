@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,12 @@ func (r *resource) Watch(ctx context.Context, opts metav1.ListOptions) (watch.In
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	cancel := context.CancelFunc(nil)
+	if seconds := opts.TimeoutSeconds; seconds != nil && *seconds > 0 {
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(*seconds)*time.Second)
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
+	}
 	w := &watcher{cluster: r.cluster, store: s, sel: sel, events: make(chan watch.Event), cancel: cancel}
 	if err := w.begin(opts); err != nil {
 		cancel()
@@ -33,7 +39,7 @@ func (r *resource) Watch(ctx context.Context, opts metav1.ListOptions) (watch.In
 }
 
 // watcher is one open watch. Its goroutine ends with Stop, with the request's
-// context, or when the cluster closes the watch.
+// context, when its time is up, or when the cluster closes the watch.
 type watcher struct {
 	cluster *Cluster
 	store   *store

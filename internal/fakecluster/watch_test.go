@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -256,6 +257,26 @@ func TestWatch_VersionsOfEventsRise(t *testing.T) {
 		}
 		if got := seen(open(t, client, metav1.ListOptions{ResourceVersion: obj.GetResourceVersion()})); got != nil {
 			t.Errorf("events after the last one: %q", got)
+		}
+	})
+}
+
+func TestWatch_EndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		client := in(cluster, "ns")
+		w := openNow(t, client, metav1.ListOptions{TimeoutSeconds: new(int64(60))})
+		time.Sleep(time.Minute - time.Nanosecond)
+		create(t, client, "a", "")
+		if diff := cmp.Diff([]string{"ADDED ns/a"}, seen(w)); diff != "" {
+			t.Errorf("within its time (-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Nanosecond)
+		if diff := cmp.Diff([]string{"CLOSED"}, seen(w)); diff != "" {
+			t.Errorf("after it (-want +got):\n%s", diff)
+		}
+		if got := cluster.OpenWatches(widgets); got != 0 {
+			t.Errorf("open watches: %d", got)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/pager"
+
+	"github.com/gvrkit/gvrkit/internal/bell"
 )
 
 // gate is what the reflector lists and watches. Its type may not be there, come, go and
@@ -19,8 +22,9 @@ type gate struct {
 	cfg       Config
 	available *Availability
 	calls     *calls
-	retries   *retries
+	retries   bell.Bell
 	known     known
+	due       atomic.Pointer[time.Time] // when the next try is, after one that has failed
 
 	mu      sync.Mutex
 	stage   *requests // for stageOf
@@ -40,7 +44,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		if err != nil {
 			return nil, err
 		}
-		if !pace.wait(ctx, changed, g.retries.next()) {
+		if !pace.wait(ctx, changed, g.retries.Next()) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -54,9 +58,10 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 			return nil, errClosed
 		case err == nil && g.current(t):
 			g.known.replace(content, t)
+			g.cfg.Observer.Completed()
 			return list, nil
 		case err != nil && g.current(t):
-			pace.failed(time.Now(), err)
+			g.putOff(&pace, err)
 			g.report(ctx, err)
 		}
 	}
@@ -198,6 +203,13 @@ func (g *gate) requests(t Type) *requests {
 	return g.stage
 }
 
+// putOff sets the time of the next try, which Due tells.
+func (g *gate) putOff(pace *pace, err error) {
+	pace.failed(time.Now(), err)
+	until := pace.until
+	g.due.Store(&until)
+}
+
 // report tells the informer's watch error handler.
 func (g *gate) report(ctx context.Context, err error) {
 	if g.cfg.Report != nil {
@@ -210,26 +222,4 @@ func (g *gate) lookUp() lookUp {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.store
-}
-
-// retries is a bell for all that waits to try again.
-type retries struct {
-	mu   sync.Mutex
-	bell chan struct{}
-}
-
-func newRetries() *retries { return &retries{bell: make(chan struct{})} }
-
-// next returns a channel that closes when the bell is rung.
-func (r *retries) next() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.bell
-}
-
-func (r *retries) ring() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	close(r.bell)
-	r.bell = make(chan struct{})
 }

@@ -158,8 +158,9 @@ func TestGate_ListsAreConsistentAndWhole(t *testing.T) {
 				t.Errorf("page %d (-want +got):\n%s", i, diff)
 			}
 		}
-		if objects, version, _ := s.State(); objects != 3 || version != "7" {
-			t.Errorf("state = %d objects up to %q, want 3 up to 7", objects, version)
+		want := source.State{Objects: 3, Version: "7", Complete: true, Listed: "7"}
+		if diff := cmp.Diff(want, s.State()); diff != "" {
+			t.Errorf("state (-want +got):\n%s", diff)
 		}
 		if got := fmt.Sprint(list.GetObjectKind()); list == nil || got == "" {
 			t.Error("no list")
@@ -286,8 +287,8 @@ func TestGate_ListOfATypeThatChangesBeginsAnew(t *testing.T) {
 				if a := <-listed; a.err != nil {
 					t.Fatal(a.err)
 				}
-				if _, version, generation := s.State(); version != "2" || generation != now.Generation {
-					t.Errorf("state is up to %s, generation %d; want that of the second list", version, generation)
+				if got := s.State(); got.Version != "2" || got.Generation != now.Generation || got.Listed != "2" {
+					t.Errorf("state is %+v, want that of the second list", got)
 				}
 				checkErrors(t, observer)
 			})

@@ -24,6 +24,10 @@ type known struct {
 	version string
 	// of is the type whose objects these are, as they were asked for.
 	of Type
+	// listed is the version of the first list that was complete of this generation;
+	// complete says whether there has been one.
+	listed   string
+	complete bool
 }
 
 // identity tells an object from others of the same key, and from itself before.
@@ -83,7 +87,8 @@ func (k *known) replace(l listed, of Type) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.objects, k.version, k.of = objects, l.version, of
+	k.objects = objects
+	k.completeLocked(l.version, of)
 }
 
 // reset forgets everything. What comes is of of.
@@ -91,13 +96,28 @@ func (k *known) reset(of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.objects, k.version, k.of = nil, "", of
+	k.listed, k.complete = "", false
 }
 
-// complete says that the reflector has everything up to version.
-func (k *known) complete(version string, of Type) {
+// completed says that the reflector has all of a list, and so everything up to version.
+func (k *known) completed(version string, of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.completeLocked(version, of)
+}
+
+func (k *known) completeLocked(version string, of Type) {
+	if !k.complete || k.of.Generation != of.Generation {
+		k.listed, k.complete = version, true
+	}
 	k.version, k.of = version, of
+}
+
+// upTo returns the version up to which the reflector has everything.
+func (k *known) upTo() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.version
 }
 
 func (k *known) remove(key string) {

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,6 +50,9 @@ type Observer interface {
 	// Succeeded is called when a list is complete, whether it came from a LIST
 	// or as the initial events of a watch, or when a watch has been accepted.
 	Succeeded(verb string)
+	// Completed is called when the reflector has been given all of a list, or is about
+	// to be, and State has changed.
+	Completed()
 }
 
 // The verbs that an Observer hears.
@@ -73,7 +77,7 @@ func New(cfg Config) *Source {
 	}
 	return &Source{
 		client: cfg.Client,
-		gate:   &gate{cfg: cfg, available: cfg.Availability, calls: &calls{}, retries: newRetries()},
+		gate:   &gate{cfg: cfg, available: cfg.Availability, calls: &calls{}},
 	}
 }
 
@@ -109,14 +113,38 @@ func (s *Source) Open(ctx context.Context) error {
 
 // Retry makes what waits to be tried again be tried now, unless the server has asked for
 // the wait. It does not block.
-func (s *Source) Retry() { s.gate.retries.ring() }
+func (s *Source) Retry() { s.gate.retries.Ring() }
 
-// State returns how many objects the reflector has been given, up to which
-// resourceVersion, and of which generation of the type. The version is empty before the
-// first list is complete, and while the next one is needed.
-func (s *Source) State() (objects int, version string, generation int) {
-	objects, version, of := s.gate.known.state()
-	return objects, version, of.Generation
+// State is what a reflector has been given.
+type State struct {
+	// Objects is how many it has.
+	Objects int
+	// Version is the resourceVersion up to which it has everything; empty before the
+	// first list is complete, and while the next one is needed.
+	Version string
+	// Generation is that of the type whose objects they are.
+	Generation int
+	// Complete says that it has been given a whole list of this generation, and Listed
+	// up to which resourceVersion that was.
+	Complete bool
+	Listed   string
+	// Due is when the next try is due, after one that has failed; zero if none has.
+	Due time.Time
+}
+
+// State returns what the reflector has been given so far.
+func (s *Source) State() State {
+	k := &s.gate.known
+	k.mu.Lock()
+	state := State{
+		Objects: len(k.objects), Version: k.version, Generation: k.of.Generation,
+		Complete: k.complete, Listed: k.listed,
+	}
+	k.mu.Unlock()
+	if due := s.gate.due.Load(); due != nil {
+		state.Due = *due
+	}
+	return state
 }
 
 // Wait waits until no request is under way and no watch is open, and lets no new
@@ -128,3 +156,4 @@ type nobody struct{}
 
 func (nobody) Failed(string, error) {}
 func (nobody) Succeeded(string)     {}
+func (nobody) Completed()           {}

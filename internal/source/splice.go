@@ -58,7 +58,7 @@ func (s *splice) step(ctx context.Context) bool {
 		s.pace.hasten(time.Now())
 		return wait(ctx, changed) == nil
 	}
-	if !s.pace.wait(ctx, changed, s.retries.next()) {
+	if !s.pace.wait(ctx, changed, s.retries.Next()) {
 		return ctx.Err() == nil
 	}
 	_, version, of := s.known.state()
@@ -151,7 +151,7 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 	objects, _, of := s.known.state()
 	same := of.Generation == t.Generation
 	if same && objects > 0 && s.cfg.Confirm != nil && !s.cfg.Confirm(ctx, t) {
-		s.pace.failed(time.Now(), nil) // it is of another type, of which we are about to hear
+		s.putOff(&s.pace, nil) // it is of another type, of which we are about to hear
 		return ctx.Err() == nil
 	}
 	if !s.current(t) {
@@ -184,7 +184,8 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 	if !s.send(bookmark(content.version, t)) {
 		return false
 	}
-	s.known.complete(content.version, t)
+	s.known.completed(content.version, t)
+	s.cfg.Observer.Completed()
 	return true
 }
 
@@ -214,14 +215,19 @@ func (s *splice) follow(ctx context.Context, stream *stream, t Type) bool {
 		broken error
 		wants  = true
 	)
+	listing := stream.initial
 	to := func(event watch.Event, initial bool) bool {
 		events++
 		if event.Type == watch.Error && !initial {
 			broken = apierrors.FromObject(event.Object)
 			return true
 		}
-		wants = s.pass(ctx, event, initial)
-		wants = wants && event.Type != watch.Error
+		wants = s.pass(ctx, event, initial) && event.Type != watch.Error
+		if wants && listing && !initial { // that was the end of the list
+			listing = false
+			s.known.completed(s.known.upTo(), t)
+			s.cfg.Observer.Completed()
+		}
 		return wants
 	}
 	for {
@@ -246,7 +252,7 @@ func (s *splice) follow(ctx context.Context, stream *stream, t Type) bool {
 	case broken != nil:
 		s.broke(ctx, broken, lasted)
 	case lasted < brief && events == 0:
-		s.pace.failed(time.Now(), nil)
+		s.putOff(&s.pace, nil)
 	}
 	return ctx.Err() == nil
 }
@@ -295,7 +301,7 @@ func (s *splice) broke(ctx context.Context, err error, lasted time.Duration) {
 
 // later puts the next try off.
 func (s *splice) later(ctx context.Context, err error) {
-	s.pace.failed(time.Now(), err)
+	s.putOff(&s.pace, err)
 	if !expired(err) {
 		s.report(ctx, err)
 	}

@@ -488,21 +488,31 @@ func TestSplice_ForbiddenWatchIsTriedAgain(t *testing.T) {
 // The connection hangs, and the server's end of the watch does not get through.
 func TestSplice_OverdueWatchIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := fakecluster.New(widgetType)
-		s := source.New(source.Config{Client: cluster, GVR: widgets})
+		var servers []*watch.FakeWatcher
+		client, observer := &script{}, &observer{}
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{}
+			list.SetResourceVersion("7")
+			return list, nil
+		}
+		client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			servers = append(servers, newServerWatch())
+			return servers[len(servers)-1], nil
+		}
+		s := source.New(source.Config{Client: client, GVR: widgets, Observer: observer})
 		<-startList(t.Context(), s)
-		openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "1", TimeoutSeconds: new(int64(400))})
+		openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7", TimeoutSeconds: new(int64(400))})
 		time.Sleep(329 * time.Second) // it is the source that says how long
-		if got := len(cluster.Requests("watch", widgets)); got != 1 {
+		if got := len(servers); got != 1 {
 			t.Errorf("watches = %d", got)
 		}
 		time.Sleep(302 * time.Second)
 		synctest.Wait()
-		if got := len(cluster.Requests("watch", widgets)); got != 2 {
-			t.Errorf("watches after its time = %d, want 2", got)
+		if len(servers) != 2 || !servers[0].IsStopped() || servers[1].IsStopped() {
+			t.Errorf("watches after its time = %d, want another one in its place", len(servers))
 		}
-		if got := cluster.OpenWatches(widgets); got != 1 {
-			t.Errorf("open watches = %d, want 1", got)
+		if got := observer.errors(); len(got) != 1 {
+			t.Errorf("errors: %v, want one", got)
 		}
 	})
 }

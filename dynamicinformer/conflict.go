@@ -1,0 +1,79 @@
+package dynamicinformer
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"unsafe"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// ErrConflict is matched by every [*ConflictError].
+var ErrConflict = errors.New("conflicting options")
+
+// ConflictError says that a lease asks for an informer that is there, with an option that
+// has another value there.
+type ConflictError struct {
+	GVR schema.GroupVersionResource
+	// Option is the name of the option.
+	Option string
+	// Have is its value in the informer that is there, Want the one that was asked for.
+	// Functions have no text: two of them differ if they were made at different times.
+	Have, Want string
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%s: %s is %s in the informer that others have, not %s; ask for the same, or for WithSeparateInformer",
+		discovery.RefOf(e.GVR), e.Option, e.Have, e.Want)
+}
+
+// Is reports whether target is ErrConflict.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// conflict returns in what two leases differ that can't share an informer on gvr, or nil.
+// Indexers do, if the same name does not mean two things.
+func conflict(gvr schema.GroupVersionResource, have, want *settings) error {
+	for _, option := range []struct {
+		name string
+		a, b string
+		same bool
+	}{
+		{"WithNamespace", fmt.Sprintf("%q", have.namespace), fmt.Sprintf("%q", want.namespace), have.namespace == want.namespace},
+		{"WithTweakListOptions", funcText(have.tweak), funcText(want.tweak), sameFunc(have.tweak, want.tweak)},
+		{"WithLabelSelector", fmt.Sprintf("%q", have.labels), fmt.Sprintf("%q", want.labels), have.labels == want.labels},
+		{"WithFieldSelector", fmt.Sprintf("%q", have.fields), fmt.Sprintf("%q", want.fields), have.fields == want.fields},
+		{"WithTransform", funcText(have.transform), funcText(want.transform), sameFunc(have.transform, want.transform)},
+		{"WithWatchErrorHandler", funcText(have.onError), funcText(want.onError), sameFunc(have.onError, want.onError)},
+		{"WithResync", have.resync.String(), want.resync.String(), max(0, have.resync) == max(0, want.resync)},
+		{"WithRemovalPolicy", have.removal.String(), want.removal.String(), have.removal == want.removal},
+	} {
+		if !option.same {
+			return &ConflictError{GVR: gvr, Option: option.name, Have: option.a, Want: option.b}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.indexers)) {
+		if there, taken := have.indexers[name]; taken && !sameFunc(there, want.indexers[name]) {
+			return &ConflictError{GVR: gvr, Option: "WithIndexers", Have: fmt.Sprintf("a function called %q", name), Want: "another one"}
+		}
+	}
+	return nil
+}
+
+// sameFunc reports whether a and b are one function: the same of the program's own, or the
+// same closure. What package reflect tells is the code, which closures share that differ
+// in what they have captured.
+func sameFunc[F any](a, b F) bool {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))
+}
+
+func funcText[F any](f F) string {
+	var none F
+	if sameFunc(f, none) {
+		return "nil"
+	}
+	return "a function"
+}

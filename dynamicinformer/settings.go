@@ -1,0 +1,132 @@
+package dynamicinformer
+
+import (
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// settings are how one informer is set up.
+type settings struct {
+	namespace string
+	tweak     TweakListOptionsFunc
+	labels    string
+	fields    string
+	transform cache.TransformFunc
+	indexers  cache.Indexers
+	resync    time.Duration
+	jitter    bool // of resync
+	removal   RemovalPolicy
+	onError   cache.WatchErrorHandlerWithContext
+}
+
+// WithNamespace limits informers to namespace. The default is all namespaces.
+// With discovery, informers on cluster-scoped resources ignore it; without, such
+// a resource is asked for in a place where no server has it.
+func WithNamespace(namespace string) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.namespace = namespace })
+}
+
+// WithTweakListOptions lets tweak change the options of every list and watch
+// request before it leaves, to set selectors for example. It is called in several
+// goroutines at a time. Nil changes nothing.
+func WithTweakListOptions(tweak TweakListOptionsFunc) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.tweak = tweak })
+}
+
+// WithLabelSelector limits informers to objects whose labels match selector, which the
+// server reads and refuses if it can't. A tweak comes after it.
+func WithLabelSelector(selector string) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.labels = selector })
+}
+
+// WithFieldSelector limits informers to objects whose fields match selector. Of custom
+// resources, servers know metadata.name and metadata.namespace, and the selectable fields
+// of the CRD. A tweak comes after it.
+func WithFieldSelector(selector string) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.fields = selector })
+}
+
+// WithTransform sets the informers' cache.TransformFunc, which may change each
+// object before it is stored. It can be called twice for one object, so that it
+// must accept its own output, and with a cache.DeletedFinalStateUnknown.
+func WithTransform(transform cache.TransformFunc) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.transform = transform })
+}
+
+// WithIndexers adds indexers to each informer's cache, besides the one by
+// namespace that all have. The name of that one, cache.NamespaceIndex, is taken. A lease
+// adds them to the informer that it shares; other names are none of its business.
+func WithIndexers(indexers cache.Indexers) InformerOption {
+	indexers = maps.Clone(indexers)
+	return informerOptionFunc(func(s *settings) { s.indexers = indexers })
+}
+
+// WithWatchErrorHandler makes handler get the errors after which a list or watch is tried
+// again, in place of the log. It is called in a goroutine of the informer's, which goes
+// on when it returns.
+func WithWatchErrorHandler(handler cache.WatchErrorHandlerWithContext) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.onError = handler })
+}
+
+// RemovalPolicy says what becomes of the cache of a type that is gone for certain.
+type RemovalPolicy int
+
+// What can become of it.
+const (
+	// EmitDeletes empties it: handlers get the deletion of each object, with its last
+	// state.
+	EmitDeletes RemovalPolicy = iota
+	// KeepCache keeps it, and the status says since when it is stale. When the type is
+	// there again, it is compared with what there is then; if it is another type of the
+	// same name, all objects are deleted first.
+	KeepCache
+)
+
+func (p RemovalPolicy) String() string {
+	if p == KeepCache {
+		return "KeepCache"
+	}
+	return "EmitDeletes"
+}
+
+// WithRemovalPolicy says what becomes of the cache when the type is gone. The default is
+// EmitDeletes.
+func WithRemovalPolicy(policy RemovalPolicy) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.removal = policy })
+}
+
+// allIndexers returns a fresh map: the informer keeps and extends it.
+func (s *settings) allIndexers() cache.Indexers {
+	all := cache.Indexers{}
+	maps.Copy(all, s.indexers)
+	all[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc
+	return all
+}
+
+// config returns how the informer of gvr is fed.
+func (s *settings) config(client dynamic.Interface, gvr schema.GroupVersionResource) source.Config {
+	return source.Config{
+		Client: client, GVR: gvr, Namespace: s.namespace, Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
+	}
+}
+
+// tweakAll returns what is done to the options of each request.
+func (s *settings) tweakAll() TweakListOptionsFunc {
+	if s.labels == "" && s.fields == "" {
+		return s.tweak
+	}
+	labels, fields, tweak := s.labels, s.fields, s.tweak
+	return func(o *metav1.ListOptions) {
+		o.LabelSelector, o.FieldSelector = labels, fields
+		if tweak != nil {
+			tweak(o)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package dynamicinformer
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// State is how one informer does.
+type State string
+
+// How an informer can do.
+const (
+	// StateUnknown: it has not been started, or nobody could say whether its type is served.
+	StateUnknown State = "Unknown"
+	// StateNotServed: its type is not there, or not any more. It waits for it.
+	StateNotServed State = "NotServed"
+	// StateStarting: its type is served, and has not been listed yet.
+	StateStarting State = "Starting"
+	// StateSynced: its cache follows the server.
+	StateSynced State = "Synced"
+	// StateDegraded: something is wrong, and tried again; the cache is as it was.
+	StateDegraded State = "Degraded"
+	// StateStopped: it has ended.
+	StateStopped State = "Stopped"
+)
+
+// ResourceStatus is the state of one informer at one moment, and why.
+type ResourceStatus struct {
+	// GVR is the resource as it was asked for, and Versions under which policy.
+	GVR      schema.GroupVersionResource
+	Versions VersionPolicy
+	// Resource is what discovery has resolved it to last; only its GVR is set if that has
+	// not been.
+	Resource discovery.Resource
+	State    State
+	// Reason is why it is not synced, or degraded; empty if nothing is wrong.
+	Reason Reason
+	// Verb is that of the request that failed, and Err how; nil if none has.
+	Verb string
+	Err  error
+	// Since is when that began, Attempts how often it has been tried since, and NextRetry
+	// when it is tried again; zero if that is not known.
+	Since     time.Time
+	Attempts  int
+	NextRetry time.Time
+	// StaleSince is since when the cache may be behind the server; zero if it is not, or
+	// has nothing yet.
+	StaleSince time.Time
+	// Evidence is why the type is taken to be gone; its Kind is empty if it is not.
+	Evidence discovery.Evidence
+	// Generation counts the types that were served one after the other under this name.
+	// While Flushing, the cache still has objects of one before.
+	Generation int
+	Flushing   bool
+	// Objects is how many the informer has been given, and ResourceVersion up to where.
+	Objects         int
+	ResourceVersion string
+	// Leases is how many leases there are; Pinned says that ForResource has asked for it.
+	Leases int
+	Pinned bool
+}
+
+// Status returns the state of each informer, sorted by name. It asks nobody, and no
+// informer that is busy holds it up.
+func (f *Factory) Status() []ResourceStatus {
+	f.mu.Lock()
+	entries := f.allLocked()
+	f.mu.Unlock()
+	all := make([]ResourceStatus, len(entries))
+	for i, e := range entries {
+		all[i] = f.status(e)
+	}
+	return all
+}
+
+// status returns that of e.
+func (f *Factory) status(e *entry) ResourceStatus {
+	f.mu.Lock()
+	s := ResourceStatus{GVR: e.gvr, Versions: e.versions, Leases: len(e.leases), Pinned: e.pinned}
+	forgotten := e.forgotten
+	f.mu.Unlock()
+	now, _ := e.life.available.Current()
+	state := e.informer.source.State()
+	s.Resource = e.life.current()
+	s.Generation, s.Objects, s.ResourceVersion = now.Generation, state.Objects, state.Version
+	s.Flushing = state.Objects > 0 && state.Generation != now.Generation
+	if now.Serving == source.Gone {
+		s.Evidence = e.life.evidenceOfEnd()
+	}
+	wrong := e.trouble.notSynced()
+	notSynced := f.notSynced(e)
+	switch {
+	case forgotten, closed(e.done):
+		s.Reason = ReasonStopped
+	case notSynced != nil:
+		s.Reason = notSynced.Reason
+	case wrong.Err != nil:
+		s.Reason = wrong.Reason
+	}
+	if wrong.Err != nil {
+		s.Verb, s.Err, s.Since, s.Attempts = wrong.Verb, wrong.Err, wrong.Since, wrong.Attempts
+		if wrong.Verb != "" && state.Due.After(time.Now()) {
+			s.NextRetry = state.Due
+		}
+		if e.hasSynced() {
+			s.StaleSince = wrong.Since
+		}
+	}
+	s.State = stateOf(s.Reason, now.Serving, e.hasSynced())
+	return s
+}
+
+// stateOf returns the state of an informer with a reason for what is wrong.
+func stateOf(reason Reason, serving source.Serving, listed bool) State {
+	switch {
+	case reason == ReasonStopped:
+		return StateStopped
+	case reason == ReasonNotStarted:
+		return StateUnknown
+	case serving == source.Gone:
+		return StateNotServed
+	case reason == "":
+		return StateSynced
+	case reason == ReasonSyncing && serving == source.Served:
+		return StateStarting
+	case serving == source.Served, listed:
+		return StateDegraded
+	case reason == ReasonSyncing, reason == ReasonDiscoveryFailed:
+		return StateUnknown
+	}
+	return StateNotServed
+}
+
+// Status returns the state of the lease's informer. It asks nobody.
+func (l *Lease) Status() ResourceStatus { return l.factory.status(l.entry) }
+
+// Watch returns the states of the lease's informer: the one it has, and the last one
+// whenever that has changed. One that nobody has taken is replaced by the next. The
+// channel closes when ctx ends, or the informer has, after its last state.
+func (l *Lease) Watch(ctx context.Context) <-chan ResourceStatus {
+	states := make(chan ResourceStatus, 1)
+	go func() {
+		defer close(states)
+		l.watch(ctx, states)
+	}()
+	return states
+}
+
+func (l *Lease) watch(ctx context.Context, states chan ResourceStatus) {
+	for {
+		changed := l.entry.changed.Next()
+		ended := closed(l.entry.done)
+		status := l.Status()
+		select {
+		case <-states: // nobody has taken it
+		default:
+		}
+		states <- status // the only one who sends
+		if ended {
+			return
+		}
+		select {
+		case <-changed:
+		case <-l.entry.firstList():
+		case <-l.entry.done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
