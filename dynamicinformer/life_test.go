@@ -1,0 +1,267 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// A resolver without watches asks: what is not listed in two answers, and not found by a
+// request, is gone.
+func TestLife_TypeGoesAndComesBack(t *testing.T) {
+	for _, policy := range []dynamicinformer.RemovalPolicy{dynamicinformer.EmitDeletes, dynamicinformer.KeepCache} {
+		t.Run(policy.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType, blockType)
+				f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithRemovalPolicy(policy))
+				f.Start(t.Context())
+				create(t, cluster, widgets, "ns", "a")
+				l := acquire(t, f, widgets)
+				events := listen(t, l.Informer())
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				events.take()
+
+				cluster.Withdraw(widgets)
+				time.Sleep(4 * time.Second)
+				if got := l.Status(); got.State != dynamicinformer.StateDegraded || got.Objects != 1 {
+					t.Errorf("before there is evidence: %+v", got)
+				}
+				time.Sleep(3 * time.Minute)
+				status := l.Status()
+				if status.State != dynamicinformer.StateNotServed || status.Evidence.Kind != discovery.NotListed || status.StaleSince.IsZero() {
+					t.Errorf("gone: %+v", status)
+				}
+				var want []string
+				if policy == dynamicinformer.EmitDeletes {
+					want = []string{"delete ns/a"}
+				}
+				if diff := cmp.Diff(want, events.take()); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+				if err := l.WaitForSync(dynamicinformer.FailFast(t.Context())); reasonOf(t, err) != dynamicinformer.ReasonNotFound {
+					t.Errorf("wait: %v", err)
+				}
+				if !cache.IsDone(l.HasSyncedChecker()) {
+					t.Error("it has listed once, and yet")
+				}
+
+				cluster.Serve(widgetType)
+				create(t, cluster, widgets, "ns", "b")
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				want = []string{"add ns/b"}
+				if policy == dynamicinformer.KeepCache {
+					want = []string{"delete ns/a", "add ns/b"}
+				}
+				if diff := cmp.Diff(want, events.take()); diff != "" {
+					t.Errorf("events of the return (-want +got):\n%s", diff)
+				}
+				if got := l.Status(); got.State != dynamicinformer.StateSynced || got.Reason != "" || got.Evidence.Kind != "" {
+					t.Errorf("back: %+v", got)
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
+func TestLife_ForbiddenIsTriedAgainSlowlyAndOnRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		forbidden := apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
+		answer(cluster, forbidden)
+		f := newFactory(t, cluster)
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		if err := l.WaitForSync(dynamicinformer.FailFast(t.Context())); !apierrors.IsForbidden(err) || reasonOf(t, err) != dynamicinformer.ReasonForbidden {
+			t.Errorf("wait: %v", err)
+		}
+		time.Sleep(time.Hour)
+		if got := len(cluster.Requests("list", widgets)); got > 150 {
+			t.Errorf("lists in an hour: %d", got)
+		}
+		status := l.Status()
+		if status.State != dynamicinformer.StateDegraded || status.NextRetry.IsZero() || time.Until(status.NextRetry) > 36*time.Second || !status.StaleSince.IsZero() {
+			t.Errorf("status: %+v", status)
+		}
+		cluster.Intercept(nil)
+		begun := time.Now()
+		l.Retry()
+		if err := l.WaitForSync(t.Context()); err != nil || time.Since(begun) != 0 {
+			t.Errorf("after Retry: %v, %v later", err, time.Since(begun))
+		}
+
+		// Revoked: what there is stays, and it is said since when.
+		create(t, cluster, widgets, "ns", "a")
+		synctest.Wait()
+		revoked := time.Now()
+		answer(cluster, forbidden)
+		cluster.CloseWatches(widgets)
+		time.Sleep(time.Hour)
+		status = l.Status()
+		if status.State != dynamicinformer.StateDegraded || status.Reason != dynamicinformer.ReasonForbidden || status.Objects != 1 || status.Verb != "watch" {
+			t.Errorf("status: %+v", status)
+		}
+		if late := status.StaleSince.Sub(revoked); late < 0 || late > 2*time.Second {
+			t.Errorf("stale since %v after it was revoked", late)
+		}
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Errorf("it has synced, and yet: %v", err)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestLease_WatchTellsTheLastState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		l := acquire(t, f, widgets)
+		ctx, cancel := context.WithCancel(t.Context())
+		states, others := l.Watch(t.Context()), l.Watch(ctx)
+		next := func() dynamicinformer.State {
+			synctest.Wait()
+			return (<-states).State
+		}
+		if got := next(); got != dynamicinformer.StateUnknown {
+			t.Errorf("before Start: %s", got)
+		}
+		f.Start(t.Context())
+		if got := next(); got != dynamicinformer.StateSynced { // and nothing in between
+			t.Errorf("after it: %s", got)
+		}
+		answer(cluster, apierrors.NewServiceUnavailable("down"))
+		cluster.CloseWatches(widgets)
+		time.Sleep(time.Second)
+		if got := next(); got != dynamicinformer.StateDegraded {
+			t.Errorf("down: %s", got)
+		}
+		cluster.Intercept(nil)
+		time.Sleep(time.Minute)
+		if got := next(); got != dynamicinformer.StateSynced {
+			t.Errorf("healed: %s", got)
+		}
+		cancel()
+		synctest.Wait()
+		<-others // what nobody has taken
+		if _, open := <-others; open {
+			t.Error("open after the end of its context")
+		}
+		l.Release()
+		if got := next(); got != dynamicinformer.StateStopped {
+			t.Errorf("released: %s", got)
+		}
+		if _, open := <-states; open {
+			t.Error("open after the end of the informer")
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestVersionPolicy_DecidesWhereRequestsGo(t *testing.T) {
+	v2 := widgets.GroupResource().WithVersion("v2")
+	typeV2 := widgetType
+	typeV2.GVR = v2
+	for _, tc := range []struct {
+		policy        dynamicinformer.VersionPolicy
+		text          string
+		before, after string // v2 is served, too
+	}{
+		{dynamicinformer.Exact(), "Exact", "v1", "v1"},
+		{dynamicinformer.FollowPreferred(), "FollowPreferred", "v1", "v1"}, // the cluster prefers the first
+		{dynamicinformer.FirstOf("v2", "v1"), "FirstOf(v2, v1)", "v1", "v2"},
+	} {
+		t.Run(tc.text, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				f := newFactory(t, cluster, withDiscovery(t, cluster))
+				f.Start(t.Context())
+				l := acquire(t, f, widgets, dynamicinformer.WithVersionPolicy(tc.policy))
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := l.Resource().GVR.Version; got != tc.before || l.Status().Versions.String() != tc.text {
+					t.Errorf("in %s under %s, want %s", got, l.Status().Versions, tc.before)
+				}
+				cluster.Serve(typeV2)
+				time.Sleep(2 * time.Minute)
+				if got := l.Resource().GVR.Version; got != tc.after {
+					t.Errorf("then in %s, want %s", got, tc.after)
+				}
+				for version, want := range map[string]int{"v1": 1, "v2": 1} {
+					if version != tc.after {
+						want = 0
+					}
+					if got := cluster.OpenWatches(widgets.GroupResource().WithVersion(version)); got != want {
+						t.Errorf("open watches in %s: %d, want %d", version, got, want)
+					}
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
+func TestVersionPolicy_LeasesUnderDifferentOnesDoNotShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		acquire(t, f, widgets)
+		acquire(t, f, widgets, dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
+		acquire(t, f, widgets, dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
+		if err := f.WaitForSync(t.Context(), widgets); err != nil {
+			t.Error(err)
+		}
+		if got := cluster.OpenWatches(widgets); got != 2 {
+			t.Errorf("open watches = %d, want 2", got)
+		}
+		shutdown(t, f)
+	})
+}
+
+// A handler that a program has given to client-go's informer gets what it got there.
+func TestInformer_WatchErrorHandlerOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		answer(cluster, apierrors.NewServiceUnavailable("down"))
+		f := newFactory(t, cluster)
+		informer := f.ForResource(widgets).Informer()
+		calls := 0
+		err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+			calls++
+			cache.DefaultWatchErrorHandler(ctx, r, err) // asks the reflector for its name
+			if !apierrors.IsServiceUnavailable(err) {
+				t.Errorf("error: %v", err)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, failures := withLog(t, t.Context())
+		start(ctx, f)
+		time.Sleep(time.Second)
+		if calls < 2 || len(failures()) == 0 {
+			t.Errorf("called %d times, logged %d", calls, len(failures()))
+		}
+		if err := informer.SetWatchErrorHandler(func(*cache.Reflector, error) {}); err == nil {
+			t.Error("it can be set while the informer runs")
+		}
+		shutdown(t, f)
+	})
+}
