@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/attempt"
 )
 
 // Factory makes informers on resources known by GVR, one a resource, and runs
@@ -44,6 +45,9 @@ type Factory struct {
 // replace discovery, or turn it off with WithDiscovery(nil), and change how the
 // client decodes, with WithClientOptions. It does no I/O.
 //
+// Reasons for not syncing appear with the first attempt that fails, also while client-go
+// still tries again by itself.
+//
 // Objects share equal parts, as WithSharing describes, except those of informers
 // with a transform. A handler that writes to an object, which it must not, damages
 // others with it. While client-go's KUBE_CACHE_MUTATION_DETECTOR is set to true,
@@ -64,6 +68,7 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
 	}
+	httpClient = attempt.Client(httpClient)
 	o := newOptions(append([]Option{WithDiscovery(resolver)}, opts...)...)
 	clients, err := newClients(cfg, httpClient, newClientOptions(append([]ClientOption{defaultSharing()}, o.client...)...))
 	if err != nil {

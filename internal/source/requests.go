@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/attempt"
 )
 
 var (
@@ -33,7 +35,7 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 		return nil, err
 	}
 	defer r.calls.end()
-	list, err := r.next.ListWithContext(ctx, opts)
+	list, err := r.next.ListWithContext(r.observed(ctx, VerbList), opts)
 	if err == nil {
 		err = checkKinds(r.kind, list)
 	}
@@ -59,7 +61,7 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 		cancel()
 		r.calls.end()
 	}
-	in, err := r.open(open, cancel, opts, initial)
+	in, err := r.open(r.observed(open, VerbWatch), cancel, opts, initial)
 	if err != nil {
 		r.failed(ctx, VerbWatch, err)
 		release()
@@ -97,6 +99,12 @@ func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts met
 		return nil, errNoWatch
 	}
 	return in, err
+}
+
+// observed returns a context for a request, whose attempts are reported that its client
+// hides.
+func (r *requests) observed(ctx context.Context, verb string) context.Context {
+	return attempt.Observe(ctx, func(err error) { r.failed(ctx, verb, err) })
 }
 
 // failed reports err, unless it is only the end of the request's own context.

@@ -6,8 +6,8 @@ var ofFactory = []mutant{
 	{
 		name: "ForResource does not share",
 		file: "dynamicinformer/factory.go",
-		old:  "	if keep {\n",
-		new:  "	if keep && false {\n",
+		old:  "	keep := old != nil && !f.replaceableLocked(old)\n",
+		new:  "	keep := false && old != nil\n",
 	},
 	{
 		name: "a stopped informer is handed out again",
@@ -108,8 +108,8 @@ var ofFactory = []mutant{
 	{
 		name: "the drop-in loses tweakListOptions",
 		file: "dynamicinformer/compat.go",
-		old:  "WithNamespace(namespace), WithTweakListOptions(tweakListOptions),\n	).DropIn()",
-		new:  "WithNamespace(namespace),\n	).DropIn()",
+		old:  "WithDefaultResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions),",
+		new:  "WithDefaultResync(defaultResync), WithNamespace(namespace),",
 	},
 	{
 		name: "the drop-in loses the resync period",
@@ -120,20 +120,20 @@ var ofFactory = []mutant{
 	{
 		name: "WaitForCacheSync includes informers not started",
 		file: "dynamicinformer/sync.go",
-		old:  "		if e.started() {\n			started[gvr] = e",
-		new:  "		if true {\n			started[gvr] = e",
+		old:  "		if e.started() {\n			started = append",
+		new:  "		if true {\n			started = append",
 	},
 	{
 		name: "waiting goes on for an informer that has ended",
 		file: "dynamicinformer/sync.go",
-		old:  "		case <-e.done:\n			return\n",
-		new:  "",
+		old:  "if synced || closed(e.done) ||",
+		new:  "if synced ||",
 	},
 	{
 		name: "waiting goes on for a factory that is closing",
 		file: "dynamicinformer/sync.go",
-		old:  "			if !started {\n				return\n			}",
-		new:  "			_ = started",
+		old:  "|| f.endsUnstarted(e) ||",
+		new:  "||",
 	},
 	{
 		name: "a resource that nobody asked for is waited for in silence",
@@ -143,21 +143,21 @@ var ofFactory = []mutant{
 	},
 	{
 		name: "no index by namespace",
-		file: "dynamicinformer/options.go",
+		file: "dynamicinformer/settings.go",
 		old:  "	all[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc\n",
 		new:  "",
 	},
 	{
 		name: "the namespace is dropped",
-		file: "dynamicinformer/options.go",
-		old:  "Namespace: o.namespace",
-		new:  `Namespace: ""`,
+		file: "dynamicinformer/settings.go",
+		old:  "Namespace: s.namespace",
+		new:  "Namespace: \"\"",
 	},
 	{
 		name: "validation is skipped",
-		file: "dynamicinformer/options.go",
-		old:  "return res.Namespaced, err",
-		new:  "_ = err\n			return res.Namespaced, nil",
+		file: "dynamicinformer/life.go",
+		old:  "	serving := source.Held\n",
+		new:  "	serving := source.Served\n",
 	},
 	{
 		name: "a custom resync period is ignored",
@@ -168,13 +168,13 @@ var ofFactory = []mutant{
 	{
 		name: "the transform is not set",
 		file: "dynamicinformer/entry.go",
-		old:  "	_ = shared.SetTransform(o.transform)\n",
+		old:  "	_ = shared.SetTransform(s.transform)\n",
 		new:  "",
 	},
 	{
 		name: "the end of an informer does not wait for its requests",
 		file: "dynamicinformer/entry.go",
-		old:  "	e.source.Wait()\n",
+		old:  "	e.informer.source.Wait()\n",
 		new:  "",
 	},
 	{

@@ -35,33 +35,33 @@ var ofSource = []mutant{
 	},
 	{
 		name: "a cluster-scoped type keeps the namespace",
-		file: "internal/source/source.go",
-		old:  "if !namespaced {",
-		new:  "if false && !namespaced {",
+		file: "internal/source/gate.go",
+		old:  "if !t.Namespaced {",
+		new:  "if false && !t.Namespaced {",
 	},
 	{
-		name: "the gate asks again without back-off growing",
-		file: "internal/source/gate.go",
-		old:  "Factor: 2,",
-		new:  "Factor: 1,",
+		name: "what fails is tried again without the pause growing",
+		file: "internal/source/pace.go",
+		old:  "max(firstPause, 2*p.last)",
+		new:  "max(firstPause, p.last)",
 	},
 	{
-		name: "the gate tells nobody of a refusal",
-		file: "internal/source/gate.go",
-		old:  "		g.refused(err)\n",
+		name: "discovery's refusal is nobody's reason",
+		file: "dynamicinformer/life.go",
+		old:  "	defer l.trouble.refused(err) // which tells who waits\n",
 		new:  "",
 	},
 	{
 		name: "a silent watch-list is waited for",
 		file: "internal/source/stream.go",
-		old:  "case <-silence.elapsed():",
+		old:  "case <-s.silence.elapsed():",
 		new:  "case <-make(chan struct{}):",
 	},
 	{
 		name: "silence is counted from the start",
 		file: "internal/source/stream.go",
-		old:  "			silence.heard(event.Type, s.initial, time.Since(arrived))\n",
-		new:  "			if _ = arrived; !s.initial {\n				silence.stop()\n			}\n",
+		old:  "			s.silence.heard(event.Type, s.initial, time.Since(arrived))\n",
+		new:  "			if _ = arrived; !s.initial {\n				s.silence.stop()\n			}\n",
 	},
 	{
 		name: "what a lively type sends puts the stall off",
@@ -97,8 +97,8 @@ var ofSource = []mutant{
 	{
 		name: "an error among initial events reaches the reflector as it is",
 		file: "internal/source/stream.go",
-		old:  "			return errorEvent(err)\n",
-		new:  "			return event\n",
+		old:  "	s.initial = false\n	return errorEvent(err), true\n",
+		new:  "	s.initial = false\n	return event, true\n",
 	},
 	{
 		name: "a stream that is stopped leaves the watch open",
@@ -133,8 +133,8 @@ var ofSource = []mutant{
 	{
 		name: "an error among initial events is reported twice",
 		file: "internal/source/stream.go",
-		old:  "			s.initial = false // it ends",
-		new:  "			// it ends",
+		old:  "	s.requests.failed(ctx, VerbWatch, err)\n	if !s.initial {",
+		new:  "	s.requests.failed(ctx, VerbWatch, err)\n	s.requests.failed(ctx, VerbWatch, err)\n	if !s.initial {",
 	},
 	{
 		name: "a reflector's time counts as a stream's silence",

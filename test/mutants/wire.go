@@ -344,13 +344,13 @@ var ofWire = []mutant{
 	},
 	{
 		name: "an informer runs before its transform is known of",
-		file: "dynamicinformer/sharing.go",
+		file: "dynamicinformer/sharedinformer.go",
 		old:  "before := i.choice.transformed.Swap(true)",
 		new:  "before := i.choice.transformed.Load()",
 	},
 	{
 		name: "a transform that is refused counts",
-		file: "dynamicinformer/sharing.go",
+		file: "dynamicinformer/sharedinformer.go",
 		old:  "		i.choice.transformed.Store(before)\n",
 		new:  "		_ = before\n",
 	},

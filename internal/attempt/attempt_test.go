@@ -1,0 +1,114 @@
+package attempt_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/gvrkit/gvrkit/internal/attempt"
+)
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func respond(code int, after string) roundTripper {
+	return func(*http.Request) (*http.Response, error) {
+		res := &http.Response{StatusCode: code, Status: http.StatusText(code), Header: http.Header{}, Body: io.NopCloser(strings.NewReader("body"))}
+		if after != "" {
+			res.Header.Set("Retry-After", after)
+		}
+		return res, nil
+	}
+}
+
+func fail(err error) roundTripper {
+	return func(*http.Request) (*http.Response, error) { return nil, err }
+}
+
+func TestClient_TellsOfWhatClientGoHides(t *testing.T) {
+	for name, tc := range map[string]struct {
+		next roundTripper
+		want func(error) bool // nil: nothing is told
+	}{
+		"a good answer":                  {respond(200, ""), nil},
+		"a good answer that may be had":  {respond(200, "1"), nil},
+		"unavailable":                    {respond(503, "1"), apierrors.IsServiceUnavailable},
+		"throttled":                      {respond(429, "7"), apierrors.IsTooManyRequests},
+		"an internal error, to be tried": {respond(500, "0"), apierrors.IsInternalError},
+		"an error that is returned":      {respond(503, ""), nil},
+		"a date":                         {respond(503, "Wed, 21 Oct 2015 07:28:00 GMT"), nil},
+		"forbidden":                      {respond(403, "1"), nil},
+		"a connection that was reset":    {fail(syscall.ECONNRESET), utilnet.IsConnectionReset},
+		"one that was closed":            {fail(io.EOF), utilnet.IsProbableEOF},
+		"one that was refused":           {fail(syscall.ECONNREFUSED), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []error
+			ctx := attempt.Observe(t.Context(), func(err error) { told = append(told, err) })
+			request(t, ctx, attempt.Client(&http.Client{Transport: tc.next}))
+			switch {
+			case tc.want == nil && told != nil:
+				t.Errorf("told of %v", told)
+			case tc.want != nil && (len(told) != 1 || !tc.want(told[0])):
+				t.Errorf("told of %v", told)
+			}
+		})
+	}
+}
+
+// request makes one, and leaves what it answers unread.
+func request(t *testing.T, ctx context.Context, client *http.Client) { //nolint:revive // t first
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return
+	}
+	defer res.Body.Close() //nolint:errcheck // read only
+	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "body" {
+		t.Errorf("the answer is %q, %v", body, err)
+	}
+}
+
+func TestClient_WithoutAnObserver(t *testing.T) {
+	request(t, t.Context(), attempt.Client(&http.Client{Transport: respond(503, "1")}))
+}
+
+func TestClient_EndOfTheCallersContextIsNothingToTell(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	told := 0
+	ctx = attempt.Observe(ctx, func(error) { told++ })
+	request(t, ctx, attempt.Client(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		cancel()
+		return nil, errors.Join(io.EOF, context.Canceled)
+	})}))
+	if told != 0 {
+		t.Errorf("told %d times", told)
+	}
+}
+
+type closer struct {
+	roundTripper
+	closed bool
+}
+
+func (c *closer) CloseIdleConnections() { c.closed = true }
+
+func TestClient_ConnectionsCanBeClosed(t *testing.T) {
+	c := &closer{roundTripper: respond(200, "")}
+	attempt.Client(&http.Client{Transport: c}).CloseIdleConnections()
+	if !c.closed {
+		t.Error("not closed")
+	}
+}

@@ -1,0 +1,356 @@
+package envtest_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// fleet is a type of a spec's own, which comes and goes, and a lease on it.
+type fleet struct {
+	*door
+	factory *dynamicinformer.Factory
+	gvr     schema.GroupVersionResource
+	crd     *unstructured.Unstructured
+	lease   *dynamicinformer.Lease
+	ledger  *ledger
+	born    int // how often the type has been created
+}
+
+// armFleet leases the informer on a type that is not there yet.
+func armFleet(ctx context.Context, at *place, opts ...dynamicinformer.ResourceOption) *fleet {
+	GinkgoHelper()
+	d := openDoor(at) //nolint:contextcheck // a door goes with the spec, not with ctx
+	f := &fleet{door: d, factory: d.factory()} //nolint:contextcheck // so does the factory
+	group := ownGroup("fleet")
+	f.crd = newCRD(group, "Ship", "v1")
+	f.gvr = schema.GroupVersionResource{Group: group, Version: "v1", Resource: "ships"}
+	f.factory.Start(context.Background()) //nolint:contextcheck,forbidigo // it ends with the factory's shutdown
+	var err error
+	f.lease, err = f.factory.Acquire(ctx, f.gvr, append([]dynamicinformer.ResourceOption{dynamicinformer.AllowAbsent()}, opts...)...)
+	Expect(err).NotTo(HaveOccurred())
+	f.ledger = keepLedger(f.lease)
+	return f
+}
+
+// launchFleet is armFleet with so many ships afloat.
+func launchFleet(ctx context.Context, at *place, ships int, opts ...dynamicinformer.ResourceOption) *fleet {
+	GinkgoHelper()
+	f := armFleet(ctx, at, opts...)
+	f.define(ctx, f.crd)
+	f.born++
+	f.build(ctx, ships)
+	f.synced(ctx)
+	Eventually(f.ledger.entries).Should(Equal([2]int{ships, 0}))
+	return f
+}
+
+// build creates so many ships, as soon as the server lets it.
+func (f *fleet) build(ctx context.Context, ships int) {
+	GinkgoHelper()
+	client := f.client.Resource(f.gvr).Namespace(f.namespace(ctx))
+	var all sync.WaitGroup
+	failed := make(chan error, ships)
+	for worker := range 8 {
+		all.Go(func() {
+			for i := worker; i < ships; i += 8 {
+				ship := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(i)}}}
+				ship.SetAPIVersion(f.gvr.GroupVersion().String())
+				ship.SetKind("Ship")
+				ship.SetName(fmt.Sprintf("ship-%04d", i))
+				ship.SetLabels(map[string]string{"generation": fmt.Sprint(f.born)})
+				if err := insist(ctx, func() error {
+					_, err := client.Create(ctx, ship, metav1.CreateOptions{})
+					return err
+				}); err != nil {
+					failed <- err
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	Expect(<-failed).NotTo(HaveOccurred())
+}
+
+// insist repeats a request while the type is not quite there: a server that has just
+// established it answers 404 and 429 for a while.
+func insist(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) {
+			return err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// namespace returns where ships are, which is nowhere if they have no namespaces.
+func (f *fleet) namespace(ctx context.Context) string {
+	if scope, _, _ := unstructured.NestedString(f.crd.Object, "spec", "scope"); scope == "Cluster" {
+		return ""
+	}
+	f.at.ensureNamespace(ctx, f.client, "harbor")
+	return "harbor"
+}
+
+// again creates the type again, after change, if there is one.
+func (f *fleet) again(ctx context.Context, change func(crd *unstructured.Unstructured)) {
+	GinkgoHelper()
+	if change != nil {
+		change(f.crd)
+	}
+	_, err := f.client.Resource(definitions).Create(ctx, f.crd, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	f.born++
+}
+
+// synced waits until the lease's informer is.
+func (f *fleet) synced(ctx context.Context) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	Expect(f.lease.WaitForSync(ctx)).To(Succeed())
+}
+
+func (f *fleet) status() dynamicinformer.ResourceStatus { return f.lease.Status() }
+
+// requests picks those for the fleet's objects.
+func (f *fleet) requests(verbs ...string) faultproxy.Match {
+	of := faultproxy.Resource(f.gvr.Group, f.gvr.Resource)
+	if len(verbs) == 0 {
+		return of
+	}
+	return faultproxy.All(of, faultproxy.Verb(verbs...))
+}
+
+var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *place) {
+	It("waits for the type without asking for its objects", func(ctx SpecContext) {
+		f := armFleet(ctx, at)
+		Eventually(func() dynamicinformer.Reason { return f.status().Reason }).Should(Equal(dynamicinformer.ReasonNotFound))
+		wait, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		Expect(f.lease.WaitForSync(wait)).To(MatchError(discovery.ErrNotServed))
+		Expect(f.status().State).To(Equal(dynamicinformer.StateNotServed))
+		Expect(f.proxy.Requests(f.requests())).To(BeZero())
+		f.define(ctx, f.crd)
+		f.born++
+		f.build(ctx, 3)
+		f.synced(ctx)
+		Eventually(f.ledger.entries).Should(Equal([2]int{3, 0}))
+		f.ledger.check()
+	})
+
+	It("says that names are another's, and begins when they are free", func(ctx SpecContext) {
+		f := armFleet(ctx, at)
+		other := newCRD(f.gvr.Group, "Vessel", "v1")
+		Expect(unstructured.SetNestedField(other.Object, "Ship", "spec", "names", "kind")).To(Succeed())
+		f.define(ctx, other)
+		Eventually(func() (discovery.Resource, error) {
+			return f.resolver.ResolveGR(ctx, schema.GroupResource{Group: f.gvr.Group, Resource: "vessels"})
+		}).Should(HaveField("GVK.Kind", "Ship"))
+		f.define(ctx, f.crd)
+		Eventually(func() dynamicinformer.Reason { return f.status().Reason }).Should(Equal(dynamicinformer.ReasonNamesNotAccepted))
+		Expect(f.proxy.Requests(f.requests())).To(BeZero())
+		f.undefine(ctx, other.GetName())
+		f.synced(ctx)
+	})
+
+	for name, meanwhile := range map[string]func(f *fleet) (undo func()){
+		"with its watch up": func(*fleet) func() { return func() {} },
+		"with its watch cut in the middle of the deletions": func(f *fleet) func() {
+			done := make(chan struct{})
+			go func() {
+				defer GinkgoRecover()
+				defer close(done)
+				Eventually(func() int { return f.ledger.entries()[1] }).Should(BeNumerically(">", 0))
+				f.proxy.CutWatches(f.requests())
+			}()
+			return func() { <-done }
+		},
+		"with nothing to be seen of it": func(f *fleet) func() {
+			f.proxy.Inject(f.requests("list", "watch"), faultproxy.Fail(503))
+			f.proxy.CutWatches(f.requests())
+			return f.proxy.Heal
+		},
+	} {
+		It("sees each object go once when the type is deleted "+name, func(ctx SpecContext) {
+			const ships = 1000
+			f := launchFleet(ctx, at, ships)
+			undo := meanwhile(f)
+			f.undefine(ctx, f.crd.GetName())
+			Eventually(f.ledger.entries, "60s").Should(Equal([2]int{ships, ships}))
+			undo()
+			Eventually(f.status).Should(SatisfyAll(
+				HaveField("State", dynamicinformer.StateNotServed), HaveField("Evidence.Kind", discovery.CRDDeleted), HaveField("Objects", 0)))
+			Eventually(func() int { return f.proxy.OpenWatches(f.requests()) }).Should(BeZero())
+			before := f.proxy.Requests(f.requests())
+			Consistently(func() int { return f.proxy.Requests(f.requests()) }, "2s").Should(Equal(before))
+			Expect(f.lease.Informer().GetStore().ListKeys()).To(BeEmpty())
+
+			f.again(ctx, nil)
+			f.build(ctx, 10)
+			f.synced(ctx)
+			Eventually(f.ledger.entries).Should(Equal([2]int{ships + 10, ships}))
+			Expect(f.status().Generation).To(Equal(1))
+			f.ledger.check()
+		})
+	}
+
+	It("keeps its cache if that is wanted, and empties it for another type", func(ctx SpecContext) {
+		f := launchFleet(ctx, at, 20, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache))
+		f.proxy.Inject(f.requests("list", "watch"), faultproxy.Fail(503))
+		f.proxy.CutWatches(f.requests())
+		f.undefine(ctx, f.crd.GetName())
+		Eventually(f.status).Should(SatisfyAll(
+			HaveField("State", dynamicinformer.StateNotServed), HaveField("Objects", 20), HaveField("StaleSince", Not(BeZero()))))
+		Expect(f.ledger.entries()).To(Equal([2]int{20, 0}))
+		Expect(f.lease.Lister().List(labels.Everything())).To(HaveLen(20))
+		f.proxy.Heal()
+		f.again(ctx, nil)
+		f.build(ctx, 5)
+		f.synced(ctx)
+		Eventually(f.ledger.entries, "60s").Should(Equal([2]int{25, 20}))
+		f.ledger.check()
+	})
+
+	It("is not deceived by a type that was created again behind its back", func(ctx SpecContext) {
+		f := launchFleet(ctx, at, 20)
+		f.proxy.Inject(faultproxy.Any(f.requests("list", "watch"), faultproxy.Resource(definitions.Group, definitions.Resource)), faultproxy.Fail(503))
+		f.proxy.CutWatches(faultproxy.All())
+		admin := openDoor(at)
+		admin.undefine(ctx, f.crd.GetName())
+		f.proxy.Heal()
+		f.proxy.Inject(f.requests("list", "watch"), faultproxy.Fail(503))
+		f.again(ctx, func(crd *unstructured.Unstructured) { crd.SetResourceVersion(""); crd.SetUID("") })
+		f.build(ctx, 15)
+		f.proxy.Heal()
+		Eventually(f.ledger.entries, "60s").Should(Equal([2]int{35, 20}))
+		f.ledger.check()
+	})
+
+	It("follows a type that comes back with another scope", func(ctx SpecContext) {
+		f := launchFleet(ctx, at, 5)
+		f.undefine(ctx, f.crd.GetName())
+		f.again(ctx, func(crd *unstructured.Unstructured) {
+			Expect(unstructured.SetNestedField(crd.Object, "Cluster", "spec", "scope")).To(Succeed())
+		})
+		f.build(ctx, 3)
+		f.synced(ctx)
+		Eventually(f.ledger.entries).Should(Equal([2]int{8, 5}))
+		Expect(f.lease.Informer().GetStore().ListKeys()).To(ConsistOf("ship-0000", "ship-0001", "ship-0002"))
+		Expect(f.lease.Resource().Namespaced).To(BeFalse())
+		f.ledger.check()
+	})
+
+	It("keeps what it has while its version is not served, and goes over to another if it may", func(ctx SpecContext) {
+		f := armFleet(ctx, at)
+		serve(f.crd, "v1", "v2")
+		f.define(ctx, f.crd)
+		f.born++
+		f.build(ctx, 20)
+		f.synced(ctx)
+		preferred, err := f.factory.Acquire(ctx, f.gvr, dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(preferred.WaitForSync(ctx)).To(Succeed())
+		moving := keepLedger(preferred)
+		Eventually(moving.entries).Should(Equal([2]int{20, 0}))
+		from := preferred.Resource().GVR.Version
+		Expect(from).To(Equal("v2"))
+
+		serveOnly := func(version string) {
+			list, _, err := unstructured.NestedSlice(f.crd.Object, "spec", "versions")
+			Expect(err).NotTo(HaveOccurred())
+			for _, each := range list {
+				each.(map[string]any)["served"] = version == "" || each.(map[string]any)["name"] == version
+			}
+			f.patch(ctx, definitions, f.crd.GetName(), map[string]any{"spec": map[string]any{"versions": list}})
+		}
+		serveOnly("v2")
+		Eventually(f.status).Should(SatisfyAll(HaveField("State", dynamicinformer.StateDegraded), HaveField("Reason", dynamicinformer.ReasonVersionNotServed), HaveField("Objects", 20)))
+		serveOnly("v1")
+		Eventually(f.status).Should(HaveField("State", dynamicinformer.StateSynced))
+		Eventually(preferred.Status).Should(SatisfyAll(HaveField("State", dynamicinformer.StateSynced), HaveField("Resource.GVR.Version", "v1")))
+		Eventually(func() string {
+			obj, err := preferred.Lister().ByNamespace("harbor").Get("ship-0000")
+			Expect(err).NotTo(HaveOccurred())
+			return obj.(*unstructured.Unstructured).GetAPIVersion()
+		}).Should(Equal(f.gvr.Group + "/v1"))
+		Expect(f.ledger.entries()).To(Equal([2]int{20, 0}))
+		Expect(moving.entries()).To(Equal([2]int{20, 0}))
+		f.ledger.check()
+		moving.check()
+	})
+
+	It("is not impressed by answers that do not last", func(ctx SpecContext) {
+		f := launchFleet(ctx, at, 20)
+		for _, code := range []int{404, 503} {
+			f.proxy.Inject(f.requests("list", "watch"), faultproxy.For(2*time.Second, faultproxy.Fail(code)))
+			f.proxy.CutWatches(f.requests())
+			Eventually(f.status).Should(SatisfyAll(HaveField("State", dynamicinformer.StateDegraded), HaveField("Objects", 20)))
+			Eventually(f.status).Should(HaveField("State", dynamicinformer.StateSynced))
+			f.proxy.Heal()
+		}
+		Expect(f.ledger.entries()).To(Equal([2]int{20, 0}))
+		Expect(f.proxy.Requests(f.requests("list"))).To(BeZero())
+		f.ledger.check()
+	})
+
+	It("does nothing when a CRD is written to in vain", func(ctx SpecContext) {
+		f := launchFleet(ctx, at, 5)
+		f.quiet()
+		asked := func() int {
+			return f.proxy.Requests(faultproxy.Any(f.requests("list"), faultproxy.AnyDiscovery()))
+		}
+		before := asked()
+		for i := range 50 {
+			describe(f.crd, fmt.Sprint("note ", i))
+			f.patch(ctx, definitions, f.crd.GetName(), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"note": fmt.Sprint(i)}}})
+		}
+		Consistently(asked, "2s").Should(Equal(before))
+		Expect(f.status().State).To(Equal(dynamicinformer.StateSynced))
+	})
+}))
+
+var _ = Describe("A lease under RBAC, on "+kubeAPIServer.name, func() {
+	It("says what is denied, goes on when it is granted, and keeps what it has when it is revoked", func(ctx SpecContext) {
+		d, admin, label := openDoorFor(unique("sailor")), openDoor(kubeAPIServer), unique("rbac")
+		admin.create(ctx, blocks, "", newBlock(label, label))
+		f := d.factory()
+		f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
+		l, err := f.Acquire(ctx, blocks, dynamicinformer.WithLabelSelector("spec="+label))
+		Expect(err).NotTo(HaveOccurred())
+		book := keepLedger(l)
+		Expect(l.WaitForSync(dynamicinformer.FailFast(ctx))).To(Satisfy(apierrors.IsForbidden))
+		Expect(l.Status()).To(SatisfyAll(HaveField("State", dynamicinformer.StateDegraded), HaveField("Reason", dynamicinformer.ReasonForbidden), HaveField("StaleSince", BeZero())))
+		grant(ctx, d.user, "", blocks, "list", "watch")
+		Eventually(func() dynamicinformer.State { l.Retry(); return l.Status().State }).Should(Equal(dynamicinformer.StateSynced))
+		Eventually(book.entries).Should(Equal([2]int{1, 0}))
+
+		Expect(admin.client.Resource(rbac.WithResource("clusterrolebindings")).Delete(ctx, d.user, metav1.DeleteOptions{})).To(Succeed())
+		Eventually(func() dynamicinformer.Reason {
+			d.proxy.CutWatches(faultproxy.Resource(blocks.Group, blocks.Resource))
+			return l.Status().Reason
+		}).WithPolling(500 * time.Millisecond).Should(Equal(dynamicinformer.ReasonForbidden))
+		Expect(l.Status()).To(SatisfyAll(HaveField("State", dynamicinformer.StateDegraded), HaveField("Objects", 1), HaveField("StaleSince", Not(BeZero()))))
+		Expect(book.entries()).To(Equal([2]int{1, 0}))
+		book.check()
+	})
+})
