@@ -15,10 +15,18 @@
 // promises holds: a handler gets the events of one object in order, one at a time;
 // nothing is promised between objects, nor between handlers.
 //
-// Lifecycle. Asking for an informer does no I/O. It runs when the factory has been
-// started, is parked while discovery refuses its resource, and ends with the
-// context it was started on or with Shutdown. Asked for after that, a resource gets
-// a fresh informer, unless the factory is closing.
+// Lifecycle. Asking for an informer does no I/O, but for discovery's. It runs when the
+// factory has been started, waits while its type is not served, and ends with the context
+// it was started on, with Shutdown, or with the release of its last [Lease]. Asked for after
+// that, a resource gets a fresh informer, unless the factory is closing.
+//
+// Types. With discovery an informer outlives its type. NotFound alone means nothing; when
+// there is evidence that the type is gone, handlers get the deletion of each object, or the
+// cache is kept: see [RemovalPolicy]. When the type is back the informer goes on. If it is
+// another type of the same name, by its CRD's UID or its scope, each handler gets all
+// deletions of the old one's objects before the first addition of the new one's. Requests
+// that fail are tried again after 0.25 s to 36 s, or on [Lease.Retry], and not before the
+// server wants that.
 //
 // Isolation. No lock is held over I/O, a wait or user code, so a resource that
 // hangs, is forbidden or has a handler that blocks is nobody else's trouble.
@@ -27,10 +35,12 @@
 // stopped informer is not handed out again; waiting does not poll, nor go on for
 // what has ended; a failed Get of a generic lister returns a nil object; a
 // watch-list that stalls, fails or is throttled is followed by a LIST; what is no
-// list does not empty a cache; Shutdown waits for requests too; a factory logs a
-// failing resource when the reason changes, not at each retry. With discovery,
-// nothing is asked of a resource that is not served or can't be watched, and a
-// cluster-scoped one ignores the factory's namespace.
+// list does not empty a cache; the first list is consistent; after a gap handlers get what
+// has changed, an object in another's place as a deletion and an addition; Shutdown waits
+// for requests too; a factory logs a failing resource when the reason changes, not at each
+// retry. With discovery,
+// nothing is asked of a resource that is not served or can't be watched, the objects of a
+// type that is gone are deleted, and a cluster-scoped one ignores the factory's namespace.
 //
 // The package does not know what the objects mean, and never writes to the server.
 package dynamicinformer

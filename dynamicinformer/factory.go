@@ -21,6 +21,10 @@ import (
 // Factory makes informers on resources known by GVR, one a resource, and runs
 // them. It is safe for concurrent use. Its methods may be called from event
 // handlers, but a handler that waits for its own informer waits for itself.
+//
+// [Factory.Acquire] gives a share in an informer that ends when nobody has one any more,
+// [Factory.ForResource] an informer for as long as the factory lasts. With discovery the
+// factory runs its resolver while informers run, and follows what becomes of their types.
 type Factory struct {
 	clients clients
 	options options

@@ -25,6 +25,7 @@ type settings struct {
 	kubeconfig string
 	context    string
 	demoWrites bool
+	crdChurn   bool
 	duration   time.Duration
 	resync     time.Duration
 	output     string
@@ -44,6 +45,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "watch the cluster of this kubeconfig `file` until Ctrl-C")
 	flags.StringVar(&s.context, "context", "", "watch the cluster of this context of the kubeconfig until Ctrl-C")
 	flags.BoolVar(&s.demoWrites, "demo-writes", false, "on a real cluster, also write: make a few blocks of documentation addresses and remove them")
+	flags.BoolVar(&s.crdChurn, "crd-churn", false, "on the embedded server, also delete the CRD under the running informer and create it again")
 	flags.DurationVar(&s.duration, "duration", 0, "end after this time; by default after the demonstration, or with Ctrl-C")
 	flags.DurationVar(&s.resync, "resync", 0, "show every block again in this period; by default never")
 	flags.StringVar(&s.output, "output", "text", "text or json, one object a line")
@@ -70,6 +72,8 @@ func parse(args []string, help io.Writer) (settings, error) {
 		err = fmt.Errorf("--output is text or json, not %q", s.output)
 	case s.duration < 0 || s.resync < 0:
 		err = errors.New("--duration and --resync are not below zero")
+	case s.crdChurn && (s.real() || s.ref != "ipamblocks"):
+		err = errors.New("--crd-churn is for the embedded server and its ipamblocks: it deletes a CRD and all that is of it")
 	case s.demoWrites && !s.real():
 		err = errors.New("--demo-writes goes with --kubeconfig or --context; the embedded server is always written to")
 	default:

@@ -93,6 +93,36 @@ func TestProgram_DemonstratesWithoutACluster(t *testing.T) {
 	}
 }
 
+// The type goes and comes back, and the viewer sees it: it is not started again.
+func TestProgram_ChurnsTheCRD(t *testing.T) {
+	code, stdout, stderr := call(t, "--crd-churn")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var lines []string // after the demonstration
+	rest := stdout[strings.Index(stdout, "DELETED"):]
+	for line := range strings.Lines(rest) {
+		switch fields := strings.Fields(line); {
+		case len(fields) > 1 && slices.Contains([]string{"ADDED", "UPDATED", "DELETED"}, fields[0]):
+			lines = append(lines, fields[0]+" "+fields[1])
+		case len(fields) > 1 && fields[0] == "STATE":
+			lines = append(lines, strings.Join(fields, " "))
+		}
+	}
+	slices.Sort(lines[1:4]) // how soon the state is known, among the deletions, is open
+	want := []string{
+		"DELETED 203.0.113.0/28",
+		"DELETED 192.0.2.0/28", "DELETED 198.51.100.0/28", "STATE NotServed NotFound CRDDeleted",
+		"STATE Synced", "ADDED 192.0.2.0/28",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got %q, want %q", lines, want)
+	}
+	if !strings.Contains(stdout, "15 events: 4 added, 8 updated, 0 by resync, 3 deleted") {
+		t.Errorf("no such summary in:\n%s", stdout)
+	}
+}
+
 func TestProgram_UsageErrorsAreOneLineAndCode2(t *testing.T) {
 	for _, args := range [][]string{
 		{"--no-such-flag"},
@@ -100,6 +130,8 @@ func TestProgram_UsageErrorsAreOneLineAndCode2(t *testing.T) {
 		{"--duration", "-1s"},
 		{"--duration", "soon"},
 		{"--demo-writes"},
+		{"--crd-churn", "widgets"},
+		{"--crd-churn", "--context", "mine"},
 		{"--kubeconfig="},
 		{"pods/log"},
 		{"ipamblocks", "pods"},

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
@@ -47,8 +47,8 @@ func run(ctx context.Context, s settings, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	crd := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(crdManifest, &crd.Object); err != nil {
+	crd, err := readCRD()
+	if err != nil {
 		return err
 	}
 	say(stderr, "installing %s", crd.GetName())
@@ -95,21 +95,28 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	blocks := factory.ForResource(gvr)
-	view := newViewer(stdout, s.output == "json")
-	if _, err := blocks.Informer().AddEventHandler(view); err != nil {
-		return err
-	}
 	factory.Start(ctx)
 	defer func() { err = errors.Join(err, shutdown(ctx, factory)) }()
-	err = waitSynced(ctx, factory, gvr, stderr)
+	blocks, err := factory.Acquire(ctx, gvr)
+	if err != nil {
+		return err
+	}
+	view := newViewer(stdout, s.output == "json")
+	if _, err := blocks.AddEventHandler(view); err != nil {
+		return err
+	}
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer blocks.Release()
+	following.Go(func() { view.follow(blocks.Watch(ctx)) })
+	err = waitSynced(ctx, blocks, stderr)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled): // Ctrl-C while it waited is no failure
 		return finish(blocks, view)
 	case err != nil:
 		return err
 	}
-	if err := untilTheEnd(ctx, cfg, s, gvr, view); err != nil {
+	if err := untilTheEnd(ctx, cfg, s, blocks, view); err != nil {
 		return err
 	}
 	return finish(blocks, view)
@@ -136,23 +143,20 @@ func resolve(ctx context.Context, resolver *discovery.Resolver, ref string) (sch
 
 // waitSynced waits for the first list and tells stderr what it waits for. It gives
 // up at once on what waiting does not mend.
-func waitSynced(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource, stderr io.Writer) error {
+func waitSynced(ctx context.Context, blocks *dynamicinformer.Lease, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	told := dynamicinformer.ReasonSyncing
 	for {
 		look, done := context.WithTimeout(ctx, syncLook)
-		err := factory.WaitForSync(look, gvr)
+		err := blocks.WaitForSync(dynamicinformer.FailFast(look))
+		ended := look.Err() != nil
 		done()
 		var why *dynamicinformer.NotSyncedError
-		if !errors.As(err, &why) || ctx.Err() != nil {
+		if !errors.As(err, &why) || !ended || ctx.Err() != nil {
 			return err
 		}
-		switch why.Reason {
-		case dynamicinformer.ReasonForbidden, dynamicinformer.ReasonUnauthorized, dynamicinformer.ReasonVerbNotSupported, dynamicinformer.ReasonStopped:
-			return err
-		case told:
-		default:
+		if told != why.Reason {
 			told = why.Reason
 			say(stderr, "waiting: %v", err)
 		}
@@ -161,23 +165,15 @@ func waitSynced(ctx context.Context, factory *dynamicinformer.Factory, gvr schem
 
 // untilTheEnd writes, if there is something to write, and waits for the end: that
 // of the demonstration, of the duration, or Ctrl-C.
-func untilTheEnd(ctx context.Context, cfg *rest.Config, s settings, gvr schema.GroupVersionResource, view *viewer) error {
-	if gvr != blockGVR {
+func untilTheEnd(ctx context.Context, cfg *rest.Config, s settings, blocks *dynamicinformer.Lease, view *viewer) error {
+	if blocks.Resource().GVR != blockGVR {
 		if s.real() || s.duration > 0 {
 			<-ctx.Done()
 		}
 		return nil // the demonstration is of blocks
 	}
 	if !s.real() || s.demoWrites {
-		client, err := dynamic.NewForConfig(cfg)
-		if err != nil {
-			return err
-		}
-		d := &demo{blocks: client.Resource(gvr), cleanUp: s.real()}
-		if err := d.run(ctx); err != nil {
-			return unlessEnded(ctx, err)
-		}
-		if err := awaitEvents(ctx, view, d); err != nil {
+		if err := demonstrate(ctx, cfg, s, blocks, view); err != nil {
 			return unlessEnded(ctx, err)
 		}
 	}
@@ -185,6 +181,35 @@ func untilTheEnd(ctx context.Context, cfg *rest.Config, s settings, gvr schema.G
 		<-ctx.Done()
 	}
 	return nil
+}
+
+// demonstrate writes, and waits until view has shown it.
+func demonstrate(ctx context.Context, cfg *rest.Config, s settings, blocks *dynamicinformer.Lease, view *viewer) error {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	d := &demo{blocks: client.Resource(blockGVR), cleanUp: s.real()}
+	if err := d.run(ctx); err != nil {
+		return err
+	}
+	if err := awaitEvents(ctx, view, d); err != nil || !s.crdChurn {
+		return err
+	}
+	crd, err := readCRD()
+	if err != nil {
+		return err
+	}
+	return (&churn{client: client, crd: crd, lease: blocks, view: view}).run(ctx)
+}
+
+// readCRD returns the CRD of blocks.
+func readCRD() (*unstructured.Unstructured, error) {
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(crdManifest, &crd.Object); err != nil {
+		return nil, err
+	}
+	return crd, nil
 }
 
 // awaitEvents waits until view has shown what d has written.
@@ -205,7 +230,7 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-func finish(blocks informers.GenericInformer, view *viewer) error {
+func finish(blocks *dynamicinformer.Lease, view *viewer) error {
 	if err := view.table(blocks.Lister()); err != nil {
 		return err
 	}

@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
 // viewer prints blocks and what happens to them: lines for people, or one JSON
@@ -96,6 +99,40 @@ func (v *viewer) event(kind string, b block, note string, count func(*counts)) {
 	count(&v.counts)
 	close(v.seen)
 	v.seen = make(chan struct{})
+}
+
+// state prints a change of how the informer does.
+func (v *viewer) state(status dynamicinformer.ResourceStatus) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.json {
+		v.encode(struct {
+			State    dynamicinformer.State  `json:"state"`
+			Reason   dynamicinformer.Reason `json:"reason,omitempty"`
+			Evidence discovery.EvidenceKind `json:"evidence,omitempty"`
+		}{status.State, status.Reason, status.Evidence.Kind})
+		return
+	}
+	fmt.Fprintln(v.out, strings.TrimRight(fmt.Sprintf("STATE    %-20s %s %s", status.State, status.Reason, status.Evidence.Kind), " "))
+}
+
+// follow prints the states that come, but for those before the first list is complete.
+func (v *viewer) follow(states <-chan dynamicinformer.ResourceStatus) {
+	synced, last := false, dynamicinformer.StateSynced
+	for status := range states {
+		synced = synced || status.State == dynamicinformer.StateSynced
+		if synced && status.State != last && status.State != dynamicinformer.StateStopped {
+			last = status.State
+			v.state(status)
+		}
+	}
+}
+
+// count returns how many events there were so far.
+func (v *viewer) count() counts {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.counts
 }
 
 // encode prints value as a line of JSON. The caller holds v.mu.

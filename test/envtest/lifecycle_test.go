@@ -33,7 +33,7 @@ type fleet struct {
 // armFleet leases the informer on a type that is not there yet.
 func armFleet(ctx context.Context, at *place, opts ...dynamicinformer.ResourceOption) *fleet {
 	GinkgoHelper()
-	d := openDoor(at) //nolint:contextcheck // a door goes with the spec, not with ctx
+	d := openDoor(at)                          //nolint:contextcheck // a door goes with the spec, not with ctx
 	f := &fleet{door: d, factory: d.factory()} //nolint:contextcheck // so does the factory
 	group := ownGroup("fleet")
 	f.crd = newCRD(group, "Ship", "v1")

@@ -1,0 +1,112 @@
+package envtest_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+var _ = Describe("Leases on "+embeddedServer.name, func() {
+	It("come and go by the thousand and leave nothing", func(ctx SpecContext) {
+		d := openDoor(embeddedServer)
+		f := d.factory()
+		f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
+		keep, err := f.Acquire(ctx, widgets)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(keep.WaitForSync(ctx)).To(Succeed())
+		base := runtime.NumGoroutine()
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				defer GinkgoRecover()
+				for i := range 100 {
+					gvr := blocks
+					if i%2 == 0 {
+						gvr = widgets
+					}
+					l, err := f.Acquire(ctx, gvr)
+					Expect(err).NotTo(HaveOccurred())
+					if i%10 == 0 {
+						_, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{})
+						Expect(err).NotTo(HaveOccurred())
+					}
+					l.Release()
+					<-l.Done()
+				}
+			})
+		}
+		all.Wait()
+		ofBlocks := faultproxy.Resource(blocks.Group, blocks.Resource)
+		Eventually(func() int { return d.proxy.OpenWatches(ofBlocks) }).Should(BeZero())
+		Expect(d.proxy.OpenWatches(faultproxy.Resource(widgets.Group, widgets.Resource))).To(Equal(1))
+		Expect(f.Status()).To(HaveLen(1))
+		Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", base+20)) // connections of the proxy's
+	})
+})
+
+// The server sleeps 2 s on a create right after a CRD is established, so most cycles make
+// no object.
+var _ = Describe("Types on "+embeddedServer.name, func() {
+	It("come and go by the hundred under their informers, which leave nothing", func(ctx SpecContext) {
+		const crds, cycles = 8, 5
+		d := openDoor(embeddedServer)
+		f := d.factory()
+		f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
+		group := ownGroup("soak")
+		settle := func() (goroutines int, heap uint64) {
+			runtime.GC()
+			var stats runtime.MemStats
+			runtime.ReadMemStats(&stats)
+			return runtime.NumGoroutine(), stats.HeapAlloc
+		}
+		leases := make([]*dynamicinformer.Lease, crds)
+		books := make([]*ledger, crds)
+		for i := range leases {
+			var err error
+			gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: fmt.Sprintf("boat%ds", i)}
+			leases[i], err = f.Acquire(ctx, gvr, dynamicinformer.AllowAbsent())
+			Expect(err).NotTo(HaveOccurred())
+			books[i] = keepLedger(leases[i])
+		}
+		cycle := func() {
+			var all sync.WaitGroup
+			for i, l := range leases {
+				all.Go(func() {
+					defer GinkgoRecover()
+					crd := newCRD(group, fmt.Sprintf("Boat%d", i), "v1")
+					_, err := d.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
+					Expect(err).NotTo(HaveOccurred())
+					wait, cancel := context.WithTimeout(ctx, time.Minute)
+					defer cancel()
+					Expect(l.WaitForSync(wait)).To(Succeed())
+					d.undefine(ctx, crd.GetName())
+					Eventually(l.Status, "60s").Should(HaveField("State", dynamicinformer.StateNotServed))
+				})
+			}
+			all.Wait()
+		}
+		cycle() // what is made once
+		goroutines, heap := settle()
+		for range cycles {
+			cycle()
+		}
+		Expect(d.proxy.OpenWatches(func(r faultproxy.Request) bool { return r.Group == group })).To(BeZero())
+		Eventually(func() int { now, _ := settle(); return now }, "60s", "1s").Should(BeNumerically("<=", goroutines+10))
+		_, after := settle()
+		Expect(after).To(BeNumerically("<", heap+heap/2+8<<20))
+		for _, book := range books {
+			book.check()
+		}
+	})
+})
