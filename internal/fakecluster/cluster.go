@@ -127,14 +127,18 @@ func (c *Cluster) OpenWatches(gvr schema.GroupVersionResource) int {
 func (c *Cluster) Expire(gvr schema.GroupVersionResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.types[gvr].expire(c.version)
+	if s := c.types[gvr]; s != nil {
+		s.expire(c.version)
+	}
 }
 
 // CloseWatches ends the open watches of gvr, as a server does that goes down.
 func (c *Cluster) CloseWatches(gvr schema.GroupVersionResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.types[gvr].closeWatches()
+	if s := c.types[gvr]; s != nil {
+		s.closeWatches()
+	}
 }
 
 // Resource returns the client of gvr, served or not.

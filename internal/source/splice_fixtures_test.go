@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -152,12 +153,9 @@ func short(obj any) string {
 
 // failing makes each request of verb fail with err, but for the first so many.
 func failing(verb string, err error, but int) fakecluster.Interceptor {
+	var seen atomic.Int64
 	return func(_ context.Context, req fakecluster.Request) error {
-		if req.Verb != verb {
-			return nil
-		}
-		if but > 0 {
-			but--
+		if req.Verb != verb || seen.Add(1) <= int64(but) {
 			return nil
 		}
 		return err

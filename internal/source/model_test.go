@@ -1,0 +1,205 @@
+package source_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+var seed = flag.Uint64("seed", 0, "the only seed of the model test")
+
+// What happens at random to a type and its objects, with the informer looking or not,
+// ends where the cluster is, by way of adds, updates and deletes that fit.
+func TestModel_InformerEndsWhereTheClusterIs(t *testing.T) {
+	seeds := make([]uint64, 300)
+	for i := range seeds {
+		seeds[i] = rand.Uint64()
+	}
+	if *seed != 0 {
+		seeds = []uint64{*seed}
+	}
+	for _, seed := range seeds {
+		synctest.Test(t, func(t *testing.T) { runModel(t, seed) })
+		if t.Failed() {
+			t.Fatalf("go test -run Model -seed %d", seed)
+		}
+	}
+}
+
+func runModel(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // to be repeated
+	w := newWorld(t, func(cfg *source.Config) { cfg.KeepCache = seed%2 == 0 }, "a", "b", "c")
+	book := &book{t: t, there: map[string]types.UID{}}
+	if _, err := w.AddEventHandler(book); err != nil {
+		t.Fatal(err)
+	}
+	m := &model{world: w, random: random}
+	for range 60 {
+		m.step()
+		if random.IntN(3) > 0 {
+			time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
+		}
+	}
+	m.settle()
+	want := m.keys()
+	if diff := cmp.Diff(want, w.keys()); diff != "" {
+		t.Errorf("store (-cluster +informer):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, book.keys()); diff != "" {
+		t.Errorf("handler (-cluster +handler):\n%s", diff)
+	}
+}
+
+// model is a world to which things happen.
+type model struct {
+	*world
+	random *rand.Rand
+	absent bool // there is no such type
+	broken bool // requests fail
+}
+
+func (m *model) step() {
+	name := string(rune('a' + m.random.IntN(6)))
+	client := m.cluster.Resource(widgets).Namespace("ns")
+	switch m.random.IntN(14) {
+	case 0, 1, 2:
+		obj := newObject(name)
+		obj.SetResourceVersion("")
+		_, _ = client.Create(m.t.Context(), obj, metav1.CreateOptions{}) // it may be there, or the type not
+	case 3, 4:
+		_ = client.Delete(m.t.Context(), name, metav1.DeleteOptions{})
+	case 5, 6:
+		if obj, err := client.Get(m.t.Context(), name, metav1.GetOptions{}); err == nil {
+			obj.SetLabels(map[string]string{"color": fmt.Sprint(m.random.IntN(100))})
+			_, _ = client.Update(m.t.Context(), obj, metav1.UpdateOptions{})
+		}
+	case 7:
+		m.cluster.CloseWatches(widgets)
+	case 8:
+		if !m.absent {
+			m.cluster.CloseWatches(widgets)
+			m.cluster.Expire(widgets)
+		}
+	case 9:
+		m.goAway()
+	case 10:
+		if m.absent {
+			m.appear()
+			m.absent = false
+		}
+	case 11: // nobody sees it go
+		if !m.absent {
+			m.cluster.Serve(widgetType)
+			m.supersede()
+		}
+	case 12:
+		m.broken = !m.broken
+		m.fail()
+	case 13:
+		if !m.absent {
+			set(m.available, []source.Serving{source.Held, source.Served, source.Missing}[m.random.IntN(3)])
+		}
+	}
+}
+
+func (m *model) goAway() {
+	if m.absent {
+		return
+	}
+	m.absent = true
+	serving := source.Gone
+	if m.random.IntN(2) == 0 {
+		serving = source.Missing
+	}
+	m.cluster.Withdraw(widgets)
+	set(m.available, serving)
+}
+
+func (m *model) fail() {
+	if !m.broken {
+		m.cluster.Intercept(nil)
+		return
+	}
+	verb := []string{"list", "watch"}[m.random.IntN(2)]
+	m.cluster.Intercept(failing(verb, apierrors.NewServiceUnavailable("down"), m.random.IntN(3)))
+	m.cluster.CloseWatches(widgets)
+}
+
+// settle lets everything heal.
+func (m *model) settle() {
+	m.cluster.Intercept(nil)
+	if m.absent {
+		m.appear()
+		m.absent = false
+	}
+	set(m.available, source.Served)
+	time.Sleep(time.Minute)
+	synctest.Wait()
+}
+
+// keys returns the cluster's objects.
+func (m *model) keys() []string {
+	list, err := m.cluster.Resource(widgets).List(m.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var keys []string
+	for _, item := range list.Items {
+		keys = append(keys, item.GetNamespace()+"/"+item.GetName())
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// book is a handler that holds what it is told to the rules.
+type book struct {
+	t     *testing.T
+	there map[string]types.UID
+}
+
+func (b *book) OnAdd(obj any, _ bool) {
+	object := obj.(metav1.Object)
+	if _, there := b.there[object.GetName()]; there {
+		b.t.Errorf("%s is added though it is there", object.GetName())
+	}
+	b.there[object.GetName()] = object.GetUID()
+}
+
+func (b *book) OnUpdate(oldObj, newObj any) {
+	old, object := oldObj.(metav1.Object), newObj.(metav1.Object)
+	if uid := b.there[object.GetName()]; uid != object.GetUID() || uid != old.GetUID() {
+		b.t.Errorf("%s is updated from %s to %s and was added as %s", object.GetName(), old.GetUID(), object.GetUID(), uid)
+	}
+}
+
+func (b *book) OnDelete(obj any) {
+	object, ok := obj.(metav1.Object)
+	if !ok {
+		b.t.Errorf("delete of a %T", obj)
+		return
+	}
+	if uid := b.there[object.GetName()]; uid != object.GetUID() {
+		b.t.Errorf("%s is deleted as %s and was added as %s", object.GetName(), object.GetUID(), uid)
+	}
+	delete(b.there, object.GetName())
+}
+
+func (b *book) keys() []string {
+	var keys []string
+	for name := range b.there {
+		keys = append(keys, "ns/"+name)
+	}
+	slices.Sort(keys)
+	return keys
+}
