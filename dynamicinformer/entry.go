@@ -63,6 +63,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.life = newLife(k.gvr, k.versions, f.options.resolver, e.trouble)
 	cfg := s.config(f.clients.forOne(), k.gvr)
 	cfg.Observer = e.trouble
+	cfg.Stalls = &f.stalls
 	cfg.Availability = e.life.available
 	cfg.Attend = e.life.attend
 	cfg.Confirm = e.life.confirm

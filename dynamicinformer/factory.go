@@ -16,6 +16,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/attempt"
+	"github.com/gvrkit/gvrkit/internal/source"
 )
 
 // Factory makes informers on resources known by GVR, one a resource, and runs
@@ -29,6 +30,7 @@ type Factory struct {
 	clients clients
 	options options
 	singles atomic.Uint64 // entries made so far that nobody shares
+	stalls  source.Stalls
 
 	// mu guards the fields below. It is never held across I/O, a channel
 	// operation or user code.

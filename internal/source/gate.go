@@ -26,10 +26,9 @@ type gate struct {
 	known     known
 	due       atomic.Pointer[time.Time] // when the next try is, after one that has failed
 
-	mu      sync.Mutex
-	stage   *requests // for stageOf
-	stageOf Type
-	store   lookUp
+	mu    sync.Mutex
+	stage *requests
+	store lookUp
 }
 
 var _ cache.ListerWatcherWithContext = (*gate)(nil)
@@ -182,22 +181,21 @@ func cancelOn(changed <-chan struct{}, cancel context.CancelFunc) (release func(
 	}
 }
 
-// requests returns the stage that asks for t. It has a memory, which is that of one type
-// in one version.
+// requests returns the stage that asks for t.
 func (g *gate) requests(t Type) *requests {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.stage == nil || !g.stageOf.sameObjects(t) || g.stageOf.Kind != t.Kind {
+	if g.stage == nil || !g.stage.of.sameObjects(t) || g.stage.of.Kind != t.Kind {
 		namespace := g.cfg.Namespace
 		if !t.Namespaced {
 			namespace = metav1.NamespaceAll
 		}
-		g.stageOf = t
 		g.stage = &requests{
 			next:     &client{Config: g.cfg, gvr: t.GVR, namespace: namespace},
 			observer: g.cfg.Observer,
 			calls:    g.calls,
-			kind:     t.Kind,
+			of:       t,
+			stalls:   g.cfg.Stalls,
 		}
 	}
 	return g.stage

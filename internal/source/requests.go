@@ -22,11 +22,11 @@ var (
 // requests reports how requests go, accounts for those under way, and sees to it that
 // none is waited for without end.
 type requests struct {
-	next      cache.ListerWatcherWithContext
-	observer  Observer
-	calls     *calls
-	kind      string // of the objects; empty: not known
-	watchList watchListMemory
+	next     cache.ListerWatcherWithContext
+	observer Observer
+	calls    *calls
+	of       Type
+	stalls   *Stalls
 }
 
 // list asks for a list, or a page of one.
@@ -37,7 +37,7 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 	defer r.calls.end()
 	list, err := r.next.ListWithContext(r.observed(ctx, VerbList), opts)
 	if err == nil {
-		err = checkKinds(r.kind, list)
+		err = checkKinds(r.of.Kind, list)
 	}
 	if err != nil {
 		r.failed(ctx, VerbList, err)
@@ -50,7 +50,7 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 // watch opens a stream, which the caller closes.
 func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream, error) {
 	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
-	if initial && r.watchList.stalledLately(time.Now()) {
+	if initial && r.stalls.stalledLately(r.of, time.Now()) {
 		return nil, errNotTried
 	}
 	if err := r.calls.begin(); err != nil {
@@ -93,7 +93,7 @@ func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts met
 		if in != nil {
 			in.Stop()
 		}
-		r.watchList.stalled(time.Now())
+		r.stalls.stalled(r.of, time.Now())
 		return nil, fmt.Errorf("%w for %v", errNoAnswer, answerAfter)
 	case err == nil && in == nil:
 		return nil, errNoWatch

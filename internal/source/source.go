@@ -34,6 +34,8 @@ type Config struct {
 	// Attend is called before a request waits for Availability, with a context that lasts
 	// at least as long as the wait. It does not block. Nil means nobody needs to know.
 	Attend func(ctx context.Context)
+	// Stalls remembers stalled watch-lists, and may be shared. Nil: the source does so itself.
+	Stalls *Stalls
 	// Observer is told how the requests go. Nil means nobody is.
 	Observer Observer
 	// Report gets each error after which a list or watch is tried again, but for those
@@ -71,6 +73,9 @@ type Source struct {
 func New(cfg Config) *Source {
 	if cfg.Observer == nil {
 		cfg.Observer = nobody{}
+	}
+	if cfg.Stalls == nil {
+		cfg.Stalls = &Stalls{}
 	}
 	if cfg.Availability == nil {
 		cfg.Availability = NewAvailability(Type{Serving: Served, GVR: cfg.GVR, Namespaced: true})

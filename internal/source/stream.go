@@ -111,7 +111,7 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 			s.requests.observer.Succeeded(VerbWatch)
 		}
 	default:
-		if err := checkKind(s.requests.kind, event.Object); err != nil {
+		if err := checkKind(s.requests.of.Kind, event.Object); err != nil {
 			return s.broken(ctx, err, errorEvent(err))
 		}
 	}
@@ -143,7 +143,7 @@ func (s *stream) ended(ctx context.Context, to deliver) {
 
 // stalled is called when a watch-list stream has sent no initial event for too long.
 func (s *stream) stalled(ctx context.Context, to deliver) {
-	s.requests.watchList.stalled(time.Now())
+	s.requests.stalls.stalled(s.requests.of, time.Now())
 	err := fmt.Errorf("no initial event for %v: %w", stallAfter, ErrBookmarkMissing)
 	s.requests.failed(ctx, VerbWatch, err)
 	to(errorEvent(err), true)

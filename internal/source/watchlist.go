@@ -2,10 +2,11 @@ package source
 
 import (
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -49,13 +50,33 @@ func errorEvent(err error) watch.Event {
 	}}
 }
 
-// watchListMemory remembers when a resource's watch-list stalled. It is safe for
-// concurrent use; its zero value remembers nothing.
-type watchListMemory struct{ until atomic.Int64 } // Unix nanoseconds
+// Stalls remembers which types' watch-lists have stalled, for all sources that are given
+// it: a type created again is another. It is safe for concurrent use; its zero value
+// remembers nothing.
+type Stalls struct {
+	mu    sync.Mutex
+	until map[stalled]time.Time
+}
 
-func (m *watchListMemory) stalled(now time.Time) { m.until.Store(now.Add(stallMemory).UnixNano()) }
+type stalled struct {
+	gvr        schema.GroupVersionResource
+	generation int
+}
 
-func (m *watchListMemory) stalledLately(now time.Time) bool { return now.UnixNano() < m.until.Load() }
+func (s *Stalls) stalled(t Type, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until == nil {
+		s.until = map[stalled]time.Time{}
+	}
+	s.until[stalled{t.GVR, t.Generation}] = now.Add(stallMemory)
+}
+
+func (s *Stalls) stalledLately(t Type, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.Before(s.until[stalled{t.GVR, t.Generation}])
+}
 
 // silence measures how long a stream has sent no initial event, until the initial
 // events have ended. The time that the reflector takes is not the stream's.

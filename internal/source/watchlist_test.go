@@ -222,6 +222,37 @@ func TestWatchList_IsNotTriedForAnHourAfterAStall(t *testing.T) {
 	})
 }
 
+// Another informer on the type knows of the stall, one on a type that was created again
+// does not need to.
+func TestWatchList_StallIsRememberedForTheType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stalls := &source.Stalls{}
+		open := func(generation int) error {
+			lw := newLW(source.Config{
+				Client: &script{}, GVR: widgets, Stalls: stalls,
+				Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Generation: generation}),
+			})
+			w, err := lw.WatchWithContext(t.Context(), watchList())
+			if err != nil {
+				return err
+			}
+			defer w.Stop()
+			time.Sleep(10 * time.Second) // silence
+			take(w)
+			return nil
+		}
+		if err := open(1); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(1); !isPlain(err) {
+			t.Errorf("the same type: %v, want a plain error", err)
+		}
+		if err := open(2); err != nil {
+			t.Errorf("another one: %v", err)
+		}
+	})
+}
+
 func TestWatchList_StallConcernsNoOtherRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

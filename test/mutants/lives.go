@@ -186,7 +186,7 @@ var ofLives = []mutant{
 	{
 		name: "objects of another kind are taken from a list",
 		file: "internal/source/requests.go",
-		old:  "		err = checkKinds(r.kind, list)\n",
+		old:  "		err = checkKinds(r.of.Kind, list)\n",
 		new:  "		err = nil\n",
 	},
 	{

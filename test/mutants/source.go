@@ -109,7 +109,7 @@ var ofSource = []mutant{
 	{
 		name: "a stall is forgotten",
 		file: "internal/source/stream.go",
-		old:  "	s.requests.watchList.stalled(time.Now())\n",
+		old:  "	s.requests.stalls.stalled(s.requests.of, time.Now())\n",
 		new:  "	_ = time.Now()\n",
 	},
 	{
