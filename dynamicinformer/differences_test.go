@@ -26,6 +26,13 @@ type difference struct {
 	reason string
 }
 
+// Rows of the README that stand for two differences each.
+const (
+	polls = "`WaitForCacheSync` polls every 100 ms, one informer after another, stopped ones too."
+	ends  = "Told to slow down, an informer sleeps without looking at its stop channel; `Shutdown` returns while a LIST is under way."
+	asks  = "A type that is not installed, or can't be watched, is asked for without end; the latter is reported synced."
+)
+
 // differences are all there are. The README's table has the same, in this order.
 var differences = []difference{
 	{
@@ -72,7 +79,7 @@ var differences = []difference{
 				r.errorf("it took %v, want %v", time.Since(begun), delay)
 			}
 		}},
-		readme: "`WaitForCacheSync` polls every 100 ms, one informer after another.",
+		readme: polls,
 		reason: "polling is slow, and in fake time it moves the clock",
 	},
 	{
@@ -89,7 +96,7 @@ var differences = []difference{
 				r.errorf("it took %v", time.Since(begun))
 			}
 		}},
-		readme: "It waits for an informer that was stopped before it had synced.",
+		readme: polls,
 		reason: "what has ended will never sync",
 	},
 	{
@@ -122,7 +129,7 @@ var differences = []difference{
 				r.errorf("it took %v", took)
 			}
 		}},
-		readme: "Told to slow down or refused a connection, an informer sleeps without looking at its stop channel.",
+		readme: ends,
 		reason: "a shutdown takes up to a minute (reflector.watchList)",
 	},
 	{
@@ -149,7 +156,7 @@ var differences = []difference{
 			}
 			<-release
 		}},
-		readme: "`Shutdown` returns while a LIST is under way.",
+		readme: ends,
 		reason: "a goroutine that outlives the shutdown is a leak, and fails tests that look for leaks",
 	},
 	{
@@ -168,6 +175,17 @@ var differences = []difference{
 		reason: "no event may be invented from bad input",
 	},
 	{
+		behaviour: behaviour{"a cluster-scoped type ignores the namespace", func(r *trial) {
+			create(r.t, r.cluster, blocks, "", "b")
+			factory := r.newDiscovering(r.t, r.cluster, "ns")
+			events := listen(r.t, factory.ForResource(blocks).Informer())
+			r.run(factory)
+			r.expect(events, "add b")
+		}},
+		readme: "A namespace and a cluster-scoped type: 404 for ever.",
+		reason: "no server has such a path; ipamblocks is a case",
+	},
+	{
 		behaviour: behaviour{"a type that can't be watched is not reported synced", func(r *trial) {
 			listOnly := widgetType
 			listOnly.Verbs = []string{"get", "list"}
@@ -179,19 +197,8 @@ var differences = []difference{
 				r.errorf("synced, or asked for: %d lists", r.requests("list"))
 			}
 		}},
-		readme: "A type that can be listed but not watched is reported synced, and retried for ever.",
+		readme: asks,
 		reason: "the cache is stale from then on (velero#9384)",
-	},
-	{
-		behaviour: behaviour{"a cluster-scoped type ignores the namespace", func(r *trial) {
-			create(r.t, r.cluster, blocks, "", "b")
-			factory := r.newDiscovering(r.t, r.cluster, "ns")
-			events := listen(r.t, factory.ForResource(blocks).Informer())
-			r.run(factory)
-			r.expect(events, "add b")
-		}},
-		readme: "A namespace and a cluster-scoped type: 404 for ever.",
-		reason: "no server has such a path; ipamblocks is a case",
 	},
 	{
 		behaviour: behaviour{"nothing is asked of a type that is not served", func(r *trial) {
@@ -208,8 +215,66 @@ var differences = []difference{
 				r.errorf("not synced a minute after it is served")
 			}
 		}},
-		readme: "A type that is not installed is listed and watched for ever.",
+		readme: asks,
 		reason: "the storm hides what is wrong, and loads the server",
+	},
+	{
+		behaviour: behaviour{"a type that has gone leaves nothing", func(r *trial) {
+			r.create("ns", "a")
+			factory := r.newDiscovering(r.t, r.cluster, metav1.NamespaceAll)
+			events := listen(r.t, factory.ForResource(widgets).Informer())
+			r.run(factory)
+			synctest.Wait()
+			r.cluster.Withdraw(widgets)
+			time.Sleep(10 * time.Minute)
+			r.expect(events, "add ns/a", "delete ns/a")
+			before := r.requests("list") + r.requests("watch")
+			time.Sleep(time.Hour)
+			if got := r.requests("list") + r.requests("watch") - before; got > 0 {
+				r.errorf("%d requests while it is gone", got)
+			}
+		}},
+		readme: "A CRD that is deleted leaves its objects in the cache, and is asked for until it is back.",
+		reason: "programs go on working with what is not there (kyverno#13862)",
+	},
+	{
+		behaviour: behaviour{"after a gap there is what has changed", func(r *trial) {
+			r.create("ns", "same")
+			r.create("ns", "replaced")
+			factory := r.plain()
+			events := listen(r.t, factory.ForResource(widgets).Informer())
+			r.run(factory)
+			synctest.Wait()
+			events.take() // in any order
+			answer(r.cluster, apierrors.NewServiceUnavailable("down"))
+			r.cluster.CloseWatches(widgets)
+			synctest.Wait()
+			r.cluster.Intercept(nil)
+			if err := r.cluster.Resource(widgets).Namespace("ns").Delete(r.t.Context(), "replaced", metav1.DeleteOptions{}); err != nil {
+				r.errorf("%v", err)
+			}
+			r.create("ns", "replaced")
+			r.cluster.Expire(widgets)
+			time.Sleep(time.Minute)
+			r.expect(events, "delete ns/replaced", "add ns/replaced")
+		}},
+		readme: "A relist updates every cached object; one in another's place is an update, too.",
+		reason: "handlers work for nothing, and take one object for another",
+	},
+	{
+		behaviour: behaviour{"the first list is consistent", func(r *trial) {
+			r.cluster.Intercept(noWatchList)
+			factory := r.plain()
+			factory.ForResource(widgets)
+			r.run(factory)
+			for _, req := range r.cluster.Requests("list", widgets) {
+				if version := req.Options.ResourceVersion; version != "" {
+					r.errorf("a list may be as old as %q", version)
+				}
+			}
+		}},
+		readme: "The first list may come from a server's cache that is behind.",
+		reason: "an informer reports that it has synced to what was there some time ago",
 	},
 	{
 		behaviour: behaviour{"a reason is logged once", func(r *trial) {
@@ -267,6 +332,7 @@ func TestReadme_TableHasTheDifferences(t *testing.T) {
 	for _, row := range differences {
 		want = append(want, row.readme)
 	}
+	want = slices.Compact(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}

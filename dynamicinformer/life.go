@@ -179,6 +179,7 @@ func (l *life) replacedLocked(res discovery.Resource) bool {
 func (l *life) refuse(err error) {
 	defer l.trouble.refused(err) // which tells who waits
 	now, _ := l.available.Current()
+	before := now.Serving
 	now.Serving = source.Held
 	if errors.Is(err, discovery.ErrNotServed) && !elsewhere(err) {
 		l.mu.Lock()
@@ -187,6 +188,9 @@ func (l *life) refuse(err error) {
 			now.Serving = source.Gone
 		case discovery.NotListed:
 			now.Serving = source.Missing
+			if before == source.Gone { // the type itself has said so
+				now.Serving = source.Gone
+			}
 		}
 		l.mu.Unlock()
 	}

@@ -128,6 +128,8 @@ func stateOf(reason Reason, serving source.Serving, listed bool) State {
 		return StateSynced
 	case reason == ReasonSyncing && serving == source.Served:
 		return StateStarting
+	case serving == source.Served && !listed && (reason == ReasonNotFound || reason == ReasonThrottled):
+		return StateStarting // a server that has just begun to serve it says so for some seconds
 	case serving == source.Served, listed:
 		return StateDegraded
 	case reason == ReasonSyncing, reason == ReasonDiscoveryFailed:

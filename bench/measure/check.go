@@ -19,7 +19,7 @@ const checkPage = 500
 // check compares all cached objects with what client-go's dynamic client makes of
 // what the server sends.
 func (r *run) check(ctx context.Context) error {
-	client, err := dynamic.NewForConfig(r.job.Server.config())
+	client, err := dynamic.NewForConfig(r.job.Server.Config())
 	if err != nil {
 		return err
 	}

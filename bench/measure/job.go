@@ -30,8 +30,8 @@ type Server struct {
 	Discovery bool `json:"discovery,omitempty"`
 }
 
-// config has no limit on the client's side: what is measured should not wait.
-func (s Server) config() *rest.Config {
+// Config has no limit on the client's side: what is measured should not wait.
+func (s Server) Config() *rest.Config {
 	return &rest.Config{
 		Host: s.Host, BearerToken: s.Token, QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: s.CAData, ServerName: s.ServerName},

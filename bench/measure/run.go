@@ -104,7 +104,7 @@ func (r *run) fill(ctx context.Context) error {
 	}
 	all := r.events.expect(r.job.Objects)
 	r.cache, err = r.system.Open(ctx, systems.Target{
-		Config: r.job.Server.config(), GVR: r.kind.GVR, GVK: r.kind.GVK, Namespaced: r.kind.Namespaced,
+		Config: r.job.Server.Config(), GVR: r.kind.GVR, GVK: r.kind.GVK, Namespaced: r.kind.Namespaced,
 		Discovery: r.job.Server.Discovery, Handler: &r.events,
 	})
 	if err != nil {

@@ -49,20 +49,23 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 			}
 			continue
 		}
-		list, content, err := g.list(ctx, t, changed, opts.Limit)
+		list, err := g.list(ctx, t, changed, opts.Limit)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case g.calls.over():
 			return nil, errClosed
-		case err == nil && g.current(t):
-			g.known.replace(content, t)
+		case !g.current(t):
+			continue
+		case err == nil:
+			err = g.known.replace(list, t)
+		}
+		if err == nil {
 			g.cfg.Observer.Completed()
 			return list, nil
-		case err != nil && g.current(t):
-			g.putOff(&pace, err)
-			g.report(ctx, err)
 		}
+		g.putOff(&pace, err)
+		g.report(ctx, err)
 	}
 }
 
@@ -132,18 +135,14 @@ func (g *gate) current(t Type) bool {
 
 // list asks for everything, in pages of limit if that is not 0, unless the type changes
 // meanwhile.
-func (g *gate) list(ctx context.Context, t Type, changed <-chan struct{}, limit int64) (runtime.Object, listed, error) {
+func (g *gate) list(ctx context.Context, t Type, changed <-chan struct{}, limit int64) (runtime.Object, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer cancelOn(changed, cancel)()
 	pages := pager.New(g.requests(t).list)
 	pages.PageSize = limit
 	list, _, err := pages.ListWithAlloc(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, listed{}, err
-	}
-	content, err := newListed(list)
-	return list, content, err
+	return list, err
 }
 
 // watch opens a stream, unless the type changes meanwhile.

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -49,9 +48,14 @@ func keyOf(obj metav1.Object) string {
 
 // listed is what a list had.
 type listed struct {
-	keys    []string
-	objects map[string]runtime.Object
+	keys    []string // in order
+	items   map[string]listedItem
 	version string
+}
+
+type listedItem struct {
+	identity
+	object runtime.Object
 }
 
 // newListed takes a list apart. Of two objects with one key the last one counts, as in
@@ -61,34 +65,44 @@ func newListed(list runtime.Object) (listed, error) {
 	if err != nil {
 		return listed{}, err
 	}
-	l := listed{objects: make(map[string]runtime.Object, meta.LenList(list)), version: accessor.GetResourceVersion()}
+	l := listed{items: make(map[string]listedItem, meta.LenList(list)), version: accessor.GetResourceVersion()}
 	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
 		obj, err := meta.Accessor(item)
 		if err != nil {
 			return err
 		}
 		key := keyOf(obj)
-		if _, again := l.objects[key]; !again {
+		if _, again := l.items[key]; !again {
 			l.keys = append(l.keys, key)
 		}
-		l.objects[key] = item
+		l.items[key] = listedItem{identityOf(obj), item}
 		return nil
 	})
 	return l, err
 }
 
 // replace makes the objects of a list all that is known.
-func (k *known) replace(l listed, of Type) {
-	objects := make(map[string]identity, len(l.keys))
-	for key, item := range l.objects {
-		if obj, err := meta.Accessor(item); err == nil {
-			objects[key] = identityOf(obj)
+func (k *known) replace(list runtime.Object, of Type) error {
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return err
+	}
+	objects := make(map[string]identity, meta.LenList(list))
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		obj, err := meta.Accessor(item)
+		if err == nil {
+			objects[keyOf(obj)] = identityOf(obj)
 		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.objects = objects
-	k.completeLocked(l.version, of)
+	k.completeLocked(accessor.GetResourceVersion(), of)
+	return nil
 }
 
 // reset forgets everything. What comes is of of.
@@ -120,43 +134,30 @@ func (k *known) upTo() string {
 	return k.version
 }
 
-func (k *known) remove(key string) {
+// put is told of an object that the reflector has been given.
+func (k *known) put(key string, id identity) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.objects, key)
-}
-
-// holds reports whether item is the object that is known under key, at whatever moment.
-func (k *known) holds(key string, item runtime.Object) bool {
-	obj, err := meta.Accessor(item)
-	if err != nil {
-		return false
+	if k.objects == nil {
+		k.objects = map[string]identity{}
 	}
-	id, there := k.get(key)
-	return there && id.same(identityOf(obj))
+	k.objects[key] = id
 }
 
-// passed is told of each event that the reflector takes. Initial events come in any
-// order of their versions.
-func (k *known) passed(event watch.Event, initial bool) {
-	obj, err := meta.Accessor(event.Object)
-	if err != nil || event.Type == watch.Error {
+// reached is told that the reflector has everything up to version.
+func (k *known) reached(version string) {
+	if version == "" {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch event.Type {
-	case watch.Added, watch.Modified:
-		if k.objects == nil {
-			k.objects = map[string]identity{}
-		}
-		k.objects[keyOf(obj)] = identityOf(obj)
-	case watch.Deleted:
-		delete(k.objects, keyOf(obj))
-	}
-	if version := obj.GetResourceVersion(); !initial && version != "" {
-		k.version = version
-	}
+	k.version = version
+}
+
+func (k *known) remove(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.objects, key)
 }
 
 // expired says that nothing can be watched from where the reflector is.

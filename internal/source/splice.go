@@ -143,7 +143,12 @@ func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
 
 // relist sends the difference between what the reflector has and what there is.
 func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
-	_, content, err := s.list(ctx, t, changed, pageSize)
+	list, err := s.list(ctx, t, changed, pageSize)
+	if err != nil {
+		s.failed(ctx, t, err)
+		return ctx.Err() == nil
+	}
+	content, err := newListed(list)
 	if err != nil {
 		s.failed(ctx, t, err)
 		return ctx.Err() == nil
@@ -159,7 +164,8 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 	}
 	var gone []string
 	for _, key := range s.known.keys() {
-		if item, there := content.objects[key]; !same || !there || !s.known.holds(key, item) {
+		id, _ := s.known.get(key)
+		if item, there := content.items[key]; !same || !there || !id.same(item.identity) {
 			gone = append(gone, key)
 		}
 	}
@@ -168,10 +174,10 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 	}
 	rewritten := of.GVR != t.GVR
 	for _, key := range content.keys {
-		event := watch.Event{Type: watch.Added, Object: content.objects[key]}
+		item := content.items[key]
+		event := watch.Event{Type: watch.Added, Object: item.object}
 		if id, there := s.known.get(key); there {
-			obj, err := meta.Accessor(event.Object)
-			if err != nil || !rewritten && identityOf(obj) == id {
+			if !rewritten && item.identity == id {
 				continue
 			}
 			event.Type = watch.Modified
@@ -179,7 +185,7 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 		if !s.send(event) {
 			return false
 		}
-		s.known.passed(event, true)
+		s.known.put(key, item.identity)
 	}
 	if !s.send(bookmark(content.version, t)) {
 		return false
@@ -260,18 +266,34 @@ func (s *splice) follow(ctx context.Context, stream *stream, t Type) bool {
 // pass gives event to the reflector. An object in place of one with the same name comes
 // after its deletion.
 func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool {
-	if !initial && (event.Type == watch.Added || event.Type == watch.Modified) {
-		if obj, err := meta.Accessor(event.Object); err == nil {
-			key := keyOf(obj)
-			if id, there := s.known.get(key); there && !id.same(identityOf(obj)) && !s.delete(ctx, []string{key}) {
-				return false
-			}
+	obj, err := meta.Accessor(event.Object)
+	if err != nil || event.Type == watch.Error {
+		return s.send(event)
+	}
+	id := identityOf(obj)
+	switch event.Type {
+	case watch.Added, watch.Modified:
+		key := keyOf(obj)
+		if old, there := s.known.get(key); !initial && there && !old.same(id) && !s.delete(ctx, []string{key}) {
+			return false
+		}
+		if !s.send(event) {
+			return false
+		}
+		s.known.put(key, id)
+	case watch.Deleted:
+		if !s.send(event) {
+			return false
+		}
+		s.known.remove(keyOf(obj))
+	default:
+		if !s.send(event) {
+			return false
 		}
 	}
-	if !s.send(event) {
-		return false
+	if !initial { // those come in no order of their versions
+		s.known.reached(id.version)
 	}
-	s.known.passed(event, initial)
 	return true
 }
 

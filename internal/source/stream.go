@@ -52,7 +52,10 @@ func (s *stream) run(ctx context.Context, to deliver, other <-chan struct{}) end
 				s.ended(ctx, to)
 				return over
 			}
-			arrived := time.Now()
+			var arrived time.Time
+			if s.initial {
+				arrived = time.Now()
+			}
 			event, initial := s.inspect(ctx, event)
 			switch {
 			case !to(event, initial):
@@ -60,7 +63,9 @@ func (s *stream) run(ctx context.Context, to deliver, other <-chan struct{}) end
 			case event.Type == watch.Error:
 				return over
 			}
-			s.silence.heard(event.Type, s.initial, time.Since(arrived))
+			if !arrived.IsZero() {
+				s.silence.heard(event.Type, s.initial, time.Since(arrived))
+			}
 		case <-s.silence.elapsed():
 			s.stalled(ctx, to)
 			return over

@@ -30,14 +30,14 @@ var ofLives = []mutant{
 	{
 		name: "an object in another's place is an update of it in a list",
 		file: "internal/source/splice.go",
-		old:  "|| !s.known.holds(key, item)",
+		old:  "|| !id.same(item.identity)",
 		new:  "",
 	},
 	{
 		name: "an object in another's place is an update of it in a watch",
 		file: "internal/source/splice.go",
-		old:  "there && !id.same(identityOf(obj)) &&",
-		new:  "false && there && !id.same(identityOf(obj)) &&",
+		old:  "!initial && there && !old.same(id) &&",
+		new:  "false && !initial && there && !old.same(id) &&",
 	},
 	{
 		name: "a list is taken though its type is another's",
@@ -48,8 +48,8 @@ var ofLives = []mutant{
 	{
 		name: "what has not changed is an update",
 		file: "internal/source/splice.go",
-		old:  "!rewritten && identityOf(obj) == id",
-		new:  "false && identityOf(obj) == id",
+		old:  "!rewritten && item.identity == id",
+		new:  "false && item.identity == id",
 	},
 	{
 		name: "a new version leaves old objects",
@@ -168,8 +168,8 @@ var ofLives = []mutant{
 	{
 		name: "a list of a type that has changed is taken",
 		file: "internal/source/gate.go",
-		old:  "case err == nil && g.current(t):",
-		new:  "case err == nil:",
+		old:  "		case !g.current(t):\n			continue\n",
+		new:  "",
 	},
 	{
 		name: "a list may come from a server's cache",
@@ -235,8 +235,8 @@ var ofLives = []mutant{
 	{
 		name: "a type is gone on NotFound",
 		file: "dynamicinformer/life.go",
-		old:  "		case discovery.NotListed:\n			now.Serving = source.Missing\n",
-		new:  "		default:\n			now.Serving = source.Gone\n",
+		old:  "		case discovery.NotListed:\n			now.Serving = source.Missing\n			if before",
+		new:  "		default:\n			now.Serving = source.Gone\n			if before",
 	},
 	{
 		name: "what discovery can't tell stops what runs",
