@@ -44,11 +44,17 @@ func RSS() (current, peak int64, err error) {
 
 // LiveHeap returns the size of what is reachable.
 func LiveHeap() int64 {
+	heap, _ := LiveMemory()
+	return heap
+}
+
+// LiveMemory returns the size of what is reachable, and of the stacks of goroutines.
+func LiveMemory() (heap, stacks int64) {
 	runtime.GC()
 	runtime.GC() // what finalizers and pools held on to goes the second time
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
+	return int64(stats.HeapAlloc), int64(stats.StackInuse)
 }
 
 // Collection returns the CPU time of one full garbage collection: the median of

@@ -17,10 +17,11 @@ import (
 type known struct {
 	mu      sync.Mutex
 	objects map[string]identity
-	// version is the resourceVersion up to which the reflector has everything; what
-	// is watched is watched from there. Empty: nothing can be watched, it must be
-	// listed.
+	// version is the resourceVersion up to which the reflector has everything, if that
+	// is current; what is watched is watched from there. Otherwise everything must be
+	// listed. Some servers have no versions: it is empty then.
 	version string
+	current bool
 	// of is the type whose objects these are, as they were asked for.
 	of Type
 	// listed is the version of the first list that was complete of this generation;
@@ -109,7 +110,7 @@ func (k *known) replace(list runtime.Object, of Type) error {
 func (k *known) reset(of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.objects, k.version, k.of = nil, "", of
+	k.objects, k.version, k.current, k.of = nil, "", false, of
 	k.listed, k.complete = "", false
 }
 
@@ -124,7 +125,7 @@ func (k *known) completeLocked(version string, of Type) {
 	if !k.complete || k.of.Generation != of.Generation {
 		k.listed, k.complete = version, true
 	}
-	k.version, k.of = version, of
+	k.version, k.current, k.of = version, true, of
 }
 
 // upTo returns the version up to which the reflector has everything.
@@ -164,7 +165,7 @@ func (k *known) remove(key string) {
 func (k *known) expired() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.version = ""
+	k.current = false
 }
 
 func (k *known) get(key string) (identity, bool) {
@@ -186,9 +187,16 @@ func (k *known) keys() []string {
 	return keys
 }
 
-// state returns how many objects are known, up to which version, and of what.
-func (k *known) state() (objects int, version string, of Type) {
+// place returns the version to watch from, whether there is one, and of what.
+func (k *known) place() (version string, current bool, of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.objects), k.version, k.of
+	return k.version, k.current, k.of
+}
+
+// empty reports whether nothing is known.
+func (k *known) empty() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.objects) == 0
 }

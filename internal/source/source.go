@@ -142,8 +142,11 @@ func (s *Source) State() State {
 	k := &s.gate.known
 	k.mu.Lock()
 	state := State{
-		Objects: len(k.objects), Version: k.version, Generation: k.of.Generation,
+		Objects: len(k.objects), Generation: k.of.Generation,
 		Complete: k.complete, Listed: k.listed,
+	}
+	if k.current {
+		state.Version = k.version
 	}
 	k.mu.Unlock()
 	if due := s.gate.due.Load(); due != nil {

@@ -61,11 +61,11 @@ func (s *splice) step(ctx context.Context) bool {
 	if !s.pace.wait(ctx, changed, s.retries.Next()) {
 		return ctx.Err() == nil
 	}
-	_, version, of := s.known.state()
+	version, current, of := s.known.place()
 	switch {
 	case t.Serving == Missing:
 		s.probe(ctx, t, changed)
-	case version == "" || !of.sameObjects(t):
+	case !current || !of.sameObjects(t):
 		return s.relist(ctx, t, changed)
 	default:
 		stream, err := s.watch(ctx, t, changed, s.options(version))
@@ -76,123 +76,6 @@ func (s *splice) step(ctx context.Context) bool {
 		return s.follow(ctx, stream, t)
 	}
 	return ctx.Err() == nil
-}
-
-// settle takes back what the reflector has of a type that is gone.
-func (s *splice) settle(ctx context.Context, t Type) bool {
-	_, _, of := s.known.state()
-	replaced := of.Generation != t.Generation
-	switch {
-	case !replaced && t.Serving != Gone:
-		return true
-	case s.cfg.KeepCache:
-		s.known.expired() // the next list takes it back
-		return true
-	}
-	if !s.deleteAll(ctx) {
-		return false
-	}
-	s.known.reset(t)
-	return true
-}
-
-// deleteAll sends the deletion of every object.
-func (s *splice) deleteAll(ctx context.Context) bool {
-	return s.delete(ctx, s.known.keys())
-}
-
-// delete sends the deletion of the objects under keys, with their last states.
-func (s *splice) delete(ctx context.Context, keys []string) bool {
-	store := s.lookUp()
-	store.await(ctx, &s.known, keys)
-	for _, key := range keys {
-		id, there := s.known.get(key)
-		if !there {
-			continue
-		}
-		_, version, of := s.known.state()
-		event := store.deletion(key, id, version, of)
-		if !s.send(event) {
-			return false
-		}
-		s.known.remove(key)
-	}
-	return ctx.Err() == nil
-}
-
-// probe finds out whether a type is gone that the server has stopped to mention.
-func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
-	open, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer cancelOn(changed, cancel)()
-	_, err := s.requests(t).list(open, metav1.ListOptions{Limit: 1})
-	now := t
-	switch {
-	case err == nil:
-		now.Serving = Served
-	case apierrors.IsNotFound(err):
-		now.Serving = Gone
-	case open.Err() != nil:
-		return
-	default:
-		s.failed(ctx, t, err)
-		return
-	}
-	s.available.replace(t, now)
-}
-
-// relist sends the difference between what the reflector has and what there is.
-func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
-	list, err := s.list(ctx, t, changed, pageSize)
-	if err != nil {
-		s.failed(ctx, t, err)
-		return ctx.Err() == nil
-	}
-	content, err := newListed(list)
-	if err != nil {
-		s.failed(ctx, t, err)
-		return ctx.Err() == nil
-	}
-	objects, _, of := s.known.state()
-	same := of.Generation == t.Generation
-	if same && objects > 0 && s.cfg.Confirm != nil && !s.cfg.Confirm(ctx, t) {
-		s.putOff(&s.pace, nil) // it is of another type, of which we are about to hear
-		return ctx.Err() == nil
-	}
-	if !s.current(t) {
-		return ctx.Err() == nil
-	}
-	var gone []string
-	for _, key := range s.known.keys() {
-		id, _ := s.known.get(key)
-		if item, there := content.items[key]; !same || !there || !id.same(item.identity) {
-			gone = append(gone, key)
-		}
-	}
-	if !s.delete(ctx, gone) {
-		return false
-	}
-	rewritten := of.GVR != t.GVR
-	for _, key := range content.keys {
-		item := content.items[key]
-		event := watch.Event{Type: watch.Added, Object: item.object}
-		if id, there := s.known.get(key); there {
-			if !rewritten && item.identity == id {
-				continue
-			}
-			event.Type = watch.Modified
-		}
-		if !s.send(event) {
-			return false
-		}
-		s.known.put(key, item.identity)
-	}
-	if !s.send(bookmark(content.version, t)) {
-		return false
-	}
-	s.known.completed(content.version, t)
-	s.cfg.Observer.Completed()
-	return true
 }
 
 // options returns those of a watch from version on.
@@ -295,43 +178,4 @@ func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool
 		s.known.reached(id.version)
 	}
 	return true
-}
-
-// failed is called when a request has failed.
-func (s *splice) failed(ctx context.Context, t Type, err error) {
-	switch now, _ := s.available.Current(); {
-	case ctx.Err() != nil, now != t:
-		return // that is why
-	case expired(err), apierrors.IsBadRequest(err): // the version is not good
-		s.known.expired()
-	}
-	s.later(ctx, err)
-}
-
-// broke is called when a stream that has lasted for so long has ended with an error. One
-// in what the server sends would be sent again: unless it is only in trouble itself,
-// everything is listed.
-func (s *splice) broke(ctx context.Context, err error, lasted time.Duration) {
-	if !apierrors.IsTooManyRequests(err) {
-		s.known.expired()
-	}
-	if expired(err) && lasted >= brief {
-		return // the ordinary end of one that was slow
-	}
-	s.later(ctx, err)
-}
-
-// later puts the next try off.
-func (s *splice) later(ctx context.Context, err error) {
-	s.putOff(&s.pace, err)
-	if !expired(err) {
-		s.report(ctx, err)
-	}
-}
-
-// expired reports whether err says that the server does not know the version to go on
-// from, any more or yet.
-func expired(err error) bool {
-	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
-		apierrors.IsTimeout(err) && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }

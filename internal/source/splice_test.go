@@ -628,3 +628,45 @@ func TestSplice_ObjectsWithoutUIDsAreToldByTheirNames(t *testing.T) {
 		}
 	})
 }
+
+// Such servers are there, behind APIServices. What they send has no place in an order.
+func TestSplice_ServerWithoutVersions(t *testing.T) {
+	for _, version := range []string{"", "0"} {
+		t.Run("version "+strconv.Quote(version), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &script{}
+				client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+					if len(client.requests()) > tooMany {
+						select {}
+					}
+					obj := newObject("a")
+					obj.SetResourceVersion(version)
+					list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*obj}}
+					list.SetResourceVersion(version)
+					return list, nil
+				}
+				server := newServerWatch()
+				client.watch = func(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+					if opts.SendInitialEvents != nil {
+						return nil, apierrors.NewBadRequest("what is that?")
+					}
+					return server, nil
+				}
+				r := runInformer(t, source.Config{Client: client, GVR: widgets})
+				if !r.HasSynced() {
+					t.Error("not synced")
+				}
+				obj := newObject("b")
+				obj.SetResourceVersion(version)
+				server.Add(obj)
+				if diff := cmp.Diff([]string{"ns/a", "ns/b"}, r.keys()); diff != "" {
+					t.Errorf("keys (-want +got):\n%s", diff)
+				}
+				if got := len(client.requests()); got != 3 {
+					t.Errorf("requests = %d, want a watch-list, a list and a watch", got)
+				}
+				r.stop()
+			})
+		})
+	}
+}

@@ -1,0 +1,140 @@
+package dynamicinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// Acquire returns a lease on the informer for gvr. With discovery, gvr is validated first:
+// that it is served, in a version that the lease's policy allows, and can be listed and
+// watched. Ctx bounds that alone: Acquire does not wait for the list, and the end of ctx
+// later, or while others acquire the same, has no effect. It costs no request if somebody
+// has the informer, or while the resolver runs and knows the type.
+//
+// Errors are [*discovery.RefError], those of [discovery.Resolver.Validate], a
+// [*ConflictError] if others have the informer with other options, and [ErrShutDown]. With
+// [AllowAbsent] a type that is not served, or of which that can't be told, is no error.
+// Before the factory has been started the informer waits for that.
+func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, opts ...ResourceOption) (*Lease, error) {
+	if err := discovery.CheckGVR(gvr); err != nil {
+		return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
+	}
+	o := f.resourceOptions(gvr, opts)
+	k := key{gvr: gvr, versions: o.versions}
+	if o.separate {
+		k.separate = f.singles.Add(1)
+	}
+	if !f.serves(k) {
+		if err := f.validate(ctx, gvr, &o); err != nil {
+			return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
+		}
+	}
+	l := &Lease{factory: f, calls: newCalls()}
+	if err := f.join(l, k, &o); err != nil {
+		return nil, err
+	}
+	l.view = &leaseInformer{SharedIndexInformer: l.entry.informer.informer, lease: l}
+	if err := l.index(o.settings.indexers); err != nil {
+		l.Release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// serves reports whether there is an entry under k whose type is served.
+func (f *Factory) serves(k key) bool {
+	f.mu.Lock()
+	e := f.entries[k]
+	f.mu.Unlock()
+	return e != nil && e.life.serving()
+}
+
+// validate asks discovery whether there can be an informer on gvr.
+func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource, o *resourceOptions) error {
+	if f.options.resolver == nil {
+		return nil
+	}
+	_, err := o.versions.resolve(ctx, f.options.resolver, gvr)
+	if o.absent && ctx.Err() == nil && (errors.Is(err, discovery.ErrNotServed) || errors.Is(err, discovery.ErrInconclusive)) {
+		return nil
+	}
+	return err
+}
+
+// join makes l a lease on the entry under k, a fresh one if there is none.
+func (f *Factory) join(l *Lease, k key, o *resourceOptions) error {
+	if joined, err := f.tryJoin(l, k, o, nil); joined || err != nil {
+		return err
+	}
+	_, err := f.tryJoin(l, k, o, f.newEntry(k, o.settings, nil)) // asks the client: not under f.mu
+	return err
+}
+
+// tryJoin makes l a lease on the entry that is there, or else on made, if that is not nil,
+// and reports whether it has.
+func (f *Factory) tryJoin(l *Lease, k key, o *resourceOptions, made *entry) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if closed(f.closing) {
+		return false, ErrShutDown
+	}
+	e := f.entries[k]
+	if e == nil || e.ending() {
+		if made == nil {
+			return false, nil
+		}
+		e = made
+		f.entries[k] = e
+	} else if err := conflict(k.gvr, &e.settings, &o.settings); err != nil {
+		return false, err
+	}
+	e.leases[l] = struct{}{}
+	e.linger = max(e.linger, o.linger)
+	e.stopLingerLocked()
+	l.entry = e
+	if f.life != nil {
+		f.startLocked(f.life, e)
+	}
+	return true, nil
+}
+
+// index adds indexers to the informer that it does not have.
+func (l *Lease) index(indexers cache.Indexers) error {
+	missing := l.factory.claim(l.entry, indexers)
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := l.entry.informer.informer.AddIndexers(missing); err != nil {
+		return fmt.Errorf("dynamicinformer: %s: indexers: %w", discovery.RefOf(l.entry.gvr), err)
+	}
+	return nil
+}
+
+// claim returns those of indexers that e does not have, which are the caller's to add.
+func (f *Factory) claim(e *entry, indexers cache.Indexers) cache.Indexers {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var missing cache.Indexers
+	for name, index := range indexers {
+		if _, there := e.settings.indexers[name]; there {
+			continue
+		}
+		if missing == nil {
+			missing = cache.Indexers{}
+		}
+		missing[name] = index
+	}
+	if missing != nil {
+		all := maps.Clone(missing) // others read the old one
+		maps.Copy(all, e.settings.indexers)
+		e.settings.indexers = all
+	}
+	return missing
+}

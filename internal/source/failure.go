@@ -1,0 +1,48 @@
+package source
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// failed is called when a request has failed.
+func (s *splice) failed(ctx context.Context, t Type, err error) {
+	switch now, _ := s.available.Current(); {
+	case ctx.Err() != nil, now != t:
+		return // that is why
+	case expired(err), apierrors.IsBadRequest(err): // the version is not good
+		s.known.expired()
+	}
+	s.later(ctx, err)
+}
+
+// broke is called when a stream that has lasted for so long has ended with an error. One
+// in what the server sends would be sent again: unless it is only in trouble itself,
+// everything is listed.
+func (s *splice) broke(ctx context.Context, err error, lasted time.Duration) {
+	if !apierrors.IsTooManyRequests(err) {
+		s.known.expired()
+	}
+	if expired(err) && lasted >= brief {
+		return // the ordinary end of one that was slow
+	}
+	s.later(ctx, err)
+}
+
+// later puts the next try off.
+func (s *splice) later(ctx context.Context, err error) {
+	s.putOff(&s.pace, err)
+	if !expired(err) {
+		s.report(ctx, err)
+	}
+}
+
+// expired reports whether err says that the server does not know the version to go on
+// from, any more or yet.
+func expired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
+		apierrors.IsTimeout(err) && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+}
