@@ -42,9 +42,13 @@ fuzz: ## fuzz each target for FUZZ=30s
 	@for t in FuzzParseRef:discovery FuzzDocument:discovery FuzzObject:internal/wire FuzzList:internal/wire FuzzStream:internal/wire; do \
 		go test -run '^$$' -fuzz "^$${t%%:*}\$$" -fuzztime $(FUZZ) ./$${t##*:} || exit 1; done
 
+soak: ## let 40 types come and go 200 times under their informers, a quarter of an hour
+	@go run ./test/envtest/cmd/prepare
+	@GVRKIT_SOAK=40x200 $(TEST) -timeout=60m ./test/envtest/ -ginkgo.v -ginkgo.focus='come and go by the hundred'
+
 bench: ## compare with client-go and controller-runtime, half an hour; BENCH=-quick takes two minutes
 	@echo "bench: compiling; with empty caches some minutes, then some more for the API server"
-	@go run ./bench $(BENCH) && go run ./bench/discovery $(filter -quick,$(BENCH))
+	@go run ./bench $(BENCH) && go run ./bench/discovery $(filter -quick,$(BENCH)) && go run ./bench/leases $(filter -quick,$(BENCH))
 
 lint: ## golangci-lint, built the first time
 	$(LINT) run $(UNIT) $(SERVERS)

@@ -63,6 +63,23 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 
 var errAwaited = errors.New("not served yet")
 
+// Pending returns why the CustomResourceDefinition of gr is not served, which is there: a
+// [*NotEstablishedError]. It returns nil if there is none, if it is served, or if the
+// resolver does not know. It asks nobody.
+func (r *Resolver) Pending(gr schema.GroupResource) error {
+	c := r.current.Load()
+	if c == nil || len(c.waiting) == 0 {
+		return nil
+	}
+	q := questionOfGVR(gr.WithVersion(""))
+	for _, reading := range q.readings() {
+		if definition := c.waitingFor(reading); definition != nil {
+			return newNotEstablishedError(q, definition)
+		}
+	}
+	return nil
+}
+
 // Expect lets the resolver know that somebody waits for a type that is not served, until
 // stop is called. While it runs and may not watch, it then asks every 2 s, as for Await;
 // otherwise that makes no difference. Neither blocks.

@@ -58,6 +58,7 @@ func (l *life) follow(ctx context.Context, served func() bool) {
 	expected := func() {}
 	defer func() { expected() }()
 	for {
+		pending := l.pending()
 		res, err := l.ask(ctx)
 		if ctx.Err() != nil {
 			return
@@ -72,9 +73,7 @@ func (l *life) follow(ctx context.Context, served func() bool) {
 			told = l.await(ctx, nil)
 		} else {
 			expected = l.resolver.Expect()
-			timer := time.NewTimer(l.pause(err, &backoff))
-			told = l.await(ctx, timer.C)
-			timer.Stop()
+			told = l.awaitFor(ctx, l.pause(err, &backoff), pending)
 		}
 		if ctx.Err() != nil {
 			return
@@ -96,16 +95,38 @@ func (l *life) await(ctx context.Context, elapsed <-chan time.Time) (told bool) 
 	return false
 }
 
+// awaitFor waits for news, or for another reason than pending why the type is not served,
+// for d.
+func (l *life) awaitFor(ctx context.Context, d time.Duration, pending string) (told bool) {
+	end := time.Now().Add(d)
+	for {
+		timer := time.NewTimer(min(time.Until(end), wait.Jitter(lookEvery, 0.1)))
+		told = l.await(ctx, timer.C)
+		timer.Stop()
+		if told || ctx.Err() != nil || !time.Now().Before(end) || l.pending() != pending {
+			return told
+		}
+	}
+}
+
+// pending returns why a CRD that is there is not served; empty if none is.
+func (l *life) pending() string {
+	if err := l.resolver.Pending(l.gvr.GroupResource()); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // newBackoff is how often a resolver is asked that does not run: 1, 2, 4 … 30 s.
 func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 30 * time.Second}
 }
 
 const (
-	// lookEvery is how often a resolver is asked that runs and needs no request to
-	// answer: for the reason, which may change while nothing is served.
-	lookEvery = 5 * time.Second
-	// askEvery is how often one is asked that runs and tells what is new.
+	// lookEvery is how often it is looked whether a CRD is there that is not served, of
+	// which a resolver does not tell. It costs next to nothing.
+	lookEvery = 2 * time.Second
+	// askEvery is how often a resolver is asked that runs and tells what is new.
 	askEvery = 10 * time.Minute
 )
 
@@ -114,11 +135,8 @@ func (l *life) pause(err error, backoff *wait.Backoff) time.Duration {
 	if inconclusive, is := errors.AsType[*discovery.InconclusiveError](err); is {
 		return max(backoff.Step(), time.Until(inconclusive.Again))
 	}
-	switch status := l.resolver.Status(); {
-	case !status.Running:
+	if !l.resolver.Status().Running {
 		return backoff.Step()
-	case status.CRDs.State == discovery.SourceCurrent:
-		return wait.Jitter(lookEvery, 0.1)
 	}
 	return wait.Jitter(askEvery, 0.1)
 }

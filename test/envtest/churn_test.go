@@ -3,6 +3,7 @@ package envtest_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -55,11 +56,24 @@ var _ = Describe("Leases on "+embeddedServer.name, func() {
 	})
 })
 
+// soakSize is how many CRDs come and go how often: a few times in each run of the suite,
+// and as GVRKIT_SOAK says, such as 40x200, in a long one.
+func soakSize() (crds, cycles int) {
+	GinkgoHelper()
+	size, set := os.LookupEnv("GVRKIT_SOAK")
+	if !set {
+		return 8, 5
+	}
+	_, err := fmt.Sscanf(size, "%dx%d", &crds, &cycles)
+	Expect(err).NotTo(HaveOccurred(), "GVRKIT_SOAK is CRDs x cycles")
+	return crds, cycles
+}
+
 // The server sleeps 2 s on a create right after a CRD is established, so most cycles make
 // no object.
 var _ = Describe("Types on "+embeddedServer.name, func() {
 	It("come and go by the hundred under their informers, which leave nothing", func(ctx SpecContext) {
-		const crds, cycles = 8, 5
+		crds, cycles := soakSize()
 		d := openDoor(embeddedServer)
 		f := d.factory()
 		f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
@@ -98,8 +112,12 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 		}
 		cycle() // what is made once
 		goroutines, heap := settle()
-		for range cycles {
+		for i := range cycles {
 			cycle()
+			if i%10 == 9 {
+				now, bytes := settle()
+				GinkgoWriter.Printf("%d cycles of %d types: %d goroutines, %d MB\n", i+1, crds, now, bytes>>20)
+			}
 		}
 		Expect(d.proxy.OpenWatches(func(r faultproxy.Request) bool { return r.Group == group })).To(BeZero())
 		Eventually(func() int { now, _ := settle(); return now }, "60s", "1s").Should(BeNumerically("<=", goroutines+10))

@@ -29,10 +29,11 @@ func (t *trial) armed(ctx context.Context) error {
 	if err := pause(ctx, min(calm, size.Settle)); err != nil {
 		return err
 	}
-	before, empty := cluster.Counts{}, memory()
-	if before, err = admin.Counts(ctx); err != nil {
+	before, err := admin.Counts(ctx)
+	if err != nil {
 		return err
 	}
+	empty := memory()
 	all, err := t.arm(ctx, 1, size.Armed)
 	if err != nil {
 		return err

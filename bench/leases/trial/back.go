@@ -49,7 +49,7 @@ type cycles struct {
 
 // newCycles creates the type, and the informer on it.
 func (t *trial) newCycles(ctx context.Context) (*cycles, error) {
-	c := &cycles{of: definition(0), objects: t.job.Size.Objects, ledger: newLedger()}
+	c := &cycles{of: definition(0), objects: t.job.Size.Objects, ledger: newLedger(t.job.Size.Objects)}
 	own := ownConfig(t.cfg)
 	var err error
 	if c.client, err = dynamic.NewForConfig(own); err != nil {

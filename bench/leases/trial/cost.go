@@ -17,6 +17,9 @@ import (
 // listed is what a cluster has objects of.
 var listed = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
+// Goroutines are in how many goroutines at a time leases are acquired.
+func Goroutines() []int { return []int{1, 10, 100} }
+
 // batches is how many times a cost is measured; what counts is their median.
 const batches = 5
 
@@ -41,7 +44,7 @@ func (t *trial) cost(ctx context.Context) (err error) {
 		return err
 	}
 	admin := cluster.Admin{Host: t.job.Server.Host}
-	for _, goroutines := range []int{1, 10, 100} {
+	for _, goroutines := range Goroutines() {
 		before, err := admin.Counts(ctx)
 		if err != nil {
 			return err

@@ -18,8 +18,9 @@ type ledger struct {
 	changed chan struct{} // closed and replaced when their number changes
 }
 
-func newLedger() *ledger {
-	return &ledger{names: map[cache.ObjectName]struct{}{}, changed: make(chan struct{})}
+// newLedger returns one with room for n objects.
+func newLedger(n int) *ledger {
+	return &ledger{names: make(map[cache.ObjectName]struct{}, n), changed: make(chan struct{})}
 }
 
 // OnAdd implements cache.ResourceEventHandler.

@@ -27,9 +27,9 @@ func (t *trial) parked(ctx context.Context) error {
 	if _, err := t.set.Arm(ctx, definition(0).gvr()); err != nil {
 		return err
 	}
-	types := make([]definition, t.job.Size.Parked)
+	types, ledgers := make([]definition, t.job.Size.Parked), make([]*ledger, t.job.Size.Parked)
 	for i := range types {
-		types[i] = definition(i + 1)
+		types[i], ledgers[i] = definition(i+1), newLedger(t.job.Size.Objects)
 	}
 	if err := t.install(ctx, client, types); err != nil {
 		return err
@@ -38,12 +38,11 @@ func (t *trial) parked(ctx context.Context) error {
 		return err
 	}
 	empty := memory()
-	all, ledgers := make([]*informers.Informer, len(types)), make([]*ledger, len(types))
+	all := make([]*informers.Informer, len(types))
 	for i, of := range types {
 		if all[i], err = t.set.Arm(ctx, of.gvr()); err != nil {
 			return err
 		}
-		ledgers[i] = newLedger()
 		if err := all[i].Handle(ledgers[i]); err != nil {
 			return err
 		}
