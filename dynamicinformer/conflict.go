@@ -49,6 +49,8 @@ func conflict(gvr schema.GroupVersionResource, have, want *settings) error {
 		{"WithTransform", funcText(have.transform), funcText(want.transform), sameFunc(have.transform, want.transform)},
 		{"WithWatchErrorHandler", funcText(have.onError), funcText(want.onError), sameFunc(have.onError, want.onError)},
 		{"WithResync", have.resync.String(), want.resync.String(), max(0, have.resync) == max(0, want.resync)},
+		{"WithWatchListPolicy", have.watchList.String(), want.watchList.String(), have.watchList == want.watchList},
+		{"WithPageSize", fmt.Sprint(have.pageSize), fmt.Sprint(want.pageSize), have.pageSize == want.pageSize},
 		{"WithRemovalPolicy", have.removal.String(), want.removal.String(), have.removal == want.removal},
 	} {
 		if !option.same {

@@ -418,10 +418,9 @@ func TestAcquire_LingersForOneWhoComesSoon(t *testing.T) {
 		time.Sleep(59 * time.Second)
 		c := acquire(t, f, widgets)
 		time.Sleep(time.Hour)
-		if got := len(cluster.Requests("watch", widgets)); got < 1 || cluster.OpenWatches(widgets) != 1 {
-			t.Errorf("it did not linger")
+		if got := informersOn(cluster, widgets); got != 1 || cluster.OpenWatches(widgets) != 1 {
+			t.Errorf("informers so far: %d, want 1: it did not linger", got)
 		}
-		before := len(cluster.Requests("watch", widgets))
 		c.Release()
 		time.Sleep(time.Minute + time.Nanosecond)
 		synctest.Wait()
@@ -430,12 +429,23 @@ func TestAcquire_LingersForOneWhoComesSoon(t *testing.T) {
 		}
 		acquire(t, f, widgets)
 		synctest.Wait()
-		if got := len(cluster.Requests("watch", widgets)) - before; got != 1 {
-			t.Errorf("watches after it has been forgotten = %d, want 1", got)
+		if got := informersOn(cluster, widgets); got != 2 {
+			t.Errorf("informers after it has been forgotten = %d, want another one", got)
 		}
 		d := acquire(t, f, blocks, dynamicinformer.WithLinger(time.Hour))
 		d.Release() // and Shutdown does not wait for it
 	})
+}
+
+// informersOn returns how many informers have begun to list gvr.
+func informersOn(cluster *fakecluster.Cluster, gvr schema.GroupVersionResource) int {
+	begun := 0
+	for _, req := range cluster.Requests("watch", gvr) {
+		if req.Options.SendInitialEvents != nil {
+			begun++
+		}
+	}
+	return begun
 }
 
 func TestAcquire_SharesWithForResource(t *testing.T) {
@@ -487,6 +497,8 @@ func TestAcquire_ConflictsAreNamed(t *testing.T) {
 		"WithTransform":         {dynamicinformer.WithTransform(keep), dynamicinformer.WithTransform(other)},
 		"WithTweakListOptions":  {nil, dynamicinformer.WithTweakListOptions(func(*metav1.ListOptions) {})},
 		"WithResync":            {dynamicinformer.WithResync(time.Hour), dynamicinformer.WithResync(time.Minute)},
+		"WithWatchListPolicy":   {nil, dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever)},
+		"WithPageSize":          {dynamicinformer.WithPageSize(10), dynamicinformer.WithPageSize(20)},
 		"WithRemovalPolicy":     {nil, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache)},
 		"WithWatchErrorHandler": {nil, dynamicinformer.WithWatchErrorHandler(func(context.Context, *cache.Reflector, error) {})},
 		"WithIndexers": {

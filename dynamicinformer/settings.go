@@ -23,6 +23,8 @@ type settings struct {
 	resync    time.Duration
 	jitter    bool // of resync
 	removal   RemovalPolicy
+	watchList WatchListPolicy
+	pageSize  int64
 	onError   cache.WatchErrorHandlerWithContext
 }
 
@@ -102,6 +104,44 @@ func WithRemovalPolicy(policy RemovalPolicy) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.removal = policy })
 }
 
+// WatchListPolicy says whether informers begin with a watch that begins with the list
+// (KEP-3157), instead of a list and a watch.
+type WatchListPolicy int
+
+// When they do.
+const (
+	// WatchListAuto: where client-go would, but for types that another server serves
+	// behind the API server, as far as discovery tells, and for those where it has stalled
+	// within the hour.
+	WatchListAuto WatchListPolicy = iota
+	// WatchListNever: they list and watch.
+	WatchListNever
+	// WatchListAnywhere: also for types that another server serves.
+	WatchListAnywhere
+)
+
+func (p WatchListPolicy) String() string {
+	switch p {
+	case WatchListNever:
+		return "WatchListNever"
+	case WatchListAnywhere:
+		return "WatchListAnywhere"
+	}
+	return "WatchListAuto"
+}
+
+// WithWatchListPolicy says when watch-lists are tried. The default is WatchListAuto. One
+// that fails is followed by a list in any case.
+func WithWatchListPolicy(policy WatchListPolicy) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.watchList = policy })
+}
+
+// WithPageSize sets how many objects a page of a list has at most. Zero or less, the
+// default, is client-go's, 500. Watch-lists have no pages.
+func WithPageSize(objects int64) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.pageSize = max(0, objects) })
+}
+
 // allIndexers returns a fresh map: the informer keeps and extends it.
 func (s *settings) allIndexers() cache.Indexers {
 	all := cache.Indexers{}
@@ -114,6 +154,8 @@ func (s *settings) allIndexers() cache.Indexers {
 func (s *settings) config(client dynamic.Interface, gvr schema.GroupVersionResource) source.Config {
 	return source.Config{
 		Client: client, GVR: gvr, Namespace: s.namespace, Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
+		NoWatchList: s.watchList == WatchListNever, WatchListAnywhere: s.watchList == WatchListAnywhere,
+		PageSize: s.pageSize,
 	}
 }
 

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -85,7 +86,10 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	if err != nil {
 		return nil, err
 	}
-	if t.Aggregated {
+	switch {
+	case g.cfg.NoWatchList:
+		return nil, errNotWanted
+	case t.Aggregated && !g.cfg.WatchListAnywhere:
 		return nil, errAggregated
 	}
 	stream, err := g.watch(ctx, t, changed, opts)
@@ -140,7 +144,7 @@ func (g *gate) list(ctx context.Context, t Type, changed <-chan struct{}, limit 
 	defer cancel()
 	defer cancelOn(changed, cancel)()
 	pages := pager.New(g.requests(t).list)
-	pages.PageSize = limit
+	pages.PageSize = cmp.Or(g.cfg.PageSize, limit)
 	list, _, err := pages.ListWithAlloc(ctx, metav1.ListOptions{})
 	return list, err
 }

@@ -296,20 +296,49 @@ func TestGate_ListOfATypeThatChangesBeginsAnew(t *testing.T) {
 	}
 }
 
-func TestGate_WatchListIsNotTriedOnAggregatedTypes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client, observer := &script{}, &observer{}
-		s := source.New(source.Config{
-			Client: client, GVR: widgets, Observer: observer,
-			Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Aggregated: true}),
+func TestGate_WatchListIsTriedWhereItIsWanted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cfg        source.Config
+		aggregated bool
+		tried      bool
+	}{
+		"usually":                      {source.Config{}, false, true},
+		"on an aggregated type":        {source.Config{}, true, false},
+		"on an aggregated type, since": {source.Config{WatchListAnywhere: true}, true, true},
+		"where it is not wanted":       {source.Config{NoWatchList: true}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, observer := &script{}, &observer{}
+				cfg := tc.cfg
+				cfg.Client, cfg.GVR, cfg.Observer = client, widgets, observer
+				cfg.Availability = source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Aggregated: tc.aggregated})
+				w, err := gateOf(source.New(cfg)).WatchWithContext(t.Context(), watchList())
+				if w != nil {
+					w.Stop()
+				}
+				if tc.tried != (err == nil) || tc.tried != (len(client.requests()) == 1) {
+					t.Errorf("requests: %v, error: %v", client.requests(), err)
+				}
+				if err != nil && !isPlain(err) {
+					t.Errorf("error = %v, want a plain one", err)
+				}
+				checkErrors(t, observer)
+			})
 		})
-		if _, err := gateOf(s).WatchWithContext(t.Context(), watchList()); !isPlain(err) {
-			t.Errorf("error = %v, want a plain one", err)
+	}
+}
+
+func TestGate_PagesAreAsLargeAsIsWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &script{}
+		s := source.New(source.Config{Client: client, GVR: widgets, PageSize: 7})
+		if _, err := gateOf(s).ListWithContext(t.Context(), metav1.ListOptions{Limit: 500}); err != nil {
+			t.Fatal(err)
 		}
-		if got := client.requests(); got != nil {
-			t.Errorf("requests: %v", got)
+		if got := client.requests()[0].Options.Limit; got != 7 {
+			t.Errorf("limit = %d, want 7", got)
 		}
-		checkErrors(t, observer)
 	})
 }
 

@@ -24,6 +24,11 @@ type Config struct {
 	// Availability is what is known of the type. Nil: that it is served, as GVR and with
 	// namespaces.
 	Availability *Availability
+	// NoWatchList makes watch-lists not be tried, WatchListAnywhere also on types behind
+	// which there is another server.
+	NoWatchList, WatchListAnywhere bool
+	// PageSize is how many objects a page of a list has; 0: as many as the reflector wants.
+	PageSize int64
 	// KeepCache leaves the objects of a type that has gone in the cache, until there are
 	// others to take their place.
 	KeepCache bool

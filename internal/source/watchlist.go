@@ -33,6 +33,7 @@ var (
 
 	errNotTried   = errors.New("watch-list is not tried: its bookmark was missing less than an hour ago")
 	errAggregated = errors.New("watch-list is not tried: another server is behind the API server")
+	errNotWanted  = errors.New("watch-list is not wanted")
 	errReplaced   = errors.New("the type has gone or changed before its initial events had ended")
 )
 

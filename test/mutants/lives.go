@@ -180,7 +180,7 @@ var ofLives = []mutant{
 	{
 		name: "watch-list is tried on aggregated types",
 		file: "internal/source/gate.go",
-		old:  "	if t.Aggregated {\n		return nil, errAggregated\n	}\n",
+		old:  "	case t.Aggregated && !g.cfg.WatchListAnywhere:\n		return nil, errAggregated\n",
 		new:  "",
 	},
 	{

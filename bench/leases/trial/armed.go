@@ -74,7 +74,7 @@ func (t *trial) arm(ctx context.Context, i, n int) ([]*informers.Informer, error
 	all := make([]*informers.Informer, n)
 	for k := range all {
 		var err error
-		if all[k], err = t.set.Arm(ctx, cluster.Newcomer(i+k).Types[0].GVR); err != nil {
+		if all[k], err = t.set.Arm(ctx, cluster.Newcomer(i + k).Types[0].GVR); err != nil {
 			return nil, err
 		}
 	}

@@ -32,7 +32,7 @@ func (t *trial) back(ctx context.Context) error {
 			t.result.Back = append(t.result.Back, cycle)
 		}
 	}
-	return c.client.Resource(definitions).Delete(ctx, c.of.name(), metav1.DeleteOptions{})
+	return c.end(ctx)
 }
 
 // cycles are those of one type, one after the other. Between them it is there, with all
@@ -72,6 +72,15 @@ func (t *trial) newCycles(ctx context.Context) (*cycles, error) {
 	}
 	_, err = c.ledger.await(ctx, c.objects)
 	return c, err
+}
+
+// end leaves the server as it was.
+func (c *cycles) end(ctx context.Context) error {
+	if err := c.client.Resource(definitions).Delete(ctx, c.of.name(), metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	_, err := c.evidence.await(ctx, sight.isDeletion)
+	return err
 }
 
 // run lets the type go and come back.

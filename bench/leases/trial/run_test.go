@@ -53,7 +53,7 @@ func TestRun_ArmedInformersOfBothAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := f.Armed
-		if a.Informers != 50 || a.Time < 2*time.Second || a.Bare.Heap <= 0 || a.Handlers.Heap <= 0 || a.Bare.Goroutines < 40 || f.Cost != nil {
+		if a.Informers != 50 || a.Time < 2*time.Second || a.Bare.Heap <= 0 || a.Handlers.Heap <= 0 || f.Cost != nil {
 			t.Errorf("%s: %+v", system, a)
 		}
 		asked[system] = a.Requests
