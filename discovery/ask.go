@@ -13,18 +13,22 @@ import (
 // answer returns what q means, from what is known if that says so, and otherwise from
 // the server.
 func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
-	c := r.known(ctx)
-	if c == nil {
-		return r.askAll(ctx, q)
+	for {
+		c := r.known(ctx)
+		if c == nil {
+			return r.askAll(ctx, q)
+		}
+		if refusal := r.refused(c, q); refusal != nil {
+			return Resource{}, refusal
+		}
+		res, err := c.answer(q)
+		if err == nil || errors.Is(err, ErrAmbiguous) || r.certain(c, q, err) {
+			return res, err
+		}
+		if now := r.current.Load(); now == c || ctx.Err() != nil {
+			return r.askOne(ctx, q, c, err)
+		} // what is known has changed meanwhile, and may know better than the server tells
 	}
-	if refusal := r.refused(c, q); refusal != nil {
-		return Resource{}, refusal
-	}
-	res, err := c.answer(q)
-	if err == nil || errors.Is(err, ErrAmbiguous) || r.certain(c, q, err) {
-		return res, err
-	}
-	return r.askOne(ctx, q, c, err)
 }
 
 // known returns what a run knows, or nil if none does. One that has just begun is waited

@@ -3,6 +3,7 @@ package dynamicinformer_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,9 +243,9 @@ func TestInformer_WatchErrorHandlerOfItsOwn(t *testing.T) {
 		answer(cluster, apierrors.NewServiceUnavailable("down"))
 		f := newFactory(t, cluster)
 		informer := f.ForResource(widgets).Informer()
-		calls := 0
+		var calls atomic.Int32
 		err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-			calls++
+			calls.Add(1)
 			cache.DefaultWatchErrorHandler(ctx, r, err) // asks the reflector for its name
 			if !apierrors.IsServiceUnavailable(err) {
 				t.Errorf("error: %v", err)
@@ -256,8 +257,8 @@ func TestInformer_WatchErrorHandlerOfItsOwn(t *testing.T) {
 		ctx, failures := withLog(t, t.Context())
 		start(ctx, f)
 		time.Sleep(time.Second)
-		if calls < 2 || len(failures()) == 0 {
-			t.Errorf("called %d times, logged %d", calls, len(failures()))
+		if calls.Load() < 2 || len(failures()) == 0 {
+			t.Errorf("called %d times, logged %d", calls.Load(), len(failures()))
 		}
 		if err := informer.SetWatchErrorHandler(func(*cache.Reflector, error) {}); err == nil {
 			t.Error("it can be set while the informer runs")

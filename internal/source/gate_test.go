@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,9 +239,9 @@ func TestGate_RetryIsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forbidden := apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
 		client := &script{}
-		granted := false
+		var granted atomic.Bool
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
-			if !granted {
+			if !granted.Load() {
 				return nil, forbidden
 			}
 			return &unstructured.UnstructuredList{}, nil
@@ -251,7 +252,7 @@ func TestGate_RetryIsAtOnce(t *testing.T) {
 		if got := len(client.requests()); got > 30 {
 			t.Errorf("requests in 10 min = %d, want one every 30 s", got)
 		}
-		granted = true
+		granted.Store(true)
 		begun := time.Now()
 		s.Retry()
 		if a := <-listed; a.err != nil || time.Since(begun) != 0 {

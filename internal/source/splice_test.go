@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -488,7 +489,13 @@ func TestSplice_ForbiddenWatchIsTriedAgain(t *testing.T) {
 // The connection hangs, and the server's end of the watch does not get through.
 func TestSplice_OverdueWatchIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var servers []*watch.FakeWatcher
+		var mu sync.Mutex
+		var opened []*watch.FakeWatcher
+		watches := func() []*watch.FakeWatcher {
+			mu.Lock()
+			defer mu.Unlock()
+			return opened
+		}
 		client, observer := &script{}, &observer{}
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
 			list := &unstructured.UnstructuredList{}
@@ -496,18 +503,21 @@ func TestSplice_OverdueWatchIsGivenUp(t *testing.T) {
 			return list, nil
 		}
 		client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
-			servers = append(servers, newServerWatch())
-			return servers[len(servers)-1], nil
+			mu.Lock()
+			defer mu.Unlock()
+			opened = append(opened, newServerWatch())
+			return opened[len(opened)-1], nil
 		}
 		s := source.New(source.Config{Client: client, GVR: widgets, Observer: observer})
 		<-startList(t.Context(), s)
 		openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7", TimeoutSeconds: new(int64(400))})
 		time.Sleep(329 * time.Second) // it is the source that says how long
-		if got := len(servers); got != 1 {
+		if got := len(watches()); got != 1 {
 			t.Errorf("watches = %d", got)
 		}
 		time.Sleep(302 * time.Second)
 		synctest.Wait()
+		servers := watches()
 		if len(servers) != 2 || !servers[0].IsStopped() || servers[1].IsStopped() {
 			t.Errorf("watches after its time = %d, want another one in its place", len(servers))
 		}
