@@ -37,11 +37,18 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 		}
 	}
 	l := &Lease{factory: f, calls: newCalls()}
-	if err := f.join(l, k, &o); err != nil {
-		return nil, err
+	for {
+		if err := f.join(l, k, &o); err != nil {
+			return nil, err
+		}
+		// Its user may have run it by hand, and stopped it; see ForResource.
+		if !l.entry.informer.informer.IsStopped() || !f.replace(l.entry) {
+			break
+		}
+		f.part(l, false)
 	}
 	l.view = &leaseInformer{SharedIndexInformer: l.entry.informer.informer, lease: l}
-	if err := l.index(o.settings.indexers); err != nil {
+	if err := l.index(o.indexers); err != nil {
 		l.Release()
 		return nil, err
 	}
@@ -85,15 +92,15 @@ func (f *Factory) tryJoin(l *Lease, k key, o *resourceOptions, made *entry) (boo
 	if closed(f.closing) {
 		return false, ErrShutDown
 	}
-	e := f.entries[k]
-	if e == nil || e.ending() {
-		if made == nil {
-			return false, nil
-		}
+	e, err := f.sharedLocked(k, o)
+	switch {
+	case err != nil:
+		return false, err
+	case e == nil && made == nil:
+		return false, nil
+	case e == nil:
 		e = made
 		f.entries[k] = e
-	} else if err := conflict(k.gvr, &e.settings, &o.settings); err != nil {
-		return false, err
 	}
 	e.leases[l] = struct{}{}
 	e.linger = max(e.linger, o.linger)
@@ -105,6 +112,28 @@ func (f *Factory) tryJoin(l *Lease, k key, o *resourceOptions, made *entry) (boo
 	return true, nil
 }
 
+// sharedLocked returns the entry that a lease with o can share, or nil. One that only lingers
+// makes way for other options. The caller holds f.mu.
+func (f *Factory) sharedLocked(k key, o *resourceOptions) (*entry, error) {
+	e := f.entries[k]
+	if e == nil || e.ending() {
+		return nil, nil
+	}
+	err := conflict(k.gvr, &e.settings, &o.settings)
+	if err == nil {
+		return e, nil
+	}
+	if len(e.leases) == 0 && !e.pinned {
+		f.forgetLocked(e)
+		return nil, nil
+	}
+	k.separate = pinned
+	if own := f.entries[k]; own != nil && !own.ending() && o.versions == (VersionPolicy{}) && conflict(k.gvr, &own.settings, &o.settings) == nil {
+		return own, nil
+	}
+	return nil, err
+}
+
 // index adds indexers to the informer that it does not have.
 func (l *Lease) index(indexers cache.Indexers) error {
 	missing := l.factory.claim(l.entry, indexers)
@@ -112,6 +141,7 @@ func (l *Lease) index(indexers cache.Indexers) error {
 		return nil
 	}
 	if err := l.entry.informer.informer.AddIndexers(missing); err != nil {
+		l.factory.disclaim(l.entry, missing)
 		return fmt.Errorf("dynamicinformer: %s: indexers: %w", discovery.RefOf(l.entry.gvr), err)
 	}
 	return nil
@@ -137,4 +167,14 @@ func (f *Factory) claim(e *entry, indexers cache.Indexers) cache.Indexers {
 		e.settings.indexers = all
 	}
 	return missing
+}
+
+// disclaim takes back what could not be added.
+func (f *Factory) disclaim(e *entry, indexers cache.Indexers) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e.settings.indexers = maps.Clone(e.settings.indexers) // others read the old one
+	for name := range indexers {
+		delete(e.settings.indexers, name)
+	}
 }

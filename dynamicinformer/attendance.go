@@ -26,8 +26,12 @@ func (f *Factory) attendLocked(ctx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &attendance{cancel: cancel, done: make(chan struct{})}
 	f.attendance = a
+	before := slices.Clone(f.dismissed)
 	go func() {
 		defer close(a.done)
+		for _, done := range before { // it may run the resolver still, but not for long
+			<-done
+		}
 		f.attend(ctx)
 	}()
 }

@@ -76,7 +76,8 @@ func (f *Factory) DropIn() DynamicSharedInformerFactory {
 type dynamicSharedInformerFactory struct{ factory *Factory }
 
 func (v *dynamicSharedInformerFactory) Start(stopCh <-chan struct{}) {
-	v.factory.run(wait.ContextForChannel(stopCh))
+	// Leases are none of client-go's: their informers run when the factory does.
+	v.factory.run(wait.ContextForChannel(stopCh), func(e *entry) bool { return e.pinned })
 }
 
 func (v *dynamicSharedInformerFactory) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {

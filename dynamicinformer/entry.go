@@ -37,6 +37,7 @@ type entry struct {
 	pinned    bool // it lives until the factory ends, whoever releases what
 	linger    time.Duration
 	lingering *time.Timer // ends it; nil: somebody has it
+	lingers   int         // times that it has lingered
 	forgotten bool        // released by all, and told to end
 	abandoned bool        // run by hand, and stopped
 
@@ -62,7 +63,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	}
 	e.life = newLife(k.gvr, k.versions, f.options.resolver, e.trouble)
 	cfg := s.config(f.clients.forOne(), k.gvr)
-	cfg.Observer = e.trouble
+	cfg.Observer = &observer{trouble: e.trouble, life: e.life}
 	cfg.Stalls = &f.stalls
 	cfg.Availability = e.life.available
 	cfg.Attend = e.life.attend
@@ -90,12 +91,11 @@ func (e *entry) run(ctx context.Context) {
 	var informer sync.WaitGroup
 	defer informer.Wait()
 	running := false
-	e.life.follow(ctx, func() bool {
+	e.life.follow(ctx, func() {
 		if !running {
 			running = true
 			informer.Go(func() { e.inform(ctx) })
 		}
-		return true
 	})
 }
 

@@ -118,15 +118,17 @@ func (f *Factory) Start(ctx context.Context) {
 	f.life = ctx
 	f.unhook = context.AfterFunc(ctx, f.close)
 	f.mu.Unlock()
-	f.run(ctx)
+	f.run(ctx, func(*entry) bool { return true })
 }
 
-// run starts, on ctx, every informer that has not been started.
-func (f *Factory) run(ctx context.Context) {
+// run starts, on ctx, every informer that has not been started and is wanted.
+func (f *Factory) run(ctx context.Context, wanted func(e *entry) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range f.entries {
-		f.startLocked(ctx, e)
+		if wanted(e) {
+			f.startLocked(ctx, e)
+		}
 	}
 }
 
@@ -216,10 +218,11 @@ func (f *Factory) forResource(gvr schema.GroupVersionResource) *entry {
 func (f *Factory) pin(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
 	k, s := key{gvr: gvr}, f.options.settingsOf(gvr)
 	f.mu.Lock()
-	old := f.entries[k]
-	if old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {
+	old := f.entries[key{gvr: gvr, separate: pinned}]
+	if old != nil {
 		k.separate = pinned
-		old = f.entries[k]
+	} else if old = f.entries[k]; old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {
+		k.separate, old = pinned, nil
 	}
 	keep := old != nil && !f.replaceableLocked(old)
 	if keep {

@@ -114,11 +114,10 @@ func (h *leaseHandler) OnDelete(obj any) {
 
 // calls are those of a lease's handlers.
 type calls struct {
-	mu        sync.Mutex
-	under     int // way
-	delivered uint64
-	closed    bool
-	done      chan struct{} // closed when none is under way, nor will be
+	mu     sync.Mutex
+	under  int // way
+	closed bool
+	done   chan struct{} // closed when none is under way, nor will be
 }
 
 func newCalls() *calls { return &calls{done: make(chan struct{})} }
@@ -137,7 +136,6 @@ func (c *calls) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.under--
-	c.delivered++
 	if c.closed && c.under == 0 {
 		close(c.done)
 	}

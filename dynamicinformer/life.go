@@ -24,6 +24,7 @@ type life struct {
 	news      chan struct{} // has one if discovery is to be asked now
 
 	mu         sync.Mutex
+	followed   bool               // by the entry's own goroutine
 	resource   discovery.Resource // as last served; zero: it has never been
 	evidence   discovery.Evidence // that it has gone since; zero: there is none
 	generation int
@@ -46,20 +47,35 @@ func newLife(gvr schema.GroupVersionResource, versions VersionPolicy, resolver *
 // attend asks discovery about the type until it is served, for an informer that is run
 // by hand. One that the factory runs is followed.
 func (l *life) attend(ctx context.Context) {
-	if l.resolver != nil {
-		l.follow(ctx, func() bool { return false })
+	l.mu.Lock()
+	followed := l.followed
+	l.mu.Unlock()
+	if l.resolver != nil && !followed {
+		l.ask(ctx, func() bool { return false })
 	}
 }
 
-// follow asks discovery about the type, again when there is news of it, until ctx ends.
+// follow asks discovery about the type as long as ctx lasts, and calls served each time
+// that it is served.
+func (l *life) follow(ctx context.Context, served func()) {
+	l.mu.Lock()
+	l.followed = true
+	l.mu.Unlock()
+	l.ask(ctx, func() bool {
+		served()
+		return true
+	})
+}
+
+// ask asks discovery about the type, again when there is news of it, until ctx ends.
 // Each time that it is served it calls served, which returns whether to go on.
-func (l *life) follow(ctx context.Context, served func() bool) {
+func (l *life) ask(ctx context.Context, served func() bool) {
 	backoff := newBackoff()
 	expected := func() {}
 	defer func() { expected() }()
 	for {
 		pending := l.pending()
-		res, err := l.ask(ctx)
+		res, err := l.versions.resolve(ctx, l.resolver, l.gvr)
 		if ctx.Err() != nil {
 			return
 		}
@@ -141,11 +157,6 @@ func (l *life) pause(err error, backoff *wait.Backoff) time.Duration {
 	return wait.Jitter(askEvery, 0.1)
 }
 
-// ask asks discovery which resource it is.
-func (l *life) ask(ctx context.Context) (discovery.Resource, error) {
-	return l.versions.resolve(ctx, l.resolver, l.gvr)
-}
-
 // settle makes of discovery's answer what the source is to do.
 func (l *life) settle(res discovery.Resource, err error) {
 	switch {
@@ -167,6 +178,11 @@ func (l *life) known() bool {
 
 func (l *life) serve(res discovery.Resource) {
 	l.mu.Lock()
+	if uid := l.evidence.CRDUID; l.evidence.Kind == discovery.CRDDeleted && uid != "" && uid == res.CRDUID {
+		l.mu.Unlock()
+		l.look() // it was asked about before that was known
+		return
+	}
 	if l.replacedLocked(res) {
 		l.generation++
 	}
@@ -199,18 +215,14 @@ func (l *life) refuse(err error) {
 	now, _ := l.available.Current()
 	before := now.Serving
 	now.Serving = source.Held
-	if errors.Is(err, discovery.ErrNotServed) && !elsewhere(err) {
-		l.mu.Lock()
-		switch l.evidence.Kind {
-		case discovery.CRDDeleted:
+	switch evidence := l.evidenceOfEnd().Kind; {
+	case evidence == discovery.CRDDeleted: // whatever there is in its place
+		now.Serving = source.Gone
+	case evidence == discovery.NotListed && errors.Is(err, discovery.ErrNotServed) && !elsewhere(err):
+		now.Serving = source.Missing
+		if before == source.Gone { // the type itself has said so
 			now.Serving = source.Gone
-		case discovery.NotListed:
-			now.Serving = source.Missing
-			if before == source.Gone { // the type itself has said so
-				now.Serving = source.Gone
-			}
 		}
-		l.mu.Unlock()
 	}
 	l.available.Set(now)
 }

@@ -54,7 +54,9 @@ func (f *Factory) part(l *Lease, handlers bool) errand {
 	goesOn := len(e.leases) > 0 || e.pinned
 	switch {
 	case !goesOn && e.linger > 0 && !e.ending() && !closed(f.closing):
-		e.lingering = time.AfterFunc(e.linger, func() { f.expire(e) })
+		e.lingers++
+		n := e.lingers
+		e.lingering = time.AfterFunc(e.linger, func() { f.expire(e, n) })
 	case !goesOn:
 		f.forgetLocked(e)
 		return noErrand
@@ -69,11 +71,11 @@ func (f *Factory) part(l *Lease, handlers bool) errand {
 	return errandLater
 }
 
-// expire forgets e, whose linger is over, if nobody has come.
-func (f *Factory) expire(e *entry) {
+// expire forgets e, whose n-th linger is over, if nobody has come.
+func (f *Factory) expire(e *entry, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if e.lingering != nil && len(e.leases) == 0 && !e.pinned {
+	if e.lingering != nil && e.lingers == n && len(e.leases) == 0 && !e.pinned {
 		f.forgetLocked(e)
 	}
 }

@@ -53,6 +53,9 @@ func (f *Factory) endUnstartedLocked() {
 		for l := range e.leases {
 			l.calls.close()
 		}
+		if !closed(e.done) {
+			close(e.done)
+		}
 	}
 }
 

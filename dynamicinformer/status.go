@@ -89,9 +89,7 @@ func (f *Factory) status(e *entry) ResourceStatus {
 	s.Resource = e.life.current()
 	s.Generation, s.Objects, s.ResourceVersion = now.Generation, state.Objects, state.Version
 	s.Flushing = state.Objects > 0 && state.Generation != now.Generation
-	if now.Serving == source.Gone {
-		s.Evidence = e.life.evidenceOfEnd()
-	}
+	s.Evidence = e.life.evidenceOfEnd()
 	wrong := e.trouble.notSynced()
 	notSynced := f.notSynced(e)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -119,15 +120,24 @@ func (f *Factory) WaitForSync(ctx context.Context, gvrs ...schema.GroupVersionRe
 
 // waitFor waits for entries, and returns why they are not synced.
 func (f *Factory) waitFor(ctx context.Context, entries []*entry) error {
-	var errs []error
-	for _, e := range entries {
-		f.wait(ctx, e)
+	errs := make([]error, len(entries))
+	waiting, enough := context.WithCancel(ctx)
+	defer enough()
+	var all sync.WaitGroup
+	for i, e := range entries {
+		all.Go(func() {
+			synced := f.wait(waiting, e)
+			if err := f.notSynced(e); err != nil {
+				errs[i] = err
+			} else if !synced {
+				errs[i] = f.syncing(e)
+			}
+			if errs[i] != nil && ctx.Value(failFast{}) != nil {
+				enough()
+			}
+		})
 	}
-	for _, e := range entries {
-		if err := f.notSynced(e); err != nil {
-			errs = append(errs, err)
-		}
-	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 
@@ -140,26 +150,46 @@ func FailFast(ctx context.Context) context.Context {
 	return context.WithValue(ctx, failFast{}, true)
 }
 
-// storeLag is how often a store is looked at that is about to have what its reflector has
-// been given.
-const storeLag = 5 * time.Millisecond
+// lookAgain is how soon a store is looked at again that is about to have what its
+// reflector has been given.
+const lookAgain = 5 * time.Millisecond
 
-// wait waits until e has synced or never will, or for ctx.
-func (f *Factory) wait(ctx context.Context, e *entry) {
+// wait waits until e has synced, which it reports, or never will, or for ctx.
+func (f *Factory) wait(ctx context.Context, e *entry) bool {
 	impatient := ctx.Value(failFast{}) != nil
 	for {
 		changed := e.changed.Next()
-		synced, soon := e.synced()
-		if synced || closed(e.done) || f.endsUnstarted(e) || impatient && f.lasts(e) {
-			return
+		given := e.synced()
+		if given && e.reached(ctx) {
+			return true
+		}
+		if closed(e.done) || f.endsUnstarted(e) || impatient && f.lasts(e) {
+			return false
 		}
 		var look <-chan time.Time
-		if soon {
-			look = time.After(storeLag)
+		if given {
+			look = time.After(lookAgain)
 		}
 		select {
 		case <-changed:
 		case <-look:
+		case <-e.firstList():
+		case <-e.done:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// waitListed waits until e has listed once or never will, or for ctx.
+func (f *Factory) waitListed(ctx context.Context, e *entry) {
+	for {
+		changed := e.changed.Next()
+		if e.hasSynced() || closed(e.done) || f.endsUnstarted(e) {
+			return
+		}
+		select {
+		case <-changed:
 		case <-e.firstList():
 		case <-e.done:
 		case <-ctx.Done():
@@ -168,23 +198,41 @@ func (f *Factory) wait(ctx context.Context, e *entry) {
 	}
 }
 
-// synced reports whether the cache has what the type had when it was listed, and if not,
-// whether it is about to.
-func (e *entry) synced() (synced, soon bool) {
+// synced reports whether the informer has been given what the type had when it was listed.
+// It asks no store: that may be locked for as long as an index function takes.
+func (e *entry) synced() bool {
 	if !e.hasSynced() {
-		return false, false
+		return false
 	}
 	now, _ := e.life.available.Current()
 	state := e.informer.source.State()
-	switch {
-	case now.Serving == source.Gone, state.Generation != now.Generation, !state.Complete:
-		return false, false
-	case state.Generation == 0:
-		return true, false // HasSynced says so
+	return now.Serving != source.Gone && state.Generation == now.Generation && state.Complete
+}
+
+// reached reports whether the cache of an informer that is synced has all of the list. Of
+// the first one HasSynced has said so; the objects of others come in the order of their
+// versions. A store that does not answer is waited for until ctx ends.
+func (e *entry) reached(ctx context.Context) bool {
+	state := e.informer.source.State()
+	if state.Emptied == 0 {
+		return true
 	}
-	order, err := resourceversion.CompareResourceVersion(e.informer.informer.GetStore().LastStoreSyncResourceVersion(), state.Listed)
-	reached := err != nil || order >= 0
-	return reached, !reached
+	answer := make(chan string, 1)
+	go func() { answer <- e.informer.informer.GetStore().LastStoreSyncResourceVersion() }() // ends with the store's lock
+	select {
+	case version := <-answer:
+		order, err := resourceversion.CompareResourceVersion(version, state.Listed)
+		return err != nil || order >= 0
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// syncing returns that e is about to be synced.
+func (f *Factory) syncing(e *entry) error {
+	err := e.trouble.notSynced()
+	err.Reason, err.Err, err.Verb = ReasonSyncing, nil, ""
+	return err
 }
 
 // firstList returns a channel that closes with the first list, unless it has.
@@ -202,10 +250,11 @@ func (f *Factory) endsUnstarted(e *entry) bool {
 	return closed(f.closing) && !e.started()
 }
 
-// lasts reports whether what is wrong with e does not go away by itself.
+// lasts reports whether what is wrong with e does not go away by itself. That what is
+// served is not found does.
 func (f *Factory) lasts(e *entry) bool {
 	err := f.notSynced(e)
-	return err != nil && err.Reason.lasts()
+	return err != nil && err.Reason.lasts() && (err.Reason != ReasonNotFound || err.Verb == "" || !e.life.serving())
 }
 
 // known returns the entries of gvrs, or all sorted by name, and an error for each
@@ -239,7 +288,7 @@ func (f *Factory) allLocked() []*entry {
 
 // notSynced returns why e has not synced, or nil if it has.
 func (f *Factory) notSynced(e *entry) *NotSyncedError {
-	if synced, _ := e.synced(); synced {
+	if e.synced() {
 		return nil
 	}
 	err := e.trouble.notSynced()
@@ -260,14 +309,14 @@ func (f *Factory) waitForStarted(ctx context.Context) map[schema.GroupVersionRes
 	f.mu.Lock()
 	var started []*entry
 	for _, e := range f.entries {
-		if e.started() {
+		if e.started() && e.pinned {
 			started = append(started, e)
 		}
 	}
 	f.mu.Unlock()
 	synced := make(map[schema.GroupVersionResource]bool, len(started))
 	for _, e := range started {
-		f.wait(ctx, e)
+		f.waitListed(ctx, e)
 		before, again := synced[e.gvr]
 		synced[e.gvr] = e.hasSynced() && (before || !again)
 	}

@@ -36,7 +36,21 @@ type trouble struct {
 	logged    Reason // the last one that a line was written for
 }
 
-var _ source.Observer = (*trouble)(nil)
+// observer is a trouble that also asks discovery when a type is not found.
+type observer struct {
+	*trouble
+	life *life
+}
+
+var _ source.Observer = (*observer)(nil)
+
+// Failed implements source.Observer.
+func (o *observer) Failed(verb string, err error) {
+	o.trouble.Failed(verb, err)
+	if o.life.resolver != nil && apierrors.IsNotFound(err) {
+		o.life.look()
+	}
+}
 
 func newTrouble(gvr schema.GroupVersionResource, namespace string, changed *bell.Bell) *trouble {
 	return &trouble{gvr: gvr, changed: changed, wish: namespace, namespace: namespace}
@@ -75,11 +89,11 @@ func (t *trouble) refused(err error) {
 func (t *trouble) Failed(verb string, err error) { t.record(verb, err) }
 
 // Succeeded implements source.Observer. What has worked clears what has not, of
-// the same verb.
+// the same verb; a list, also what discovery has said.
 func (t *trouble) Succeeded(verb string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.verb == verb {
+	if t.verb == verb || verb == source.VerbList && t.verb == "" {
 		t.clearLocked()
 	}
 }

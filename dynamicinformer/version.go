@@ -2,6 +2,7 @@ package dynamicinformer
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -55,8 +56,8 @@ func (p VersionPolicy) resolve(ctx context.Context, resolver *discovery.Resolver
 		var first error
 		for version := range strings.SplitSeq(p.first, ",") {
 			res, err := resolver.Validate(ctx, gvr.GroupResource().WithVersion(version))
-			if err == nil {
-				return res, nil
+			if err == nil || errors.Is(err, discovery.ErrInconclusive) {
+				return res, err // another version may be the wrong one
 			}
 			if first == nil {
 				first = err

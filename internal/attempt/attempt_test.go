@@ -65,7 +65,7 @@ func TestClient_TellsOfWhatClientGoHides(t *testing.T) {
 }
 
 // request makes one, and leaves what it answers unread.
-func request(t *testing.T, ctx context.Context, client *http.Client) { //nolint:revive // t first
+func request(t *testing.T, ctx context.Context, client *http.Client) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/", http.NoBody)
 	if err != nil {

@@ -26,7 +26,7 @@ type client struct {
 }
 
 func (c *client) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	resource, err := c.resource(&opts)
+	resource, err := c.resource()
 	if err != nil {
 		return nil, err
 	}
@@ -42,20 +42,17 @@ func (c *client) ListWithContext(ctx context.Context, opts metav1.ListOptions) (
 }
 
 func (c *client) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	resource, err := c.resource(&opts)
+	resource, err := c.resource()
 	if err != nil {
 		return nil, err
 	}
 	return resource.Watch(ctx, opts)
 }
 
-// resource applies the user's tweak to opts and returns where to send them.
-func (c *client) resource(opts *metav1.ListOptions) (dynamic.ResourceInterface, error) {
+// resource returns where to send requests.
+func (c *client) resource() (dynamic.ResourceInterface, error) {
 	if c.Client == nil {
 		return nil, errNoClient
-	}
-	if c.Tweak != nil {
-		c.Tweak(opts)
 	}
 	return c.Client.Resource(c.gvr).Namespace(c.namespace), nil
 }

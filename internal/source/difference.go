@@ -25,7 +25,8 @@ func (s *splice) settle(ctx context.Context, t Type) bool {
 	if !s.deleteAll(ctx) {
 		return false
 	}
-	s.known.reset(t)
+	s.known.empty(t)
+	s.cfg.Observer.Completed()
 	return true
 }
 
@@ -72,45 +73,72 @@ func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
 		return
 	}
 	s.available.replace(t, now)
+	s.cfg.Observer.Completed()
 }
 
 // relist sends the difference between what the reflector has and what there is.
 func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
-	list, err := s.list(ctx, t, changed, pageSize)
-	if err != nil {
+	content, err := s.content(ctx, t, changed)
+	switch {
+	case err != nil:
 		s.failed(ctx, t, err)
 		return ctx.Err() == nil
-	}
-	content, err := newListed(list)
-	if err != nil {
-		s.failed(ctx, t, err)
-		return ctx.Err() == nil
-	}
-	_, _, of := s.known.place()
-	same := of.Generation == t.Generation
-	if same && !s.known.empty() && s.cfg.Confirm != nil && !s.cfg.Confirm(ctx, t) {
+	case !s.confirmed(ctx, t):
 		s.putOff(&s.pace, nil) // it is of another type, of which we are about to hear
 		return ctx.Err() == nil
-	}
-	if !s.current(t) {
+	case !s.current(t):
 		return ctx.Err() == nil
 	}
-	var gone []string
-	for _, key := range s.known.keys() {
-		id, _ := s.known.get(key)
-		if item, there := content.items[key]; !same || !there || !id.same(item.identity) {
-			gone = append(gone, key)
-		}
-	}
-	if !s.delete(ctx, gone) {
+	if !s.delete(ctx, s.missingIn(content, t)) || !s.give(content, t) || !s.send(bookmark(content.version, t)) {
 		return false
 	}
+	s.known.completed(content.version, t)
+	s.cfg.Observer.Completed()
+	return true
+}
+
+// content returns what there is.
+func (s *splice) content(ctx context.Context, t Type, changed <-chan struct{}) (listed, error) {
+	list, err := s.list(ctx, t, changed, pageSize)
+	if err != nil {
+		return listed{}, err
+	}
+	return newListed(list)
+}
+
+// confirmed reports whether a list is of the type whose objects the reflector has.
+func (s *splice) confirmed(ctx context.Context, t Type) bool {
+	_, _, of := s.known.place()
+	if of.Generation != t.Generation || s.known.isEmpty() || s.cfg.Confirm == nil {
+		return true // there is nothing that it could be mixed up with
+	}
+	return s.cfg.Confirm(ctx, t)
+}
+
+// missingIn returns the keys of the objects that the reflector has and content has not:
+// others may have their keys.
+func (s *splice) missingIn(content listed, t Type) []string {
+	_, _, of := s.known.place()
+	var missing []string
+	for _, key := range s.known.keys() {
+		id, _ := s.known.get(key)
+		if item, there := content.items[key]; of.Generation != t.Generation || !there || !id.same(item.identity) {
+			missing = append(missing, key)
+		}
+	}
+	return missing
+}
+
+// give sends what the reflector does not have, or not in this state, or not in the version
+// in which it is asked for now.
+func (s *splice) give(content listed, t Type) bool {
+	_, _, of := s.known.place()
 	rewritten := of.GVR != t.GVR
-	for _, key := range content.keys {
+	for _, key := range content.byVersion() {
 		item := content.items[key]
 		event := watch.Event{Type: watch.Added, Object: item.object}
 		if id, there := s.known.get(key); there {
-			if !rewritten && item.identity == id {
+			if !rewritten && item.identity == id && !versionless(id.version) {
 				continue
 			}
 			event.Type = watch.Modified
@@ -120,10 +148,5 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 		}
 		s.known.put(key, item.identity)
 	}
-	if !s.send(bookmark(content.version, t)) {
-		return false
-	}
-	s.known.completed(content.version, t)
-	s.cfg.Observer.Completed()
 	return true
 }

@@ -26,7 +26,7 @@ func (s *splice) broke(ctx context.Context, err error, lasted time.Duration) {
 	if !apierrors.IsTooManyRequests(err) {
 		s.known.expired()
 	}
-	if expired(err) && lasted >= brief {
+	if expired(err) && lasted >= calm {
 		return // the ordinary end of one that was slow
 	}
 	s.later(ctx, err)

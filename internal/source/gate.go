@@ -56,7 +56,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 			return nil, ctx.Err()
 		case g.calls.over():
 			return nil, errClosed
-		case !g.current(t):
+		case g.changed(t, err):
 			continue
 		case err == nil:
 			err = g.known.replace(list, t)
@@ -109,8 +109,13 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 // served waits until the type is served.
 func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
 	t, changed := g.available.Current()
-	if t.Serving != Served && g.cfg.Attend != nil {
-		g.cfg.Attend(ctx)
+	if t.Serving != Served && g.cfg.Attend != nil && g.calls.begin() == nil {
+		attended, enough := context.WithCancel(ctx)
+		defer enough()
+		go func() {
+			defer g.calls.end()
+			g.cfg.Attend(attended)
+		}()
 	}
 	for t.Serving != Served {
 		if err := wait(ctx, changed); err != nil {
@@ -137,6 +142,13 @@ func (g *gate) current(t Type) bool {
 	return t.follows(now)
 }
 
+// changed reports whether what was asked as of t does not count, or has failed for that
+// reason alone.
+func (g *gate) changed(t Type, err error) bool {
+	now, _ := g.available.Current()
+	return err != nil && now != t || !t.follows(now)
+}
+
 // list asks for everything, in pages of limit if that is not 0, unless the type changes
 // meanwhile.
 func (g *gate) list(ctx context.Context, t Type, changed <-chan struct{}, limit int64) (runtime.Object, error) {
@@ -155,6 +167,10 @@ func (g *gate) watch(ctx context.Context, t Type, changed <-chan struct{}, opts 
 	release := cancelOn(changed, cancel)
 	stream, err := g.requests(t).watch(ctx, opts)
 	release()
+	if err == nil && ctx.Err() != nil { // it was accepted at the very moment
+		stream.close()
+		err = errReplaced
+	}
 	if err != nil {
 		cancel()
 		return nil, err
@@ -195,6 +211,7 @@ func (g *gate) requests(t Type) *requests {
 		}
 		g.stage = &requests{
 			next:     &client{Config: g.cfg, gvr: t.GVR, namespace: namespace},
+			tweak:    g.cfg.Tweak,
 			observer: g.cfg.Observer,
 			calls:    g.calls,
 			of:       t,

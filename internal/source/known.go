@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -28,6 +29,7 @@ type known struct {
 	// complete says whether there has been one.
 	listed   string
 	complete bool
+	emptied  int // times
 }
 
 // identity tells an object from others of the same key, and from itself before.
@@ -35,6 +37,9 @@ type identity struct {
 	uid     types.UID
 	version string
 }
+
+// versionless reports whether version says nothing.
+func versionless(version string) bool { return version == "" || version == "0" }
 
 func identityOf(obj metav1.Object) identity {
 	return identity{obj.GetUID(), obj.GetResourceVersion()}
@@ -82,6 +87,21 @@ func newListed(list runtime.Object) (listed, error) {
 	return l, err
 }
 
+// byVersion returns the keys, those of the newest objects last, so that a cache that has come
+// to the version of the list has all of it. Where versions are in no order, keys are as they
+// were listed.
+func (l listed) byVersion() []string {
+	keys := slices.Clone(l.keys)
+	slices.SortStableFunc(keys, func(a, b string) int {
+		order, err := resourceversion.CompareResourceVersion(l.items[a].version, l.items[b].version)
+		if err != nil {
+			return 0
+		}
+		return order
+	})
+	return keys
+}
+
 // replace makes the objects of a list all that is known.
 func (k *known) replace(list runtime.Object, of Type) error {
 	accessor, err := meta.ListAccessor(list)
@@ -112,6 +132,14 @@ func (k *known) reset(of Type) {
 	defer k.mu.Unlock()
 	k.objects, k.version, k.current, k.of = nil, "", false, of
 	k.listed, k.complete = "", false
+}
+
+// empty is reset, when all has been taken back from the reflector.
+func (k *known) empty(of Type) {
+	k.reset(of)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.emptied++
 }
 
 // completed says that the reflector has all of a list, and so everything up to version.
@@ -194,8 +222,8 @@ func (k *known) place() (version string, current bool, of Type) {
 	return k.version, k.current, k.of
 }
 
-// empty reports whether nothing is known.
-func (k *known) empty() bool {
+// isEmpty reports whether nothing is known.
+func (k *known) isEmpty() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.objects) == 0

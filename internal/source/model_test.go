@@ -38,6 +38,7 @@ func TestModel_InformerEndsWhereTheClusterIs(t *testing.T) {
 }
 
 func runModel(t *testing.T, seed uint64) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // to be repeated
 	w := newWorld(t, func(cfg *source.Config) { cfg.KeepCache = seed%2 == 0 }, "a", "b", "c")
 	book := &book{t: t, there: map[string]types.UID{}}

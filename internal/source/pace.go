@@ -46,6 +46,13 @@ func (p *pace) failed(now time.Time, err error) {
 	p.until = now.Add(pause)
 }
 
+// breathe puts the next try off for as long as the first pause, however often.
+func (p *pace) breathe(now time.Time) {
+	if now.Add(firstPause).After(p.until) {
+		p.until, p.firm = now.Add(firstPause), false
+	}
+}
+
 // hasten makes the next try due, unless the server has asked for the pause.
 func (p *pace) hasten(now time.Time) {
 	if !p.firm {

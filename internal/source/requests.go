@@ -17,7 +17,11 @@ import (
 var (
 	errNoWatch  = errors.New("the client returned neither a watch nor an error")
 	errNoAnswer = errors.New("the server has not answered a watch-list request")
+	errNoList   = fmt.Errorf("the server has not answered a list within %v", listAfter)
 )
+
+// listAfter is how long a list, or a page of one, may take.
+const listAfter = 10 * time.Minute
 
 // requests reports how requests go, accounts for those under way, and sees to it that
 // none is waited for without end.
@@ -27,6 +31,7 @@ type requests struct {
 	calls    *calls
 	of       Type
 	stalls   *Stalls
+	tweak    func(*metav1.ListOptions) // nil: options leave as they are
 }
 
 // list asks for a list, or a page of one.
@@ -35,7 +40,15 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 		return nil, err
 	}
 	defer r.calls.end()
-	list, err := r.next.ListWithContext(r.observed(ctx, VerbList), opts)
+	if r.tweak != nil {
+		r.tweak(&opts)
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, listAfter, errNoList)
+	defer cancel()
+	list, err := r.next.ListWithContext(r.observed(bounded, VerbList), opts)
+	if bounded.Err() != nil && ctx.Err() == nil {
+		err = errNoList
+	}
 	if err == nil {
 		err = checkKinds(r.of.Kind, list)
 	}
@@ -55,6 +68,9 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 	}
 	if err := r.calls.begin(); err != nil {
 		return nil, err
+	}
+	if r.tweak != nil {
+		r.tweak(&opts)
 	}
 	open, cancel := context.WithCancel(ctx)
 	release := func() {
@@ -79,19 +95,25 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 	}, nil
 }
 
-// open sends a watch request. One for a watch-list that gets no answer at all is
-// given up, by way of cancel: a proxy may keep back even the head of an answer
-// until there is an event to go with it.
+// open sends a watch request. One that gets no answer at all is given up, by way of cancel:
+// for a watch-list soon, otherwise when the watch would be overdue. A proxy may keep back
+// even the head of an answer until there is an event to go with it.
 func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts metav1.ListOptions, initial bool) (watch.Interface, error) {
 	var patience *time.Timer
-	if initial {
+	switch {
+	case initial:
 		patience = time.AfterFunc(answerAfter, cancel)
+	case opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0:
+		patience = time.AfterFunc(time.Duration(*opts.TimeoutSeconds)*time.Second+overdueAfter, cancel)
 	}
 	in, err := r.next.WatchWithContext(ctx, opts)
 	switch {
 	case patience != nil && !patience.Stop():
 		if in != nil {
 			in.Stop()
+		}
+		if !initial {
+			return nil, errOverdue
 		}
 		r.stalls.stalled(r.of, time.Now())
 		return nil, fmt.Errorf("%w for %v", errNoAnswer, answerAfter)

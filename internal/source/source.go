@@ -36,8 +36,8 @@ type Config struct {
 	// still of the type that is known. If not, Availability is about to change. Nil means
 	// that it always is.
 	Confirm func(ctx context.Context, t Type) bool
-	// Attend is called before a request waits for Availability, with a context that lasts
-	// at least as long as the wait. It does not block. Nil means nobody needs to know.
+	// Attend is called in a goroutine while a request waits for Availability, with a context
+	// that ends with the wait. Nil means nobody needs to know.
 	Attend func(ctx context.Context)
 	// Stalls remembers stalled watch-lists, and may be shared. Nil: the source does so itself.
 	Stalls *Stalls
@@ -57,8 +57,8 @@ type Observer interface {
 	// Succeeded is called when a list is complete, whether it came from a LIST
 	// or as the initial events of a watch, or when a watch has been accepted.
 	Succeeded(verb string)
-	// Completed is called when the reflector has been given all of a list, or is about
-	// to be, and State has changed.
+	// Completed is called when State has changed, but for single events: the reflector has
+	// been given all of a list, or is about to be, or what it had has been taken back.
 	Completed()
 }
 
@@ -138,6 +138,8 @@ type State struct {
 	// up to which resourceVersion that was.
 	Complete bool
 	Listed   string
+	// Emptied is how often everything has been taken back from it.
+	Emptied int
 	// Due is when the next try is due, after one that has failed; zero if none has.
 	Due time.Time
 }
@@ -148,7 +150,7 @@ func (s *Source) State() State {
 	k.mu.Lock()
 	state := State{
 		Objects: len(k.objects), Generation: k.of.Generation,
-		Complete: k.complete, Listed: k.listed,
+		Complete: k.complete, Listed: k.listed, Emptied: k.emptied,
 	}
 	if k.current {
 		state.Version = k.version

@@ -98,28 +98,9 @@ const shortestWatch = 5 * time.Minute
 // It reports whether to go on. A stream that breaks within its initial events is the end.
 func (s *splice) follow(ctx context.Context, stream *stream, t Type) bool {
 	defer stream.close()
-	var (
-		opened = time.Now()
-		events = 0
-		broken error
-		wants  = true
-	)
-	listing := stream.initial
-	to := func(event watch.Event, initial bool) bool {
-		events++
-		if event.Type == watch.Error && !initial {
-			broken = apierrors.FromObject(event.Object)
-			return true
-		}
-		wants = s.pass(ctx, event, initial) && event.Type != watch.Error
-		if wants && listing && !initial { // that was the end of the list
-			listing = false
-			s.known.completed(s.known.upTo(), t)
-			s.cfg.Observer.Completed()
-		}
-		return wants
-	}
-	for {
+	p := &passage{splice: s, of: t, listing: stream.initial, wanted: true}
+	opened := time.Now()
+	for ending := altered; ending == altered; {
 		now, changed := s.available.Current()
 		if !t.follows(now) {
 			if stream.initial { // the reflector has nothing yet
@@ -127,23 +108,52 @@ func (s *splice) follow(ctx context.Context, stream *stream, t Type) bool {
 			}
 			return !stream.initial && ctx.Err() == nil
 		}
-		switch stream.run(ctx, to, changed) {
-		case altered:
-			continue
-		case unwanted:
+		take := func(event watch.Event, initial bool) bool { return p.take(ctx, event, initial) }
+		if ending = stream.run(ctx, take, changed); ending == unwanted {
 			return false
 		}
-		break
 	}
 	switch lasted := time.Since(opened); {
-	case !wants:
+	case !p.wanted:
 		return false
-	case broken != nil:
-		s.broke(ctx, broken, lasted)
-	case lasted < brief && events == 0:
+	case p.broken != nil:
+		s.broke(ctx, p.broken, lasted)
+	case lasted < brief && p.events == 0:
 		s.putOff(&s.pace, nil)
+	case lasted < brief:
+		s.pace.breathe(time.Now())
+	}
+	if version, _, _ := s.known.place(); versionless(version) {
+		s.known.expired() // from nowhere, nothing can be watched on
 	}
 	return ctx.Err() == nil
+}
+
+// passage is one stream on its way to the reflector.
+type passage struct {
+	*splice
+	of      Type
+	listing bool  // the initial events have not ended
+	events  int   // that have come
+	broken  error // by which the server ended it
+	wanted  bool  // by the reflector
+}
+
+// take passes event on, and reports whether more is wanted. Errors are for the splice, but
+// for one that ends a watch-list.
+func (p *passage) take(ctx context.Context, event watch.Event, initial bool) bool {
+	p.events++
+	if event.Type == watch.Error && !initial {
+		p.broken = apierrors.FromObject(event.Object)
+		return true
+	}
+	p.wanted = p.pass(ctx, event, initial) && event.Type != watch.Error
+	if p.wanted && p.listing && !initial { // that was the end of the list
+		p.listing = false
+		p.known.completed(p.known.upTo(), p.of)
+		p.cfg.Observer.Completed()
+	}
+	return p.wanted
 }
 
 // pass gives event to the reflector. An object in place of one with the same name comes

@@ -71,6 +71,9 @@ func (s *stream) run(ctx context.Context, to deliver, other <-chan struct{}) end
 			return over
 		case <-s.overdue.elapsed():
 			s.requests.failed(ctx, VerbWatch, errOverdue)
+			if s.initial {
+				to(errorEvent(errOverdue), true)
+			}
 			return over
 		case <-other:
 			return altered

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -72,26 +71,21 @@ func (l lookUp) object(key string) metav1.Object {
 
 // deletion returns the event that says that the object under key is gone: a copy of its
 // last state, whose resourceVersion is not below version, up to which the reflector has
-// everything. An object that the store does not have is told by its name.
+// everything. The copy is deep: a transform may write to what it is given, and the object
+// is still read. What a transform has made of it that is not unstructured is told as such,
+// or else by its name, as is what the store does not have: a reflector takes no other type.
 func (l lookUp) deletion(key string, id identity, version string, t Type) watch.Event {
-	var gone *unstructured.Unstructured
-	switch last := l.object(key).(type) {
-	case *unstructured.Unstructured:
-		gone = shallow(last)
-	case runtime.Object:
-		other, _ := meta.Accessor(last.DeepCopyObject())
-		if version != "" {
-			other.SetResourceVersion(version)
-		}
-		return watch.Event{Type: watch.Deleted, Object: other.(runtime.Object)}
-	default:
+	gone := lastState(l.object(key))
+	if gone == nil {
 		name, _ := cache.ParseObjectName(key)
 		gone = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
-		gone.SetGroupVersionKind(t.GVR.GroupVersion().WithKind(t.Kind))
 		gone.SetNamespace(name.Namespace)
 		gone.SetName(name.Name)
 		gone.SetUID(id.uid)
 		gone.SetResourceVersion(id.version)
+	}
+	if gone.GetKind() == "" {
+		gone.SetGroupVersionKind(t.GVR.GroupVersion().WithKind(t.Kind))
 	}
 	if version != "" {
 		gone.SetResourceVersion(version)
@@ -99,11 +93,17 @@ func (l lookUp) deletion(key string, id identity, version string, t Type) watch.
 	return watch.Event{Type: watch.Deleted, Object: gone}
 }
 
-// shallow returns a copy of obj whose metadata can be written to, and nothing else.
-func shallow(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	content := maps.Clone(obj.Object)
-	if metadata, ok := content["metadata"].(map[string]any); ok {
-		content["metadata"] = maps.Clone(metadata)
+// lastState returns a copy of what is in the store, or nil.
+func lastState(last metav1.Object) *unstructured.Unstructured {
+	switch last := last.(type) {
+	case nil:
+		return nil
+	case *unstructured.Unstructured:
+		return last.DeepCopy()
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(last)
+	if err != nil {
+		return nil
 	}
 	return &unstructured.Unstructured{Object: content}
 }

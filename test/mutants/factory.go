@@ -120,20 +120,20 @@ var ofFactory = []mutant{
 	{
 		name: "WaitForCacheSync includes informers not started",
 		file: "dynamicinformer/sync.go",
-		old:  "		if e.started() {\n			started = append",
-		new:  "		if true {\n			started = append",
+		old:  "		if e.started() && e.pinned {\n			started = append",
+		new:  "		if e.pinned {\n			started = append",
 	},
 	{
 		name: "waiting goes on for an informer that has ended",
 		file: "dynamicinformer/sync.go",
-		old:  "if synced || closed(e.done) ||",
-		new:  "if synced ||",
+		old:  "if closed(e.done) || f.endsUnstarted(e) || impatient",
+		new:  "if f.endsUnstarted(e) || impatient",
 	},
 	{
 		name: "waiting goes on for a factory that is closing",
 		file: "dynamicinformer/sync.go",
-		old:  "|| f.endsUnstarted(e) ||",
-		new:  "||",
+		old:  "		if closed(e.done) || f.endsUnstarted(e) || impatient",
+		new:  "		if closed(e.done) || impatient",
 	},
 	{
 		name: "a resource that nobody asked for is waited for in silence",

@@ -1,7 +1,7 @@
 package main
 
-// ofLives are the ways to break what becomes of a type under its informer: the stages of
-// internal/source that make one watch of it, and the lives and leases of dynamicinformer.
+// ofLives are the ways to break the stages of internal/source that make one watch of what
+// becomes of a type.
 var ofLives = []mutant{
 	{
 		name: "a type that is gone keeps its objects",
@@ -24,7 +24,7 @@ var ofLives = []mutant{
 	{
 		name: "under KeepCache generations meet",
 		file: "internal/source/difference.go",
-		old:  "!same || !there",
+		old:  "of.Generation != t.Generation || !there",
 		new:  "!there",
 	},
 	{
@@ -42,8 +42,8 @@ var ofLives = []mutant{
 	{
 		name: "a list is taken though its type is another's",
 		file: "internal/source/difference.go",
-		old:  "!s.cfg.Confirm(ctx, t)",
-		new:  "!s.cfg.Confirm(ctx, t) && false",
+		old:  "	return s.cfg.Confirm(ctx, t)\n",
+		new:  "	_ = s.cfg.Confirm(ctx, t)\n	return true\n",
 	},
 	{
 		name: "what has not changed is an update",
@@ -60,7 +60,7 @@ var ofLives = []mutant{
 	{
 		name: "no bookmark ends a list",
 		file: "internal/source/difference.go",
-		old:  "	if !s.send(bookmark(content.version, t)) {\n		return false\n	}\n",
+		old:  " || !s.send(bookmark(content.version, t))",
 		new:  "",
 	},
 	{
@@ -114,7 +114,7 @@ var ofLives = []mutant{
 	{
 		name: "a watch that ends at once is opened at once",
 		file: "internal/source/splice.go",
-		old:  "	case lasted < brief && events == 0:\n		s.putOff(&s.pace, nil)\n",
+		old:  "	case lasted < brief && p.events == 0:\n		s.putOff(&s.pace, nil)\n",
 		new:  "",
 	},
 	{
@@ -231,197 +231,5 @@ var ofLives = []mutant{
 		old:  "	return attempt.Observe(ctx, func(err error) { r.failed(ctx, verb, err) })\n",
 		new:  "	_ = attempt.Observe\n	_ = verb\n	return ctx\n",
 		in:   "dynamicinformer",
-	},
-	{
-		name: "a type is gone on NotFound",
-		file: "dynamicinformer/life.go",
-		old:  "		case discovery.NotListed:\n			now.Serving = source.Missing\n			if before",
-		new:  "		default:\n			now.Serving = source.Gone\n			if before",
-	},
-	{
-		name: "what discovery can't tell stops what runs",
-		file: "dynamicinformer/life.go",
-		old:  "	case errors.Is(err, discovery.ErrInconclusive) && l.known():\n",
-		new:  "	case false:\n",
-	},
-	{
-		name: "another version being served is the end",
-		file: "dynamicinformer/life.go",
-		old:  "if errors.Is(err, discovery.ErrNotServed) && !elsewhere(err) {",
-		new:  "if errors.Is(err, discovery.ErrNotServed) {",
-	},
-	{
-		name: "a CRD of another UID is the same type",
-		file: "dynamicinformer/life.go",
-		old:  "		old.CRDUID != \"\" && res.CRDUID != \"\" && old.CRDUID != res.CRDUID\n",
-		new:  "		false\n",
-	},
-	{
-		name: "another scope is the same type",
-		file: "dynamicinformer/life.go",
-		old:  "	return old.Namespaced != res.Namespaced ||",
-		new:  "	return",
-	},
-	{
-		name: "old evidence counts against a new type",
-		file: "dynamicinformer/life.go",
-		old:  "uid == \"\" || l.resource.CRDUID == \"\" || uid == l.resource.CRDUID",
-		new:  "uid == uid",
-	},
-	{
-		name: "news are not heard",
-		file: "dynamicinformer/life.go",
-		old:  "	case l.news <- struct{}{}:\n",
-		new:  "",
-	},
-	{
-		name: "an armed type makes nobody ask",
-		file: "dynamicinformer/life.go",
-		old:  "			expected = l.resolver.Expect()\n",
-		new:  "",
-	},
-	{
-		name: "two releases of one lease count",
-		file: "dynamicinformer/release.go",
-		old:  "	if l.released {\n		l.mu.Unlock()\n		return\n	}\n	l.released = true",
-		new:  "	l.released = true",
-	},
-	{
-		name: "the last release ends nothing",
-		file: "dynamicinformer/release.go",
-		old:  "	case e.started():\n		e.cancel()\n",
-		new:  "	case e.started():\n",
-	},
-	{
-		name: "what was released is handed out again",
-		file: "dynamicinformer/release.go",
-		old:  "		delete(f.entries, e.key)\n",
-		new:  "",
-	},
-	{
-		name: "a release takes the informer from others",
-		file: "dynamicinformer/release.go",
-		old:  "	goesOn := len(e.leases) > 0 || e.pinned\n",
-		new:  "	goesOn := e.pinned\n",
-	},
-	{
-		name: "a release takes what ForResource has",
-		file: "dynamicinformer/release.go",
-		old:  "	goesOn := len(e.leases) > 0 || e.pinned\n",
-		new:  "	goesOn := len(e.leases) > 0\n",
-	},
-	{
-		name: "handlers outlive their lease",
-		file: "dynamicinformer/release.go",
-		old:  "	l.calls.close()\n	remove",
-		new:  "	remove",
-	},
-	{
-		name: "a lease is done while its handler runs",
-		file: "dynamicinformer/handlers.go",
-		old:  "	if c.closed && c.under == 0 {\n		close(c.done)\n	}\n}\n\n// close",
-		new:  "	if c.closed && c.under < 0 {\n		close(c.done)\n	}\n}\n\n// close",
-	},
-	{
-		name: "a removed handler is called",
-		file: "dynamicinformer/handlers.go",
-		old:  "	handler.remove()\n",
-		new:  "",
-	},
-	{
-		name: "anybody may remove a handler",
-		file: "dynamicinformer/handlers.go",
-		old:  "	if handler == nil {\n		return nil\n	}\n	handler.remove()",
-		new:  "	if handler != nil {\n		handler.remove()\n	}",
-	},
-	{
-		name: "nothing lingers",
-		file: "dynamicinformer/release.go",
-		old:  "e.linger > 0 &&",
-		new:  "e.linger < 0 &&",
-	},
-	{
-		name: "a linger ends what somebody has again",
-		file: "dynamicinformer/release.go",
-		old:  "e.lingering != nil && len(e.leases) == 0",
-		new:  "e.lingering == nil || len(e.leases) >= 0",
-	},
-	{
-		name: "options of others are taken over in silence",
-		file: "dynamicinformer/acquire.go",
-		old:  "	} else if err := conflict(k.gvr, &e.settings, &o.settings); err != nil {\n		return false, err\n	}",
-		new:  "	}",
-	},
-	{
-		name: "closures of one place are one",
-		file: "dynamicinformer/conflict.go",
-		old:  "*(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))",
-		new:  "(*(*unsafe.Pointer)(unsafe.Pointer(&a)) == nil) == (*(*unsafe.Pointer)(unsafe.Pointer(&b)) == nil)",
-	},
-	{
-		name: "a separate informer is shared",
-		file: "dynamicinformer/acquire.go",
-		old:  "		k.separate = f.singles.Add(1)\n",
-		new:  "",
-	},
-	{
-		name: "Acquire validates nothing",
-		file: "dynamicinformer/acquire.go",
-		old:  "	if f.options.resolver == nil {\n		return nil\n	}\n	_, err",
-		new:  "	if true {\n		return nil\n	}\n	_, err",
-	},
-	{
-		name: "AllowAbsent allows what can't be watched",
-		file: "dynamicinformer/acquire.go",
-		old:  "errors.Is(err, discovery.ErrNotServed) || errors.Is(err, discovery.ErrInconclusive)",
-		new:  "err != nil",
-	},
-	{
-		name: "a factory that has ended gives leases",
-		file: "dynamicinformer/acquire.go",
-		old:  "		return false, ErrShutDown\n",
-		new:  "		return true, nil\n",
-	},
-	{
-		name: "leases of what never ran are never done",
-		file: "dynamicinformer/shutdown.go",
-		old:  "			l.calls.close()\n",
-		new:  "",
-	},
-	{
-		name: "a type that is gone counts as synced",
-		file: "dynamicinformer/sync.go",
-		old:  "	case now.Serving == source.Gone, state.Generation",
-		new:  "	case state.Generation",
-	},
-	{
-		name: "FailFast is patient",
-		file: "dynamicinformer/sync.go",
-		old:  "impatient && f.lasts(e)",
-		new:  "false && impatient",
-	},
-	{
-		name: "Forbidden heals by itself",
-		file: "dynamicinformer/reason.go",
-		old:  "ReasonNamesNotAccepted, ReasonForbidden, ReasonUnauthorized",
-		new:  "ReasonNamesNotAccepted, ReasonUnauthorized",
-	},
-	{
-		name: "a stale cache is not said to be",
-		file: "dynamicinformer/status.go",
-		old:  "			s.StaleSince = wrong.Since\n",
-		new:  "",
-	},
-	{
-		name: "states are kept until they are taken",
-		file: "dynamicinformer/status.go",
-		old:  "		case <-states: // nobody has taken it\n",
-		new:  "		case <-make(chan ResourceStatus):\n",
-	},
-	{
-		name: "a user's watch error handler is not called",
-		file: "dynamicinformer/sharedinformer.go",
-		old:  "	i.errors.own.Store(&handler)\n",
-		new:  "",
 	},
 }

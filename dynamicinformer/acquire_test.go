@@ -1,0 +1,416 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+func TestAcquire_FirstStartsAndLastReleaseEnds(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		for range 3 {
+			before := len(cluster.Requests("watch", widgets))
+			a, b := acquire(t, f, widgets), acquire(t, f, widgets)
+			if err := a.WaitForSync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			a.Release()
+			a.Release() // is one
+			synctest.Wait()
+			if got := cluster.OpenWatches(widgets); got != 1 {
+				t.Errorf("open watches while there is a lease: %d", got)
+			}
+			b.Release()
+			if !isDone(a) || !isDone(b) {
+				t.Error("a lease without handlers that is released is not done")
+			}
+			if got := cluster.OpenWatches(widgets); got != 0 {
+				t.Errorf("open watches after the last release: %d", got)
+			}
+			if got := len(cluster.Requests("watch", widgets)) - before; got != 1 {
+				t.Errorf("watches = %d, want 1", got)
+			}
+			if got := f.Status(); len(got) != 0 {
+				t.Errorf("what is forgotten has a status: %+v", got)
+			}
+		}
+	})
+}
+
+func TestAcquire_ValidatesBeforeAnythingIsMade(t *testing.T) {
+	absent := widgets.GroupVersion().WithResource("gadgets")
+	listOnly := fakecluster.Type{GVR: widgets.GroupVersion().WithResource("lists"), Kind: "List", Verbs: []string{"list"}}
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, listOnly)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		for name, tc := range map[string]struct {
+			gvr  schema.GroupVersionResource
+			opts []dynamicinformer.ResourceOption
+			is   error
+		}{
+			"absent":                    {absent, nil, discovery.ErrNotServed},
+			"another version":           {widgets.GroupResource().WithVersion("v2"), nil, discovery.ErrNotServed},
+			"can't be watched":          {listOnly.GVR, nil, discovery.ErrVerbNotSupported},
+			"can't be watched, ever":    {listOnly.GVR, []dynamicinformer.ResourceOption{dynamicinformer.AllowAbsent()}, discovery.ErrVerbNotSupported},
+			"empty":                     {schema.GroupVersionResource{}, nil, discovery.ErrInvalidRef},
+			"empty, though it may come": {schema.GroupVersionResource{}, []dynamicinformer.ResourceOption{dynamicinformer.AllowAbsent()}, discovery.ErrInvalidRef},
+			"subresource":               {widgets.GroupVersion().WithResource("widgets/status"), nil, discovery.ErrInvalidRef},
+			"no version":                {widgets.GroupResource().WithVersion(""), nil, discovery.ErrInvalidRef},
+		} {
+			l, err := f.Acquire(t.Context(), tc.gvr, tc.opts...)
+			if l != nil || !errors.Is(err, tc.is) {
+				t.Errorf("%s: %v, %v; want %v", name, l, err, tc.is)
+			}
+		}
+		if _, err := f.Acquire(t.Context(), absent); !meta.IsNoMatchError(err) {
+			t.Errorf("apimachinery does not know %v", err)
+		}
+		if got := f.Status(); len(got) != 0 {
+			t.Errorf("made: %+v", got)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestAcquire_ArmsWhatIsAbsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets, dynamicinformer.AllowAbsent())
+		events := &recorder{}
+		if _, err := l.AddEventHandler(events); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := l.WaitForSync(ctx)
+		if got := reasonOf(t, err); got != dynamicinformer.ReasonNotFound {
+			t.Errorf("reason %s, want NotFound", got)
+		}
+		if got := l.Status(); got.State != dynamicinformer.StateNotServed || got.Leases != 1 {
+			t.Errorf("status: %+v", got)
+		}
+		if got := len(cluster.Requests("list", widgets)) + len(cluster.Requests("watch", widgets)); got != 0 {
+			t.Errorf("requests before it is there: %d", got)
+		}
+		cluster.Serve(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add ns/a"}, events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if got := l.Resource(); got.GVK.Kind != "Widget" || !got.Namespaced {
+			t.Errorf("resource: %+v", got)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestAcquire_WhenDiscoveryCannotTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == fakecluster.VerbDiscover {
+				return apierrors.NewServiceUnavailable("down")
+			}
+			return nil
+		})
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		if _, err := f.Acquire(t.Context(), widgets); !errors.Is(err, discovery.ErrInconclusive) || !apierrors.IsServiceUnavailable(err) {
+			t.Errorf("error = %v, want an inconclusive one", err)
+		}
+		l := acquire(t, f, widgets, dynamicinformer.AllowAbsent())
+		synctest.Wait()
+		if got := l.Status(); got.State != dynamicinformer.StateUnknown || got.Reason != dynamicinformer.ReasonDiscoveryFailed {
+			t.Errorf("status: %+v", got)
+		}
+		cluster.Intercept(nil)
+		l.Retry()
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Error(err)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestAcquire_ContextBoundsDiscoveryAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		hang := make(chan struct{})
+		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+			if req.Verb == fakecluster.VerbDiscover {
+				select {
+				case <-hang:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return nil
+		})
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := make(chan error), make(chan error)
+		go func() { _, err := f.Acquire(ctx, widgets, dynamicinformer.AllowAbsent()); first <- err }()
+		synctest.Wait()
+		go func() { _, err := f.Acquire(t.Context(), widgets); second <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Errorf("first: %v, want the end of its context", err)
+		}
+		close(hang)
+		if err := <-second; err != nil {
+			t.Errorf("second: %v", err)
+		}
+
+		ctx, cancel = context.WithCancel(t.Context())
+		l, err := f.Acquire(ctx, widgets)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Errorf("after the end of Acquire's context: %v", err)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestAcquire_BeforeStartAndAfterShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		f := newFactory(t, cluster)
+		early, never := acquire(t, f, widgets), acquire(t, f, blocks)
+		if got := reasonOf(t, early.WaitForSync(timedOut(t))); got != dynamicinformer.ReasonNotStarted {
+			t.Errorf("reason %s, want NotStarted", got)
+		}
+		never.Release()
+		f.Start(t.Context())
+		if err := early.WaitForSync(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got := len(cluster.Requests("watch", blocks)); got != 0 {
+			t.Errorf("what was released before Start has been asked for")
+		}
+		shutdown(t, f)
+		if _, err := f.Acquire(t.Context(), widgets); !errors.Is(err, dynamicinformer.ErrShutDown) {
+			t.Errorf("Acquire after Shutdown: %v", err)
+		}
+		if !isDone(early) {
+			t.Error("the lease of a factory that has ended is not done")
+		}
+		if got := early.Status().State; got != dynamicinformer.StateStopped {
+			t.Errorf("state: %s", got)
+		}
+		early.Release()
+
+		f = newFactory(t, cluster)
+		early = acquire(t, f, widgets)
+		shutdown(t, f)
+		if !isDone(early) {
+			t.Error("the lease of a factory that was never started is not done")
+		}
+	})
+}
+
+func timedOut(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+func TestAcquire_DuringAStopDoesNotWait(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		create(t, cluster, widgets, "ns", "a")
+		l := acquire(t, f, widgets)
+		hang := make(chan struct{})
+		if _, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { <-hang }}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		l.Release()
+		begun := time.Now()
+		again := acquire(t, f, widgets)
+		if err := again.WaitForSync(t.Context()); err != nil || time.Since(begun) != 0 {
+			t.Errorf("synced after %v: %v", time.Since(begun), err)
+		}
+		if isDone(l) {
+			t.Error("done while its handler hangs")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		stuck, ok := errors.AsType[*dynamicinformer.ShutdownError](f.Shutdown(ctx))
+		if !ok || len(stuck.Running) != 1 || stuck.Running[0] != widgets {
+			t.Errorf("Shutdown says %v", stuck)
+		}
+		close(hang)
+	})
+}
+
+func TestAcquire_LingersForOneWhoComesSoon(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		a := acquire(t, f, widgets, dynamicinformer.WithLinger(time.Minute))
+		b := acquire(t, f, widgets)
+		if err := a.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a.Release()
+		b.Release()
+		time.Sleep(59 * time.Second)
+		c := acquire(t, f, widgets)
+		time.Sleep(time.Hour)
+		if got := informersOn(cluster, widgets); got != 1 || cluster.OpenWatches(widgets) != 1 {
+			t.Errorf("informers so far: %d, want 1: it did not linger", got)
+		}
+		c.Release()
+		time.Sleep(time.Minute + time.Nanosecond)
+		synctest.Wait()
+		if got := cluster.OpenWatches(widgets); got != 0 {
+			t.Errorf("open watches after the linger: %d", got)
+		}
+		acquire(t, f, widgets)
+		synctest.Wait()
+		if got := informersOn(cluster, widgets); got != 2 {
+			t.Errorf("informers after it has been forgotten = %d, want another one", got)
+		}
+		d := acquire(t, f, blocks, dynamicinformer.WithLinger(time.Hour))
+		d.Release() // and Shutdown does not wait for it
+	})
+}
+
+func informersOn(cluster *fakecluster.Cluster, gvr schema.GroupVersionResource) int {
+	begun := 0
+	for _, req := range cluster.Requests("watch", gvr) {
+		if req.Options.SendInitialEvents != nil {
+			begun++
+		}
+	}
+	return begun
+}
+
+func TestAcquire_SharesWithForResource(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		l := acquire(t, f, widgets)
+		informer := f.ForResource(widgets).Informer()
+		if got := l.Status(); !got.Pinned || got.Leases != 1 {
+			t.Errorf("status: %+v", got)
+		}
+		l.Release()
+		synctest.Wait()
+		if !informer.HasSynced() || informer.IsStopped() || cluster.OpenWatches(widgets) != 1 {
+			t.Error("the release has ended the informer of ForResource")
+		}
+		again := acquire(t, f, widgets)
+		synctest.Wait()
+		if got := len(cluster.Requests("watch", widgets)); got != 1 {
+			t.Errorf("watches = %d, want 1", got)
+		}
+		again.Release()
+
+		// One with other options than the factory's is not ForResource's to have.
+		red := acquire(t, f, blocks, dynamicinformer.WithLabelSelector("color=red"))
+		create(t, cluster, blocks, "", "a")
+		whole := f.ForResource(blocks)
+		synctest.Wait()
+		if got := len(whole.Informer().GetStore().ListKeys()); got != 1 {
+			t.Errorf("ForResource has %d objects, want 1", got)
+		}
+		if got := len(red.Informer().GetStore().ListKeys()); got != 0 {
+			t.Errorf("the lease has %d objects, want none", got)
+		}
+		if f.ForResource(blocks) != whole {
+			t.Error("ForResource returns another one")
+		}
+	})
+}
+
+func TestAcquire_ConflictsAreNamed(t *testing.T) {
+	keep := func(obj any) (any, error) { return obj, nil }
+	other := func(obj any) (any, error) { return obj, nil }
+	index := func(obj any) ([]string, error) { return nil, nil }
+	for option, tc := range map[string]struct {
+		have, want dynamicinformer.ResourceOption
+	}{
+		"WithNamespace":         {dynamicinformer.WithNamespace("a"), dynamicinformer.WithNamespace("b")},
+		"WithLabelSelector":     {nil, dynamicinformer.WithLabelSelector("color=red")},
+		"WithFieldSelector":     {dynamicinformer.WithFieldSelector("metadata.name=a"), nil},
+		"WithTransform":         {dynamicinformer.WithTransform(keep), dynamicinformer.WithTransform(other)},
+		"WithTweakListOptions":  {nil, dynamicinformer.WithTweakListOptions(func(*metav1.ListOptions) {})},
+		"WithResync":            {dynamicinformer.WithResync(time.Hour), dynamicinformer.WithResync(time.Minute)},
+		"WithWatchListPolicy":   {nil, dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever)},
+		"WithPageSize":          {dynamicinformer.WithPageSize(10), dynamicinformer.WithPageSize(20)},
+		"WithRemovalPolicy":     {nil, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache)},
+		"WithWatchErrorHandler": {nil, dynamicinformer.WithWatchErrorHandler(func(context.Context, *cache.Reflector, error) {})},
+		"WithIndexers": {
+			dynamicinformer.WithIndexers(cache.Indexers{"x": index}),
+			dynamicinformer.WithIndexers(cache.Indexers{"x": func(obj any) ([]string, error) { return []string{"y"}, nil }}),
+		},
+	} {
+		t.Run(option, func(t *testing.T) {
+			inLeases(t, func(in bubble) {
+				t, f := in.T, in.factory
+				first := acquire(t, f, widgets, tc.have)
+				_, err := f.Acquire(t.Context(), widgets, tc.want)
+				conflict, is := errors.AsType[*dynamicinformer.ConflictError](err)
+				if !is || !errors.Is(err, dynamicinformer.ErrConflict) || conflict.Option != option || conflict.GVR != widgets || conflict.Have == "" || conflict.Want == "" {
+					t.Fatalf("error = %v, want a conflict about %s", err, option)
+				}
+				acquire(t, f, widgets, tc.have).Release() // the same is no conflict
+				own := acquire(t, f, widgets, tc.want, dynamicinformer.WithSeparateInformer())
+				if err := own.WaitForSync(t.Context()); err != nil {
+					t.Error(err)
+				}
+				first.Release()
+				acquire(t, f, widgets, tc.want) // the other one has gone
+			})
+		})
+	}
+}
+
+func TestAcquire_IndexersAreAdded(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		byName := func(obj any) ([]string, error) {
+			object, err := meta.Accessor(obj)
+			return []string{object.GetName()}, err
+		}
+		create(t, cluster, widgets, "ns", "a")
+		first := acquire(t, f, widgets)
+		if err := first.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			l := acquire(t, f, widgets, dynamicinformer.WithIndexers(cache.Indexers{"name": byName}))
+			found, err := l.Informer().GetIndexer().ByIndex("name", "a")
+			if err != nil || len(found) != 1 {
+				t.Errorf("by index: %v, %v", found, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+func TestRelease_EndsAHangingListAtOnce(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		under := 0
+		cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error {
+			under++
+			<-ctx.Done()
+			under--
+			return ctx.Err()
+		})
+		l := acquire(t, f, widgets)
+		time.Sleep(time.Second)
+		begun := time.Now()
+		l.Release()
+		synctest.Wait()
+		if took := time.Since(begun); took != 0 || under != 0 || !isDone(l) {
+			t.Errorf("after %v requests under way = %d, done = %v", took, under, isDone(l))
+		}
+	})
+}
+
+func TestRelease_FromTheLeasesOwnHandler(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		for _, others := range []bool{false, true} {
+			l := acquire(t, f, widgets)
+			if others {
+				acquire(t, f, widgets)
+			}
+			called, goOn := 0, make(chan struct{})
+			_, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+				called++
+				l.Release()
+				<-goOn
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			create(t, cluster, widgets, "ns", fmt.Sprint("a", others))
+			create(t, cluster, widgets, "ns", fmt.Sprint("b", others))
+			if isDone(l) {
+				t.Error("done while its handler runs")
+			}
+			close(goOn)
+			if !isDone(l) || called != 1 {
+				t.Errorf("done = %v after %d calls, want 1", isDone(l), called)
+			}
+		}
+	})
+}
+
+func TestRelease_TakesItsHandlersAndNobodyElses(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		a, b := acquire(t, f, widgets), acquire(t, f, widgets)
+		ofA, ofB, viaView := &recorder{}, &recorder{}, &recorder{}
+		registration, err := b.AddEventHandler(ofB)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.AddEventHandler(ofA); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Informer().AddEventHandlerWithResyncPeriod(viaView, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.RemoveEventHandler(registration); err != nil { // is not a's
+			t.Error(err)
+		}
+		create(t, cluster, widgets, "ns", "one")
+		synctest.Wait()
+		a.Release()
+		create(t, cluster, widgets, "ns", "two")
+		synctest.Wait()
+		for name, got := range map[string][]string{"a": ofA.take(), "a's view": viaView.take()} {
+			if diff := cmp.Diff([]string{"add ns/one"}, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+		if diff := cmp.Diff([]string{"add ns/one", "add ns/two"}, ofB.take()); diff != "" {
+			t.Errorf("b (-want +got):\n%s", diff)
+		}
+		if err := b.RemoveEventHandler(registration); err != nil {
+			t.Error(err)
+		}
+		create(t, cluster, widgets, "ns", "three")
+		synctest.Wait()
+		if got := ofB.take(); got != nil {
+			t.Errorf("a removed handler got %q", got)
+		}
+		if isDone(b) {
+			t.Error("done without a release")
+		}
+	})
+}
