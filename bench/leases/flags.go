@@ -41,7 +41,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.IntVar(&s.size.Cycles, "cycles", 7, "how many `times` a type goes and comes back in each run, after one that does not count")
 	parts := flags.String("parts", strings.Join(names(trial.Parts()), ","), "what is measured")
 	flags.StringVar(&s.out, "out", defaultOut(), "`directory` for leases.json; none if empty")
-	quick := flags.Bool("quick", false, "a run of two minutes: less of everything, one round, no files unless -out says where")
+	quick := flags.Bool("quick", false, "a run of less than three minutes: less of everything, one round, no files unless -out says where")
 	flags.StringVar(&s.from, "from", "", "measure nothing: show the results of this `file`")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {

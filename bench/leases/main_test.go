@@ -100,7 +100,7 @@ func TestProgram_FailsIfThereAreNoResults(t *testing.T) {
 	}
 }
 
-func TestParse_QuickLeavesWhatWasGiven(t *testing.T) {
+func TestParse_QuickIsLess(t *testing.T) {
 	usual, err := parse(nil, nil)
 	if err != nil || usual.rounds < 3 || usual.size.Armed != 1000 || usual.size.Count != 20*time.Second || usual.out == "" || !slices.Equal(usual.parts, trial.Parts()) {
 		t.Errorf("usual: %+v, %v", usual, err)
@@ -109,6 +109,9 @@ func TestParse_QuickLeavesWhatWasGiven(t *testing.T) {
 	if err != nil || quick.rounds >= usual.rounds || quick.size.Armed >= usual.size.Armed || quick.size.Cycles >= usual.size.Cycles || quick.out != "" {
 		t.Errorf("quick: %+v, %v", quick, err)
 	}
+}
+
+func TestParse_QuickLeavesWhatWasGiven(t *testing.T) {
 	given, err := parse([]string{"-quick", "-rounds", "9", "-armed", "8", "-parts", "back", "-out", "x"}, nil)
 	if err != nil || given.rounds != 9 || given.size.Armed != 8 || given.out != "x" || !slices.Equal(given.parts, []trial.Part{trial.PartBack}) {
 		t.Errorf("given: %+v, %v", given, err)

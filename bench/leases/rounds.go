@@ -40,13 +40,14 @@ func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 	}
 	results := &report.Results{Environment: environment.CurrentEnvironment(command, args), Size: s.size}
-	if err := measureAll(ctx, s, results, stderr); err != nil {
-		return err
+	failed := measureAll(ctx, s, results, stderr)
+	if len(results.Rounds) == 0 {
+		return failed
 	}
 	if err := results.WriteTable(stdout); err != nil || s.out == "" {
-		return err
+		return errors.Join(failed, err)
 	}
-	return results.Write(filepath.Join(s.out, "leases.json"))
+	return errors.Join(failed, results.Write(filepath.Join(s.out, "leases.json"))) // what there is
 }
 
 // measureAll starts the servers that are needed and measures all parts on them, round by

@@ -13,7 +13,7 @@ func TestLiveHeap_IsWhatIsReachable(t *testing.T) {
 	kept := make([]byte, size)
 	full := usage.LiveHeap()
 	runtime.KeepAlive(kept)
-	if grown := full - empty; grown < size || grown > size+size/4 {
+	if grown := full - empty; grown < size-size/64 || grown > size+size/4 { // a few bytes of others may have gone
 		t.Errorf("it has grown by %d bytes, want %d", grown, size)
 	}
 	if left := usage.LiveHeap() - empty; left > size/4 {

@@ -24,35 +24,35 @@ type world struct {
 	heard    []string
 }
 
-// inWorld runs test in a bubble, in a world that has CRDs.
-func inWorld(t *testing.T, test func(*testing.T, *world)) {
+// newWorld returns one that has CRDs. It ends with the test's bubble.
+func newWorld(t *testing.T) *world {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{Cluster: fakecluster.New(fakecluster.Type{GVR: definitions, Kind: "CustomResourceDefinition"})}
-		ctx, cancel := context.WithCancel(t.Context())
-		set := newByHand(ctx, w)
-		var err error
-		if w.informer, err = set.Arm(ctx, widgets); err != nil {
-			t.Fatal(err)
-		}
-		hear := func(what string, obj any) {
-			name, err := cache.DeletionHandlingObjectToName(obj)
-			if err != nil {
-				t.Error(err)
-			}
-			w.heard = append(w.heard, what+" "+name.Name)
-		}
-		if err := w.informer.Handle(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(obj any) { hear("add", obj) }, DeleteFunc: func(obj any) { hear("delete", obj) },
-		}); err != nil {
-			t.Fatal(err)
-		}
-		test(t, w)
+	w := &world{Cluster: fakecluster.New(fakecluster.Type{GVR: definitions, Kind: "CustomResourceDefinition"})}
+	ctx, cancel := context.WithCancel(t.Context())
+	set := newByHand(ctx, w)
+	t.Cleanup(func() {
 		cancel()
-		if err := set.Stop(t.Context()); err != nil {
+		if err := set.Stop(ctx); err != nil {
 			t.Error(err)
 		}
 	})
+	var err error
+	if w.informer, err = set.Arm(ctx, widgets); err != nil {
+		t.Fatal(err)
+	}
+	hear := func(what string, obj any) {
+		name, err := cache.DeletionHandlingObjectToName(obj)
+		if err != nil {
+			t.Error(err)
+		}
+		w.heard = append(w.heard, what+" "+name.Name)
+	}
+	if err := w.informer.Handle(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { hear("add", obj) }, DeleteFunc: func(obj any) { hear("delete", obj) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return w
 }
 
 // define creates a CRD, with the type if it is to be established.
@@ -102,7 +102,8 @@ func is(t *testing.T, f func(context.Context) error) bool {
 }
 
 func TestByHand_HearsOfATypeThatGoesAndComesBack(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
 		w.define(t, "widgets.example.com", "True")
 		w.createWidget(t, "a")
 		if !is(t, w.informer.Synced) || is(t, w.informer.Gone) {
@@ -124,7 +125,8 @@ func TestByHand_HearsOfATypeThatGoesAndComesBack(t *testing.T) {
 }
 
 func TestByHand_TellsOfNoDeletionTwice(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
 		w.define(t, "widgets.example.com", "True")
 		w.createWidget(t, "a")
 		if err := w.Resource(widgets).Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
@@ -139,7 +141,8 @@ func TestByHand_TellsOfNoDeletionTwice(t *testing.T) {
 }
 
 func TestByHand_AsksForNothingBeforeItsOwnCRDIsEstablished(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
 		w.define(t, "gadgets.example.com", "True")
 		w.define(t, "widgets.example.com", "False")
 		if lists, watches := w.Requests("list", widgets), w.Requests("watch", widgets); len(lists)+len(watches) > 0 {
@@ -149,7 +152,8 @@ func TestByHand_AsksForNothingBeforeItsOwnCRDIsEstablished(t *testing.T) {
 }
 
 func TestByHand_OneHandlerBeforeItBegins(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
 		if err := w.informer.Handle(cache.ResourceEventHandlerFuncs{}); err == nil {
 			t.Error("it takes another handler, which it would not call")
 		}

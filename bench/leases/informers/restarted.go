@@ -21,13 +21,13 @@ type restarted struct {
 	gvr    schema.GroupVersionResource
 	life   context.Context //nolint:containedctx // what Open was given, for informers that come later
 
-	// mu guards the fields below, which change with the CRD. It is held while an informer
-	// is stopped, as the handler on CRDs has nothing better to do.
+	end func() // of the informer that there is; only for start and stop
+
+	// mu guards the fields below, which change with the CRD. It is never held over a wait.
 	mu      sync.Mutex
 	handler *remembering
 	uid     types.UID // of the CRD whose objects are followed; empty: none is
 	list    cache.DoneChecker
-	end     func()
 	changed chan struct{} // closed and replaced when it is started or stopped
 }
 
@@ -46,49 +46,47 @@ func (r *restarted) handle(handler cache.ResourceEventHandler) error {
 	return nil
 }
 
-// start starts an informer on the type of a CRD, unless there is one.
+// start starts an informer on the type of a CRD, unless there is one. Only one of start
+// and stop is called at a time.
 func (r *restarted) start(uid types.UID) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.uid == uid || r.life.Err() != nil {
+	same, handler := r.uid == uid, r.handler
+	r.mu.Unlock()
+	if same || r.life.Err() != nil {
 		return
 	}
-	r.stopLocked()
+	r.stop()
 	ctx, cancel := context.WithCancel(r.life)
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(r.client, 0)
 	informer := factory.ForResource(r.gvr).Informer()
-	if r.handler != nil {
-		_, _ = informer.AddEventHandler(r.handler) // it is fresh: it takes handlers
+	if handler != nil {
+		_, _ = informer.AddEventHandler(handler) // it is fresh: it takes handlers
 	}
 	factory.Start(ctx.Done())
-	r.uid, r.list = uid, informer.HasSyncedChecker()
 	r.end = func() {
 		cancel()
 		factory.Shutdown()
+		if handler != nil {
+			handler.forget()
+		}
 	}
-	r.ringLocked()
+	r.become(uid, informer.HasSyncedChecker())
 }
 
-// stop stops the informer, and tells its handler that nothing is left.
+// stop stops the informer, waits for it, and tells its handler that nothing is left.
 func (r *restarted) stop() {
+	if r.end != nil {
+		r.end()
+		r.end = nil
+		r.become("", nil)
+	}
+}
+
+// become notes which informer there is, and tells those who wait.
+func (r *restarted) become(uid types.UID, list cache.DoneChecker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stopLocked()
-}
-
-func (r *restarted) stopLocked() {
-	if r.uid == "" {
-		return
-	}
-	r.end()
-	if r.handler != nil {
-		r.handler.forget()
-	}
-	r.uid, r.list = "", nil
-	r.ringLocked()
-}
-
-func (r *restarted) ringLocked() {
+	r.uid, r.list = uid, list
 	close(r.changed)
 	r.changed = make(chan struct{})
 }

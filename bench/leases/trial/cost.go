@@ -44,6 +44,9 @@ func (t *trial) cost(ctx context.Context) (err error) {
 		return err
 	}
 	admin := cluster.Admin{Host: t.job.Server.Host}
+	if err := pause(ctx, min(calm, t.job.Size.Settle)); err != nil {
+		return err
+	}
 	for _, goroutines := range Goroutines() {
 		before, err := admin.Counts(ctx)
 		if err != nil {

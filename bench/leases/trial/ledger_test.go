@@ -30,7 +30,7 @@ func TestLedger_TellsSinceWhenThereAreAsMany(t *testing.T) {
 		}
 		go func() {
 			for _, step := range steps {
-				time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+				<-time.After(time.Second)
 				step()
 			}
 		}()

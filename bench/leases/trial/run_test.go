@@ -29,7 +29,7 @@ func serve(t *testing.T) measure.Server {
 }
 
 func TestRun_ALeaseThatOthersHaveCostsNoRequest(t *testing.T) {
-	f, err := Run(t.Context(), Job{Part: PartCost, System: informers.GVRKit, Server: serve(t), Size: Size{Pairs: 300}})
+	f, err := Run(t.Context(), Job{Part: PartCost, System: informers.GVRKit, Server: serve(t), Size: Size{Pairs: 300, Settle: calm}})
 	if err != nil {
 		t.Fatal(err)
 	}
