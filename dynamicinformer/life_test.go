@@ -41,22 +41,13 @@ func TestLife_TypeGoesAndComesBack(t *testing.T) {
 					t.Errorf("before there is evidence: %+v", got)
 				}
 				time.Sleep(3 * time.Minute)
-				status := l.Status()
-				if status.State != dynamicinformer.StateNotServed || status.Evidence.Kind != discovery.NotListed || status.StaleSince.IsZero() {
-					t.Errorf("gone: %+v", status)
-				}
+				checkGone(t, l)
 				var want []string
 				if policy == dynamicinformer.EmitDeletes {
 					want = []string{"delete ns/a"}
 				}
 				if diff := cmp.Diff(want, events.take()); diff != "" {
 					t.Errorf("events (-want +got):\n%s", diff)
-				}
-				if err := l.WaitForSync(dynamicinformer.FailFast(t.Context())); reasonOf(t, err) != dynamicinformer.ReasonNotFound {
-					t.Errorf("wait: %v", err)
-				}
-				if !cache.IsDone(l.HasSyncedChecker()) {
-					t.Error("it has listed once, and yet")
 				}
 
 				cluster.Serve(widgetType)
@@ -78,6 +69,21 @@ func TestLife_TypeGoesAndComesBack(t *testing.T) {
 				shutdown(t, f)
 			})
 		})
+	}
+}
+
+// checkGone expects that l says that its type is.
+func checkGone(t *testing.T, l *dynamicinformer.Lease) {
+	t.Helper()
+	status := l.Status()
+	if status.State != dynamicinformer.StateNotServed || status.Evidence.Kind != discovery.NotListed || status.StaleSince.IsZero() {
+		t.Errorf("gone: %+v", status)
+	}
+	if err := l.WaitForSync(dynamicinformer.FailFast(t.Context())); reasonOf(t, err) != dynamicinformer.ReasonNotFound {
+		t.Errorf("wait: %v", err)
+	}
+	if !cache.IsDone(l.HasSyncedChecker()) {
+		t.Error("it has listed once, and yet")
 	}
 }
 
@@ -107,14 +113,25 @@ func TestLife_ForbiddenIsTriedAgainSlowlyAndOnRetry(t *testing.T) {
 			t.Errorf("after Retry: %v, %v later", err, time.Since(begun))
 		}
 
-		// Revoked: what there is stays, and it is said since when.
+		shutdown(t, f)
+	})
+}
+
+// What there is stays, and it is said since when.
+func TestLife_RevokedKeepsItsCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		forbidden := apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
 		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster)
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
 		synctest.Wait()
 		revoked := time.Now()
 		answer(cluster, forbidden)
 		cluster.CloseWatches(widgets)
 		time.Sleep(time.Hour)
-		status = l.Status()
+		status := l.Status()
 		if status.State != dynamicinformer.StateDegraded || status.Reason != dynamicinformer.ReasonForbidden || status.Objects != 1 || status.Verb != "watch" {
 			t.Errorf("status: %+v", status)
 		}

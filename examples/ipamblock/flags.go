@@ -54,32 +54,41 @@ func parse(args []string, help io.Writer) (settings, error) {
 	if flags.NArg() > 0 {
 		s.ref = flags.Arg(0)
 	}
-	_, badRef := discovery.ParseRef(s.ref)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
+	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(help, strings.TrimSuffix(usage, "\n"))
 		flags.SetOutput(help)
 		flags.PrintDefaults()
 		return s, err
-	case err != nil:
-	case flags.NArg() > 1:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(1))
-	case badRef != nil:
-		err = badRef
-	case isEmpty(flags, "kubeconfig") || isEmpty(flags, "context"):
-		err = errors.New("--kubeconfig and --context are not empty; leave them out for the embedded server")
-	case s.output != "text" && s.output != "json":
-		err = fmt.Errorf("--output is text or json, not %q", s.output)
-	case s.duration < 0 || s.resync < 0:
-		err = errors.New("--duration and --resync are not below zero")
-	case s.crdChurn && (s.real() || s.ref != "ipamblocks"):
-		err = errors.New("--crd-churn is for the embedded server and its ipamblocks: it deletes a CRD and all that is of it")
-	case s.demoWrites && !s.real():
-		err = errors.New("--demo-writes goes with --kubeconfig or --context; the embedded server is always written to")
-	default:
-		return s, nil
 	}
-	return s, fmt.Errorf("%w; %w", err, errUsage)
+	if err == nil {
+		err = s.validate(flags)
+	}
+	if err != nil {
+		return s, fmt.Errorf("%w; %w", err, errUsage)
+	}
+	return s, nil
+}
+
+// validate returns what is wrong with the command line, or nil.
+func (s settings) validate(flags *flag.FlagSet) error {
+	_, badRef := discovery.ParseRef(s.ref)
+	switch {
+	case flags.NArg() > 1:
+		return fmt.Errorf("unexpected argument %q", flags.Arg(1))
+	case badRef != nil:
+		return badRef
+	case isEmpty(flags, "kubeconfig") || isEmpty(flags, "context"):
+		return errors.New("--kubeconfig and --context are not empty; leave them out for the embedded server")
+	case s.output != "text" && s.output != "json":
+		return fmt.Errorf("--output is text or json, not %q", s.output)
+	case s.duration < 0 || s.resync < 0:
+		return errors.New("--duration and --resync are not below zero")
+	case s.crdChurn && (s.real() || s.ref != "ipamblocks"):
+		return errors.New("--crd-churn is for the embedded server and its ipamblocks: it deletes a CRD and all that is of it")
+	case s.demoWrites && !s.real():
+		return errors.New("--demo-writes goes with --kubeconfig or --context; the embedded server is always written to")
+	}
+	return nil
 }
 
 // isEmpty reports whether the flag called name was given, and nothing with it, as

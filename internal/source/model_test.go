@@ -71,9 +71,18 @@ type model struct {
 }
 
 func (m *model) step() {
+	if m.random.IntN(2) == 0 {
+		m.stepObject()
+	} else {
+		m.stepType()
+	}
+}
+
+// stepObject lets something happen to an object.
+func (m *model) stepObject() {
 	name := string(rune('a' + m.random.IntN(6)))
 	client := m.cluster.Resource(widgets).Namespace("ns")
-	switch m.random.IntN(14) {
+	switch m.random.IntN(7) {
 	case 0, 1, 2:
 		obj := newObject(name)
 		obj.SetResourceVersion("")
@@ -85,29 +94,35 @@ func (m *model) step() {
 			obj.SetLabels(map[string]string{"color": fmt.Sprint(m.random.IntN(100))})
 			_, _ = client.Update(m.t.Context(), obj, metav1.UpdateOptions{})
 		}
-	case 7:
+	}
+}
+
+// stepType lets something happen to the type, or to requests.
+func (m *model) stepType() {
+	switch m.random.IntN(7) {
+	case 0:
 		m.cluster.CloseWatches(widgets)
-	case 8:
+	case 1:
 		if !m.absent {
 			m.cluster.CloseWatches(widgets)
 			m.cluster.Expire(widgets)
 		}
-	case 9:
+	case 2:
 		m.goAway()
-	case 10:
+	case 3:
 		if m.absent {
 			m.appear()
 			m.absent = false
 		}
-	case 11: // nobody sees it go
+	case 4: // nobody sees it go
 		if !m.absent {
 			m.cluster.Serve(widgetType)
 			m.supersede()
 		}
-	case 12:
+	case 5:
 		m.broken = !m.broken
 		m.fail()
-	case 13:
+	case 6:
 		if !m.absent {
 			set(m.available, []source.Serving{source.Held, source.Served, source.Missing}[m.random.IntN(3)])
 		}

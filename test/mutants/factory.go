@@ -192,8 +192,8 @@ var ofFactory = []mutant{
 	{
 		name: "what has healed stays an error",
 		file: "dynamicinformer/trouble.go",
-		old:  "	if t.verb == verb {\n",
-		new:  "	if false {\n",
+		old:  "if t.verb == verb || verb == source.VerbList && t.verb == \"\" {",
+		new:  "if verb == source.VerbList && t.verb == \"\" {",
 	},
 	{
 		name: "a refusal outlives the admission",

@@ -6,8 +6,8 @@ var ofLeases = []mutant{
 	{
 		name: "a type is gone on NotFound",
 		file: "dynamicinformer/life.go",
-		old:  "		case discovery.NotListed:\n			now.Serving = source.Missing\n			if before",
-		new:  "		default:\n			now.Serving = source.Gone\n			if before",
+		old:  "	switch evidence := l.evidenceOfEnd().Kind; {\n",
+		new:  "	switch evidence := l.evidenceOfEnd().Kind; {\n	case errors.Is(err, discovery.ErrNotServed):\n		now.Serving = source.Gone\n",
 	},
 	{
 		name: "what discovery can't tell stops what runs",
@@ -18,8 +18,8 @@ var ofLeases = []mutant{
 	{
 		name: "another version being served is the end",
 		file: "dynamicinformer/life.go",
-		old:  "if errors.Is(err, discovery.ErrNotServed) && !elsewhere(err) {",
-		new:  "if errors.Is(err, discovery.ErrNotServed) {",
+		old:  "errors.Is(err, discovery.ErrNotServed) && !elsewhere(err):",
+		new:  "errors.Is(err, discovery.ErrNotServed):",
 	},
 	{
 		name: "a CRD of another UID is the same type",
@@ -120,8 +120,8 @@ var ofLeases = []mutant{
 	{
 		name: "options of others are taken over in silence",
 		file: "dynamicinformer/acquire.go",
-		old:  "	} else if err := conflict(k.gvr, &e.settings, &o.settings); err != nil {\n		return false, err\n	}",
-		new:  "	}",
+		old:  "	err := conflict(k.gvr, &e.settings, &o.settings)\n	if err == nil {\n		return e, nil\n	}\n",
+		new:  "	err := conflict(k.gvr, &e.settings, &o.settings)\n	if true {\n		return e, nil\n	}\n",
 	},
 	{
 		name: "closures of one place are one",
@@ -162,8 +162,8 @@ var ofLeases = []mutant{
 	{
 		name: "a type that is gone counts as synced",
 		file: "dynamicinformer/sync.go",
-		old:  "	case now.Serving == source.Gone, state.Generation",
-		new:  "	case state.Generation",
+		old:  "now.Serving != source.Gone && state.Generation",
+		new:  "state.Generation",
 	},
 	{
 		name: "FailFast is patient",

@@ -168,7 +168,7 @@ var ofLives = []mutant{
 	{
 		name: "a list of a type that has changed is taken",
 		file: "internal/source/gate.go",
-		old:  "		case !g.current(t):\n			continue\n",
+		old:  "		case g.changed(t, err):\n			continue\n",
 		new:  "",
 	},
 	{
@@ -198,8 +198,8 @@ var ofLives = []mutant{
 	{
 		name: "deleted objects have lost their last state",
 		file: "internal/source/tombstone.go",
-		old:  "	case *unstructured.Unstructured:\n		gone = shallow(last)\n",
-		new:  "",
+		old:  "	gone := lastState(l.object(key))\n",
+		new:  "	gone := lastState(nil)\n	_ = l.object(key)\n",
 	},
 	{
 		name: "a deletion is older than what came before",
@@ -210,8 +210,8 @@ var ofLives = []mutant{
 	{
 		name: "a deletion writes to the cached object",
 		file: "internal/source/tombstone.go",
-		old:  "	content := maps.Clone(obj.Object)\n",
-		new:  "	content := obj.Object\n",
+		old:  "		return last.DeepCopy()\n",
+		new:  "		return last\n",
 	},
 	{
 		name: "the store is not waited for",

@@ -5,15 +5,15 @@ package main
 var ofSource = []mutant{
 	{
 		name: "tweakListOptions is dropped on list",
-		file: "internal/source/client.go",
-		old:  "(runtime.Object, error) {\n	resource, err := c.resource(&opts)",
-		new:  "(runtime.Object, error) {\n	tweaked := opts\n	resource, err := c.resource(&tweaked)",
+		file: "internal/source/requests.go",
+		old:  "		r.tweak(&opts)\n	}\n	bounded",
+		new:  "		_ = r.tweak\n	}\n	bounded",
 	},
 	{
 		name: "tweakListOptions is dropped on watch",
-		file: "internal/source/client.go",
-		old:  "(watch.Interface, error) {\n	resource, err := c.resource(&opts)",
-		new:  "(watch.Interface, error) {\n	tweaked := opts\n	resource, err := c.resource(&tweaked)",
+		file: "internal/source/requests.go",
+		old:  "		r.tweak(&opts)\n	}\n	open,",
+		new:  "		_ = r.tweak\n	}\n	open,",
 	},
 	{
 		name: "requests go to all namespaces",
