@@ -414,3 +414,105 @@ func TestAcquire_IndexersAreAdded(t *testing.T) {
 		}
 	})
 }
+
+// A lease with other options was there first: ForResource has an informer of its own, and
+// goes on having it.
+func TestForResource_IsOneWhateverLeasesThereAre(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		red := acquire(t, f, widgets, dynamicinformer.WithLabelSelector("color=red"))
+		first := f.ForResource(widgets)
+		red.Release()
+		if f.ForResource(widgets) != first {
+			t.Error("ForResource returns another one when the lease has gone")
+		}
+		blue := acquire(t, f, widgets, dynamicinformer.WithLabelSelector("color=blue"))
+		same := acquire(t, f, widgets) // as ForResource
+		synctest.Wait()
+		if got := cluster.OpenWatches(widgets); got != 2 {
+			t.Errorf("open watches = %d, want that of blue and one of the others", got)
+		}
+		same.Release()
+		blue.Release()
+	})
+}
+
+func TestAcquire_LingeringInformerMakesWayForOtherOptions(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		acquire(t, f, widgets, dynamicinformer.WithLinger(time.Hour)).Release()
+		red := acquire(t, f, widgets, dynamicinformer.WithLabelSelector("color=red"))
+		if err := red.WaitForSync(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got := cluster.OpenWatches(widgets); got != 1 {
+			t.Errorf("open watches = %d, want 1", got)
+		}
+	})
+}
+
+// An index that could not be added is not there for the next one either.
+func TestAcquire_IndexersThatCannotBeAdded(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, f := in.T, in.factory
+		index := func(any) ([]string, error) { return nil, nil }
+		informer := f.ForResource(widgets).Informer()
+		if err := informer.AddIndexers(cache.Indexers{"x": index}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if l, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithIndexers(cache.Indexers{"x": index})); err == nil {
+				t.Errorf("a lease on somebody else's index: %v", l)
+			}
+		}
+	})
+}
+
+func TestAcquire_InformerThatWasRunByHandIsNotShared(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster := in.T, in.cluster
+		f := newFactory(t, cluster)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		informer := f.ForResource(widgets).Informer()
+		go func() { defer close(ended); informer.RunWithContext(ctx) }()
+		synctest.Wait()
+		cancel()
+		<-ended
+		l := acquire(t, f, widgets)
+		f.Start(t.Context())
+		if _, err := l.AddEventHandler(&recorder{}); err != nil {
+			t.Error(err)
+		}
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Error(err)
+		}
+		shutdown(t, f)
+	})
+}
+
+// A lease ends by its release, or with the factory.
+func TestDropIn_RunsAndStopsNoLeases(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster := in.T, in.cluster
+		f := newFactory(t, cluster)
+		l := acquire(t, f, widgets)
+		stop := make(chan struct{})
+		f.DropIn().ForResource(blocks)
+		f.DropIn().Start(stop)
+		synctest.Wait()
+		if got := len(f.DropIn().WaitForCacheSync(stop)); got != 1 || cluster.OpenWatches(widgets) != 0 {
+			t.Errorf("synced %d, and %d watches of the lease", got, cluster.OpenWatches(widgets))
+		}
+		close(stop)
+		if isDone(l) {
+			t.Error("the lease has ended with the drop-in's channel")
+		}
+		f.Start(t.Context())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Error(err)
+		}
+		shutdown(t, f)
+	})
+}

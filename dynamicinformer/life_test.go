@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -279,6 +281,94 @@ func TestInformer_WatchErrorHandlerOfItsOwn(t *testing.T) {
 		}
 		if err := informer.SetWatchErrorHandler(func(*cache.Reflector, error) {}); err == nil {
 			t.Error("it can be set while the informer runs")
+		}
+		shutdown(t, f)
+	})
+}
+
+// Its list hangs, and it goes, and comes: it is listed then, and not when somebody asks
+// discovery some minutes later.
+func TestLife_TypeThatGoesBeforeItsFirstList(t *testing.T) {
+	for range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := fakecluster.New(widgetType, blockType)
+			cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+				if req.GVR == widgets && req.Verb != fakecluster.VerbDiscover {
+					<-ctx.Done()
+				}
+				return nil
+			})
+			f := newFactory(t, cluster, withDiscovery(t, cluster))
+			f.Start(t.Context())
+			l := acquire(t, f, widgets)
+			time.Sleep(time.Second)
+			cluster.Withdraw(widgets)
+			time.Sleep(5 * time.Minute)
+			cluster.Intercept(nil)
+			cluster.Serve(widgetType)
+			begun := time.Now()
+			if err := l.WaitForSync(t.Context()); err != nil || time.Since(begun) > 2*time.Minute {
+				t.Errorf("synced after %v: %v", time.Since(begun), err)
+			}
+			shutdown(t, f)
+		})
+	}
+}
+
+// What a transform makes of objects may be of any type: reflectors take deletions of one only.
+func TestLife_DeletionsOfTransformedObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithTransform(func(obj any) (any, error) {
+			object, err := meta.Accessor(obj)
+			if err != nil {
+				return obj, nil //nolint:nilerr // what is no object stays as it is
+			}
+			slim := &metav1.PartialObjectMetadata{}
+			slim.SetName(object.GetName())
+			slim.SetNamespace(object.GetNamespace())
+			slim.SetUID(object.GetUID())
+			slim.SetResourceVersion(object.GetResourceVersion())
+			return slim, nil
+		}))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		events := listen(t, l.Informer())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Withdraw(widgets)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add ns/a", "delete ns/a"}, events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if got := l.Informer().GetStore().ListKeys(); len(got) != 0 {
+			t.Errorf("left: %v", got)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestWaitForSync_FailFastLooksAtAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+			if req.GVR == blocks {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
+		})
+		f := newFactory(t, cluster)
+		f.Start(t.Context())
+		f.ForResource(blocks)
+		f.ForResource(widgets)
+		begun := time.Now()
+		err := f.WaitForSync(dynamicinformer.FailFast(t.Context()), blocks, widgets)
+		if !apierrors.IsForbidden(err) || time.Since(begun) > time.Second {
+			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
 		shutdown(t, f)
 	})
