@@ -46,7 +46,7 @@ soak: ## let 40 types come and go 200 times under their informers, a quarter of 
 	@go run ./test/envtest/cmd/prepare
 	@GVRKIT_SOAK=40x200 $(TEST) -timeout=60m ./test/envtest/ -ginkgo.v -ginkgo.focus='come and go by the hundred'
 
-bench: ## compare with client-go and controller-runtime, half an hour; BENCH=-quick takes two minutes
+bench: ## compare with client-go and controller-runtime, an hour; BENCH=-quick takes two minutes
 	@echo "bench: compiling; with empty caches some minutes, then some more for the API server"
 	@go run ./bench $(BENCH) && go run ./bench/discovery $(filter -quick,$(BENCH)) && go run ./bench/leases $(filter -quick,$(BENCH))
 
