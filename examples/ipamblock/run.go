@@ -95,12 +95,15 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	factory.Start(ctx)
-	defer func() { err = errors.Join(err, shutdown(ctx, factory)) }()
-	blocks, err := factory.Acquire(ctx, gvr)
+	// Discovery has just said what it is: Ctrl-C is for what comes.
+	acquire, done := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	blocks, err := factory.Acquire(acquire, gvr)
+	done()
 	if err != nil {
 		return err
 	}
+	factory.Start(ctx)
+	defer func() { err = errors.Join(err, shutdown(ctx, factory)) }()
 	view := newViewer(stdout, s.output == "json")
 	if _, err := blocks.AddEventHandler(view); err != nil {
 		return err

@@ -121,7 +121,8 @@ func (v *viewer) follow(states <-chan dynamicinformer.ResourceStatus) {
 	synced, last := false, dynamicinformer.StateSynced
 	for status := range states {
 		synced = synced || status.State == dynamicinformer.StateSynced
-		if synced && status.State != last && status.State != dynamicinformer.StateStopped {
+		passing := status.State == dynamicinformer.StateStarting || status.State == dynamicinformer.StateStopped
+		if synced && !passing && status.State != last {
 			last = status.State
 			v.state(status)
 		}

@@ -145,7 +145,9 @@ var _ = Describe("An informer", onEachPlace(func(at *place) {
 		Expect(f.Shutdown(ctx)).To(Succeed())
 		Eventually(func() int { return d.proxy.OpenWatches(faultproxy.All()) }).Should(BeZero())
 		// What is left are connections, of the client's and the proxy's pools.
-		Expect(goleak.Find(before,
+		Expect(goleak.Find(before, // which waits a while for what is about to end
+			goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+			goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
 			goleak.IgnoreAnyFunction("net/http.(*Transport).dialConn.gowrap1"),
 			goleak.IgnoreAnyFunction("net/http.(*Transport).dialConn.gowrap2"),
 			goleak.IgnoreAnyFunction("net/http.(*Server).Serve.gowrap3"),
