@@ -38,9 +38,9 @@
 // list does not empty a cache; the first list is consistent; after a gap handlers get what
 // has changed, an object in another's place as a deletion and an addition; Shutdown waits
 // for requests too; a factory logs a failing resource when the reason changes, not at each
-// retry. With discovery,
-// nothing is asked of a resource that is not served or can't be watched, the objects of a
-// type that is gone are deleted, and a cluster-scoped one ignores the factory's namespace.
+// retry. With discovery, nothing is asked of a resource that is not served or can't be
+// watched, the objects of a type that is gone are deleted, and a cluster-scoped one ignores
+// the factory's namespace.
 //
 // The package does not know what the objects mean, and never writes to the server.
 package dynamicinformer

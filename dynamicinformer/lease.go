@@ -68,7 +68,7 @@ func (l *Lease) WaitForSync(ctx context.Context) error {
 }
 
 // Retry makes the informer try again now what has failed, and ask discovery again, unless
-// the server has asked for the wait. It does not block.
+// the server has asked for the wait. A request that is under way goes on. It does not block.
 func (l *Lease) Retry() {
 	l.entry.life.look()
 	l.entry.informer.source.Retry()

@@ -28,7 +28,7 @@ func Exact() VersionPolicy { return VersionPolicy{} }
 func FollowPreferred() VersionPolicy { return VersionPolicy{preferred: true} }
 
 // FirstOf is the first of versions that the server serves, at any time, with the same
-// hand-over as FollowPreferred. It needs discovery; without, it is Exact.
+// hand-over as FollowPreferred. It needs discovery; without, or without versions, it is Exact.
 func FirstOf(versions ...string) VersionPolicy {
 	return VersionPolicy{first: strings.Join(slices.Clone(versions), ",")}
 }

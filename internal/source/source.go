@@ -122,7 +122,7 @@ func (s *Source) Open(ctx context.Context) error {
 }
 
 // Retry makes what waits to be tried again be tried now, unless the server has asked for
-// the wait. It does not block.
+// the wait. A request that is under way goes on. It does not block.
 func (s *Source) Retry() { s.gate.retries.Ring() }
 
 // State is what a reflector has been given.
