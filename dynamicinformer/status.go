@@ -153,7 +153,7 @@ func (l *Lease) Watch(ctx context.Context) <-chan ResourceStatus {
 
 func (l *Lease) watch(ctx context.Context, states chan ResourceStatus) {
 	for {
-		changed := l.entry.changed.Next()
+		changed, first := l.entry.changed.Next(), l.entry.firstList()
 		ended := closed(l.entry.done)
 		status := l.Status()
 		select {
@@ -166,7 +166,7 @@ func (l *Lease) watch(ctx context.Context, states chan ResourceStatus) {
 		}
 		select {
 		case <-changed:
-		case <-l.entry.firstList():
+		case <-first:
 		case <-l.entry.done:
 		case <-ctx.Done():
 			return

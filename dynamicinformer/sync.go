@@ -158,7 +158,7 @@ const lookAgain = 5 * time.Millisecond
 func (f *Factory) wait(ctx context.Context, e *entry) bool {
 	impatient := ctx.Value(failFast{}) != nil
 	for {
-		changed := e.changed.Next()
+		changed, first := e.changed.Next(), e.firstList() // before it is looked at
 		given := e.synced()
 		if given && e.reached(ctx) {
 			return true
@@ -173,7 +173,7 @@ func (f *Factory) wait(ctx context.Context, e *entry) bool {
 		select {
 		case <-changed:
 		case <-look:
-		case <-e.firstList():
+		case <-first:
 		case <-e.done:
 		case <-ctx.Done():
 			return false
@@ -184,13 +184,13 @@ func (f *Factory) wait(ctx context.Context, e *entry) bool {
 // waitListed waits until e has listed once or never will, or for ctx.
 func (f *Factory) waitListed(ctx context.Context, e *entry) {
 	for {
-		changed := e.changed.Next()
+		changed, first := e.changed.Next(), e.firstList()
 		if e.hasSynced() || closed(e.done) || f.endsUnstarted(e) {
 			return
 		}
 		select {
 		case <-changed:
-		case <-e.firstList():
+		case <-first:
 		case <-e.done:
 		case <-ctx.Done():
 			return
@@ -235,7 +235,9 @@ func (f *Factory) syncing(e *entry) error {
 	return err
 }
 
-// firstList returns a channel that closes with the first list, unless it has.
+// firstList returns a channel that closes with the first list; nil, if there has been one.
+// Whoever waits asks for it before looking at anything else: what comes between is not
+// told again.
 func (e *entry) firstList() <-chan struct{} {
 	if e.hasSynced() {
 		return nil

@@ -344,3 +344,29 @@ func TestDiscovery_ClusterScopedIgnoresNamespace(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// The list may be complete at any moment between two looks: whoever waits is told.
+func TestWaitForSync_MissesNothing(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	for range 500 {
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		l := acquire(t, f, widgets)
+		f.Start(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		states := l.Watch(ctx)
+		if err := f.WaitForSync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for status := range states {
+			if status.State == dynamicinformer.StateSynced {
+				break
+			}
+		}
+		if ctx.Err() != nil {
+			t.Fatal("Watch has not told that it is synced")
+		}
+		cancel()
+		shutdown(t, f)
+	}
+}
