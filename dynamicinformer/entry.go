@@ -3,6 +3,7 @@ package dynamicinformer
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,8 +46,12 @@ type entry struct {
 	stop   <-chan struct{}    // closes when whoever started the informer wants its end
 	cancel context.CancelFunc // ends it for the factory
 
-	// errands are what leases have left to do with an informer that goes on. None
-	// begins once drained is set.
+	// reachedOf is how often the cache had been emptied when it was last found to have all
+	// of a list.
+	reachedOf atomic.Int64
+
+	// errands are what leases have left to do with an informer that goes on, and questions
+	// to its store. None begins once drained is set.
 	errands sync.WaitGroup
 	drained bool
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,87 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
-
-// ErrNotSynced is matched by every [*NotSyncedError].
-var ErrNotSynced = errors.New("informer not synced")
-
-// NotSyncedError says why one resource's informer has not synced. It unwraps to
-// the cause, so that apierrors.IsForbidden, meta.IsNoMatchError and the sentinels
-// of package discovery hold for it where they hold for that.
-type NotSyncedError struct {
-	GVR schema.GroupVersionResource
-	// Namespace is where requests go; empty means everywhere. Before discovery has
-	// found that a type has no namespaces, it is the factory's.
-	Namespace string
-	// Verb is that of the request that failed, list or watch; empty if none was
-	// made.
-	Verb   string
-	Reason Reason
-	// Since is when it went wrong first without having gone right since.
-	Since time.Time
-	// Attempts is how often it has gone wrong since.
-	Attempts int
-	// Err is how it went wrong last; nil if nothing has.
-	Err error
-
-	at time.Time // when this was found
-}
-
-func (e *NotSyncedError) Error() string {
-	var b strings.Builder
-	// The errors of discovery begin with the resource.
-	if refused := e.Verb == "" && e.Err != nil; refused {
-		fmt.Fprintf(&b, "%v (%s", e.Err, e.Reason)
-	} else {
-		fmt.Fprintf(&b, "%s: not synced %s: ", discovery.RefOf(e.GVR), namespaceText(e.Namespace))
-		if e.Err != nil {
-			fmt.Fprintf(&b, "cannot %s: %v ", e.Verb, e.Err)
-		}
-		fmt.Fprintf(&b, "(%s", e.Reason)
-	}
-	if !e.Since.IsZero() && !e.at.IsZero() {
-		fmt.Fprintf(&b, " for %s", e.at.Sub(e.Since).Round(100*time.Millisecond))
-	}
-	switch {
-	case e.Attempts == 1:
-		b.WriteString(", 1 attempt")
-	case e.Attempts > 1:
-		fmt.Fprintf(&b, ", %d attempts", e.Attempts)
-	}
-	b.WriteString(")")
-	if advice := e.advice(); advice != "" {
-		b.WriteString("; " + advice)
-	}
-	return b.String()
-}
-
-// advice is what a person can do, or "".
-func (e *NotSyncedError) advice() string {
-	switch {
-	case e.Reason == ReasonForbidden && e.Verb == "":
-		return "let the user read discovery, or do without it: WithDiscovery(nil)"
-	case e.Reason == ReasonForbidden:
-		return "grant the user list and watch on it"
-	case e.Reason == ReasonUnauthorized:
-		return "check the credentials"
-	case e.Reason == ReasonUnavailable:
-		return "is the API server reachable and healthy?"
-	case e.Reason == ReasonConversionFailed:
-		return "see to the CRD's conversion webhook"
-	case e.Reason == ReasonNotStarted:
-		return "ask for it with ForResource and call Start"
-	}
-	return ""
-}
-
-// Is reports whether target is ErrNotSynced.
-func (e *NotSyncedError) Is(target error) bool { return target == ErrNotSynced }
-
-// Unwrap returns the cause.
-func (e *NotSyncedError) Unwrap() error { return e.Err }
 
 // WaitForSync waits until the informers on gvrs, or all of the factory's if none
 // are given, have each listed their resource, or until ctx ends. It returns
@@ -160,7 +80,7 @@ func (f *Factory) wait(ctx context.Context, e *entry) bool {
 	for {
 		changed, first := e.changed.Next(), e.firstList() // before it is looked at
 		given := e.synced()
-		if given && e.reached(ctx) {
+		if given && f.reached(ctx, e) {
 			return true
 		}
 		if closed(e.done) || f.endsUnstarted(e) || impatient && f.lasts(e) {
@@ -211,21 +131,40 @@ func (e *entry) synced() bool {
 
 // reached reports whether the cache of an informer that is synced has all of the list. Of
 // the first one HasSynced has said so; the objects of others come in the order of their
-// versions. A store that does not answer is waited for until ctx ends.
-func (e *entry) reached(ctx context.Context) bool {
+// versions. A store that does not answer, since an index function holds it up, is waited for
+// until ctx ends: the question is one of the entry's errands.
+func (f *Factory) reached(ctx context.Context, e *entry) bool {
 	state := e.informer.source.State()
-	if state.Emptied == 0 {
-		return true
+	if state.Emptied == int(e.reachedOf.Load()) || !f.runErrand(e) {
+		return true // it has been found to, or the informer has ended
 	}
 	answer := make(chan string, 1)
-	go func() { answer <- e.informer.informer.GetStore().LastStoreSyncResourceVersion() }() // ends with the store's lock
+	go func() {
+		defer e.errands.Done()
+		answer <- e.informer.informer.GetStore().LastStoreSyncResourceVersion()
+	}()
 	select {
 	case version := <-answer:
 		order, err := resourceversion.CompareResourceVersion(version, state.Listed)
-		return err != nil || order >= 0
+		if err == nil && order < 0 {
+			return false
+		}
+		e.reachedOf.Store(int64(state.Emptied))
+		return true
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// runErrand counts one of e's errands, unless none can begin any more.
+func (f *Factory) runErrand(e *entry) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e.drained {
+		return false
+	}
+	e.errands.Add(1)
+	return true
 }
 
 // syncing returns that e is about to be synced.

@@ -130,15 +130,19 @@ func (k *known) replace(list runtime.Object, of Type) error {
 func (k *known) reset(of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.resetLocked(of)
+}
+
+func (k *known) resetLocked(of Type) {
 	k.objects, k.version, k.current, k.of = nil, "", false, of
 	k.listed, k.complete = "", false
 }
 
 // empty is reset, when all has been taken back from the reflector.
 func (k *known) empty(of Type) {
-	k.reset(of)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.resetLocked(of)
 	k.emptied++
 }
 
