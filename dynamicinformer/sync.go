@@ -19,7 +19,8 @@ import (
 // WaitForSync waits until the informers on gvrs, or all of the factory's if none
 // are given, have each listed their resource, or until ctx ends. It returns
 // nil, or the [*NotSyncedError] of each that has not, joined in order of gvrs or,
-// for all, of name. It waits on channels.
+// for all, of name. It waits on channels, and a tenth of a second at most for the watch that
+// follows the list.
 //
 // An informer whose type has gone for certain is not synced, although its HasSynced stays
 // true, until the type is there again and has been listed again. One that has synced and
@@ -28,8 +29,8 @@ import (
 // A type that can't be listed holds up nobody but those who wait for it, and for
 // no longer than their ctx lets it: the error has the reason. With a context of [FailFast]
 // they don't even wait, if the reason does not go away by itself. A resource that was
-// never asked for is an error at once; one whose informer ended
-// before it had synced is not waited for. Waiting does not start informers.
+// never asked for is an error at once; one whose informer ended before it had synced is not
+// waited for. Waiting does not start informers.
 func (f *Factory) WaitForSync(ctx context.Context, gvrs ...schema.GroupVersionResource) error {
 	waiting, unknown := f.known(gvrs)
 	if unknown != nil {
@@ -81,6 +82,7 @@ func (f *Factory) wait(ctx context.Context, e *entry) bool {
 		changed, first := e.changed.Next(), e.firstList() // before it is looked at
 		given := e.synced()
 		if given && f.reached(ctx, e) {
+			e.awaitWatch(ctx)
 			return true
 		}
 		if closed(e.done) || f.endsUnstarted(e) || impatient && f.lasts(e) {
@@ -105,13 +107,47 @@ func (f *Factory) wait(ctx context.Context, e *entry) bool {
 func (f *Factory) waitListed(ctx context.Context, e *entry) {
 	for {
 		changed, first := e.changed.Next(), e.firstList()
-		if e.hasSynced() || closed(e.done) || f.endsUnstarted(e) {
+		if e.hasSynced() {
+			e.awaitWatch(ctx)
+			return
+		}
+		if closed(e.done) || f.endsUnstarted(e) {
 			return
 		}
 		select {
 		case <-changed:
 		case <-first:
 		case <-e.done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watchGrace is how long the first watch after a list is waited for: as long as client-go
+// takes from one look at its informers to the next.
+const watchGrace = 100 * time.Millisecond
+
+// awaitWatch waits a little until the informer, which has listed, watches, too. To a server
+// that makes no difference; the fakes of tests forget what happens between a list and a
+// watch, and many a test writes as soon as its informers have synced.
+func (e *entry) awaitWatch(ctx context.Context) {
+	if e.informer.source.State().Watched {
+		return
+	}
+	timer := time.NewTimer(watchGrace)
+	defer timer.Stop()
+	for {
+		changed := e.changed.Next()
+		if e.informer.source.State().Watched {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		case <-e.done:
+			return
 		case <-ctx.Done():
 			return
 		}

@@ -370,3 +370,48 @@ func TestWaitForSync_MissesNothing(t *testing.T) {
 		shutdown(t, f)
 	}
 }
+
+// The fakes of tests forget what happens between a list and a watch. A watch that is not
+// answered, as by some proxies, is not waited for.
+func TestWaitForSync_WaitsALittleForTheWatch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer, takes time.Duration
+		open          int
+	}{
+		"that is answered soon": {30 * time.Millisecond, 30 * time.Millisecond, 1},
+		"that is not":           {time.Hour, 100 * time.Millisecond, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+					if err := noWatchList(ctx, req); err != nil || req.Verb != "watch" {
+						return err
+					}
+					timer := time.NewTimer(tc.answer)
+					defer timer.Stop()
+					select {
+					case <-timer.C:
+					case <-ctx.Done():
+					}
+					return nil
+				})
+				f := newFactory(t, cluster)
+				f.ForResource(widgets)
+				f.Start(t.Context())
+				begun := time.Now()
+				synced := f.DropIn().WaitForCacheSync(t.Context().Done())
+				if took := time.Since(begun); !synced[widgets] || took != tc.takes {
+					t.Errorf("synced %v after %v, want %v", synced, took, tc.takes)
+				}
+				if err := f.WaitForSync(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if got := cluster.OpenWatches(widgets); got != tc.open {
+					t.Errorf("open watches = %d, want %d", got, tc.open)
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}

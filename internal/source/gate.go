@@ -26,6 +26,7 @@ type gate struct {
 	retries   bell.Bell
 	known     known
 	due       atomic.Pointer[time.Time] // when the next try is, after one that has failed
+	watched   atomic.Bool               // a watch has been answered
 
 	mu    sync.Mutex
 	stage *requests
@@ -71,14 +72,29 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 }
 
 // WatchWithContext returns a watch that outlives whatever becomes of the type. One for a
-// watch-list returns an error if that does not work; a LIST follows.
+// watch-list returns an error if that does not work; a LIST follows. The first request is
+// answered when it returns, as with any client: those of tests tell only of what happens
+// from then on, whatever version they are asked to begin with.
 func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
 		return g.watchList(ctx, opts)
 	}
-	return openOutlet(ctx, g.calls, func(ctx context.Context, send func(watch.Event) bool) {
-		newSplice(g, opts, send).run(ctx)
+	s := newSplice(g, opts)
+	first, t := s.open(ctx)
+	g.answered()
+	outlet, err := openOutlet(ctx, g.calls, func(ctx context.Context, send func(watch.Event) bool) {
+		s.send = send
+		if first == nil || s.follow(ctx, first, t) {
+			s.run(ctx)
+		}
 	})
+	if err != nil {
+		if first != nil {
+			first.close()
+		}
+		return nil, err // not outlet, which is a nil pointer
+	}
+	return outlet, nil
 }
 
 func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
@@ -96,14 +112,23 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	if err != nil {
 		return nil, plain(err)
 	}
+	g.answered()
 	outlet, err := openOutlet(ctx, g.calls, func(ctx context.Context, send func(watch.Event) bool) {
-		newSplice(g, opts, send).begin(ctx, stream, t)
+		s := newSplice(g, opts)
+		s.send = send
+		s.begin(ctx, stream, t)
 	})
 	if err != nil {
 		stream.close()
 		return nil, err
 	}
 	return outlet, nil
+}
+
+// answered notes that a watch has been answered.
+func (g *gate) answered() {
+	g.watched.Store(true)
+	g.cfg.Observer.Completed()
 }
 
 // served waits until the type is served.

@@ -397,3 +397,26 @@ func TestGate_AsksForAttentionBeforeItWaits(t *testing.T) {
 		}
 	})
 }
+
+func TestGate_FirstWatchIsOpenWhenItIsReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &script{}
+		s := source.New(source.Config{Client: client, GVR: widgets})
+		<-startList(t.Context(), s)
+		if s.State().Watched {
+			t.Error("watched before anybody has")
+		}
+		w, err := gateOf(s).WatchWithContext(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := client.requests(); len(got) != 2 || got[1].Verb != "watch" || !s.State().Watched {
+			t.Errorf("requests: %v, want a list and a watch", got)
+		}
+		w.Stop()
+		s.Wait()
+		if w, err := gateOf(s).WatchWithContext(t.Context(), metav1.ListOptions{}); w != nil || err == nil {
+			t.Errorf("a watch after the end: %v, %v", w, err)
+		}
+	})
+}

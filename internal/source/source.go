@@ -58,7 +58,8 @@ type Observer interface {
 	// or as the initial events of a watch, or when a watch has been accepted.
 	Succeeded(verb string)
 	// Completed is called when State has changed, but for single events: the reflector has
-	// been given all of a list, or is about to be, or what it had has been taken back.
+	// been given all of a list, or is about to be, what it had has been taken back, or a
+	// watch has been answered.
 	Completed()
 }
 
@@ -138,6 +139,8 @@ type State struct {
 	// up to which resourceVersion that was.
 	Complete bool
 	Listed   string
+	// Watched says that the first watch has been answered, one way or the other.
+	Watched bool
 	// Emptied is how often everything has been taken back from it.
 	Emptied int
 	// Due is when the next try is due, after one that has failed; zero if none has.
@@ -156,6 +159,7 @@ func (s *Source) State() State {
 		state.Version = k.version
 	}
 	k.mu.Unlock()
+	state.Watched = s.gate.watched.Load()
 	if due := s.gate.due.Load(); due != nil {
 		state.Due = *due
 	}

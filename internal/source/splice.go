@@ -29,8 +29,23 @@ type splice struct {
 	pace pace
 }
 
-func newSplice(g *gate, opts metav1.ListOptions, send func(watch.Event) bool) *splice {
-	return &splice{gate: g, opts: opts, send: send}
+func newSplice(g *gate, opts metav1.ListOptions) *splice {
+	return &splice{gate: g, opts: opts}
+}
+
+// open opens a watch, if that is what is next and works. It returns nil otherwise.
+func (s *splice) open(ctx context.Context) (*stream, Type) {
+	t, changed := s.available.Current()
+	version, current, of := s.known.place()
+	if t.Serving != Served || !current || !of.sameObjects(t) {
+		return nil, t
+	}
+	stream, err := s.watch(ctx, t, changed, s.options(version))
+	if err != nil {
+		s.failed(ctx, t, err)
+		return nil, t
+	}
+	return stream, t
 }
 
 // begin goes on from a watch-list that has just been opened. If that fails before its

@@ -195,4 +195,22 @@ var ofLeases = []mutant{
 		old:  "	i.errors.own.Store(&handler)\n",
 		new:  "",
 	},
+	{
+		name: "who waits does not wait for the watch",
+		file: "dynamicinformer/sync.go",
+		old:  "	if e.informer.source.State().Watched {\n		return\n	}\n	timer",
+		new:  "	if true {\n		return\n	}\n	timer",
+	},
+	{
+		name: "a watch without answer is waited for",
+		file: "dynamicinformer/sync.go",
+		old:  "		case <-timer.C:\n			return\n",
+		new:  "",
+	},
+	{
+		name: "a wait misses what comes between two looks",
+		file: "dynamicinformer/sync.go",
+		old:  "		changed, first := e.changed.Next(), e.firstList() // before it is looked at\n		given := e.synced()\n",
+		new:  "		changed, given := e.changed.Next(), e.synced()\n		first := e.firstList()\n",
+	},
 }

@@ -232,4 +232,10 @@ var ofLives = []mutant{
 		new:  "	_ = attempt.Observe\n	_ = verb\n	return ctx\n",
 		in:   "dynamicinformer",
 	},
+	{
+		name: "the first watch is opened by and by",
+		file: "internal/source/gate.go",
+		old:  "	first, t := s.open(ctx)\n",
+		new:  "	first, t := (*stream)(nil), Type{}\n",
+	},
 }
