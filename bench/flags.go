@@ -5,17 +5,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
+	"github.com/gvrkit/gvrkit/bench/launch"
 	"github.com/gvrkit/gvrkit/bench/objects"
 	"github.com/gvrkit/gvrkit/bench/servers"
 	"github.com/gvrkit/gvrkit/bench/systems"
 )
-
-// errUsage is matched by errors about the command line.
-var errUsage = errors.New("see -help")
 
 // large is the number of objects that -large adds.
 const large = 50_000
@@ -49,7 +46,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	sorts := flags.String("servers", strings.Join(servers.Names(), ","), "`servers` to run against")
 	flags.IntVar(&s.events, "events", 0, "how many `events` are followed (default 5000; on slow servers 2000)")
 	flags.IntVar(&s.rounds, "rounds", 5, "how many `rounds` count, after one that does not")
-	flags.StringVar(&s.out, "out", defaultOut(), "`directory` for results.json and plots; none if empty")
+	flags.StringVar(&s.out, "out", launch.Results(), "`directory` for results.json and plots; none if empty")
 	quick := flags.Bool("quick", false, "a run of less than two minutes: 1000 objects, the stub, 3 rounds, no files unless -out says where")
 	more := flags.Bool("large", false, fmt.Sprintf("%d objects, too", large))
 	flags.StringVar(&s.from, "from", "", "measure nothing: show the results of this `file`")
@@ -78,7 +75,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	}
 	err = errors.Join(err, s.choose(*sizes, *kinds, withReference(*names), *sorts), s.validate())
 	if err != nil {
-		return s, fmt.Errorf("%s; %w", strings.ReplaceAll(err.Error(), "\n", "; "), errUsage)
+		return s, fmt.Errorf("%s; %w", strings.ReplaceAll(err.Error(), "\n", "; "), launch.ErrUsage)
 	}
 	return s, nil
 }
@@ -151,12 +148,4 @@ func withReference(names string) string {
 		}
 	}
 	return strings.Join(list, ",")
-}
-
-// defaultOut is where results are kept, seen from the repository or from here.
-func defaultOut() string {
-	if _, err := os.Stat("bench/go.mod"); err == nil {
-		return "bench/results"
-	}
-	return "results"
 }

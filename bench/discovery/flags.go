@@ -5,12 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"time"
-)
 
-// errUsage is matched by errors about the command line.
-var errUsage = errors.New("see -help")
+	"github.com/gvrkit/gvrkit/bench/launch"
+)
 
 // settings are what the command line says.
 type settings struct {
@@ -37,7 +35,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.DurationVar(&s.poll, "poll", 100*time.Millisecond, "how often who is not told asks for a type that is to come")
 	flags.DurationVar(&s.rest, "rest", 700*time.Millisecond, "how long a system must not have asked anything to be at rest; gvrkit may ask again after half a second")
 	flags.IntVar(&s.asks, "asks", 1000, "how many warm resolves are one measurement, and how often a type is asked for that is not there")
-	flags.StringVar(&s.out, "out", defaultOut(), "`directory` for discovery.json; none if empty")
+	flags.StringVar(&s.out, "out", launch.Results(), "`directory` for discovery.json; none if empty")
 	quick := flags.Bool("quick", false, "a run of a minute: 30 CRDs, 2 rounds, no files unless -out says where")
 	flags.StringVar(&s.from, "from", "", "measure nothing: show the results of this `file`")
 	err := flags.Parse(args)
@@ -58,7 +56,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 		err = s.validate()
 	}
 	if err != nil {
-		return s, fmt.Errorf("%w; %w", err, errUsage)
+		return s, fmt.Errorf("%w; %w", err, launch.ErrUsage)
 	}
 	return s, nil
 }
@@ -95,21 +93,4 @@ func (s *settings) validate() error {
 		}
 	}
 	return nil
-}
-
-// defaultOut is where results are kept, seen from the repository, from its module or
-// from here.
-func defaultOut() string {
-	switch {
-	case exists("bench/go.mod"):
-		return "bench/results"
-	case exists("go.mod"):
-		return "results"
-	}
-	return "../results"
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

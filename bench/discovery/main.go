@@ -10,44 +10,21 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/gvrkit/gvrkit/bench/child"
 	"github.com/gvrkit/gvrkit/bench/discovery/cluster"
 	"github.com/gvrkit/gvrkit/bench/discovery/trial"
+	"github.com/gvrkit/gvrkit/bench/launch"
 )
 
 func main() { os.Exit(program(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// program runs the command, or what it is a child process for, and returns its exit
-// code: 0, 1 if something failed, 2 if the command line is wrong.
+// program runs the command, or what it is a child process for, and returns its exit code.
 func program(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	switch role := child.Role(); role {
-	case "":
-		err = bench(ctx, args, stdout, stderr)
-	case cluster.Role:
-		err = cluster.RunProcess(ctx)
-	case trial.Role:
-		err = trial.RunProcess(ctx)
-	default:
-		err = fmt.Errorf("unknown role %q", role)
-	}
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return 0
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(stderr, "discovery:", err)
-		return 2
-	}
-	fmt.Fprintln(stderr, "discovery:", err)
-	return 1
+	return launch.Run("discovery", stderr, launch.Roles{
+		"":           func(ctx context.Context) error { return bench(ctx, args, stdout, stderr) },
+		cluster.Role: cluster.RunProcess,
+		trial.Role:   trial.RunProcess,
+	})
 }

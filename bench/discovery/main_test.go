@@ -14,6 +14,7 @@ import (
 	"github.com/gvrkit/gvrkit/bench/discovery/mappers"
 	"github.com/gvrkit/gvrkit/bench/discovery/report"
 	"github.com/gvrkit/gvrkit/bench/discovery/trial"
+	"github.com/gvrkit/gvrkit/bench/launch"
 )
 
 func TestMain(m *testing.M) {
@@ -157,7 +158,7 @@ func TestPhase_IsSpreadOverTheRounds(t *testing.T) {
 func TestDefaultOut_IsTheSameDirectoryFromWherever(t *testing.T) {
 	for _, dir := range []string{"../..", "..", "."} {
 		t.Chdir(dir)
-		path, err := filepath.Abs(defaultOut())
+		path, err := filepath.Abs(launch.Results())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,17 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/gvrkit/gvrkit/bench/launch"
 	"github.com/gvrkit/gvrkit/bench/leases/trial"
 )
-
-// errUsage is matched by errors about the command line.
-var errUsage = errors.New("see -help")
 
 // settings are what the command line says.
 type settings struct {
@@ -40,7 +36,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.IntVar(&s.size.Objects, "objects", 10, "how many `objects` a type has that goes")
 	flags.IntVar(&s.size.Cycles, "cycles", 7, "how many `times` a type goes and comes back in each run, after one that does not count")
 	parts := flags.String("parts", strings.Join(names(trial.Parts()), ","), "what is measured")
-	flags.StringVar(&s.out, "out", defaultOut(), "`directory` for leases.json; none if empty")
+	flags.StringVar(&s.out, "out", launch.Results(), "`directory` for leases.json; none if empty")
 	quick := flags.Bool("quick", false, "a run of less than three minutes: less of everything, one round, no files unless -out says where")
 	flags.StringVar(&s.from, "from", "", "measure nothing: show the results of this `file`")
 	err := flags.Parse(args)
@@ -62,7 +58,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 		err = s.validate()
 	}
 	if err != nil {
-		return s, fmt.Errorf("%w; %w", err, errUsage)
+		return s, fmt.Errorf("%w; %w", err, launch.ErrUsage)
 	}
 	return s, nil
 }
@@ -133,15 +129,4 @@ func (s *settings) validate() error {
 		}
 	}
 	return nil
-}
-
-// defaultOut is where results are kept: beside the module's go.mod, as far as that can be
-// seen from here.
-func defaultOut() string {
-	for _, module := range []string{"bench", ".", ".."} {
-		if _, err := os.Stat(filepath.Join(module, "results")); err == nil {
-			return filepath.Join(module, "results")
-		}
-	}
-	return "results"
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gvrkit/gvrkit/bench/child"
+	"github.com/gvrkit/gvrkit/bench/launch"
 	"github.com/gvrkit/gvrkit/bench/leases/informers"
 	"github.com/gvrkit/gvrkit/bench/leases/report"
 	"github.com/gvrkit/gvrkit/bench/leases/trial"
@@ -138,7 +139,7 @@ func TestDefaultOut_IsTheSameDirectoryFromWherever(t *testing.T) {
 	}
 	for _, dir := range []string{".", "..", "../.."} {
 		t.Chdir(filepath.Join(here, dir))
-		path, err := filepath.Abs(defaultOut())
+		path, err := filepath.Abs(launch.Results())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/gvrkit/gvrkit/bench/child"
@@ -12,33 +11,12 @@ import (
 const Role = "trial"
 
 // patience is how long one trial may take.
-const patience = 3 * time.Minute
+func patience(Job) time.Duration { return 3 * time.Minute }
 
 // RunProcess makes this process measure what its parent asks for.
-func RunProcess(ctx context.Context) error {
-	var job Job
-	ctx, err := child.Orders(ctx, &job)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("given up after %v", patience))
-	defer cancel()
-	figures, err := Run(ctx, job)
-	if err != nil {
-		return err
-	}
-	return child.Answer(figures)
-}
+func RunProcess(ctx context.Context) error { return child.Work(ctx, patience, Run) }
 
 // InProcess does job in a process of its own, which ctx kills.
 func InProcess(ctx context.Context, job Job) (Figures, error) {
-	process, err := child.Start(ctx, Role, nil, job)
-	if err != nil {
-		return Figures{}, err
-	}
-	var figures Figures
-	if err := process.Read(&figures); err != nil {
-		return Figures{}, err
-	}
-	return figures, process.Stop()
+	return child.Do[Figures](ctx, Role, job)
 }
