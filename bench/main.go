@@ -25,7 +25,7 @@ func main() { os.Exit(program(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // program runs the command, or what it is a child process for, and returns its exit code.
 func program(args []string, stdout, stderr io.Writer) int {
-	return launch.Run("bench", stderr, launch.Roles{
+	return launch.Run(context.Background(), "bench", stderr, launch.Roles{
 		"": func(ctx context.Context) error { return bench(ctx, args, stdout, stderr) },
 		measure.Role: func(ctx context.Context) error {
 			ctrllog.SetLogger(logr.Discard()) // it complains otherwise

@@ -171,6 +171,7 @@ var conformance = []behaviour{
 			<-down
 			<-down
 		}
+		synctest.Wait() // client-go's Shutdown may return while the watch is being closed
 		if got := r.cluster.OpenWatches(widgets); got != 0 {
 			r.errorf("open watches afterwards: %d", got)
 		}

@@ -25,8 +25,8 @@ type Roles map[string]func(ctx context.Context) error
 // Run does what this process's role is, until it is done or interrupted, and returns the
 // program's exit code: 0, 1 if something failed, 2 if the command line is wrong. What went
 // wrong is told to stderr, after name.
-func Run(name string, stderr io.Writer, roles Roles) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+func Run(ctx context.Context, name string, stderr io.Writer, roles Roles) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	do, known := roles[child.Role()]
 	err := fmt.Errorf("unknown role %q", child.Role())

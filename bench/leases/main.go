@@ -21,7 +21,7 @@ func main() { os.Exit(program(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // program runs the command, or what it is a child process for, and returns its exit code.
 func program(args []string, stdout, stderr io.Writer) int {
-	return launch.Run("leases", stderr, launch.Roles{
+	return launch.Run(context.Background(), "leases", stderr, launch.Roles{
 		"":           func(ctx context.Context) error { return bench(ctx, args, stdout, stderr) },
 		cluster.Role: cluster.RunProcess,
 		trial.Role:   trial.RunProcess,

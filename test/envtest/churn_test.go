@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -69,8 +70,8 @@ func soakSize() (crds, cycles int) {
 	return crds, cycles
 }
 
-// The server sleeps 2 s on a create right after a CRD is established, so most cycles make
-// no object.
+// The server sleeps 2 s on a create right after a CRD is established, so the first cycle
+// alone makes objects.
 var _ = Describe("Types on "+embeddedServer.name, func() {
 	It("come and go by the hundred under their informers, which leave nothing", func(ctx SpecContext) {
 		crds, cycles := soakSize()
@@ -93,7 +94,7 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 			Expect(err).NotTo(HaveOccurred())
 			books[i] = keepLedger(leases[i])
 		}
-		cycle := func() {
+		cycle := func(objects bool) {
 			var all sync.WaitGroup
 			for i, l := range leases {
 				all.Go(func() {
@@ -104,16 +105,27 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 					wait, cancel := context.WithTimeout(ctx, time.Minute)
 					defer cancel()
 					Expect(l.WaitForSync(wait)).To(Succeed())
+					if objects {
+						boat := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(i)}}}
+						boat.SetAPIVersion(group + "/v1")
+						boat.SetKind(fmt.Sprintf("Boat%d", i))
+						boat.SetName("boat")
+						Expect(insist(ctx, func() error {
+							_, err := d.client.Resource(l.Resource().GVR).Namespace("harbor").Create(ctx, boat, metav1.CreateOptions{})
+							return err
+						})).To(Succeed())
+						Eventually(books[i].entries).Should(Equal([2]int{1, 0}))
+					}
 					d.undefine(ctx, crd.GetName())
 					Eventually(l.Status, "60s").Should(HaveField("State", dynamicinformer.StateNotServed))
 				})
 			}
 			all.Wait()
 		}
-		cycle() // what is made once
+		cycle(true) // what is made once
 		goroutines, heap := settle()
 		for i := range cycles {
-			cycle()
+			cycle(false)
 			if i%10 == 9 {
 				now, bytes := settle()
 				GinkgoWriter.Printf("%d cycles of %d types: %d goroutines, %d MB\n", i+1, crds, now, bytes>>20)
@@ -124,6 +136,7 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 		_, after := settle()
 		Expect(after).To(BeNumerically("<", heap+heap/2+8<<20))
 		for _, book := range books {
+			Expect(book.entries()).To(Equal([2]int{1, 1}))
 			book.check()
 		}
 	})

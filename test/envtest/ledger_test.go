@@ -104,6 +104,13 @@ func (b *ledger) entries() [2]int {
 	return [2]int{b.adds, b.deletes}
 }
 
+// changes returns how many updates there were, without those that change nothing.
+func (b *ledger) changes() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.updates
+}
+
 // check expects that all rules have been kept.
 func (b *ledger) check() {
 	GinkgoHelper()

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
@@ -84,6 +85,16 @@ func (f *fleet) build(ctx context.Context, ships int) {
 	all.Wait()
 	close(failed)
 	Expect(<-failed).NotTo(HaveOccurred())
+}
+
+// refit changes so many ships.
+func (f *fleet) refit(ctx context.Context, ships, size int) {
+	GinkgoHelper()
+	for i := range ships {
+		body := fmt.Appendf(nil, `{"spec":{"size":%d}}`, size)
+		_, err := f.client.Resource(f.gvr).Namespace(f.namespace(ctx)).Patch(ctx, fmt.Sprintf("ship-%04d", i), types.MergePatchType, body, metav1.PatchOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
 }
 
 // insist repeats a request while the type is not quite there: a server that has just
@@ -305,9 +316,11 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 			f.proxy.Inject(f.requests("list", "watch"), faultproxy.For(2*time.Second, faultproxy.Fail(code)))
 			f.proxy.CutWatches(f.requests())
 			Eventually(f.status).Should(SatisfyAll(HaveField("State", dynamicinformer.StateDegraded), HaveField("Objects", 20)))
+			f.refit(ctx, 5, code)
 			Eventually(f.status).Should(HaveField("State", dynamicinformer.StateSynced))
 			f.proxy.Heal()
 		}
+		Eventually(f.ledger.changes).Should(Equal(10))
 		Expect(f.ledger.entries()).To(Equal([2]int{20, 0}))
 		Expect(f.proxy.Requests(f.requests("list"))).To(BeZero())
 		f.ledger.check()

@@ -1,0 +1,219 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+func TestAcquire_SharesWithForResource(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		l := acquire(t, f, widgets)
+		informer := f.ForResource(widgets).Informer()
+		if got := l.Status(); !got.Pinned || got.Leases != 1 {
+			t.Errorf("status: %+v", got)
+		}
+		l.Release()
+		synctest.Wait()
+		if !informer.HasSynced() || informer.IsStopped() || cluster.OpenWatches(widgets) != 1 {
+			t.Error("the release has ended the informer of ForResource")
+		}
+		again := acquire(t, f, widgets)
+		synctest.Wait()
+		if got := len(cluster.Requests("watch", widgets)); got != 1 {
+			t.Errorf("watches = %d, want 1", got)
+		}
+		again.Release()
+
+		// One with other options than the factory's is not ForResource's to have.
+		red := acquire(t, f, blocks, dynamicinformer.WithLabelSelector("color=red"))
+		create(t, cluster, blocks, "", "a")
+		whole := f.ForResource(blocks)
+		synctest.Wait()
+		if got := len(whole.Informer().GetStore().ListKeys()); got != 1 {
+			t.Errorf("ForResource has %d objects, want 1", got)
+		}
+		if got := len(red.Informer().GetStore().ListKeys()); got != 0 {
+			t.Errorf("the lease has %d objects, want none", got)
+		}
+		if f.ForResource(blocks) != whole {
+			t.Error("ForResource returns another one")
+		}
+	})
+}
+
+func TestAcquire_ConflictsAreNamed(t *testing.T) {
+	keep := func(obj any) (any, error) { return obj, nil }
+	other := func(obj any) (any, error) { return obj, nil }
+	index := func(obj any) ([]string, error) { return nil, nil }
+	for option, tc := range map[string]struct {
+		have, want dynamicinformer.ResourceOption
+	}{
+		"WithNamespace":         {dynamicinformer.WithNamespace("a"), dynamicinformer.WithNamespace("b")},
+		"WithLabelSelector":     {nil, dynamicinformer.WithLabelSelector("color=red")},
+		"WithFieldSelector":     {dynamicinformer.WithFieldSelector("metadata.name=a"), nil},
+		"WithTransform":         {dynamicinformer.WithTransform(keep), dynamicinformer.WithTransform(other)},
+		"WithTweakListOptions":  {nil, dynamicinformer.WithTweakListOptions(func(*metav1.ListOptions) {})},
+		"WithResync":            {dynamicinformer.WithResync(time.Hour), dynamicinformer.WithResync(time.Minute)},
+		"WithWatchListPolicy":   {nil, dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever)},
+		"WithPageSize":          {dynamicinformer.WithPageSize(10), dynamicinformer.WithPageSize(20)},
+		"WithRemovalPolicy":     {nil, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache)},
+		"WithWatchErrorHandler": {nil, dynamicinformer.WithWatchErrorHandler(func(context.Context, *cache.Reflector, error) {})},
+		"WithIndexers": {
+			dynamicinformer.WithIndexers(cache.Indexers{"x": index}),
+			dynamicinformer.WithIndexers(cache.Indexers{"x": func(obj any) ([]string, error) { return []string{"y"}, nil }}),
+		},
+	} {
+		t.Run(option, func(t *testing.T) {
+			inLeases(t, func(in bubble) {
+				t, f := in.T, in.factory
+				first := acquire(t, f, widgets, tc.have)
+				_, err := f.Acquire(t.Context(), widgets, tc.want)
+				conflict, is := errors.AsType[*dynamicinformer.ConflictError](err)
+				if !is || !errors.Is(err, dynamicinformer.ErrConflict) || conflict.Option != option || conflict.GVR != widgets || conflict.Have == "" || conflict.Want == "" {
+					t.Fatalf("error = %v, want a conflict about %s", err, option)
+				}
+				acquire(t, f, widgets, tc.have).Release() // the same is no conflict
+				own := acquire(t, f, widgets, tc.want, dynamicinformer.WithSeparateInformer())
+				if err := own.WaitForSync(t.Context()); err != nil {
+					t.Error(err)
+				}
+				first.Release()
+				acquire(t, f, widgets, tc.want) // the other one has gone
+			})
+		})
+	}
+}
+
+func TestAcquire_IndexersAreAdded(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		byName := func(obj any) ([]string, error) {
+			object, err := meta.Accessor(obj)
+			return []string{object.GetName()}, err
+		}
+		create(t, cluster, widgets, "ns", "a")
+		first := acquire(t, f, widgets)
+		if err := first.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			l := acquire(t, f, widgets, dynamicinformer.WithIndexers(cache.Indexers{"name": byName}))
+			found, err := l.Informer().GetIndexer().ByIndex("name", "a")
+			if err != nil || len(found) != 1 {
+				t.Errorf("by index: %v, %v", found, err)
+			}
+		}
+	})
+}
+
+// A lease with other options was there first: ForResource has an informer of its own, and
+// goes on having it.
+func TestForResource_IsOneWhateverLeasesThereAre(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		red := acquire(t, f, widgets, dynamicinformer.WithLabelSelector("color=red"))
+		first := f.ForResource(widgets)
+		red.Release()
+		if f.ForResource(widgets) != first {
+			t.Error("ForResource returns another one when the lease has gone")
+		}
+		blue := acquire(t, f, widgets, dynamicinformer.WithLabelSelector("color=blue"))
+		same := acquire(t, f, widgets) // as ForResource
+		synctest.Wait()
+		if got := cluster.OpenWatches(widgets); got != 2 {
+			t.Errorf("open watches = %d, want that of blue and one of the others", got)
+		}
+		same.Release()
+		blue.Release()
+	})
+}
+
+func TestAcquire_LingeringInformerMakesWayForOtherOptions(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		acquire(t, f, widgets, dynamicinformer.WithLinger(time.Hour)).Release()
+		red := acquire(t, f, widgets, dynamicinformer.WithLabelSelector("color=red"))
+		if err := red.WaitForSync(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got := cluster.OpenWatches(widgets); got != 1 {
+			t.Errorf("open watches = %d, want 1", got)
+		}
+	})
+}
+
+// An index that could not be added is not there for the next one either.
+func TestAcquire_IndexersThatCannotBeAdded(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, f := in.T, in.factory
+		index := func(any) ([]string, error) { return nil, nil }
+		informer := f.ForResource(widgets).Informer()
+		if err := informer.AddIndexers(cache.Indexers{"x": index}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if l, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithIndexers(cache.Indexers{"x": index})); err == nil {
+				t.Errorf("a lease on somebody else's index: %v", l)
+			}
+		}
+	})
+}
+
+func TestAcquire_InformerThatWasRunByHandIsNotShared(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster := in.T, in.cluster
+		f := newFactory(t, cluster)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		informer := f.ForResource(widgets).Informer()
+		go func() { defer close(ended); informer.RunWithContext(ctx) }()
+		synctest.Wait()
+		cancel()
+		<-ended
+		l := acquire(t, f, widgets)
+		f.Start(t.Context())
+		if _, err := l.AddEventHandler(&recorder{}); err != nil {
+			t.Error(err)
+		}
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Error(err)
+		}
+		shutdown(t, f)
+	})
+}
+
+// A lease ends by its release, or with the factory.
+func TestDropIn_RunsAndStopsNoLeases(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster := in.T, in.cluster
+		f := newFactory(t, cluster)
+		l := acquire(t, f, widgets)
+		stop := make(chan struct{})
+		f.DropIn().ForResource(blocks)
+		f.DropIn().Start(stop)
+		synctest.Wait()
+		if got := len(f.DropIn().WaitForCacheSync(stop)); got != 1 || cluster.OpenWatches(widgets) != 0 {
+			t.Errorf("synced %d, and %d watches of the lease", got, cluster.OpenWatches(widgets))
+		}
+		close(stop)
+		if isDone(l) {
+			t.Error("the lease has ended with the drop-in's channel")
+		}
+		f.Start(t.Context())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Error(err)
+		}
+		shutdown(t, f)
+	})
+}

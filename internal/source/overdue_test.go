@@ -1,0 +1,144 @@
+package source_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// The connection hangs, and the server's end of the watch does not get through.
+func TestSplice_OverdueWatchIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var opened []*watch.FakeWatcher
+		watches := func() []*watch.FakeWatcher {
+			mu.Lock()
+			defer mu.Unlock()
+			return opened
+		}
+		client, observer := &script{}, &observer{}
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{}
+			list.SetResourceVersion("7")
+			return list, nil
+		}
+		client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			opened = append(opened, newServerWatch())
+			return opened[len(opened)-1], nil
+		}
+		s := source.New(source.Config{Client: client, GVR: widgets, Observer: observer})
+		<-startList(t.Context(), s)
+		openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7", TimeoutSeconds: new(int64(400))})
+		time.Sleep(329 * time.Second) // it is the source that says how long
+		if got := len(watches()); got != 1 {
+			t.Errorf("watches = %d", got)
+		}
+		time.Sleep(302 * time.Second)
+		synctest.Wait()
+		servers := watches()
+		if len(servers) != 2 || !servers[0].IsStopped() || servers[1].IsStopped() {
+			t.Errorf("watches after its time = %d, want another one in its place", len(servers))
+		}
+		if got := observer.errors(); len(got) != 1 {
+			t.Errorf("errors: %v, want one", got)
+		}
+	})
+}
+
+func TestSplice_OverdueWatchListIsFollowedByAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newServerWatch()
+		client := &script{watch: always(server, nil)}
+		s := source.New(source.Config{Client: client, GVR: widgets})
+		opts := watchList()
+		opts.TimeoutSeconds = new(int64(300))
+		w := openWatch(t, gateOf(s), opts)
+		last := watch.Added
+		for i := 0; i < 40 && last == watch.Added; i++ { // it goes on and on
+			if !server.IsStopped() {
+				server.Add(newObject("a"))
+			}
+			last = (<-w.ResultChan()).Type
+			time.Sleep(9 * time.Second)
+			synctest.Wait()
+		}
+		if last != watch.Error {
+			t.Errorf("the last event is %s, want an error", last)
+		}
+		if diff := cmp.Diff([]string{"CLOSED"}, seen(w)); diff != "" {
+			t.Errorf("events after it (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A request without an answer ends, sooner or later.
+func TestSplice_RequestsWithoutAnswerEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a")
+		w.cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() })
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(time.Hour)
+		if got := len(w.cluster.Requests("watch", widgets)); got < 5 || got > 15 {
+			t.Errorf("watches in an hour = %d", got)
+		}
+		w.supersede()
+		time.Sleep(time.Hour)
+		if got := len(w.cluster.Requests("list", widgets)); got < 3 || got > 8 {
+			t.Errorf("lists in an hour = %d", got)
+		}
+		if got := len(w.observer.errors()); got < 8 {
+			t.Errorf("errors: %d, want one of each", got)
+		}
+		w.cluster.Intercept(nil)
+	})
+}
+
+// The time of a watch is what it was asked for in the end.
+func TestSplice_TweakedTimeCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(cfg *source.Config) {
+			cfg.Tweak = func(o *metav1.ListOptions) { o.TimeoutSeconds = new(int64(7200)) }
+		}, "a")
+		time.Sleep(90 * time.Minute)
+		if got := len(w.cluster.Requests("watch", widgets)); got != 1 {
+			t.Errorf("watches = %d, want 1", got)
+		}
+		checkErrors(t, w.observer)
+	})
+}
+
+// A list that is cancelled since the type has changed has not failed.
+func TestGate_CancelledListIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		available := newAvailability(source.Served)
+		client := &script{list: func(ctx context.Context) (*unstructured.UnstructuredList, error) { <-ctx.Done(); return nil, ctx.Err() }}
+		reports := 0
+		s := source.New(source.Config{
+			Client: client, GVR: widgets, Availability: available,
+			Report: func(context.Context, error) { reports++ },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		listed := startList(ctx, s)
+		set(available, source.Held)
+		synctest.Wait()
+		set(available, source.Served)
+		time.Sleep(time.Minute)
+		cancel()
+		<-listed
+		if reports != 0 || len(client.requests()) != 2 {
+			t.Errorf("%d reports of %d requests, want none of 2", reports, len(client.requests()))
+		}
+	})
+}
