@@ -36,7 +36,7 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 			return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
 		}
 	}
-	l := &Lease{factory: f, calls: newCalls()}
+	l := &Lease{factory: f, calls: newCalls(), holder: o.holder}
 	for {
 		if err := f.join(l, k, &o); err != nil {
 			return nil, err
@@ -102,7 +102,7 @@ func (f *Factory) tryJoin(l *Lease, k key, o *resourceOptions, made *entry) (boo
 		e = made
 		f.entries[k] = e
 	}
-	e.leases[l] = struct{}{}
+	e.holdLocked(l)
 	e.linger = max(e.linger, o.linger)
 	e.stopLingerLocked()
 	l.entry = e

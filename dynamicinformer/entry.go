@@ -1,7 +1,9 @@
 package dynamicinformer
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +21,15 @@ type key struct {
 	separate uint64 // of nobody else's; 0: shared
 }
 
+// compare orders keys by name: group, version, resource.
+func (k *key) compare(other *key) int {
+	return cmp.Or(
+		strings.Compare(k.gvr.Group, other.gvr.Group), strings.Compare(k.gvr.Version, other.gvr.Version),
+		strings.Compare(k.gvr.Resource, other.gvr.Resource),
+		k.versions.compare(other.versions), cmp.Compare(k.separate, other.separate),
+	)
+}
+
 // pinned is the separate of an entry that ForResource has made beside one whose options
 // are not the factory's.
 const pinned = ^uint64(0)
@@ -30,12 +41,14 @@ type entry struct {
 	informer *genericInformer
 	life     *life
 	trouble  *trouble
+	traffic  traffic
 	changed  *bell.Bell // rung when the status may have changed
 
 	// The fields below are guarded by the factory's mu.
 	settings  settings
 	leases    map[*Lease]struct{}
-	pinned    bool // it lives until the factory ends, whoever releases what
+	holders   map[string]Holder // of leases, by name
+	pinned    bool              // it lives until the factory ends, whoever releases what
 	linger    time.Duration
 	lingering *time.Timer // ends it; nil: somebody has it
 	lingers   int         // times that it has lingered
@@ -68,7 +81,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	}
 	e.life = newLife(k.gvr, k.versions, f.options.resolver, e.trouble)
 	cfg := s.config(f.clients.forOne(), k.gvr)
-	cfg.Observer = &observer{trouble: e.trouble, life: e.life}
+	cfg.Observer = &observer{trouble: e.trouble, life: e.life, traffic: &e.traffic}
 	cfg.Stalls = &f.stalls
 	cfg.Availability = e.life.available
 	cfg.Attend = e.life.attend

@@ -25,7 +25,7 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 	if l.isReleased() {
 		return nil, ErrReleased
 	}
-	own := &leaseHandler{of: l.calls, handler: handler}
+	own := &leaseHandler{of: l.calls, holder: l.holder, handler: handler}
 	informer := l.entry.informer.informer
 	registration, err := informer.AddEventHandlerWithOptions(own, opts)
 	if err != nil {
@@ -69,6 +69,7 @@ func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegist
 // leaseHandler is a handler whose calls are the lease's.
 type leaseHandler struct {
 	of      *calls
+	holder  string // the lease's name
 	handler cache.ResourceEventHandler
 
 	mu      sync.Mutex

@@ -50,7 +50,7 @@ func newInformer(cfg source.Config, report errorHandler, resync time.Duration, i
 	client, _ := cfg.Client.(*choice)
 	return &genericInformer{
 		gvr: cfg.GVR, source: s,
-		informer: &sharedInformer{SharedIndexInformer: informer, choice: client, errors: handlers},
+		informer: &sharedInformer{SharedIndexInformer: informer, choice: client, errors: handlers, meters: meters{source: s}},
 	}
 }
 

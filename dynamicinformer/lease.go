@@ -31,6 +31,7 @@ type Lease struct {
 	entry   *entry
 	view    *leaseInformer
 	calls   *calls
+	holder  string // its name
 
 	mu       sync.Mutex // never held over a call of the informer
 	released bool

@@ -49,7 +49,7 @@ func (f *Factory) part(l *Lease, handlers bool) errand {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := l.entry
-	delete(e.leases, l)
+	e.letGoLocked(l)
 	e.changed.Ring()
 	goesOn := len(e.leases) > 0 || e.pinned
 	switch {

@@ -14,6 +14,7 @@ type resourceOptions struct {
 	absent   bool
 	separate bool
 	linger   time.Duration
+	holder   string
 }
 
 func (f *Factory) resourceOptions(gvr schema.GroupVersionResource, opts []ResourceOption) resourceOptions {
@@ -43,6 +44,12 @@ func WithSeparateInformer() ResourceOption {
 // zero, and so is what is less.
 func WithLinger(d time.Duration) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.linger = d })
+}
+
+// WithLeaseName says whose the lease is, for [Factory.Status] and [Factory.Explain] to tell.
+// Several leases may have one name; the default is none.
+func WithLeaseName(name string) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.holder = name })
 }
 
 // WithResync sets the period in which handlers get every cached object once more as an

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,13 +12,43 @@ import (
 )
 
 // sharedInformer is client-go's informer, of which others want to know what it is given:
-// the client whether there is a transform, and the source who is told of errors.
+// the client whether there is a transform, the source who is told of errors, and the status
+// how its handlers do.
 type sharedInformer struct {
 	cache.SharedIndexInformer
 	choice *choice // nil: there is none
 	errors *errorHandlers
+	meters meters
 
 	mu sync.Mutex // makes one of setting and knowing
+}
+
+// AddEventHandler implements cache.SharedInformer.
+func (i *sharedInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return i.meters.add(handler, i.SharedIndexInformer.AddEventHandler)
+}
+
+// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
+func (i *sharedInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resyncPeriod time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return i.meters.add(handler, func(metered cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+		return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(metered, resyncPeriod)
+	})
+}
+
+// AddEventHandlerWithOptions implements cache.SharedInformer.
+func (i *sharedInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return i.meters.add(handler, func(metered cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+		return i.SharedIndexInformer.AddEventHandlerWithOptions(metered, opts)
+	})
+}
+
+// RemoveEventHandler implements cache.SharedInformer.
+func (i *sharedInformer) RemoveEventHandler(registration cache.ResourceEventHandlerRegistration) error {
+	if err := i.SharedIndexInformer.RemoveEventHandler(registration); err != nil {
+		return err
+	}
+	i.meters.remove(registration)
+	return nil
 }
 
 // SetTransform implements cache.SharedInformer. The informer may be about to run:

@@ -2,6 +2,7 @@ package dynamicinformer
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,6 +39,8 @@ type ResourceStatus struct {
 	// not been.
 	Resource discovery.Resource
 	State    State
+	// Namespace is where requests go; empty means everywhere.
+	Namespace string
 	// Reason is why it is not synced, or degraded; empty if nothing is wrong.
 	Reason Reason
 	// Verb is that of the request that failed, and Err how; nil if none has.
@@ -60,17 +63,39 @@ type ResourceStatus struct {
 	// Objects is how many the informer has been given, and ResourceVersion up to where.
 	Objects         int
 	ResourceVersion string
-	// Leases is how many leases there are; Pinned says that ForResource has asked for it.
-	Leases int
-	Pinned bool
+	// Traffic is what it has asked for and been given.
+	Traffic Traffic
+	// Leases is how many leases there are, and Holders who has them, by name; Pinned says
+	// that ForResource has asked for it.
+	Leases  int
+	Holders []Holder
+	Pinned  bool
+	// Handlers are its event handlers, in the order in which they were added.
+	Handlers []HandlerStatus
+}
+
+// HandlerStatus is how one event handler does.
+type HandlerStatus struct {
+	// Handler is the name of its Go type, and Lease that of the lease that it is of.
+	Handler string
+	Lease   string
+	// Delivered is how often it has been called.
+	Delivered uint64
+	// Backlog is how many events wait for it, the one that it has included. It is worked
+	// out from what the informer was given, and no more than a good guess if the handler
+	// was added in the middle of a burst; one that has been idle for a second has none.
+	Backlog int
+	// RunningSince is since when it has been in a call that has not returned; zero: in none.
+	RunningSince time.Time
+	// BehindSince is since when events have been waiting whenever a call returned; zero if
+	// it has caught up.
+	BehindSince time.Time
 }
 
 // Status returns the state of each informer, sorted by name. It asks nobody, and no
 // informer that is busy holds it up.
 func (f *Factory) Status() []ResourceStatus {
-	f.mu.Lock()
-	entries := f.allLocked()
-	f.mu.Unlock()
+	entries := f.all()
 	all := make([]ResourceStatus, len(entries))
 	for i, e := range entries {
 		all[i] = f.status(e)
@@ -82,15 +107,20 @@ func (f *Factory) Status() []ResourceStatus {
 func (f *Factory) status(e *entry) ResourceStatus {
 	f.mu.Lock()
 	s := ResourceStatus{GVR: e.gvr, Versions: e.versions, Leases: len(e.leases), Pinned: e.pinned}
+	holders := maps.Clone(e.holders)
 	forgotten := e.forgotten
 	f.mu.Unlock()
+	s.Holders = sortedHolders(holders)
+	s.Handlers = e.informer.informer.meters.statuses(time.Now())
 	now, _ := e.life.available.Current()
 	state := e.informer.source.State()
 	s.Resource = e.life.current()
 	s.Generation, s.Objects, s.ResourceVersion = now.Generation, state.Objects, state.Version
 	s.Flushing = state.Objects > 0 && state.Generation != now.Generation
 	s.Evidence = e.life.evidenceOfEnd()
+	s.Traffic = e.trafficIn(state)
 	wrong := e.trouble.notSynced()
+	s.Namespace = wrong.Namespace
 	notSynced := f.notSynced(e)
 	switch {
 	case forgotten, closed(e.done):

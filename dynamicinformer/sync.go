@@ -1,12 +1,10 @@
 package dynamicinformer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -237,9 +235,7 @@ func (f *Factory) lasts(e *entry) bool {
 // known returns the entries of gvrs, or all sorted by name, and an error for each
 // that nobody has asked for.
 func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, unknown []error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	all := f.allLocked()
+	all := f.all()
 	if len(gvrs) == 0 {
 		return all, nil
 	}
@@ -256,11 +252,13 @@ func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, u
 	return entries, unknown
 }
 
-// allLocked returns all entries, sorted. The caller holds f.mu.
-func (f *Factory) allLocked() []*entry {
-	return slices.SortedFunc(maps.Values(f.entries), func(a, b *entry) int {
-		return cmp.Or(strings.Compare(a.gvr.String(), b.gvr.String()), strings.Compare(a.versions.String(), b.versions.String()), cmp.Compare(a.separate, b.separate))
-	})
+// all returns all entries, sorted.
+func (f *Factory) all() []*entry {
+	f.mu.Lock()
+	all := slices.Collect(maps.Values(f.entries))
+	f.mu.Unlock()
+	slices.SortFunc(all, func(a, b *entry) int { return a.compare(&b.key) })
+	return all
 }
 
 // notSynced returns why e has not synced, or nil if it has.

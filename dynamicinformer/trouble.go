@@ -36,21 +36,32 @@ type trouble struct {
 	logged    Reason // the last one that a line was written for
 }
 
-// observer is a trouble that also asks discovery when a type is not found.
+// observer is a trouble that also asks discovery when a type is not found, and counts.
 type observer struct {
 	*trouble
-	life *life
+	life    *life
+	traffic *traffic
 }
 
 var _ source.Observer = (*observer)(nil)
 
 // Failed implements source.Observer.
 func (o *observer) Failed(verb string, err error) {
+	o.traffic.failed(classify(err))
 	o.trouble.Failed(verb, err)
 	if o.life.resolver != nil && apierrors.IsNotFound(err) {
 		o.life.look()
 	}
 }
+
+// Succeeded implements source.Observer.
+func (o *observer) Succeeded(verb string) {
+	o.traffic.succeeded(verb)
+	o.trouble.Succeeded(verb)
+}
+
+// Received implements source.Observer.
+func (o *observer) Received(bytes int) { o.traffic.bytes.Add(uint64(bytes)) } //nolint:gosec // not negative
 
 func newTrouble(gvr schema.GroupVersionResource, namespace string, changed *bell.Bell) *trouble {
 	return &trouble{gvr: gvr, changed: changed, wish: namespace, namespace: namespace}

@@ -43,6 +43,17 @@ func (p VersionPolicy) String() string {
 	return "Exact"
 }
 
+// compare orders policies by what they are called.
+func (p VersionPolicy) compare(other VersionPolicy) int {
+	switch {
+	case p.preferred == other.preferred:
+		return strings.Compare(p.first, other.first)
+	case p.preferred:
+		return 1
+	}
+	return -1
+}
+
 // resolve asks which resource gvr is, under p.
 func (p VersionPolicy) resolve(ctx context.Context, resolver *discovery.Resolver, gvr schema.GroupVersionResource) (discovery.Resource, error) {
 	switch {

@@ -6,6 +6,7 @@ package attempt
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -14,13 +15,21 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-type observer struct{}
+type observed struct{}
 
-// Observe returns a context for one request, whose failed attempts that are going to be
-// hidden failed is told of: in the goroutine of the request, which waits. The last one is
-// not hidden if all of them fail, and told of nevertheless.
-func Observe(ctx context.Context, failed func(err error)) context.Context {
-	return context.WithValue(ctx, observer{}, failed)
+// Observer is told of one request's attempts, in the goroutines that make the request or
+// read its answer, which wait. Neither function may be nil.
+type Observer struct {
+	// Failed is told of each failed attempt that is going to be hidden. The last one is
+	// not hidden if all of them fail, and told of nevertheless.
+	Failed func(err error)
+	// Received is told how many bytes of an answer's body have been read, as they are.
+	Received func(bytes int)
+}
+
+// Observe returns a context for one request, which o is told of.
+func Observe(ctx context.Context, o Observer) context.Context {
+	return context.WithValue(ctx, observed{}, &o)
 }
 
 // Client returns client with a transport that tells observers.
@@ -41,12 +50,32 @@ var _ utilnet.RoundTripperWrapper = (*transport)(nil)
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := t.next.RoundTrip(req)
-	if failed, observed := req.Context().Value(observer{}).(func(error)); observed {
-		if hidden := hidden(req, res, err); hidden != nil {
-			failed(hidden)
-		}
+	o, is := req.Context().Value(observed{}).(*Observer)
+	if !is {
+		return res, err
+	}
+	if hidden := hidden(req, res, err); hidden != nil {
+		o.Failed(hidden)
+	}
+	if err == nil && res.Body != nil {
+		res.Body = &body{res.Body, o}
 	}
 	return res, err
+}
+
+// body is that of an answer that is observed.
+type body struct {
+	io.ReadCloser
+	observer *Observer
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.observer.Received(n)
+	}
+	return n, err
 }
 
 // WrappedRoundTripper lets client-go find the transport that can close connections.

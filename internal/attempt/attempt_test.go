@@ -52,7 +52,7 @@ func TestClient_TellsOfWhatClientGoHides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told []error
-			ctx := attempt.Observe(t.Context(), func(err error) { told = append(told, err) })
+			ctx := attempt.Observe(t.Context(), attempt.Observer{Failed: func(err error) { told = append(told, err) }, Received: func(int) {}})
 			request(t, ctx, attempt.Client(&http.Client{Transport: tc.next}))
 			switch {
 			case tc.want == nil && told != nil:
@@ -88,7 +88,7 @@ func TestClient_WithoutAnObserver(t *testing.T) {
 func TestClient_EndOfTheCallersContextIsNothingToTell(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	told := 0
-	ctx = attempt.Observe(ctx, func(error) { told++ })
+	ctx = attempt.Observe(ctx, attempt.Observer{Failed: func(error) { told++ }, Received: func(int) {}})
 	request(t, ctx, attempt.Client(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
 		cancel()
 		return nil, errors.Join(io.EOF, context.Canceled)
@@ -110,5 +110,26 @@ func TestClient_ConnectionsCanBeClosed(t *testing.T) {
 	attempt.Client(&http.Client{Transport: c}).CloseIdleConnections()
 	if !c.closed {
 		t.Error("not closed")
+	}
+}
+
+// What is read of an answer is counted as it comes, and whoever reads gets all of it.
+func TestClient_TellsHowMuchIsRead(t *testing.T) {
+	received := 0
+	ctx := attempt.Observe(t.Context(), attempt.Observer{Failed: func(error) {}, Received: func(n int) { received += n }})
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := attempt.Client(&http.Client{Transport: respond(200, "")}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if _, err := io.ReadFull(res.Body, make([]byte, 3)); err != nil || received != 3 {
+		t.Errorf("after three bytes: %d, error %v", received, err)
+	}
+	if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != "y" || received != len("body") {
+		t.Errorf("after %q: %d, error %v", rest, received, err)
 	}
 }

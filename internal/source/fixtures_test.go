@@ -118,7 +118,8 @@ func (o *observer) Failed(verb string, err error) { o.note(verb+" failed", err) 
 func (o *observer) Succeeded(verb string)         { o.note(verb+" succeeded", nil) }
 
 // Completed is not noted: State tells.
-func (o *observer) Completed() {}
+func (o *observer) Received(int) {}
+func (o *observer) Completed()   {}
 
 // heard returns what the observer was told, in order.
 func (o *observer) heard() []string {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,6 +28,7 @@ type gate struct {
 	known     known
 	due       atomic.Pointer[time.Time] // when the next try is, after one that has failed
 	watched   atomic.Bool               // a watch has been answered
+	traffic   traffic
 
 	mu    sync.Mutex
 	stage *requests
@@ -63,6 +65,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 			err = g.known.replace(list, t)
 		}
 		if err == nil {
+			g.traffic.add(meta.LenList(list))
 			g.cfg.Observer.Completed()
 			return list, nil
 		}
@@ -83,7 +86,7 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	first, t := s.open(ctx)
 	g.answered()
 	outlet, err := openOutlet(ctx, g.calls, func(ctx context.Context, send func(watch.Event) bool) {
-		s.send = send
+		s.send = g.traffic.count(send)
 		if first == nil || s.follow(ctx, first, t) {
 			s.run(ctx)
 		}
@@ -115,7 +118,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	g.answered()
 	outlet, err := openOutlet(ctx, g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		s := newSplice(g, opts)
-		s.send = send
+		s.send = g.traffic.count(send)
 		s.begin(ctx, stream, t)
 	})
 	if err != nil {

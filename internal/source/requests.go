@@ -126,7 +126,10 @@ func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts met
 // observed returns a context for a request, whose attempts are reported that its client
 // hides.
 func (r *requests) observed(ctx context.Context, verb string) context.Context {
-	return attempt.Observe(ctx, func(err error) { r.failed(ctx, verb, err) })
+	return attempt.Observe(ctx, attempt.Observer{
+		Failed:   func(err error) { r.failed(ctx, verb, err) },
+		Received: r.observer.Received,
+	})
 }
 
 // failed reports err, unless it is only the end of the request's own context.

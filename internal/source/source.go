@@ -57,6 +57,9 @@ type Observer interface {
 	// Succeeded is called when a list is complete, whether it came from a LIST
 	// or as the initial events of a watch, or when a watch has been accepted.
 	Succeeded(verb string)
+	// Received is called when so many bytes of an answer have been read, if the client's
+	// transport tells of that.
+	Received(bytes int)
 	// Completed is called when State has changed, but for single events: the reflector has
 	// been given all of a list, or is about to be, what it had has been taken back, or a
 	// watch has been answered.
@@ -143,6 +146,10 @@ type State struct {
 	Watched bool
 	// Emptied is how often everything has been taken back from it.
 	Emptied int
+	// Events is how many objects it has been given so far, in lists, as changes and as
+	// deletions, and LastEvent when that was last; zero: never.
+	Events    uint64
+	LastEvent time.Time
 	// Due is when the next try is due, after one that has failed; zero if none has.
 	Due time.Time
 }
@@ -160,11 +167,15 @@ func (s *Source) State() State {
 	}
 	k.mu.Unlock()
 	state.Watched = s.gate.watched.Load()
+	state.Events, state.LastEvent = s.Events(), s.gate.traffic.lastEvent()
 	if due := s.gate.due.Load(); due != nil {
 		state.Due = *due
 	}
 	return state
 }
+
+// Events returns State's, at less cost.
+func (s *Source) Events() uint64 { return s.gate.traffic.events.Load() }
 
 // Wait waits until no request is under way and no watch is open, and lets no new
 // ones begin. The caller has ended the reflector's context before. A reflector
@@ -175,4 +186,5 @@ type nobody struct{}
 
 func (nobody) Failed(string, error) {}
 func (nobody) Succeeded(string)     {}
+func (nobody) Received(int)         {}
 func (nobody) Completed()           {}

@@ -228,8 +228,8 @@ var ofLives = []mutant{
 	{
 		name: "attempts that client-go hides are hidden",
 		file: "internal/source/requests.go",
-		old:  "	return attempt.Observe(ctx, func(err error) { r.failed(ctx, verb, err) })\n",
-		new:  "	_ = attempt.Observe\n	_ = verb\n	return ctx\n",
+		old:  "		Failed:   func(err error) { r.failed(ctx, verb, err) },\n",
+		new:  "		Failed:   func(error) { _ = verb },\n",
 		in:   "dynamicinformer",
 	},
 	{

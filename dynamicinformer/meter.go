@@ -1,0 +1,174 @@
+package dynamicinformer
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// idleAfter is how long a handler is not called, at least, that has nothing waiting.
+const idleAfter = time.Second
+
+// meters are those of one informer's handlers.
+type meters struct {
+	source *source.Source
+
+	mu  sync.Mutex
+	all map[cache.ResourceEventHandlerRegistration]*meter
+}
+
+// meter is a handler whose calls are counted. client-go makes one at a time.
+type meter struct {
+	handler cache.ResourceEventHandler
+	name    string // of its type
+	holder  string // the name of the lease that it is of
+	order   int    // in which it was added
+	source  *source.Source
+
+	mu        sync.Mutex
+	before    uint64 // events that it does not get, modulo 2^64
+	taken     uint64 // of those that it does get
+	delivered uint64 // all calls
+	running   time.Time
+	last      time.Time // the end of the last call; before the first, when it was added
+	behind    time.Time // since when more was waiting whenever a call ended; zero: it was not
+}
+
+// add adds handler by way of to, and counts its calls from the first one on.
+func (m *meters) add(handler cache.ResourceEventHandler, to func(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)) (cache.ResourceEventHandlerRegistration, error) {
+	metered := newMeter(handler, m.source)
+	registration, err := to(metered)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all == nil {
+		m.all = map[cache.ResourceEventHandlerRegistration]*meter{}
+	}
+	metered.order = len(m.all)
+	for _, other := range m.all {
+		metered.order = max(metered.order, other.order+1)
+	}
+	m.all[registration] = metered
+	return registration, nil
+}
+
+func newMeter(handler cache.ResourceEventHandler, s *source.Source) *meter {
+	m := &meter{handler: handler, name: fmt.Sprintf("%T", handler), source: s, last: time.Now()}
+	if leased, is := handler.(*leaseHandler); is {
+		m.name, m.holder = fmt.Sprintf("%T", leased.handler), leased.holder
+	}
+	// It gets an addition for each object that is there, and each event from now on.
+	state := s.State()
+	m.before = state.Events - uint64(state.Objects) //nolint:gosec // modulo 2^64
+	return m
+}
+
+func (m *meters) remove(registration cache.ResourceEventHandlerRegistration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, registration)
+}
+
+// statuses returns those of all handlers, in the order in which they were added.
+func (m *meters) statuses(now time.Time) []HandlerStatus {
+	m.mu.Lock()
+	all := make([]*meter, 0, len(m.all))
+	for _, metered := range m.all {
+		all = append(all, metered)
+	}
+	m.mu.Unlock()
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b *meter) int { return cmp.Compare(a.order, b.order) })
+	statuses := make([]HandlerStatus, len(all))
+	for i, metered := range all {
+		statuses[i] = metered.status(now)
+	}
+	return statuses
+}
+
+// OnAdd implements cache.ResourceEventHandler.
+func (m *meter) OnAdd(obj any, isInInitialList bool) {
+	m.begin()
+	m.handler.OnAdd(obj, isInInitialList)
+	m.end(1)
+}
+
+// OnUpdate implements cache.ResourceEventHandler. A resync, which no event has caused, has
+// one object twice.
+func (m *meter) OnUpdate(oldObj, newObj any) {
+	m.begin()
+	m.handler.OnUpdate(oldObj, newObj)
+	if old := reflect.ValueOf(oldObj); old.Kind() == reflect.Pointer && oldObj == newObj {
+		m.end(0)
+		return
+	}
+	m.end(1)
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (m *meter) OnDelete(obj any) {
+	m.begin()
+	m.handler.OnDelete(obj)
+	m.end(1)
+}
+
+func (m *meter) begin() {
+	now := time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running = now
+}
+
+func (m *meter) end(events uint64) {
+	given := m.source.Events()
+	now := time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running, m.last = time.Time{}, now
+	m.delivered++
+	m.taken += events
+	switch waiting := m.waitingLocked(given); {
+	case waiting == 0:
+		m.behind = time.Time{}
+	case m.behind.IsZero():
+		m.behind = now
+	}
+}
+
+// waitingLocked returns how many events the handler is still to get, of those given to the
+// informer. The caller holds mu.
+func (m *meter) waitingLocked(given uint64) int {
+	return int(max(0, int64(given-m.before-m.taken))) //nolint:gosec // a difference of counters
+}
+
+func (m *meter) status(now time.Time) HandlerStatus {
+	given := m.source.Events()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := HandlerStatus{
+		Handler: m.name, Lease: m.holder, Delivered: m.delivered, RunningSince: m.running, BehindSince: m.behind,
+		Backlog: m.waitingLocked(given),
+	}
+	switch {
+	case m.running.IsZero() && now.Sub(m.last) > idleAfter:
+		// Nothing waits for who is not called. The informer was in the middle of
+		// something when the handler was added, or has dropped what was no news.
+		m.before = given - m.taken
+		m.behind = time.Time{}
+		s.Backlog, s.BehindSince = 0, time.Time{}
+	case s.Backlog > 0 && s.BehindSince.IsZero() && !m.running.IsZero():
+		s.BehindSince = m.running
+	}
+	return s
+}

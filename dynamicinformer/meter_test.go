@@ -1,0 +1,276 @@
+package dynamicinformer_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// slow is a handler whose calls return when they are let.
+type slow struct {
+	let   chan struct{}
+	calls chan string
+}
+
+func newSlow() *slow { return &slow{let: make(chan struct{}), calls: make(chan string, 100)} }
+
+func (s *slow) OnAdd(any, bool)   { s.calls <- "add"; <-s.let }
+func (s *slow) OnUpdate(any, any) { s.calls <- "update"; <-s.let }
+func (s *slow) OnDelete(any)      { s.calls <- "delete"; <-s.let }
+
+// doneWith lets so many calls return.
+func (s *slow) doneWith(calls int) {
+	for range calls {
+		s.let <- struct{}{}
+	}
+	synctest.Wait()
+}
+
+// erase deletes a widget.
+func erase(t *testing.T, cluster *fakecluster.Cluster, name string) {
+	t.Helper()
+	if err := cluster.Resource(widgets).Namespace("ns").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// handlerOf returns the only handler of l's informer.
+func handlerOf(t *testing.T, l *dynamicinformer.Lease) dynamicinformer.HandlerStatus {
+	t.Helper()
+	synctest.Wait()
+	all := l.Status().Handlers
+	if len(all) != 1 {
+		t.Fatalf("handlers: %+v", all)
+	}
+	return all[0]
+}
+
+func TestHandlerStatus_TellsWhatWaits(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		for i := range 3 {
+			create(in.T, in.cluster, widgets, "ns", fmt.Sprintf("w%d", i))
+		}
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithLeaseName("gc"))
+		handler := newSlow()
+		if _, err := l.AddEventHandler(handler); err != nil {
+			in.Fatal(err)
+		}
+		began := time.Now()
+		got := handlerOf(in.T, l)
+		want := dynamicinformer.HandlerStatus{
+			Handler: "*dynamicinformer_test.slow", Lease: "gc", Backlog: 3, RunningSince: began, BehindSince: began,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			in.Errorf("in the first of three calls (-want +got):\n%s", diff)
+		}
+
+		time.Sleep(5 * time.Second)
+		handler.doneWith(1)
+		create(in.T, in.cluster, widgets, "ns", "w3")
+		got = handlerOf(in.T, l)
+		if got.Delivered != 1 || got.Backlog != 3 || !got.RunningSince.Equal(began.Add(5*time.Second)) || !got.BehindSince.Equal(began.Add(5*time.Second)) {
+			in.Errorf("one call later, and with one more object: %+v", got)
+		}
+
+		handler.doneWith(3)
+		got = handlerOf(in.T, l)
+		if got.Delivered != 4 || got.Backlog != 0 || !got.RunningSince.IsZero() || !got.BehindSince.IsZero() {
+			in.Errorf("when it has had all: %+v", got)
+		}
+		l.Release()
+	})
+}
+
+// What is there when a handler is added, it gets; what came before is not its business.
+func TestHandlerStatus_CountsFromWhereItWasAdded(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		l := acquire(in.T, in.factory, widgets)
+		for i := range 10 {
+			create(in.T, in.cluster, widgets, "ns", fmt.Sprintf("w%d", i))
+		}
+		synctest.Wait()
+		for i := range 8 {
+			erase(in.T, in.cluster, fmt.Sprintf("w%d", i))
+		}
+		synctest.Wait()
+		handler := newSlow()
+		if _, err := l.AddEventHandler(handler); err != nil {
+			in.Fatal(err)
+		}
+		if got := handlerOf(in.T, l); got.Backlog != 2 {
+			in.Errorf("backlog of two objects: %+v", got)
+		}
+		handler.doneWith(2)
+		if got := handlerOf(in.T, l); got.Backlog != 0 || got.Delivered != 2 {
+			in.Errorf("after two calls: %+v", got)
+		}
+		l.Release()
+	})
+}
+
+// A resync is a call, and no event: it does not make up for one that waits.
+func TestHandlerStatus_ResyncsAreNoEvents(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		create(in.T, in.cluster, widgets, "ns", "a")
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithResync(10*time.Second))
+		handler := newSlow()
+		if _, err := l.AddEventHandler(handler); err != nil {
+			in.Fatal(err)
+		}
+		synctest.Wait()
+		handler.doneWith(1)
+		time.Sleep(12 * time.Second)
+		create(in.T, in.cluster, widgets, "ns", "b")
+		synctest.Wait()
+		if got := <-handler.calls + <-handler.calls; got != "addupdate" {
+			in.Fatalf("calls: %s", got)
+		}
+		handler.doneWith(1)
+		if got := handlerOf(in.T, l); got.Delivered != 2 || got.Backlog != 1 {
+			in.Errorf("after a resync, in the call for b: %+v", got)
+		}
+		handler.doneWith(1)
+		l.Release()
+		close(handler.let)
+	})
+}
+
+// Who is not called has nothing waiting, whatever the counters say: they are wrong for a
+// handler that is added while an update is on its way into the cache.
+func TestHandlerStatus_IdleHandlerHasNoBacklog(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		var hold atomic.Pointer[chan struct{}]
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithTransform(func(obj any) (any, error) {
+			if hold := hold.Load(); hold != nil {
+				<-*hold
+			}
+			return obj, nil
+		}))
+		a := create(in.T, in.cluster, widgets, "ns", "a")
+		if err := l.WaitForSync(in.Context()); err != nil {
+			in.Fatal(err)
+		}
+		synctest.Wait()
+		held := make(chan struct{})
+		hold.Store(&held)
+		if _, err := in.cluster.Resource(widgets).Namespace("ns").Update(in.Context(), a, metav1.UpdateOptions{}); err != nil {
+			in.Fatal(err)
+		}
+		synctest.Wait()
+		handler := newSlow()
+		if _, err := l.AddEventHandler(handler); err != nil {
+			in.Fatal(err)
+		}
+		synctest.Wait()
+		hold.Store(nil)
+		close(held)
+		handler.doneWith(2)
+		time.Sleep(2 * time.Second)
+		if got := handlerOf(in.T, l); got.Backlog != 0 || !got.BehindSince.IsZero() || got.Delivered != 2 {
+			in.Errorf("idle for two seconds: %+v", got)
+		}
+		create(in.T, in.cluster, widgets, "ns", "b")
+		if got := handlerOf(in.T, l); got.Backlog != 1 || got.Delivered != 2 {
+			in.Errorf("in the next call: %+v", got)
+		}
+		handler.doneWith(1)
+		l.Release()
+	})
+}
+
+func TestHandlerStatus_RemovedHandlersHaveNone(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		l := acquire(in.T, in.factory, widgets)
+		informer := in.factory.ForResource(widgets).Informer()
+		var all []cache.ResourceEventHandlerRegistration
+		for _, add := range []func(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error){
+			l.AddEventHandler, informer.AddEventHandler, l.Informer().AddEventHandler,
+			func(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+				return informer.AddEventHandlerWithResyncPeriod(h, time.Hour)
+			},
+		} {
+			r, err := add(&recorder{})
+			if err != nil {
+				in.Fatal(err)
+			}
+			all = append(all, r)
+		}
+		if got := len(l.Status().Handlers); got != 4 {
+			in.Errorf("handlers: %d, want 4", got)
+		}
+		for i, r := range all {
+			by := informer.RemoveEventHandler
+			if i%2 == 0 {
+				by = l.RemoveEventHandler
+			}
+			if err := by(r); err != nil {
+				in.Error(err)
+			}
+			if got := len(l.Status().Handlers); got != 3-i {
+				in.Errorf("handlers after %d were removed: %d", i+1, got)
+			}
+		}
+		if _, err := l.AddEventHandler(&recorder{}); err != nil {
+			in.Fatal(err)
+		}
+		l.Release()
+		synctest.Wait()
+		if got := in.factory.Status()[0]; len(got.Handlers) != 0 {
+			in.Errorf("handlers of a lease that was released: %+v", got.Handlers)
+		}
+	})
+}
+
+func TestStatus_TellsWhoHasLeases(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		named := dynamicinformer.WithLeaseName("gc")
+		first := acquire(in.T, in.factory, widgets, named)
+		began := time.Now()
+		time.Sleep(time.Minute)
+		second := acquire(in.T, in.factory, widgets, named)
+		other := acquire(in.T, in.factory, widgets)
+		want := []dynamicinformer.Holder{{Leases: 1, Since: began.Add(time.Minute)}, {Name: "gc", Leases: 2, Since: began}}
+		if diff := cmp.Diff(want, other.Status().Holders); diff != "" {
+			in.Errorf("holders (-want +got):\n%s", diff)
+		}
+		first.Release()
+		second.Release()
+		if got := other.Status(); len(got.Holders) != 1 || got.Holders[0].Name != "" || got.Leases != 1 {
+			in.Errorf("after two were released: %+v", got.Holders)
+		}
+		other.Release()
+	})
+}
+
+func TestStatus_CountsTraffic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		create(t, cluster, widgets, "ns", "a")
+		l := acquire(t, f, widgets)
+		f.Start(t.Context())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		create(t, cluster, widgets, "ns", "b")
+		erase(t, cluster, "a")
+		synctest.Wait()
+		last := time.Now()
+		time.Sleep(time.Minute)
+		got := l.Status().Traffic
+		if got.Lists != 1 || got.Watches != 1 || got.Events != 3 || !got.LastEvent.Equal(last) || got.Failures != nil {
+			t.Errorf("traffic: %+v", got)
+		}
+		shutdown(t, f)
+	})
+}
