@@ -125,7 +125,7 @@ func TestClient_TellsHowMuchIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	if _, err := io.ReadFull(res.Body, make([]byte, 3)); err != nil || received != 3 {
 		t.Errorf("after three bytes: %d, error %v", received, err)
 	}
