@@ -68,18 +68,18 @@ func (l *life) follow(ctx context.Context, served func()) {
 }
 
 // ask asks discovery about the type, again when there is news of it, until ctx ends.
-// Each time that it is served it calls served, which returns whether to go on.
+// Each time that it is served it calls served, which returns whether to go on. It waits
+// here, for there may be many that do: what learn needs is not on the stack meanwhile.
 func (l *life) ask(ctx context.Context, served func() bool) {
 	backoff := newBackoff()
 	expected := func() {}
 	defer func() { expected() }()
 	for {
 		pending := l.pending()
-		res, err := l.versions.resolve(ctx, l.resolver, l.gvr)
+		err := l.learn(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		l.settle(res, err)
 		expected()
 		var told bool
 		if err == nil {
@@ -98,6 +98,15 @@ func (l *life) ask(ctx context.Context, served func() bool) {
 			backoff = newBackoff()
 		}
 	}
+}
+
+// learn asks discovery once, and tells the source what that means, unless ctx has ended.
+func (l *life) learn(ctx context.Context) error {
+	res, err := l.versions.resolve(ctx, l.resolver, l.gvr)
+	if ctx.Err() == nil {
+		l.settle(res, err)
+	}
+	return err
 }
 
 // await waits for news, which it reports, for elapsed or for the end of ctx.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -48,14 +49,25 @@ func LiveHeap() int64 {
 	return heap
 }
 
-// LiveMemory returns the size of what is reachable, and of the stacks of goroutines.
+// LiveMemory returns the size of what is reachable, and of the stacks of goroutines once
+// they rest: a collection halves one at most, and a process that idles comes to that by
+// itself in some minutes.
 func LiveMemory() (heap, stacks int64) {
-	runtime.GC()
-	runtime.GC() // what finalizers and pools held on to goes the second time
 	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc), int64(stats.StackInuse)
+	before := uint64(math.MaxUint64)
+	for n := range settling {
+		runtime.GC() // what finalizers and pools held on to goes the second time
+		runtime.ReadMemStats(&stats)
+		if n > 0 && stats.StackInuse >= before {
+			break
+		}
+		before = stats.StackInuse
+	}
+	return int64(stats.HeapAlloc), int64(stats.StackInuse) //nolint:gosec // sizes
 }
+
+// settling is how many collections at most it takes stacks to come to rest.
+const settling = 8
 
 // Collection returns the CPU time of one full garbage collection: the median of
 // three.

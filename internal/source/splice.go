@@ -57,40 +57,45 @@ func (s *splice) begin(ctx context.Context, first *stream, t Type) {
 	}
 }
 
-// run goes on from what the reflector has listed, until it does not want more.
+// run goes on from what the reflector has listed, until it does not want more. It waits
+// here, for there may be many that do: what step needs is not on the stack meanwhile.
 func (s *splice) run(ctx context.Context) {
-	for s.step(ctx) {
+	for {
+		changed, goOn := s.step(ctx)
+		if !goOn || changed != nil && wait(ctx, changed) != nil {
+			return
+		}
 	}
 }
 
-// step does what is next, as things are, and reports whether to go on.
-func (s *splice) step(ctx context.Context) bool {
+// step does what is next, as things are, and reports whether to go on. If there is nothing
+// to do before things are otherwise, it returns a channel that closes then.
+func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) {
 	t, changed := s.available.Current()
 	if !s.settle(ctx, t) {
-		return false
+		return nil, false
 	}
 	if t.Serving == Held || t.Serving == Gone {
 		s.pace.hasten(time.Now())
-		return wait(ctx, changed) == nil
+		return changed, true
 	}
 	if !s.pace.wait(ctx, changed, s.retries.Next()) {
-		return ctx.Err() == nil
+		return nil, ctx.Err() == nil
 	}
 	version, current, of := s.known.place()
 	switch {
 	case t.Serving == Missing:
 		s.probe(ctx, t, changed)
 	case !current || !of.sameObjects(t):
-		return s.relist(ctx, t, changed)
+		return nil, s.relist(ctx, t, changed)
 	default:
 		stream, err := s.watch(ctx, t, changed, s.options(version))
-		if err != nil {
-			s.failed(ctx, t, err)
-			return ctx.Err() == nil
+		if err == nil {
+			return nil, s.follow(ctx, stream, t)
 		}
-		return s.follow(ctx, stream, t)
+		s.failed(ctx, t, err)
 	}
-	return ctx.Err() == nil
+	return nil, ctx.Err() == nil
 }
 
 // options returns those of a watch from version on.
