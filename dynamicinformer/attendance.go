@@ -43,7 +43,7 @@ func (f *Factory) dismissLocked() {
 		return
 	}
 	f.attendance.cancel()
-	f.dismissed = append(slices.DeleteFunc(f.dismissed, func(done chan struct{}) bool { return closed(done) }), f.attendance.done)
+	f.dismissed = append(slices.DeleteFunc(f.dismissed, closed), f.attendance.done)
 	f.attendance = nil
 }
 

@@ -2,11 +2,13 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
@@ -101,4 +103,48 @@ func TestFactory_InformerRunByHandAndStoppedIsReplacedThoughStarted(t *testing.T
 		}
 		shutdown(t, f)
 	})
+}
+
+// An index function of theirs holds up the informer's locks, and not who gives a lease back.
+func TestFactory_InformerRunByHandHoldsUpNoRelease(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	f := newFactory(t, cluster)
+	informer := f.ForResource(widgets).Informer()
+	entered, hold := make(chan struct{}, 1), make(chan struct{})
+	err := informer.AddIndexers(cache.Indexers{"slow": func(any) ([]string, error) {
+		select {
+		case entered <- struct{}{}:
+		default:
+		}
+		<-hold
+		return nil, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := acquire(t, f, widgets)
+	listen(t, l.Informer())
+	byHand, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); informer.RunWithContext(byHand) }()
+	create(t, cluster, widgets, "ns", "a")
+	<-entered
+
+	released := make(chan struct{})
+	go func() { defer close(released); l.Release() }()
+	select {
+	case <-released:
+	case <-time.After(10 * time.Second):
+		t.Error("Release waits for an index function")
+	}
+	giveUp, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := f.Shutdown(giveUp); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown while a handler is to be removed: %v", err)
+	}
+	close(hold)
+	<-released
+	shutdown(t, f)
+	stop()
+	<-ended
 }

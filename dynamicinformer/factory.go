@@ -16,6 +16,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/attempt"
+	"github.com/gvrkit/gvrkit/internal/bell"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -39,11 +40,13 @@ type Factory struct {
 	running map[*entry]struct{}               // also those that entries no longer has
 	types   map[schema.GroupResource][]*entry // of those that run
 	life    context.Context                   //nolint:containedctx // what Start was given, for informers that come later
+	begun   bell.Bell                         // rung by Start
 	unhook  func() bool                       // ends the watch on life
 	closing chan struct{}                     // closed when nothing can be started any more
 
 	attendance *attendance
-	dismissed  []chan struct{} // of attendances that are about to end
+	dismissed  []<-chan struct{} // of attendances that are about to end
+	strays     []<-chan struct{} // of errands to informers that have not been started; none begins any more once closing
 }
 
 // NewForConfig returns a factory for the server that cfg reaches, with discovery and
@@ -118,6 +121,7 @@ func (f *Factory) Start(ctx context.Context) {
 	f.life = ctx
 	f.unhook = context.AfterFunc(ctx, f.close)
 	f.mu.Unlock()
+	f.begun.Ring()
 	f.run(ctx, func(*entry) bool { return true })
 }
 
@@ -211,6 +215,15 @@ func (f *Factory) forResource(gvr schema.GroupVersionResource) *entry {
 			return e
 		}
 	}
+}
+
+// Discovery returns where the factory's answers about types come from, and how often it was
+// asked. It reports false without discovery. It does not wait for anything.
+func (f *Factory) Discovery() (status discovery.Status, configured bool) {
+	if f.options.resolver == nil {
+		return discovery.Status{}, false
+	}
+	return f.options.resolver.Status(), true
 }
 
 // pin returns the entry of gvr that has the factory's options, a fresh one if there is

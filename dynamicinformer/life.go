@@ -28,6 +28,7 @@ type life struct {
 	resource   discovery.Resource // as last served; zero: it has never been
 	evidence   discovery.Evidence // that it has gone since; zero: there is none
 	generation int
+	doubt      time.Time // when a request was last answered NotFound
 }
 
 // newLife returns that of gvr. Without a resolver everything is taken to be there, and
@@ -86,7 +87,7 @@ func (l *life) ask(ctx context.Context, served func() bool) {
 			if !served() {
 				return
 			}
-			told = l.await(ctx, nil)
+			told = l.awaitServed(ctx)
 		} else {
 			expected = l.resolver.Expect()
 			told = l.awaitFor(ctx, l.pause(err, &backoff), pending)
@@ -107,6 +108,33 @@ func (l *life) learn(ctx context.Context) error {
 		l.settle(res, err)
 	}
 	return err
+}
+
+// awaitServed waits for news of a type that is served. While it answers NotFound all the
+// same, a resolver that has to poll is made to do so more often.
+func (l *life) awaitServed(ctx context.Context) (told bool) {
+	l.mu.Lock()
+	doubt := l.doubt
+	l.mu.Unlock()
+	left := doubtFor - time.Since(doubt)
+	if left <= 0 {
+		return l.await(ctx, nil)
+	}
+	defer l.resolver.Expect()()
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	return l.await(ctx, timer.C)
+}
+
+// notFound is told that a request for the type was answered so. It does not block.
+func (l *life) notFound() {
+	if l.resolver == nil {
+		return
+	}
+	l.mu.Lock()
+	l.doubt = time.Now()
+	l.mu.Unlock()
+	l.look()
 }
 
 // await waits for news, which it reports, for elapsed or for the end of ctx.
@@ -151,6 +179,8 @@ const (
 	// lookEvery is how often it is looked whether a CRD is there that is not served, of
 	// which a resolver does not tell. It costs next to nothing.
 	lookEvery = 2 * time.Second
+	// doubtFor is how long a NotFound lasts that discovery does not explain.
+	doubtFor = 30 * time.Second
 	// askEvery is how often a resolver is asked that runs and tells what is new.
 	askEvery = 10 * time.Minute
 )
@@ -201,7 +231,7 @@ func (l *life) serve(res discovery.Resource) {
 	l.resource, l.evidence = res, discovery.Evidence{}
 	now := source.Type{
 		Serving: source.Served, GVR: res.GVR, Kind: res.GVK.Kind, Namespaced: res.Namespaced,
-		Aggregated: res.Backing == discovery.BackingAggregated, Generation: l.generation,
+		Aggregated: res.Backing == discovery.BackingAggregated, Generation: l.generation, UID: string(res.CRDUID),
 	}
 	l.mu.Unlock()
 	l.available.Set(now)

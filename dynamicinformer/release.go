@@ -1,6 +1,9 @@
 package dynamicinformer
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Release gives the lease back. Its handlers are not called any more once Release has
 // returned, but for calls that have begun, which Done waits for. The last release of an
@@ -23,29 +26,17 @@ func (l *Lease) Release() {
 			_ = l.entry.informer.informer.RemoveEventHandler(registration)
 		}
 	}
-	switch l.factory.part(l, len(handlers) > 0) {
-	case errandNow:
-		remove()
-	case errandLater: // it may have to wait for the informer's locks
-		go func() {
-			defer l.entry.errands.Done()
+	if done := l.factory.part(l, len(handlers) > 0); done != nil {
+		go func() { // it may have to wait for the informer's locks
+			defer done()
 			remove()
 		}()
 	}
 }
 
-// errand is whether a lease's handlers are to be removed from an informer that goes on.
-type errand int
-
-const (
-	noErrand errand = iota
-	errandNow
-	errandLater // and counted
-)
-
-// part takes l from its entry, which ends if that was the last, and says what is left to
-// do if l has handlers.
-func (f *Factory) part(l *Lease, handlers bool) errand {
+// part takes l from its entry, which ends if that was the last. If l has handlers that are
+// to be removed from an informer that goes on, it returns what to call afterwards.
+func (f *Factory) part(l *Lease, handlers bool) (done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := l.entry
@@ -59,16 +50,20 @@ func (f *Factory) part(l *Lease, handlers bool) errand {
 		e.lingering = time.AfterFunc(e.linger, func() { f.expire(e, n) })
 	case !goesOn:
 		f.forgetLocked(e)
-		return noErrand
+		return nil
 	}
 	switch {
 	case !handlers || e.drained:
-		return noErrand
-	case !e.started(): // its locks are held by nobody for long
-		return errandNow
+		return nil
+	case e.started():
+		e.errands.Add(1)
+		return e.errands.Done
+	case closed(f.closing):
+		return nil
 	}
-	e.errands.Add(1)
-	return errandLater
+	stray := make(chan struct{}) // somebody may run it by hand
+	f.strays = append(slices.DeleteFunc(f.strays, closed), stray)
+	return func() { close(stray) }
 }
 
 // expire forgets e, whose n-th linger is over, if nobody has come.

@@ -78,18 +78,18 @@ func (f *Factory) drain(ctx context.Context) error {
 		}
 	}
 	if stuck == nil {
-		return f.drainAttendance(ctx)
+		return f.drainRest(ctx)
 	}
 	slices.SortFunc(stuck, func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
 	return &ShutdownError{Running: stuck, Err: context.Cause(ctx)}
 }
 
-// drainAttendance waits for what the last informer has left: it ends by itself, and soon.
-func (f *Factory) drainAttendance(ctx context.Context) error {
+// drainRest waits for what informers have left: it ends by itself, and soon.
+func (f *Factory) drainRest(ctx context.Context) error {
 	f.mu.Lock()
-	dismissed := slices.Clone(f.dismissed)
+	rest := slices.Concat(f.dismissed, f.strays)
 	f.mu.Unlock()
-	for _, done := range dismissed {
+	for _, done := range rest {
 		select {
 		case <-done:
 		case <-ctx.Done():

@@ -34,6 +34,7 @@ type trouble struct {
 	since     time.Time
 	attempts  int
 	logged    Reason // the last one that a line was written for
+	expiry    time.Time
 }
 
 // observer is a trouble that also asks discovery when a type is not found, and counts.
@@ -47,10 +48,13 @@ var _ source.Observer = (*observer)(nil)
 
 // Failed implements source.Observer.
 func (o *observer) Failed(verb string, err error) {
+	if isExpired(err) && o.trouble.expired(time.Now()) {
+		return
+	}
 	o.traffic.failed(classify(err))
 	o.trouble.Failed(verb, err)
-	if o.life.resolver != nil && apierrors.IsNotFound(err) {
-		o.life.look()
+	if apierrors.IsNotFound(err) {
+		o.life.notFound()
 	}
 }
 
@@ -130,6 +134,22 @@ func (t *trouble) record(verb string, err error) {
 	t.changed.Ring()
 }
 
+// expiryEvery is how often a server may forget the version to watch from without that
+// being a trouble: servers keep some minutes of changes, and fewer if there are many.
+const expiryEvery = time.Minute
+
+// expired is told that the server has, and reports whether that is in the nature of things:
+// what is missing is listed.
+func (t *trouble) expired(now time.Time) (ordinary bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ordinary = now.Sub(t.expiry) > expiryEvery
+	t.expiry = now
+	return ordinary
+}
+
+func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
+
 // news reports whether reason is another than that of the last log line.
 func (t *trouble) news(reason Reason) bool {
 	t.mu.Lock()
@@ -145,7 +165,7 @@ func (t *trouble) log(ctx context.Context, err error) {
 	logger := klog.FromContext(ctx).WithValues("resource", discovery.RefOf(t.gvr))
 	reason := classify(err)
 	switch {
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, io.EOF):
+	case isExpired(err), errors.Is(err, io.EOF):
 		logger.V(4).Info("Watch closed", "err", err) // the ordinary end of a watch
 	case t.news(reason):
 		// Not utilruntime.HandleError: it makes callers of all resources wait for

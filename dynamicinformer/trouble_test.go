@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
@@ -141,6 +142,89 @@ func TestNotSyncedError_RefusalEndsWithAdmission(t *testing.T) {
 		}
 		if waited := time.Since(got.Since); waited > 2*time.Minute {
 			t.Errorf("syncing for %v, of which an hour was before Start", waited)
+		}
+		shutdown(t, f)
+	})
+}
+
+// A version that has expired is in the nature of things, and not worth a word; one that
+// expires again and again is a trouble.
+func TestStatus_ExpiredVersionIsNoTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			var states []dynamicinformer.State
+			ctx, enough := context.WithCancel(t.Context())
+			seen := make(chan struct{})
+			go func() {
+				defer close(seen)
+				for status := range l.Watch(ctx) {
+					states = append(states, status.State)
+				}
+			}()
+			synctest.Wait()
+			create(t, cluster, widgets, "ns", "a"+string(rune('0'+i)))
+			cluster.Expire(widgets)
+			cluster.CloseWatches(widgets)
+			time.Sleep(10 * time.Second)
+			enough()
+			<-seen
+			often := i == 2 // this one comes soon after the one before
+			if got := slices.Contains(states, dynamicinformer.StateDegraded); got != often {
+				t.Errorf("round %d: %v", i, states)
+			}
+			if got := l.Status(); (got.Traffic.Failures != nil) != often || got.State != dynamicinformer.StateSynced {
+				t.Errorf("round %d: %s, failures %v", i, got.State, got.Traffic.Failures)
+			}
+			if i == 0 {
+				time.Sleep(2 * time.Minute)
+			}
+		}
+		shutdown(t, f)
+	})
+}
+
+// A resolver that may not watch is made to ask more often, while requests are answered
+// NotFound and it does not say why.
+func TestLife_UnexplainedNotFoundIsLookedInto(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		polls := func() int {
+			before := len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{}))
+			time.Sleep(20 * time.Second)
+			return len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{})) - before
+		}
+		time.Sleep(time.Minute)
+		if got := polls(); got > 1 {
+			t.Errorf("polls within 20 s, while all is well: %d", got)
+		}
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == fakecluster.VerbDiscover {
+				return nil
+			}
+			return apierrors.NewNotFound(widgets.GroupResource(), "")
+		})
+		cluster.CloseWatches(widgets)
+		time.Sleep(time.Second)
+		if got := polls(); got < 3 {
+			t.Errorf("polls within 20 s, while requests are answered NotFound: %d", got)
+		}
+		cluster.Intercept(nil)
+		time.Sleep(2 * time.Minute)
+		if got := polls(); got > 1 {
+			t.Errorf("polls within 20 s, long after: %d", got)
 		}
 		shutdown(t, f)
 	})

@@ -37,6 +37,9 @@ type Type struct {
 	// Generation counts types that had the same name one after the other. Objects of
 	// another generation are other objects, whatever their names are.
 	Generation int
+	// UID tells the type from others that had the name, for who does not count its
+	// generations; empty if it is not known.
+	UID string
 }
 
 // sameObjects reports whether what is asked for as of t and as of other is the same.

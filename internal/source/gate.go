@@ -232,7 +232,7 @@ func cancelOn(changed <-chan struct{}, cancel context.CancelFunc) (release func(
 func (g *gate) requests(t Type) *requests {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.stage == nil || !g.stage.of.sameObjects(t) || g.stage.of.Kind != t.Kind {
+	if g.stage == nil || !g.stage.of.sameObjects(t) || g.stage.of.Kind != t.Kind || g.stage.of.UID != t.UID {
 		namespace := g.cfg.Namespace
 		if !t.Namespaced {
 			namespace = metav1.NamespaceAll

@@ -2,6 +2,7 @@ package source
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -61,7 +62,15 @@ type Stalls struct {
 
 type stalled struct {
 	gvr        schema.GroupVersionResource
-	generation int
+	uid        string
+	generation int // if there is no uid
+}
+
+func stalledOf(t Type) stalled {
+	if t.UID != "" {
+		return stalled{gvr: t.GVR, uid: t.UID}
+	}
+	return stalled{gvr: t.GVR, generation: t.Generation}
 }
 
 func (s *Stalls) stalled(t Type, now time.Time) {
@@ -70,13 +79,14 @@ func (s *Stalls) stalled(t Type, now time.Time) {
 	if s.until == nil {
 		s.until = map[stalled]time.Time{}
 	}
-	s.until[stalled{t.GVR, t.Generation}] = now.Add(stallMemory)
+	maps.DeleteFunc(s.until, func(_ stalled, until time.Time) bool { return !now.Before(until) })
+	s.until[stalledOf(t)] = now.Add(stallMemory)
 }
 
 func (s *Stalls) stalledLately(t Type, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return now.Before(s.until[stalled{t.GVR, t.Generation}])
+	return now.Before(s.until[stalledOf(t)])
 }
 
 // silence measures how long a stream has sent no initial event, until the initial

@@ -227,10 +227,10 @@ func TestWatchList_IsNotTriedForAnHourAfterAStall(t *testing.T) {
 func TestWatchList_StallIsRememberedForTheType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stalls := &source.Stalls{}
-		open := func(generation int) error {
+		open := func(generation int, uid string) error {
 			lw := newLW(source.Config{
 				Client: &script{}, GVR: widgets, Stalls: stalls,
-				Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Generation: generation}),
+				Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Generation: generation, UID: uid}),
 			})
 			w, err := lw.WatchWithContext(t.Context(), watchList())
 			if err != nil {
@@ -241,14 +241,19 @@ func TestWatchList_StallIsRememberedForTheType(t *testing.T) {
 			take(w)
 			return nil
 		}
-		if err := open(1); err != nil {
+		if err := open(1, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := open(1); !isPlain(err) {
+		if err := open(1, ""); !isPlain(err) {
 			t.Errorf("the same type: %v, want a plain error", err)
 		}
-		if err := open(2); err != nil {
-			t.Errorf("another one: %v", err)
+		for i, uid := range []string{"", "a", "b"} { // by turns unknown, found out, and another
+			if err := open(2-i/2, uid); err != nil {
+				t.Errorf("another one, %q: %v", uid, err)
+			}
+		}
+		if err := open(5, "a"); !isPlain(err) {
+			t.Errorf("the same type for one who has counted on: %v, want a plain error", err)
 		}
 	})
 }

@@ -35,7 +35,7 @@ type mutant struct {
 
 // mutants are the ways to break the library that its tests have to notice. A change
 // of the code changes its mutants: what they replace must be there, once.
-var mutants = slices.Concat(ofFactory, ofSource, ofLives, ofLeases, ofLister, ofDiscovery, ofDiscoveryLive, ofWire)
+var mutants = slices.Concat(ofFactory, ofSource, ofLives, ofLeases, ofStatus, ofLister, ofDiscovery, ofDiscoveryLive, ofWire)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

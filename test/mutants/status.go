@@ -1,0 +1,109 @@
+package main
+
+// ofStatus are ways to break what a factory tells of its informers, and what of that it
+// takes for trouble.
+var ofStatus = []mutant{
+	{
+		name: "a handler is behind by what came before it",
+		file: "dynamicinformer/meter.go",
+		old:  "	m.before = state.Events - uint64(state.Objects) //nolint:gosec // modulo 2^64\n",
+		new:  "	_ = state\n",
+	},
+	{
+		name: "a resync passes for an event",
+		file: "dynamicinformer/meter.go",
+		old:  "		m.end(0)\n",
+		new:  "		m.end(1)\n",
+	},
+	{
+		name: "a handler that is idle keeps its backlog",
+		file: "dynamicinformer/meter.go",
+		old:  "		m.before = given - m.taken\n",
+		new:  "",
+	},
+	{
+		name: "a handler that is removed stays in the status",
+		file: "dynamicinformer/meter.go",
+		old:  "	delete(m.all, registration)\n",
+		new:  "",
+	},
+	{
+		name: "a blocked handler is behind since nobody knows when",
+		file: "dynamicinformer/meter.go",
+		old:  "		s.BehindSince = m.running\n",
+		new:  "",
+	},
+	{
+		name: "leases are held for ever by those who had them",
+		file: "dynamicinformer/holder.go",
+		old:  "		delete(e.holders, l.holder)\n",
+		new:  "",
+	},
+	{
+		name: "a list counts as a watch, too",
+		file: "dynamicinformer/traffic.go",
+		old:  "		t.lists.Add(1)\n		return\n",
+		new:  "		t.lists.Add(1)\n",
+	},
+	{
+		name: "deletions are no traffic",
+		file: "internal/source/traffic.go",
+		old:  "		case watch.Added, watch.Modified, watch.Deleted:\n",
+		new:  "		case watch.Added, watch.Modified:\n",
+		in:   "dynamicinformer",
+	},
+	{
+		name: "bytes that are read are not told of",
+		file: "internal/attempt/attempt.go",
+		old:  "		b.observer.Received(n)\n",
+		new:  "",
+	},
+	{
+		name: "an explanation mentions other versions beside what was asked for",
+		file: "dynamicinformer/explanation.go",
+		old:  "	if resolver := f.options.resolver; resolver != nil {\n",
+		new:  "	if resolver := f.options.resolver; resolver != nil && false {\n",
+	},
+	{
+		name: "an explanation does not say what to do",
+		file: "dynamicinformer/telling.go",
+		old:  "	if advice := wrong.advice(); advice != \"\" {\n",
+		new:  "	if advice := wrong.advice(); advice == \"never\" {\n",
+	},
+	{
+		name: "a version that expires is a trouble",
+		file: "dynamicinformer/trouble.go",
+		old:  "	if isExpired(err) && o.trouble.expired(time.Now()) {\n",
+		new:  "	if isExpired(err) && !o.trouble.expired(time.Now()) {\n",
+	},
+	{
+		name: "versions that expire all the time are no trouble",
+		file: "dynamicinformer/trouble.go",
+		old:  "	ordinary = now.Sub(t.expiry) > expiryEvery\n",
+		new:  "	ordinary = true\n",
+	},
+	{
+		name: "a NotFound that nobody explains is not looked into",
+		file: "dynamicinformer/life.go",
+		old:  "	left := doubtFor - time.Since(doubt)\n",
+		new:  "	left := min(0, -time.Since(doubt))\n",
+	},
+	{
+		name: "stalls are told apart by generations only",
+		file: "internal/source/watchlist.go",
+		old:  "	if t.UID != \"\" {\n",
+		new:  "	if t.UID == \"never\" {\n",
+	},
+	{
+		name: "Release waits for the locks of an informer",
+		file: "dynamicinformer/release.go",
+		old:  "		go func() { // it may have to wait for the informer's locks\n",
+		new:  "		func() {\n",
+	},
+	{
+		name: "Shutdown leaves the removal of handlers behind",
+		file: "dynamicinformer/shutdown.go",
+		old:  "	rest := slices.Concat(f.dismissed, f.strays)\n",
+		new:  "	rest := slices.Clone(f.dismissed)\n",
+	},
+}
