@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
@@ -77,7 +78,8 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 		crds, cycles := soakSize()
 		d := openDoor(embeddedServer)
 		f := d.factory()
-		f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
+		// What is logged, and which requests there were, the test itself would keep.
+		f.Start(klog.NewContext(context.Background(), klog.Logger{})) //nolint:forbidigo // it ends with the factory's shutdown
 		group := ownGroup("soak")
 		settle := func() (goroutines int, heap uint64) {
 			runtime.GC()
@@ -121,6 +123,7 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 				})
 			}
 			all.Wait()
+			d.proxy.Forget()
 		}
 		cycle(true) // what is made once
 		goroutines, heap := settle()

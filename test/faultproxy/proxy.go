@@ -153,6 +153,15 @@ func (p *Proxy) Past(match Match) []Request {
 	return picked
 }
 
+// Forget forgets the requests that have arrived so far, which are kept otherwise as long as
+// the proxy is: a test that makes many of them need not keep them all. Watches that are open
+// are still counted as such.
+func (p *Proxy) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.past = nil
+}
+
 // OpenWatches returns how many watches that match picks are open. A watch that
 // a fault answers is open until that answer ends.
 func (p *Proxy) OpenWatches(match Match) int { return len(p.open(match)) }

@@ -246,8 +246,12 @@ func TestProxy_CutWatchesBreaksTheStreamsItPicks(t *testing.T) {
 	if got := proxy.CutWatches(faultproxy.Path(blocks)); got != 1 {
 		t.Errorf("cut = %d, want 1", got)
 	}
+	proxy.Forget()
 	if got := proxy.OpenWatches(nil); got != 1 {
 		t.Errorf("open = %d, want 1", got)
+	}
+	if got := proxy.Requests(nil); got != 0 {
+		t.Errorf("forgotten requests: %d", got)
 	}
 	if got, err := io.ReadAll(cut); !errors.Is(err, io.ErrUnexpectedEOF) || string(got) != blocks {
 		t.Errorf("read %q, %v", got, err)
