@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,6 +45,7 @@ type endpoint struct {
 	base    *url.URL
 	client  *http.Client
 	limiter flowcontrol.RateLimiter // nil: none
+	sent    atomic.Uint64           // requests
 
 	mu     sync.Mutex // never held over a request
 	paused map[string]*pauseError
@@ -102,6 +104,7 @@ func (e *endpoint) get(ctx context.Context, path string, query url.Values, heade
 		return nil, err
 	}
 	maps.Copy(req.Header, header)
+	e.sent.Add(1)
 	res, err := e.client.Do(req)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {

@@ -32,8 +32,15 @@ var _ interface {
 	meta.RESTMapperWithContext
 } = mapper{}
 
-// mapped puts ask to a mapper of what is served; q says what is asked about.
+// mapped puts ask to a mapper of what is served, and counts the answer; q says what is
+// asked about.
 func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.RESTMapperWithContext) (T, error)) (T, error) {
+	answer, err := tryMapped(ctx, r, q, ask)
+	r.answers.count(err)
+	return answer, err
+}
+
+func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.RESTMapperWithContext) (T, error)) (T, error) {
 	var none T
 	c := r.known(ctx)
 	runs := c != nil
@@ -152,6 +159,7 @@ func (m mapper) RESTMappingWithContext(ctx context.Context, gk schema.GroupKind,
 			version = versions[0]
 		}
 		if res := c.ofKind(gk.WithVersion(version)); res != nil && (version != "" || len(versions) == 0) {
+			m.resolver.answers.served.Add(1)
 			return mapping(res), nil
 		}
 	}

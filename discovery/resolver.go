@@ -45,6 +45,8 @@ type Resolver struct {
 	denied  map[question]error // what current refuses for good
 	changed chan struct{}      // closed when current changes
 	boxes   map[*mailbox]bool
+
+	answers answers
 }
 
 // NewForConfig returns a resolver for the server that cfg reaches. It does no I/O and
@@ -123,6 +125,7 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 	c := r.current.Load()
 	if c != nil {
 		if res, known := c.memo.get(ref); known {
+			r.answers.served.Add(1)
 			return res, nil
 		}
 	}
@@ -130,7 +133,7 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 	if err != nil {
 		return Resource{}, err
 	}
-	res, err := r.answer(ctx, question{ref: parsed, form: anyForm})
+	res, err := r.answers.counted(r.answer(ctx, question{ref: parsed, form: anyForm}))
 	if err == nil && c != nil && c == r.current.Load() {
 		c.memo.put(ref, res)
 	}
@@ -142,13 +145,14 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 func (r *Resolver) ResolveGVR(ctx context.Context, gvr schema.GroupVersionResource) (Resource, error) {
 	if c := r.current.Load(); c != nil {
 		if at, known := c.index().byGVR[gvr]; known {
+			r.answers.served.Add(1)
 			return c.resources[at], nil
 		}
 	}
 	if err := CheckGVR(gvr); err != nil {
 		return Resource{}, err
 	}
-	return r.answer(ctx, questionOfGVR(gvr))
+	return r.answers.counted(r.answer(ctx, questionOfGVR(gvr)))
 }
 
 // ResolveGR returns the resource gr in the version that the server prefers. Errors are
@@ -157,7 +161,7 @@ func (r *Resolver) ResolveGR(ctx context.Context, gr schema.GroupResource) (Reso
 	if err := checkParts(RefOf(gr.WithVersion("")), false); err != nil {
 		return Resource{}, err
 	}
-	return r.answer(ctx, questionOfGVR(gr.WithVersion("")))
+	return r.answers.counted(r.answer(ctx, questionOfGVR(gr.WithVersion(""))))
 }
 
 // ResolveGVK returns the resource whose objects are of gvk. Capitals count. Errors are
@@ -165,6 +169,7 @@ func (r *Resolver) ResolveGR(ctx context.Context, gr schema.GroupResource) (Reso
 func (r *Resolver) ResolveGVK(ctx context.Context, gvk schema.GroupVersionKind) (Resource, error) {
 	if c := r.current.Load(); c != nil && gvk.Version != "" {
 		if res := c.ofKind(gvk); res != nil {
+			r.answers.served.Add(1)
 			return *res, nil
 		}
 	}
@@ -172,13 +177,14 @@ func (r *Resolver) ResolveGVK(ctx context.Context, gvk schema.GroupVersionKind) 
 	if err := checkParts(q.ref, true); err != nil {
 		return Resource{}, err
 	}
-	return r.answer(ctx, q)
+	return r.answers.counted(r.answer(ctx, q))
 }
 
 // ResolveGK is ResolveGVK for the version that the server prefers.
 func (r *Resolver) ResolveGK(ctx context.Context, gk schema.GroupKind) (Resource, error) {
 	if c := r.current.Load(); c != nil {
 		if res := c.ofKind(gk.WithVersion("")); res != nil {
+			r.answers.served.Add(1)
 			return *res, nil
 		}
 	}
@@ -186,7 +192,7 @@ func (r *Resolver) ResolveGK(ctx context.Context, gk schema.GroupKind) (Resource
 	if err := checkParts(q.ref, false); err != nil {
 		return Resource{}, err
 	}
-	return r.answer(ctx, q)
+	return r.answers.counted(r.answer(ctx, q))
 }
 
 // Validate returns the resource that is served as gvr if it supports verbs, which

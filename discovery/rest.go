@@ -35,6 +35,8 @@ type restServer struct {
 	endpoint *endpoint
 }
 
+func (s *restServer) requests() uint64 { return s.endpoint.sent.Load() }
+
 func (s *restServer) everything(ctx context.Context, previous *document) (*document, error) {
 	if previous == nil {
 		previous = &document{}

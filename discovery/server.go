@@ -24,6 +24,8 @@ type server interface {
 	named(ctx context.Context, previous *document) (*document, error)
 	// groupVersion asks for the resources of one group version.
 	groupVersion(ctx context.Context, gv schema.GroupVersion) (versionDoc, error)
+	// requests returns how many requests have been sent.
+	requests() uint64
 }
 
 // document is what a server has told of all that it serves, in its own order. It is

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,7 +13,11 @@ import (
 // last knew nor when to ask again, and has no way to ask for changes only.
 type standIn struct {
 	client discovery.DiscoveryInterfaceWithContext
+	calls  atomic.Uint64 // of its methods
 }
+
+// requests returns how often the client was asked, who may have known.
+func (s *standIn) requests() uint64 { return s.calls.Load() }
 
 func (s *standIn) everything(ctx context.Context, previous *document) (*document, error) {
 	list, lists, failed, err := s.groups(ctx)
@@ -55,6 +60,7 @@ func (s *standIn) named(ctx context.Context, previous *document) (*document, err
 // groups asks for the groups and, where the client has aggregated discovery, for
 // their resources and what is stale; lists is nil where it has not.
 func (s *standIn) groups(ctx context.Context) (groups *metav1.APIGroupList, lists map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error) {
+	s.calls.Add(1)
 	switch client := s.client.(type) {
 	case discovery.AggregatedDiscoveryInterfaceWithContext:
 		return client.GroupsAndMaybeResourcesWithContext(ctx)
@@ -66,6 +72,7 @@ func (s *standIn) groups(ctx context.Context) (groups *metav1.APIGroupList, list
 }
 
 func (s *standIn) groupVersion(ctx context.Context, gv schema.GroupVersion) (versionDoc, error) {
+	s.calls.Add(1)
 	list, err := s.client.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
 	if err != nil {
 		return versionDoc{}, err

@@ -5,7 +5,7 @@ import "time"
 // Status says where a resolver's answers come from.
 type Status struct {
 	// Running says whether Run runs; otherwise each question goes to the server, and
-	// the rest is empty.
+	// of the rest only the counts are told.
 	Running bool
 	// CRDs and APIServices are the watches.
 	CRDs, APIServices SourceStatus
@@ -13,6 +13,10 @@ type Status struct {
 	Documents SourceStatus
 	// Types is how many group resources are known to be served.
 	Types int
+	// Requests is how many requests have been sent so far, watches included.
+	Requests uint64
+	// Answers is how questions have been answered so far.
+	Answers Answers
 }
 
 // SourceStatus is the state of one source of what is known.
@@ -45,13 +49,14 @@ const (
 
 // Status returns where answers come from at present. It does not wait for anything.
 func (r *Resolver) Status() Status {
+	s := Status{Requests: r.server.requests(), Answers: r.answers.soFar()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.live == nil {
-		return Status{}
+	if l := r.live; l != nil {
+		s.Running, s.CRDs, s.APIServices, s.Documents = true, l.crds, l.apis, l.docs
+		s.Types = len(r.types.order)
 	}
-	l := r.live
-	return Status{Running: true, CRDs: l.crds, APIServices: l.apis, Documents: l.docs, Types: len(r.types.order)}
+	return s
 }
 
 // certain reports whether what nobody has told of does not exist.

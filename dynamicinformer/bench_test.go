@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
@@ -71,5 +72,48 @@ func BenchmarkLister(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkStatus asks about a thousand informers: what a scrape or a page costs.
+func BenchmarkStatus(b *testing.B) {
+	const types = 1000
+	f, err := dynamicinformer.New(fakecluster.New())
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(b.Context())
+	defer stop()
+	f.Start(ctx)
+	for i := range types {
+		gvr := widgets
+		gvr.Resource = fmt.Sprintf("widgets%04d", i)
+		l, err := f.Acquire(ctx, gvr, dynamicinformer.AllowAbsent(), dynamicinformer.WithLeaseName("bench"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run(fmt.Sprintf("types=%d", types), func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if got := len(f.Status()); got != types {
+				b.Fatalf("%d types", got)
+			}
+		}
+	})
+	b.Run("explain", func(b *testing.B) {
+		gvr := widgets
+		gvr.Resource = "widgets0500"
+		for b.Loop() {
+			if len(f.Explain(gvr).Chain) == 0 {
+				b.Fatal("no explanation")
+			}
+		}
+	})
+	if err := f.Shutdown(b.Context()); err != nil {
+		b.Fatal(err)
 	}
 }

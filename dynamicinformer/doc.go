@@ -31,6 +31,12 @@
 // Isolation. No lock is held over I/O, a wait or user code, so a resource that
 // hangs, is forbidden or has a handler that blocks is nobody else's trouble.
 //
+// Logging. Lines go to the logger in the context that Start was given, a line for each change
+// and none for each retry, ten a minute for one informer at most. At the default verbosity they
+// tell what is wrong, with its reason, and that it is over; at 2 also what is ordinary: that an
+// informer begins, has listed, has ended; at 4 each retry. [Factory.Status] and
+// [Factory.Explain] tell the same at any time, and [Factory.Readyz] what of it is a problem.
+//
 // Differences from client-go's package, all of which the README's table has: a
 // stopped informer is not handed out again; waiting does not poll, nor go on for
 // what has ended; a failed Get of a generic lister returns a nil object; a

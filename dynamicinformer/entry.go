@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/source"
 )
 
 // key is what an entry is found by: who asks for an equal one shares it.
@@ -42,6 +43,7 @@ type entry struct {
 	life     *life
 	trouble  *trouble
 	traffic  traffic
+	voice    *voice     // in client-go's metrics; nil: none
 	changed  *bell.Bell // rung when the status may have changed
 
 	// The fields below are guarded by the factory's mu.
@@ -81,12 +83,13 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	}
 	e.life = newLife(k.gvr, k.versions, f.options.resolver, e.trouble)
 	cfg := s.config(f.clients.forOne(), k.gvr)
-	cfg.Observer = &observer{trouble: e.trouble, life: e.life, traffic: &e.traffic}
+	cfg.Observer = &observer{trouble: e.trouble, life: e.life, traffic: &e.traffic, state: func() source.State { return e.informer.source.State() }}
 	cfg.Stalls = &f.stalls
 	cfg.Availability = e.life.available
 	cfg.Attend = e.life.attend
 	cfg.Confirm = e.life.confirm
-	e.informer = newInformer(cfg, e.trouble.log, s.resyncPeriod(), s.allIndexers())
+	e.voice = f.options.identities.voiceOf(k.gvr)
+	e.informer = newSpeakingInformer(cfg, e.trouble.log, s.resyncPeriod(), s.allIndexers(), e.voice)
 	if old != nil {
 		e.informer.follow(old.informer)
 	}
@@ -102,6 +105,8 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 // run is the life of a started entry. The informer is not run before its type is served:
 // a parked one is a goroutine, not six and a cache.
 func (e *entry) run(ctx context.Context) {
+	e.trouble.journal.write(logOrdinary, "Informer begins", "versions", e.versions)
+	defer e.trouble.journal.write(logOrdinary, "Informer has ended")
 	if e.life.resolver == nil {
 		e.inform(ctx)
 		return
@@ -119,6 +124,8 @@ func (e *entry) run(ctx context.Context) {
 
 // inform runs the informer, whose type is served.
 func (e *entry) inform(ctx context.Context) {
+	e.voice.begin()
+	defer e.voice.end()
 	shared := e.informer.informer
 	shared.RunWithContext(ctx)
 	if !shared.IsStopped() {

@@ -56,11 +56,10 @@ const (
 // that is busy holds it up: what it says is what the factory knows.
 func (f *Factory) Explain(gvr schema.GroupVersionResource) Explanation {
 	e := Explanation{GVR: gvr, At: time.Now()}
-	for _, other := range f.all() {
-		switch {
-		case other.gvr == gvr:
+	for _, other := range f.versionsOf(gvr.GroupResource()) {
+		if other.gvr == gvr {
 			e.Informers = append(e.Informers, f.status(other))
-		case other.gvr.GroupResource() == gvr.GroupResource():
+		} else {
 			e.Elsewhere = append(e.Elsewhere, other.gvr)
 		}
 	}

@@ -147,7 +147,7 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	if e.stop == nil { // a context that never ends
 		e.stop = make(chan struct{})
 	}
-	e.trouble.begin()
+	e.trouble.begin(ctx)
 	f.attendLocked(ctx)
 	ctx, e.cancel = context.WithCancel(ctx)
 	f.running[e] = struct{}{}

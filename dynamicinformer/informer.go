@@ -32,15 +32,22 @@ var _ informers.GenericInformer = (*genericInformer)(nil)
 // object has no kind: with one the reflector would drop, with a log line only, whatever a
 // server sends of another kind.
 func newInformer(cfg source.Config, report errorHandler, resync time.Duration, indexers cache.Indexers) *genericInformer {
+	return newSpeakingInformer(cfg, report, resync, indexers, nil)
+}
+
+// newSpeakingInformer is newInformer with a voice in client-go's metrics; nil: without.
+func newSpeakingInformer(cfg source.Config, report errorHandler, resync time.Duration, indexers cache.Indexers, metrics *voice) *genericInformer {
 	handlers := &errorHandlers{usual: report}
 	cfg.Report = handlers.call
 	s := source.New(cfg)
 	lw := s.ListerWatcher()
-	informer := cache.NewSharedIndexInformerWithOptions(lw, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{
+	opts := cache.SharedIndexInformerOptions{
 		ResyncPeriod:      max(0, resync), // below zero the reflector's timer never rests
 		Indexers:          indexers,
 		ObjectDescription: cfg.GVR.String(),
-	})
+	}
+	metrics.identify(&opts)
+	informer := cache.NewSharedIndexInformerWithOptions(lw, &unstructured.Unstructured{}, opts)
 	indexer := informer.GetIndexer()
 	s.LookUp(func(key string) (any, bool) {
 		item, there, err := indexer.GetByKey(key)

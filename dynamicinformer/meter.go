@@ -153,7 +153,7 @@ func (m *meter) waitingLocked(given uint64) int {
 }
 
 func (m *meter) status(now time.Time) HandlerStatus {
-	given := m.source.Events()
+	given, lastEvent := m.source.Events(), m.source.State().LastEvent
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := HandlerStatus{
@@ -161,7 +161,7 @@ func (m *meter) status(now time.Time) HandlerStatus {
 		Backlog: m.waitingLocked(given),
 	}
 	switch {
-	case m.running.IsZero() && now.Sub(m.last) > idleAfter:
+	case m.running.IsZero() && now.Sub(m.last) > idleAfter && now.Sub(lastEvent) > idleAfter:
 		// Nothing waits for who is not called. The informer was in the middle of
 		// something when the handler was added, or has dropped what was no news.
 		m.before = given - m.taken

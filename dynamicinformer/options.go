@@ -46,6 +46,7 @@ type options struct {
 	customResync map[schema.GroupVersionResource]time.Duration
 	resolver     *discovery.Resolver
 	client       []ClientOption
+	identities   *identities // nil: no metrics
 }
 
 func newOptions(opts ...Option) options {

@@ -121,13 +121,13 @@ func (f *Factory) status(e *entry) ResourceStatus {
 	s.Traffic = e.trafficIn(state)
 	wrong := e.trouble.notSynced()
 	s.Namespace = wrong.Namespace
-	notSynced := f.notSynced(e)
-	switch {
+	synced := e.synced()
+	switch idle := f.notRunning(e); {
 	case forgotten, closed(e.done):
 		s.Reason = ReasonStopped
-	case notSynced != nil:
-		s.Reason = notSynced.Reason
-	case wrong.Err != nil:
+	case !synced && idle != "":
+		s.Reason = idle
+	case !synced || wrong.Err != nil:
 		s.Reason = wrong.Reason
 	}
 	if wrong.Err != nil {

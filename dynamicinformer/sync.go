@@ -3,8 +3,6 @@ package dynamicinformer
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -232,51 +230,30 @@ func (f *Factory) lasts(e *entry) bool {
 	return err != nil && err.Reason.lasts() && (err.Reason != ReasonNotFound || err.Verb == "" || !e.life.serving())
 }
 
-// known returns the entries of gvrs, or all sorted by name, and an error for each
-// that nobody has asked for.
-func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, unknown []error) {
-	all := f.all()
-	if len(gvrs) == 0 {
-		return all, nil
-	}
-	byGVR := make(map[schema.GroupVersionResource][]*entry, len(all))
-	for _, e := range all {
-		byGVR[e.gvr] = append(byGVR[e.gvr], e)
-	}
-	for _, gvr := range gvrs {
-		if byGVR[gvr] == nil {
-			unknown = append(unknown, &NotSyncedError{GVR: gvr, Namespace: f.options.namespace, Reason: ReasonNotStarted})
-		}
-		entries = append(entries, byGVR[gvr]...)
-	}
-	return entries, unknown
-}
-
-// all returns all entries, sorted.
-func (f *Factory) all() []*entry {
-	f.mu.Lock()
-	all := slices.Collect(maps.Values(f.entries))
-	f.mu.Unlock()
-	slices.SortFunc(all, func(a, b *entry) int { return a.compare(&b.key) })
-	return all
-}
-
 // notSynced returns why e has not synced, or nil if it has.
 func (f *Factory) notSynced(e *entry) *NotSyncedError {
 	if e.synced() {
 		return nil
 	}
 	err := e.trouble.notSynced()
+	if reason := f.notRunning(e); reason != "" {
+		err.Reason = reason
+	}
+	return err
+}
+
+// notRunning returns why e does not run, or "".
+func (f *Factory) notRunning(e *entry) Reason {
 	f.mu.Lock()
 	started := e.started()
 	f.mu.Unlock()
 	switch {
 	case closed(e.done), !started && closed(f.closing):
-		err.Reason = ReasonStopped
+		return ReasonStopped
 	case !started:
-		err.Reason = ReasonNotStarted
+		return ReasonNotStarted
 	}
-	return err
+	return ""
 }
 
 // waitForStarted waits for the started informers and returns which have synced.

@@ -10,9 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/klog/v2"
 
-	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/bell"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
@@ -24,16 +22,17 @@ type trouble struct {
 	gvr     schema.GroupVersionResource
 	changed *bell.Bell
 
-	wish string // the namespace that requests are to go to
+	wish    string // the namespace that requests are to go to
+	journal journal
 
 	mu        sync.Mutex
 	namespace string    // that they go to
 	begun     time.Time // when the informer was started
 	verb      string    // of the failed request; empty if discovery refused
 	err       error     // nil: nothing is wrong
+	reason    Reason    // that err stands for
 	since     time.Time
 	attempts  int
-	logged    Reason // the last one that a line was written for
 	expiry    time.Time
 }
 
@@ -42,17 +41,19 @@ type observer struct {
 	*trouble
 	life    *life
 	traffic *traffic
+	state   func() source.State
 }
 
 var _ source.Observer = (*observer)(nil)
 
 // Failed implements source.Observer.
 func (o *observer) Failed(verb string, err error) {
-	if isExpired(err) && o.trouble.expired(time.Now()) {
+	if isExpired(err) && o.expired(time.Now()) {
 		return
 	}
-	o.traffic.failed(classify(err))
-	o.trouble.Failed(verb, err)
+	reason := classify(err)
+	o.traffic.failed(reason)
+	o.record(verb, err, reason)
 	if apierrors.IsNotFound(err) {
 		o.life.notFound()
 	}
@@ -64,15 +65,25 @@ func (o *observer) Succeeded(verb string) {
 	o.trouble.Succeeded(verb)
 }
 
+// Completed implements source.Observer.
+func (o *observer) Completed() {
+	o.trouble.Completed()
+	o.journal.completed(o.state())
+	if now, _ := o.life.available.Current(); now.Serving == source.Gone {
+		o.journal.vanished(ReasonNotFound, o.life.evidenceOfEnd())
+	}
+}
+
 // Received implements source.Observer.
 func (o *observer) Received(bytes int) { o.traffic.bytes.Add(uint64(bytes)) } //nolint:gosec // not negative
 
 func newTrouble(gvr schema.GroupVersionResource, namespace string, changed *bell.Bell) *trouble {
-	return &trouble{gvr: gvr, changed: changed, wish: namespace, namespace: namespace}
+	return &trouble{gvr: gvr, changed: changed, wish: namespace, namespace: namespace, journal: journal{gvr: gvr}}
 }
 
-// begin is called when the informer is started.
-func (t *trouble) begin() {
+// begin is called when the informer is started on ctx.
+func (t *trouble) begin(ctx context.Context) {
+	t.journal.begin(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.begun = time.Now()
@@ -81,55 +92,58 @@ func (t *trouble) begin() {
 // admitted is called when discovery has said yes.
 func (t *trouble) admitted(namespaced bool) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.namespace = metav1.NamespaceAll
 	if namespaced {
 		t.namespace = t.wish
 	}
-	if t.verb == "" {
-		t.clearLocked()
-	}
+	healed := t.verb == "" && t.clearLocked()
 	t.changed.Ring()
+	t.mu.Unlock()
+	if healed {
+		t.journal.healed()
+	}
 }
 
 // refused is called when it has said no.
 func (t *trouble) refused(err error) {
-	t.record("", err)
-	if reason := classify(err); t.news(reason) {
-		klog.Background().Info("Waiting for the resource before listing it", "resource", discovery.RefOf(t.gvr), "reason", reason, "err", err)
-	}
+	reason := classify(err)
+	t.record("", err, reason)
+	t.journal.waiting(reason, err)
 }
-
-// Failed implements source.Observer.
-func (t *trouble) Failed(verb string, err error) { t.record(verb, err) }
 
 // Succeeded implements source.Observer. What has worked clears what has not, of
 // the same verb; a list, also what discovery has said.
 func (t *trouble) Succeeded(verb string) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.verb == verb || verb == source.VerbList && t.verb == "" {
-		t.clearLocked()
+	healed := (t.verb == verb || verb == source.VerbList && t.verb == "") && t.clearLocked()
+	t.mu.Unlock()
+	if healed {
+		t.journal.healed()
 	}
 }
 
-func (t *trouble) clearLocked() {
-	if t.err != nil {
+// clearLocked says that nothing is wrong, and reports whether that is new. The caller holds mu.
+func (t *trouble) clearLocked() bool {
+	healed := t.err != nil
+	if healed {
 		t.changed.Ring()
 	}
-	t.verb, t.err, t.attempts, t.logged = "", nil, 0, ""
+	t.verb, t.err, t.attempts = "", nil, 0
+	return healed
 }
 
 // Completed implements source.Observer.
 func (t *trouble) Completed() { t.changed.Ring() }
 
-func (t *trouble) record(verb string, err error) {
+// record notes that err is wrong. Its reason has been found out before: the error, which is
+// asked for that, may be anybody's, and is not to be asked under a lock.
+func (t *trouble) record(verb string, err error, reason Reason) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err == nil {
 		t.since = time.Now()
 	}
-	t.verb, t.err = verb, err
+	t.verb, t.err, t.reason = verb, err, reason
 	t.attempts++
 	t.changed.Ring()
 }
@@ -150,45 +164,27 @@ func (t *trouble) expired(now time.Time) (ordinary bool) {
 
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// news reports whether reason is another than that of the last log line.
-func (t *trouble) news(reason Reason) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	changed := t.logged != reason
-	t.logged = reason
-	return changed
-}
-
-// log is the usual watch error handler: one line when the reason changes,
-// where client-go's own writes one for each retry.
+// log is the usual watch error handler.
 func (t *trouble) log(ctx context.Context, err error) {
-	logger := klog.FromContext(ctx).WithValues("resource", discovery.RefOf(t.gvr))
-	reason := classify(err)
-	switch {
-	case isExpired(err), errors.Is(err, io.EOF):
-		logger.V(4).Info("Watch closed", "err", err) // the ordinary end of a watch
-	case t.news(reason):
-		// Not utilruntime.HandleError: it makes callers of all resources wait for
-		// one another, to keep a storm of lines down that is not made here.
-		logger.Error(err, "Failed to list or watch, retrying", "reason", reason)
-	default:
-		logger.V(4).Info("Failed to list or watch, retrying", "reason", reason, "err", err)
+	if isExpired(err) || errors.Is(err, io.EOF) {
+		t.journal.closed(ctx, err)
+		return
 	}
+	t.journal.failed(ctx, classify(err), err)
 }
 
 // notSynced describes the trouble as of now; Syncing if there is none.
 func (t *trouble) notSynced() *NotSyncedError {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	e := &NotSyncedError{
 		GVR: t.gvr, Namespace: t.namespace, Verb: t.verb, Reason: ReasonSyncing,
 		Since: t.since, Attempts: t.attempts, Err: t.err, at: time.Now(),
 	}
 	if t.err == nil {
 		e.Since = t.begun
-	}
-	t.mu.Unlock()
-	if e.Err != nil {
-		e.Reason = classify(e.Err) // asks the error, which may be anybody's: not under mu
+	} else {
+		e.Reason = t.reason
 	}
 	return e
 }

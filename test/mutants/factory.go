@@ -185,21 +185,21 @@ var ofFactory = []mutant{
 	},
 	{
 		name: "every retry is logged",
-		file: "dynamicinformer/trouble.go",
-		old:  "	case t.news(reason):\n",
-		new:  "	case t.news(reason), true:\n",
+		file: "dynamicinformer/journal.go",
+		old:  "	if !j.news(reason) {\n",
+		new:  "	if !j.news(reason) && false {\n",
 	},
 	{
 		name: "what has healed stays an error",
 		file: "dynamicinformer/trouble.go",
-		old:  "if t.verb == verb || verb == source.VerbList && t.verb == \"\" {",
-		new:  "if verb == source.VerbList && t.verb == \"\" {",
+		old:  "(t.verb == verb || verb == source.VerbList && t.verb == \"\")",
+		new:  "(verb == source.VerbList && t.verb == \"\")",
 	},
 	{
 		name: "a refusal outlives the admission",
 		file: "dynamicinformer/trouble.go",
-		old:  `	if t.verb == "" {`,
-		new:  "	if false {",
+		old:  `healed := t.verb == "" && t.clearLocked()`,
+		new:  "healed := false",
 	},
 	{
 		name: "trouble is dated from its last occurrence",

@@ -47,7 +47,7 @@ var ofLeases = []mutant{
 	},
 	{
 		name: "an armed type makes nobody ask",
-		file: "dynamicinformer/life.go",
+		file: "dynamicinformer/asking.go",
 		old:  "			expected = l.resolver.Expect()\n",
 		new:  "",
 	},

@@ -59,7 +59,7 @@ var ofStatus = []mutant{
 		new:  "",
 	},
 	{
-		name: "an explanation mentions other versions beside what was asked for",
+		name: "an explanation does not know where news of types come from",
 		file: "dynamicinformer/explanation.go",
 		old:  "	if resolver := f.options.resolver; resolver != nil {\n",
 		new:  "	if resolver := f.options.resolver; resolver != nil && false {\n",
@@ -73,8 +73,8 @@ var ofStatus = []mutant{
 	{
 		name: "a version that expires is a trouble",
 		file: "dynamicinformer/trouble.go",
-		old:  "	if isExpired(err) && o.trouble.expired(time.Now()) {\n",
-		new:  "	if isExpired(err) && !o.trouble.expired(time.Now()) {\n",
+		old:  "	if isExpired(err) && o.expired(time.Now()) {\n",
+		new:  "	if isExpired(err) && !o.expired(time.Now()) {\n",
 	},
 	{
 		name: "versions that expire all the time are no trouble",
@@ -84,7 +84,7 @@ var ofStatus = []mutant{
 	},
 	{
 		name: "a NotFound that nobody explains is not looked into",
-		file: "dynamicinformer/life.go",
+		file: "dynamicinformer/asking.go",
 		old:  "	left := doubtFor - time.Since(doubt)\n",
 		new:  "	left := min(0, -time.Since(doubt))\n",
 	},
@@ -105,5 +105,35 @@ var ofStatus = []mutant{
 		file: "dynamicinformer/shutdown.go",
 		old:  "	rest := slices.Concat(f.dismissed, f.strays)\n",
 		new:  "	rest := slices.Clone(f.dismissed)\n",
+	},
+	{
+		name: "a degraded informer is never unhealthy",
+		file: "dynamicinformer/health.go",
+		old:  "	case p.tolerance < 0, now.Sub(s.Since) <= p.tolerance:\n",
+		new:  "	case p.tolerance != 1:\n",
+	},
+	{
+		name: "readiness has patience with what has never synced",
+		file: "dynamicinformer/health.go",
+		old:  "	case p.ready && (fresh || s.State == StateStopped):\n",
+		new:  "	case p.ready && s.State == StateStopped:\n",
+	},
+	{
+		name: "a recovery is not logged",
+		file: "dynamicinformer/journal.go",
+		old:  "	case wrong != \"\":\n",
+		new:  "	case wrong == \"never\":\n",
+	},
+	{
+		name: "a type that flaps floods the log",
+		file: "dynamicinformer/journal.go",
+		old:  "	if j.lines == linesEachMinute {\n",
+		new:  "	if j.lines < 0 {\n",
+	},
+	{
+		name: "the end of a type is logged as if it were waited for",
+		file: "dynamicinformer/journal.go",
+		old:  "	j.news(reason)\n	if !known {\n",
+		new:  "	if !known && j.news(reason) {\n",
 	},
 }

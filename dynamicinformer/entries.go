@@ -1,0 +1,53 @@
+package dynamicinformer
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// known returns the entries of gvrs, or all sorted by name, and an error for each
+// that nobody has asked for.
+func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, unknown []error) {
+	all := f.all()
+	if len(gvrs) == 0 {
+		return all, nil
+	}
+	byGVR := make(map[schema.GroupVersionResource][]*entry, len(all))
+	for _, e := range all {
+		byGVR[e.gvr] = append(byGVR[e.gvr], e)
+	}
+	for _, gvr := range gvrs {
+		if byGVR[gvr] == nil {
+			unknown = append(unknown, &NotSyncedError{GVR: gvr, Namespace: f.options.namespace, Reason: ReasonNotStarted})
+		}
+		entries = append(entries, byGVR[gvr]...)
+	}
+	return entries, unknown
+}
+
+// all returns all entries, sorted.
+func (f *Factory) all() []*entry {
+	f.mu.Lock()
+	all := slices.Collect(maps.Values(f.entries))
+	f.mu.Unlock()
+	return sorted(all)
+}
+
+// versionsOf returns the entries on gr, in whatever version, sorted.
+func (f *Factory) versionsOf(gr schema.GroupResource) (entries []*entry) {
+	f.mu.Lock()
+	for k, e := range f.entries {
+		if k.gvr.Resource == gr.Resource && k.gvr.Group == gr.Group {
+			entries = append(entries, e)
+		}
+	}
+	f.mu.Unlock()
+	return sorted(entries)
+}
+
+func sorted(entries []*entry) []*entry {
+	slices.SortFunc(entries, func(a, b *entry) int { return a.compare(&b.key) })
+	return entries
+}

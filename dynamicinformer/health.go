@@ -1,0 +1,183 @@
+package dynamicinformer
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// HealthCheck is a check of a factory's informers, for the /healthz or /readyz of a program.
+// It is a HealthChecker of k8s.io/apiserver, and its Check a Checker of controller-runtime.
+type HealthCheck struct {
+	name    string
+	factory *Factory
+	policy  healthPolicy
+}
+
+// Readyz returns a check that fails until the informers have synced: those that
+// [HealthOf] names, or all whose types are served. It fails again for one that is degraded
+// or without its type for longer than [HealthTolerance], and once the factory has been shut down.
+func (f *Factory) Readyz(opts ...HealthOption) *HealthCheck {
+	return &HealthCheck{name: "informer-sync", factory: f, policy: newHealthPolicy(true, opts)}
+}
+
+// Healthz returns a check that fails for what a restart may heal: an event handler that
+// does not return, if [HealthHandlers] says how long it may take. With [HealthOf] or
+// [HealthTolerance] it also fails for informers that have not synced, or are degraded, for
+// longer than that; mind that a restart grants no permissions and mends no server.
+func (f *Factory) Healthz(opts ...HealthOption) *HealthCheck {
+	return &HealthCheck{name: "informers", factory: f, policy: newHealthPolicy(false, opts)}
+}
+
+// Name returns that of the check: informer-sync or informers.
+func (c *HealthCheck) Name() string { return c.name }
+
+// Check returns nil or a [*HealthError]. It does not wait for anything; the request is not
+// looked at and may be nil.
+func (c *HealthCheck) Check(*http.Request) error {
+	now := time.Now()
+	statuses := c.factory.Status()
+	e := &HealthError{}
+	for _, gvr := range c.policy.of {
+		if !slices.ContainsFunc(statuses, func(s ResourceStatus) bool { return s.GVR == gvr }) {
+			e.add(gvr, "nobody has asked for it")
+		}
+	}
+	for i := range statuses {
+		if problem := c.policy.problem(&statuses[i], now); problem != "" {
+			e.add(statuses[i].GVR, problem)
+		}
+	}
+	if len(e.Problems) == 0 {
+		return nil
+	}
+	return e
+}
+
+// HealthOption sets what a [HealthCheck] asks for. Every combination is valid; of the same
+// option given twice the last one counts; nil has no effect.
+type HealthOption interface{ applyToHealth(*healthPolicy) }
+
+type healthOptionFunc func(*healthPolicy)
+
+func (f healthOptionFunc) applyToHealth(p *healthPolicy) { f(p) }
+
+// HealthOf limits the check to informers on gvrs, and asks that they are there.
+func HealthOf(gvrs ...schema.GroupVersionResource) HealthOption {
+	gvrs = slices.Clone(gvrs)
+	return healthOptionFunc(func(p *healthPolicy) { p.of = gvrs })
+}
+
+// DefaultHealthTolerance is that of Readyz.
+const DefaultHealthTolerance = 5 * time.Minute
+
+// HealthTolerance is how long an informer that has synced may be degraded, or its type be
+// gone, before the check fails. Less than zero means for ever.
+func HealthTolerance(d time.Duration) HealthOption {
+	return healthOptionFunc(func(p *healthPolicy) { p.tolerance = d })
+}
+
+// HealthHandlers makes the check fail for an informer with an event handler that has been in
+// one call for longer than d. Zero or less, the default, means that handlers are not looked at.
+func HealthHandlers(d time.Duration) HealthOption {
+	return healthOptionFunc(func(p *healthPolicy) { p.handlers = d })
+}
+
+// healthPolicy is what is asked of informers.
+type healthPolicy struct {
+	of        []schema.GroupVersionResource // none: all
+	ready     bool                          // they must have synced before anything else
+	tolerance time.Duration                 // less than zero: for ever
+	handlers  time.Duration                 // zero or less: not looked at
+}
+
+func newHealthPolicy(ready bool, opts []HealthOption) healthPolicy {
+	p := healthPolicy{ready: ready, tolerance: DefaultHealthTolerance}
+	if !ready {
+		p.tolerance = -1
+	}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyToHealth(&p)
+		}
+	}
+	if !ready && len(p.of) > 0 && p.tolerance < 0 {
+		p.tolerance = DefaultHealthTolerance
+	}
+	return p
+}
+
+// problem returns what is wrong with an informer, or "".
+func (p *healthPolicy) problem(s *ResourceStatus, now time.Time) string {
+	named := slices.Contains(p.of, s.GVR)
+	if len(p.of) > 0 && !named {
+		return ""
+	}
+	if p.handlers > 0 {
+		for _, h := range s.Handlers {
+			if !h.RunningSince.IsZero() && now.Sub(h.RunningSince) > p.handlers {
+				return fmt.Sprintf("handler %s is in one call for %s", h.Handler, duration.HumanDuration(now.Sub(h.RunningSince)))
+			}
+		}
+	}
+	fresh := s.StaleSince.IsZero() && s.Evidence.Kind == "" // it has never had more than it has
+	switch {
+	case s.State == StateSynced, s.State == StateNotServed && !named:
+		return ""
+	case p.ready && (fresh || s.State == StateStopped):
+	case p.tolerance < 0, now.Sub(s.Since) <= p.tolerance:
+		return ""
+	}
+	text := fmt.Sprintf("%s (%s)", s.State, s.Reason)
+	if !s.Since.IsZero() {
+		text += " for " + duration.HumanDuration(now.Sub(s.Since))
+	}
+	return text
+}
+
+// HealthError says what is wrong with a factory's informers.
+type HealthError struct {
+	// Problems are sorted by resource. No more than [MaxHealthProblems] are kept.
+	Problems []HealthProblem
+	// More is how many there are besides.
+	More int
+}
+
+// HealthProblem is what is wrong with one informer.
+type HealthProblem struct {
+	GVR  schema.GroupVersionResource
+	Text string
+}
+
+// MaxHealthProblems is how many problems a [HealthError] has at most: it is read by people
+// and kept by probes.
+const MaxHealthProblems = 20
+
+func (e *HealthError) add(gvr schema.GroupVersionResource, text string) {
+	if len(e.Problems) == MaxHealthProblems {
+		e.More++
+		return
+	}
+	e.Problems = append(e.Problems, HealthProblem{gvr, text})
+}
+
+func (e *HealthError) Error() string {
+	var b strings.Builder
+	for i, p := range e.Problems {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%s: %s", discovery.RefOf(p.GVR), p.Text)
+	}
+	if e.More > 0 {
+		fmt.Fprintf(&b, "; and %d more", e.More)
+	}
+	return b.String()
+}

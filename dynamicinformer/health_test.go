@@ -1,0 +1,149 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// What k8s.io/apiserver and controller-runtime take.
+var (
+	_ interface {
+		Name() string
+		Check(req *http.Request) error
+	} = (*dynamicinformer.HealthCheck)(nil)
+	_ func(req *http.Request) error = (*dynamicinformer.HealthCheck)(nil).Check
+)
+
+// checkHealth expects that check fails with a text that begins and ends so; empty: that it does not.
+func checkHealth(t *testing.T, when string, check *dynamicinformer.HealthCheck, want string) {
+	t.Helper()
+	synctest.Wait()
+	got := ""
+	if err := check.Check(nil); err != nil {
+		got = err.Error()
+	}
+	if got != want {
+		t.Errorf("%s %s: %q, want %q", check.Name(), when, got, want)
+	}
+}
+
+func TestReadyz_WaitsForWhatIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		all, named := f.Readyz(), f.Readyz(dynamicinformer.HealthOf(blocks))
+		checkHealth(t, "without informers", all, "")
+		checkHealth(t, "of one that nobody has asked for", named, "ipamblocks.v1.crd.projectcalico.org: nobody has asked for it")
+		f.ForResource(widgets)
+		f.ForResource(blocks)
+		checkHealth(t, "before Start", f.Readyz(dynamicinformer.HealthOf(widgets)), "widgets.v1.example.com: Unknown (NotStarted)")
+		f.Start(t.Context())
+		if err := f.WaitForSync(t.Context(), widgets); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		checkHealth(t, "of all that is served", all, "")
+		checkHealth(t, "of a type that is not served", named, "ipamblocks.v1.crd.projectcalico.org: NotServed (NotFound) for 30s")
+		cluster.Serve(blockType)
+		if err := f.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		checkHealth(t, "when it is", named, "")
+		shutdown(t, f)
+		if err := all.Check(nil); err == nil || !strings.Contains(err.Error(), "widgets.v1.example.com: Stopped (Stopped)") {
+			t.Errorf("after Shutdown: %v", err)
+		}
+	})
+}
+
+func TestHealth_ToleratesForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		f.Start(t.Context())
+		if err := f.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ready, never := f.Readyz(dynamicinformer.HealthTolerance(time.Minute)), f.Readyz(dynamicinformer.HealthTolerance(-1))
+		healthy, named := f.Healthz(), f.Healthz(dynamicinformer.HealthOf(widgets), nil)
+		cluster.Intercept(func(context.Context, fakecluster.Request) error {
+			return apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("not you"))
+		})
+		cluster.CloseWatches(widgets)
+		time.Sleep(50 * time.Second)
+		checkHealth(t, "within a minute", ready, "")
+		time.Sleep(20*time.Second + 500*time.Millisecond)
+		checkHealth(t, "after it", ready, "widgets.v1.example.com: Degraded (Forbidden) for 70s")
+		checkHealth(t, "if that may last", never, "")
+		checkHealth(t, "which a restart does not heal", healthy, "")
+		checkHealth(t, "of one that is named, within five minutes", named, "")
+		time.Sleep(5 * time.Minute)
+		checkHealth(t, "after them", named, "widgets.v1.example.com: Degraded (Forbidden) for 6m10s")
+		cluster.Intercept(nil)
+		time.Sleep(time.Minute)
+		checkHealth(t, "when it has healed", ready, "")
+		shutdown(t, f)
+	})
+}
+
+// One that has never synced is not ready, however short that is.
+func TestReadyz_HasNoPatienceWithWhatHasNeverSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		cluster.Intercept(func(context.Context, fakecluster.Request) error { return errors.New("broken") })
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		f.Start(t.Context())
+		checkHealth(t, "at once", f.Readyz(), "widgets.v1.example.com: Degraded (Unavailable) for 0s")
+		checkHealth(t, "at once", f.Healthz(dynamicinformer.HealthOf(widgets)), "")
+		shutdown(t, f)
+	})
+}
+
+func TestHealthz_LooksAtHandlers(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		create(in.T, in.cluster, widgets, "ns", "a")
+		l := acquire(in.T, in.factory, widgets)
+		handler := newSlow()
+		if _, err := l.AddEventHandler(handler); err != nil {
+			in.Fatal(err)
+		}
+		synctest.Wait()
+		check := in.factory.Healthz(dynamicinformer.HealthHandlers(time.Minute))
+		time.Sleep(time.Minute)
+		checkHealth(in.T, "while a call may last", check, "")
+		time.Sleep(time.Second)
+		checkHealth(in.T, "when it lasts for longer", check, "widgets.v1.example.com: handler *dynamicinformer_test.slow is in one call for 61s")
+		checkHealth(in.T, "of other types", in.factory.Healthz(dynamicinformer.HealthHandlers(time.Minute), dynamicinformer.HealthOf(blocks)),
+			"ipamblocks.v1.crd.projectcalico.org: nobody has asked for it")
+		handler.doneWith(1)
+		checkHealth(in.T, "afterwards", check, "")
+		l.Release()
+	})
+}
+
+func TestHealthError_IsBounded(t *testing.T) {
+	f := newFactory(t, fakecluster.New())
+	for i := range 100 {
+		f.ForResource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: fmt.Sprintf("things%03d", i)})
+	}
+	err := f.Readyz().Check(nil)
+	unhealthy, is := errors.AsType[*dynamicinformer.HealthError](err)
+	if !is || len(unhealthy.Problems) != dynamicinformer.MaxHealthProblems || unhealthy.More != 80 || !strings.HasSuffix(err.Error(), "; and 80 more") {
+		t.Errorf("error: %v", err)
+	}
+	shutdown(t, f)
+}

@@ -1,0 +1,131 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// logging returns a context whose logger writes up to verbosity, and what returns the
+// lines that an informer has written since it was last called, with their reasons.
+func logging(t *testing.T, verbosity int) (_ context.Context, lines func() []string) {
+	t.Helper()
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(verbosity)))
+	buffer, read := logger.GetSink().(ktesting.Underlier).GetBuffer(), 0
+	return klog.NewContext(t.Context(), logger), func() (lines []string) {
+		synctest.Wait()
+		all := buffer.Data()
+		defer func() { read = len(all) }()
+		for _, entry := range all[read:] {
+			values := append(slices.Clone(entry.WithKVList), entry.ParameterKVList...)
+			value := func(key string) string {
+				if i := slices.Index(values, any(key)); i >= 0 {
+					return fmt.Sprint(values[i+1])
+				}
+				return ""
+			}
+			if value("resource") == "widgets.v1.example.com" {
+				lines = append(lines, entry.Message+" "+value("reason")+value("evidence")+value("objects")+value("linesLeftOut"))
+			}
+		}
+		return lines
+	}
+}
+
+// A line for each change, none for each retry.
+func TestLog_TellsTheLifeOfAType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, lines := logging(t, 2)
+		cluster := fakecluster.New(blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		check := func(when string, want ...string) {
+			t.Helper()
+			if diff := cmp.Diff(want, lines()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", when, diff)
+			}
+		}
+		l := acquire(t, f, widgets, dynamicinformer.AllowAbsent())
+		f.Start(ctx)
+		time.Sleep(time.Hour)
+		check("not served", "Informer begins ", "Waiting for the resource before listing it NotFound")
+
+		cluster.Serve(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check("served", "Recovered NotFound", "Listed 1")
+
+		answer(cluster, apierrors.NewServiceUnavailable("down"))
+		cluster.CloseWatches(widgets)
+		time.Sleep(time.Hour)
+		check("down", "Failed to list or watch, retrying Unavailable")
+		cluster.Intercept(nil)
+		time.Sleep(time.Hour)
+		check("up", "Recovered Unavailable")
+
+		cluster.Withdraw(widgets)
+		time.Sleep(time.Hour)
+		got := lines()
+		if len(got) == 0 || len(got) > 3 || got[len(got)-1] != "The resource is gone, waiting for it to come back NotListed" {
+			t.Errorf("withdrawn: %q", got)
+		}
+		cluster.Serve(widgetType)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		check("back", "The resource is there again ")
+		shutdown(t, f)
+		check("ended", "Informer has ended ")
+	})
+}
+
+// However often it changes, the log can be read.
+func TestLog_FlappingTypeIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, lines := logging(t, 0)
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		l := acquire(t, f, widgets)
+		f.Start(ctx)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 59 {
+			answer(cluster, apierrors.NewServiceUnavailable("down"))
+			cluster.CloseWatches(widgets)
+			time.Sleep(time.Second / 2)
+			cluster.Intercept(nil)
+			l.Retry()
+			time.Sleep(time.Second / 2)
+		}
+		if got := l.Status().Traffic.Failures[dynamicinformer.ReasonUnavailable]; got < 59 {
+			t.Errorf("failures: %d", got)
+		}
+		if got := len(lines()); got != 10 {
+			t.Errorf("lines in a minute: %d, want 10", got)
+		}
+		time.Sleep(time.Minute)
+		answer(cluster, apierrors.NewServiceUnavailable("down"))
+		cluster.CloseWatches(widgets)
+		time.Sleep(time.Second)
+		got := lines()
+		if len(got) != 1 || len(got[0]) <= len("Failed to list or watch, retrying Unavailable") {
+			t.Errorf("the next one, which says how many were left out: %q", got)
+		}
+		cluster.Intercept(nil)
+		shutdown(t, f)
+	})
+}
