@@ -3,8 +3,8 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := help
 
-MODULES := . bench examples/ipamblock test/envtest test/envtest/embedded
-UNIT    := ./... ./bench/...
+MODULES := . bench examples/ipamblock metrics test/envtest test/envtest/embedded
+UNIT    := ./... ./bench/... ./metrics/...
 SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/ipamblock/...
 TEST    := go test -race -shuffle=on -count=1
 LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -20,7 +20,7 @@ build: ## compile everything
 
 run: ## watch IPAMBlocks come and go on a server of its own, no cluster needed
 	@echo "make run: compiling the example; with empty caches a minute, then some more for the API server"
-	@go run ./examples/ipamblock
+	@[ ! -t 1 ] || stay="--duration 10m"; go run ./examples/ipamblock --http :0 $$stay
 
 test: test-unit test-envtest ## all tests of all modules
 
@@ -35,7 +35,7 @@ test-envtest: ## tests on real API servers, which are found or built first
 	@echo "test-envtest: running"
 	@$(TEST) $(SERVERS)
 
-mutants: ## break the library in each of 280 ways and show the tests that notice
+mutants: ## break the library in each of 366 ways and show the tests that notice
 	@go run ./test/mutants
 
 fuzz: ## fuzz each target for FUZZ=30s

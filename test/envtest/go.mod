@@ -4,9 +4,11 @@ go 1.26.0
 
 require (
 	github.com/gvrkit/gvrkit v0.0.0
+	github.com/gvrkit/gvrkit/metrics v0.0.0
 	github.com/gvrkit/gvrkit/test/envtest/embedded v0.0.0
 	github.com/onsi/ginkgo/v2 v2.34.0
 	github.com/onsi/gomega v1.44.0
+	github.com/prometheus/client_golang v1.24.0
 	go.uber.org/goleak v1.3.0
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
@@ -49,7 +51,6 @@ require (
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
-	github.com/prometheus/client_golang v1.24.0 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.70.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
@@ -80,5 +81,6 @@ require (
 
 replace (
 	github.com/gvrkit/gvrkit => ../..
+	github.com/gvrkit/gvrkit/metrics => ../../metrics
 	github.com/gvrkit/gvrkit/test/envtest/embedded => ./embedded
 )

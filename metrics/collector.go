@@ -1,0 +1,147 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// Option configures a collector. Every combination is valid; of the same option given twice
+// the last one counts; a nil Option has no effect.
+type Option interface{ apply(*collector) }
+
+type optionFunc func(*collector)
+
+func (f optionFunc) apply(c *collector) { f(c) }
+
+// WithResourceLimit bounds how many resources have series of their own: the first ones by
+// name. The informers of all are counted in gvrkit_informers, and the resources that were
+// left out in gvrkit_resources_omitted. Zero or less, the default, means no limit.
+func WithResourceLimit(resources int) Option {
+	return optionFunc(func(c *collector) { c.limit = max(0, resources) })
+}
+
+// NewCollector returns a collector of how f's informers and its discovery do. It is the
+// state at the time of the scrape: nothing runs between scrapes, nobody is asked, and no informer
+// that is busy holds one up. It may be registered before f is started; once f has been shut
+// down there are no series of resources any more. It is safe for concurrent use.
+//
+// Several informers on one resource are told as one: counts and sizes are sums, the state is
+// that of the one that is worst off, ages are those of the oldest. The counts of an informer that
+// has ended are gone with it, which Prometheus takes for a restart.
+func NewCollector(f *dynamicinformer.Factory, opts ...Option) prometheus.Collector {
+	c := &collector{factory: f}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.apply(c)
+		}
+	}
+	return c
+}
+
+type collector struct {
+	factory *dynamicinformer.Factory
+	limit   int // of resources; 0: none
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range all {
+		descs <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	statuses := c.factory.Status()
+	now := time.Now()
+	informers := map[dynamicinformer.State]int{}
+	for i := range statuses {
+		informers[statuses[i].State]++
+	}
+	for _, state := range states {
+		gauge(to, informersDesc, float64(informers[state]), string(state))
+	}
+	resources := summarize(statuses, now)
+	told := len(resources)
+	if c.limit > 0 {
+		told = min(told, c.limit)
+	}
+	gauge(to, omittedDesc, float64(len(resources)-told))
+	for _, r := range resources[:told] {
+		r.collect(to)
+	}
+	if status, configured := c.factory.Discovery(); configured {
+		collectDiscovery(to, status)
+	}
+}
+
+// collect sends the series of one resource.
+func (r *resource) collect(to chan<- prometheus.Metric) {
+	send := func(send sender, desc *prometheus.Desc, value float64, more ...string) {
+		send(to, desc, value, append([]string{r.group, r.version, r.resource}, more...)...)
+	}
+	for _, state := range liveStates {
+		send(gauge, stateDesc, oneIf(r.state == state), string(state))
+	}
+	if r.reason != "" {
+		send(gauge, reasonDesc, 1, string(r.reason))
+	}
+	for reason, failures := range r.failures {
+		send(counter, failuresDesc, float64(failures), string(reason))
+	}
+	send(counter, listsDesc, float64(r.lists))
+	send(counter, watchesDesc, float64(r.watches))
+	send(counter, bytesDesc, float64(r.bytes))
+	send(counter, eventsDesc, float64(r.events))
+	send(gauge, objectsDesc, float64(r.objects))
+	send(gauge, leasesDesc, float64(r.leases))
+	send(gauge, handlersDesc, float64(r.handlers))
+	send(gauge, backlogDesc, float64(r.backlog))
+	send(gauge, backlogMaxDesc, float64(r.backlogMax))
+	send(gauge, lagDesc, r.lag.Seconds())
+	send(gauge, callDesc, r.call.Seconds())
+	send(gauge, staleDesc, r.stale.Seconds())
+	if !r.lastEvent.IsZero() {
+		send(gauge, lastEventDesc, float64(r.lastEvent.UnixMilli())/1000)
+	}
+}
+
+func collectDiscovery(to chan<- prometheus.Metric, s discovery.Status) {
+	gauge(to, runningDesc, oneIf(s.Running))
+	gauge(to, typesDesc, float64(s.Types))
+	counter(to, requestsDesc, float64(s.Requests))
+	counter(to, answersDesc, float64(s.Answers.Served), "served")
+	counter(to, answersDesc, float64(s.Answers.NotServed), "not_served")
+	counter(to, answersDesc, float64(s.Answers.Inconclusive), "inconclusive")
+	counter(to, answersDesc, float64(s.Answers.Ambiguous), "ambiguous")
+	source := func(name string, source discovery.SourceStatus) {
+		for _, state := range sourceStates {
+			gauge(to, sourceDesc, oneIf(source.State == state), name, string(state))
+		}
+	}
+	source("crds", s.CRDs)
+	source("apiservices", s.APIServices)
+	source("documents", s.Documents)
+}
+
+// sender sends one sample. Label values are valid UTF-8 and as many as desc has.
+type sender func(to chan<- prometheus.Metric, desc *prometheus.Desc, value float64, labels ...string)
+
+func gauge(to chan<- prometheus.Metric, desc *prometheus.Desc, value float64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+}
+
+func counter(to chan<- prometheus.Metric, desc *prometheus.Desc, value float64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value, labels...)
+}
+
+func oneIf(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}

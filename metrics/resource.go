@@ -1,0 +1,118 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// names are a GVR as label values.
+type names struct{ group, version, resource string }
+
+// maxName bounds a label value. No name in Kubernetes is longer.
+const maxName = 253
+
+// namesOf returns gvr as label values, which have to be valid UTF-8. What no server would
+// have served may become equal to something else.
+func namesOf(gvr schema.GroupVersionResource) names {
+	return names{label(gvr.Group), label(gvr.Version), label(gvr.Resource)}
+}
+
+func label(name string) string {
+	return strings.ToValidUTF8(name[:min(len(name), maxName)], "\uFFFD")
+}
+
+func (n names) compare(other names) int {
+	if c := strings.Compare(n.group, other.group); c != 0 {
+		return c
+	}
+	if c := strings.Compare(n.version, other.version); c != 0 {
+		return c
+	}
+	return strings.Compare(n.resource, other.resource)
+}
+
+// resource is what all informers on a resource do.
+type resource struct {
+	names
+	state      dynamicinformer.State // of the one that is worst off
+	reason     dynamicinformer.Reason
+	failures   map[dynamicinformer.Reason]uint64
+	lists      uint64
+	watches    uint64
+	bytes      uint64
+	events     uint64
+	lastEvent  time.Time
+	objects    int
+	leases     int
+	handlers   int
+	backlog    int // of all handlers
+	backlogMax int
+	lag        time.Duration
+	call       time.Duration
+	stale      time.Duration
+}
+
+// summarize returns the resources that have informers which have not ended, sorted by name.
+func summarize(statuses []dynamicinformer.ResourceStatus, now time.Time) []*resource {
+	found := make(map[names]*resource, len(statuses))
+	sorted := make([]*resource, 0, len(statuses))
+	for i := range statuses {
+		s := &statuses[i]
+		if s.State == dynamicinformer.StateStopped {
+			continue
+		}
+		key := namesOf(s.GVR)
+		r := found[key]
+		if r == nil {
+			r = &resource{names: key}
+			found[key] = r
+			sorted = append(sorted, r)
+		}
+		r.add(s, now)
+	}
+	slices.SortFunc(sorted, func(a, b *resource) int { return a.compare(b.names) })
+	return sorted
+}
+
+// add adds an informer.
+func (r *resource) add(s *dynamicinformer.ResourceStatus, now time.Time) {
+	if r.state == "" || slices.Index(liveStates, s.State) > slices.Index(liveStates, r.state) {
+		r.state, r.reason = s.State, s.Reason
+	}
+	r.lists += s.Traffic.Lists
+	r.watches += s.Traffic.Watches
+	r.bytes += s.Traffic.Bytes
+	r.events += s.Traffic.Events
+	for reason, failures := range s.Traffic.Failures {
+		if r.failures == nil {
+			r.failures = map[dynamicinformer.Reason]uint64{}
+		}
+		r.failures[reason] += failures
+	}
+	if s.Traffic.LastEvent.After(r.lastEvent) {
+		r.lastEvent = s.Traffic.LastEvent
+	}
+	r.objects += s.Objects
+	r.leases += s.Leases
+	r.stale = max(r.stale, age(s.StaleSince, now))
+	r.handlers += len(s.Handlers)
+	for _, h := range s.Handlers {
+		r.backlog += h.Backlog
+		r.backlogMax = max(r.backlogMax, h.Backlog)
+		r.lag = max(r.lag, age(h.BehindSince, now))
+		r.call = max(r.call, age(h.RunningSince, now))
+	}
+}
+
+// age returns how long ago since was, or 0 if it is zero.
+func age(since, now time.Time) time.Duration {
+	if since.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(since))
+}
