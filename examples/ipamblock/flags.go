@@ -29,6 +29,7 @@ type settings struct {
 	duration   time.Duration
 	resync     time.Duration
 	output     string
+	http       string // where to serve pages; empty: nowhere
 }
 
 // real reports whether a real cluster is meant, and not the embedded server.
@@ -49,6 +50,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.DurationVar(&s.duration, "duration", 0, "end after this time; by default after the demonstration, or with Ctrl-C")
 	flags.DurationVar(&s.resync, "resync", 0, "show every block again in this period; by default never")
 	flags.StringVar(&s.output, "output", "text", "text or json, one object a line")
+	flags.StringVar(&s.http, "http", "", "serve pages about the informers and the blocks at this `address`; a port alone, such as :0, is on this machine only")
 	err := flags.Parse(args)
 	s.ref = "ipamblocks"
 	if flags.NArg() > 0 {
@@ -62,6 +64,11 @@ func parse(args []string, help io.Writer) (settings, error) {
 	}
 	if err == nil {
 		err = s.validate(flags)
+	}
+	if err == nil && s.http != "" {
+		if s.http, err = siteAddress(s.http); err != nil {
+			err = fmt.Errorf("--http: %w", err)
+		}
 	}
 	if err != nil {
 		return s, fmt.Errorf("%w; %w", err, errUsage)
@@ -79,6 +86,8 @@ func (s settings) validate(flags *flag.FlagSet) error {
 		return badRef
 	case isEmpty(flags, "kubeconfig") || isEmpty(flags, "context"):
 		return errors.New("--kubeconfig and --context are not empty; leave them out for the embedded server")
+	case isEmpty(flags, "http"):
+		return errors.New("--http is not empty; :0 is a port that is free")
 	case s.output != "text" && s.output != "json":
 		return fmt.Errorf("--output is text or json, not %q", s.output)
 	case s.duration < 0 || s.resync < 0:

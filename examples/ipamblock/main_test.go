@@ -133,6 +133,8 @@ func TestProgram_UsageErrorsAreOneLineAndCode2(t *testing.T) {
 		{"--crd-churn", "widgets"},
 		{"--crd-churn", "--context", "mine"},
 		{"--kubeconfig="},
+		{"--http="},
+		{"--http", "nowhere"},
 		{"pods/log"},
 		{"ipamblocks", "pods"},
 	} {

@@ -102,6 +102,14 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	if err != nil {
 		return err
 	}
+	if s.http != "" { // it ends after the factory, of which it can tell until then
+		pages, err := startSite(ctx, s.http, factory, blocks.Lister())
+		if err != nil {
+			return err
+		}
+		say(stderr, "informers at %s, blocks at %sblocks", pages.url, pages.url)
+		defer func() { err = errors.Join(err, pages.close(ctx)) }()
+	}
 	factory.Start(ctx)
 	defer func() { err = errors.Join(err, shutdown(ctx, factory)) }()
 	view := newViewer(stdout, s.output == "json")

@@ -1,0 +1,173 @@
+package dynamicinformer
+
+import (
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/page"
+)
+
+// Handler returns a page that shows what [Factory.Status] and [Factory.Explain] tell: a
+// table of all informers, and each resource in detail. It writes text, HTML for browsers,
+// which stays up to date by itself, or JSON, by the Accept header or the parameter format.
+// It may be mounted anywhere, with http.StripPrefix or without.
+//
+// It is read-only, shows no objects, asks no server, and runs nothing of its own; it
+// works before Start and after Shutdown, too. All who look within half a second cause one
+// call of Status together, and nobody who reads slowly holds up another, or the factory.
+//
+// It lets everybody in: who may reach it is for its user to say. What it tells are names
+// of types, namespaces, leases and Go types, counts, times, and the errors of servers.
+func (f *Factory) Handler() http.Handler { return page.NewHandler(pageSource{f}) }
+
+// pageSource tells the page what f knows.
+type pageSource struct{ *Factory }
+
+// Informers implements page.Source.
+func (s pageSource) Informers() []page.Informer { return pageInformers(s.Status()) }
+
+// Detail implements page.Source. The name may leave out the version, as that of a
+// CustomResourceDefinition does.
+func (s pageSource) Detail(name string) (page.Detail, bool) {
+	gvr, found := s.named(name)
+	if !found {
+		ref, err := discovery.ParseRef(name)
+		if err != nil || ref.Version == "" {
+			text := "Nobody has asked for a resource of that name."
+			return page.Detail{Name: name, At: time.Now(), Informers: []page.Informer{}, Chain: []page.Step{{About: string(StepWanted), Text: text}}}, false
+		}
+		gvr = schema.GroupVersionResource{Group: ref.Group, Version: ref.Version, Resource: ref.Resource}
+	}
+	e := s.Explain(gvr)
+	d := page.Detail{
+		Name: discovery.RefOf(gvr).String(), At: e.At, Informers: pageInformers(e.Informers), Discovery: pageDiscovery(e.Discovery),
+		Chain: make([]page.Step, len(e.Chain)),
+	}
+	for _, other := range e.Elsewhere {
+		d.Elsewhere = append(d.Elsewhere, discovery.RefOf(other).String())
+	}
+	for i, step := range e.Chain {
+		d.Chain[i] = page.Step{About: string(step.About), Text: step.Text}
+	}
+	return d, found
+}
+
+// named returns the resource of that name that has an informer: the one that it names in
+// full or, without a version, the first one.
+func (s pageSource) named(name string) (gvr schema.GroupVersionResource, found bool) {
+	for _, e := range s.all() {
+		if discovery.RefOf(e.gvr).String() == name {
+			return e.gvr, true
+		}
+		if !found && e.gvr.GroupResource().String() == name {
+			gvr, found = e.gvr, true
+		}
+	}
+	return gvr, found
+}
+
+func pageInformers(all []ResourceStatus) []page.Informer {
+	informers := make([]page.Informer, len(all))
+	for i := range all {
+		informers[i] = pageInformer(&all[i])
+	}
+	return informers
+}
+
+// pageInformer says of s all that there is.
+func pageInformer(s *ResourceStatus) page.Informer {
+	i := page.Informer{
+		Name: discovery.RefOf(s.GVR).String(), Group: s.GVR.Group, Version: s.GVR.Version, Resource: s.GVR.Resource,
+		Served: pageServed(s.Resource), State: string(s.State), Reason: string(s.Reason), Message: s.message(),
+		Namespace: s.Namespace, Verb: s.Verb, Since: s.Since, Attempts: s.Attempts, NextRetry: s.NextRetry, StaleSince: s.StaleSince,
+		Generation: s.Generation, Flushing: s.Flushing, Objects: s.Objects, ResourceVersion: s.ResourceVersion,
+		Traffic: pageTraffic(s.Traffic), Pinned: s.Pinned, Leases: s.Leases,
+	}
+	if s.Reason != "" {
+		wrong := NotSyncedError{Reason: s.Reason, Verb: s.Verb, Err: s.Err}
+		i.Advice = wrong.advice()
+	}
+	if s.Versions != (VersionPolicy{}) {
+		i.VersionPolicy = s.Versions.String()
+	}
+	if s.Err != nil {
+		i.Error = s.Err.Error()
+	}
+	if s.Evidence.Kind != "" {
+		i.Evidence = &page.Evidence{Kind: string(s.Evidence.Kind), CRDUID: string(s.Evidence.CRDUID), At: s.Evidence.At}
+	}
+	for _, h := range s.Holders {
+		i.Holders = append(i.Holders, page.Holder{Name: h.Name, Leases: h.Leases, Since: h.Since})
+	}
+	for _, h := range s.Handlers {
+		i.Handlers = append(i.Handlers, page.Handling{
+			Handler: h.Handler, Lease: h.Lease, Delivered: h.Delivered, Backlog: h.Backlog,
+			RunningSince: h.RunningSince, BehindSince: h.BehindSince,
+		})
+	}
+	return i
+}
+
+// message says in words what is wrong, or what is waited for; "" if nothing is.
+func (s *ResourceStatus) message() string {
+	switch {
+	case s.Reason == ReasonStopped:
+		return "it has ended"
+	case s.Reason == ReasonNotStarted:
+		return "it waits for the factory's Start"
+	case s.Evidence.Kind != "":
+		return evidenceText(s.Evidence)
+	case s.Err != nil && s.Verb != "":
+		return "cannot " + s.Verb + " " + namespaceText(s.Namespace) + ": " + s.Err.Error()
+	case s.Err != nil:
+		return s.Err.Error()
+	case s.Reason == ReasonSyncing:
+		return "its list is on its way"
+	}
+	return ""
+}
+
+func pageServed(res discovery.Resource) *page.Served {
+	if res.GVK.Kind == "" {
+		return nil
+	}
+	return &page.Served{
+		Name: discovery.RefOf(res.GVR).String(), Kind: res.GVK.Kind, Namespaced: res.Namespaced,
+		Backing: string(res.Backing), CRDUID: string(res.CRDUID), Terminating: res.Terminating,
+	}
+}
+
+func pageTraffic(t Traffic) page.Traffic {
+	shown := page.Traffic{Lists: t.Lists, Watches: t.Watches, Bytes: t.Bytes, Events: t.Events, LastEvent: t.LastEvent}
+	for reason, n := range t.Failures {
+		if shown.Failures == nil {
+			shown.Failures = map[string]uint64{}
+		}
+		shown.Failures[string(reason)] = n
+	}
+	return shown
+}
+
+func pageDiscovery(s *discovery.Status) *page.Discovery {
+	if s == nil {
+		return nil
+	}
+	d := &page.Discovery{Running: s.Running, Types: s.Types}
+	if !s.Running {
+		return d
+	}
+	for _, source := range []struct {
+		name string
+		discovery.SourceStatus
+	}{{"CustomResourceDefinitions", s.CRDs}, {"APIServices", s.APIServices}, {"Discovery documents", s.Documents}} {
+		shown := page.DiscoverySource{Name: source.name, State: string(source.State), Since: source.Since, Verb: source.Verb}
+		if source.Err != nil {
+			shown.Error = source.Err.Error()
+		}
+		d.Sources = append(d.Sources, shown)
+	}
+	return d
+}

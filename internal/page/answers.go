@@ -1,0 +1,93 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// keep is how long an answer is good for all who ask the same.
+const keep = 500 * time.Millisecond
+
+// answersAtMost is how many different answers are kept. Beyond those, each who asks has
+// his own made.
+const answersAtMost = 64
+
+// errNoAnswer is for those who waited for an answer whose making has panicked.
+var errNoAnswer = errors.New("the answer could not be made; ask again")
+
+// answers are what was answered a moment ago, by what was asked. Of all who ask the same
+// at the same time one makes the answer, in his own goroutine, and the others wait for it.
+// The zero value is ready.
+type answers[T any] struct {
+	// mu guards the map. It is not held while an answer is made, waited for or read.
+	mu  sync.Mutex
+	all map[string]*answer[T]
+}
+
+// answer is one of them. What follows made may be read once that is closed.
+type answer[T any] struct {
+	made  chan struct{}
+	value T
+	until time.Time
+	err   error
+}
+
+// get returns the answer to key: that which is there and still good, or the one that
+// produce makes, with until when it is good. It waits for no longer than ctx, but what
+// produce is called with does not end: others wait for what it makes.
+func (a *answers[T]) get(ctx context.Context, key string, produce func(context.Context) (T, time.Time, error)) (T, time.Time, error) {
+	mine, there := a.find(key)
+	if !there {
+		mine.produce(context.WithoutCancel(ctx), produce)
+		return mine.value, mine.until, mine.err
+	}
+	select {
+	case <-mine.made:
+		return mine.value, mine.until, mine.err
+	case <-ctx.Done():
+		var none T
+		return none, time.Time{}, ctx.Err()
+	}
+}
+
+// find returns the answer to key, and whether somebody makes or has made it.
+func (a *answers[T]) find(key string) (found *answer[T], there bool) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if found := a.all[key]; found != nil && !found.outdated(now) {
+		return found, true
+	}
+	for other, answer := range a.all {
+		if answer.outdated(now) {
+			delete(a.all, other)
+		}
+	}
+	found = &answer[T]{made: make(chan struct{})}
+	if len(a.all) < answersAtMost {
+		if a.all == nil {
+			a.all = map[string]*answer[T]{}
+		}
+		a.all[key] = found
+	}
+	return found, false
+}
+
+// outdated reports whether it has been made, and is no good any more.
+func (a *answer[T]) outdated(now time.Time) bool {
+	select {
+	case <-a.made:
+		return a.err != nil || !now.Before(a.until)
+	default:
+		return false
+	}
+}
+
+// produce makes it. If that panics, nobody who waits is left behind.
+func (a *answer[T]) produce(ctx context.Context, by func(context.Context) (T, time.Time, error)) {
+	a.err = errNoAnswer
+	defer close(a.made)
+	a.value, a.until, a.err = by(ctx)
+}

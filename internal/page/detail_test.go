@@ -1,0 +1,102 @@
+package page_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gvrkit/gvrkit/internal/page"
+)
+
+func TestDetail_TellsTheChainAndAllFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour)
+		i := informer("widgets.v1.example.com", "Degraded")
+		i.Reason, i.Verb, i.Error, i.Since, i.Attempts = "Forbidden", "list", "not you", time.Now().Add(-time.Minute), 7
+		i.Handlers = []page.Handling{{Handler: "*main.viewer", Lease: "gc", Delivered: 1234, Backlog: 2, RunningSince: time.Now().Add(-20 * time.Second)}}
+		i.Holders = []page.Holder{{Name: "gc", Leases: 1, Since: time.Now().Add(-time.Hour)}}
+		i.Traffic = page.Traffic{Lists: 1, Watches: 2, Bytes: 2048, Events: 3, Failures: map[string]uint64{"Forbidden": 7, "Decode": 1}}
+		source := &informers{all: []page.Informer{i}, chain: []page.Step{{About: "Wanted", Text: "It is wanted."}, {About: "Next", Text: "It is tried again."}}}
+		handler := page.NewHandler(source)
+		got := get(t, handler, "/?resource=widgets.v1.example.com", "").Body.String()
+		want := `widgets.v1.example.com at 2000-01-01 01:00:00 UTC
+
+It is wanted.
+It is tried again.
+
+State           Degraded Forbidden
+Request         list
+Error           not you
+Since           60s ago, 2000-01-01 00:59:00 UTC
+Attempts        7
+Namespace       all
+Version policy  Exact
+Generation      0
+Objects         0
+Answered        1 list, 2 watch requests
+Failures        Decode 1, Forbidden 7
+Received        3 events, 2.0 KiB
+Held by         0 leases
+
+HANDLER       LEASE  DELIVERED  WAITING  IN A CALL  BEHIND
+*main.viewer  gc     1,234      2        20s        -
+
+HOLDER  LEASES  FOR
+gc      1       60m
+
+Discovery  none: requests have to tell what is served
+`
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("text (-want +got):\n%s", diff)
+		}
+		html := get(t, handler, "/?resource=widgets.v1.example.com", "text/html").Body.String()
+		for _, part := range []string{
+			"<li><b>Wanted</b> <span>It is wanted.</span></li>", "<dt>Error</dt><dd>not you</dd>", `<th scope="row">*main.viewer</th>`, `<strong class="late">20s</strong>`, `<th scope="row">gc</th>`,
+		} {
+			if !strings.Contains(html, part) {
+				t.Errorf("no %s in HTML", part)
+			}
+		}
+		get(t, handler, "/?resource=widgets.v1.example.com", "text/html")
+		if n := source.asked.Load(); n != 2 {
+			t.Errorf("three looks in two formats: asked %d times", n)
+		}
+	})
+}
+
+func TestDetail_UnknownResourcesAreNotFound(t *testing.T) {
+	handler := page.NewHandler(&informers{chain: []page.Step{{About: "Wanted", Text: "Nobody has asked for it."}}})
+	for _, accept := range []string{"", "text/html", "application/json"} {
+		got := get(t, handler, "/?resource=none", accept)
+		if got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), "Nobody has asked for it.") {
+			t.Errorf("%q: %d %s", accept, got.Code, got.Body)
+		}
+	}
+}
+
+func TestDetail_IsBounded(t *testing.T) {
+	source := &informers{}
+	for range 2000 {
+		source.all = append(source.all, informer("widgets.v1", "Synced"))
+	}
+	for i := range 12_000 {
+		source.chain = append(source.chain, page.Step{About: "Wanted", Text: fmt.Sprint(i)})
+	}
+	handler := page.NewHandler(source)
+	var d page.Detail
+	if err := json.Unmarshal(get(t, handler, "/?resource=widgets.v1", "application/json").Body.Bytes(), &d); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Informers) != 50 || d.MoreInformers != 1950 || len(d.Chain) != 300 {
+		t.Errorf("%d informers and %d more, %d steps", len(d.Informers), d.MoreInformers, len(d.Chain))
+	}
+	if html := get(t, handler, "/?resource=widgets.v1", "text/html").Body.String(); !strings.Contains(html, "And 1,950 informers more, not shown.") {
+		t.Error("HTML does not tell of those that it does not show")
+	}
+}

@@ -1,0 +1,81 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Source is where what is shown comes from. It is safe for concurrent use, waits for
+// nobody, and hands out what is the caller's own.
+type Source interface {
+	// Informers returns all informers, in any order.
+	Informers() []Informer
+	// Detail returns what is known of the resource of that name. Found is false if there
+	// is no informer on it; what is returned says so.
+	Detail(name string) (d Detail, found bool)
+}
+
+// Handler answers GET and HEAD wherever it is mounted: it does not look at the path.
+//
+// The parameter resource asks for one resource in detail, state, q and offset for a part
+// of the table, and format, which is text, html or json, for what the Accept header does
+// not say.
+type Handler struct {
+	source Source
+	tables answers[*Table]
+	pages  answers[response]
+}
+
+// NewHandler returns a handler that shows what source tells.
+func NewHandler(source Source) *Handler { return &Handler{source: source} }
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		refuse(http.StatusMethodNotAllowed, "This page is read-only: GET or HEAD.").send(w, r)
+		return
+	}
+	q, err := newQuestion(r)
+	if err != nil {
+		refuse(http.StatusBadRequest, "Bad request: "+err.Error()+".").send(w, r)
+		return
+	}
+	found, _, err := h.pages.get(r.Context(), q.link(), func(ctx context.Context) (response, time.Time, error) {
+		if q.resource != "" {
+			return h.detail(q)
+		}
+		return h.table(ctx, q)
+	})
+	if err != nil {
+		found = refuse(http.StatusServiceUnavailable, "Not available: "+err.Error()+".")
+	}
+	found.send(w, r)
+}
+
+// detail answers q about one resource.
+func (h *Handler) detail(q question) (response, time.Time, error) {
+	d, found := h.source.Detail(q.resource)
+	code := http.StatusOK
+	if !found {
+		code = http.StatusNotFound
+	}
+	d = boundedDetail(d)
+	body, err := renderDetail(&d, q)
+	return response{code, q.format, body}, time.Now().Add(keep), err
+}
+
+// table answers q about all. It is good for as long as the table that it is of.
+func (h *Handler) table(ctx context.Context, q question) (response, time.Time, error) {
+	whole, until, err := h.tables.get(ctx, "", func(context.Context) (*Table, time.Time, error) {
+		t := newTable(h.source.Informers(), time.Now())
+		return t, time.Now().Add(keep), nil
+	})
+	if err != nil {
+		return response{}, time.Time{}, err
+	}
+	body, err := renderTable(whole.cut(q), q)
+	return response{http.StatusOK, q.format, body}, until, err
+}

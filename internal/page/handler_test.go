@@ -1,0 +1,139 @@
+package page_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gvrkit/gvrkit/internal/page"
+)
+
+func TestHandler_WritesWhatIsPreferred(t *testing.T) {
+	handler := page.NewHandler(&informers{all: many(1)})
+	const browsers = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
+	for _, tc := range []struct{ accept, query, want string }{
+		{"", "", "text/plain"},
+		{"*/*", "", "text/plain"},
+		{"image/png", "", "text/plain"},
+		{browsers, "", "text/html"},
+		{"application/json", "", "application/json"},
+		{"application/json, */*", "", "application/json"},
+		{"text/html;q=0.5, application/json", "", "application/json"},
+		{"text/html;q=0, */*", "", "text/plain"},
+		{"text/plain, text/html", "", "text/plain"},
+		{"TEXT/HTML ; Q=0.3", "", "text/html"},
+		{"text/html;q=nonsense", "", "text/html"},
+		{browsers, "?format=json", "application/json"},
+		{browsers, "?format=text", "text/plain"},
+		{"", "?format=html", "text/html"},
+	} {
+		got := get(t, handler, "/"+tc.query, tc.accept)
+		if kind, _, _ := strings.Cut(got.Header().Get("Content-Type"), ";"); got.Code != http.StatusOK || kind != tc.want || got.Header().Get("Vary") != "Accept" {
+			t.Errorf("Accept %q, query %q: %d %q, want %q", tc.accept, tc.query, got.Code, kind, tc.want)
+		}
+	}
+}
+
+func TestHandler_IsReadOnly(t *testing.T) {
+	source := &informers{all: many(1)}
+	handler := page.NewHandler(source)
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "BREW"} {
+		got := do(t, handler, method, "/", "")
+		if got.Code != http.StatusMethodNotAllowed || got.Header().Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s: %d, Allow %q", method, got.Code, got.Header().Get("Allow"))
+		}
+	}
+	if n := source.asked.Load(); n != 0 {
+		t.Errorf("the source was asked %d times", n)
+	}
+}
+
+func TestHandler_HeadIsGetWithoutTheBody(t *testing.T) {
+	handler := page.NewHandler(&informers{all: many(3)})
+	for _, target := range []string{"/", "/?resource=none", "/?format=odd"} {
+		want, got := do(t, handler, http.MethodGet, target, ""), do(t, handler, http.MethodHead, target, "")
+		if got.Code != want.Code || got.Body.Len() != 0 || got.Header().Get("Content-Length") != fmt.Sprint(want.Body.Len()) {
+			t.Errorf("%s: %d, %d bytes, Content-Length %s; GET: %d, %d bytes", target, got.Code, got.Body.Len(), got.Header().Get("Content-Length"), want.Code, want.Body.Len())
+		}
+	}
+}
+
+func TestHandler_RefusesWhatItCannotRead(t *testing.T) {
+	handler := page.NewHandler(&informers{all: many(1)})
+	for _, query := range []string{
+		"format=xml", "state=Broken", "offset=-1", "offset=x", "offset=99999999999999999999", "q=" + strings.Repeat("x", 201), "q=%zz", "a;b=c",
+	} {
+		got := get(t, handler, "/?"+query, "text/html")
+		if got.Code != http.StatusBadRequest || !strings.HasPrefix(got.Header().Get("Content-Type"), "text/plain") {
+			t.Errorf("%s: %d %s", query, got.Code, got.Header().Get("Content-Type"))
+		}
+	}
+	if got := get(t, handler, "/?something=else&offset=7", ""); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "There are only 1.") {
+		t.Errorf("beyond the end: %d %s", got.Code, got.Body)
+	}
+}
+
+// Every answer has them, whatever it is.
+func TestHandler_HeadersAreStrict(t *testing.T) {
+	handler := page.NewHandler(&informers{all: many(1)})
+	for _, got := range []*httptest.ResponseRecorder{
+		get(t, handler, "/", "text/html"), get(t, handler, "/?resource=none", "text/html"), get(t, handler, "/?format=odd", ""), do(t, handler, http.MethodPost, "/", ""),
+	} {
+		for name, want := range map[string]string{
+			"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin",
+		} {
+			if value := got.Header().Get(name); value != want {
+				t.Errorf("%d: %s is %q, want %q", got.Code, name, value, want)
+			}
+		}
+		policy := got.Header().Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none';") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%d: policy %q", got.Code, policy)
+		}
+	}
+}
+
+// The policy names the script and the style that are sent, to the byte, and there is no other.
+func TestHandler_PolicyLetsOurScriptRunAlone(t *testing.T) {
+	got := get(t, page.NewHandler(&informers{all: many(1)}), "/", "text/html")
+	for _, element := range []string{"script", "style"} {
+		found := regexp.MustCompile(`(?s)<`+element+`>(.*?)</`+element+`>`).FindAllStringSubmatch(got.Body.String(), -1)
+		if len(found) != 1 {
+			t.Fatalf("%d elements %s", len(found), element)
+		}
+		sum := sha256.Sum256([]byte(found[0][1]))
+		want := fmt.Sprintf("%s-src 'sha256-%s';", element, base64.StdEncoding.EncodeToString(sum[:]))
+		if policy := got.Header().Get("Content-Security-Policy"); !strings.Contains(policy, want) {
+			t.Errorf("no %s in %s", want, policy)
+		}
+	}
+}
+
+// Links have no path, so that they lead to the page wherever it is.
+func TestHandler_WorksUnderAnyPrefix(t *testing.T) {
+	source := &informers{all: many(2)}
+	mux := http.NewServeMux()
+	mux.Handle("/debug/informers/", page.NewHandler(source))
+	mux.Handle("/stripped/", http.StripPrefix("/stripped", page.NewHandler(source)))
+	mux.Handle("/exact", page.NewHandler(source))
+	reference := regexp.MustCompile(`(?:href|src|action)="([^"]*)"`)
+	for _, path := range []string{"/debug/informers/", "/stripped/", "/exact"} {
+		for _, query := range []string{"", "?resource=type00000.v1.example.com", "?q=type&offset=1"} {
+			got := get(t, mux, path+query, "text/html")
+			links := reference.FindAllStringSubmatch(got.Body.String(), -1)
+			if got.Code != http.StatusOK || len(links) < 3 {
+				t.Errorf("%s%s: %d, %d links", path, query, got.Code, len(links))
+			}
+			for _, link := range links {
+				if !strings.HasPrefix(link[1], "?") && link[1] != "data:," {
+					t.Errorf("%s%s: a link to %s", path, query, link[1])
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// question is what somebody asks for. Equal questions have equal answers.
+type question struct {
+	format   format
+	resource string // in detail; empty: the table
+	state    string // only informers in that one
+	text     string // only informers with that in name, reason or holders
+	offset   int
+}
+
+// textAtMost is how long a filter's text may be.
+const textAtMost = 200
+
+// newQuestion reads r. What it does not know it overlooks, as the other pages of its kind do.
+func newQuestion(r *http.Request) (question, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return question{}, errors.New("the parameters can't be read")
+	}
+	q := question{resource: values.Get("resource"), state: values.Get("state"), text: strings.TrimSpace(values.Get("q"))}
+	q.format, err = formatOf(values.Get("format"), r.Header)
+	if err != nil {
+		return question{}, err
+	}
+	if q.state != "" && !slices.Contains(states, q.state) {
+		return question{}, fmt.Errorf("state is one of %s", strings.Join(states, ", "))
+	}
+	if len(q.text) > textAtMost {
+		return question{}, fmt.Errorf("q has at most %d bytes", textAtMost)
+	}
+	if offset := values.Get("offset"); offset != "" {
+		q.offset, err = strconv.Atoi(offset)
+		if err != nil || q.offset < 0 {
+			return question{}, errors.New("offset is a number, and not below zero")
+		}
+	}
+	return q, nil
+}
+
+// means reports whether q is about i.
+func (q question) means(i *Informer) bool {
+	if q.state != "" && i.State != q.state {
+		return false
+	}
+	if q.text == "" {
+		return true
+	}
+	text := strings.ToLower(q.text)
+	has := func(s string) bool { return strings.Contains(strings.ToLower(s), text) }
+	return has(i.Name) || has(i.Reason) || slices.ContainsFunc(i.Holders, func(h Holder) bool { return has(h.Name) })
+}
+
+// link returns a relative reference to the answer to q, which works wherever the page is.
+func (q question) link() string {
+	values := url.Values{}
+	set := func(key, value string) {
+		if value != "" {
+			values.Set(key, value)
+		}
+	}
+	set("resource", q.resource)
+	set("state", q.state)
+	set("q", q.text)
+	set("format", string(q.format))
+	if q.offset > 0 {
+		values.Set("offset", strconv.Itoa(q.offset))
+	}
+	return "?" + values.Encode()
+}

@@ -1,0 +1,70 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"html/template"
+)
+
+//go:embed page.html page.css page.js
+var files embed.FS
+
+var (
+	pages  = template.Must(template.ParseFS(files, "page.html"))
+	style  = template.CSS(content("page.css")) //nolint:gosec // our own
+	script = template.JS(content("page.js"))   //nolint:gosec // our own
+	// policy lets a browser run our script and none besides, and ask for this page only.
+	policy = "default-src 'none'; script-src '" + digest(string(script)) + "'; style-src '" + digest(string(style)) +
+		"'; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+// content returns that of an embedded file.
+func content(name string) string {
+	data, err := files.ReadFile(name)
+	if err != nil {
+		panic("page: bug: " + err.Error())
+	}
+	return string(data)
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// renderTable writes t as q asks for it.
+func renderTable(t *Table, q question) ([]byte, error) {
+	switch q.format {
+	case asJSON:
+		return asLines(t)
+	case asHTML:
+		return execute(tableView(t, q))
+	}
+	return textOfTable(tableView(t, q)), nil
+}
+
+// renderDetail writes d as q asks for it.
+func renderDetail(d *Detail, q question) ([]byte, error) {
+	switch q.format {
+	case asJSON:
+		return asLines(d)
+	case asHTML:
+		return execute(viewOfDetail(d, q))
+	}
+	return textOfDetail(viewOfDetail(d, q)), nil
+}
+
+// asLines writes value as JSON that a person can read, too.
+func asLines(value any) ([]byte, error) {
+	body, err := json.MarshalIndent(value, "", "  ")
+	return append(body, '\n'), err
+}
+
+func execute(v *view) ([]byte, error) {
+	var b bytes.Buffer
+	err := pages.Execute(&b, v)
+	return b.Bytes(), err
+}

@@ -1,0 +1,185 @@
+package page_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gvrkit/gvrkit/internal/page"
+)
+
+// tableOf returns the table at target, by way of JSON.
+func tableOf(t *testing.T, handler http.Handler, target string) page.Table {
+	t.Helper()
+	var table page.Table
+	if err := json.Unmarshal(get(t, handler, target, "application/json").Body.Bytes(), &table); err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func names(table page.Table) (all []string) {
+	for _, i := range table.Informers {
+		all = append(all, i.State+" "+i.Name)
+	}
+	return all
+}
+
+func TestTable_WhatIsWrongComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck, busy := informer("stuck", "Synced"), informer("busy", "Synced")
+		stuck.Handlers = []page.Handling{{}, {Backlog: 3, RunningSince: time.Now()}}
+		source := &informers{all: []page.Informer{
+			informer("f", "Stopped"), informer("e", "Synced"), informer("d", "Starting"), informer("c", "Unknown"), informer("b", "NotServed"),
+			informer("z", "Degraded"), informer("a", "Degraded"), informer("g", "Novel"), stuck, busy,
+		}}
+		time.Sleep(10 * time.Second)
+		source.all[9].Handlers = []page.Handling{{Backlog: 4, RunningSince: time.Now().Add(-9 * time.Second)}}
+		table := tableOf(t, page.NewHandler(source), "/")
+		want := []string{
+			"Degraded a", "Degraded z", "Synced stuck", "Novel g", "NotServed b", "Unknown c", "Starting d", "Synced busy", "Synced e", "Stopped f",
+		}
+		if diff := cmp.Diff(want, names(table)); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+		summary := page.Summary{Informers: 10, Late: 1, Backlog: 7, States: map[string]int{
+			"Degraded": 2, "NotServed": 1, "Unknown": 1, "Starting": 1, "Synced": 3, "Stopped": 1, "Novel": 1,
+		}}
+		if diff := cmp.Diff(summary, table.Summary); diff != "" {
+			t.Errorf("summary (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestTable_TenThousandTypesAreShownInParts(t *testing.T) {
+	handler := page.NewHandler(&informers{all: many(10_000)})
+	first := tableOf(t, handler, "/")
+	if len(first.Informers) != 500 || first.Matching != 10_000 || first.NotShown != 9_500 || first.Informers[0].State != "Degraded" {
+		t.Errorf("first part: %d of %d, %d not shown, begins with %+v", len(first.Informers), first.Matching, first.NotShown, first.Informers[0])
+	}
+	seen := map[string]bool{}
+	for offset := 0; offset < 10_000; offset += 500 {
+		for _, name := range names(tableOf(t, handler, fmt.Sprintf("/?offset=%d", offset))) {
+			seen[name] = true
+		}
+	}
+	if len(seen) != 10_000 {
+		t.Errorf("all parts together have %d", len(seen))
+	}
+	text := get(t, handler, "/?offset=500", "").Body.String()
+	if !strings.Contains(text, "501 to 1,000 of 10,000, what is wrong first; 9,500 not shown.") || strings.Count(text, "\n") > 510 {
+		t.Errorf("text: %s", text[max(0, len(text)-200):])
+	}
+	html := get(t, handler, "/?offset=500", "text/html").Body.String()
+	if !strings.Contains(html, `<a href="?" rel="prev">`) || !strings.Contains(html, `<a href="?offset=1000" rel="next">`) || strings.Count(html, "<tr data-key") != 500 || len(html) > 1<<20 {
+		t.Errorf("HTML: %d rows, %d bytes", strings.Count(html, "<tr data-key"), len(html))
+	}
+}
+
+func TestTable_IsFilteredByStateAndText(t *testing.T) {
+	held, wrong := informer("pods.v1", "Synced"), informer("jobs.v1.batch", "Degraded")
+	held.Holders = []page.Holder{{Name: "Garbage"}}
+	wrong.Reason = "Forbidden"
+	handler := page.NewHandler(&informers{all: []page.Informer{held, wrong, informer("crons.v1.batch", "Synced")}})
+	for query, want := range map[string][]string{
+		"state=Synced":         {"Synced crons.v1.batch", "Synced pods.v1"},
+		"q=BATCH":              {"Degraded jobs.v1.batch", "Synced crons.v1.batch"},
+		"q=forbid":             {"Degraded jobs.v1.batch"},
+		"q=garb":               {"Synced pods.v1"},
+		"q=batch&state=Synced": {"Synced crons.v1.batch"},
+		"q=nothing":            nil,
+	} {
+		table := tableOf(t, handler, "/?"+query)
+		if diff := cmp.Diff(want, names(table)); diff != "" || table.Matching != len(want) || table.NotShown != 0 || table.Summary.Informers != 3 {
+			t.Errorf("%s: matching %d, not shown %d (-want +got):\n%s", query, table.Matching, table.NotShown, diff)
+		}
+	}
+	if got := get(t, handler, "/?q=nothing", "").Body.String(); !strings.Contains(got, "None of 3 informers is meant.") {
+		t.Errorf("nothing is meant: %s", got)
+	}
+}
+
+// Whoever has thousands of leases or handlers on a type, or long errors, does not make a page long.
+func TestTable_RowsAreBounded(t *testing.T) {
+	all := many(1)
+	for range 1000 {
+		all[0].Holders = append(all[0].Holders, page.Holder{Name: strings.Repeat("x", 100), Leases: 1})
+		all[0].Handlers = append(all[0].Handlers, page.Handling{Handler: "h"})
+	}
+	all[0].Error = strings.Repeat("é", 100_000)
+	handler := page.NewHandler(&informers{all: all})
+	i := tableOf(t, handler, "/").Informers[0]
+	if len(i.Holders) != 20 || i.MoreHolders != 980 || len(i.Handlers) != 20 || i.MoreHandlers != 980 || len(i.Error) > 1100 || !strings.HasSuffix(i.Error, "é …") {
+		t.Errorf("a row has %d holders and %d more, %d handlers and %d more, an error of %d bytes", len(i.Holders), i.MoreHolders, len(i.Handlers), i.MoreHandlers, len(i.Error))
+	}
+	if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "and 997 more") || !strings.Contains(text, "  1,000  ") {
+		t.Errorf("text: %s", text)
+	}
+	detail := get(t, handler, "/?resource="+all[0].Name, "text/html").Body
+	if !strings.Contains(detail.String(), "And 500 handlers and 500 holders more, not shown.") || detail.Len() > 1<<19 {
+		t.Errorf("detail: %d bytes", detail.Len())
+	}
+}
+
+func TestTable_TextIsAligned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour)
+		short, long := informer("pods.v1", "Synced"), informer("ipamblocks.v1.crd.projectcalico.org", "Degraded")
+		short.Objects, short.Traffic.LastEvent, short.Pinned = 12_345, time.Now().Add(-5*time.Second), true
+		long.Reason, long.Message, long.Advice = "Forbidden", "cannot list", "grant it"
+		long.Since, long.Attempts, long.NextRetry = time.Now().Add(-90*time.Second), 4, time.Now().Add(30*time.Second)
+		long.Holders = []page.Holder{{Name: "gc", Leases: 2}, {Leases: 1}}
+		got := get(t, page.NewHandler(&informers{all: []page.Informer{short, long}}), "/", "").Body.String()
+		want := `Informers at 2000-01-01 01:00:00 UTC: 2 informers, 12,345 objects, 0 events waiting for handlers
+1 Degraded, 1 Synced
+
+STATE     RESOURCE                             FOR  OBJECTS  EVENT  HANDLERS  HELD BY         WHY
+Degraded  ipamblocks.v1.crd.projectcalico.org  90s  0        -      -         gc ×2, no name  Forbidden: cannot list; for 90s, 4 attempts, next in 30s; grant it
+Synced    pods.v1                              -    12,345   5s     -         ForResource
+`
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("text (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The names of fields are a contract; zero values are left out unless they say something.
+func TestTable_JSONIsStable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Now()
+		full := page.Informer{
+			Name: "a", Group: "g", Version: "v1", Resource: "r", VersionPolicy: "FollowPreferred",
+			Served: &page.Served{Name: "s", Kind: "K", Namespaced: true, Backing: "b", CRDUID: "u", Terminating: true},
+			State:  "Degraded", Reason: "Forbidden", Message: "m", Advice: "d", Namespace: "n", Verb: "list", Error: "e",
+			Since: at, Attempts: 1, NextRetry: at, StaleSince: at, Evidence: &page.Evidence{Kind: "CRDDeleted", CRDUID: "u", At: at},
+			Generation: 2, Flushing: true, Objects: 3, ResourceVersion: "4",
+			Traffic: page.Traffic{Lists: 1, Watches: 2, Failures: map[string]uint64{"Forbidden": 3}, Bytes: 4, Events: 5, LastEvent: at},
+			Pinned:  true, Leases: 1, Holders: []page.Holder{{Name: "h", Leases: 1, Since: at}},
+			Handlers: []page.Handling{{Handler: "T", Lease: "h", Delivered: 6, Backlog: 7, RunningSince: at, BehindSince: at}},
+		}
+		got := get(t, page.NewHandler(&informers{all: []page.Informer{full, informer("b", "Synced")}}), "/", "application/json").Body.String()
+		got = regexp.MustCompile(`\n *`).ReplaceAllString(got, "")
+		const now = `"2000-01-01T00:00:00Z"`
+		want := strings.ReplaceAll(`{"at": NOW,"summary": {"informers": 2,"states": {"Degraded": 1,"Synced": 1},"late": 0,"backlog": 7,"objects": 3},`+
+			`"matching": 2,"offset": 0,"notShown": 0,"informers": [{"name": "a","group": "g","version": "v1","resource": "r","versionPolicy": "FollowPreferred",`+
+			`"served": {"name": "s","kind": "K","namespaced": true,"backing": "b","crdUID": "u","terminating": true},`+
+			`"state": "Degraded","reason": "Forbidden","message": "m","advice": "d","namespace": "n","verb": "list","error": "e",`+
+			`"since": NOW,"attempts": 1,"nextRetry": NOW,"staleSince": NOW,"evidence": {"kind": "CRDDeleted","crdUID": "u","at": NOW},`+
+			`"generation": 2,"flushing": true,"objects": 3,"resourceVersion": "4",`+
+			`"traffic": {"lists": 1,"watches": 2,"failures": {"Forbidden": 3},"bytes": 4,"events": 5,"lastEvent": NOW},`+
+			`"pinned": true,"leases": 1,"holders": [{"name": "h","leases": 1,"since": NOW}],`+
+			`"handlers": [{"handler": "T","lease": "h","delivered": 6,"backlog": 7,"runningSince": NOW,"behindSince": NOW}]},`+
+			`{"name": "b","group": "","version": "","resource": "b","state": "Synced","generation": 0,"objects": 0,`+
+			`"traffic": {"lists": 0,"watches": 0,"bytes": 0,"events": 0},"leases": 0}]}`, "NOW", now)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("JSON (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,119 @@
+package page
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// textOfTable writes the table in columns.
+func textOfTable(v *view) []byte {
+	var b bytes.Buffer
+	var counts []string
+	for _, c := range v.Counts {
+		counts = append(counts, c.Count+" "+c.State)
+	}
+	fmt.Fprintf(&b, "%s at %s: %s\n", v.Title, v.At, v.Totals)
+	if len(counts) > 0 {
+		fmt.Fprintln(&b, strings.Join(counts, ", "))
+	}
+	if len(v.Rows) > 0 {
+		fmt.Fprintln(&b)
+		columns := newColumns(&b)
+		fmt.Fprintln(columns, "STATE\tRESOURCE\tFOR\tOBJECTS\tEVENT\tHANDLERS\tHELD BY\tWHY")
+		for i := range v.Rows {
+			r := &v.Rows[i]
+			fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.State, r.Name, r.For, r.Objects, r.Event, r.Calls, r.Held, r.why())
+		}
+		_ = columns.Flush() // to memory
+	}
+	if v.Shown != "" {
+		fmt.Fprintf(&b, "\n%s\n", v.Shown)
+	}
+	return trimmed(b.Bytes())
+}
+
+// why is all that there is to say about r, in one line.
+func (r *row) why() string {
+	var parts []string
+	for _, part := range []string{r.reason(), r.Tried, r.Advice, r.Notes} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// reason is the reason with what it means.
+func (r *row) reason() string {
+	if r.Reason == "" || r.Message == "" {
+		return r.Reason + r.Message
+	}
+	return r.Reason + ": " + r.Message
+}
+
+// textOfDetail writes a resource as sentences, then as fields.
+func textOfDetail(v *view) []byte {
+	var b bytes.Buffer
+	d := v.Detail
+	fmt.Fprintf(&b, "%s at %s\n\n", v.Title, v.At)
+	for _, step := range d.Chain {
+		fmt.Fprintln(&b, step.Text)
+	}
+	for i := range d.Informers {
+		fmt.Fprintln(&b)
+		d.Informers[i].writeText(&b)
+	}
+	if d.More != "" {
+		fmt.Fprintf(&b, "\n%s\n", d.More)
+	}
+	fmt.Fprintln(&b)
+	writeFacts(&b, d.Discovery)
+	return trimmed(b.Bytes())
+}
+
+func (i *informerView) writeText(b *bytes.Buffer) {
+	writeFacts(b, i.Facts)
+	if len(i.Handlers) > 0 {
+		fmt.Fprintln(b)
+		columns := newColumns(b)
+		fmt.Fprintln(columns, "HANDLER\tLEASE\tDELIVERED\tWAITING\tIN A CALL\tBEHIND")
+		for _, h := range i.Handlers {
+			fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\n", h.Handler, h.Lease, h.Delivered, h.Backlog, h.Call, h.Behind)
+		}
+		_ = columns.Flush() // to memory
+	}
+	if len(i.Holders) > 0 {
+		fmt.Fprintln(b)
+		columns := newColumns(b)
+		fmt.Fprintln(columns, "HOLDER\tLEASES\tFOR")
+		for _, h := range i.Holders {
+			fmt.Fprintf(columns, "%s\t%s\t%s\n", h.Name, h.Leases, h.Since)
+		}
+		_ = columns.Flush() // to memory
+	}
+	if i.More != "" {
+		fmt.Fprintf(b, "\n%s\n", i.More)
+	}
+}
+
+func writeFacts(b *bytes.Buffer, facts []fact) {
+	columns := newColumns(b)
+	for _, f := range facts {
+		fmt.Fprintf(columns, "%s\t%s\n", f.Name, f.Value)
+	}
+	_ = columns.Flush() // to memory
+}
+
+func newColumns(b *bytes.Buffer) *tabwriter.Writer { return tabwriter.NewWriter(b, 0, 0, 2, ' ', 0) }
+
+// trimmed returns text without spaces at the ends of lines.
+func trimmed(text []byte) []byte {
+	var b bytes.Buffer
+	for line := range bytes.Lines(text) {
+		b.Write(bytes.TrimRight(line, " \n"))
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
+}

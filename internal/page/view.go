@@ -1,0 +1,174 @@
+package page
+
+import (
+	"strings"
+	"time"
+)
+
+// view is what the templates show.
+type view struct {
+	Title string
+	At    string
+	// Home is the whole table, and Text and JSON are this in other formats.
+	Home, Text, JSON string
+	Style, Script    any
+
+	// The table.
+	Counts []tally // each state's, what is wrong first
+	Totals string
+	Search string // the filter's text
+	State  string // the filter's state
+	States []string
+	Rows   []row
+	Shown  string // which of how many; empty: all
+	Before string // links
+	After  string
+
+	// One resource.
+	Detail *detailView
+}
+
+// tally is how many informers are in one state.
+type tally struct {
+	Class, State, Count, Link string
+	Chosen                    bool
+}
+
+// detailView is a resource in detail.
+type detailView struct {
+	Chain     []Step
+	Elsewhere []linked
+	Informers []informerView
+	More      string
+	Discovery []fact
+}
+
+type linked struct{ Name, Link string }
+
+// informerView is one informer with all that is known of it.
+type informerView struct {
+	row
+	Facts    []fact
+	Handlers []handlingView
+	Holders  []holderView
+	More     string
+}
+
+type fact struct{ Name, Value string }
+
+type handlingView struct {
+	Handler, Lease, Delivered, Backlog, Call, Behind string
+	Late                                             bool
+}
+
+type holderView struct{ Name, Leases, Since string }
+
+// newView returns what every answer to q has.
+func newView(q question, title string, at time.Time) *view {
+	v := &view{Title: plain(title), At: clock(at), Home: "?", Style: style, Script: script}
+	text, json := q, q
+	text.format, json.format = asText, asJSON
+	v.Text, v.JSON = text.link(), json.link()
+	return v
+}
+
+// tableView returns that of t, which answers q.
+func tableView(t *Table, q question) *view {
+	v := newView(q, "Informers", t.At)
+	v.Search, v.State, v.States = plain(q.text), q.state, states
+	for _, state := range states {
+		if n := t.Summary.States[state]; n > 0 {
+			v.Counts = append(v.Counts, tally{classOf(state), state, number(n), question{state: state}.link(), q.state == state})
+		}
+	}
+	totals := []string{count(t.Summary.Informers, "informer"), count(t.Summary.Objects, "object"), count(t.Summary.Backlog, "event") + " waiting for handlers"}
+	if n := t.Summary.Late; n > 0 {
+		totals = append(totals, number(n)+" with a handler that is late")
+	}
+	v.Totals = strings.Join(totals, ", ")
+	v.Rows = newRows(t.Informers, t.At)
+	v.pages(t, q)
+	return v
+}
+
+// pages tells which part of t is shown, and where the rest is.
+func (v *view) pages(t *Table, q question) {
+	shown := len(t.Informers)
+	q.format = ""
+	switch {
+	case shown == 0 && t.Matching == 0:
+		v.Shown = "No informer."
+		if t.Summary.Informers > 0 {
+			v.Shown = "None of " + count(t.Summary.Informers, "informer") + " is meant."
+		}
+	case shown == 0:
+		v.Shown = "There are only " + number(t.Matching) + "."
+	case t.NotShown > 0:
+		v.Shown = number(t.Offset+1) + " to " + number(t.Offset+shown) + " of " + number(t.Matching) + ", what is wrong first; " + number(t.NotShown) + " not shown."
+	case t.Matching < t.Summary.Informers:
+		v.Shown = number(t.Matching) + " of " + count(t.Summary.Informers, "informer") + "."
+	}
+	if t.Offset > 0 {
+		before := q
+		before.offset = max(0, min(t.Offset, t.Matching)-rowsAtMost)
+		v.Before = before.link()
+	}
+	if t.Offset+shown < t.Matching && shown > 0 {
+		after := q
+		after.offset = t.Offset + shown
+		v.After = after.link()
+	}
+}
+
+// viewOfDetail returns that of d, which answers q.
+func viewOfDetail(d *Detail, q question) *view {
+	v := newView(q, d.Name, d.At)
+	v.Detail = &detailView{}
+	for _, step := range d.Chain {
+		v.Detail.Chain = append(v.Detail.Chain, Step{About: plain(step.About), Text: plain(step.Text)})
+	}
+	for _, name := range d.Elsewhere {
+		v.Detail.Elsewhere = append(v.Detail.Elsewhere, linked{plain(name), question{resource: name}.link()})
+	}
+	rows := newRows(d.Informers, d.At)
+	for n := range d.Informers {
+		v.Detail.Informers = append(v.Detail.Informers, newInformerView(&d.Informers[n], rows[n], d.At))
+	}
+	if d.MoreInformers > 0 {
+		v.Detail.More = "And " + count(d.MoreInformers, "informer") + " more, not shown."
+	}
+	v.Detail.Discovery = d.Discovery.facts(d.At)
+	return v
+}
+
+func newInformerView(i *Informer, r row, at time.Time) informerView {
+	v := informerView{row: r, Facts: i.facts(at)}
+	for n := range i.Handlers {
+		h := &i.Handlers[n]
+		v.Handlers = append(v.Handlers, handlingView{
+			Handler: plain(h.Handler), Lease: plain(orDash(h.Lease)), Delivered: number(h.Delivered), Backlog: number(h.Backlog),
+			Call: ago(h.RunningSince, at), Behind: ago(h.BehindSince, at), Late: h.late(at),
+		})
+	}
+	for _, h := range i.Holders {
+		v.Holders = append(v.Holders, holderView{plain(orDash(h.Name)), number(h.Leases), ago(h.Since, at)})
+	}
+	var more []string
+	if i.MoreHandlers > 0 {
+		more = append(more, count(i.MoreHandlers, "handler"))
+	}
+	if i.MoreHolders > 0 {
+		more = append(more, count(i.MoreHolders, "holder"))
+	}
+	if len(more) > 0 {
+		v.More = "And " + strings.Join(more, " and ") + " more, not shown."
+	}
+	return v
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,84 @@
+package page
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// plain returns s with what can't be seen, or would lead a terminal or the order of
+// characters astray, as escapes.
+func plain(s string) string {
+	if strings.IndexFunc(s, unprintable) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteByte(' ')
+		case unprintable(r):
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+// ago returns how long before at when was; "-" if that is not known.
+func ago(when, at time.Time) string {
+	if when.IsZero() {
+		return "-"
+	}
+	return duration.HumanDuration(max(0, at.Sub(when)))
+}
+
+// ahead returns how long after at when is; "" if it is not.
+func ahead(when, at time.Time) string {
+	if !when.After(at) {
+		return ""
+	}
+	return duration.HumanDuration(when.Sub(at).Round(time.Second))
+}
+
+// count returns n of what noun names.
+func count[N int | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return number(n) + " " + noun + "s"
+}
+
+// number returns n with its thousands apart.
+func number[N int | uint64](n N) string {
+	digits := fmt.Sprint(n)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
+// size returns bytes as a person says it.
+func size(bytes uint64) string {
+	value, unit := float64(bytes), 0
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for value >= 1024 && unit < len(units)-1 {
+		value /= 1024
+		unit++
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	return fmt.Sprintf("%.1f %s", value, units[unit])
+}
+
+// clock returns at as it is shown.
+func clock(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") + " UTC" }

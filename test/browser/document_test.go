@@ -1,0 +1,49 @@
+package browser_test
+
+import (
+	"html"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+var (
+	tableRow = regexp.MustCompile(`(?s)<tr data-key=.*?</tr>`)
+	cell     = regexp.MustCompile(`(?s)<t[dh][ >].*?</t[dh]>`)
+	tag      = regexp.MustCompile(`(?s)<[^>]*>`)
+	listItem = regexp.MustCompile(`(?s)<li>.*?</li>`)
+	statusOf = regexp.MustCompile(`(?s)<p id="told"[^>]*>.*?</p>`)
+)
+
+// words returns what a person reads of a piece of a document.
+func words(markup string) string {
+	return strings.Join(strings.Fields(html.UnescapeString(tag.ReplaceAllString(markup, " "))), " ")
+}
+
+// table returns the cells of each row that is an informer's.
+func table(document string) [][]string {
+	var rows [][]string
+	for _, markup := range tableRow.FindAllString(document, -1) {
+		var cells []string
+		for _, c := range cell.FindAllString(markup, -1) {
+			cells = append(cells, words(c))
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+// items returns the items of lists.
+func items(document string) []string {
+	var all []string
+	for _, markup := range listItem.FindAllString(document, -1) {
+		all = append(all, words(markup))
+	}
+	return all
+}
+
+// told returns what the page says about being live.
+func told(document string) string { return words(statusOf.FindString(document)) }
