@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -166,12 +167,13 @@ func (c *crd) hasName(r reading) bool {
 	return false
 }
 
-// sameType reports whether nothing that is served changes from c to other, two states
-// of CRDs with one name. Most writes are of this sort: to a webhook's certificate, a
+// sameType reports whether nothing that is served, or selected by, changes from c to other,
+// two states of CRDs with one name. Most writes are of this sort: to a webhook's certificate, a
 // schema, a status.
 func (c *crd) sameType(other *crd) bool {
 	return c.Metadata.UID == other.Metadata.UID &&
 		(c.Metadata.DeletionTimestamp == nil) == (other.Metadata.DeletionTimestamp == nil) &&
+		maps.Equal(c.Metadata.Labels, other.Metadata.Labels) &&
 		reflect.DeepEqual(c.Spec, other.Spec) &&
 		reflect.DeepEqual(c.Status.AcceptedNames, other.Status.AcceptedNames) &&
 		reflect.DeepEqual(c.condition("Terminating"), other.condition("Terminating")) &&

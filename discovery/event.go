@@ -3,6 +3,7 @@ package discovery
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -55,6 +56,8 @@ const (
 	BackingChanged Change = "Backing"
 	// TerminatingChanged: the type's CRD is being deleted.
 	TerminatingChanged Change = "Terminating"
+	// LabelsChanged: of the type's CRD.
+	LabelsChanged Change = "Labels"
 )
 
 // Evidence is why a type is taken to be gone. That requests for it fail is none.
@@ -98,6 +101,8 @@ type typeState struct {
 	resource   Resource  // in the preferred version
 	uid        types.UID // of its CRD, as last known
 	conversion string
+	defined    bool              // the CRD is known
+	labels     map[string]string // its labels
 }
 
 // typeStates are the states of all types, and their order.
@@ -119,6 +124,7 @@ func (k *knowledge) types(c *catalogue, last typeStates) typeStates {
 		state := typeState{resource: res, uid: cmp.Or(res.CRDUID, last.states[gr].uid)}
 		if definition := k.crds[gr.String()]; definition != nil {
 			state.conversion = definition.Spec.Conversion.Strategy
+			state.defined, state.labels = true, definition.Metadata.Labels
 		}
 		states[gr] = state
 		order = append(order, gr)
@@ -141,6 +147,7 @@ func (s typeState) changes(now typeState) []Change {
 		{ConversionChanged, s.conversion == now.conversion || s.conversion == "" || now.conversion == ""},
 		{BackingChanged, a.Backing == b.Backing || a.Backing == BackingUnknown || b.Backing == BackingUnknown},
 		{TerminatingChanged, a.Terminating == b.Terminating},
+		{LabelsChanged, !s.defined || !now.defined || maps.Equal(s.labels, now.labels)},
 	} {
 		if !aspect.same {
 			changes = append(changes, aspect.change)

@@ -35,7 +35,7 @@ type mutant struct {
 
 // mutants are the ways to break the library that its tests have to notice. A change
 // of the code changes its mutants: what they replace must be there, once.
-var mutants = slices.Concat(ofFactory, ofSource, ofLives, ofLeases, ofStatus, ofLister, ofDiscovery, ofDiscoveryLive, ofWire)
+var mutants = slices.Concat(ofFactory, ofSource, ofLives, ofLeases, ofFollow, ofStatus, ofLister, ofDiscovery, ofDiscoveryLive, ofMetrics, ofWire, ofPage)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -1,0 +1,126 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// diary keeps what one call of Follow tells, and what the handlers of its leases get.
+type diary struct {
+	recorder
+
+	held map[string]<-chan struct{} // what a call, such as "start ships", waits for before it returns
+	each time.Duration              // what a handler's call takes
+
+	leases sync.Map // by the name of the type
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (d *diary) OnDelete(obj any) {
+	time.Sleep(d.each)
+	d.recorder.OnDelete(obj)
+}
+
+// stops returns how often the diary tells of an end.
+func (d *diary) stops() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(d.events), func(line string) bool { return !strings.HasPrefix(line, "stop ") })
+}
+
+// write keeps a call, and returns what to wait for before it returns.
+func (d *diary) write(call, name string, detail ...any) (until <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	line := strings.Join(strings.Fields(fmt.Sprint(append([]any{call, " ", name, " "}, detail...)...)), " ")
+	d.events = append(d.events, line)
+	return d.held[call+" "+name]
+}
+
+// funcs returns what writes the diary.
+func (d *diary) funcs(t *testing.T) dynamicinformer.FollowFuncs {
+	t.Helper()
+	return dynamicinformer.FollowFuncs{
+		Started: func(l *dynamicinformer.Lease) {
+			until := d.write("start", l.Status().GVR.Resource)
+			d.leases.Store(l.Status().GVR.Resource, l)
+			if _, err := l.AddEventHandler(d); err != nil && !errors.Is(err, dynamicinformer.ErrReleased) {
+				t.Errorf("AddEventHandler: %v", err)
+			}
+			waitUntil(until)
+		},
+		Stopped: func(res discovery.Resource, evidence discovery.Evidence) {
+			waitUntil(d.write("stop", res.GVR.Resource, string(evidence.Kind), " ", string(evidence.CRDUID)))
+		},
+	}
+}
+
+func waitUntil(until <-chan struct{}) {
+	if until != nil {
+		<-until
+	}
+}
+
+// wants checks what has been written, in order.
+func (d *diary) wants(t *testing.T, what string, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if diff := cmp.Diff(want, d.take()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// follower is a call of Follow that goes on.
+type follower struct {
+	*diary
+	t      *testing.T
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// follow begins to follow what s selects, on a factory that is started.
+func follow(t *testing.T, f *dynamicinformer.Factory, s discovery.Selector, opts ...dynamicinformer.FollowOption) *follower {
+	t.Helper()
+	return (&diary{}).follow(t, f, s, opts...)
+}
+
+// follow is the function of that name for a diary that some calls are to wait for.
+func (d *diary) follow(t *testing.T, f *dynamicinformer.Factory, s discovery.Selector, opts ...dynamicinformer.FollowOption) *follower {
+	t.Helper()
+	f.Start(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &follower{diary: d, t: t, cancel: cancel, ended: make(chan error, 1)}
+	go func() { w.ended <- f.Follow(ctx, s, w.funcs(t), opts...) }()
+	return w
+}
+
+// leave ends it.
+func (w *follower) leave() {
+	w.t.Helper()
+	w.cancel()
+	if err := <-w.ended; err != nil {
+		w.t.Errorf("Follow: %v", err)
+	}
+}
+
+// end ends it, and checks that nothing is left.
+func (w *follower) end(f *dynamicinformer.Factory) {
+	w.t.Helper()
+	w.leave()
+	if left := f.Status(); len(left) > 0 {
+		w.t.Errorf("%d informers are left: %+v", len(left), left[0])
+	}
+	shutdown(w.t, f)
+}

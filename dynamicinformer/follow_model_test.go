@@ -1,0 +1,171 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+var followSeed = flag.Uint64("follow.seed", 0, "run TestFollow_Model with this seed alone")
+
+// model is what random types have come to, seen by callbacks that take their time.
+type model struct {
+	t      *testing.T
+	seed   uint64
+	random *rand.Rand
+
+	mu      sync.Mutex
+	started map[string]bool
+	calls   map[string]bool // under way
+	pause   *rand.Rand
+}
+
+// call is a callback of the type of that name. It takes its time, and no other may begin.
+func (m *model) call(name string, change func()) {
+	m.mu.Lock()
+	if m.calls[name] {
+		m.t.Errorf("seed %d: two calls of %s at a time", m.seed, name)
+	}
+	m.calls[name] = true
+	change()
+	pause := time.Duration(0)
+	if m.pause.IntN(2) == 0 {
+		pause = time.Duration(m.pause.IntN(20_000)) * time.Millisecond
+	}
+	m.mu.Unlock()
+	time.Sleep(pause)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls[name] = false
+}
+
+func (m *model) funcs() dynamicinformer.FollowFuncs {
+	return dynamicinformer.FollowFuncs{
+		Started: func(l *dynamicinformer.Lease) {
+			name := l.Status().GVR.Resource
+			m.call(name, func() {
+				if m.started[name] {
+					m.t.Errorf("seed %d: %s is started twice", m.seed, name)
+				}
+				m.started[name] = true
+			})
+		},
+		Stopped: func(res discovery.Resource, evidence discovery.Evidence) {
+			name := res.GVR.Resource
+			m.call(name, func() {
+				if !m.started[name] {
+					m.t.Errorf("seed %d: %s is stopped, and it was not started", m.seed, name)
+				}
+				if evidence.Kind == discovery.CRDDeleted && evidence.CRDUID != res.CRDUID {
+					m.t.Errorf("seed %d: %s of %s is stopped for the end of %s", m.seed, name, res.CRDUID, evidence.CRDUID)
+				}
+				delete(m.started, name)
+			})
+		},
+	}
+}
+
+// step does something to the world.
+func (m *model) step(w *world, labelled map[string]bool) {
+	name := fmt.Sprintf("ships%d", m.random.IntN(5))
+	team := []string{"net", "other"}[m.random.IntN(2)]
+	switch there := w.has(name) != ""; m.random.IntN(10) {
+	case 0, 1, 2:
+		w.define(name, label(team)) // also in place of one that is there
+		labelled[name] = team == "net"
+	case 3, 4:
+		if there {
+			w.undefine(name)
+			delete(labelled, name)
+		}
+	case 5, 6:
+		if there {
+			w.change(name, label(team))
+			labelled[name] = team == "net"
+		}
+	case 7:
+		w.CloseWatches(kindOf(name))
+	case 8:
+		w.breakDiscovery(m.random.IntN(3) == 0)
+	default:
+		if there {
+			w.change(name, versions(map[string]bool{"v1": m.random.IntN(3) > 0}))
+		}
+	}
+}
+
+// Whatever happens to types, while callbacks take their time: calls alternate, the last state
+// is right, and nothing is left at the end.
+func TestFollow_Model(t *testing.T) {
+	seeds := make([]uint64, 30)
+	for i := range seeds {
+		seeds[i] = uint64(i + 1)
+	}
+	if *followSeed != 0 {
+		seeds = []uint64{*followSeed}
+	}
+	for _, seed := range seeds {
+		synctest.Test(t, func(t *testing.T) { runModel(t, seed) })
+	}
+}
+
+func runModel(t *testing.T, seed uint64) {
+	t.Helper()
+	m := &model{
+		t: t, seed: seed, started: map[string]bool{}, calls: map[string]bool{},
+		random: rand.New(rand.NewPCG(seed, 1)), pause: rand.New(rand.NewPCG(seed, 2)), //nolint:gosec // repeatable
+	}
+	cluster := newWorld()
+	f := cluster.factory(t)
+	f.Start(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	net := discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"team": "net"})}
+	go func() { ended <- f.Follow(ctx, net, m.funcs(), dynamicinformer.WithStartLimit(2)) }()
+	want := map[string]bool{}
+	for range 150 {
+		m.step(cluster, want)
+		if m.random.IntN(3) > 0 {
+			time.Sleep(time.Duration(m.random.IntN(3000)) * time.Millisecond)
+		}
+	}
+	cluster.breakDiscovery(false)
+	for name := range want {
+		cluster.change(name, versions(map[string]bool{"v1": true}))
+	}
+	time.Sleep(30 * time.Minute)
+	synctest.Wait()
+	maps.DeleteFunc(want, func(_ string, labelled bool) bool { return !labelled })
+	if diff := cmp.Diff(want, m.started); diff != "" {
+		t.Errorf("seed %d: started (-want +got):\n%s", seed, diff)
+	}
+	statuses := f.Status()
+	if len(statuses) != len(want) {
+		t.Errorf("seed %d: %d informers, want %d", seed, len(statuses), len(want))
+	}
+	for _, s := range statuses {
+		if s.State != dynamicinformer.StateSynced || string(s.Resource.CRDUID) != cluster.has(s.GVR.Resource) {
+			t.Errorf("seed %d: %+v", seed, s)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("seed %d: %v", seed, err)
+	}
+	if len(f.Status()) > 0 || len(m.started) > 0 {
+		t.Errorf("seed %d: left are %d informers, started are %v", seed, len(f.Status()), m.started)
+	}
+	shutdown(t, f)
+}

@@ -1,0 +1,364 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// lists are the first lists of types, each of which takes its time.
+type lists struct {
+	takes func(name string) time.Duration
+
+	mu       sync.Mutex
+	now, max int
+	of       map[string]bool
+}
+
+func (l *lists) intercept(ctx context.Context, req fakecluster.Request) error {
+	if req.Verb != "list" && req.Verb != "watch" {
+		return nil
+	}
+	l.mu.Lock()
+	if l.of[req.GVR.Resource] {
+		l.mu.Unlock()
+		return nil
+	}
+	l.of[req.GVR.Resource] = true
+	l.now++
+	l.max = max(l.max, l.now)
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.now--
+	}()
+	select {
+	case <-time.After(l.takes(req.GVR.Resource)):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+func TestFollow_StartsNoMoreThanTheLimitAtATime(t *testing.T) {
+	for limit, opts := range map[int][]dynamicinformer.FollowOption{
+		3: {dynamicinformer.WithStartLimit(5), nil, dynamicinformer.WithStartLimit(3)},
+		8: {dynamicinformer.WithStartLimit(0)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := newWorld()
+			for i := range 40 {
+				cluster.define(fmt.Sprintf("ships%02d", i))
+			}
+			l := &lists{of: map[string]bool{}, takes: func(string) time.Duration { return time.Second }}
+			cluster.Intercept(l.intercept)
+			f := cluster.factory(t)
+			w := follow(t, f, discovery.Selector{}, opts...)
+			time.Sleep(time.Minute)
+			if err := f.WaitForSync(t.Context()); err != nil || len(f.Status()) != 40 {
+				t.Errorf("%d types: %v", len(f.Status()), err)
+			}
+			if l.max != limit {
+				t.Errorf("lists at a time = %d, want %d", l.max, limit)
+			}
+			w.end(f)
+		})
+	}
+}
+
+// One that hangs makes way after a while, one that fails at once, and the rest is synced.
+func TestFollow_WhatCannotBeListedMakesWay(t *testing.T) {
+	for name, tc := range map[string]struct {
+		bad  func(ctx context.Context) error
+		want time.Duration // for all that are well
+	}{
+		"hanging": {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 15 * time.Second}, // 6 of them, 2 at a time
+		"forbidden": {func(context.Context) error {
+			return apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
+		}, 0},
+		"broken": {func(context.Context) error { return apierrors.NewServiceUnavailable("down") }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := newWorld()
+				for i := range 6 {
+					cluster.define(fmt.Sprintf("aa%d", i))
+				}
+				for i := range 20 {
+					cluster.define(fmt.Sprintf("ships%02d", i))
+				}
+				cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+					if strings.HasPrefix(req.GVR.Resource, "aa") {
+						return tc.bad(ctx)
+					}
+					return nil
+				})
+				f := cluster.factory(t)
+				began := time.Now()
+				w := follow(t, f, discovery.Selector{}, dynamicinformer.WithStartLimit(2))
+				for {
+					synctest.Wait()
+					if synced, _ := synced(f); synced == 20 || time.Since(began) > time.Hour {
+						break
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+				if took := time.Since(began); took < tc.want || took > tc.want+time.Second {
+					t.Errorf("the others were synced after %v, want %v", took, tc.want)
+				}
+				if _, others := synced(f); others != 6 {
+					t.Errorf("%d are not, want 6", others)
+				}
+				w.end(f)
+			})
+		})
+	}
+}
+
+// synced returns how many informers are, and how many are not.
+func synced(f *dynamicinformer.Factory) (synced, others int) {
+	for _, s := range f.Status() {
+		if s.State == dynamicinformer.StateSynced {
+			synced++
+		} else {
+			others++
+		}
+	}
+	return synced, others
+}
+
+// They have their leases, and go on.
+func TestFollow_WhatCouldNotBeListedIsSyncedOnceItCan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		for i := range 20 {
+			cluster.define(fmt.Sprintf("ships%02d", i))
+		}
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			return apierrors.NewForbidden(req.GVR.GroupResource(), "", errors.New("no"))
+		})
+		f := cluster.factory(t)
+		w := follow(t, f, discovery.Selector{}, dynamicinformer.WithStartLimit(2))
+		time.Sleep(time.Second)
+		if _, others := synced(f); others != 20 {
+			t.Errorf("%d wait, want 20", others)
+		}
+		cluster.Intercept(nil)
+		time.Sleep(time.Minute)
+		if got, _ := synced(f); got != 20 {
+			t.Errorf("%d are synced, want 20", got)
+		}
+		w.end(f)
+	})
+}
+
+func TestFollow_BadInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		cluster.define("ships")
+		bare := newFactory(t, cluster.Cluster)
+		if err := bare.Follow(t.Context(), discovery.Selector{}, dynamicinformer.FollowFuncs{}); !errors.Is(err, dynamicinformer.ErrNoDiscovery) {
+			t.Errorf("without discovery: %v", err)
+		}
+		f := cluster.factory(t)
+		err := f.Follow(t.Context(), discovery.Selector{Scope: "Galaxy"}, dynamicinformer.FollowFuncs{})
+		if bad, is := errors.AsType[*discovery.SelectorError](err); !is || bad.Field != "Scope" {
+			t.Errorf("of a wrong selector: %v", err)
+		}
+
+		// Before Start nothing happens.
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		go func() { ended <- f.Follow(ctx, discovery.Selector{}, dynamicinformer.FollowFuncs{}) }()
+		go func() { ended <- f.Follow(t.Context(), discovery.Selector{}, dynamicinformer.FollowFuncs{}, nil) }()
+		time.Sleep(time.Minute)
+		if got := f.Status(); len(got) > 0 {
+			t.Errorf("before Start: %+v", got)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the end of the context before Start: %v", err)
+		}
+		if err := f.Follow(ctx, discovery.Selector{}, dynamicinformer.FollowFuncs{}); err != nil {
+			t.Errorf("with a context that has ended: %v", err)
+		}
+		f.Start(t.Context())
+		synctest.Wait()
+		if got := f.Status(); len(got) != 1 || got[0].State != dynamicinformer.StateSynced {
+			t.Errorf("after Start, without callbacks: %+v", got)
+		}
+		shutdown(t, f)
+		if err := <-ended; !errors.Is(err, dynamicinformer.ErrShutDown) {
+			t.Errorf("shut down: %v", err)
+		}
+		if err := f.Follow(t.Context(), discovery.Selector{}, dynamicinformer.FollowFuncs{}); !errors.Is(err, dynamicinformer.ErrShutDown) {
+			t.Errorf("after that: %v", err)
+		}
+		unstarted := cluster.factory(t)
+		go func() { ended <- unstarted.Follow(t.Context(), discovery.Selector{}, dynamicinformer.FollowFuncs{}) }()
+		synctest.Wait()
+		shutdown(t, unstarted)
+		if err := <-ended; !errors.Is(err, dynamicinformer.ErrShutDown) {
+			t.Errorf("shut down, never started: %v", err)
+		}
+	})
+}
+
+// A callback may call anything of the factory.
+func TestFollow_CallbacksThatComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		for i := range 5 {
+			cluster.define(fmt.Sprintf("ships%d", i))
+		}
+		f := cluster.factory(t)
+		f.Start(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		var begun sync.WaitGroup
+		begun.Add(5)
+		go func() {
+			begun.Wait()
+			cancel()
+		}()
+		err := f.Follow(ctx, discovery.Selector{}, dynamicinformer.FollowFuncs{
+			Started: func(l *dynamicinformer.Lease) {
+				own := acquire(t, f, l.Status().GVR)
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Error(err)
+				}
+				own.Release()
+				l.Release()
+				begun.Done()
+			},
+			Stopped: func(discovery.Resource, discovery.Evidence) { f.Status() },
+		})
+		if err != nil || len(f.Status()) > 0 {
+			t.Errorf("%v, %d left", err, len(f.Status()))
+		}
+		shutdown(t, f)
+	})
+}
+
+// Others may have an informer on the type with other options.
+func TestFollow_LeasesWithOtherOptionsGetAnInformerOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		cluster.define("ships")
+		f := cluster.factory(t)
+		f.Start(t.Context())
+		other := acquire(t, f, kindOf("ships"), dynamicinformer.AllowAbsent(), dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()),
+			dynamicinformer.WithNamespace("else"))
+		create(t, cluster, kindOf("ships"), "ns", "a")
+		w := follow(t, f, discovery.Selector{}, dynamicinformer.WithLeaseOptions(dynamicinformer.WithLeaseName("mine")))
+		w.wants(t, "the start", "start ships", "add ns/a")
+		if got, err := other.Lister().List(labels.Everything()); err != nil || len(got) > 0 || len(f.Status()) != 2 {
+			t.Errorf("the other's: %d objects, %v, %d informers", len(got), err, len(f.Status()))
+		}
+		other.Release()
+		if got := f.Status()[0].Holders[0].Name; got != "mine" {
+			t.Errorf("holder %q", got)
+		}
+		w.end(f)
+	})
+}
+
+// A type that comes and goes all the time costs no more than a few lists.
+func TestFollow_ATypeThatFlapsIsStartedLessAndLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		cluster.define("ships")
+		f := cluster.factory(t)
+		w := follow(t, f, discovery.Selector{})
+		const seconds = 60
+		for range seconds * 50 {
+			cluster.undefine("ships")
+			time.Sleep(10 * time.Millisecond)
+			cluster.define("ships")
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		checkAlternates(t, w.take(), "ships", true)
+		if got := len(cluster.Requests("watch", kindOf("ships"))); got > 80 {
+			t.Errorf("watches = %d", got)
+		}
+		time.Sleep(time.Minute)
+		began := time.Now()
+		cluster.define("ships")
+		synctest.Wait()
+		if err := f.WaitForSync(t.Context(), kindOf("ships")); err != nil || time.Since(began) > 0 {
+			t.Errorf("after a while: %v, %v", err, time.Since(began))
+		}
+		w.end(f)
+	})
+}
+
+// checkAlternates expects that a type starts and stops in turn, and whether it is started.
+func checkAlternates(t *testing.T, lines []string, name string, started bool) {
+	t.Helper()
+	is := false
+	for _, line := range lines {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[1] != name {
+			continue
+		}
+		if (fields[0] == "start") == is {
+			t.Fatalf("%s twice in a row: %q", fields[0], lines)
+		}
+		is = !is
+	}
+	if is != started {
+		t.Errorf("%s is started: %v, want %v", name, is, started)
+	}
+}
+
+// A type that is well has no goroutine of Follow's.
+func TestFollow_ManyTypes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 1200
+		cluster := newWorld()
+		for i := range many {
+			cluster.define(fmt.Sprintf("ships%04d", i))
+		}
+		f := cluster.factory(t)
+		w := follow(t, f, discovery.Selector{})
+		time.Sleep(time.Minute)
+		if err := f.WaitForSync(t.Context()); err != nil || len(f.Status()) != many {
+			t.Errorf("%d types: %v", len(f.Status()), err)
+		}
+		if got := goroutinesOf("dynamicinformer.(*follow)"); got > 3 {
+			t.Errorf("goroutines of Follow = %d", got)
+		}
+		w.end(f)
+		if got := len(w.take()); got != 2*many {
+			t.Errorf("%d calls, want %d", got, 2*many)
+		}
+	})
+}
+
+// goroutinesOf returns how many goroutines are in functions that are named so.
+func goroutinesOf(name string) (count int) {
+	buf := make([]byte, 64<<20)
+	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(stack, name) {
+			count++
+		}
+	}
+	return count
+}
+
+var _ cache.ResourceEventHandler = (*diary)(nil)

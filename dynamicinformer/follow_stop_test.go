@@ -1,0 +1,138 @@
+package dynamicinformer_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// A handler is told of the end of each object before its lease is released, however slow it is.
+func TestFollow_HandlersGetTheDeletionsOfATypeThatGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const objects = 100
+		cluster := newWorld()
+		cluster.define("ships")
+		for i := range objects {
+			create(t, cluster, kindOf("ships"), "ns", fmt.Sprint(i))
+		}
+		f := cluster.factory(t)
+		w := slowly(t, f, time.Second)
+		time.Sleep(time.Hour)
+		w.take()
+		cluster.undefine("ships")
+		time.Sleep(time.Hour)
+		got := w.take()
+		if len(got) != objects+1 || !strings.HasPrefix(got[0], "delete ns/") || !strings.HasPrefix(got[objects-1], "delete ns/") || !strings.HasPrefix(got[objects], "stop ") {
+			t.Errorf("%d lines: %q", len(got), got)
+		}
+		w.end(f)
+	})
+}
+
+// slowly follows everything, with handlers that take their time.
+func slowly(t *testing.T, f *dynamicinformer.Factory, each time.Duration, opts ...dynamicinformer.FollowOption) *follower {
+	t.Helper()
+	w := &follower{diary: &diary{each: each}}
+	return w.follow(t, f, discovery.Selector{}, opts...)
+}
+
+// One that is stuck does not hold it up for ever, nor the handlers of others at all.
+func TestFollow_AHandlerThatIsStuckHoldsUpTheEndForAWhile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		own  bool
+		want time.Duration
+	}{
+		"its own":   {true, 10 * time.Second},
+		"another's": {false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := newWorld()
+				cluster.define("ships")
+				create(t, cluster, kindOf("ships"), "ns", "a")
+				f := cluster.factory(t)
+				f.Start(t.Context())
+				stuck := make(chan struct{})
+				handler := cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { <-stuck }}
+				w := follow(t, f, discovery.Selector{})
+				w.wants(t, "the start", "start ships", "add ns/a")
+				l, there := w.leases.Load("ships")
+				if !there {
+					t.Fatal("no lease")
+				}
+				holder := l.(*dynamicinformer.Lease)
+				if !tc.own {
+					holder = acquire(t, f, kindOf("ships"), dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
+				}
+				if _, err := holder.AddEventHandler(handler); err != nil {
+					t.Fatal(err)
+				}
+				uid, began := cluster.has("ships"), time.Now()
+				cluster.undefine("ships")
+				for len(w.stops()) == 0 {
+					time.Sleep(100 * time.Millisecond)
+				}
+				if took := time.Since(began); took < tc.want || took > tc.want+time.Second {
+					t.Errorf("it took %v, want %v", took, tc.want)
+				}
+				w.wants(t, "the end", "delete ns/a", "stop ships CRDDeleted "+uid)
+				close(stuck)
+				if !tc.own {
+					holder.Release()
+				}
+				w.end(f)
+			})
+		})
+	}
+}
+
+func TestFollow_KeepsTheCacheIfThatIsWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		cluster.define("ships")
+		create(t, cluster, kindOf("ships"), "ns", "a")
+		f := cluster.factory(t)
+		w := follow(t, f, discovery.Selector{}, dynamicinformer.WithLeaseOptions(dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache)))
+		w.wants(t, "the start", "start ships", "add ns/a")
+		uid := cluster.has("ships")
+		cluster.undefine("ships")
+		time.Sleep(time.Second)
+		w.wants(t, "the end", "stop ships CRDDeleted "+uid)
+		w.end(f)
+	})
+}
+
+// What the informer was given a moment ago waits also for a handler that had nothing to do
+// for long.
+func TestHandlerStatus_BacklogOfOneThatWasIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		cluster.define("ships")
+		held := make(chan struct{})
+		f := cluster.factory(t, dynamicinformer.WithTransform(func(obj any) (any, error) {
+			<-held
+			return obj, nil
+		}))
+		w := follow(t, f, discovery.Selector{})
+		time.Sleep(time.Minute)
+		create(t, cluster, kindOf("ships"), "ns", "a")
+		synctest.Wait()
+		if got := f.Status()[0].Handlers[0].Backlog; got != 1 {
+			t.Errorf("backlog = %d, want 1", got)
+		}
+		close(held)
+		w.wants(t, "then", "start ships", "add ns/a")
+		if diff := cmp.Diff(0, f.Status()[0].Handlers[0].Backlog); diff != "" {
+			t.Errorf("backlog (-want +got): %s", diff)
+		}
+		w.end(f)
+	})
+}

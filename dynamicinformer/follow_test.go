@@ -1,0 +1,273 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+func TestFollow_TypesComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		cluster.define("ships")
+		create(t, cluster, kindOf("ships"), "ns", "a")
+		f := cluster.factory(t)
+		w := follow(t, f, discovery.Selector{})
+		w.wants(t, "what is there", "start ships", "add ns/a")
+		if got := f.Status()[0]; got.State != dynamicinformer.StateSynced || got.Holders[0].Name != "follow" || got.Versions != dynamicinformer.FollowPreferred() {
+			t.Errorf("status: %+v", got)
+		}
+
+		cluster.define("boats")
+		w.wants(t, "what comes", "start boats")
+		create(t, cluster, kindOf("boats"), "ns", "b")
+		create(t, cluster, kindOf("boats"), "ns", "c")
+		w.wants(t, "its objects", "add ns/b", "add ns/c")
+
+		uid := cluster.has("boats")
+		cluster.undefine("boats")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got := w.take()
+		if len(got) != 3 || got[2] != "stop boats CRDDeleted "+uid {
+			t.Errorf("the end: %q", got)
+		}
+		if got := len(f.Status()); got != 1 {
+			t.Errorf("informers = %d, want 1", got)
+		}
+		cluster.define("boats")
+		w.wants(t, "it comes back", "start boats")
+		w.end(f)
+		if got := w.take(); len(got) != 2 || !strings.HasPrefix(got[0], "stop ") || !strings.HasPrefix(got[1], "stop ") {
+			t.Errorf("at the end of Follow: %q", got)
+		}
+	})
+}
+
+// The end of one and the beginning of the next are told, although it is there all the time.
+func TestFollow_AnotherCRDOfTheSameNameIsAnotherType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		cluster.define("ships")
+		create(t, cluster, kindOf("ships"), "ns", "a")
+		f := cluster.factory(t)
+		w := follow(t, f, discovery.Selector{})
+		w.wants(t, "the first", "start ships", "add ns/a")
+		first := cluster.has("ships")
+		cluster.define("ships")
+		time.Sleep(time.Second)
+		w.wants(t, "the second", "delete ns/a", "stop ships CRDDeleted "+first, "start ships")
+		w.end(f)
+	})
+}
+
+// What happens while a callback runs is put together: the last state counts, and that the type
+// is another one.
+func TestFollow_ABusyCallbackIsToldOfTheLastState(t *testing.T) {
+	for name, tc := range map[string]struct {
+		happens func(w *world)
+		want    []string // after the start; UIDs aside
+	}{
+		"gone":                     {func(w *world) { w.undefine("ships") }, []string{"stop ships CRDDeleted"}},
+		"gone and come":            {func(w *world) { w.define("ships") }, []string{"stop ships CRDDeleted", "start ships"}},
+		"gone, come and gone":      {func(w *world) { w.define("ships"); w.undefine("ships") }, []string{"stop ships CRDDeleted"}},
+		"gone and come many times": {func(w *world) { flap(w, "ships", 50) }, []string{"stop ships CRDDeleted", "start ships"}},
+		"deselected":               {func(w *world) { w.change("ships", label("other")) }, []string{"stop ships"}},
+		"deselected and selected": {func(w *world) {
+			w.change("ships", label("other"))
+			synctest.Wait()
+			w.change("ships", label("net"))
+		}, nil},
+		"deselected and gone": {func(w *world) { w.change("ships", label("other")); synctest.Wait(); w.undefine("ships") }, []string{"stop ships CRDDeleted"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := newWorld()
+				cluster.define("ships", label("net"))
+				f := cluster.factory(t)
+				held := make(chan struct{})
+				d := &diary{held: map[string]<-chan struct{}{"start ships": held}}
+				w := d.follow(t, f, discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"team": "net"})})
+				w.wants(t, "the start", "start ships")
+				tc.happens(cluster)
+				if cluster.has("ships") != "" && !strings.HasPrefix(name, "deselected") {
+					cluster.change("ships", label("net"))
+				}
+				time.Sleep(time.Minute)
+				w.wants(t, "while it is busy")
+				close(held)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				var got []string
+				for _, line := range w.take() {
+					got = append(got, strings.Join(strings.Fields(line)[:min(3, len(strings.Fields(line)))], " "))
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("then (-want +got):\n%s", diff)
+				}
+				w.end(f)
+			})
+		})
+	}
+}
+
+// flap creates a type again and again.
+func flap(w *world, name string, times int) {
+	for range times {
+		w.define(name)
+		synctest.Wait()
+	}
+}
+
+func TestFollow_ACallbackThatBlocksHoldsUpNoOtherType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		held := make(chan struct{})
+		cluster.define("ships")
+		f := cluster.factory(t)
+		d := &diary{held: map[string]<-chan struct{}{"start ships": held, "stop boats": held}}
+		w := d.follow(t, f, discovery.Selector{}, dynamicinformer.WithStartLimit(1))
+		w.wants(t, "the first", "start ships")
+		for _, name := range []string{"boats", "rafts"} {
+			cluster.define(name)
+			w.wants(t, "the others", "start "+name)
+			uid := cluster.has(name)
+			cluster.undefine(name)
+			time.Sleep(time.Second)
+			w.wants(t, "the others", fmt.Sprintf("stop %s CRDDeleted %s", name, uid))
+		}
+		if err := f.WaitForSync(t.Context(), kindOf("ships")); err != nil {
+			t.Errorf("the type itself: %v", err)
+		}
+		w.cancel()
+		time.Sleep(time.Minute)
+		select {
+		case err := <-w.ended:
+			t.Errorf("Follow has returned before its callbacks: %v", err)
+		default:
+		}
+		if left := f.Status(); len(left) > 0 {
+			t.Errorf("its leases are not given back: %+v", left)
+		}
+		close(held)
+		w.end(f)
+	})
+}
+
+func TestFollow_StartsAndStopsWhatIsSelected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		cluster.define("ships", categories("fleet"))
+		cluster.define("boats")
+		cluster.define("rafts", label("net"))
+		f := cluster.factory(t)
+		byCategory := follow(t, f, discovery.Selector{Categories: []string{"fleet"}})
+		byLabel := follow(t, f, discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"team": "net"})})
+		byBacking := follow(t, f, discovery.Selector{Backing: discovery.BackingAggregated})
+		byCategory.wants(t, "category", "start ships")
+		byLabel.wants(t, "label", "start rafts")
+		cluster.change("boats", categories("fleet"))
+		cluster.change("boats", label("net"))
+		byCategory.wants(t, "category", "start boats")
+		byLabel.wants(t, "label", "start boats")
+		cluster.change("boats", categories("fleet", "other"))
+		cluster.change("ships", categories())
+		cluster.change("rafts", label("other"))
+		byCategory.wants(t, "category", "stop ships")
+		byLabel.wants(t, "label", "stop rafts")
+		byBacking.wants(t, "backing")
+		byCategory.leave()
+		byLabel.leave()
+		byBacking.end(f)
+	})
+}
+
+func TestFollow_WhatIsNoEndStopsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWorld()
+		cluster.define("ships", label("net"))
+		create(t, cluster, kindOf("ships"), "ns", "a")
+		f := cluster.factory(t)
+		w := follow(t, f, discovery.Selector{CRDLabels: labels.Everything()})
+		w.wants(t, "the start", "start ships", "add ns/a")
+
+		cluster.breakDiscovery(true)
+		time.Sleep(5 * time.Minute)
+		w.wants(t, "discovery fails")
+		cluster.breakDiscovery(false)
+		time.Sleep(5 * time.Minute)
+
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "list" || req.Verb == "watch" {
+				return errors.New("down")
+			}
+			return nil
+		})
+		cluster.CloseWatches(kindOf("ships"))
+		time.Sleep(5 * time.Minute)
+		w.wants(t, "its requests fail")
+		cluster.Intercept(nil)
+		time.Sleep(5 * time.Minute)
+
+		cluster.change("ships", versions(map[string]bool{"v1": true, "v1beta1": true}))
+		time.Sleep(time.Minute)
+		w.wants(t, "another version")
+		cluster.change("ships", versions(map[string]bool{"v1": true}))
+		time.Sleep(time.Minute)
+		if got := f.Status()[0]; got.State != dynamicinformer.StateSynced {
+			t.Errorf("status: %+v", got)
+		}
+		w.take()
+
+		cluster.change("ships", versions(map[string]bool{"v1": false}))
+		w.wants(t, "no version is served", "stop ships NoVersionServed "+cluster.has("ships"))
+		cluster.change("ships", versions(map[string]bool{"v1": true}))
+		w.wants(t, "it is again", "start ships", "add ns/a")
+		w.end(f)
+	})
+}
+
+// That a server without CRDs does not list a type is evidence when the type itself says so.
+func TestFollow_WhatIsNotListedIsGoneWhenItIsNotFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		w := follow(t, f, discovery.Selector{Groups: []string{widgets.Group}})
+		w.wants(t, "the start", "start widgets", "add ns/a")
+
+		// It is said to be gone, and answers.
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == fakecluster.VerbDiscover && req.GVR.Group == widgets.Group {
+				return apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{}, "", "", 0, true)
+			}
+			return nil
+		})
+		time.Sleep(10 * time.Minute)
+		w.wants(t, "not listed")
+		cluster.Intercept(nil)
+		time.Sleep(10 * time.Minute)
+		w.wants(t, "listed again")
+
+		cluster.Withdraw(widgets)
+		time.Sleep(10 * time.Minute)
+		w.wants(t, "gone", "delete ns/a", "stop widgets NotListed")
+		cluster.Serve(widgetType)
+		time.Sleep(10 * time.Minute)
+		w.wants(t, "back", "start widgets")
+		w.end(f)
+	})
+}

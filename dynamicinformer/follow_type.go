@@ -1,0 +1,123 @@
+package dynamicinformer
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/bell"
+)
+
+// followed is one type, as far as one call of Follow is concerned with it: what is to be,
+// and what is. It is guarded by its follow's lock.
+type followed struct {
+	gr schema.GroupResource
+
+	want   *discovery.Resource // it is there, and selected; nil: it is not
+	unsure *discovery.Resource // it is there, and it can't be told whether it is selected
+
+	held  bool                // a lease is had, or about to be, and it is not yet being stopped
+	res   discovery.Resource  // what the lease is on, as last known
+	lease *Lease              // nil while it is about to be had
+	end   *discovery.Evidence // why it is to be given back; nil: it is not
+
+	busy    bool      // a goroutine is at work on it
+	queued  bool      // it waits in line to be started
+	changed bell.Bell // rung when end may have changed
+
+	began time.Time // when it was last started
+	brief int       // starts in a row that came soon after one another
+}
+
+// selected notes that the type is there as res, and selected.
+func (t *followed) selected(res discovery.Resource) {
+	t.there(res)
+	t.want = &res
+	if t.held && t.end != nil && t.end.Kind != discovery.CRDDeleted {
+		t.end = nil // it goes on
+	}
+	if t.held && t.end == nil {
+		if res.CRDUID == "" {
+			res.CRDUID = t.res.CRDUID // it is only not known at the moment
+		}
+		t.res = res
+	}
+}
+
+// deselected notes that it is there as res, and not selected.
+func (t *followed) deselected(res discovery.Resource) {
+	t.there(res)
+	t.want = nil
+	if t.held && t.end == nil {
+		t.end = &discovery.Evidence{}
+	}
+}
+
+// undecided notes that it is there as res, and that nobody can tell whether it is selected.
+func (t *followed) undecided(res discovery.Resource) {
+	t.there(res)
+	t.unsure = &res
+}
+
+// there notes that it is there as res. If that is of another CRD, the one before was deleted.
+func (t *followed) there(res discovery.Resource) {
+	t.unsure = nil
+	if t.held && t.other(res.CRDUID) {
+		t.want = nil
+		t.ends(discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: t.res.CRDUID, At: time.Now()})
+	}
+}
+
+// gone notes that it is not there any more.
+func (t *followed) gone(evidence discovery.Evidence) {
+	t.want, t.unsure = nil, nil
+	switch {
+	case !t.held:
+	case t.other(evidence.CRDUID): // it was in the place of the one that is held
+		t.ends(discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: t.res.CRDUID, At: evidence.At})
+	default:
+		t.ends(evidence)
+	}
+}
+
+// other reports whether uid is that of another CRD than the one that is held.
+func (t *followed) other(uid types.UID) bool {
+	return uid != "" && t.res.CRDUID != "" && uid != t.res.CRDUID
+}
+
+// ends notes why the lease is to be given back. That a CRD was deleted is for good.
+func (t *followed) ends(evidence discovery.Evidence) {
+	if t.end == nil || t.end.Kind != discovery.CRDDeleted {
+		t.end = &evidence
+	}
+}
+
+// How often a type is started that comes and goes: one that is started again within calm of
+// its last start waits, after the first time, and each time twice as long.
+const (
+	calm         = 10 * time.Second
+	firstPause   = 200 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// due returns when it may be started.
+func (t *followed) due() time.Time {
+	if t.brief == 0 {
+		return time.Time{}
+	}
+	pause := min(firstPause<<min(t.brief-1, 10), longestPause)
+	return t.began.Add(pause)
+}
+
+// begins notes that it is started as what is wanted.
+func (t *followed) begins(now time.Time) {
+	if !t.began.IsZero() && now.Sub(t.began) < calm {
+		t.brief++
+	} else {
+		t.brief = 0
+	}
+	t.held, t.busy, t.began = true, true, now
+	t.res, t.end = *t.want, nil
+}

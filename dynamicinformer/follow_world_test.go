@@ -1,0 +1,268 @@
+package dynamicinformer_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// world is a cluster whose types are CustomResourceDefinitions that can be watched: the
+// transport of a resolver's HTTP client, so that there are no sockets.
+type world struct {
+	*fakecluster.Cluster
+
+	mu      sync.Mutex
+	version int
+	uid     int
+	crds    map[string]map[string]any
+	frames  []string // the event of each version, from the first on
+	news    bell.Bell
+	down    bool
+}
+
+func newWorld() *world { return &world{Cluster: fakecluster.New(), crds: map[string]map[string]any{}} }
+
+// factory returns one on w, not started, with a resolver that runs while informers do.
+func (w *world) factory(t *testing.T, opts ...dynamicinformer.Option) *dynamicinformer.Factory {
+	t.Helper()
+	cfg := &rest.Config{Host: "http://world.invalid"}
+	resolver, err := discovery.NewForConfigAndClient(cfg, &http.Client{Transport: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newFactory(t, w.Cluster, append([]dynamicinformer.Option{dynamicinformer.WithDiscovery(resolver)}, opts...)...)
+}
+
+// kindOf returns the GVR of a kind of the world.
+func kindOf(name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "world.example.com", Version: "v1", Resource: name}
+}
+
+// define creates or replaces the CRD of a type, and with a fresh UID the type. Edit may
+// change the CRD.
+func (w *world) define(name string, edits ...func(crd map[string]any)) {
+	gvr := kindOf(name)
+	w.Serve(fakecluster.Type{GVR: gvr, Kind: kindName(name), Namespaced: true})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.uid++
+	names := map[string]any{"plural": name, "singular": "one" + name, "kind": kindName(name), "categories": []string{"all"}}
+	crd := map[string]any{
+		"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+		"metadata": map[string]any{"name": name + "." + gvr.Group, "uid": fmt.Sprintf("%s-%d", name, w.uid), "labels": map[string]string{}},
+		"spec": map[string]any{
+			"group": gvr.Group, "scope": "Namespaced", "names": names,
+			"versions": []any{map[string]any{"name": "v1", "served": true}},
+		},
+		"status": map[string]any{
+			"acceptedNames": names,
+			"conditions":    []any{map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"}},
+		},
+	}
+	for _, edit := range edits {
+		edit(crd)
+	}
+	if old := w.crds[name]; old != nil {
+		w.tellLocked("DELETED", old)
+	}
+	w.crds[name] = crd
+	w.tellLocked("ADDED", crd)
+}
+
+func kindName(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
+
+// change edits the CRD of a type.
+func (w *world) change(name string, edit func(crd map[string]any)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	content, err := json.Marshal(w.crds[name])
+	if err != nil {
+		panic(err)
+	}
+	crd := map[string]any{} // the old one is in frames
+	if err := json.Unmarshal(content, &crd); err != nil {
+		panic(err)
+	}
+	edit(crd)
+	w.crds[name] = crd
+	w.tellLocked("MODIFIED", crd)
+}
+
+// label makes a team's what a CRD is labelled as.
+func label(team string) func(crd map[string]any) {
+	return func(crd map[string]any) {
+		crd["metadata"].(map[string]any)["labels"] = map[string]string{"team": team}
+	}
+}
+
+func categories(names ...string) func(crd map[string]any) {
+	return func(crd map[string]any) {
+		for _, part := range []any{crd["spec"].(map[string]any)["names"], crd["status"].(map[string]any)["acceptedNames"]} {
+			part.(map[string]any)["categories"] = names
+		}
+	}
+}
+
+func versions(served map[string]bool) func(crd map[string]any) {
+	return func(crd map[string]any) {
+		var all []any
+		for name, is := range served {
+			all = append(all, map[string]any{"name": name, "served": is})
+		}
+		crd["spec"].(map[string]any)["versions"] = all
+	}
+}
+
+// undefine deletes the CRD of a type, with its objects, of which the watches say nothing.
+func (w *world) undefine(name string) {
+	w.Withdraw(kindOf(name))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tellLocked("DELETED", w.crds[name])
+	delete(w.crds, name)
+}
+
+// has returns the UID of the CRD of a type, or "".
+func (w *world) has(name string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if crd := w.crds[name]; crd != nil {
+		return crd["metadata"].(map[string]any)["uid"].(string)
+	}
+	return ""
+}
+
+// breakDiscovery makes all requests to discovery fail, watches included, or heals it.
+func (w *world) breakDiscovery(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = down
+	w.news.Ring()
+}
+
+func (w *world) tellLocked(kind string, crd map[string]any) {
+	w.version++
+	meta := maps.Clone(crd["metadata"].(map[string]any))
+	meta["resourceVersion"] = strconv.Itoa(w.version)
+	crd["metadata"] = meta
+	frame, err := json.Marshal(map[string]any{"type": kind, "object": crd})
+	if err != nil {
+		panic(err)
+	}
+	w.frames = append(w.frames, string(frame)+"\n")
+	w.news.Ring()
+}
+
+const worldCRDs = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+// RoundTrip implements http.RoundTripper.
+func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	path, media := req.URL.Path, "application/json"
+	var body any
+	switch name, one := strings.CutPrefix(path, worldCRDs+"/"); {
+	case w.down:
+		return worldAnswer(req, http.StatusInternalServerError, media, map[string]any{}), nil
+	case path == "/api", path == "/apis":
+		media += ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+		items := []any{}
+		if path == "/apis" { // a server has some group
+			items = append(items, map[string]any{"metadata": map[string]any{"name": "none.example.com"}, "versions": []any{map[string]any{
+				"version": "v1", "freshness": "Current", "resources": []any{map[string]any{
+					"resource": "nones", "scope": "Cluster", "verbs": []string{"get"}, "responseKind": map[string]any{"kind": "None"},
+				}},
+			}}})
+		}
+		body = map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items}
+	case path == worldCRDs && req.URL.Query().Get("watch") != "":
+		since, err := strconv.Atoi(req.URL.Query().Get("resourceVersion"))
+		if err != nil {
+			return nil, err
+		}
+		res := worldAnswer(req, http.StatusOK, media, nil)
+		res.Body = &worldWatch{ctx: req.Context(), world: w, at: since}
+		return res, nil
+	case path == worldCRDs:
+		items := []any{}
+		for _, crd := range w.crds {
+			items = append(items, crd)
+		}
+		body = map[string]any{
+			"kind": "CustomResourceDefinitionList", "apiVersion": "apiextensions.k8s.io/v1",
+			"metadata": map[string]any{"resourceVersion": strconv.Itoa(w.version)}, "items": items,
+		}
+	case one && w.crds[strings.TrimSuffix(name, ".world.example.com")] != nil:
+		body = w.crds[strings.TrimSuffix(name, ".world.example.com")]
+	default:
+		return worldAnswer(req, http.StatusNotFound, media, map[string]any{}), nil
+	}
+	return worldAnswer(req, http.StatusOK, media, body), nil
+}
+
+func worldAnswer(req *http.Request, code int, media string, body any) *http.Response {
+	content, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return &http.Response{
+		StatusCode: code, Status: http.StatusText(code), Request: req,
+		Header: http.Header{"Content-Type": {media}}, Body: io.NopCloser(bytes.NewReader(content)),
+	}
+}
+
+// worldWatch is the body of a watch of CRDs.
+type worldWatch struct {
+	ctx   context.Context //nolint:containedctx // the request's
+	world *world
+	at    int    // the version that has been sent
+	left  []byte // of its event
+}
+
+func (b *worldWatch) Read(p []byte) (int, error) {
+	for len(b.left) == 0 {
+		news := b.world.news.Next()
+		b.world.mu.Lock()
+		if b.world.down {
+			b.world.mu.Unlock()
+			return 0, io.ErrUnexpectedEOF
+		}
+		if b.at < len(b.world.frames) {
+			b.left = []byte(b.world.frames[b.at])
+			b.at++
+		}
+		b.world.mu.Unlock()
+		if len(b.left) > 0 {
+			break
+		}
+		select {
+		case <-news:
+		case <-b.ctx.Done():
+			return 0, b.ctx.Err()
+		}
+	}
+	n := copy(p, b.left)
+	b.left = b.left[n:]
+	return n, nil
+}
+
+func (b *worldWatch) Close() error { return nil }

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// programEnv makes the test binary be the program.
+const programEnv = "EVERYTHING_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programEnv) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// process is the program, run as a process of its own.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines chan string
+	err   bytes.Buffer
+}
+
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0], args...), lines: make(chan string, 1000)}
+	p.cmd.Env = append(os.Environ(), programEnv+"=1", "KUBECONFIG=", "HOME="+t.TempDir())
+	p.cmd.Stderr = &p.err
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.lines)
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			p.lines <- scanner.Text()
+		}
+	}()
+	return p
+}
+
+// wants reads lines until each of want has been the beginning of one, in any order.
+func (p *process) wants(want ...string) {
+	p.t.Helper()
+	var got []string
+	timeout := time.After(20 * time.Second)
+	for len(want) > 0 {
+		select {
+		case line, more := <-p.lines:
+			if !more {
+				p.t.Fatalf("it ended; missing %q in %q: %s", want, got, p.err.String())
+			}
+			got = append(got, line)
+			for i, begin := range want {
+				if strings.HasPrefix(line, begin) {
+					want = append(want[:i:i], want[i+1:]...)
+					break
+				}
+			}
+		case <-timeout:
+			p.t.Fatalf("missing %q in %q", want, got)
+		}
+	}
+}
+
+// end waits for the end, and returns the exit code and the lines that were not read.
+func (p *process) end() (code int, left []string) {
+	p.t.Helper()
+	for line := range p.lines {
+		left = append(left, line)
+	}
+	if err := p.cmd.Wait(); err != nil && p.cmd.ProcessState == nil {
+		p.t.Fatal(err)
+	}
+	return p.cmd.ProcessState.ExitCode(), left
+}
+
+// kubeconfigOf writes a kubeconfig for the server at url, and returns its path.
+func kubeconfigOf(t *testing.T, url string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: url}},
+		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "c"}},
+		CurrentContext: "test",
+	}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestProgram_PrintsTheLifeOfEveryType(t *testing.T) {
+	s := startServer(t)
+	s.define("ships", "1", "titanic")
+	s.define("wrecks", "2")
+	s.sink("wrecks")
+	p := start(t, "--kubeconfig", kubeconfigOf(t, s.URL), "--context", "test")
+	p.wants("+ ships.v1.sea.example.com started", "ADDED   ships.sea.example.com ns/titanic", "+ wrecks.v1.sea.example.com started",
+		"! wrecks.v1.sea.example.com Degraded (Unavailable): ")
+	s.define("boats", "3", "boaty")
+	p.wants("+ boats.v1.sea.example.com started", "ADDED   boats.sea.example.com ns/boaty")
+	s.undefine("boats")
+	p.wants("DELETED boats.sea.example.com ns/boaty", "- boats.v1.sea.example.com stopped (CRDDeleted)")
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, left := p.end(); code != 0 || len(left) > 0 || p.err.Len() > 0 {
+		t.Errorf("code %d, then %q, %s", code, left, p.err.String())
+	}
+}
+
+func TestProgram_FollowsWhatIsSelected(t *testing.T) {
+	s := startServer(t)
+	s.define("ships", "1", "titanic")
+	for _, args := range [][]string{{"--group", "land.example.com"}, {"--category", "none"}, {"--crd-selector", "team=net"}} {
+		p := start(t, append(args, "--kubeconfig", kubeconfigOf(t, s.URL))...)
+		select {
+		case line := <-p.lines:
+			t.Errorf("%q: %s", args, line)
+		case <-time.After(500 * time.Millisecond):
+		}
+		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		if code, _ := p.end(); code != 0 {
+			t.Errorf("%q: code %d: %s", args, code, p.err.String())
+		}
+	}
+}
+
+func TestProgram_RefusesAWrongCommandLine(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--group", "a b"}, 2, `Groups can't be "a b"`},
+		{[]string{"--crd-selector", "a in"}, 2, "see --help"},
+		{[]string{"pods"}, 2, `unexpected argument "pods"`},
+		{[]string{"--kubeconfig", "/nowhere"}, 1, "kubeconfig: "},
+	} {
+		p := start(t, tc.args...)
+		code, _ := p.end()
+		if code != tc.code || !strings.Contains(p.err.String(), tc.want) {
+			t.Errorf("%q: code %d: %s", tc.args, code, p.err.String())
+		}
+	}
+	p := start(t, "--help")
+	if code, lines := p.end(); code != 0 || !strings.Contains(strings.Join(lines, "\n"), "-crd-selector") {
+		t.Errorf("help: code %d: %q", code, lines)
+	}
+}

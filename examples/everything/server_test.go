@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+// server is as much of an API server as the program needs: CRDs that can be watched, and
+// objects that can be listed.
+type server struct {
+	*httptest.Server
+	ended chan struct{}
+
+	mu      sync.Mutex
+	version int
+	crds    map[string]map[string]any
+	objects map[string][]any // by plural
+	sunk    map[string]bool  // plurals whose requests fail
+	watches []chan []byte
+}
+
+func startServer(t *testing.T) *server {
+	t.Helper()
+	s := &server{crds: map[string]map[string]any{}, objects: map[string][]any{}, sunk: map[string]bool{}, version: 1, ended: make(chan struct{})}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(func() {
+		close(s.ended)
+		s.Close()
+	})
+	return s
+}
+
+// define creates a type with objects of these names.
+func (s *server) define(plural, uid string, names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind := strings.ToUpper(plural[:1]) + plural[1:]
+	for _, name := range names {
+		s.objects[plural] = append(s.objects[plural], map[string]any{
+			"apiVersion": "sea.example.com/v1", "kind": kind,
+			"metadata": map[string]any{"namespace": "ns", "name": name, "uid": name, "resourceVersion": "1"},
+		})
+	}
+	accepted := map[string]any{"plural": plural, "kind": kind}
+	s.crds[plural] = map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": plural + ".sea.example.com", "uid": uid},
+		"spec": map[string]any{
+			"group": "sea.example.com", "scope": "Namespaced", "names": accepted, "versions": []any{map[string]any{"name": "v1", "served": true}},
+		},
+		"status": map[string]any{"acceptedNames": accepted, "conditions": []any{map[string]any{"type": "Established", "status": "True"}}},
+	}
+	s.tellLocked("ADDED", s.crds[plural])
+}
+
+// undefine deletes a type and its objects.
+func (s *server) undefine(plural string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	crd := s.crds[plural]
+	delete(s.crds, plural)
+	delete(s.objects, plural)
+	s.tellLocked("DELETED", crd)
+}
+
+// sink makes requests for the objects of a type fail.
+func (s *server) sink(plural string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sunk[plural] = true
+}
+
+func (s *server) tellLocked(kind string, crd map[string]any) {
+	s.version++
+	crd["metadata"].(map[string]any)["resourceVersion"] = fmt.Sprint(s.version)
+	event, err := json.Marshal(map[string]any{"type": kind, "object": crd})
+	if err != nil {
+		panic(err)
+	}
+	for _, events := range s.watches {
+		events <- append(event, '\n')
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	plural := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	watch := r.URL.Query().Get("watch") != ""
+	s.mu.Lock()
+	sunk, crd := s.sunk[plural], s.crds[plural]
+	s.mu.Unlock()
+	switch {
+	case r.URL.Path == "/api", r.URL.Path == "/apis":
+		s.documents(w, r.URL.Path)
+	case r.URL.Path == crdPath && watch:
+		s.watch(w, r, true)
+	case r.URL.Path == crdPath:
+		s.list(w, "CustomResourceDefinitionList", func(add func(item any)) {
+			for _, crd := range s.crds {
+				add(crd)
+			}
+		})
+	case crd == nil:
+		status(w, http.StatusNotFound, "NotFound")
+	case sunk:
+		status(w, http.StatusServiceUnavailable, "ServiceUnavailable")
+	case r.URL.Query().Get("sendInitialEvents") != "":
+		status(w, http.StatusBadRequest, "BadRequest") // a list follows
+	case watch:
+		s.watch(w, r, false)
+	default:
+		s.list(w, strings.ToUpper(plural[:1])+plural[1:]+"List", func(add func(item any)) {
+			for _, object := range s.objects[plural] {
+				add(object)
+			}
+		})
+	}
+}
+
+func (s *server) documents(w http.ResponseWriter, path string) {
+	items := []any{}
+	if path == "/apis" {
+		items = append(items, map[string]any{"metadata": map[string]any{"name": "none.example.com"}, "versions": []any{map[string]any{
+			"version": "v1", "resources": []any{map[string]any{
+				"resource": "nones", "scope": "Cluster", "verbs": []string{"get"}, "responseKind": map[string]any{"kind": "None"},
+			}},
+		}}})
+	}
+	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	send(w, map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items})
+}
+
+// list sends what all adds.
+func (s *server) list(w http.ResponseWriter, kind string, all func(add func(item any))) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	items := []any{}
+	all(func(item any) { items = append(items, item) })
+	w.Header().Set("Content-Type", "application/json")
+	send(w, map[string]any{
+		"kind": kind, "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": fmt.Sprint(s.version)}, "items": items,
+	})
+}
+
+// watch sends events of CRDs from now on, or nothing, until the request ends. The program
+// tells of no type before it watches, so that a test which waits for that misses nothing.
+func (s *server) watch(w http.ResponseWriter, r *http.Request, ofCRDs bool) {
+	events := make(chan []byte, 100)
+	s.mu.Lock()
+	if ofCRDs {
+		s.watches = append(s.watches, events)
+	}
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	w.(http.Flusher).Flush()
+	for {
+		select {
+		case event := <-events:
+			_, _ = w.Write(event)
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			return
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+func status(w http.ResponseWriter, code int, reason string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	send(w, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": code})
+}
+
+func send(w http.ResponseWriter, body any) {
+	content, err := json.Marshal(body)
+	if err == nil {
+		_, _ = w.Write(append(content, '\n'))
+	}
+}

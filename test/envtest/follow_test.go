@@ -1,0 +1,202 @@
+package envtest_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// logbook keeps what Follow tells, and what the handlers of its leases get.
+type logbook struct {
+	events
+
+	mu      sync.Mutex
+	lives   []string        // "start name", "stop name evidence"
+	started map[string]bool // by the name of the CRD
+}
+
+func (b *logbook) funcs() dynamicinformer.FollowFuncs {
+	return dynamicinformer.FollowFuncs{
+		Started: func(l *dynamicinformer.Lease) {
+			defer GinkgoRecover()
+			name := l.Status().GVR.GroupResource().String()
+			b.mu.Lock()
+			b.lives = append(b.lives, "start "+name)
+			twice := b.started[name]
+			b.started[name] = true
+			b.mu.Unlock()
+			Expect(twice).To(BeFalse(), name)
+			if _, err := l.AddEventHandler(b); err != nil {
+				Expect(err).To(MatchError(dynamicinformer.ErrReleased))
+			}
+		},
+		Stopped: func(res discovery.Resource, evidence discovery.Evidence) {
+			defer GinkgoRecover()
+			name := res.GVR.GroupResource().String()
+			b.mu.Lock()
+			b.lives = append(b.lives, strings.TrimSpace(fmt.Sprintf("stop %s %s", name, evidence.Kind)))
+			there := b.started[name]
+			delete(b.started, name)
+			b.mu.Unlock()
+			Expect(there).To(BeTrue(), name)
+			if evidence.Kind == discovery.CRDDeleted {
+				Expect(evidence.CRDUID).To(Equal(res.CRDUID))
+			}
+		},
+	}
+}
+
+// of returns what was told of one type.
+func (b *logbook) of(name string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(b.lives), func(line string) bool { return strings.Fields(line)[1] != name })
+}
+
+// count returns how many types are started.
+func (b *logbook) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.started)
+}
+
+// follow follows what s selects until the spec ends, or stop is called.
+func (d *door) follow(f *dynamicinformer.Factory, s discovery.Selector) (book *logbook, stop func()) {
+	GinkgoHelper()
+	book = &logbook{started: map[string]bool{}}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
+	f.Start(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- f.Follow(ctx, s, book.funcs()) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		Eventually(ended).Should(Receive(BeNil()))
+		Expect(f.Status()).To(BeEmpty())
+		Expect(book.count()).To(BeZero())
+	})
+	DeferCleanup(stop)
+	return book, stop
+}
+
+// inGroup picks the requests for what is in a group.
+func inGroup(group string) faultproxy.Match {
+	return func(r faultproxy.Request) bool { return r.Group == group }
+}
+
+var _ = Describe("Following types", onEachPlace(func(at *place) {
+	It("has all that are well, and names those that are not and why", func(ctx SpecContext) {
+		wellTypes, brokenTypes := 290, 10
+		if at.whole {
+			wellTypes = 25 // each costs it a second
+		}
+		well, broken := ownGroup("well"), ownGroup("broken")
+		var crds []*unstructured.Unstructured
+		for i := range wellTypes {
+			crds = append(crds, newCRD(well, fmt.Sprintf("Ship%03d", i), "v1"))
+		}
+		for i := range brokenTypes {
+			crds = append(crds, newCRD(broken, fmt.Sprintf("Wreck%d", i), "v1"))
+		}
+		admin, began := openDoor(at), time.Now()
+		admin.defineMany(ctx, well, crds)
+		AddReportEntry("types made", time.Since(began).String())
+
+		d := openDoor(at)
+		d.proxy.Inject(faultproxy.All(inGroup(broken), faultproxy.Verb("list", "watch")), faultproxy.Fail(503))
+		f, err := dynamicinformer.NewForConfig(d.config) // which sees each attempt
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(10*time.Second))
+		began = time.Now()
+		book, stop := d.follow(f, discovery.Selector{Groups: []string{well, broken}})
+		states := func() map[string]int {
+			count := map[string]int{}
+			for _, s := range f.Status() {
+				count[fmt.Sprint(s.GVR.Group == broken, s.State, s.Reason)]++
+			}
+			return count
+		}
+		Eventually(states, "60s", "100ms").Should(Equal(map[string]int{
+			fmt.Sprint(false, dynamicinformer.StateSynced, ""):                                 wellTypes,
+			fmt.Sprint(true, dynamicinformer.StateDegraded, dynamicinformer.ReasonUnavailable): brokenTypes,
+		}))
+		AddReportEntry("all that are well are synced", time.Since(began).String())
+		Expect(book.count()).To(Equal(wellTypes + brokenTypes))
+		Expect(f.Explain(schema.GroupVersionResource{Group: broken, Version: "v1", Resource: "wreck0s"}).String()).To(SatisfyAll(
+			ContainSubstring("wreck0s.v1."+broken), ContainSubstring(`lease of "follow"`), ContainSubstring("cannot list at cluster scope"), ContainSubstring("Unavailable")))
+
+		d.proxy.Heal()
+		Eventually(func() int { return states()[fmt.Sprint(true, dynamicinformer.StateSynced, "")] }, "60s").Should(Equal(brokenTypes))
+
+		ship := crds[0]
+		admin.undefine(ctx, ship.GetName())
+		Eventually(func() []string { return book.of(ship.GetName()) }).Should(Equal([]string{"start " + ship.GetName(), "stop " + ship.GetName() + " CRDDeleted"}))
+		Expect(f.Status()).To(HaveLen(wellTypes + brokenTypes - 1))
+		_, err = admin.client.Resource(definitions).Create(ctx, ship, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() []string { return book.of(ship.GetName()) }).Should(HaveLen(3))
+		Eventually(func() int { return states()[fmt.Sprint(false, dynamicinformer.StateSynced, "")] }, "30s").Should(Equal(wellTypes))
+		stop()
+		Eventually(func() int { return d.proxy.OpenWatches(faultproxy.Any(inGroup(well), inGroup(broken))) }).Should(BeZero())
+	}, NodeTimeout(5*time.Minute))
+
+	It("gives handlers the deletions of a type that goes, and tells it from the next of its name", func(ctx SpecContext) {
+		const ships = 200
+		fl := launchFleet(ctx, at, ships)
+		d := openDoor(at)
+		f := d.factory()
+		book, _ := d.follow(f, discovery.Selector{Groups: []string{fl.gvr.Group}})
+		Eventually(book.all).Should(HaveLen(ships))
+		for range 2 {
+			fl.undefine(ctx, fl.crd.GetName())
+			fl.again(ctx, nil)
+		}
+		name := fl.crd.GetName()
+		start, end := "start "+name, "stop "+name+" CRDDeleted"
+		Eventually(func() []string { return book.of(name) }, "60s").Should(Equal([]string{start, end, start, end, start}))
+		Expect(book.all()).To(HaveLen(2 * ships))
+		fl.build(ctx, 3)
+		Eventually(book.all).Should(HaveLen(2*ships + 3))
+	}, NodeTimeout(3*time.Minute))
+
+	It("starts and stops by labels, categories and versions", func(ctx SpecContext) {
+		admin := openDoor(at)
+		group := ownGroup("picked")
+		crd := newCRD(group, "Ship", "v1")
+		admin.define(ctx, crd)
+		d := openDoor(at)
+		f := d.factory()
+		byLabel, _ := d.follow(f, discovery.Selector{Groups: []string{group}, CRDLabels: labels.SelectorFromSet(labels.Set{"team": "net"})})
+		byCategory, _ := d.follow(f, discovery.Selector{Groups: []string{group}, Categories: []string{"fleet"}})
+		name := crd.GetName()
+		start, end := "start "+name, "stop "+name
+		metadata := func(team any) map[string]any {
+			return map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": team}}}
+		}
+		names := func(categories ...string) map[string]any {
+			return map[string]any{"spec": map[string]any{"names": map[string]any{"categories": categories}}}
+		}
+		admin.patch(ctx, definitions, name, metadata("net"))
+		Eventually(func() []string { return byLabel.of(name) }).Should(Equal([]string{start}))
+		Expect(byCategory.of(name)).To(BeEmpty())
+		admin.patch(ctx, definitions, name, names("fleet"))
+		Eventually(func() []string { return byCategory.of(name) }).Should(Equal([]string{start}))
+		admin.patch(ctx, definitions, name, metadata(nil))
+		Eventually(func() []string { return byLabel.of(name) }).Should(Equal([]string{start, end}))
+		admin.patch(ctx, definitions, name, names())
+		Eventually(func() []string { return byCategory.of(name) }).Should(Equal([]string{start, end}))
+	})
+}))
