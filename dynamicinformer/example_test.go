@@ -26,7 +26,7 @@ func watchBlocks(ctx context.Context, cfg *rest.Config) error {
 		Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks",
 	})
 	show := func(obj any) { fmt.Println(obj.(*unstructured.Unstructured).GetName()) } // read-only
-	_, err = blocks.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: show, DeleteFunc: show})
+	shown, err := blocks.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: show, DeleteFunc: show})
 	if err != nil {
 		return err
 	}
@@ -37,6 +37,7 @@ func watchBlocks(ctx context.Context, cfg *rest.Config) error {
 	if err := factory.WaitForSync(wait); err != nil {
 		return err // which resource, which request, since when, and what to do
 	}
+	<-shown.HasSyncedChecker().Done() // the handler has had all that was listed
 	all, err := blocks.Lister().List(labels.Everything())
 	if err != nil {
 		return err
