@@ -45,6 +45,7 @@ func TestFollowed_WhatFollowsFromWhat(t *testing.T) {
 		"another that is not served":        {steps{is("b"), isGone(discovery.NoVersionServed, "b")}, ended(discovery.CRDDeleted, "a"), ""},
 		"not listed":                        {steps{isGone(discovery.NotListed, "")}, ended(discovery.NotListed, ""), ""},
 		"not listed, and back":              {steps{isGone(discovery.NotListed, ""), is("a")}, goesOn, "a"},
+		"deleted, and another not listed":   {steps{isGone(discovery.CRDDeleted, "a"), is(""), isGone(discovery.NotListed, "")}, ended(discovery.CRDDeleted, "a"), ""},
 		"not served, and deleted":           {steps{isGone(discovery.NoVersionServed, "a"), isGone(discovery.CRDDeleted, "a")}, ended(discovery.CRDDeleted, "a"), ""},
 		"not served, and back":              {steps{isGone(discovery.NoVersionServed, "a"), is("a")}, goesOn, "a"},
 		"not selected":                      {steps{isOther("a")}, ended("", ""), ""},

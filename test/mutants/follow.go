@@ -102,7 +102,7 @@ var ofFollow = []mutant{
 		name: "nobody is told of a CRD's labels",
 		file: "discovery/event.go",
 		old:  "!s.defined || !now.defined || maps.Equal(s.labels, now.labels)",
-		new:  "true",
+		new:  "true || maps.Equal(s.labels, now.labels)",
 	},
 	{
 		name: "the labels of another CRD count",
