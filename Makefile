@@ -6,7 +6,7 @@ SHELL := bash
 MODULES := . bench examples/ipamblock metrics test/envtest test/envtest/embedded
 UNIT    := ./... ./bench/... ./metrics/...
 SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/ipamblock/...
-TEST    := go test -race -shuffle=on -count=1
+TEST    := go test -race -shuffle=on -count=1 -timeout=40m
 LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZ    := 30s
 # go build -v names each package that it compiles; this counts them.

@@ -3,6 +3,8 @@ package envtest_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +20,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/metrics"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
@@ -92,6 +96,28 @@ func (d *door) follow(f *dynamicinformer.Factory, s discovery.Selector) (book *l
 	return book, stop
 }
 
+// expectShown expects that the page and the metrics of f name the n types of group that are
+// broken, with the reason, and say of no type of well that it is.
+func expectShown(ctx context.Context, f *dynamicinformer.Factory, group string, n int, well string) {
+	GinkgoHelper()
+	answer := httptest.NewRecorder()
+	f.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, "/?state=Degraded&format=text", http.NoBody))
+	Expect(answer.Code).To(Equal(http.StatusOK))
+	Expect(strings.Count(answer.Body.String(), group)).To(BeNumerically(">=", n))
+	Expect(answer.Body.String()).To(SatisfyAll(ContainSubstring("Unavailable"), Not(ContainSubstring(well))))
+
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(metrics.NewCollector(f))
+	var reasons []string
+	for _, series := range newScraper(registry).series(ctx) {
+		if strings.HasPrefix(series, "gvrkit_informer_reason{") {
+			reasons = append(reasons, series)
+		}
+	}
+	Expect(reasons).To(HaveLen(n))
+	Expect(reasons).To(HaveEach(SatisfyAll(ContainSubstring(group), ContainSubstring(`reason="Unavailable"`))))
+}
+
 // inGroup picks the requests for what is in a group.
 func inGroup(group string) faultproxy.Match {
 	return func(r faultproxy.Request) bool { return r.Group == group }
@@ -137,6 +163,7 @@ var _ = Describe("Following types", onEachPlace(func(at *place) {
 		Expect(book.count()).To(Equal(wellTypes + brokenTypes))
 		Expect(f.Explain(schema.GroupVersionResource{Group: broken, Version: "v1", Resource: "wreck0s"}).String()).To(SatisfyAll(
 			ContainSubstring("wreck0s.v1."+broken), ContainSubstring(`lease of "follow"`), ContainSubstring("cannot list at cluster scope"), ContainSubstring("Unavailable")))
+		expectShown(ctx, f, broken, brokenTypes, well)
 
 		d.proxy.Heal()
 		Eventually(func() int { return states()[fmt.Sprint(true, dynamicinformer.StateSynced, "")] }, "60s").Should(Equal(brokenTypes))
