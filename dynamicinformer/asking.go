@@ -160,5 +160,8 @@ func (l *life) pause(err error, backoff *wait.Backoff) time.Duration {
 	if !l.resolver.Status().Running {
 		return backoff.Step()
 	}
+	if l.missing() {
+		return wait.Jitter(absentFor, 0.1)
+	}
 	return wait.Jitter(askEvery, 0.1)
 }

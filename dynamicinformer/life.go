@@ -28,6 +28,7 @@ type life struct {
 	evidence   discovery.Evidence // that it has gone since; zero: there is none
 	generation int
 	doubt      time.Time // when a request was last answered NotFound
+	absent     time.Time // since when discovery has denied what was served; zero: it has not
 }
 
 // newLife returns that of gvr. Without a resolver everything is taken to be there, and
@@ -76,7 +77,7 @@ func (l *life) serve(res discovery.Resource) {
 	if res.CRDUID == "" && l.evidence.Kind == "" {
 		res.CRDUID = l.resource.CRDUID // it is only not known at the moment
 	}
-	l.resource, l.evidence = res, discovery.Evidence{}
+	l.resource, l.evidence, l.absent = res, discovery.Evidence{}, time.Time{}
 	now := source.Type{
 		Serving: source.Served, GVR: res.GVR, Kind: res.GVK.Kind, Namespaced: res.Namespaced,
 		Aggregated: res.Backing == discovery.BackingAggregated, Generation: l.generation, UID: string(res.CRDUID),
@@ -99,6 +100,7 @@ func (l *life) replacedLocked(res discovery.Resource) bool {
 
 func (l *life) refuse(err error) {
 	defer l.trouble.refused(err) // which tells who waits
+	l.miss(err, time.Now())
 	now, _ := l.available.Current()
 	before := now.Serving
 	now.Serving = source.Held
@@ -113,6 +115,35 @@ func (l *life) refuse(err error) {
 		}
 	}
 	l.available.Set(now)
+}
+
+// absentFor is how long discovery must have denied a type for that to be evidence, where a
+// resolver has none: longer than one that polls leaves a type unasked about that is awaited.
+const absentFor = 15 * time.Second
+
+// miss notes that discovery has denied, by err, a type that was served. A resolver that has
+// not known the type, as it came to run only when that was gone, never tells of its end: what
+// it says twice is the evidence then, and the type itself is asked, too.
+func (l *life) miss(err error, now time.Time) {
+	if !errors.Is(err, discovery.ErrNotServed) || elsewhere(err) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.resource.GVR == (schema.GroupVersionResource{}), l.evidence.Kind != "":
+	case l.absent.IsZero():
+		l.absent = now
+	case now.Sub(l.absent) >= absentFor:
+		l.evidence = discovery.Evidence{Kind: discovery.NotListed, At: now}
+	}
+}
+
+// missing reports whether a type is denied for which there is no evidence yet.
+func (l *life) missing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.absent.IsZero() && l.evidence.Kind == ""
 }
 
 // elsewhere reports whether err says that the objects are there, in another version or

@@ -373,3 +373,39 @@ func TestWaitForSync_FailFastLooksAtAll(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// A resolver that comes to know what is served only when the type is gone never tells of
+// its end: it denies the type, twice, and so does the type.
+func TestLife_EndThatTheResolverHasNotSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		var up atomic.Bool
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == fakecluster.VerbDiscover && req.GVR.Empty() && !up.Load() {
+				return apierrors.NewServiceUnavailable("not yet")
+			}
+			return nil
+		})
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		events := listen(t, l.Informer())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		cluster.Withdraw(widgets)
+		up.Store(true)
+		time.Sleep(10 * time.Second)
+		if got := l.Status(); got.State != dynamicinformer.StateDegraded || got.Objects != 1 {
+			t.Errorf("after one answer: %s, %d objects", got.State, got.Objects)
+		}
+		time.Sleep(5 * time.Minute)
+		checkGone(t, l)
+		if diff := cmp.Diff([]string{"add ns/a", "delete ns/a"}, events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		shutdown(t, f)
+	})
+}
