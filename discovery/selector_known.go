@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // errCRDsUnknown is why it can't be told what selects by CustomResourceDefinitions.
@@ -24,25 +25,46 @@ func (r *Resolver) Selects(s Selector, res Resource) (bool, error) {
 	if s.CRDLabels == nil && wanted == BackingUnknown {
 		return true, nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.live == nil {
+	known, running := r.knownOf(res)
+	if !running {
 		return false, inconclusive(RefOf(res.GVR), errBacking)
 	}
 	if s.CRDLabels != nil || wanted == BackingCRD {
-		definition := r.live.known.crds[res.GVR.GroupResource().String()]
 		switch {
-		case !r.live.known.crdsRule, definition == nil && res.CRDUID != "", definition != nil && res.CRDUID != "" && definition.Metadata.UID != res.CRDUID:
+		case !known.crdsRule, !known.defined && res.CRDUID != "", known.defined && res.CRDUID != "" && known.uid != res.CRDUID:
 			return false, inconclusive(RefOf(res.GVR), errCRDsUnknown)
-		case definition == nil, s.CRDLabels != nil && !s.CRDLabels.Matches(labels.Set(definition.Metadata.Labels)):
+		case !known.defined, s.CRDLabels != nil && !s.CRDLabels.Matches(known.labels): // which may be anybody's code
 			return false, nil
 		case wanted == BackingUnknown, wanted == BackingCRD:
 			return true, nil
 		}
 	}
-	backing := cmp.Or(res.Backing, r.types.states[res.GVR.GroupResource()].resource.Backing)
-	if backing == BackingUnknown {
+	if known.backing == BackingUnknown {
 		return false, inconclusive(RefOf(res.GVR), errBacking)
 	}
-	return backing == wanted, nil
+	return known.backing == wanted, nil
+}
+
+// knownType is what a run knows of a type besides its resource.
+type knownType struct {
+	crdsRule bool // it knows of all CustomResourceDefinitions
+	defined  bool // there is one
+	uid      types.UID
+	labels   labels.Set // of the CustomResourceDefinition; never written to
+	backing  Backing
+}
+
+// knownOf returns what is known of res's type, and whether anything is.
+func (r *Resolver) knownOf(res Resource) (known knownType, running bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live == nil {
+		return known, false
+	}
+	known.crdsRule = r.live.known.crdsRule
+	if definition := r.live.known.crds[res.GVR.GroupResource().String()]; definition != nil {
+		known.defined, known.uid, known.labels = true, definition.Metadata.UID, definition.Metadata.Labels
+	}
+	known.backing = cmp.Or(res.Backing, r.types.states[res.GVR.GroupResource()].resource.Backing)
+	return known, true
 }

@@ -1,6 +1,7 @@
 package dynamicinformer
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func (f *Factory) Explain(gvr schema.GroupVersionResource) Explanation {
 	for _, other := range f.versionsOf(gvr.GroupResource()) {
 		if other.gvr == gvr {
 			e.Informers = append(e.Informers, f.status(other))
-		} else {
+		} else if !slices.Contains(e.Elsewhere, other.gvr) {
 			e.Elsewhere = append(e.Elsewhere, other.gvr)
 		}
 	}

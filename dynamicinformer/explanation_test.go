@@ -35,7 +35,7 @@ func TestExplain_TellsTheWholeStory(t *testing.T) {
 		f.ForResource(blocks)
 		want := []string{
 			`widgets.v1.example.com is wanted by ForResource, 1 lease of "gc" for 0s: Unknown (NotStarted).`,
-			"Discovery has not said anything about it yet. The resolver does not run: the server is asked again and again.",
+			"Discovery has not said anything about it yet.",
 			"It waits for the factory's Start.",
 		}
 		if diff := cmp.Diff(want, explained(f, widgets)); diff != "" {

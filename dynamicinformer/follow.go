@@ -86,8 +86,9 @@ func WithLeaseOptions(opts ...ResourceOption) FollowOption {
 // long as it is there and selected, and tells to. It returns when ctx ends, with nil, or when
 // the factory is shut down, with [ErrShutDown]: after all its leases have been released and
 // all calls have returned. Before the factory is started it waits for that. Each call follows
-// for itself; leases share informers as all leases do, and a type that others lease with other
-// options gets an informer of its own. What s says of versions does not matter: a type is
+// for itself. Leases share informers with others of the same version policy, which is not that
+// of ForResource: WithLeaseOptions(WithVersionPolicy(Exact())) shares with it. A type that others
+// lease with other options gets an informer of its own. What s says of versions does not matter: a type is
 // followed once, in the version that the leases' policy says.
 //
 // A type is stopped when it has gone for certain, when its CustomResourceDefinition serves no

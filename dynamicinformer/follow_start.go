@@ -53,13 +53,18 @@ func (w *follow) start(ctx context.Context, t *followed, gvr schema.GroupVersion
 	w.mu.Lock()
 	if err != nil {
 		t.held, t.busy = false, false
+		verbosity := 0
+		if t.refusal == err.Error() {
+			verbosity = logRetries
+		}
+		t.refusal = err.Error()
 		if !w.over {
 			w.laterLocked(t, lookEvery)
 		}
 		w.leaveLocked(ctx)
 		w.mu.Unlock()
 		if ctx.Err() == nil && !errors.Is(err, ErrShutDown) {
-			klog.FromContext(ctx).Info("Can't follow the resource now, trying again", "resource", discovery.RefOf(gvr), "err", err)
+			klog.FromContext(ctx).V(verbosity).Info("Can't follow the resource now, trying again", "resource", discovery.RefOf(gvr), "err", err)
 		}
 		return
 	}
@@ -69,7 +74,7 @@ func (w *follow) start(ctx context.Context, t *followed, gvr schema.GroupVersion
 		l.Release()
 		return
 	}
-	t.lease = l
+	t.lease, t.refusal = l, ""
 	w.work.Go(func() { w.awaitFirstList(ctx, l) })
 	w.mu.Unlock()
 	if w.to.Started != nil {

@@ -27,6 +27,8 @@ type followed struct {
 	queued  bool      // it waits in line to be started
 	changed bell.Bell // rung when end may have changed
 
+	refusal string // that the log has told of; empty: none, or none since it was started
+
 	began time.Time // when it was last started
 	brief int       // starts in a row that came soon after one another
 }

@@ -2,6 +2,7 @@ package dynamicinformer
 
 import (
 	"fmt"
+	"reflect"
 	"sync"
 
 	"k8s.io/client-go/tools/cache"
@@ -55,6 +56,9 @@ func (l *Lease) keep(registration cache.ResourceEventHandlerRegistration, handle
 // RemoveEventHandler ends a handler of this lease's: once it has returned no call of it
 // begins any more. That of another's registration, or of none, has no effect.
 func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegistration) error {
+	if !reflect.ValueOf(registration).Comparable() {
+		return nil // nobody's, and no key
+	}
 	l.mu.Lock()
 	handler := l.handlers[registration]
 	delete(l.handlers, registration)

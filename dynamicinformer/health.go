@@ -127,12 +127,11 @@ func (p *healthPolicy) problem(s *ResourceStatus, now time.Time) string {
 			}
 		}
 	}
-	fresh := s.StaleSince.IsZero() && s.Evidence.Kind == "" // it has never had more than it has
 	switch {
 	case s.State == StateSynced, s.State == StateNotServed && !named:
 		return ""
-	case p.ready && (fresh || s.State == StateStopped):
-	case p.tolerance < 0, now.Sub(s.Since) <= p.tolerance:
+	case p.ready && (!s.Listed || s.State == StateStopped):
+	case p.tolerance < 0, s.Since.IsZero(), now.Sub(s.Since) <= p.tolerance:
 		return ""
 	}
 	text := fmt.Sprintf("%s (%s)", s.State, s.Reason)

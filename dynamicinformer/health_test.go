@@ -147,3 +147,39 @@ func TestHealthError_IsBounded(t *testing.T) {
 	}
 	shutdown(t, f)
 }
+
+// One that is only slow is not unhealthy, and one whose type comes back has its time, too.
+func TestHealth_ListsTakeTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		hang := func(ctx context.Context, req fakecluster.Request) error {
+			if req.Verb == fakecluster.VerbDiscover {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		cluster.Intercept(hang)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		healthy, ready := f.Healthz(dynamicinformer.HealthOf(widgets)), f.Readyz(dynamicinformer.HealthOf(widgets))
+		f.ForResource(widgets)
+		checkHealth(t, "before Start", healthy, "")
+		f.Start(t.Context())
+		time.Sleep(50 * time.Second)
+		checkHealth(t, "of one that lists", healthy, "")
+		checkHealth(t, "of one that lists for the first time", ready, "widgets.v1.example.com: Starting (Syncing) for 50s")
+		cluster.Intercept(nil)
+		time.Sleep(10 * time.Minute)
+		checkHealth(t, "when it has listed", ready, "")
+
+		cluster.Withdraw(widgets)
+		time.Sleep(3 * time.Minute)
+		checkHealth(t, "of a type that has gone lately", ready, "")
+		cluster.Intercept(hang)
+		cluster.Serve(widgetType)
+		time.Sleep(4 * time.Minute)
+		checkHealth(t, "of one that has come back", ready, "")
+		cluster.Intercept(nil)
+		shutdown(t, f)
+	})
+}

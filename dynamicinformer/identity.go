@@ -37,7 +37,8 @@ type InformerMetricsForgetter interface {
 // those of the one that has changed last, and nothing is forgotten before name is released.
 //
 // Factories can share a name only if they are given the same Option. To release name is
-// its owner's task, after Shutdown. An informer that its user runs by hand has no metrics.
+// its owner's task, after Shutdown. An informer that its user runs by hand has none unless the
+// factory is started, too; they then end with the factory.
 func WithInformerMetrics(name *cache.InformerName, provider cache.InformerMetricsProvider) Option {
 	var all *identities
 	if name != nil {

@@ -2,6 +2,7 @@ package dynamicinformer
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +31,8 @@ type journal struct {
 	mu      sync.Mutex
 	logger  klog.Logger // of the context that the informer was started with
 	begun   bool
-	wrong   Reason // of the last line that says so; empty: nothing is
+	wrong   Reason   // what is; empty: nothing
+	told    []Reason // that lines have told of, since nothing was
 	since   time.Time
 	gone    bool
 	listed  int // the generation of the last list, plus one
@@ -51,13 +53,14 @@ func (j *journal) begin(ctx context.Context) {
 func (j *journal) news(reason Reason) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.wrong == reason {
-		return false
-	}
 	if j.wrong == "" {
 		j.since = time.Now()
 	}
 	j.wrong = reason
+	if slices.Contains(j.told, reason) { // those that take turns are told of once
+		return false
+	}
+	j.told = append(j.told, reason)
 	return true
 }
 
@@ -103,7 +106,7 @@ func (j *journal) vanished(reason Reason, evidence discovery.Evidence) {
 func (j *journal) healed() {
 	j.mu.Lock()
 	wrong, gone, lasted := j.wrong, j.gone, time.Since(j.since)
-	j.wrong, j.gone = "", false
+	j.wrong, j.told, j.gone = "", nil, false
 	j.mu.Unlock()
 	switch {
 	case gone:

@@ -3,6 +3,7 @@ package dynamicinformer
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type life struct {
 	resource   discovery.Resource // as last served; zero: it has never been
 	evidence   discovery.Evidence // that it has gone since; zero: there is none
 	generation int
+	since      time.Time // when it came to be served as it is
 	doubt      time.Time // when a request was last answered NotFound
 	absent     time.Time // since when discovery has denied what was served; zero: it has not
 }
@@ -71,8 +73,13 @@ func (l *life) serve(res discovery.Resource) {
 		l.look() // it was asked about before that was known
 		return
 	}
-	if l.replacedLocked(res) {
+	replaced := l.replacedLocked(res)
+	if replaced {
 		l.generation++
+	}
+	again := replaced || !l.serving()
+	if again {
+		l.since = time.Now()
 	}
 	if res.CRDUID == "" && l.evidence.Kind == "" {
 		res.CRDUID = l.resource.CRDUID // it is only not known at the moment
@@ -84,6 +91,9 @@ func (l *life) serve(res discovery.Resource) {
 	}
 	l.mu.Unlock()
 	l.available.Set(now)
+	if again {
+		l.trouble.begins()
+	}
 	l.trouble.admitted(res.Namespaced)
 }
 
@@ -155,6 +165,9 @@ func elsewhere(err error) bool {
 
 // hear takes note of what a running resolver tells. It does not block.
 func (l *life) hear(event discovery.Event) {
+	if event.Type == discovery.Changed && slices.Equal(event.Changes, []discovery.Change{discovery.LabelsChanged}) {
+		return // those of its CRD are nothing to it
+	}
 	if event.Type == discovery.Removed {
 		l.mu.Lock()
 		// A CRD that was deleted before the one that is known was created is no news.
@@ -178,6 +191,13 @@ func (l *life) look() {
 func (l *life) serving() bool {
 	now, _ := l.available.Current()
 	return now.Serving == source.Served
+}
+
+// servedSince returns when the type came to be served as it is; zero if it never was.
+func (l *life) servedSince() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.since
 }
 
 // evidenceOfEnd returns why the type is taken to be gone.

@@ -78,7 +78,7 @@ func TestLife_TypeGoesAndComesBack(t *testing.T) {
 func checkGone(t *testing.T, l *dynamicinformer.Lease) {
 	t.Helper()
 	status := l.Status()
-	if status.State != dynamicinformer.StateNotServed || status.Evidence.Kind != discovery.NotListed || status.StaleSince.IsZero() {
+	if status.State != dynamicinformer.StateNotServed || status.Evidence.Kind != discovery.NotListed || status.StaleSince.IsZero() != (status.Objects == 0) {
 		t.Errorf("gone: %+v", status)
 	}
 	if err := l.WaitForSync(dynamicinformer.FailFast(t.Context())); reasonOf(t, err) != dynamicinformer.ReasonNotFound {

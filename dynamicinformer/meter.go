@@ -97,30 +97,33 @@ func (m *meters) statuses(now time.Time) []HandlerStatus {
 	return statuses
 }
 
+// String returns the name of the handler, for client-go's texts.
+func (m *meter) String() string { return m.name }
+
 // OnAdd implements cache.ResourceEventHandler.
 func (m *meter) OnAdd(obj any, isInInitialList bool) {
 	m.begin()
+	defer m.end(1)
 	m.handler.OnAdd(obj, isInInitialList)
-	m.end(1)
 }
 
 // OnUpdate implements cache.ResourceEventHandler. A resync, which no event has caused, has
 // one object twice.
 func (m *meter) OnUpdate(oldObj, newObj any) {
-	m.begin()
-	m.handler.OnUpdate(oldObj, newObj)
+	events := uint64(1)
 	if old := reflect.ValueOf(oldObj); old.Kind() == reflect.Pointer && oldObj == newObj {
-		m.end(0)
-		return
+		events = 0
 	}
-	m.end(1)
+	m.begin()
+	defer m.end(events)
+	m.handler.OnUpdate(oldObj, newObj)
 }
 
 // OnDelete implements cache.ResourceEventHandler.
 func (m *meter) OnDelete(obj any) {
 	m.begin()
+	defer m.end(1)
 	m.handler.OnDelete(obj)
-	m.end(1)
 }
 
 func (m *meter) begin() {

@@ -46,6 +46,8 @@ type ResourceStatus struct {
 	// Verb is that of the request that failed, and Err how; nil if none has.
 	Verb string
 	Err  error
+	// Listed says that it has listed its resource once, as HasSynced does, whatever came after.
+	Listed bool
 	// Since is when that began, Attempts how often it has been tried since, and NextRetry
 	// when it is tried again; zero if that is not known.
 	Since     time.Time
@@ -130,16 +132,22 @@ func (f *Factory) status(e *entry) ResourceStatus {
 	case !synced || wrong.Err != nil:
 		s.Reason = wrong.Reason
 	}
+	s.Listed = e.hasSynced()
 	if wrong.Err != nil {
 		s.Verb, s.Err, s.Since, s.Attempts = wrong.Verb, wrong.Err, wrong.Since, wrong.Attempts
 		if wrong.Verb != "" && state.Due.After(time.Now()) {
 			s.NextRetry = state.Due
 		}
-		if e.hasSynced() {
+		if s.Listed && (now.Serving != source.Gone || state.Objects > 0) {
 			s.StaleSince = wrong.Since
 		}
+	} else if !synced { // it lists, since it was started or its type came back
+		s.Since = wrong.Since
+		if back := e.life.servedSince(); back.After(s.Since) {
+			s.Since = back
+		}
 	}
-	s.State = stateOf(s.Reason, now.Serving, e.hasSynced())
+	s.State = stateOf(s.Reason, now.Serving, s.Listed)
 	return s
 }
 

@@ -85,6 +85,8 @@ func (t *teller) served() string {
 	}
 	var b strings.Builder
 	switch res := t.Resource; {
+	case t.Evidence.Kind != "" && t.State != StateNotServed:
+		fmt.Fprintf(&b, "It may be gone: %s, seen %s ago.", evidenceText(t.Evidence), t.since(t.Evidence.At))
 	case t.Evidence.Kind != "":
 		fmt.Fprintf(&b, "It is gone: %s, seen %s ago.", evidenceText(t.Evidence), t.since(t.Evidence.At))
 	case t.Err != nil && t.Verb == "":
@@ -132,7 +134,10 @@ func evidenceText(e discovery.Evidence) string {
 
 // followed tells where news of types would come from, if that is not all as it should be.
 func (t *teller) followed() string {
-	if !t.discovery.Running {
+	switch {
+	case t.State == StateStopped, t.Reason == ReasonNotStarted:
+		return ""
+	case !t.discovery.Running:
 		return " The resolver does not run: the server is asked again and again."
 	}
 	var b strings.Builder
@@ -153,9 +158,15 @@ func (t *teller) requests() string {
 	case t.Err != nil && t.Verb != "":
 		return fmt.Sprintf("It cannot %s %s: %v (%s for %s, %s).", t.Verb, namespaceText(t.Namespace), t.Err, classify(t.Err), t.since(t.Since), count(t.Attempts, "attempt"))
 	case tr.Lists+tr.Watches > 0:
-		return fmt.Sprintf("Requests go well, %s: %s and %s were answered.", namespaceText(t.Namespace), count(int(tr.Lists), "list"), count(int(tr.Watches), "watch")) //nolint:gosec // for people
+		text := "Requests go well"
+		if t.State != StateSynced {
+			text = "Requests so far"
+		}
+		return fmt.Sprintf("%s, %s: %s and %s were answered.", text, namespaceText(t.Namespace), count(int(tr.Lists), "list"), count(int(tr.Watches), "watch")) //nolint:gosec // for people
 	case t.State == StateStopped || t.Reason == ReasonNotStarted:
 		return ""
+	case t.State == StateStarting:
+		return "Its first list has not been answered yet."
 	}
 	return "No request has been made for it."
 }

@@ -16,7 +16,8 @@ type Traffic struct {
 	// Watches how many watches.
 	Lists   uint64
 	Watches uint64
-	// Failures is how often a list or watch failed or broke, by reason. Nil: never.
+	// Failures is how often a list or watch failed or broke, by reason, attempts included that
+	// client-go makes by itself, of which [NewForConfig] tells. Nil: never.
 	Failures map[Reason]uint64
 	// Bytes is how many came as bodies of answers, unpacked. It is zero with a client that
 	// does not tell, which is any but that of [NewForConfig].

@@ -89,6 +89,16 @@ func (t *trouble) begin(ctx context.Context) {
 	t.begun = time.Now()
 }
 
+// begins is called when the type has come to be served: that it was not found is over.
+func (t *trouble) begins() {
+	t.mu.Lock()
+	healed := t.reason == ReasonNotFound && t.clearLocked()
+	t.mu.Unlock()
+	if healed {
+		t.journal.healed()
+	}
+}
+
 // admitted is called when discovery has said yes.
 func (t *trouble) admitted(namespaced bool) {
 	t.mu.Lock()

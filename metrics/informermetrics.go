@@ -62,6 +62,9 @@ func (m *InformerMetrics) of(id cache.InformerNameAndResource) *series {
 	defer m.mu.Unlock()
 	own := m.all[id]
 	if own == nil {
+		if m.all == nil {
+			m.all = map[cache.InformerNameAndResource]*series{}
+		}
 		own = &series{names: namesOf(id.GroupVersionResource()), name: label(id.Name())}
 		m.all[id] = own
 	}

@@ -103,9 +103,9 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 		return err
 	}
 	if s.http != "" { // it ends after the factory, of which it can tell until then
-		pages, err := startSite(ctx, s.http, factory, blocks.Lister())
-		if err != nil {
-			return err
+		pages, failed := startSite(ctx, s.http, factory, blocks.Lister())
+		if failed != nil {
+			return failed
 		}
 		say(stderr, "informers at %s, blocks at %sblocks", pages.url, pages.url)
 		defer func() { err = errors.Join(err, pages.close(ctx)) }()

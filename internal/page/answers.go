@@ -57,13 +57,13 @@ func (a *answers[T]) find(key string) (found *answer[T], there bool) {
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if found := a.all[key]; found != nil && !found.outdated(now) {
-		return found, true
-	}
 	for other, answer := range a.all {
 		if answer.outdated(now) {
 			delete(a.all, other)
 		}
+	}
+	if found := a.all[key]; found != nil {
+		return found, true
 	}
 	found = &answer[T]{made: make(chan struct{})}
 	if len(a.all) < answersAtMost {

@@ -22,6 +22,10 @@ type question struct {
 // textAtMost is how long a filter's text may be.
 const textAtMost = 200
 
+// resourceAtMost is how long the name of a resource may be: a plural, a version and a group are
+// not longer.
+const resourceAtMost = 512
+
 // newQuestion reads r. What it does not know it overlooks, as the other pages of its kind do.
 func newQuestion(r *http.Request) (question, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -35,6 +39,9 @@ func newQuestion(r *http.Request) (question, error) {
 	}
 	if q.state != "" && !slices.Contains(states, q.state) {
 		return question{}, fmt.Errorf("state is one of %s", strings.Join(states, ", "))
+	}
+	if len(q.resource) > resourceAtMost {
+		return question{}, fmt.Errorf("resource has at most %d bytes", resourceAtMost)
 	}
 	if len(q.text) > textAtMost {
 		return question{}, fmt.Errorf("q has at most %d bytes", textAtMost)

@@ -13,6 +13,7 @@ import (
 // plain returns s with what can't be seen, or would lead a terminal or the order of
 // characters astray, as escapes.
 func plain(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	if strings.IndexFunc(s, unprintable) < 0 {
 		return s
 	}

@@ -107,7 +107,7 @@ var ofFollow = []mutant{
 	{
 		name: "the labels of another CRD count",
 		file: "discovery/selector_known.go",
-		old:  ", definition == nil && res.CRDUID != \"\", definition != nil && res.CRDUID != \"\" && definition.Metadata.UID != res.CRDUID:",
+		old:  ", !known.defined && res.CRDUID != \"\", known.defined && res.CRDUID != \"\" && known.uid != res.CRDUID:",
 		new:  ":",
 	},
 	{

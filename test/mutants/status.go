@@ -12,8 +12,8 @@ var ofStatus = []mutant{
 	{
 		name: "a resync passes for an event",
 		file: "dynamicinformer/meter.go",
-		old:  "		m.end(0)\n",
-		new:  "		m.end(1)\n",
+		old:  "		events = 0\n",
+		new:  "		events = 1\n",
 	},
 	{
 		name: "a handler that is idle keeps its backlog",
@@ -109,13 +109,13 @@ var ofStatus = []mutant{
 	{
 		name: "a degraded informer is never unhealthy",
 		file: "dynamicinformer/health.go",
-		old:  "	case p.tolerance < 0, now.Sub(s.Since) <= p.tolerance:\n",
+		old:  "	case p.tolerance < 0, s.Since.IsZero(), now.Sub(s.Since) <= p.tolerance:\n",
 		new:  "	case p.tolerance != 1:\n",
 	},
 	{
 		name: "readiness has patience with what has never synced",
 		file: "dynamicinformer/health.go",
-		old:  "	case p.ready && (fresh || s.State == StateStopped):\n",
+		old:  "	case p.ready && (!s.Listed || s.State == StateStopped):\n",
 		new:  "	case p.ready && s.State == StateStopped:\n",
 	},
 	{
