@@ -113,7 +113,8 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	factory.Start(ctx)
 	defer func() { err = errors.Join(err, shutdown(ctx, factory)) }()
 	view := newViewer(stdout, s.output == "json")
-	if _, err := blocks.AddEventHandler(view); err != nil {
+	shown, err := blocks.AddEventHandler(view)
+	if err != nil {
 		return err
 	}
 	var following sync.WaitGroup
@@ -126,6 +127,10 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 		return finish(blocks, view)
 	case err != nil:
 		return err
+	}
+	select { // the cache has all of the list, and the viewer is about to
+	case <-shown.HasSyncedChecker().Done():
+	case <-ctx.Done():
 	}
 	if err := untilTheEnd(ctx, cfg, s, blocks, view); err != nil {
 		return err
