@@ -56,7 +56,7 @@ const (
 	BackingChanged Change = "Backing"
 	// TerminatingChanged: the type's CRD is being deleted.
 	TerminatingChanged Change = "Terminating"
-	// LabelsChanged: of the type's CRD.
+	// LabelsChanged: of the type's CRD. Only who asks is told: see [WithLabelChanges].
 	LabelsChanged Change = "Labels"
 )
 

@@ -17,10 +17,16 @@ import (
 //
 // The body may take its time: what happens to a type meanwhile is put together, so
 // that it is told of the last state and nothing grows. A type that has gone and come
-// is Removed, then Added; one that has come and gone unseen is not mentioned.
-func (r *Resolver) Subscribe(ctx context.Context) iter.Seq[Event] {
+// is Removed, then Added; one that has come and gone unseen is not mentioned. That the labels
+// of a type's CRD have changed is nothing to most: see [WithLabelChanges].
+func (r *Resolver) Subscribe(ctx context.Context, opts ...SubscribeOption) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		box := &mailbox{news: make(chan struct{}, 1)}
+		for _, opt := range opts {
+			if opt != nil {
+				opt.applyToMailbox(box)
+			}
+		}
 		r.join(box)
 		defer r.part(box)
 		for {
@@ -38,18 +44,52 @@ func (r *Resolver) Subscribe(ctx context.Context) iter.Seq[Event] {
 	}
 }
 
+// SubscribeOption changes what one subscriber is told. Nil has no effect.
+type SubscribeOption interface{ applyToMailbox(*mailbox) }
+
+type subscribeOptionFunc func(*mailbox)
+
+func (f subscribeOptionFunc) applyToMailbox(b *mailbox) { f(b) }
+
+// WithLabelChanges tells the subscriber also of [LabelsChanged], for one who selects types by
+// the labels of their CRDs.
+func WithLabelChanges() SubscribeOption {
+	return subscribeOptionFunc(func(b *mailbox) { b.labels = true })
+}
+
 // mailbox holds what a subscriber has not been told yet: at most two events of each
 // type, whatever happens.
 type mailbox struct {
-	news chan struct{} // has one if there are events
+	news   chan struct{} // has one if there are events
+	labels bool          // it wants to know of LabelsChanged
 
 	mu      sync.Mutex // never held while an event is handled
 	pending map[schema.GroupResource][]Event
 	order   []schema.GroupResource // of pending, first to change first
 }
 
+// wanted returns those of events that the subscriber is to be told of. It writes to none of
+// them: others are told, too.
+func (b *mailbox) wanted(events []Event) []Event {
+	if b.labels || !slices.ContainsFunc(events, func(e Event) bool { return slices.Contains(e.Changes, LabelsChanged) }) {
+		return events
+	}
+	var wanted []Event
+	for _, event := range events {
+		if slices.Contains(event.Changes, LabelsChanged) {
+			event.Changes = slices.DeleteFunc(slices.Clone(event.Changes), func(c Change) bool { return c == LabelsChanged })
+			if len(event.Changes) == 0 {
+				continue
+			}
+		}
+		wanted = append(wanted, event)
+	}
+	return wanted
+}
+
 // put adds events, and wakes the subscriber.
 func (b *mailbox) put(events []Event) {
+	events = b.wanted(events)
 	if len(events) == 0 {
 		return
 	}

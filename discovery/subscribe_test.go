@@ -148,3 +148,31 @@ func TestMailbox_ASubscriberEndsWithWhatThereIs(t *testing.T) {
 		}
 	}
 }
+
+// Labels are for who has asked for them; what else has changed, everybody is told.
+func TestMailbox_LabelsAreForWhoAsks(t *testing.T) {
+	event := occurrence("a Changed Labels")
+	both := occurrence("b Changed Scope")
+	both.Changes = append(both.Changes, LabelsChanged)
+	for labels, want := range map[bool][]string{
+		false: {"b Changed [Scope]"},
+		true:  {"a Changed [Labels]", "b Changed [Scope Labels]"},
+	} {
+		box := &mailbox{news: make(chan struct{}, 1), labels: labels}
+		box.put([]Event{event})
+		if woken := len(box.news) == 1; woken != labels {
+			t.Errorf("labels wanted %v: woken %v", labels, woken)
+		}
+		box.put([]Event{both})
+		var got []string
+		for event := range box.take {
+			got = append(got, told(event))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("labels wanted %v (-want +got):\n%s", labels, diff)
+		}
+	}
+	if len(both.Changes) != 2 {
+		t.Errorf("the event itself has changed: %v", both.Changes)
+	}
+}

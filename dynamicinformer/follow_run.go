@@ -50,7 +50,7 @@ func (w *follow) run(ctx context.Context) {
 		defer cancel()
 		w.keepTime(ctx)
 	})
-	for event := range w.resolver.Subscribe(ctx) {
+	for event := range w.resolver.Subscribe(ctx, discovery.WithLabelChanges()) {
 		w.hear(ctx, event)
 	}
 	w.finish(ctx)

@@ -3,7 +3,6 @@ package dynamicinformer
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -165,9 +164,6 @@ func elsewhere(err error) bool {
 
 // hear takes note of what a running resolver tells. It does not block.
 func (l *life) hear(event discovery.Event) {
-	if event.Type == discovery.Changed && slices.Equal(event.Changes, []discovery.Change{discovery.LabelsChanged}) {
-		return // those of its CRD are nothing to it
-	}
 	if event.Type == discovery.Removed {
 		l.mu.Lock()
 		// A CRD that was deleted before the one that is known was created is no news.
