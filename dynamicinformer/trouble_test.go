@@ -151,7 +151,7 @@ func TestNotSyncedError_RefusalEndsWithAdmission(t *testing.T) {
 // expires again and again is a trouble.
 func TestStatus_ExpiredVersionIsNoTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := fakecluster.New(widgetType)
+		cluster := fakecluster.New(widgetType, blockType)
 		f := newFactory(t, cluster)
 		f.Start(t.Context())
 		l := acquire(t, f, widgets)
@@ -169,7 +169,7 @@ func TestStatus_ExpiredVersionIsNoTrouble(t *testing.T) {
 				}
 			}()
 			synctest.Wait()
-			create(t, cluster, widgets, "ns", "a"+string(rune('0'+i)))
+			create(t, cluster, blocks, "", "a"+string(rune('0'+i))) // of which the watch does not know
 			cluster.Expire(widgets)
 			cluster.CloseWatches(widgets)
 			time.Sleep(10 * time.Second)
