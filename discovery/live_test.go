@@ -70,10 +70,10 @@ type listener struct {
 
 // listen subscribes, and skips what is there already. A type that marks the end of
 // that is not needed: all of it is there when the subscription begins.
-func listen(t *testing.T, r *discovery.Resolver) *listener {
+func listen(t *testing.T, r *discovery.Resolver, opts ...discovery.SubscribeOption) *listener {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	next, stop := iter.Pull(r.Subscribe(ctx))
+	next, stop := iter.Pull(r.Subscribe(ctx, opts...))
 	t.Cleanup(func() {
 		cancel()
 		stop()

@@ -19,7 +19,7 @@ func TestSelects_ByWhatIsKnownAtTheMoment(t *testing.T) {
 	labelled.labels = map[string]string{"team": "net"}
 	s, crds := crdServer(t, labelled)
 	r := run(t, s, never())
-	l := listen(t, r)
+	l := listen(t, r, discovery.WithLabelChanges())
 	gadget, err := r.ResolveGVR(t.Context(), gadgets)
 	if err != nil {
 		t.Fatal(err)
