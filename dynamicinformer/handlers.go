@@ -13,7 +13,8 @@ import (
 // AddEventHandler adds a handler to the informer that is called as long as the lease
 // lasts. It gets an add for each cached object first. Like the informer's own, it may
 // wait while the informer takes in a long list. Errors are [ErrNilHandler],
-// [ErrReleased], and the informer's if it has been stopped.
+// [ErrReleased], and the informer's if it has been stopped. A release while it is being
+// added, which may be the handler's own, is none: it has been added, and has ended.
 func (l *Lease) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return l.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
@@ -34,7 +35,6 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 	}
 	if !l.keep(registration, own) {
 		_ = informer.RemoveEventHandler(registration)
-		return nil, ErrReleased
 	}
 	return registration, nil
 }

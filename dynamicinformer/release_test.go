@@ -64,6 +64,31 @@ func TestRelease_FromTheLeasesOwnHandler(t *testing.T) {
 	})
 }
 
+// The handler may be called, and release, before it is known to have been added.
+func TestRelease_WhileAHandlerIsAdded(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		create(t, cluster, widgets, "ns", "a")
+		first := acquire(t, f, widgets)
+		if err := first.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 300 {
+			l := acquire(t, f, widgets)
+			registration, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { l.Release() }})
+			if err != nil || registration == nil {
+				t.Fatalf("%v, %v", registration, err)
+			}
+			if !isDone(l) {
+				t.Fatal("not done")
+			}
+		}
+		if got := len(first.Status().Handlers); got != 0 {
+			t.Errorf("%d handlers are left", got)
+		}
+	})
+}
+
 func TestRelease_TakesItsHandlersAndNobodyElses(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
