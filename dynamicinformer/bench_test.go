@@ -75,26 +75,33 @@ func BenchmarkLister(b *testing.B) {
 	}
 }
 
-// BenchmarkStatus asks about a thousand informers: what a scrape or a page costs.
+// BenchmarkStatus asks about a thousand synced informers: what a scrape or a page costs.
 func BenchmarkStatus(b *testing.B) {
 	const types = 1000
-	f, err := dynamicinformer.New(fakecluster.New())
+	var served []fakecluster.Type
+	for i := range types {
+		one := widgetType
+		one.GVR.Resource = fmt.Sprintf("widgets%04d", i)
+		served = append(served, one)
+	}
+	f, err := dynamicinformer.New(fakecluster.New(served...))
 	if err != nil {
 		b.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()
 	f.Start(ctx)
-	for i := range types {
-		gvr := widgets
-		gvr.Resource = fmt.Sprintf("widgets%04d", i)
-		l, err := f.Acquire(ctx, gvr, dynamicinformer.AllowAbsent(), dynamicinformer.WithLeaseName("bench"))
+	for _, one := range served {
+		l, err := f.Acquire(ctx, one.GVR, dynamicinformer.WithLeaseName("bench"))
 		if err != nil {
 			b.Fatal(err)
 		}
 		if _, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{}); err != nil {
 			b.Fatal(err)
 		}
+	}
+	if err := f.WaitForSync(ctx); err != nil {
+		b.Fatal(err)
 	}
 	b.Run(fmt.Sprintf("types=%d", types), func(b *testing.B) {
 		b.ReportAllocs()

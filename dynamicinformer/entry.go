@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/bell"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -145,9 +144,9 @@ func (e *entry) ending() bool {
 	return e.abandoned || e.forgotten || e.started() && closed(e.stop) || closed(e.done)
 }
 
-func (e *entry) listedOnce() <-chan struct{} { return e.informer.informer.HasSyncedChecker().Done() }
+func (e *entry) listedOnce() <-chan struct{} { return e.informer.listed }
 
-func (e *entry) hasSynced() bool { return cache.IsDone(e.informer.informer.HasSyncedChecker()) }
+func (e *entry) hasSynced() bool { return closed(e.informer.listed) }
 
 func closed(ch <-chan struct{}) bool {
 	select {

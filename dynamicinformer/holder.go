@@ -43,10 +43,15 @@ func (e *entry) letGoLocked(l *Lease) {
 	e.holders[l.holder] = h
 }
 
-// sortedHolders returns holders by name.
-func sortedHolders(holders map[string]Holder) []Holder {
-	if len(holders) == 0 {
+// heldByLocked returns who has leases on e, in any order. The caller holds the factory's mu.
+func (e *entry) heldByLocked() []Holder {
+	if len(e.holders) == 0 {
 		return nil
 	}
-	return slices.SortedFunc(maps.Values(holders), func(a, b Holder) int { return strings.Compare(a.Name, b.Name) })
+	return slices.AppendSeq(make([]Holder, 0, len(e.holders)), maps.Values(e.holders))
+}
+
+// sortHolders sorts by name.
+func sortHolders(holders []Holder) {
+	slices.SortFunc(holders, func(a, b Holder) int { return strings.Compare(a.Name, b.Name) })
 }

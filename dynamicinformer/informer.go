@@ -19,6 +19,7 @@ type genericInformer struct {
 	informer *sharedInformer
 	source   *source.Source
 	gvr      schema.GroupVersionResource
+	listed   <-chan struct{} // closes when the informer has listed once
 
 	// before is the cache to read until the informer has synced: that of a stopped
 	// informer that this one has taken the place of. Nil if there is none.
@@ -56,7 +57,7 @@ func newSpeakingInformer(cfg source.Config, report errorHandler, resync time.Dur
 	handlers.standIn = standIn(lw, cfg.GVR)
 	client, _ := cfg.Client.(*choice)
 	return &genericInformer{
-		gvr: cfg.GVR, source: s,
+		gvr: cfg.GVR, source: s, listed: informer.HasSyncedChecker().Done(),
 		informer: &sharedInformer{SharedIndexInformer: informer, choice: client, errors: handlers, meters: meters{source: s}},
 	}
 }
@@ -81,7 +82,7 @@ func (g *genericInformer) filled() *genericInformer {
 	if before == nil {
 		return g
 	}
-	if g.informer.HasSynced() {
+	if closed(g.listed) {
 		g.before.Store(nil) // lets go of the old cache
 		return g
 	}

@@ -1,7 +1,6 @@
 package dynamicinformer
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -21,7 +20,7 @@ type meters struct {
 	source *source.Source
 
 	mu  sync.Mutex
-	all map[cache.ResourceEventHandlerRegistration]*meter
+	all []*meter // in the order in which they were added
 }
 
 // meter is a handler whose calls are counted. client-go makes one at a time.
@@ -29,8 +28,9 @@ type meter struct {
 	handler cache.ResourceEventHandler
 	name    string // of its type
 	holder  string // the name of the lease that it is of
-	order   int    // in which it was added
 	source  *source.Source
+
+	registration cache.ResourceEventHandlerRegistration
 
 	mu        sync.Mutex
 	before    uint64 // events that it does not get, modulo 2^64
@@ -50,14 +50,8 @@ func (m *meters) add(handler cache.ResourceEventHandler, to func(cache.ResourceE
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.all == nil {
-		m.all = map[cache.ResourceEventHandlerRegistration]*meter{}
-	}
-	metered.order = len(m.all)
-	for _, other := range m.all {
-		metered.order = max(metered.order, other.order+1)
-	}
-	m.all[registration] = metered
+	metered.registration = registration
+	m.all = append(m.all, metered)
 	return registration, nil
 }
 
@@ -75,21 +69,18 @@ func newMeter(handler cache.ResourceEventHandler, s *source.Source) *meter {
 func (m *meters) remove(registration cache.ResourceEventHandlerRegistration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.all, registration)
+	m.all = slices.DeleteFunc(m.all, func(metered *meter) bool { return metered.registration == registration })
 }
 
 // statuses returns those of all handlers, in the order in which they were added.
 func (m *meters) statuses(now time.Time) []HandlerStatus {
+	var few [4]*meter
 	m.mu.Lock()
-	all := make([]*meter, 0, len(m.all))
-	for _, metered := range m.all {
-		all = append(all, metered)
-	}
+	all := append(few[:0], m.all...)
 	m.mu.Unlock()
 	if len(all) == 0 {
 		return nil
 	}
-	slices.SortFunc(all, func(a, b *meter) int { return cmp.Compare(a.order, b.order) })
 	statuses := make([]HandlerStatus, len(all))
 	for i, metered := range all {
 		statuses[i] = metered.status(now)

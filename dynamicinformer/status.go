@@ -2,7 +2,6 @@ package dynamicinformer
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -109,19 +108,20 @@ func (f *Factory) Status() []ResourceStatus {
 func (f *Factory) status(e *entry) ResourceStatus {
 	f.mu.Lock()
 	s := ResourceStatus{GVR: e.gvr, Versions: e.versions, Leases: len(e.leases), Pinned: e.pinned}
-	holders := maps.Clone(e.holders)
+	s.Holders = e.heldByLocked()
 	forgotten := e.forgotten
 	f.mu.Unlock()
-	s.Holders = sortedHolders(holders)
-	s.Handlers = e.informer.informer.meters.statuses(time.Now())
-	now, _ := e.life.available.Current()
+	now := time.Now()
+	sortHolders(s.Holders)
+	s.Handlers = e.informer.informer.meters.statuses(now)
+	is, _ := e.life.available.Current()
 	state := e.informer.source.State()
 	s.Resource = e.life.current()
-	s.Generation, s.Objects, s.ResourceVersion = now.Generation, state.Objects, state.Version
-	s.Flushing = state.Objects > 0 && state.Generation != now.Generation
+	s.Generation, s.Objects, s.ResourceVersion = is.Generation, state.Objects, state.Version
+	s.Flushing = state.Objects > 0 && state.Generation != is.Generation
 	s.Evidence = e.life.evidenceOfEnd()
 	s.Traffic = e.trafficIn(state)
-	wrong := e.trouble.notSynced()
+	wrong := e.trouble.asOf(now)
 	s.Namespace = wrong.Namespace
 	synced := e.synced()
 	switch idle := f.notRunning(e); {
@@ -135,10 +135,10 @@ func (f *Factory) status(e *entry) ResourceStatus {
 	s.Listed = e.hasSynced()
 	if wrong.Err != nil {
 		s.Verb, s.Err, s.Since, s.Attempts = wrong.Verb, wrong.Err, wrong.Since, wrong.Attempts
-		if wrong.Verb != "" && state.Due.After(time.Now()) {
+		if wrong.Verb != "" && state.Due.After(now) {
 			s.NextRetry = state.Due
 		}
-		if s.Listed && (now.Serving != source.Gone || state.Objects > 0) {
+		if s.Listed && (is.Serving != source.Gone || state.Objects > 0) {
 			s.StaleSince = wrong.Since
 		}
 	} else if !synced { // it lists, since it was started or its type came back
@@ -147,7 +147,7 @@ func (f *Factory) status(e *entry) ResourceStatus {
 			s.Since = back
 		}
 	}
-	s.State = stateOf(s.Reason, now.Serving, s.Listed)
+	s.State = stateOf(s.Reason, is.Serving, s.Listed)
 	return s
 }
 

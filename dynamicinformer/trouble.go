@@ -185,11 +185,16 @@ func (t *trouble) log(ctx context.Context, err error) {
 
 // notSynced describes the trouble as of now; Syncing if there is none.
 func (t *trouble) notSynced() *NotSyncedError {
+	e := t.asOf(time.Now())
+	return &e
+}
+
+func (t *trouble) asOf(now time.Time) NotSyncedError {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := &NotSyncedError{
+	e := NotSyncedError{
 		GVR: t.gvr, Namespace: t.namespace, Verb: t.verb, Reason: ReasonSyncing,
-		Since: t.since, Attempts: t.attempts, Err: t.err, at: time.Now(),
+		Since: t.since, Attempts: t.attempts, Err: t.err, at: now,
 	}
 	if t.err == nil {
 		e.Since = t.begun
