@@ -2,6 +2,7 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"strings"
 	"testing/synctest"
 	"time"
 
@@ -339,6 +340,35 @@ var conformance = []behaviour{
 		}
 		if err := informer.SetTransform(nil); err == nil {
 			r.errorf("SetTransform of a running informer: no error")
+		}
+	}},
+	{"a handler is known by its own name, and its end can be waited for", func(r *trial) {
+		r.create("ns", "a")
+		factory := r.plain()
+		informer := factory.ForResource(widgets).Informer()
+		r.run(factory)
+		ended := false
+		slow := cache.ResourceEventHandlerFuncs{AddFunc: func(any) { time.Sleep(time.Minute); ended = true }}
+		for want, handler := range map[string]cache.ResourceEventHandler{
+			"github.com/gvrkit/gvrkit/dynamicinformer_test.recorder":  &recorder{},
+			"github.com/gvrkit/gvrkit/dynamicinformer_test.init.func": slow,
+		} {
+			registration, err := informer.AddEventHandler(handler)
+			if err != nil {
+				r.errorf("AddEventHandler: %v", err)
+				continue
+			}
+			got := registration.HasSyncedChecker().Name()
+			if want = informer.HasSyncedChecker().Name() + " + event handler " + want; !strings.HasPrefix(got, want) {
+				r.errorf("%q, want %q", got, want)
+			}
+			synctest.Wait()
+			if err := cache.ShutDownEventHandler(informer, registration); err != nil {
+				r.errorf("ShutDownEventHandler: %v", err)
+			}
+		}
+		if !ended {
+			r.errorf("the end of a handler's last call was not waited for")
 		}
 	}},
 	{"an informer that has stopped takes no handlers", func(r *trial) {

@@ -74,7 +74,7 @@ func TestExplain_TellsTheWholeStory(t *testing.T) {
 			!strings.HasPrefix(got[1], "It is served as widgets.v1.example.com, kind Widget, in namespaces.") ||
 			got[2] != "Requests go well, at cluster scope: 1 list and 1 watch were answered." ||
 			!strings.HasPrefix(got[3], "Its cache has 1 object, up to resourceVersion ") || !strings.HasSuffix(got[3], "; the last event came 2s ago.") ||
-			got[4] != `Handler *dynamicinformer_test.slow of "gc" has been called 0 times, is in a call for 2s, 1 event waiting.` {
+			got[4] != `Handler github.com/gvrkit/gvrkit/dynamicinformer_test.slow of "gc" has been called 0 times, is in a call for 2s, 1 event waiting.` {
 			t.Errorf("synced:\n%s", strings.Join(got, "\n"))
 		}
 		close(handler.let)

@@ -1,7 +1,6 @@
 package dynamicinformer
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -26,11 +25,9 @@ type meters struct {
 // meter is a handler whose calls are counted. client-go makes one at a time.
 type meter struct {
 	handler cache.ResourceEventHandler
-	name    string // of its type
+	name    string // client-go's for it
 	holder  string // the name of the lease that it is of
 	source  *source.Source
-
-	registration cache.ResourceEventHandlerRegistration
 
 	mu        sync.Mutex
 	before    uint64 // events that it does not get, modulo 2^64
@@ -44,32 +41,32 @@ type meter struct {
 // add adds handler by way of to, and counts its calls from the first one on.
 func (m *meters) add(handler cache.ResourceEventHandler, to func(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)) (cache.ResourceEventHandlerRegistration, error) {
 	metered := newMeter(handler, m.source)
-	registration, err := to(metered)
+	r, err := to(metered)
 	if err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	metered.registration = registration
 	m.all = append(m.all, metered)
-	return registration, nil
+	return &registration{ResourceEventHandlerRegistration: r, metered: metered}, nil
 }
 
 func newMeter(handler cache.ResourceEventHandler, s *source.Source) *meter {
-	m := &meter{handler: handler, name: fmt.Sprintf("%T", handler), source: s, last: time.Now()}
+	m := &meter{handler: handler, source: s, last: time.Now()}
 	if leased, is := handler.(*leaseHandler); is {
-		m.name, m.holder = fmt.Sprintf("%T", leased.handler), leased.holder
+		handler, m.holder = leased.handler, leased.holder
 	}
+	m.name = nameOf(handler)
 	// It gets an addition for each object that is there, and each event from now on.
 	state := s.State()
 	m.before = state.Events - uint64(state.Objects) //nolint:gosec // modulo 2^64
 	return m
 }
 
-func (m *meters) remove(registration cache.ResourceEventHandlerRegistration) {
+func (m *meters) remove(one *meter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.all = slices.DeleteFunc(m.all, func(metered *meter) bool { return metered.registration == registration })
+	m.all = slices.DeleteFunc(m.all, func(other *meter) bool { return other == one })
 }
 
 // statuses returns those of all handlers, in the order in which they were added.
@@ -87,9 +84,6 @@ func (m *meters) statuses(now time.Time) []HandlerStatus {
 	}
 	return statuses
 }
-
-// String returns the name of the handler, for client-go's texts.
-func (m *meter) String() string { return m.name }
 
 // OnAdd implements cache.ResourceEventHandler.
 func (m *meter) OnAdd(obj any, isInInitialList bool) {

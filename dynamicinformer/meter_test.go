@@ -67,7 +67,7 @@ func TestHandlerStatus_TellsWhatWaits(t *testing.T) {
 		began := time.Now()
 		got := handlerOf(in.T, l)
 		want := dynamicinformer.HandlerStatus{
-			Handler: "*dynamicinformer_test.slow", Lease: "gc", Backlog: 3, RunningSince: began, BehindSince: began,
+			Handler: "github.com/gvrkit/gvrkit/dynamicinformer_test.slow", Lease: "gc", Backlog: 3, RunningSince: began, BehindSince: began,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			in.Errorf("in the first of three calls (-want +got):\n%s", diff)

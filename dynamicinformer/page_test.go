@@ -103,7 +103,7 @@ func TestHandler_ShowsWhatStatusSays(t *testing.T) {
 			State:  "Synced", Namespace: "ns", Objects: 1, ResourceVersion: s.ResourceVersion,
 			Traffic: page.Traffic{Lists: 1, Watches: s.Traffic.Watches, Events: 1, LastEvent: s.Traffic.LastEvent}, Leases: 1,
 			Holders:  []page.Holder{{Name: "gc", Leases: 1, Since: s.Holders[0].Since}},
-			Handlers: []page.Handling{{Handler: "*dynamicinformer_test.slow", Lease: "gc", Backlog: 1, RunningSince: s.Handlers[0].RunningSince, BehindSince: s.Handlers[0].BehindSince}},
+			Handlers: []page.Handling{{Handler: "github.com/gvrkit/gvrkit/dynamicinformer_test.slow", Lease: "gc", Backlog: 1, RunningSince: s.Handlers[0].RunningSince, BehindSince: s.Handlers[0].BehindSince}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("synced (-want +got):\n%s", diff)

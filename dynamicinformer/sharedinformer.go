@@ -43,11 +43,15 @@ func (i *sharedInformer) AddEventHandlerWithOptions(handler cache.ResourceEventH
 }
 
 // RemoveEventHandler implements cache.SharedInformer.
-func (i *sharedInformer) RemoveEventHandler(registration cache.ResourceEventHandlerRegistration) error {
-	if err := i.SharedIndexInformer.RemoveEventHandler(registration); err != nil {
+func (i *sharedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
+	own, is := handle.(*registration)
+	if !is {
+		return i.SharedIndexInformer.RemoveEventHandler(handle)
+	}
+	if err := i.SharedIndexInformer.RemoveEventHandler(own.ResourceEventHandlerRegistration); err != nil {
 		return err
 	}
-	i.meters.remove(registration)
+	i.meters.remove(own.metered)
 	return nil
 }
 

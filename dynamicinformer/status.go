@@ -77,7 +77,8 @@ type ResourceStatus struct {
 
 // HandlerStatus is how one event handler does.
 type HandlerStatus struct {
-	// Handler is the name of its Go type, and Lease that of the lease that it is of.
+	// Handler is what client-go calls it: its Go type or, of ResourceEventHandlerFuncs, where
+	// the functions are. Lease is the name of the lease that it is of.
 	Handler string
 	Lease   string
 	// Delivered is how often it has been called.
