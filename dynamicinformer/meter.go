@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -16,7 +17,8 @@ const idleAfter = time.Second
 
 // meters are those of one informer's handlers.
 type meters struct {
-	source *source.Source
+	source  *source.Source
+	dropped atomic.Uint64 // objects whose transform has failed: client-go leaves them out
 
 	mu  sync.Mutex
 	all []*meter // in the order in which they were added
@@ -27,7 +29,7 @@ type meter struct {
 	handler cache.ResourceEventHandler
 	name    string // client-go's for it
 	holder  string // the name of the lease that it is of
-	source  *source.Source
+	of      *meters
 
 	mu        sync.Mutex
 	before    uint64 // events that it does not get, modulo 2^64
@@ -40,7 +42,7 @@ type meter struct {
 
 // add adds handler by way of to, and counts its calls from the first one on.
 func (m *meters) add(handler cache.ResourceEventHandler, to func(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)) (cache.ResourceEventHandlerRegistration, error) {
-	metered := newMeter(handler, m.source)
+	metered := m.newMeter(handler)
 	r, err := to(metered)
 	if err != nil {
 		return nil, err
@@ -51,16 +53,32 @@ func (m *meters) add(handler cache.ResourceEventHandler, to func(cache.ResourceE
 	return &registration{ResourceEventHandlerRegistration: r, metered: metered}, nil
 }
 
-func newMeter(handler cache.ResourceEventHandler, s *source.Source) *meter {
-	m := &meter{handler: handler, source: s, last: time.Now()}
+func (m *meters) newMeter(handler cache.ResourceEventHandler) *meter {
+	metered := &meter{handler: handler, of: m, last: time.Now()}
 	if leased, is := handler.(*leaseHandler); is {
-		handler, m.holder = leased.handler, leased.holder
+		handler, metered.holder = leased.handler, leased.holder
 	}
-	m.name = nameOf(handler)
+	metered.name = nameOf(handler)
 	// It gets an addition for each object that is there, and each event from now on.
-	state := s.State()
-	m.before = state.Events - uint64(state.Objects) //nolint:gosec // modulo 2^64
-	return m
+	metered.before = m.given() - uint64(m.source.State().Objects) //nolint:gosec // modulo 2^64
+	return metered
+}
+
+// given returns how many events the informer has been given for its handlers.
+func (m *meters) given() uint64 { return m.source.Events() - m.dropped.Load() }
+
+// counted returns transform, whose failures are counted.
+func (m *meters) counted(transform cache.TransformFunc) cache.TransformFunc {
+	if transform == nil {
+		return nil
+	}
+	return func(obj any) (any, error) {
+		transformed, err := transform(obj)
+		if err != nil {
+			m.dropped.Add(1)
+		}
+		return transformed, err
+	}
 }
 
 func (m *meters) remove(one *meter) {
@@ -119,7 +137,7 @@ func (m *meter) begin() {
 }
 
 func (m *meter) end(events uint64) {
-	given := m.source.Events()
+	given := m.of.given()
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +159,7 @@ func (m *meter) waitingLocked(given uint64) int {
 }
 
 func (m *meter) status(now time.Time) HandlerStatus {
-	given, lastEvent := m.source.Events(), m.source.State().LastEvent
+	given, lastEvent := m.of.given(), m.of.source.State().LastEvent
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := HandlerStatus{

@@ -1,7 +1,9 @@
 package dynamicinformer_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
@@ -184,6 +187,33 @@ func TestHandlerStatus_IdleHandlerHasNoBacklog(t *testing.T) {
 		}
 		handler.doneWith(1)
 		l.Release()
+	})
+}
+
+// An object that cannot be transformed reaches no handler: nothing waits for it, however
+// busy its type is.
+func TestHandlerStatus_FailedTransformsDoNotWait(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithTransform(func(obj any) (any, error) {
+			if u, is := obj.(*unstructured.Unstructured); is && strings.HasPrefix(u.GetName(), "bad") {
+				return nil, errors.New("can't be transformed")
+			}
+			return obj, nil
+		}))
+		if err := l.WaitForSync(in.Context()); err != nil {
+			in.Fatal(err)
+		}
+		if _, err := l.AddEventHandler(&recorder{}); err != nil {
+			in.Fatal(err)
+		}
+		for i := range 10 {
+			time.Sleep(500 * time.Millisecond)
+			create(in.T, in.cluster, widgets, "ns", fmt.Sprintf("good%d", i))
+			create(in.T, in.cluster, widgets, "ns", fmt.Sprintf("bad%d", i))
+		}
+		if got := handlerOf(in.T, l); got.Delivered != 10 || got.Backlog != 0 || !got.BehindSince.IsZero() {
+			in.Errorf("%+v", got)
+		}
 	})
 }
 

@@ -59,12 +59,12 @@ func (i *sharedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerReg
 // what it lists from now on must be its own before the transform is there.
 func (i *sharedInformer) SetTransform(transform cache.TransformFunc) error {
 	if i.choice == nil {
-		return i.SharedIndexInformer.SetTransform(transform)
+		return i.SharedIndexInformer.SetTransform(i.meters.counted(transform))
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	before := i.choice.transformed.Swap(true)
-	if err := i.SharedIndexInformer.SetTransform(transform); err != nil {
+	if err := i.SharedIndexInformer.SetTransform(i.meters.counted(transform)); err != nil {
 		i.choice.transformed.Store(before)
 		return err
 	}
