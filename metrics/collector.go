@@ -30,8 +30,8 @@ func WithResourceLimit(resources int) Option {
 // down there are no series of resources any more. It is safe for concurrent use.
 //
 // Several informers on one resource are told as one: counts and sizes are sums, the state is
-// that of the one that is worst off, ages are those of the oldest. The counts of an informer that
-// has ended are gone with it, which Prometheus takes for a restart.
+// that of the one that is worst off, ages are those of the oldest. The counts of one that ends
+// while others go on are kept, as of the last scrape: counters do not fall.
 func NewCollector(f *dynamicinformer.Factory, opts ...Option) prometheus.Collector {
 	c := &collector{factory: f}
 	for _, opt := range opts {
@@ -45,6 +45,7 @@ func NewCollector(f *dynamicinformer.Factory, opts ...Option) prometheus.Collect
 type collector struct {
 	factory *dynamicinformer.Factory
 	limit   int // of resources; 0: none
+	carry   carry
 }
 
 // Describe implements prometheus.Collector.
@@ -56,8 +57,7 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
-	statuses := c.factory.Status()
-	now := time.Now()
+	statuses, resources := c.look()
 	informers := map[dynamicinformer.State]int{}
 	for i := range statuses {
 		informers[statuses[i].State]++
@@ -65,7 +65,6 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, state := range states {
 		gauge(to, informersDesc, float64(informers[state]), string(state))
 	}
-	resources := summarize(statuses, now)
 	told := len(resources)
 	if c.limit > 0 {
 		told = min(told, c.limit)
@@ -77,6 +76,17 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	if status, configured := c.factory.Discovery(); configured {
 		collectDiscovery(to, status)
 	}
+}
+
+// look returns how all informers do, and all resources. Scrapes that overlap look one after
+// the other, as they count.
+func (c *collector) look() ([]dynamicinformer.ResourceStatus, []*resource) {
+	c.carry.mu.Lock()
+	defer c.carry.mu.Unlock()
+	statuses := c.factory.Status()
+	resources := summarize(statuses, time.Now())
+	c.carry.correctLocked(resources)
+	return statuses, resources
 }
 
 // collect sends the series of one resource.

@@ -154,38 +154,6 @@ func TestCollector_HandlersBacklogAndLag(t *testing.T) {
 	})
 }
 
-// The informers on one resource are one set of series: sums, and the one that is worst off.
-func TestCollector_SeveralInformersOnAResourceAreOne(t *testing.T) {
-	inBubble(t, func(in bubble) {
-		in.create("w0")
-		in.acquire(widgets)
-		in.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
-			if req.Namespace == "ns" && req.Verb != "create" {
-				return apierrors.NewForbidden(widgets.GroupResource(), "", nil)
-			}
-			return nil
-		})
-		in.acquire(widgets, dynamicinformer.WithSeparateInformer())
-		in.acquire(widgets, dynamicinformer.WithSeparateInformer(), dynamicinformer.WithNamespace("ns"))
-		in.acquire(widgets, dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
-		<-time.After(30 * time.Second)
-		all := gather(in.T, in.collector)
-		checkSeries(in.T, all, map[string]float64{
-			`informers{state="Synced"}`:         3,
-			`informers{state="Degraded"}`:       1,
-			ofWidgets("informer_leases"):        4,
-			ofWidgets("informer_objects"):       3,
-			ofWidgets("informer_watches_total"): 3,
-			`informer_state{group="example.com",resource="widgets",state="Synced",version="v1"}`:      0,
-			`informer_state{group="example.com",resource="widgets",state="Degraded",version="v1"}`:    1,
-			`informer_reason{group="example.com",reason="Forbidden",resource="widgets",version="v1"}`: 1,
-		})
-		if got := all[`informer_failures_total{group="example.com",reason="Forbidden",resource="widgets",version="v1"}`]; got < 2 {
-			in.Errorf("failures = %v, want some", got)
-		}
-	})
-}
-
 // What can't be asked is stale for as long as that lasts.
 func TestCollector_TellsForHowLongACacheIsStale(t *testing.T) {
 	inBubble(t, func(in bubble) {

@@ -89,10 +89,7 @@ func (r *resource) add(s *dynamicinformer.ResourceStatus, now time.Time) {
 	r.bytes += s.Traffic.Bytes
 	r.events += s.Traffic.Events
 	for reason, failures := range s.Traffic.Failures {
-		if r.failures == nil {
-			r.failures = map[dynamicinformer.Reason]uint64{}
-		}
-		r.failures[reason] += failures
+		r.fail(reason, failures)
 	}
 	if s.Traffic.LastEvent.After(r.lastEvent) {
 		r.lastEvent = s.Traffic.LastEvent
@@ -107,6 +104,13 @@ func (r *resource) add(s *dynamicinformer.ResourceStatus, now time.Time) {
 		r.lag = max(r.lag, age(h.BehindSince, now))
 		r.call = max(r.call, age(h.RunningSince, now))
 	}
+}
+
+func (r *resource) fail(reason dynamicinformer.Reason, failures uint64) {
+	if r.failures == nil {
+		r.failures = map[dynamicinformer.Reason]uint64{}
+	}
+	r.failures[reason] += failures
 }
 
 // age returns how long ago since was, or 0 if it is zero.

@@ -1,0 +1,95 @@
+package metrics_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// The informers on one resource are one set of series: sums, and the one that is worst off.
+func TestCollector_SeveralInformersOnAResourceAreOne(t *testing.T) {
+	inBubble(t, func(in bubble) {
+		in.create("w0")
+		in.acquire(widgets)
+		in.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Namespace == "ns" && req.Verb != "create" {
+				return apierrors.NewForbidden(widgets.GroupResource(), "", nil)
+			}
+			return nil
+		})
+		in.acquire(widgets, dynamicinformer.WithSeparateInformer())
+		in.acquire(widgets, dynamicinformer.WithSeparateInformer(), dynamicinformer.WithNamespace("ns"))
+		in.acquire(widgets, dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
+		<-time.After(30 * time.Second)
+		all := gather(in.T, in.collector)
+		checkSeries(in.T, all, map[string]float64{
+			`informers{state="Synced"}`:         3,
+			`informers{state="Degraded"}`:       1,
+			ofWidgets("informer_leases"):        4,
+			ofWidgets("informer_objects"):       3,
+			ofWidgets("informer_watches_total"): 3,
+			`informer_state{group="example.com",resource="widgets",state="Synced",version="v1"}`:      0,
+			`informer_state{group="example.com",resource="widgets",state="Degraded",version="v1"}`:    1,
+			`informer_reason{group="example.com",reason="Forbidden",resource="widgets",version="v1"}`: 1,
+		})
+		if got := all[`informer_failures_total{group="example.com",reason="Forbidden",resource="widgets",version="v1"}`]; got < 2 {
+			in.Errorf("failures = %v, want some", got)
+		}
+	})
+}
+
+// Of two informers one ends: what it has counted stays, and nothing is counted twice. With
+// the last one the series vanish, and begin anew with the next.
+func TestCollector_CountersDoNotFall(t *testing.T) {
+	const forbidden = `informer_failures_total{group="example.com",reason="Forbidden",resource="widgets",version="v1"}`
+	inBubble(t, func(in bubble) {
+		in.create("w0")
+		first := in.acquire(widgets)
+		in.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Namespace == "ns" && req.Verb != "create" {
+				return apierrors.NewForbidden(widgets.GroupResource(), "", nil)
+			}
+			return nil
+		})
+		refused := in.acquire(widgets, dynamicinformer.WithSeparateInformer(), dynamicinformer.WithNamespace("ns"))
+		in.acquire(widgets, dynamicinformer.WithSeparateInformer()).Release()
+		<-time.After(time.Minute)
+		last := in.acquire(widgets, dynamicinformer.WithSeparateInformer())
+		before := gather(in.T, in.collector)
+		first.Release()
+		refused.Release()
+		for range 2 {
+			after := gather(in.T, in.collector)
+			checkSeries(in.T, after, map[string]float64{
+				forbidden:                          before[forbidden],
+				ofWidgets("informer_events_total"): before[ofWidgets("informer_events_total")],
+				ofWidgets("informer_lists_total"):  before[ofWidgets("informer_lists_total")],
+				ofWidgets("informer_objects"):      1,
+			})
+		}
+		in.create("w1")
+		synctest.Wait()
+		if before[forbidden] == 0 {
+			in.Error("nothing was forbidden")
+		}
+		checkSeries(in.T, gather(in.T, in.collector), map[string]float64{
+			ofWidgets("informer_events_total"): before[ofWidgets("informer_events_total")] + 1,
+		})
+		last.Release()
+		if left := ofResources(gather(in.T, in.collector)); len(left) > 0 {
+			in.Errorf("left: %v", left)
+		}
+		in.acquire(widgets)
+		again := gather(in.T, in.collector)
+		checkSeries(in.T, again, map[string]float64{ofWidgets("informer_events_total"): 2}) // the objects
+		if failures, told := again[forbidden]; told {
+			in.Errorf("failures of another one: %v", failures)
+		}
+	})
+}
