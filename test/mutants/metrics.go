@@ -141,4 +141,16 @@ var ofMetrics = []mutant{
 		old:  "	s.calls.Add(1)\n	list, err",
 		new:  "	list, err",
 	},
+	{
+		name: "counters fall with an informer",
+		file: "metrics/carry.go",
+		old:  "		t.ended += t.last - n\n",
+		new:  "",
+	},
+	{
+		name: "counters of what has gone are kept",
+		file: "metrics/carry.go",
+		old:  "	c.resources = make(map[names]*counters, len(resources))\n",
+		new:  "	c.resources = map[names]*counters{}\n	for n, k := range before {\n		c.resources[n] = k\n	}\n",
+	},
 }

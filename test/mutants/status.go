@@ -6,8 +6,26 @@ var ofStatus = []mutant{
 	{
 		name: "a handler is behind by what came before it",
 		file: "dynamicinformer/meter.go",
-		old:  "	m.before = state.Events - uint64(state.Objects) //nolint:gosec // modulo 2^64\n",
-		new:  "	_ = state\n",
+		old:  "	metered.before = m.given() - uint64(m.source.State().Objects) //nolint:gosec // modulo 2^64\n",
+		new:  "",
+	},
+	{
+		name: "what could not be transformed waits for handlers",
+		file: "dynamicinformer/meter.go",
+		old:  "			m.dropped.Add(1)\n",
+		new:  "",
+	},
+	{
+		name: "a registration has the wrapper's name",
+		file: "dynamicinformer/registration.go",
+		old:  "strings.Replace(c.DoneChecker.Name(), nameOf(c.metered), c.metered.name, 1)",
+		new:  "strings.Clone(c.DoneChecker.Name())",
+	},
+	{
+		name: "a release from the handler that is being added is an error",
+		file: "dynamicinformer/handlers.go",
+		old:  "		_ = informer.RemoveEventHandler(registration)\n	}\n	return registration, nil\n",
+		new:  "		_ = informer.RemoveEventHandler(registration)\n		return nil, ErrReleased\n	}\n	return registration, nil\n",
 	},
 	{
 		name: "a resync passes for an event",
@@ -23,8 +41,8 @@ var ofStatus = []mutant{
 	},
 	{
 		name: "a handler that is removed stays in the status",
-		file: "dynamicinformer/meter.go",
-		old:  "	delete(m.all, registration)\n",
+		file: "dynamicinformer/sharedinformer.go",
+		old:  "	i.meters.remove(own.metered)\n",
 		new:  "",
 	},
 	{
