@@ -70,7 +70,7 @@ func TestExplain_TellsTheWholeStory(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		got := explained(f, widgets)
-		if len(got) != 5 || !strings.HasSuffix(got[0], ": Synced.") ||
+		if len(got) != 5 || !strings.HasSuffix(got[0], ": Synced for 2s.") ||
 			!strings.HasPrefix(got[1], "It is served as widgets.v1.example.com, kind Widget, in namespaces.") ||
 			got[2] != "Requests go well, at cluster scope: 1 list and 1 watch were answered." ||
 			!strings.HasPrefix(got[3], "Its cache has 1 object, up to resourceVersion ") || !strings.HasSuffix(got[3], "; the last event came 2s ago.") ||

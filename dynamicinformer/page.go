@@ -155,7 +155,9 @@ func pageDiscovery(s *discovery.Status) *page.Discovery {
 	if s == nil {
 		return nil
 	}
-	d := &page.Discovery{Running: s.Running, Types: s.Types}
+	d := &page.Discovery{
+		Running: s.Running, Types: s.Types, Requests: s.Requests, Answers: page.Answers(s.Answers),
+	}
 	if !s.Running {
 		return d
 	}

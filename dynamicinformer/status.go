@@ -47,8 +47,8 @@ type ResourceStatus struct {
 	Err  error
 	// Listed says that it has listed its resource once, as HasSynced does, whatever came after.
 	Listed bool
-	// Since is when that began, Attempts how often it has been tried since, and NextRetry
-	// when it is tried again; zero if that is not known.
+	// Since is when that began, or since when it is synced, Attempts how often it has been
+	// tried since, and NextRetry when it is tried again; zero if that is not known.
 	Since     time.Time
 	Attempts  int
 	NextRetry time.Time
@@ -148,7 +148,9 @@ func (f *Factory) status(e *entry) ResourceStatus {
 			s.Since = back
 		}
 	}
-	s.State = stateOf(s.Reason, is.Serving, s.Listed)
+	if s.State = stateOf(s.Reason, is.Serving, s.Listed); s.State == StateSynced {
+		s.Since = e.trouble.wellSince()
+	}
 	return s
 }
 

@@ -72,7 +72,10 @@ func (t *teller) wanted() string {
 }
 
 func (t *teller) state() string {
-	if t.Reason == "" {
+	switch {
+	case t.State == StateSynced && !t.Since.IsZero():
+		return fmt.Sprintf("%s for %s", t.State, t.since(t.Since))
+	case t.Reason == "":
 		return string(t.State)
 	}
 	return fmt.Sprintf("%s (%s)", t.State, t.Reason)

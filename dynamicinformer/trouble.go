@@ -34,6 +34,8 @@ type trouble struct {
 	since     time.Time
 	attempts  int
 	expiry    time.Time
+	listed    bool      // all, of the type that is served
+	well      time.Time // since when nothing is wrong, and all is listed; zero: that is not so
 }
 
 // observer is a trouble that also asks discovery when a type is not found, and counts.
@@ -93,6 +95,7 @@ func (t *trouble) begin(ctx context.Context) {
 func (t *trouble) begins() {
 	t.mu.Lock()
 	healed := t.reason == ReasonNotFound && t.clearLocked()
+	t.listed, t.well = false, time.Time{}
 	t.mu.Unlock()
 	if healed {
 		t.journal.healed()
@@ -139,11 +142,32 @@ func (t *trouble) clearLocked() bool {
 		t.changed.Ring()
 	}
 	t.verb, t.err, t.attempts = "", nil, 0
+	t.mendLocked()
 	return healed
 }
 
+// mendLocked notes since when all has been well, if it is. The caller holds mu.
+func (t *trouble) mendLocked() {
+	if t.listed && t.err == nil && t.well.IsZero() {
+		t.well = time.Now()
+	}
+}
+
 // Completed implements source.Observer.
-func (t *trouble) Completed() { t.changed.Ring() }
+func (t *trouble) Completed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.listed = true
+	t.mendLocked()
+	t.changed.Ring()
+}
+
+// wellSince returns since when nothing is wrong, and all is listed; zero if that is not so.
+func (t *trouble) wellSince() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.well
+}
 
 // record notes that err is wrong. Its reason has been found out before: the error, which is
 // asked for that, may be anybody's, and is not to be asked under a lock.
@@ -153,7 +177,7 @@ func (t *trouble) record(verb string, err error, reason Reason) {
 	if t.err == nil {
 		t.since = time.Now()
 	}
-	t.verb, t.err, t.reason = verb, err, reason
+	t.verb, t.err, t.reason, t.well = verb, err, reason, time.Time{}
 	t.attempts++
 	t.changed.Ring()
 }

@@ -70,6 +70,36 @@ Discovery  none: requests have to tell what is served
 	})
 }
 
+func TestDetail_TellsHowDiscoveryDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour)
+		d := &page.Discovery{
+			Running: true, Types: 70, Requests: 1234, Answers: page.Answers{Served: 5, NotServed: 4, Inconclusive: 3, Ambiguous: 2},
+			Sources: []page.DiscoverySource{{Name: "APIServices", State: "Forbidden", Since: time.Now().Add(-time.Minute), Verb: "watch", Error: "not you"}},
+		}
+		handler := page.NewHandler(&informers{all: []page.Informer{informer("pods.v1", "Synced")}, discovery: d})
+		checkEnd := func(want string) {
+			t.Helper()
+			time.Sleep(time.Second) // an answer is kept for half of that
+			if got := get(t, handler, "/?resource=pods.v1", "").Body.String(); !strings.HasSuffix(got, want) {
+				t.Errorf("%s\nwant at its end:\n%s", got, want)
+			}
+		}
+		checkEnd(`
+Discovery              running, 70 types known
+Requests of discovery  1,234
+Answers of discovery   5 served, 4 not served, 3 inconclusive, 2 ambiguous
+APIServices            Forbidden for 61s: watch not you
+`)
+		d.Running = false
+		checkEnd(`
+Discovery              the resolver does not run: each question goes to the server
+Requests of discovery  1,234
+Answers of discovery   5 served, 4 not served, 3 inconclusive, 2 ambiguous
+`)
+	})
+}
+
 func TestDetail_UnknownResourcesAreNotFound(t *testing.T) {
 	handler := page.NewHandler(&informers{chain: []page.Step{{About: "Wanted", Text: "Nobody has asked for it."}}})
 	for _, accept := range []string{"", "text/html", "application/json"} {

@@ -96,9 +96,9 @@ func (d *Discovery) facts(at time.Time) []fact {
 	case d == nil:
 		return []fact{{"Discovery", "none: requests have to tell what is served"}}
 	case !d.Running:
-		return []fact{{"Discovery", "the resolver does not run: each question goes to the server"}}
+		return append([]fact{{"Discovery", "the resolver does not run: each question goes to the server"}}, d.asked()...)
 	}
-	facts := []fact{{"Discovery", "running, " + count(d.Types, "type") + " known"}}
+	facts := append([]fact{{"Discovery", "running, " + count(d.Types, "type") + " known"}}, d.asked()...)
 	for _, s := range d.Sources {
 		value := s.State
 		if !s.Since.IsZero() {
@@ -110,6 +110,13 @@ func (d *Discovery) facts(at time.Time) []fact {
 		facts = append(facts, fact{plain(s.Name), plain(value)})
 	}
 	return facts
+}
+
+// asked tells what has been asked so far, of the server and of the resolver.
+func (d *Discovery) asked() []fact {
+	a := d.Answers
+	answers := []string{number(a.Served) + " served", number(a.NotServed) + " not served", number(a.Inconclusive) + " inconclusive", number(a.Ambiguous) + " ambiguous"}
+	return []fact{{"Requests of discovery", number(d.Requests)}, {"Answers of discovery", strings.Join(answers, ", ")}}
 }
 
 func orWord(s, word string) string {

@@ -17,6 +17,8 @@ type informers struct {
 	chain []page.Step
 	asked atomic.Int32
 	hold  chan struct{} // if not nil, answers wait for it
+
+	discovery *page.Discovery
 }
 
 func (s *informers) Informers() []page.Informer {
@@ -29,7 +31,7 @@ func (s *informers) Informers() []page.Informer {
 
 func (s *informers) Detail(name string) (page.Detail, bool) {
 	s.asked.Add(1)
-	d := page.Detail{Name: name, At: time.Now(), Informers: []page.Informer{}, Chain: append([]page.Step(nil), s.chain...)}
+	d := page.Detail{Name: name, At: time.Now(), Informers: []page.Informer{}, Chain: append([]page.Step(nil), s.chain...), Discovery: s.discovery}
 	for _, i := range s.all {
 		if i.Name == name {
 			d.Informers = append(d.Informers, i)

@@ -153,9 +153,19 @@ type Step struct {
 
 // Discovery is where answers about types come from.
 type Discovery struct {
-	Running bool              `json:"running"`
-	Types   int               `json:"types"`
-	Sources []DiscoverySource `json:"sources,omitempty"`
+	Running  bool              `json:"running"`
+	Types    int               `json:"types"`
+	Requests uint64            `json:"requests"`
+	Answers  Answers           `json:"answers"`
+	Sources  []DiscoverySource `json:"sources,omitempty"`
+}
+
+// Answers are how often questions about types had which outcome.
+type Answers struct {
+	Served       uint64 `json:"served"`
+	NotServed    uint64 `json:"notServed"`
+	Inconclusive uint64 `json:"inconclusive"`
+	Ambiguous    uint64 `json:"ambiguous"`
 }
 
 // DiscoverySource is one source of them.

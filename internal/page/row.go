@@ -19,6 +19,7 @@ type row struct {
 	Message string
 	Tried   string // since when, how often, and when again
 	Advice  string
+	Well    string // since when nothing is wrong
 	For     string
 	Objects string
 	Event   string // how long ago the last one was
@@ -39,6 +40,7 @@ func newRow(i *Informer, n int, at time.Time) row {
 		Reason:  plain(i.Reason),
 		Message: plain(i.Message),
 		Tried:   i.tried(at),
+		Well:    i.well(at),
 		Advice:  plain(i.Advice),
 		For:     ago(i.Since, at),
 		Objects: number(i.Objects),
@@ -93,7 +95,7 @@ func (i *Informer) notes() string {
 // tried tells of attempts: since when, how often, and when again.
 func (i *Informer) tried(at time.Time) string {
 	var parts []string
-	if !i.Since.IsZero() {
+	if !i.Since.IsZero() && i.Reason != "" {
 		parts = append(parts, "for "+ago(i.Since, at))
 	}
 	if i.Attempts > 0 {
@@ -106,6 +108,14 @@ func (i *Informer) tried(at time.Time) string {
 		parts = append(parts, "cache may be behind")
 	}
 	return strings.Join(parts, ", ")
+}
+
+// well tells since when nothing is wrong.
+func (i *Informer) well(at time.Time) string {
+	if i.Reason != "" || i.Since.IsZero() {
+		return ""
+	}
+	return "for " + ago(i.Since, at)
 }
 
 // calls tells how many handlers there are, what waits for them, and of the longest call.

@@ -83,6 +83,24 @@ func TestTable_TenThousandTypesAreShownInParts(t *testing.T) {
 	}
 }
 
+func TestTable_TellsSinceWhenAllIsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		well, wrong := informer("pods.v1", "Synced"), informer("jobs.v1.batch", "Degraded")
+		well.Since, wrong.Since, wrong.Reason = time.Now(), time.Now(), "Forbidden"
+		time.Sleep(3 * time.Hour)
+		handler := page.NewHandler(&informers{all: []page.Informer{well, wrong}})
+		html := get(t, handler, "/", "text/html").Body.String()
+		if !strings.Contains(html, `<span class="state synced">Synced</span><small>for 3h</small></td>`) ||
+			!strings.Contains(html, `<span class="state degraded">Degraded</span></td>`) || strings.Count(html, "<small>for 3h</small>") != 2 {
+			t.Errorf("HTML: %s", html)
+		}
+		text := get(t, handler, "/", "").Body.String()
+		if !strings.Contains(text, "pods.v1        3h   0        -      -         nobody\n") || !strings.Contains(text, "Forbidden; for 3h\n") {
+			t.Errorf("text: %s", text)
+		}
+	})
+}
+
 func TestTable_IsFilteredByStateAndText(t *testing.T) {
 	held, wrong := informer("pods.v1", "Synced"), informer("jobs.v1.batch", "Degraded")
 	held.Holders = []page.Holder{{Name: "Garbage"}}

@@ -99,7 +99,6 @@ func try(ctx context.Context, scratch string, m mutant) ([]string, error) {
 		pkg = "./" + m.in
 	}
 	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=60s", "-overlay", overlay, pkg)
-	cmd.Env = append(os.Environ(), "GOWORK=off")
 	output, err := cmd.Output()
 	var exit *exec.ExitError
 	if err == nil {

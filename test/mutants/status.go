@@ -28,6 +28,18 @@ var ofStatus = []mutant{
 		new:  "		_ = informer.RemoveEventHandler(registration)\n		return nil, ErrReleased\n	}\n	return registration, nil\n",
 	},
 	{
+		name: "it is synced since before what went wrong",
+		file: "dynamicinformer/trouble.go",
+		old:  "t.verb, t.err, t.reason, t.well = verb, err, reason, time.Time{}",
+		new:  "t.verb, t.err, t.reason = verb, err, reason",
+	},
+	{
+		name: "it is synced since before its type was served again",
+		file: "dynamicinformer/trouble.go",
+		old:  "	t.listed, t.well = false, time.Time{}\n",
+		new:  "",
+	},
+	{
 		name: "a resync passes for an event",
 		file: "dynamicinformer/meter.go",
 		old:  "		events = 0\n",
