@@ -134,24 +134,35 @@ func (f *Factory) status(e *entry) ResourceStatus {
 		s.Reason = wrong.Reason
 	}
 	s.Listed = e.hasSynced()
+	s.State = stateOf(s.Reason, is.Serving, s.Listed)
+	s.Since = e.since(&s, &wrong, synced)
 	if wrong.Err != nil {
-		s.Verb, s.Err, s.Since, s.Attempts = wrong.Verb, wrong.Err, wrong.Since, wrong.Attempts
+		s.Verb, s.Err, s.Attempts = wrong.Verb, wrong.Err, wrong.Attempts
 		if wrong.Verb != "" && state.Due.After(now) {
 			s.NextRetry = state.Due
 		}
 		if s.Listed && (is.Serving != source.Gone || state.Objects > 0) {
 			s.StaleSince = wrong.Since
 		}
-	} else if !synced { // it lists, since it was started or its type came back
-		s.Since = wrong.Since
-		if back := e.life.servedSince(); back.After(s.Since) {
-			s.Since = back
-		}
-	}
-	if s.State = stateOf(s.Reason, is.Serving, s.Listed); s.State == StateSynced {
-		s.Since = e.trouble.wellSince()
 	}
 	return s
+}
+
+// since returns since when e is as s and wrong say; zero if that is not known.
+func (e *entry) since(s *ResourceStatus, wrong *NotSyncedError, synced bool) time.Time {
+	switch {
+	case wrong.Err != nil:
+		return wrong.Since
+	case s.State == StateSynced:
+		return e.trouble.wellSince()
+	case synced:
+		return time.Time{}
+	}
+	back := e.life.servedSince() // it lists, since then or since it was started
+	if back.After(wrong.Since) {
+		return back
+	}
+	return wrong.Since
 }
 
 // stateOf returns the state of an informer with a reason for what is wrong.
