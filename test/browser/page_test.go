@@ -83,7 +83,8 @@ func TestPage_TableShowsWhatStatusSays(t *testing.T) {
 	}
 	for _, row := range table(document) {
 		reason, _, _ := strings.Cut(row[2], " ")
-		got = append(got, []string{row[0], row[1], reason, row[3], row[5]})
+		state, _, _ := strings.Cut(row[0], " ") // for how long
+		got = append(got, []string{state, row[1], reason, row[3], row[5]})
 	}
 	byName := func(a, b []string) int { return strings.Compare(a[1], b[1]) }
 	slices.SortFunc(want, byName)
