@@ -100,7 +100,7 @@ func (f *Factory) tryJoin(l *Lease, k key, o *resourceOptions, made *entry) (boo
 		return false, nil
 	case e == nil:
 		e = made
-		f.entries[k] = e
+		f.putLocked(e)
 	}
 	e.holdLocked(l)
 	e.linger = max(e.linger, o.linger)

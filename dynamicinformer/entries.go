@@ -27,12 +27,39 @@ func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, u
 	return entries, unknown
 }
 
-// all returns all entries, sorted.
+// putLocked makes e the one of its key. The caller holds f.mu.
+func (f *Factory) putLocked(e *entry) {
+	f.entries[e.key] = e
+	f.changes++
+	f.order = nil
+}
+
+// dropLocked forgets e, unless another one is in its place. The caller holds f.mu.
+func (f *Factory) dropLocked(e *entry) {
+	if f.entries[e.key] == e {
+		delete(f.entries, e.key)
+		f.changes++
+		f.order = nil
+	}
+}
+
+// all returns all entries, sorted, to read only.
 func (f *Factory) all() []*entry {
 	f.mu.Lock()
-	all := slices.Collect(maps.Values(f.entries))
+	all, changes := f.order, f.changes
+	if all != nil {
+		f.mu.Unlock()
+		return all
+	}
+	all = slices.AppendSeq(make([]*entry, 0, len(f.entries)), maps.Values(f.entries))
 	f.mu.Unlock()
-	return sorted(all)
+	sorted(all) // not under f.mu: there may be thousands
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.changes == changes {
+		f.order = all
+	}
+	return all
 }
 
 // versionsOf returns the entries on gr, in whatever version, sorted.

@@ -36,7 +36,9 @@ type Factory struct {
 	// mu guards the fields below. It is never held across I/O, a channel
 	// operation or user code.
 	mu      sync.Mutex
-	entries map[key]*entry
+	entries map[key]*entry                    // changed by putLocked and dropLocked only
+	changes int                               // of entries, so far
+	order   []*entry                          // entries, sorted; nil: as of a change before. Nobody writes to it
 	running map[*entry]struct{}               // also those that entries no longer has
 	types   map[schema.GroupResource][]*entry // of those that run
 	life    context.Context                   //nolint:containedctx // what Start was given, for informers that come later
@@ -252,7 +254,7 @@ func (f *Factory) pin(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
 		f.pinLocked(there)
 		return there, false // somebody else was quicker
 	}
-	f.entries[k] = made
+	f.putLocked(made)
 	f.pinLocked(made)
 	return made, true
 }

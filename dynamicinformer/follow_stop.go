@@ -131,9 +131,9 @@ func (m *meters) of(l *Lease) (delivered uint64, waiting bool) {
 		}
 	}
 	m.mu.Unlock()
-	now := time.Now()
+	now, given, last := time.Now(), m.given(), m.source.LastEvent()
 	for _, metered := range own {
-		status := metered.status(now)
+		status := metered.status(now, given, last)
 		delivered += status.Delivered
 		waiting = waiting || status.Backlog > 0 || !status.RunningSince.IsZero()
 	}

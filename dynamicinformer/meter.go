@@ -97,8 +97,9 @@ func (m *meters) statuses(now time.Time) []HandlerStatus {
 		return nil
 	}
 	statuses := make([]HandlerStatus, len(all))
+	given, last := m.given(), m.source.LastEvent()
 	for i, metered := range all {
-		statuses[i] = metered.status(now)
+		statuses[i] = metered.status(now, given, last)
 	}
 	return statuses
 }
@@ -158,8 +159,8 @@ func (m *meter) waitingLocked(given uint64) int {
 	return int(max(0, int64(given-m.before-m.taken))) //nolint:gosec // a difference of counters
 }
 
-func (m *meter) status(now time.Time) HandlerStatus {
-	given, lastEvent := m.of.given(), m.of.source.State().LastEvent
+// status returns how m does, whose informer was given so many events, the last one then.
+func (m *meter) status(now time.Time, given uint64, lastEvent time.Time) HandlerStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := HandlerStatus{

@@ -87,9 +87,7 @@ func (e *entry) stopLingerLocked() {
 func (f *Factory) forgetLocked(e *entry) {
 	e.forgotten = true
 	e.stopLingerLocked()
-	if f.entries[e.key] == e {
-		delete(f.entries, e.key)
-	}
+	f.dropLocked(e)
 	switch {
 	case e.started():
 		e.cancel()

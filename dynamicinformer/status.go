@@ -124,7 +124,8 @@ func (f *Factory) status(e *entry) ResourceStatus {
 	s.Traffic = e.trafficIn(state)
 	wrong := e.trouble.asOf(now)
 	s.Namespace = wrong.Namespace
-	synced := e.synced()
+	s.Listed = e.hasSynced()
+	synced := s.Listed && whole(is, state)
 	switch idle := f.notRunning(e); {
 	case forgotten, closed(e.done):
 		s.Reason = ReasonStopped
@@ -133,7 +134,6 @@ func (f *Factory) status(e *entry) ResourceStatus {
 	case !synced || wrong.Err != nil:
 		s.Reason = wrong.Reason
 	}
-	s.Listed = e.hasSynced()
 	s.State = stateOf(s.Reason, is.Serving, s.Listed)
 	s.Since = e.since(&s, &wrong, synced)
 	if wrong.Err != nil {

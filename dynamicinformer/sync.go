@@ -157,7 +157,11 @@ func (e *entry) synced() bool {
 		return false
 	}
 	now, _ := e.life.available.Current()
-	state := e.informer.source.State()
+	return whole(now, e.informer.source.State())
+}
+
+// whole reports whether state is that of a source which has been given all that there is now.
+func whole(now source.Type, state source.State) bool {
 	return now.Serving != source.Gone && state.Generation == now.Generation && state.Complete
 }
 

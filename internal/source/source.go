@@ -167,7 +167,7 @@ func (s *Source) State() State {
 	}
 	k.mu.Unlock()
 	state.Watched = s.gate.watched.Load()
-	state.Events, state.LastEvent = s.Events(), s.gate.traffic.lastEvent()
+	state.Events, state.LastEvent = s.Events(), s.LastEvent()
 	if due := s.gate.due.Load(); due != nil {
 		state.Due = *due
 	}
@@ -176,6 +176,9 @@ func (s *Source) State() State {
 
 // Events returns State's, at less cost.
 func (s *Source) Events() uint64 { return s.gate.traffic.events.Load() }
+
+// LastEvent returns State's, at less cost.
+func (s *Source) LastEvent() time.Time { return s.gate.traffic.lastEvent() }
 
 // Wait waits until no request is under way and no watch is open, and lets no new
 // ones begin. The caller has ended the reflector's context before. A reflector
