@@ -42,6 +42,7 @@ type Informer struct {
 const (
 	ClientGo = "client-go"
 	ByHand   = "by hand"
+	Alone    = "alone"
 	GVRKit   = "gvrkit"
 )
 
@@ -50,6 +51,7 @@ func All() []System {
 	return []System{
 		{Name: ClientGo, About: "dynamicinformer, ForResource and Start", Open: openClientGo},
 		{Name: ByHand, About: "the same, stopped and started by an informer on CRDs", Open: openByHand},
+		{Name: Alone, About: "client-go's informer on a watch that never ends: the least that one costs which waits", Open: openAlone},
 		{Name: GVRKit, About: "dynamicinformer.NewForConfig, Acquire with AllowAbsent", Open: openGVRKit},
 	}
 }

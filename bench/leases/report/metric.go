@@ -61,7 +61,7 @@ func (r *Results) Sections() []Section {
 			},
 		},
 		{
-			Title: fmt.Sprintf("%d informers with a handler, whose types go with %d objects each", s.Parked, s.Objects), Metrics: []Metric{
+			Title: fmt.Sprintf("%d informers with a handler, whose types go with %d objects each", s.Parked, s.Objects), Other: informers.Alone, Metrics: []Metric{
 				parked("memory of each while its type is there", "KB", func(p *trial.Parked) float64 { return kilobytes(p.Synced, p.Informers) }),
 				parked("memory of each afterwards", "KB", func(p *trial.Parked) float64 { return kilobytes(p.Gone, p.Informers) }).at(parkedTarget),
 				parked("goroutines of each afterwards", "", func(p *trial.Parked) float64 { return float64(p.Gone.Goroutines) / float64(p.Informers) }),

@@ -34,6 +34,7 @@ func sample() *report.Results {
 		f.Parked = &trial.Parked{Informers: 2, Gone: trial.Memory{Heap: 4000, Stacks: 1000, Goroutines: 12}}
 		return report.Round{
 			informers.ClientGo: {Armed: figures(theirs).Armed}, informers.ByHand: {Back: figures(theirs).Back}, informers.GVRKit: f,
+			informers.Alone: {Parked: &trial.Parked{Informers: 2, Gone: trial.Memory{Heap: 8000, Stacks: 2000, Goroutines: 24}}},
 		}
 	}
 	return &report.Results{
@@ -87,6 +88,12 @@ func TestResults_SumUpRoundsWithoutTheFirst(t *testing.T) {
 			bench.Summary{Median: 1, Min: 1, Max: 1},
 		},
 		{
+			"whose types go", "memory of each afterwards", 0, informers.Alone,
+			bench.Summary{Median: 5, Min: 5, Max: 5},
+			bench.Summary{Median: 2.5, Min: 2.5, Max: 2.5},
+			bench.Summary{Median: .5, Min: .5, Max: .5},
+		},
+		{
 			"comes back", "CRD deleted to the last object's deletion", 0, informers.ByHand,
 			bench.Summary{Median: 4, Min: 2, Max: 8},
 			bench.Summary{Median: 2, Min: 2, Max: 3},
@@ -138,7 +145,7 @@ func TestResults_TableTellsWhatIsWorseAndWhatIsMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"2.00 (2.00..3.00) µs  10 µs\n", "0.5 (0.25..1.5)", "20.0 (20.0..30.0) /s  0.5 (0.25..1.5)  0 /s, MISSED", "2.5 KB  70 KB\n",
+		"2.00 (2.00..3.00) µs  10 µs\n", "0.5 (0.25..1.5)", "20.0 (20.0..30.0) /s  0.5 (0.25..1.5)  0 /s, MISSED", "5.0 KB  2.5 KB  0.5    70 KB\n",
 		"200.0 (200.0..300.0) ms  0.5 (0.25..1.5)  100 ms, MISSED", "median of 3 rounds", "after 1m0s", "2 informers with a handler, whose types go with 7 objects each",
 	} {
 		if !strings.Contains(out.String(), want) {

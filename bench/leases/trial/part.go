@@ -29,6 +29,8 @@ func (p Part) Systems() []string {
 	switch p {
 	case PartArmed:
 		return []string{informers.ClientGo, informers.GVRKit}
+	case PartParked:
+		return []string{informers.Alone, informers.GVRKit}
 	case PartBack:
 		return []string{informers.ByHand, informers.GVRKit}
 	}
