@@ -132,7 +132,7 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	case <-shown.HasSyncedChecker().Done():
 	case <-ctx.Done():
 	}
-	if err := untilTheEnd(ctx, cfg, s, blocks, view); err != nil {
+	if err := untilTheEnd(ctx, cfg, s, blocks, view, stderr); err != nil {
 		return err
 	}
 	return finish(blocks, view)
@@ -181,21 +181,22 @@ func waitSynced(ctx context.Context, blocks *dynamicinformer.Lease, stderr io.Wr
 
 // untilTheEnd writes, if there is something to write, and waits for the end: that
 // of the demonstration, of the duration, or Ctrl-C.
-func untilTheEnd(ctx context.Context, cfg *rest.Config, s settings, blocks *dynamicinformer.Lease, view *viewer) error {
-	if blocks.Resource().GVR != blockGVR {
-		if s.real() || s.duration > 0 {
-			<-ctx.Done()
-		}
-		return nil // the demonstration is of blocks
-	}
-	if !s.real() || s.demoWrites {
+func untilTheEnd(ctx context.Context, cfg *rest.Config, s settings, blocks *dynamicinformer.Lease, view *viewer, stderr io.Writer) error {
+	ofBlocks := blocks.Resource().GVR == blockGVR // the demonstration is
+	if ofBlocks && (!s.real() || s.demoWrites) {
 		if err := demonstrate(ctx, cfg, s, blocks, view); err != nil {
 			return unlessEnded(ctx, err)
 		}
 	}
-	if s.real() || s.duration > 0 {
-		<-ctx.Done()
+	switch {
+	case s.duration > 0:
+		say(stderr, "watching on until %v have passed; Ctrl-C ends it", s.duration)
+	case s.real():
+		say(stderr, "watching on until Ctrl-C")
+	default:
+		return nil
 	}
+	<-ctx.Done()
 	return nil
 }
 

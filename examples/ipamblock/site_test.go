@@ -47,8 +47,9 @@ func fetch(t *testing.T, url string) string {
 	return string(body)
 }
 
-// startWithPages starts the program and returns what it prints, and the address of its pages.
-func startWithPages(t *testing.T, cmd *exec.Cmd) (lines *bufio.Scanner, url string) {
+// startWithPages starts the program and returns what it prints, what it says besides, and the
+// address of its pages.
+func startWithPages(t *testing.T, cmd *exec.Cmd) (lines, said *bufio.Scanner, url string) {
 	t.Helper()
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -62,17 +63,17 @@ func startWithPages(t *testing.T, cmd *exec.Cmd) (lines *bufio.Scanner, url stri
 		t.Fatal(err)
 	}
 	address := regexp.MustCompile(`informers at (http://127\.0\.0\.1:\d+/), blocks at (http://127\.0\.0\.1:\d+/blocks)$`)
-	for lines := bufio.NewScanner(stderr); url == "" && lines.Scan(); {
-		if found := address.FindStringSubmatch(lines.Text()); found != nil {
+	for said = bufio.NewScanner(stderr); url == "" && said.Scan(); {
+		if found := address.FindStringSubmatch(said.Text()); found != nil {
 			url = found[1]
 		}
 	}
-	return bufio.NewScanner(stdout), url
+	return bufio.NewScanner(stdout), said, url
 }
 
 func TestProgram_ServesPagesUntilItEnds(t *testing.T) {
 	cmd := command(t, "--http", ":0", "--duration", "5m")
-	lines, url := startWithPages(t, cmd)
+	lines, said, url := startWithPages(t, cmd)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "DELETED") { // the last that the demonstration does
 	}
 	for page, parts := range map[string][]string{
@@ -85,6 +86,9 @@ func TestProgram_ServesPagesUntilItEnds(t *testing.T) {
 				t.Errorf("no %s on page %q:\n%s", part, page, got)
 			}
 		}
+	}
+	if !said.Scan() || said.Text() != "ipamblock: watching on until 5m0s have passed; Ctrl-C ends it" {
+		t.Errorf("after the demonstration it says %q", said.Text())
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
