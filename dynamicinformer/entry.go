@@ -38,6 +38,7 @@ const pinned = ^uint64(0)
 // factory makes a new entry for a resource whose informer has ended.
 type entry struct {
 	key
+	number   uint64 // of all that the factory has made
 	informer *genericInformer
 	life     *life
 	trouble  *trouble
@@ -77,10 +78,14 @@ type entry struct {
 func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	changed := &bell.Bell{}
 	e := &entry{
-		key: k, settings: s, changed: changed,
+		key: k, number: f.made.Add(1), settings: s, changed: changed,
 		trouble: newTrouble(k.gvr, s.namespace, changed), leases: map[*Lease]struct{}{}, done: make(chan struct{}),
 	}
 	e.life = newLife(k.gvr, k.versions, f.options.resolver, e.trouble)
+	e.trouble.whole = func() bool {
+		now, _ := e.life.available.Current()
+		return whole(now, e.informer.source.State())
+	}
 	cfg := s.config(f.clients.forOne(), k.gvr)
 	cfg.Observer = &observer{trouble: e.trouble, life: e.life, traffic: &e.traffic, state: func() source.State { return e.informer.source.State() }}
 	cfg.Stalls = &f.stalls

@@ -30,7 +30,8 @@ import (
 type Factory struct {
 	clients clients
 	options options
-	singles atomic.Uint64 // entries made so far that nobody shares
+	made    atomic.Uint64 // entries so far
+	singles atomic.Uint64 // those of them that nobody shares
 	stalls  source.Stalls
 
 	// mu guards the fields below. It is never held across I/O, a channel

@@ -124,7 +124,7 @@ func (w *follow) awaitFirstList(ctx context.Context, l *Lease) {
 // tries again. A watch-list that has failed is followed by a list at once, unless the server
 // has asked for a pause, which the client may make by itself.
 func (e *entry) waits() bool {
-	err := e.trouble.asOf(time.Now())
+	err, _ := e.trouble.asOf(time.Now())
 	return err.Err != nil && (err.Verb != source.VerbWatch || err.Reason == ReasonThrottled)
 }
 

@@ -14,14 +14,15 @@ import (
 // lasts. It gets an add for each cached object first. Like the informer's own, it may
 // wait while the informer takes in a long list. Errors are [ErrNilHandler],
 // [ErrReleased], and the informer's if it has been stopped. A release while it is being
-// added, which may be the handler's own, is none: it has been added, and has ended.
+// added, which may be the handler's own, is none: it has been added, and has ended. Whether
+// it has synced is then not told any more, as of any handler that is removed.
 func (l *Lease) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return l.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
 
 // AddEventHandlerWithOptions is AddEventHandler with options, such as a resync period.
 func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	if handler == nil {
+	if funcs, are := handler.(*cache.ResourceEventHandlerFuncs); handler == nil || are && funcs == nil {
 		return nil, ErrNilHandler
 	}
 	if l.isReleased() {
@@ -63,11 +64,24 @@ func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegist
 	handler := l.handlers[registration]
 	delete(l.handlers, registration)
 	l.mu.Unlock()
-	if handler == nil {
+	if handler == nil && !l.had(registration) {
 		return nil
 	}
-	handler.remove()
+	if handler != nil {
+		handler.remove()
+	}
 	return l.entry.informer.informer.RemoveEventHandler(registration)
+}
+
+// had reports whether a registration was this lease's, which may have been released: an
+// informer that was never run keeps its handlers until they are removed.
+func (l *Lease) had(r cache.ResourceEventHandlerRegistration) bool {
+	own, is := r.(*registration)
+	if !is || own == nil {
+		return false
+	}
+	handler, is := own.metered.handler.(*leaseHandler)
+	return is && handler.of == l.calls
 }
 
 // leaseHandler is a handler whose calls are the lease's.

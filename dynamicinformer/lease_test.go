@@ -84,8 +84,11 @@ func TestLease_ViewRefusesWhatConcernsOthers(t *testing.T) {
 				t.Errorf("%s is allowed", name)
 			}
 		}
-		if _, err := view.AddEventHandler(nil); !errors.Is(err, dynamicinformer.ErrNilHandler) {
-			t.Errorf("nil handler: %v", err)
+		var nobody *cache.ResourceEventHandlerFuncs
+		for _, handler := range []cache.ResourceEventHandler{nil, nobody} {
+			if _, err := view.AddEventHandler(handler); !errors.Is(err, dynamicinformer.ErrNilHandler) {
+				t.Errorf("nil handler: %v", err)
+			}
 		}
 		l.Release()
 		if _, err := view.AddEventHandler(&recorder{}); !errors.Is(err, dynamicinformer.ErrReleased) {

@@ -104,6 +104,9 @@ func (m *meters) statuses(now time.Time) []HandlerStatus {
 	return statuses
 }
 
+// String returns the name of the handler, for client-go's texts.
+func (m *meter) String() string { return m.name }
+
 // OnAdd implements cache.ResourceEventHandler.
 func (m *meter) OnAdd(obj any, isInInitialList bool) {
 	m.begin()

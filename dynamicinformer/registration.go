@@ -1,7 +1,6 @@
 package dynamicinformer
 
 import (
-	"fmt"
 	"strings"
 
 	"k8s.io/client-go/tools/cache"
@@ -32,19 +31,4 @@ type namedChecker struct {
 // Name implements cache.DoneChecker.
 func (c *namedChecker) Name() string {
 	return strings.Replace(c.DoneChecker.Name(), nameOf(c.metered), c.metered.name, 1)
-}
-
-// nameOf returns what client-go calls handler in its texts: by its type, or if that is a
-// struct of functions, by these. Only a registration tells, which an informer gives that
-// never runs.
-func nameOf(handler cache.ResourceEventHandler) string {
-	informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, nil, 0, nil)
-	r, err := informer.AddEventHandler(handler)
-	if err == nil {
-		prefix := informer.HasSyncedChecker().Name() + " + event handler "
-		if name, is := strings.CutPrefix(r.HasSyncedChecker().Name(), prefix); is && name != "" {
-			return name
-		}
-	}
-	return fmt.Sprintf("%T", handler)
 }

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
@@ -85,6 +87,39 @@ func TestRelease_WhileAHandlerIsAdded(t *testing.T) {
 		}
 		if got := len(first.Status().Handlers); got != 0 {
 			t.Errorf("%d handlers are left", got)
+		}
+	})
+}
+
+// Whoever waits for the end of a handler does so after the release, too, of an informer that was
+// never run and of one whose type has not come.
+func TestRelease_EndsOfHandlersCanBeWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		for _, started := range []bool{false, true} {
+			f := newFactory(t, cluster, withDiscovery(t, cluster))
+			if started {
+				f.Start(t.Context())
+			}
+			for _, gvr := range []schema.GroupVersionResource{widgets, gadgets} {
+				l := acquire(t, f, gvr, dynamicinformer.AllowAbsent())
+				registration, err := l.AddEventHandler(&recorder{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.Release()
+				ended := make(chan error)
+				go func() { ended <- cache.ShutDownEventHandler(l.Informer(), registration) }()
+				select {
+				case err := <-ended:
+					if err != nil {
+						t.Errorf("%s, started %v: %v", gvr.Resource, started, err)
+					}
+				case <-time.After(time.Hour):
+					t.Fatalf("%s, started %v: it is still waited for", gvr.Resource, started)
+				}
+			}
+			shutdown(t, f)
 		}
 	})
 }

@@ -34,6 +34,8 @@ type ResourceStatus struct {
 	// GVR is the resource as it was asked for, and Versions under which policy.
 	GVR      schema.GroupVersionResource
 	Versions VersionPolicy
+	// Informer is the informer's number: each that the factory makes has one of its own.
+	Informer uint64
 	// Resource is what discovery has resolved it to last; only its GVR is set if that has
 	// not been.
 	Resource discovery.Resource
@@ -85,7 +87,8 @@ type HandlerStatus struct {
 	Delivered uint64
 	// Backlog is how many events wait for it, the one that it has included. It is worked
 	// out from what the informer was given, and no more than a good guess if the handler
-	// was added in the middle of a burst; one that has been idle for a second has none.
+	// was added in the middle of a burst, or if objects can't be transformed; one that has
+	// been idle for a second has none.
 	Backlog int
 	// RunningSince is since when it has been in a call that has not returned; zero: in none.
 	RunningSince time.Time
@@ -108,7 +111,7 @@ func (f *Factory) Status() []ResourceStatus {
 // status returns that of e.
 func (f *Factory) status(e *entry) ResourceStatus {
 	f.mu.Lock()
-	s := ResourceStatus{GVR: e.gvr, Versions: e.versions, Leases: len(e.leases), Pinned: e.pinned}
+	s := ResourceStatus{GVR: e.gvr, Versions: e.versions, Informer: e.number, Leases: len(e.leases), Pinned: e.pinned}
 	s.Holders = e.heldByLocked()
 	forgotten := e.forgotten
 	f.mu.Unlock()
@@ -122,7 +125,7 @@ func (f *Factory) status(e *entry) ResourceStatus {
 	s.Flushing = state.Objects > 0 && state.Generation != is.Generation
 	s.Evidence = e.life.evidenceOfEnd()
 	s.Traffic = e.trafficIn(state)
-	wrong := e.trouble.asOf(now)
+	wrong, well := e.trouble.asOf(now)
 	s.Namespace = wrong.Namespace
 	s.Listed = e.hasSynced()
 	synced := s.Listed && whole(is, state)
@@ -135,31 +138,33 @@ func (f *Factory) status(e *entry) ResourceStatus {
 		s.Reason = wrong.Reason
 	}
 	s.State = stateOf(s.Reason, is.Serving, s.Listed)
-	s.Since = e.since(&s, &wrong, synced)
+	switch {
+	case s.State == StateSynced:
+		s.Since = well
+	case wrong.Err != nil || !synced:
+		s.Since = e.since(&wrong)
+	}
 	if wrong.Err != nil {
-		s.Verb, s.Err, s.Attempts = wrong.Verb, wrong.Err, wrong.Attempts
+		s.blame(&wrong, is.Serving)
 		if wrong.Verb != "" && state.Due.After(now) {
 			s.NextRetry = state.Due
-		}
-		if s.Listed && (is.Serving != source.Gone || state.Objects > 0) {
-			s.StaleSince = wrong.Since
 		}
 	}
 	return s
 }
 
-// since returns since when e is as s and wrong say; zero if that is not known.
-func (e *entry) since(s *ResourceStatus, wrong *NotSyncedError, synced bool) time.Time {
-	switch {
-	case wrong.Err != nil:
-		return wrong.Since
-	case s.State == StateSynced:
-		return e.trouble.wellSince()
-	case synced:
-		return time.Time{}
+// blame says what is wrong.
+func (s *ResourceStatus) blame(wrong *NotSyncedError, serving source.Serving) {
+	s.Verb, s.Err, s.Attempts = wrong.Verb, wrong.Err, wrong.Attempts
+	if s.Listed && (serving != source.Gone || s.Objects > 0) {
+		s.StaleSince = wrong.Since
 	}
+}
+
+// since returns since when e is not synced, or wrong as wrong says.
+func (e *entry) since(wrong *NotSyncedError) time.Time {
 	back := e.life.servedSince() // it lists, since then or since it was started
-	if back.After(wrong.Since) {
+	if wrong.Err == nil && back.After(wrong.Since) {
 		return back
 	}
 	return wrong.Since

@@ -12,7 +12,7 @@ import (
 // Traffic is what one informer has asked for and been given since it was made. Its counts
 // only grow.
 type Traffic struct {
-	// Lists is how many lists, or pages of lists, were answered, watch-lists included, and
+	// Lists is how many lists were answered, with all of their pages or as watch-lists, and
 	// Watches how many watches.
 	Lists   uint64
 	Watches uint64

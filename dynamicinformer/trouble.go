@@ -22,7 +22,8 @@ type trouble struct {
 	gvr     schema.GroupVersionResource
 	changed *bell.Bell
 
-	wish    string // the namespace that requests are to go to
+	wish    string      // the namespace that requests are to go to
+	whole   func() bool // reports whether the source has been given all that there is
 	journal journal
 
 	mu        sync.Mutex
@@ -34,8 +35,7 @@ type trouble struct {
 	since     time.Time
 	attempts  int
 	expiry    time.Time
-	listed    bool      // all, of the type that is served
-	well      time.Time // since when nothing is wrong, and all is listed; zero: that is not so
+	well      time.Time // since when nothing is wrong, and the source has all; zero: that is not so
 }
 
 // observer is a trouble that also asks discovery when a type is not found, and counts.
@@ -69,7 +69,7 @@ func (o *observer) Succeeded(verb string) {
 
 // Completed implements source.Observer.
 func (o *observer) Completed() {
-	o.trouble.Completed()
+	o.completed()
 	o.journal.completed(o.state())
 	if now, _ := o.life.available.Current(); now.Serving == source.Gone {
 		o.journal.vanished(ReasonNotFound, o.life.evidenceOfEnd())
@@ -80,7 +80,10 @@ func (o *observer) Completed() {
 func (o *observer) Received(bytes int) { o.traffic.bytes.Add(uint64(bytes)) } //nolint:gosec // not negative
 
 func newTrouble(gvr schema.GroupVersionResource, namespace string, changed *bell.Bell) *trouble {
-	return &trouble{gvr: gvr, changed: changed, wish: namespace, namespace: namespace, journal: journal{gvr: gvr}}
+	return &trouble{
+		gvr: gvr, changed: changed, wish: namespace, namespace: namespace, journal: journal{gvr: gvr},
+		whole: func() bool { return false }, // there is no source yet
+	}
 }
 
 // begin is called when the informer is started on ctx.
@@ -94,8 +97,8 @@ func (t *trouble) begin(ctx context.Context) {
 // begins is called when the type has come to be served: that it was not found is over.
 func (t *trouble) begins() {
 	t.mu.Lock()
-	healed := t.reason == ReasonNotFound && t.clearLocked()
-	t.listed, t.well = false, time.Time{}
+	t.well = time.Time{}
+	healed := t.reason == ReasonNotFound && t.clearLocked(false)
 	t.mu.Unlock()
 	if healed {
 		t.journal.healed()
@@ -104,12 +107,13 @@ func (t *trouble) begins() {
 
 // admitted is called when discovery has said yes.
 func (t *trouble) admitted(namespaced bool) {
+	whole := t.whole()
 	t.mu.Lock()
 	t.namespace = metav1.NamespaceAll
 	if namespaced {
 		t.namespace = t.wish
 	}
-	healed := t.verb == "" && t.clearLocked()
+	healed := t.verb == "" && t.clearLocked(whole)
 	t.changed.Ring()
 	t.mu.Unlock()
 	if healed {
@@ -127,46 +131,41 @@ func (t *trouble) refused(err error) {
 // Succeeded implements source.Observer. What has worked clears what has not, of
 // the same verb; a list, also what discovery has said.
 func (t *trouble) Succeeded(verb string) {
+	whole := t.whole()
 	t.mu.Lock()
-	healed := (t.verb == verb || verb == source.VerbList && t.verb == "") && t.clearLocked()
+	healed := (t.verb == verb || verb == source.VerbList && t.verb == "") && t.clearLocked(whole)
 	t.mu.Unlock()
 	if healed {
 		t.journal.healed()
 	}
 }
 
-// clearLocked says that nothing is wrong, and reports whether that is new. The caller holds mu.
-func (t *trouble) clearLocked() bool {
+// clearLocked says that nothing is wrong, and reports whether that is new. Whole says that the
+// source has all. The caller holds mu.
+func (t *trouble) clearLocked(whole bool) bool {
 	healed := t.err != nil
 	if healed {
 		t.changed.Ring()
 	}
 	t.verb, t.err, t.attempts = "", nil, 0
-	t.mendLocked()
+	t.mendLocked(whole)
 	return healed
 }
 
-// mendLocked notes since when all has been well, if it is. The caller holds mu.
-func (t *trouble) mendLocked() {
-	if t.listed && t.err == nil && t.well.IsZero() {
+// mendLocked notes since when all is well, if it is. The caller holds mu.
+func (t *trouble) mendLocked(whole bool) {
+	if whole && t.err == nil && t.well.IsZero() {
 		t.well = time.Now()
 	}
 }
 
-// Completed implements source.Observer.
-func (t *trouble) Completed() {
+// completed is called when the state of the source has changed.
+func (t *trouble) completed() {
+	whole := t.whole()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.listed = true
-	t.mendLocked()
+	t.mendLocked(whole)
 	t.changed.Ring()
-}
-
-// wellSince returns since when nothing is wrong, and all is listed; zero if that is not so.
-func (t *trouble) wellSince() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.well
 }
 
 // record notes that err is wrong. Its reason has been found out before: the error, which is
@@ -209,14 +208,15 @@ func (t *trouble) log(ctx context.Context, err error) {
 
 // notSynced describes the trouble as of now; Syncing if there is none.
 func (t *trouble) notSynced() *NotSyncedError {
-	e := t.asOf(time.Now())
+	e, _ := t.asOf(time.Now())
 	return &e
 }
 
-func (t *trouble) asOf(now time.Time) NotSyncedError {
+// asOf returns that, and since when all is well; zero if it is not.
+func (t *trouble) asOf(now time.Time) (e NotSyncedError, well time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := NotSyncedError{
+	e = NotSyncedError{
 		GVR: t.gvr, Namespace: t.namespace, Verb: t.verb, Reason: ReasonSyncing,
 		Since: t.since, Attempts: t.attempts, Err: t.err, at: now,
 	}
@@ -225,5 +225,5 @@ func (t *trouble) asOf(now time.Time) NotSyncedError {
 	} else {
 		e.Reason = t.reason
 	}
-	return e
+	return e, t.well
 }

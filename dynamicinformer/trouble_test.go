@@ -149,61 +149,6 @@ func TestNotSyncedError_RefusalEndsWithAdmission(t *testing.T) {
 
 // A version that has expired is in the nature of things, and not worth a word; one that
 // expires again and again is a trouble.
-// Since when all is well: the list, the end of what was wrong, or the list of the next type
-// of that name.
-func TestStatus_SyncedSince(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cluster := fakecluster.New(widgetType, fakecluster.Type{GVR: gadgets, Kind: "Gadget"})
-		f := newFactory(t, cluster, withDiscovery(t, cluster))
-		f.Start(t.Context())
-		slow := func(_ context.Context, req fakecluster.Request) error {
-			if req.GVR == widgets {
-				time.Sleep(3 * time.Second)
-			}
-			return nil
-		}
-		cluster.Intercept(slow)
-		l := acquire(t, f, widgets)
-		const late = 10 * time.Millisecond // that who waits may be
-		check := func(what string, want time.Time) {
-			t.Helper()
-			if got := l.Status(); got.State != dynamicinformer.StateSynced || got.Since.After(want) || want.Sub(got.Since) > late {
-				t.Errorf("%s: %s (%s) since %v, want Synced since %v", what, got.State, got.Reason, got.Since, want)
-			}
-		}
-		begun := time.Now()
-		time.Sleep(time.Minute)
-		check("listed", begun.Add(3*time.Second))
-
-		answer(cluster, apierrors.NewForbidden(widgets.GroupResource(), "", nil))
-		cluster.CloseWatches(widgets)
-		time.Sleep(time.Minute)
-		if got := l.Status(); got.State != dynamicinformer.StateDegraded {
-			t.Errorf("forbidden: %+v", got)
-		}
-		cluster.Intercept(slow)
-		l.Retry()
-		healed := time.Now()
-		time.Sleep(time.Minute)
-		check("allowed again", healed.Add(3*time.Second))
-
-		cluster.Withdraw(widgets)
-		time.Sleep(2 * time.Minute)
-		if got := l.Status(); got.State != dynamicinformer.StateNotServed {
-			t.Errorf("withdrawn: %+v", got)
-		}
-		cluster.Serve(widgetType)
-		back := time.Now()
-		if err := l.WaitForSync(t.Context()); err != nil || time.Since(back) < 3*time.Second {
-			t.Fatalf("%v after %v", err, time.Since(back))
-		}
-		synced := time.Now()
-		time.Sleep(time.Minute)
-		check("served again", synced)
-		shutdown(t, f)
-	})
-}
-
 func TestStatus_ExpiredVersionIsNoTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)

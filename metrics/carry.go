@@ -11,54 +11,73 @@ import (
 // Prometheus, which would take all that the others have counted for new.
 type carry struct {
 	mu        sync.Mutex
-	resources map[names]*counters
+	resources map[names]*past
 }
 
-// counters are those of one resource.
-type counters struct {
-	lists, watches, bytes, events tally
-	failures                      map[dynamicinformer.Reason]tally
+// past is what was last told of one resource.
+type past struct {
+	informers map[uint64]dynamicinformer.Traffic // by number
+	ended     counts                             // of informers that had ended then
 }
 
-// tally is a counter that may fall.
-type tally struct{ last, ended uint64 }
-
-// total returns one that does not, which is at n now.
-func (t *tally) total(n uint64) uint64 {
-	if n < t.last {
-		t.ended += t.last - n
-	}
-	t.last = n
-	return t.ended + n
-}
-
-// correctLocked corrects resources, which are all that there are, and forgets the others. The
-// caller holds mu since before they were looked at.
-func (c *carry) correctLocked(resources []*resource) {
-	before := c.resources
-	c.resources = make(map[names]*counters, len(resources))
+// addLocked adds to resources, which are all that there are and the sums of statuses, what
+// has ended, and forgets other resources. The caller holds mu since before it asked how
+// informers do.
+func (c *carry) addLocked(resources []*resource, statuses []dynamicinformer.ResourceStatus) {
+	now := make(map[names]*past, len(resources))
 	for _, r := range resources {
-		known := before[r.names]
-		if known == nil {
-			known = &counters{failures: map[dynamicinformer.Reason]tally{}}
+		now[r.names] = &past{informers: map[uint64]dynamicinformer.Traffic{}}
+	}
+	for i := range statuses {
+		if p := now[namesOf(statuses[i].GVR)]; p != nil && statuses[i].State != dynamicinformer.StateStopped {
+			p.informers[statuses[i].Informer] = statuses[i].Traffic
 		}
-		known.correct(r)
-		c.resources[r.names] = known
+	}
+	for _, r := range resources {
+		if before := c.resources[r.names]; before != nil {
+			before.pass(now[r.names])
+			r.join(&now[r.names].ended)
+		}
+	}
+	c.resources = now
+}
+
+// pass tells what comes after p of those that have ended. If none of p's goes on it begins
+// anew, as counters do after a restart.
+func (p *past) pass(next *past) {
+	goesOn := false
+	next.ended.join(&p.ended)
+	for number, traffic := range p.informers {
+		if _, there := next.informers[number]; there {
+			goesOn = true
+			continue
+		}
+		next.ended.add(traffic)
+	}
+	if !goesOn {
+		next.ended = counts{}
 	}
 }
 
-func (c *counters) correct(r *resource) {
-	r.lists = c.lists.total(r.lists)
-	r.watches = c.watches.total(r.watches)
-	r.bytes = c.bytes.total(r.bytes)
-	r.events = c.events.total(r.events)
-	for reason, known := range c.failures { // those of the ones that have ended, too
-		r.fail(reason, known.total(r.failures[reason])-r.failures[reason])
-		c.failures[reason] = known
-	}
-	for reason, failures := range r.failures {
-		if _, known := c.failures[reason]; !known {
-			c.failures[reason] = tally{last: failures}
+// counts are what only grows.
+type counts struct {
+	lists, watches, bytes, events uint64
+	failures                      map[dynamicinformer.Reason]uint64
+}
+
+func (c *counts) add(t dynamicinformer.Traffic) {
+	c.join(&counts{t.Lists, t.Watches, t.Bytes, t.Events, t.Failures})
+}
+
+func (c *counts) join(other *counts) {
+	c.lists += other.lists
+	c.watches += other.watches
+	c.bytes += other.bytes
+	c.events += other.events
+	for reason, failures := range other.failures {
+		if c.failures == nil {
+			c.failures = map[dynamicinformer.Reason]uint64{}
 		}
+		c.failures[reason] += failures
 	}
 }

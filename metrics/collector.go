@@ -85,7 +85,7 @@ func (c *collector) look() ([]dynamicinformer.ResourceStatus, []*resource) {
 	defer c.carry.mu.Unlock()
 	statuses := c.factory.Status()
 	resources := summarize(statuses, time.Now())
-	c.carry.correctLocked(resources)
+	c.carry.addLocked(resources, statuses)
 	return statuses, resources
 }
 

@@ -52,7 +52,7 @@ var (
 	stateDesc      = describeResource("informer_state", "State of the informer: 1 for the one that it is in, 0 for the others.", "state")
 	reasonDesc     = describeResource("informer_reason", "Why the informer is not synced, or degraded: 1 for the reason; no series if nothing is wrong.", "reason")
 	failuresDesc   = describeResource("informer_failures_total", "Lists and watches that failed or broke, with attempts that client-go makes by itself, by reason.", "reason")
-	listsDesc      = describeResource("informer_lists_total", "Lists, or pages of lists, that were answered, watch-lists included.")
+	listsDesc      = describeResource("informer_lists_total", "Lists that were answered, with all of their pages or as watch-lists.")
 	watchesDesc    = describeResource("informer_watches_total", "Watches that were answered.")
 	bytesDesc      = describeResource("informer_received_bytes_total", "Bytes of answers, unpacked; 0 with a client that does not tell.")
 	eventsDesc     = describeResource("informer_events_total", "Objects that the informer was given, in lists, as changes and as deletions.")

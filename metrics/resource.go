@@ -39,13 +39,9 @@ func (n names) compare(other names) int {
 // resource is what all informers on a resource do.
 type resource struct {
 	names
+	counts
 	state      dynamicinformer.State // of the one that is worst off
 	reason     dynamicinformer.Reason
-	failures   map[dynamicinformer.Reason]uint64
-	lists      uint64
-	watches    uint64
-	bytes      uint64
-	events     uint64
 	lastEvent  time.Time
 	objects    int
 	leases     int
@@ -84,13 +80,7 @@ func (r *resource) add(s *dynamicinformer.ResourceStatus, now time.Time) {
 	if r.state == "" || slices.Index(liveStates, s.State) > slices.Index(liveStates, r.state) {
 		r.state, r.reason = s.State, s.Reason
 	}
-	r.lists += s.Traffic.Lists
-	r.watches += s.Traffic.Watches
-	r.bytes += s.Traffic.Bytes
-	r.events += s.Traffic.Events
-	for reason, failures := range s.Traffic.Failures {
-		r.fail(reason, failures)
-	}
+	r.counts.add(s.Traffic)
 	if s.Traffic.LastEvent.After(r.lastEvent) {
 		r.lastEvent = s.Traffic.LastEvent
 	}
@@ -104,13 +94,6 @@ func (r *resource) add(s *dynamicinformer.ResourceStatus, now time.Time) {
 		r.lag = max(r.lag, age(h.BehindSince, now))
 		r.call = max(r.call, age(h.RunningSince, now))
 	}
-}
-
-func (r *resource) fail(reason dynamicinformer.Reason, failures uint64) {
-	if r.failures == nil {
-		r.failures = map[dynamicinformer.Reason]uint64{}
-	}
-	r.failures[reason] += failures
 }
 
 // age returns how long ago since was, or 0 if it is zero.

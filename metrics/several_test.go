@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,39 @@ func TestCollector_CountersDoNotFall(t *testing.T) {
 		checkSeries(in.T, again, map[string]float64{ofWidgets("informer_events_total"): 2}) // the objects
 		if failures, told := again[forbidden]; told {
 			in.Errorf("failures of another one: %v", failures)
+		}
+	})
+}
+
+// What one that goes on has counted meanwhile is not taken for what another had.
+func TestCollector_CountsOfOneThatGoesOnAreItsOwn(t *testing.T) {
+	inBubble(t, func(in bubble) {
+		create := func(prefix string, n int) {
+			for i := range n {
+				in.create(fmt.Sprint(prefix, i))
+			}
+			synctest.Wait()
+		}
+		events := func() float64 { return gather(in.T, in.collector)[ofWidgets("informer_events_total")] }
+		create("w", 10)
+		last := in.acquire(widgets)
+		first := in.acquire(widgets, dynamicinformer.WithSeparateInformer())
+		if got := events(); got != 20 {
+			in.Errorf("of two: %v", got)
+		}
+		first.Release()
+		create("x", 15)
+		if got := events(); got != 35 {
+			in.Errorf("one of them has had 15 more: %v, want 35", got)
+		}
+		last.Release()
+		in.acquire(widgets)
+		if got := events(); got != 25 {
+			in.Errorf("of another one after all have ended: %v, want 25", got)
+		}
+		create("y", 1)
+		if got := events(); got != 26 {
+			in.Errorf("and one more: %v, want 26", got)
 		}
 	})
 }

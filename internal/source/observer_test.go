@@ -37,6 +37,32 @@ func TestObserver_HearsHowAListWent(t *testing.T) {
 	})
 }
 
+// A page is no success before the last one has come: one that always fails would be over
+// each time its first page is there.
+func TestObserver_HearsOfAListWhenItIsWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		client, observer := &script{}, &observer{}
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{}
+			switch len(client.requests()) {
+			case 1, 3:
+				list.SetContinue("more")
+			case 2:
+				return nil, broken
+			}
+			return list, nil
+		}
+		lw := newLW(source.Config{Client: client, GVR: widgets, Observer: observer})
+		for range 4 {
+			_, _ = lw.ListWithContext(t.Context(), metav1.ListOptions{}) // the observer is what is tested
+		}
+		if diff := cmp.Diff([]string{"list failed", "list succeeded"}, observer.heard()); diff != "" {
+			t.Errorf("observer heard (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // checkErrors compares the errors that the observer got with want, one by one.
 func checkErrors(t *testing.T, observer *observer, want ...error) {
 	t.Helper()

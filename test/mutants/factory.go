@@ -198,8 +198,8 @@ var ofFactory = []mutant{
 	{
 		name: "a refusal outlives the admission",
 		file: "dynamicinformer/trouble.go",
-		old:  `healed := t.verb == "" && t.clearLocked()`,
-		new:  "healed := false",
+		old:  `healed := t.verb == "" && t.clearLocked(whole)`,
+		new:  "healed := whole && false",
 	},
 	{
 		name: "trouble is dated from its last occurrence",

@@ -65,7 +65,7 @@ var ofLeases = []mutant{
 	},
 	{
 		name: "what was released is handed out again",
-		file: "dynamicinformer/release.go",
+		file: "dynamicinformer/entries.go",
 		old:  "		delete(f.entries, e.key)\n",
 		new:  "",
 	},
@@ -102,8 +102,8 @@ var ofLeases = []mutant{
 	{
 		name: "anybody may remove a handler",
 		file: "dynamicinformer/handlers.go",
-		old:  "	if handler == nil {\n		return nil\n	}\n	handler.remove()",
-		new:  "	if handler != nil {\n		handler.remove()\n	}",
+		old:  "	if handler == nil && !l.had(registration) {\n		return nil\n	}\n",
+		new:  "",
 	},
 	{
 		name: "nothing lingers",
@@ -180,7 +180,7 @@ var ofLeases = []mutant{
 	{
 		name: "a stale cache is not said to be",
 		file: "dynamicinformer/status.go",
-		old:  "			s.StaleSince = wrong.Since\n",
+		old:  "		s.StaleSince = wrong.Since\n",
 		new:  "",
 	},
 	{

@@ -144,13 +144,13 @@ var ofMetrics = []mutant{
 	{
 		name: "counters fall with an informer",
 		file: "metrics/carry.go",
-		old:  "		t.ended += t.last - n\n",
+		old:  "		next.ended.add(traffic)\n",
 		new:  "",
 	},
 	{
 		name: "counters of what has gone are kept",
 		file: "metrics/carry.go",
-		old:  "	c.resources = make(map[names]*counters, len(resources))\n",
-		new:  "	c.resources = map[names]*counters{}\n	for n, k := range before {\n		c.resources[n] = k\n	}\n",
+		old:  "	if !goesOn {\n		next.ended = counts{}\n	}\n",
+		new:  "",
 	},
 }

@@ -36,8 +36,26 @@ var ofStatus = []mutant{
 	{
 		name: "it is synced since before its type was served again",
 		file: "dynamicinformer/trouble.go",
-		old:  "	t.listed, t.well = false, time.Time{}\n",
-		new:  "",
+		old:  "	t.well = time.Time{}\n	healed",
+		new:  "	healed",
+	},
+	{
+		name: "a watch-list that is answered is all there",
+		file: "dynamicinformer/trouble.go",
+		old:  "	if whole && t.err == nil && t.well.IsZero() {\n",
+		new:  "	if t.err == nil && t.well.IsZero() {\n",
+	},
+	{
+		name: "the first page is a success",
+		file: "internal/source/requests.go",
+		old:  "	if !continues(list) {\n",
+		new:  "	if list != nil {\n",
+	},
+	{
+		name: "handlers of a released informer that never ran are left",
+		file: "dynamicinformer/handlers.go",
+		old:  "	return is && handler.of == l.calls\n",
+		new:  "	return is && handler.of == nil\n",
 	},
 	{
 		name: "a resync passes for an event",
