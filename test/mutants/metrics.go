@@ -145,12 +145,12 @@ var ofMetrics = []mutant{
 		name: "counters fall with an informer",
 		file: "metrics/carry.go",
 		old:  "		next.ended.add(traffic)\n",
-		new:  "",
+		new:  "		_ = traffic\n",
 	},
 	{
 		name: "counters of what has gone are kept",
 		file: "metrics/carry.go",
 		old:  "	if !goesOn {\n		next.ended = counts{}\n	}\n",
-		new:  "",
+		new:  "	_ = goesOn\n",
 	},
 }
