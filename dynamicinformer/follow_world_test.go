@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -199,8 +200,12 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
+		seconds, err := strconv.Atoi(req.URL.Query().Get("timeoutSeconds"))
+		if err != nil {
+			return nil, err
+		}
 		res := worldAnswer(req, http.StatusOK, media, nil)
-		res.Body = &worldWatch{ctx: req.Context(), world: w, at: since}
+		res.Body = &worldWatch{ctx: req.Context(), world: w, at: since, end: time.After(time.Duration(seconds) * time.Second)}
 		return res, nil
 	case path == worldCRDs:
 		items := []any{}
@@ -234,8 +239,9 @@ func worldAnswer(req *http.Request, code int, media string, body any) *http.Resp
 type worldWatch struct {
 	ctx   context.Context //nolint:containedctx // the request's
 	world *world
-	at    int    // the version that has been sent
-	left  []byte // of its event
+	at    int              // the version that has been sent
+	left  []byte           // of its event
+	end   <-chan time.Time // in order, as whoever watches has asked
 }
 
 func (b *worldWatch) Read(p []byte) (int, error) {
@@ -256,6 +262,8 @@ func (b *worldWatch) Read(p []byte) (int, error) {
 		}
 		select {
 		case <-news:
+		case <-b.end:
+			return 0, io.EOF
 		case <-b.ctx.Done():
 			return 0, b.ctx.Err()
 		}
