@@ -58,6 +58,18 @@ var ofStatus = []mutant{
 		new:  "	return is && handler.of == nil\n",
 	},
 	{
+		name: "an informer that is new is missing in the status",
+		file: "dynamicinformer/entries.go",
+		old:  "	f.entries[e.key] = e\n	f.changes++\n	f.order = nil\n",
+		new:  "	f.entries[e.key] = e\n	f.changes++\n",
+	},
+	{
+		name: "an informer that is released stays in the status",
+		file: "dynamicinformer/entries.go",
+		old:  "		f.changes++\n		f.order = nil\n",
+		new:  "		f.changes++\n",
+	},
+	{
 		name: "a resync passes for an event",
 		file: "dynamicinformer/meter.go",
 		old:  "		events = 0\n",
