@@ -10,6 +10,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/internal/typestate"
 )
 
 // life is that of one type, as far as one entry is concerned with it: what discovery
@@ -116,7 +117,7 @@ func (l *life) refuse(err error) {
 	switch evidence := l.evidenceOfEnd().Kind; {
 	case evidence == discovery.CRDDeleted: // whatever there is in its place
 		now.Serving = source.Gone
-		l.trouble.journal.vanished(classify(err), l.evidenceOfEnd())
+		l.trouble.journal.vanished(typestate.Classify(err), l.evidenceOfEnd())
 	case evidence == discovery.NotListed && errors.Is(err, discovery.ErrNotServed) && !elsewhere(err):
 		now.Serving = source.Missing
 		if before == source.Gone { // the type itself has said so

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -97,12 +96,4 @@ func (o *options) settingsOf(gvr schema.GroupVersionResource) settings {
 		s.resync = period
 	}
 	return s
-}
-
-// namespaceText says where requests go, for error texts.
-func namespaceText(namespace string) string {
-	if namespace == metav1.NamespaceAll {
-		return "at cluster scope"
-	}
-	return "in namespace " + namespace
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/page"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // Handler returns a page that shows what [Factory.Status] and [Factory.Explain] tell: a
@@ -88,7 +89,7 @@ func pageInformer(s *ResourceStatus) page.Informer {
 	}
 	if s.Reason != "" {
 		wrong := NotSyncedError{Reason: s.Reason, Verb: s.Verb, Err: s.Err}
-		i.Advice = wrong.advice()
+		i.Advice = wrong.Advice()
 	}
 	if s.Versions != (VersionPolicy{}) {
 		i.VersionPolicy = s.Versions.String()
@@ -121,7 +122,7 @@ func (s *ResourceStatus) message() string {
 	case s.Evidence.Kind != "":
 		return evidenceText(s.Evidence)
 	case s.Err != nil && s.Verb != "":
-		return "cannot " + s.Verb + " " + namespaceText(s.Namespace) + ": " + s.Err.Error()
+		return "cannot " + s.Verb + " " + status.NamespaceText(s.Namespace) + ": " + s.Err.Error()
 	case s.Err != nil:
 		return s.Err.Error()
 	case s.Reason == ReasonSyncing:

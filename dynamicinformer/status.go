@@ -10,25 +10,6 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// State is how one informer does.
-type State string
-
-// How an informer can do.
-const (
-	// StateUnknown: it has not been started, or nobody could say whether its type is served.
-	StateUnknown State = "Unknown"
-	// StateNotServed: its type is not there, or not any more. It waits for it.
-	StateNotServed State = "NotServed"
-	// StateStarting: its type is served, and has not been listed yet.
-	StateStarting State = "Starting"
-	// StateSynced: its cache follows the server.
-	StateSynced State = "Synced"
-	// StateDegraded: something is wrong, and tried again; the cache is as it was.
-	StateDegraded State = "Degraded"
-	// StateStopped: it has ended.
-	StateStopped State = "Stopped"
-)
-
 // ResourceStatus is the state of one informer at one moment, and why.
 type ResourceStatus struct {
 	// GVR is the resource as it was asked for, and Versions under which policy.

@@ -231,7 +231,7 @@ func (f *Factory) endsUnstarted(e *entry) bool {
 // served is not found does.
 func (f *Factory) lasts(e *entry) bool {
 	err := f.notSynced(e)
-	return err != nil && err.Reason.lasts() && (err.Reason != ReasonNotFound || err.Verb == "" || !e.life.serving())
+	return err != nil && err.Reason.Lasting() && (err.Reason != ReasonNotFound || err.Verb == "" || !e.life.serving())
 }
 
 // notSynced returns why e has not synced, or nil if it has.

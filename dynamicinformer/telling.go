@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typestate"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // teller says in sentences how one informer does.
@@ -159,13 +161,13 @@ func (t *teller) followed() string {
 func (t *teller) requests() string {
 	switch tr := t.Traffic; {
 	case t.Err != nil && t.Verb != "":
-		return fmt.Sprintf("It cannot %s %s: %v (%s for %s, %s).", t.Verb, namespaceText(t.Namespace), t.Err, classify(t.Err), t.since(t.Since), count(t.Attempts, "attempt"))
+		return fmt.Sprintf("It cannot %s %s: %v (%s for %s, %s).", t.Verb, status.NamespaceText(t.Namespace), t.Err, typestate.Classify(t.Err), t.since(t.Since), count(t.Attempts, "attempt"))
 	case tr.Lists+tr.Watches > 0:
 		text := "Requests go well"
 		if t.State != StateSynced {
 			text = "Requests so far"
 		}
-		return fmt.Sprintf("%s, %s: %s and %s were answered.", text, namespaceText(t.Namespace), count(int(tr.Lists), "list"), count(int(tr.Watches), "watch")) //nolint:gosec // for people
+		return fmt.Sprintf("%s, %s: %s and %s were answered.", text, status.NamespaceText(t.Namespace), count(int(tr.Lists), "list"), count(int(tr.Watches), "watch")) //nolint:gosec // for people
 	case t.State == StateStopped || t.Reason == ReasonNotStarted:
 		return ""
 	case t.State == StateStarting:
@@ -228,7 +230,7 @@ func (t *teller) next() string {
 		parts = append(parts, fmt.Sprintf("It is tried again in %s.", duration.HumanDuration(t.NextRetry.Sub(t.at).Round(time.Second))))
 	}
 	wrong := NotSyncedError{Reason: t.Reason, Verb: t.Verb, Err: t.Err}
-	if advice := wrong.advice(); advice != "" {
+	if advice := wrong.Advice(); advice != "" {
 		parts = append(parts, sentence("To do: "+advice))
 	}
 	return strings.Join(parts, " ")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/internal/bell"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/internal/typestate"
 )
 
 // trouble keeps what goes wrong with one resource's requests until it goes right:
@@ -53,7 +54,7 @@ func (o *observer) Failed(verb string, err error) {
 	if isExpired(err) && o.expired(time.Now()) {
 		return
 	}
-	reason := classify(err)
+	reason := typestate.Classify(err)
 	o.traffic.failed(reason)
 	o.record(verb, err, reason)
 	if apierrors.IsNotFound(err) {
@@ -123,7 +124,7 @@ func (t *trouble) admitted(namespaced bool) {
 
 // refused is called when it has said no.
 func (t *trouble) refused(err error) {
-	reason := classify(err)
+	reason := typestate.Classify(err)
 	t.record("", err, reason)
 	t.journal.waiting(reason, err)
 }
@@ -203,7 +204,7 @@ func (t *trouble) log(ctx context.Context, err error) {
 		t.journal.closed(ctx, err)
 		return
 	}
-	t.journal.failed(ctx, classify(err), err)
+	t.journal.failed(ctx, typestate.Classify(err), err)
 }
 
 // notSynced describes the trouble as of now; Syncing if there is none.
@@ -218,7 +219,7 @@ func (t *trouble) asOf(now time.Time) (e NotSyncedError, well time.Time) {
 	defer t.mu.Unlock()
 	e = NotSyncedError{
 		GVR: t.gvr, Namespace: t.namespace, Verb: t.verb, Reason: ReasonSyncing,
-		Since: t.since, Attempts: t.attempts, Err: t.err, at: now,
+		Since: t.since, Attempts: t.attempts, Err: t.err, At: now,
 	}
 	if t.err == nil {
 		e.Since = t.begun

@@ -1,4 +1,4 @@
-package dynamicinformer
+package status
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -32,8 +33,8 @@ type NotSyncedError struct {
 	Attempts int
 	// Err is how it went wrong last; nil if nothing has.
 	Err error
-
-	at time.Time // when this was found
+	// At is when this was found.
+	At time.Time
 }
 
 func (e *NotSyncedError) Error() string {
@@ -42,14 +43,14 @@ func (e *NotSyncedError) Error() string {
 	if refused := e.Verb == "" && e.Err != nil; refused {
 		fmt.Fprintf(&b, "%v (%s", e.Err, e.Reason)
 	} else {
-		fmt.Fprintf(&b, "%s: not synced %s: ", discovery.RefOf(e.GVR), namespaceText(e.Namespace))
+		fmt.Fprintf(&b, "%s: not synced %s: ", discovery.RefOf(e.GVR), NamespaceText(e.Namespace))
 		if e.Err != nil {
 			fmt.Fprintf(&b, "cannot %s: %v ", e.Verb, e.Err)
 		}
 		fmt.Fprintf(&b, "(%s", e.Reason)
 	}
-	if !e.Since.IsZero() && !e.at.IsZero() {
-		fmt.Fprintf(&b, " for %s", e.at.Sub(e.Since).Round(100*time.Millisecond))
+	if !e.Since.IsZero() && !e.At.IsZero() {
+		fmt.Fprintf(&b, " for %s", e.At.Sub(e.Since).Round(100*time.Millisecond))
 	}
 	switch {
 	case e.Attempts == 1:
@@ -58,14 +59,14 @@ func (e *NotSyncedError) Error() string {
 		fmt.Fprintf(&b, ", %d attempts", e.Attempts)
 	}
 	b.WriteString(")")
-	if advice := e.advice(); advice != "" {
+	if advice := e.Advice(); advice != "" {
 		b.WriteString("; " + advice)
 	}
 	return b.String()
 }
 
-// advice is what a person can do, or "".
-func (e *NotSyncedError) advice() string {
+// Advice says what a person can do, or "".
+func (e *NotSyncedError) Advice() string {
 	switch {
 	case e.Reason == ReasonForbidden && e.Verb == "":
 		return "let the user read discovery, or do without it: WithDiscovery(nil)"
@@ -88,3 +89,11 @@ func (e *NotSyncedError) Is(target error) bool { return target == ErrNotSynced }
 
 // Unwrap returns the cause.
 func (e *NotSyncedError) Unwrap() error { return e.Err }
+
+// NamespaceText says where requests go, for texts: in one namespace or at cluster scope.
+func NamespaceText(namespace string) string {
+	if namespace == metav1.NamespaceAll {
+		return "at cluster scope"
+	}
+	return "in namespace " + namespace
+}
