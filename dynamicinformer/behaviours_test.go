@@ -2,6 +2,7 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -315,6 +316,32 @@ var conformance = []behaviour{
 		r.cluster.Intercept(nil)
 		time.Sleep(2 * time.Minute)
 		r.expect(events, "add ns/a")
+	}},
+	{"a transform may write to each object, also to those that are deleted", func(r *trial) {
+		factory := r.plain()
+		informer := factory.ForResource(widgets).Informer()
+		if err := informer.SetTransform(func(obj any) (any, error) {
+			obj.(*unstructured.Unstructured).SetManagedFields(nil)
+			return obj, nil
+		}); err != nil {
+			r.errorf("SetTransform: %v", err)
+		}
+		events := listen(r.t, informer)
+		r.run(factory)
+		synctest.Wait()
+		const storm = 500
+		for i := range storm {
+			r.create("ns", fmt.Sprint("a", i))
+		}
+		for i := range storm {
+			if err := r.widget("ns").Delete(r.t.Context(), fmt.Sprint("a", i), metav1.DeleteOptions{}); err != nil {
+				r.errorf("delete: %v", err)
+			}
+		}
+		synctest.Wait()
+		if got := len(events.take()); got != 2*storm {
+			r.errorf("%d events, want %d", got, 2*storm)
+		}
 	}},
 	{"the informer's own transform and watch error handler are used", func(r *trial) {
 		factory := r.plain()

@@ -177,32 +177,27 @@ func (p *passage) take(ctx context.Context, event watch.Event, initial bool) boo
 }
 
 // pass gives event to the reflector. An object in place of one with the same name comes
-// after its deletion.
+// after its deletion. An object that has been sent is the reflector's: its transform may
+// write to it at once, so that everything about it is read before.
 func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool {
+	kind := event.Type
 	obj, err := meta.Accessor(event.Object)
-	if err != nil || event.Type == watch.Error {
+	if err != nil || kind == watch.Error {
 		return s.send(event)
 	}
-	id := identityOf(obj)
-	switch event.Type {
-	case watch.Added, watch.Modified:
-		key := keyOf(obj)
-		if old, there := s.known.get(key); !initial && there && !old.same(id) && !s.delete(ctx, []string{key}) {
-			return false
-		}
-		if !s.send(event) {
-			return false
-		}
+	key, id := keyOf(obj), identityOf(obj)
+	written := kind == watch.Added || kind == watch.Modified
+	if old, there := s.known.get(key); written && !initial && there && !old.same(id) && !s.delete(ctx, []string{key}) {
+		return false
+	}
+	if !s.send(event) {
+		return false
+	}
+	switch {
+	case written:
 		s.known.put(key, id)
-	case watch.Deleted:
-		if !s.send(event) {
-			return false
-		}
-		s.known.remove(keyOf(obj))
-	default:
-		if !s.send(event) {
-			return false
-		}
+	case kind == watch.Deleted:
+		s.known.remove(key)
 	}
 	if !initial { // those come in no order of their versions
 		s.known.reached(id.version)

@@ -76,7 +76,7 @@ func TestSplice_DeletedObjectsHaveTheirLastState(t *testing.T) {
 		w := newWorld(t, nil, "a", "b")
 		w.paint("a", "blue")
 		w.expect("painted:", "update a red to a blue")
-		cached, _, _ := w.GetStore().GetByKey("ns/a")
+		cached, _, _ := w.GetStore().GetByKey("ns/b") // its version is not the last
 		before := cached.(*unstructured.Unstructured).DeepCopy()
 		last := w.LastSyncResourceVersion()
 		w.vanish()

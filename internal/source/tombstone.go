@@ -99,13 +99,39 @@ func lastState(last metav1.Object) *unstructured.Unstructured {
 	case nil:
 		return nil
 	case *unstructured.Unstructured:
-		return last.DeepCopy()
+		return &unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(last)
 	if err != nil {
 		return nil
 	}
 	return &unstructured.Unstructured{Object: content}
+}
+
+// copyOf returns a deep copy of value. Apimachinery's panics on what is not of JSON's types,
+// such as an int, which a transform may have put there; that is taken as it is.
+func copyOf(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		if value == nil {
+			return value
+		}
+		object := make(map[string]any, len(value))
+		for key, member := range value {
+			object[key] = copyOf(member)
+		}
+		return object
+	case []any:
+		if value == nil {
+			return value
+		}
+		array := make([]any, len(value))
+		for i, element := range value {
+			array[i] = copyOf(element)
+		}
+		return array
+	}
+	return value
 }
 
 // bookmark returns the event that says that everything up to version has been sent.

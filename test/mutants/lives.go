@@ -210,8 +210,20 @@ var ofLives = []mutant{
 	{
 		name: "a deletion writes to the cached object",
 		file: "internal/source/tombstone.go",
-		old:  "		return last.DeepCopy()\n",
+		old:  "		return &unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}\n",
 		new:  "		return last\n",
+	},
+	{
+		name: "what a transform has set stops the process",
+		file: "internal/source/tombstone.go",
+		old:  "		return &unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}\n",
+		new:  "		return last.DeepCopy()\n",
+	},
+	{
+		name: "an object is read after it was sent",
+		file: "internal/source/splice.go",
+		old:  "		s.known.remove(key)\n	}\n	if !initial",
+		new:  "		s.known.remove(keyOf(obj))\n	}\n	if !initial",
 	},
 	{
 		name: "the store is not waited for",

@@ -1,0 +1,280 @@
+package source_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// transforms are what users do to objects before they are cached.
+var transforms = map[string]func(obj *unstructured.Unstructured) any{
+	"removes managed fields": func(obj *unstructured.Unstructured) any {
+		obj.SetManagedFields(nil)
+		return obj
+	},
+	"sets an annotation": func(obj *unstructured.Unstructured) any {
+		obj.SetAnnotations(map[string]string{"seen": "yes"})
+		return obj
+	},
+	"returns another object and empties the first": func(obj *unstructured.Unstructured) any {
+		other := obj.DeepCopy()
+		clear(obj.Object["metadata"].(map[string]any))
+		return other
+	},
+	"replaces the metadata": func(obj *unstructured.Unstructured) any {
+		name, namespace, uid, version := obj.GetName(), obj.GetNamespace(), obj.GetUID(), obj.GetResourceVersion()
+		obj.Object = map[string]any{"metadata": map[string]any{}}
+		obj.SetName(name)
+		obj.SetNamespace(namespace)
+		obj.SetUID(uid)
+		obj.SetResourceVersion(version)
+		return obj
+	},
+	"removes the resourceVersion": func(obj *unstructured.Unstructured) any {
+		obj.SetResourceVersion("")
+		return obj
+	},
+	"removes the UID": func(obj *unstructured.Unstructured) any {
+		obj.SetUID("")
+		return obj
+	},
+	"sets the name": func(obj *unstructured.Unstructured) any {
+		if name := obj.GetName(); name[0] != 'x' {
+			obj.SetName("x" + name)
+		}
+		return obj
+	},
+	"sets a number that is not one of JSON's": func(obj *unstructured.Unstructured) any {
+		obj.Object["generation"] = 7
+		return obj
+	},
+	"returns an object of another type": func(obj *unstructured.Unstructured) any {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
+		}}
+	},
+}
+
+// An object that was given to the reflector belongs to the informer's transform, which may
+// write to it at once. Nothing of the source reads it then: the race detector tells, and
+// without it the runtime ends the process.
+func TestTransform_MayWriteToEachObject(t *testing.T) {
+	for name, transform := range transforms {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testTransform(t, transform) })
+		})
+	}
+}
+
+func testTransform(t *testing.T, transform func(*unstructured.Unstructured) any) {
+	f := newFake(t, transform)
+	f.create(0, 40)
+	f.expect("created", 40)
+	f.update(0, 40)
+	f.expect("updated", 40)
+	f.remove(0, 10)
+	f.expect("deleted", 30)
+
+	f.disconnect() // what happens now is made up for by a list
+	f.update(10, 20)
+	f.remove(20, 30)
+	f.create(40, 50)
+	f.reconnect()
+	f.expect("listed", 30)
+
+	f.serve(source.Gone, 0)
+	f.expect("gone", 0)
+	f.serve(source.Served, 1)
+	f.expect("served again", 30)
+	f.serve(source.Served, 2)
+	f.expect("served as another type", 30)
+
+	f.stop()
+}
+
+// fake is an informer on client-go's fake client, with a transform, a resync period, and a
+// handler that reads all of each object.
+type fake struct {
+	*run
+	t         *testing.T
+	client    *dynamicfake.FakeDynamicClient
+	available *source.Availability
+
+	mu      sync.Mutex
+	watches []watch.Interface
+	offline bool
+	there   map[string]bool // by the handler's account
+	told    []string        // what can't be
+}
+
+func newFake(t *testing.T, transform func(*unstructured.Unstructured) any) *fake {
+	t.Helper()
+	f := &fake{
+		t: t, available: newAvailability(source.Served), there: map[string]bool{},
+		client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"}),
+	}
+	f.client.PrependWatchReactor("widgets", f.watch)
+	s := source.New(source.Config{Client: f.client, GVR: widgets, Availability: f.available})
+	informer := cache.NewSharedIndexInformer(s.ListerWatcher(), &unstructured.Unstructured{}, time.Minute, cache.Indexers{})
+	s.LookUp(func(key string) (any, bool) {
+		item, there, err := informer.GetStore().GetByKey(key)
+		return item, there && err == nil
+	})
+	if err := informer.SetTransform(func(obj any) (any, error) {
+		if obj, is := obj.(*unstructured.Unstructured); is {
+			return transform(obj), nil
+		}
+		return obj, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { f.hear("added", obj, false, true) },
+		UpdateFunc: func(_, obj any) { f.hear("updated", obj, true, true) },
+		DeleteFunc: func(obj any) { f.hear("deleted", obj, true, false) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	f.run = &run{SharedIndexInformer: informer, source: s, cancel: cancel, ended: make(chan struct{})}
+	go func() { defer close(f.ended); informer.RunWithContext(ctx) }()
+	synctest.Wait()
+	return f
+}
+
+// watch answers a watch, with an error while the server is not to be reached.
+func (f *fake) watch(action clienttesting.Action) (bool, watch.Interface, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.offline {
+		return true, nil, apierrors.NewResourceExpired("too old")
+	}
+	w, err := f.client.Tracker().Watch(widgets, action.GetNamespace())
+	f.watches = append(f.watches, w)
+	return true, w, err
+}
+
+func (f *fake) disconnect() {
+	f.mu.Lock()
+	f.offline = true
+	for _, w := range f.watches {
+		w.Stop()
+	}
+	f.watches = nil
+	f.mu.Unlock()
+	synctest.Wait()
+}
+
+func (f *fake) reconnect() {
+	f.mu.Lock()
+	f.offline = false
+	f.mu.Unlock()
+	f.source.Retry()
+}
+
+func (f *fake) serve(serving source.Serving, generation int) {
+	f.available.Set(source.Type{Serving: serving, GVR: widgets, Kind: "Widget", Namespaced: true, Generation: generation})
+}
+
+func (f *fake) object(i int, color string) *unstructured.Unstructured {
+	obj := newObject(fmt.Sprint("a", i))
+	obj.SetAPIVersion("example.com/v1")
+	obj.SetKind("Widget")
+	obj.SetUID(types.UID("uid-of-" + obj.GetName()))
+	obj.SetLabels(map[string]string{"color": color})
+	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "test"}})
+	return obj
+}
+
+func (f *fake) create(from, to int) {
+	f.t.Helper()
+	for i := from; i < to; i++ {
+		if _, err := f.client.Resource(widgets).Namespace("ns").Create(f.t.Context(), f.object(i, "red"), metav1.CreateOptions{}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f *fake) update(from, to int) {
+	f.t.Helper()
+	for i := from; i < to; i++ {
+		obj := f.object(i, "blue")
+		obj.SetResourceVersion("2")
+		if _, err := f.client.Resource(widgets).Namespace("ns").Update(f.t.Context(), obj, metav1.UpdateOptions{}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f *fake) remove(from, to int) {
+	f.t.Helper()
+	for i := from; i < to; i++ {
+		if err := f.client.Resource(widgets).Namespace("ns").Delete(f.t.Context(), fmt.Sprint("a", i), metav1.DeleteOptions{}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f *fake) hear(what string, obj any, before, after bool) {
+	if last, is := obj.(cache.DeletedFinalStateUnknown); is {
+		obj = last.Obj
+	}
+	if _, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj); err != nil { // reads all of it
+		f.t.Error(err)
+	}
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		f.t.Error(err)
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := accessor.GetName()
+	if f.there[name] != before {
+		f.told = append(f.told, name+" "+what)
+	}
+	f.there[name] = after
+	if !after {
+		delete(f.there, name)
+	}
+}
+
+// expect waits for some resyncs, and compares what is in the store with what the handler has
+// been told.
+func (f *fake) expect(when string, objects int) {
+	f.t.Helper()
+	time.Sleep(5 * time.Minute)
+	synctest.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.told != nil {
+		f.t.Errorf("%s: the handler got %q", when, f.told)
+	}
+	var heard []string
+	for name := range f.there {
+		heard = append(heard, "ns/"+name)
+	}
+	slices.Sort(heard)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(f.GetStore().ListKeys())), heard); diff != "" || len(heard) != objects {
+		f.t.Errorf("%s: %d objects, want %d (-in the store +by the handler):\n%s", when, len(heard), objects, diff)
+	}
+}
