@@ -34,9 +34,8 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 			err error
 		)
 		if c != nil {
-			at, served := c.index().byGVR[gvr]
-			if served {
-				return c.resources[at], nil
+			if res := c.served(gvr); res != nil {
+				return *res, nil
 			}
 			err = errAwaited // and worked out at the end
 		} else {
@@ -68,7 +67,7 @@ var errAwaited = errors.New("not served yet")
 // resolver does not know. It asks nobody.
 func (r *Resolver) Pending(gr schema.GroupResource) error {
 	c := r.current.Load()
-	if c == nil || len(c.waiting) == 0 {
+	if c == nil {
 		return nil
 	}
 	q := questionOfGVR(gr.WithVersion(""))

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"errors"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -18,86 +19,154 @@ import (
 var errDisagree = errors.New("the server lists the resource, and says of its group version that there is no such resource")
 
 // catalogue is all that is known to be served, at one moment. It is not changed once
-// made.
+// made. Groups that do not change are shared with the catalogue before it, with their
+// indexes, so that a change costs what its own group costs.
 type catalogue struct {
-	// resources are sorted by group in the server's order, and within a group by
-	// version, preferred first.
-	resources []Resource
-	// groups are those that the server has, whether their resources are known or not.
-	groups map[string]bool
-	// failed are the group versions that exist but could not be asked. What is
-	// known of their resources is from before.
-	failed map[schema.GroupVersion]error
+	groups []*groupView // in the server's order
+	byName []*groupView // the same, sorted by name
 	// unknown is why not even all groups are known; nil if they are.
 	unknown error
-	// waiting are the CRDs that are there and not served.
-	waiting []*crd
 
-	index  func() *index
 	mapper func() meta.RESTMapperWithContext
 	memo   memo
 }
 
-// index finds resources by name.
+// groupView is what is known of one group. It is not changed once made.
+type groupView struct {
+	name     string
+	versions []string // none if there are only CRDs that are not served
+	// resources are sorted by version, preferred first.
+	resources []Resource
+	// failed are the versions that exist but could not be asked. What is known of
+	// their resources is from before.
+	failed map[string]error
+	// waiting are the CRDs of the group that are there and not served.
+	waiting []*crd
+
+	index func() *index
+}
+
+// index finds the resources of a group by name.
 type index struct {
 	byGVR map[schema.GroupVersionResource]int
 	names map[string][]hit // in lower case
 	kinds map[string][]hit // as they are
 }
 
-// hit is a resource that has a name, in the order of catalogue.resources.
+// hit is a resource that has a name, in the order of groupView.resources.
 type hit struct {
 	at   int
 	form nameForm
 }
 
-// newCatalogue lists what groups have. Of the errors of the groups, those count that
-// leave something open.
-func newCatalogue(groups []groupDoc, unknown error) *catalogue {
-	c := &catalogue{groups: map[string]bool{}, failed: map[schema.GroupVersion]error{}, unknown: unknown}
-	for _, group := range groups {
-		c.groups[group.name] = true
-		versions := map[string][]string{}
-		begin := len(c.resources)
-		for _, version := range group.versions {
-			if version.err != nil {
-				c.failed[schema.GroupVersion{Group: group.name, Version: version.name}] = version.err
-			}
-			for _, res := range version.resources {
-				versions[res.GVR.Resource] = append(versions[res.GVR.Resource], version.name)
-			}
-			c.resources = append(c.resources, version.resources...)
-		}
-		for i := begin; i < len(c.resources); i++ {
-			c.resources[i].Versions = versions[c.resources[i].GVR.Resource]
-		}
-	}
-	c.index = sync.OnceValue(c.makeIndex)
+// newCatalogue lists groups, which are in the server's order.
+func newCatalogue(groups []*groupView, unknown error) *catalogue {
+	c := &catalogue{groups: groups, unknown: unknown, byName: slices.Clone(groups)}
+	slices.SortFunc(c.byName, func(a, b *groupView) int { return strings.Compare(a.name, b.name) })
 	c.mapper = sync.OnceValue(c.makeMapper)
 	return c
 }
 
-// same reports whether other says the same of everything.
-func (c *catalogue) same(other *catalogue) bool {
-	text := func(err error) string {
-		if err == nil {
-			return ""
+// newGroupView lists what a group has. Of the errors of its versions, those count that
+// leave something open.
+func newGroupView(group groupDoc) *groupView {
+	g := &groupView{name: group.name}
+	versions := map[string][]string{}
+	for _, version := range group.versions {
+		g.versions = append(g.versions, version.name)
+		if version.err != nil {
+			if g.failed == nil {
+				g.failed = map[string]error{}
+			}
+			g.failed[version.name] = version.err
 		}
-		return err.Error()
+		for i := range version.resources {
+			name := version.resources[i].GVR.Resource
+			versions[name] = append(versions[name], version.name)
+		}
+		g.resources = append(g.resources, version.resources...)
 	}
-	return reflect.DeepEqual(c.resources, other.resources) && maps.Equal(c.groups, other.groups) &&
-		maps.EqualFunc(c.failed, other.failed, func(a, b error) bool { return text(a) == text(b) }) &&
-		text(c.unknown) == text(other.unknown) && slices.Equal(c.waiting, other.waiting)
+	for i := range g.resources {
+		g.resources[i].Versions = versions[g.resources[i].GVR.Resource]
+	}
+	g.index = sync.OnceValue(g.makeIndex)
+	return g
 }
 
-func (c *catalogue) makeIndex() *index {
-	x := &index{
-		byGVR: make(map[schema.GroupVersionResource]int, len(c.resources)),
-		names: make(map[string][]hit, 4*len(c.resources)),
-		kinds: make(map[string][]hit, len(c.resources)),
+// same reports whether other says the same of everything.
+func (c *catalogue) same(other *catalogue) bool {
+	return slices.EqualFunc(c.groups, other.groups, func(a, b *groupView) bool { return a == b || a.same(b) }) &&
+		errorText(c.unknown) == errorText(other.unknown)
+}
+
+// same reports whether other says the same of the group.
+func (g *groupView) same(other *groupView) bool {
+	return g.name == other.name && slices.Equal(g.versions, other.versions) && reflect.DeepEqual(g.resources, other.resources) &&
+		maps.EqualFunc(g.failed, other.failed, func(a, b error) bool { return errorText(a) == errorText(b) }) &&
+		slices.Equal(g.waiting, other.waiting)
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
 	}
-	for at := range c.resources {
-		res := &c.resources[at]
+	return err.Error()
+}
+
+// all returns all resources, those of a group by version, preferred first.
+func (c *catalogue) all() iter.Seq[*Resource] {
+	return func(yield func(*Resource) bool) {
+		for _, group := range c.groups {
+			for i := range group.resources {
+				if !yield(&group.resources[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// group returns the group of that name, or nil.
+func (c *catalogue) group(name string) *groupView {
+	i, found := slices.BinarySearchFunc(c.byName, name, func(g *groupView, name string) int { return strings.Compare(g.name, name) })
+	if !found {
+		return nil
+	}
+	return c.byName[i]
+}
+
+// served returns what is served as gvr, or nil.
+func (c *catalogue) served(gvr schema.GroupVersionResource) *Resource {
+	group := c.group(gvr.Group)
+	if group == nil {
+		return nil
+	}
+	at, served := group.index().byGVR[gvr]
+	if !served {
+		return nil
+	}
+	return &group.resources[at]
+}
+
+// groupsFor returns the groups in which r may be found.
+func (c *catalogue) groupsFor(r reading) []*groupView {
+	if r.anyGroup || r.form == kind { // a few resources have objects of another group
+		return c.groups
+	}
+	if group := c.group(r.group); group != nil {
+		return []*groupView{group}
+	}
+	return nil
+}
+
+func (g *groupView) makeIndex() *index {
+	x := &index{
+		byGVR: make(map[schema.GroupVersionResource]int, len(g.resources)),
+		names: make(map[string][]hit, 4*len(g.resources)),
+		kinds: make(map[string][]hit, len(g.resources)),
+	}
+	for at := range g.resources {
+		res := &g.resources[at]
 		x.byGVR[res.GVR] = at
 		x.kinds[res.GVK.Kind] = append(x.kinds[res.GVK.Kind], hit{at, kind})
 		x.add(res.GVR.Resource, hit{at, plural})
@@ -117,31 +186,39 @@ func (x *index) add(name string, h hit) {
 	}
 }
 
+// hits returns what of the group has the name that r asks for.
+func (g *groupView) hits(r reading) []hit {
+	if r.form == kind {
+		return g.index().kinds[r.name]
+	}
+	return g.index().names[r.name]
+}
+
 // find returns what r names: of those in the first form of name that fits any, each
 // group's in the version that the server prefers.
 func (c *catalogue) find(r reading) []Resource {
-	x := c.index()
-	hits := x.names[r.name]
-	if r.form == kind {
-		hits = x.kinds[r.name]
-	}
+	groups := c.groupsFor(r)
 	best := anyForm
-	for _, h := range hits {
-		if h.form < best && r.matches(&c.resources[h.at], h.form) {
-			best = h.form
+	for _, g := range groups {
+		for _, h := range g.hits(r) {
+			if h.form < best && r.matches(&g.resources[h.at], h.form) {
+				best = h.form
+			}
 		}
 	}
 	if best == anyForm {
 		return nil
 	}
 	var found []Resource
-	for _, h := range hits {
-		res := &c.resources[h.at]
-		if h.form != best || !r.matches(res, h.form) {
-			continue
-		}
-		if !slices.ContainsFunc(found, func(other Resource) bool { return other.GVR.GroupResource() == res.GVR.GroupResource() }) {
-			found = append(found, *res)
+	for _, g := range groups {
+		for _, h := range g.hits(r) {
+			res := &g.resources[h.at]
+			if h.form != best || !r.matches(res, h.form) {
+				continue
+			}
+			if !slices.ContainsFunc(found, func(other Resource) bool { return other.GVR.GroupResource() == res.GVR.GroupResource() }) {
+				found = append(found, *res)
+			}
 		}
 	}
 	return found
@@ -150,12 +227,15 @@ func (c *catalogue) find(r reading) []Resource {
 // ofKind returns the resource whose objects are of gvk, in the preferred version if gvk
 // has none. It is nil if there is none, or a choice.
 func (c *catalogue) ofKind(gvk schema.GroupVersionKind) *Resource {
+	g := c.group(gvk.Group)
+	if g == nil {
+		return nil
+	}
 	var only *Resource
-	x := c.index()
-	for _, h := range x.kinds[gvk.Kind] {
-		res := &c.resources[h.at]
+	for _, h := range g.index().kinds[gvk.Kind] {
+		res := &g.resources[h.at]
 		switch {
-		case res.GVK.Group != gvk.Group || res.GVR.Group != gvk.Group || gvk.Version != "" && res.GVK.Version != gvk.Version:
+		case res.GVK.Group != gvk.Group || gvk.Version != "" && res.GVK.Version != gvk.Version:
 		case only == nil:
 			only = res
 		case only.GVR.Resource != res.GVR.Resource:
@@ -168,8 +248,8 @@ func (c *catalogue) ofKind(gvk schema.GroupVersionKind) *Resource {
 // answer returns the one resource that q means in any of its readings.
 func (c *catalogue) answer(q question) (Resource, error) {
 	if gvr, full := q.gvr(); full {
-		if at, found := c.index().byGVR[gvr]; found {
-			return c.resources[at], nil
+		if res := c.served(gvr); res != nil {
+			return *res, nil
 		}
 		return Resource{}, c.refuse(q)
 	}
@@ -225,41 +305,48 @@ func (c *catalogue) refuse(q question) error {
 // serves reports whether there is such a group. Where the version was only guessed, as
 // the first label of what may be the group, the version has to be there, too.
 func (c *catalogue) serves(group, version string, q question) bool {
-	if !c.groups[group] || version == "" || version == q.ref.Version {
-		return c.groups[group]
+	g := c.group(group)
+	if g == nil || len(g.versions) == 0 {
+		return false
 	}
-	gv := schema.GroupVersion{Group: group, Version: version}
-	_, failed := c.failed[gv]
-	return failed || slices.ContainsFunc(c.resources, func(res Resource) bool { return res.GVR.GroupVersion() == gv })
+	if version == "" || version == q.ref.Version {
+		return true
+	}
+	_, failed := g.failed[version]
+	return failed || slices.ContainsFunc(g.resources, func(res Resource) bool { return res.GVR.Version == version })
 }
 
 // inconclusive returns an error if a group version that q might mean failed: what was
 // not found may be there.
 func (c *catalogue) inconclusive(q question, r reading) error {
-	var gvs []schema.GroupVersion
-	for gv := range c.failed {
-		if r.covers(gv) {
-			gvs = append(gvs, gv)
+	failed := map[schema.GroupVersion]error{}
+	for _, g := range c.groups {
+		for version, err := range g.failed {
+			if gv := (schema.GroupVersion{Group: g.name, Version: version}); r.covers(gv) {
+				failed[gv] = err
+			}
 		}
 	}
-	if gvs == nil {
+	if len(failed) == 0 {
 		return nil
 	}
-	slices.SortFunc(gvs, func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
+	gvs := slices.SortedFunc(maps.Keys(failed), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
 	causes := make([]error, len(gvs))
 	for i, gv := range gvs {
-		causes[i] = c.failed[gv]
+		causes[i] = failed[gv]
 	}
 	return inconclusive(q.ref, errors.Join(causes...), gvs...)
 }
 
 // waitingFor returns a CRD that r names and that is not served, or nil.
 func (c *catalogue) waitingFor(r reading) *crd {
-	for _, definition := range c.waiting {
-		for i := range definition.Spec.Versions {
-			v := &definition.Spec.Versions[i]
-			if v.Served && r.covers(schema.GroupVersion{Group: definition.Spec.Group, Version: v.Name}) && definition.hasName(r) {
-				return definition
+	for _, g := range c.groupsFor(r) {
+		for _, definition := range g.waiting {
+			for i := range definition.Spec.Versions {
+				v := &definition.Spec.Versions[i]
+				if v.Served && r.covers(schema.GroupVersion{Group: definition.Spec.Group, Version: v.Name}) && definition.hasName(r) {
+					return definition
+				}
 			}
 		}
 	}

@@ -63,9 +63,9 @@ func FuzzDocument(f *testing.F) {
 func checkCatalogue(t *testing.T, c *catalogue) {
 	t.Helper()
 	c.mapper()
-	for i := range c.resources {
-		if got, err := c.answer(questionOfGVR(c.resources[i].GVR)); err != nil && c.resources[i].GVR.Version != "" {
-			t.Errorf("%v is listed as %v, and the answer is %v", c.resources[i].GVR, got.GVR, err)
+	for res := range c.all() {
+		if got, err := c.answer(questionOfGVR(res.GVR)); err != nil && res.GVR.Version != "" {
+			t.Errorf("%v is listed as %v, and the answer is %v", res.GVR, got.GVR, err)
 		}
 	}
 	for _, ref := range []Ref{{Resource: "xs"}, {Resource: "x", Group: "a.b"}, {Resource: "X", Version: "v1", Group: "a.b"}} {

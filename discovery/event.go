@@ -115,8 +115,9 @@ type typeStates struct {
 // at the moment is as in last.
 func (k *knowledge) types(c *catalogue, last typeStates) typeStates {
 	var order []schema.GroupResource
-	states := make(map[schema.GroupResource]typeState, len(c.resources))
-	for _, res := range c.resources {
+	states := make(map[schema.GroupResource]typeState, len(c.groups))
+	for at := range c.all() {
+		res := *at
 		gr := res.GVR.GroupResource()
 		if _, seen := states[gr]; seen {
 			continue

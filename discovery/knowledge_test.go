@@ -44,7 +44,7 @@ func TestKnowledge_AnAPIServiceThatIsBackHasNotGone(t *testing.T) {
 			}
 			k.learn(&document{}, now)
 			c := k.catalogue(before, now)
-			if _, served := c.index().byGVR[nodes.GVR]; served != back {
+			if served := c.served(nodes.GVR) != nil; served != back {
 				t.Errorf("served = %v, want %v", served, back)
 			}
 		})

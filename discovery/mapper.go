@@ -76,8 +76,7 @@ func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(met
 // makeMapper gives the catalogue to client-go's mapper.
 func (c *catalogue) makeMapper() meta.RESTMapperWithContext {
 	var groups []*restmapper.APIGroupResources
-	for i := range c.resources {
-		res := &c.resources[i]
+	for res := range c.all() {
 		if len(groups) == 0 || groups[len(groups)-1].Group.Name != res.GVR.Group {
 			groups = append(groups, &restmapper.APIGroupResources{
 				Group: metav1.APIGroup{

@@ -29,7 +29,8 @@ func (k *knowledge) catalogue(last *catalogue, now time.Time) *catalogue {
 	}
 	doubted := map[schema.GroupVersionResource]doubt{}
 	if last != nil {
-		for _, res := range last.resources {
+		for at := range last.all() {
+			res := *at
 			if listed[res.GVR] || k.contradicted(res) {
 				continue
 			}
@@ -44,13 +45,24 @@ func (k *knowledge) catalogue(last *catalogue, now time.Time) *catalogue {
 		}
 	}
 	k.doubted = doubted
-	c := newCatalogue(groups, cmp.Or(k.doc.core.err, k.doc.named.err))
+	views := make([]*groupView, len(groups))
+	byName := make(map[string]*groupView, len(groups))
+	for i, group := range groups {
+		views[i] = newGroupView(group)
+		byName[group.name] = views[i]
+	}
 	for _, name := range slices.Sorted(maps.Keys(k.crds)) {
 		if definition := k.crds[name]; k.crdsRule && !definition.isEstablished() {
-			c.waiting = append(c.waiting, definition)
+			group := byName[definition.Spec.Group]
+			if group == nil {
+				group = newGroupView(groupDoc{name: definition.Spec.Group})
+				byName[group.name] = group
+				views = append(views, group)
+			}
+			group.waiting = append(group.waiting, definition)
 		}
 	}
-	return c
+	return newCatalogue(views, cmp.Or(k.doc.core.err, k.doc.named.err))
 }
 
 // groups returns what the sources mention, in the server's order.

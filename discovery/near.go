@@ -18,7 +18,7 @@ func (c *catalogue) near(ref Ref) []Ref {
 	}
 	want := strings.ToLower(ref.Resource)
 	best := map[Ref]int{}
-	for _, res := range c.resources {
+	for res := range c.all() {
 		names := append([]string{res.GVR.Resource, res.Singular, res.GVK.Kind}, res.ShortNames...)
 		for _, name := range names {
 			if name == "" {

@@ -47,7 +47,7 @@ func (r *Resolver) replaceLocked(c *catalogue, events []Event) {
 		}
 		for _, version := range was.Versions {
 			gvr := was.GVR.GroupResource().WithVersion(version)
-			if _, served := c.index().byGVR[gvr]; !served {
+			if c.served(gvr) == nil {
 				r.denyLocked(questionOfGVR(gvr), nil)
 			}
 		}

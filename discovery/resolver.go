@@ -144,9 +144,9 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 // run it costs one request if so, which tells nothing of other versions.
 func (r *Resolver) ResolveGVR(ctx context.Context, gvr schema.GroupVersionResource) (Resource, error) {
 	if c := r.current.Load(); c != nil {
-		if at, known := c.index().byGVR[gvr]; known {
+		if res := c.served(gvr); res != nil {
 			r.answers.served.Add(1)
-			return c.resources[at], nil
+			return *res, nil
 		}
 	}
 	if err := CheckGVR(gvr); err != nil {

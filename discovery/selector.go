@@ -98,9 +98,9 @@ func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, erro
 		}
 	}
 	var found []Resource
-	for _, res := range c.resources {
-		if s.Matches(res) && labelled(res) {
-			found = append(found, res)
+	for res := range c.all() {
+		if s.Matches(*res) && labelled(*res) {
+			found = append(found, *res)
 		}
 	}
 	return found, c.unaskedFor(s)

@@ -5,7 +5,7 @@ var ofDiscovery = []mutant{
 	{
 		name: "a group that is down is taken for absent",
 		file: "discovery/catalogue.go",
-		old:  "\tif gvs == nil {\n\t\treturn nil",
+		old:  "\tif len(failed) == 0 {\n\t\treturn nil",
 		new:  "\tif true {\n\t\treturn nil",
 	},
 	{
