@@ -25,7 +25,7 @@ const (
 
 // bounded returns i within b. It writes to nothing that i refers to.
 func bounded(i Informer, b bounds) Informer {
-	i.Message, i.Error = clip(i.Message, b.text), clip(i.Error, b.text)
+	i.Message, i.Error, i.LastFailed = clip(i.Message, b.text), clip(i.Error, b.text), clip(i.LastFailed, b.text)
 	if more := len(i.Holders) - b.people; more > 0 {
 		i.Holders, i.MoreHolders = i.Holders[:b.people:b.people], more
 	}

@@ -31,33 +31,31 @@ It is wanted.
 It is tried again.
 
 State           Degraded Forbidden
-Request         list
-Error           not you
 Since           60s ago, 2000-01-01 00:59:00 UTC
 Attempts        7
 Namespace       all
 Version policy  Exact
-Generation      0
+Generation      1
 Objects         0
-Answered        1 list, 2 watch requests
-Failures        Decode 1, Forbidden 7
+Succeeded       1 list, 2 watches
+Failed          Decode 1, Forbidden 7
 Received        3 events, 2.0 KiB
-Held by         0 leases
+Requested by    0 leases
 
-HANDLER       LEASE  DELIVERED  WAITING  IN A CALL  BEHIND
-*main.viewer  gc     1,234      2        20s        -
+HANDLER       LEASE  DELIVERED  WAITING  RUNNING  BEHIND
+*main.viewer  gc     1,234      2        20s      -
 
 HOLDER  LEASES  FOR
 gc      1       60m
 
-Discovery  none: requests have to tell what is served
+Discovery  none: only requests show what is served
 `
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("text (-want +got):\n%s", diff)
 		}
 		html := get(t, handler, "/?resource=widgets.v1.example.com", "text/html").Body.String()
 		for _, part := range []string{
-			"<li><b>Wanted</b> <span>It is wanted.</span></li>", "<dt>Error</dt><dd>not you</dd>", `<th scope="row">*main.viewer</th>`, `<strong class="late">20s</strong>`, `<th scope="row">gc</th>`,
+			"<li><b>Wanted</b> <span>It is wanted.</span></li>", "<dt>Failed</dt><dd>Decode 1, Forbidden 7</dd>", `<th scope="row">*main.viewer</th>`, `<strong class="late">20s</strong>`, `<th scope="row">gc</th>`,
 		} {
 			if !strings.Contains(html, part) {
 				t.Errorf("no %s in HTML", part)
@@ -86,25 +84,25 @@ func TestDetail_TellsHowDiscoveryDoes(t *testing.T) {
 			}
 		}
 		checkEnd(`
-Discovery              running, 70 types known
-Requests of discovery  1,234
-Answers of discovery   5 served, 4 not served, 3 inconclusive, 2 ambiguous
-APIServices            Forbidden for 61s: watch not you
+Discovery           running, 70 types known
+Discovery requests  1,234
+Discovery answers   5 served, 4 not served, 3 inconclusive, 2 ambiguous
+APIServices         Forbidden for 61s: cannot watch: not you
 `)
 		d.Running = false
 		checkEnd(`
-Discovery              the resolver does not run: each question goes to the server
-Requests of discovery  1,234
-Answers of discovery   5 served, 4 not served, 3 inconclusive, 2 ambiguous
+Discovery           not running: each lookup is a request to the server
+Discovery requests  1,234
+Discovery answers   5 served, 4 not served, 3 inconclusive, 2 ambiguous
 `)
 	})
 }
 
 func TestDetail_UnknownResourcesAreNotFound(t *testing.T) {
-	handler := page.NewHandler(&informers{chain: []page.Step{{About: "Wanted", Text: "Nobody has asked for it."}}})
+	handler := page.NewHandler(&informers{chain: []page.Step{{About: "Wanted", Text: "There is no informer on it."}}})
 	for _, accept := range []string{"", "text/html", "application/json"} {
 		got := get(t, handler, "/?resource=none", accept)
-		if got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), "Nobody has asked for it.") {
+		if got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), "There is no informer on it.") {
 			t.Errorf("%q: %d %s", accept, got.Code, got.Body)
 		}
 	}

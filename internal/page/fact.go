@@ -22,43 +22,41 @@ func (i *Informer) facts(at time.Time) []fact {
 		}
 	}
 	add("State", strings.TrimSpace(i.State+" "+i.Reason))
-	if i.Error == "" {
-		add("Message", i.Message)
-	}
-	add("To do", i.Advice)
-	add("Request", i.Verb)
-	add("Error", i.Error)
 	moment("Since", i.Since)
+	if i.FailedObjects > 0 {
+		add("Failed objects", number(i.FailedObjects))
+		add("Last failed", i.LastFailed)
+	}
 	if i.Attempts > 0 {
 		add("Attempts", number(i.Attempts))
 	}
 	if next := ahead(i.NextRetry, at); next != "" {
 		add("Next retry", "in "+next+", "+clock(i.NextRetry))
 	}
-	moment("May be behind since", i.StaleSince)
+	moment("May be out of date since", i.StaleSince)
 	add("Namespace", orWord(i.Namespace, "all"))
 	add("Version policy", orWord(i.VersionPolicy, "Exact"))
 	add("Served as", i.Served.text())
 	if e := i.Evidence; e != nil {
-		add("Gone", strings.TrimSpace(e.Kind+" "+e.CRDUID))
-		moment("Gone since", e.At)
+		add("Evidence of its end", strings.TrimSpace(e.Kind+" "+e.CRDUID))
+		moment("Evidence since", e.At)
 	}
-	add("Generation", number(i.Generation))
+	add("Generation", number(i.Generation+1))
 	if i.Flushing {
-		add("Flushing", "yes: the cache has objects of a type that is gone")
+		add("Flushing", "yes: the cache still has objects of the generation before")
 	}
 	add("Objects", number(i.Objects))
 	add("Resource version", i.ResourceVersion)
 	t := &i.Traffic
-	add("Answered", fmt.Sprintf("%s, %s", count(t.Lists, "list"), number(t.Watches)+" watch requests"))
-	add("Failures", failures(t.Failures))
+	add("Succeeded", fmt.Sprintf("%s, %s", count(t.Lists, "list"), count(t.Watches, "watch")))
+	add("Failed", failures(t.Failures))
 	add("Received", fmt.Sprintf("%s, %s", count(t.Events, "event"), size(t.Bytes)))
 	moment("Last event", t.LastEvent)
 	held := count(i.Leases, "lease")
 	if i.Pinned {
-		held += ", and until the end by ForResource"
+		held = "ForResource, " + held
 	}
-	add("Held by", held)
+	add("Requested by", held)
 	return facts
 }
 
@@ -76,7 +74,7 @@ func (s *Served) text() string {
 	}
 	text := s.Name + ", kind " + s.Kind
 	if s.Namespaced {
-		text += ", in namespaces"
+		text += ", namespaced"
 	}
 	if s.Backing != "" {
 		text += ", by " + s.Backing
@@ -94,9 +92,9 @@ func (s *Served) text() string {
 func (d *Discovery) facts(at time.Time) []fact {
 	switch {
 	case d == nil:
-		return []fact{{"Discovery", "none: requests have to tell what is served"}}
+		return []fact{{"Discovery", "none: only requests show what is served"}}
 	case !d.Running:
-		return append([]fact{{"Discovery", "the resolver does not run: each question goes to the server"}}, d.asked()...)
+		return append([]fact{{"Discovery", "not running: each lookup is a request to the server"}}, d.asked()...)
 	}
 	facts := append([]fact{{"Discovery", "running, " + count(d.Types, "type") + " known"}}, d.asked()...)
 	for _, s := range d.Sources {
@@ -105,18 +103,22 @@ func (d *Discovery) facts(at time.Time) []fact {
 			value += " for " + ago(s.Since, at)
 		}
 		if s.Error != "" {
-			value += ": " + strings.TrimSpace(s.Verb+" "+s.Error)
+			value += ": "
+			if s.Verb != "" {
+				value += "cannot " + s.Verb + ": "
+			}
+			value += s.Error
 		}
 		facts = append(facts, fact{plain(s.Name), plain(value)})
 	}
 	return facts
 }
 
-// asked tells what has been asked so far, of the server and of the resolver.
+// asked returns how many requests were sent, and how lookups were answered.
 func (d *Discovery) asked() []fact {
 	a := d.Answers
 	answers := []string{number(a.Served) + " served", number(a.NotServed) + " not served", number(a.Inconclusive) + " inconclusive", number(a.Ambiguous) + " ambiguous"}
-	return []fact{{"Requests of discovery", number(d.Requests)}, {"Answers of discovery", strings.Join(answers, ", ")}}
+	return []fact{{"Discovery requests", number(d.Requests)}, {"Discovery answers", strings.Join(answers, ", ")}}
 }
 
 func orWord(s, word string) string {

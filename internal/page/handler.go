@@ -16,9 +16,10 @@ type Source interface {
 	Detail(name string) (d Detail, found bool)
 }
 
-// Handler answers GET and HEAD wherever it is mounted: it does not look at the path.
+// Handler answers GET and HEAD. At the path that it is mounted at is the table, and one
+// segment below it the resource of that name in detail; other paths are not found.
 //
-// The parameter resource asks for one resource in detail, state, q and offset for a part
+// The parameter resource asks for one resource in detail, too, state, q and offset for a part
 // of the table, and format, which is text, html or json, for what the Accept header does
 // not say.
 type Handler struct {
@@ -43,9 +44,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusBadRequest, "Bad request: "+err.Error()+".").send(w, r)
 		return
 	}
-	found, _, err := h.pages.get(r.Context(), q.link(), func(ctx context.Context) (response, time.Time, error) {
+	at := placeOf(r)
+	if at.unknown {
+		refuse(http.StatusNotFound, "Not found: the page has a table, and one segment below it each resource, such as pods.v1.").send(w, r)
+		return
+	}
+	if at.resource != "" && q.resource == "" {
+		q.resource, q.unsure, q.base = at.resource, at.unsure, "./"
+	}
+	found, _, err := h.pages.get(r.Context(), q.key(), func(ctx context.Context) (response, time.Time, error) {
 		if q.resource != "" {
-			return h.detail(q)
+			if found, until, err := h.detail(q); !q.unsure || found.code != http.StatusNotFound {
+				return found, until, err
+			}
+			q.resource, q.base = "", ""
 		}
 		return h.table(ctx, q)
 	})

@@ -73,7 +73,7 @@ func TestHandler_RefusesWhatItCannotRead(t *testing.T) {
 			t.Errorf("%s: %d %s", query, got.Code, got.Header().Get("Content-Type"))
 		}
 	}
-	if got := get(t, handler, "/?something=else&offset=7", ""); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "There are only 1.") {
+	if got := get(t, handler, "/?something=else&offset=7", ""); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "Offset 7 is beyond the last of 1 informer.") {
 		t.Errorf("beyond the end: %d %s", got.Code, got.Body)
 	}
 }
@@ -114,15 +114,16 @@ func TestHandler_PolicyLetsOurScriptRunAlone(t *testing.T) {
 	}
 }
 
-// Links have no path, so that they lead to the page wherever it is.
+// Links are relative to the table, wherever it is.
 func TestHandler_WorksUnderAnyPrefix(t *testing.T) {
 	source := &informers{all: many(2)}
 	mux := http.NewServeMux()
 	mux.Handle("/debug/informers/", page.NewHandler(source))
 	mux.Handle("/stripped/", http.StripPrefix("/stripped", page.NewHandler(source)))
 	mux.Handle("/exact", page.NewHandler(source))
+	mux.Handle("/any/{what...}", page.NewHandler(source))
 	reference := regexp.MustCompile(`(?:href|src|action)="([^"]*)"`)
-	for _, path := range []string{"/debug/informers/", "/stripped/", "/exact"} {
+	for _, path := range []string{"/debug/informers/", "/stripped/", "/exact", "/any/"} {
 		for _, query := range []string{"", "?resource=type00000.v1.example.com", "?q=type&offset=1"} {
 			got := get(t, mux, path+query, "text/html")
 			links := reference.FindAllStringSubmatch(got.Body.String(), -1)
@@ -134,6 +135,84 @@ func TestHandler_WorksUnderAnyPrefix(t *testing.T) {
 					t.Errorf("%s%s: a link to %s", path, query, link[1])
 				}
 			}
+		}
+	}
+}
+
+// The table is at the path that the handler is mounted at, and a resource one segment below.
+func TestHandler_PathsBelowAreResources(t *testing.T) {
+	const pods, ships = "pods.v1", "ships.v1.sea.example.com"
+	source := &informers{all: []page.Informer{informer(pods, "Synced"), informer(ships, "Synced")}}
+	mux := http.NewServeMux()
+	for pattern, handler := range map[string]http.Handler{
+		"/informers/":             page.NewHandler(source),
+		"GET /get/":               page.NewHandler(source),
+		"example.com/debug/page/": page.NewHandler(source),
+		"/stripped/":              http.StripPrefix("/stripped", page.NewHandler(source)),
+		"/bare/":                  http.StripPrefix("/bare/", page.NewHandler(source)),
+		"/half/stripped/":         http.StripPrefix("/half", page.NewHandler(source)),
+		"/named/{resource}":       page.NewHandler(source),
+		"/rest/{rest...}":         page.NewHandler(source),
+		"/tenants/{name}/page/":   page.NewHandler(source),
+		"/exact":                  page.NewHandler(source),
+	} {
+		mux.Handle(pattern, handler)
+	}
+	for _, path := range []string{"/informers/", "/get/", "/debug/page/", "/stripped/", "/bare/", "/half/stripped/", "/rest/", "/tenants/a/page/", "/exact"} {
+		checkPage(t, mux, path, http.StatusOK, "2 informers")
+	}
+	for _, path := range []string{"/informers/", "/get/", "/debug/page/", "/stripped/", "/bare/", "/half/stripped/", "/named/", "/rest/", "/tenants/a/page/"} {
+		checkPage(t, mux, path+pods, http.StatusOK, "pods.v1 at ")
+		checkPage(t, mux, path+ships, http.StatusOK, "ships.v1.sea.example.com at ")
+		checkPage(t, mux, path+"boats.v1", http.StatusNotFound, "boats.v1 at ")
+		checkPage(t, mux, path+"boats", http.StatusNotFound, "boats at ")
+	}
+	for _, path := range []string{"/informers/", "/stripped/", "/rest/"} {
+		checkPage(t, mux, path+pods+"/status", http.StatusNotFound, "Not found")
+		checkPage(t, mux, path+pods+"/", http.StatusNotFound, "Not found")
+	}
+	checkPage(t, mux, "/informers/"+pods+"?resource="+ships, http.StatusOK, "ships.v1.sea.example.com at ")
+}
+
+// checkPage expects an answer of that code whose text begins so or, for the table, contains that.
+func checkPage(t *testing.T, handler http.Handler, path string, code int, want string) {
+	t.Helper()
+	got := get(t, handler, "http://example.com"+path, "")
+	text := got.Body.String()
+	if is := strings.HasPrefix(text, want) || strings.HasPrefix(text, "Informers at") && strings.Contains(text, want); got.Code != code || !is {
+		t.Errorf("%s: %d %s, want %d and %q", path, got.Code, text, code, want)
+	}
+}
+
+// A router that is not an http.ServeMux does not say where it has mounted the handler.
+func TestHandler_PathsOfOtherRouters(t *testing.T) {
+	handler := page.NewHandler(&informers{all: []page.Informer{informer("pods.v1", "Synced"), informer("pods", "Synced")}})
+	for _, path := range []string{"/", "/debug/informers/", "/debug/informers"} {
+		checkPage(t, handler, path, http.StatusOK, "2 informers")
+	}
+	for _, path := range []string{"/pods.v1", "/debug/informers/pods.v1"} {
+		checkPage(t, handler, path, http.StatusOK, "pods.v1 at ")
+	}
+	checkPage(t, handler, "/pods", http.StatusOK, "pods at ")
+	checkPage(t, handler, "/debug/informers/boats.v1", http.StatusNotFound, "boats.v1 at ")
+	stripped := http.StripPrefix("/debug", handler)
+	checkPage(t, stripped, "/debug/", http.StatusOK, "2 informers")
+	checkPage(t, stripped, "/debug/pods", http.StatusOK, "pods at ")
+	checkPage(t, stripped, "/debug/boats", http.StatusNotFound, "boats at ")
+}
+
+// From a resource that the path names, links lead back to the table beside it.
+func TestHandler_LinksOfAPathLeadToTheTable(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.Handle("/informers/", page.NewHandler(&informers{all: many(1)}))
+	html := get(t, mux, "/informers/type00000.v1.example.com", "text/html").Body.String()
+	links := regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(html, -1)
+	if len(links) < 4 {
+		t.Fatalf("%d links", len(links))
+	}
+	for _, link := range links {
+		if !strings.HasPrefix(link[1], "./?") && link[1] != "data:," {
+			t.Errorf("a link to %s", link[1])
 		}
 	}
 }

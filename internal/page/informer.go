@@ -32,12 +32,16 @@ type Informer struct {
 	Since     time.Time `json:"since,omitzero"`
 	Attempts  int       `json:"attempts,omitempty"`
 	NextRetry time.Time `json:"nextRetry,omitzero"`
+	// FailedObjects is how many objects Reason is about, and LastFailed the key of the last
+	// of them.
+	FailedObjects uint64 `json:"failedObjects,omitempty"`
+	LastFailed    string `json:"lastFailed,omitempty"`
 	// StaleSince is since when the cache may be behind the server.
 	StaleSince time.Time `json:"staleSince,omitzero"`
 	// Evidence is why the type is taken to be gone; nil if it is not.
 	Evidence *Evidence `json:"evidence,omitempty"`
-	// Generation counts the types of that name. While Flushing, the cache still has
-	// objects of one before.
+	// Generation counts the types that had that name before. While Flushing, the cache still
+	// has objects of one of them.
 	Generation int  `json:"generation"`
 	Flushing   bool `json:"flushing,omitempty"`
 	// Objects is how many there are, and ResourceVersion up to where.

@@ -10,13 +10,16 @@ import (
 	"strings"
 )
 
-// question is what somebody asks for. Equal questions have equal answers.
+// question is what a request asks for. Equal questions have equal answers.
 type question struct {
 	format   format
 	resource string // in detail; empty: the table
 	state    string // only informers in that one
 	text     string // only informers with that in name, reason or holders
 	offset   int
+
+	base   string // the path of the table, relative to that of the request
+	unsure bool   // if there is no such resource, the table is meant
 }
 
 // textAtMost is how long a filter's text may be.
@@ -37,8 +40,12 @@ func newQuestion(r *http.Request) (question, error) {
 	if err != nil {
 		return question{}, err
 	}
-	if q.state != "" && !slices.Contains(states, q.state) {
-		return question{}, fmt.Errorf("state is one of %s", strings.Join(states, ", "))
+	if q.state != "" {
+		known := slices.IndexFunc(states, func(s string) bool { return strings.EqualFold(s, q.state) })
+		if known < 0 {
+			return question{}, fmt.Errorf("state is one of %s", strings.Join(states, ", "))
+		}
+		q.state = states[known]
 	}
 	if len(q.resource) > resourceAtMost {
 		return question{}, fmt.Errorf("resource has at most %d bytes", resourceAtMost)
@@ -55,8 +62,8 @@ func newQuestion(r *http.Request) (question, error) {
 	return q, nil
 }
 
-// means reports whether q is about i.
-func (q question) means(i *Informer) bool {
+// matches reports whether i is among the informers that q asks for.
+func (q question) matches(i *Informer) bool {
 	if q.state != "" && i.State != q.state {
 		return false
 	}
@@ -68,7 +75,8 @@ func (q question) means(i *Informer) bool {
 	return has(i.Name) || has(i.Reason) || slices.ContainsFunc(i.Holders, func(h Holder) bool { return has(h.Name) })
 }
 
-// link returns a relative reference to the answer to q, which works wherever the page is.
+// link returns a relative reference to the answer to q, which works wherever the page is
+// mounted.
 func (q question) link() string {
 	values := url.Values{}
 	set := func(key, value string) {
@@ -83,5 +91,8 @@ func (q question) link() string {
 	if q.offset > 0 {
 		values.Set("offset", strconv.Itoa(q.offset))
 	}
-	return "?" + values.Encode()
+	return q.base + "?" + values.Encode()
 }
+
+// key returns what questions with equal answers have in common.
+func (q question) key() string { return strconv.FormatBool(q.unsure) + q.link() }

@@ -19,6 +19,7 @@ type row struct {
 	Message string
 	Tried   string // since when, how often, and when again
 	Advice  string
+	Stuck   string // its handlers that are late
 	Well    string // since when nothing is wrong
 	For     string
 	Objects string
@@ -28,18 +29,19 @@ type row struct {
 	Held    string
 }
 
-// newRow returns i's, the nth of its name.
-func newRow(i *Informer, n int, at time.Time) row {
+// newRow returns the row of i, the nth of its name, on the page that answers q.
+func newRow(i *Informer, n int, q question, at time.Time) row {
 	return row{
 		Key:     plain(i.Name) + " " + strconv.Itoa(n),
 		Class:   classOf(i.State),
 		State:   plain(i.State),
 		Name:    plain(i.Name),
-		Link:    question{resource: i.Name}.link(),
+		Link:    question{resource: i.Name, base: q.base}.link(),
 		Notes:   plain(i.notes()),
 		Reason:  plain(i.Reason),
 		Message: plain(i.Message),
 		Tried:   i.tried(at),
+		Stuck:   plain(i.stuck(at)),
 		Well:    i.well(at),
 		Advice:  plain(i.Advice),
 		For:     ago(i.Since, at),
@@ -52,12 +54,12 @@ func newRow(i *Informer, n int, at time.Time) row {
 }
 
 // newRows returns those of informers.
-func newRows(informers []Informer, at time.Time) []row {
+func newRows(informers []Informer, q question, at time.Time) []row {
 	rows, seen := make([]row, len(informers)), map[string]int{}
 	for n := range informers {
 		i := &informers[n]
 		seen[i.Name]++
-		rows[n] = newRow(i, seen[i.Name], at)
+		rows[n] = newRow(i, seen[i.Name], q, at)
 	}
 	return rows
 }
@@ -87,7 +89,7 @@ func (i *Informer) notes() string {
 		notes = append(notes, "its CRD is being deleted")
 	}
 	if i.Flushing {
-		notes = append(notes, "deletions under way")
+		notes = append(notes, "still has objects of the generation before")
 	}
 	return strings.Join(notes, ", ")
 }
@@ -105,7 +107,7 @@ func (i *Informer) tried(at time.Time) string {
 		parts = append(parts, "next in "+next)
 	}
 	if !i.StaleSince.IsZero() {
-		parts = append(parts, "cache may be behind")
+		parts = append(parts, "cache may be out of date")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -133,9 +135,46 @@ func (i *Informer) calls(at time.Time) string {
 	}
 	switch {
 	case !longest.IsZero() && at.Sub(longest) >= late:
-		text += ", in a call for " + ago(longest, at)
+		text += ", one call running for " + ago(longest, at)
 	case !behind.IsZero() && at.Sub(behind) >= late:
 		text += ", behind for " + ago(behind, at)
+	}
+	return text
+}
+
+// stuck names the first handler that is late, and counts the others; "" if none is.
+func (i *Informer) stuck(at time.Time) string {
+	text, more := "", 0
+	for n := range i.Handlers {
+		h := &i.Handlers[n]
+		switch {
+		case !h.late(at):
+		case text == "":
+			text = h.lateText(at)
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		text += ", and " + count(more, "other handler")
+	}
+	return text
+}
+
+// lateText describes a handler that is late.
+func (h *Handling) lateText(at time.Time) string {
+	text := "handler " + h.Handler
+	if h.Lease != "" {
+		text += " of " + strconv.Quote(clip(h.Lease, 60))
+	}
+	switch {
+	case !h.RunningSince.IsZero() && at.Sub(h.RunningSince) >= late:
+		text += " has been in one call for " + ago(h.RunningSince, at)
+	default:
+		text += " has been behind for " + ago(h.BehindSince, at)
+	}
+	if h.Backlog > 0 {
+		text += ", " + count(h.Backlog, "event") + " waiting"
 	}
 	return text
 }
@@ -164,7 +203,7 @@ func (i *Informer) held() string {
 		}
 		name := clip(h.Name, 60)
 		if name == "" {
-			name = "no name"
+			name = "(no name)"
 		}
 		if h.Leases > 1 {
 			name += " ×" + number(h.Leases)
@@ -172,7 +211,7 @@ func (i *Informer) held() string {
 		names = append(names, name)
 	}
 	if len(names) == 0 {
-		return "nobody"
+		return "-"
 	}
 	return strings.Join(names, ", ")
 }

@@ -15,7 +15,7 @@ const rowsAtMost = 500
 type Table struct {
 	At      time.Time `json:"at"`
 	Summary Summary   `json:"summary"`
-	// Matching is how many informers are meant by what was asked for. Informers are those
+	// Matching is how many informers match what was asked for. Informers are those
 	// from Offset on, what is wrong first, and NotShown how many there are beside them.
 	Matching  int        `json:"matching"`
 	Offset    int        `json:"offset"`
@@ -81,7 +81,7 @@ func (t *Table) cut(q question) *Table {
 	part := &Table{At: t.At, Summary: t.Summary, Offset: q.offset, Informers: []Informer{}}
 	for n := range t.Informers {
 		i := &t.Informers[n]
-		if !q.means(i) {
+		if !q.matches(i) {
 			continue
 		}
 		part.Matching++

@@ -74,7 +74,7 @@ func TestTable_TenThousandTypesAreShownInParts(t *testing.T) {
 		t.Errorf("all parts together have %d", len(seen))
 	}
 	text := get(t, handler, "/?offset=500", "").Body.String()
-	if !strings.Contains(text, "501 to 1,000 of 10,000, what is wrong first; 9,500 not shown.") || strings.Count(text, "\n") > 510 {
+	if !strings.Contains(text, "501 to 1,000 of 10,000 informers, problems first; 9,500 not shown.") || strings.Count(text, "\n") > 510 {
 		t.Errorf("text: %s", text[max(0, len(text)-200):])
 	}
 	html := get(t, handler, "/?offset=500", "text/html").Body.String()
@@ -95,8 +95,34 @@ func TestTable_TellsSinceWhenAllIsWell(t *testing.T) {
 			t.Errorf("HTML: %s", html)
 		}
 		text := get(t, handler, "/", "").Body.String()
-		if !strings.Contains(text, "pods.v1        3h   0        -      -         nobody\n") || !strings.Contains(text, "Forbidden; for 3h\n") {
+		if !strings.Contains(text, "pods.v1        3h   0        -      -         -\n") || !strings.Contains(text, "Forbidden; for 3h\n") {
 			t.Errorf("text: %s", text)
+		}
+	})
+}
+
+// Health checks fail for a handler that is stuck: the row of an informer that is synced names it.
+func TestTable_ARowNamesStuckHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour)
+		stuck := informer("pods.v1", "Synced")
+		stuck.Handlers = []page.Handling{
+			{Handler: "*main.fast"},
+			{Handler: "*main.viewer", Lease: "gc", Backlog: 1234, RunningSince: time.Now().Add(-61 * time.Second)},
+			{Handler: "*main.slow", Backlog: 1, BehindSince: time.Now().Add(-20 * time.Second)},
+		}
+		handler := page.NewHandler(&informers{all: []page.Informer{stuck}})
+		const want = `handler *main.viewer of "gc" has been in one call for 61s, 1,234 events waiting, and 1 other handler`
+		if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "  "+want+"\n") {
+			t.Errorf("text: %s", text)
+		}
+		if html := get(t, handler, "/", "text/html").Body.String(); !strings.Contains(html, `class="why"><span class="late">`+strings.ReplaceAll(want, `"`, "&#34;")+"</span></td>") {
+			t.Errorf("HTML: %s", html)
+		}
+		stuck.Handlers = stuck.Handlers[2:]
+		handler = page.NewHandler(&informers{all: []page.Informer{stuck}})
+		if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "  handler *main.slow has been behind for 20s, 1 event waiting\n") {
+			t.Errorf("one that is behind: %s", text)
 		}
 	})
 }
@@ -108,6 +134,8 @@ func TestTable_IsFilteredByStateAndText(t *testing.T) {
 	handler := page.NewHandler(&informers{all: []page.Informer{held, wrong, informer("crons.v1.batch", "Synced")}})
 	for query, want := range map[string][]string{
 		"state=Synced":         {"Synced crons.v1.batch", "Synced pods.v1"},
+		"state=synced":         {"Synced crons.v1.batch", "Synced pods.v1"},
+		"state=DEGRADED":       {"Degraded jobs.v1.batch"},
 		"q=BATCH":              {"Degraded jobs.v1.batch", "Synced crons.v1.batch"},
 		"q=forbid":             {"Degraded jobs.v1.batch"},
 		"q=garb":               {"Synced pods.v1"},
@@ -119,8 +147,8 @@ func TestTable_IsFilteredByStateAndText(t *testing.T) {
 			t.Errorf("%s: matching %d, not shown %d (-want +got):\n%s", query, table.Matching, table.NotShown, diff)
 		}
 	}
-	if got := get(t, handler, "/?q=nothing", "").Body.String(); !strings.Contains(got, "None of 3 informers is meant.") {
-		t.Errorf("nothing is meant: %s", got)
+	if got := get(t, handler, "/?q=nothing", "").Body.String(); !strings.Contains(got, "0 of 3 informers match.") {
+		t.Errorf("nothing matches: %s", got)
 	}
 }
 
@@ -158,9 +186,11 @@ func TestTable_TextIsAligned(t *testing.T) {
 		want := `Informers at 2000-01-01 01:00:00 UTC: 2 informers, 12,345 objects, 0 events waiting for handlers
 1 Degraded, 1 Synced
 
-STATE     RESOURCE                             FOR  OBJECTS  EVENT  HANDLERS  HELD BY         WHY
-Degraded  ipamblocks.v1.crd.projectcalico.org  90s  0        -      -         gc ×2, no name  Forbidden: cannot list; for 90s, 4 attempts, next in 30s; grant it
+STATE     RESOURCE                             FOR  OBJECTS  EVENT  HANDLERS  HELD BY           WHY
+Degraded  ipamblocks.v1.crd.projectcalico.org  90s  0        -      -         gc ×2, (no name)  Forbidden: cannot list; for 90s, 4 attempts, next in 30s; to do: grant it
 Synced    pods.v1                              -    12,345   5s     -         ForResource
+
+One resource: ?resource=ipamblocks.v1.crd.projectcalico.org  Filter: ?state=Degraded or ?q=TEXT  JSON: ?format=json
 `
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("text (-want +got):\n%s", diff)
@@ -176,7 +206,7 @@ func TestTable_JSONIsStable(t *testing.T) {
 			Name: "a", Group: "g", Version: "v1", Resource: "r", VersionPolicy: "FollowPreferred",
 			Served: &page.Served{Name: "s", Kind: "K", Namespaced: true, Backing: "b", CRDUID: "u", Terminating: true},
 			State:  "Degraded", Reason: "Forbidden", Message: "m", Advice: "d", Namespace: "n", Verb: "list", Error: "e",
-			Since: at, Attempts: 1, NextRetry: at, StaleSince: at, Evidence: &page.Evidence{Kind: "CRDDeleted", CRDUID: "u", At: at},
+			Since: at, Attempts: 1, NextRetry: at, FailedObjects: 9, LastFailed: "n/o", StaleSince: at, Evidence: &page.Evidence{Kind: "CRDDeleted", CRDUID: "u", At: at},
 			Generation: 2, Flushing: true, Objects: 3, ResourceVersion: "4",
 			Traffic: page.Traffic{Lists: 1, Watches: 2, Failures: map[string]uint64{"Forbidden": 3}, Bytes: 4, Events: 5, LastEvent: at},
 			Pinned:  true, Leases: 1, Holders: []page.Holder{{Name: "h", Leases: 1, Since: at}},
@@ -189,7 +219,7 @@ func TestTable_JSONIsStable(t *testing.T) {
 			`"matching": 2,"offset": 0,"notShown": 0,"informers": [{"name": "a","group": "g","version": "v1","resource": "r","versionPolicy": "FollowPreferred",`+
 			`"served": {"name": "s","kind": "K","namespaced": true,"backing": "b","crdUID": "u","terminating": true},`+
 			`"state": "Degraded","reason": "Forbidden","message": "m","advice": "d","namespace": "n","verb": "list","error": "e",`+
-			`"since": NOW,"attempts": 1,"nextRetry": NOW,"staleSince": NOW,"evidence": {"kind": "CRDDeleted","crdUID": "u","at": NOW},`+
+			`"since": NOW,"attempts": 1,"nextRetry": NOW,"failedObjects": 9,"lastFailed": "n/o","staleSince": NOW,"evidence": {"kind": "CRDDeleted","crdUID": "u","at": NOW},`+
 			`"generation": 2,"flushing": true,"objects": 3,"resourceVersion": "4",`+
 			`"traffic": {"lists": 1,"watches": 2,"failures": {"Forbidden": 3},"bytes": 4,"events": 5,"lastEvent": NOW},`+
 			`"pinned": true,"leases": 1,"holders": [{"name": "h","leases": 1,"since": NOW}],`+

@@ -31,18 +31,35 @@ func textOfTable(v *view) []byte {
 	if v.Shown != "" {
 		fmt.Fprintf(&b, "\n%s\n", v.Shown)
 	}
+	fmt.Fprintf(&b, "\nOne resource: %s  Filter: ?state=Degraded or ?q=TEXT  JSON: ?format=json\n", v.example())
 	return trimmed(b.Bytes())
 }
 
 // why is all that there is to say about r, in one line.
 func (r *row) why() string {
 	var parts []string
-	for _, part := range []string{r.reason(), r.Tried, r.Advice, r.Notes} {
+	for _, part := range []string{r.reason(), r.Tried, r.Stuck, r.Notes, r.todo()} {
 		if part != "" {
 			parts = append(parts, part)
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// example returns the parameter for one resource in detail.
+func (v *view) example() string {
+	if len(v.Rows) == 0 {
+		return "?resource=pods.v1"
+	}
+	return v.Rows[0].Link
+}
+
+// todo is what a person can do.
+func (r *row) todo() string {
+	if r.Advice == "" {
+		return ""
+	}
+	return "to do: " + r.Advice
 }
 
 // reason is the reason with what it means.
@@ -78,7 +95,7 @@ func (i *informerView) writeText(b *bytes.Buffer) {
 	if len(i.Handlers) > 0 {
 		fmt.Fprintln(b)
 		columns := newColumns(b)
-		fmt.Fprintln(columns, "HANDLER\tLEASE\tDELIVERED\tWAITING\tIN A CALL\tBEHIND")
+		fmt.Fprintln(columns, "HANDLER\tLEASE\tDELIVERED\tWAITING\tRUNNING\tBEHIND")
 		for _, h := range i.Handlers {
 			fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\n", h.Handler, h.Lease, h.Delivered, h.Backlog, h.Call, h.Behind)
 		}

@@ -65,7 +65,7 @@ type holderView struct{ Name, Leases, Since string }
 
 // newView returns what every answer to q has.
 func newView(q question, title string, at time.Time) *view {
-	v := &view{Title: plain(title), At: clock(at), Home: "?", Style: style, Script: script}
+	v := &view{Title: plain(title), At: clock(at), Home: q.base + "?", Style: style, Script: script}
 	text, json := q, q
 	text.format, json.format = asText, asJSON
 	v.Text, v.JSON = text.link(), json.link()
@@ -78,15 +78,15 @@ func tableView(t *Table, q question) *view {
 	v.Search, v.State, v.States = plain(q.text), q.state, states
 	for _, state := range states {
 		if n := t.Summary.States[state]; n > 0 {
-			v.Counts = append(v.Counts, tally{classOf(state), state, number(n), question{state: state}.link(), q.state == state})
+			v.Counts = append(v.Counts, tally{classOf(state), state, number(n), question{state: state, base: q.base}.link(), q.state == state})
 		}
 	}
 	totals := []string{count(t.Summary.Informers, "informer"), count(t.Summary.Objects, "object"), count(t.Summary.Backlog, "event") + " waiting for handlers"}
 	if n := t.Summary.Late; n > 0 {
-		totals = append(totals, number(n)+" with a handler that is late")
+		totals = append(totals, number(n)+" with a stuck or slow handler")
 	}
 	v.Totals = strings.Join(totals, ", ")
-	v.Rows = newRows(t.Informers, t.At)
+	v.Rows = newRows(t.Informers, q, t.At)
 	v.pages(t, q)
 	return v
 }
@@ -97,14 +97,14 @@ func (v *view) pages(t *Table, q question) {
 	q.format = ""
 	switch {
 	case shown == 0 && t.Matching == 0:
-		v.Shown = "No informer."
+		v.Shown = "There are no informers."
 		if t.Summary.Informers > 0 {
-			v.Shown = "None of " + count(t.Summary.Informers, "informer") + " is meant."
+			v.Shown = "0 of " + count(t.Summary.Informers, "informer") + " match."
 		}
 	case shown == 0:
-		v.Shown = "There are only " + number(t.Matching) + "."
+		v.Shown = "Offset " + number(t.Offset) + " is beyond the last of " + count(t.Matching, "informer") + "."
 	case t.NotShown > 0:
-		v.Shown = number(t.Offset+1) + " to " + number(t.Offset+shown) + " of " + number(t.Matching) + ", what is wrong first; " + number(t.NotShown) + " not shown."
+		v.Shown = number(t.Offset+1) + " to " + number(t.Offset+shown) + " of " + count(t.Matching, "informer") + ", problems first; " + number(t.NotShown) + " not shown."
 	case t.Matching < t.Summary.Informers:
 		v.Shown = number(t.Matching) + " of " + count(t.Summary.Informers, "informer") + "."
 	}
@@ -128,9 +128,9 @@ func viewOfDetail(d *Detail, q question) *view {
 		v.Detail.Chain = append(v.Detail.Chain, Step{About: plain(step.About), Text: plain(step.Text)})
 	}
 	for _, name := range d.Elsewhere {
-		v.Detail.Elsewhere = append(v.Detail.Elsewhere, linked{plain(name), question{resource: name}.link()})
+		v.Detail.Elsewhere = append(v.Detail.Elsewhere, linked{plain(name), question{resource: name, base: q.base}.link()})
 	}
-	rows := newRows(d.Informers, d.At)
+	rows := newRows(d.Informers, q, d.At)
 	for n := range d.Informers {
 		v.Detail.Informers = append(v.Detail.Informers, newInformerView(&d.Informers[n], rows[n], d.At))
 	}

@@ -52,8 +52,11 @@ func ahead(when, at time.Time) string {
 
 // count returns n of what noun names.
 func count[N int | uint64](n N, noun string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + noun
+	case strings.HasSuffix(noun, "ch"):
+		noun += "e"
 	}
 	return number(n) + " " + noun + "s"
 }
