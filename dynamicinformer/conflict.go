@@ -27,7 +27,7 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("%s: %s is %s in the informer that others have, and not %s; ask for the same, or for WithSeparateInformer",
+	return fmt.Sprintf("%s: %s is %s in the informer that is shared, not %s; use the same value, or WithSeparateInformer",
 		discovery.RefOf(e.GVR), e.Option, e.Have, e.Want)
 }
 

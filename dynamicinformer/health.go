@@ -1,7 +1,9 @@
 package dynamicinformer
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,7 +16,8 @@ import (
 )
 
 // HealthCheck is a check of a factory's informers, for the /healthz or /readyz of a program.
-// It is a HealthChecker of k8s.io/apiserver, and its Check a Checker of controller-runtime.
+// It is an http.Handler, a HealthChecker of k8s.io/apiserver, and its Check a Checker of
+// controller-runtime.
 type HealthCheck struct {
 	name    string
 	factory *Factory
@@ -47,7 +50,7 @@ func (c *HealthCheck) Check(*http.Request) error {
 	e := &HealthError{}
 	for _, gvr := range c.policy.of {
 		if !slices.ContainsFunc(statuses, func(s ResourceStatus) bool { return s.GVR == gvr }) {
-			e.add(gvr, "nobody has asked for it")
+			e.add(gvr, "there is no informer on it")
 		}
 	}
 	for i := range statuses {
@@ -59,6 +62,22 @@ func (c *HealthCheck) Check(*http.Request) error {
 		return nil
 	}
 	return e
+}
+
+// ServeHTTP answers any request with 200 and "ok", or with 500 and one problem a line. The
+// problems name types, states, and the Go types of handlers: who may read them is for the
+// program to say.
+func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Type", "text/plain; charset=utf-8")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	text := "ok\n"
+	if wrong, is := errors.AsType[*HealthError](c.Check(r)); is {
+		w.WriteHeader(http.StatusInternalServerError)
+		text = fmt.Sprintf("%s failed:\n%s\n", c.name, strings.Join(wrong.lines(), "\n"))
+	}
+	_, _ = io.WriteString(w, text) // a client that has gone has no need of it
 }
 
 // HealthOption sets what a [HealthCheck] asks for. Every combination is valid; of the same
@@ -123,7 +142,7 @@ func (p *healthPolicy) problem(s *ResourceStatus, now time.Time) string {
 	if p.handlers > 0 {
 		for _, h := range s.Handlers {
 			if !h.RunningSince.IsZero() && now.Sub(h.RunningSince) > p.handlers {
-				return fmt.Sprintf("handler %s is in one call for %s", h.Handler, duration.HumanDuration(now.Sub(h.RunningSince)))
+				return fmt.Sprintf("handler %s has been in one call for %s", h.Handler, duration.HumanDuration(now.Sub(h.RunningSince)))
 			}
 		}
 	}
@@ -134,7 +153,7 @@ func (p *healthPolicy) problem(s *ResourceStatus, now time.Time) string {
 	case p.tolerance < 0, s.Since.IsZero(), now.Sub(s.Since) <= p.tolerance:
 		return ""
 	}
-	text := fmt.Sprintf("%s (%s)", s.State, s.Reason)
+	text := stateText(s.State, s.Reason)
 	if !s.Since.IsZero() {
 		text += " for " + duration.HumanDuration(now.Sub(s.Since))
 	}
@@ -167,16 +186,16 @@ func (e *HealthError) add(gvr schema.GroupVersionResource, text string) {
 	e.Problems = append(e.Problems, HealthProblem{gvr, text})
 }
 
-func (e *HealthError) Error() string {
-	var b strings.Builder
-	for i, p := range e.Problems {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		fmt.Fprintf(&b, "%s: %s", discovery.RefOf(p.GVR), p.Text)
+func (e *HealthError) Error() string { return strings.Join(e.lines(), "; ") }
+
+// lines are the problems in words.
+func (e *HealthError) lines() []string {
+	lines := make([]string, 0, len(e.Problems)+1)
+	for _, p := range e.Problems {
+		lines = append(lines, fmt.Sprintf("%s: %s", discovery.RefOf(p.GVR), p.Text))
 	}
 	if e.More > 0 {
-		fmt.Fprintf(&b, "; and %d more", e.More)
+		lines = append(lines, fmt.Sprintf("and %d more", e.More))
 	}
-	return b.String()
+	return lines
 }

@@ -24,6 +24,7 @@ var (
 		Check(req *http.Request) error
 	} = (*dynamicinformer.HealthCheck)(nil)
 	_ func(req *http.Request) error = (*dynamicinformer.HealthCheck)(nil).Check
+	_ http.Handler                  = (*dynamicinformer.HealthCheck)(nil)
 )
 
 // checkHealth expects that check fails with a text that begins and ends so; empty: that it does not.
@@ -45,7 +46,7 @@ func TestReadyz_WaitsForWhatIsServed(t *testing.T) {
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
 		all, named := f.Readyz(), f.Readyz(dynamicinformer.HealthOf(blocks))
 		checkHealth(t, "without informers", all, "")
-		checkHealth(t, "of one that nobody has asked for", named, "ipamblocks.v1.crd.projectcalico.org: nobody has asked for it")
+		checkHealth(t, "of one without an informer", named, "ipamblocks.v1.crd.projectcalico.org: there is no informer on it")
 		f.ForResource(widgets)
 		f.ForResource(blocks)
 		checkHealth(t, "before Start", f.Readyz(dynamicinformer.HealthOf(widgets)), "widgets.v1.example.com: Unknown (NotStarted)")
@@ -62,7 +63,7 @@ func TestReadyz_WaitsForWhatIsServed(t *testing.T) {
 		}
 		checkHealth(t, "when it is", named, "")
 		shutdown(t, f)
-		if err := all.Check(nil); err == nil || !strings.Contains(err.Error(), "widgets.v1.example.com: Stopped (Stopped)") {
+		if err := all.Check(nil); err == nil || !strings.Contains(err.Error(), "widgets.v1.example.com: Stopped") {
 			t.Errorf("after Shutdown: %v", err)
 		}
 	})
@@ -126,9 +127,9 @@ func TestHealthz_LooksAtHandlers(t *testing.T) {
 		time.Sleep(time.Minute)
 		checkHealth(in.T, "while a call may last", check, "")
 		time.Sleep(time.Second)
-		checkHealth(in.T, "when it lasts for longer", check, "widgets.v1.example.com: handler github.com/gvrkit/gvrkit/dynamicinformer_test.slow is in one call for 61s")
+		checkHealth(in.T, "when it lasts for longer", check, "widgets.v1.example.com: handler github.com/gvrkit/gvrkit/dynamicinformer_test.slow has been in one call for 61s")
 		checkHealth(in.T, "of other types", in.factory.Healthz(dynamicinformer.HealthHandlers(time.Minute), dynamicinformer.HealthOf(blocks)),
-			"ipamblocks.v1.crd.projectcalico.org: nobody has asked for it")
+			"ipamblocks.v1.crd.projectcalico.org: there is no informer on it")
 		handler.doneWith(1)
 		checkHealth(in.T, "afterwards", check, "")
 		l.Release()
@@ -182,4 +183,23 @@ func TestHealth_ListsTakeTheirTime(t *testing.T) {
 		cluster.Intercept(nil)
 		shutdown(t, f)
 	})
+}
+
+func TestHealthCheck_IsAnHTTPHandler(t *testing.T) {
+	f := newFactory(t, fakecluster.New())
+	check := f.Readyz(dynamicinformer.HealthOf(widgets, blocks))
+	for _, tc := range []struct {
+		handler http.Handler
+		code    int
+		body    string
+	}{
+		{f.Readyz(), http.StatusOK, "ok\n"},
+		{check, http.StatusInternalServerError, "informer-sync failed:\nwidgets.v1.example.com: there is no informer on it\nipamblocks.v1.crd.projectcalico.org: there is no informer on it\n"},
+	} {
+		got := look(t, tc.handler, "")
+		if got.Code != tc.code || got.Body.String() != tc.body || got.Header().Get("Cache-Control") != "no-store" || got.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%d %q %v, want %d %q", got.Code, got.Body, got.Header(), tc.code, tc.body)
+		}
+	}
+	shutdown(t, f)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/page"
-	"github.com/gvrkit/gvrkit/status"
 )
 
 // Handler returns a page that shows what [Factory.Status] and [Factory.Explain] tell: a
@@ -37,8 +36,7 @@ func (s pageSource) Detail(name string) (page.Detail, bool) {
 	if !found {
 		ref, err := discovery.ParseRef(name)
 		if err != nil || ref.Version == "" {
-			text := "Nobody has asked for a resource of that name."
-			return page.Detail{Name: name, At: time.Now(), Informers: []page.Informer{}, Chain: []page.Step{{About: string(StepWanted), Text: text}}}, false
+			return s.unnamed(name), false
 		}
 		gvr = schema.GroupVersionResource{Group: ref.Group, Version: ref.Version, Resource: ref.Resource}
 	}
@@ -54,6 +52,18 @@ func (s pageSource) Detail(name string) (page.Detail, bool) {
 		d.Chain[i] = page.Step{About: string(step.About), Text: step.Text}
 	}
 	return d, found
+}
+
+// unnamed returns the detail of a name that no informer has, and that is not a GVR.
+func (s pageSource) unnamed(name string) page.Detail {
+	d := page.Detail{
+		Name: name, At: time.Now(), Informers: []page.Informer{},
+		Chain: []page.Step{{About: string(StepWanted), Text: "There is no informer on a resource of that name."}},
+	}
+	if status, configured := s.Discovery(); configured {
+		d.Discovery = pageDiscovery(&status)
+	}
+	return d
 }
 
 // named returns the resource of that name that has an informer: the one that it names in
@@ -82,14 +92,11 @@ func pageInformers(all []ResourceStatus) []page.Informer {
 func pageInformer(s *ResourceStatus) page.Informer {
 	i := page.Informer{
 		Name: discovery.RefOf(s.GVR).String(), Group: s.GVR.Group, Version: s.GVR.Version, Resource: s.GVR.Resource,
-		Served: pageServed(s.Resource), State: string(s.State), Reason: string(s.Reason), Message: s.message(),
+		Served: pageServed(s.Resource), State: string(s.State), Reason: string(s.Reason), Message: s.message(), Advice: s.advice(),
 		Namespace: s.Namespace, Verb: s.Verb, Since: s.Since, Attempts: s.Attempts, NextRetry: s.NextRetry, StaleSince: s.StaleSince,
+		FailedObjects: s.FailedObjects, LastFailed: s.LastFailed,
 		Generation: s.Generation, Flushing: s.Flushing, Objects: s.Objects, ResourceVersion: s.ResourceVersion,
 		Traffic: pageTraffic(s.Traffic), Pinned: s.Pinned, Leases: s.Leases,
-	}
-	if s.Reason != "" {
-		wrong := NotSyncedError{Reason: s.Reason, Verb: s.Verb, Err: s.Err}
-		i.Advice = wrong.Advice()
 	}
 	if s.Versions != (VersionPolicy{}) {
 		i.VersionPolicy = s.Versions.String()
@@ -110,25 +117,6 @@ func pageInformer(s *ResourceStatus) page.Informer {
 		})
 	}
 	return i
-}
-
-// message says in words what is wrong, or what is waited for; "" if nothing is.
-func (s *ResourceStatus) message() string {
-	switch {
-	case s.Reason == ReasonStopped:
-		return "it has ended"
-	case s.Reason == ReasonNotStarted:
-		return "it waits for the factory's Start"
-	case s.Evidence.Kind != "":
-		return evidenceText(s.Evidence)
-	case s.Err != nil && s.Verb != "":
-		return "cannot " + s.Verb + " " + status.NamespaceText(s.Namespace) + ": " + s.Err.Error()
-	case s.Err != nil:
-		return s.Err.Error()
-	case s.Reason == ReasonSyncing:
-		return "its list is on its way"
-	}
-	return ""
 }
 
 func pageServed(res discovery.Resource) *page.Served {

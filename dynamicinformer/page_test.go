@@ -88,7 +88,7 @@ func TestHandler_ShowsWhatStatusSays(t *testing.T) {
 		want := page.Informer{
 			Name: "ipamblocks.v1.crd.projectcalico.org", Group: blocks.Group, Version: "v1", Resource: "ipamblocks",
 			Served: &page.Served{Name: "ipamblocks.v1.crd.projectcalico.org", Kind: "IPAMBlock"},
-			State:  "Degraded", Reason: "Forbidden", Message: "cannot " + s.Verb + " at cluster scope: " + s.Err.Error(), Advice: "grant the user list and watch on it",
+			State:  "Degraded", Reason: "Forbidden", Message: "cannot " + s.Verb + ": not you", Advice: `grant this rule to the user in a ClusterRole: - {apiGroups: ["crd.projectcalico.org"], resources: ["ipamblocks"], verbs: ["list", "watch"]}`,
 			Verb: s.Verb, Error: s.Err.Error(), Since: s.Since, Attempts: s.Attempts, NextRetry: s.NextRetry,
 			Traffic: page.Traffic{Failures: map[string]uint64{"Forbidden": s.Traffic.Failures[dynamicinformer.ReasonForbidden]}}, Pinned: true,
 		}
@@ -110,12 +110,12 @@ func TestHandler_ShowsWhatStatusSays(t *testing.T) {
 		}
 
 		got, s = shownBy(t, f, gadgets)
-		if got.State != "NotServed" || got.Reason != "NotFound" || got.Message != s.Err.Error() || got.Served != nil || got.Verb != "" {
+		if got.State != "NotServed" || got.Reason != "NotFound" || "gadgets.v1.example.com: "+got.Message != s.Err.Error() || got.Served != nil || got.Verb != "" {
 			t.Errorf("not served: %+v", got)
 		}
 		close(handler.let)
 		shutdown(t, f)
-		if got, _ := shownBy(t, f, widgets); got.State != "Stopped" || got.Message != "it has ended" {
+		if got, _ := shownBy(t, f, widgets); got.State != "Stopped" || got.Message != "the informer was stopped" {
 			t.Errorf("after Shutdown: %+v", got)
 		}
 	})
@@ -127,7 +127,7 @@ func TestHandler_ShowsWhatExplainTells(t *testing.T) {
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
 		f.ForResource(widgets)
 		handler := f.Handler()
-		if got := look(t, handler, "").Body.String(); !strings.Contains(got, "NotStarted: it waits for the factory's Start") {
+		if got := look(t, handler, "").Body.String(); !strings.Contains(got, "NotStarted: the factory has not been started; to do: call Start on the factory") {
 			t.Errorf("before Start: %s", got)
 		}
 		f.Start(t.Context())
@@ -161,20 +161,35 @@ func TestHandler_ShowsWhatExplainTells(t *testing.T) {
 	})
 }
 
-func TestHandler_SaysThatNobodyHasAsked(t *testing.T) {
+func TestHandler_SaysThatThereIsNoInformer(t *testing.T) {
 	f := newFactory(t, fakecluster.New(widgetType))
 	f.ForResource(widgets)
 	for name, says := range map[string]string{
-		"widgets.v2.example.com":     "Nobody has asked for widgets.v2.example.com. There are informers on widgets.v1.example.com.",
-		"gadgets.v1.example.com":     "Nobody has asked for gadgets.v1.example.com.",
-		"gadgets":                    "Nobody has asked for a resource of that name.",
-		"%3Cscript%3Ealert(1)%2F%2F": "Nobody has asked for a resource of that name.",
+		"widgets.v2.example.com":     "There is no informer on widgets.v2.example.com. There is one on widgets.v1.example.com.",
+		"gadgets.v1.example.com":     "There is no informer on gadgets.v1.example.com.",
+		"gadgets":                    "There is no informer on a resource of that name.",
+		"%3Cscript%3Ealert(1)%2F%2F": "There is no informer on a resource of that name.",
 	} {
 		got := look(t, f.Handler(), "resource="+name)
 		if got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), says+"\n") {
 			t.Errorf("%s: %d %s", name, got.Code, got.Body)
 		}
 	}
+}
+
+// A name that has no informer is not found in a factory that has discovery, which the page shows.
+func TestHandler_NotFoundShowsDiscovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		for _, name := range []string{"gadgets", "gadgets.v1.example.com"} {
+			got := look(t, f.Handler(), "resource="+name)
+			if text := got.Body.String(); got.Code != http.StatusNotFound || !strings.Contains(text, "\nDiscovery           not running: each lookup is a request to the server\n") {
+				t.Errorf("%s: %d %s", name, got.Code, text)
+			}
+		}
+		shutdown(t, f)
+	})
 }
 
 // A GVR is whatever the program says; even one that is no name has a page.

@@ -35,6 +35,10 @@ type ResourceStatus struct {
 	Since     time.Time
 	Attempts  int
 	NextRetry time.Time
+	// FailedObjects is how many objects Reason is about, and LastFailed the key, namespace/name,
+	// of the last of them; zero and empty for a reason that is about a request or the type.
+	FailedObjects uint64
+	LastFailed    string
 	// StaleSince is since when the cache may be behind the server; zero if it is not, or
 	// has nothing yet.
 	StaleSince time.Time

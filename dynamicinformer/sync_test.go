@@ -60,7 +60,7 @@ func TestWaitForSync_TellsWhy(t *testing.T) {
 		holds  func(error) bool
 		within string
 	}{
-		{"forbidden", apierrors.NewForbidden(resource, "", errors.New(`user "x" may not`)), dynamicinformer.ReasonForbidden, apierrors.IsForbidden, "grant"},
+		{"forbidden", apierrors.NewForbidden(resource, "", errors.New(`user "x" may not`)), dynamicinformer.ReasonForbidden, apierrors.IsForbidden, `to the user in a ClusterRole: - {apiGroups: ["example.com"], resources: ["widgets"], verbs: ["list", "watch"]}`},
 		{"unauthorized", apierrors.NewUnauthorized("no token"), dynamicinformer.ReasonUnauthorized, apierrors.IsUnauthorized, "credentials"},
 		{"not found", apierrors.NewNotFound(resource, ""), dynamicinformer.ReasonNotFound, apierrors.IsNotFound, "cannot list"},
 		{"method", apierrors.NewMethodNotSupported(resource, "list"), dynamicinformer.ReasonVerbNotSupported, apierrors.IsMethodNotSupported, "cannot list"},
@@ -86,7 +86,7 @@ func TestWaitForSync_TellsWhy(t *testing.T) {
 				if !tc.holds(err) {
 					t.Errorf("the error does not unwrap to the server's: %v", err)
 				}
-				for _, part := range []string{"widgets.v1.example.com", "at cluster scope", tc.within, "attempts"} {
+				for _, part := range []string{"widgets.v1.example.com: not synced: cannot list: ", tc.within, "attempts"} {
 					if !strings.Contains(err.Error(), part) {
 						t.Errorf("error %q lacks %q", err, part)
 					}

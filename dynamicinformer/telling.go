@@ -5,14 +5,57 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/typestate"
-	"github.com/gvrkit/gvrkit/status"
 )
 
-// teller says in sentences how one informer does.
+// message says in words what is wrong, or what is waited for; "" if nothing is.
+func (s *ResourceStatus) message() string {
+	switch wrong := s.wrong(); {
+	case s.Reason == ReasonStopped:
+		return "the informer was stopped"
+	case s.Reason == ReasonNotStarted:
+		return "the factory has not been started"
+	case s.Evidence.Kind != "":
+		return evidenceText(s.Evidence)
+	case s.FailedObjects > 0:
+		return s.failedText()
+	default:
+		return strings.TrimPrefix(wrong.Problem(), discovery.RefOf(s.GVR).String()+": ")
+	}
+}
+
+// advice is what a person can do, or "".
+func (s *ResourceStatus) advice() string {
+	switch {
+	case s.Reason == "", s.FailedObjects > 0:
+		return ""
+	case s.Reason == ReasonNotStarted:
+		return "call Start on the factory"
+	}
+	return s.wrong().Advice()
+}
+
+// wrong returns what is wrong as an error.
+func (s *ResourceStatus) wrong() *NotSyncedError {
+	return &NotSyncedError{GVR: s.GVR, Namespace: s.Namespace, Verb: s.Verb, Reason: s.Reason, Since: s.Since, Attempts: s.Attempts, Err: s.Err}
+}
+
+// failedText tells of the objects that Reason is about.
+func (s *ResourceStatus) failedText() string {
+	text := count(s.FailedObjects, "object") + " failed"
+	if s.LastFailed != "" {
+		text += fmt.Sprintf(", the last one is %s", s.LastFailed)
+	}
+	if s.Err != nil {
+		text += ": " + s.Err.Error()
+	}
+	return text
+}
+
+// teller describes one informer in sentences.
 type teller struct {
 	ResourceStatus
 	at        time.Time
@@ -22,15 +65,7 @@ type teller struct {
 // tell returns the chain of e.
 func (e *Explanation) tell() []Step {
 	if len(e.Informers) == 0 {
-		text := fmt.Sprintf("Nobody has asked for %s.", discovery.RefOf(e.GVR))
-		if len(e.Elsewhere) > 0 {
-			there := make([]string, len(e.Elsewhere))
-			for i, gvr := range e.Elsewhere {
-				there[i] = discovery.RefOf(gvr).String()
-			}
-			text += fmt.Sprintf(" There are informers on %s.", strings.Join(there, " and "))
-		}
-		return []Step{{StepWanted, text}}
+		return []Step{{StepWanted, e.unknown()}}
 	}
 	var chain []Step
 	for _, status := range e.Informers {
@@ -51,58 +86,87 @@ func (e *Explanation) tell() []Step {
 	return chain
 }
 
+// unknown says that there is no informer, and on which other versions there are some.
+func (e *Explanation) unknown() string {
+	text := fmt.Sprintf("There is no informer on %s.", discovery.RefOf(e.GVR))
+	switch len(e.Elsewhere) {
+	case 0:
+		return text
+	case 1:
+		return text + fmt.Sprintf(" There is one on %s.", refTexts(e.Elsewhere)[0])
+	}
+	return text + fmt.Sprintf(" There are informers on %s.", list(refTexts(e.Elsewhere)))
+}
+
+func refTexts(gvrs []schema.GroupVersionResource) []string {
+	texts := make([]string, len(gvrs))
+	for i, gvr := range gvrs {
+		texts[i] = discovery.RefOf(gvr).String()
+	}
+	return texts
+}
+
 func (t *teller) wanted() string {
-	var who []string
+	var by []string
 	if t.Pinned {
-		who = append(who, "ForResource")
+		by = append(by, "ForResource")
 	}
 	for _, h := range t.Holders {
 		name := "without a name"
 		if h.Name != "" {
 			name = fmt.Sprintf("of %q", h.Name)
 		}
-		who = append(who, fmt.Sprintf("%s %s for %s", count(h.Leases, "lease"), name, t.since(h.Since)))
+		by = append(by, fmt.Sprintf("%s %s for %s", count(h.Leases, "lease"), name, t.since(h.Since)))
 	}
 	policy := ""
 	if t.Versions != (VersionPolicy{}) {
-		policy = fmt.Sprintf(", version policy %s", t.Versions)
+		policy = fmt.Sprintf(" with version policy %s", t.Versions)
 	}
-	if len(who) == 0 {
-		who = []string{"nobody any more, and lingers"}
+	ref := discovery.RefOf(t.GVR)
+	switch {
+	case len(by) > 0:
+		return fmt.Sprintf("%s is requested by %s%s. State: %s.", ref, list(by), policy, t.state())
+	case t.State == StateStopped:
+		return fmt.Sprintf("%s%s has no lease. State: %s.", ref, policy, t.state())
 	}
-	return fmt.Sprintf("%s is wanted by %s%s: %s.", discovery.RefOf(t.GVR), strings.Join(who, ", "), policy, t.state())
+	return fmt.Sprintf("%s%s has no lease any more, and stops when its linger time is over. State: %s.", ref, policy, t.state())
 }
 
 func (t *teller) state() string {
-	switch {
-	case t.State == StateSynced && !t.Since.IsZero():
+	if t.State == StateSynced && !t.Since.IsZero() {
 		return fmt.Sprintf("%s for %s", t.State, t.since(t.Since))
-	case t.Reason == "":
-		return string(t.State)
 	}
-	return fmt.Sprintf("%s (%s)", t.State, t.Reason)
+	return stateText(t.State, t.Reason)
 }
 
-// served tells what discovery has said, and what it says that by.
+// stateText returns a state with its reason, if that says more.
+func stateText(state State, reason Reason) string {
+	if reason == "" || string(reason) == string(state) {
+		return string(state)
+	}
+	return fmt.Sprintf("%s (%s)", state, reason)
+}
+
+// served describes what discovery has answered, and the evidence.
 func (t *teller) served() string {
 	if t.discovery == nil {
-		return "Without discovery, its requests have to tell whether it is served."
+		return "The factory has no discovery: only requests show whether the type is served."
 	}
 	var b strings.Builder
 	switch res := t.Resource; {
 	case t.Evidence.Kind != "" && t.State != StateNotServed:
-		fmt.Fprintf(&b, "It may be gone: %s, seen %s ago.", evidenceText(t.Evidence), t.since(t.Evidence.At))
+		fmt.Fprintf(&b, "The type may be gone: %s, seen %s ago.", evidenceText(t.Evidence), t.since(t.Evidence.At))
 	case t.Evidence.Kind != "":
-		fmt.Fprintf(&b, "It is gone: %s, seen %s ago.", evidenceText(t.Evidence), t.since(t.Evidence.At))
-	case t.Err != nil && t.Verb == "":
-		b.WriteString(sentence(fmt.Sprintf("Discovery has said for %s: %v", t.since(t.Since), t.Err)))
+		fmt.Fprintf(&b, "The type is gone: %s, seen %s ago.", evidenceText(t.Evidence), t.since(t.Evidence.At))
+	case t.Err != nil && t.Verb == "" && t.FailedObjects == 0:
+		b.WriteString(sentence(fmt.Sprintf("Discovery has answered for %s: %v", t.since(t.Since), t.Err)))
 	case res.GVK.Kind == "":
-		b.WriteString("Discovery has not said anything about it yet.")
+		b.WriteString("Discovery has not answered yet.")
 	default:
 		fmt.Fprintf(&b, "It is served as %s, kind %s, %s%s.", discovery.RefOf(res.GVR), res.GVK.Kind, scopeText(res), backingText(res))
 	}
 	if t.Generation > 0 {
-		fmt.Fprintf(&b, " It is the %d. type of that name.", t.Generation+1)
+		fmt.Fprintf(&b, " This is generation %d of this type.", t.Generation+1)
 	}
 	b.WriteString(t.followed())
 	return b.String()
@@ -110,19 +174,19 @@ func (t *teller) served() string {
 
 func scopeText(res discovery.Resource) string {
 	if res.Namespaced {
-		return "in namespaces"
+		return "namespaced"
 	}
-	return "without namespaces"
+	return "cluster-scoped"
 }
 
 func backingText(res discovery.Resource) string {
 	switch {
 	case res.CRDUID != "" && res.Terminating:
-		return fmt.Sprintf(", of the CustomResourceDefinition with UID %s, which is being deleted", res.CRDUID)
+		return fmt.Sprintf(", by the CustomResourceDefinition with UID %s, which is being deleted", res.CRDUID)
 	case res.CRDUID != "":
-		return fmt.Sprintf(", of the CustomResourceDefinition with UID %s", res.CRDUID)
+		return fmt.Sprintf(", by the CustomResourceDefinition with UID %s", res.CRDUID)
 	case res.Backing == discovery.BackingAggregated:
-		return ", by a server behind the API server"
+		return ", by an aggregated API server"
 	}
 	return ""
 }
@@ -130,71 +194,87 @@ func backingText(res discovery.Resource) string {
 func evidenceText(e discovery.Evidence) string {
 	switch e.Kind {
 	case discovery.CRDDeleted:
+		if e.CRDUID == "" {
+			return "its CustomResourceDefinition was deleted"
+		}
 		return fmt.Sprintf("its CustomResourceDefinition (UID %s) was deleted", e.CRDUID)
 	case discovery.NoVersionServed:
 		return "its CustomResourceDefinition serves no version of it"
 	}
-	return "the server has left it out of what it serves"
+	return "discovery does not list it any more"
 }
 
-// followed tells where news of types would come from, if that is not all as it should be.
+// followed names the sources of discovery that fail.
 func (t *teller) followed() string {
 	switch {
 	case t.State == StateStopped, t.Reason == ReasonNotStarted:
 		return ""
 	case !t.discovery.Running:
-		return " The resolver does not run: the server is asked again and again."
+		return " The resolver is not running: the informer asks discovery at intervals."
 	}
 	var b strings.Builder
 	for _, s := range []struct {
 		name string
 		discovery.SourceStatus
-	}{{"CustomResourceDefinitions", t.discovery.CRDs}, {"APIServices", t.discovery.APIServices}, {"discovery documents", t.discovery.Documents}} {
+	}{{"CustomResourceDefinitions", t.discovery.CRDs}, {"APIServices", t.discovery.APIServices}, {"Discovery documents", t.discovery.Documents}} {
 		if s.Err != nil {
-			fmt.Fprintf(&b, " News of %s: %s (%v).", s.name, s.State, s.Err)
+			fmt.Fprintf(&b, " %s can't be read: %s (%v).", s.name, s.State, s.Err)
 		}
 	}
 	return b.String()
 }
 
-// requests tells how its requests go, if any has been made.
+// requests describes how its requests go.
 func (t *teller) requests() string {
 	switch tr := t.Traffic; {
 	case t.Err != nil && t.Verb != "":
-		return fmt.Sprintf("It cannot %s %s: %v (%s for %s, %s).", t.Verb, status.NamespaceText(t.Namespace), t.Err, typestate.Classify(t.Err), t.since(t.Since), count(t.Attempts, "attempt"))
+		failed := NotSyncedError{Namespace: t.Namespace, Verb: t.Verb, Err: t.Err}
+		text := failed.Problem()
+		return fmt.Sprintf("%s (for %s, %s).", strings.ToUpper(text[:1])+text[1:], t.since(t.Since), count(t.Attempts, "attempt"))
 	case tr.Lists+tr.Watches > 0:
-		text := "Requests go well"
-		if t.State != StateSynced {
-			text = "Requests so far"
-		}
-		return fmt.Sprintf("%s, %s: %s and %s were answered.", text, status.NamespaceText(t.Namespace), count(int(tr.Lists), "list"), count(int(tr.Watches), "watch")) //nolint:gosec // for people
-	case t.State == StateStopped || t.Reason == ReasonNotStarted:
+		return fmt.Sprintf("Requests%s: %s and %s have succeeded.", t.scope(), count(tr.Lists, "list"), count(tr.Watches, "watch"))
+	case t.State == StateStopped, t.State == StateNotServed, t.Reason == ReasonNotStarted:
 		return ""
 	case t.State == StateStarting:
-		return "Its first list has not been answered yet."
+		return "The first list has not been answered yet."
 	}
-	return "No request has been made for it."
+	return "No list or watch has been sent."
+}
+
+// scope says where requests go, if that is known.
+func (t *teller) scope() string {
+	switch {
+	case t.Namespace != "":
+		return fmt.Sprintf(" in namespace %q", t.Namespace)
+	case t.Resource.GVK.Kind != "" && t.Resource.Namespaced:
+		return " in all namespaces"
+	}
+	return ""
 }
 
 func (t *teller) cache() string {
-	if t.Objects == 0 && t.Traffic.Lists == 0 {
-		return ""
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Its cache has %s", count(t.Objects, "object"))
-	if t.ResourceVersion != "" {
-		fmt.Fprintf(&b, ", up to resourceVersion %s", t.ResourceVersion)
+	if t.Objects > 0 || t.Traffic.Lists > 0 {
+		fmt.Fprintf(&b, "The cache has %s", count(t.Objects, "object"))
+		if t.ResourceVersion != "" {
+			fmt.Fprintf(&b, " at resourceVersion %s", t.ResourceVersion)
+		}
+		if last := t.Traffic.LastEvent; !last.IsZero() {
+			fmt.Fprintf(&b, "; the last event was %s ago", t.since(last))
+		}
+		b.WriteString(".")
 	}
-	if last := t.Traffic.LastEvent; !last.IsZero() {
-		fmt.Fprintf(&b, "; the last event came %s ago", t.since(last))
+	add := func(text string) { b.WriteString(" " + sentence(text)) }
+	if t.FailedObjects > 0 {
+		add(fmt.Sprintf("%s: %s", t.Reason, t.failedText()))
 	}
 	if t.Flushing {
-		b.WriteString("; they are of a type that is gone, and on their way out")
+		add("It still has objects of the generation before")
 	}
 	if !t.StaleSince.IsZero() {
-		fmt.Fprintf(&b, "; it may be behind the server since %s ago", t.since(t.StaleSince))
+		add(fmt.Sprintf("It may have been out of date for %s", t.since(t.StaleSince)))
 	}
-	return b.String() + "."
+	return strings.TrimSpace(b.String())
 }
 
 func (t *teller) handlers() string {
@@ -202,11 +282,11 @@ func (t *teller) handlers() string {
 	for i, h := range t.Handlers {
 		of := ""
 		if h.Lease != "" {
-			of = fmt.Sprintf(" of %q", h.Lease)
+			of = fmt.Sprintf(" of lease %q", h.Lease)
 		}
-		texts[i] = fmt.Sprintf("Handler %s%s has been called %s", h.Handler, of, count(int(h.Delivered), "time")) //nolint:gosec // for people
+		texts[i] = fmt.Sprintf("Handler %s%s: %s finished", h.Handler, of, count(h.Delivered, "call"))
 		if !h.RunningSince.IsZero() {
-			texts[i] += fmt.Sprintf(", is in a call for %s", t.since(h.RunningSince))
+			texts[i] += fmt.Sprintf(", one running for %s", t.since(h.RunningSince))
 		}
 		if h.Backlog > 0 {
 			texts[i] += fmt.Sprintf(", %s waiting", count(h.Backlog, "event"))
@@ -216,38 +296,54 @@ func (t *teller) handlers() string {
 	return strings.Join(texts, " ")
 }
 
-// next tells what it waits for, if it does.
+// stuckAfter is how long a handler may be in one call before an explanation says that a person
+// should look at it.
+const stuckAfter = 10 * time.Second
+
+// next says what it waits for, and what to do.
 func (t *teller) next() string {
 	var parts []string
 	switch {
-	case t.State == StateStopped, t.State == StateSynced:
+	case t.State == StateStopped:
 		return ""
-	case t.Reason == ReasonNotStarted:
-		return "It waits for the factory's Start."
 	case t.State == StateNotServed:
-		parts = append(parts, "No request is made for it until it is served.")
+		parts = append(parts, "No list or watch is sent until the type is served.")
 	case t.NextRetry.After(t.at):
-		parts = append(parts, fmt.Sprintf("It is tried again in %s.", duration.HumanDuration(t.NextRetry.Sub(t.at).Round(time.Second))))
+		parts = append(parts, fmt.Sprintf("The next attempt is in %s.", duration.HumanDuration(t.NextRetry.Sub(t.at).Round(time.Second))))
 	}
-	wrong := NotSyncedError{Reason: t.Reason, Verb: t.Verb, Err: t.Err}
-	if advice := wrong.Advice(); advice != "" {
+	if advice := t.advice(); advice != "" {
 		parts = append(parts, sentence("To do: "+advice))
+	}
+	for _, h := range t.Handlers {
+		if !h.RunningSince.IsZero() && t.at.Sub(h.RunningSince) >= stuckAfter {
+			parts = append(parts, fmt.Sprintf("To do: find out why handler %s does not return.", h.Handler))
+		}
 	}
 	return strings.Join(parts, " ")
 }
 
 func (t *teller) since(when time.Time) string { return duration.HumanDuration(t.at.Sub(when)) }
 
-// sentence returns text with a full stop, if it does not end as a sentence does.
+// sentence returns text with a full stop, if it does not end as a sentence does. A YAML rule
+// stays as it is.
 func sentence(text string) string {
-	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, ".") {
+	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "}") {
 		return text
 	}
 	return text + "."
 }
 
-// count returns n of what noun names.
-func count(n int, noun string) string {
+// list joins texts as a sentence does.
+func list(texts []string) string {
+	last := len(texts) - 1
+	if last <= 0 {
+		return strings.Join(texts, "")
+	}
+	return strings.Join(texts[:last], ", ") + " and " + texts[last]
+}
+
+// count returns n with a noun.
+func count[N int | uint64](n N, noun string) string {
 	switch {
 	case n == 1:
 		return "1 " + noun

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -39,16 +40,13 @@ type NotSyncedError struct {
 
 func (e *NotSyncedError) Error() string {
 	var b strings.Builder
-	// The errors of discovery begin with the resource.
-	if refused := e.Verb == "" && e.Err != nil; refused {
-		fmt.Fprintf(&b, "%v (%s", e.Err, e.Reason)
+	ref, problem := discovery.RefOf(e.GVR).String(), e.Problem()
+	if strings.HasPrefix(problem, ref+": ") { // the errors of discovery begin with the resource
+		b.WriteString(problem)
 	} else {
-		fmt.Fprintf(&b, "%s: not synced %s: ", discovery.RefOf(e.GVR), NamespaceText(e.Namespace))
-		if e.Err != nil {
-			fmt.Fprintf(&b, "cannot %s: %v ", e.Verb, e.Err)
-		}
-		fmt.Fprintf(&b, "(%s", e.Reason)
+		fmt.Fprintf(&b, "%s: not synced: %s", ref, problem)
 	}
+	fmt.Fprintf(&b, " (%s", e.Reason)
 	if !e.Since.IsZero() && !e.At.IsZero() {
 		fmt.Fprintf(&b, " for %s", e.At.Sub(e.Since).Round(100*time.Millisecond))
 	}
@@ -65,23 +63,76 @@ func (e *NotSyncedError) Error() string {
 	return b.String()
 }
 
-// Advice says what a person can do, or "".
+// Problem describes what is wrong, without the resource and the reason; "" if only the reason
+// is known.
+func (e *NotSyncedError) Problem() string {
+	cause := ""
+	switch {
+	case e.Err != nil && e.Verb != "":
+		cause = requestText(e.Verb, e.Namespace, e.Err)
+	case e.Err != nil:
+		cause = e.Err.Error()
+	}
+	switch {
+	case e.Reason == ReasonStopped && cause != "":
+		return "the informer was stopped, its last error: " + cause
+	case e.Reason == ReasonStopped:
+		return "the informer was stopped"
+	case e.Reason == ReasonNotStarted:
+		return "no informer for it has been started"
+	case cause == "" && e.Reason == ReasonSyncing:
+		return "the list has not been answered yet"
+	}
+	return cause
+}
+
+// requestText describes a failed list or watch. An API server's Forbidden already names the
+// verb and the scope: those and the word are said once.
+func requestText(verb, namespace string, err error) string {
+	text := err.Error()
+	if _, rest, found := strings.Cut(text, " is forbidden: "); found && apierrors.IsForbidden(err) {
+		text = rest
+		if strings.Contains(text, "cannot "+verb) {
+			return text
+		}
+	}
+	if namespace != metav1.NamespaceAll {
+		verb += fmt.Sprintf(" in namespace %q", namespace)
+	}
+	return "cannot " + verb + ": " + text
+}
+
+// Advice returns what a person can do, or "".
 func (e *NotSyncedError) Advice() string {
 	switch {
 	case e.Reason == ReasonForbidden && e.Verb == "":
-		return "let the user read discovery, or do without it: WithDiscovery(nil)"
+		return "bind the ClusterRole system:discovery to the user, or use a factory without discovery: WithDiscovery(nil)"
 	case e.Reason == ReasonForbidden:
-		return "grant the user list and watch on it"
+		return "grant this rule to the user in a " + roleText(e.GVR, e.Namespace)
 	case e.Reason == ReasonUnauthorized:
 		return "check the credentials"
 	case e.Reason == ReasonUnavailable:
-		return "is the API server reachable and healthy?"
+		return "check that the API server is reachable and healthy"
 	case e.Reason == ReasonConversionFailed:
-		return "see to the CRD's conversion webhook"
+		return "check the conversion webhook of the CustomResourceDefinition"
+	case e.Reason == ReasonVersionNotServed:
+		return "request a version that is served, or use WithVersionPolicy"
+	case e.Reason == ReasonNotFound && e.Verb != "":
+		return "check that its CustomResourceDefinition is installed"
 	case e.Reason == ReasonNotStarted:
-		return "ask for it with ForResource and call Start"
+		return "call ForResource or Acquire, and Start"
 	}
 	return ""
+}
+
+// roleText returns the kind of role that requests in namespace need, and a rule for it as one
+// line of YAML, to be pasted under "rules:".
+func roleText(gvr schema.GroupVersionResource, namespace string) string {
+	role := "ClusterRole"
+	if namespace != metav1.NamespaceAll {
+		role = fmt.Sprintf("Role of namespace %q", namespace)
+	}
+	return fmt.Sprintf(`%s: - {apiGroups: [%q], resources: [%q], verbs: ["list", "watch"]}`, role, gvr.Group, gvr.Resource)
 }
 
 // Is reports whether target is ErrNotSynced.
@@ -89,11 +140,3 @@ func (e *NotSyncedError) Is(target error) bool { return target == ErrNotSynced }
 
 // Unwrap returns the cause.
 func (e *NotSyncedError) Unwrap() error { return e.Err }
-
-// NamespaceText says where requests go, for texts: in one namespace or at cluster scope.
-func NamespaceText(namespace string) string {
-	if namespace == metav1.NamespaceAll {
-		return "at cluster scope"
-	}
-	return "in namespace " + namespace
-}

@@ -124,7 +124,7 @@ var _ = Describe("A factory with discovery", onEachPlace(func(at *place) {
 		Expect(f.WaitForSync(ctx, blocks)).To(Succeed(), "others are untouched")
 		err := waitFor(ctx, f, time.Second)
 		Expect(reason(err)).To(Equal(dynamicinformer.ReasonForbidden))
-		Expect(err).To(MatchError(ContainSubstring(`widgets.v1.example.com: not synced at cluster scope: cannot list`)))
+		Expect(err).To(MatchError(ContainSubstring(`widgets.v1.example.com: not synced: cannot list`)))
 		Expect(err).To(MatchError(ContainSubstring(`user "eve" may not`)))
 	})
 

@@ -162,7 +162,7 @@ var _ = Describe("Following types", onEachPlace(func(at *place) {
 		AddReportEntry("all that are well are synced", time.Since(began).String())
 		Expect(book.count()).To(Equal(wellTypes + brokenTypes))
 		Expect(f.Explain(schema.GroupVersionResource{Group: broken, Version: "v1", Resource: "wreck0s"}).String()).To(SatisfyAll(
-			ContainSubstring("wreck0s.v1."+broken), ContainSubstring(`lease of "follow"`), ContainSubstring("cannot list at cluster scope"), ContainSubstring("Unavailable")))
+			ContainSubstring("wreck0s.v1."+broken), ContainSubstring(`lease of "follow"`), ContainSubstring("Cannot list: "), ContainSubstring("Unavailable")))
 		expectShown(ctx, f, broken, brokenTypes, well)
 
 		d.proxy.Heal()

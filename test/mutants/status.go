@@ -127,8 +127,8 @@ var ofStatus = []mutant{
 	{
 		name: "an explanation does not say what to do",
 		file: "dynamicinformer/telling.go",
-		old:  "	if advice := wrong.advice(); advice != \"\" {\n",
-		new:  "	if advice := wrong.advice(); advice == \"never\" {\n",
+		old:  "	if advice := t.advice(); advice != \"\" {\n",
+		new:  "	if advice := t.advice(); advice == \"never\" {\n",
 	},
 	{
 		name: "a version that expires is a trouble",
