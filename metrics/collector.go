@@ -100,6 +100,9 @@ func (r *resource) collect(to chan<- prometheus.Metric) {
 	if r.reason != "" {
 		send(gauge, reasonDesc, 1, string(r.reason))
 	}
+	for reason, objects := range r.failed {
+		send(gauge, failedDesc, float64(objects), string(reason))
+	}
 	for reason, failures := range r.failures {
 		send(counter, failuresDesc, float64(failures), string(reason))
 	}

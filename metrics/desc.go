@@ -23,7 +23,7 @@ var sourceStates = []discovery.SourceState{
 // all are the descriptors of a collector.
 var all = []*prometheus.Desc{
 	informersDesc, omittedDesc,
-	stateDesc, reasonDesc, failuresDesc, listsDesc, watchesDesc, bytesDesc, eventsDesc, lastEventDesc, objectsDesc, staleDesc,
+	stateDesc, reasonDesc, failedDesc, failuresDesc, listsDesc, watchesDesc, bytesDesc, eventsDesc, lastEventDesc, objectsDesc, staleDesc,
 	leasesDesc, handlersDesc, backlogDesc, backlogMaxDesc, lagDesc, callDesc,
 	runningDesc, typesDesc, requestsDesc, answersDesc, sourceDesc,
 }
@@ -51,6 +51,7 @@ var (
 
 	stateDesc      = describeResource("informer_state", "State of the informer: 1 for the one that it is in, 0 for the others.", "state")
 	reasonDesc     = describeResource("informer_reason", "Why the informer is not synced, or degraded: 1 for the reason; no series if nothing is wrong.", "reason")
+	failedDesc     = describeResource("informer_failed_objects", "Objects that the reason is about, by reason; no series if it is about requests or the type. Status has the key of the last one.", "reason")
 	failuresDesc   = describeResource("informer_failures_total", "Lists and watches that failed or broke, with attempts that client-go makes by itself, by reason.", "reason")
 	listsDesc      = describeResource("informer_lists_total", "Lists that were answered, with all of their pages or as watch-lists.")
 	watchesDesc    = describeResource("informer_watches_total", "Watches that were answered.")

@@ -42,6 +42,7 @@ type resource struct {
 	counts
 	state      dynamicinformer.State // of the one that is worst off
 	reason     dynamicinformer.Reason
+	failed     map[dynamicinformer.Reason]uint64 // objects
 	lastEvent  time.Time
 	objects    int
 	leases     int
@@ -79,6 +80,12 @@ func summarize(statuses []dynamicinformer.ResourceStatus, now time.Time) []*reso
 func (r *resource) add(s *dynamicinformer.ResourceStatus, now time.Time) {
 	if r.state == "" || slices.Index(liveStates, s.State) > slices.Index(liveStates, r.state) {
 		r.state, r.reason = s.State, s.Reason
+	}
+	if s.FailedObjects > 0 {
+		if r.failed == nil {
+			r.failed = map[dynamicinformer.Reason]uint64{}
+		}
+		r.failed[s.Reason] += s.FailedObjects
 	}
 	r.counts.add(s.Traffic)
 	if s.Traffic.LastEvent.After(r.lastEvent) {

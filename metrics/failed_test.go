@@ -1,0 +1,41 @@
+package metrics
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// metricsOf collects what one scrape of statuses has.
+type metricsOf []dynamicinformer.ResourceStatus
+
+func (metricsOf) Describe(descs chan<- *prometheus.Desc) { (&collector{}).Describe(descs) }
+
+func (m metricsOf) Collect(to chan<- prometheus.Metric) {
+	for _, r := range summarize(m, time.Now()) {
+		r.collect(to)
+	}
+}
+
+// Whatever the reason is, the objects that it is about are counted.
+func TestCollector_CountsFailedObjectsByReason(t *testing.T) {
+	gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	status := func(reason dynamicinformer.Reason, failed uint64) dynamicinformer.ResourceStatus {
+		return dynamicinformer.ResourceStatus{GVR: gvr, State: dynamicinformer.StateDegraded, Reason: reason, FailedObjects: failed, LastFailed: "ns/a"}
+	}
+	got := metricsOf{status("TransformFailed", 2), status("TransformFailed", 3), status("IndexFailed", 1), status("Forbidden", 0)}
+	want := strings.ReplaceAll(`# HELP NAME Objects that the reason is about, by reason; no series if it is about requests or the type. Status has the key of the last one.
+# TYPE NAME gauge
+NAME{group="example.com",reason="IndexFailed",resource="widgets",version="v1"} 1
+NAME{group="example.com",reason="TransformFailed",resource="widgets",version="v1"} 5
+`, "NAME", "gvrkit_informer_failed_objects")
+	if err := testutil.CollectAndCompare(got, strings.NewReader(want), "gvrkit_informer_failed_objects"); err != nil {
+		t.Error(err)
+	}
+}
