@@ -359,7 +359,7 @@ func TestCollector_KnowsEachState(t *testing.T) {
 			}
 		}
 	})
-	for _, state := range constants(t, "../dynamicinformer/status.go", "State") {
+	for _, state := range constants(t, "../status/state.go", "State") {
 		if !scraped["informers "+strconv.Quote(state)] {
 			t.Errorf("no series for the state %s of informers", state)
 		}
