@@ -3,6 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,6 +145,45 @@ func TestProgram_FollowsWhatIsSelected(t *testing.T) {
 		if code, _ := p.end(); code != 0 {
 			t.Errorf("%q: code %d: %s", args, code, p.err.String())
 		}
+	}
+}
+
+// A server that can't be reached, is none, or refuses the credentials does not become right by
+// waiting.
+func TestProgram_EndsAtAWrongServer(t *testing.T) {
+	answering := func(handler http.HandlerFunc) *httptest.Server {
+		s := httptest.NewServer(handler)
+		t.Cleanup(s.Close)
+		return s
+	}
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts no connection
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	closed := answering(nil)
+	closed.Close()
+	web := answering(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "<html>Welcome</html>") })
+	wrongToken := answering(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintln(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`)
+	})
+	for name, tc := range map[string]struct{ url, want string }{
+		"refused":     {closed.URL, "connection refused; check the server in the kubeconfig"},
+		"no host":     {"https://nowhere.invalid", "check the server in the kubeconfig"},
+		"silent":      {"http://" + silent.Addr().String(), " has not answered for 1.5s; check the server in the kubeconfig"},
+		"no TLS":      {"https" + strings.TrimPrefix(web.URL, "http"), "HTTP response to HTTPS client; check the server in the kubeconfig"},
+		"a web site":  {web.URL, "check the server in the kubeconfig"},
+		"wrong token": {wrongToken.URL, " refuses the user: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, "--kubeconfig", kubeconfigOf(t, tc.url))
+			code, lines := p.end()
+			if text := p.err.String(); code != 1 || len(lines) > 0 || !strings.HasPrefix(text, "everything: "+tc.url) || !strings.Contains(text, tc.want) || strings.Count(text, "\n") != 1 {
+				t.Errorf("code %d, %q, %s", code, lines, text)
+			}
+		})
 	}
 }
 

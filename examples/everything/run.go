@@ -5,16 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
-// shutdownTimeout is how long the end may take.
-const shutdownTimeout = 10 * time.Second
+const (
+	// shutdownTimeout is how long the end may take.
+	shutdownTimeout = 10 * time.Second
+	// answerTimeout is how long the server may take to answer for the first time, and
+	// pluginTimeout if a plugin gets the credentials before: it may ask a person.
+	answerTimeout = 1500 * time.Millisecond
+	pluginTimeout = time.Minute
+)
 
 // run follows what s selects until ctx ends.
 func run(ctx context.Context, s settings, stdout io.Writer) (err error) {
@@ -22,7 +31,14 @@ func run(ctx context.Context, s settings, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithClientOptions(dynamicinformer.WithoutManagedFields()))
+	resolver, err := discovery.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	if err := answers(ctx, cfg, resolver); err != nil {
+		return err
+	}
+	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithDiscovery(resolver), dynamicinformer.WithClientOptions(dynamicinformer.WithoutManagedFields()))
 	if err != nil {
 		return err
 	}
@@ -36,6 +52,29 @@ func run(ctx context.Context, s settings, stdout io.Writer) (err error) {
 	defer p.wait()
 	return factory.Follow(ctx, s.selector, p.funcs(ctx), dynamicinformer.WithStartLimit(s.starts),
 		dynamicinformer.WithLeaseOptions(dynamicinformer.WithLeaseName("everything")))
+}
+
+// answers returns an error if there is no API server at the host of cfg, or if it refuses the
+// credentials. The factory would wait for both to change.
+func answers(ctx context.Context, cfg *rest.Config, resolver *discovery.Resolver) error {
+	timeout := answerTimeout
+	if cfg.ExecProvider != nil || cfg.AuthProvider != nil {
+		timeout = pluginTimeout
+	}
+	asking, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err := resolver.Resolve(asking, "customresourcedefinitions.v1.apiextensions.k8s.io")
+	failed, is := errors.AsType[*discovery.InconclusiveError](err)
+	switch {
+	case !is, ctx.Err() != nil: // a server that does not serve CRDs has answered, too
+		return nil
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		return fmt.Errorf("%s refuses the user: %w; check the user in the kubeconfig", cfg.Host, failed.Err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s has not answered for %v; check the server in the kubeconfig", cfg.Host, timeout)
+	}
+	first, _, _ := strings.Cut(failed.Err.Error(), "\n") // of several requests
+	return fmt.Errorf("%s: %s; check the server in the kubeconfig", cfg.Host, first)
 }
 
 // kubeconfig returns the configuration of the cluster.
