@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 // maxDocument bounds what is read of one answer: the aggregated document of 1,000
@@ -28,9 +30,6 @@ const maxDocument = 64 << 20
 
 // maxFault bounds what is read of an answer that only says what went wrong.
 const maxFault = 64 << 10
-
-// maxMessage bounds what is kept of that.
-const maxMessage = 1 << 10
 
 // maxPause is the longest that a server is believed to want to be left alone.
 const maxPause = 10 * time.Minute
@@ -127,7 +126,7 @@ func faultOf(res *http.Response) *apierrors.StatusError {
 	after := retryAfter(res.Header.Get("Retry-After"))
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Status != metav1.StatusSuccess {
-		status.Message = status.Message[:min(len(status.Message), maxMessage)] // it may be kept for a while
+		status.Message = errtext.Text(status.Message) // it may be kept for a while
 		if status.Code == 0 {
 			status.Code = int32(res.StatusCode) //nolint:gosec // three digits
 		}
@@ -143,7 +142,7 @@ func faultOf(res *http.Response) *apierrors.StatusError {
 		return &apierrors.StatusError{ErrStatus: status}
 	}
 	message := strings.TrimSpace(string(body))
-	if len(message) > 200 || strings.HasPrefix(message, "<") {
+	if len(message) > 200 || strings.ContainsAny(message, "<{\n") { // HTML, or an object
 		message = http.StatusText(res.StatusCode)
 	}
 	// The path goes into the message: there is no resource to name.

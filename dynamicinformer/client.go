@@ -16,6 +16,10 @@ import (
 // the same requests, the same values and the same errors come out of it, and what
 // is not JSON, such as CBOR, it decodes as client-go does.
 //
+// Errors, too, are client-go's, and may quote the whole body of an answer: one without a
+// kind, for example, with the data of its objects. A factory keeps such errors without
+// the body, whatever client it has.
+//
 // Keys and short strings that it has met before are mostly one string in memory,
 // which the client keeps, up to a few MB, for as long as it lives: a client is for
 // keeping. The maps and slices of an object are its own, so that it may be changed

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 // ErrNotAList says that a server answered a list with something else.
@@ -18,7 +20,8 @@ var ErrNotAList = errors.New("the answer is not a list")
 
 var errNoClient = errors.New("the dynamic client is nil")
 
-// client is the last stage: the dynamic client itself.
+// client is the last stage: the dynamic client itself. The errors that it returns quote no
+// body of an answer: they are kept, logged and shown.
 type client struct {
 	Config
 	gvr       schema.GroupVersionResource
@@ -32,11 +35,11 @@ func (c *client) ListWithContext(ctx context.Context, opts metav1.ListOptions) (
 	}
 	list, err := resource.List(ctx, opts)
 	if err != nil {
-		return list, err
+		return list, errtext.Clean(err)
 	}
 	// What is no list would pass for an empty one, and empty the cache.
 	if kind := list.GetKind(); kind != "" && !strings.HasSuffix(kind, "List") {
-		return list, fmt.Errorf("%w: the server sent a %s", ErrNotAList, kind)
+		return list, fmt.Errorf("%w: the server sent a %s", ErrNotAList, errtext.Cut(kind))
 	}
 	return list, nil
 }
@@ -46,7 +49,8 @@ func (c *client) WatchWithContext(ctx context.Context, opts metav1.ListOptions) 
 	if err != nil {
 		return nil, err
 	}
-	return resource.Watch(ctx, opts)
+	in, err := resource.Watch(ctx, opts)
+	return in, errtext.Clean(err)
 }
 
 // resource returns where to send requests.

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 // ErrWrongKind says that a server sent objects of another kind than the type's. A
@@ -19,7 +21,7 @@ func checkKind(kind string, item runtime.Object) error {
 		return nil
 	}
 	if got := item.GetObjectKind().GroupVersionKind().Kind; got != "" && got != kind {
-		return fmt.Errorf("%w: the server sent a %s, not a %s", ErrWrongKind, got, kind)
+		return fmt.Errorf("%w: the server sent a %s, not a %s", ErrWrongKind, errtext.Cut(got), kind)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/attempt"
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 var (
@@ -136,7 +137,7 @@ func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts met
 // hides.
 func (r *requests) observed(ctx context.Context, verb string) context.Context {
 	return attempt.Observe(ctx, attempt.Observer{
-		Failed:   func(err error) { r.failed(ctx, verb, err) },
+		Failed:   func(err error) { r.failed(ctx, verb, errtext.Clean(err)) },
 		Received: r.observer.Received,
 	})
 }

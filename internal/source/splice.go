@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -164,7 +163,7 @@ type passage struct {
 func (p *passage) take(ctx context.Context, event watch.Event, initial bool) bool {
 	p.events++
 	if event.Type == watch.Error && !initial {
-		p.broken = apierrors.FromObject(event.Object)
+		p.broken = errorOf(event)
 		return true
 	}
 	p.wanted = p.pass(ctx, event, initial) && event.Type != watch.Error

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 // closeTimeout is how long a watch that has been stopped gets to close its channel.
@@ -111,7 +113,7 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 	initial := s.initial
 	switch event.Type {
 	case watch.Error:
-		return s.broken(ctx, apierrors.FromObject(event.Object), event)
+		return s.broken(ctx, errorOf(event), event)
 	case watch.Bookmark:
 		if initial && endsInitialEvents(event) {
 			s.initial, initial = false, false
@@ -119,7 +121,11 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 			s.requests.observer.Succeeded(VerbWatch)
 		}
 	default:
-		if err := checkKind(s.requests.of.Kind, event.Object); err != nil {
+		err := checkKind(s.requests.of.Kind, event.Object)
+		if _, noObject := meta.Accessor(event.Object); noObject != nil { // the reflector would log it whole
+			err = fmt.Errorf("%w: the server sent a %T in a watch event", ErrWrongKind, event.Object)
+		}
+		if err != nil {
 			return s.broken(ctx, err, errorEvent(err))
 		}
 	}
@@ -156,6 +162,9 @@ func (s *stream) stalled(ctx context.Context, to deliver) {
 	s.requests.failed(ctx, VerbWatch, err)
 	to(errorEvent(err), true)
 }
+
+// errorOf returns the error that an ERROR event stands for, fit to be kept.
+func errorOf(event watch.Event) error { return errtext.Clean(apierrors.FromObject(event.Object)) }
 
 func endsInitialEvents(event watch.Event) bool {
 	object, err := meta.Accessor(event.Object)

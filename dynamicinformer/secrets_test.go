@@ -1,0 +1,194 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// secret is what must not leave the library.
+const secret = "c2VjcmV0IGRhdGE="
+
+// secretFields are the fields of a Secret but for its kind and version.
+const secretFields = `"metadata":{"name":"s","namespace":"ns","resourceVersion":"1"},"data":{"password":"` + secret + `"}`
+
+// leaks are answers that client-go's errors quote. The first one is for lists, the second
+// one for watches.
+var leaks = []struct {
+	name        string
+	list, watch reply
+	reason      dynamicinformer.Reason
+	is          func(error) bool
+}{
+	{name: "a list without a kind", list: asJSON(`{"apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"apiVersion":"v1","kind":"Secret",` + secretFields + `}]}`), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "a list of 2 MB without a kind", list: asJSON(`{"apiVersion":"v1","items":[{"data":"` + strings.Repeat(secret, 2<<20/len(secret)) + `"}]}`), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "an object without a kind for a list", list: asJSON(`{"apiVersion":"v1",` + secretFields + `}`), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "an event without a kind", watch: stream(eventOf("ADDED", `{"apiVersion":"v1",`+secretFields+`}`)), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "an event without a version", watch: stream(eventOf("ADDED", `{"kind":"Secret",`+secretFields+`}`)), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "an error event with an object", watch: stream(eventOf("ERROR", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`)), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsUnexpectedObjectError},
+	{name: "a Status in the place of an object", watch: stream(eventOf("ADDED", `{"apiVersion":"v1","kind":"Status","message":"`+secret+`"}`)), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "500 with an object as text", list: respond(500, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
+	{name: "502 with an object as YAML", list: respond(502, "", "kind: Secret\napiVersion: v1\ndata:\n  password: "+secret+"\n"), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
+	{name: "500 with an object for a watch", watch: respond(500, "", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
+	{name: "403 with an object as text", list: respond(403, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonForbidden, is: apierrors.IsForbidden},
+}
+
+// leaking answers as leak says. A watch that is not of interest is refused, so that a LIST
+// follows; a list that is not is empty.
+func leaking(list, watch reply) reply {
+	return func(w http.ResponseWriter, r *http.Request) {
+		watching := r.URL.Query().Get("watch") != ""
+		switch {
+		case watching && watch != nil:
+			watch(w, r)
+		case watching:
+			respond(405, "application/json", failed(405, "MethodNotAllowed"))(w, r)
+		case list != nil:
+			list(w, r)
+		default:
+			asJSON(`{"apiVersion":"example.com/v1","kind":"WidgetList","metadata":{"resourceVersion":"5"},"items":[]}`)(w, r)
+		}
+	}
+}
+
+// factoriesOf are factories on our client and on client-go's.
+var factoriesOf = map[string]func(t *testing.T, cfg *rest.Config, opts ...dynamicinformer.Option) *dynamicinformer.Factory{
+	"NewForConfig": func(t *testing.T, cfg *rest.Config, opts ...dynamicinformer.Option) *dynamicinformer.Factory {
+		t.Helper()
+		f, err := dynamicinformer.NewForConfig(cfg, append([]dynamicinformer.Option{dynamicinformer.WithDiscovery(nil)}, opts...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	},
+	"New": func(t *testing.T, cfg *rest.Config, opts ...dynamicinformer.Option) *dynamicinformer.Factory {
+		t.Helper()
+		client, err := stock(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newFactory(t, client, opts...)
+	},
+}
+
+func TestFactory_NoBodyOfAnAnswerLeavesTheLibrary(t *testing.T) {
+	s := serve(t)
+	for _, leak := range leaks {
+		for name, factory := range factoriesOf {
+			t.Run(leak.name+"/"+name, func(t *testing.T) {
+				s.prepare(leaking(leak.list, leak.watch))
+				f := factory(t, s.config())
+				checkShownOf(t, f, leak.reason, leak.is)
+
+				handled := make(chan error, 100)
+				f = factory(t, s.config(), dynamicinformer.WithWatchErrorHandler(func(_ context.Context, _ *cache.Reflector, err error) {
+					select {
+					case handled <- err:
+					default:
+					}
+				}))
+				f.ForResource(widgets)
+				f.Start(t.Context())
+				select {
+				case err := <-handled:
+					checkShows(t, "the watch error handler", fmt.Sprintf("%v\n%+v\n%#v", err, err, err))
+				case <-time.After(20 * time.Second):
+					t.Error("the watch error handler was not called")
+				}
+				shutdown(t, f)
+			})
+		}
+	}
+}
+
+func TestFactory_NoBodyOfADiscoveryAnswerLeavesTheLibrary(t *testing.T) {
+	s := serve(t)
+	for name, answer := range map[string]reply{
+		"as text":    respond(500, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`),
+		"as JSON":    respond(500, "application/json", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`),
+		"as YAML":    respond(502, "", "data:\n  password: "+secret+"\n"),
+		"in a quote": respond(500, "application/json", `{"apiVersion":"v1","kind":"Status","status":"Failure","code":500,"message":"Object 'Kind' is missing in '`+secret+`'"}`),
+		"with 200":   asJSON(`{"apiVersion":"v1",` + secretFields + `}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.prepare(answer)
+			f, err := dynamicinformer.NewForConfig(s.config())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = f.Acquire(t.Context(), widgets)
+			checkShows(t, "Acquire", fmt.Sprintf("%v\n%+v", err, err))
+			f.ForResource(widgets)
+			checkShownOf(t, f, dynamicinformer.ReasonDiscoveryFailed, nil)
+		})
+	}
+}
+
+// checkShownOf runs an informer of f until a request has failed for reason, and looks at
+// everything that is to be seen of that.
+func checkShownOf(t *testing.T, f *dynamicinformer.Factory, reason dynamicinformer.Reason, is func(error) bool) {
+	t.Helper()
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(4), ktesting.AnyToString(func(v any) string { return fmt.Sprintf("%v", v) })))
+	f.Start(klog.NewContext(t.Context(), logger))
+	l := acquire(t, f, widgets, dynamicinformer.AllowAbsent())
+	wait, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for status := range l.Watch(wait) {
+		if status.Err == nil || status.Reason != reason {
+			continue
+		}
+		checkShows(t, "Status", fmt.Sprintf("%v\n%+v\n%#v", status.Err, status.Err, status))
+		if asStatus := apierrors.APIStatus(nil); errors.As(status.Err, &asStatus) {
+			checkShows(t, "the APIStatus", fmt.Sprintf("%+v", asStatus.Status()))
+		}
+		if is != nil && !is(status.Err) {
+			t.Errorf("%T: %v: is not what client-go's error is", status.Err, status.Err)
+		}
+		break
+	}
+	if wait.Err() != nil {
+		t.Fatalf("not %s: %+v", reason, l.Status())
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.WaitForSync(ended, widgets); err != nil {
+		checkShows(t, "WaitForSync", err.Error())
+	}
+	checkShows(t, "Explain", f.Explain(widgets).String())
+	for _, query := range []string{"format=json", "format=text", "format=html", "format=json&resource=widgets.v1.example.com", "format=text&resource=widgets.v1.example.com", "format=html&resource=widgets.v1.example.com"} {
+		checkHides(t, "the page "+query, look(t, f.Handler(), query).Body.String())
+	}
+	l.Release()
+	shutdown(t, f)
+	for _, line := range logger.GetSink().(ktesting.Underlier).GetBuffer().Data() {
+		checkShows(t, "the log", fmt.Sprintf("%s %v %v %v", line.Message, line.Err, line.WithKVList, line.ParameterKVList))
+	}
+}
+
+// checkShows checks that text is short, too.
+func checkShows(t *testing.T, what, text string) {
+	t.Helper()
+	checkHides(t, what, text)
+	if len(text) > 8<<10 {
+		t.Errorf("%s: %d bytes: %.300s…", what, len(text), text)
+	}
+}
+
+func checkHides(t *testing.T, what, text string) {
+	t.Helper()
+	if at := strings.Index(text, secret); at >= 0 {
+		t.Errorf("%s shows the object: …%s…", what, text[max(0, at-200):min(len(text), at+100)])
+	}
+}

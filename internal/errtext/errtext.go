@@ -1,0 +1,195 @@
+// Package errtext makes errors fit to be kept, logged and shown: their texts are
+// short and have no body of a server's answer in them. The errors of apimachinery
+// and client-go quote bodies whole: with an answer of which the kind is missing, a
+// Secret's data would end up in a log.
+//
+// It does not know what was asked for, nor what an error means.
+package errtext
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Limit is how many bytes of a text are kept.
+const Limit = 1 << 10
+
+// hidden stands in the place of a body.
+const hidden = "a body that is not shown"
+
+// The words of apimachinery after which a body or an object follows.
+const (
+	missingKind      = "Object 'Kind' is missing in '"
+	missingVersion   = "Object 'apiVersion' is missing in '"
+	unexpectedObject = "unexpected object: "
+)
+
+// Cut returns text, and of one that is longer than Limit the beginning, with a note of
+// how long it was. It does not cut within a character.
+func Cut(text string) string {
+	if len(text) <= Limit {
+		return text
+	}
+	note := fmt.Sprintf("… (%d bytes)", len(text))
+	end := Limit - len(note)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + note
+}
+
+// Text returns text as Cut does, without a body that apimachinery has quoted in it.
+func Text(text string) string {
+	for _, words := range []string{missingKind, missingVersion} {
+		if before, _, found := strings.Cut(text, words); found {
+			return Cut(before + words + hidden + "'")
+		}
+	}
+	if before, _, found := strings.Cut(text, unexpectedObject); found {
+		return Cut(before + unexpectedObject + hidden)
+	}
+	return Cut(text)
+}
+
+// Clean returns err if its text is fit to be kept. Otherwise it returns an error with a
+// text that is. Of the errors of Kubernetes that is one of the same type, in which no body
+// is left; of others one that wraps err. What errors.Is, errors.As and the functions of
+// apimachinery tell of the two is the same, but that runtime.IsMissingKind and its like
+// look at no wrapped error.
+func Clean(err error) error {
+	switch e := err.(type) { //nolint:errorlint // what wraps one of these has a text of its own
+	case nil:
+		return nil
+	case *apierrors.StatusError:
+		return cleanStatus(e)
+	case *apierrors.UnexpectedObjectError:
+		return &apierrors.UnexpectedObjectError{Object: kindOf(e.Object)}
+	case *cleaned:
+		return e
+	}
+	switch {
+	case runtime.IsMissingKind(err):
+		return runtime.NewMissingKindErr(hidden)
+	case runtime.IsMissingVersion(err):
+		return runtime.NewMissingVersionErr(hidden)
+	}
+	text := err.Error()
+	if status, is := errors.AsType[*apierrors.StatusError](err); is {
+		for _, body := range bodiesIn(&status.ErrStatus) {
+			text = hide(text, body)
+		}
+	}
+	if text = Text(text); text == err.Error() {
+		return err
+	}
+	return &cleaned{text: text, err: err}
+}
+
+// cleaned is an error with another text.
+type cleaned struct {
+	text string
+	err  error
+}
+
+func (e *cleaned) Error() string { return e.text }
+
+// Unwrap returns the error itself.
+func (e *cleaned) Unwrap() error { return e.err }
+
+// As sets target to a status without bodies, if the error has one.
+func (e *cleaned) As(target any) bool {
+	status, is := errors.AsType[*apierrors.StatusError](e.err)
+	if !is {
+		return false
+	}
+	switch target := target.(type) {
+	case **apierrors.StatusError:
+		*target = cleanStatus(status)
+	case *apierrors.APIStatus:
+		*target = cleanStatus(status)
+	default:
+		return false
+	}
+	return true
+}
+
+// cleanStatus returns err, or a copy that is fit to be kept.
+func cleanStatus(err *apierrors.StatusError) *apierrors.StatusError {
+	message := err.ErrStatus.Message
+	for _, body := range bodiesIn(&err.ErrStatus) {
+		message = hide(message, body)
+	}
+	message = Text(message)
+	changed := message != err.ErrStatus.Message
+	status := *err.ErrStatus.DeepCopy()
+	status.Message = message
+	if status.Details != nil {
+		for i := range status.Details.Causes {
+			cause := &status.Details.Causes[i]
+			text := Text(cause.Message)
+			if isBody(cause) {
+				text = hidden
+			}
+			changed = changed || text != cause.Message
+			cause.Message = text
+		}
+	}
+	if !changed {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// bodiesIn returns the bodies that client-go has put into a status of its own making, for
+// an answer that was an error and no Status.
+func bodiesIn(status *metav1.Status) (bodies []string) {
+	if status.Details == nil {
+		return nil
+	}
+	for i := range status.Details.Causes {
+		if cause := &status.Details.Causes[i]; isBody(cause) {
+			bodies = append(bodies, cause.Message)
+		}
+	}
+	return bodies
+}
+
+// isBody reports whether cause has a body that may be an object. What a proxy says in a
+// sentence or in HTML is none, and worth showing.
+func isBody(cause *metav1.StatusCause) bool {
+	if cause.Type != metav1.CauseTypeUnexpectedServerResponse {
+		return false
+	}
+	text := strings.TrimSpace(cause.Message)
+	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+		return true
+	}
+	text = "\n" + text
+	return strings.Contains(text, "\napiVersion:") || strings.Contains(text, "\nkind:")
+}
+
+// hide returns text without body, whether it is quoted there or not.
+func hide(text, body string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, strconv.Quote(body), hidden), body, hidden)
+}
+
+// kindOf returns an object that has object's kind and nothing else.
+func kindOf(object runtime.Object) runtime.Object {
+	kind := &unstructured.Unstructured{Object: map[string]any{}}
+	if object == nil {
+		return kind
+	}
+	if gvk := object.GetObjectKind().GroupVersionKind(); !gvk.Empty() {
+		kind.SetAPIVersion(Cut(gvk.GroupVersion().String()))
+		kind.SetKind(Cut(gvk.Kind))
+	}
+	return kind
+}
