@@ -64,10 +64,11 @@ func WithoutSharing() ClientOption {
 // down, and means what it means for unstructured.RemoveNestedField: it does not go
 // through arrays. May be given more than once. A path of no names has no effect.
 //
+// What informers need stays, whatever path says: an object's apiVersion and kind, the
+// name, namespace, uid and resourceVersion in its metadata, and all of a bookmark.
+//
 // An object that was read like this is not for writing back: the server would take
-// what is missing for deleted. Nor can informers do without an object's apiVersion
-// and kind, its name, namespace and resourceVersion, and the annotations of
-// bookmarks.
+// what is missing for deleted.
 func WithoutFields(path ...string) ClientOption {
 	path = slices.Clone(path)
 	return clientOptionFunc(func(o *clientOptions) { o.drop = append(o.drop, path) })

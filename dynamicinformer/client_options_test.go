@@ -76,7 +76,8 @@ func TestClientOptions_LeaveOutFields(t *testing.T) {
 		{"that is not there", []dynamicinformer.ClientOption{without("spec", "x", "y"), without("z")}, nil},
 		{"of an empty name", []dynamicinformer.ClientOption{without("")}, nil},
 		{"of no name", []dynamicinformer.ClientOption{without()}, nil},
-		{"metadata", []dynamicinformer.ClientOption{without("metadata")}, [][]string{{"metadata"}}},
+		{"metadata, but for the identity", []dynamicinformer.ClientOption{without("metadata")}, [][]string{{"metadata", "generation"}, {"metadata", "labels"}, {"metadata", "annotations"}, managed}},
+		{"the identity", []dynamicinformer.ClientOption{without("kind"), without("apiVersion"), without("metadata", "name"), without("metadata", "namespace"), without("metadata", "uid"), without("metadata", "resourceVersion")}, nil},
 		{"that are called like what is elsewhere", []dynamicinformer.ClientOption{without("managedFields"), without("metadata", "spec")}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) { s.checkWithout(t, widgetA, tc.paths, tc.opts...) })

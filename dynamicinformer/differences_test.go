@@ -2,6 +2,7 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -275,6 +277,30 @@ var differences = []difference{
 		}},
 		readme: "The first list may come from a server's cache that is behind.",
 		reason: "an informer reports that it has synced to what was there some time ago",
+	},
+	{
+		behaviour: behaviour{"errors quote no body", func(r *trial) {
+			ctx, failures := withLog(r.t, r.t.Context())
+			answer(r.cluster, runtime.NewMissingKindErr(secret))
+			ctx, cancel := context.WithCancel(ctx)
+			ended := make(chan struct{})
+			informer := r.plain().ForResource(widgets).Informer()
+			go func() { defer close(ended); informer.RunWithContext(ctx) }()
+			time.Sleep(time.Minute)
+			cancel()
+			<-ended
+			lines := failures()
+			if len(lines) == 0 {
+				r.t.Error("nothing is logged")
+			}
+			for _, line := range lines {
+				if strings.Contains(fmt.Sprint(line.Err), secret) {
+					r.errorf("the log has %v", line.Err)
+				}
+			}
+		}},
+		readme: "Errors quote the body of an answer that has no kind: a Secret's data is in the log.",
+		reason: "logs and pages are read by others than Secrets",
 	},
 	{
 		behaviour: behaviour{"a reason is logged once", func(r *trial) {

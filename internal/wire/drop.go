@@ -1,6 +1,9 @@
 package wire
 
 import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -8,14 +11,34 @@ import (
 // Drop is a set of fields that are left out of objects, as paths of names from the
 // object down. The names are those of objects in objects: a path does not go
 // through arrays. Nil drops nothing. It is read-only once it is in use.
+//
+// What tells one object from another is never dropped: apiVersion, kind, and of the
+// metadata name, namespace, uid and resourceVersion.
 type Drop struct {
 	here  bool
+	rest  bool // of metadata: all fields but those that are kept
 	below map[string]*Drop
 }
 
+// kept reports whether metadata's field is never dropped.
+func kept(field string) bool {
+	switch field {
+	case "name", "namespace", "uid", "resourceVersion":
+		return true
+	}
+	return false
+}
+
+// all drops the value that it is for.
+var all = &Drop{here: true}
+
 // Add adds the field at path. It is what unstructured.RemoveNestedField would
-// remove. An empty path is none.
+// remove, but for what is never dropped. An empty path is none.
 func (d *Drop) Add(path ...string) {
+	metadata := len(path) > 0 && path[0] == "metadata"
+	if metadata && len(path) > 1 && kept(path[1]) || len(path) == 1 && (path[0] == "kind" || path[0] == "apiVersion") {
+		return
+	}
 	for _, name := range path {
 		next := d.below[name]
 		if next == nil {
@@ -27,11 +50,18 @@ func (d *Drop) Add(path ...string) {
 		}
 		d = next
 	}
+	if metadata && len(path) == 1 {
+		d.rest = true
+		return
+	}
 	d.here = len(path) > 0
 }
 
 // remove drops the fields from an object that has them.
 func (d *Drop) remove(object map[string]any) {
+	if d.rest {
+		maps.DeleteFunc(object, func(field string, _ any) bool { return !kept(field) })
+	}
 	for name, below := range d.below {
 		if below.here {
 			delete(object, name)
@@ -48,12 +78,21 @@ func (d *Drop) removeFrom(decoded runtime.Object) {
 	}
 	switch decoded := decoded.(type) {
 	case *unstructured.Unstructured:
-		d.remove(decoded.Object)
+		if !endsInitialEvents(decoded) {
+			d.remove(decoded.Object)
+		}
 	case *unstructured.UnstructuredList:
 		for i := range decoded.Items {
 			d.remove(decoded.Items[i].Object)
 		}
 	}
+}
+
+// endsInitialEvents reports whether object is the bookmark at the end of a list, of which
+// nothing is dropped.
+func endsInitialEvents(object *unstructured.Unstructured) bool {
+	mark, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "annotations", metav1.InitialEventsAnnotationKey)
+	return mark == "true"
 }
 
 // place is where in an object a value stands. The zero place is anywhere below
@@ -83,6 +122,9 @@ func (p place) below(name string) place {
 	}
 	if p.drop != nil {
 		next.drop = p.drop.below[name]
+		if p.drop.rest && !kept(name) {
+			next.drop = all
+		}
 	}
 	return next
 }

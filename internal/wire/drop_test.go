@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -8,6 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	"k8s.io/apimachinery/pkg/watch"
+	restwatch "k8s.io/client-go/rest/watch"
 )
 
 // dropped are the paths that the tests drop.
@@ -87,27 +91,68 @@ func TestDrop_EmptyPathDropsNothing(t *testing.T) {
 	}
 }
 
-// Lists of built-in types have no kinds in their items, which get them. What was to
-// be dropped is not to come back that way.
-func TestDrop_KindsThatListsLeaveOut(t *testing.T) {
-	settings := Settings{Tables: NewTables(Own), Drop: dropAll([][]string{{"kind"}, {"apiVersion"}})}
+// What tells one object from another stays, on both ways of decoding, whatever is to be
+// dropped: an item of a list would otherwise get the list's identity, or none.
+func TestDrop_KeepsIdentities(t *testing.T) {
+	settings := Settings{Tables: NewTables(Own), Drop: dropAll([][]string{
+		{"kind"}, {"apiVersion"}, {"metadata"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"},
+		{"metadata", "resourceVersion"}, {"metadata", "name", "below"}, {"status"},
+	})}
 	info := jsonInfo(t, Negotiated(stockSerializer(), settings))
+	const metadata = `{"name":"n","namespace":"ns","uid":"u","resourceVersion":"7","labels":{"a":"b"},"annotations":{"c":"d"},"managedFields":[{}]}`
+	identity := map[string]any{"name": "n", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
 	for name, spec := range map[string]string{"plain": `1`, "for client-go's decoder": strings.Repeat("[", 1100) + strings.Repeat("]", 1100)} {
-		list := &unstructured.UnstructuredList{}
-		data := []byte(`{"apiVersion":"v1","kind":"PodList","items":[{"spec":` + spec + `}]}`)
-		if _, _, err := info.Serializer.Decode(data, nil, list); err != nil {
-			t.Fatal(err)
-		}
-		if item := list.Items[0].Object; len(item) != 1 {
-			t.Errorf("%s: the item has %d fields, want spec only", name, len(item))
+		for list, want := range map[string][2]string{
+			`{"apiVersion":"g/v1","kind":"WidgetList","items":[{"apiVersion":"g/v2","kind":"Gadget","metadata":` + metadata + `,"status":1,"spec":` + spec + `}]}`: {"g/v2", "Gadget"},
+			`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":` + metadata + `,"status":1,"spec":` + spec + `}]}`:                                          {"v1", "Pod"},
+		} {
+			into := &unstructured.UnstructuredList{}
+			if _, _, err := info.Serializer.Decode([]byte(list), nil, into); err != nil {
+				t.Fatal(err)
+			}
+			item := into.Items[0].Object
+			delete(item, "spec")
+			if diff := cmp.Diff(map[string]any{"apiVersion": want[0], "kind": want[1], "metadata": identity}, item); diff != "" {
+				t.Errorf("%s: %.80s (-want +got):\n%s", name, list, diff)
+			}
 		}
 	}
+}
+
+// A watch-list ends with an annotation. Without it an informer would take the list for
+// one that never ends.
+func TestDrop_KeepsTheBookmarkThatEndsAList(t *testing.T) {
+	settings := Settings{Tables: NewTables(Own), Drop: dropAll([][]string{{"metadata"}, {"metadata", "annotations"}, {"spec"}})}
+	for name, spec := range map[string]string{"plain": `1`, "for client-go's decoder": strings.Repeat("[", 1100) + strings.Repeat("]", 1100)} {
+		object := `{"apiVersion":"g/v1","kind":"Widget","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"7"},"spec":` + spec + `}`
+		_, got := streamed(t, Negotiated(stockSerializer(), settings), `{"type":"BOOKMARK","object":`+object+`}`)
+		if value, _, _ := unstructured.NestedString(got.Object, "metadata", "annotations", "k8s.io/initial-events-end"); value != "true" {
+			t.Errorf("%s: %v", name, got.Object["metadata"])
+		}
+		_, got = streamed(t, Negotiated(stockSerializer(), settings), `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"Widget","metadata":{"annotations":{"a":"b"},"name":"x"},"spec":`+spec+`}}`)
+		if diff := cmp.Diff(map[string]any{"apiVersion": "g/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"}}, got.Object); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// streamed returns the first event of a stream.
+func streamed(t *testing.T, ours runtime.NegotiatedSerializer, data string) (watch.EventType, *unstructured.Unstructured) {
+	t.Helper()
+	info := jsonInfo(t, ours)
+	body := info.StreamSerializer.Framer.NewFrameReader(io.NopCloser(strings.NewReader(data + "\n")))
+	decoder := restwatch.NewDecoder(streaming.NewDecoder(body, info.StreamSerializer.Serializer), info.Serializer)
+	kind, object, err := decoder.Decode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kind, object.(*unstructured.Unstructured)
 }
 
 // Completing the items of a list must not reach into what they share with objects
 // that somebody reads at this moment. The race detector tells.
 func TestDrop_WritesToNothingThatIsShared(t *testing.T) {
-	settings := &Settings{Tables: NewTables(Shared), Sharing: Shared, Drop: dropAll([][]string{{"kind"}, {"metadata", "annotations", "dropped"}})}
+	settings := &Settings{Tables: NewTables(Shared), Sharing: Shared, Drop: dropAll([][]string{{"spec"}, {"metadata", "annotations", "dropped"}})}
 	info := jsonInfo(t, Negotiated(stockSerializer(), *settings))
 	data := []byte(`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"annotations":{"dropped":"x","a":"b","c":"d"}}}]}`)
 	decode := func() map[string]any {

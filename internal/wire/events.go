@@ -19,7 +19,11 @@ func (b *builder) event() (kind watch.EventType, object *unstructured.Unstructur
 	if kind == "" || !b.take(',') || !b.field("object") || b.next() != '{' {
 		return "", nil, false
 	}
-	v, ok := b.object(root(b.drop))
+	drop := b.drop
+	if kind == watch.Bookmark { // it has next to nothing, and its annotations are the end of a list
+		drop = nil
+	}
+	v, ok := b.object(root(drop))
 	if !ok || !b.take('}') {
 		return "", nil, false
 	}

@@ -94,17 +94,6 @@ func (b *builder) completeItems(list *unstructured.UnstructuredList) {
 		if item.GetKind() == "" && item.GetAPIVersion() == "" {
 			item.SetKind(kind)
 			item.SetAPIVersion(version)
-			b.dropIdentity(item.Object)
-		}
-	}
-}
-
-// dropIdentity takes out of an item what completeItems put there, if it was to be
-// dropped. Nothing below the item is touched: it may be shared already.
-func (b *builder) dropIdentity(item map[string]any) {
-	for _, name := range []string{"kind", "apiVersion"} {
-		if root(b.drop).below(name).dropped() {
-			delete(item, name)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 // Bounds of what sharing keeps alive after the objects are gone.
 const (
 	maxSharedText  = 4 << 10 // JSON bytes of one subtree
-	maxSharedTotal = 8 << 20 // JSON bytes of all; their maps take some five times that
+	maxSharedTotal = 8 << 20 // JSON bytes of all; their maps take up to eight times that
 )
 
 // subtreeTable holds subtrees that may be met again, so that equal ones become one.

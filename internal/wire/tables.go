@@ -6,9 +6,9 @@ import (
 )
 
 // How many slots the tables have. Empty they take 0.6 MB a client, and 0.9 MB with
-// subtrees; full of what clusters have, a few MB. What they can be filled with at
-// worst is bounded by maxInterned and maxSharedTotal. There are more strings on a
-// server than keys.
+// subtrees; full of what clusters have, some MB. At worst they take 13 MB, and 80 MB
+// with subtrees, as TestTables_TakeNoMoreMemoryThanDocumented measures: maxInterned and
+// maxSharedTotal bound that. There are more strings on a server than keys.
 const (
 	keySlots     = 1 << 13
 	stringSlots  = 1 << 15
