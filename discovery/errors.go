@@ -228,7 +228,7 @@ type RefError struct {
 }
 
 func (e *RefError) Error() string {
-	return fmt.Sprintf("resource reference %q: %s; want plural, plural.group or plural.version.group", e.Ref, e.Problem)
+	return fmt.Sprintf("resource reference %q: %s; want plural, plural.group, plural.version.group or group/version/plural", e.Ref, e.Problem)
 }
 
 // Is reports whether target is ErrInvalidRef.

@@ -60,6 +60,9 @@ func (q question) readings() []reading {
 		return []reading{r}
 	}
 	r.name = strings.ToLower(ref.Resource)
+	if q.inGroup {
+		return []reading{r}
+	}
 	r.anyGroup = ref.Version == "" && ref.Group == ""
 	whole := r
 	if ref.Version != "" {

@@ -38,19 +38,48 @@ func (r Ref) String() string {
 	return s
 }
 
-// ParseRef reads a reference. It is pure: whether the resource exists is for a
-// [Resolver] to say. The second part is taken for a version if it looks like one
-// (v1, v1beta2) and for the start of the group otherwise; Resolve also tries the
-// other reading. kubectl's form for the core group, "pods.v1.", is understood.
-// An error is a [*RefError].
+// ParseRef reads a reference: plural, plural.group, plural.version.group, or one of the
+// forms with a slash, group/version/plural ("crd.projectcalico.org/v1/ipamblocks"; "v1/pods"
+// in the core group) and those that a GroupVersionResource and a GroupVersionKind print
+// ("crd.projectcalico.org/v1, Kind=IPAMBlock"). It asks no server: whether the resource
+// exists is for a [Resolver] to say.
+//
+// Without a slash, the second part is the version if it looks like one (v1, v1beta2) and the
+// start of the group otherwise; Resolve also tries the other reading. kubectl's form for the
+// core group, "pods.v1.", is accepted. An error is a [*RefError].
 func ParseRef(s string) (Ref, error) {
-	resource, rest, qualified := strings.Cut(s, ".")
-	if problem := checkResource(resource); problem != "" {
-		return Ref{}, &RefError{Ref: s, Problem: problem}
+	q, err := parseQuestion(s)
+	return q.ref, err
+}
+
+// parseQuestion returns what s asks for. The forms with a slash leave nothing to guess: the
+// group and the version are exact, and after "Kind=" the name is a kind.
+func parseQuestion(s string) (question, error) {
+	var (
+		q       question
+		problem string
+	)
+	gv, name, typed := strings.Cut(s, ",")
+	switch {
+	case typed:
+		q, problem = parseTyped(gv, name)
+	case strings.Contains(s, "/"):
+		q, problem = parseSlashed(strings.Split(s, "/"))
+	default:
+		q.form = anyForm
+		q.ref, problem = parseDotted(s)
 	}
-	ref := Ref{Resource: resource}
-	if !qualified {
-		return ref, nil
+	if problem != "" {
+		return question{}, &RefError{Ref: s, Problem: problem}
+	}
+	return q, nil
+}
+
+func parseDotted(s string) (ref Ref, problem string) {
+	resource, rest, qualified := strings.Cut(s, ".")
+	ref.Resource = resource
+	if problem := checkResource(resource); problem != "" || !qualified {
+		return ref, problem
 	}
 	first, more, _ := strings.Cut(rest, ".")
 	if versionForm.MatchString(first) {
@@ -59,22 +88,64 @@ func ParseRef(s string) (Ref, error) {
 		ref.Group = rest
 	}
 	if ref.Version != "" && ref.Group == "" {
-		return ref, nil
+		return ref, ""
 	}
-	if problems := validation.IsDNS1123Subdomain(ref.Group); len(problems) > 0 {
-		return Ref{}, &RefError{Ref: s, Problem: "the group is not a DNS name"}
+	if len(validation.IsDNS1123Subdomain(ref.Group)) > 0 {
+		return ref, badGroup
 	}
-	return ref, nil
+	return ref, ""
 }
 
-// checkResource returns what is wrong with a resource name, or "". Capitals are
-// let through: they are those of a kind, and the answer to it is a suggestion.
+// parseTyped reads what follows and precedes the comma of a printed GVR or GVK.
+func parseTyped(gv, typed string) (q question, problem string) {
+	q = question{form: anyForm, inGroup: true}
+	name, isResource := strings.CutPrefix(typed, " Resource=")
+	if !isResource {
+		var isKind bool
+		if name, isKind = strings.CutPrefix(typed, " Kind="); !isKind {
+			return q, `after the version there must be ", Kind=" or ", Resource="`
+		}
+		q.form = kind
+	}
+	group, version, slashed := strings.Cut(gv, "/")
+	if !slashed {
+		group, version = "", gv
+	}
+	q.ref = Ref{Resource: name, Version: version, Group: group}
+	return q, problemOf(q.ref, true)
+}
+
+// parseSlashed reads group/version/plural, and version/plural of the core group.
+func parseSlashed(parts []string) (q question, problem string) {
+	q = question{form: anyForm, inGroup: true}
+	core := versionForm.MatchString(parts[0]) && !(len(parts) == 3 && versionForm.MatchString(parts[1]))
+	switch {
+	case len(parts) == 2 && core:
+		q.ref = Ref{Resource: parts[1], Version: parts[0]}
+	case len(parts) == 3 && !core:
+		q.ref = Ref{Resource: parts[2], Version: parts[1], Group: parts[0]}
+	case len(parts) == 2 && versionForm.MatchString(parts[1]):
+		return q, "the resource is missing: " + parts[0] + "/" + parts[1] + " is only a group and a version"
+	default:
+		return q, subresource
+	}
+	return q, problemOf(q.ref, true)
+}
+
+// Problems that several forms of a reference can have.
+const (
+	subresource = "a subresource can't be listed or watched: leave out what follows the resource"
+	badGroup    = "the group is not a DNS name"
+)
+
+// checkResource returns what is wrong with the name of a resource, or "". Capitals are
+// allowed: a kind has them.
 func checkResource(name string) string {
 	switch {
 	case name == "":
 		return "the resource name is empty"
 	case strings.Contains(name, "/"):
-		return "a subresource can't be listed or watched: leave out what follows the slash"
+		return subresource
 	case len(validation.IsDNS1123Label(strings.ToLower(name))) > 0,
 		strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }): // some have ASCII for lower case
 		return "the resource name is not a DNS label"
@@ -82,27 +153,34 @@ func checkResource(name string) string {
 	return ""
 }
 
-// CheckGVR returns a [*RefError] if gvr can't name a resource: if it is empty, names a
-// subresource, or has characters that no server accepts. It asks nobody.
+// CheckGVR returns a [*RefError] if gvr can't name a resource: if a part is empty, or it names
+// a subresource, or has characters that no server accepts. It asks no server.
 func CheckGVR(gvr schema.GroupVersionResource) error {
 	return checkParts(RefOf(gvr), true)
 }
 
 // checkParts checks a resource or kind that a program gave in parts.
 func checkParts(ref Ref, needVersion bool) error {
+	if problem := problemOf(ref, needVersion); problem != "" {
+		return &RefError{Ref: ref.String(), Problem: problem}
+	}
+	return nil
+}
+
+// problemOf returns what is wrong with ref, or "".
+func problemOf(ref Ref, needVersion bool) string {
 	problem := checkResource(ref.Resource)
 	switch {
 	case problem != "":
+		return problem
 	case ref.Version == "" && needVersion:
-		problem = "the version is empty"
+		return "the version is empty"
 	case ref.Version != "" && len(validation.IsDNS1123Label(ref.Version)) > 0:
-		problem = "the version is not a DNS label"
+		return "the version is not a DNS label"
 	case ref.Group != "" && len(validation.IsDNS1123Subdomain(ref.Group)) > 0:
-		problem = "the group is not a DNS name"
-	default:
-		return nil
+		return badGroup
 	}
-	return &RefError{Ref: ref.String(), Problem: problem}
+	return ""
 }
 
 // versionForm is the form that Kubernetes gives its versions and recommends for CRDs.

@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,17 @@ func TestParseRef_Reads(t *testing.T) {
 		{ref: "widgets.xv1.example.com", want: discovery.Ref{Resource: "widgets", Group: "xv1.example.com"}},
 		{ref: "widgets.v1gamma1.example.com", want: discovery.Ref{Resource: "widgets", Group: "v1gamma1.example.com"}},
 		{ref: "sprockets.v2.v1.acme.io", want: discovery.Ref{Resource: "sprockets", Version: "v2", Group: "v1.acme.io"}},
+		{ref: "crd.projectcalico.org/v1/ipamblocks", want: discovery.Ref{Resource: "ipamblocks", Version: "v1", Group: "crd.projectcalico.org"}, String: "ipamblocks.v1.crd.projectcalico.org"},
+		{ref: "crd.projectcalico.org/v1, Kind=IPAMBlock", want: discovery.Ref{Resource: "IPAMBlock", Version: "v1", Group: "crd.projectcalico.org"}, String: "IPAMBlock.v1.crd.projectcalico.org"},
+		{ref: crdBlocks.String(), want: discovery.RefOf(crdBlocks), String: "ipamblocks.v1.crd.projectcalico.org"},
+		{ref: "v1/pods", want: discovery.Ref{Resource: "pods", Version: "v1"}, String: "pods.v1"},
+		{ref: "/v1/pods", want: discovery.Ref{Resource: "pods", Version: "v1"}, String: "pods.v1"},
+		{ref: pods.String(), want: discovery.RefOf(pods), String: "pods.v1"},
+		{ref: "v1, Kind=Pod", want: discovery.Ref{Resource: "Pod", Version: "v1"}, String: "Pod.v1"},
+		{ref: pods.GroupVersion().WithKind("Pod").String(), want: discovery.Ref{Resource: "Pod", Version: "v1"}, String: "Pod.v1"},
+		{ref: "acme.io/stable/gizmos", want: discovery.RefOf(gizmos), String: "gizmos.stable.acme.io"},
+		{ref: "v1.acme.io/v2/sprockets", want: discovery.RefOf(sprockets), String: "sprockets.v2.v1.acme.io"},
+		{ref: "v1/v2/sprockets", want: discovery.Ref{Resource: "sprockets", Version: "v2", Group: "v1"}, String: "sprockets.v2.v1"},
 		// A kind is no plural, but it deserves a suggestion.
 		{ref: "IPAMBlock", want: discovery.Ref{Resource: "IPAMBlock"}},
 		{ref: "ip-pools2.example.com", want: discovery.Ref{Resource: "ip-pools2", Group: "example.com"}},
@@ -66,6 +78,10 @@ func TestParseRef_RefusesWithAReason(t *testing.T) {
 		badName     = "the resource name is not a DNS label"
 		subresource = "a subresource can't be listed or watched"
 		badGroup    = "the group is not a DNS name"
+		badVersion  = "the version is not a DNS label"
+		noVersion   = "the version is empty"
+		noResource  = "the resource is missing"
+		noType      = `after the version there must be ", Kind=" or ", Resource="`
 	)
 	for _, tc := range []struct{ ref, problem string }{
 		{"", emptyName},
@@ -91,7 +107,23 @@ func TestParseRef_RefusesWithAReason(t *testing.T) {
 		{"pods.v1.example.com.", badGroup},
 		{"deployments.Apps", badGroup},
 		{"deployments.V1.apps", badGroup},
-		{"deployments.apps/v1", badGroup},
+		{"deployments.apps/v1", noResource},
+		{"apps/v1", noResource},
+		{"apps/v1/", emptyName},
+		{"apps//deployments", noVersion},
+		{"Apps/v1/deployments", badGroup},
+		{"apps/V1/deployments", badVersion},
+		{"apps/v1/deploy ments", badName},
+		{"apps/v1/deployments/scale", subresource},
+		{"v1/pods/log", subresource},
+		{"apps/v1, deployments", noType},
+		{"apps/v1, kind=Deployment", noType},
+		{"apps/v1, Kind=", emptyName},
+		{"apps/, Kind=Deployment", noVersion},
+		{", Kind=Deployment", noVersion},
+		{"apps/v1/deployments, Kind=Deployment", badVersion},
+		{"apps/v1, Kind=Deployment, Kind=Pod", badName},
+		{"apps/v1,Kind=Deployment", noType},
 		{"deployments.v1.ap ps", badGroup},
 		{"deployments.-apps", badGroup},
 		{"deployments." + strings.Repeat("a.", 127) + "a", badGroup},
@@ -111,8 +143,8 @@ func TestParseRef_RefusesWithAReason(t *testing.T) {
 
 func TestRefError_TextSaysWhatIsWrongAndWhatIsWanted(t *testing.T) {
 	_, err := discovery.ParseRef("pods/log")
-	want := `resource reference "pods/log": a subresource can't be listed or watched: leave out what follows the slash; ` +
-		`want plural, plural.group or plural.version.group`
+	want := `resource reference "pods/log": a subresource can't be listed or watched: leave out what follows the resource; ` +
+		`want plural, plural.group, plural.version.group or group/version/plural`
 	if err == nil || err.Error() != want {
 		t.Errorf("error = %v, want %s", err, want)
 	}
@@ -147,6 +179,12 @@ func FuzzParseRef(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+	for _, seed := range []string{
+		"crd.projectcalico.org/v1/ipamblocks", "crd.projectcalico.org/v1, Kind=IPAMBlock", "/v1, Resource=pods", "v1/pods", "/v1/pods",
+		"acme.io/stable/gizmos", "v1.acme.io/v2/sprockets", "a/b/c/d", "apps/v1", "v1/pods/log", "apps/v1, Kind=", ", ", "v1, Kind=Pod", "a/b, c",
+	} {
+		f.Add(seed)
+	}
 	f.Fuzz(func(t *testing.T, s string) {
 		ref, err := discovery.ParseRef(s)
 		if err != nil {
@@ -158,17 +196,29 @@ func FuzzParseRef(f *testing.F) {
 		}
 		written := ref.String()
 		again, err := discovery.ParseRef(written)
-		if err != nil || again != ref {
+		// A version that does not look like one can only be told from the group in the forms with a slash.
+		if err != nil || again.String() != written || again != ref && !strings.ContainsAny(s, "/,") {
 			t.Errorf("ParseRef(%q) = %+v, but ParseRef(%q) = %+v, %v", s, ref, written, again, err)
 		}
-		// Kubectl's form of the core group is the only one that is rewritten.
-		if written != s && written+"." != s {
-			t.Errorf("ParseRef(%q).String() = %q", s, written)
+		if want := inAnyForm(ref); !slices.Contains(want, s) {
+			t.Errorf("ParseRef(%q) = %+v, which is written as one of %q", s, ref, want)
 		}
 		if strings.ContainsAny(written, "/ %?#") {
 			t.Errorf("ParseRef(%q) lets through what has a meaning in a path: %q", s, written)
 		}
 	})
+}
+
+// inAnyForm returns how ref may have been written.
+func inAnyForm(ref discovery.Ref) []string {
+	gv := schema.GroupVersion{Group: ref.Group, Version: ref.Version}
+	return []string{
+		ref.String(), ref.String() + ".", // kubectl's form of the core group
+		gv.String() + "/" + ref.Resource, gv.WithResource(ref.Resource).String(), gv.WithKind(ref.Resource).String(),
+		// The core group as client-go prints it, and without the slash.
+		strings.TrimPrefix(gv.WithResource(ref.Resource).String(), "/"), strings.TrimPrefix(gv.WithKind(ref.Resource).String(), "/"),
+		"/" + gv.String() + "/" + ref.Resource,
+	}
 }
 
 func TestParseRef_LettersThatAreASCIIOnlyInLowerCase(t *testing.T) {

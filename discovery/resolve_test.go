@@ -46,6 +46,19 @@ func TestResolve_FindsWhatARefMeans(t *testing.T) {
 				{"sprockets", sprockets},
 				{"sprockets.v1.acme.io", sprockets},
 				{"sprockets.v2.v1.acme.io", sprockets},
+				// What manifests and client-go's types print.
+				{"crd.projectcalico.org/v1/ipamblocks", crdBlocks},
+				{"crd.projectcalico.org/v1, Kind=IPAMBlock", crdBlocks},
+				{crdBlocks.String(), crdBlocks},
+				{"example.com/v1beta1/widgets", widgetsBeta},
+				{"example.com/v1beta1, Kind=Widget", widgetsBeta},
+				{"acme.io/stable/gizmos", gizmos},
+				{"acme.io/stable, Kind=Gizmo", gizmos},
+				{"v1.acme.io/v2/Sprocket", sprockets},
+				{"v1/pods", pods},
+				{"v1/po", pods},
+				{"v1, Kind=Pod", pods},
+				{"/v1, Kind=Pod", pods},
 				// Every name, in any case, in every form.
 				{"pod", pods},
 				{"PODS", pods},
@@ -74,6 +87,31 @@ func TestResolve_FindsWhatARefMeans(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+func TestResolve_FormsWithASlashAreExact(t *testing.T) {
+	r := newServer(t, aggregated, everything()...).resolver(t)
+	for _, ref := range []string{
+		"example.com/v2/widgets",
+		"com/v1/widgets",
+		"/v1/widgets",                                  // of the core group, not of any
+		"acme.io/v2/sprockets",                         // acme.io is not v1.acme.io
+		"crd.projectcalico.org/v1, Kind=ipamblock",     // capitals count in a kind
+		"crd.projectcalico.org/v1, Kind=ipamblocks",    // a plural is no kind
+		"example.com/v1, Kind=Widgets",                 // nor is this one
+		"projectcalico.org/v1, Resource=ipamblocks",    // there it is v3
+		"crd.projectcalico.org/v3, Resource=ipamblock", // and here it is v1
+	} {
+		got, err := r.Resolve(t.Context(), ref)
+		checkKind(t, err, discovery.ErrNotServed)
+		if err == nil {
+			t.Errorf("Resolve(%s) = %v", ref, got.GVR)
+		}
+	}
+	_, err := r.Resolve(t.Context(), "example.com/v1, Kind=Unicorn")
+	if noMatch := asType[*meta.NoKindMatchError](t, err, discovery.ErrNotServed); noMatch.GroupKind != (schema.GroupKind{Group: "example.com", Kind: "Unicorn"}) {
+		t.Errorf("to apimachinery it is %v", noMatch)
 	}
 }
 

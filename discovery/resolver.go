@@ -129,11 +129,11 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 			return res, nil
 		}
 	}
-	parsed, err := ParseRef(ref)
+	q, err := parseQuestion(ref)
 	if err != nil {
 		return Resource{}, err
 	}
-	res, err := r.answers.counted(r.answer(ctx, question{ref: parsed, form: anyForm}))
+	res, err := r.answers.counted(r.answer(ctx, q))
 	if err == nil && c != nil && c == r.current.Load() {
 		c.memo.put(ref, res)
 	}
