@@ -170,10 +170,10 @@ func (g *groupView) makeIndex() *index {
 		x.byGVR[res.GVR] = at
 		x.kinds[res.GVK.Kind] = append(x.kinds[res.GVK.Kind], hit{at, kind})
 		x.add(res.GVR.Resource, hit{at, plural})
+		x.add(res.Singular, hit{at, singular})
 		for _, name := range res.ShortNames {
 			x.add(name, hit{at, shortName})
 		}
-		x.add(res.Singular, hit{at, singular})
 		x.add(res.GVK.Kind, hit{at, kind})
 	}
 	return x
@@ -257,7 +257,7 @@ func (c *catalogue) answer(q question) (Resource, error) {
 		found := c.find(r)
 		switch {
 		case len(found) == 0:
-		case len(found) == 1 || r.anyGroup && ofKubernetes(found[0]):
+		case len(found) == 1 || (r.anyGroup || r.prefix) && ofKubernetes(found[0]):
 			return found[0], nil
 		default:
 			return Resource{}, &AmbiguousError{Ref: q.ref, Candidates: found}
@@ -291,7 +291,7 @@ func (c *catalogue) refuse(q question) error {
 	}
 	absent := &NotServedError{Ref: q.ref, Near: c.near(q.ref), kind: q.form == kind}
 	for _, r := range readings {
-		absent.GroupServed = absent.GroupServed || !r.anyGroup && c.serves(r.group, r.version, q)
+		absent.GroupServed = absent.GroupServed || !r.anyGroup && !r.prefix && c.serves(r.group, r.version, q)
 		if r.version != "" && absent.Versions == nil {
 			r.version = ""
 			if found := c.find(r); len(found) > 0 {

@@ -6,14 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// nameForm is what a name is of a resource. A name may be several things of several
-// resources; the first of the forms that any of them has decides, as in kubectl.
+// nameForm is what a name is of a resource. A name may be the plural of one resource and a
+// short name of another; the first of the forms that any of them has decides, as in kubectl.
 type nameForm uint8
 
 const (
 	plural nameForm = iota
-	shortName
 	singular
+	shortName
 	kind
 	anyForm
 )
@@ -41,17 +41,20 @@ func (q question) gvr() (gvr schema.GroupVersionResource, full bool) {
 		q.form == plural && q.ref.Version != ""
 }
 
-// reading is one thing that a question can mean.
+// reading is one meaning of a question.
 type reading struct {
-	name           string // in lower case, unless it is a kind by itself
+	name           string // in lower case, unless it can only be a kind
 	version, group string
 	anyGroup       bool
-	form           nameForm
+	// prefix says that group is the beginning of a group's name.
+	prefix bool
+	form   nameForm
 }
 
 // readings returns what q can mean, in the order in which kubectl tries it: the
-// version and the group apart first, then all of it as the group. A CRD's version
-// may have any name, and a group may begin with a label like v1.
+// version and the group apart first, then all of it as the group; then both again with the
+// beginning of a group. A CRD's version may have any name, and a group may begin with a
+// label like v1.
 func (q question) readings() []reading {
 	ref := q.ref
 	r := reading{name: ref.Resource, version: ref.Version, group: ref.Group, form: q.form}
@@ -65,23 +68,32 @@ func (q question) readings() []reading {
 	}
 	r.anyGroup = ref.Version == "" && ref.Group == ""
 	whole := r
-	if ref.Version != "" {
+	switch label, rest, found := strings.Cut(ref.Group, "."); {
+	case r.anyGroup:
+		return []reading{r}
+	case ref.Version != "" && ref.Group == "": // the core group, or one that begins like a version
 		whole.version, whole.group = "", ref.Version
-		if ref.Group != "" {
-			whole.group += "." + ref.Group
-		}
-		return []reading{r, whole}
-	}
-	if label, rest, found := strings.Cut(ref.Group, "."); found {
+		return []reading{r, whole, whole.cutShort()}
+	case ref.Version != "":
+		whole.version, whole.group = "", ref.Version+"."+ref.Group
+	case found:
 		r.version, r.group = label, rest
-		return []reading{r, whole}
+	default:
+		return []reading{r, r.cutShort()}
 	}
-	return []reading{r}
+	return []reading{r, whole, r.cutShort(), whole.cutShort()}
+}
+
+// cutShort returns r with its group as the beginning of a group's name.
+func (r reading) cutShort() reading {
+	r.prefix = true
+	return r
 }
 
 // covers reports whether what r names may be in gv.
 func (r reading) covers(gv schema.GroupVersion) bool {
-	return (r.anyGroup || gv.Group == r.group) && (r.version == "" || gv.Version == r.version)
+	return (r.anyGroup || gv.Group == r.group || r.prefix && strings.HasPrefix(gv.Group, r.group)) &&
+		(r.version == "" || gv.Version == r.version)
 }
 
 // matches reports whether r names res by a name of that form.

@@ -103,11 +103,14 @@ func newResolver(s server, opts []Option) *Resolver {
 }
 
 // Resolve returns the resource that ref names: by plural, singular, short name or
-// kind, in any case, alone or followed by a group, or a version and a group. Without
-// a version it is the one that the server prefers among those that serve the
-// resource.
+// kind, in any case, alone or followed by a group, or a version and a group, or in one of
+// the forms with a slash that [ParseRef] describes. Without a version it is the one that the
+// server prefers among those that serve the resource.
 //
-// Where a name is the plural of one resource and a short name, the singular or the
+// A group may be cut short, as in kubectl: proxies.config is proxies.config.openshift.io
+// unless there is a group config that has proxies.
+//
+// Where a name is the plural of one resource and the singular, a short name or the
 // kind of another, the first of these that fits decides, as in kubectl. Where it fits
 // resources of several groups, those of Kubernetes itself come first, as in kubectl;
 // otherwise that is an error.

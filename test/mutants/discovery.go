@@ -11,13 +11,13 @@ var ofDiscovery = []mutant{
 	{
 		name: "ambiguity is resolved by chance",
 		file: "discovery/catalogue.go",
-		old:  "case len(found) == 1 || r.anyGroup",
-		new:  "case len(found) >= 1 || r.anyGroup",
+		old:  "case len(found) == 1 || (r.anyGroup",
+		new:  "case len(found) >= 1 || (r.anyGroup",
 	},
 	{
 		name: "Kubernetes' own groups are like all others",
 		file: "discovery/catalogue.go",
-		old:  "case len(found) == 1 || r.anyGroup && ofKubernetes(found[0]):",
+		old:  "case len(found) == 1 || (r.anyGroup || r.prefix) && ofKubernetes(found[0]):",
 		new:  "case len(found) == 1:",
 	},
 	{
@@ -35,8 +35,8 @@ var ofDiscovery = []mutant{
 	{
 		name: "the second reading is not tried",
 		file: "discovery/question.go",
-		old:  `	if label, rest, found := strings.Cut(ref.Group, "."); found {`,
-		new:  `	if label, rest, found := strings.Cut(ref.Group, "."); found && false {`,
+		old:  "\tcase found:\n",
+		new:  "\tcase found && false:\n",
 	},
 	{
 		name: "the preferred version does not come first",
