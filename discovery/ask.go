@@ -96,7 +96,7 @@ func (r *Resolver) certain(c *catalogue, q question, refusal error) bool {
 func (r *Resolver) askOne(ctx context.Context, q question, c *catalogue, refusal error) (Resource, error) {
 	gvr, full := q.gvr()
 	if !full {
-		fresh, err := r.fresh(ctx, q)
+		fresh, err := r.freshFor(ctx, q)
 		if err != nil {
 			return Resource{}, inconclusive(q.ref, err)
 		}
@@ -124,7 +124,7 @@ func (r *Resolver) askAll(ctx context.Context, q question) (Resource, error) {
 	if full {
 		return r.askInFull(ctx, q, gvr)
 	}
-	c, err := r.fresh(ctx, q)
+	c, err := r.freshFor(ctx, q)
 	if err != nil {
 		return Resource{}, inconclusive(q.ref, err)
 	}
@@ -147,7 +147,7 @@ func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVe
 		return Resource{}, inconclusive(q.ref, err, gv)
 	}
 	answered := err == nil && len(version.resources) > 0 // so that it is no
-	c, err := r.fresh(ctx, q)
+	c, err := r.freshFor(ctx, q)
 	switch {
 	case err != nil && answered:
 		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true} // there are only no suggestions
@@ -176,18 +176,26 @@ func (r *Resolver) freshVersion(ctx context.Context, gvr schema.GroupVersionReso
 	return version, err
 }
 
-// fresh asks for everything. What is returned is not older than the call if it refuses
-// q; if it does not, that does not matter.
-func (r *Resolver) fresh(ctx context.Context, q question) (*catalogue, error) {
+// fresh asks for everything. What is returned is not older than the call if try finds it
+// to refuse q; if it does not, that does not matter.
+func (r *Resolver) fresh(ctx context.Context, q question, try func(*catalogue) error) (*catalogue, error) {
 	which := r.scope(q)
 	c, joined, err := r.ask(ctx, which)
 	if err != nil || !joined {
 		return c, err
 	}
-	if _, refusal := c.answer(q); errors.Is(refusal, ErrNotServed) {
+	if errors.Is(try(c), ErrNotServed) {
 		c, _, err = r.ask(ctx, which)
 	}
 	return c, err
+}
+
+// freshFor is fresh for one of the resolver's own questions.
+func (r *Resolver) freshFor(ctx context.Context, q question) (*catalogue, error) {
+	return r.fresh(ctx, q, func(c *catalogue) error {
+		_, err := c.answer(q)
+		return err
+	})
 }
 
 func listedAs(version versionDoc, gvr schema.GroupVersionResource) (Resource, bool) {

@@ -26,6 +26,9 @@ type catalogue struct {
 	byName []*groupView // the same, sorted by name
 	// unknown is why not even all groups are known; nil if they are.
 	unknown error
+	// foreign are the kinds of resources whose objects are of another group or version than
+	// they are, under both groups.
+	foreign map[schema.GroupKind]bool
 
 	mapper func() meta.RESTMapperWithContext
 	memo   memo
@@ -42,6 +45,8 @@ type groupView struct {
 	failed map[string]error
 	// waiting are the CRDs of the group that are there and not served.
 	waiting []*crd
+	// foreign are those of the catalogue that the group has.
+	foreign []schema.GroupKind
 
 	index func() *index
 }
@@ -63,6 +68,14 @@ type hit struct {
 func newCatalogue(groups []*groupView, unknown error) *catalogue {
 	c := &catalogue{groups: groups, unknown: unknown, byName: slices.Clone(groups)}
 	slices.SortFunc(c.byName, func(a, b *groupView) int { return strings.Compare(a.name, b.name) })
+	for _, group := range groups {
+		for _, gk := range group.foreign {
+			if c.foreign == nil {
+				c.foreign = map[schema.GroupKind]bool{}
+			}
+			c.foreign[gk] = true
+		}
+	}
 	c.mapper = sync.OnceValue(c.makeMapper)
 	return c
 }
@@ -87,7 +100,11 @@ func newGroupView(group groupDoc) *groupView {
 		g.resources = append(g.resources, version.resources...)
 	}
 	for i := range g.resources {
-		g.resources[i].Versions = versions[g.resources[i].GVR.Resource]
+		res := &g.resources[i]
+		res.Versions = versions[res.GVR.Resource]
+		if res.GVK.GroupVersion() != res.GVR.GroupVersion() {
+			g.foreign = append(g.foreign, res.GVK.GroupKind(), schema.GroupKind{Group: res.GVR.Group, Kind: res.GVK.Kind})
+		}
 	}
 	g.index = sync.OnceValue(g.makeIndex)
 	return g
@@ -152,6 +169,9 @@ func (c *catalogue) served(gvr schema.GroupVersionResource) *Resource {
 func (c *catalogue) groupsFor(r reading) []*groupView {
 	if r.anyGroup || r.form == kind { // a few resources have objects of another group
 		return c.groups
+	}
+	if r.prefix {
+		return slices.DeleteFunc(slices.Clone(c.groups), func(g *groupView) bool { return !strings.HasPrefix(g.name, r.group) })
 	}
 	if group := c.group(r.group); group != nil {
 		return []*groupView{group}
@@ -225,17 +245,18 @@ func (c *catalogue) find(r reading) []Resource {
 }
 
 // ofKind returns the resource whose objects are of gvk, in the preferred version if gvk
-// has none. It is nil if there is none, or a choice.
+// has none. It is nil if there is none, or a choice, or a resource of another group or version
+// than its objects: then the rules of the method that was called decide.
 func (c *catalogue) ofKind(gvk schema.GroupVersionKind) *Resource {
 	g := c.group(gvk.Group)
-	if g == nil {
+	if g == nil || c.foreign[gvk.GroupKind()] {
 		return nil
 	}
 	var only *Resource
 	for _, h := range g.index().kinds[gvk.Kind] {
 		res := &g.resources[h.at]
 		switch {
-		case res.GVK.Group != gvk.Group || gvk.Version != "" && res.GVK.Version != gvk.Version:
+		case gvk.Version != "" && res.GVK.Version != gvk.Version:
 		case only == nil:
 			only = res
 		case only.GVR.Resource != res.GVR.Resource:
@@ -289,7 +310,7 @@ func (c *catalogue) refuse(q question) error {
 			return newNotEstablishedError(q, definition)
 		}
 	}
-	absent := &NotServedError{Ref: q.ref, Near: c.near(q.ref), kind: q.form == kind}
+	absent := &NotServedError{Ref: q.ref, Near: c.near(q.ref), kind: q.form == kind, searched: q.searched()}
 	for _, r := range readings {
 		absent.GroupServed = absent.GroupServed || !r.anyGroup && !r.prefix && c.serves(r.group, r.version, q)
 		if r.version != "" && absent.Versions == nil {

@@ -48,7 +48,8 @@ type NotServedError struct {
 	// Near are served resources with similar names, best first.
 	Near []Ref
 
-	kind bool // Ref.Resource is a kind
+	kind     bool     // Ref.Resource is a kind
+	searched []string // versions; more than one of a RESTMapping only
 }
 
 func (e *NotServedError) Error() string {
@@ -56,7 +57,7 @@ func (e *NotServedError) Error() string {
 	fmt.Fprintf(&b, "%s: not served by the API server", e.Ref)
 	switch {
 	case len(e.Versions) > 0:
-		fmt.Fprintf(&b, " in version %s; it is in %s", e.Ref.Version, strings.Join(e.Versions, ", "))
+		fmt.Fprintf(&b, " in version %s; it is served in %s", strings.Join(e.searched, " or "), strings.Join(e.Versions, ", "))
 	case len(e.Near) > 0:
 		fmt.Fprintf(&b, "; did you mean %s?", strings.Join(refStrings(e.Near), " or "))
 	default:
@@ -70,16 +71,12 @@ func (e *NotServedError) Is(target error) bool { return target == ErrNotServed }
 
 // Unwrap makes meta.IsNoMatchError hold.
 func (e *NotServedError) Unwrap() error {
-	return noMatch(e.Ref, e.kind)
+	return noMatch(e.Ref, e.kind, e.searched)
 }
 
-func noMatch(ref Ref, kind bool) error {
+func noMatch(ref Ref, kind bool, searched []string) error {
 	if kind {
-		err := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: ref.Group, Kind: ref.Resource}}
-		if ref.Version != "" {
-			err.SearchedVersions = []string{ref.Version}
-		}
-		return err
+		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: ref.Group, Kind: ref.Resource}, SearchedVersions: searched}
 	}
 	return &meta.NoResourceMatchError{
 		PartialResource: schema.GroupVersionResource{Group: ref.Group, Version: ref.Version, Resource: ref.Resource},
@@ -135,12 +132,13 @@ type NotEstablishedError struct {
 	// Reason and Message are the condition's.
 	Reason, Message string
 
-	kind bool // Ref.Resource is a kind
+	kind     bool // Ref.Resource is a kind
+	searched []string
 }
 
 // newNotEstablishedError tells of the condition that stands in the way.
 func newNotEstablishedError(q question, definition *crd) *NotEstablishedError {
-	err := &NotEstablishedError{Ref: q.ref, CRD: definition.Metadata.Name, kind: q.form == kind}
+	err := &NotEstablishedError{Ref: q.ref, CRD: definition.Metadata.Name, kind: q.form == kind, searched: q.searched()}
 	for _, name := range []string{namesAccepted, established} {
 		if cond := definition.condition(name); cond != nil && cond.Status != "True" {
 			err.Condition, err.Reason, err.Message = cond.Type, cond.Reason, cond.Message
@@ -164,7 +162,7 @@ func (e *NotEstablishedError) Is(target error) bool {
 }
 
 // Unwrap makes meta.IsNoMatchError hold.
-func (e *NotEstablishedError) Unwrap() error { return noMatch(e.Ref, e.kind) }
+func (e *NotEstablishedError) Unwrap() error { return noMatch(e.Ref, e.kind, e.searched) }
 
 // AmbiguousError says that a reference fits resources of several groups. It
 // unwraps to apimachinery's *meta.AmbiguousResourceError.

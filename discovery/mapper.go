@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,7 +34,7 @@ var _ interface {
 } = mapper{}
 
 // mapped puts ask to a mapper of what is served, and counts the answer; q says what is
-// asked about.
+// asked about, and by which method.
 func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.RESTMapperWithContext) (T, error)) (T, error) {
 	answer, err := tryMapped(ctx, r, q, ask)
 	r.answers.count(err)
@@ -42,35 +43,39 @@ func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.R
 
 func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.RESTMapperWithContext) (T, error)) (T, error) {
 	var none T
-	c := r.known(ctx)
-	runs := c != nil
-	if !runs {
-		fresh, err := r.fresh(ctx, q)
-		if err != nil {
-			return none, inconclusive(q.ref, err)
+	// Of what has no match, answer says why.
+	answer := func(c *catalogue) (T, error) {
+		found, err := ask(c.mapper())
+		if meta.IsNoMatchError(err) {
+			return none, c.refuse(q)
 		}
-		c = fresh
-	} else if refusal := r.refused(c, q); refusal != nil {
-		return none, refusal
+		return found, err
 	}
-	answer, err := ask(c.mapper())
-	if err == nil || !meta.IsNoMatchError(err) {
-		return answer, err
-	}
-	refusal := c.refuse(q)
-	if runs && !r.certain(c, q, refusal) {
-		fresh, err := r.fresh(ctx, q)
-		if err != nil {
-			return none, inconclusive(q.ref, err)
+	known := r.known(ctx)
+	if known != nil {
+		if refusal := r.refused(known, q); refusal != nil {
+			return none, refusal
 		}
-		answer, err := ask(fresh.mapper())
-		if err == nil || !meta.IsNoMatchError(err) {
-			return answer, err
+		found, err := answer(known)
+		if !isRefusal(err) || r.certain(known, q, err) {
+			return found, err
 		}
-		refusal = fresh.refuse(q)
-		r.deny(fresh, q, refusal)
 	}
-	return none, refusal
+	fresh, err := r.fresh(ctx, q, func(c *catalogue) error {
+		_, err := answer(c)
+		return err
+	})
+	if err != nil {
+		return none, inconclusive(q.ref, err)
+	}
+	found, err := answer(fresh)
+	r.deny(fresh, q, err)
+	return found, err
+}
+
+// isRefusal reports whether a newer answer of the server may be another than err.
+func isRefusal(err error) bool {
+	return errors.Is(err, ErrNotServed) || errors.Is(err, ErrInconclusive)
 }
 
 // makeMapper gives the catalogue to client-go's mapper.
@@ -112,40 +117,47 @@ func mapping(res *Resource) *meta.RESTMapping {
 	return &meta.RESTMapping{Resource: res.GVR, GroupVersionKind: res.GVK, Scope: scope}
 }
 
-// partial is the question of a partial resource, as apimachinery's mappers read it.
-func partial(gvr schema.GroupVersionResource) question {
-	return question{ref: RefOf(gvr), form: anyForm}
+// partial is the question of a method that takes a partial resource.
+func partial(method string, gvr schema.GroupVersionResource) question {
+	return question{ref: RefOf(gvr), form: anyForm, method: method}
 }
 
-func ofKind(gk schema.GroupKind, versions []string) question {
+// ofKind is the question of a method that takes a kind and versions.
+func ofKind(method string, gk schema.GroupKind, versions []string) question {
+	q := questionOfGVK(gk.WithVersion(""))
+	q.method = method
 	if len(versions) == 1 {
-		return questionOfGVK(gk.WithVersion(versions[0]))
+		q.ref.Version = versions[0]
+		return q
 	}
-	return questionOfGVK(gk.WithVersion(""))
+	for _, version := range versions {
+		q.versions += version + ","
+	}
+	return q
 }
 
 // The methods that take a context.
 
 func (m mapper) KindForWithContext(ctx context.Context, gvr schema.GroupVersionResource) (schema.GroupVersionKind, error) {
-	return mapped(ctx, m.resolver, partial(gvr), func(to meta.RESTMapperWithContext) (schema.GroupVersionKind, error) {
+	return mapped(ctx, m.resolver, partial("KindFor", gvr), func(to meta.RESTMapperWithContext) (schema.GroupVersionKind, error) {
 		return to.KindForWithContext(ctx, gvr)
 	})
 }
 
 func (m mapper) KindsForWithContext(ctx context.Context, gvr schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
-	return mapped(ctx, m.resolver, partial(gvr), func(to meta.RESTMapperWithContext) ([]schema.GroupVersionKind, error) {
+	return mapped(ctx, m.resolver, partial("KindsFor", gvr), func(to meta.RESTMapperWithContext) ([]schema.GroupVersionKind, error) {
 		return to.KindsForWithContext(ctx, gvr)
 	})
 }
 
 func (m mapper) ResourceForWithContext(ctx context.Context, gvr schema.GroupVersionResource) (schema.GroupVersionResource, error) {
-	return mapped(ctx, m.resolver, partial(gvr), func(to meta.RESTMapperWithContext) (schema.GroupVersionResource, error) {
+	return mapped(ctx, m.resolver, partial("ResourceFor", gvr), func(to meta.RESTMapperWithContext) (schema.GroupVersionResource, error) {
 		return to.ResourceForWithContext(ctx, gvr)
 	})
 }
 
 func (m mapper) ResourcesForWithContext(ctx context.Context, gvr schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
-	return mapped(ctx, m.resolver, partial(gvr), func(to meta.RESTMapperWithContext) ([]schema.GroupVersionResource, error) {
+	return mapped(ctx, m.resolver, partial("ResourcesFor", gvr), func(to meta.RESTMapperWithContext) ([]schema.GroupVersionResource, error) {
 		return to.ResourcesForWithContext(ctx, gvr)
 	})
 }
@@ -166,13 +178,13 @@ func (m mapper) RESTMappingWithContext(ctx context.Context, gk schema.GroupKind,
 }
 
 func (m mapper) slowMapping(ctx context.Context, gk schema.GroupKind, versions []string) (*meta.RESTMapping, error) {
-	return mapped(ctx, m.resolver, ofKind(gk, versions), func(to meta.RESTMapperWithContext) (*meta.RESTMapping, error) {
+	return mapped(ctx, m.resolver, ofKind("RESTMapping", gk, versions), func(to meta.RESTMapperWithContext) (*meta.RESTMapping, error) {
 		return to.RESTMappingWithContext(ctx, gk, versions...)
 	})
 }
 
 func (m mapper) RESTMappingsWithContext(ctx context.Context, gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
-	return mapped(ctx, m.resolver, ofKind(gk, versions), func(to meta.RESTMapperWithContext) ([]*meta.RESTMapping, error) {
+	return mapped(ctx, m.resolver, ofKind("RESTMappings", gk, versions), func(to meta.RESTMapperWithContext) ([]*meta.RESTMapping, error) {
 		mappings, err := to.RESTMappingsWithContext(ctx, gk, versions...)
 		if err == nil && len(mappings) == 0 {
 			err = &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
@@ -182,7 +194,7 @@ func (m mapper) RESTMappingsWithContext(ctx context.Context, gk schema.GroupKind
 }
 
 func (m mapper) ResourceSingularizerWithContext(ctx context.Context, resource string) (string, error) {
-	q := partial(schema.GroupVersionResource{Resource: resource})
+	q := partial("ResourceSingularizer", schema.GroupVersionResource{Resource: resource})
 	singular, err := mapped(ctx, m.resolver, q, func(to meta.RESTMapperWithContext) (string, error) {
 		return to.ResourceSingularizerWithContext(ctx, resource)
 	})

@@ -29,15 +29,15 @@ func TestResolve_NotServedTellsWhatIs(t *testing.T) {
 				want     notServed
 			}{
 				{"one other version", "pods.v2", notServed{
-					"v1", "pods", "pods.v2: not served by the API server in version v2; it is in v1",
+					"v1", "pods", "pods.v2: not served by the API server in version v2; it is served in v1",
 				}},
 				{"several other versions", "widgets.v2.example.com", notServed{
 					"v1 v1beta1", "widgets.example.com",
-					"widgets.v2.example.com: not served by the API server in version v2; it is in v1, v1beta1",
+					"widgets.v2.example.com: not served by the API server in version v2; it is served in v1, v1beta1",
 				}},
 				{"one version of the group has it", "flanges.v1.example.com", notServed{
 					"v1beta1", "flanges.example.com",
-					"flanges.v1.example.com: not served by the API server in version v1; it is in v1beta1",
+					"flanges.v1.example.com: not served by the API server in version v1; it is served in v1beta1",
 				}},
 				{"another group has it", "deployments.extensions", notServed{
 					"", "deployments.apps", "deployments.extensions: not served by the API server; did you mean deployments.apps?",

@@ -18,13 +18,18 @@ const (
 	anyForm
 )
 
-// question is what is asked for, in the form in which it was given. It is comparable:
-// callers that ask the same share the answer.
+// question is what is asked for, and how. It is comparable: two questions that are equal
+// have one answer, so that what is not served is remembered by question.
 type question struct {
-	ref  Ref // as errors tell it
+	ref  Ref // as errors name it
 	form nameForm
 	// inGroup says that an empty group is the core group, not any.
 	inGroup bool
+	// method is the RESTMapper's that was called, whose answers are client-go's; it is
+	// empty for the resolver's own, whose answers differ only by the fields above.
+	method string
+	// versions are those of a RESTMapping, each with a comma after it.
+	versions string
 }
 
 func questionOfGVR(gvr schema.GroupVersionResource) question {
@@ -51,6 +56,17 @@ type reading struct {
 	form   nameForm
 }
 
+// searched returns the versions that q asks for; none are all.
+func (q question) searched() []string {
+	if q.versions != "" {
+		return strings.Split(strings.TrimSuffix(q.versions, ","), ",")
+	}
+	if q.ref.Version != "" {
+		return []string{q.ref.Version}
+	}
+	return nil
+}
+
 // readings returns what q can mean, in the order in which kubectl tries it: the
 // version and the group apart first, then all of it as the group; then both again with the
 // beginning of a group. A CRD's version may have any name, and a group may begin with a
@@ -58,7 +74,21 @@ type reading struct {
 func (q question) readings() []reading {
 	ref := q.ref
 	r := reading{name: ref.Resource, version: ref.Version, group: ref.Group, form: q.form}
-	if q.form != anyForm {
+	switch {
+	case q.versions != "":
+		var readings []reading
+		for _, version := range q.searched() {
+			r.version = version
+			readings = append(readings, r)
+		}
+		return readings
+	case q.method != "" && q.form == anyForm: // as client-go's mapper reads a partial resource
+		r.name, r.anyGroup = strings.ToLower(ref.Resource), ref.Group == ""
+		if r.anyGroup || r.version != "" {
+			return []reading{r}
+		}
+		return []reading{r, r.cutShort()}
+	case q.form != anyForm:
 		r.anyGroup = !q.inGroup
 		return []reading{r}
 	}

@@ -172,13 +172,13 @@ func TestValidate_NotServedTellsWhatIs(t *testing.T) {
 			}{
 				{"no such version", schema.GroupVersionResource{Group: "example.com", Version: "v2", Resource: "widgets"}, notServed{
 					"v1 v1beta1", "widgets.example.com",
-					"widgets.v2.example.com: not served by the API server in version v2; it is in v1, v1beta1",
+					"widgets.v2.example.com: not served by the API server in version v2; it is served in v1, v1beta1",
 				}},
 				{"no such group", schema.GroupVersionResource{Group: "extensions", Version: "v1beta1", Resource: "deployments"}, notServed{
 					"", "deployments.apps", "deployments.v1beta1.extensions: not served by the API server; did you mean deployments.apps?",
 				}},
 				{"not in this version", schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "flanges"}, notServed{
-					"v1beta1", "flanges.example.com", "flanges.v1.example.com: not served by the API server in version v1; it is in v1beta1",
+					"v1beta1", "flanges.example.com", "flanges.v1.example.com: not served by the API server in version v1; it is served in v1beta1",
 				}},
 				{"no such resource", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "unicorns"}, notServed{
 					"", "", "unicorns.v1.apps: not served by the API server; is its CustomResourceDefinition installed?",
@@ -187,7 +187,7 @@ func TestValidate_NotServedTellsWhatIs(t *testing.T) {
 					"", "deployments.apps", "Deployment.v1.apps: not served by the API server; did you mean deployments.apps?",
 				}},
 				{"no such version of the core group", schema.GroupVersionResource{Version: "v2", Resource: "pods"}, notServed{
-					"v1", "pods", "pods.v2: not served by the API server in version v2; it is in v1",
+					"v1", "pods", "pods.v2: not served by the API server in version v2; it is served in v1",
 				}},
 			} {
 				t.Run(tc.why, func(t *testing.T) {

@@ -167,8 +167,8 @@ var ofDiscovery = []mutant{
 	{
 		name: "a mapper calls a group that is down absent",
 		file: "discovery/mapper.go",
-		old:  "\treturn none, refusal\n}",
-		new:  "\treturn none, err\n}",
+		old:  "\t\t\treturn none, c.refuse(q)\n",
+		new:  "\t\t\treturn none, err\n",
 	},
 	{
 		name: "a selector takes every version",
@@ -263,8 +263,26 @@ var ofDiscovery = []mutant{
 	{
 		name: "a mapper knows a version that is gone",
 		file: "discovery/catalogue.go",
-		old:  "gvk.Version != \"\" && res.GVK.Version != gvk.Version:",
-		new:  "false:",
+		old:  "case gvk.Version != \"\" && res.GVK.Version != gvk.Version:",
+		new:  "case false:",
+	},
+	{
+		name: "what one method does not find is not there for another",
+		file: "discovery/mapper.go",
+		old:  "\treturn question{ref: RefOf(gvr), form: anyForm, method: method}",
+		new:  "\treturn question{ref: RefOf(gvr), form: anyForm}",
+	},
+	{
+		name: "the versions of a RESTMapping do not count",
+		file: "discovery/mapper.go",
+		old:  "\t\tq.versions += version + \",\"\n",
+		new:  "\t\t_ = version\n",
+	},
+	{
+		name: "a group may not be cut short",
+		file: "discovery/question.go",
+		old:  "|| r.prefix && strings.HasPrefix(gv.Group, r.group)",
+		new:  "",
 	},
 	{
 		name: "a beginning is not waited for",
