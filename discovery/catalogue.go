@@ -26,9 +26,6 @@ type catalogue struct {
 	byName []*groupView // the same, sorted by name
 	// unknown is why not even all groups are known; nil if they are.
 	unknown error
-	// foreign are the kinds of resources whose objects are of another group or version than
-	// they are, under both groups.
-	foreign map[schema.GroupKind]bool
 
 	mapper func() meta.RESTMapperWithContext
 	memo   memo
@@ -45,8 +42,6 @@ type groupView struct {
 	failed map[string]error
 	// waiting are the CRDs of the group that are there and not served.
 	waiting []*crd
-	// foreign are those of the catalogue that the group has.
-	foreign []schema.GroupKind
 
 	index func() *index
 }
@@ -68,14 +63,6 @@ type hit struct {
 func newCatalogue(groups []*groupView, unknown error) *catalogue {
 	c := &catalogue{groups: groups, unknown: unknown, byName: slices.Clone(groups)}
 	slices.SortFunc(c.byName, func(a, b *groupView) int { return strings.Compare(a.name, b.name) })
-	for _, group := range groups {
-		for _, gk := range group.foreign {
-			if c.foreign == nil {
-				c.foreign = map[schema.GroupKind]bool{}
-			}
-			c.foreign[gk] = true
-		}
-	}
 	c.mapper = sync.OnceValue(c.makeMapper)
 	return c
 }
@@ -100,11 +87,7 @@ func newGroupView(group groupDoc) *groupView {
 		g.resources = append(g.resources, version.resources...)
 	}
 	for i := range g.resources {
-		res := &g.resources[i]
-		res.Versions = versions[res.GVR.Resource]
-		if res.GVK.GroupVersion() != res.GVR.GroupVersion() {
-			g.foreign = append(g.foreign, res.GVK.GroupKind(), schema.GroupKind{Group: res.GVR.Group, Kind: res.GVK.Kind})
-		}
+		g.resources[i].Versions = versions[g.resources[i].GVR.Resource]
 	}
 	g.index = sync.OnceValue(g.makeIndex)
 	return g
@@ -241,6 +224,10 @@ func (c *catalogue) find(r reading) []Resource {
 			}
 		}
 	}
+	elsewhere := func(res Resource) bool { return res.GVR.Group != r.group }
+	if r.form == kind && !r.anyGroup && slices.ContainsFunc(found, func(res Resource) bool { return !elsewhere(res) }) {
+		found = slices.DeleteFunc(found, elsewhere) // a kind's own group comes first
+	}
 	return found
 }
 
@@ -249,13 +236,15 @@ func (c *catalogue) find(r reading) []Resource {
 // than its objects: then the rules of the method that was called decide.
 func (c *catalogue) ofKind(gvk schema.GroupVersionKind) *Resource {
 	g := c.group(gvk.Group)
-	if g == nil || c.foreign[gvk.GroupKind()] {
+	if g == nil {
 		return nil
 	}
 	var only *Resource
 	for _, h := range g.index().kinds[gvk.Kind] {
 		res := &g.resources[h.at]
 		switch {
+		case res.GVK.GroupVersion() != res.GVR.GroupVersion():
+			return nil
 		case gvk.Version != "" && res.GVK.Version != gvk.Version:
 		case only == nil:
 			only = res

@@ -32,6 +32,8 @@ func collidingGroups() []group {
 		}},
 		{name: "example.net", versions: []version{{name: "v2", resources: []metav1.APIResource{
 			entry("gadgets", "gadget", "Gadget", "widget"), entry("proxies", "proxy", "Proxy"), entry("httpproxies", "httpproxy", "HTTPProxy", "proxy"),
+			{Name: "mirrors", SingularName: "mirror", Group: "example.com", Version: "v1", Kind: "Widget", Verbs: all}, // widgets are of that kind, too
+			{Name: "prints", SingularName: "print", Group: "example.com", Version: "v1", Kind: "Print", Verbs: all},
 		}}}},
 		{name: "v1.acme.io", versions: []version{{name: "v2", resources: []metav1.APIResource{entry("widgets", "widget", "widget")}}}},
 		acmeGroup, calicoGroup, crdCalicoGroup,
@@ -118,7 +120,7 @@ func inquiries(random *rand.Rand) []inquiry {
 			}
 		}
 	}
-	for _, kind := range few(3, "Pod", "Widget", "widget", "WidgetList", "GadgetList", "List", "Unicorn", "IPAMBlock") {
+	for _, kind := range few(3, "Pod", "Widget", "widget", "WidgetList", "GadgetList", "List", "Unicorn", "IPAMBlock", "Print") {
 		for _, groupName := range groups {
 			gk := schema.GroupKind{Group: groupName, Kind: kind}
 			resolving("ResolveGK "+gk.String(), func(t *testing.T, r *discovery.Resolver) (discovery.Resource, error) {

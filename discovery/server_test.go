@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -261,7 +262,7 @@ func aggregatedVersion(g group, v version) map[string]any {
 		resources = append(resources, map[string]any{
 			"resource":         r.Name,
 			"singularResource": r.SingularName,
-			"responseKind":     map[string]any{"group": g.name, "version": v.name, "kind": r.Kind},
+			"responseKind":     map[string]any{"group": cmp.Or(r.Group, g.name), "version": cmp.Or(r.Version, v.name), "kind": r.Kind},
 			"scope":            scope,
 			"verbs":            r.Verbs,
 			"shortNames":       r.ShortNames,
