@@ -82,7 +82,7 @@ func inquiries(random *rand.Rand) []inquiry {
 		out = append(out, inquiry{name: name, stock: stock, ask: func(_ *testing.T, r *discovery.Resolver) string { return stock(r.RESTMapper()) }})
 	}
 	names := few(3, "po", "pod", "pods", "widgets", "widget", "wi", "gadget", "gadgetlist", "proxy", "ipamblocks", "unicorns", "flanges")
-	groups := append(few(2, "example.com", "v1", "v1.acme.io", "nobody.example"), few(1, "exam", "acme.io")...)
+	groups := append(few(2, "example.com", "example.net", "v1", "v1.acme.io", "nobody.example"), few(1, "exam", "acme.io")...)
 	groups = append(groups, "")
 	versions := append([]string{""}, few(2, "v1", "v2", "v1beta1", "v7")...)
 	for _, name := range names {
