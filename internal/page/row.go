@@ -163,7 +163,7 @@ func (i *Informer) stuck(at time.Time) string {
 
 // lateText describes a handler that is late.
 func (h *Handling) lateText(at time.Time) string {
-	text := "handler " + h.Handler
+	text := "handler " + h.Handler[strings.LastIndex(h.Handler, "/")+1:] // without the path of its package
 	if h.Lease != "" {
 		text += " of " + strconv.Quote(clip(h.Lease, 60))
 	}

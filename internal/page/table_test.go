@@ -108,11 +108,11 @@ func TestTable_ARowNamesStuckHandlers(t *testing.T) {
 		stuck := informer("pods.v1", "Synced")
 		stuck.Handlers = []page.Handling{
 			{Handler: "*main.fast"},
-			{Handler: "*main.viewer", Lease: "gc", Backlog: 1234, RunningSince: time.Now().Add(-61 * time.Second)},
+			{Handler: "example.com/gc/main.viewer", Lease: "gc", Backlog: 1234, RunningSince: time.Now().Add(-61 * time.Second)},
 			{Handler: "*main.slow", Backlog: 1, BehindSince: time.Now().Add(-20 * time.Second)},
 		}
 		handler := page.NewHandler(&informers{all: []page.Informer{stuck}})
-		const want = `handler *main.viewer of "gc" has been in one call for 61s, 1,234 events waiting, and 1 other handler`
+		const want = `handler main.viewer of "gc" has been in one call for 61s, 1,234 events waiting, and 1 other handler`
 		if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "  "+want+"\n") {
 			t.Errorf("text: %s", text)
 		}

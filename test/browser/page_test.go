@@ -219,10 +219,10 @@ func TestPage_DetailShowsTheChain(t *testing.T) {
 			t.Errorf("%s: %q, want %q", about, text, want)
 		}
 	}
-	if diff := cmp.Diff([]string{"Wanted", "Served", "Requests", "Next"}, abouts); diff != "" {
+	if diff := cmp.Diff([]string{"Wanted", "Served", "Next"}, abouts); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(words(document), `applications.v1alpha1.argoproj.io is wanted by 1 lease of "deployer"`) || told(document) != "Live" {
+	if !strings.Contains(words(document), `applications.v1alpha1.argoproj.io is requested by 1 lease of "deployer"`) || told(document) != "Live" {
 		t.Errorf("detail, %q: %s", told(document), words(document))
 	}
 }
