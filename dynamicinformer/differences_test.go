@@ -173,7 +173,7 @@ var differences = []difference{
 			time.Sleep(time.Minute)
 			r.expect(events, "add ns/a")
 		}},
-		readme: "A LIST answered with something else, such as a Status, is an empty list: objects seem deleted.",
+		readme: "A LIST answered with something else, such as a Status, is an empty list and empties the cache.",
 		reason: "no event may be invented from bad input",
 	},
 	{

@@ -18,32 +18,29 @@ import (
 
 // watchBlocks is the program of the README.
 func watchBlocks(ctx context.Context, cfg *rest.Config) error {
-	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithDefaultResync(5*time.Minute))
+	factory, err := dynamicinformer.NewForConfig(cfg)
 	if err != nil {
 		return err
 	}
-	blocks := factory.ForResource(schema.GroupVersionResource{
-		Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks",
-	})
+	blocks := factory.ForResource(schema.GroupVersionResource{Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks"})
 	show := func(obj any) { fmt.Println(obj.(*unstructured.Unstructured).GetName()) } // read-only
-	shown, err := blocks.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: show, DeleteFunc: show})
+	shown, err := blocks.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: show})
 	if err != nil {
 		return err
 	}
 	factory.Start(ctx)
-
 	wait, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if err := factory.WaitForSync(wait); err != nil {
 		return err // which resource, which request, since when, and what to do
 	}
-	<-shown.HasSyncedChecker().Done() // the handler has had all that was listed
+	<-shown.HasSyncedChecker().Done() // the handler has had every listed object
 	all, err := blocks.Lister().List(labels.Everything())
 	if err != nil {
 		return err
 	}
 	fmt.Println("blocks:", len(all))
-	return factory.Shutdown(ctx) // waits for all that the factory runs
+	return factory.Shutdown(ctx) // waits for all goroutines of the factory
 }
 
 // The program of the README, on a server that has one block.
