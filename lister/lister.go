@@ -42,7 +42,8 @@ type NamespaceLister interface {
 //
 // Where dynamiclister panics, this one has an answer: a nil selector selects
 // everything, and a cached object that is not *unstructured.Unstructured, which
-// is what a transform can make of it, is an error that names both.
+// is what a transform can make of it, is an error that names both. Of an indexer
+// that is nil everything is an error.
 func New(indexer cache.Indexer, gvr schema.GroupVersionResource) Lister {
 	return &lister{indexer: indexer, gvr: gvr}
 }
@@ -53,6 +54,9 @@ type lister struct {
 }
 
 func (l *lister) List(selector labels.Selector) ([]*unstructured.Unstructured, error) {
+	if l.indexer == nil {
+		return nil, errNoIndexer(l.gvr)
+	}
 	into := collector{gvr: l.gvr}
 	err := cache.ListAll(l.indexer, orEverything(selector), into.add)
 	return into.result(err)
@@ -73,6 +77,9 @@ type namespaceLister struct {
 }
 
 func (l *namespaceLister) List(selector labels.Selector) ([]*unstructured.Unstructured, error) {
+	if l.indexer == nil {
+		return nil, errNoIndexer(l.gvr)
+	}
 	into := collector{gvr: l.gvr}
 	err := cache.ListAllByNamespace(l.indexer, l.namespace, orEverything(selector), into.add)
 	return into.result(err)
@@ -84,6 +91,9 @@ func (l *namespaceLister) Get(name string) (*unstructured.Unstructured, error) {
 }
 
 func get(indexer cache.Indexer, gvr schema.GroupVersionResource, key, name string) (*unstructured.Unstructured, error) {
+	if indexer == nil {
+		return nil, errNoIndexer(gvr)
+	}
 	cached, exists, err := indexer.GetByKey(key)
 	if err != nil {
 		return nil, err
@@ -92,6 +102,10 @@ func get(indexer cache.Indexer, gvr schema.GroupVersionResource, key, name strin
 		return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
 	}
 	return asUnstructured(gvr, cached)
+}
+
+func errNoIndexer(gvr schema.GroupVersionResource) error {
+	return fmt.Errorf("lister: %s: the indexer is nil", gvr.GroupResource())
 }
 
 // collector gathers the objects that client-go's list functions hand out one at

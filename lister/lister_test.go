@@ -134,3 +134,22 @@ func TestLister_ReadersAndTheInformerRunTogether(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestLister_OfANilIndexerIsAnError(t *testing.T) {
+	l := lister.New(nil, widgets)
+	generic := lister.NewRuntimeObjectShim(l)
+	for name, err := range map[string]error{
+		"List":                  second(l.List(labels.Everything())),
+		"Get":                   second(l.Get("ns/a")),
+		"List of the namespace": second(l.Namespace("ns").List(nil)),
+		"Get of the namespace":  second(l.Namespace("ns").Get("a")),
+		"List of the shim":      second(generic.List(nil)),
+		"Get of the shim":       second(generic.ByNamespace("ns").Get("a")),
+	} {
+		if err == nil || err.Error() != "lister: widgets.example.com: the indexer is nil" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
