@@ -18,7 +18,7 @@ import (
 // later, or while others acquire the same, has no effect. It costs no request if somebody
 // has the informer, or while the resolver runs and knows the type.
 //
-// Errors are [*discovery.RefError], those of [discovery.Resolver.Validate], a
+// Errors are [*discovery.RefError], [*OptionError], those of [discovery.Resolver.Validate], a
 // [*ConflictError] if others have the informer with other options, and [ErrShutDown]. With
 // [AllowAbsent] a type that is not served, or of which that can't be told, is no error.
 // Before the factory has been started the informer waits for that.
@@ -27,6 +27,9 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 		return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
 	}
 	o := f.resourceOptions(gvr, opts)
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("dynamicinformer: acquire: %s: %w", discovery.RefOf(gvr), err)
+	}
 	k := key{gvr: gvr, versions: o.versions}
 	if o.separate {
 		k.separate = f.singles.Add(1)

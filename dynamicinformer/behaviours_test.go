@@ -2,7 +2,9 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -95,6 +97,24 @@ var conformance = []behaviour{
 		synctest.Wait()
 		if r.requests("list")+r.requests("watch") > 0 {
 			r.errorf("requests before Start")
+		}
+	}},
+	{"a watch error handler gets the reflector's words", func(r *trial) {
+		answer(r.cluster, errors.New("boom"))
+		factory := r.plain()
+		var texts []string
+		informer := factory.ForResource(widgets).Informer()
+		if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+			if text := err.Error(); !slices.Contains(texts, text) {
+				texts = append(texts, text)
+			}
+		}); err != nil {
+			r.errorf("%v", err)
+		}
+		r.run(factory)
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff([]string{"failed to list example.com/v1, Resource=widgets: boom"}, texts); diff != "" {
+			r.errorf("(-want +got):\n%s", diff)
 		}
 	}},
 	{"Start twice watches once", func(r *trial) {

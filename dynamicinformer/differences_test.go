@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
@@ -30,9 +31,11 @@ type difference struct {
 
 // Rows of the README that stand for two differences each.
 const (
-	polls = "`WaitForCacheSync` polls every 100 ms, one informer after another, stopped ones too."
-	ends  = "Told to slow down, an informer sleeps without looking at its stop channel; `Shutdown` returns while a LIST is under way."
-	asks  = "A type that is not installed, or can't be watched, is asked for without end; the latter is reported synced."
+	polls   = "`WaitForCacheSync` polls every 100 ms, one informer after another, stopped ones too."
+	ends    = "Told to slow down, an informer sleeps without looking at its stop channel; `Shutdown` returns while a LIST is under way."
+	relists = "A relist updates every cached object; a replaced one is an update, a deleted one a `DeletedFinalStateUnknown`."
+	logs    = "Every retry logs a line, which may quote the body of an answer: a Secret's data."
+	asks    = "A type that is not installed, or can't be watched, is asked for without end; the latter is reported synced."
 )
 
 // differences are all there are. The README's table has the same, in this order.
@@ -260,8 +263,65 @@ var differences = []difference{
 			time.Sleep(time.Minute)
 			r.expect(events, "delete ns/replaced", "add ns/replaced")
 		}},
-		readme: "A relist updates every cached object; one in another's place is an update, too.",
+		readme: relists,
 		reason: "handlers work for nothing, and take one object for another",
+	},
+	{
+		behaviour: behaviour{"a deletion in a gap has the object", func(r *trial) {
+			r.create("ns", "a")
+			factory := r.plain()
+			deleted := make(chan any, 10)
+			if _, err := factory.ForResource(widgets).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) { deleted <- obj }}); err != nil {
+				r.errorf("%v", err)
+			}
+			r.run(factory)
+			synctest.Wait()
+			answer(r.cluster, apierrors.NewServiceUnavailable("down"))
+			r.cluster.CloseWatches(widgets)
+			synctest.Wait()
+			r.cluster.Intercept(nil)
+			if err := r.widget("ns").Delete(r.t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+				r.t.Error(err)
+			}
+			r.cluster.Expire(widgets)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if len(deleted) != 1 {
+				r.t.Fatalf("%d deletions", len(deleted))
+			}
+			if object, is := (<-deleted).(*unstructured.Unstructured); !is || object.GetName() != "a" {
+				r.errorf("the deletion has no object: %T", object)
+			}
+		}},
+		readme: relists,
+		reason: "the informer knows which one it is, and passes its deletion on as a watch would",
+	},
+	{
+		behaviour: behaviour{"a handler has a resync period where its informer has none", func(r *trial) {
+			r.create("ns", "a")
+			factory := r.plain()
+			events := &recorder{}
+			if _, err := factory.ForResource(widgets).Informer().AddEventHandlerWithOptions(events, cache.HandlerOptions{ResyncPeriod: new(10 * time.Second)}); err != nil {
+				r.errorf("%v", err)
+			}
+			r.run(factory)
+			time.Sleep(35 * time.Second)
+			r.expect(events, "add ns/a", "update ns/a", "update ns/a", "update ns/a")
+		}},
+		readme: "A handler's resync period has no effect if the factory has none.",
+		reason: "the caller has asked for it",
+	},
+	{
+		behaviour: behaviour{"what has ended takes no handler", func(r *trial) {
+			factory := r.plain()
+			informer := factory.ForResource(widgets).Informer()
+			factory.Shutdown()
+			if _, err := informer.AddEventHandler(&recorder{}); err == nil {
+				r.errorf("no error")
+			}
+		}},
+		readme: "After `Shutdown`, an informer that was never started takes handlers.",
+		reason: "they would never be called",
 	},
 	{
 		behaviour: behaviour{"the first list is consistent", func(r *trial) {
@@ -299,7 +359,7 @@ var differences = []difference{
 				}
 			}
 		}},
-		readme: "Errors quote the body of an answer that has no kind: a Secret's data is in the log.",
+		readme: logs,
 		reason: "logs and pages are read by others than Secrets",
 	},
 	{
@@ -317,7 +377,7 @@ var differences = []difference{
 				r.errorf("%d lines", got)
 			}
 		}},
-		readme: "Every retry logs a line.",
+		readme: logs,
 		reason: "250,000 lines a day have been counted (kubernetes#142072)",
 	},
 }

@@ -98,6 +98,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 		e.informer.follow(old.informer)
 	}
 	shared := e.informer.informer
+	shared.over = func() bool { return closed(e.done) || f.endsUnstarted(e) }
 	// Neither can fail before the informer runs; both may be replaced until then.
 	_ = shared.SetTransform(s.transform)
 	if s.onError != nil {

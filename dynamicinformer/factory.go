@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
@@ -82,6 +83,9 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	}
 	httpClient = attempt.Client(httpClient)
 	o := newOptions(append([]Option{WithDiscovery(resolver)}, opts...)...)
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("dynamicinformer: %w", err)
+	}
 	clients, err := newClients(cfg, httpClient, newClientOptions(append([]ClientOption{defaultSharing()}, o.client...)...))
 	if err != nil {
 		return nil, err
@@ -94,10 +98,14 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 // that client makes by itself: client-go's takes ten seconds and more to let a
 // 503 with Retry-After through. It does no I/O.
 func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
-	if client == nil {
+	if orNil(client) == nil {
 		return nil, errors.New("dynamicinformer: the dynamic client is nil")
 	}
-	return newFactory(clients{own: client}, newOptions(opts...)), nil
+	o := newOptions(opts...)
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("dynamicinformer: %w", err)
+	}
+	return newFactory(clients{own: client}, o), nil
 }
 
 func newFactory(clients clients, o options) *Factory {
@@ -114,8 +122,11 @@ func newFactory(clients clients, o options) *Factory {
 // Start runs the informers asked for so far and, from then on, each at the moment
 // it is asked for. They run until ctx ends, which also closes the factory, as
 // Shutdown does but without waiting. Start returns at once; calls after the first
-// have no effect, nor has one after the factory was closed.
+// have no effect, nor has one after the factory was closed. A ctx that is nil never ends.
 func (f *Factory) Start(ctx context.Context) {
+	if ctx == nil {
+		ctx = wait.ContextForChannel(nil)
+	}
 	f.mu.Lock()
 	if f.life != nil || closed(f.closing) {
 		f.mu.Unlock()

@@ -1,6 +1,7 @@
 package dynamicinformer
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -38,12 +39,13 @@ func newInformer(cfg source.Config, report errorHandler, resync time.Duration, i
 
 // newSpeakingInformer is newInformer with a voice in client-go's metrics; nil: without.
 func newSpeakingInformer(cfg source.Config, report errorHandler, resync time.Duration, indexers cache.Indexers, metrics *voice) *genericInformer {
-	handlers := &errorHandlers{usual: report}
+	handlers := &errorHandlers{usual: report, resource: cfg.GVR.String()}
 	cfg.Report = handlers.call
 	s := source.New(cfg)
 	lw := s.ListerWatcher()
+	resync = max(0, resync) // below zero the reflector's timer never rests
 	opts := cache.SharedIndexInformerOptions{
-		ResyncPeriod:      max(0, resync), // below zero the reflector's timer never rests
+		ResyncPeriod:      cmp.Or(resync, resyncCheck),
 		Indexers:          indexers,
 		ObjectDescription: cfg.GVR.String(),
 	}
@@ -58,7 +60,7 @@ func newSpeakingInformer(cfg source.Config, report errorHandler, resync time.Dur
 	client, _ := cfg.Client.(*choice)
 	return &genericInformer{
 		gvr: cfg.GVR, source: s, listed: informer.HasSyncedChecker().Done(),
-		informer: &sharedInformer{SharedIndexInformer: informer, choice: client, errors: handlers, meters: meters{source: s}},
+		informer: &sharedInformer{SharedIndexInformer: informer, choice: client, errors: handlers, meters: meters{source: s}, resync: resync},
 	}
 }
 

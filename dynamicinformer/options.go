@@ -12,7 +12,8 @@ import (
 
 // Option configures a Factory and, through it, all its informers. Every
 // combination of options is valid; of the same option given twice the last one
-// counts; a nil Option has no effect.
+// counts; a nil Option has no effect. A value that no server accepts is an
+// [*OptionError] of the function that the option is given to.
 type Option interface{ apply(*options) }
 
 // ResourceOption configures the informer of one lease. Options that are valid for a

@@ -27,6 +27,8 @@ const (
 	ReasonVerbNotSupported = status.ReasonVerbNotSupported
 	ReasonConversionFailed = status.ReasonConversionFailed
 	ReasonDecodeFailed     = status.ReasonDecodeFailed
+	ReasonBadRequest       = status.ReasonBadRequest
+	ReasonTLS              = status.ReasonTLS
 	ReasonUnavailable      = status.ReasonUnavailable
 	ReasonThrottled        = status.ReasonThrottled
 	ReasonBookmarkMissing  = status.ReasonBookmarkMissing

@@ -28,7 +28,8 @@ type settings struct {
 	onError   cache.WatchErrorHandlerWithContext
 }
 
-// WithNamespace limits informers to namespace. The default is all namespaces.
+// WithNamespace limits informers to namespace. The default is all namespaces. What is no
+// name of a namespace is an [*OptionError].
 // With discovery, informers on cluster-scoped resources ignore it; without, such
 // a resource is asked for in a place where no server has it.
 func WithNamespace(namespace string) InformerOption {
@@ -42,15 +43,16 @@ func WithTweakListOptions(tweak TweakListOptionsFunc) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.tweak = tweak })
 }
 
-// WithLabelSelector limits informers to objects whose labels match selector, which the
-// server reads and refuses if it can't. A tweak comes after it.
+// WithLabelSelector limits informers to objects whose labels match selector. What is no
+// selector is an [*OptionError]. A tweak comes after it.
 func WithLabelSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.labels = selector })
 }
 
 // WithFieldSelector limits informers to objects whose fields match selector. Of custom
 // resources, servers know metadata.name and metadata.namespace, and the selectable fields
-// of the CRD. A tweak comes after it.
+// of the CRD: another field is [ReasonBadRequest]. What is no selector is an [*OptionError].
+// A tweak comes after it.
 func WithFieldSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.fields = selector })
 }
@@ -153,7 +155,7 @@ func (s *settings) allIndexers() cache.Indexers {
 // config returns how the informer of gvr is fed.
 func (s *settings) config(client dynamic.Interface, gvr schema.GroupVersionResource) source.Config {
 	return source.Config{
-		Client: client, GVR: gvr, Namespace: s.namespace, Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
+		Client: orNil(client), Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
 		NoWatchList: s.watchList == WatchListNever, WatchListAnywhere: s.watchList == WatchListAnywhere,
 		PageSize: s.pageSize,
 	}

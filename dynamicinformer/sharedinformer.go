@@ -2,6 +2,8 @@ package dynamicinformer
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/source"
 )
 
 // sharedInformer is client-go's informer, of which others want to know what it is given:
@@ -19,27 +23,45 @@ type sharedInformer struct {
 	choice *choice // nil: there is none
 	errors *errorHandlers
 	meters meters
+	resync time.Duration // of handlers that ask for no period of their own
+	over   func() bool   // reports whether the informer's factory will not run it any more; nil: there is none
 
 	mu sync.Mutex // makes one of setting and knowing
 }
 
+// resyncCheck is how often an informer without a resync period looks whether a handler has one
+// that is due. It costs next to nothing. client-go's informers without a period never look,
+// and leave such a handler without.
+const resyncCheck = 30 * time.Second
+
 // AddEventHandler implements cache.SharedInformer.
 func (i *sharedInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	return i.meters.add(handler, i.SharedIndexInformer.AddEventHandler)
+	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
 
 // AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
 func (i *sharedInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resyncPeriod time.Duration) (cache.ResourceEventHandlerRegistration, error) {
-	return i.meters.add(handler, func(metered cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-		return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(metered, resyncPeriod)
-	})
+	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &resyncPeriod})
 }
 
-// AddEventHandlerWithOptions implements cache.SharedInformer.
+// AddEventHandlerWithOptions implements cache.SharedInformer. A handler's resync period counts
+// also if the informer has none: if that is running, with a grain of half a minute.
 func (i *sharedInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	if i.over != nil && i.over() && !i.IsStopped() && !i.isRunning() {
+		return nil, fmt.Errorf("handler %T was not added to the informer: %w", handler, ErrShutDown)
+	}
+	if opts.ResyncPeriod == nil {
+		opts.ResyncPeriod = &i.resync
+	}
 	return i.meters.add(handler, func(metered cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 		return i.SharedIndexInformer.AddEventHandlerWithOptions(metered, opts)
 	})
+}
+
+// isRunning reports whether the informer runs, whoever runs it.
+func (i *sharedInformer) isRunning() bool {
+	informer, can := i.SharedIndexInformer.(interface{ HasStarted() bool })
+	return can && informer.HasStarted()
 }
 
 // RemoveEventHandler implements cache.SharedInformer.
@@ -95,17 +117,28 @@ type errorHandler func(ctx context.Context, err error)
 
 // errorHandlers are who is told of errors.
 type errorHandlers struct {
-	usual   errorHandler
-	own     atomic.Pointer[cache.WatchErrorHandlerWithContext] // the user's
-	standIn func() *cache.Reflector
+	resource string // in the texts
+	usual    errorHandler
+	own      atomic.Pointer[cache.WatchErrorHandlerWithContext] // the user's
+	standIn  func() *cache.Reflector
 }
 
+// call tells of err, to a handler of the user's in the words in which client-go's reflector
+// would.
 func (h *errorHandlers) call(ctx context.Context, err error) {
-	if own := h.own.Load(); own != nil {
-		(*own)(ctx, h.standIn(), err)
+	list, is := errors.AsType[*source.ListError](err)
+	if is {
+		err = list.Err
+	}
+	own := h.own.Load()
+	if own == nil {
+		h.usual(ctx, err)
 		return
 	}
-	h.usual(ctx, err)
+	if is {
+		err = fmt.Errorf("failed to list %s: %w", h.resource, err)
+	}
+	(*own)(ctx, h.standIn(), err)
 }
 
 // standIn returns what makes, once, a reflector that does not run: handlers such as

@@ -274,7 +274,7 @@ func TestDiscovery_RefusalsHaveReasons(t *testing.T) {
 		within string
 	}{
 		{"not watchable", readOnly, dynamicinformer.ReasonVerbNotSupported, "supports get, list"},
-		{"another version", other, dynamicinformer.ReasonVersionNotServed, "it is in v2"},
+		{"another version", other, dynamicinformer.ReasonVersionNotServed, "it is served in v2"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

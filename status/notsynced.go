@@ -111,6 +111,10 @@ func (e *NotSyncedError) Advice() string {
 		return "grant this rule to the user in a " + roleText(e.GVR, e.Namespace)
 	case e.Reason == ReasonUnauthorized:
 		return "check the credentials"
+	case e.Reason == ReasonBadRequest:
+		return "correct the options of the informer, such as its selectors"
+	case e.Reason == ReasonTLS:
+		return "check the server's URL and the CA in the rest.Config"
 	case e.Reason == ReasonUnavailable:
 		return "check that the API server is reachable and healthy"
 	case e.Reason == ReasonConversionFailed:

@@ -27,6 +27,12 @@ const (
 	ReasonConversionFailed Reason = "ConversionFailed"
 	// ReasonDecodeFailed: the answer of the server cannot be decoded.
 	ReasonDecodeFailed Reason = "DecodeFailed"
+	// ReasonBadRequest: the request itself is wrong, such as a selector by a field that the type
+	// does not have, or no request can be made with the options or the client.
+	ReasonBadRequest Reason = "BadRequest"
+	// ReasonTLS: there is no secure connection: the server's certificate is not trusted, or one
+	// side speaks HTTPS and the other HTTP.
+	ReasonTLS Reason = "TLS"
 	// ReasonUnavailable: the server did not answer, or answered with a server error.
 	ReasonUnavailable Reason = "Unavailable"
 	// ReasonThrottled: the server asked to wait.
@@ -46,7 +52,7 @@ const (
 func (r Reason) Lasting() bool {
 	switch r {
 	case ReasonNotFound, ReasonVersionNotServed, ReasonNamesNotAccepted, ReasonForbidden, ReasonUnauthorized,
-		ReasonVerbNotSupported, ReasonNotStarted, ReasonStopped:
+		ReasonVerbNotSupported, ReasonBadRequest, ReasonTLS, ReasonNotStarted, ReasonStopped:
 		return true
 	}
 	return false

@@ -18,7 +18,10 @@ import (
 // ErrNotAList says that a server answered a list with something else.
 var ErrNotAList = errors.New("the answer is not a list")
 
-var errNoClient = errors.New("the dynamic client is nil")
+// ErrInvalid says that no request can be made with what the source was given.
+var ErrInvalid = errors.New("no request can be made")
+
+var errNoClient = fmt.Errorf("%w: the dynamic client is nil", ErrInvalid)
 
 // client is the last stage: the dynamic client itself. The errors that it returns quote no
 // body of an answer: they are kept, logged and shown.
@@ -29,11 +32,7 @@ type client struct {
 }
 
 func (c *client) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	resource, err := c.resource()
-	if err != nil {
-		return nil, err
-	}
-	list, err := resource.List(ctx, opts)
+	list, err := c.resource().List(ctx, opts)
 	if err != nil {
 		return list, errtext.Clean(err)
 	}
@@ -45,18 +44,11 @@ func (c *client) ListWithContext(ctx context.Context, opts metav1.ListOptions) (
 }
 
 func (c *client) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	resource, err := c.resource()
-	if err != nil {
-		return nil, err
-	}
-	in, err := resource.Watch(ctx, opts)
+	in, err := c.resource().Watch(ctx, opts)
 	return in, errtext.Clean(err)
 }
 
 // resource returns where to send requests.
-func (c *client) resource() (dynamic.ResourceInterface, error) {
-	if c.Client == nil {
-		return nil, errNoClient
-	}
-	return c.Client.Resource(c.gvr).Namespace(c.namespace), nil
+func (c *client) resource() dynamic.ResourceInterface {
+	return c.Client.Resource(c.gvr).Namespace(c.namespace)
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/watchlist"
 
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -136,22 +138,36 @@ func TestClient_AnswerThatIsNoListIsAnError(t *testing.T) {
 	}
 }
 
-func TestClient_NilIsAnError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		observer := &observer{}
-		lw := newLW(source.Config{GVR: widgets, Observer: observer})
-		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err == nil {
-			t.Error("list without a client has no error")
-		}
-		for _, opts := range []metav1.ListOptions{{}, watchList()} {
-			if _, err := lw.WatchWithContext(t.Context(), opts); err == nil {
-				t.Error("watch without a client has no error")
-			}
-		}
-		if diff := cmp.Diff([]string{"list failed", "watch failed", "watch failed"}, observer.heard()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
-		}
-	})
+// What can't work is not tried again, and told of once.
+func TestSource_WithoutAClientReportsOnce(t *testing.T) {
+	for name, cfg := range map[string]source.Config{
+		"no client": {}, "invalid": {Invalid: source.ErrInvalid, Client: &script{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				observer := &observer{}
+				var reported []error
+				cfg.GVR, cfg.Observer = widgets, observer
+				cfg.Report = func(_ context.Context, err error) { reported = append(reported, err) }
+				lw := source.New(cfg).ListerWatcher().(cache.ListerWatcherWithContext)
+				if _, err := lw.WatchWithContext(t.Context(), watchList()); err == nil {
+					t.Error("a watch-list has no error")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if _, err := lw.ListWithContext(ctx, metav1.ListOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("the list ended with %v", err)
+				}
+				if diff := cmp.Diff([]string{"list failed"}, observer.heard()); diff != "" {
+					t.Errorf("observer heard (-want +got):\n%s", diff)
+				}
+				list := (*source.ListError)(nil)
+				if len(reported) != 1 || !errors.Is(reported[0], source.ErrInvalid) || !errors.As(reported[0], &list) {
+					t.Errorf("reported: %v", reported)
+				}
+			})
+		})
+	}
 }
 
 // marked is a client that says whether it can do watch-list.

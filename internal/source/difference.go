@@ -69,7 +69,7 @@ func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
 	case open.Err() != nil:
 		return
 	default:
-		s.failed(ctx, t, err)
+		s.failed(ctx, t, &ListError{Err: err})
 		return
 	}
 	s.available.replace(t, now)
@@ -81,7 +81,7 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 	content, err := s.content(ctx, t, changed)
 	switch {
 	case err != nil:
-		s.failed(ctx, t, err)
+		s.failed(ctx, t, &ListError{Err: err})
 		return ctx.Err() == nil
 	case !s.confirmed(ctx, t):
 		s.putOff(&s.pace, nil) // it is of another type, of which we are about to hear

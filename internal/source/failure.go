@@ -8,6 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// ListError is an error of a list, for who tells those from errors of a watch.
+type ListError struct{ Err error }
+
+func (e *ListError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error.
+func (e *ListError) Unwrap() error { return e.Err }
+
 // failed is called when a request has failed.
 func (s *splice) failed(ctx context.Context, t Type, err error) {
 	switch now, _ := s.available.Current(); {

@@ -41,6 +41,12 @@ var _ cache.ListerWatcherWithContext = (*gate)(nil)
 // error only at the end of ctx, or of the source. What it returns is whole and consistent:
 // the first list of a type does not come from a server's cache that is behind.
 func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	if g.cfg.Invalid != nil {
+		g.cfg.Observer.Failed(VerbList, g.cfg.Invalid)
+		g.report(ctx, &ListError{Err: g.cfg.Invalid})
+		<-ctx.Done() // it is not tried again
+		return nil, ctx.Err()
+	}
 	var pace pace
 	for {
 		t, changed, err := g.served(ctx)
@@ -70,7 +76,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 			return list, nil
 		}
 		g.putOff(&pace, err)
-		g.report(ctx, err)
+		g.report(ctx, &ListError{Err: err})
 	}
 }
 
@@ -101,6 +107,9 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 }
 
 func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	if g.cfg.Invalid != nil {
+		return nil, plain(g.cfg.Invalid) // the LIST that follows reports it
+	}
 	t, changed, err := g.served(ctx)
 	if err != nil {
 		return nil, err

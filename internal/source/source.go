@@ -15,7 +15,10 @@ import (
 // Config says what a Source lists and watches, and who is told of it.
 type Config struct {
 	Client dynamic.Interface
-	GVR    schema.GroupVersionResource
+	// Invalid says why no request can be made; nil if requests can. It is reported once, as
+	// the failure of a list that is not tried again. A Client that is nil is such a reason.
+	Invalid error
+	GVR     schema.GroupVersionResource
 	// Namespace limits requests to one namespace; empty means all. It is ignored for a
 	// type without namespaces.
 	Namespace string
@@ -44,7 +47,7 @@ type Config struct {
 	// Observer is told how the requests go. Nil means nobody is.
 	Observer Observer
 	// Report gets each error after which a list or watch is tried again, but for those
-	// that are the ordinary end of a watch. It is called in the goroutine that tries, and
+	// that are the ordinary end of a watch: a [*ListError] if it was a list. It is called in the goroutine that tries, and
 	// may be anybody's code. Nil means nobody gets them.
 	Report func(ctx context.Context, err error)
 }
@@ -82,6 +85,9 @@ type Source struct {
 func New(cfg Config) *Source {
 	if cfg.Observer == nil {
 		cfg.Observer = nobody{}
+	}
+	if cfg.Client == nil && cfg.Invalid == nil {
+		cfg.Invalid = errNoClient
 	}
 	if cfg.Stalls == nil {
 		cfg.Stalls = &Stalls{}

@@ -1,12 +1,16 @@
 package typestate
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -25,6 +29,8 @@ func Classify(err error) status.Reason {
 		return status.ReasonNotEstablished
 	}
 	switch {
+	case isTLS(err):
+		return status.ReasonTLS
 	case errors.As(err, &notServed) && len(notServed.Versions) > 0:
 		return status.ReasonVersionNotServed
 	case errors.As(err, &notServed), errors.Is(err, discovery.ErrInvalidRef):
@@ -37,6 +43,8 @@ func Classify(err error) status.Reason {
 		return status.ReasonForbidden
 	case errors.Is(err, discovery.ErrInconclusive):
 		return status.ReasonDiscoveryFailed
+	case errors.Is(err, source.ErrInvalid), apierrors.IsBadRequest(err):
+		return status.ReasonBadRequest
 	case errors.Is(err, source.ErrBookmarkMissing):
 		return status.ReasonBookmarkMissing
 	case apierrors.IsTooManyRequests(err):
@@ -49,6 +57,43 @@ func Classify(err error) status.Reason {
 		return status.ReasonNotFound
 	}
 	return status.ReasonUnavailable
+}
+
+// isTLS reports whether there was no secure connection, or one side wants none. A server that
+// speaks HTTPS answers a request in plain text with a 400 of these words.
+func isTLS(err error) bool {
+	var (
+		verification *tls.CertificateVerificationError
+		authority    x509.UnknownAuthorityError
+		hostname     x509.HostnameError
+		invalid      x509.CertificateInvalidError
+		header       tls.RecordHeaderError
+		alert        tls.AlertError
+	)
+	switch {
+	case err == nil:
+		return false
+	case errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid),
+		errors.As(err, &header), errors.As(err, &alert), errors.Is(err, http.ErrSchemeMismatch):
+		return true
+	}
+	const words = "HTTP request to an HTTPS server"
+	if refused, is := errors.AsType[*apierrors.StatusError](err); is && apierrors.IsBadRequest(err) {
+		for _, cause := range causesOf(refused) {
+			if strings.Contains(cause.Message, words) {
+				return true
+			}
+		}
+		return strings.Contains(refused.ErrStatus.Message, words)
+	}
+	return false
+}
+
+func causesOf(err *apierrors.StatusError) []metav1.StatusCause {
+	if err.ErrStatus.Details == nil {
+		return nil
+	}
+	return err.ErrStatus.Details.Causes
 }
 
 // isConversion knows the API server's words for it, which are all there is: the

@@ -209,7 +209,7 @@ var ofFactory = []mutant{
 	},
 	{
 		name: "another version being served is no reason of its own",
-		file: "dynamicinformer/reason.go",
+		file: "internal/typestate/classify.go",
 		old:  "case errors.As(err, &notServed) && len(notServed.Versions) > 0:",
 		new:  "case false:",
 	},

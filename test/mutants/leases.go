@@ -173,9 +173,10 @@ var ofLeases = []mutant{
 	},
 	{
 		name: "Forbidden heals by itself",
-		file: "dynamicinformer/reason.go",
+		file: "status/reason.go",
 		old:  "ReasonNamesNotAccepted, ReasonForbidden, ReasonUnauthorized",
 		new:  "ReasonNamesNotAccepted, ReasonUnauthorized",
+		in:   "dynamicinformer",
 	},
 	{
 		name: "a stale cache is not said to be",

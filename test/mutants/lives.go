@@ -240,7 +240,7 @@ var ofLives = []mutant{
 	{
 		name: "attempts that client-go hides are hidden",
 		file: "internal/source/requests.go",
-		old:  "		Failed:   func(err error) { r.failed(ctx, verb, err) },\n",
+		old:  "		Failed:   func(err error) { r.failed(ctx, verb, errtext.Clean(err)) },\n",
 		new:  "		Failed:   func(error) { _ = verb },\n",
 		in:   "dynamicinformer",
 	},

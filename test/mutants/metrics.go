@@ -90,8 +90,8 @@ var ofMetrics = []mutant{
 	{
 		name: "an answer about a GVR from memory does not count",
 		file: "discovery/resolver.go",
-		old:  "byGVR[gvr]; known {\n			r.answers.served.Add(1)\n",
-		new:  "byGVR[gvr]; known {\n",
+		old:  "c.served(gvr); res != nil {\n			r.answers.served.Add(1)\n",
+		new:  "c.served(gvr); res != nil {\n",
 	},
 	{
 		name: "an answer about a kind from memory does not count",

@@ -83,7 +83,7 @@ var ofPage = []mutant{
 	{
 		name: "links lead to the root",
 		file: "internal/page/question.go",
-		old:  "	return \"?\" + values.Encode()\n",
+		old:  "	return q.base + \"?\" + values.Encode()\n",
 		new:  "	return \"/?\" + values.Encode()\n",
 	},
 	{

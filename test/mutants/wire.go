@@ -361,10 +361,22 @@ var ofWire = []mutant{
 		new:  "detecting && false {",
 	},
 	{
-		name: "kinds that were to be dropped come back in lists",
-		file: "internal/wire/objects.go",
-		old:  "			b.dropIdentity(item.Object)\n",
-		new:  "",
+		name: "an object's name can be dropped",
+		file: "internal/wire/drop.go",
+		old:  "	case \"name\", \"namespace\", \"uid\", \"resourceVersion\":\n",
+		new:  "	case \"namespace\", \"uid\", \"resourceVersion\":\n",
+	},
+	{
+		name: "an object's kind can be dropped",
+		file: "internal/wire/drop.go",
+		old:  "(path[0] == \"kind\" || path[0] == \"apiVersion\")",
+		new:  "path[0] == \"apiVersion\"",
+	},
+	{
+		name: "the bookmark at the end of a list loses its mark",
+		file: "internal/wire/events.go",
+		old:  "	if kind == watch.Bookmark {",
+		new:  "	if false {",
 	},
 	{
 		name: "a factory has two rate limits",

@@ -1,0 +1,269 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// wrongOptions have values that no server accepts.
+var wrongOptions = []struct {
+	option, value string
+	with          dynamicinformer.InformerOption
+}{
+	{"WithLabelSelector", "!!", dynamicinformer.WithLabelSelector("!!")},
+	{"WithLabelSelector", "a in b", dynamicinformer.WithLabelSelector("a in b")},
+	{"WithFieldSelector", "metadata.name", dynamicinformer.WithFieldSelector("metadata.name")},
+	{"WithNamespace", "No Good/", dynamicinformer.WithNamespace("No Good/")},
+	{"WithNamespace", "UPPER", dynamicinformer.WithNamespace("UPPER")},
+	{"WithNamespace", strings.Repeat("x", 64), dynamicinformer.WithNamespace(strings.Repeat("x", 64))},
+}
+
+func TestOptions_AValueThatNoServerAcceptsIsAnError(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	f := newFactory(t, cluster)
+	for _, wrong := range wrongOptions {
+		_, fromNew := dynamicinformer.New(cluster, wrong.with)
+		_, fromNewForConfig := dynamicinformer.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1"}, wrong.with)
+		_, fromAcquire := f.Acquire(t.Context(), widgets, wrong.with)
+		for name, err := range map[string]error{"New": fromNew, "NewForConfig": fromNewForConfig, "Acquire": fromAcquire} {
+			option := (*dynamicinformer.OptionError)(nil)
+			if !errors.As(err, &option) || !errors.Is(err, dynamicinformer.ErrInvalidOption) || option.Option != wrong.option || option.Value != wrong.value || option.Unwrap() == nil {
+				t.Errorf("%s with %s(%q): %#v", name, wrong.option, wrong.value, err)
+				continue
+			}
+			if text := err.Error(); !strings.HasPrefix(text, "dynamicinformer: ") || !strings.Contains(text, fmt.Sprintf("%s(%q): ", wrong.option, wrong.value)) {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+	}
+	for _, right := range []dynamicinformer.InformerOption{
+		dynamicinformer.WithLabelSelector("a in (b),c!=d"), dynamicinformer.WithFieldSelector("metadata.name=a"), dynamicinformer.WithNamespace("ns-1"),
+		dynamicinformer.WithLabelSelector(""), dynamicinformer.WithFieldSelector(""), dynamicinformer.WithNamespace(""),
+	} {
+		if _, err := dynamicinformer.New(cluster, right); err != nil {
+			t.Errorf("New: %v", err)
+		}
+	}
+}
+
+// What is wrong on the caller's side does not go away by waiting.
+func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
+	plain, secure := serve(t), serveTLS(t)
+	host := func(server *httptest.Server, scheme string) *rest.Config {
+		_, address, _ := strings.Cut(server.URL, "://")
+		return &rest.Config{Host: scheme + "://" + address, QPS: -1}
+	}
+	unknown := respond(400, "application/json", `{"apiVersion":"v1","kind":"Status","status":"Failure","code":400,"reason":"BadRequest","message":"field label not supported: spec.x"}`)
+	for _, test := range []struct {
+		name   string
+		config *rest.Config
+		reason dynamicinformer.Reason
+		says   string
+		is     func(error) bool
+	}{
+		{"an unknown field label", plain.config(), dynamicinformer.ReasonBadRequest, "field label not supported: spec.x", apierrors.IsBadRequest},
+		{"an unknown CA", host(secure.Server, "https"), dynamicinformer.ReasonTLS, "certificate", nil},
+		{"HTTP to HTTPS", host(secure.Server, "http"), dynamicinformer.ReasonTLS, "", nil},
+		{"HTTPS to HTTP", host(plain.Server, "https"), dynamicinformer.ReasonTLS, "HTTP response to HTTPS client", nil},
+	} {
+		for name, opts := range map[string][]dynamicinformer.Option{"": {dynamicinformer.WithDiscovery(nil)}, ", with discovery": nil} {
+			if opts == nil && test.reason == dynamicinformer.ReasonBadRequest {
+				continue // of discovery that is an answer like any other
+			}
+			t.Run(test.name+name, func(t *testing.T) {
+				plain.prepare(unknown)
+				secure.prepare(unknown)
+				f, err := dynamicinformer.NewForConfig(test.config, append([]dynamicinformer.Option{dynamicinformer.WithFieldSelector("spec.x=1")}, opts...)...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.ForResource(widgets)
+				f.Start(t.Context())
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				why := notSynced(t, f.WaitForSync(dynamicinformer.FailFast(ctx)))
+				if ctx.Err() != nil || why.Reason != test.reason || !strings.Contains(why.Error(), test.says) || !strings.Contains(why.Error(), "; c") {
+					t.Errorf("%v (%v)", why, ctx.Err())
+				}
+				if test.is != nil && !test.is(why) {
+					t.Errorf("%T", why.Err)
+				}
+				shutdown(t, f)
+			})
+		}
+	}
+}
+
+// client-go would panic, and a factory of this form has no way to return an error.
+func TestNewDynamicSharedInformerFactory_WhatCannotWorkIsReportedOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		client    dynamic.Interface
+		namespace string
+		says      string
+	}{
+		"no client":            {nil, "", "the dynamic client is nil"},
+		"a nil pointer":        {(*dynamic.DynamicClient)(nil), "", "the dynamic client is nil"},
+		"no name of namespace": {fakecluster.New(widgetType), "No Good/", `WithNamespace("No Good/")`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, failures := withLog(t, t.Context())
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				f := dynamicinformer.NewFilteredDynamicSharedInformerFactory(test.client, 0, test.namespace, nil)
+				informer := f.ForResource(widgets).Informer()
+				ended := make(chan struct{})
+				go func() { defer close(ended); informer.RunWithContext(ctx) }()
+				time.Sleep(time.Hour)
+				lines := failures()
+				if diff := cmp.Diff([]any{dynamicinformer.ReasonBadRequest}, reasonsIn(lines)); diff != "" {
+					t.Errorf("reasons (-want +got):\n%s", diff)
+				}
+				if len(lines) == 1 && !strings.Contains(lines[0].Err.Error(), test.says) {
+					t.Errorf("the line says %v", lines[0].Err)
+				}
+				cancel()
+				<-ended
+
+				handled := make(chan error, 10)
+				by := dynamicinformer.NewFilteredDynamicInformer(test.client, widgets, test.namespace, 0, nil, nil).Informer()
+				if err := by.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { handled <- err }); err != nil {
+					t.Fatal(err)
+				}
+				stop := make(chan struct{})
+				ended = make(chan struct{})
+				go func() { defer close(ended); by.Run(stop) }()
+				time.Sleep(time.Hour)
+				close(stop)
+				<-ended
+				if n := len(handled); n != 1 {
+					t.Fatalf("the watch error handler was called %d times", n)
+				}
+				if err := <-handled; !strings.Contains(err.Error(), test.says) {
+					t.Errorf("the watch error handler was called with %v", err)
+				}
+				if cluster, is := test.client.(*fakecluster.Cluster); is && len(cluster.Requests("list", widgets))+len(cluster.Requests("watch", widgets)) > 0 {
+					t.Error("a request was made")
+				}
+			})
+		})
+	}
+}
+
+func TestNew_RefusesANilPointer(t *testing.T) {
+	if _, err := dynamicinformer.New((*dynamic.DynamicClient)(nil)); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestFactory_StartOfANilContextRunsUntilShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		f.ForResource(widgets)
+		f.Start(nil) //nolint:staticcheck // that is what is tested
+		if err := waitFor(t.Context(), f, time.Minute); err != nil {
+			t.Error(err)
+		}
+		shutdown(t, f)
+	})
+}
+
+// A handler that will never be called is not accepted.
+func TestFactory_AddEventHandlerAfterShutdownIsAnError(t *testing.T) {
+	for name, run := range map[string]func(t *testing.T, f *dynamicinformer.Factory){
+		"of an informer that ran":       func(t *testing.T, f *dynamicinformer.Factory) { t.Helper(); start(t.Context(), f) },
+		"of an informer that never ran": func(t *testing.T, _ *dynamicinformer.Factory) { t.Helper() },
+	} {
+		for kind, typ := range map[string]fakecluster.Type{"served": widgetType, "not served": blockType} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					cluster := fakecluster.New(typ)
+					f := newFactory(t, cluster, withDiscovery(t, cluster))
+					before := f.ForResource(widgets).Informer()
+					run(t, f)
+					shutdown(t, f)
+					for when, informer := range map[string]cache.SharedIndexInformer{"before": before, "after": f.ForResource(widgets).Informer(), "first after": f.ForResource(gadgets).Informer()} {
+						registration, err := informer.AddEventHandler(&recorder{})
+						if err == nil || registration != nil {
+							t.Errorf("asked for %s: %v, %v", when, registration, err)
+						}
+						if _, err = informer.AddEventHandlerWithResyncPeriod(&recorder{}, time.Minute); err == nil {
+							t.Errorf("asked for %s, with a resync period: no error", when)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// A program may run by hand what a factory has made, also when that has ended.
+func TestFactory_AddEventHandlerToAnInformerThatRunsByHandAfterShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster)
+		informer := f.ForResource(widgets).Informer()
+		shutdown(t, f)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); informer.RunWithContext(ctx) }()
+		synctest.Wait()
+		events := listen(t, informer)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add ns/a"}, events.take()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// A lease's handlers come when the informer runs already.
+func TestLease_HandlersHaveAResyncPeriodOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster)
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		with, without := &recorder{}, &recorder{}
+		if _, err := l.AddEventHandlerWithOptions(with, cache.HandlerOptions{ResyncPeriod: new(5 * time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.AddEventHandler(without); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(21 * time.Minute)
+		if got := len(with.take()); got < 4 || got > 5 {
+			t.Errorf("%d events, want the add and an update each 5 minutes", got)
+		}
+		if diff := cmp.Diff([]string{"add ns/a"}, without.take()); diff != "" {
+			t.Errorf("without a period (-want +got):\n%s", diff)
+		}
+		if got := len(cluster.Requests("list", widgets)) + len(cluster.Requests("watch", widgets)); got > 5 {
+			t.Errorf("%d requests", got)
+		}
+		l.Release()
+		shutdown(t, f)
+	})
+}
