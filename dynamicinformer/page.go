@@ -10,17 +10,20 @@ import (
 	"github.com/gvrkit/gvrkit/internal/page"
 )
 
-// Handler returns a page that shows what [Factory.Status] and [Factory.Explain] tell: a
+// Handler returns a page that shows what [Factory.Status] and [Factory.Explain] return: a
 // table of all informers, and each resource in detail. It writes text, HTML for browsers,
 // which stays up to date by itself, or JSON, by the Accept header or the parameter format.
-// It may be mounted anywhere, with http.StripPrefix or without.
 //
-// It is read-only, shows no objects, asks no server, and runs nothing of its own; it
-// works before Start and after Shutdown, too. All who look within half a second cause one
-// call of Status together, and nobody who reads slowly holds up another, or the factory.
+// Mount it at a path that ends with a slash, such as /informers/: then /informers/pods.v1 is
+// one resource, and other paths are not found. It works at any path of an http.ServeMux, and
+// behind http.StripPrefix; a router that does neither should mount it with a slash, too.
 //
-// It lets everybody in: who may reach it is for its user to say. What it tells are names
-// of types, namespaces, leases and Go types, counts, times, and the errors of servers.
+// It is read-only, shows no objects, sends no request, and starts no goroutine; it works
+// before Start and after Shutdown, too. Requests within half a second share one call of
+// Status, and a slow reader delays neither other readers nor the factory.
+//
+// It has no access control. It shows names of types, namespaces, leases and Go types, counts,
+// times, and errors of servers.
 func (f *Factory) Handler() http.Handler { return page.NewHandler(pageSource{f}) }
 
 // pageSource tells the page what f knows.

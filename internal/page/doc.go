@@ -1,10 +1,10 @@
-// Package page shows how informers do over HTTP: a table of them, and one resource in
-// detail, as text, HTML or JSON. It is read-only, shows no objects, and escapes what it
-// shows. It runs nothing by itself: no goroutine, and no state for anybody who looks.
+// Package page shows the status of informers over HTTP: a table of all, and one resource in
+// detail, as text, HTML or JSON. It is read-only, shows no objects, and escapes what it shows.
+// It starts no goroutine and keeps no state for a client.
 //
-// What a look costs is bounded. All who look within half a second share one table, and
-// those who ask the same of it one answer in memory, which each may take as slowly as he
-// likes. A table has at most 500 rows, and tells how many more there are.
+// The cost of a request is bounded. Requests within half a second share one table, and equal
+// requests share one answer in memory, which each client may read as slowly as it likes. A
+// table has at most 500 rows, and the number of those that it leaves out.
 //
-// Where what is shown comes from, and what a resource is, it refuses to know.
+// It refuses to know where its data come from, and what a resource is.
 package page

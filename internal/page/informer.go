@@ -108,10 +108,18 @@ type Handling struct {
 // late is how long a handler may be in a call, or behind, before that is worth a mark.
 const late = 10 * time.Second
 
+// slowCall is how long a call may last before a row names its handler. A health check may have
+// little more patience.
+const slowCall = time.Second
+
 // late reports whether h has been in one call, or behind, for long.
 func (h *Handling) late(at time.Time) bool {
-	long := func(since time.Time) bool { return !since.IsZero() && at.Sub(since) >= late }
-	return long(h.RunningSince) || long(h.BehindSince)
+	return h.runs(late, at) || !h.BehindSince.IsZero() && at.Sub(h.BehindSince) >= late
+}
+
+// runs reports whether h has been in one call for that long.
+func (h *Handling) runs(long time.Duration, at time.Time) bool {
+	return !h.RunningSince.IsZero() && at.Sub(h.RunningSince) >= long
 }
 
 // late reports whether one of the handlers is.

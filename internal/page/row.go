@@ -142,13 +142,14 @@ func (i *Informer) calls(at time.Time) string {
 	return text
 }
 
-// stuck names the first handler that is late, and counts the others; "" if none is.
+// stuck names the first handler that is late or in a slow call, and counts the others; "" if
+// none is.
 func (i *Informer) stuck(at time.Time) string {
 	text, more := "", 0
 	for n := range i.Handlers {
 		h := &i.Handlers[n]
 		switch {
-		case !h.late(at):
+		case !h.late(at) && !h.runs(slowCall, at):
 		case text == "":
 			text = h.lateText(at)
 		default:
@@ -161,14 +162,14 @@ func (i *Informer) stuck(at time.Time) string {
 	return text
 }
 
-// lateText describes a handler that is late.
+// lateText describes a handler that is late or in a slow call.
 func (h *Handling) lateText(at time.Time) string {
 	text := "handler " + h.Handler[strings.LastIndex(h.Handler, "/")+1:] // without the path of its package
 	if h.Lease != "" {
 		text += " of " + strconv.Quote(clip(h.Lease, 60))
 	}
 	switch {
-	case !h.RunningSince.IsZero() && at.Sub(h.RunningSince) >= late:
+	case h.runs(slowCall, at):
 		text += " has been in one call for " + ago(h.RunningSince, at)
 	default:
 		text += " has been behind for " + ago(h.BehindSince, at)

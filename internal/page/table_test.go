@@ -124,6 +124,11 @@ func TestTable_ARowNamesStuckHandlers(t *testing.T) {
 		if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "  handler *main.slow has been behind for 20s, 1 event waiting\n") {
 			t.Errorf("one that is behind: %s", text)
 		}
+		stuck.Handlers[0] = page.Handling{Handler: "*main.slow", RunningSince: time.Now().Add(-2 * time.Second)}
+		handler = page.NewHandler(&informers{all: []page.Informer{stuck}})
+		if html := get(t, handler, "/", "text/html").Body.String(); !strings.Contains(html, "<span>handler *main.slow has been in one call for 2s</span>") {
+			t.Errorf("a call that is only slow: %s", html)
+		}
 	})
 }
 

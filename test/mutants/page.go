@@ -151,7 +151,7 @@ var ofPage = []mutant{
 		name: "what is forbidden is said twice",
 		file: "status/notsynced.go",
 		old:  "		text = rest\n",
-		new:  "",
+		new:  "		_ = rest\n",
 		in:   "dynamicinformer",
 	},
 	{
