@@ -12,7 +12,7 @@ import (
 // source is the server's source: enough of this module to build its command. The
 // launcher carries it, and needs no checkout or module cache to find it in.
 //
-//go:embed go.mod go.sum cmd/apiserver/*.go inprocess/*.go
+//go:embed go.mod go.sum cmd/apiserver/*.go inprocess/*.go privatedir/*.go
 var source embed.FS
 
 // linkFlags leave out what only a debugger wants, and put in the Kubernetes release

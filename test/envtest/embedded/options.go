@@ -33,8 +33,8 @@ func newOptions(opts []Option) options {
 
 // WithDataDir keeps the server's data in dir, which is made if it is not there
 // and stays after Stop: a later server on it has the same objects. One server at
-// a time can have it; another one fails to start. The default is a temporary directory that goes with the
-// server.
+// a time can have it; another one fails to start. The default is a temporary
+// directory that Stop removes.
 func WithDataDir(dir string) Option {
 	return optionFunc(func(o *options) { o.dataDir = dir })
 }

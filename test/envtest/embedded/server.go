@@ -17,9 +17,12 @@ import (
 
 	"github.com/gofrs/flock"
 	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/test/envtest/embedded/privatedir"
 )
 
-// stopTimeout is how long a server gets to end by itself. It takes about a second.
+// stopTimeout is how long a server gets to end by itself. It takes some tenths of a
+// second, or a second if a request is still being served.
 const stopTimeout = 20 * time.Second
 
 // Server is an API server that runs as a child process. Its methods are safe for
@@ -30,7 +33,7 @@ type Server struct {
 	stdin  io.Closer // the child lives as long as this is open
 	log    *tail
 
-	tempDir  string       // to remove in the end, or empty
+	tempDir  string       // to remove in the end
 	dataLock *flock.Flock // of the data directory that stays, or nil
 
 	done chan struct{}
@@ -58,8 +61,8 @@ func Prepare(ctx context.Context, opts ...Option) error {
 	return nil
 }
 
-// Start starts a server and returns when it serves. The first call builds it, with
-// word of it on standard error. ctx bounds the start only: a running server ends
+// Start starts a server and returns when it serves. The first call builds it, and
+// reports that on standard error. ctx bounds the start only: a running server ends
 // with Stop, or with this process. On error nothing is left running.
 func Start(ctx context.Context, opts ...Option) (*Server, error) {
 	o := newOptions(opts)
@@ -92,19 +95,17 @@ func Start(ctx context.Context, opts ...Option) (*Server, error) {
 // ready, and is closed if it never will be.
 func launch(ctx context.Context, path string, o options) (*Server, <-chan connection, error) {
 	s := &Server{log: &tail{next: o.log}, done: make(chan struct{})}
-	args := []string{"--data-dir", o.dataDir}
 	if o.dataDir != "" {
 		if err := s.lockData(o.dataDir); err != nil {
-			return nil, nil, err
+			return nil, nil, errors.Join(err, s.clean())
 		}
-	} else {
-		dir, err := os.MkdirTemp("", "gvrkit-apiserver-")
-		if err != nil {
-			return nil, nil, err
-		}
-		// The child removes it too: this process may not live to do so.
-		s.tempDir, args = dir, []string{"--data-dir", dir, "--remove-data-dir"}
 	}
+	var err error
+	if s.tempDir, err = privatedir.New(); err != nil {
+		return nil, nil, errors.Join(err, s.clean())
+	}
+	// The child removes the temporary directory too: this process may not live to do so.
+	args := []string{"--data-dir", o.dataDir, "--temp-dir", s.tempDir}
 	if len(o.gates) > 0 {
 		args = append(args, "--feature-gates", gatesFlag(o.gates))
 	}
@@ -168,9 +169,11 @@ func (s *Server) Config() *rest.Config { return rest.CopyConfig(s.config) }
 // Done is closed when the server has ended, by Stop or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Stop ends the server and waits until it is gone, with its temporary directory;
-// that takes about a second. It returns an error if the server did not end well,
-// with its last log lines. Calls after the first wait and return the same.
+// Stop ends the server, waits until it has ended, and removes its temporary
+// directory. Open watches end at once, whatever their number; other requests get a
+// second. Without such requests Stop takes some tenths of a second. It returns an
+// error, with the last log lines, if the server did not end well. Calls after the
+// first wait and return the same.
 func (s *Server) Stop() error {
 	s.stop.Do(func() { s.stopErr = s.end() })
 	return s.stopErr
@@ -194,8 +197,8 @@ func (s *Server) end() error {
 	return errors.Join(killed, s.clean())
 }
 
-// lockData makes dir and takes it for this server, or fails at once: etcd would
-// wait for whoever has it, and say nothing.
+// lockData makes dir and locks it for this server, or fails at once: etcd would wait
+// for the server that has it, and not log that.
 func (s *Server) lockData(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -208,10 +211,11 @@ func (s *Server) lockData(dir string) error {
 	return err
 }
 
-// clean lets go of the data directory, or removes it if it was a temporary one.
+// clean removes the temporary directory and unlocks the data directory.
 func (s *Server) clean() error {
+	var unlocked error
 	if s.dataLock != nil {
-		return s.dataLock.Close()
+		unlocked = s.dataLock.Close()
 	}
-	return os.RemoveAll(s.tempDir)
+	return errors.Join(unlocked, os.RemoveAll(s.tempDir))
 }

@@ -45,6 +45,22 @@ func stop(t *testing.T, server *embedded.Server) {
 	}
 }
 
+// tempDir is t.TempDir with a short path, so that the directories that a server makes
+// are in it: a socket's path can't be long.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "gvrkit-") //nolint:usetesting // t.TempDir has the test's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 func client(t *testing.T, cfg *rest.Config) dynamic.NamespaceableResourceInterface {
 	t.Helper()
 	transport, err := rest.TransportFor(cfg)
@@ -97,9 +113,8 @@ func refused(t *testing.T, host string) bool {
 }
 
 func TestServer_KeepsDataAcrossServersAndLeavesNothing(t *testing.T) {
-	tmp := t.TempDir()
+	data, tmp := t.TempDir(), tempDir(t)
 	t.Setenv("TMPDIR", tmp)
-	data := t.TempDir()
 
 	first := start(t, embedded.WithDataDir(data))
 	if err := first.InstallCRDs(t.Context(), crd(t)); err != nil {
@@ -206,7 +221,7 @@ func TestServer_UnknownFeatureGateIsAnErrorWithTheServersWords(t *testing.T) {
 
 func TestServer_StartHonoursItsContext(t *testing.T) {
 	start(t) // the binary is there: what is cut short below is the start, not the build
-	tmp := t.TempDir()
+	tmp := tempDir(t)
 	t.Setenv("TMPDIR", tmp)
 	for _, after := range []time.Duration{50, 150, 250, 350, 450} {
 		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
@@ -250,7 +265,7 @@ func TestInstallCRDs_SaysWhatIsWrong(t *testing.T) {
 
 func TestServer_DiesWithItsParent(t *testing.T) {
 	start(t) // build, if need be, where the progress can be seen
-	tmp := t.TempDir()
+	tmp := tempDir(t)
 	parent := exec.CommandContext(t.Context(), os.Args[0])
 	parent.Env = append(os.Environ(), parentEnv+"=1", "TMPDIR="+tmp)
 	if _, err := parent.StdinPipe(); err != nil {

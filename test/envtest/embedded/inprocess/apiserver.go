@@ -21,12 +21,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newAPIServer assembles the CRD server on the etcd at etcdURL. The options'
-// own Config method is of no use here: it wants a core API server to exist.
-func newAPIServer(etcdURL string) (*apiserver.CustomResourceDefinitions, error) {
+// newAPIServer assembles the CRD server on the etcd that listens on socket. The
+// options' own Config method is of no use here: it wants a core API server to exist.
+func newAPIServer(socket string) (*apiserver.CustomResourceDefinitions, error) {
 	opts := crdoptions.NewCustomResourceDefinitionsServerOptions(io.Discard, io.Discard)
 	rec := opts.RecommendedOptions
-	rec.Etcd.StorageConfig.Transport.ServerList = []string{etcdURL}
+	store := socketURL(socket)
+	rec.Etcd.StorageConfig.Transport.ServerList = []string{store.String()}
 	withoutCore(rec)
 	listener, err := listenLoopback(rec.SecureServing)
 	if err != nil {
@@ -88,7 +89,6 @@ func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions) (*apiserv
 	// authenticator, which lets nobody in. With none at all everybody gets in.
 	cfg.Authentication.Authenticator = authenticator.RequestFunc(
 		func(*http.Request) (*authenticator.Response, bool, error) { return nil, false, nil })
-	// The CRD handler calls its admission unchecked: an empty chain, not nil.
 	cfg.AdmissionControl = admission.NewChainHandler()
 
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)

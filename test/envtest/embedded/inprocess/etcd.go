@@ -13,19 +13,25 @@ import (
 // for a benchmark with large objects.
 const quotaBytes = 8 << 30
 
-// startEtcd returns a member that serves on loopback ports. ctx bounds the start.
-func startEtcd(ctx context.Context, dir string) (*embed.Etcd, error) {
+// startEtcd starts a member that keeps its files in dir and serves clients on the
+// Unix domain socket at path, and nowhere else: etcd asks for no credentials, so the
+// directory of the socket is what keeps other users out. ctx bounds the start.
+func startEtcd(ctx context.Context, dir, path string) (*embed.Etcd, error) {
 	cfg := embed.NewConfig()
 	cfg.Dir = dir
-	anyPort := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
-	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = anyPort, anyPort
-	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = anyPort, anyPort
+	socket := []url.URL{socketURL(path)}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = socket, socket
+	// A single member has no peers. The URL that it advertises to them is its
+	// identity, and the same in every run on the same files.
+	cfg.ListenPeerUrls = nil
+	cfg.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name) // derived from the peer URLs: set after them
+	cfg.EnableGRPCGateway = false                             // no HTTP
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	cfg.QuotaBackendBytes = quotaBytes
 
-	// One member, data that nobody will miss: no fsync, and an election that
-	// ends in a tenth of a second.
+	// The data of tests need not survive a power failure: no fsync. And one member
+	// elects itself: a tenth of a second is enough.
 	cfg.UnsafeNoFsync = true
 	cfg.TickMs, cfg.ElectionMs = 10, 100
 
@@ -46,7 +52,6 @@ func startEtcd(ctx context.Context, dir string) (*embed.Etcd, error) {
 	return nil, err
 }
 
-// clientURL is where member serves clients, with the port it really got.
-func clientURL(member *embed.Etcd) string {
-	return "http://" + member.Clients[0].Addr().String()
-}
+// socketURL returns the URL of the Unix domain socket at path, as etcd's server and
+// client take it.
+func socketURL(path string) url.URL { return url.URL{Scheme: "unix", Path: path} }

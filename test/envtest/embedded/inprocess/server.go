@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
+
+	"github.com/gvrkit/gvrkit/test/envtest/embedded/privatedir"
 )
 
 const (
@@ -22,11 +25,17 @@ const (
 )
 
 // Options says how to run a server. The zero value is a server on a temporary
-// directory that goes with it.
+// directory that Stop removes.
 type Options struct {
 	// DataDir holds etcd's files. A directory that a former server used brings
-	// its objects back. Empty means a temporary directory, removed by Stop.
+	// its objects back. Empty means a directory in TempDir.
 	DataDir string
+
+	// TempDir holds what the server needs while it runs, such as etcd's socket.
+	// Other users must not be able to enter it (mode 0700): etcd asks for no
+	// credentials. Stop does not remove it. Empty means a new directory that Stop
+	// removes.
+	TempDir string
 
 	// FeatureGates are set in the feature gates of k8s.io/apiserver, which
 	// belong to the process: they stay set after Stop.
@@ -53,16 +62,18 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return nil, fmt.Errorf("inprocess: feature gates: %w", err)
 	}
 	s := &Server{done: make(chan struct{})}
-	dir := opts.DataDir
-	if dir == "" {
-		tmp, err := os.MkdirTemp("", "gvrkit-apiserver-")
+	if opts.TempDir == "" {
+		dir, err := privatedir.New()
 		if err != nil {
-			return nil, fmt.Errorf("inprocess: data directory: %w", err)
+			return nil, fmt.Errorf("inprocess: temporary directory: %w", err)
 		}
-		dir, s.removeDir = tmp, tmp
+		opts.TempDir, s.removeDir = dir, dir
 	}
-	if err := s.run(ctx, dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("inprocess: %w", err), s.removeData())
+	if opts.DataDir == "" {
+		opts.DataDir = filepath.Join(opts.TempDir, "data")
+	}
+	if err := s.run(ctx, opts); err != nil {
+		return nil, errors.Join(fmt.Errorf("inprocess: %w", err), s.removeTemp())
 	}
 	if err := s.waitReady(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("inprocess: not ready: %w", err), s.Stop())
@@ -84,12 +95,16 @@ func setGates(gates map[string]bool) error {
 
 // run starts etcd and the API server. The goroutine that serves owns both, and
 // closes s.done when they have ended.
-func (s *Server) run(ctx context.Context, dir string) error {
-	store, err := startEtcd(ctx, dir)
+func (s *Server) run(ctx context.Context, opts Options) error {
+	if err := privatedir.Check(opts.TempDir); err != nil {
+		return fmt.Errorf("temporary directory: %w", err)
+	}
+	socket := privatedir.Socket(opts.TempDir)
+	store, err := startEtcd(ctx, opts.DataDir, socket)
 	if err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
-	srv, err := newAPIServer(clientURL(store))
+	srv, err := newAPIServer(socket)
 	if err != nil {
 		store.Close()
 		return fmt.Errorf("apiserver: %w", err)
@@ -151,10 +166,10 @@ func (s *Server) Done() <-chan struct{} { return s.done }
 func (s *Server) Stop() error {
 	s.cancel()
 	<-s.done
-	return errors.Join(s.err, s.removeData())
+	return errors.Join(s.err, s.removeTemp())
 }
 
-func (s *Server) removeData() error {
+func (s *Server) removeTemp() error {
 	s.stopOnce.Do(func() {
 		if s.removeDir != "" {
 			s.removeErr = os.RemoveAll(s.removeDir)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -33,7 +32,12 @@ var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "
 
 func start(t *testing.T) *inprocess.Server {
 	t.Helper()
-	server, err := inprocess.Start(t.Context(), inprocess.Options{})
+	return startWith(t, inprocess.Options{})
+}
+
+func startWith(t *testing.T, opts inprocess.Options) *inprocess.Server {
+	t.Helper()
+	server, err := inprocess.Start(t.Context(), opts)
 	if err != nil {
 		t.Fatalf("Start: %v", err)
 	}
@@ -66,18 +70,63 @@ func listCRDs(t *testing.T, cfg *rest.Config) error {
 	return err
 }
 
+// tempDir is t.TempDir with a short path, so that the directories that a server makes
+// are in it: a socket's path can't be long.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "gvrkit-") //nolint:usetesting // t.TempDir has the test's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 func TestServer_ServesItsTokenHolderOnly(t *testing.T) {
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
 	server := start(t)
 	if err := listCRDs(t, server.Config()); err != nil {
 		t.Errorf("list: %v", err)
 	}
-	stranger := server.Config()
-	stranger.BearerToken = ""
-	if err := listCRDs(t, stranger); !apierrors.IsUnauthorized(err) {
-		t.Errorf("list without a token: %v, want Unauthorized", err)
+	for name, token := range map[string]string{"no token": "", "another token": "guessed"} {
+		stranger := server.Config()
+		stranger.BearerToken = token
+		client := httpClient(t, stranger)
+		for _, path := range []string{
+			"/", "/apis", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/openapi/v2", "/metrics",
+			"/healthz", "/livez", "/readyz", "/version",
+		} {
+			const method = http.MethodGet
+			if code := status(t, client, method, stranger.Host+path); code != http.StatusUnauthorized {
+				t.Errorf("%s %s with %s: status %d, want 401", method, path, name, code)
+			}
+		}
 	}
+}
+
+func status(t *testing.T, client *http.Client, method, url string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resp.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	return resp.StatusCode
+}
+
+func TestServer_StopLeavesNothing(t *testing.T) {
+	tmp := tempDir(t)
+	t.Setenv("TMPDIR", tmp)
+	server := start(t)
 	if err := server.Stop(); err != nil {
 		t.Errorf("Stop: %v", err)
 	}
@@ -121,7 +170,7 @@ func TestServer_TwoSideBySide(t *testing.T) {
 // At any moment of it: etcd first, then the API server with its start-up hooks.
 func TestStart_EndsWithItsContextAndLeavesNothing(t *testing.T) {
 	for _, after := range []time.Duration{50, 150, 250, 350, 450} {
-		tmp := t.TempDir()
+		tmp := tempDir(t)
 		t.Setenv("TMPDIR", tmp)
 		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
 		server, err := inprocess.Start(ctx, inprocess.Options{})

@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -36,23 +37,19 @@ func main() {
 
 func run() (err error) {
 	var (
-		dataDir   = flag.String("data-dir", "", "directory of etcd's files; empty: a temporary one")
-		removeDir = flag.Bool("remove-data-dir", false, "remove the data directory at the end")
-		gates     = map[string]bool{}
+		dataDir = flag.String("data-dir", "", "directory of etcd's files; empty: one in the temporary directory")
+		tempDir = flag.String("temp-dir", "", "directory of mode 0700 for what is needed while the server runs, removed at the end; empty: a new one")
+		gates   = map[string]bool{}
 	)
 	flag.Var(cliflag.NewMapStringBool(&gates), "feature-gates", "k8s.io/apiserver feature gates: Name=true,Name=false")
 	flag.Parse()
-	if *removeDir && *dataDir != "" {
-		defer func() {
-			if rmErr := os.RemoveAll(*dataDir); err == nil {
-				err = rmErr
-			}
-		}()
+	if *tempDir != "" {
+		defer func() { err = errors.Join(err, os.RemoveAll(*tempDir)) }()
 	}
 
-	// A terminal's Ctrl-C goes to the whole process group. It is the parent's
-	// to decide what it means; the end of standard input tells us. Nor may a log
-	// line that nobody reads any more end us before the data is removed.
+	// A terminal's Ctrl-C goes to the whole process group. The parent decides what
+	// it means; this process ends when standard input does. Nor may a log line
+	// without a reader end this process before the temporary directory is removed.
 	signal.Ignore(os.Interrupt, syscall.SIGPIPE)
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
@@ -61,7 +58,7 @@ func run() (err error) {
 		cancel()
 	}()
 
-	server, err := inprocess.Start(ctx, inprocess.Options{DataDir: *dataDir, FeatureGates: gates})
+	server, err := inprocess.Start(ctx, inprocess.Options{DataDir: *dataDir, TempDir: *tempDir, FeatureGates: gates})
 	if err != nil {
 		return err
 	}
