@@ -23,7 +23,7 @@ import (
 
 // newAPIServer assembles the CRD server on the etcd that listens on socket. The
 // options' own Config method is of no use here: it wants a core API server to exist.
-func newAPIServer(socket string) (*apiserver.CustomResourceDefinitions, error) {
+func newAPIServer(socket string, clients *clients) (*apiserver.CustomResourceDefinitions, error) {
 	opts := crdoptions.NewCustomResourceDefinitionsServerOptions(io.Discard, io.Discard)
 	rec := opts.RecommendedOptions
 	store := socketURL(socket)
@@ -33,7 +33,8 @@ func newAPIServer(socket string) (*apiserver.CustomResourceDefinitions, error) {
 	if err != nil {
 		return nil, err
 	}
-	srv, err := assemble(opts)
+	rec.SecureServing.Listener = clients.listener(listener)
+	srv, err := assemble(opts, clients)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close()) // on success the server closes it
 	}
@@ -68,7 +69,7 @@ func listenLoopback(serving *genericoptions.SecureServingOptionsWithLoopback) (n
 	return listener, nil
 }
 
-func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions) (*apiserver.CustomResourceDefinitions, error) {
+func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions, clients *clients) (*apiserver.CustomResourceDefinitions, error) {
 	if err := opts.Complete(); err != nil {
 		return nil, err
 	}
@@ -89,6 +90,12 @@ func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions) (*apiserv
 	// authenticator, which lets nobody in. With none at all everybody gets in.
 	cfg.Authentication.Authenticator = authenticator.RequestFunc(
 		func(*http.Request) (*authenticator.Response, bool, error) { return nil, false, nil })
+	cfg.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
+		return clients.handler(genericapiserver.DefaultBuildHandlerChain(api, c), func(req *http.Request) bool {
+			info, err := c.RequestInfoResolver.NewRequestInfo(req)
+			return err == nil && c.LongRunningFunc(req, info)
+		})
+	}
 	cfg.AdmissionControl = admission.NewChainHandler()
 
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)

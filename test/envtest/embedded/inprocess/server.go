@@ -104,7 +104,8 @@ func (s *Server) run(ctx context.Context, opts Options) error {
 	if err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
-	srv, err := newAPIServer(socket)
+	clients := newClients()
+	srv, err := newAPIServer(socket, clients)
 	if err != nil {
 		store.Close()
 		return fmt.Errorf("apiserver: %w", err)
@@ -117,13 +118,22 @@ func (s *Server) run(ctx context.Context, opts Options) error {
 	go func() {
 		defer close(s.done)
 		defer store.Close() // after the API server has let go of it
-		s.err = serve(serveCtx, srv)
+		s.err = serve(serveCtx, srv, clients)
 	}()
 	return nil
 }
 
-func serve(ctx context.Context, srv *apiserver.CustomResourceDefinitions) error {
-	return srv.GenericAPIServer.PrepareRun().RunWithContext(ctx)
+// serve serves until ctx ends, and then ends what clients still have open.
+func serve(ctx context.Context, srv *apiserver.CustomResourceDefinitions, clients *clients) error {
+	ended := make(chan error, 1)
+	go func() { ended <- srv.GenericAPIServer.PrepareRun().RunWithContext(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		clients.end()
+		return <-ended
+	}
 }
 
 // waitReady waits until the server is ready, also when ctx has ended: a server that
@@ -160,9 +170,10 @@ func (s *Server) Config() *rest.Config { return rest.CopyConfig(s.config) }
 // Done is closed when the server has ended, whether by Stop or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Stop ends the server, waits until it and etcd are gone, and removes the
-// temporary directory if there is one. It takes about a second, the time that
-// HTTP/2 clients get to leave. Calls after the first return the same error.
+// Stop ends the server, waits until it and etcd have ended, and removes the
+// temporary directory that Start made. It takes some tenths of a second, however
+// many watches are open: they end at once. Other requests get a second to end
+// before they are cancelled. Calls after the first return the same error.
 func (s *Server) Stop() error {
 	s.cancel()
 	<-s.done
