@@ -96,7 +96,7 @@ func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions, clients *
 			return err == nil && c.LongRunningFunc(req, info)
 		})
 	}
-	cfg.AdmissionControl = admission.NewChainHandler()
+	cfg.AdmissionControl = admission.NewChainHandler(newNoTopLevelItems())
 
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
 	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme, clientgoscheme.Scheme)

@@ -16,6 +16,8 @@
 // feature gates.
 //
 // It does not pretend to be kube-apiserver: there are no core types, no
-// namespaces, no RBAC, no admission, no garbage collection, no API aggregation.
-// Any namespace name is accepted.
+// namespaces, no RBAC, no admission plugins, no garbage collection, no API aggregation.
+// Any namespace name is accepted. Admission is one check: a custom resource with a
+// top-level field "items" is refused, since the API server can't serve watches of a
+// type that has such an object.
 package inprocess
