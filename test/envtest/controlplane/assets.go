@@ -1,6 +1,15 @@
 // Package controlplane finds the two programs that controller-runtime's envtest
 // runs, kube-apiserver and etcd, and builds them from their Go modules where no
-// release binaries can be had.
+// release binaries can be had. Tests that need built-in types, namespaces as objects,
+// RBAC or admission run on it; for CRDs and their objects package embedded is lighter.
+//
+//	dir, err := controlplane.Assets(ctx, os.Stderr)
+//	if err != nil { … }
+//	environment := &envtest.Environment{BinaryAssetsDirectory: dir}
+//	cfg, err := environment.Start()
+//	if err != nil { … }
+//	defer environment.Stop()
+//	err = embedded.InstallCRDFiles(ctx, cfg, "../config/crd")
 package controlplane
 
 import (

@@ -21,50 +21,106 @@ var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 const installPoll = 25 * time.Millisecond
 
 // InstallCRDs applies crds and waits until each is Established and each of its
-// served versions can be listed, which comes up to a second later: a new type's
-// first requests are answered with 429. One that is there already is brought to
-// the given form. It gives up when ctx ends, or at once if the server finds a CRD
-// invalid or its names taken.
+// served versions can be listed, which takes up to a second: the first requests of a
+// new type are answered with 429. It updates a CRD that is already there. It returns
+// an error when ctx ends, or at once if the server finds a CRD invalid or its names
+// taken; the CRDs before that one are installed then.
 //
-// The server delays creations of a type's objects in the first two seconds.
+// Objects can be created at once. An API server otherwise holds up creations for two
+// seconds after a CRD is Established; InstallCRDs dates that condition back.
 func (s *Server) InstallCRDs(ctx context.Context, crds ...*unstructured.Unstructured) error {
-	return InstallCRDs(ctx, s.config, crds...)
+	return install(ctx, s.config, definitions(crds), (*installer).dateBack)
 }
 
-// InstallCRDs does what the method of the same name does on any API server, the one
-// that cfg reaches.
+// InstallCRDs does what the method of the same name does on the API server that cfg
+// reaches, except that it does not date back the condition Established: creations of
+// objects take two seconds for the first two seconds.
 func InstallCRDs(ctx context.Context, cfg *rest.Config, crds ...*unstructured.Unstructured) error {
-	client, err := dynamic.NewForConfig(cfg)
+	return install(ctx, cfg, definitions(crds))
+}
+
+// definition is a CRD to install.
+type definition struct {
+	crd    *unstructured.Unstructured
+	origin string // file and document, for errors; may be empty
+}
+
+func definitions(crds []*unstructured.Unstructured) []definition {
+	all := make([]definition, len(crds))
+	for i, crd := range crds {
+		all[i].crd = crd
+	}
+	return all
+}
+
+// wrap returns err with what d is.
+func (d definition) wrap(err error) error {
+	if d.origin != "" {
+		return fmt.Errorf("embedded: %s: install CRD %s: %w", d.origin, d.crd.GetName(), err)
+	}
+	return fmt.Errorf("embedded: install CRD %s: %w", d.crd.GetName(), err)
+}
+
+// installer installs CRDs on one API server.
+type installer struct {
+	crds dynamic.ResourceInterface
+	raw  rest.Interface
+}
+
+func newInstaller(cfg *rest.Config) (*installer, error) {
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	c := rest.CopyConfig(cfg)
+	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	raw, err := rest.UnversionedRESTClientForConfigAndClient(c, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &installer{crds: client.Resource(crdResource), raw: raw}, nil
+}
+
+// install installs CRDs, with established called for each that is Established.
+func install(ctx context.Context, cfg *rest.Config, crds []definition, established ...func(*installer, context.Context, *unstructured.Unstructured) error) error {
+	i, err := newInstaller(cfg)
 	if err != nil {
 		return fmt.Errorf("embedded: %w", err)
 	}
-	raw, err := rawClient(cfg)
-	if err != nil {
-		return fmt.Errorf("embedded: %w", err)
-	}
-	definitions := client.Resource(crdResource)
-	for _, crd := range crds {
-		if crd == nil {
+	for _, d := range crds {
+		if d.crd == nil {
 			return errors.New("embedded: a CRD to install is nil")
 		}
 		options := metav1.ApplyOptions{FieldManager: "gvrkit-embedded", Force: true}
-		if _, err := definitions.Apply(ctx, crd.GetName(), crd, options); err != nil {
-			return fmt.Errorf("embedded: install CRD %s: %w", crd.GetName(), err)
+		if _, err := i.crds.Apply(ctx, d.crd.GetName(), d.crd, options); err != nil {
+			return d.wrap(err)
 		}
 	}
-	for _, crd := range crds {
-		if err := waitServed(ctx, definitions, raw, crd.GetName()); err != nil {
-			return fmt.Errorf("embedded: install CRD %s: %w", crd.GetName(), err)
+	for _, d := range crds {
+		crd, err := i.waitEstablished(ctx, d.crd.GetName())
+		for _, call := range established {
+			if err == nil {
+				err = call(i, ctx, crd)
+			}
+		}
+		if err == nil {
+			err = i.waitListable(ctx, crd)
+		}
+		if err != nil {
+			return d.wrap(err)
 		}
 	}
 	return nil
 }
 
-// waitServed waits until the CRD called name is Established and listable.
-func waitServed(ctx context.Context, definitions dynamic.ResourceInterface, raw rest.Interface, name string) error {
-	var crd *unstructured.Unstructured
-	err := poll(ctx, func() (done bool, err error) {
-		crd, err = definitions.Get(ctx, name, metav1.GetOptions{})
+// waitEstablished waits until the CRD called name is Established, and returns it.
+func (i *installer) waitEstablished(ctx context.Context, name string) (crd *unstructured.Unstructured, err error) {
+	err = poll(ctx, func() (done bool, err error) {
+		crd, err = i.crds.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -74,13 +130,15 @@ func waitServed(ctx context.Context, definitions dynamic.ResourceInterface, raw 
 		status, _ := condition(crd, "Established")
 		return status == "True", nil
 	})
-	if err != nil {
-		return err
-	}
+	return crd, err
+}
+
+// waitListable waits until each served version of crd can be listed.
+func (i *installer) waitListable(ctx context.Context, crd *unstructured.Unstructured) error {
 	for _, path := range listPaths(crd) {
 		err := poll(ctx, func() (bool, error) {
 			// resourceVersion 0 asks the watch cache, which is what comes last.
-			err := raw.Get().AbsPath(path).Param("resourceVersion", "0").Param("limit", "1").MaxRetries(0).Do(ctx).Error()
+			err := i.raw.Get().AbsPath(path).Param("resourceVersion", "0").Param("limit", "1").MaxRetries(0).Do(ctx).Error()
 			if apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) {
 				return false, nil
 			}
@@ -91,6 +149,36 @@ func waitServed(ctx context.Context, definitions dynamic.ResourceInterface, raw 
 		}
 	}
 	return nil
+}
+
+// creationDelay is how long after a CRD is Established the API server holds up each
+// creation of its objects. The condition's time has seconds only.
+const creationDelay = 3 * time.Second
+
+// dateBack changes the time at which crd became Established, so that the API server
+// does not hold up creations.
+func (i *installer) dateBack(ctx context.Context, crd *unstructured.Unstructured) error {
+	name := crd.GetName()
+	return poll(ctx, func() (done bool, err error) {
+		conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
+		if err != nil {
+			return false, err
+		}
+		for _, c := range conditions {
+			if fields, ok := c.(map[string]any); ok && fields["type"] == "Established" {
+				fields["lastTransitionTime"] = time.Now().Add(-creationDelay).UTC().Format(time.RFC3339)
+			}
+		}
+		if err := unstructured.SetNestedSlice(crd.Object, conditions, "status", "conditions"); err != nil {
+			return false, err
+		}
+		_, err = i.crds.UpdateStatus(ctx, crd, metav1.UpdateOptions{FieldManager: "gvrkit-embedded"})
+		if apierrors.IsConflict(err) { // a controller has changed it
+			crd, err = i.crds.Get(ctx, name, metav1.GetOptions{})
+			return false, err
+		}
+		return err == nil, err
+	})
 }
 
 // poll calls check until it is done or fails, or ctx ends.
@@ -135,10 +223,4 @@ func listPaths(crd *unstructured.Unstructured) []string {
 		}
 	}
 	return paths
-}
-
-func rawClient(cfg *rest.Config) (rest.Interface, error) {
-	c := rest.CopyConfig(cfg)
-	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	return rest.UnversionedRESTClientFor(c)
 }

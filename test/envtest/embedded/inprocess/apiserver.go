@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 
+	"go.etcd.io/etcd/server/v3/etcdserver"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver"
 	crdoptions "k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
 	generatedopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
@@ -21,9 +22,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newAPIServer assembles the CRD server on the etcd that listens on socket. The
+// newAPIServer assembles the CRD server on member, which listens on socket. The
 // options' own Config method is of no use here: it wants a core API server to exist.
-func newAPIServer(socket string, clients *clients) (*apiserver.CustomResourceDefinitions, error) {
+func newAPIServer(member *etcdserver.EtcdServer, socket string, clients *clients) (*apiserver.CustomResourceDefinitions, error) {
 	opts := crdoptions.NewCustomResourceDefinitionsServerOptions(io.Discard, io.Discard)
 	rec := opts.RecommendedOptions
 	store := socketURL(socket)
@@ -34,7 +35,7 @@ func newAPIServer(socket string, clients *clients) (*apiserver.CustomResourceDef
 		return nil, err
 	}
 	rec.SecureServing.Listener = clients.listener(listener)
-	srv, err := assemble(opts, clients)
+	srv, err := assemble(opts, clients, resetHandler(member, rec.Etcd.StorageConfig.Prefix))
 	if err != nil {
 		return nil, errors.Join(err, listener.Close()) // on success the server closes it
 	}
@@ -69,7 +70,7 @@ func listenLoopback(serving *genericoptions.SecureServingOptionsWithLoopback) (n
 	return listener, nil
 }
 
-func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions, clients *clients) (*apiserver.CustomResourceDefinitions, error) {
+func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions, clients *clients, reset http.Handler) (*apiserver.CustomResourceDefinitions, error) {
 	if err := opts.Complete(); err != nil {
 		return nil, err
 	}
@@ -117,7 +118,11 @@ func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions, clients *
 				nil, nil, cfg.LoopbackClientConfig, cfg.TracerProvider),
 		},
 	}
-	return full.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(rootDiscovery(groups)))
+	// What the CRD server does not serve; everything else is 404.
+	rest := http.NewServeMux()
+	rest.Handle("GET /apis", rootDiscovery(groups))
+	rest.Handle("POST "+ResetPath, reset)
+	return full.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(rest))
 }
 
 // withCodec returns a copy of cfg with which a plain REST client can be made.

@@ -11,13 +11,10 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// rootDiscovery serves GET /apis in both formats; everything else is 404. The
-// CRD server keeps the list of groups but leaves the door to the aggregator,
-// which only kube-apiserver has.
+// rootDiscovery serves GET /apis in both formats. The CRD server keeps the list of
+// groups, but kube-apiserver's aggregator is what serves it.
 func rootDiscovery(groups aggregated.ResourceManager) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /apis", aggregated.WrapAggregatedDiscoveryToHandler(legacyGroups(groups), groups, nil))
-	return mux
+	return aggregated.WrapAggregatedDiscoveryToHandler(legacyGroups(groups), groups, nil)
 }
 
 // legacyGroups answers with an APIGroupList. The manager has one way out, its

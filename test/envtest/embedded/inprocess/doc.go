@@ -4,7 +4,7 @@
 // Unix domain socket in a directory that only the current user may enter (mode 0700).
 //
 // It serves CustomResourceDefinitions, the resources they define, discovery
-// (aggregated and legacy) and OpenAPI.
+// (aggregated and legacy) and OpenAPI, and on [ResetPath] a request of its own.
 // Requests need the bearer token of [Server.Config]; with it, everything is allowed.
 // Without it the answer is 401 on every path, /healthz and /version included.
 //

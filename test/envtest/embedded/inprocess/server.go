@@ -105,7 +105,7 @@ func (s *Server) run(ctx context.Context, opts Options) error {
 		return fmt.Errorf("etcd: %w", err)
 	}
 	clients := newClients()
-	srv, err := newAPIServer(socket, clients)
+	srv, err := newAPIServer(store.Server, socket, clients)
 	if err != nil {
 		store.Close()
 		return fmt.Errorf("apiserver: %w", err)

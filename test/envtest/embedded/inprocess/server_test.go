@@ -97,9 +97,12 @@ func TestServer_ServesItsTokenHolderOnly(t *testing.T) {
 		client := httpClient(t, stranger)
 		for _, path := range []string{
 			"/", "/apis", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/openapi/v2", "/metrics",
-			"/healthz", "/livez", "/readyz", "/version",
+			"/healthz", "/livez", "/readyz", "/version", inprocess.ResetPath,
 		} {
-			const method = http.MethodGet
+			method := http.MethodGet
+			if path == inprocess.ResetPath {
+				method = http.MethodPost
+			}
 			if code := status(t, client, method, stranger.Host+path); code != http.StatusUnauthorized {
 				t.Errorf("%s %s with %s: status %d, want 401", method, path, name, code)
 			}
