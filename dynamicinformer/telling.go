@@ -217,7 +217,7 @@ func (t *teller) followed() string {
 		name string
 		discovery.SourceStatus
 	}{{"CustomResourceDefinitions", t.discovery.CRDs}, {"APIServices", t.discovery.APIServices}, {"Discovery documents", t.discovery.Documents}} {
-		if s.Err != nil {
+		if s.Err != nil && s.State != discovery.SourceAbsent { // some servers have no APIServices
 			fmt.Fprintf(&b, " %s can't be read: %s (%v).", s.name, s.State, s.Err)
 		}
 	}

@@ -38,3 +38,20 @@ func TestExplanation_TellsOfFailedObjects(t *testing.T) {
 		t.Errorf("on the page: %+v", i)
 	}
 }
+
+// A server without APIServices is as it should be; one that does not let them be read is not.
+func TestExplanation_NamesSourcesThatFail(t *testing.T) {
+	of := func(state discovery.SourceState) string {
+		failed := discovery.SourceStatus{State: state, Err: errors.New("not you")}
+		e := Explanation{At: time.Now(), Informers: []ResourceStatus{{State: StateSynced}}, Discovery: &discovery.Status{Running: true, APIServices: failed}}
+		e.Chain = e.tell()
+		return e.String()
+	}
+	const says = " APIServices can't be read: Forbidden (not you)."
+	if text := of(discovery.SourceForbidden); !strings.Contains(text, says) {
+		t.Errorf("forbidden: %s", text)
+	}
+	if text := of(discovery.SourceAbsent); strings.Contains(text, "APIServices") {
+		t.Errorf("absent: %s", text)
+	}
+}

@@ -17,7 +17,7 @@ import (
 // patience is how long browsers have to take what they asked for when the program ends.
 const patience = 2 * time.Second
 
-// site shows the informers at / and the blocks at /blocks.
+// site shows the informers at / and /informers/, and the blocks at /blocks.
 type site struct {
 	server *http.Server
 	url    string
@@ -31,7 +31,9 @@ func startSite(ctx context.Context, address string, factory *dynamicinformer.Fac
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/{$}", factory.Handler())
+	page := factory.Handler()
+	mux.Handle("/{$}", page)
+	mux.Handle("/informers/", page)
 	mux.Handle("GET /blocks", &utilisation{blocks})
 	s := &site{
 		server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute},

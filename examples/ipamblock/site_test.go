@@ -77,7 +77,8 @@ func TestProgram_ServesPagesUntilItEnds(t *testing.T) {
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "DELETED") { // the last that the demonstration does
 	}
 	for page, parts := range map[string][]string{
-		"":       {"ipamblocks.v1.crd.projectcalico.org", "Synced", `<td data-label="Objects" class="n">2</td>`},
+		"": {"ipamblocks.v1.crd.projectcalico.org", "Synced", `<td data-label="Objects" class="n">2</td>`},
+		"informers/ipamblocks.v1.crd.projectcalico.org": {"is requested by 1 lease without a name", "<dt>Namespace</dt><dd>none: cluster-scoped</dd>"},
 		"blocks": {"2 blocks, 1 of them full; 19 of 32 addresses used (59 %).", "<b>192.0.2.0/28</b> <span>3/16, 18 %, low</span>", "<b>198.51.100.0/28</b> <span>16/16, 100 %, full</span>"},
 	} {
 		got := fetch(t, url+page)

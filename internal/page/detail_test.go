@@ -20,6 +20,7 @@ func TestDetail_TellsTheChainAndAllFields(t *testing.T) {
 		i := informer("widgets.v1.example.com", "Degraded")
 		i.Reason, i.Verb, i.Error, i.Since, i.Attempts = "Forbidden", "list", "not you", time.Now().Add(-time.Minute), 7
 		i.Handlers = []page.Handling{{Handler: "*main.viewer", Lease: "gc", Delivered: 1234, Backlog: 2, RunningSince: time.Now().Add(-20 * time.Second)}}
+		i.Served = &page.Served{Name: "widgets.v1.example.com", Kind: "Widget"}
 		i.Holders = []page.Holder{{Name: "gc", Leases: 1, Since: time.Now().Add(-time.Hour)}}
 		i.Traffic = page.Traffic{Lists: 1, Watches: 2, Bytes: 2048, Events: 3, Failures: map[string]uint64{"Forbidden": 7, "Decode": 1}}
 		source := &informers{all: []page.Informer{i}, chain: []page.Step{{About: "Wanted", Text: "It is wanted."}, {About: "Next", Text: "It is tried again."}}}
@@ -33,8 +34,9 @@ It is tried again.
 State           Degraded Forbidden
 Since           60s ago, 2000-01-01 00:59:00 UTC
 Attempts        7
-Namespace       all
+Namespace       none: cluster-scoped
 Version policy  Exact
+Served as       widgets.v1.example.com, kind Widget
 Generation      1
 Objects         0
 Succeeded       1 list, 2 watches
@@ -73,7 +75,7 @@ func TestDetail_TellsHowDiscoveryDoes(t *testing.T) {
 		time.Sleep(time.Hour)
 		d := &page.Discovery{
 			Running: true, Types: 70, Requests: 1234, Answers: page.Answers{Served: 5, NotServed: 4, Inconclusive: 3, Ambiguous: 2},
-			Sources: []page.DiscoverySource{{Name: "APIServices", State: "Forbidden", Since: time.Now().Add(-time.Minute), Verb: "watch", Error: "not you"}},
+			Sources: []page.DiscoverySource{{Name: "Absentees", State: "Absent", Since: time.Now(), Verb: "list", Error: "404"}, {Name: "APIServices", State: "Forbidden", Since: time.Now().Add(-time.Minute), Verb: "watch", Error: "not you"}},
 		}
 		handler := page.NewHandler(&informers{all: []page.Informer{informer("pods.v1", "Synced")}, discovery: d})
 		checkEnd := func(want string) {
@@ -87,6 +89,7 @@ func TestDetail_TellsHowDiscoveryDoes(t *testing.T) {
 Discovery           running, 70 types known
 Discovery requests  1,234
 Discovery answers   5 served, 4 not served, 3 inconclusive, 2 ambiguous
+Absentees           not served by this server
 APIServices         Forbidden for 61s: cannot watch: not you
 `)
 		d.Running = false

@@ -34,7 +34,11 @@ func (i *Informer) facts(at time.Time) []fact {
 		add("Next retry", "in "+next+", "+clock(i.NextRetry))
 	}
 	moment("May be out of date since", i.StaleSince)
-	add("Namespace", orWord(i.Namespace, "all"))
+	namespace := orWord(i.Namespace, "all")
+	if i.Served != nil && !i.Served.Namespaced {
+		namespace = "none: cluster-scoped"
+	}
+	add("Namespace", namespace)
 	add("Version policy", orWord(i.VersionPolicy, "Exact"))
 	add("Served as", i.Served.text())
 	if e := i.Evidence; e != nil {
@@ -102,7 +106,10 @@ func (d *Discovery) facts(at time.Time) []fact {
 		if !s.Since.IsZero() {
 			value += " for " + ago(s.Since, at)
 		}
-		if s.Error != "" {
+		switch {
+		case s.State == "Absent": // which its error says, too
+			value = "not served by this server"
+		case s.Error != "":
 			value += ": "
 			if s.Verb != "" {
 				value += "cannot " + s.Verb + ": "
