@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -112,7 +113,7 @@ func (r *Resolver) askOne(ctx context.Context, q question, c *catalogue, refusal
 	case err != nil && !apierrors.IsNotFound(err):
 		return Resource{}, inconclusive(q.ref, err, gvr.GroupVersion())
 	case err == nil && errors.Is(refusal, ErrInconclusive): // it has answered itself
-		refusal = &NotServedError{Ref: q.ref, GroupServed: true, Near: c.near(q.ref)}
+		refusal = &NotServedError{Ref: q.ref, GroupServed: true, near: c.near(q.ref)}
 	}
 	r.deny(c, q, refusal)
 	return Resource{}, refusal
@@ -159,7 +160,7 @@ func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVe
 	case refusal == nil:
 		return Resource{}, inconclusive(q.ref, errDisagree, gv)
 	case answered && errors.Is(refusal, ErrInconclusive):
-		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true, Near: c.near(q.ref)}
+		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true, near: c.near(q.ref)}
 	case errors.Is(refusal, ErrNotServed):
 		refusal = r.explained(ctx, q, refusal)
 	}
@@ -180,15 +181,32 @@ func (r *Resolver) freshVersion(ctx context.Context, gvr schema.GroupVersionReso
 // to refuse q; if it does not, that does not matter.
 func (r *Resolver) fresh(ctx context.Context, q question, try func(*catalogue) error) (*catalogue, error) {
 	which := r.scope(q)
-	c, joined, err := r.ask(ctx, which)
+	c, joined, err := r.ask(ctx, which, r.admit())
 	if err != nil || !joined {
 		return c, err
 	}
 	if errors.Is(try(c), ErrNotServed) {
-		c, _, err = r.ask(ctx, which)
+		c, _, err = r.ask(ctx, which, r.admit())
 	}
 	return c, err
 }
+
+// admit returns what keeps the requests about unknown names below their bound. A resolver
+// that does not run has none: what it is asked for is not known to be unknown.
+func (r *Resolver) admit() func(context.Context) error {
+	if r.current.Load() == nil {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		if err := r.unknown.Wait(ctx); err != nil {
+			return fmt.Errorf("%w: %w", errTooMany, err)
+		}
+		return nil
+	}
+}
+
+// errTooMany is why a question was not put to the server.
+var errTooMany = fmt.Errorf("the server was not asked: more than %d questions a second about what is not known to be served", unknownRate)
 
 // freshFor is fresh for one of the resolver's own questions.
 func (r *Resolver) freshFor(ctx context.Context, q question) (*catalogue, error) {
@@ -208,7 +226,7 @@ func listedAs(version versionDoc, gvr schema.GroupVersionResource) (Resource, bo
 
 // groupVersion asks about one group version.
 func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (version versionDoc, joined bool, err error) {
-	version, joined, err = r.versions.do(ctx, gv, func(ctx context.Context) (versionDoc, error) {
+	version, joined, err = r.versions.do(ctx, gv, r.admit(), func(ctx context.Context) (versionDoc, error) {
 		return r.server.groupVersion(ctx, gv)
 	})
 	if err == nil && version.err != nil {
@@ -236,7 +254,7 @@ func inconclusive(ref Ref, err error, failed ...schema.GroupVersion) *Inconclusi
 		out.Asked = asked.at
 	}
 	if paused, is := errors.AsType[*pauseError](err); is {
-		out.Again = paused.until
+		out.Asked, out.Again = paused.asked, paused.until
 	} else if after, wait := apierrors.SuggestsClientDelay(err); wait {
 		out.Again = out.Asked.Add(time.Duration(after) * time.Second)
 	}

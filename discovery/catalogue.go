@@ -299,7 +299,7 @@ func (c *catalogue) refuse(q question) error {
 			return newNotEstablishedError(q, definition)
 		}
 	}
-	absent := &NotServedError{Ref: q.ref, Near: c.near(q.ref), kind: q.form == kind, searched: q.searched()}
+	absent := &NotServedError{Ref: q.ref, near: c.near(q.ref), kind: q.form == kind, searched: q.searched()}
 	for _, r := range readings {
 		absent.GroupServed = absent.GroupServed || !r.anyGroup && !r.prefix && c.serves(r.group, r.version, q)
 		if r.version != "" && absent.Versions == nil {
@@ -311,6 +311,9 @@ func (c *catalogue) refuse(q question) error {
 	}
 	return absent
 }
+
+// near returns what is to be suggested instead of ref.
+func (c *catalogue) near(ref Ref) *suggestions { return &suggestions{ref: ref, groups: c.groups} }
 
 // serves reports whether there is such a group. Where the version was only guessed, as
 // the first label of what may be the group, the version has to be there, too.

@@ -19,7 +19,7 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 	if !ok || name == "" {
 		return refusal
 	}
-	definition, _, err := r.definitions.do(ctx, name, func(ctx context.Context) (*crd, error) {
+	definition, _, err := r.definitions.do(ctx, name, nil, func(ctx context.Context) (*crd, error) {
 		return rest.definition(ctx, name)
 	})
 	switch {
@@ -91,12 +91,9 @@ func (s *restServer) definitionMeta(ctx context.Context, name string) (*slimMeta
 }
 
 func (s *restServer) definition(ctx context.Context, name string) (*crd, error) {
-	res, err := s.endpoint.get(ctx, crdPath+"/"+name, nil, http.Header{"Accept": {acceptLegacy}})
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close() //nolint:errcheck // read only
-	body, err := read(res)
+	path := crdPath + "/" + name
+	body, err := s.document(ctx, path)
+	s.endpoint.pauses.settle(path, err)
 	if err != nil {
 		return nil, err
 	}

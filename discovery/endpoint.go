@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,12 +30,6 @@ const maxDocument = 64 << 20
 // maxFault bounds what is read of an answer that only says what went wrong.
 const maxFault = 64 << 10
 
-// maxPause is the longest that a server is believed to want to be left alone.
-const maxPause = 10 * time.Minute
-
-// manyPauses is how many there may be before those that are over are looked for.
-const manyPauses = 64
-
 // endpoint is the API server over HTTP. client-go's discovery client tells neither
 // ETag nor Retry-After, and repeats a request that the server wants later, up to ten
 // times, before it says so; hence requests of our own.
@@ -45,22 +38,8 @@ type endpoint struct {
 	client  *http.Client
 	limiter flowcontrol.RateLimiter // nil: none
 	sent    atomic.Uint64           // requests
-
-	mu     sync.Mutex // never held over a request
-	paused map[string]*pauseError
+	pauses  pauses
 }
-
-// pauseError is what a path answers until then: the server has asked for it.
-type pauseError struct {
-	until time.Time
-	err   error
-}
-
-func (e *pauseError) Error() string {
-	return fmt.Sprintf("%v (not asked again before %s, as the server wants)", e.err, e.until.Format(time.RFC3339))
-}
-
-func (e *pauseError) Unwrap() error { return e.err }
 
 // askedError is what an answer lacks, and when it was asked for.
 type askedError struct {
@@ -81,14 +60,15 @@ func newEndpoint(cfg *rest.Config, client *http.Client) (*endpoint, error) {
 	}
 	unhurried := *client
 	unhurried.Timeout = 0 // it would cut watches; requests have a context that ends
-	return &endpoint{base: base, client: &unhurried, limiter: cfg.RateLimiter, paused: map[string]*pauseError{}}, nil
+	return &endpoint{base: base, client: &unhurried, limiter: cfg.RateLimiter}, nil
 }
 
 // get returns the server's answer if its status is 200 or 304; the caller closes
 // its body. Any other is an error that has the server's Status, where it sent one.
-// A path for which the server has said Retry-After is not asked before that.
+// A path is not asked for during its pause. Retry-After begins one; failures do where the
+// caller reports them to [pauses.settle].
 func (e *endpoint) get(ctx context.Context, path string, query url.Values, header http.Header) (*http.Response, error) {
-	if err := e.pause(path); err != nil {
+	if err := e.pauses.of(path); err != nil {
 		return nil, err
 	}
 	if e.limiter != nil {
@@ -116,7 +96,9 @@ func (e *endpoint) get(ctx context.Context, path string, query url.Values, heade
 	}
 	defer res.Body.Close() //nolint:errcheck // read only
 	fault := faultOf(res)
-	e.keepPause(path, fault)
+	if _, wanted := apierrors.SuggestsClientDelay(fault); wanted {
+		e.pauses.settle(path, fault)
+	}
 	return nil, fault
 }
 
@@ -160,36 +142,6 @@ func retryAfter(header string) int {
 		return max(int(time.Until(date)/time.Second)+1, 0)
 	}
 	return 0
-}
-
-// pause returns the error of a path that is not to be asked yet, or nil.
-func (e *endpoint) pause(path string) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	paused := e.paused[path]
-	if paused == nil {
-		return nil
-	}
-	if time.Now().Before(paused.until) {
-		return paused
-	}
-	delete(e.paused, path)
-	return nil
-}
-
-func (e *endpoint) keepPause(path string, fault *apierrors.StatusError) {
-	details := fault.ErrStatus.Details
-	if details == nil || details.RetryAfterSeconds <= 0 {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := time.Now()
-	if len(e.paused) >= manyPauses {
-		maps.DeleteFunc(e.paused, func(_ string, p *pauseError) bool { return now.After(p.until) })
-	}
-	pause := min(time.Duration(details.RetryAfterSeconds)*time.Second, maxPause)
-	e.paused[path] = &pauseError{until: now.Add(pause), err: fault}
 }
 
 // read reads a document to its end, and not beyond what one can be.

@@ -45,22 +45,23 @@ type NotServedError struct {
 	Versions []string
 	// GroupServed says whether the server has the group that was asked for at all.
 	GroupServed bool
-	// Near are served resources with similar names, best first.
-	Near []Ref
-
-	kind     bool     // Ref.Resource is a kind
-	searched []string // versions; more than one of a RESTMapping only
+	kind        bool     // Ref.Resource is a kind
+	searched    []string // versions; more than one of a RESTMapping only
+	near        *suggestions
 }
+
+// Suggestions returns served resources with similar names, best first. They are looked for
+// when this method or Error is called first; until then the error keeps what was served.
+func (e *NotServedError) Suggestions() []Ref { return e.near.list() }
 
 func (e *NotServedError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: not served by the API server", e.Ref)
-	switch {
-	case len(e.Versions) > 0:
+	if len(e.Versions) > 0 {
 		fmt.Fprintf(&b, " in version %s; it is served in %s", strings.Join(e.searched, " or "), strings.Join(e.Versions, ", "))
-	case len(e.Near) > 0:
-		fmt.Fprintf(&b, "; did you mean %s?", strings.Join(refStrings(e.Near), " or "))
-	default:
+	} else if near := e.Suggestions(); len(near) > 0 {
+		fmt.Fprintf(&b, "; did you mean %s?", strings.Join(refStrings(near), " or "))
+	} else {
 		b.WriteString("; is its CustomResourceDefinition installed?")
 	}
 	return b.String()
@@ -94,8 +95,9 @@ type InconclusiveError struct {
 	Failed []schema.GroupVersion
 	// Asked is when the server was last asked.
 	Asked time.Time
-	// Again is when the server may be asked again, where it has said so; zero: at
-	// once. Asking earlier gets the same error without a request.
+	// Again is when the server may be asked again: when it has said so, or after a short
+	// pause that grows to a second, where asking has failed several times in a row. Zero is
+	// at once. Asking earlier gets the same error without a request.
 	Again time.Time
 	// Err is why.
 	Err error

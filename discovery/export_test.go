@@ -30,3 +30,8 @@ func WithForbiddenPace(forbidden time.Duration) Option {
 func WithGap(gap time.Duration) Option {
 	return optionFunc(func(o *options) { o.pace.gap = gap })
 }
+
+// WithUnknownRate bounds the requests about what a running resolver does not know.
+func WithUnknownRate(perSecond float32, burst int) Option {
+	return optionFunc(func(o *options) { o.unknownRate, o.unknownBurst = perSecond, burst })
+}

@@ -57,7 +57,7 @@ func TestFeed_OverAConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &feed[*crd]{
-		endpoint: &endpoint{base: base, client: server.Client(), paused: map[string]*pauseError{}},
+		endpoint: &endpoint{base: base, client: server.Client()},
 		path:     crdPath,
 		list:     func(items []*crd) { log <- "list" + namesOf(items) },
 		event:    func(kind watch.EventType, item *crd) { log <- string(kind) + " " + item.Metadata.Name },

@@ -242,9 +242,9 @@ func TestFeed_WaitsForAPauseThatAnotherRequestBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ft := startFeed(t)
 		s := ft.begin()
-		ft.feed.endpoint.mu.Lock()
-		ft.feed.endpoint.paused[crdPath] = &pauseError{until: time.Now().Add(100 * time.Second), err: io.ErrNoProgress}
-		ft.feed.endpoint.mu.Unlock()
+		ft.feed.endpoint.pauses.mu.Lock()
+		ft.feed.endpoint.pauses.paths = map[string]*pauseError{crdPath: {until: time.Now().Add(100 * time.Second), err: io.ErrNoProgress}}
+		ft.feed.endpoint.pauses.mu.Unlock()
 		s.send("ADDED", crdNamed("a", "8"))
 		s.end()
 		_, waited := ft.waited("watch")

@@ -40,7 +40,7 @@ func (f *feed[T]) delay(failed feedState) time.Duration {
 	}
 	// The endpoint is asked too: the answer that begins a pause is not yet its error.
 	var paused *pauseError
-	if errors.As(failed.err, &paused) || errors.As(f.endpoint.pause(f.path), &paused) {
+	if errors.As(failed.err, &paused) || errors.As(f.endpoint.pauses.of(f.path), &paused) {
 		d = max(time.Until(paused.until), 0)
 		d += time.Duration(rand.Float64() * float64(d) / 10)
 	}

@@ -37,7 +37,7 @@ func startFeed(t *testing.T) *feedTest {
 		t.Fatal(err)
 	}
 	ft.feed = &feed[*crd]{
-		endpoint: &endpoint{base: base, client: &http.Client{Transport: ft}, paused: map[string]*pauseError{}},
+		endpoint: &endpoint{base: base, client: &http.Client{Transport: ft}},
 		path:     crdPath,
 		list:     func(items []*crd) { ft.note("list" + namesOf(items)) },
 		event:    func(kind watch.EventType, item *crd) { ft.note(string(kind) + " " + item.Metadata.Name) },

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// flights let callers that ask the same at the same time share one answer. No caller
-// is hurt by another's context: a flight ends early only when nobody waits for it any
-// more, and the last to leave waits until it has ended.
+// flights let callers that ask the same at the same time share one answer. The context of
+// one caller does not affect another: a flight ends early only when no caller waits for it
+// any more, and the last to leave waits until it has ended.
 type flights[K comparable, V any] struct {
 	timeout time.Duration // of a flight
 
@@ -21,20 +21,23 @@ type flight[V any] struct {
 	done    chan struct{} // closed once value and err are there
 	value   V
 	err     error
-	waiting int // guarded by flights.mu
+	waiting int  // guarded by flights.mu
+	asked   bool // the question has been asked; guarded by flights.mu
 }
 
 // do returns what ask answers to key, and whether the question had been asked before
-// do was called: then the answer may be older than the caller's question.
-func (f *flights[K, V]) do(ctx context.Context, key K, ask func(context.Context) (V, error)) (value V, joined bool, err error) {
+// do was called: then the answer may be older than the caller's question. The flight begins
+// with admit, which may wait, and may refuse it; nil admits it at once.
+func (f *flights[K, V]) do(ctx context.Context, key K, admit func(context.Context) error, ask func(context.Context) (V, error)) (value V, joined bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return value, false, err
 	}
 	f.mu.Lock()
-	current, joined := f.flying[key]
-	if !joined {
-		current = f.takeOffLocked(ctx, key, ask)
+	current, flies := f.flying[key]
+	if !flies {
+		current = f.takeOffLocked(ctx, key, admit, ask)
 	}
+	joined = flies && current.asked
 	current.waiting++
 	f.mu.Unlock()
 	select {
@@ -50,7 +53,7 @@ func (f *flights[K, V]) do(ctx context.Context, key K, ask func(context.Context)
 }
 
 // takeOffLocked begins a flight in a goroutine that ends by itself. Caller holds f.mu.
-func (f *flights[K, V]) takeOffLocked(ctx context.Context, key K, ask func(context.Context) (V, error)) *flight[V] {
+func (f *flights[K, V]) takeOffLocked(ctx context.Context, key K, admit func(context.Context) error, ask func(context.Context) (V, error)) *flight[V] {
 	flying, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
 	taken := &flight[V]{cancel: cancel, done: make(chan struct{})}
 	if f.flying == nil {
@@ -60,7 +63,15 @@ func (f *flights[K, V]) takeOffLocked(ctx context.Context, key K, ask func(conte
 	go func() {
 		defer close(taken.done)
 		defer cancel()
-		taken.value, taken.err = ask(flying)
+		if admit != nil {
+			taken.err = admit(flying)
+		}
+		if taken.err == nil {
+			f.mu.Lock()
+			taken.asked = true
+			f.mu.Unlock()
+			taken.value, taken.err = ask(flying)
+		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.flying[key] == taken {

@@ -37,7 +37,7 @@ func TestFlights_AllWhoAskTheSameShareOneAnswer(t *testing.T) {
 		var joined atomic.Int32
 		for range 100 {
 			wg.Go(func() {
-				got, late, err := h.do(t.Context(), "a", h.ask)
+				got, late, err := h.do(t.Context(), "a", nil, h.ask)
 				if got != 1 || err != nil {
 					t.Errorf("answer = %d, %v", got, err)
 				}
@@ -61,7 +61,7 @@ func TestFlights_OtherQuestionsFlyByThemselves(t *testing.T) {
 		h := newHangar()
 		var wg sync.WaitGroup
 		for _, key := range []string{"a", "b"} {
-			wg.Go(func() { _, _, _ = h.do(t.Context(), key, h.ask) })
+			wg.Go(func() { _, _, _ = h.do(t.Context(), key, nil, h.ask) })
 		}
 		wg.Wait()
 		if got := h.asked.Load(); got != 2 {
@@ -74,7 +74,7 @@ func TestFlights_WhoAsksAfterwardsGetsANewAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHangar()
 		for want := range int32(3) {
-			if got, joined, err := h.do(t.Context(), "a", h.ask); got != want+1 || joined || err != nil {
+			if got, joined, err := h.do(t.Context(), "a", nil, h.ask); got != want+1 || joined || err != nil {
 				t.Errorf("answer = %d, %v, %v", got, joined, err)
 			}
 		}
@@ -89,7 +89,7 @@ func TestFlights_ACancelledCallerHurtsNobodyElse(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			begun := time.Now()
-			if _, _, err := h.do(first, "a", h.ask); !errors.Is(err, context.Canceled) {
+			if _, _, err := h.do(first, "a", nil, h.ask); !errors.Is(err, context.Canceled) {
 				t.Errorf("the cancelled caller: %v", err)
 			}
 			if took := time.Since(begun); took != 500*time.Millisecond {
@@ -98,7 +98,7 @@ func TestFlights_ACancelledCallerHurtsNobodyElse(t *testing.T) {
 		})
 		synctest.Wait()
 		wg.Go(func() {
-			if got, _, err := h.do(t.Context(), "a", h.ask); got != 1 || err != nil {
+			if got, _, err := h.do(t.Context(), "a", nil, h.ask); got != 1 || err != nil {
 				t.Errorf("the other: %d, %v", got, err)
 			}
 		})
@@ -118,7 +118,7 @@ func TestFlights_TheLastToLeaveEndsTheFlight(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			cancel()
 		}()
-		_, _, err := h.do(ctx, "a", func(ctx context.Context) (int32, error) {
+		_, _, err := h.do(ctx, "a", nil, func(ctx context.Context) (int32, error) {
 			<-ctx.Done()
 			time.Sleep(time.Second) // to clean up
 			close(ended)
@@ -141,7 +141,7 @@ func TestFlights_NobodyJoinsAFlightThatIsGivenUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, _, _ = h.do(ctx, "a", func(ctx context.Context) (int32, error) {
+			_, _, _ = h.do(ctx, "a", nil, func(ctx context.Context) (int32, error) {
 				<-ctx.Done()
 				time.Sleep(time.Second)
 				return 0, ctx.Err()
@@ -150,7 +150,7 @@ func TestFlights_NobodyJoinsAFlightThatIsGivenUp(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		if got, joined, err := h.do(t.Context(), "a", h.ask); got != 1 || joined || err != nil {
+		if got, joined, err := h.do(t.Context(), "a", nil, h.ask); got != 1 || joined || err != nil {
 			t.Errorf("answer = %d, %v, %v", got, joined, err)
 		}
 		wg.Wait()
@@ -161,7 +161,7 @@ func TestFlights_EndAfterTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHangar()
 		h.timeout = 100 * time.Millisecond
-		if _, _, err := h.do(t.Context(), "a", h.ask); !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := h.do(t.Context(), "a", nil, h.ask); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error = %v", err)
 		}
 	})
@@ -171,7 +171,7 @@ func TestFlights_AnEndedContextAsksNothing(t *testing.T) {
 	h := newHangar()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := h.do(ctx, "a", h.ask); !errors.Is(err, context.Canceled) {
+	if _, _, err := h.do(ctx, "a", nil, h.ask); !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v", err)
 	}
 	if got := h.asked.Load(); got != 0 {

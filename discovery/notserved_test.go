@@ -91,9 +91,9 @@ func checkNotServed(t *testing.T, err error, ref string, want notServed) {
 	if got := absent.Ref.String(); got != ref {
 		t.Errorf("reference = %s, want %s", got, ref)
 	}
-	near := make([]string, len(absent.Near))
-	for i, ref := range absent.Near {
-		near[i] = ref.String()
+	var near []string
+	for _, ref := range absent.Suggestions() {
+		near = append(near, ref.String())
 	}
 	got := notServed{strings.Join(absent.Versions, " "), strings.Join(near, " "), err.Error()}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(notServed{})); diff != "" {
@@ -145,7 +145,7 @@ func TestNotServed_NearEndsAtAThirdOfTheName(t *testing.T) {
 	} {
 		_, err := newServer(t, aggregated, served("a.com", tc.served)).resolver(t).Resolve(t.Context(), tc.ref)
 		var got []string
-		for _, ref := range asType[*discovery.NotServedError](t, err, discovery.ErrNotServed).Near {
+		for _, ref := range asType[*discovery.NotServedError](t, err, discovery.ErrNotServed).Suggestions() {
 			got = append(got, ref.String())
 		}
 		if strings.Join(got, " ") != tc.near {
@@ -224,7 +224,7 @@ func TestResolve_GroupWithoutVersionsIsNoError(t *testing.T) {
 
 func TestNotServed_NearPrefersTheGroupThatWasNamed(t *testing.T) {
 	_, err := newServer(t, aggregated, calicoGroup, crdCalicoGroup).resolver(t).Resolve(t.Context(), "ipamblcks.projectcalico.org")
-	if got := asType[*discovery.NotServedError](t, err, discovery.ErrNotServed).Near[0].String(); got != "ipamblocks.projectcalico.org" {
+	if got := asType[*discovery.NotServedError](t, err, discovery.ErrNotServed).Suggestions()[0].String(); got != "ipamblocks.projectcalico.org" {
 		t.Errorf("first suggestion = %s", got)
 	}
 }

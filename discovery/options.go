@@ -19,10 +19,19 @@ type options struct {
 	requestTimeout time.Duration
 	pace           pace
 	feedPace       feedPace
+	unknownRate    float32 // requests a second
+	unknownBurst   int
 }
 
+// unknownRate and unknownBurst bound the requests of a resolver that runs about what it does
+// not know to be served, as kubectl bounds its own for discovery.
+const (
+	unknownRate  = 50
+	unknownBurst = 300
+)
+
 func newOptions(opts []Option) options {
-	o := options{requestTimeout: defaultRequestTimeout, pace: usualPace, feedPace: usualFeedPace}
+	o := options{requestTimeout: defaultRequestTimeout, pace: usualPace, feedPace: usualFeedPace, unknownRate: unknownRate, unknownBurst: unknownBurst}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.apply(&o)

@@ -9,7 +9,7 @@ func (r *Resolver) begin(l *live) error {
 	if r.live != nil {
 		return ErrRunning
 	}
-	r.live = l
+	r.live, r.said, r.saidBy = l, nil, nil
 	l.crds, l.apis, l.docs = SourceStatus{State: SourceConnecting}, SourceStatus{State: SourceConnecting}, SourceStatus{State: SourceConnecting}
 	if _, rest := r.server.(*restServer); !rest {
 		l.crds = SourceStatus{State: SourceForbidden, Err: errNoWatch}

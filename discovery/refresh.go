@@ -8,7 +8,7 @@ import (
 
 // refresh asks for everything and returns what is known then.
 func (r *Resolver) refresh(ctx context.Context) (*catalogue, error) {
-	c, _, err := r.ask(ctx, allGroups)
+	c, _, err := r.ask(ctx, allGroups, nil)
 	return c, err
 }
 
@@ -31,8 +31,8 @@ func (r *Resolver) scope(q question) scope {
 }
 
 // ask asks for documents, and keeps them.
-func (r *Resolver) ask(ctx context.Context, which scope) (c *catalogue, joined bool, err error) {
-	return r.documents.do(ctx, which, func(ctx context.Context) (*catalogue, error) {
+func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Context) error) (c *catalogue, joined bool, err error) {
+	return r.documents.do(ctx, which, admit, func(ctx context.Context) (*catalogue, error) {
 		r.mu.Lock()
 		r.asked++
 		number, previous := r.asked, r.doc
@@ -57,7 +57,7 @@ func (r *Resolver) keep(number uint64, doc *document, err error) (*catalogue, er
 	failing := l != nil && l.noteDocumentsLocked(doc, err, now)
 	if err == nil && number > r.docAt { // and not overtaken by a later one
 		r.doc, r.docAt = doc, number
-		if l != nil {
+		if l != nil && (doc != l.known.doc || l.known.unsettled()) { // an unchanged one says nothing new
 			settled := !l.known.unsettled()
 			l.known.learn(doc, now)
 			l.publishLocked(now)
@@ -80,6 +80,23 @@ func (r *Resolver) keep(number uint64, doc *document, err error) (*catalogue, er
 	if c := r.current.Load(); c != nil {
 		return c, nil
 	}
+	return r.plain(doc, now), nil
+}
+
+// plain returns what doc alone says. An unchanged document says the same.
+func (r *Resolver) plain(doc *document, now time.Time) *catalogue {
+	r.mu.Lock()
+	c, of := r.said, r.saidBy
+	r.mu.Unlock()
+	if of == doc {
+		return c
+	}
 	known := knowledge{doc: doc}
-	return known.catalogue(nil, now), nil
+	c = known.catalogue(nil, now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live == nil {
+		r.said, r.saidBy = c, doc
+	}
+	return c
 }

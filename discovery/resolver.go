@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // informerVerbs are what an informer needs a resource to support.
@@ -28,6 +29,7 @@ type Resolver struct {
 	versions    flights[schema.GroupVersion, versionDoc]
 	definitions flights[string, *crd]
 	metas       flights[struct{}, map[string]*slimMeta]
+	unknown     flowcontrol.RateLimiter // of requests about what a run does not know
 
 	// current is what a run knows; nil while none does.
 	current atomic.Pointer[catalogue]
@@ -38,6 +40,8 @@ type Resolver struct {
 	asked   uint64             // requests for documents begun
 	doc     *document          // the last that was told, with what earlier ones knew
 	docAt   uint64             // by which request
+	saidBy  *document          // the last one that a resolver that does not run was told
+	said    *catalogue         // what it says
 	live    *live              // nil while Run does not run
 	last    *catalogue         // what a run knew, also after it
 	types   typeStates         // of last, as subscribers know them
@@ -95,6 +99,7 @@ func NewFromDiscovery(client discovery.DiscoveryInterface, opts ...Option) (*Res
 
 func newResolver(s server, opts []Option) *Resolver {
 	r := &Resolver{server: s, options: newOptions(opts), changed: make(chan struct{})}
+	r.unknown = flowcontrol.NewTokenBucketRateLimiter(r.options.unknownRate, r.options.unknownBurst)
 	r.documents.timeout = r.options.requestTimeout
 	r.versions.timeout = r.options.requestTimeout
 	r.definitions.timeout = r.options.requestTimeout
@@ -117,8 +122,13 @@ func newResolver(s server, opts []Option) *Resolver {
 //
 // While the resolver runs, it costs nothing if the resource is known, and one request,
 // a conditional one, if it is not, unless the answer has been given since the last
-// change. Otherwise it costs two. On a server without aggregated discovery it costs one
+// change. Callers that ask about unknown names at the same time share it, and there are at
+// most 50 such requests a second after a burst of 300: the caller waits for its turn.
+// Otherwise it costs two. On a server without aggregated discovery it costs one
 // for each group version.
+//
+// What has failed twice in a row is asked again after a pause that grows to a second;
+// until then the answer is the last error.
 //
 // Errors are [*RefError], [*NotServedError], [*NotEstablishedError],
 // [*AmbiguousError], and [*InconclusiveError] if the server, or a group that may well

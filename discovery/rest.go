@@ -100,6 +100,7 @@ func (s *restServer) root(ctx context.Context, path string, previous root, parse
 	if errors.Is(err, errOtherFormat) || apierrors.IsNotAcceptable(err) {
 		r, err = s.ask(ctx, path, acceptLegacy, previous, parse)
 	}
+	s.endpoint.pauses.settle(path, err)
 	switch {
 	case apierrors.IsNotFound(err) && len(previous.groups) == 0:
 		return root{}
@@ -196,14 +197,14 @@ func (s *restServer) groupVersion(ctx context.Context, gv schema.GroupVersion) (
 		path = corePath + "/" + gv.Version
 	}
 	body, err := s.document(ctx, path)
-	if err != nil {
-		return versionDoc{}, err
+	var version versionDoc
+	if err == nil {
+		if version, err = parseList(gv, body); err != nil {
+			err = fmt.Errorf("GET %s: %w", path, err)
+		}
 	}
-	version, err := parseList(gv, body)
-	if err != nil {
-		return versionDoc{}, fmt.Errorf("GET %s: %w", path, err)
-	}
-	return version, nil
+	s.endpoint.pauses.settle(path, err)
+	return version, err
 }
 
 // document asks for a document in the legacy format.

@@ -140,7 +140,7 @@ func (r *Resolver) crds(ctx context.Context) (map[string]*slimMeta, error) {
 	if !ok {
 		return nil, errNoWatch
 	}
-	metas, _, err := r.metas.do(ctx, struct{}{}, rest.crds)
+	metas, _, err := r.metas.do(ctx, struct{}{}, nil, rest.crds)
 	return metas, err
 }
 

@@ -106,9 +106,9 @@ var ofDiscovery = []mutant{
 	},
 	{
 		name: "Retry-After is not obeyed",
-		file: "discovery/endpoint.go",
-		old:  "if time.Now().Before(paused.until) {",
-		new:  "if false {",
+		file: "discovery/pauses.go",
+		old:  "paused != nil && time.Now().Before(paused.until) {",
+		new:  "false {",
 	},
 	{
 		name: "Retry-After of a proxy is not seen",
@@ -257,7 +257,7 @@ var ofDiscovery = []mutant{
 	{
 		name: "nobody knows when to ask again",
 		file: "discovery/ask.go",
-		old:  "\t\tout.Again = paused.until\n",
+		old:  "\t\tout.Asked, out.Again = paused.asked, paused.until\n",
 		new:  "\t\t_ = paused\n",
 	},
 	{

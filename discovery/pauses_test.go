@@ -1,0 +1,101 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func tooMany(seconds int) error {
+	return apierrors.NewTooManyRequests("later", seconds)
+}
+
+// 20,000 resources may be refused by one server: each refusal costs the same.
+func TestPauses_AreBoundedAndCostTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pauses
+		for i := range 20_000 {
+			p.settle(fmt.Sprint("/apis/g", i), tooMany(60))
+		}
+		if got := len(p.paths); got != maxPaused {
+			t.Errorf("%d paths are remembered, want %d", got, maxPaused)
+		}
+		if p.of("/apis/g19999") == nil {
+			t.Error("the last one is not")
+		}
+		looks := p.look
+		p.settle("/apis/another", tooMany(60))
+		if !p.look.Equal(looks) {
+			t.Error("all of them are looked through for each one more")
+		}
+		time.Sleep(2 * time.Minute)
+		p.settle("/apis/later", tooMany(60))
+		if got := len(p.paths); got != 1 {
+			t.Errorf("%d paths are remembered after their time, want 1", got)
+		}
+	})
+}
+
+func TestPauses_GrowWhileAPathFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pauses
+		failure := errors.New("connection refused")
+		begin, asked := time.Now(), 0
+		for time.Since(begin) < time.Minute {
+			if err := p.of("/apis"); err == nil {
+				asked++
+				p.settle("/apis", failure)
+			} else if !errors.Is(err, failure) || err.Error() != failure.Error() {
+				t.Fatalf("during the pause: %v, want the last error", err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if asked < 60 || asked > 67 { // one a second, and a few at the beginning
+			t.Errorf("asked %d times in a minute", asked)
+		}
+		p.settle("/apis", context.Canceled) // by the callers
+		if p.of("/apis") == nil {
+			t.Error("a request that was cut short ends the pause")
+		}
+		if p.of("/api") != nil {
+			t.Error("another path is not asked for either")
+		}
+		for _, answer := range []error{nil, apierrors.NewNotFound(schema.GroupResource{}, "")} {
+			p.settle("/apis", failure)
+			p.settle("/apis", answer)
+			p.settle("/apis", failure)
+			if err := p.of("/apis"); err != nil {
+				t.Errorf("after %v and one failure it is not asked for: %v", answer, err)
+			}
+		}
+	})
+}
+
+// client-go takes each 5xx for a reason to wait; only what the server has said is its wish.
+func TestPauses_OnlyRetryAfterIsTheServersWish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pauses
+		fault := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable}}
+		p.settle("/apis", fault)
+		if err := p.of("/apis"); err != nil {
+			t.Errorf("after one failure: %v", err)
+		}
+		p.settle("/apis", tooMany(3600))
+		time.Sleep(maxPause - time.Second)
+		if err := p.of("/apis"); err == nil {
+			t.Error("the server's wish is not obeyed")
+		}
+		time.Sleep(2 * time.Second)
+		if err := p.of("/apis"); err != nil {
+			t.Errorf("obeyed for too long: %v", err)
+		}
+	})
+}
