@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"errors"
 	"iter"
 	"maps"
@@ -24,8 +25,9 @@ var errDisagree = errors.New("the server lists the resource, and says of its gro
 type catalogue struct {
 	groups []*groupView // in the server's order
 	byName []*groupView // the same, sorted by name
-	// unknown is why not even all groups are known; nil if they are.
-	unknown error
+	// coreUnknown and namedUnknown are why not even all groups are known: the core group, or
+	// those with a name. They are nil if they are.
+	coreUnknown, namedUnknown error
 
 	mapper func() meta.RESTMapperWithContext
 	memo   memo
@@ -60,8 +62,8 @@ type hit struct {
 }
 
 // newCatalogue lists groups, which are in the server's order.
-func newCatalogue(groups []*groupView, unknown error) *catalogue {
-	c := &catalogue{groups: groups, unknown: unknown, byName: slices.Clone(groups)}
+func newCatalogue(groups []*groupView, coreUnknown, namedUnknown error) *catalogue {
+	c := &catalogue{groups: groups, coreUnknown: coreUnknown, namedUnknown: namedUnknown, byName: slices.Clone(groups)}
 	slices.SortFunc(c.byName, func(a, b *groupView) int { return strings.Compare(a.name, b.name) })
 	c.mapper = sync.OnceValue(c.makeMapper)
 	return c
@@ -96,7 +98,7 @@ func newGroupView(group groupDoc) *groupView {
 // same reports whether other says the same of everything.
 func (c *catalogue) same(other *catalogue) bool {
 	return slices.EqualFunc(c.groups, other.groups, func(a, b *groupView) bool { return a == b || a.same(b) }) &&
-		errorText(c.unknown) == errorText(other.unknown)
+		errorText(c.coreUnknown) == errorText(other.coreUnknown) && errorText(c.namedUnknown) == errorText(other.namedUnknown)
 }
 
 // same reports whether other says the same of the group.
@@ -291,8 +293,10 @@ func (c *catalogue) refuse(q question) error {
 			return err
 		}
 	}
-	if c.unknown != nil {
-		return inconclusive(q.ref, c.unknown)
+	for _, r := range readings {
+		if err := c.unknownFor(r); err != nil {
+			return inconclusive(q.ref, err)
+		}
 	}
 	for _, r := range readings {
 		if definition := c.waitingFor(r); definition != nil {
@@ -314,6 +318,17 @@ func (c *catalogue) refuse(q question) error {
 
 // near returns what is to be suggested instead of ref.
 func (c *catalogue) near(ref Ref) *suggestions { return &suggestions{ref: ref, groups: c.groups} }
+
+// unknownFor returns why not all groups are known that r may mean, or nil.
+func (c *catalogue) unknownFor(r reading) error {
+	switch {
+	case r.anyGroup:
+		return cmp.Or(c.coreUnknown, c.namedUnknown)
+	case r.group == "":
+		return c.coreUnknown
+	}
+	return c.namedUnknown
+}
 
 // serves reports whether there is such a group. Where the version was only guessed, as
 // the first label of what may be the group, the version has to be there, too.

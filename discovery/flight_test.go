@@ -178,3 +178,34 @@ func TestFlights_AnEndedContextAsksNothing(t *testing.T) {
 		t.Errorf("asked %d times", got)
 	}
 }
+
+func TestFlights_AnAnswerIsNotOlderThanWhoWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHangar()
+		turn := make(chan struct{})
+		admit := func(ctx context.Context) error {
+			select {
+			case <-turn:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if got, joined, err := h.do(t.Context(), "a", admit, h.ask); got != 1 || joined || err != nil {
+					t.Errorf("do = %v, joined: %v, %v", got, joined, err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(turn)
+		wg.Wait()
+		refusal := errors.New("too many")
+		got, _, err := h.do(t.Context(), "b", func(context.Context) error { return refusal }, h.ask)
+		if got != 0 || !errors.Is(err, refusal) {
+			t.Errorf("of a flight that is refused: %v, %v", got, err)
+		}
+	})
+}

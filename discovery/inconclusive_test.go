@@ -98,6 +98,55 @@ func TestResolve_HalfAnAnswerIsInconclusive(t *testing.T) {
 	}
 }
 
+// The root that has answered tells all about its groups.
+func TestResolve_ARootIsConclusiveAboutItsOwnGroups(t *testing.T) {
+	for _, tc := range []struct {
+		down                string
+		absent, unknowable  []string
+		groups, otherGroups []string
+	}{
+		{
+			"/api",
+			[]string{"unicorns.example.com", "unicorns.v1.example.com", "unicorns.unheard.example", "example.com/v1, Kind=Unicorn"},
+			[]string{"unicorns", "unicorns.v1", "v1/unicorns"},
+			[]string{"example.com"}, []string{"", "example.com"},
+		},
+		{
+			"/apis",
+			[]string{"v1/unicorns", "/v1, Kind=Unicorn"},
+			[]string{"unicorns", "unicorns.v1" /* a group may begin so */, "unicorns.example.com", "unicorns.v1.example.com"},
+			[]string{""}, []string{"", "example.com"},
+		},
+	} {
+		for _, f := range formats {
+			t.Run(tc.down+" "+string(f), func(t *testing.T) {
+				s := newServer(t, f, everything()...)
+				s.answer(tc.down, refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+				for name, r := range map[string]*discovery.Resolver{"running": run(t, s, never()), "not running": s.resolver(t)} {
+					for _, ref := range tc.absent {
+						_, err := r.Resolve(t.Context(), ref)
+						if !errors.Is(err, discovery.ErrNotServed) {
+							t.Errorf("%s: Resolve(%s): %v, want not served", name, ref, err)
+						}
+					}
+					for _, ref := range tc.unknowable {
+						_, err := r.Resolve(t.Context(), ref)
+						if !errors.Is(err, discovery.ErrInconclusive) {
+							t.Errorf("%s: Resolve(%s): %v, want inconclusive", name, ref, err)
+						}
+					}
+					if _, err := r.ResolveAll(t.Context(), discovery.Selector{Groups: tc.groups}); err != nil {
+						t.Errorf("%s: all of %q: %v", name, tc.groups, err)
+					}
+					if _, err := r.ResolveAll(t.Context(), discovery.Selector{Groups: tc.otherGroups}); !errors.Is(err, discovery.ErrInconclusive) {
+						t.Errorf("%s: all of %q: %v", name, tc.otherGroups, err)
+					}
+				}
+			})
+		}
+	}
+}
+
 // checkInconclusive checks that err says that ref can't be told, for cause, and
 // returns the group versions that failed.
 func checkInconclusive(t *testing.T, err error, ref string, cause func(error) bool) []schema.GroupVersion {

@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -62,7 +61,7 @@ func (k *knowledge) catalogue(last *catalogue, now time.Time) *catalogue {
 			group.waiting = append(group.waiting, definition)
 		}
 	}
-	return newCatalogue(views, cmp.Or(k.doc.core.err, k.doc.named.err))
+	return newCatalogue(views, k.doc.core.err, k.doc.named.err)
 }
 
 // groups returns what the sources mention, in the server's order.

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,8 +115,15 @@ var everyResource = Ref{Resource: "*"}
 
 // unaskedFor returns an error if there may be more that s selects.
 func (c *catalogue) unaskedFor(s Selector) error {
-	if c.unknown != nil {
-		return inconclusive(everyResource, c.unknown)
+	unknown := c.unknownFor(reading{anyGroup: true})
+	if len(s.Groups) > 0 {
+		unknown = nil
+		for _, group := range s.Groups {
+			unknown = cmp.Or(unknown, c.unknownFor(reading{group: group}))
+		}
+	}
+	if unknown != nil {
+		return inconclusive(everyResource, unknown)
 	}
 	every := reading{anyGroup: true}
 	err := c.inconclusive(question{ref: everyResource}, every)

@@ -209,8 +209,8 @@ var ofDiscovery = []mutant{
 	{
 		name: "a root that can't be asked is taken for empty",
 		file: "discovery/catalogue.go",
-		old:  "\tif c.unknown != nil {\n\t\treturn inc",
-		new:  "\tif false {\n\t\treturn inc",
+		old:  "\t\tif err := c.unknownFor(r); err != nil {",
+		new:  "\t\tif err := c.unknownFor(r); false {",
 	},
 	{
 		name: "capitals count in a name",
