@@ -135,9 +135,14 @@ func TestProgram_FollowsWhatIsSelected(t *testing.T) {
 	for _, args := range [][]string{{"--group", "land.example.com"}, {"--category", "none"}, {"--crd-selector", "team=net"}} {
 		p := start(t, append(args, "--kubeconfig", kubeconfigOf(t, s.URL))...)
 		select {
+		case <-s.watched:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%q: the program does not watch: %s", args, p.err.String())
+		}
+		select {
 		case line := <-p.lines:
 			t.Errorf("%q: %s", args, line)
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(200 * time.Millisecond):
 		}
 		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)

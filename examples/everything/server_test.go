@@ -18,6 +18,8 @@ type server struct {
 	*httptest.Server
 	ended chan struct{}
 
+	watched chan struct{} // has one for each watch of CRDs
+
 	mu      sync.Mutex
 	version int
 	crds    map[string]map[string]any
@@ -28,7 +30,7 @@ type server struct {
 
 func startServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{crds: map[string]map[string]any{}, objects: map[string][]any{}, sunk: map[string]bool{}, version: 1, ended: make(chan struct{})}
+	s := &server{crds: map[string]map[string]any{}, objects: map[string][]any{}, sunk: map[string]bool{}, version: 1, ended: make(chan struct{}), watched: make(chan struct{}, 100)}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
 		close(s.ended)
@@ -156,6 +158,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, ofCRDs bool) {
 	s.mu.Lock()
 	if ofCRDs {
 		s.watches = append(s.watches, events)
+		s.watched <- struct{}{}
 	}
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
