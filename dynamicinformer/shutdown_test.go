@@ -121,3 +121,45 @@ func TestFactory_ShutdownBeforeStart(t *testing.T) {
 		}
 	})
 }
+
+// What a release has left to do with an informer is the factory's, also of an informer that
+// is run by hand and goes on after the factory. The hanging index function keeps the
+// informer's lock; a bubble's time stands still at locks.
+func TestShutdown_WaitsForTheRemovalOfHandlers(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	create(t, cluster, widgets, "ns", "a")
+	f := newFactory(t, cluster)
+	informer := f.ForResource(widgets).Informer()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); informer.RunWithContext(ctx) }()
+	<-informer.HasSyncedChecker().Done()
+	f.Start(t.Context())
+	l := acquire(t, f, widgets)
+	if _, err := l.AddEventHandler(&recorder{}); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(50 * time.Millisecond) // until the factory has found that the informer runs
+	hangs, goOn, indexed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		indexed <- informer.AddIndexers(cache.Indexers{"slow": func(any) ([]string, error) {
+			close(hangs)
+			<-goOn
+			return nil, nil
+		}})
+	}()
+	<-hangs
+	l.Release()
+	soon, enough := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer enough()
+	if err := f.Shutdown(soon); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown while a handler is being removed: %v", err)
+	}
+	close(goOn)
+	if err := <-indexed; err != nil {
+		t.Error(err)
+	}
+	shutdown(t, f)
+	cancel()
+	<-ended
+}

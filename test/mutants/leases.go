@@ -118,6 +118,18 @@ var ofLeases = []mutant{
 		new:  "e.lingering == nil || len(e.leases) >= 0",
 	},
 	{
+		name: "the end of an earlier linger ends a later one",
+		file: "dynamicinformer/release.go",
+		old:  "e.lingering != nil && e.lingers == n &&",
+		new:  "e.lingering != nil && e.lingers >= n &&",
+	},
+	{
+		name: "Shutdown does not wait for the removal of handlers",
+		file: "dynamicinformer/factory.go",
+		old:  "	e.errands.Wait()\n",
+		new:  "",
+	},
+	{
 		name: "options of others are taken over in silence",
 		file: "dynamicinformer/acquire.go",
 		old:  "	err := conflict(k.gvr, &e.settings, &o.settings)\n	if err == nil {\n		return e, nil\n	}\n",

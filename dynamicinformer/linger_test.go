@@ -1,0 +1,47 @@
+package dynamicinformer
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// A timer that has fired already may be late: by then somebody has had the informer and given
+// it back, and it lingers anew.
+func TestExpire_OfAnEarlierLingerHasNoEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+		f, err := New(fakecluster.New(fakecluster.Type{GVR: widgets, Kind: "Widget", Namespaced: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Start(t.Context())
+		use := func() *entry {
+			l, err := f.Acquire(t.Context(), widgets, WithLinger(time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Release()
+			return l.entry
+		}
+		e := use()
+		if again := use(); again != e {
+			t.Fatal("it did not linger")
+		}
+		f.expire(e, 1)
+		if e.ending() {
+			t.Error("the end of the first linger ends the second one")
+		}
+		f.expire(e, 2)
+		if !e.ending() {
+			t.Error("the end of the second linger has no effect")
+		}
+		if err := f.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
