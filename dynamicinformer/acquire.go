@@ -34,12 +34,14 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 	if o.separate {
 		k.separate = f.singles.Add(1)
 	}
+	l := &Lease{factory: f, calls: newCalls(), holder: o.holder}
 	if !f.serves(k) {
-		if err := f.validate(ctx, gvr, &o); err != nil {
+		res, err := f.validate(ctx, gvr, &o)
+		if err != nil {
 			return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
 		}
+		l.validated = res
 	}
-	l := &Lease{factory: f, calls: newCalls(), holder: o.holder}
 	for {
 		if err := f.join(l, k, &o); err != nil {
 			return nil, err
@@ -66,16 +68,17 @@ func (f *Factory) serves(k key) bool {
 	return e != nil && e.life.serving()
 }
 
-// validate asks discovery whether there can be an informer on gvr.
-func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource, o *resourceOptions) error {
+// validate asks discovery whether there can be an informer on gvr, and returns the resource; one
+// that is zero without discovery, or if the type may be absent and is.
+func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource, o *resourceOptions) (discovery.Resource, error) {
 	if f.options.resolver == nil {
-		return nil
+		return discovery.Resource{}, nil
 	}
-	_, err := o.versions.resolve(ctx, f.options.resolver, gvr)
+	res, err := o.versions.resolve(ctx, f.options.resolver, gvr)
 	if o.absent && ctx.Err() == nil && (errors.Is(err, discovery.ErrNotServed) || errors.Is(err, discovery.ErrInconclusive)) {
-		return nil
+		return discovery.Resource{}, nil
 	}
-	return err
+	return res, err
 }
 
 // join makes l a lease on the entry under k, a fresh one if there is none.

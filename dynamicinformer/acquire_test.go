@@ -311,3 +311,20 @@ func informersOn(cluster *fakecluster.Cluster, gvr schema.GroupVersionResource) 
 	}
 	return begun
 }
+
+// A lease says what it is on as soon as it is there, before its informer has learnt anything.
+func TestLease_ResourceIsWholeOnceAcquireHasValidated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		for _, opts := range [][]dynamicinformer.ResourceOption{nil, {dynamicinformer.WithSeparateInformer()}, {dynamicinformer.AllowAbsent()}} {
+			if got := acquire(t, f, widgets, opts...).Resource(); got.GVR != widgets || got.GVK.Kind != "Widget" || !got.Namespaced || len(got.Verbs) == 0 {
+				t.Errorf("before Start: %+v", got)
+			}
+		}
+		if got := acquire(t, f, gadgets, dynamicinformer.AllowAbsent()).Resource(); got.GVR != gadgets || got.GVK.Kind != "" {
+			t.Errorf("of an absent type: %+v", got)
+		}
+		shutdown(t, f)
+	})
+}

@@ -33,6 +33,8 @@ type Lease struct {
 	calls   *calls
 	holder  string // its name
 
+	validated discovery.Resource // what Acquire has found; zero: nothing
+
 	mu       sync.Mutex // never held over a call of the informer
 	released bool
 	handlers map[cache.ResourceEventHandlerRegistration]*leaseHandler
@@ -57,8 +59,15 @@ func (l *Lease) HasSyncedChecker() cache.DoneChecker {
 }
 
 // Resource returns the resource as discovery has resolved it last, in the version that is
-// watched. Without discovery, or before the type has been served, only its GVR is set.
-func (l *Lease) Resource() discovery.Resource { return l.entry.life.current() }
+// watched. It is whole from the start if Acquire has validated it. Without discovery, or
+// before an absent type has been served, only its GVR is set.
+func (l *Lease) Resource() discovery.Resource {
+	res := l.entry.life.current()
+	if res.GVK.Kind == "" && l.validated.GVK.Kind != "" {
+		return l.validated
+	}
+	return res
+}
 
 // WaitForSync waits as [Factory.WaitForSync] does, for this informer.
 func (l *Lease) WaitForSync(ctx context.Context) error {

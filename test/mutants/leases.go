@@ -148,10 +148,16 @@ var ofLeases = []mutant{
 		new:  "",
 	},
 	{
+		name: "a lease forgets what Acquire has validated",
+		file: "dynamicinformer/acquire.go",
+		old:  "		l.validated = res\n",
+		new:  "		_ = res\n",
+	},
+	{
 		name: "Acquire validates nothing",
 		file: "dynamicinformer/acquire.go",
-		old:  "	if f.options.resolver == nil {\n		return nil\n	}\n	_, err",
-		new:  "	if true {\n		return nil\n	}\n	_, err",
+		old:  "	if f.options.resolver == nil {\n		return discovery.Resource{}, nil\n	}\n	res, err",
+		new:  "	if true {\n		return discovery.Resource{}, nil\n	}\n	res, err",
 	},
 	{
 		name: "AllowAbsent allows what can't be watched",
