@@ -53,7 +53,7 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 				err = c.refuse(questionOfGVR(gvr))
 			}
 			if cause := context.Cause(ctx); !errors.Is(err, cause) {
-				err = fmt.Errorf("%w (waited for it: %w)", err, cause)
+				err = fmt.Errorf("%w (stopped waiting: %w)", err, cause)
 			}
 			return Resource{}, err
 		}

@@ -17,7 +17,7 @@ import (
 
 // errDisagree is the state of a moment: of several API servers, or of the caches in
 // one, not all know of a type that has just come (kubernetes#115241).
-var errDisagree = errors.New("the server lists the resource, and says of its group version that there is no such resource")
+var errDisagree = errors.New("the server lists the resource, but its group version does not have it yet; ask again")
 
 // catalogue is all that is known to be served, at one moment. It is not changed once
 // made. Groups that do not change are shared with the catalogue before it, with their
@@ -363,7 +363,7 @@ func (c *catalogue) inconclusive(q question, r reading) error {
 	for i, gv := range gvs {
 		causes[i] = failed[gv]
 	}
-	return inconclusive(q.ref, errors.Join(causes...), gvs...)
+	return inconclusive(q.ref, &causesError{causes}, gvs...)
 }
 
 // waitingFor returns a CRD that r names and that is not served, or nil.

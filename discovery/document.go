@@ -14,10 +14,10 @@ import (
 
 // What a server says that can't be true is no answer.
 var (
-	errNoGroups  = errors.New("the server lists no API group, not even its own: is it a Kubernetes API server?")
+	errNoGroups  = errors.New("the server lists no API group: is it a Kubernetes API server?")
 	errNoAnswer  = errors.New("the server's answer is not a list of resources")
 	errOtherList = errors.New("the server's answer is about another group version")
-	errStale     = errors.New("the server marks its own answer as stale: what serves this group version does not answer")
+	errStale     = errors.New("the server marks its answer as stale: the API server behind this group version does not respond")
 	errMalformed = errors.New("the server's answer has entries without a kind or a scope")
 	// errIncomplete is of a whole document. There may be groups of which nothing is known.
 	errIncomplete = errors.New("the server's answer lacks fields that every API server sends")

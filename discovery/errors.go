@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -104,15 +105,30 @@ type InconclusiveError struct {
 }
 
 func (e *InconclusiveError) Error() string {
-	if len(e.Failed) == 0 {
-		return fmt.Sprintf("%s: discovery can't tell whether it is served: %v", e.Ref, e.Err)
+	what := "it is served"
+	if e.Ref == everyResource {
+		what = "there are more resources"
 	}
-	failed := make([]string, len(e.Failed))
-	for i, gv := range e.Failed {
-		failed[i] = gv.String()
+	text := fmt.Sprintf("%s: discovery can't tell whether %s", e.Ref, what)
+	if len(e.Failed) > 0 {
+		failed := make([]string, len(e.Failed))
+		for i, gv := range e.Failed {
+			failed[i] = gv.String()
+		}
+		text += ": could not read the resources of " + strings.Join(failed, ", ")
 	}
-	return fmt.Sprintf("%s: discovery can't tell whether it is served, %s did not answer: %v",
-		e.Ref, strings.Join(failed, ", "), e.Err)
+	return fmt.Sprintf("%s: %v%s", text, e.Err, advice(e.Err))
+}
+
+// advice returns what to do about err, as the end of a text, or "".
+func advice(err error) string {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return "; check the token or the certificate"
+	case apierrors.IsForbidden(err):
+		return "; bind the ClusterRole system:discovery to the user"
+	}
+	return ""
 }
 
 // Is reports whether target is ErrInconclusive.
@@ -153,9 +169,9 @@ func newNotEstablishedError(q question, definition *crd) *NotEstablishedError {
 func (e *NotEstablishedError) Error() string {
 	text := fmt.Sprintf("%s: the CustomResourceDefinition %s is not established", e.Ref, e.CRD)
 	if e.Condition == "" {
-		return text + " yet: the server has not said anything of it"
+		return text + " yet: the server has set no condition on it"
 	}
-	return fmt.Sprintf("%s: %s is false: %s: %s", text, e.Condition, e.Reason, e.Message)
+	return fmt.Sprintf("%s: its condition %s is not true: %s", text, e.Condition, strings.Join(nonEmpty(e.Reason, e.Message), ": "))
 }
 
 // Is reports whether target is ErrNotEstablished or ErrNotServed.
@@ -246,6 +262,27 @@ func missingVerbs(res Resource, want []string) error {
 		return nil
 	}
 	return &VerbError{GVR: res.GVR, Missing: missing, Verbs: slices.Sorted(slices.Values(res.Verbs))}
+}
+
+// causesError is several errors in one line, each text once.
+type causesError struct{ errs []error }
+
+func (e *causesError) Error() string {
+	var texts []string
+	for _, err := range e.errs {
+		if text := err.Error(); !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns all of them.
+func (e *causesError) Unwrap() []error { return e.errs }
+
+// nonEmpty returns those of texts that are not empty.
+func nonEmpty(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
 func refStrings(refs []Ref) []string {

@@ -12,7 +12,7 @@ import (
 
 // errUntold is of a group version whose APIService is there, and of which the documents
 // do not tell.
-var errUntold = errors.New("its APIService is there, and the server has not told of its resources yet")
+var errUntold = errors.New("its APIService exists, but the discovery document does not list its resources yet")
 
 // catalogue puts together what the sources say. What was served, as last says, and is
 // not mentioned by them is doubted, and kept for a while.

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -80,12 +81,12 @@ func (d document) after(previous *document) (*document, error) {
 	}
 }
 
-// joined returns both errors, or one if they say the same.
+// joined returns both errors as one, or the one that there is.
 func joined(a, b error) error {
-	if a != nil && b != nil && a.Error() == b.Error() {
-		return a
+	if a != nil && b != nil {
+		return &causesError{[]error{a, b}}
 	}
-	return errors.Join(a, b)
+	return cmp.Or(a, b)
 }
 
 // same reports whether r is the very answer that previous is.
@@ -116,7 +117,7 @@ func (s *restServer) root(ctx context.Context, path string, previous root, parse
 }
 
 // errOtherFormat is an answer in a format that we do not read.
-var errOtherFormat = errors.New("the server's answer has a format that is not known")
+var errOtherFormat = errors.New("the server's answer has an unknown format")
 
 // ask asks for the document of one root in the formats of accept. The server answers
 // in one of them, or, if it knows none, in whatever it likes.

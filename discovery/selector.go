@@ -108,7 +108,7 @@ func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, erro
 }
 
 // errBacking is why a resolver that does not run can't select by backing.
-var errBacking = errors.New("what serves a type is known to a resolver that runs")
+var errBacking = errors.New("what serves a type is only known while Run runs")
 
 // everyResource is how errors of ResolveAll name what was asked for.
 var everyResource = Ref{Resource: "*"}

@@ -9,7 +9,7 @@ import (
 )
 
 // errCRDsUnknown is why it can't be told what selects by CustomResourceDefinitions.
-var errCRDsUnknown = errors.New("the CustomResourceDefinition is not known, or not any more")
+var errCRDsUnknown = errors.New("its CustomResourceDefinition is not known at present")
 
 // Selects reports whether s selects res, of which [Resolver.Subscribe] has told: what a
 // Resource does not say of its type is what the run knows at the moment. It asks nobody. If
