@@ -106,16 +106,16 @@ func TestResolve_ARootIsConclusiveAboutItsOwnGroups(t *testing.T) {
 		groups, otherGroups []string
 	}{
 		{
-			"/api",
-			[]string{"unicorns.example.com", "unicorns.v1.example.com", "unicorns.unheard.example", "example.com/v1, Kind=Unicorn"},
-			[]string{"unicorns", "unicorns.v1", "v1/unicorns"},
-			[]string{"example.com"}, []string{"", "example.com"},
+			down:       "/api",
+			absent:     []string{"unicorns.example.com", "unicorns.v1.example.com", "unicorns.unheard.example", "example.com/v1, Kind=Unicorn"},
+			unknowable: []string{"unicorns", "unicorns.v1", "v1/unicorns"},
+			groups:     []string{"example.com"}, otherGroups: []string{"", "example.com"},
 		},
 		{
-			"/apis",
-			[]string{"v1/unicorns", "/v1, Kind=Unicorn"},
-			[]string{"unicorns", "unicorns.v1" /* a group may begin so */, "unicorns.example.com", "unicorns.v1.example.com"},
-			[]string{""}, []string{"", "example.com"},
+			down:       "/apis",
+			absent:     []string{"v1/unicorns", "/v1, Kind=Unicorn"},
+			unknowable: []string{"unicorns", "unicorns.v1" /* a group may begin so */, "unicorns.example.com", "unicorns.v1.example.com"},
+			groups:     []string{""}, otherGroups: []string{"", "example.com"},
 		},
 	} {
 		for _, f := range formats {

@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -44,7 +45,7 @@ func collidingGroups() []group {
 // the error and what it says.
 type inquiry struct {
 	name string
-	ask  func(t *testing.T, r *discovery.Resolver) string
+	ask  func(ctx context.Context, r *discovery.Resolver) string
 	// stock asks client-go's mapper; nil where that has no such method.
 	stock func(m meta.RESTMapper) string
 }
@@ -70,16 +71,15 @@ func inquiries(random *rand.Rand) []inquiry {
 		return of[:count]
 	}
 	var out []inquiry
-	resolving := func(name string, ask func(t *testing.T, r *discovery.Resolver) (discovery.Resource, error)) {
-		out = append(out, inquiry{name: name, ask: func(t *testing.T, r *discovery.Resolver) string {
-			t.Helper()
-			res, err := ask(t, r)
+	resolving := func(name string, ask func(ctx context.Context, r *discovery.Resolver) (discovery.Resource, error)) {
+		out = append(out, inquiry{name: name, ask: func(ctx context.Context, r *discovery.Resolver) string {
+			res, err := ask(ctx, r)
 			return outcome(fmt.Sprint(res.GVR, res.GVK), err)
 		}})
 	}
 	mapping := func(name string, ask func(m meta.RESTMapper) (any, error)) {
 		stock := func(m meta.RESTMapper) string { return outcome(ask(m)) }
-		out = append(out, inquiry{name: name, stock: stock, ask: func(_ *testing.T, r *discovery.Resolver) string { return stock(r.RESTMapper()) }})
+		out = append(out, inquiry{name: name, stock: stock, ask: func(_ context.Context, r *discovery.Resolver) string { return stock(r.RESTMapper()) }})
 	}
 	names := few(3, "po", "pod", "pods", "widgets", "widget", "wi", "gadget", "gadgetlist", "proxy", "ipamblocks", "unicorns", "flanges")
 	groups := append(few(2, "example.com", "example.net", "v1", "v1.acme.io", "nobody.example"), few(1, "exam", "acme.io")...)
@@ -89,11 +89,11 @@ func inquiries(random *rand.Rand) []inquiry {
 		mapping("ResourceSingularizer "+name, func(m meta.RESTMapper) (any, error) { return m.ResourceSingularizer(name) })
 		for _, groupName := range groups {
 			gr := schema.GroupResource{Group: groupName, Resource: name}
-			resolving("Resolve "+gr.String(), func(t *testing.T, r *discovery.Resolver) (discovery.Resource, error) {
-				return r.Resolve(t.Context(), gr.String())
+			resolving("Resolve "+gr.String(), func(ctx context.Context, r *discovery.Resolver) (discovery.Resource, error) {
+				return r.Resolve(ctx, gr.String())
 			})
-			resolving("ResolveGR "+gr.String(), func(t *testing.T, r *discovery.Resolver) (discovery.Resource, error) {
-				return r.ResolveGR(t.Context(), gr)
+			resolving("ResolveGR "+gr.String(), func(ctx context.Context, r *discovery.Resolver) (discovery.Resource, error) {
+				return r.ResolveGR(ctx, gr)
 			})
 			for _, versionName := range versions {
 				gvr := gr.WithVersion(versionName)
@@ -105,17 +105,17 @@ func inquiries(random *rand.Rand) []inquiry {
 					continue
 				}
 				ref := discovery.RefOf(gvr).String()
-				resolving("Resolve "+ref, func(t *testing.T, r *discovery.Resolver) (discovery.Resource, error) {
-					return r.Resolve(t.Context(), ref)
+				resolving("Resolve "+ref, func(ctx context.Context, r *discovery.Resolver) (discovery.Resource, error) {
+					return r.Resolve(ctx, ref)
 				})
-				resolving("Resolve "+gvr.String(), func(t *testing.T, r *discovery.Resolver) (discovery.Resource, error) {
-					return r.Resolve(t.Context(), gvr.String())
+				resolving("Resolve "+gvr.String(), func(ctx context.Context, r *discovery.Resolver) (discovery.Resource, error) {
+					return r.Resolve(ctx, gvr.String())
 				})
-				resolving("ResolveGVR "+ref, func(t *testing.T, r *discovery.Resolver) (discovery.Resource, error) {
-					return r.ResolveGVR(t.Context(), gvr)
+				resolving("ResolveGVR "+ref, func(ctx context.Context, r *discovery.Resolver) (discovery.Resource, error) {
+					return r.ResolveGVR(ctx, gvr)
 				})
-				resolving("Validate "+ref, func(t *testing.T, r *discovery.Resolver) (discovery.Resource, error) {
-					return r.Validate(t.Context(), gvr, "watch")
+				resolving("Validate "+ref, func(ctx context.Context, r *discovery.Resolver) (discovery.Resource, error) {
+					return r.Validate(ctx, gvr, "watch")
 				})
 			}
 		}
@@ -123,16 +123,16 @@ func inquiries(random *rand.Rand) []inquiry {
 	for _, kind := range few(3, "Pod", "Widget", "widget", "WidgetList", "GadgetList", "List", "Unicorn", "IPAMBlock", "Print") {
 		for _, groupName := range groups {
 			gk := schema.GroupKind{Group: groupName, Kind: kind}
-			resolving("ResolveGK "+gk.String(), func(t *testing.T, r *discovery.Resolver) (discovery.Resource, error) {
-				return r.ResolveGK(t.Context(), gk)
+			resolving("ResolveGK "+gk.String(), func(ctx context.Context, r *discovery.Resolver) (discovery.Resource, error) {
+				return r.ResolveGK(ctx, gk)
 			})
 			for _, versionName := range versions[1:] {
 				gvk := gk.WithVersion(versionName)
-				resolving("ResolveGVK "+gvk.String(), func(t *testing.T, r *discovery.Resolver) (discovery.Resource, error) {
-					return r.ResolveGVK(t.Context(), gvk)
+				resolving("ResolveGVK "+gvk.String(), func(ctx context.Context, r *discovery.Resolver) (discovery.Resource, error) {
+					return r.ResolveGVK(ctx, gvk)
 				})
-				resolving("Resolve "+gvk.String(), func(t *testing.T, r *discovery.Resolver) (discovery.Resource, error) {
-					return r.Resolve(t.Context(), gvk.String())
+				resolving("Resolve "+gvk.String(), func(ctx context.Context, r *discovery.Resolver) (discovery.Resource, error) {
+					return r.Resolve(ctx, gvk.String())
 				})
 			}
 			for _, wanted := range [][]string{nil, {"v1"}, {"v2", "v3"}, {"v2", "v1"}, {"v7", "v8"}, {"v7", "v1beta1"}, {""}} {
@@ -155,10 +155,9 @@ func inquiries(random *rand.Rand) []inquiry {
 	for name, s := range map[string]discovery.Selector{
 		"everything": {}, "a group": {Groups: []string{"example.com"}}, "no group": {Groups: []string{"exam"}}, "each version": {Versions: discovery.EveryVersion},
 	} {
-		out = append(out, inquiry{name: "ResolveAll " + name, ask: func(t *testing.T, r *discovery.Resolver) string {
-			t.Helper()
+		out = append(out, inquiry{name: "ResolveAll " + name, ask: func(ctx context.Context, r *discovery.Resolver) string {
 			var told []string
-			found, err := r.ResolveAll(t.Context(), s)
+			found, err := r.ResolveAll(ctx, s)
 			for _, res := range found {
 				told = append(told, res.GVR.String())
 			}
@@ -174,7 +173,7 @@ func alone(t *testing.T, s *apiServer, all []inquiry) map[string]string {
 	t.Helper()
 	want := map[string]string{}
 	for _, each := range all {
-		want[each.name] = each.ask(t, s.resolver(t))
+		want[each.name] = each.ask(t.Context(), s.resolver(t))
 	}
 	return want
 }
@@ -216,7 +215,7 @@ func TestResolver_MethodsAnswerAsIfAskedAlone(t *testing.T) {
 	for range 2 { // in the second round, from memory where there is one
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, each := range all {
-			if got := each.ask(t, r); got != want[each.name] {
+			if got := each.ask(t.Context(), r); got != want[each.name] {
 				t.Errorf("%s: %s; alone: %s; asked before: %d calls, of them about the same:\n%s",
 					each.name, got, want[each.name], len(before), strings.Join(about(each.name, before), "\n"))
 			}

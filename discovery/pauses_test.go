@@ -36,7 +36,7 @@ func TestPauses_AreBoundedAndCostTheSame(t *testing.T) {
 		if !p.look.Equal(looks) {
 			t.Error("all of them are looked through for each one more")
 		}
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		p.settle("/apis/later", tooMany(60))
 		if got := len(p.paths); got != 1 {
 			t.Errorf("%d paths are remembered after their time, want 1", got)
@@ -56,7 +56,7 @@ func TestPauses_GrowWhileAPathFails(t *testing.T) {
 			} else if !errors.Is(err, failure) || err.Error() != failure.Error() {
 				t.Fatalf("during the pause: %v, want the last error", err)
 			}
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 		if asked < 60 || asked > 67 { // one a second, and a few at the beginning
 			t.Errorf("asked %d times in a minute", asked)
@@ -89,11 +89,11 @@ func TestPauses_OnlyRetryAfterIsTheServersWish(t *testing.T) {
 			t.Errorf("after one failure: %v", err)
 		}
 		p.settle("/apis", tooMany(3600))
-		time.Sleep(maxPause - time.Second)
+		<-time.After(maxPause - time.Second)
 		if err := p.of("/apis"); err == nil {
 			t.Error("the server's wish is not obeyed")
 		}
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		if err := p.of("/apis"); err != nil {
 			t.Errorf("obeyed for too long: %v", err)
 		}

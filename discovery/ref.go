@@ -118,7 +118,7 @@ func parseTyped(gv, typed string) (q question, problem string) {
 // parseSlashed reads group/version/plural, and version/plural of the core group.
 func parseSlashed(parts []string) (q question, problem string) {
 	q = question{form: anyForm, inGroup: true}
-	core := versionForm.MatchString(parts[0]) && !(len(parts) == 3 && versionForm.MatchString(parts[1]))
+	core := versionForm.MatchString(parts[0]) && (len(parts) != 3 || !versionForm.MatchString(parts[1]))
 	switch {
 	case len(parts) == 2 && core:
 		q.ref = Ref{Resource: parts[1], Version: parts[0]}
