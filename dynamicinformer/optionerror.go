@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -62,7 +62,7 @@ func (s *settings) invalid() error {
 	if s.namespace == metav1.NamespaceAll {
 		return nil
 	}
-	if wrong := path.IsValidPathSegmentName(s.namespace); wrong != nil {
+	if wrong := content.IsPathSegmentName(s.namespace); wrong != nil {
 		return fmt.Errorf("%w: %w", source.ErrInvalid,
 			&OptionError{Option: "WithNamespace", Value: s.namespace, Err: errors.New(strings.Join(wrong, ", "))})
 	}

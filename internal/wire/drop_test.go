@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
-	"k8s.io/apimachinery/pkg/watch"
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
@@ -95,8 +94,15 @@ func TestDrop_EmptyPathDropsNothing(t *testing.T) {
 // dropped: an item of a list would otherwise get the list's identity, or none.
 func TestDrop_KeepsIdentities(t *testing.T) {
 	settings := Settings{Tables: NewTables(Own), Drop: dropAll([][]string{
-		{"kind"}, {"apiVersion"}, {"metadata"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"},
-		{"metadata", "resourceVersion"}, {"metadata", "name", "below"}, {"status"},
+		{"kind"},
+		{"apiVersion"},
+		{"metadata"},
+		{"metadata", "name"},
+		{"metadata", "namespace"},
+		{"metadata", "uid"},
+		{"metadata", "resourceVersion"},
+		{"metadata", "name", "below"},
+		{"status"},
 	})}
 	info := jsonInfo(t, Negotiated(stockSerializer(), settings))
 	const metadata = `{"name":"n","namespace":"ns","uid":"u","resourceVersion":"7","labels":{"a":"b"},"annotations":{"c":"d"},"managedFields":[{}]}`
@@ -125,11 +131,11 @@ func TestDrop_KeepsTheBookmarkThatEndsAList(t *testing.T) {
 	settings := Settings{Tables: NewTables(Own), Drop: dropAll([][]string{{"metadata"}, {"metadata", "annotations"}, {"spec"}})}
 	for name, spec := range map[string]string{"plain": `1`, "for client-go's decoder": strings.Repeat("[", 1100) + strings.Repeat("]", 1100)} {
 		object := `{"apiVersion":"g/v1","kind":"Widget","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"7"},"spec":` + spec + `}`
-		_, got := streamed(t, Negotiated(stockSerializer(), settings), `{"type":"BOOKMARK","object":`+object+`}`)
+		got := streamed(t, Negotiated(stockSerializer(), settings), `{"type":"BOOKMARK","object":`+object+`}`)
 		if value, _, _ := unstructured.NestedString(got.Object, "metadata", "annotations", "k8s.io/initial-events-end"); value != "true" {
 			t.Errorf("%s: %v", name, got.Object["metadata"])
 		}
-		_, got = streamed(t, Negotiated(stockSerializer(), settings), `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"Widget","metadata":{"annotations":{"a":"b"},"name":"x"},"spec":`+spec+`}}`)
+		got = streamed(t, Negotiated(stockSerializer(), settings), `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"Widget","metadata":{"annotations":{"a":"b"},"name":"x"},"spec":`+spec+`}}`)
 		if diff := cmp.Diff(map[string]any{"apiVersion": "g/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"}}, got.Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -137,16 +143,16 @@ func TestDrop_KeepsTheBookmarkThatEndsAList(t *testing.T) {
 }
 
 // streamed returns the first event of a stream.
-func streamed(t *testing.T, ours runtime.NegotiatedSerializer, data string) (watch.EventType, *unstructured.Unstructured) {
+func streamed(t *testing.T, ours runtime.NegotiatedSerializer, data string) *unstructured.Unstructured {
 	t.Helper()
 	info := jsonInfo(t, ours)
-	body := info.StreamSerializer.Framer.NewFrameReader(io.NopCloser(strings.NewReader(data + "\n")))
+	body := info.StreamSerializer.NewFrameReader(io.NopCloser(strings.NewReader(data + "\n")))
 	decoder := restwatch.NewDecoder(streaming.NewDecoder(body, info.StreamSerializer.Serializer), info.Serializer)
-	kind, object, err := decoder.Decode()
+	_, object, err := decoder.Decode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kind, object.(*unstructured.Unstructured)
+	return object.(*unstructured.Unstructured)
 }
 
 // Completing the items of a list must not reach into what they share with objects
