@@ -27,7 +27,8 @@ type gate struct {
 	retries   bell.Bell
 	known     known
 	due       atomic.Pointer[time.Time] // when the next try is, after one that has failed
-	watched   atomic.Bool               // a watch has been answered
+	throttled throttled
+	watched   atomic.Bool // a watch has been answered
 	traffic   traffic
 
 	mu    sync.Mutex
@@ -47,7 +48,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		<-ctx.Done() // it is not tried again
 		return nil, ctx.Err()
 	}
-	var pace pace
+	pace := g.throttled.take()
 	for {
 		t, changed, err := g.served(ctx)
 		if err != nil {
@@ -120,6 +121,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	case t.Aggregated && !g.cfg.WatchListAnywhere:
 		return nil, errAggregated
 	}
+	opts.ResourceVersion = "" // a consistent list, whatever the reflector had before
 	stream, err := g.watch(ctx, t, changed, opts)
 	if err != nil {
 		return nil, plain(err)
@@ -253,6 +255,8 @@ func (g *gate) requests(t Type) *requests {
 			calls:    g.calls,
 			of:       t,
 			stalls:   g.cfg.Stalls,
+
+			throttled: &g.throttled,
 		}
 	}
 	return g.stage

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -37,8 +38,13 @@ func TestInformer_FaultOfAWatchListRequestIsFollowedByAList(t *testing.T) {
 					return nil
 				})
 				r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
+				if r.HasSynced() != (pauseAfter(fault) == 0) {
+					t.Errorf("synced at once: %v", r.HasSynced())
+				}
+				time.Sleep(pauseAfter(fault))
+				synctest.Wait()
 				if !r.HasSynced() {
-					t.Error("not synced at once")
+					t.Error("not synced")
 				}
 				if diff := cmp.Diff([]int{1, 1, 1}, asked(cluster)); diff != "" {
 					t.Errorf("lists, watch-lists, watches (-want +got):\n%s", diff)
@@ -57,7 +63,7 @@ func TestInformer_FaultAmongInitialEventsIsFollowedByAList(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				checkFallsBack(t, func(server *watch.FakeWatcher) { server.Error(status) })
+				checkFallsBack(t, func(server *watch.FakeWatcher) { server.Error(status) }, pauseAfter(fault))
 			})
 		})
 	}
@@ -65,13 +71,22 @@ func TestInformer_FaultAmongInitialEventsIsFollowedByAList(t *testing.T) {
 
 func TestInformer_EarlyEndOfInitialEventsIsFollowedByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		checkFallsBack(t, func(server *watch.FakeWatcher) { server.Stop() })
+		checkFallsBack(t, func(server *watch.FakeWatcher) { server.Stop() }, 0)
 	})
 }
 
+// pauseAfter returns for how long a LIST waits after a watch-list that has failed by fault, at
+// most: the server of one has asked for a second.
+func pauseAfter(fault error) time.Duration {
+	if apierrors.IsTooManyRequests(fault) {
+		return 1100 * time.Millisecond
+	}
+	return 0
+}
+
 // checkFallsBack runs an informer whose watch-list is broken off by fail, and
-// expects that it lists at once and then watches.
-func checkFallsBack(t *testing.T, fail func(server *watch.FakeWatcher)) {
+// expects that it lists after pause and then watches.
+func checkFallsBack(t *testing.T, fail func(server *watch.FakeWatcher), pause time.Duration) {
 	t.Helper()
 	client := &script{
 		list: func(context.Context) (*unstructured.UnstructuredList, error) {
@@ -93,9 +108,11 @@ func checkFallsBack(t *testing.T, fail func(server *watch.FakeWatcher)) {
 		return server, nil
 	}
 	r := runInformer(t, source.Config{Client: client, GVR: widgets})
-	if !r.HasSynced() {
-		t.Error("not synced at once")
+	if r.HasSynced() != (pause == 0) {
+		t.Errorf("synced at once: %v", r.HasSynced())
 	}
+	time.Sleep(pause)
+	synctest.Wait()
 	var got []string
 	for _, req := range client.requests() {
 		got = append(got, req.Verb+" "+req.Options.ResourceVersion)

@@ -34,7 +34,21 @@ type requests struct {
 	of       Type
 	stalls   *Stalls
 	tweak    func(*metav1.ListOptions) // nil: options leave as they are
+
+	throttled *throttled
 }
+
+// unreported returns the stage with an observer that is not told of failures.
+func (r *requests) unreported() *requests {
+	quiet := *r
+	quiet.observer = unreported{r.observer}
+	return &quiet
+}
+
+type unreported struct{ Observer }
+
+// Failed implements Observer.
+func (unreported) Failed(string, error) {}
 
 // list asks for a list, or a page of one.
 func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -82,6 +96,10 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 	if r.tweak != nil {
 		r.tweak(&opts)
 	}
+	if initial && (opts.SendInitialEvents == nil || !*opts.SendInitialEvents) {
+		r.calls.end()
+		return nil, errTweaked // its bookmark would be waited for in vain
+	}
 	open, cancel := context.WithCancel(ctx)
 	release := func() {
 		cancel()
@@ -92,6 +110,7 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 		r.failed(ctx, VerbWatch, err)
 		release()
 		if initial {
+			r.throttled.note(err)
 			err = plain(err)
 		}
 		return nil, err

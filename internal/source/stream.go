@@ -140,6 +140,7 @@ func (s *stream) broken(ctx context.Context, err error, event watch.Event) (watc
 		return event, false
 	}
 	s.initial = false
+	s.requests.throttled.note(err)
 	return errorEvent(err), true
 }
 
@@ -158,7 +159,7 @@ func (s *stream) ended(ctx context.Context, to deliver) {
 // stalled is called when a watch-list stream has sent no initial event for too long.
 func (s *stream) stalled(ctx context.Context, to deliver) {
 	s.requests.stalls.stalled(s.requests.of, time.Now())
-	err := fmt.Errorf("no initial event for %v: %w", stallAfter, ErrBookmarkMissing)
+	err := s.silence.reason()
 	s.requests.failed(ctx, VerbWatch, err)
 	to(errorEvent(err), true)
 }

@@ -58,11 +58,11 @@ func TestWatchList_StalledStreamEndsWithAnError(t *testing.T) {
 func TestWatchList_SlowButSteadyStreamIsNoStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		for range 30 {
-			time.Sleep(9 * time.Second)
+		for range 10_000 {
+			time.Sleep(45 * time.Millisecond)
 			r.server.Add(newObject("a"))
-			if diff := cmp.Diff([]string{"ADDED a"}, seen(r.w)); diff != "" {
-				t.Fatalf("events (-want +got):\n%s", diff)
+			if event := <-r.w.ResultChan(); event.Type != watch.Added {
+				t.Fatalf("event: %v", event)
 			}
 		}
 		time.Sleep(9 * time.Second)
@@ -111,6 +111,34 @@ func TestWatchList_WhatALivelyTypeSendsIsNoInitialEvent(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// A server that ignores the request for initial events, and on which objects are created all
+// the time, sends nothing else.
+func TestWatchList_ObjectsThatKeepComingAreNoInitialEvents(t *testing.T) {
+	for _, each := range []time.Duration{100 * time.Millisecond, 9 * time.Second} {
+		t.Run(each.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				begun, objects := time.Now(), 0
+				for {
+					time.Sleep(each)
+					r.server.Add(newObject("a"))
+					if event := <-r.w.ResultChan(); event.Type == watch.Error {
+						break
+					}
+					if objects++; time.Since(begun) > time.Hour {
+						t.Fatal("they are waited for")
+					}
+				}
+				bound := time.Minute + time.Duration(objects)*50*time.Millisecond
+				if took := time.Since(begun); took < bound-each || took > bound+each {
+					t.Errorf("given up after %v, want %v", took, bound)
+				}
+				checkErrors(t, r.observer, source.ErrBookmarkMissing)
+			})
+		})
+	}
 }
 
 // The server has sent all of it, it is the reflector that takes its time.
@@ -364,6 +392,27 @@ func TestWatchList_RequestWithoutAnswerFallsBackToList(t *testing.T) {
 		if !r.HasSynced() {
 			t.Error("not synced after a minute")
 		}
+		r.stop()
+	})
+}
+
+// A caller's tweak may leave nothing of the options. A LIST is no worse, and does not wait for
+// a bookmark.
+func TestWatchList_TweakedAwayIsFollowedByAListAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, observer := fakecluster.New(widgetType), &observer{}
+		create(t, cluster, "ns", "a", "red")
+		r := runInformer(t, source.Config{
+			Client: cluster, GVR: widgets, Observer: observer,
+			Tweak: func(opts *metav1.ListOptions) { *opts = metav1.ListOptions{ResourceVersion: opts.ResourceVersion} },
+		})
+		if !r.HasSynced() {
+			t.Error("not synced at once")
+		}
+		if diff := cmp.Diff([]int{1, 0, 1}, asked(cluster)); diff != "" {
+			t.Errorf("lists, watch-lists, watches (-want +got):\n%s", diff)
+		}
+		checkErrors(t, observer)
 		r.stop()
 	})
 }
