@@ -61,7 +61,7 @@ type entry struct {
 	stop   <-chan struct{}    // closes when whoever started the informer wants its end
 	cancel context.CancelFunc // ends it for the factory
 
-	// reachedOf is how often the cache had been emptied when it was last found to have all
+	// reachedOf is how many first lists there had been when the cache was last found to have all
 	// of a list.
 	reachedOf atomic.Int64
 

@@ -3,6 +3,7 @@ package dynamicinformer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -72,6 +73,50 @@ func TestLife_TypeGoesAndComesBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What KeepCache has kept of a type that was gone is not in sync with what has come in its
+// place, before that is listed and in the store, also where nothing tells the two apart.
+func TestLife_KeptObjectsAreNotSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache))
+		f.Start(t.Context())
+		create(t, cluster, widgets, "ns", "a")
+		l := acquire(t, f, widgets)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Withdraw(widgets)
+		time.Sleep(3 * time.Minute)
+		checkGone(t, l)
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "list" || req.Verb == "watch" {
+				return apierrors.NewServiceUnavailable("not yet")
+			}
+			return nil
+		})
+		cluster.Serve(widgetType)
+		const objects = 500
+		for i := range objects {
+			create(t, cluster, widgets, "ns", fmt.Sprint("b", i))
+		}
+		time.Sleep(time.Minute)
+		if status := l.Status(); status.State == dynamicinformer.StateSynced {
+			t.Errorf("before it is listed: %+v", status)
+		}
+		if err := waitFor(t.Context(), f, time.Minute); err == nil {
+			t.Error("synced before it is listed")
+		}
+		cluster.Intercept(nil)
+		if err := waitFor(t.Context(), f, 2*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if keys := l.Informer().GetStore().ListKeys(); len(keys) != objects {
+			t.Errorf("synced, and in the store there are %d objects, want %d", len(keys), objects)
+		}
+		shutdown(t, f)
+	})
 }
 
 // checkGone expects that l says that its type is.

@@ -171,7 +171,7 @@ func whole(now source.Type, state source.State) bool {
 // until ctx ends: the question is one of the entry's errands.
 func (f *Factory) reached(ctx context.Context, e *entry) bool {
 	state := e.informer.source.State()
-	if state.Emptied == int(e.reachedOf.Load()) || !f.runErrand(e) {
+	if state.FirstLists <= max(1, int(e.reachedOf.Load())) || !f.runErrand(e) {
 		return true // it has been found to, or the informer has ended
 	}
 	answer := make(chan string, 1)
@@ -185,7 +185,7 @@ func (f *Factory) reached(ctx context.Context, e *entry) bool {
 		if err == nil && order < 0 {
 			return false
 		}
-		e.reachedOf.Store(int64(state.Emptied))
+		e.reachedOf.Store(int64(state.FirstLists))
 		return true
 	case <-ctx.Done():
 		return false

@@ -19,13 +19,13 @@ func (s *splice) settle(ctx context.Context, t Type) bool {
 	case !replaced && t.Serving != Gone:
 		return true
 	case s.cfg.KeepCache:
-		s.known.expired() // the next list takes it back
+		s.known.outdated() // the next list takes it back
 		return true
 	}
 	if !s.deleteAll(ctx) {
 		return false
 	}
-	s.known.empty(t)
+	s.known.reset(t)
 	s.cfg.Observer.Completed()
 	return true
 }

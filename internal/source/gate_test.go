@@ -159,7 +159,7 @@ func TestGate_ListsAreConsistentAndWhole(t *testing.T) {
 				t.Errorf("page %d (-want +got):\n%s", i, diff)
 			}
 		}
-		want := source.State{Objects: 3, Version: "7", Complete: true, Listed: "7", Events: 3, LastEvent: time.Now()}
+		want := source.State{Objects: 3, Version: "7", Complete: true, Listed: "7", FirstLists: 1, Events: 3, LastEvent: time.Now()}
 		if diff := cmp.Diff(want, s.State()); diff != "" {
 			t.Errorf("state (-want +got):\n%s", diff)
 		}

@@ -25,11 +25,11 @@ type known struct {
 	current bool
 	// of is the type whose objects these are, as they were asked for.
 	of Type
-	// listed is the version of the first list that was complete of this generation;
-	// complete says whether there has been one.
-	listed   string
-	complete bool
-	emptied  int // times
+	// listed is the version of the first list that was complete of this generation, or a
+	// smaller one that came later; complete says whether there has been one.
+	listed     string
+	complete   bool
+	firstLists int // that have been complete
 }
 
 // identity tells an object from others of the same key, and from itself before.
@@ -130,20 +130,16 @@ func (k *known) replace(list runtime.Object, of Type) error {
 func (k *known) reset(of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.resetLocked(of)
-}
-
-func (k *known) resetLocked(of Type) {
 	k.objects, k.version, k.current, k.of = nil, "", false, of
 	k.listed, k.complete = "", false
 }
 
-// empty is reset, when all has been taken back from the reflector.
-func (k *known) empty(of Type) {
+// outdated says that the objects are those of a type that is gone, or of the one before.
+// They stay until another list is complete.
+func (k *known) outdated() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.resetLocked(of)
-	k.emptied++
+	k.current, k.listed, k.complete = false, "", false
 }
 
 // completed says that the reflector has all of a list, and so everything up to version.
@@ -156,8 +152,20 @@ func (k *known) completed(version string, of Type) {
 func (k *known) completeLocked(version string, of Type) {
 	if !k.complete || k.of.Generation != of.Generation {
 		k.listed, k.complete = version, true
+		k.firstLists++
 	}
-	k.version, k.current, k.of = version, true, of
+	k.current, k.of = true, of
+	k.advanceLocked(version)
+}
+
+// advanceLocked sets the version up to which the reflector has everything. A server whose
+// etcd was restored counts from a smaller one again: what waits for the version of the list
+// would wait for ever. Caller holds mu.
+func (k *known) advanceLocked(version string) {
+	k.version = version
+	if order, err := resourceversion.CompareResourceVersion(version, k.listed); err == nil && order < 0 {
+		k.listed = version
+	}
 }
 
 // upTo returns the version up to which the reflector has everything.
@@ -184,7 +192,7 @@ func (k *known) reached(version string) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.version = version
+	k.advanceLocked(version)
 }
 
 func (k *known) remove(key string) {

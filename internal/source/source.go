@@ -145,13 +145,14 @@ type State struct {
 	// Generation is that of the type whose objects they are.
 	Generation int
 	// Complete says that it has been given a whole list of this generation, and Listed
-	// up to which resourceVersion that was.
+	// up to which resourceVersion that was; a smaller one, if the server has gone back.
 	Complete bool
 	Listed   string
 	// Watched says that the first watch has been answered, one way or the other.
 	Watched bool
-	// Emptied is how often everything has been taken back from it.
-	Emptied int
+	// FirstLists is how often a list has become complete that was the first: of a
+	// generation, of a type that had gone, or of a reflector that begins anew.
+	FirstLists int
 	// Events is how many objects it has been given so far, in lists, as changes and as
 	// deletions, and LastEvent when that was last; zero: never.
 	Events    uint64
@@ -166,7 +167,7 @@ func (s *Source) State() State {
 	k.mu.Lock()
 	state := State{
 		Objects: len(k.objects), Generation: k.of.Generation,
-		Complete: k.complete, Listed: k.listed, Emptied: k.emptied,
+		Complete: k.complete, Listed: k.listed, FirstLists: k.firstLists,
 	}
 	if k.current {
 		state.Version = k.version
