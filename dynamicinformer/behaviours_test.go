@@ -48,6 +48,42 @@ func noWatchList(_ context.Context, req fakecluster.Request) error {
 	return nil
 }
 
+// cacheMovesOn holds if what happens in two hours comes to handlers within two minutes though
+// each watch is refused, by some list a minute and no more than client-go's.
+func cacheMovesOn(refusal error) func(r *trial) {
+	return func(r *trial) {
+		r.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "watch" {
+				return refusal
+			}
+			return nil
+		})
+		factory := r.plain()
+		events := listen(r.t, factory.ForResource(widgets).Informer())
+		r.run(factory)
+		for i := range 24 {
+			name := fmt.Sprint("a", i)
+			r.create("ns", name)
+			time.Sleep(2 * time.Minute)
+			got := events.take()
+			if err := r.widget("ns").Delete(r.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+				r.errorf("delete: %v", err)
+			}
+			time.Sleep(3 * time.Minute)
+			got = slices.DeleteFunc(append(got, events.take()...), func(event string) bool {
+				return event == "update ns/"+name // by client-go's lists
+			})
+			if diff := cmp.Diff([]string{"add ns/" + name, "delete ns/" + name}, got); diff != "" {
+				r.errorf("events (-want +got):\n%s", diff)
+			}
+		}
+		if lists := r.requests("list"); lists < 120 || lists > 450 {
+			r.errorf("%d lists in 2 h", lists)
+		}
+		r.t.Logf("%s: %d lists, %d watches in 2 h", r.name, r.requests("list"), r.requests("watch"))
+	}
+}
+
 // conformance is what both packages do alike.
 var conformance = []behaviour{
 	{"adds updates and deletes are delivered in order", func(r *trial) {
@@ -337,6 +373,9 @@ var conformance = []behaviour{
 		time.Sleep(2 * time.Minute)
 		r.expect(events, "add ns/a")
 	}},
+	{"a forbidden watch is made up for by lists", cacheMovesOn(apierrors.NewForbidden(widgets.GroupResource(), "", nil))},
+	{"a watch that is not supported is made up for by lists", cacheMovesOn(apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch"))},
+	{"a watch that breaks the server is made up for by lists", cacheMovesOn(apierrors.NewInternalError(errors.New("no")))},
 	{"a transform may write to each object, also to those that are deleted", func(r *trial) {
 		factory := r.plain()
 		informer := factory.ForResource(widgets).Informer()

@@ -56,18 +56,18 @@ func (s *splice) delete(ctx context.Context, keys []string) bool {
 
 // probe finds out whether a type is gone that the server has stopped to mention.
 func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
-	open, cancel := context.WithCancel(ctx)
-	defer cancel()
+	open, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	defer cancelOn(changed, cancel)()
 	_, err := s.requests(t).list(open, metav1.ListOptions{Limit: 1})
+	err = causeOf(open, err)
 	now := t
 	switch {
-	case err == nil:
+	case err == nil: // by a list: it may be watches that are not answered
 		now.Serving = Served
+		s.putOff(&s.pace, nil)
 	case apierrors.IsNotFound(err):
 		now.Serving = Gone
-	case open.Err() != nil:
-		return
 	default:
 		s.failed(ctx, t, &ListError{Err: err})
 		return
@@ -80,6 +80,9 @@ func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
 func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
 	content, err := s.content(ctx, t, changed)
 	switch {
+	case err != nil && s.behind:
+		s.putOff(&s.pace, err)
+		return ctx.Err() == nil
 	case err != nil:
 		s.failed(ctx, t, &ListError{Err: err})
 		return ctx.Err() == nil
@@ -87,6 +90,7 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 		s.putOff(&s.pace, nil) // it is of another type, of which we are about to hear
 		return ctx.Err() == nil
 	case !s.current(t):
+		s.putOff(&s.pace, nil)
 		return ctx.Err() == nil
 	}
 	if !s.delete(ctx, s.missingIn(content, t)) || !s.give(content, t) || !s.send(bookmark(content.version, t)) {
@@ -99,7 +103,11 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 
 // content returns what there is.
 func (s *splice) content(ctx context.Context, t Type, changed <-chan struct{}) (listed, error) {
-	list, err := s.list(ctx, t, changed, pageSize)
+	from := s.requests(t)
+	if s.behind {
+		from = from.unreported()
+	}
+	list, err := s.list(ctx, from, changed, pageSize)
 	if err != nil {
 		return listed{}, err
 	}

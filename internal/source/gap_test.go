@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,12 +35,16 @@ func TestSplice_SpuriousNotFound(t *testing.T) {
 		if got := len(w.cluster.Requests("watch", widgets)) - before; got > 30 {
 			t.Errorf("watches in 10 min = %d", got)
 		}
+		lists := len(w.cluster.Requests("list", widgets))
+		if lists < 5 || lists > 20 {
+			t.Errorf("lists in 10 min = %d, want one with each watch once these are slow", lists)
+		}
 		w.cluster.Intercept(nil)
 		w.create("b")
 		time.Sleep(36 * time.Second)
 		w.expect("after that", "add b red")
-		if got := len(w.cluster.Requests("list", widgets)); got != 0 {
-			t.Errorf("lists = %d, want none: nothing was missed", got)
+		if got := len(w.cluster.Requests("list", widgets)); got != lists {
+			t.Errorf("lists = %d, want no other than the %d: nothing was missed", got, lists)
 		}
 	})
 }
@@ -92,7 +98,7 @@ func TestSplice_ListOfAnotherTypeIsNotTaken(t *testing.T) {
 		w.cluster.Withdraw(widgets)
 		w.cluster.Serve(widgetType)
 		w.create("b", "c")
-		time.Sleep(800 * time.Millisecond) // two watches, and a list
+		time.Sleep(time.Second) // two watches, and a list
 		w.expect("before it is known")
 		if len(confirmed) != 1 {
 			t.Errorf("asked %d times, want once", len(confirmed))
@@ -194,14 +200,7 @@ func TestSplice_BrokenStreamIsFollowedByAList(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		lists, watches := 0, 0
-		for _, req := range client.requests() {
-			if req.Verb == "list" {
-				lists++
-			} else {
-				watches++
-			}
-		}
+		lists, watches := count(client.requests())
 		if lists < watches || lists > 32 || lists < 5 {
 			t.Errorf("lists, watches in 10 min = %d, %d", lists, watches)
 		}
@@ -211,17 +210,222 @@ func TestSplice_BrokenStreamIsFollowedByAList(t *testing.T) {
 	})
 }
 
-func TestSplice_ForbiddenWatchIsTriedAgain(t *testing.T) {
+// Where a watch is refused and a list is not, lists make up for it: at the pace to which the
+// watches have slowed down.
+func TestSplice_RefusedWatchIsMadeUpForByLists(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"forbidden":     apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("revoked")),
+		"not supported": apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch"),
+		"broken":        apierrors.NewInternalError(errors.New("broken")),
+		"not found":     apierrors.NewNotFound(widgets.GroupResource(), ""),
+		"unavailable":   apierrors.NewServiceUnavailable("down"),
+		"throttled":     apierrors.NewGenericServerResponse(503, "watch", widgets.GroupResource(), "", "", 20, true),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil, "a")
+				w.cluster.Intercept(failing("watch", refusal, 0))
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(3 * time.Minute) // until they have slowed down
+				for i := range 10 {
+					name := fmt.Sprint("new-", i)
+					w.create(name)
+					time.Sleep(2 * time.Minute)
+					w.expect("while it is refused", "add "+name+" red")
+				}
+				if got := len(w.cluster.Requests("list", widgets)); got < 33 || got > 46 {
+					t.Errorf("lists in 23 min = %d, want one each 30 to 36 s", got)
+				}
+				if got := len(w.cluster.Requests("watch", widgets)); got < 33 || got > 56 {
+					t.Errorf("watches in 23 min = %d, want one for each list, and some before", got)
+				}
+				w.create("last")
+				w.cluster.Intercept(nil)
+				w.source.Retry()
+				time.Sleep(25 * time.Second) // the server of one has asked for that
+				w.expect("soon when it is not, and somebody says so", "add last red")
+			})
+		})
+	}
+}
+
+// What a server that wants to be asked less would have to answer, too, or one that can't be
+// reached, is not asked for.
+func TestSplice_ListsDoNotAddToTheLoad(t *testing.T) {
+	for _, name := range []string{"too many requests", "connection refused"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil, "a")
+				w.cluster.Intercept(failing("watch", faults[name], 0))
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(20 * time.Minute)
+				if got := asked(w.cluster); got[0] != 0 || got[2] < 33 || got[2] > 50 {
+					t.Errorf("lists, watch-lists, watches = %v, want no lists, and the watches at the usual pace", got)
+				}
+			})
+		})
+	}
+}
+
+// watched is a source on a scripted server whose list is empty, at version 7, and whose
+// watches the test holds: server is the one that is open.
+type watched struct {
+	*script
+	t         *testing.T
+	source    *source.Source
+	available *source.Availability // if the test needs it
+	refuse    error                // the next watches
+	server    *watch.FakeWatcher
+}
+
+func newWatched(t *testing.T, cfg source.Config) *watched {
+	t.Helper()
+	w := &watched{script: &script{}, t: t}
+	w.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+		list := &unstructured.UnstructuredList{}
+		list.SetResourceVersion("7")
+		return list, nil
+	}
+	w.watch = func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+		if len(w.requests()) > 10*tooMany { // or time would never pass
+			<-ctx.Done()
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.refuse != nil {
+			return nil, w.refuse
+		}
+		w.server = newServerWatch()
+		return w.server, nil
+	}
+	cfg.Client, cfg.GVR = w.script, widgets
+	w.source = source.New(cfg)
+	<-startList(t.Context(), w.source)
+	w.open(metav1.ListOptions{ResourceVersion: "7"})
+	return w
+}
+
+// open watches as a reflector does. An error is an end.
+func (w *watched) open(opts metav1.ListOptions) {
+	out, err := gateOf(w.source).WatchWithContext(w.t.Context(), opts)
+	if err != nil {
+		return
+	}
+	w.t.Cleanup(out.Stop)
+	go func() {
+		for range out.ResultChan() {
+		}
+	}()
+	synctest.Wait()
+}
+
+// supersede says that there is another type in the place of the one that was known.
+func (w *watched) supersede(serving source.Serving) {
+	now, _ := w.available.Current()
+	now.Serving = serving
+	now.Generation++
+	w.available.Set(now)
+}
+
+func (w *watched) set(refuse error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refuse = refuse
+}
+
+// fail ends the watch with err, which may be nil.
+func (w *watched) fail(err *apierrors.StatusError) {
+	w.mu.Lock()
+	server := w.server
+	w.mu.Unlock()
+	if err != nil {
+		server.Error(&err.ErrStatus)
+	}
+	server.Stop()
+	synctest.Wait()
+}
+
+// since returns the requests after the first n, in words.
+func (w *watched) since(n int) (words []string) {
+	synctest.Wait()
+	for _, req := range w.requests()[n:] {
+		words = append(words, strings.TrimSpace(req.Verb+" "+req.Options.ResourceVersion))
+	}
+	return words
+}
+
+// A stream that the server ends since it has too much to do has told everything so far.
+func TestSplice_ThrottledStreamIsNoReasonToList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatched(t, source.Config{})
+		w.fail(apierrors.NewTooManyRequests("slowly", 5))
+		time.Sleep(5*time.Second - time.Millisecond)
+		if got := w.since(2); got != nil {
+			t.Errorf("requests while the server wants to be left alone: %q", got)
+		}
+		time.Sleep(time.Second)
+		if diff := cmp.Diff([]string{"watch 7"}, w.since(2)); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// That the version to watch from has expired when a watch has lasted is the ordinary course
+// of things: there is no pause, however it is said.
+func TestSplice_ExpiryAfterALongWatchIsFollowedByAListAtOnce(t *testing.T) {
+	const lasts = 11 * time.Second
+	expiry := apierrors.NewResourceExpired("too old")
+	for name, expire := range map[string]struct {
+		how  func(w *watched)
+		want []string
+	}{
+		"within the stream": {func(w *watched) { w.fail(expiry) }, []string{"list", "watch 7"}},
+		"by the next request": {func(w *watched) {
+			w.list = func(list func(context.Context) (*unstructured.UnstructuredList, error)) func(context.Context) (*unstructured.UnstructuredList, error) {
+				return func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+					w.set(nil)
+					return list(ctx)
+				}
+			}(w.list)
+			w.set(expiry)
+			w.fail(nil)
+		}, []string{"watch 7", "list", "watch 7"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWatched(t, source.Config{Report: func(_ context.Context, err error) {
+					if apierrors.IsResourceExpired(err) {
+						t.Errorf("reported: %v", err)
+					}
+				}})
+				w.set(apierrors.NewServiceUnavailable("down"))
+				w.fail(nil)
+				time.Sleep(20 * time.Second) // the pauses have become long
+				w.set(nil)
+				time.Sleep(20*time.Second + lasts)
+				for range 3 {
+					before := len(w.requests())
+					expire.how(w)
+					if diff := cmp.Diff(expire.want, w.since(before)); diff != "" {
+						t.Errorf("requests at once (-want +got):\n%s", diff)
+					}
+					time.Sleep(lasts)
+				}
+			})
+		})
+	}
+}
+
+// A version that expires each time is another thing.
+func TestSplice_ExpiryAgainAndAgainIsSpacedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, "a")
-		w.cluster.Intercept(failing("watch", apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("revoked")), 0))
+		w.cluster.Intercept(failing("watch", apierrors.NewResourceExpired("too old"), 0))
 		w.cluster.CloseWatches(widgets)
-		w.create("b")
 		time.Sleep(10 * time.Minute)
-		w.expect("while it is forbidden")
-		w.cluster.Intercept(nil)
-		w.source.Retry()
-		w.expect("at once when it is not, and somebody says so", "add b red")
+		if got := asked(w.cluster); got[0] > 30 || got[2] > 30 {
+			t.Errorf("lists, watch-lists, watches in 10 min = %v", got)
+		}
 	})
 }
 
@@ -323,31 +527,61 @@ func TestSplice_ServerWithoutVersions(t *testing.T) {
 	}
 }
 
-// A server that sends something and closes is not asked as fast as it can.
+// A server that sends one event, or a bookmark, and closes is asked more and more slowly.
+// Since its watches tell less than what happens, lists make up for it then.
 func TestSplice_WatchesOfOneEventAreSpacedOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := &script{}
-		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
-			list := &unstructured.UnstructuredList{}
-			list.SetResourceVersion("7")
-			return list, nil
+	for name, event := range map[string]watch.Event{
+		"event":    {Type: watch.Modified, Object: newObject("a")},
+		"bookmark": {Type: watch.Bookmark, Object: newBookmark("")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &script{}
+				client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+					list := &unstructured.UnstructuredList{}
+					list.SetResourceVersion("7")
+					return list, nil
+				}
+				var lasting atomic.Int64
+				client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+					server := newServerWatch()
+					server.Action(event.Type, event.Object.DeepCopyObject())
+					time.AfterFunc(time.Duration(lasting.Load()), server.Stop)
+					return server, nil
+				}
+				s := source.New(source.Config{Client: client, GVR: widgets})
+				<-startList(t.Context(), s)
+				w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
+				go func() {
+					for range w.ResultChan() {
+					}
+				}()
+				time.Sleep(10 * time.Minute)
+				lists, watches := count(client.requests())
+				if watches < 17 || watches > 30 || lists < 15 || lists > 20 {
+					t.Errorf("%d lists, %d watches in 10 min, want one of both each 30 to 36 s", lists, watches)
+				}
+				lasting.Store(int64(15 * time.Second))
+				time.Sleep(10 * time.Minute)
+				lists, watches = count(client.requests()[lists+watches:])
+				if watches < 35 || watches > 45 || lists > 1 {
+					t.Errorf("%d lists, %d watches in 10 min, want one watch after another of 15 s", lists, watches)
+				}
+			})
+		})
+	}
+}
+
+// count returns how many of requests are lists and watches.
+func count(requests []request) (lists, watches int) {
+	for _, req := range requests {
+		if req.Verb == "list" {
+			lists++
+		} else {
+			watches++
 		}
-		client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
-			server := newServerWatch()
-			server.Action(watch.Bookmark, newBookmark(""))
-			server.Stop()
-			return server, nil
-		}
-		s := source.New(source.Config{Client: client, GVR: widgets})
-		<-startList(t.Context(), s)
-		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
-		for begun := time.Now(); time.Since(begun) < time.Minute; {
-			<-w.ResultChan()
-		}
-		if got := len(client.requests()); got < 60 || got > 250 {
-			t.Errorf("requests in a minute = %d, want one in 250 ms", got)
-		}
-	})
+	}
+	return lists, watches
 }
 
 // Where objects have no versions, none can be said to be the same.

@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,19 +55,21 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		if err != nil {
 			return nil, err
 		}
+		pace.follow(t.Generation)
 		if !pace.wait(ctx, changed, g.retries.Next()) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		list, err := g.list(ctx, t, changed, opts.Limit)
+		list, err := g.list(ctx, g.requests(t), changed, opts.Limit)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case g.calls.over():
 			return nil, errClosed
 		case g.changed(t, err):
+			g.putOff(&pace, err)
 			continue
 		case err == nil:
 			err = g.known.replace(list, t)
@@ -185,51 +188,57 @@ func (g *gate) current(t Type) bool {
 // reason alone.
 func (g *gate) changed(t Type, err error) bool {
 	now, _ := g.available.Current()
-	return err != nil && now != t || !t.follows(now)
+	return errors.Is(err, errGaveWay) || err != nil && now != t || !t.follows(now)
 }
 
 // list asks for everything, in pages of limit if that is not 0, unless the type changes
 // meanwhile.
-func (g *gate) list(ctx context.Context, t Type, changed <-chan struct{}, limit int64) (runtime.Object, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}, limit int64) (runtime.Object, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	defer cancelOn(changed, cancel)()
-	pages := pager.New(g.requests(t).list)
+	pages := pager.New(from.list)
 	pages.PageSize = cmp.Or(g.cfg.PageSize, limit)
 	list, _, err := pages.ListWithAlloc(ctx, metav1.ListOptions{})
-	return list, err
+	return list, causeOf(ctx, err)
 }
 
 // watch opens a stream, unless the type changes meanwhile.
 func (g *gate) watch(ctx context.Context, t Type, changed <-chan struct{}, opts metav1.ListOptions) (*stream, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	release := cancelOn(changed, cancel)
 	stream, err := g.requests(t).watch(ctx, opts)
 	release()
 	if err == nil && ctx.Err() != nil { // it was accepted at the very moment
 		stream.close()
-		err = errReplaced
+		err = ctx.Err()
 	}
 	if err != nil {
-		cancel()
+		err = causeOf(ctx, err)
+		cancel(nil)
 		return nil, err
 	}
 	closeStream := stream.release
 	stream.release = func() {
-		cancel()
+		cancel(nil)
 		closeStream()
 	}
 	return stream, nil
 }
 
-// cancelOn calls cancel if changed closes before the function is called that it returns.
-func cancelOn(changed <-chan struct{}, cancel context.CancelFunc) (release func()) {
+// errGaveWay says that the gate has ended a request, since something else is known of the
+// type. It is never reported.
+var errGaveWay = errors.New("something else has become known of the type during the request")
+
+// cancelOn cancels with errGaveWay if changed closes before the function is called that it
+// returns.
+func cancelOn(changed <-chan struct{}, cancel context.CancelCauseFunc) (release func()) {
 	released, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		select {
 		case <-changed:
-			cancel()
+			cancel(errGaveWay)
 		case <-released:
 		}
 	}()
@@ -237,6 +246,14 @@ func cancelOn(changed <-chan struct{}, cancel context.CancelFunc) (release func(
 		close(released)
 		<-ended
 	}
+}
+
+// causeOf returns err, the error of a request on ctx, or errGaveWay if that is why.
+func causeOf(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errGaveWay) {
+		return errGaveWay
+	}
+	return err
 }
 
 // requests returns the stage that asks for t.

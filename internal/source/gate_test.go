@@ -107,6 +107,77 @@ func TestGate_WithoutAvailabilityIsOpen(t *testing.T) {
 	})
 }
 
+// The first list of a generation is consistent, by whatever way it comes about.
+func TestGate_FirstListOfAGenerationIsConsistent(t *testing.T) {
+	for name, first := range map[string]func(w *watched){
+		"a list":       func(w *watched) { startList(w.t.Context(), w.source) },
+		"a watch-list": func(w *watched) { w.open(watchList()) },
+		"a watch-list from a version": func(w *watched) {
+			opts := watchList()
+			opts.ResourceVersion = "5"
+			w.open(opts)
+		},
+		"a list after a failed watch-list": func(w *watched) {
+			w.set(errors.New("broken"))
+			w.open(watchList())
+			w.set(nil)
+			startList(w.t.Context(), w.source)
+		},
+		"another generation": func(w *watched) { w.supersede(source.Served) },
+		"another generation after the end of the one before": func(w *watched) {
+			set(w.available, source.Gone)
+			synctest.Wait()
+			w.supersede(source.Served)
+		},
+		"a type that was missing": func(w *watched) {
+			w.fail(apierrors.NewResourceExpired("too old"))
+			set(w.available, source.Missing)
+			synctest.Wait()
+			w.supersede(source.Served)
+		},
+		"another generation while a watch is refused": func(w *watched) {
+			w.set(apierrors.NewForbidden(widgets.GroupResource(), "", nil))
+			w.fail(nil)
+			time.Sleep(10 * time.Minute)
+			w.supersede(source.Served)
+		},
+		"another generation while nothing works": func(w *watched) {
+			w.set(errors.New("broken"))
+			w.list = func(context.Context) (*unstructured.UnstructuredList, error) { return nil, errors.New("broken") }
+			w.fail(nil)
+			time.Sleep(10 * time.Minute)
+			w.supersede(source.Served)
+			time.Sleep(10 * time.Minute)
+		},
+	} {
+		for _, keep := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/KeepCache=%v", name, keep), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					available := newAvailability(source.Served)
+					w := newWatched(t, source.Config{Availability: available, KeepCache: keep})
+					w.t, w.available = t, available
+					before := len(w.requests())
+					first(w)
+					synctest.Wait()
+					lists := 0
+					for _, req := range w.requests()[before:] {
+						if req.Verb != "list" && req.Options.SendInitialEvents == nil {
+							continue
+						}
+						lists++
+						if req.Options.ResourceVersion != "" {
+							t.Errorf("%s from %q", req.Verb, req.Options.ResourceVersion)
+						}
+					}
+					if lists == 0 {
+						t.Error("nothing is listed")
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestGate_ScopeDecidesAboutTheNamespace(t *testing.T) {
 	for namespaced, want := range map[bool]string{true: "ns", false: ""} {
 		t.Run(fmt.Sprintf("namespaced=%v", namespaced), func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 const (
 	// pageSize is that of the reflector's lists.
 	pageSize = 500
-	// brief is how long a watch lasts at least that is worth opening again at once.
+	// brief is how long a watch lasts at least that is worth opening again at once. One that
+	// is shorter counts as a failure, whatever it has brought: the pauses grow.
 	brief = time.Second
 )
 
@@ -26,6 +27,10 @@ type splice struct {
 	opts metav1.ListOptions // as the reflector watches
 	send func(watch.Event) bool
 	pace pace
+	// behind says that watches have not worked for so long that the next list makes up for
+	// them: the reflector would have nothing that has happened since. If that fails, too,
+	// there is nothing to report but what was wrong with the watch.
+	behind bool
 }
 
 func newSplice(g *gate, opts metav1.ListOptions) *splice {
@@ -75,24 +80,29 @@ func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) 
 		return nil, false
 	}
 	if t.Serving == Held || t.Serving == Gone {
-		s.pace.hasten(time.Now())
 		return changed, true
 	}
-	if !s.pace.wait(ctx, changed, s.retries.Next()) {
+	s.pace.follow(t.Generation)
+	version, current, of := s.known.place()
+	current = current && of.sameObjects(t)
+	s.behind = s.behind && current && t.Serving == Served
+	if (!s.behind || s.pace.firm) && !s.pace.wait(ctx, changed, s.retries.Next()) {
 		return nil, ctx.Err() == nil
 	}
-	version, current, of := s.known.place()
 	switch {
 	case t.Serving == Missing:
 		s.probe(ctx, t, changed)
-	case !current || !of.sameObjects(t):
-		return nil, s.relist(ctx, t, changed)
+	case s.behind || !current:
+		goOn := s.relist(ctx, t, changed)
+		s.behind = false
+		return nil, goOn
 	default:
 		stream, err := s.watch(ctx, t, changed, s.options(version))
 		if err == nil {
 			return nil, s.follow(ctx, stream, t)
 		}
 		s.failed(ctx, t, err)
+		s.behind = s.pace.slow() && refused(err)
 	}
 	return nil, ctx.Err() == nil
 }
@@ -132,15 +142,18 @@ func (s *splice) follow(ctx context.Context, stream *stream, t Type) bool {
 			return false
 		}
 	}
-	switch lasted := time.Since(opened); {
+	lasted := time.Since(opened)
+	if lasted >= calm {
+		s.pace.worked()
+	}
+	switch {
 	case !p.wanted:
 		return false
 	case p.broken != nil:
-		s.broke(ctx, p.broken, lasted)
-	case lasted < brief && p.events == 0:
-		s.putOff(&s.pace, nil)
+		s.broke(ctx, p.broken)
 	case lasted < brief:
-		s.pace.breathe(time.Now())
+		s.putOff(&s.pace, nil)
+		s.behind = s.pace.slow()
 	}
 	if version, _, _ := s.known.place(); versionless(version) {
 		s.known.expired() // from nowhere, nothing can be watched on
@@ -153,7 +166,6 @@ type passage struct {
 	*splice
 	of      Type
 	listing bool  // the initial events have not ended
-	events  int   // that have come
 	broken  error // by which the server ended it
 	wanted  bool  // by the reflector
 }
@@ -161,7 +173,6 @@ type passage struct {
 // take passes event on, and reports whether more is wanted. Errors are for the splice, but
 // for one that ends a watch-list.
 func (p *passage) take(ctx context.Context, event watch.Event, initial bool) bool {
-	p.events++
 	if event.Type == watch.Error && !initial {
 		p.broken = errorOf(event)
 		return true

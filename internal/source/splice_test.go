@@ -177,6 +177,74 @@ func TestSplice_KeepCacheKeepsUntilThereIsMore(t *testing.T) {
 	})
 }
 
+// What has been kept of a type that was gone is not all there is now, before it is listed: also
+// where nothing tells one type from the next.
+func TestSplice_KeptObjectsAreNotComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(cfg *source.Config) { cfg.KeepCache = true }, "a")
+		if state := w.source.State(); !state.Complete || state.FirstLists != 1 {
+			t.Errorf("at first: %+v", state)
+		}
+		w.vanish()
+		w.expect("gone:")
+		if state := w.source.State(); state.Complete || state.Listed != "" || state.Objects != 1 {
+			t.Errorf("gone: %+v", state)
+		}
+		w.cluster.Serve(widgetType)
+		w.create("b")
+		w.cluster.Intercept(failing("list", apierrors.NewServiceUnavailable("down"), 0))
+		set(w.available, source.Served)
+		time.Sleep(time.Minute)
+		if state := w.source.State(); state.Complete || state.FirstLists != 1 {
+			t.Errorf("before it is listed: %+v", state)
+		}
+		w.cluster.Intercept(nil)
+		w.source.Retry()
+		w.expect("listed:", "delete a red", "add b red")
+		if state := w.source.State(); !state.Complete || state.FirstLists != 2 || state.Listed == "" {
+			t.Errorf("listed: %+v", state)
+		}
+	})
+}
+
+// A server whose etcd was restored counts from where it was then. What waits for the version
+// of a list waits for one that comes.
+func TestSplice_VersionThatGoesBack(t *testing.T) {
+	for name, back := range map[string]func(w *watched){
+		"in a watch": func(w *watched) {
+			obj := newObject("a")
+			obj.SetResourceVersion("3")
+			w.server.Modify(obj)
+		},
+		"in a list": func(w *watched) {
+			w.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+				list := &unstructured.UnstructuredList{}
+				list.SetResourceVersion("3")
+				return list, nil
+			}
+			w.fail(apierrors.NewResourceExpired("too old"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWatched(t, source.Config{})
+				obj := newObject("a")
+				obj.SetResourceVersion("10")
+				w.server.Add(obj)
+				synctest.Wait()
+				if state := w.source.State(); state.Listed != "7" || state.Version != "10" {
+					t.Errorf("before: %+v", state)
+				}
+				back(w)
+				time.Sleep(time.Second)
+				if state := w.source.State(); state.Listed != "3" || state.Version != "3" {
+					t.Errorf("then: %+v", state)
+				}
+			})
+		})
+	}
+}
+
 func TestSplice_ScopeChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, "a")
@@ -256,6 +324,7 @@ func TestSplice_MissingTypeIsGoneIfRequestsSaySo(t *testing.T) {
 		w := newWorld(t, nil, "a")
 		set(w.available, source.Missing)
 		w.create("b")
+		time.Sleep(300 * time.Millisecond)
 		w.expect("while it answers", "add b red")
 		if now, _ := w.available.Current(); now.Serving != source.Served {
 			t.Errorf("it is %s", now.Serving)

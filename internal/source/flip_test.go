@@ -1,0 +1,193 @@
+package source_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// flip makes what is known of a type something else, and at once what it was.
+func flip(available *source.Availability, serving source.Serving) {
+	before, _ := available.Current()
+	set(available, serving)
+	available.Set(before)
+}
+
+// Round-robin replicas that disagree: a list is answered, a watch is not found, and each such
+// answer makes discovery say that the type is missing, until the list that probes it says
+// that it is not.
+func TestFlips_OfAProbeThatSucceedsDoNotHasten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		available := newAvailability(source.Served)
+		w := newWatched(t, source.Config{Availability: available, Observer: &missing{available: available}})
+		w.set(apierrors.NewNotFound(widgets.GroupResource(), ""))
+		w.fail(nil)
+		time.Sleep(10 * time.Minute)
+		lists, watches := count(w.requests())
+		if watches < 10 || watches > 40 || lists < 10 || lists > 60 {
+			t.Errorf("%d lists, %d watches in 10 min", lists, watches)
+		}
+		w.set(nil)
+		time.Sleep(time.Minute + 30*time.Second)
+		if now, _ := available.Current(); now.Serving != source.Served {
+			t.Errorf("it is %s", now.Serving)
+		}
+		before := len(w.requests())
+		time.Sleep(time.Hour)
+		if got := w.since(before); len(got) != 0 {
+			t.Errorf("requests when watches are answered: %q", got)
+		}
+	})
+}
+
+// missing is an observer that takes each NotFound of a watch for the type's end.
+type missing struct {
+	observer
+	available *source.Availability
+}
+
+func (m *missing) Failed(verb string, err error) {
+	if verb == source.VerbWatch && apierrors.IsNotFound(err) {
+		set(m.available, source.Missing)
+	}
+}
+
+// However often what is known changes and changes back, within a generation nothing is tried
+// before its time.
+func TestFlips_WithinAGenerationDoNotHasten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		serving source.Serving
+		err     error
+	}{
+		"Held":                       {source.Held, errors.New("broken")},
+		"Missing":                    {source.Missing, errors.New("broken")},
+		"Missing, and a watch works": {source.Missing, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				available := newAvailability(source.Served)
+				w := newWatched(t, source.Config{Availability: available})
+				w.set(tc.err)
+				w.fail(nil)
+				for begun := time.Now(); time.Since(begun) < 10*time.Minute; time.Sleep(50 * time.Millisecond) {
+					set(available, tc.serving)
+					synctest.Wait()
+					set(available, source.Served)
+					synctest.Wait()
+				}
+				if got := len(w.requests()); got < 20 || got > 90 {
+					t.Errorf("requests in 10 min = %d", got)
+				}
+			})
+		})
+	}
+}
+
+func TestFlips_WithinAGenerationDoNotHastenTheFirstList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, available := &script{}, newAvailability(source.Served)
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) { return nil, errors.New("broken") }
+		s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
+		startList(t.Context(), s)
+		for begun := time.Now(); time.Since(begun) < 10*time.Minute; time.Sleep(50 * time.Millisecond) {
+			set(available, source.Held)
+			synctest.Wait()
+			set(available, source.Served)
+			synctest.Wait()
+		}
+		if got := len(client.requests()); got < 20 || got > 40 {
+			t.Errorf("requests in 10 min = %d", got)
+		}
+	})
+}
+
+// Another generation is news: what has failed before does not count.
+func TestFlips_AnotherGenerationIsTriedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		available := newAvailability(source.Served)
+		w := newWatched(t, source.Config{Availability: available})
+		w.set(errors.New("broken"))
+		w.fail(nil)
+		time.Sleep(10*time.Minute + 3*time.Second)
+		w.set(nil)
+		synctest.Wait()
+		before := len(w.requests())
+		now, _ := available.Current()
+		now.Generation++
+		available.Set(now)
+		if diff := cmp.Diff([]string{"list", "watch 7"}, w.since(before)); diff != "" {
+			t.Errorf("requests at once (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A request that the source itself ends, since something else has become known of the type,
+// has not failed, even if that is over before anything looks.
+func TestFlips_DuringARequestAreNotReported(t *testing.T) {
+	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for name, begin := range map[string]func(t *testing.T, w *watched){
+		"first list": nil,
+		"watch": func(_ *testing.T, w *watched) {
+			w.watch = func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) { return nil, hang(ctx) }
+			w.fail(nil)
+		},
+		"list": func(_ *testing.T, w *watched) {
+			w.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) { return nil, hang(ctx) }
+			w.fail(apierrors.NewResourceExpired("too old"))
+		},
+		"probe": func(_ *testing.T, w *watched) {
+			w.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) { return nil, hang(ctx) }
+			set(w.available, source.Missing)
+		},
+	} {
+		for _, serving := range []source.Serving{source.Held, source.Gone} {
+			t.Run(name+"/"+string(serving), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					available, observer := newAvailability(source.Served), &observer{}
+					cfg := source.Config{
+						GVR: widgets, Availability: available, Observer: observer, KeepCache: true,
+						Report: func(_ context.Context, err error) { t.Errorf("reported: %v", err) },
+					}
+					if begin == nil {
+						client := &script{list: func(ctx context.Context) (*unstructured.UnstructuredList, error) { return nil, hang(ctx) }}
+						cfg.Client = client
+						startList(t.Context(), source.New(cfg))
+						flip(available, serving)
+						time.Sleep(time.Second)
+						if got := len(client.requests()); got != 2 {
+							t.Errorf("requests = %d, want 2", got)
+						}
+						checkErrors(t, observer)
+						return
+					}
+					w := newWatched(t, cfg)
+					w.available = available
+					time.Sleep(time.Second)
+					begin(t, w)
+					synctest.Wait()
+					before := len(w.requests())
+					flip(available, serving)
+					time.Sleep(time.Second)
+					if got := w.since(before); len(got) == 0 {
+						t.Error("it is not tried again")
+					}
+					for _, err := range observer.errors() {
+						if !apierrors.IsResourceExpired(err) {
+							t.Errorf("observed: %v", err)
+						}
+					}
+				})
+			})
+		}
+	}
+}
