@@ -72,8 +72,8 @@ var ofLives = []mutant{
 	{
 		name: "a missing type that answers is gone",
 		file: "internal/source/difference.go",
-		old:  "		now.Serving = Served\n	case apierrors",
-		new:  "		now.Serving = Gone\n	case apierrors",
+		old:  "		now.Serving = Served\n		s.putOff",
+		new:  "		now.Serving = Gone\n		s.putOff",
 	},
 	{
 		name: "a held type is asked for",
@@ -96,7 +96,7 @@ var ofLives = []mutant{
 	{
 		name: "a request that hangs is waited for when its type goes",
 		file: "internal/source/gate.go",
-		old:  "		case <-changed:\n			cancel()\n",
+		old:  "		case <-changed:\n			cancel(errGaveWay)\n",
 		new:  "		case <-changed:\n",
 	},
 	{
@@ -114,8 +114,117 @@ var ofLives = []mutant{
 	{
 		name: "a watch that ends at once is opened at once",
 		file: "internal/source/splice.go",
-		old:  "	case lasted < brief && p.events == 0:\n		s.putOff(&s.pace, nil)\n",
+		old:  "	case lasted < brief:\n		s.putOff(&s.pace, nil)\n",
+		new:  "	case false:\n",
+	},
+	{
+		name: "nothing makes up for watches that are cut short",
+		file: "internal/source/splice.go",
+		old:  "		s.behind = s.pace.slow()\n",
 		new:  "",
+	},
+	{
+		name: "nothing makes up for refused watches",
+		file: "internal/source/splice.go",
+		old:  "		s.behind = s.pace.slow() && refused(err)\n",
+		new:  "",
+	},
+	{
+		name: "a list makes up for watches that are throttled",
+		file: "internal/source/failure.go",
+		old:  " && !apierrors.IsTooManyRequests(err) && !utilnet",
+		new:  " && !utilnet",
+	},
+	{
+		name: "a list makes up for a watch before the server wants it",
+		file: "internal/source/splice.go",
+		old:  "if (!s.behind || s.pace.firm) && !s.pace.wait",
+		new:  "if !s.behind && !s.pace.wait",
+	},
+	{
+		name: "a list that makes up for a watch has failed",
+		file: "internal/source/difference.go",
+		old:  "		from = from.unreported()\n",
+		new:  "",
+		in:   "dynamicinformer",
+	},
+	{
+		name: "429 in a stream makes it list",
+		file: "internal/source/failure.go",
+		old:  "	if !apierrors.IsTooManyRequests(err) {\n",
+		new:  "	if true {\n",
+	},
+	{
+		name: "410 after a long watch waits",
+		file: "internal/source/pace.go",
+		old:  "	if first && expired(err) {\n",
+		new:  "	if false {\n",
+	},
+	{
+		name: "a watch that has lasted has not worked",
+		file: "internal/source/splice.go",
+		old:  "		s.pace.worked()\n",
+		new:  "",
+	},
+	{
+		name: "410 again and again is not waited for",
+		file: "internal/source/pace.go",
+		old:  "	if first && expired(err) {\n",
+		new:  "	if expired(err) {\n",
+	},
+	{
+		name: "what becomes known of a type hastens",
+		file: "internal/source/pace.go",
+		old:  "	case <-changed:\n		return false\n",
+		new:  "	case <-changed:\n",
+	},
+	{
+		name: "another generation waits for what has failed before",
+		file: "internal/source/pace.go",
+		old:  "		p.hasten(time.Now())\n	}\n}",
+		new:  "	}\n}",
+	},
+	{
+		name: "a probe that succeeds hastens",
+		file: "internal/source/difference.go",
+		old:  "		now.Serving = Served\n		s.putOff(&s.pace, nil)\n",
+		new:  "		now.Serving = Served\n",
+	},
+	{
+		name: "a watch that fails as something becomes known is not put off",
+		file: "internal/source/failure.go",
+		old:  "		s.putOff(&s.pace, err)\n		return\n",
+		new:  "		return\n",
+	},
+	{
+		name: "a list that fails as something becomes known is not put off",
+		file: "internal/source/gate.go",
+		old:  "			g.putOff(&pace, err)\n			continue\n",
+		new:  "			continue\n",
+	},
+	{
+		name: "what the source ends itself is reported",
+		file: "internal/source/gate.go",
+		old:  "	return errors.Is(err, errGaveWay) || err != nil",
+		new:  "	return err != nil",
+	},
+	{
+		name: "kept objects are complete",
+		file: "internal/source/known.go",
+		old:  "	k.current, k.listed, k.complete = false, \"\", false\n",
+		new:  "	k.current = false\n",
+	},
+	{
+		name: "a version that goes back is waited for",
+		file: "internal/source/known.go",
+		old:  "err == nil && order < 0 {\n		k.listed",
+		new:  "false && err == nil && order < 0 {\n		k.listed",
+	},
+	{
+		name: "the store of a type that has returned is not asked",
+		file: "dynamicinformer/sync.go",
+		old:  "state.FirstLists <= max(1, ",
+		new:  "state.FirstLists <= max(9, ",
 	},
 	{
 		name: "each watch begins with initial events",
@@ -162,14 +271,14 @@ var ofLives = []mutant{
 	{
 		name: "a pause never shrinks",
 		file: "internal/source/pace.go",
-		old:  "		p.last = 0\n	}\n	p.last = min",
-		new:  "	}\n	p.last = min",
+		old:  "		p.last = 0\n	}\n	first",
+		new:  "	}\n	first",
 	},
 	{
 		name: "a list of a type that has changed is taken",
 		file: "internal/source/gate.go",
-		old:  "		case g.changed(t, err):\n			continue\n",
-		new:  "",
+		old:  "		case g.changed(t, err):\n",
+		new:  "		case false:\n",
 	},
 	{
 		name: "a list may come from a server's cache",

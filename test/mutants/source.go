@@ -12,8 +12,38 @@ var ofSource = []mutant{
 	{
 		name: "tweakListOptions is dropped on watch",
 		file: "internal/source/requests.go",
-		old:  "		r.tweak(&opts)\n	}\n	open,",
-		new:  "		_ = r.tweak\n	}\n	open,",
+		old:  "		r.tweak(&opts)\n	}\n	if initial",
+		new:  "		_ = r.tweak\n	}\n	if initial",
+	},
+	{
+		name: "a watch-list that was tweaked away is waited for",
+		file: "internal/source/requests.go",
+		old:  "	if initial && (opts",
+		new:  "	if false && initial && (opts",
+	},
+	{
+		name: "a watch-list may come from a server's cache",
+		file: "internal/source/gate.go",
+		old:  "	opts.ResourceVersion = \"\" // a consistent list",
+		new:  "	// a consistent list",
+	},
+	{
+		name: "a list follows a throttled watch-list at once",
+		file: "internal/source/gate.go",
+		old:  "	pace := g.throttled.take()\n",
+		new:  "	var pace pace\n",
+	},
+	{
+		name: "a watch-list that is throttled in its midst is followed by a list at once",
+		file: "internal/source/stream.go",
+		old:  "	s.requests.throttled.note(err)\n",
+		new:  "",
+	},
+	{
+		name: "objects that keep coming are initial events",
+		file: "internal/source/watchlist.go",
+		old:  "min(time.Until(s.deadline), time.Until(s.limit))",
+		new:  "time.Until(s.deadline)",
 	},
 	{
 		name: "requests go to all namespaces",
@@ -97,8 +127,8 @@ var ofSource = []mutant{
 	{
 		name: "an error among initial events reaches the reflector as it is",
 		file: "internal/source/stream.go",
-		old:  "	s.initial = false\n	return errorEvent(err), true\n",
-		new:  "	s.initial = false\n	return event, true\n",
+		old:  "	return errorEvent(err), true\n",
+		new:  "	return event, true\n",
 	},
 	{
 		name: "a stream that is stopped leaves the watch open",
