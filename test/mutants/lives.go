@@ -19,7 +19,7 @@ var ofLives = []mutant{
 		name: "another generation is only a change",
 		file: "internal/source/difference.go",
 		old:  "	replaced := of.Generation != t.Generation\n",
-		new:  "	replaced := false\n",
+		new:  "	replaced := false && of.Generation != t.Generation\n",
 	},
 	{
 		name: "under KeepCache generations meet",
@@ -158,7 +158,7 @@ var ofLives = []mutant{
 		name: "410 after a long watch waits",
 		file: "internal/source/pace.go",
 		old:  "	if first && expired(err) {\n",
-		new:  "	if false {\n",
+		new:  "	if false && first {\n",
 	},
 	{
 		name: "a watch that has lasted has not worked",
@@ -170,7 +170,7 @@ var ofLives = []mutant{
 		name: "410 again and again is not waited for",
 		file: "internal/source/pace.go",
 		old:  "	if first && expired(err) {\n",
-		new:  "	if expired(err) {\n",
+		new:  "	if (first || true) && expired(err) {\n",
 	},
 	{
 		name: "what becomes known of a type hastens",
