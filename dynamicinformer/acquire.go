@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/source"
 )
 
 // Acquire returns a lease on the informer for gvr. With discovery, gvr is validated first:
@@ -65,7 +66,11 @@ func (f *Factory) serves(k key) bool {
 	f.mu.Lock()
 	e := f.entries[k]
 	f.mu.Unlock()
-	return e != nil && e.life.serving()
+	if e == nil {
+		return false
+	}
+	now, _ := e.state.Availability().Current()
+	return now.Serving == source.Served
 }
 
 // validate asks discovery whether there can be an informer on gvr, and returns the resource; one

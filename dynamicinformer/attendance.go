@@ -59,7 +59,7 @@ func (f *Factory) attend(ctx context.Context) {
 	})
 	for event := range resolver.Subscribe(ctx) {
 		for _, e := range f.entriesOf(event) {
-			e.life.hear(event)
+			e.state.Heard(event)
 		}
 	}
 	running.Wait()

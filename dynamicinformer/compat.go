@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/typestate"
 )
 
 // This file has the names of k8s.io/client-go/dynamic/dynamicinformer v0.37.2,
@@ -63,7 +64,7 @@ func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultRe
 // caller runs it. The default of nil indexers is none, not even by namespace.
 func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	o := newOptions(WithDefaultResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
-	return newInformer(o.config(client, gvr), newTrouble(gvr, namespace, &bell.Bell{}).log, o.resync, indexers)
+	return newInformer(o.config(client, gvr), typestate.New(typestate.Config{GVR: gvr, Namespace: namespace, Changed: &bell.Bell{}}).LogError, o.resync, indexers)
 }
 
 // DropIn returns the factory in the form of client-go's, for code that takes one.

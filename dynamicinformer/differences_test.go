@@ -324,6 +324,29 @@ var differences = []difference{
 		reason: "they would never be called",
 	},
 	{
+		behaviour: behaviour{"an object that the transform fails for is left out of a list", func(r *trial) {
+			r.cluster.Intercept(noWatchList)
+			r.create("ns", "a")
+			r.create("ns", "b")
+			factory := r.plain()
+			informer := factory.ForResource(widgets).Informer()
+			if err := informer.SetTransform(func(obj any) (any, error) {
+				if obj.(*unstructured.Unstructured).GetName() == "a" {
+					return nil, errBad
+				}
+				return obj, nil
+			}); err != nil {
+				r.errorf("SetTransform: %v", err)
+			}
+			events := listen(r.t, informer)
+			r.run(factory)
+			time.Sleep(time.Minute)
+			r.expect(events, "add ns/b")
+		}},
+		readme: "A transform that fails for one object fails the whole list, and an index function that fails ends the process.",
+		reason: "one object must not keep all others from being served",
+	},
+	{
 		behaviour: behaviour{"the first list is consistent", func(r *trial) {
 			r.cluster.Intercept(noWatchList)
 			factory := r.plain()

@@ -5,13 +5,13 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/bell"
-	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/internal/typestate"
 )
 
 // key is what an entry is found by: who asks for an equal one shares it.
@@ -40,8 +40,7 @@ type entry struct {
 	key
 	number   uint64 // of all that the factory has made
 	informer *genericInformer
-	life     *life
-	trouble  *trouble
+	state    *typestate.State
 	traffic  traffic
 	voice    *voice     // in client-go's metrics; nil: none
 	changed  *bell.Bell // rung when the status may have changed
@@ -61,16 +60,13 @@ type entry struct {
 	stop   <-chan struct{}    // closes when whoever started the informer wants its end
 	cancel context.CancelFunc // ends it for the factory
 
-	// reachedOf is how many first lists there had been when the cache was last found to have all
-	// of a list.
-	reachedOf atomic.Int64
-
 	// errands are what leases have left to do with an informer that goes on, and questions
 	// to its store. None begins once drained is set.
 	errands sync.WaitGroup
 	drained bool
 
-	// done closes when the informer has ended and nothing of it runs any more.
+	// over closes when the informer has ended, and done when nothing of it runs any more.
+	over chan struct{}
 	done chan struct{}
 }
 
@@ -79,21 +75,25 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	changed := &bell.Bell{}
 	e := &entry{
 		key: k, number: f.made.Add(1), settings: s, changed: changed,
-		trouble: newTrouble(k.gvr, s.namespace, changed), leases: map[*Lease]struct{}{}, done: make(chan struct{}),
+		leases: map[*Lease]struct{}{}, over: make(chan struct{}), done: make(chan struct{}),
 	}
-	e.life = newLife(k.gvr, k.versions, f.options.resolver, e.trouble)
-	e.trouble.whole = func() bool {
-		now, _ := e.life.available.Current()
-		return whole(now, e.informer.source.State())
-	}
+	e.state = typestate.New(typestate.Config{
+		GVR: k.gvr, Namespace: s.namespace, Changed: changed, Resolver: f.options.resolver,
+		Resolve: func(ctx context.Context) (discovery.Resource, error) {
+			return k.versions.resolve(ctx, f.options.resolver, k.gvr)
+		},
+	})
 	cfg := s.config(f.clients.forOne(), k.gvr)
-	cfg.Observer = &observer{trouble: e.trouble, life: e.life, traffic: &e.traffic, state: func() source.State { return e.informer.source.State() }}
+	cfg.Observer = &observer{State: e.state, traffic: &e.traffic, completed: func() { f.awaitStore(e) }}
 	cfg.Stalls = &f.stalls
-	cfg.Availability = e.life.available
-	cfg.Attend = e.life.attend
-	cfg.Confirm = e.life.confirm
+	cfg.Availability = e.state.Availability()
+	cfg.Attend = e.state.Attend
+	cfg.Confirm = e.state.Confirm
+	cfg.Probed = e.state.Probed
 	e.voice = f.options.identities.voiceOf(k.gvr)
-	e.informer = newSpeakingInformer(cfg, e.trouble.log, s.resyncPeriod(), s.allIndexers(), e.voice)
+	e.informer = newSpeakingInformer(cfg, e.state.LogError, s.resyncPeriod(), e.guard(s.allIndexers()), e.voice)
+	e.state.Read(e.informer.source.State, e.informer.source.Has, e.hasSynced)
+	e.informer.informer.guard = e.guard
 	if old != nil {
 		e.informer.follow(old.informer)
 	}
@@ -109,17 +109,17 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 
 // run is the life of a started entry. The informer is not run before its type is served:
 // a parked one is a goroutine, not six and a cache.
-func (e *entry) run(ctx context.Context) {
-	e.trouble.journal.write(logOrdinary, "Informer begins", "versions", e.versions)
-	defer e.trouble.journal.write(logOrdinary, "Informer has ended")
-	if e.life.resolver == nil {
+func (e *entry) run(ctx context.Context, discovered bool) {
+	e.state.Log(typestate.LogOrdinary, "Informer begins", "versions", e.versions)
+	defer e.state.Log(typestate.LogOrdinary, "Informer has ended")
+	if !discovered {
 		e.inform(ctx)
 		return
 	}
 	var informer sync.WaitGroup
 	defer informer.Wait()
 	running := false
-	e.life.follow(ctx, func() {
+	e.state.Follow(ctx, func() {
 		if !running {
 			running = true
 			informer.Go(func() { e.inform(ctx) })

@@ -161,7 +161,7 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	if e.stop == nil { // a context that never ends
 		e.stop = make(chan struct{})
 	}
-	e.trouble.begin(ctx)
+	e.state.Begin(ctx)
 	f.attendLocked(ctx)
 	ctx, e.cancel = context.WithCancel(ctx)
 	f.running[e] = struct{}{}
@@ -171,7 +171,7 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	go func() {
 		defer f.ended(e)
 		defer e.cancel()
-		e.run(ctx)
+		e.run(ctx, f.options.resolver != nil)
 	}()
 }
 
@@ -179,6 +179,7 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 func (f *Factory) ended(e *entry) {
 	f.mu.Lock()
 	e.drained = true
+	close(e.over)
 	leases := slices.Collect(maps.Keys(e.leases))
 	f.mu.Unlock()
 	e.errands.Wait()

@@ -10,6 +10,9 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
+// lookEvery is how often a type is looked at again of which no event comes.
+const lookEvery = 2 * time.Second
+
 // follow is one call of Follow. A type has a goroutine while there is something to do for
 // it, and none while it is well, or waits in line to be started.
 type follow struct {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/internal/typestate"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // startPatience is how long a type's first list may take before others are started beside it.
@@ -55,7 +57,7 @@ func (w *follow) start(ctx context.Context, t *followed, gvr schema.GroupVersion
 		t.held, t.busy = false, false
 		verbosity := 0
 		if t.refusal == err.Error() {
-			verbosity = logRetries
+			verbosity = typestate.LogRetries
 		}
 		t.refusal = err.Error()
 		if !w.over {
@@ -124,8 +126,9 @@ func (w *follow) awaitFirstList(ctx context.Context, l *Lease) {
 // tries again. A watch-list that has failed is followed by a list at once, unless the server
 // has asked for a pause, which the client may make by itself.
 func (e *entry) waits() bool {
-	err, _ := e.trouble.asOf(time.Now())
-	return err.Err != nil && (err.Verb != source.VerbWatch || err.Reason == ReasonThrottled)
+	now := e.state.Snapshot()
+	verb, c, failing := now.Failing()
+	return failing && (verb != source.VerbWatch || c.Reason == status.ReasonThrottled)
 }
 
 // leaveLocked gives the place of one who was being started to the next. The caller holds mu.

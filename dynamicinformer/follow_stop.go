@@ -81,11 +81,11 @@ func (l *Lease) parting(end discovery.Evidence) (leftover, parting) {
 	if end.Kind != discovery.CRDDeleted && end.Kind != discovery.NotListed {
 		return leftover{}, partingOver // its objects are still there
 	}
-	gone, generation := e.life.beyond(end)
-	state := e.informer.source.State()
+	now := e.state.Snapshot()
+	gone, state := now.Ended(end), now.Given
 	delivered, waiting := e.informer.informer.meters.of(l)
 	left := leftover{state.Objects, delivered}
-	emptied := state.Objects == 0 || state.Generation == generation && !e.life.departed()
+	emptied := state.Objects == 0 || state.Generation == now.Generation && now.Serving != source.Gone
 	switch {
 	case l.isReleased(), closed(e.done), !e.hasSynced() && state.Objects == 0:
 		return left, partingOver
@@ -95,22 +95,6 @@ func (l *Lease) parting(end discovery.Evidence) (leftover, parting) {
 		return left, partingOver
 	}
 	return left, partingLeaves
-}
-
-// beyond reports whether the type that has gone by that evidence is known to have, and the
-// number of the one whose place this is now.
-func (l *life) beyond(end discovery.Evidence) (gone bool, generation int) {
-	departed := l.departed()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	other := end.CRDUID != "" && l.resource.CRDUID != "" && end.CRDUID != l.resource.CRDUID
-	return departed || other, l.generation
-}
-
-// departed reports whether the type is known to be gone.
-func (l *life) departed() bool {
-	now, _ := l.available.Current()
-	return now.Serving == source.Gone
 }
 
 // keepsCache reports whether e keeps the objects of a type that has gone.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -102,4 +103,10 @@ func TestFollowed_PausesGrowUntilItIsCalm(t *testing.T) {
 	if !f.due().IsZero() {
 		t.Error("it has been calm, and yet")
 	}
+}
+
+var ships = schema.GroupVersionResource{Group: "fleet.example.com", Version: "v1", Resource: "ships"}
+
+func served(uid types.UID) discovery.Resource {
+	return discovery.Resource{GVR: ships, GVK: ships.GroupVersion().WithKind("Ship"), Namespaced: true, CRDUID: uid}
 }

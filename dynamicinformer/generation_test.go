@@ -1,108 +1,195 @@
-package dynamicinformer
+package dynamicinformer_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	clientdiscovery "k8s.io/client-go/discovery"
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
 
-	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/bell"
-	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-var ships = schema.GroupVersionResource{Group: "fleet.example.com", Version: "v1", Resource: "ships"}
-
-// newShips returns the life of a type that discovery has been asked about.
-func newShips(t *testing.T) *life {
-	t.Helper()
-	resolver, err := discovery.NewFromDiscovery(nothing{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newLife(ships, Exact(), resolver, newTrouble(ships, "", &bell.Bell{}))
+// uid gives a CRD a UID that it had before.
+func uid(old string) func(crd map[string]any) {
+	return func(crd map[string]any) { crd["metadata"].(map[string]any)["uid"] = old }
 }
 
-// nothing is never asked.
-type nothing struct {
-	clientdiscovery.DiscoveryInterfaces
-}
-
-func served(uid types.UID) discovery.Resource {
-	return discovery.Resource{GVR: ships, GVK: ships.GroupVersion().WithKind("Ship"), Namespaced: true, CRDUID: uid}
-}
-
-func removed(kind discovery.EvidenceKind, uid types.UID) discovery.Event {
-	return discovery.Event{Type: discovery.Removed, Resource: served(uid), Evidence: discovery.Evidence{Kind: kind, CRDUID: uid}}
-}
-
-// steps are what happens to a life, one after the other.
-type steps []func(l *life)
-
-func answer(res discovery.Resource, err error) func(*life) {
-	return func(l *life) { l.settle(res, err) }
-}
-
-func tell(event discovery.Event) func(*life) { return func(l *life) { l.hear(event) } }
-
-func TestLife_WhatFollowsFromWhat(t *testing.T) {
-	var (
-		notServed    error = &discovery.NotServedError{Ref: discovery.RefOf(ships)}
-		otherVersion error = &discovery.NotServedError{Ref: discovery.RefOf(ships), Versions: []string{"v2"}}
-		notAccepted  error = &discovery.NotEstablishedError{Ref: discovery.RefOf(ships), Condition: "NamesAccepted"}
-		unknown      error = &discovery.InconclusiveError{Ref: discovery.RefOf(ships), Err: errors.New("down")}
-		cannot       error = &discovery.VerbError{GVR: ships, Missing: []string{"watch"}}
-		clusterWide        = served("a")
-	)
-	clusterWide.Namespaced = false
-	for name, tc := range map[string]struct {
-		steps      steps
-		serving    source.Serving
-		generation int
-	}{
-		"never asked":                        {nil, source.Held, 0},
-		"served":                             {steps{answer(served("a"), nil)}, source.Served, 0},
-		"not served":                         {steps{answer(discovery.Resource{}, notServed)}, source.Held, 0},
-		"nobody knows":                       {steps{answer(discovery.Resource{}, unknown)}, source.Held, 0},
-		"nobody knows any more":              {steps{answer(served("a"), nil), answer(discovery.Resource{}, unknown)}, source.Served, 0},
-		"not served, but no evidence":        {steps{answer(served("a"), nil), answer(discovery.Resource{}, notServed)}, source.Held, 0},
-		"another version":                    {steps{answer(served("a"), nil), answer(discovery.Resource{}, otherVersion)}, source.Held, 0},
-		"another version, though evidence":   {steps{answer(served("a"), nil), tell(removed(discovery.NotListed, "")), answer(discovery.Resource{}, otherVersion)}, source.Held, 0},
-		"names are another's":                {steps{answer(served("a"), nil), tell(removed(discovery.NotListed, "")), answer(discovery.Resource{}, notAccepted)}, source.Held, 0},
-		"can't be watched":                   {steps{answer(served("a"), nil), answer(discovery.Resource{}, cannot)}, source.Held, 0},
-		"another that can't be watched":      {steps{answer(served("a"), nil), tell(removed(discovery.CRDDeleted, "a")), answer(discovery.Resource{}, cannot)}, source.Gone, 0},
-		"another of another version":         {steps{answer(served("a"), nil), tell(removed(discovery.CRDDeleted, "a")), answer(discovery.Resource{}, otherVersion)}, source.Gone, 0},
-		"another that is not accepted":       {steps{answer(served("a"), nil), tell(removed(discovery.CRDDeleted, "a")), answer(discovery.Resource{}, notAccepted)}, source.Gone, 0},
-		"an answer from before the end":      {steps{answer(served("a"), nil), tell(removed(discovery.CRDDeleted, "a")), answer(served("a"), nil), answer(discovery.Resource{}, notServed)}, source.Gone, 0},
-		"CRD deleted":                        {steps{answer(served("a"), nil), tell(removed(discovery.CRDDeleted, "a")), answer(discovery.Resource{}, notServed)}, source.Gone, 0},
-		"not listed":                         {steps{answer(served("a"), nil), tell(removed(discovery.NotListed, "")), answer(discovery.Resource{}, notServed)}, source.Missing, 0},
-		"no version served":                  {steps{answer(served("a"), nil), tell(removed(discovery.NoVersionServed, "a")), answer(discovery.Resource{}, notServed)}, source.Held, 0},
-		"CRD deleted, evidence of another":   {steps{answer(served("b"), nil), tell(removed(discovery.CRDDeleted, "a")), answer(discovery.Resource{}, notServed)}, source.Held, 0},
-		"CRD deleted and back":               {steps{answer(served("a"), nil), tell(removed(discovery.CRDDeleted, "a")), answer(served("b"), nil)}, source.Served, 1},
-		"back before anybody said":           {steps{answer(served("a"), nil), answer(served("b"), nil)}, source.Served, 1},
-		"back, and then it is said":          {steps{answer(served("a"), nil), answer(served("b"), nil), tell(removed(discovery.CRDDeleted, "a")), answer(served("b"), nil)}, source.Served, 1},
-		"back, whatever it is":               {steps{answer(served(""), nil), tell(removed(discovery.CRDDeleted, "a")), answer(served(""), nil)}, source.Served, 1},
-		"not listed and back":                {steps{answer(served("a"), nil), tell(removed(discovery.NotListed, "")), answer(served(""), nil)}, source.Served, 0},
-		"UID not known for a while":          {steps{answer(served("a"), nil), answer(served(""), nil), answer(served("a"), nil)}, source.Served, 0},
-		"UID not known for a while, another": {steps{answer(served("a"), nil), answer(served(""), nil), answer(served("b"), nil)}, source.Served, 1},
-		"UID known late":                     {steps{answer(served(""), nil), answer(served("a"), nil)}, source.Served, 0},
-		"another scope":                      {steps{answer(served("a"), nil), answer(clusterWide, nil)}, source.Served, 1},
-		"twice":                              {steps{answer(served("a"), nil), answer(served("b"), nil), answer(served("c"), nil)}, source.Served, 2},
-	} {
+// etcd was restored after somebody deleted the CRD: it comes back with its old UID.
+func TestGeneration_RestoredCRDIsServedAgain(t *testing.T) {
+	for name, between := range map[string]time.Duration{"at once": 0, "a second later": time.Second, "an hour later": time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			l := newShips(t)
-			for _, step := range tc.steps {
-				step(l)
-			}
-			now, _ := l.available.Current()
-			if now.Serving != tc.serving || now.Generation != tc.generation {
-				t.Errorf("%s in generation %d, want %s in %d", now.Serving, now.Generation, tc.serving, tc.generation)
-			}
-			if got := l.evidenceOfEnd().Kind; got != "" && tc.serving == source.Served {
-				t.Errorf("it is served, and there is evidence that it is not: %s", got)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				cluster := newWorld()
+				cluster.define("ships")
+				create(t, cluster, kindOf("ships"), "ns", "a")
+				f := cluster.factory(t)
+				f.Start(t.Context())
+				l := acquire(t, f, kindOf("ships"), dynamicinformer.AllowAbsent())
+				events := listen(t, l.Informer())
+				for generation := 1; generation <= 3; generation++ {
+					if err := l.WaitForSync(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					events.take()
+					old := cluster.has("ships")
+					cluster.undefine("ships")
+					time.Sleep(between)
+					cluster.define("ships", uid(old))
+					create(t, cluster, kindOf("ships"), "ns", "a")
+					time.Sleep(10 * time.Second)
+					if err := l.WaitForSync(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					got, once := events.take(), []string{"delete ns/a", "add ns/a"}
+					if between == 0 && len(got) == 4 { // the new object came before the end of the old type
+						got = got[2:]
+					}
+					if diff := cmp.Diff(once, got); diff != "" {
+						t.Errorf("events (-want +got):\n%s", diff)
+					}
+					if got := l.Status(); got.State != dynamicinformer.StateSynced || got.Generation != generation || string(got.Resource.CRDUID) != old {
+						t.Errorf("%+v, want Synced, generation %d, UID %s", got, generation, old)
+					}
+				}
+				shutdown(t, f)
+			})
 		})
+	}
+}
+
+// The reflector has the list of another generation before the store does: an index function holds
+// the store up. Not in a bubble, whose time stands still while a lock is waited for.
+func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
+	for _, policy := range []dynamicinformer.RemovalPolicy{dynamicinformer.EmitDeletes, dynamicinformer.KeepCache} {
+		t.Run(policy.String(), func(t *testing.T) {
+			cluster := newWorld()
+			cluster.define("ships")
+			reached, release := make(chan struct{}), make(chan struct{})
+			byName := func(obj any) ([]string, error) {
+				key, err := cache.MetaNamespaceKeyFunc(obj)
+				if key == "ns/z" {
+					close(reached)
+					<-release
+				}
+				return []string{key}, err
+			}
+			f := cluster.factory(t, dynamicinformer.WithRemovalPolicy(policy), dynamicinformer.WithIndexers(cache.Indexers{"name": byName}))
+			f.Start(t.Context())
+			create(t, cluster, kindOf("ships"), "ns", "a")
+			l := acquire(t, f, kindOf("ships"), dynamicinformer.AllowAbsent())
+			if err := l.WaitForSync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			cluster.undefine("ships")
+			cluster.define("ships")
+			create(t, cluster, kindOf("ships"), "ns", "b")
+			create(t, cluster, kindOf("ships"), "ns", "z")
+			<-reached
+			for status := range l.Watch(t.Context()) {
+				if status.Generation == 1 && status.Objects == 2 && !status.Flushing {
+					break
+				}
+			}
+			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if err := l.WaitForSync(short); reasonOf(t, err) != dynamicinformer.ReasonSyncing {
+				t.Errorf("the store has no list yet: %v", err)
+			}
+			if got := l.Status(); got.State == dynamicinformer.StateSynced {
+				t.Errorf("the store has no list yet: %+v", got)
+			}
+			close(release)
+			if err := l.WaitForSync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := l.Status(); got.State != dynamicinformer.StateSynced {
+				t.Errorf("WaitForSync has returned, and the state is %s (%s)", got.State, got.Reason)
+			}
+			all, err := l.Lister().List(labels.Everything())
+			if err != nil || len(all) != 2 {
+				t.Errorf("the store has %d objects (%v), want 2", len(all), err)
+			}
+			shutdown(t, f)
+		})
+	}
+}
+
+// Where no UID is known, a type that has come back is not synced before it is listed again,
+// though its objects were kept.
+func TestGeneration_KeptCacheIsNotSyncedBeforeTheNextList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Withdraw(widgets)
+		time.Sleep(5 * time.Minute)
+		checkGone(t, l)
+
+		answer(cluster, apierrors.NewServiceUnavailable("down"))
+		cluster.Serve(widgetType)
+		time.Sleep(5 * time.Minute)
+		if got := l.Status(); got.State == dynamicinformer.StateSynced || got.Resource.GVR != widgets || got.Evidence.Kind != "" {
+			t.Errorf("served, and not listed: %+v", got)
+		}
+		if err := waitFor(t.Context(), f, time.Minute); reasonOf(t, err) != dynamicinformer.ReasonUnavailable {
+			t.Errorf("wait: %v", err)
+		}
+		cluster.Intercept(nil)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Errorf("listed: %v", err)
+		}
+		shutdown(t, f)
+	})
+}
+
+// A watch that is refused does not keep the cache from being listed: whatever the watch-list
+// policy is, and whether or not the caller gives up on lasting reasons, the answer is the same.
+func TestWaitForSync_RefusedWatchHasOneAnswer(t *testing.T) {
+	for _, policy := range []dynamicinformer.WatchListPolicy{dynamicinformer.WatchListAuto, dynamicinformer.WatchListNever, dynamicinformer.WatchListAnywhere} {
+		for _, failFast := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/FailFast=%t", policy, failFast), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					cluster := fakecluster.New(widgetType)
+					create(t, cluster, widgets, "ns", "a")
+					cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+						if req.Verb == "watch" {
+							return apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
+						}
+						time.Sleep(time.Second)
+						return nil
+					})
+					f := newFactory(t, cluster, dynamicinformer.WithWatchListPolicy(policy))
+					f.Start(t.Context())
+					l := acquire(t, f, widgets)
+					ctx := t.Context()
+					if failFast {
+						ctx = dynamicinformer.FailFast(ctx)
+					}
+					if err := l.WaitForSync(ctx); err != nil {
+						t.Errorf("wait: %v", err)
+					}
+					time.Sleep(time.Minute)
+					if got := l.Status(); got.State != dynamicinformer.StateDegraded || got.Reason != dynamicinformer.ReasonForbidden || got.Verb != "watch" || got.StaleSince.IsZero() {
+						t.Errorf("status: %+v", got)
+					}
+					shutdown(t, f)
+				})
+			})
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -50,7 +49,7 @@ func newSpeakingInformer(cfg source.Config, report errorHandler, resync time.Dur
 		ObjectDescription: cfg.GVR.String(),
 	}
 	metrics.identify(&opts)
-	informer := cache.NewSharedIndexInformerWithOptions(lw, &unstructured.Unstructured{}, opts)
+	informer := cache.NewSharedIndexInformerWithOptions(lw, nil, opts)
 	indexer := informer.GetIndexer()
 	s.LookUp(func(key string) (any, bool) {
 		item, there, err := indexer.GetByKey(key)

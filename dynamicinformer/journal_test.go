@@ -86,7 +86,7 @@ func TestLog_TellsTheLifeOfAType(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		check("back", "The resource is there again ")
+		check("back", "The resource is there again ", "Listed 0")
 		shutdown(t, f)
 		check("ended", "Informer has ended ")
 	})

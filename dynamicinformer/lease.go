@@ -62,7 +62,7 @@ func (l *Lease) HasSyncedChecker() cache.DoneChecker {
 // watched. It is whole from the start if Acquire has validated it. Without discovery, or
 // before an absent type has been served, only its GVR is set.
 func (l *Lease) Resource() discovery.Resource {
-	res := l.entry.life.current()
+	res := l.entry.state.Snapshot().Resource
 	if res.GVK.Kind == "" && l.validated.GVK.Kind != "" {
 		return l.validated
 	}
@@ -80,7 +80,7 @@ func (l *Lease) WaitForSync(ctx context.Context) error {
 // Retry makes the informer try again now what has failed, and ask discovery again, unless
 // the server has asked for the wait. A request that is under way goes on. It does not block.
 func (l *Lease) Retry() {
-	l.entry.life.look()
+	l.entry.state.Look()
 	l.entry.informer.source.Retry()
 }
 

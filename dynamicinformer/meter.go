@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -17,8 +16,7 @@ const idleAfter = time.Second
 
 // meters are those of one informer's handlers.
 type meters struct {
-	source  *source.Source
-	dropped atomic.Uint64 // objects whose transform has failed: client-go leaves them out
+	source *source.Source
 
 	mu  sync.Mutex
 	all []*meter // in the order in which they were added
@@ -65,21 +63,7 @@ func (m *meters) newMeter(handler cache.ResourceEventHandler) *meter {
 }
 
 // given returns how many events the informer has been given for its handlers.
-func (m *meters) given() uint64 { return m.source.Events() - m.dropped.Load() }
-
-// counted returns transform, whose failures are counted.
-func (m *meters) counted(transform cache.TransformFunc) cache.TransformFunc {
-	if transform == nil {
-		return nil
-	}
-	return func(obj any) (any, error) {
-		transformed, err := transform(obj)
-		if err != nil {
-			m.dropped.Add(1)
-		}
-		return transformed, err
-	}
-}
+func (m *meters) given() uint64 { return m.source.Events() }
 
 func (m *meters) remove(one *meter) {
 	m.mu.Lock()

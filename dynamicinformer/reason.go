@@ -25,6 +25,8 @@ const (
 	ReasonForbidden        = status.ReasonForbidden
 	ReasonUnauthorized     = status.ReasonUnauthorized
 	ReasonVerbNotSupported = status.ReasonVerbNotSupported
+	ReasonTransformFailed  = status.ReasonTransformFailed
+	ReasonIndexFailed      = status.ReasonIndexFailed
 	ReasonConversionFailed = status.ReasonConversionFailed
 	ReasonDecodeFailed     = status.ReasonDecodeFailed
 	ReasonBadRequest       = status.ReasonBadRequest

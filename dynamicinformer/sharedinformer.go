@@ -23,8 +23,9 @@ type sharedInformer struct {
 	choice *choice // nil: there is none
 	errors *errorHandlers
 	meters meters
-	resync time.Duration // of handlers that ask for no period of their own
-	over   func() bool   // reports whether the informer's factory will not run it any more; nil: there is none
+	resync time.Duration                       // of handlers that ask for no period of their own
+	over   func() bool                         // reports whether the informer's factory will not run it any more; nil: there is none
+	guard  func(cache.Indexers) cache.Indexers // nil: index functions are called as they are
 
 	mu sync.Mutex // makes one of setting and knowing
 }
@@ -77,21 +78,32 @@ func (i *sharedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerReg
 	return nil
 }
 
-// SetTransform implements cache.SharedInformer. The informer may be about to run:
-// what it lists from now on must be its own before the transform is there.
+// SetTransform implements cache.SharedInformer. The source transforms objects, which leaves
+// out those that it fails for. The informer may be about to run: what it lists from now on must
+// be its own before the transform is there.
 func (i *sharedInformer) SetTransform(transform cache.TransformFunc) error {
-	if i.choice == nil {
-		return i.SharedIndexInformer.SetTransform(i.meters.counted(transform))
-	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	before := i.choice.transformed.Swap(true)
-	if err := i.SharedIndexInformer.SetTransform(i.meters.counted(transform)); err != nil {
-		i.choice.transformed.Store(before)
-		return err
+	own := i.choice != nil && i.choice.transformed.Swap(true)
+	before := i.meters.source.SetTransform(transform)
+	err := i.SharedIndexInformer.SetTransform(source.Unwrap)
+	if err != nil {
+		i.meters.source.SetTransform(before)
+	} else {
+		own = transform != nil
 	}
-	i.choice.transformed.Store(transform != nil)
-	return nil
+	if i.choice != nil {
+		i.choice.transformed.Store(own)
+	}
+	return err
+}
+
+// AddIndexers implements cache.SharedIndexInformer.
+func (i *sharedInformer) AddIndexers(indexers cache.Indexers) error {
+	if i.guard != nil {
+		indexers = i.guard(indexers)
+	}
+	return i.SharedIndexInformer.AddIndexers(indexers)
 }
 
 // SetWatchErrorHandler implements cache.SharedInformer.

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
@@ -26,7 +27,7 @@ func TestSharedInformer_KnowsOfATransformBeforeItIsThere(t *testing.T) {
 	i := &sharedInformer{choice: c, SharedIndexInformer: settable{answer: func() error {
 		known = c.transformed.Load()
 		return nil
-	}}}
+	}}, meters: meters{source: source.New(source.Config{})}}
 	if err := i.SetTransform(keep); err != nil || !known || !c.transformed.Load() {
 		t.Errorf("known then %v, now %v, error %v", known, c.transformed.Load(), err)
 	}
@@ -40,7 +41,7 @@ func TestSharedInformer_ARefusedTransformIsNone(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		c := &choice{}
 		c.transformed.Store(before)
-		i := &sharedInformer{choice: c, SharedIndexInformer: settable{answer: func() error { return errStarted }}}
+		i := &sharedInformer{choice: c, SharedIndexInformer: settable{answer: func() error { return errStarted }}, meters: meters{source: source.New(source.Config{})}}
 		if err := i.SetTransform(keep); !errors.Is(err, errStarted) || c.transformed.Load() != before {
 			t.Errorf("from %v to %v, error %v", before, c.transformed.Load(), err)
 		}

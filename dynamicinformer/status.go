@@ -103,79 +103,46 @@ func (f *Factory) status(e *entry) ResourceStatus {
 	now := time.Now()
 	sortHolders(s.Holders)
 	s.Handlers = e.informer.informer.meters.statuses(now)
-	is, _ := e.life.available.Current()
-	state := e.informer.source.State()
-	s.Resource = e.life.current()
-	s.Generation, s.Objects, s.ResourceVersion = is.Generation, state.Objects, state.Version
-	s.Flushing = state.Objects > 0 && state.Generation != is.Generation
-	s.Evidence = e.life.evidenceOfEnd()
-	s.Traffic = e.trafficIn(state)
-	wrong, well := e.trouble.asOf(now)
-	s.Namespace = wrong.Namespace
-	s.Listed = e.hasSynced()
-	synced := s.Listed && whole(is, state)
+	is := e.state.Snapshot()
+	s.Resource, s.Namespace, s.Evidence, s.Generation = is.Resource, is.Namespace, is.Evidence, is.Generation
+	s.Listed, s.Objects, s.ResourceVersion, s.Flushing = is.Listed, is.Given.Objects, is.Given.Version, is.Flushing()
+	s.Traffic = e.trafficIn(is.Given)
+	verb, failing, fails := is.Failing()
+	synced := is.Synced()
 	switch idle := f.notRunning(e); {
 	case forgotten, closed(e.done):
 		s.Reason = ReasonStopped
 	case !synced && idle != "":
 		s.Reason = idle
-	case !synced || wrong.Err != nil:
-		s.Reason = wrong.Reason
+	case fails:
+		s.Reason = failing.Reason
+	case !synced:
+		s.Reason = ReasonSyncing
+	case is.Rejected.Count > 0:
+		s.Reason = is.Rejected.Reason
 	}
-	s.State = stateOf(s.Reason, is.Serving, s.Listed)
+	s.State = is.State(s.Reason)
 	switch {
 	case s.State == StateSynced:
-		s.Since = well
-	case wrong.Err != nil || !synced:
-		s.Since = e.since(&wrong)
+		s.Since = is.SyncedSince
+	case fails || !synced:
+		wrong := is.NotSynced()
+		s.Since = wrong.Since
 	}
-	if wrong.Err != nil {
-		s.blame(&wrong, is.Serving)
-		if wrong.Verb != "" && state.Due.After(now) {
-			s.NextRetry = state.Due
-		}
+	if r := is.Rejected; r.Count > 0 && s.Reason == r.Reason {
+		s.Since, s.Err, s.FailedObjects, s.LastFailed = r.Since, r.Err, uint64(r.Count), r.Key //nolint:gosec // not negative
+	}
+	if !fails {
+		return s
+	}
+	s.Verb, s.Err, s.Attempts = verb, failing.Err, failing.Attempts
+	if s.Listed && (is.Serving != source.Gone || s.Objects > 0) {
+		s.StaleSince = failing.Since
+	}
+	if verb != "" && is.Given.Due.After(now) {
+		s.NextRetry = is.Given.Due
 	}
 	return s
-}
-
-// blame says what is wrong.
-func (s *ResourceStatus) blame(wrong *NotSyncedError, serving source.Serving) {
-	s.Verb, s.Err, s.Attempts = wrong.Verb, wrong.Err, wrong.Attempts
-	if s.Listed && (serving != source.Gone || s.Objects > 0) {
-		s.StaleSince = wrong.Since
-	}
-}
-
-// since returns since when e is not synced, or wrong as wrong says.
-func (e *entry) since(wrong *NotSyncedError) time.Time {
-	back := e.life.servedSince() // it lists, since then or since it was started
-	if wrong.Err == nil && back.After(wrong.Since) {
-		return back
-	}
-	return wrong.Since
-}
-
-// stateOf returns the state of an informer with a reason for what is wrong.
-func stateOf(reason Reason, serving source.Serving, listed bool) State {
-	switch {
-	case reason == ReasonStopped:
-		return StateStopped
-	case reason == ReasonNotStarted:
-		return StateUnknown
-	case serving == source.Gone:
-		return StateNotServed
-	case reason == "":
-		return StateSynced
-	case reason == ReasonSyncing && serving == source.Served:
-		return StateStarting
-	case serving == source.Served && !listed && (reason == ReasonNotFound || reason == ReasonThrottled):
-		return StateStarting // a server that has just begun to serve it says so for some seconds
-	case serving == source.Served, listed:
-		return StateDegraded
-	case reason == ReasonSyncing, reason == ReasonDiscoveryFailed:
-		return StateUnknown
-	}
-	return StateNotServed
 }
 
 // Status returns the state of the lease's informer. It asks nobody.

@@ -8,8 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-
-	"github.com/gvrkit/gvrkit/internal/source"
 )
 
 // WaitForSync waits until the informers on gvrs, or all of the factory's if none
@@ -67,30 +65,21 @@ func FailFast(ctx context.Context) context.Context {
 	return context.WithValue(ctx, failFast{}, true)
 }
 
-// lookAgain is how soon a store is looked at again that is about to have what its
-// reflector has been given.
-const lookAgain = 5 * time.Millisecond
-
 // wait waits until e has synced, which it reports, or never will, or for ctx.
 func (f *Factory) wait(ctx context.Context, e *entry) bool {
 	impatient := ctx.Value(failFast{}) != nil
 	for {
-		changed, first := e.changed.Next(), e.firstList() // before it is looked at
-		given := e.synced()
-		if given && f.reached(ctx, e) {
+		changed, first := e.changed.Next(), e.firstList() // before the snapshot
+		now := e.state.Snapshot()
+		if now.Synced() {
 			e.awaitWatch(ctx)
 			return true
 		}
-		if closed(e.done) || f.endsUnstarted(e) || impatient && f.lasts(e) {
+		if closed(e.done) || f.endsUnstarted(e) || impatient && (f.notRunning(e).Lasting() || now.Lasting()) {
 			return false
-		}
-		var look <-chan time.Time
-		if given {
-			look = time.After(lookAgain)
 		}
 		select {
 		case <-changed:
-		case <-look:
 		case <-first:
 		case <-e.done:
 		case <-ctx.Done():
@@ -150,46 +139,45 @@ func (e *entry) awaitWatch(ctx context.Context) {
 	}
 }
 
-// synced reports whether the informer has been given what the type had when it was listed.
-// It asks no store: that may be locked for as long as an index function takes.
-func (e *entry) synced() bool {
-	if !e.hasSynced() {
-		return false
-	}
-	now, _ := e.life.available.Current()
-	return whole(now, e.informer.source.State())
-}
+// lookAgain is how soon a store is looked at again that is about to have what its reflector
+// has been given.
+const lookAgain = 5 * time.Millisecond
 
-// whole reports whether state is that of a source which has been given all that there is now.
-func whole(now source.Type, state source.State) bool {
-	return now.Serving != source.Gone && state.Generation == now.Generation && state.Complete
-}
-
-// reached reports whether the cache of an informer that is synced has all of the list. Of
-// the first one HasSynced has said so; the objects of others come in the order of their
-// versions. A store that does not answer, since an index function holds it up, is waited for
-// until ctx ends: the question is one of the entry's errands.
-func (f *Factory) reached(ctx context.Context, e *entry) bool {
-	state := e.informer.source.State()
-	if state.FirstLists <= max(1, int(e.reachedOf.Load())) || !f.runErrand(e) {
-		return true // it has been found to, or the informer has ended
+// awaitStore waits, in a goroutine, until the informer's store has a first list that the
+// reflector has been given, and says so to the entry's state. Of the very first list HasSynced
+// says so. The objects of later ones reach the store in the order of their versions.
+func (f *Factory) awaitStore(e *entry) {
+	now := e.state.Snapshot()
+	number := now.AwaitsStore()
+	if number == 0 || !f.runErrand(e) {
+		return
 	}
-	answer := make(chan string, 1)
 	go func() {
 		defer e.errands.Done()
-		answer <- e.informer.informer.GetStore().LastStoreSyncResourceVersion()
-	}()
-	select {
-	case version := <-answer:
-		order, err := resourceversion.CompareResourceVersion(version, state.Listed)
-		if err == nil && order < 0 {
-			return false
+		for !e.stores(number) {
+			select {
+			case <-time.After(lookAgain):
+			case <-e.over:
+				return
+			}
+			if e.informer.informer.IsStopped() {
+				return // its user ran it, and has stopped it
+			}
 		}
-		e.reachedOf.Store(int64(state.FirstLists))
-		return true
-	case <-ctx.Done():
-		return false
+		e.state.Stored(number)
+	}()
+}
+
+// stores reports whether the store has the first list of that number, or another one has taken
+// its place. It waits for the store, which an index function may hold up.
+func (e *entry) stores(number int) bool {
+	version := e.informer.informer.GetStore().LastStoreSyncResourceVersion()
+	given := e.informer.source.State()
+	if given.FirstLists != number || version == given.Version {
+		return true // a server's versions may go backwards: what was given last is there
 	}
+	order, err := resourceversion.CompareResourceVersion(version, given.Listed)
+	return err != nil || order >= 0
 }
 
 // runErrand counts one of e's errands, unless none can begin any more.
@@ -205,9 +193,10 @@ func (f *Factory) runErrand(e *entry) bool {
 
 // syncing returns that e is about to be synced.
 func (f *Factory) syncing(e *entry) error {
-	err := e.trouble.notSynced()
+	now := e.state.Snapshot()
+	err := now.NotSynced()
 	err.Reason, err.Err, err.Verb = ReasonSyncing, nil, ""
-	return err
+	return &err
 }
 
 // firstList returns a channel that closes with the first list; nil, if there has been one.
@@ -227,23 +216,17 @@ func (f *Factory) endsUnstarted(e *entry) bool {
 	return closed(f.closing) && !e.started()
 }
 
-// lasts reports whether what is wrong with e does not go away by itself. That what is
-// served is not found does.
-func (f *Factory) lasts(e *entry) bool {
-	err := f.notSynced(e)
-	return err != nil && err.Reason.Lasting() && (err.Reason != ReasonNotFound || err.Verb == "" || !e.life.serving())
-}
-
 // notSynced returns why e has not synced, or nil if it has.
 func (f *Factory) notSynced(e *entry) *NotSyncedError {
-	if e.synced() {
+	now := e.state.Snapshot()
+	if now.Synced() {
 		return nil
 	}
-	err := e.trouble.notSynced()
+	err := now.NotSynced()
 	if reason := f.notRunning(e); reason != "" {
 		err.Reason = reason
 	}
-	return err
+	return &err
 }
 
 // notRunning returns why e does not run, or "".

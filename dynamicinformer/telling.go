@@ -30,7 +30,7 @@ func (s *ResourceStatus) message() string {
 // advice is what a person can do, or "".
 func (s *ResourceStatus) advice() string {
 	switch {
-	case s.Reason == "", s.FailedObjects > 0:
+	case s.Reason == "":
 		return ""
 	case s.Reason == ReasonNotStarted:
 		return "call Start on the factory"

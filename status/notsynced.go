@@ -113,6 +113,8 @@ func (e *NotSyncedError) Advice() string {
 		return "check the credentials"
 	case e.Reason == ReasonBadRequest:
 		return "correct the options of the informer, such as its selectors"
+	case e.Reason == ReasonTransformFailed, e.Reason == ReasonIndexFailed:
+		return "correct the function that failed, or the object"
 	case e.Reason == ReasonTLS:
 		return "check the server's URL and the CA in the rest.Config"
 	case e.Reason == ReasonUnavailable:

@@ -23,6 +23,12 @@ const (
 	ReasonUnauthorized Reason = "Unauthorized"
 	// ReasonVerbNotSupported: the type supports no list or no watch.
 	ReasonVerbNotSupported Reason = "VerbNotSupported"
+	// ReasonTransformFailed: the informer's transform fails for some objects, which are left
+	// out of the cache.
+	ReasonTransformFailed Reason = "TransformFailed"
+	// ReasonIndexFailed: an index function of the informer fails for some objects, which are
+	// left out of that index.
+	ReasonIndexFailed Reason = "IndexFailed"
 	// ReasonConversionFailed: the CRD's conversion webhook failed.
 	ReasonConversionFailed Reason = "ConversionFailed"
 	// ReasonDecodeFailed: the answer of the server cannot be decoded.

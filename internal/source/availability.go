@@ -72,13 +72,19 @@ func (a *Availability) Set(t Type) {
 	a.setLocked(t)
 }
 
-// replace makes now what is known, if that was t.
-func (a *Availability) replace(t, now Type) {
+// probed takes the answer of a type that was t and [Missing], if it still is.
+func (a *Availability) probed(t Type, gone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.now == t {
-		a.setLocked(now)
+	if a.now != t {
+		return
 	}
+	now := t
+	now.Serving = Served
+	if gone {
+		now.Serving = Gone
+	}
+	a.setLocked(now)
 }
 
 func (a *Availability) setLocked(t Type) {

@@ -11,17 +11,29 @@ import (
 // What a splice sends that no watch has sent it: the end of a type's objects, and what
 // makes up the difference to a list.
 
-// settle takes back what the reflector has of a type that is gone.
+// settle takes back what the reflector has of a type that is gone. Of a type that another one
+// has replaced, the next list takes it back: the server may have sent objects of the new type
+// before anything said that it is another, and those stay.
 func (s *splice) settle(ctx context.Context, t Type) bool {
-	_, _, of := s.known.place()
-	replaced := of.Generation != t.Generation
+	replaced := s.replaced(t)
 	switch {
 	case !replaced && t.Serving != Gone:
 		return true
-	case s.cfg.KeepCache:
-		s.known.outdated() // the next list takes it back
+	case s.cfg.KeepCache, replaced && t.Serving == Served:
+		s.known.outdated()
 		return true
 	}
+	return s.flush(ctx, t)
+}
+
+// replaced reports whether the reflector has objects of another generation than t.
+func (s *splice) replaced(t Type) bool {
+	_, _, of := s.known.place()
+	return of.Generation != t.Generation
+}
+
+// flush takes back all that the reflector has.
+func (s *splice) flush(ctx context.Context, t Type) bool {
 	if !s.deleteAll(ctx) {
 		return false
 	}
@@ -61,18 +73,20 @@ func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
 	defer cancelOn(changed, cancel)()
 	_, err := s.requests(t).list(open, metav1.ListOptions{Limit: 1})
 	err = causeOf(open, err)
-	now := t
 	switch {
-	case err == nil: // by a list: it may be watches that are not answered
-		now.Serving = Served
+	case err == nil: // a list is answered; watches may not be
 		s.putOff(&s.pace, nil)
+		s.probed(t, false)
 	case apierrors.IsNotFound(err):
-		now.Serving = Gone
+		s.probed(t, true)
 	default:
 		s.failed(ctx, t, &ListError{Err: err})
-		return
 	}
-	s.available.replace(t, now)
+}
+
+// probed says what the type itself has answered.
+func (s *splice) probed(t Type, gone bool) {
+	s.cfg.Probed(t, gone)
 	s.cfg.Observer.Completed()
 }
 
@@ -85,6 +99,9 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 		return ctx.Err() == nil
 	case err != nil:
 		s.failed(ctx, t, &ListError{Err: err})
+		if s.replaced(t) && !s.cfg.KeepCache && !s.changed(t, err) {
+			return s.flush(ctx, t) // there is nothing to compare with for a while
+		}
 		return ctx.Err() == nil
 	case !s.confirmed(ctx, t):
 		s.putOff(&s.pace, nil) // it is of another type, of which we are about to hear
@@ -97,7 +114,8 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 		return false
 	}
 	s.known.completed(content.version, t)
-	s.cfg.Observer.Completed()
+	s.known.rejectAll(content.rejected)
+	s.accepted()
 	return true
 }
 
@@ -111,7 +129,11 @@ func (s *splice) content(ctx context.Context, t Type, changed <-chan struct{}) (
 	if err != nil {
 		return listed{}, err
 	}
-	return newListed(list)
+	content, err := newListed(list, &s.transform)
+	if err != nil {
+		s.cfg.Observer.Failed(VerbList, err)
+	}
+	return content, err
 }
 
 // confirmed reports whether a list is of the type whose objects the reflector has.
@@ -123,14 +145,14 @@ func (s *splice) confirmed(ctx context.Context, t Type) bool {
 	return s.cfg.Confirm(ctx, t)
 }
 
-// missingIn returns the keys of the objects that the reflector has and content has not:
-// others may have their keys.
+// missingIn returns the keys of the objects that the reflector has and content has not: others
+// may have their keys. Without UIDs the objects of another generation are others.
 func (s *splice) missingIn(content listed, t Type) []string {
-	_, _, of := s.known.place()
+	replaced := s.replaced(t)
 	var missing []string
 	for _, key := range s.known.keys() {
 		id, _ := s.known.get(key)
-		if item, there := content.items[key]; of.Generation != t.Generation || !there || !id.same(item.identity) {
+		if item, there := content.items[key]; !there || !id.same(item.identity) || replaced && id.uid == "" {
 			missing = append(missing, key)
 		}
 	}

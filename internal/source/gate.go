@@ -31,6 +31,7 @@ type gate struct {
 	throttled throttled
 	watched   atomic.Bool // a watch has been answered
 	traffic   traffic
+	transform transform
 
 	mu    sync.Mutex
 	stage *requests
@@ -72,11 +73,13 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 			g.putOff(&pace, err)
 			continue
 		case err == nil:
-			err = g.known.replace(list, t)
+			if list, err = g.keep(list, t); err != nil {
+				g.cfg.Observer.Failed(VerbList, err)
+			}
 		}
 		if err == nil {
 			g.traffic.add(meta.LenList(list))
-			g.cfg.Observer.Completed()
+			g.accepted()
 			return list, nil
 		}
 		g.putOff(&pace, err)
@@ -140,6 +143,26 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 		return nil, err
 	}
 	return outlet, nil
+}
+
+// keep makes the objects of list all that is known, and returns the list that the reflector is
+// to get.
+func (g *gate) keep(list runtime.Object, t Type) (runtime.Object, error) {
+	if !g.transform.isSet() {
+		return list, g.known.replace(list, t)
+	}
+	content, err := newListed(list, &g.transform)
+	if err != nil {
+		return nil, err
+	}
+	g.known.replaceBy(content, t)
+	return content.list(), nil
+}
+
+// accepted is called when the reflector has been given all of a list, or is about to be.
+func (g *gate) accepted() {
+	g.cfg.Observer.Succeeded(VerbList)
+	g.cfg.Observer.Completed()
 }
 
 // answered notes that a watch has been answered.

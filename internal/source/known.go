@@ -30,6 +30,7 @@ type known struct {
 	listed     string
 	complete   bool
 	firstLists int // that have been complete
+	rejected   rejections
 }
 
 // identity tells an object from others of the same key, and from itself before.
@@ -54,9 +55,10 @@ func keyOf(obj metav1.Object) string {
 
 // listed is what a list had.
 type listed struct {
-	keys    []string // in order
-	items   map[string]listedItem
-	version string
+	keys     []string // in order
+	items    map[string]listedItem
+	version  string
+	rejected rejections
 }
 
 type listedItem struct {
@@ -64,9 +66,9 @@ type listedItem struct {
 	object runtime.Object
 }
 
-// newListed takes a list apart. Of two objects with one key the last one counts, as in
-// a cache.
-func newListed(list runtime.Object) (listed, error) {
+// newListed takes a list apart and transforms its objects. Of two objects with one key the last
+// one counts, as in a cache.
+func newListed(list runtime.Object, transform *transform) (listed, error) {
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
 		return listed{}, err
@@ -77,11 +79,16 @@ func newListed(list runtime.Object) (listed, error) {
 		if err != nil {
 			return err
 		}
-		key := keyOf(obj)
+		id, own := identityOf(obj), keyOf(obj) // before the transform writes to it
+		item, key, err := transform.apply(item)
+		if err != nil {
+			l.rejected.add(own, err)
+			return nil
+		}
 		if _, again := l.items[key]; !again {
 			l.keys = append(l.keys, key)
 		}
-		l.items[key] = listedItem{identityOf(obj), item}
+		l.items[key] = listedItem{id, item}
 		return nil
 	})
 	return l, err
@@ -126,12 +133,46 @@ func (k *known) replace(list runtime.Object, of Type) error {
 	return nil
 }
 
+// replaceBy is replace for a list that has been taken apart.
+func (k *known) replaceBy(content listed, of Type) {
+	objects := make(map[string]identity, len(content.items))
+	for key, item := range content.items {
+		objects[key] = item.identity
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.objects, k.rejected = objects, content.rejected
+	k.completeLocked(content.version, of)
+}
+
+// reject says that the object under key is left out.
+func (k *known) reject(key string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.rejected.add(key, err)
+}
+
+// admit says that the object under key is not left out any more, and reports whether it was.
+func (k *known) admit(key string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.rejected.remove(key)
+}
+
+// rejectAll says which objects are left out.
+func (k *known) rejectAll(r rejections) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.rejected = r
+}
+
 // reset forgets everything. What comes is of of.
 func (k *known) reset(of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.objects, k.version, k.current, k.of = nil, "", false, of
 	k.listed, k.complete = "", false
+	k.rejected = rejections{}
 }
 
 // outdated says that the objects are those of a type that is gone, or of the one before.

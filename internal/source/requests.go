@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -72,16 +71,7 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 		r.failed(ctx, VerbList, err)
 		return nil, err // not list, which may be a nil pointer in an interface
 	}
-	if !continues(list) {
-		r.observer.Succeeded(VerbList)
-	}
 	return list, nil
-}
-
-// continues reports whether list is a page after which others come.
-func continues(list runtime.Object) bool {
-	page, err := meta.ListAccessor(list)
-	return err == nil && page.GetContinue() != ""
 }
 
 // watch opens a stream, which the caller closes.

@@ -39,6 +39,10 @@ type Config struct {
 	// still of the type that is known. If not, Availability is about to change. Nil means
 	// that it always is.
 	Confirm func(ctx context.Context, t Type) bool
+	// Probed takes the answer of a type that is [Missing] to a list: gone says that it was
+	// NotFound. It has to set Availability to what follows, if that is still t. Nil: served or
+	// gone is what follows.
+	Probed func(t Type, gone bool)
 	// Attend is called in a goroutine while a request waits for Availability, with a context
 	// that ends with the wait. Nil means nobody needs to know.
 	Attend func(ctx context.Context)
@@ -57,8 +61,9 @@ type Config struct {
 type Observer interface {
 	// Failed is called when a request has failed or its stream broke.
 	Failed(verb string, err error)
-	// Succeeded is called when a list is complete, whether it came from a LIST
-	// or as the initial events of a watch, or when a watch has been accepted.
+	// Succeeded is called when a list has been accepted, whether it came from a LIST or as
+	// the initial events of a watch: it is whole, of the type as it is known, and the
+	// reflector has it or is about to. For a watch it is called when the server accepts it.
 	Succeeded(verb string)
 	// Received is called when so many bytes of an answer have been read, if the client's
 	// transport tells of that.
@@ -94,6 +99,9 @@ func New(cfg Config) *Source {
 	}
 	if cfg.Availability == nil {
 		cfg.Availability = NewAvailability(Type{Serving: Served, GVR: cfg.GVR, Namespaced: true})
+	}
+	if cfg.Probed == nil {
+		cfg.Probed = cfg.Availability.probed
 	}
 	return &Source{
 		client: cfg.Client,
@@ -157,6 +165,8 @@ type State struct {
 	// deletions, and LastEvent when that was last; zero: never.
 	Events    uint64
 	LastEvent time.Time
+	// Rejected are the objects that are left out.
+	Rejected Rejected
 	// Due is when the next try is due, after one that has failed; zero if none has.
 	Due time.Time
 }
@@ -167,7 +177,7 @@ func (s *Source) State() State {
 	k.mu.Lock()
 	state := State{
 		Objects: len(k.objects), Generation: k.of.Generation,
-		Complete: k.complete, Listed: k.listed, FirstLists: k.firstLists,
+		Complete: k.complete, Listed: k.listed, FirstLists: k.firstLists, Rejected: k.rejected.last,
 	}
 	if k.current {
 		state.Version = k.version
@@ -179,6 +189,12 @@ func (s *Source) State() State {
 		state.Due = *due
 	}
 	return state
+}
+
+// Has reports whether the reflector has an object with that key.
+func (s *Source) Has(key string) bool {
+	_, has := s.gate.known.get(key)
+	return has
 }
 
 // Events returns State's, at less cost.

@@ -186,31 +186,78 @@ func (p *passage) take(ctx context.Context, event watch.Event, initial bool) boo
 	return p.wanted
 }
 
-// pass gives event to the reflector. An object in place of one with the same name comes
-// after its deletion. An object that has been sent is the reflector's: its transform may
-// write to it at once, so that everything about it is read before.
+// pass gives event to the reflector, with what the transform has made of its object. An object
+// in place of one with the same name comes after its deletion; one that the transform fails for
+// is left out. An object that has been sent is the reflector's: everything about it is read
+// before.
 func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool {
-	kind := event.Type
 	obj, err := meta.Accessor(event.Object)
-	if err != nil || kind == watch.Error {
+	if err != nil || event.Type == watch.Error {
 		return s.send(event)
 	}
-	key, id := keyOf(obj), identityOf(obj)
-	written := kind == watch.Added || kind == watch.Modified
-	if old, there := s.known.get(key); written && !initial && there && !old.same(id) && !s.delete(ctx, []string{key}) {
-		return false
-	}
-	if !s.send(event) {
-		return false
-	}
-	switch {
-	case written:
-		s.known.put(key, id)
-	case kind == watch.Deleted:
-		s.known.remove(key)
+	id := identityOf(obj)
+	switch event.Type {
+	case watch.Added, watch.Modified:
+		if !s.passObject(ctx, event, keyOf(obj), id, initial) {
+			return false
+		}
+	case watch.Deleted:
+		if !s.passDeletion(ctx, event, keyOf(obj)) {
+			return false
+		}
+	default:
+		if !s.send(event) {
+			return false
+		}
 	}
 	if !initial { // those come in no order of their versions
 		s.known.reached(id.version)
 	}
 	return true
+}
+
+// passObject passes on an object that is own before it is transformed.
+func (s *splice) passObject(ctx context.Context, event watch.Event, own string, id identity, initial bool) bool {
+	object, key, err := s.transform.apply(event.Object)
+	if err != nil {
+		s.known.reject(own, err)
+		s.cfg.Observer.Completed()
+		return true
+	}
+	event.Object = object
+	if old, there := s.known.get(key); !initial && there && !old.same(id) && !s.delete(ctx, []string{key}) {
+		return false
+	}
+	if !s.send(event) {
+		return false
+	}
+	s.known.put(key, id)
+	s.admit(own)
+	return true
+}
+
+// passDeletion passes on the deletion of an object that is own before it is transformed. One
+// that the transform fails for is deleted as it is in the cache, if it is there.
+func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string) bool {
+	s.admit(own)
+	object, key, err := s.transform.apply(event.Object)
+	if err != nil {
+		return s.delete(ctx, []string{own})
+	}
+	if _, there := s.known.get(key); !there && s.transform.isSet() {
+		return true // it was left out
+	}
+	event.Object = object
+	if !s.send(event) {
+		return false
+	}
+	s.known.remove(key)
+	return true
+}
+
+// admit says that the object under key is not left out any more.
+func (s *splice) admit(key string) {
+	if s.known.admit(key) {
+		s.cfg.Observer.Completed()
+	}
 }

@@ -264,6 +264,38 @@ func TestSplice_ScopeChanges(t *testing.T) {
 	})
 }
 
+// The server may send objects of a new type before anything says that it is another one. They
+// are not deleted and added again when that is known, unless they cannot be listed then.
+func TestSplice_ObjectsOfTheNextTypeThatComeEarlyStay(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault error
+		want  []string
+	}{
+		"listed":     {nil, []string{"delete b red", "add c red"}},
+		"not listed": {errors.New("down"), []string{"delete a red", "delete b red"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil, "a", "b")
+				w.remove("a")
+				w.create("a") // of the next type
+				w.expect("before it is known", "delete a red", "add a red")
+				w.cluster.CloseWatches(widgets)
+				w.cluster.Intercept(failing("watch", errors.New("down"), 0))
+				w.remove("b")
+				w.create("c")
+				synctest.Wait()
+				if tc.fault != nil {
+					w.cluster.Intercept(func(context.Context, fakecluster.Request) error { return tc.fault })
+				}
+				w.available.Set(source.Type{Serving: source.Served, GVR: widgets, Kind: "Widget", Namespaced: true, Generation: 1})
+				synctest.Wait()
+				w.expect("once it is known", tc.want...)
+			})
+		})
+	}
+}
+
 // The same objects in another version: they are written anew, and none comes or goes.
 func TestSplice_VersionIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,11 @@ func (l lookUp) has(key string, known *known) bool {
 		return true
 	}
 	obj := l.object(key)
-	return obj != nil && identityOf(obj) == id
+	if obj == nil {
+		return false
+	}
+	stored := identityOf(obj)
+	return stored == id || stored.version == "" // which a transform may have taken away
 }
 
 // object returns what is in the store under key, or nil.
@@ -69,43 +73,43 @@ func (l lookUp) object(key string) metav1.Object {
 	return obj
 }
 
-// deletion returns the event that says that the object under key is gone: a copy of its
-// last state, whose resourceVersion is not below version, up to which the reflector has
-// everything. The copy is deep: a transform may write to what it is given, and the object
-// is still read. What a transform has made of it that is not unstructured is told as such,
-// or else by its name, as is what the store does not have: a reflector takes no other type.
+// deletion returns the event that says that the object under key is gone: a copy of its last
+// state, whose resourceVersion is not below version, up to which the reflector has everything.
+// What the store does not have is told by its name. A last state that cannot be copied is the
+// cached object itself.
 func (l lookUp) deletion(key string, id identity, version string, t Type) watch.Event {
 	gone := lastState(l.object(key))
 	if gone == nil {
 		name, _ := cache.ParseObjectName(key)
-		gone = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
-		gone.SetNamespace(name.Namespace)
-		gone.SetName(name.Name)
-		gone.SetUID(id.uid)
-		gone.SetResourceVersion(id.version)
+		made := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
+		made.SetNamespace(name.Namespace)
+		made.SetName(name.Name)
+		made.SetUID(id.uid)
+		made.SetResourceVersion(id.version)
+		gone = made
 	}
-	if gone.GetKind() == "" {
-		gone.SetGroupVersionKind(t.GVR.GroupVersion().WithKind(t.Kind))
+	if content, is := gone.(*unstructured.Unstructured); is && content.GetKind() == "" {
+		content.SetGroupVersionKind(t.GVR.GroupVersion().WithKind(t.Kind))
 	}
-	if version != "" {
-		gone.SetResourceVersion(version)
+	if copied, is := gone.(metav1.Object); is && version != "" {
+		if _, cached := gone.(*carrier); !cached {
+			copied.SetResourceVersion(version)
+		}
 	}
 	return watch.Event{Type: watch.Deleted, Object: gone}
 }
 
 // lastState returns a copy of what is in the store, or nil.
-func lastState(last metav1.Object) *unstructured.Unstructured {
+func lastState(last metav1.Object) runtime.Object {
 	switch last := last.(type) {
 	case nil:
 		return nil
 	case *unstructured.Unstructured:
 		return &unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}
+	case runtime.Object:
+		return last.DeepCopyObject()
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(last)
-	if err != nil {
-		return nil
-	}
-	return &unstructured.Unstructured{Object: content}
+	return &carrier{last, last}
 }
 
 // copyOf returns a deep copy of value. Apimachinery's panics on what is not of JSON's types,

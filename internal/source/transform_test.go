@@ -134,17 +134,13 @@ func newFake(t *testing.T, transform func(*unstructured.Unstructured) any) *fake
 	}
 	f.client.PrependWatchReactor("widgets", f.watch)
 	s := source.New(source.Config{Client: f.client, GVR: widgets, Availability: f.available})
-	informer := cache.NewSharedIndexInformer(s.ListerWatcher(), &unstructured.Unstructured{}, time.Minute, cache.Indexers{})
+	informer := cache.NewSharedIndexInformer(s.ListerWatcher(), nil, time.Minute, cache.Indexers{})
 	s.LookUp(func(key string) (any, bool) {
 		item, there, err := informer.GetStore().GetByKey(key)
 		return item, there && err == nil
 	})
-	if err := informer.SetTransform(func(obj any) (any, error) {
-		if obj, is := obj.(*unstructured.Unstructured); is {
-			return transform(obj), nil
-		}
-		return obj, nil
-	}); err != nil {
+	s.SetTransform(func(obj any) (any, error) { return transform(obj.(*unstructured.Unstructured)), nil })
+	if err := informer.SetTransform(source.Unwrap); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

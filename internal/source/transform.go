@@ -1,0 +1,165 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+)
+
+// ErrTransform is matched by the error of an object that the informer's transform fails for.
+var ErrTransform = errors.New("the transform failed")
+
+// transform is the informer's transform. It runs here and not in client-go's queue, where one
+// object that it fails for would fail the whole list, and where nothing tells which one it was.
+type transform struct {
+	function atomic.Pointer[cache.TransformFunc]
+}
+
+// SetTransform sets the function that makes of each object what is cached. It is called once
+// for an object, in the goroutine that reads from the server. It may write to the object, or
+// return another one. Nil: objects are cached as they come. To be called before the reflector
+// runs, with [Unwrap] as the transform of the informer. It returns the one before.
+func (s *Source) SetTransform(f cache.TransformFunc) (before cache.TransformFunc) {
+	next := &f
+	if f == nil {
+		next = nil
+	}
+	if old := s.gate.transform.function.Swap(next); old != nil {
+		return *old
+	}
+	return nil
+}
+
+// isSet reports whether there is one.
+func (t *transform) isSet() bool { return t.function.Load() != nil }
+
+// apply returns what is to be cached for obj, and its key there.
+func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err error) {
+	function := t.function.Load()
+	if function == nil {
+		accessor, err := meta.Accessor(obj)
+		if err != nil {
+			return nil, "", err
+		}
+		return obj, keyOf(accessor), nil
+	}
+	transformed, err := call(*function, obj)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: %w", ErrTransform, err)
+	}
+	accessor, err := meta.Accessor(transformed)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: it returned %T, which has no metadata", ErrTransform, transformed)
+	}
+	key = keyOf(accessor)
+	if object, is := transformed.(runtime.Object); is {
+		return object, key, nil
+	}
+	return &carrier{accessor, transformed}, key, nil
+}
+
+// call calls function. A panic is an error: it concerns one object.
+func call(function cache.TransformFunc, obj any) (transformed any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return function(obj)
+}
+
+// carrier takes an object that is no runtime.Object through the reflector.
+type carrier struct {
+	metav1.Object
+	content any
+}
+
+var _ runtime.Object = (*carrier)(nil)
+
+// GetObjectKind implements runtime.Object.
+func (c *carrier) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object. Nothing copies what is on its way to the store.
+func (c *carrier) DeepCopyObject() runtime.Object { return c }
+
+// Unwrap is the cache.TransformFunc of an informer whose source has a transform: it returns
+// what that has made of the object.
+func Unwrap(obj any) (any, error) {
+	if c, is := obj.(*carrier); is {
+		return c.content, nil
+	}
+	return obj, nil
+}
+
+// list returns the list that the reflector gets: the objects that were transformed.
+func (l listed) list() runtime.Object {
+	list := &internalversion.List{Items: make([]runtime.Object, len(l.keys))}
+	list.ResourceVersion = l.version
+	for i, key := range l.keys {
+		list.Items[i] = l.items[key].object
+	}
+	return list
+}
+
+// maxRejected is how many rejected objects are known by key. Those beyond are counted when they
+// are listed, and not when they change.
+const maxRejected = 1000
+
+// Rejected says which objects are left out, since the transform fails for them.
+type Rejected struct {
+	// Count is how many there are at present.
+	Count int
+	// Key is that of the last one that failed, and Err why.
+	Key string
+	Err error
+	// Since is since when there has been at least one; zero if there is none.
+	Since time.Time
+}
+
+// rejections are the rejected objects.
+type rejections struct {
+	keys map[string]struct{}
+	more int // beyond maxRejected
+	last Rejected
+}
+
+func (r *rejections) add(key string, err error) {
+	if _, known := r.keys[key]; !known {
+		switch {
+		case len(r.keys) == maxRejected:
+			r.more++
+		case r.keys == nil:
+			r.keys = map[string]struct{}{}
+			fallthrough
+		default:
+			r.keys[key] = struct{}{}
+		}
+	}
+	since := r.last.Since
+	if since.IsZero() {
+		since = time.Now()
+	}
+	r.last = Rejected{Count: len(r.keys) + r.more, Key: key, Err: err, Since: since}
+}
+
+// remove reports whether key was one of them.
+func (r *rejections) remove(key string) bool {
+	if _, known := r.keys[key]; !known {
+		return false
+	}
+	delete(r.keys, key)
+	if len(r.keys) == 0 {
+		*r = rejections{}
+		return true
+	}
+	r.last.Count--
+	return true
+}

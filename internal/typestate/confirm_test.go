@@ -1,0 +1,77 @@
+package typestate
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// transport answers each request with one status and body.
+type transport struct {
+	code int // zero: no answer
+	body string
+}
+
+func (s transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if s.code == 0 {
+		return nil, errors.New("connection refused")
+	}
+	return &http.Response{
+		StatusCode: s.code, Request: req, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(s.body)),
+	}, nil
+}
+
+// A list may be of another type than the one that is known. What the server cannot tell is no
+// reason to throw the list away; what it tells is evidence, and not asked for again.
+func TestState_Confirm(t *testing.T) {
+	crd := func(uid string) string {
+		return `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"ships.fleet.example.com","uid":"` + uid + `"}}`
+	}
+	const notFound = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+	for name, tc := range map[string]struct {
+		server    transport
+		known     discovery.Resource
+		confirmed bool
+		evidence  discovery.EvidenceKind
+	}{
+		"the same CRD":          {transport{200, crd("a")}, served("a"), true, ""},
+		"another CRD":           {transport{200, crd("b")}, served("a"), false, discovery.CRDDeleted},
+		"no CRD":                {transport{404, notFound}, served("a"), false, discovery.CRDDeleted},
+		"forbidden":             {transport{403, "{}"}, served("a"), true, ""},
+		"server error":          {transport{500, "{}"}, served("a"), true, ""},
+		"no answer":             {transport{}, served("a"), true, ""},
+		"no UID is known":       {transport{200, crd("b")}, served(""), true, ""},
+		"another server has it": {transport{404, notFound}, by(discovery.BackingAggregated, "a"), true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resolver, err := discovery.NewForConfigAndClient(&rest.Config{Host: "http://ships.invalid"}, &http.Client{Transport: tc.server})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := New(Config{GVR: ships, Resolver: resolver, Changed: &bell.Bell{}})
+			yes(tc.known)(s)
+			now, _ := s.Availability().Current()
+			if got := s.Confirm(t.Context(), now); got != tc.confirmed {
+				t.Errorf("confirmed = %t, want %t", got, tc.confirmed)
+			}
+			if got := s.Snapshot().Evidence.Kind; got != tc.evidence {
+				t.Errorf("evidence = %q, want %q", got, tc.evidence)
+			}
+			if asks := len(s.news) == 1; asks == tc.confirmed {
+				t.Errorf("discovery is asked again: %t, want %t", asks, !tc.confirmed)
+			}
+			if now.Serving != source.Served {
+				t.Errorf("serving = %s before", now.Serving)
+			}
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package typestate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/status"
+)
+
+// linesEachMinute is how many lines one informer writes at most in a minute, whatever its type
+// does. The next line after that says how many were left out.
+const linesEachMinute = 10
+
+// The verbosity at which lines are written.
+const (
+	LogOrdinary = 2 // the informer begins, has listed, ends
+	LogRetries  = 4 // each try that failed, each watch that was closed
+)
+
+// stateLog writes the changes of one informer's state to the log: one line for a change, and
+// none for a retry. It writes without a lock. What it keeps says which lines were written; it
+// decides nothing.
+type stateLog struct {
+	gvr schema.GroupVersionResource
+
+	mu      sync.Mutex
+	logger  klog.Logger // of the context that the informer was started with
+	begun   bool
+	failing status.Reason   // the last reason that was reported; empty: nothing fails
+	written []status.Reason // the reasons that have a line since nothing failed
+	since   time.Time       // since when something fails
+	gone    bool            // a line says that the type is gone
+	listed  int             // the generation of the last "Listed" line, plus one
+	minute  time.Time
+	lines   int // in that minute
+	leftOut int // since the last line
+}
+
+// begin is called when the informer is started.
+func (l *stateLog) begin(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.logger, l.begun = klog.FromContext(ctx), true
+}
+
+// isNew notes that reason is what fails, and reports whether it has no line yet. Reasons that
+// alternate have one line each.
+func (l *stateLog) isNew(reason status.Reason) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failing == "" {
+		l.since = time.Now()
+	}
+	l.failing = reason
+	if slices.Contains(l.written, reason) {
+		return false
+	}
+	l.written = append(l.written, reason)
+	return true
+}
+
+// retried logs a list or watch that failed and is going to be tried again.
+func (l *stateLog) retried(ctx context.Context, reason status.Reason, err error) {
+	logger := klog.FromContext(ctx).WithValues("resource", discovery.RefOf(l.gvr))
+	if !l.isNew(reason) {
+		logger.V(LogRetries).Info("Failed to list or watch, retrying", "reason", reason, "err", err)
+		return
+	}
+	// Not utilruntime.HandleError: that slows callers of all resources down to keep a
+	// storm of lines small, which this package does not make.
+	if leftOut, write := l.admit(); write {
+		logger.Error(err, "Failed to list or watch, retrying", append([]any{"reason", reason}, leftOut...)...)
+	}
+}
+
+// closed logs the ordinary end of a watch.
+func (l *stateLog) closed(ctx context.Context, err error) {
+	klog.FromContext(ctx).V(LogRetries).Info("Watch closed", "resource", discovery.RefOf(l.gvr), "err", err)
+}
+
+// refused logs that discovery does not serve the type.
+func (l *stateLog) refused(now *Snapshot, reason status.Reason, err error) {
+	if now.Serving == source.Gone {
+		l.vanished(reason, now.Evidence)
+	}
+	if l.isNew(reason) {
+		l.write(0, "Waiting for the resource before listing it", "reason", reason, "err", err)
+	}
+}
+
+// vanished logs that the type is gone for certain.
+func (l *stateLog) vanished(reason status.Reason, evidence discovery.Evidence) {
+	l.mu.Lock()
+	known := l.gone
+	l.gone = true
+	l.mu.Unlock()
+	l.isNew(reason)
+	if !known {
+		l.write(0, "The resource is gone, waiting for it to come back", "evidence", evidence.Kind, "crdUID", evidence.CRDUID)
+	}
+}
+
+// healed logs that nothing fails any more, if that is so.
+func (l *stateLog) healed(before, now *Snapshot) {
+	_, _, failed := before.Failing()
+	if _, _, failing := now.Failing(); !failed || failing {
+		return
+	}
+	l.mu.Lock()
+	reason, gone, lasted := l.failing, l.gone, time.Since(l.since)
+	l.failing, l.written, l.gone = "", nil, false
+	l.mu.Unlock()
+	switch {
+	case gone:
+		l.write(0, "The resource is there again", "after", lasted)
+	case reason != "":
+		l.write(0, "Recovered", "reason", reason, "after", lasted)
+	}
+}
+
+// completed logs the first list of each generation, and that the type is gone.
+func (l *stateLog) completed(now *Snapshot) {
+	if now.Serving == source.Gone {
+		l.vanished(status.ReasonNotFound, now.Evidence)
+	}
+	if !now.Given.Complete {
+		return
+	}
+	l.mu.Lock()
+	known := l.listed == now.Given.Generation+1
+	l.listed = now.Given.Generation + 1
+	l.mu.Unlock()
+	if !known {
+		l.write(LogOrdinary, "Listed", "objects", now.Given.Objects, "resourceVersion", now.Given.Listed)
+	}
+}
+
+// write writes a line, unless there were too many.
+func (l *stateLog) write(verbosity int, text string, keysAndValues ...any) {
+	l.mu.Lock()
+	logger := l.logger
+	if !l.begun {
+		logger = klog.Background()
+	}
+	l.mu.Unlock()
+	logger = logger.V(verbosity)
+	if !logger.Enabled() {
+		return
+	}
+	if leftOut, write := l.admit(); write {
+		logger.WithValues("resource", discovery.RefOf(l.gvr)).Info(text, append(keysAndValues, leftOut...)...)
+	}
+}
+
+// admit reports whether a line may be written, and what it says of those that were left out.
+func (l *stateLog) admit() (leftOut []any, write bool) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.minute) >= time.Minute {
+		l.minute, l.lines = now, 0
+	}
+	if l.lines == linesEachMinute {
+		l.leftOut++
+		return nil, false
+	}
+	l.lines++
+	if l.leftOut > 0 {
+		leftOut = []any{"linesLeftOut", l.leftOut}
+		l.leftOut = 0
+	}
+	return leftOut, true
+}
+
+// Log writes a line about the informer, with its logger.
+func (s *State) Log(verbosity int, text string, keysAndValues ...any) {
+	s.log.write(verbosity, text, keysAndValues...)
+}
+
+// LogError logs an error after which a list or watch is tried again: the watch error handler of
+// an informer that has no other.
+func (s *State) LogError(ctx context.Context, err error) {
+	if isExpired(err) || errors.Is(err, io.EOF) {
+		s.log.closed(ctx, err)
+		return
+	}
+	s.log.retried(ctx, Classify(err), err)
+}

@@ -1,0 +1,310 @@
+package typestate
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientdiscovery "k8s.io/client-go/discovery"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/status"
+)
+
+var ships = schema.GroupVersionResource{Group: "fleet.example.com", Version: "v1", Resource: "ships"}
+
+// newShips returns the state of a type that discovery has been asked about.
+func newShips(t *testing.T) *State {
+	t.Helper()
+	resolver, err := discovery.NewFromDiscovery(unasked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Config{GVR: ships, Namespace: "port", Resolver: resolver, Changed: &bell.Bell{}})
+}
+
+// unasked fails the test that asks it.
+type unasked struct {
+	clientdiscovery.DiscoveryInterfaces
+}
+
+func served(uid types.UID) discovery.Resource {
+	return discovery.Resource{GVR: ships, GVK: ships.GroupVersion().WithKind("Ship"), Namespaced: true, CRDUID: uid}
+}
+
+// by returns the type as it is served by backing.
+func by(backing discovery.Backing, uid types.UID) discovery.Resource {
+	res := served(uid)
+	res.Backing = backing
+	return res
+}
+
+func removed(kind discovery.EvidenceKind, uid types.UID) discovery.Event {
+	return discovery.Event{Type: discovery.Removed, Resource: served(uid), Evidence: discovery.Evidence{Kind: kind, CRDUID: uid}}
+}
+
+func added(uid types.UID) discovery.Event {
+	return discovery.Event{Type: discovery.Added, Resource: served(uid)}
+}
+
+// steps are what happens to a state, one after the other.
+type steps []func(s *State)
+
+// yes is an answer of discovery to a question that is asked now, and no a refusal.
+func yes(res discovery.Resource) func(*State) {
+	return func(s *State) { s.answered(s.asking(), res, nil) }
+}
+
+func no(err error) func(*State) {
+	return func(s *State) { s.answered(s.asking(), discovery.Resource{}, err) }
+}
+
+// late is an answer to a question that was asked before event.
+func late(res discovery.Resource, event discovery.Event) func(*State) {
+	return func(s *State) {
+		heard := s.asking()
+		s.Heard(event)
+		s.answered(heard, res, nil)
+	}
+}
+
+func heard(event discovery.Event) func(*State) { return func(s *State) { s.Heard(event) } }
+
+func probed(gone bool) func(*State) {
+	return func(s *State) {
+		now, _ := s.Availability().Current()
+		s.Probed(now, gone)
+	}
+}
+
+func TestState_ServingAndGeneration(t *testing.T) {
+	var (
+		notServed    error = &discovery.NotServedError{Ref: discovery.RefOf(ships)}
+		otherVersion error = &discovery.NotServedError{Ref: discovery.RefOf(ships), Versions: []string{"v2"}}
+		notAccepted  error = &discovery.NotEstablishedError{Ref: discovery.RefOf(ships), Condition: "NamesAccepted"}
+		unknown      error = &discovery.InconclusiveError{Ref: discovery.RefOf(ships), Err: errors.New("down")}
+		cannot       error = &discovery.VerbError{GVR: ships, Missing: []string{"watch"}}
+		clusterWide        = served("a")
+	)
+	const (
+		crd        = discovery.BackingCRD
+		aggregated = discovery.BackingAggregated
+		builtIn    = discovery.BackingBuiltIn
+		either     = discovery.BackingUnknown
+	)
+	clusterWide.Namespaced = false
+	for name, tc := range map[string]struct {
+		steps      steps
+		serving    source.Serving
+		generation int
+		uid        types.UID
+	}{
+		"never asked":                     {nil, source.Held, 0, ""},
+		"served":                          {steps{yes(served("a"))}, source.Served, 0, "a"},
+		"not served":                      {steps{no(notServed)}, source.Held, 0, ""},
+		"cannot be told":                  {steps{no(unknown)}, source.Held, 0, ""},
+		"cannot be told any more":         {steps{yes(served("a")), no(unknown)}, source.Served, 0, "a"},
+		"not served, but no evidence":     {steps{yes(served("a")), no(notServed)}, source.Held, 0, "a"},
+		"another version":                 {steps{yes(served("a")), no(otherVersion)}, source.Held, 0, "a"},
+		"another version, with evidence":  {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(otherVersion)}, source.Held, 0, "a"},
+		"another CRD has the names":       {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notAccepted)}, source.Held, 0, "a"},
+		"cannot be watched":               {steps{yes(served("a")), no(cannot)}, source.Held, 0, "a"},
+		"another that cannot be watched":  {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), no(cannot)}, source.Gone, 0, "a"},
+		"another of another version":      {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), no(otherVersion)}, source.Gone, 0, "a"},
+		"another that is not accepted":    {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), no(notAccepted)}, source.Gone, 0, "a"},
+		"CRD deleted":                     {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), no(notServed)}, source.Gone, 0, "a"},
+		"not listed":                      {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notServed)}, source.Missing, 0, "a"},
+		"no version served":               {steps{yes(served("a")), heard(removed(discovery.NoVersionServed, "a")), no(notServed)}, source.Held, 0, "a"},
+		"deletion of an earlier CRD":      {steps{yes(served("b")), heard(removed(discovery.CRDDeleted, "a")), no(notServed)}, source.Held, 0, "b"},
+		"CRD deleted and another created": {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), yes(served("b"))}, source.Served, 1, "b"},
+		"another before the deletion":     {steps{yes(served("a")), yes(served("b"))}, source.Served, 1, "b"},
+		"another, then the deletion":      {steps{yes(served("a")), yes(served("b")), heard(removed(discovery.CRDDeleted, "a")), yes(served("b"))}, source.Served, 1, "b"},
+		"deletion of an unknown CRD":      {steps{yes(served("")), heard(removed(discovery.CRDDeleted, "a")), yes(served(""))}, source.Served, 1, ""},
+		"not listed and back":             {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), yes(served(""))}, source.Served, 0, ""},
+		"UID unknown for a while":         {steps{yes(served("a")), yes(served("")), yes(served("a"))}, source.Served, 0, "a"},
+		"UID unknown, then another":       {steps{yes(served("a")), yes(served("")), yes(served("b"))}, source.Served, 1, "b"},
+		"UID known late":                  {steps{yes(served("")), yes(served("a"))}, source.Served, 0, "a"},
+		"another scope":                   {steps{yes(served("a")), yes(clusterWide)}, source.Served, 1, "a"},
+		"two others":                      {steps{yes(served("a")), yes(served("b")), yes(served("c"))}, source.Served, 2, "c"},
+
+		// The CRD comes back with its old UID: etcd was restored.
+		"restored":                    {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), no(notServed), heard(added("a")), yes(served("a"))}, source.Served, 1, "a"},
+		"restored at once":            {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), heard(added("a")), yes(served("a"))}, source.Served, 1, "a"},
+		"restored before the events":  {steps{yes(served("a")), yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), heard(added("a")), yes(served("a"))}, source.Served, 1, "a"},
+		"answer from before the end":  {steps{yes(served("a")), late(served("a"), removed(discovery.CRDDeleted, "a")), no(notServed)}, source.Gone, 0, "a"},
+		"answer from before, no more": {steps{yes(served("a")), late(served("a"), removed(discovery.CRDDeleted, "a"))}, source.Served, 0, "a"},
+
+		// What serves the type changes. A UID holds only while that may be a CRD.
+		"aggregated to CRD":                 {steps{yes(by(aggregated, "")), yes(by(crd, "a"))}, source.Served, 1, "a"},
+		"CRD to aggregated":                 {steps{yes(by(crd, "a")), yes(by(aggregated, ""))}, source.Served, 1, ""},
+		"CRD to aggregated, with UID":       {steps{yes(by(crd, "a")), yes(by(aggregated, "a"))}, source.Served, 1, ""},
+		"CRD to built in":                   {steps{yes(by(crd, "a")), yes(by(builtIn, ""))}, source.Served, 1, ""},
+		"backing known late":                {steps{yes(by(either, "a")), yes(by(crd, "a"))}, source.Served, 0, "a"},
+		"backing unknown for a while":       {steps{yes(by(aggregated, "")), yes(by(either, "")), yes(by(aggregated, ""))}, source.Served, 0, ""},
+		"another backing after a while":     {steps{yes(by(aggregated, "")), yes(by(either, "")), yes(by(crd, "a"))}, source.Served, 1, "a"},
+		"aggregated, unknown, a UID of old": {steps{yes(by(crd, "a")), yes(by(aggregated, "")), yes(by(either, ""))}, source.Served, 1, ""},
+
+		// A type that discovery does not mention is asked itself.
+		"probed, not found":            {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notServed), probed(true)}, source.Gone, 0, "a"},
+		"probed, answers":              {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notServed), probed(false)}, source.Served, 0, "a"},
+		"probed, gone, denied again":   {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notServed), probed(true), no(notServed)}, source.Gone, 0, "a"},
+		"probed, gone, back":           {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notServed), probed(true), yes(served("a"))}, source.Served, 1, "a"},
+		"probed, gone, other versions": {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notServed), probed(true), no(otherVersion)}, source.Held, 0, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShips(t)
+			for _, step := range tc.steps {
+				step(s)
+			}
+			now := s.Snapshot()
+			told, _ := s.Availability().Current()
+			if now.Serving != tc.serving || now.Generation != tc.generation || now.Resource.CRDUID != tc.uid {
+				t.Errorf("%s, generation %d, UID %q, want %s, %d, %q", now.Serving, now.Generation, now.Resource.CRDUID, tc.serving, tc.generation, tc.uid)
+			}
+			if told != now.sourceType() {
+				t.Errorf("the source knows %+v, want %+v", told, now.sourceType())
+			}
+		})
+	}
+}
+
+// What the type itself answers has no effect on a type that is another one by then.
+func TestState_ProbeOfAnotherGenerationHasNoEffect(t *testing.T) {
+	s := newShips(t)
+	for _, step := range (steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(&discovery.NotServedError{})}) {
+		step(s)
+	}
+	before, _ := s.Availability().Current()
+	yes(served("b"))(s)
+	s.Probed(before, true)
+	if now := s.Snapshot(); now.Serving != source.Served {
+		t.Errorf("serving = %s, want Served", now.Serving)
+	}
+}
+
+func hasNone(string) bool { return false }
+
+func TestState_SyncedOnlyWithAWholeListOfThisGeneration(t *testing.T) {
+	given := source.State{Complete: true, FirstLists: 1}
+	listed := true
+	s := newShips(t)
+	s.Read(func() source.State { return given }, hasNone, func() bool { return listed })
+	check := func(when string, want bool) {
+		t.Helper()
+		s.Completed()
+		now := s.Snapshot()
+		if now.Synced() != want {
+			t.Errorf("%s: synced = %t, want %t", when, now.Synced(), want)
+		}
+	}
+	yes(served("a"))(s)
+	check("listed", true)
+	listed = false
+	check("not in the store yet", false)
+	listed = true
+	heard(removed(discovery.CRDDeleted, "a"))(s)
+	check("the CRD is deleted", false)
+	no(&discovery.NotServedError{})(s)
+	check("gone", false)
+	yes(served("a"))(s)
+	check("back, and not listed again", false)
+	given = source.State{Complete: true, Generation: 1, FirstLists: 2}
+	check("listed again, not in the store yet", false)
+	now := s.Snapshot()
+	if got := now.AwaitsStore(); got != 2 {
+		t.Fatalf("AwaitsStore = %d, want 2", got)
+	}
+	s.Stored(2)
+	check("in the store", true)
+	given.Complete = false
+	check("the list is out of date", false)
+}
+
+func TestState_ConditionsEndByWhatContradictsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShips(t)
+		forbidden := apierrors.NewForbidden(ships.GroupResource(), "", errors.New("no"))
+		check := func(when, verb string, reason status.Reason, attempts int) {
+			t.Helper()
+			now := s.Snapshot()
+			gotVerb, c, _ := now.Failing()
+			if gotVerb != verb || c.Reason != reason || c.Attempts != attempts {
+				t.Errorf("%s: %q %s %d, want %q %s %d", when, gotVerb, c.Reason, c.Attempts, verb, reason, attempts)
+			}
+		}
+		given := source.State{}
+		s.Read(func() source.State { return given }, hasNone, func() bool { return false })
+		yes(served("a"))(s)
+		check("served", "", "", 0)
+		began := time.Now()
+		s.Fail(source.VerbWatch, forbidden)
+		check("watch refused", source.VerbWatch, status.ReasonForbidden, 1)
+		if now := s.Snapshot(); now.Lasting() {
+			t.Error("a refused watch is lasting, though a LIST follows")
+		}
+		time.Sleep(time.Second)
+		s.Fail(source.VerbList, apierrors.NewServiceUnavailable("down"))
+		s.Fail(source.VerbList, forbidden)
+		check("list refused", source.VerbList, status.ReasonForbidden, 3)
+		now := s.Snapshot()
+		if _, c, _ := now.Failing(); !now.Lasting() || c.Since != began {
+			t.Errorf("lasting %t, since %v, want since %v", now.Lasting(), c.Since, began)
+		}
+		given = source.State{Complete: true, Version: "7"}
+		check("there is a version to watch from", source.VerbWatch, status.ReasonForbidden, 3)
+		s.Succeeded(source.VerbList)
+		check("list accepted", source.VerbWatch, status.ReasonForbidden, 1)
+		s.Fail(source.VerbList, forbidden)
+		s.Succeeded(source.VerbWatch)
+		check("watch accepted", "", "", 0)
+		s.Fail(source.VerbWatch, forbidden)
+		yes(served("b"))(s)
+		check("another type", "", "", 0)
+	})
+}
+
+// A watch that expires is the ordinary end of one that was slow; one after the other is not.
+func TestState_ExpiredWatchesCountIfTheyAreFrequent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShips(t)
+		yes(served("a"))(s)
+		expired := apierrors.NewResourceExpired("too old")
+		if s.Fail(source.VerbWatch, expired) {
+			t.Error("the first counts")
+		}
+		if !s.Fail(source.VerbWatch, expired) {
+			t.Error("one right after the first does not count")
+		}
+		s.Succeeded(source.VerbWatch)
+		time.Sleep(expiryEvery + time.Second)
+		if s.Fail(source.VerbWatch, expired) {
+			t.Error("one after a minute counts")
+		}
+	})
+}
+
+// However often there is news, discovery is asked at a bounded rate.
+func TestState_NewsDoesNotMakeDiscoveryBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShips(t)
+		asked := 0
+		s.cfg.Resolve = func(context.Context) (discovery.Resource, error) {
+			asked++
+			s.Look() // each answer is news at once
+			return served("a"), nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s.Follow(ctx, func() {})
+		if want := askBurst + 60*askRate; asked > want+1 || asked < 60 {
+			t.Errorf("asked %d times in a minute, want at most %d", asked, want)
+		}
+	})
+}
