@@ -76,10 +76,11 @@ var ofSource = []mutant{
 		new:  "max(firstPause, p.last)",
 	},
 	{
-		name: "discovery's refusal is nobody's reason",
-		file: "dynamicinformer/life.go",
-		old:  "	defer l.trouble.refused(err) // which tells who waits\n",
+		name: "what discovery refuses is no condition",
+		file: "internal/typestate/state.go",
+		old:  "	s.Discovery = s.Discovery.failed(err, reason, s.At)\n",
 		new:  "",
+		in:   "dynamicinformer",
 	},
 	{
 		name: "a silent watch-list is waited for",

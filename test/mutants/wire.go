@@ -345,14 +345,14 @@ var ofWire = []mutant{
 	{
 		name: "an informer runs before its transform is known of",
 		file: "dynamicinformer/sharedinformer.go",
-		old:  "before := i.choice.transformed.Swap(true)",
-		new:  "before := i.choice.transformed.Load()",
+		old:  "own := i.choice != nil && i.choice.transformed.Swap(true)",
+		new:  "own := i.choice != nil && i.choice.transformed.Load()",
 	},
 	{
 		name: "a transform that is refused counts",
 		file: "dynamicinformer/sharedinformer.go",
-		old:  "		i.choice.transformed.Store(before)\n",
-		new:  "		_ = before\n",
+		old:  "		i.choice.transformed.Store(own)\n",
+		new:  "		i.choice.transformed.Store(own || transform != nil)\n",
 	},
 	{
 		name: "parts are shared while mutations are detected",
