@@ -237,7 +237,7 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 	select {
 	case event := <-w.ResultChan():
 		return event
-	case <-time.After(20 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("there is no event")
 		panic("unreachable")
 	}

@@ -87,7 +87,7 @@ func checkStart(t *testing.T, s Start) {
 
 func checkLatency(t *testing.T, a *Arrival) {
 	t.Helper()
-	if a == nil || a.Latency <= 0 || a.Latency > time.Minute {
+	if a == nil || a.Latency <= 0 || a.Latency > 3*time.Minute {
 		t.Errorf("a new type: %+v", a)
 	}
 }
