@@ -103,6 +103,7 @@ func (c *Cluster) route() {
 	served := http.NewServeMux()
 	served.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { c.current.Load().serve(w, r) })
 	served.HandleFunc("GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions", c.crds.serve)
+	served.HandleFunc("GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}", c.crds.serveOne)
 	served.HandleFunc("GET /apis/apiregistration.k8s.io/v1/apiservices", c.apis.serve)
 	c.counting.next = served
 	c.mux = http.NewServeMux()

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/bench/discovery/cluster"
@@ -354,5 +356,66 @@ func TestDefinitions_HaveNamesOfTheirOwn(t *testing.T) {
 	}
 	if len(names) != 1502 || len(kinds) != 1502 {
 		t.Errorf("%d names, %d kinds", len(names), len(kinds))
+	}
+}
+
+func TestCluster_SendsMetadataToWhoAsksForIt(t *testing.T) {
+	admin := start(t, cluster.Size{CRDs: 2, SchemaBytes: 5000})
+	client, err := metadata.NewForConfig(&rest.Config{Host: admin.Host, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := admin.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.Resource(crds).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 2 || list.Items[0].UID == "" || list.Items[0].Generation != 1 {
+		t.Fatalf("list: %+v, %v", list, err)
+	}
+	after, err := admin.Counts(t.Context())
+	if err != nil || after.Since(before).Bytes > 2000 {
+		t.Errorf("the list has %d bytes, %v", after.Since(before).Bytes, err)
+	}
+	w, err := client.Resource(crds).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if _, err := admin.Create(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	event := next(t, w)
+	if object, ok := event.Object.(*metav1.PartialObjectMetadata); !ok || event.Type != watch.Added || object.Name != cluster.Newcomer(0).Name() {
+		t.Errorf("event %s of %v", event.Type, event.Object)
+	}
+	one, err := client.Resource(crds).Get(t.Context(), cluster.Newcomer(0).Name(), metav1.GetOptions{})
+	if err != nil || one.UID == "" {
+		t.Errorf("one: %v, %v", one, err)
+	}
+}
+
+func TestCluster_SendsOneCRD(t *testing.T) {
+	client := dynamicClient(t, start(t, cluster.Size{CRDs: 2, SchemaBytes: 500})).Resource(crds)
+	name := cluster.NewDefinition(1).Name()
+	if crd, err := client.Get(t.Context(), name, metav1.GetOptions{}); err != nil || crd.GetName() != name || !established(crd) {
+		t.Errorf("%v, %v", crd, err)
+	}
+	if _, err := client.Get(t.Context(), cluster.Newcomer(0).Name(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("one that is not there: %v", err)
+	}
+}
+
+func TestDefinition_CRDIsWhatAPersonWrites(t *testing.T) {
+	crd, err := cluster.NewDefinition(3).CRD(20_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := crd.MarshalJSON()
+	if err != nil || len(text) < 16_000 || len(text) > 26_000 {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	if crd.GetUID() != "" || crd.GetResourceVersion() != "" || crd.Object["status"] != nil || crd.GetName() != cluster.NewDefinition(3).Name() {
+		t.Errorf("%+v", crd.Object["metadata"])
 	}
 }

@@ -21,19 +21,41 @@ type collection struct {
 	mu      sync.Mutex
 	version int // of the last change
 	items   []item
-	events  [][]byte      // that of version v is at v-1
+	events  []texts       // that of version v is at v-1
 	more    chan struct{} // closed and replaced by each event
 }
 
 // item is an object, encoded.
 type item struct {
 	name string
-	text []byte
+	texts
+}
+
+// texts are an object or an event, encoded: in the form whole and in the form metadata.
+type texts [2][]byte
+
+// form is how much of its objects a client asks for.
+type form int
+
+const (
+	whole form = iota
+	metadata
+)
+
+// encode returns an object in both forms.
+func encode(object map[string]any) (t texts, err error) {
+	if t[whole], err = json.Marshal(object); err != nil {
+		return t, err
+	}
+	t[metadata], err = json.Marshal(map[string]any{
+		"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"],
+	})
+	return t, err
 }
 
 func newCollection(groupVersion, kind string) *collection {
 	// A server with nothing in it has a version, too, and 0 stands for any.
-	return &collection{groupVersion: groupVersion, kind: kind, version: 1, events: make([][]byte, 1), more: make(chan struct{})}
+	return &collection{groupVersion: groupVersion, kind: kind, version: 1, events: make([]texts, 1), more: make(chan struct{})}
 }
 
 // put adds an object or replaces it, sends the event, and returns when it did. object
@@ -41,7 +63,7 @@ func newCollection(groupVersion, kind string) *collection {
 func (c *collection) put(name string, object func(version string) map[string]any) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	text, err := json.Marshal(object(fmt.Sprint(c.version + 1)))
+	text, err := encode(object(fmt.Sprint(c.version + 1)))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -51,7 +73,7 @@ func (c *collection) put(name string, object func(version string) map[string]any
 		kind = watch.Added
 		c.items = slices.Insert(c.items, at, item{name: name})
 	}
-	c.items[at].text = text
+	c.items[at].texts = text
 	return c.sendLocked(kind, text), nil
 }
 
@@ -64,7 +86,7 @@ func (c *collection) remove(name string, object func(version string) map[string]
 	if !found {
 		return time.Time{}, nil
 	}
-	text, err := json.Marshal(object(fmt.Sprint(c.version + 1)))
+	text, err := encode(object(fmt.Sprint(c.version + 1)))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -76,14 +98,18 @@ func (c *collection) findLocked(name string) (at int, found bool) {
 	return slices.BinarySearchFunc(c.items, name, func(i item, name string) int { return strings.Compare(i.name, name) })
 }
 
-func (c *collection) sendLocked(kind watch.EventType, text []byte) time.Time {
-	event := fmt.Appendf(nil, `{"type":%q,"object":%s}`+"\n", kind, text)
+func (c *collection) sendLocked(kind watch.EventType, text texts) time.Time {
+	event := texts{eventText(kind, text[whole]), eventText(kind, text[metadata])}
 	at := time.Now()
 	c.version++
 	c.events = append(c.events, event)
 	close(c.more)
 	c.more = make(chan struct{})
 	return at
+}
+
+func eventText(kind watch.EventType, object []byte) []byte {
+	return fmt.Appendf(nil, `{"type":%q,"object":%s}`+"\n", kind, object)
 }
 
 // forget drops the events so far: nobody begins a watch before now.
@@ -113,13 +139,13 @@ func (c *collection) page(version, offset, limit int) (items []item, present, le
 
 // after returns the events since version, or if there are none what is closed when
 // there are.
-func (c *collection) after(version int) ([][]byte, <-chan struct{}, error) {
+func (c *collection) after(version int) ([]texts, <-chan struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case version == c.version:
 		return nil, c.more, nil
-	case version > c.version || c.events[version] == nil:
+	case version > c.version || c.events[version][whole] == nil:
 		return nil, nil, errGone
 	}
 	return slices.Clone(c.events[version:]), nil, nil

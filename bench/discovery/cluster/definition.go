@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -139,6 +141,24 @@ func (d Definition) object(size int, established bool, version string) map[strin
 		},
 		"status": status,
 	}
+}
+
+// CRD returns the CRD with schemas of about size bytes together, as a person writes it.
+func (d Definition) CRD(size int) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(d.object(size, true, ""))
+	if err != nil {
+		return nil, err
+	}
+	crd := &unstructured.Unstructured{}
+	if err := crd.UnmarshalJSON(text); err != nil {
+		return nil, err
+	}
+	for _, field := range [][]string{
+		{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}, {"status"},
+	} {
+		unstructured.RemoveNestedField(crd.Object, field...)
+	}
+	return crd, nil
 }
 
 // created is when everything was created.

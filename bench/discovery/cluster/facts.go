@@ -29,8 +29,8 @@ func (c *Cluster) Facts() (Facts, error) {
 		f.Groups++
 		f.GroupVersions += len(g.versions)
 	}
-	for _, whole := range c.current.Load().aggregated {
-		f.DocumentBytes += len(whole.body)
+	for _, document := range c.current.Load().aggregated {
+		f.DocumentBytes += len(document.body)
 	}
 	items, _, _, err := c.crds.page(0, 0, 0)
 	if err != nil || len(items) == 0 {
@@ -42,8 +42,8 @@ func (c *Cluster) Facts() (Facts, error) {
 		return f, err
 	}
 	for _, item := range items {
-		f.BytesPerCRD += len(item.text)
-		if _, err := w.Write(item.text); err != nil {
+		f.BytesPerCRD += len(item.texts[whole])
+		if _, err := w.Write(item.texts[whole]); err != nil {
 			return f, err
 		}
 	}

@@ -41,6 +41,28 @@ func (d *documents) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // the client has gone, if that fails
 }
 
+// serveOne answers a request for the object whose name is in the path.
+func (c *collection) serveOne(w http.ResponseWriter, r *http.Request) {
+	items, _, _, _ := c.page(0, 0, 0) // version 0 has not passed
+	for _, item := range items {
+		if item.name == r.PathValue("name") {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(item.texts[formOf(r)]) // the client has gone, if that fails
+			return
+		}
+	}
+	fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is no such object")
+}
+
+// formOf returns the form that a client asks for. Clients that ask for metadata want it
+// rather in protobuf, and take JSON.
+func formOf(r *http.Request) form {
+	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+		return metadata
+	}
+	return whole
+}
+
 // serve answers a list or a watch.
 func (c *collection) serve(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
@@ -69,12 +91,16 @@ func (c *collection) serve(w http.ResponseWriter, r *http.Request) {
 	text, _ := json.Marshal(meta) // it has texts only
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, 32<<10)
-	fmt.Fprintf(out, `{"kind":"%sList","apiVersion":%q,"metadata":%s,"items":[`, c.kind, c.groupVersion, text)
+	form, kind, groupVersion := formOf(r), c.kind, c.groupVersion
+	if form == metadata {
+		kind, groupVersion = "PartialObjectMetadata", "meta.k8s.io/v1"
+	}
+	fmt.Fprintf(out, `{"kind":"%sList","apiVersion":%q,"metadata":%s,"items":[`, kind, groupVersion, text)
 	for i, item := range items {
 		if i > 0 {
 			_ = out.WriteByte(',') // Flush returns the first error
 		}
-		_, _ = out.Write(item.text)
+		_, _ = out.Write(item.texts[form])
 	}
 	fmt.Fprint(out, "]}\n")
 	_ = out.Flush() // the client has gone, if that fails
@@ -104,7 +130,7 @@ func (c *collection) serveWatch(w http.ResponseWriter, r *http.Request, q url.Va
 			return
 		}
 		for _, event := range events {
-			_, err = w.Write(event)
+			_, err = w.Write(event[formOf(r)])
 			version++
 		}
 		if more == nil {
