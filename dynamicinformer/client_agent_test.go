@@ -1,28 +1,32 @@
 package dynamicinformer_test
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // A server's audit log should say whose informers these are, as it does of
 // client-go's.
 func TestNewForConfig_SaysWhoItIs(t *testing.T) {
 	for agent, want := range map[string]string{"": rest.DefaultKubernetesUserAgent(), "mine/1.0": "mine/1.0"} {
-		s := serve(t)
-		cfg := s.config()
+		s := stubserver.New(t)
+		cfg := s.RESTConfig()
 		cfg.UserAgent = agent
 		f, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithDiscovery(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
 		arrived := make(chan string, 100)
-		s.prepare(func(w http.ResponseWriter, r *http.Request) {
+		s.Prepare(func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case arrived <- r.UserAgent():
 			default:
@@ -37,5 +41,25 @@ func TestNewForConfig_SaysWhoItIs(t *testing.T) {
 		if err := f.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// What client-go refuses of a rest.Config a factory refuses with the same words.
+func TestNewForConfig_RefusesWhatClientGoRefuses(t *testing.T) {
+	for name, cfg := range map[string]*rest.Config{
+		"a CA that is none":        {Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("x")}},
+		"a host that is none":      {Host: "http://[::1"},
+		"a CA that is not checked": {Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{Insecure: true, CAData: []byte("x")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, want := dynamic.NewForConfig(cfg)
+			_, err := dynamicinformer.NewForConfig(cfg)
+			if text := fmt.Sprint(err); want == nil || !strings.HasPrefix(text, "dynamicinformer: ") || !strings.HasSuffix(text, want.Error()) {
+				t.Errorf("error is %q, client-go's is %v", text, want)
+			}
+		})
+	}
+	if factory, err := dynamicinformer.NewForConfig(nil); fmt.Sprint(err) != "dynamicinformer: the rest.Config is nil" || factory != nil {
+		t.Errorf("factory is %v, error %v", factory, err)
 	}
 }

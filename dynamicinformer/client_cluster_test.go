@@ -12,54 +12,55 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // cluster is an API server for informers: it has similar objects of each resource, and
 // sends each once more, changed, when updates is closed.
 type cluster struct {
-	*apiServer
+	*stubserver.Server
 	listed  bool // initial objects come in a list: streams of them are refused
 	updates chan struct{}
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{apiServer: serve(t), updates: make(chan struct{})}
-	c.prepare(c.answer)
+	c := &cluster{Server: stubserver.New(t), updates: make(chan struct{})}
+	c.Prepare(c.answer)
 	return c
 }
 
 // updatedWidget is similarWidget after its update.
 func updatedWidget(i int) string {
-	return strings.NewReplacer(`"replicas":3`, `"replicas":4`, fmt.Sprintf(`"resourceVersion":"%d"`, i+1), fmt.Sprintf(`"resourceVersion":"%d"`, i+101)).Replace(similarWidget(i))
+	return strings.NewReplacer(`"replicas":3`, `"replicas":4`, fmt.Sprintf(`"resourceVersion":"%d"`, i+1), fmt.Sprintf(`"resourceVersion":"%d"`, i+101)).Replace(stubserver.SimilarWidget(i))
 }
 
 func (c *cluster) answer(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	switch {
 	case query.Get("watch") == "":
-		asJSON(widgetList(similarWidgets()...))(w, r)
+		stubserver.JSON(stubserver.WidgetList(stubserver.SimilarWidgets()...))(w, r)
 	case query.Get("sendInitialEvents") == "":
 		c.streamOn("", w, r)
 	case c.listed:
-		respond(http.StatusUnprocessableEntity, "application/json", failed(422, "Invalid"))(w, r)
+		stubserver.Respond(http.StatusUnprocessableEntity, "application/json", stubserver.Failure(422, "Invalid"))(w, r)
 	default:
-		c.streamOn(frames("ADDED", similarWidgets())+eventOf("BOOKMARK", bookmark), w, r)
+		c.streamOn(frames("ADDED", stubserver.SimilarWidgets())+stubserver.Event("BOOKMARK", stubserver.Bookmark), w, r)
 	}
 }
 
 // streamOn streams begin and, when it is time for them, the updates.
 func (c *cluster) streamOn(begin string, w http.ResponseWriter, r *http.Request) {
-	setContentType(w, "application/json")
+	stubserver.SetContentType(w, "application/json")
 	fmt.Fprint(w, begin)
 	w.(http.Flusher).Flush()
 	select {
 	case <-c.updates:
 		var updated []string
-		for i := range similar {
+		for i := range stubserver.Similar {
 			updated = append(updated, updatedWidget(i))
 		}
-		hang(frames("MODIFIED", updated))(w, r)
+		stubserver.Hang(frames("MODIFIED", updated))(w, r)
 	case <-r.Context().Done():
 	}
 }
@@ -67,14 +68,14 @@ func (c *cluster) streamOn(begin string, w http.ResponseWriter, r *http.Request)
 func frames(kind string, objects []string) string {
 	var b strings.Builder
 	for _, object := range objects {
-		b.WriteString(eventOf(kind, object))
+		b.WriteString(stubserver.Event(kind, object))
 	}
 	return b.String()
 }
 
 func (c *cluster) factory(t *testing.T, opts ...dynamicinformer.Option) *dynamicinformer.Factory {
 	t.Helper()
-	f, err := dynamicinformer.NewForConfig(c.config(), append([]dynamicinformer.Option{dynamicinformer.WithDiscovery(nil)}, opts...)...)
+	f, err := dynamicinformer.NewForConfig(c.RESTConfig(), append([]dynamicinformer.Option{dynamicinformer.WithDiscovery(nil)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func (c *cluster) factory(t *testing.T, opts ...dynamicinformer.Option) *dynamic
 // run runs the informers on gvrs until every object has been updated.
 func (c *cluster) run(t *testing.T, f *dynamicinformer.Factory, gvrs ...schema.GroupVersionResource) {
 	t.Helper()
-	updated := make(chan struct{}, 2*similar)
+	updated := make(chan struct{}, 2*stubserver.Similar)
 	for _, gvr := range gvrs {
 		handler := cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { updated <- struct{}{} }}
 		if _, err := f.ForResource(gvr).Informer().AddEventHandler(handler); err != nil {
@@ -95,11 +96,11 @@ func (c *cluster) run(t *testing.T, f *dynamicinformer.Factory, gvrs ...schema.G
 	c.sync(t, f)
 	close(c.updates)
 	late := time.After(30 * time.Second)
-	for i := range similar * len(gvrs) {
+	for i := range stubserver.Similar * len(gvrs) {
 		select {
 		case <-updated:
 		case <-late:
-			t.Fatalf("%d of %d updates have arrived", i, similar*len(gvrs))
+			t.Fatalf("%d of %d updates have arrived", i, stubserver.Similar*len(gvrs))
 		}
 	}
 }

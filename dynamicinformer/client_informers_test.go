@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/dynamicclient"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // cached returns the objects that f's informer on gvr has, by name.
@@ -26,7 +28,7 @@ func cached(f *dynamicinformer.Factory, gvr schema.GroupVersionResource) (object
 // make them.
 func expected(t *testing.T, change cache.TransformFunc) (objects []*unstructured.Unstructured) {
 	t.Helper()
-	for i := range similar {
+	for i := range stubserver.Similar {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON([]byte(updatedWidget(i))); err != nil {
 			t.Fatal(err)
@@ -88,8 +90,8 @@ func TestClientInformers_CachedObjectsShareTheirParts(t *testing.T) {
 		if diff := cmp.Diff(expected(t, unchanged), objects); diff != "" {
 			t.Errorf("cached objects (-want +got):\n%s", diff)
 		}
-		if !muchInCommon(objects) {
-			t.Errorf("parts in common, by path: %v", inCommon(objects))
+		if !stubserver.MuchInCommon(objects) {
+			t.Errorf("parts in common, by path: %v", stubserver.InCommon(objects))
 		}
 	})
 }
@@ -113,7 +115,7 @@ func TestClientInformers_TransformMayWriteToItsObjects(t *testing.T) {
 				if diff := cmp.Diff(expected(t, inscribe), objects); diff != "" {
 					t.Errorf("cached objects (-want +got):\n%s", diff)
 				}
-				if common := inCommon(objects); len(common) > 0 {
+				if common := stubserver.InCommon(objects); len(common) > 0 {
 					t.Errorf("parts in common, by path: %v", common)
 				}
 			})
@@ -148,8 +150,8 @@ func TestClientInformers_TransformOfOneIsNoneOfAnother(t *testing.T) {
 		if diff := cmp.Diff(expected(t, unchanged), objects); diff != "" {
 			t.Errorf("without (-want +got):\n%s", diff)
 		}
-		if !muchInCommon(objects) {
-			t.Errorf("without: parts in common, by path: %v", inCommon(objects))
+		if !stubserver.MuchInCommon(objects) {
+			t.Errorf("without: parts in common, by path: %v", stubserver.InCommon(objects))
 		}
 	})
 }
@@ -163,8 +165,8 @@ func TestClientInformers_TransformThatIsUnsetIsNone(t *testing.T) {
 	if diff := cmp.Diff(expected(t, unchanged), objects); diff != "" {
 		t.Errorf("cached objects (-want +got):\n%s", diff)
 	}
-	if !muchInCommon(objects) {
-		t.Errorf("parts in common, by path: %v", inCommon(objects))
+	if !stubserver.MuchInCommon(objects) {
+		t.Errorf("parts in common, by path: %v", stubserver.InCommon(objects))
 	}
 }
 
@@ -175,11 +177,11 @@ func TestClientInformers_OptionsOfTheClientHold(t *testing.T) {
 		change cache.TransformFunc
 		shares bool
 	}{
-		{"without sharing", options(dynamicinformer.WithoutSharing()), unchanged, false},
-		{"stock decoding", options(dynamicinformer.WithStockDecoding()), unchanged, false},
-		{"without managed fields", options(dynamicinformer.WithoutManagedFields()), unmanaged, true},
-		{"without managed fields, with a transform", append(options(dynamicinformer.WithoutManagedFields()), dynamicinformer.WithTransform(unchanged)), unmanaged, false},
-		{"two lists of options", append(options(dynamicinformer.WithoutManagedFields()), options(dynamicinformer.WithoutSharing())...), unmanaged, false},
+		{"without sharing", options(dynamicclient.WithoutSharing()), unchanged, false},
+		{"stock decoding", options(dynamicclient.WithStockDecoding()), unchanged, false},
+		{"without managed fields", options(dynamicclient.WithoutManagedFields()), unmanaged, true},
+		{"without managed fields, with a transform", append(options(dynamicclient.WithoutManagedFields()), dynamicinformer.WithTransform(unchanged)), unmanaged, false},
+		{"two lists of options", append(options(dynamicclient.WithoutManagedFields()), options(dynamicclient.WithoutSharing())...), unmanaged, false},
 		{"nil", options(nil), unchanged, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -191,14 +193,14 @@ func TestClientInformers_OptionsOfTheClientHold(t *testing.T) {
 			if diff := cmp.Diff(expected(t, tc.change), objects); diff != "" {
 				t.Errorf("cached objects (-want +got):\n%s", diff)
 			}
-			if common := inCommon(objects); (len(common) > 0) != tc.shares {
+			if common := stubserver.InCommon(objects); (len(common) > 0) != tc.shares {
 				t.Errorf("parts in common, by path: %v", common)
 			}
 		})
 	}
 }
 
-func options(opts ...dynamicinformer.ClientOption) []dynamicinformer.Option {
+func options(opts ...dynamicclient.Option) []dynamicinformer.Option {
 	return []dynamicinformer.Option{dynamicinformer.WithClientOptions(opts...)}
 }
 

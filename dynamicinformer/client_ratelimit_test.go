@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
@@ -29,54 +28,12 @@ func (l *limiter) Wait(context.Context) error {
 	return nil
 }
 
-func TestClient_AsksTheRateLimiterAsClientGo(t *testing.T) {
-	busy := withHeader("Retry-After", "0", respond(429, "text/plain", "busy"))
-	s := serve(t)
-	for _, c := range calls {
-		t.Run(c.name, func(t *testing.T) {
-			waits := map[string]int64{}
-			for name, newClient := range map[string]maker{"client-go's": stock, "ours": made()} {
-				counting := newLimiter()
-				config := func(cfg *rest.Config) { cfg.RateLimiter = counting }
-				s.outcome(t, exchange{config: config, replies: []reply{busy, busy, asJSON(success)}, call: c.call}, newClient)
-				waits[name] = counting.waits.Load()
-			}
-			if waits["ours"] != waits["client-go's"] || waits["ours"] == 0 {
-				t.Errorf("waits = %v", waits)
-			}
-		})
-	}
-}
-
-func TestClient_KeepsToQPSAndBurst(t *testing.T) {
-	const burst = 3
-	upToTheLimit := func(ctx context.Context, c dynamic.Interface) (any, error) {
-		for range burst {
-			if _, err := get()(ctx, c); err != nil {
-				return nil, err
-			}
-		}
-		return get()(ctx, c) // would have to wait for longer than ctx lives
-	}
-	s := serve(t)
-	row := exchange{
-		config:  func(cfg *rest.Config) { cfg.QPS, cfg.Burst = 1e-4, burst },
-		replies: []reply{asJSON(widgetA)},
-		call:    upToTheLimit,
-		fails:   "client rate limiter Wait returned an error",
-	}
-	s.check(t, row)
-	if got := len(s.outcome(t, row, made()).Arrivals); got != burst {
-		t.Errorf("%d requests arrived, want %d", got, burst)
-	}
-}
-
 // withBurst returns a factory that may make one list by itself and has to wait for
 // hours for the next. Its informer on widgets has a transform, the one on blocks none.
 func withBurst(t *testing.T, c *cluster, config func(cfg *rest.Config)) *dynamicinformer.Factory {
 	t.Helper()
 	c.listed = true // client-go does not limit streams
-	cfg := c.config()
+	cfg := c.RESTConfig()
 	config(cfg)
 	f, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithDiscovery(nil))
 	if err != nil {
@@ -117,7 +74,7 @@ func TestClientInformers_ClientsOfAFactoryHaveOneRateLimit(t *testing.T) {
 		t.Errorf("nobody was over the limit: %v", err)
 	}
 	lists := 0
-	for _, a := range c.arrivals() {
+	for _, a := range c.Arrivals() {
 		if a.Method == http.MethodGet && !strings.Contains(a.Query, "watch=true") {
 			lists++
 		}

@@ -54,20 +54,20 @@ type Factory struct {
 }
 
 // NewForConfig returns a factory for the server that cfg reaches, with discovery and
-// a client as of NewClient of its own, which share one HTTP client. Options can
+// a client of dynamicclient of its own, which share one HTTP client. Options can
 // replace discovery, or turn it off with WithDiscovery(nil), and change how the
 // client decodes, with WithClientOptions. It does no I/O.
 //
 // Reasons for not syncing appear with the first attempt that fails, also while client-go
 // still tries again by itself.
 //
-// Objects share equal parts, as WithSharing describes, except those of informers
+// Objects share equal parts, as dynamicclient.WithSharing describes, except those of informers
 // with a transform. A handler that writes to an object, which it must not, damages
 // others with it. While client-go's KUBE_CACHE_MUTATION_DETECTOR is set to true,
 // nothing is shared, so that it finds the one that was written to.
 func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	if cfg == nil {
-		return nil, errNoConfig
+		return nil, errors.New("dynamicinformer: the rest.Config is nil")
 	}
 	cfg = rest.CopyConfig(cfg)
 	if cfg.UserAgent == "" {
@@ -86,7 +86,7 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
 	}
-	clients, err := newClients(cfg, httpClient, newClientOptions(append([]ClientOption{defaultSharing()}, o.client...)...))
+	clients, err := newClients(cfg, httpClient, o.client)
 	if err != nil {
 		return nil, err
 	}

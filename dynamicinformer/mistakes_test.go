@@ -18,6 +18,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // wrongOptions have values that no server accepts.
@@ -63,12 +64,12 @@ func TestOptions_AValueThatNoServerAcceptsIsAnError(t *testing.T) {
 
 // What is wrong on the caller's side does not go away by waiting.
 func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
-	plain, secure := serve(t), serveTLS(t)
+	plain, secure := stubserver.New(t), stubserver.NewTLS(t)
 	host := func(server *httptest.Server, scheme string) *rest.Config {
 		_, address, _ := strings.Cut(server.URL, "://")
 		return &rest.Config{Host: scheme + "://" + address, QPS: -1}
 	}
-	unknown := respond(400, "application/json", `{"apiVersion":"v1","kind":"Status","status":"Failure","code":400,"reason":"BadRequest","message":"field label not supported: spec.x"}`)
+	unknown := stubserver.Respond(400, "application/json", `{"apiVersion":"v1","kind":"Status","status":"Failure","code":400,"reason":"BadRequest","message":"field label not supported: spec.x"}`)
 	for _, test := range []struct {
 		name   string
 		config *rest.Config
@@ -76,7 +77,7 @@ func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 		says   string
 		is     func(error) bool
 	}{
-		{"an unknown field label", plain.config(), dynamicinformer.ReasonBadRequest, "field label not supported: spec.x", apierrors.IsBadRequest},
+		{"an unknown field label", plain.RESTConfig(), dynamicinformer.ReasonBadRequest, "field label not supported: spec.x", apierrors.IsBadRequest},
 		{"an unknown CA", host(secure.Server, "https"), dynamicinformer.ReasonTLS, "certificate", nil},
 		{"HTTP to HTTPS", host(secure.Server, "http"), dynamicinformer.ReasonTLS, "", nil},
 		{"HTTPS to HTTP", host(plain.Server, "https"), dynamicinformer.ReasonTLS, "HTTP response to HTTPS client", nil},
@@ -86,8 +87,8 @@ func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 				continue // of discovery that is an answer like any other
 			}
 			t.Run(test.name+name, func(t *testing.T) {
-				plain.prepare(unknown)
-				secure.prepare(unknown)
+				plain.Prepare(unknown)
+				secure.Prepare(unknown)
 				f, err := dynamicinformer.NewForConfig(test.config, append([]dynamicinformer.Option{dynamicinformer.WithFieldSelector("spec.x=1")}, opts...)...)
 				if err != nil {
 					t.Fatal(err)

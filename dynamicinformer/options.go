@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicclient"
 )
 
 // Option configures a Factory and, through it, all its informers. Every
@@ -45,7 +46,7 @@ type options struct {
 	settings
 	customResync map[schema.GroupVersionResource]time.Duration
 	resolver     *discovery.Resolver
-	client       []ClientOption
+	client       []dynamicclient.Option
 	identities   *identities // nil: no metrics
 }
 
@@ -85,7 +86,7 @@ func WithDiscovery(resolver *discovery.Resolver) Option {
 
 // WithClientOptions says how the client that NewForConfig makes decodes. It has no
 // effect on New, which is given a client. May be given more than once.
-func WithClientOptions(opts ...ClientOption) Option {
+func WithClientOptions(opts ...dynamicclient.Option) Option {
 	opts = slices.Clone(opts)
 	return optionFunc(func(o *options) { o.client = append(o.client, opts...) })
 }

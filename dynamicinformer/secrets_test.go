@@ -10,12 +10,14 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // secret is what must not leave the library.
@@ -28,37 +30,37 @@ const secretFields = `"metadata":{"name":"s","namespace":"ns","resourceVersion":
 // one for watches.
 var leaks = []struct {
 	name        string
-	list, watch reply
+	list, watch stubserver.Reply
 	reason      dynamicinformer.Reason
 	is          func(error) bool
 }{
-	{name: "a list without a kind", list: asJSON(`{"apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"apiVersion":"v1","kind":"Secret",` + secretFields + `}]}`), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "a list of 2 MB without a kind", list: asJSON(`{"apiVersion":"v1","items":[{"data":"` + strings.Repeat(secret, 2<<20/len(secret)) + `"}]}`), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "an object without a kind for a list", list: asJSON(`{"apiVersion":"v1",` + secretFields + `}`), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "an event without a kind", watch: stream(eventOf("ADDED", `{"apiVersion":"v1",`+secretFields+`}`)), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "an event without a version", watch: stream(eventOf("ADDED", `{"kind":"Secret",`+secretFields+`}`)), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "an error event with an object", watch: stream(eventOf("ERROR", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`)), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsUnexpectedObjectError},
-	{name: "a Status in the place of an object", watch: stream(eventOf("ADDED", `{"apiVersion":"v1","kind":"Status","message":"`+secret+`"}`)), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "500 with an object as text", list: respond(500, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
-	{name: "502 with an object as YAML", list: respond(502, "", "kind: Secret\napiVersion: v1\ndata:\n  password: "+secret+"\n"), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
-	{name: "500 with an object for a watch", watch: respond(500, "", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
-	{name: "403 with an object as text", list: respond(403, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonForbidden, is: apierrors.IsForbidden},
+	{name: "a list without a kind", list: stubserver.JSON(`{"apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"apiVersion":"v1","kind":"Secret",` + secretFields + `}]}`), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "a list of 2 MB without a kind", list: stubserver.JSON(`{"apiVersion":"v1","items":[{"data":"` + strings.Repeat(secret, 2<<20/len(secret)) + `"}]}`), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "an object without a kind for a list", list: stubserver.JSON(`{"apiVersion":"v1",` + secretFields + `}`), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "an event without a kind", watch: stubserver.Stream(stubserver.Event("ADDED", `{"apiVersion":"v1",`+secretFields+`}`)), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "an event without a version", watch: stubserver.Stream(stubserver.Event("ADDED", `{"kind":"Secret",`+secretFields+`}`)), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "an error event with an object", watch: stubserver.Stream(stubserver.Event("ERROR", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`)), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsUnexpectedObjectError},
+	{name: "a Status in the place of an object", watch: stubserver.Stream(stubserver.Event("ADDED", `{"apiVersion":"v1","kind":"Status","message":"`+secret+`"}`)), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "500 with an object as text", list: stubserver.Respond(500, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
+	{name: "502 with an object as YAML", list: stubserver.Respond(502, "", "kind: Secret\napiVersion: v1\ndata:\n  password: "+secret+"\n"), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
+	{name: "500 with an object for a watch", watch: stubserver.Respond(500, "", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
+	{name: "403 with an object as text", list: stubserver.Respond(403, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonForbidden, is: apierrors.IsForbidden},
 }
 
 // leaking answers as leak says. A watch that is not of interest is refused, so that a LIST
 // follows; a list that is not is empty.
-func leaking(list, watch reply) reply {
+func leaking(list, watch stubserver.Reply) stubserver.Reply {
 	return func(w http.ResponseWriter, r *http.Request) {
 		watching := r.URL.Query().Get("watch") != ""
 		switch {
 		case watching && watch != nil:
 			watch(w, r)
 		case watching:
-			respond(405, "application/json", failed(405, "MethodNotAllowed"))(w, r)
+			stubserver.Respond(405, "application/json", stubserver.Failure(405, "MethodNotAllowed"))(w, r)
 		case list != nil:
 			list(w, r)
 		default:
-			asJSON(`{"apiVersion":"example.com/v1","kind":"WidgetList","metadata":{"resourceVersion":"5"},"items":[]}`)(w, r)
+			stubserver.JSON(`{"apiVersion":"example.com/v1","kind":"WidgetList","metadata":{"resourceVersion":"5"},"items":[]}`)(w, r)
 		}
 	}
 }
@@ -75,7 +77,7 @@ var factoriesOf = map[string]func(t *testing.T, cfg *rest.Config, opts ...dynami
 	},
 	"New": func(t *testing.T, cfg *rest.Config, opts ...dynamicinformer.Option) *dynamicinformer.Factory {
 		t.Helper()
-		client, err := stock(cfg)
+		client, err := dynamic.NewForConfig(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,16 +86,16 @@ var factoriesOf = map[string]func(t *testing.T, cfg *rest.Config, opts ...dynami
 }
 
 func TestFactory_NoBodyOfAnAnswerLeavesTheLibrary(t *testing.T) {
-	s := serve(t)
+	s := stubserver.New(t)
 	for _, leak := range leaks {
 		for name, factory := range factoriesOf {
 			t.Run(leak.name+"/"+name, func(t *testing.T) {
-				s.prepare(leaking(leak.list, leak.watch))
-				f := factory(t, s.config())
+				s.Prepare(leaking(leak.list, leak.watch))
+				f := factory(t, s.RESTConfig())
 				checkShownOf(t, f, leak.reason, leak.is)
 
 				handled := make(chan error, 100)
-				f = factory(t, s.config(), dynamicinformer.WithWatchErrorHandler(func(_ context.Context, _ *cache.Reflector, err error) {
+				f = factory(t, s.RESTConfig(), dynamicinformer.WithWatchErrorHandler(func(_ context.Context, _ *cache.Reflector, err error) {
 					select {
 					case handled <- err:
 					default:
@@ -114,17 +116,17 @@ func TestFactory_NoBodyOfAnAnswerLeavesTheLibrary(t *testing.T) {
 }
 
 func TestFactory_NoBodyOfADiscoveryAnswerLeavesTheLibrary(t *testing.T) {
-	s := serve(t)
-	for name, answer := range map[string]reply{
-		"as text":    respond(500, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`),
-		"as JSON":    respond(500, "application/json", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`),
-		"as YAML":    respond(502, "", "data:\n  password: "+secret+"\n"),
-		"in a quote": respond(500, "application/json", `{"apiVersion":"v1","kind":"Status","status":"Failure","code":500,"message":"Object 'Kind' is missing in '`+secret+`'"}`),
-		"with 200":   asJSON(`{"apiVersion":"v1",` + secretFields + `}`),
+	s := stubserver.New(t)
+	for name, answer := range map[string]stubserver.Reply{
+		"as text":    stubserver.Respond(500, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`),
+		"as JSON":    stubserver.Respond(500, "application/json", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`),
+		"as YAML":    stubserver.Respond(502, "", "data:\n  password: "+secret+"\n"),
+		"in a quote": stubserver.Respond(500, "application/json", `{"apiVersion":"v1","kind":"Status","status":"Failure","code":500,"message":"Object 'Kind' is missing in '`+secret+`'"}`),
+		"with 200":   stubserver.JSON(`{"apiVersion":"v1",` + secretFields + `}`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.prepare(answer)
-			f, err := dynamicinformer.NewForConfig(s.config())
+			s.Prepare(answer)
+			f, err := dynamicinformer.NewForConfig(s.RESTConfig())
 			if err != nil {
 				t.Fatal(err)
 			}

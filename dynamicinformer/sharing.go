@@ -1,6 +1,7 @@
 package dynamicinformer
 
 import (
+	"cmp"
 	"net/http"
 	"os"
 	"strconv"
@@ -9,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/gvrkit/gvrkit/internal/wire"
+	"github.com/gvrkit/gvrkit/dynamicclient"
 )
 
 // clients are a factory's dynamic clients. If they are two, they stand on one
@@ -21,35 +23,45 @@ type clients struct {
 }
 
 // newClients returns the clients of a factory for the server that cfg reaches.
-func newClients(cfg *rest.Config, httpClient *http.Client, o *clientOptions) (clients, error) {
-	settings := o.settings()
-	if settings == nil || settings.Sharing == wire.Own {
-		own, err := newRESTClient(cfg, httpClient, settings)
-		if err != nil {
-			return clients{}, err
-		}
-		return clients{own: dynamic.New(own)}, nil
-	}
-	shared, err := newRESTClient(cfg, httpClient, settings)
+func newClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.Option) (clients, error) {
+	cfg = limited(cfg)
+	opts = append([]dynamicclient.Option{dynamicclient.WithTables(dynamicclient.NewTables()), defaultSharing()}, opts...)
+	shared, err := dynamicclient.NewForHTTPClient(cfg, httpClient, opts...)
 	if err != nil {
 		return clients{}, err
 	}
-	cfg = rest.CopyConfig(cfg)
-	cfg.RateLimiter = shared.GetRateLimiter()
-	settings.Sharing = wire.Own
-	own, err := newRESTClient(cfg, httpClient, settings)
+	own, err := dynamicclient.NewForHTTPClient(cfg, httpClient, append(opts, dynamicclient.WithoutSharing())...)
 	if err != nil {
 		return clients{}, err
 	}
-	return clients{own: dynamic.New(own), shared: dynamic.New(shared)}, nil
+	return clients{own: own, shared: shared}, nil
 }
 
-// defaultSharing is how a factory's objects are decoded if nobody says otherwise.
-func defaultSharing() ClientOption {
-	if detecting, _ := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")); detecting {
-		return WithoutSharing()
+// limited returns cfg with the rate limiter that client-go would make of it, for clients that
+// share one.
+func limited(cfg *rest.Config) *rest.Config {
+	qps, burst := cmp.Or(cfg.QPS, rest.DefaultQPS), cmp.Or(cfg.Burst, rest.DefaultBurst)
+	if cfg.RateLimiter != nil || qps < 0 {
+		return cfg
 	}
-	return WithSharing()
+	cfg = rest.CopyConfig(cfg)
+	cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(qps, burst)
+	return cfg
+}
+
+// defaultSharing is how a factory's objects are decoded by default.
+func defaultSharing() dynamicclient.Option {
+	if detectsMutations() {
+		return dynamicclient.WithoutSharing()
+	}
+	return dynamicclient.WithSharing()
+}
+
+// detectsMutations reports whether client-go looks for writes to cached objects. With shared
+// parts it would name many for one that was written to.
+func detectsMutations() bool {
+	detects, _ := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR"))
+	return detects
 }
 
 // choice is the dynamic client of one informer: the one whose objects share parts,

@@ -7,7 +7,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/source"
-	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
 // settable is an informer that takes transforms as answer says.
@@ -48,12 +47,11 @@ func TestSharedInformer_ARefusedTransformIsNone(t *testing.T) {
 	}
 }
 
-// The detector names whose object has changed. With shared parts that would be many.
-func TestDefaultSharing_IsOffWhileMutationsAreDetected(t *testing.T) {
-	for value, want := range map[string]wire.Sharing{"": wire.Shared, "false": wire.Shared, "true": wire.Own, "1": wire.Own} {
+func TestDetectsMutations_AsClientGoDoes(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "false": false, "true": true, "1": true} {
 		t.Setenv("KUBE_CACHE_MUTATION_DETECTOR", value)
-		if got := newClientOptions(defaultSharing()).sharing; got != want {
-			t.Errorf("%q: sharing %v, want %v", value, got, want)
+		if got := detectsMutations(); got != want {
+			t.Errorf("%q: %v, want %v", value, got, want)
 		}
 	}
 }

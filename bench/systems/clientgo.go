@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
-	gvrkit "github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/dynamicclient"
 )
 
 // openClientGo opens what users of client-go have if they change nothing.
@@ -24,7 +24,7 @@ func openStripped(ctx context.Context, target Target) (Cache, error) {
 
 // openClientGoFast is client-go's factory on gvrkit's client.
 func openClientGoFast(ctx context.Context, target Target) (Cache, error) {
-	client, err := gvrkit.NewClient(target.Config)
+	client, err := dynamicclient.New(target.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -4,14 +4,15 @@ import (
 	"context"
 	"slices"
 
+	"github.com/gvrkit/gvrkit/dynamicclient"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
 // withoutManagedFields leaves managedFields out while decoding.
-var withoutManagedFields = dynamicinformer.WithClientOptions(dynamicinformer.WithoutManagedFields())
+var withoutManagedFields = dynamicinformer.WithClientOptions(dynamicclient.WithoutManagedFields())
 
 // withoutSharing gives each object maps and slices of its own.
-var withoutSharing = dynamicinformer.WithClientOptions(dynamicinformer.WithoutSharing())
+var withoutSharing = dynamicinformer.WithClientOptions(dynamicclient.WithoutSharing())
 
 // openGVRKit returns what opens gvrkit's factory with opts.
 func openGVRKit(opts ...dynamicinformer.Option) func(context.Context, Target) (Cache, error) {

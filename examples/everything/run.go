@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicclient"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
@@ -38,7 +39,7 @@ func run(ctx context.Context, s settings, stdout io.Writer) (err error) {
 	if err := answers(ctx, cfg, resolver); err != nil {
 		return err
 	}
-	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithDiscovery(resolver), dynamicinformer.WithClientOptions(dynamicinformer.WithoutManagedFields()))
+	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithDiscovery(resolver), dynamicinformer.WithClientOptions(dynamicclient.WithoutManagedFields()))
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What NewClient and WithSharing say of memory are these bounds.
+// What dynamicclient.New and WithSharing say of memory are these bounds.
 const (
 	boundOfOwn    = 13 << 20
 	boundOfShared = 80 << 20

@@ -17,21 +17,21 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/dynamicclient"
 )
 
 // pair is client-go's dynamic client and gvrkit's on one connection, with nothing
 // between them and the server: TLS, HTTP/2, and gzip for what is large.
 type pair struct{ stock, fast dynamic.Interface }
 
-func openPair(at *place, opts ...dynamicinformer.ClientOption) pair {
+func openPair(at *place, opts ...dynamicclient.Option) pair {
 	GinkgoHelper()
 	client, err := rest.HTTPClientFor(at.config)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(client.CloseIdleConnections)
 	stock, err := dynamic.NewForConfigAndClient(at.config, client)
 	Expect(err).NotTo(HaveOccurred())
-	fast, err := dynamicinformer.NewClientForConfigAndClient(at.config, client, opts...)
+	fast, err := dynamicclient.NewForHTTPClient(at.config, client, opts...)
 	Expect(err).NotTo(HaveOccurred())
 	return pair{stock, fast}
 }
@@ -179,7 +179,7 @@ var _ = Describe("The fast client", onEachPlace(func(at *place) {
 	})
 
 	It("leaves fields out that nobody wants", func(ctx SpecContext) {
-		d, p, label := openDoor(at), openPair(at, dynamicinformer.WithoutManagedFields(), dynamicinformer.WithSharing()), unique("without")
+		d, p, label := openDoor(at), openPair(at, dynamicclient.WithoutManagedFields(), dynamicclient.WithSharing()), unique("without")
 		for i := range 10 {
 			d.create(ctx, blocks, "", newBlock(fmt.Sprintf("%s-%d", label, i), label))
 		}

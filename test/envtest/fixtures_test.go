@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicclient"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
@@ -55,7 +56,7 @@ func openDoorAs(at *place, as *rest.Config) *door {
 		Expect(proxy.Close()).To(Succeed())
 		behind.CloseIdleConnections()
 	})
-	client, err := dynamicinformer.NewClientForConfigAndClient(config, front)
+	client, err := dynamicclient.NewForHTTPClient(config, front)
 	Expect(err).NotTo(HaveOccurred())
 	resolver, err := discovery.NewForConfigAndClient(config, front)
 	Expect(err).NotTo(HaveOccurred())

@@ -326,15 +326,15 @@ var ofWire = []mutant{
 	},
 	{
 		name: "the factory's client is client-go's",
-		file: "dynamicinformer/client_options.go",
+		file: "dynamicclient/options.go",
 		old:  "	if o.stock {",
 		new:  "	if true {",
 	},
 	{
-		name: "NewClient shares",
-		file: "dynamicinformer/client_options.go",
-		old:  "	o := &clientOptions{}",
-		new:  "	o := &clientOptions{sharing: wire.Shared}",
+		name: "dynamicclient.New shares",
+		file: "dynamicclient/options.go",
+		old:  "	o := &options{}",
+		new:  "	o := &options{sharing: wire.Shared}",
 	},
 	{
 		name: "a transform writes to shared objects",
@@ -357,8 +357,8 @@ var ofWire = []mutant{
 	{
 		name: "parts are shared while mutations are detected",
 		file: "dynamicinformer/sharing.go",
-		old:  "detecting {",
-		new:  "detecting && false {",
+		old:  "	return detects\n",
+		new:  "	return detects && false\n",
 	},
 	{
 		name: "an object's name can be dropped",
@@ -381,7 +381,7 @@ var ofWire = []mutant{
 	{
 		name: "a factory has two rate limits",
 		file: "dynamicinformer/sharing.go",
-		old:  "	cfg.RateLimiter = shared.GetRateLimiter()\n",
+		old:  "	cfg = limited(cfg)\n",
 		new:  "",
 	},
 	{

@@ -1,4 +1,4 @@
-package dynamicinformer_test
+package dynamicclient_test
 
 import (
 	"fmt"
@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/dynamicclient"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // remove takes the fields at paths out of each object in value.
@@ -36,16 +37,16 @@ func remove(value any, paths [][]string) {
 
 // checkWithout checks that what a client with opts reads of object is what client-go's
 // client reads without the fields at paths.
-func (s *apiServer) checkWithout(t *testing.T, object string, paths [][]string, opts ...dynamicinformer.ClientOption) {
+func (s *apiServer) checkWithout(t *testing.T, object string, paths [][]string, opts ...dynamicclient.Option) {
 	t.Helper()
-	added := eventOf("ADDED", widgetB)
-	for i, body := range []string{object, widgetList(widgetB, object, widgetB), added + eventOf("MODIFIED", object) + added} {
-		row := exchange{replies: []reply{asJSON(body)}, call: readers[i].call}
+	added := stubserver.Event("ADDED", widgetB)
+	for i, body := range []string{object, stubserver.WidgetList(widgetB, object, widgetB), added + stubserver.Event("MODIFIED", object) + added} {
+		row := exchange{replies: []stubserver.Reply{stubserver.JSON(body)}, call: readers[i].call}
 		want := s.outcome(t, row, stock)
 		if want.Err == nil {
 			remove(want.Value, paths)
 		}
-		for name, sharing := range map[string]dynamicinformer.ClientOption{"own": nil, "shared": dynamicinformer.WithSharing()} {
+		for name, sharing := range map[string]dynamicclient.Option{"own": nil, "shared": dynamicclient.WithSharing()} {
 			if got := s.outcome(t, row, made(append(slices.Clone(opts), sharing)...)); !reflect.DeepEqual(want, got) {
 				t.Errorf("%s, %s (-want +got):\n%s", readers[i].name, name, diffOf(want, got))
 			}
@@ -54,31 +55,31 @@ func (s *apiServer) checkWithout(t *testing.T, object string, paths [][]string, 
 }
 
 func TestClientOptions_LeaveOutFields(t *testing.T) {
-	without := dynamicinformer.WithoutFields
+	without := dynamicclient.WithoutFields
 	managed, lastApplied := []string{"metadata", "managedFields"}, []string{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}
 	s := serve(t)
 	for _, tc := range []struct {
 		name  string
-		opts  []dynamicinformer.ClientOption
+		opts  []dynamicclient.Option
 		paths [][]string
 	}{
 		{"none", nil, nil},
-		{"managed fields", []dynamicinformer.ClientOption{dynamicinformer.WithoutManagedFields()}, [][]string{managed}},
-		{"what was applied last", []dynamicinformer.ClientOption{dynamicinformer.WithoutLastApplied()}, [][]string{lastApplied}},
-		{"both", []dynamicinformer.ClientOption{dynamicinformer.WithoutLastApplied(), dynamicinformer.WithoutManagedFields()}, [][]string{managed, lastApplied}},
-		{"at the top", []dynamicinformer.ClientOption{without("status")}, [][]string{{"status"}}},
-		{"one and its parent", []dynamicinformer.ClientOption{without("spec", "max"), without("spec")}, [][]string{{"spec"}}},
-		{"a parent and one in it", []dynamicinformer.ClientOption{without("spec"), without("spec", "max")}, [][]string{{"spec"}}},
-		{"several of one parent", []dynamicinformer.ClientOption{without("spec", "max"), without("spec", "list"), without("spec", "empty")}, [][]string{{"spec", "max"}, {"spec", "list"}, {"spec", "empty"}}},
-		{"the same twice", []dynamicinformer.ClientOption{without("spec"), without("spec")}, [][]string{{"spec"}}},
-		{"in an array, which is not gone through", []dynamicinformer.ClientOption{without("status", "conditions", "type"), without("spec", "list", "0")}, nil},
-		{"below a number", []dynamicinformer.ClientOption{without("spec", "max", "x")}, nil},
-		{"that is not there", []dynamicinformer.ClientOption{without("spec", "x", "y"), without("z")}, nil},
-		{"of an empty name", []dynamicinformer.ClientOption{without("")}, nil},
-		{"of no name", []dynamicinformer.ClientOption{without()}, nil},
-		{"metadata, but for the identity", []dynamicinformer.ClientOption{without("metadata")}, [][]string{{"metadata", "generation"}, {"metadata", "labels"}, {"metadata", "annotations"}, managed}},
-		{"the identity", []dynamicinformer.ClientOption{without("kind"), without("apiVersion"), without("metadata", "name"), without("metadata", "namespace"), without("metadata", "uid"), without("metadata", "resourceVersion")}, nil},
-		{"that are called like what is elsewhere", []dynamicinformer.ClientOption{without("managedFields"), without("metadata", "spec")}, nil},
+		{"managed fields", []dynamicclient.Option{dynamicclient.WithoutManagedFields()}, [][]string{managed}},
+		{"what was applied last", []dynamicclient.Option{dynamicclient.WithoutLastApplied()}, [][]string{lastApplied}},
+		{"both", []dynamicclient.Option{dynamicclient.WithoutLastApplied(), dynamicclient.WithoutManagedFields()}, [][]string{managed, lastApplied}},
+		{"at the top", []dynamicclient.Option{without("status")}, [][]string{{"status"}}},
+		{"one and its parent", []dynamicclient.Option{without("spec", "max"), without("spec")}, [][]string{{"spec"}}},
+		{"a parent and one in it", []dynamicclient.Option{without("spec"), without("spec", "max")}, [][]string{{"spec"}}},
+		{"several of one parent", []dynamicclient.Option{without("spec", "max"), without("spec", "list"), without("spec", "empty")}, [][]string{{"spec", "max"}, {"spec", "list"}, {"spec", "empty"}}},
+		{"the same twice", []dynamicclient.Option{without("spec"), without("spec")}, [][]string{{"spec"}}},
+		{"in an array, which is not gone through", []dynamicclient.Option{without("status", "conditions", "type"), without("spec", "list", "0")}, nil},
+		{"below a number", []dynamicclient.Option{without("spec", "max", "x")}, nil},
+		{"that is not there", []dynamicclient.Option{without("spec", "x", "y"), without("z")}, nil},
+		{"of an empty name", []dynamicclient.Option{without("")}, nil},
+		{"of no name", []dynamicclient.Option{without()}, nil},
+		{"metadata, but for the identity", []dynamicclient.Option{without("metadata")}, [][]string{{"metadata", "generation"}, {"metadata", "labels"}, {"metadata", "annotations"}, managed}},
+		{"the identity", []dynamicclient.Option{without("kind"), without("apiVersion"), without("metadata", "name"), without("metadata", "namespace"), without("metadata", "uid"), without("metadata", "resourceVersion")}, nil},
+		{"that are called like what is elsewhere", []dynamicclient.Option{without("managedFields"), without("metadata", "spec")}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) { s.checkWithout(t, widgetA, tc.paths, tc.opts...) })
 	}
@@ -106,26 +107,26 @@ func TestClientOptions_LeaveOutFieldsOfUnusualObjects(t *testing.T) {
 		"items":                      with + `"items":[{"metadata":{"managedFields":[]}}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.checkWithout(t, object, [][]string{managed, {"status"}}, dynamicinformer.WithoutManagedFields(), dynamicinformer.WithoutFields("status"))
+			s.checkWithout(t, object, [][]string{managed, {"status"}}, dynamicclient.WithoutManagedFields(), dynamicclient.WithoutFields("status"))
 		})
 	}
 }
 
 func TestClientOptions_KeepTheBookmarksThatEndInitialEvents(t *testing.T) {
-	body := eventOf("ADDED", widgetA) + eventOf("BOOKMARK", bookmark)
-	row := exchange{replies: []reply{asJSON(body)}, call: watchToEnd(metav1.ListOptions{})}
-	got := serve(t).outcome(t, row, made(dynamicinformer.WithoutLastApplied(), dynamicinformer.WithoutManagedFields())).Value.([]watch.Event)
+	body := stubserver.Event("ADDED", widgetA) + stubserver.Event("BOOKMARK", stubserver.Bookmark)
+	row := exchange{replies: []stubserver.Reply{stubserver.JSON(body)}, call: watchToEnd(metav1.ListOptions{})}
+	got := serve(t).outcome(t, row, made(dynamicclient.WithoutLastApplied(), dynamicclient.WithoutManagedFields())).Value.([]watch.Event)
 	if annotations := got[1].Object.(metav1.Object).GetAnnotations(); annotations[metav1.InitialEventsAnnotationKey] != "true" {
 		t.Errorf("annotations = %v", annotations)
 	}
 }
 
 func TestClientOptions_StockDecodingLeavesTheOthersWithoutEffect(t *testing.T) {
-	others := []dynamicinformer.ClientOption{dynamicinformer.WithoutManagedFields(), dynamicinformer.WithoutFields("spec"), dynamicinformer.WithSharing()}
+	others := []dynamicclient.Option{dynamicclient.WithoutManagedFields(), dynamicclient.WithoutFields("spec"), dynamicclient.WithSharing()}
 	s := serve(t)
-	for name, opts := range map[string][]dynamicinformer.ClientOption{
-		"first": append([]dynamicinformer.ClientOption{dynamicinformer.WithStockDecoding()}, others...),
-		"last":  append(others, dynamicinformer.WithStockDecoding()),
+	for name, opts := range map[string][]dynamicclient.Option{
+		"first": append([]dynamicclient.Option{dynamicclient.WithStockDecoding()}, others...),
+		"last":  append(others, dynamicclient.WithStockDecoding()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.checkWithout(t, widgetA, nil, opts...)
@@ -137,20 +138,20 @@ func TestClientOptions_StockDecodingLeavesTheOthersWithoutEffect(t *testing.T) {
 }
 
 func TestClientOptions_OfThoseThatContradictTheLastCounts(t *testing.T) {
-	with, without := dynamicinformer.WithSharing(), dynamicinformer.WithoutSharing()
+	with, without := dynamicclient.WithSharing(), dynamicclient.WithoutSharing()
 	s := serve(t)
 	for _, tc := range []struct {
 		name string
-		opts []dynamicinformer.ClientOption
+		opts []dynamicclient.Option
 		want bool
 	}{
 		{"none", nil, false},
-		{"only nil", []dynamicinformer.ClientOption{nil}, false},
-		{"with", []dynamicinformer.ClientOption{with}, true},
-		{"nil last", []dynamicinformer.ClientOption{nil, with, nil}, true},
-		{"without", []dynamicinformer.ClientOption{without}, false},
-		{"with last", []dynamicinformer.ClientOption{without, with}, true},
-		{"without last", []dynamicinformer.ClientOption{with, without}, false},
+		{"only nil", []dynamicclient.Option{nil}, false},
+		{"with", []dynamicclient.Option{with}, true},
+		{"nil last", []dynamicclient.Option{nil, with, nil}, true},
+		{"without", []dynamicclient.Option{without}, false},
+		{"with last", []dynamicclient.Option{without, with}, true},
+		{"without last", []dynamicclient.Option{with, without}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := shares(t, s, made(tc.opts...)); got != tc.want {
@@ -162,7 +163,7 @@ func TestClientOptions_OfThoseThatContradictTheLastCounts(t *testing.T) {
 
 func TestClientOptions_PathIsTheCallersToChange(t *testing.T) {
 	path := []string{"metadata", "managedFields"}
-	option := dynamicinformer.WithoutFields(path...)
+	option := dynamicclient.WithoutFields(path...)
 	path[0], path[1] = "spec", "max"
 	serve(t).checkWithout(t, widgetA, [][]string{{"metadata", "managedFields"}}, option)
 }
@@ -176,27 +177,20 @@ func TestNewClient_RefusesWhatClientGoRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, want := stock(cfg)
-			_, got := dynamicinformer.NewClient(cfg)
-			_, inFactory := dynamicinformer.NewForConfig(cfg)
-			if want == nil || fmt.Sprint(got) != "dynamicinformer: "+want.Error() {
+			_, got := dynamicclient.New(cfg)
+			if want == nil || fmt.Sprint(got) != "dynamicclient: "+want.Error() {
 				t.Errorf("error is %q, client-go's is %q", fmt.Sprint(got), fmt.Sprint(want))
-			}
-			if text := fmt.Sprint(inFactory); !strings.HasPrefix(text, "dynamicinformer: ") || !strings.HasSuffix(text, fmt.Sprint(want)) {
-				t.Errorf("a factory's error is %q, client-go's is %q", text, fmt.Sprint(want))
 			}
 		})
 	}
 }
 
 func TestNewClient_RefusesNil(t *testing.T) {
-	const want = "dynamicinformer: the rest.Config is nil"
-	if client, err := dynamicinformer.NewClient(nil); fmt.Sprint(err) != want || client != nil {
+	const want = "dynamicclient: the rest.Config is nil"
+	if client, err := dynamicclient.New(nil); fmt.Sprint(err) != want || client != nil {
 		t.Errorf("client is %v, error %q", client, fmt.Sprint(err))
 	}
-	if client, err := dynamicinformer.NewClientForConfigAndClient(nil, http.DefaultClient); fmt.Sprint(err) != want || client != nil {
+	if client, err := dynamicclient.NewForHTTPClient(nil, http.DefaultClient); fmt.Sprint(err) != want || client != nil {
 		t.Errorf("client is %v, error %q", client, fmt.Sprint(err))
-	}
-	if factory, err := dynamicinformer.NewForConfig(nil); fmt.Sprint(err) != want || factory != nil {
-		t.Errorf("factory is %v, error %q", factory, fmt.Sprint(err))
 	}
 }

@@ -1,4 +1,6 @@
-package dynamicinformer_test
+// Package stubserver has an HTTP server for tests that answers as its script says and keeps what
+// it was asked. It knows nothing of Kubernetes but a rest.Config that reaches it.
+package stubserver
 
 import (
 	"compress/gzip"
@@ -16,46 +18,46 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// reply is how an API server answers a request.
-type reply func(w http.ResponseWriter, r *http.Request)
+// Reply is how an API server answers a request.
+type Reply func(w http.ResponseWriter, r *http.Request)
 
-// arrival is a request as the server got it.
-type arrival struct {
+// Arrival is a request as the server got it.
+type Arrival struct {
 	Proto, Method, Path, Query, Body string
 	Header                           http.Header
 }
 
-// apiServer records what it is asked and answers from a script.
-type apiServer struct {
+// Server records what it is asked and answers from a script.
+type Server struct {
 	*httptest.Server
 
 	mu     sync.Mutex
-	script []reply // the last one answers all that comes after
-	seen   []arrival
+	script []Reply // the last one answers all that comes after
+	seen   []Arrival
 }
 
-// serve returns a server that ends with t, and fails t if a goroutine is left then.
-func serve(t *testing.T) *apiServer {
+// New returns a server that ends with t, and fails t if a goroutine is left then.
+func New(t *testing.T) *Server {
 	t.Helper()
-	s := newAPIServer(t)
+	s := newServer(t)
 	s.Start()
 	return s
 }
 
-// serveTLS is serve with HTTP/2 over TLS.
-func serveTLS(t *testing.T) *apiServer {
+// NewTLS is New with HTTP/2 over TLS.
+func NewTLS(t *testing.T) *Server {
 	t.Helper()
-	s := newAPIServer(t)
+	s := newServer(t)
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	return s
 }
 
-func newAPIServer(t *testing.T) *apiServer {
+func newServer(t *testing.T) *Server {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
-	s := &apiServer{}
+	s := &Server{}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	t.Cleanup(func() {
@@ -66,10 +68,10 @@ func newAPIServer(t *testing.T) *apiServer {
 }
 
 // closeIdle closes the connections that client-go keeps for this server.
-func (s *apiServer) closeIdle(t *testing.T) {
+func (s *Server) closeIdle(t *testing.T) {
 	t.Helper()
 	for _, plain := range []bool{false, true} {
-		cfg := s.config()
+		cfg := s.RESTConfig()
 		cfg.DisableCompression = plain
 		client, err := rest.HTTPClientFor(cfg)
 		if err != nil {
@@ -80,8 +82,8 @@ func (s *apiServer) closeIdle(t *testing.T) {
 	}
 }
 
-// config returns a configuration for the server without a rate limit.
-func (s *apiServer) config() *rest.Config {
+// RESTConfig returns a configuration for the server without a rate limit.
+func (s *Server) RESTConfig() *rest.Config {
 	cfg := &rest.Config{Host: s.URL, QPS: -1}
 	if cert := s.Certificate(); cert != nil {
 		cfg.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
@@ -89,62 +91,63 @@ func (s *apiServer) config() *rest.Config {
 	return cfg
 }
 
-func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		body = []byte(err.Error())
 	}
-	s.record(arrival{
+	s.record(Arrival{
 		Proto: r.Proto, Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery,
 		Body: string(body), Header: r.Header.Clone(),
 	})(w, r)
 }
 
-// record keeps a and returns the reply to it.
-func (s *apiServer) record(a arrival) reply {
+// record keeps a and returns the Reply to it.
+func (s *Server) record(a Arrival) Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, a)
 	return s.script[min(len(s.seen), len(s.script))-1]
 }
 
-// prepare sets what the next requests are answered with.
-func (s *apiServer) prepare(script ...reply) {
+// Prepare sets what the next requests are answered with.
+func (s *Server) Prepare(script ...Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script, s.seen = script, nil
 }
 
-// arrivals returns the requests since prepare.
-func (s *apiServer) arrivals() []arrival {
+// Arrivals returns the requests since Prepare.
+func (s *Server) Arrivals() []Arrival {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seen
 }
 
-// respond answers with one body. A contentType of "" is sent as none.
-func respond(status int, contentType, body string) reply {
+// Respond answers with one body. A contentType of "" is sent as none.
+func Respond(status int, contentType, body string) Reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		setContentType(w, contentType)
+		SetContentType(w, contentType)
 		w.WriteHeader(status)
 		fmt.Fprint(w, body)
 	}
 }
 
-func setContentType(w http.ResponseWriter, contentType string) {
+// SetContentType sets the content type of an answer; "" sends none.
+func SetContentType(w http.ResponseWriter, contentType string) {
 	w.Header()["Content-Type"] = nil // net/http would guess
 	if contentType != "" {
 		w.Header().Set("Content-Type", contentType)
 	}
 }
 
-// asJSON answers as API servers do.
-func asJSON(body string) reply { return respond(http.StatusOK, "application/json", body) }
+// JSON answers as API servers do.
+func JSON(body string) Reply { return Respond(http.StatusOK, "application/json", body) }
 
-// stream sends each chunk by itself and ends.
-func stream(chunks ...string) reply {
+// Stream sends each chunk by itself and ends.
+func Stream(chunks ...string) Reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		setContentType(w, "application/json")
+		SetContentType(w, "application/json")
 		for _, chunk := range chunks {
 			_, _ = io.WriteString(w, chunk) // may be long; whoever hung up, knows
 			w.(http.Flusher).Flush()
@@ -152,10 +155,10 @@ func stream(chunks ...string) reply {
 	}
 }
 
-// hang sends body and then nothing more, not even the headers if body is empty.
-func hang(body string) reply {
+// Hang sends body and then nothing more, not even the headers if body is empty.
+func Hang(body string) Reply {
 	return func(w http.ResponseWriter, r *http.Request) {
-		setContentType(w, "application/json")
+		SetContentType(w, "application/json")
 		if body != "" {
 			fmt.Fprint(w, body)
 			w.(http.Flusher).Flush()
@@ -164,31 +167,31 @@ func hang(body string) reply {
 	}
 }
 
-// broken sends body and then breaks the connection.
-func broken(body string) reply {
+// Break sends body and then breaks the connection.
+func Break(body string) Reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		setContentType(w, "application/json")
+		SetContentType(w, "application/json")
 		fmt.Fprint(w, body)
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// withHeader adds a header to what next answers.
-func withHeader(key, value string, next reply) reply {
+// WithHeader adds a header to what next answers.
+func WithHeader(key, value string, next Reply) Reply {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add(key, value)
 		next(w, r)
 	}
 }
 
-// zipped compresses the chunks if the client accepts that, and leaves out the last
+// Gzip compresses the chunks if the client accepts that, and leaves out the last
 // cut bytes of the result.
-func zipped(cut int, chunks ...string) reply {
+func Gzip(cut int, chunks ...string) Reply {
 	return func(w http.ResponseWriter, r *http.Request) {
-		setContentType(w, "application/json")
+		SetContentType(w, "application/json")
 		if r.Header.Get("Accept-Encoding") != "gzip" {
-			stream(chunks...)(w, r)
+			Stream(chunks...)(w, r)
 			return
 		}
 		w.Header().Set("Content-Encoding", "gzip")

@@ -1,9 +1,8 @@
-package dynamicinformer_test
+package dynamicclient_test
 
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -13,38 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/dynamicclient"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
-// similar is how many objects resemble each other. Tables take a part for good at the
-// second sighting.
-const similar = 50
-
 // similarWidget is one of many objects that differ in name and resource version.
-func similarWidget(i int) string {
-	return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w%d","namespace":"ns","resourceVersion":"%d","labels":{"app":"x"},"annotations":{},`+
-		`"managedFields":[{"manager":"m","operation":"Update","fieldsV1":{"f:spec":{".":{},"f:replicas":{}}}}]},`+
-		`"spec":{"template":{"labels":{"app":"x"},"args":["a","b"],"none":[]},"replicas":3},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, i, i+1)
-}
-
-func similarWidgets() (objects []string) {
-	for i := range similar {
-		objects = append(objects, similarWidget(i))
-	}
-	return objects
-}
 
 // readAll gets, lists and watches similar objects, and returns all that it read.
 func readAll(t *testing.T, s *apiServer, newClient maker) (objects []*unstructured.Unstructured) {
 	t.Helper()
-	texts := similarWidgets()
+	texts := stubserver.SimilarWidgets()
 	var events strings.Builder
-	script := []reply{}
+	script := []stubserver.Reply{}
 	for _, text := range texts {
-		events.WriteString(eventOf("ADDED", text))
-		script = append(script, asJSON(text))
+		events.WriteString(stubserver.Event("ADDED", text))
+		script = append(script, stubserver.JSON(text))
 	}
-	script = append(script, asJSON(widgetList(texts...)), stream(events.String()))
+	script = append(script, stubserver.JSON(stubserver.WidgetList(texts...)), stubserver.Stream(events.String()))
 	got := s.outcome(t, exchange{replies: script, call: func(ctx context.Context, c dynamic.Interface) (any, error) {
 		for range texts {
 			object, err := widgetsOf(c).Get(ctx, "a", metav1.GetOptions{})
@@ -69,65 +53,28 @@ func readAll(t *testing.T, s *apiServer, newClient maker) (objects []*unstructur
 		}
 		return nil, nil
 	}}, newClient)
-	if got.Err != nil || len(objects) != 3*similar {
+	if got.Err != nil || len(objects) != 3*stubserver.Similar {
 		t.Fatalf("%d objects, error %v", len(objects), got.Err)
 	}
 	return objects
 }
 
-// parts calls visit with each map and slice that value is made of, and where it is.
-// A slice of nothing has no place in memory.
-func parts(value any, path string, visit func(path string, at uintptr)) {
-	switch value := value.(type) {
-	case map[string]any:
-		visit(path, reflect.ValueOf(value).Pointer())
-		for key, below := range value {
-			parts(below, path+"."+key, visit)
-		}
-	case []any:
-		if len(value) > 0 {
-			visit(path, reflect.ValueOf(value).Pointer())
-		}
-		for i, below := range value {
-			parts(below, fmt.Sprintf("%s[%d]", path, i), visit)
-		}
-	}
-}
-
-// inCommon returns, for each path, how many of the parts there are not an object's
-// own.
-func inCommon(objects []*unstructured.Unstructured) map[string]int {
-	uses := map[uintptr]int{}
-	for _, object := range objects {
-		parts(object.Object, "", func(_ string, at uintptr) { uses[at]++ })
-	}
-	common := map[string]int{}
-	for _, object := range objects {
-		parts(object.Object, "", func(path string, at uintptr) {
-			if uses[at] > 1 {
-				common[path]++
-			}
-		})
-	}
-	return common
-}
-
 // shares reports whether objects that a client reads have parts in common.
 func shares(t *testing.T, s *apiServer, newClient maker) bool {
 	t.Helper()
-	return len(inCommon(readAll(t, s, newClient))) > 0
+	return len(stubserver.InCommon(readAll(t, s, newClient))) > 0
 }
 
 func TestClientSharing_ObjectsOwnAllTheirParts(t *testing.T) {
 	s := serve(t)
 	for name, newClient := range map[string]maker{
 		"by default":      made(),
-		"without sharing": made(dynamicinformer.WithoutSharing()),
-		"without fields":  made(dynamicinformer.WithoutFields("spec", "replicas")),
+		"without sharing": made(dynamicclient.WithoutSharing()),
+		"without fields":  made(dynamicclient.WithoutFields("spec", "replicas")),
 		"client-go's":     stock,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if common := inCommon(readAll(t, s, newClient)); len(common) > 0 {
+			if common := stubserver.InCommon(readAll(t, s, newClient)); len(common) > 0 {
 				t.Errorf("parts in common, by path: %v", common)
 			}
 		})
@@ -172,8 +119,8 @@ func TestClientSharing_EqualPartsAreOne(t *testing.T) {
 	s := serve(t)
 	var common map[string]int
 	for range 6 { // two strings may by chance be in each other's way in the tables of one client
-		objects := readAll(t, s, made(dynamicinformer.WithSharing()))
-		common = inCommon(objects)
+		objects := readAll(t, s, made(dynamicclient.WithSharing()))
+		common = stubserver.InCommon(objects)
 		if allInCommon(common, len(objects)) {
 			return
 		}
@@ -195,22 +142,13 @@ func allInCommon(common map[string]int, count int) bool {
 	return common[""]+common[".metadata"] == 0
 }
 
-// muchInCommon reports whether objects share much, and nothing that is their own.
-func muchInCommon(objects []*unstructured.Unstructured) bool {
-	common, shared := inCommon(objects), 0
-	for _, count := range common {
-		shared += count
-	}
-	return shared > 4*len(objects) && common[""]+common[".metadata"] == 0
-}
-
 func TestClientSharing_MetadataIsTheObjectsOwn(t *testing.T) {
 	texts := []string{}
-	for range similar {
-		texts = append(texts, similarWidget(7)) // all equal
+	for range stubserver.Similar {
+		texts = append(texts, stubserver.SimilarWidget(7)) // all equal
 	}
-	row := exchange{replies: []reply{asJSON(widgetList(texts...))}, call: list(metav1.ListOptions{})}
-	items := serve(t).outcome(t, row, made(dynamicinformer.WithSharing())).Value.(*unstructured.UnstructuredList).Items
+	row := exchange{replies: []stubserver.Reply{stubserver.JSON(stubserver.WidgetList(texts...))}, call: list(metav1.ListOptions{})}
+	items := serve(t).outcome(t, row, made(dynamicclient.WithSharing())).Value.(*unstructured.UnstructuredList).Items
 	for i := range items {
 		items[i].SetName(fmt.Sprint("changed ", i))
 		items[i].Object["kind"] = fmt.Sprint("Changed", i)
@@ -219,5 +157,28 @@ func TestClientSharing_MetadataIsTheObjectsOwn(t *testing.T) {
 		if items[i].GetName() != fmt.Sprint("changed ", i) || items[i].GetKind() != fmt.Sprint("Changed", i) {
 			t.Errorf("item %d is now %s %s", i, items[i].GetKind(), items[i].GetName())
 		}
+	}
+}
+
+// Clients with the same tables share parts with each other; without, each has its own.
+func TestTables_AreSharedByClients(t *testing.T) {
+	for name, tables := range map[string]*dynamicclient.Tables{"the same": dynamicclient.NewTables(), "their own": nil} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t)
+			var objects []*unstructured.Unstructured
+			for range 2 {
+				objects = append(objects, readAll(t, s, made(dynamicclient.WithTables(tables), dynamicclient.WithSharing()))...)
+			}
+			first, second := stubserver.InCommon(objects[:len(objects)/2]), stubserver.InCommon(objects)
+			between := 0
+			for path, count := range second {
+				if half := first[path]; count > 2*half {
+					between += count - 2*half
+				}
+			}
+			if (between > 0) != (tables != nil) {
+				t.Errorf("%d parts are shared between the clients", between)
+			}
+		})
 	}
 }

@@ -1,4 +1,4 @@
-package dynamicinformer
+package dynamicclient
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
-// NewClient returns a dynamic client that decodes JSON in one pass, for a fraction
+// New returns a dynamic client that decodes JSON in one pass, for a fraction
 // of the CPU and garbage that client-go's takes. In all else it is client-go's:
 // the same requests, the same values and the same errors come out of it, and what
 // is not JSON, such as CBOR, it decodes as client-go does.
@@ -27,45 +27,35 @@ import (
 // on for more than 16 MiB is given up at that point, whatever would follow.
 //
 // It does no I/O. The client is safe for concurrent use.
-func NewClient(cfg *rest.Config, opts ...ClientOption) (dynamic.Interface, error) {
+func New(cfg *rest.Config, opts ...Option) (dynamic.Interface, error) {
 	if cfg == nil {
 		return nil, errNoConfig
 	}
 	cfg = dynamic.ConfigFor(cfg)
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("dynamicinformer: %w", err)
+		return nil, fmt.Errorf("dynamicclient: %w", err)
 	}
-	return NewClientForConfigAndClient(cfg, httpClient, opts...)
+	return NewForHTTPClient(cfg, httpClient, opts...)
 }
 
-// NewClientForConfigAndClient is NewClient with requests that go through httpClient,
+// NewForHTTPClient is New with requests that go through httpClient,
 // which takes precedence over what cfg says of the transport.
-func NewClientForConfigAndClient(cfg *rest.Config, httpClient *http.Client, opts ...ClientOption) (dynamic.Interface, error) {
+func NewForHTTPClient(cfg *rest.Config, httpClient *http.Client, opts ...Option) (dynamic.Interface, error) {
 	if cfg == nil {
 		return nil, errNoConfig
 	}
-	client, err := newRESTClient(cfg, httpClient, newClientOptions(opts...).settings())
-	if err != nil {
-		return nil, err
-	}
-	return dynamic.New(client), nil
-}
-
-var errNoConfig = errors.New("dynamicinformer: the rest.Config is nil")
-
-// newRESTClient returns what a dynamic client stands on, with settings' decoding, or
-// client-go's if there are none. Settings with the same tables share them.
-func newRESTClient(cfg *rest.Config, httpClient *http.Client, settings *wire.Settings) (rest.Interface, error) {
 	cfg = dynamic.ConfigFor(cfg)
-	if settings != nil {
+	if settings := newOptions(opts).settings(); settings != nil {
 		cfg.NegotiatedSerializer = wire.Negotiated(cfg.NegotiatedSerializer, *settings)
 	}
 	cfg.GroupVersion = nil
 	cfg.APIPath = "/unused" // a dynamic client's requests have absolute paths
 	client, err := rest.UnversionedRESTClientForConfigAndClient(cfg, httpClient)
 	if err != nil {
-		return nil, fmt.Errorf("dynamicinformer: %w", err)
+		return nil, fmt.Errorf("dynamicclient: %w", err)
 	}
-	return client, nil
+	return dynamic.New(client), nil
 }
+
+var errNoConfig = errors.New("dynamicclient: the rest.Config is nil")

@@ -1,4 +1,4 @@
-package dynamicinformer
+package dynamicclient
 
 import (
 	"slices"
@@ -6,26 +6,27 @@ import (
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
-// ClientOption configures a client that NewClient or NewForConfig makes. Every
+// Option configures a client that NewClient or NewForConfig makes. Every
 // combination is valid; of options that contradict each other the last one
-// counts; a nil ClientOption has no effect.
-type ClientOption interface{ applyClient(*clientOptions) }
+// counts; a nil Option has no effect.
+type Option interface{ apply(*options) }
 
-type clientOptionFunc func(*clientOptions)
+type optionFunc func(*options)
 
-func (f clientOptionFunc) applyClient(o *clientOptions) { f(o) }
+func (f optionFunc) apply(o *options) { f(o) }
 
-type clientOptions struct {
+type options struct {
 	stock   bool // client-go's decoder
 	sharing wire.Sharing
 	drop    [][]string
+	tables  *Tables // nil: the client's own
 }
 
-func newClientOptions(opts ...ClientOption) *clientOptions {
-	o := &clientOptions{}
+func newOptions(opts []Option) *options {
+	o := &options{}
 	for _, opt := range opts {
 		if opt != nil {
-			opt.applyClient(o)
+			opt.apply(o)
 		}
 	}
 	return o
@@ -33,8 +34,8 @@ func newClientOptions(opts ...ClientOption) *clientOptions {
 
 // WithStockDecoding makes the client decode as client-go's does, with its code. It
 // leaves WithoutFields and its likes, and WithSharing, without effect.
-func WithStockDecoding() ClientOption {
-	return clientOptionFunc(func(o *clientOptions) { o.stock = true })
+func WithStockDecoding() Option {
+	return optionFunc(func(o *options) { o.stock = true })
 }
 
 // WithSharing lets parts of objects that are equal be one and the same in memory, of
@@ -49,14 +50,14 @@ func WithStockDecoding() ClientOption {
 //
 // It is the default of NewForConfig, whose objects are read-only anyway; there, and
 // only there, an informer that is given a transform gets objects of its own.
-func WithSharing() ClientOption {
-	return clientOptionFunc(func(o *clientOptions) { o.sharing = wire.Shared })
+func WithSharing() Option {
+	return optionFunc(func(o *options) { o.sharing = wire.Shared })
 }
 
 // WithoutSharing gives each object maps and slices of its own. It is the default of
 // NewClient.
-func WithoutSharing() ClientOption {
-	return clientOptionFunc(func(o *clientOptions) { o.sharing = wire.Own })
+func WithoutSharing() Option {
+	return optionFunc(func(o *options) { o.sharing = wire.Own })
 }
 
 // WithoutFields leaves the field at path, and what is below it, out of each object
@@ -69,26 +70,47 @@ func WithoutSharing() ClientOption {
 //
 // An object that was read like this is not for writing back: the server would take
 // what is missing for deleted.
-func WithoutFields(path ...string) ClientOption {
+func WithoutFields(path ...string) Option {
 	path = slices.Clone(path)
-	return clientOptionFunc(func(o *clientOptions) { o.drop = append(o.drop, path) })
+	return optionFunc(func(o *options) { o.drop = append(o.drop, path) })
 }
 
 // WithoutManagedFields leaves out metadata.managedFields, as WithoutFields does.
-func WithoutManagedFields() ClientOption { return WithoutFields("metadata", "managedFields") }
+func WithoutManagedFields() Option { return WithoutFields("metadata", "managedFields") }
 
 // WithoutLastApplied leaves out the annotation in which kubectl apply keeps the
 // whole object once more, as WithoutFields does.
-func WithoutLastApplied() ClientOption {
+func WithoutLastApplied() Option {
 	return WithoutFields("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
 }
 
+// Tables are the strings and parts of objects that clients have met. Clients with the same
+// tables share them, and the memory. They are safe for concurrent use.
+type Tables struct{ tables *wire.Tables }
+
+// NewTables returns empty tables.
+func NewTables() *Tables { return &Tables{wire.NewTables(wire.Shared)} }
+
+// WithTables makes the client use t instead of tables of its own. Nil has no effect.
+func WithTables(t *Tables) Option {
+	return optionFunc(func(o *options) {
+		if t != nil {
+			o.tables = t
+		}
+	})
+}
+
 // settings returns how to decode, nil for client-go's way.
-func (o *clientOptions) settings() *wire.Settings {
+func (o *options) settings() *wire.Settings {
 	if o.stock {
 		return nil
 	}
-	s := &wire.Settings{Tables: wire.NewTables(o.sharing), Sharing: o.sharing}
+	s := &wire.Settings{Sharing: o.sharing}
+	if o.tables != nil {
+		s.Tables = o.tables.tables
+	} else {
+		s.Tables = wire.NewTables(o.sharing)
+	}
 	if len(o.drop) > 0 {
 		s.Drop = &wire.Drop{}
 		for _, path := range o.drop {

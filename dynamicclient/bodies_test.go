@@ -1,10 +1,8 @@
-package dynamicinformer_test
+package dynamicclient_test
 
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"strings"
 	"testing"
 )
 
@@ -20,25 +18,7 @@ const (
 	scale   = `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"a","namespace":"ns"},"spec":{"replicas":3},"status":{"replicas":2,"selector":"x=y"}}`
 	success = `{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Success","details":{"name":"a","kind":"widgets","uid":"0b1e"}}`
 	expired = `{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Failure","message":"too old resource version: 1 (7)","reason":"Expired","code":410}`
-
-	bookmark = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"resourceVersion":"9","creationTimestamp":null,"annotations":{"k8s.io/initial-events-end":"true"}}}`
 )
-
-// widgetList returns the list of items.
-func widgetList(items ...string) string {
-	return `{"apiVersion":"example.com/v1","kind":"WidgetList","metadata":{"resourceVersion":"9"},"items":[` + strings.Join(items, ",") + `]}`
-}
-
-// eventOf returns a watch event, with the newline that API servers send.
-func eventOf(kind, object string) string {
-	return `{"type":"` + kind + `","object":` + object + "}\n"
-}
-
-// failed returns a Status that says so.
-func failed(code int, reason string) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Failure","message":"it failed","reason":%q,"code":%d,`+
-		`"details":{"name":"a","group":"example.com","kind":"widgets","causes":[{"reason":"FieldValueInvalid","message":"m","field":"spec.x"}],"retryAfterSeconds":3}}`, reason, code)
-}
 
 // indented returns document as kubectl shows it.
 func indented(t *testing.T, document string) string {

@@ -1,4 +1,4 @@
-package dynamicinformer_test
+package dynamicclient_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // cancelKey is the context key of the function that cancels a call.
@@ -40,7 +42,7 @@ func TestClient_CancelEndsAnAnswerUnderWayAsClientGo(t *testing.T) {
 	}
 	for _, c := range readers {
 		t.Run(c.name, func(t *testing.T) {
-			row := exchange{config: config, replies: []reply{hang(`{"apiVersion":`)}, call: canceledWhenAnswered(c.call)}
+			row := exchange{config: config, replies: []stubserver.Reply{stubserver.Hang(`{"apiVersion":`)}, call: canceledWhenAnswered(c.call)}
 			if c.name != "watch" {
 				row.fails = "context canceled"
 			}
@@ -56,9 +58,9 @@ func TestClient_CancelEndsARequestWithoutAnAnswerAsClientGo(t *testing.T) {
 			arrived := make(chan struct{}, 1)
 			silent := func(w http.ResponseWriter, r *http.Request) {
 				arrived <- struct{}{}
-				hang("")(w, r)
+				stubserver.Hang("")(w, r)
 			}
-			row := exchange{replies: []reply{silent}, fails: "context canceled"}
+			row := exchange{replies: []stubserver.Reply{silent}, fails: "context canceled"}
 			row.call = func(ctx context.Context, client dynamic.Interface) (any, error) {
 				ctx, cancel := context.WithCancel(ctx)
 				defer cancel()
@@ -74,7 +76,7 @@ func TestClient_CanceledBeforeItBeginsFailsAsClientGo(t *testing.T) {
 	s := serve(t)
 	for _, c := range calls {
 		t.Run(c.name, func(t *testing.T) {
-			s.check(t, exchange{replies: []reply{asJSON(widgetA)}, fails: "context canceled", call: func(ctx context.Context, client dynamic.Interface) (any, error) {
+			s.check(t, exchange{replies: []stubserver.Reply{stubserver.JSON(widgetA)}, fails: "context canceled", call: func(ctx context.Context, client dynamic.Interface) (any, error) {
 				ctx, cancel := context.WithCancel(ctx)
 				cancel()
 				return c.call(ctx, client)
@@ -99,7 +101,7 @@ func watchUntil(end func(cancel context.CancelFunc, w watch.Interface) []watch.E
 }
 
 func TestClient_EndOfAnOpenWatchAsClientGo(t *testing.T) {
-	added := eventOf("ADDED", widgetA)
+	added := stubserver.Event("ADDED", widgetA)
 	s := serve(t)
 	for name, end := range map[string]func(context.CancelFunc, watch.Interface) []watch.Event{
 		"canceled": func(cancel context.CancelFunc, w watch.Interface) []watch.Event {
@@ -113,9 +115,9 @@ func TestClient_EndOfAnOpenWatchAsClientGo(t *testing.T) {
 		},
 	} {
 		s.checkAll(t, []exchange{
-			{name: name + " between events", replies: []reply{hang(added)}, call: watchUntil(end)},
-			{name: name + " in an event", replies: []reply{hang(added + added[:300])}, call: watchUntil(end)},
-			{name: name + " in an indented event", replies: []reply{hang(added + indented(t, added)[:300])}, call: watchUntil(end)},
+			{name: name + " between events", replies: []stubserver.Reply{stubserver.Hang(added)}, call: watchUntil(end)},
+			{name: name + " in an event", replies: []stubserver.Reply{stubserver.Hang(added + added[:300])}, call: watchUntil(end)},
+			{name: name + " in an indented event", replies: []stubserver.Reply{stubserver.Hang(added + indented(t, added)[:300])}, call: watchUntil(end)},
 		})
 	}
 }

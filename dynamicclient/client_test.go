@@ -1,4 +1,4 @@
-package dynamicinformer_test
+package dynamicclient_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -57,18 +59,18 @@ func deleted(opts metav1.DeleteOptions, subresources ...string) call {
 func TestClient_WritesAsClientGo(t *testing.T) {
 	managed := fullWidget()
 	managed.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m"}})
-	widget := []reply{asJSON(widgetA)}
+	widget := []stubserver.Reply{stubserver.JSON(widgetA)}
 	serve(t).checkAll(t, []exchange{
-		{name: "create", replies: []reply{respond(201, "application/json", widgetA)}, call: created(fullWidget(), metav1.CreateOptions{DryRun: []string{"All"}, FieldManager: "me", FieldValidation: "Strict"})},
+		{name: "create", replies: []stubserver.Reply{stubserver.Respond(201, "application/json", widgetA)}, call: created(fullWidget(), metav1.CreateOptions{DryRun: []string{"All"}, FieldManager: "me", FieldValidation: "Strict"})},
 		{name: "create a subresource", replies: widget, call: created(fullWidget(), metav1.CreateOptions{}, "eviction")},
 		{name: "create a subresource of what has no name", call: created(&unstructured.Unstructured{Object: map[string]any{}}, metav1.CreateOptions{}, "eviction"), fails: "name is required"},
 		{name: "create without a kind", replies: widget, call: created(&unstructured.Unstructured{Object: map[string]any{"spec": nil}}, metav1.CreateOptions{})},
 		{name: "create without a namespace", replies: widget, call: func(ctx context.Context, c dynamic.Interface) (any, error) {
 			return c.Resource(blocks).Create(ctx, fullWidget(), metav1.CreateOptions{})
 		}},
-		{name: "create and get no body", replies: []reply{respond(201, "application/json", "")}, call: created(fullWidget(), metav1.CreateOptions{}), fails: "0-length response"},
+		{name: "create and get no body", replies: []stubserver.Reply{stubserver.Respond(201, "application/json", "")}, call: created(fullWidget(), metav1.CreateOptions{}), fails: "0-length response"},
 		{name: "update", replies: widget, call: updated(fullWidget(), metav1.UpdateOptions{FieldManager: "me"})},
-		{name: "update the scale", replies: []reply{asJSON(scale)}, call: updated(fullWidget(), metav1.UpdateOptions{}, "scale")},
+		{name: "update the scale", replies: []stubserver.Reply{stubserver.JSON(scale)}, call: updated(fullWidget(), metav1.UpdateOptions{}, "scale")},
 		{name: "update the status", replies: widget, call: func(ctx context.Context, c dynamic.Interface) (any, error) {
 			return widgetsOf(c).UpdateStatus(ctx, fullWidget(), metav1.UpdateOptions{DryRun: []string{"All"}})
 		}},
@@ -77,7 +79,7 @@ func TestClient_WritesAsClientGo(t *testing.T) {
 		{name: "strategic merge patch", replies: widget, call: patched(types.StrategicMergePatchType, `{}`)},
 		{name: "apply patch", replies: widget, call: patched(types.ApplyYAMLPatchType, "kind: Widget\n")},
 		{name: "apply", replies: widget, call: applied(fullWidget())},
-		{name: "apply the scale", replies: []reply{asJSON(scale)}, call: applied(fullWidget(), "scale")},
+		{name: "apply the scale", replies: []stubserver.Reply{stubserver.JSON(scale)}, call: applied(fullWidget(), "scale")},
 		{name: "apply managed fields", replies: widget, call: applied(managed), fails: "cannot apply an object with managed fields"},
 		{name: "apply the status", replies: widget, call: func(ctx context.Context, c dynamic.Interface) (any, error) {
 			return widgetsOf(c).ApplyStatus(ctx, "a", fullWidget(), metav1.ApplyOptions{FieldManager: "me"})
@@ -94,13 +96,13 @@ func TestClient_DeletesAsClientGo(t *testing.T) {
 		return nil, widgetsOf(c).DeleteCollection(ctx, opts, metav1.ListOptions{LabelSelector: "x=y", Limit: 3})
 	}
 	serve(t).checkAll(t, []exchange{
-		{name: "answered with a Status", replies: []reply{asJSON(success)}, call: deleted(opts)},
-		{name: "answered with the object", replies: []reply{asJSON(widgetA)}, call: deleted(opts)},
-		{name: "accepted", replies: []reply{respond(202, "application/json", widgetA)}, call: deleted(metav1.DeleteOptions{})},
-		{name: "answered with nothing", replies: []reply{respond(200, "application/json", "")}, call: deleted(metav1.DeleteOptions{})},
-		{name: "of a subresource", replies: []reply{asJSON(success)}, call: deleted(metav1.DeleteOptions{}, "binding")},
-		{name: "of many", replies: []reply{asJSON(widgetList(widgetA, widgetB))}, call: collection},
-		{name: "of many, refused", replies: []reply{respond(403, "application/json", failed(403, "Forbidden"))}, call: collection, fails: "it failed"},
+		{name: "answered with a Status", replies: []stubserver.Reply{stubserver.JSON(success)}, call: deleted(opts)},
+		{name: "answered with the object", replies: []stubserver.Reply{stubserver.JSON(widgetA)}, call: deleted(opts)},
+		{name: "accepted", replies: []stubserver.Reply{stubserver.Respond(202, "application/json", widgetA)}, call: deleted(metav1.DeleteOptions{})},
+		{name: "answered with nothing", replies: []stubserver.Reply{stubserver.Respond(200, "application/json", "")}, call: deleted(metav1.DeleteOptions{})},
+		{name: "of a subresource", replies: []stubserver.Reply{stubserver.JSON(success)}, call: deleted(metav1.DeleteOptions{}, "binding")},
+		{name: "of many", replies: []stubserver.Reply{stubserver.JSON(stubserver.WidgetList(widgetA, widgetB))}, call: collection},
+		{name: "of many, refused", replies: []stubserver.Reply{stubserver.Respond(403, "application/json", stubserver.Failure(403, "Forbidden"))}, call: collection, fails: "it failed"},
 	})
 }
 
@@ -121,36 +123,36 @@ func TestClient_ReadsAsClientGo(t *testing.T) {
 		}
 	}
 	serve(t).checkAll(t, []exchange{
-		{name: "get", replies: []reply{asJSON(widgetA)}, call: get()},
-		{name: "get at a version", replies: []reply{asJSON(widgetA)}, call: byName("ns", "a b?", metav1.GetOptions{ResourceVersion: "7"})},
+		{name: "get", replies: []stubserver.Reply{stubserver.JSON(widgetA)}, call: get()},
+		{name: "get at a version", replies: []stubserver.Reply{stubserver.JSON(widgetA)}, call: byName("ns", "a b?", metav1.GetOptions{ResourceVersion: "7"})},
 		{name: "get without a name", call: byName("ns", "", metav1.GetOptions{}), fails: "name is required"},
 		{name: "get by a name that is a path", call: byName("ns", "../a", metav1.GetOptions{}), fails: "invalid resource name"},
 		{name: "get in a namespace that is a path", call: byName("..", "a", metav1.GetOptions{}), fails: "invalid namespace"},
-		{name: "get the scale", replies: []reply{asJSON(scale)}, call: get("scale")},
-		{name: "get partial metadata", replies: []reply{asJSON(partial)}, call: get()},
-		{name: "get a table", replies: []reply{asJSON(table)}, call: get()},
-		{name: "get a list", replies: []reply{asJSON(widgetList(widgetA))}, call: get()},
-		{name: "get a success Status", replies: []reply{asJSON(success)}, call: get()},
-		{name: "get a failure Status with 200", replies: []reply{asJSON(expired)}, call: get()},
-		{name: "list", replies: []reply{asJSON(widgetList(widgetA, widgetB))}, call: list(all)},
-		{name: "list some", replies: []reply{asJSON(widgetList(widgetA, widgetB))}, call: list(some)},
-		{name: "list none", replies: []reply{asJSON(noList)}, call: list(all)},
-		{name: "list null items", replies: []reply{asJSON(nullItems)}, call: list(all)},
-		{name: "list no items", replies: []reply{asJSON(noItems)}, call: list(all)},
-		{name: "list items first", replies: []reply{asJSON(`{"items":[` + widgetA + `],"metadata":{"resourceVersion":"9"},"kind":"WidgetList","apiVersion":"example.com/v1"}`)}, call: list(all)},
-		{name: "list pods, whose items have no kind", replies: []reply{asJSON(podList)}, call: listOf(pods)},
-		{name: "list partial metadata", replies: []reply{asJSON(partials)}, call: list(all)},
-		{name: "list a table", replies: []reply{asJSON(table)}, call: list(all)},
-		{name: "list a single object", replies: []reply{asJSON(widgetA)}, call: list(all)},
-		{name: "list a Status", replies: []reply{asJSON(expired)}, call: list(all)},
-		{name: "list, indented", replies: []reply{asJSON(indented(t, widgetList(widgetA, widgetB)))}, call: list(all)},
+		{name: "get the scale", replies: []stubserver.Reply{stubserver.JSON(scale)}, call: get("scale")},
+		{name: "get partial metadata", replies: []stubserver.Reply{stubserver.JSON(partial)}, call: get()},
+		{name: "get a table", replies: []stubserver.Reply{stubserver.JSON(table)}, call: get()},
+		{name: "get a list", replies: []stubserver.Reply{stubserver.JSON(stubserver.WidgetList(widgetA))}, call: get()},
+		{name: "get a success Status", replies: []stubserver.Reply{stubserver.JSON(success)}, call: get()},
+		{name: "get a failure Status with 200", replies: []stubserver.Reply{stubserver.JSON(expired)}, call: get()},
+		{name: "list", replies: []stubserver.Reply{stubserver.JSON(stubserver.WidgetList(widgetA, widgetB))}, call: list(all)},
+		{name: "list some", replies: []stubserver.Reply{stubserver.JSON(stubserver.WidgetList(widgetA, widgetB))}, call: list(some)},
+		{name: "list none", replies: []stubserver.Reply{stubserver.JSON(noList)}, call: list(all)},
+		{name: "list null items", replies: []stubserver.Reply{stubserver.JSON(nullItems)}, call: list(all)},
+		{name: "list no items", replies: []stubserver.Reply{stubserver.JSON(noItems)}, call: list(all)},
+		{name: "list items first", replies: []stubserver.Reply{stubserver.JSON(`{"items":[` + widgetA + `],"metadata":{"resourceVersion":"9"},"kind":"WidgetList","apiVersion":"example.com/v1"}`)}, call: list(all)},
+		{name: "list pods, whose items have no kind", replies: []stubserver.Reply{stubserver.JSON(podList)}, call: listOf(pods)},
+		{name: "list partial metadata", replies: []stubserver.Reply{stubserver.JSON(partials)}, call: list(all)},
+		{name: "list a table", replies: []stubserver.Reply{stubserver.JSON(table)}, call: list(all)},
+		{name: "list a single object", replies: []stubserver.Reply{stubserver.JSON(widgetA)}, call: list(all)},
+		{name: "list a Status", replies: []stubserver.Reply{stubserver.JSON(expired)}, call: list(all)},
+		{name: "list, indented", replies: []stubserver.Reply{stubserver.JSON(indented(t, stubserver.WidgetList(widgetA, widgetB)))}, call: list(all)},
 	})
 }
 
 func TestClient_ListsInPagesAsClientGo(t *testing.T) {
 	first := `{"apiVersion":"example.com/v1","kind":"WidgetList","metadata":{"resourceVersion":"9","continue":"two","remainingItemCount":1},"items":[` + widgetA + `]}`
 	serve(t).check(t, exchange{
-		replies: []reply{asJSON(first), asJSON(widgetList(widgetB))},
+		replies: []stubserver.Reply{stubserver.JSON(first), stubserver.JSON(stubserver.WidgetList(widgetB))},
 		call: func(ctx context.Context, c dynamic.Interface) (any, error) {
 			var pages []*unstructured.UnstructuredList
 			for opts := (metav1.ListOptions{Limit: 1}); ; {
@@ -169,7 +171,7 @@ func TestClient_ListsInPagesAsClientGo(t *testing.T) {
 
 func TestClient_KeepsTheSignOfZero(t *testing.T) {
 	for name, newClient := range makers {
-		got := serve(t).outcome(t, exchange{replies: []reply{asJSON(widgetA)}, call: get()}, newClient)
+		got := serve(t).outcome(t, exchange{replies: []stubserver.Reply{stubserver.JSON(widgetA)}, call: get()}, newClient)
 		spec := got.Value.(*unstructured.Unstructured).Object["spec"].(map[string]any)
 		if zero, ok := spec["zero"].(float64); !ok || zero != 0 || !math.Signbit(zero) {
 			t.Errorf("%s: -0.0 is read as %v (%T)", name, spec["zero"], spec["zero"])

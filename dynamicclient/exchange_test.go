@@ -1,4 +1,4 @@
-package dynamicinformer_test
+package dynamicclient_test
 
 import (
 	"bytes"
@@ -20,7 +20,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/dynamicclient"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // call is what a program asks of a client.
@@ -31,7 +32,7 @@ type call func(ctx context.Context, c dynamic.Interface) (any, error)
 type exchange struct {
 	name    string
 	config  func(cfg *rest.Config) // nil changes nothing
-	replies []reply
+	replies []stubserver.Reply
 	call    call
 	fails   string // what the error says; empty if there is none
 }
@@ -41,7 +42,7 @@ type outcome struct {
 	Value    any
 	Err      *verdict
 	Warnings []string
-	Arrivals []arrival
+	Arrivals []stubserver.Arrival
 }
 
 // verdict is all that a program can tell of an error.
@@ -72,14 +73,14 @@ type maker func(cfg *rest.Config) (dynamic.Interface, error)
 func stock(cfg *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(cfg) }
 
 // made returns a maker of our client.
-func made(opts ...dynamicinformer.ClientOption) maker {
-	return func(cfg *rest.Config) (dynamic.Interface, error) { return dynamicinformer.NewClient(cfg, opts...) }
+func made(opts ...dynamicclient.Option) maker {
+	return func(cfg *rest.Config) (dynamic.Interface, error) { return dynamicclient.New(cfg, opts...) }
 }
 
 // makers are the ways to make our client in which it gives client-go's values.
 var makers = map[string]maker{
 	"ours":               made(),
-	"ours, with sharing": made(dynamicinformer.WithSharing()),
+	"ours, with sharing": made(dynamicclient.WithSharing()),
 }
 
 // warnings keeps the warnings that a client got.
@@ -97,9 +98,9 @@ func (w *warnings) HandleWarningHeader(code int, agent, text string) {
 // outcome makes a client and runs row on it.
 func (s *apiServer) outcome(t *testing.T, row exchange, newClient maker) outcome {
 	t.Helper()
-	s.prepare(row.replies...)
+	s.Prepare(row.replies...)
 	warned := &warnings{}
-	cfg := s.config()
+	cfg := s.RESTConfig()
 	cfg.WarningHandler = warned
 	if row.config != nil {
 		row.config(cfg)
@@ -111,7 +112,7 @@ func (s *apiServer) outcome(t *testing.T, row exchange, newClient maker) outcome
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a test that hangs shall say what it hangs in
 	defer cancel()
 	value, err := row.call(ctx, client)
-	return outcome{Value: value, Err: verdictOn(err), Warnings: warned.texts, Arrivals: s.arrivals()}
+	return outcome{Value: value, Err: verdictOn(err), Warnings: warned.texts, Arrivals: s.Arrivals()}
 }
 
 // check runs row on client-go's client and on ours and compares. The error has to be

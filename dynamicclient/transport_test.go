@@ -1,4 +1,4 @@
-package dynamicinformer_test
+package dynamicclient_test
 
 import (
 	"net"
@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/dynamicclient"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // wrapped is a transport that adds to each request.
@@ -68,9 +69,9 @@ func TestClient_TakesTheConfigAsClientGo(t *testing.T) {
 func (s *apiServer) checkCalls(t *testing.T, config func(cfg *rest.Config)) {
 	t.Helper()
 	for _, c := range calls {
-		row := exchange{config: config, replies: []reply{asJSON(widgetList(widgetA))}, call: c.call}
+		row := exchange{config: config, replies: []stubserver.Reply{stubserver.JSON(stubserver.WidgetList(widgetA))}, call: c.call}
 		if c.name == "watch" {
-			row.replies = []reply{stream(eventOf("ADDED", widgetA))}
+			row.replies = []stubserver.Reply{stubserver.Stream(stubserver.Event("ADDED", widgetA))}
 		}
 		s.check(t, row)
 	}
@@ -84,7 +85,7 @@ func TestClient_TakesAnHTTPClientAsClientGo(t *testing.T) {
 	} {
 		for _, c := range calls {
 			t.Run(name+"/"+c.name, func(t *testing.T) {
-				row := exchange{replies: []reply{asJSON(widgetA)}, call: c.call, config: func(cfg *rest.Config) {
+				row := exchange{replies: []stubserver.Reply{stubserver.JSON(widgetA)}, call: c.call, config: func(cfg *rest.Config) {
 					cfg.BearerToken = "not used"
 					cfg.Wrap(adding("X-Wrapped", "not used"))
 				}}
@@ -92,7 +93,7 @@ func TestClient_TakesAnHTTPClientAsClientGo(t *testing.T) {
 					return dynamic.NewForConfigAndClient(cfg, httpClient)
 				})
 				got := s.outcome(t, row, func(cfg *rest.Config) (dynamic.Interface, error) {
-					return dynamicinformer.NewClientForConfigAndClient(cfg, httpClient)
+					return dynamicclient.NewForHTTPClient(cfg, httpClient)
 				})
 				if diff := cmp.Diff(want, got); diff != "" || len(got.Arrivals) != 1 {
 					t.Errorf("%d requests (-client-go +ours):\n%s", len(got.Arrivals), diff)
@@ -108,19 +109,19 @@ func TestClient_SpeaksHTTP2AsClientGo(t *testing.T) {
 	alone := func(cfg *rest.Config) { cfg.Dial = (&net.Dialer{}).DialContext } // a connection of its own: errors have the stream's number
 	s.checkCalls(t, nil)
 	s.checkAll(t, []exchange{
-		{name: "a busy watch", replies: []reply{stream(manyEvents(500))}, call: watchToEnd(all)},
-		{name: "a watch breaks", config: alone, replies: []reply{broken(eventOf("ADDED", widgetA))}, call: watchToEnd(all)},
-		{name: "a watch breaks in an event", config: alone, replies: []reply{broken(`{"type":`)}, call: watchToEnd(all)},
-		{name: "a get breaks", config: alone, replies: []reply{broken(`{"kind"`)}, call: get(), fails: "stream error when reading response body"},
+		{name: "a busy watch", replies: []stubserver.Reply{stubserver.Stream(manyEvents(500))}, call: watchToEnd(all)},
+		{name: "a watch breaks", config: alone, replies: []stubserver.Reply{stubserver.Break(stubserver.Event("ADDED", widgetA))}, call: watchToEnd(all)},
+		{name: "a watch breaks in an event", config: alone, replies: []stubserver.Reply{stubserver.Break(`{"type":`)}, call: watchToEnd(all)},
+		{name: "a get breaks", config: alone, replies: []stubserver.Reply{stubserver.Break(`{"kind"`)}, call: get(), fails: "stream error when reading response body"},
 	})
-	row := exchange{replies: []reply{asJSON(widgetA)}, call: get()}
+	row := exchange{replies: []stubserver.Reply{stubserver.JSON(widgetA)}, call: get()}
 	if got := s.outcome(t, row, made()).Arrivals[0].Proto; got != "HTTP/2.0" {
 		t.Errorf("protocol = %s", got)
 	}
 }
 
 func TestClient_UnzipsAsClientGo(t *testing.T) {
-	added := eventOf("ADDED", widgetA)
+	added := stubserver.Event("ADDED", widgetA)
 	s := serveTLS(t)
 	for name, config := range map[string]func(cfg *rest.Config){
 		"by default": nil,
@@ -130,13 +131,13 @@ func TestClient_UnzipsAsClientGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.checkAll(t, []exchange{
-				{name: "get", config: config, replies: []reply{zipped(0, widgetA)}, call: get()},
-				{name: "list", config: config, replies: []reply{zipped(0, widgetList(widgetA, widgetB))}, call: list(metav1.ListOptions{})},
-				{name: "watch", config: config, replies: []reply{zipped(0, added, added, eventOf("DELETED", widgetB))}, call: watchToEnd(metav1.ListOptions{})},
+				{name: "get", config: config, replies: []stubserver.Reply{stubserver.Gzip(0, widgetA)}, call: get()},
+				{name: "list", config: config, replies: []stubserver.Reply{stubserver.Gzip(0, stubserver.WidgetList(widgetA, widgetB))}, call: list(metav1.ListOptions{})},
+				{name: "watch", config: config, replies: []stubserver.Reply{stubserver.Gzip(0, added, added, stubserver.Event("DELETED", widgetB))}, call: watchToEnd(metav1.ListOptions{})},
 			})
 		})
 	}
-	row := exchange{replies: []reply{asJSON(widgetA)}, call: get()}
+	row := exchange{replies: []stubserver.Reply{stubserver.JSON(widgetA)}, call: get()}
 	if got := s.outcome(t, row, made()).Arrivals[0].Header.Get("Accept-Encoding"); got != "gzip" {
 		t.Errorf("Accept-Encoding = %q", got)
 	}
@@ -145,7 +146,7 @@ func TestClient_UnzipsAsClientGo(t *testing.T) {
 func TestClient_LeavesTheConfigAlone(t *testing.T) {
 	cfg := &rest.Config{Host: "http://127.0.0.1:1", QPS: 3, Burst: 4}
 	before := cfg.String()
-	if _, err := dynamicinformer.NewClient(cfg); err != nil {
+	if _, err := dynamicclient.New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	if after := cfg.String(); after != before || cfg.NegotiatedSerializer != nil || cfg.RateLimiter != nil {

@@ -1,4 +1,4 @@
-package dynamicinformer_test
+package dynamicclient_test
 
 import (
 	"context"
@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // maxEvent is the length of the longest event that client-go takes.
@@ -65,7 +67,7 @@ func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestClient_TakesEventsAsLongAsClientGo(t *testing.T) {
-	small := eventOf("ADDED", widgetB)
+	small := stubserver.Event("ADDED", widgetB)
 	s := serve(t)
 	row := func(length int) exchange {
 		answer := canned(small + longEvent(length) + "\n" + small)
@@ -82,9 +84,9 @@ func TestClient_TakesEventsAsLongAsClientGo(t *testing.T) {
 }
 
 // endless sends begin and then piece for as long as anyone takes it.
-func endless(begin, piece string) reply {
+func endless(begin, piece string) stubserver.Reply {
 	return func(w http.ResponseWriter, r *http.Request) {
-		setContentType(w, "application/json")
+		stubserver.SetContentType(w, "application/json")
 		fmt.Fprint(w, begin)
 		const enough = 128 << 20 // for a client that takes everything
 		piece := strings.Repeat(piece, 1<<20/len(piece))
@@ -106,7 +108,7 @@ func TestClient_EndlessEventIsTooLarge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t)
-			row := exchange{replies: []reply{endless(eventOf("ADDED", widgetB)+tc.begin, tc.piece)}, call: summary}
+			row := exchange{replies: []stubserver.Reply{endless(stubserver.Event("ADDED", widgetB)+tc.begin, tc.piece)}, call: summary}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			got := s.outcome(t, row, made()).Value

@@ -1,4 +1,4 @@
-package dynamicinformer_test
+package dynamicclient_test
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // nested returns a document that is depth levels deep, made of opening and closing.
@@ -42,7 +44,7 @@ var badBodies = map[string]string{
 	"a comment":                 "/* */" + widgetA,
 	"YAML":                      "kind: Widget\napiVersion: example.com/v1\n",
 	"an endless string":         `{"kind":"` + strings.Repeat("a", 100_000),
-	"an event":                  eventOf("ADDED", widgetA),
+	"an event":                  stubserver.Event("ADDED", widgetA),
 	"too deep an array":         nested(10_001, "[", "]"),
 	"far too deep an array":     nested(100_000, "[", "]"),
 	"an unclosed deep array":    strings.Repeat("[", 100_000),
@@ -53,7 +55,9 @@ func TestClient_ReadsWhatIsNoAnswerAsClientGo(t *testing.T) {
 	s := serve(t)
 	for name, body := range badBodies {
 		for _, c := range readers {
-			t.Run(name+"/"+c.name, func(t *testing.T) { s.compare(t, exchange{replies: []reply{asJSON(body)}, call: c.call}) })
+			t.Run(name+"/"+c.name, func(t *testing.T) {
+				s.compare(t, exchange{replies: []stubserver.Reply{stubserver.JSON(body)}, call: c.call})
+			})
 		}
 	}
 }
@@ -122,7 +126,7 @@ func badObjects() map[string]string {
 		"a Status":              expired,
 		"a Status of a group":   `{"apiVersion":"example.com/v1","kind":"Status","status":"Failure","code":500}`,
 		"a Status of nonsense":  `{"apiVersion":"v1","kind":"Status","status":7}`,
-		"a list":                widgetList(widgetA, widgetB),
+		"a list":                stubserver.WidgetList(widgetA, widgetB),
 		"items of objects":      `{"apiVersion":"example.com/v1","kind":"Widget","items":[{"a":1}]}`,
 		"items of a number":     `{"apiVersion":"example.com/v1","kind":"Widget","items":7}`,
 		"a watch event":         `{"apiVersion":"v1","kind":"WatchEvent","type":"ADDED","object":{}}`,
@@ -142,24 +146,26 @@ func badObjects() map[string]string {
 }
 
 func TestClient_ReadsStrangeObjectsAsClientGo(t *testing.T) {
-	added := eventOf("ADDED", widgetB)
+	added := stubserver.Event("ADDED", widgetB)
 	s := serve(t)
 	for name, object := range badObjects() {
-		for i, body := range []string{object, widgetList(widgetB, object, widgetB), added + eventOf("MODIFIED", object) + added} {
+		for i, body := range []string{object, stubserver.WidgetList(widgetB, object, widgetB), added + stubserver.Event("MODIFIED", object) + added} {
 			c := readers[i]
-			t.Run(name+"/"+c.name, func(t *testing.T) { s.compare(t, exchange{replies: []reply{asJSON(body)}, call: c.call}) })
+			t.Run(name+"/"+c.name, func(t *testing.T) {
+				s.compare(t, exchange{replies: []stubserver.Reply{stubserver.JSON(body)}, call: c.call})
+			})
 		}
 	}
 }
 
 func TestClient_ReadsCutAnswersAsClientGo(t *testing.T) {
 	s := serve(t)
-	for i, body := range []string{widgetA, widgetList(widgetA, widgetB), eventOf("ADDED", widgetB) + eventOf("ADDED", widgetA)} {
+	for i, body := range []string{widgetA, stubserver.WidgetList(widgetA, widgetB), stubserver.Event("ADDED", widgetB) + stubserver.Event("ADDED", widgetA)} {
 		for cut := 1; cut < len(body); cut += 61 {
 			c := readers[i]
 			t.Run(fmt.Sprintf("%s/%d bytes", c.name, cut), func(t *testing.T) {
-				s.compare(t, exchange{replies: []reply{asJSON(body[:cut])}, call: c.call})
-				s.compare(t, exchange{replies: []reply{broken(body[:cut])}, call: c.call})
+				s.compare(t, exchange{replies: []stubserver.Reply{stubserver.JSON(body[:cut])}, call: c.call})
+				s.compare(t, exchange{replies: []stubserver.Reply{stubserver.Break(body[:cut])}, call: c.call})
 			})
 		}
 	}
@@ -167,14 +173,14 @@ func TestClient_ReadsCutAnswersAsClientGo(t *testing.T) {
 
 func TestClient_ReadsCutGzipAsClientGo(t *testing.T) {
 	s := serve(t)
-	for i, body := range []string{widgetA, widgetList(widgetA, widgetB), strings.Repeat(eventOf("ADDED", widgetB), 3)} {
+	for i, body := range []string{widgetA, stubserver.WidgetList(widgetA, widgetB), strings.Repeat(stubserver.Event("ADDED", widgetB), 3)} {
 		for _, cut := range []int{1, 8, 9, 40, 1000} {
 			c := readers[i]
 			t.Run(fmt.Sprintf("%s/%d bytes less", c.name, cut), func(t *testing.T) {
-				s.compare(t, exchange{replies: []reply{zipped(cut, body)}, call: c.call})
+				s.compare(t, exchange{replies: []stubserver.Reply{stubserver.Gzip(cut, body)}, call: c.call})
 			})
 		}
 	}
-	s.check(t, exchange{replies: []reply{withHeader("Content-Encoding", "gzip", asJSON(widgetA))}, call: get(), fails: "gzip: invalid header"})
-	s.check(t, exchange{replies: []reply{withHeader("Content-Encoding", "gzip", stream(eventOf("ADDED", widgetA)))}, call: watchToEnd(metav1.ListOptions{})})
+	s.check(t, exchange{replies: []stubserver.Reply{stubserver.WithHeader("Content-Encoding", "gzip", stubserver.JSON(widgetA))}, call: get(), fails: "gzip: invalid header"})
+	s.check(t, exchange{replies: []stubserver.Reply{stubserver.WithHeader("Content-Encoding", "gzip", stubserver.Stream(stubserver.Event("ADDED", widgetA)))}, call: watchToEnd(metav1.ListOptions{})})
 }

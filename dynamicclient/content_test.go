@@ -1,4 +1,4 @@
-package dynamicinformer_test
+package dynamicclient_test
 
 import (
 	"context"
@@ -11,10 +11,12 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/features"
 	featurestesting "k8s.io/client-go/features/testing"
+
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 func TestClient_TellsTheContentTypeAsClientGo(t *testing.T) {
-	bodies := map[string]string{"get": widgetA, "list": widgetList(widgetA, widgetB), "watch": eventOf("ADDED", widgetA) + eventOf("ADDED", widgetB)}
+	bodies := map[string]string{"get": widgetA, "list": stubserver.WidgetList(widgetA, widgetB), "watch": stubserver.Event("ADDED", widgetA) + stubserver.Event("ADDED", widgetB)}
 	s := serve(t)
 	for _, contentType := range []struct {
 		name, text string
@@ -36,7 +38,7 @@ func TestClient_TellsTheContentTypeAsClientGo(t *testing.T) {
 	} {
 		for _, c := range readers {
 			t.Run(contentType.name+"/"+c.name, func(t *testing.T) {
-				row := exchange{replies: []reply{respond(200, contentType.text, bodies[c.name])}, call: c.call, fails: contentType.fails}
+				row := exchange{replies: []stubserver.Reply{stubserver.Respond(200, contentType.text, bodies[c.name])}, call: c.call, fails: contentType.fails}
 				if c.name == "watch" {
 					row.fails = contentType.watchFails
 				}
@@ -63,24 +65,24 @@ func asCBOR(t *testing.T, document string) string {
 func TestClient_ReadsCBORAsClientGo(t *testing.T) {
 	featurestesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
 	const single, sequence = "application/cbor", "application/cbor-seq"
-	object, items := asCBOR(t, widgetA), asCBOR(t, widgetList(widgetA, widgetB))
-	events := asCBOR(t, eventOf("ADDED", widgetA)) + asCBOR(t, eventOf("BOOKMARK", bookmark)) + asCBOR(t, eventOf("ERROR", expired))
+	object, items := asCBOR(t, widgetA), asCBOR(t, stubserver.WidgetList(widgetA, widgetB))
+	events := asCBOR(t, stubserver.Event("ADDED", widgetA)) + asCBOR(t, stubserver.Event("BOOKMARK", stubserver.Bookmark)) + asCBOR(t, stubserver.Event("ERROR", expired))
 	all := metav1.ListOptions{}
 	serve(t).checkAll(t, []exchange{
-		{name: "get", replies: []reply{respond(200, single, object)}, call: get()},
-		{name: "list", replies: []reply{respond(200, single, items)}, call: list(all)},
-		{name: "watch", replies: []reply{respond(200, sequence, events)}, call: watchToEnd(all)},
-		{name: "watch that is cut", replies: []reply{respond(200, sequence, events[:len(events)-9])}, call: watchToEnd(all)},
-		{name: "get JSON all the same", replies: []reply{asJSON(widgetA)}, call: get()},
-		{name: "list JSON all the same", replies: []reply{asJSON(widgetList(widgetA))}, call: list(all)},
-		{name: "watch JSON all the same", replies: []reply{stream(eventOf("ADDED", widgetA))}, call: watchToEnd(all)},
-		{name: "get JSON labelled CBOR", replies: []reply{respond(200, single, widgetA)}, call: get(), fails: "unable to determine group/version/kind"},
-		{name: "list JSON labelled CBOR", replies: []reply{respond(200, single, noList)}, call: list(all), fails: "unable to determine group/version/kind"},
-		{name: "watch JSON labelled CBOR", replies: []reply{respond(200, sequence, eventOf("ADDED", widgetA))}, call: watchToEnd(all)},
-		{name: "get CBOR labelled JSON", replies: []reply{asJSON(object)}, call: get(), fails: "json parse error"},
-		{name: "list CBOR labelled JSON", replies: []reply{asJSON(items)}, call: list(all), fails: "json parse error"},
-		{name: "watch CBOR labelled JSON", replies: []reply{stream(events)}, call: watchToEnd(all)},
-		{name: "get a Status", replies: []reply{respond(404, single, asCBOR(t, failed(404, "NotFound")))}, call: get(), fails: "the server could not find the requested resource"},
+		{name: "get", replies: []stubserver.Reply{stubserver.Respond(200, single, object)}, call: get()},
+		{name: "list", replies: []stubserver.Reply{stubserver.Respond(200, single, items)}, call: list(all)},
+		{name: "watch", replies: []stubserver.Reply{stubserver.Respond(200, sequence, events)}, call: watchToEnd(all)},
+		{name: "watch that is cut", replies: []stubserver.Reply{stubserver.Respond(200, sequence, events[:len(events)-9])}, call: watchToEnd(all)},
+		{name: "get JSON all the same", replies: []stubserver.Reply{stubserver.JSON(widgetA)}, call: get()},
+		{name: "list JSON all the same", replies: []stubserver.Reply{stubserver.JSON(stubserver.WidgetList(widgetA))}, call: list(all)},
+		{name: "watch JSON all the same", replies: []stubserver.Reply{stubserver.Stream(stubserver.Event("ADDED", widgetA))}, call: watchToEnd(all)},
+		{name: "get JSON labelled CBOR", replies: []stubserver.Reply{stubserver.Respond(200, single, widgetA)}, call: get(), fails: "unable to determine group/version/kind"},
+		{name: "list JSON labelled CBOR", replies: []stubserver.Reply{stubserver.Respond(200, single, noList)}, call: list(all), fails: "unable to determine group/version/kind"},
+		{name: "watch JSON labelled CBOR", replies: []stubserver.Reply{stubserver.Respond(200, sequence, stubserver.Event("ADDED", widgetA))}, call: watchToEnd(all)},
+		{name: "get CBOR labelled JSON", replies: []stubserver.Reply{stubserver.JSON(object)}, call: get(), fails: "json parse error"},
+		{name: "list CBOR labelled JSON", replies: []stubserver.Reply{stubserver.JSON(items)}, call: list(all), fails: "json parse error"},
+		{name: "watch CBOR labelled JSON", replies: []stubserver.Reply{stubserver.Stream(events)}, call: watchToEnd(all)},
+		{name: "get a Status", replies: []stubserver.Reply{stubserver.Respond(404, single, asCBOR(t, stubserver.Failure(404, "NotFound")))}, call: get(), fails: "the server could not find the requested resource"},
 	})
 }
 
@@ -95,6 +97,6 @@ func TestClient_GoesBackFromCBORAsClientGo(t *testing.T) {
 			}
 			return c(ctx, client)
 		}
-		s.check(t, exchange{replies: []reply{respond(415, "text/plain", "JSON only"), asJSON(widgetA)}, call: twice})
+		s.check(t, exchange{replies: []stubserver.Reply{stubserver.Respond(415, "text/plain", "JSON only"), stubserver.JSON(widgetA)}, call: twice})
 	}
 }
