@@ -35,7 +35,10 @@ func TestFlights_AllWhoAskTheSameShareOneAnswer(t *testing.T) {
 		h := newHangar()
 		var wg sync.WaitGroup
 		var joined atomic.Int32
-		for range 100 {
+		for i := range 100 {
+			if i == 1 {
+				synctest.Wait() // the question has been asked: those who come now join it
+			}
 			wg.Go(func() {
 				got, late, err := h.do(t.Context(), "a", nil, h.ask)
 				if got != 1 || err != nil {
