@@ -49,7 +49,7 @@ soak: ## let a million leases, and 40 types 200 times, come and go under their i
 
 bench: ## compare with client-go and controller-runtime, an hour; BENCH=-quick takes two minutes
 	@echo "bench: compiling; with empty caches some minutes, then some more for the API server"
-	@go run ./bench $(BENCH) && go run ./bench/discovery $(filter -quick,$(BENCH)) && go run ./bench/leases $(filter -quick,$(BENCH))
+	@go run ./bench $(BENCH) && go run ./bench/discovery $(filter -quick,$(BENCH)) && go run ./bench/leases $(filter -quick,$(BENCH)) && go run ./bench/types $(filter -quick,$(BENCH))
 
 lint: ## golangci-lint, built the first time
 	$(LINT) run $(UNIT) $(SERVERS)

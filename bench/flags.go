@@ -102,29 +102,17 @@ func (s *settings) hasten(given map[string]bool, sizes, sorts *string) {
 // choose sets what is given by lists of names.
 func (s *settings) choose(sizes, kinds, names, sorts string) error {
 	return errors.Join(
-		each(sizes, &s.objects, func(text string) (int, error) {
+		launch.Each(sizes, &s.objects, func(text string) (int, error) {
 			n, err := strconv.Atoi(text)
 			if err == nil && n <= 0 {
 				err = fmt.Errorf("-objects %d", n)
 			}
 			return n, err
 		}),
-		each(kinds, &s.kinds, objects.Named),
-		each(names, &s.systems, systems.Named),
-		each(sorts, &s.servers, servers.Named),
+		launch.Each(kinds, &s.kinds, objects.Named),
+		launch.Each(names, &s.systems, systems.Named),
+		launch.Each(sorts, &s.servers, servers.Named),
 	)
-}
-
-// each appends what parse makes of each part of a list to into.
-func each[T any](text string, into *[]T, parse func(string) (T, error)) error {
-	for part := range strings.SplitSeq(text, ",") {
-		v, err := parse(strings.TrimSpace(part))
-		if err != nil {
-			return err
-		}
-		*into = append(*into, v)
-	}
-	return nil
 }
 
 func (s *settings) validate() error {

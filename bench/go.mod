@@ -6,6 +6,7 @@ require (
 	github.com/go-logr/logr v1.4.4
 	github.com/google/go-cmp v0.7.0
 	github.com/gvrkit/gvrkit v0.0.0
+	github.com/gvrkit/gvrkit/test/envtest v0.0.0
 	github.com/gvrkit/gvrkit/test/envtest/embedded v0.0.0
 	github.com/klauspost/compress v1.20.3
 	go.uber.org/goleak v1.3.0
@@ -56,9 +57,10 @@ require (
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.70.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
+	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
-	go.yaml.in/yaml/v3 v3.0.4 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
@@ -70,6 +72,7 @@ require (
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
+	k8s.io/apiextensions-apiserver v0.37.2 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
@@ -80,5 +83,7 @@ require (
 
 replace (
 	github.com/gvrkit/gvrkit => ..
+	github.com/gvrkit/gvrkit/metrics => ../metrics
+	github.com/gvrkit/gvrkit/test/envtest => ../test/envtest
 	github.com/gvrkit/gvrkit/test/envtest/embedded => ../test/envtest/embedded
 )

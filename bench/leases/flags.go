@@ -52,7 +52,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 		s.parts, err = parseParts(*parts)
 	}
 	if err == nil && *quick {
-		err = hasten(flags)
+		err = launch.Hasten(flags, hasty)
 	}
 	if err == nil {
 		err = s.validate()
@@ -66,20 +66,6 @@ func parse(args []string, help io.Writer) (settings, error) {
 // hasty is what flags say in a quick run, unless they are given.
 var hasty = map[string]string{
 	"rounds": "1", "armed": "200", "settle": "10s", "count": "5s", "parked": "10", "cycles": "3", "out": "",
-}
-
-func hasten(flags *flag.FlagSet) error {
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, value := range hasty {
-		if given[name] {
-			continue
-		}
-		if err := flags.Set(name, value); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // short is the size of the round that does not count: what is made once is made by it.

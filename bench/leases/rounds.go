@@ -69,8 +69,7 @@ func measureAll(ctx context.Context, s settings, results *report.Results, stderr
 			return err
 		}
 		defer func() { err = errors.Join(err, server.Stop()) }()
-		cfg := server.Config()
-		servers[true] = measure.Server{Host: cfg.Host, Token: cfg.BearerToken, CAData: cfg.CAData, ServerName: cfg.ServerName, Discovery: true}
+		servers[true] = measure.Reached(server.Config())
 	}
 	if results.Warmup, err = measureRound(ctx, s.parts, s.short(), servers, 0, progress(stderr, "the round that does not count")); err != nil {
 		return err

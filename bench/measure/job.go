@@ -26,15 +26,26 @@ type Server struct {
 	Token      string `json:"token,omitempty"`
 	CAData     []byte `json:"caData,omitempty"`
 	ServerName string `json:"serverName,omitempty"`
+	// CertData and KeyData are a client certificate and its key.
+	CertData []byte `json:"certData,omitempty"`
+	KeyData  []byte `json:"keyData,omitempty"`
 	// Discovery says whether the server has it.
 	Discovery bool `json:"discovery,omitempty"`
+}
+
+// Reached returns the server that cfg reaches, which has discovery.
+func Reached(cfg *rest.Config) Server {
+	return Server{
+		Host: cfg.Host, Token: cfg.BearerToken, CAData: cfg.CAData, ServerName: cfg.ServerName,
+		CertData: cfg.CertData, KeyData: cfg.KeyData, Discovery: true,
+	}
 }
 
 // Config has no limit on the client's side: what is measured should not wait.
 func (s Server) Config() *rest.Config {
 	return &rest.Config{
 		Host: s.Host, BearerToken: s.Token, QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: s.CAData, ServerName: s.ServerName},
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.CAData, ServerName: s.ServerName, CertData: s.CertData, KeyData: s.KeyData},
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *embeddedServer) prepare(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return inParallel(ctx, writers, len(s.names), s.create)
+	return InParallel(ctx, writers, len(s.names), s.create)
 }
 
 // create creates the object with number i, and then has its managedFields say what
@@ -98,15 +98,12 @@ func (s *embeddedServer) create(ctx context.Context, i int) error {
 	return err
 }
 
-func (s *embeddedServer) Connection() measure.Server {
-	cfg := s.Config()
-	return measure.Server{Host: cfg.Host, Token: cfg.BearerToken, CAData: cfg.CAData, ServerName: cfg.ServerName, Discovery: true}
-}
+func (s *embeddedServer) Connection() measure.Server { return measure.Reached(s.Config()) }
 
 func (s *embeddedServer) Change(ctx context.Context, n int) error {
 	first := s.changes
 	s.changes += n
-	return inParallel(ctx, writers, n, func(ctx context.Context, i int) error {
+	return InParallel(ctx, writers, n, func(ctx context.Context, i int) error {
 		change := map[string]any{}
 		if err := unstructured.SetNestedField(change, int64(1_000_000+first+i), s.kind.Counter...); err != nil {
 			return err

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// inParallel calls do with each number below n, in some goroutines at a time, and
+// InParallel calls do with each number below n, in some goroutines at a time, and
 // waits for them. It returns the first error, after which no call is begun.
-func inParallel(ctx context.Context, goroutines, n int, do func(context.Context, int) error) error {
+func InParallel(ctx context.Context, goroutines, n int, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
