@@ -104,14 +104,15 @@ func fill(ctx context.Context, s measure.Server, size Size) error {
 		return err
 	}
 	definitions := cluster.Definitions(size.CRDs)
-	err = servers.InParallel(ctx, writers, size.CRDs, func(ctx context.Context, i int) error {
-		crd, err := definitions[i].CRD(size.SchemaBytes)
-		if err != nil {
+	crds := make([]*unstructured.Unstructured, size.CRDs)
+	for i, d := range definitions {
+		if crds[i], err = d.CRD(size.SchemaBytes); err != nil {
 			return err
 		}
-		return embedded.InstallCRDs(ctx, cfg, crd)
-	})
-	if err != nil {
+	}
+	if err := servers.InParallel(ctx, writers, writers, func(ctx context.Context, i int) error {
+		return embedded.InstallCRDs(ctx, cfg, crds[i*len(crds)/writers:(i+1)*len(crds)/writers]...)
+	}); err != nil {
 		return err
 	}
 	timer := time.NewTimer(settle)
