@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gvrkit/gvrkit/bench/discovery/cluster"
 	"github.com/gvrkit/gvrkit/bench/measure"
@@ -86,6 +88,7 @@ func startControlPlane(ctx context.Context, progress io.Writer) (measure.Server,
 	if err != nil {
 		return measure.Server{}, nil, err
 	}
+	log.SetLogger(logr.Discard()) // envtest's
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory: assets, ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute,
 	}
