@@ -43,7 +43,7 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request) {
 	case query.Get("sendInitialEvents") == "":
 		c.streamOn("", w, r)
 	case c.listed:
-		stubserver.Respond(http.StatusUnprocessableEntity, "application/json", stubserver.Failure(422, "Invalid"))(w, r)
+		stubserver.Respond(http.StatusUnprocessableEntity, "application/json", stubserver.Refusal(422, "Invalid"))(w, r)
 	default:
 		c.streamOn(frames("ADDED", stubserver.SimilarWidgets())+stubserver.Event("BOOKMARK", stubserver.Bookmark), w, r)
 	}

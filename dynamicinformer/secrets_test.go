@@ -35,7 +35,7 @@ var leaks = []struct {
 	is          func(error) bool
 }{
 	{name: "a list without a kind", list: stubserver.JSON(`{"apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"apiVersion":"v1","kind":"Secret",` + secretFields + `}]}`), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "a list of 2 MB without a kind", list: stubserver.JSON(`{"apiVersion":"v1","items":[{"data":"` + strings.Repeat(secret, 2<<20/len(secret)) + `"}]}`), reason: dynamicinformer.ReasonDecodeFailed},
+	{name: "a list of 64 KB without a kind", list: stubserver.JSON(`{"apiVersion":"v1","items":[{"data":"` + strings.Repeat(secret, 64<<10/len(secret)) + `"}]}`), reason: dynamicinformer.ReasonDecodeFailed},
 	{name: "an object without a kind for a list", list: stubserver.JSON(`{"apiVersion":"v1",` + secretFields + `}`), reason: dynamicinformer.ReasonDecodeFailed},
 	{name: "an event without a kind", watch: stubserver.Stream(stubserver.Event("ADDED", `{"apiVersion":"v1",`+secretFields+`}`)), reason: dynamicinformer.ReasonDecodeFailed},
 	{name: "an event without a version", watch: stubserver.Stream(stubserver.Event("ADDED", `{"kind":"Secret",`+secretFields+`}`)), reason: dynamicinformer.ReasonDecodeFailed},
@@ -56,7 +56,7 @@ func leaking(list, watch stubserver.Reply) stubserver.Reply {
 		case watching && watch != nil:
 			watch(w, r)
 		case watching:
-			stubserver.Respond(405, "application/json", stubserver.Failure(405, "MethodNotAllowed"))(w, r)
+			stubserver.Respond(405, "application/json", stubserver.Refusal(405, "MethodNotAllowed"))(w, r)
 		case list != nil:
 			list(w, r)
 		default:

@@ -28,6 +28,12 @@ func Failure(code int, reason string) string {
 		`"details":{"name":"a","group":"example.com","kind":"widgets","causes":[{"reason":"FieldValueInvalid","message":"m","field":"spec.x"}],"retryAfterSeconds":3}}`, reason, code)
 }
 
+// Refusal is Failure without a pause that the server asks for: what is tried next is tried at
+// once.
+func Refusal(code int, reason string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Failure","message":"it failed","reason":%q,"code":%d}`, reason, code)
+}
+
 // SimilarWidget returns widget i of many that have most parts in common.
 func SimilarWidget(i int) string {
 	return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w%d","namespace":"ns","resourceVersion":"%d","labels":{"app":"x"},"annotations":{},`+
