@@ -70,9 +70,19 @@ func TestGeneration_RestoredCRDIsServedAgain(t *testing.T) {
 // The reflector has the list of another generation before the store does: an index function holds
 // the store up. Not in a bubble, whose time stands still while a lock is waited for.
 func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
-	for _, policy := range []dynamicinformer.RemovalPolicy{dynamicinformer.EmitDeletes, dynamicinformer.KeepCache} {
-		t.Run(policy.String(), func(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		policy  dynamicinformer.RemovalPolicy
+		version int64 // of the generation before
+	}{
+		{"EmitDeletes", dynamicinformer.EmitDeletes, 0},
+		{"KeepCache", dynamicinformer.KeepCache, 0},
+		{"EmitDeletes, after larger versions", dynamicinformer.EmitDeletes, 1_000_000},
+		{"KeepCache, after larger versions", dynamicinformer.KeepCache, 1_000_000},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
 			cluster := newWorld()
+			cluster.SetVersion(tc.version)
 			cluster.define("ships")
 			reached, release := make(chan struct{}), make(chan struct{})
 			byName := func(obj any) ([]string, error) {
@@ -83,7 +93,7 @@ func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
 				}
 				return []string{key}, err
 			}
-			f := cluster.factory(t, dynamicinformer.WithRemovalPolicy(policy), dynamicinformer.WithIndexers(cache.Indexers{"name": byName}))
+			f := cluster.factory(t, dynamicinformer.WithRemovalPolicy(tc.policy), dynamicinformer.WithIndexers(cache.Indexers{"name": byName}))
 			f.Start(t.Context())
 			create(t, cluster, kindOf("ships"), "ns", "a")
 			l := acquire(t, f, kindOf("ships"), dynamicinformer.AllowAbsent())
@@ -91,6 +101,7 @@ func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
 				t.Fatal(err)
 			}
 			cluster.undefine("ships")
+			cluster.SetVersion(500)
 			cluster.define("ships")
 			create(t, cluster, kindOf("ships"), "ns", "b")
 			create(t, cluster, kindOf("ships"), "ns", "z")

@@ -176,7 +176,19 @@ func (e *entry) stores(number int) bool {
 	if given.FirstLists != number || version == given.Version {
 		return true // a server's versions may go backwards: what was given last is there
 	}
-	order, err := resourceversion.CompareResourceVersion(version, given.Listed)
+	if notOlder(given.Former, given.Listed) { // and so is what the store may still have
+		return !notOlder(given.Former, version)
+	}
+	return notOlder(version, given.Listed)
+}
+
+// notOlder reports whether version a is not before b. What can't be compared is not: no version
+// is empty, but that of the generation before the first.
+func notOlder(a, b string) bool {
+	if a == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order >= 0
 }
 

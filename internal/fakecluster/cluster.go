@@ -132,6 +132,14 @@ func (c *Cluster) Expire(gvr schema.GroupVersionResource) {
 	}
 }
 
+// SetVersion makes the next change that of the version after this one, as if another server
+// answered from now on.
+func (c *Cluster) SetVersion(version int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version = version
+}
+
 // CloseWatches ends the open watches of gvr, as a server does that goes down.
 func (c *Cluster) CloseWatches(gvr schema.GroupVersionResource) {
 	c.mu.Lock()

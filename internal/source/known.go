@@ -25,6 +25,8 @@ type known struct {
 	current bool
 	// of is the type whose objects these are, as they were asked for.
 	of Type
+	// former is the version up to which the reflector had everything of the generation before.
+	former string
 	// listed is the version of the first list that was complete of this generation, or a
 	// smaller one that came later; complete says whether there has been one.
 	listed     string
@@ -170,6 +172,9 @@ func (k *known) rejectAll(r rejections) {
 func (k *known) reset(of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.of.Generation != of.Generation {
+		k.former = k.version
+	}
 	k.objects, k.version, k.current, k.of = nil, "", false, of
 	k.listed, k.complete = "", false
 	k.rejected = rejections{}
@@ -191,6 +196,9 @@ func (k *known) completed(version string, of Type) {
 }
 
 func (k *known) completeLocked(version string, of Type) {
+	if k.of.Generation != of.Generation {
+		k.former = k.version
+	}
 	if !k.complete || k.of.Generation != of.Generation {
 		k.listed, k.complete = version, true
 		k.firstLists++

@@ -156,6 +156,9 @@ type State struct {
 	// up to which resourceVersion that was; a smaller one, if the server has gone back.
 	Complete bool
 	Listed   string
+	// Former is the Version of the generation before. Another server's versions may be larger
+	// than those of this one.
+	Former string
 	// Watched says that the first watch has been answered, one way or the other.
 	Watched bool
 	// FirstLists is how often a list has become complete that was the first: of a
@@ -177,7 +180,7 @@ func (s *Source) State() State {
 	k.mu.Lock()
 	state := State{
 		Objects: len(k.objects), Generation: k.of.Generation,
-		Complete: k.complete, Listed: k.listed, FirstLists: k.firstLists, Rejected: k.rejected.last,
+		Complete: k.complete, Listed: k.listed, Former: k.former, FirstLists: k.firstLists, Rejected: k.rejected.last,
 	}
 	if k.current {
 		state.Version = k.version
