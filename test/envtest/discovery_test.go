@@ -47,7 +47,7 @@ var _ = Describe("Discovery", onEachPlace(func(at *place) {
 
 		_, err = d.resolver.Validate(ctx, blocks.GroupResource().WithVersion("v2"))
 		Expect(err).To(MatchError(discovery.ErrNotServed))
-		Expect(err).To(MatchError(ContainSubstring("it is in v1")))
+		Expect(err).To(MatchError(ContainSubstring("it is served in v1")))
 		Expect(meta.IsNoMatchError(err)).To(BeTrue())
 
 		pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}

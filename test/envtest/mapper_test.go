@@ -189,7 +189,7 @@ var _ = Describe("The RESTMapper of a resolver that runs", onEachPlace(func(at *
 		Eventually(func() error { _, err := h.mapper.RESTMapping(h.ship, "v2"); return err }).Should(Satisfy(meta.IsNoMatchError))
 		for range 20 {
 			_, err := h.mapper.RESTMapping(h.ship, "v2")
-			Expect(err).To(MatchError(ContainSubstring("it is in v1")))
+			Expect(err).To(MatchError(ContainSubstring("it is served in v1")))
 			mapping, err := h.mapper.RESTMapping(h.ship)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(mapping.Resource).To(Equal(h.ships.WithVersion("v1")))

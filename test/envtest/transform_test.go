@@ -1,0 +1,321 @@
+package envtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// noted is what a program caches that wants no object of the API: it is no runtime.Object.
+type noted struct {
+	metav1.ObjectMeta
+
+	Size int64
+}
+
+// writingTransforms are what programs do to objects before they are cached. Each writes to the
+// object that it gets.
+var writingTransforms = map[string]func(obj *unstructured.Unstructured) any{
+	"removes managed fields": func(obj *unstructured.Unstructured) any {
+		obj.SetManagedFields(nil)
+		return obj
+	},
+	"sets an annotation": func(obj *unstructured.Unstructured) any {
+		obj.SetAnnotations(map[string]string{"seen": "yes"})
+		return obj
+	},
+	"returns another object and empties the first": func(obj *unstructured.Unstructured) any {
+		other := obj.DeepCopy()
+		clear(obj.Object["metadata"].(map[string]any))
+		clear(obj.Object)
+		return other
+	},
+	"removes the resourceVersion and the labels": func(obj *unstructured.Unstructured) any {
+		obj.SetResourceVersion("")
+		obj.SetLabels(nil)
+		return obj
+	},
+	"returns metadata": func(obj *unstructured.Unstructured) any {
+		only := &metav1.PartialObjectMetadata{ObjectMeta: metaOf(obj)}
+		clear(obj.Object)
+		return only
+	},
+	"returns a struct of its own": func(obj *unstructured.Unstructured) any {
+		size, _, _ := unstructured.NestedInt64(obj.Object, "spec", "size")
+		own := &noted{ObjectMeta: metaOf(obj), Size: size}
+		clear(obj.Object)
+		return own
+	},
+}
+
+// metaOf returns what an object is recognized by.
+func metaOf(obj *unstructured.Unstructured) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion()}
+}
+
+// audience is an informer with a transform, and a handler that reads all of each object and
+// checks that the events are consistent.
+type audience struct {
+	name      string
+	door      *door
+	lease     *dynamicinformer.Lease
+	transform func(*unstructured.Unstructured) any
+
+	mu       sync.Mutex
+	there    map[string]types.UID
+	adds     int
+	resyncs  int
+	deletes  int
+	problems []string
+}
+
+// newAudience starts an informer on gvr, which may not be served yet. Its factory is made
+// as most programs make theirs.
+func newAudience(ctx context.Context, name string, gvr schema.GroupVersionResource, policy dynamicinformer.WatchListPolicy, transform func(*unstructured.Unstructured) any) *audience {
+	GinkgoHelper()
+	a := &audience{name: name, door: openDoor(embeddedServer), transform: transform, there: map[string]types.UID{}} //nolint:contextcheck // a door goes with the spec
+	f, err := dynamicinformer.NewForConfig(a.door.config,
+		dynamicinformer.WithTransform(func(obj any) (any, error) { return transform(obj.(*unstructured.Unstructured)), nil }),
+		dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithDefaultResync(time.Second))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(20*time.Second)) //nolint:contextcheck // a clean-up has a context of its own
+	f.Start(context.Background())                                                                              //nolint:contextcheck,forbidigo // it ends with the factory's shutdown
+	a.lease, err = f.Acquire(ctx, gvr, dynamicinformer.AllowAbsent())
+	Expect(err).NotTo(HaveOccurred())
+	_, err = a.lease.AddEventHandler(a)
+	Expect(err).NotTo(HaveOccurred())
+	return a
+}
+
+func (a *audience) OnAdd(obj any, _ bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key, uid := a.read(obj)
+	if _, there := a.there[key]; there {
+		a.problem("%s is added, and is there", key)
+	}
+	a.there[key] = uid
+	a.adds++
+}
+
+func (a *audience) OnUpdate(before, after any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key, uid := a.read(after)
+	old, oldUID := a.read(before)
+	if there := a.there[key]; key != old || uid != there || oldUID != there {
+		a.problem("%s %s is updated to %s %s, and %s is there", old, oldUID, key, uid, there)
+	}
+	if equality.Semantic.DeepEqual(before, after) {
+		a.resyncs++
+	}
+}
+
+func (a *audience) OnDelete(obj any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
+		obj = last.Obj
+	}
+	key, uid := a.read(obj)
+	if there := a.there[key]; uid != there {
+		a.problem("%s %s is deleted, and %q is there", key, uid, there)
+	}
+	delete(a.there, key)
+	a.deletes++
+}
+
+// read reads all of an object.
+func (a *audience) read(obj any) (key string, uid types.UID) {
+	if _, err := json.Marshal(obj); err != nil {
+		a.problem("%v", err)
+	}
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		a.problem("%v", err)
+		return "", ""
+	}
+	return cache.MetaObjectToName(accessor).String(), accessor.GetUID()
+}
+
+func (a *audience) problem(format string, args ...any) {
+	a.problems = append(a.problems, fmt.Sprintf(format, args...))
+}
+
+// expect expects that the cache becomes what the server lists, as the transform makes it, and
+// the handler's account, too.
+func (a *audience) expect(ctx context.Context, admin dynamic.ResourceInterface) {
+	GinkgoHelper()
+	list, err := admin.List(ctx, metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	want, keys := map[string]any{}, []string{}
+	for _, item := range list.Items {
+		key := cache.MetaObjectToName(&item).String()
+		keys = append(keys, key)
+		want[key] = a.transform(item.DeepCopy())
+	}
+	slices.Sort(keys)
+	Eventually(func() error {
+		store := a.lease.Informer().GetStore()
+		if got := slices.Sorted(slices.Values(store.ListKeys())); !slices.Equal(got, keys) {
+			return fmt.Errorf("the cache has %d objects, the server %d", len(got), len(keys))
+		}
+		for key, object := range want {
+			if got, _, _ := store.GetByKey(key); !equality.Semantic.DeepEqual(got, object) {
+				return fmt.Errorf("%s is %v in the cache and %v on the server", key, got, object)
+			}
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if len(a.there) != len(keys) {
+			return fmt.Errorf("the handler has been given %d objects, the cache %d", len(a.there), len(keys))
+		}
+		return nil
+	}, "30s", "50ms").Should(Succeed(), a.name)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	Expect(a.problems).To(BeEmpty(), a.name)
+}
+
+// writers create, change and delete objects until they are stopped.
+type writers struct {
+	stop func()
+	made func() int
+}
+
+// write starts writers of objects of gvr. What the server refuses, as long as the type is not
+// there, they try again.
+func write(client dynamic.ResourceInterface, gvr schema.GroupVersionResource, kind string) writers {
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // it ends with stop
+	var (
+		all  sync.WaitGroup
+		mu   sync.Mutex
+		made int
+	)
+	for worker := range 3 {
+		all.Go(func() {
+			defer GinkgoRecover()
+			for i := 0; ctx.Err() == nil; i++ {
+				name := fmt.Sprintf("o%d-%d", worker, i%20)
+				obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(i)}}}
+				obj.SetAPIVersion(gvr.GroupVersion().String())
+				obj.SetKind(kind)
+				obj.SetName(name)
+				obj.SetLabels(map[string]string{"made": fmt.Sprint(i)})
+				_, err := client.Create(ctx, obj, metav1.CreateOptions{})
+				switch {
+				case err == nil:
+					mu.Lock()
+					made++
+					mu.Unlock()
+				case apierrors.IsAlreadyExists(err) && i%3 == 0:
+					_ = client.Delete(ctx, name, metav1.DeleteOptions{})
+				case apierrors.IsAlreadyExists(err):
+					_, _ = client.Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"size":%d}}`, i), metav1.PatchOptions{})
+				default:
+					select {
+					case <-time.After(50 * time.Millisecond):
+					case <-ctx.Done():
+					}
+				}
+			}
+		})
+	}
+	return writers{
+		stop: sync.OnceFunc(func() { cancel(); all.Wait() }),
+		made: func() int { mu.Lock(); defer mu.Unlock(); return made },
+	}
+}
+
+// An object that was given to an informer belongs to its transform, which may write to it at
+// once: the library reads nothing of it then. The race detector tells, and without it the
+// runtime ends the process.
+var _ = Describe("A transform that writes to its objects, on "+embeddedServer.name, func() {
+	It("gets each object alone, while objects and their type come and go and watches break", func(ctx SpecContext) {
+		admin := openDoor(embeddedServer)
+		crd := newCRD(ownGroup("written"), "Ship", "v1")
+		gvr := schema.GroupVersionResource{Group: crd.GetName()[len("ships."):], Version: "v1", Resource: "ships"}
+		ships := admin.client.Resource(gvr)
+		admin.define(ctx, crd)
+
+		var audiences []*audience
+		for name, transform := range writingTransforms {
+			audiences = append(audiences,
+				newAudience(ctx, name+", streamed", gvr, dynamicinformer.WatchListAuto, transform),
+				newAudience(ctx, name+", listed", gvr, dynamicinformer.WatchListNever, transform))
+		}
+		each := func(do func(a *audience)) {
+			for _, a := range audiences {
+				do(a)
+			}
+		}
+		expect := func() { GinkgoHelper(); each(func(a *audience) { a.expect(ctx, ships) }) }
+		watches := faultproxy.All(faultproxy.Resource(gvr.Group, gvr.Resource), faultproxy.Verb("watch"))
+
+		w := write(ships.Namespace("harbor"), gvr, "Ship")
+		DeferCleanup(func() { w.stop() }) // those that write then
+		storm := func(writes int) {
+			GinkgoHelper()
+			enough := w.made() + writes
+			Eventually(w.made, "30s").Should(BeNumerically(">=", enough))
+		}
+		storm(100)
+		for range 3 { // cut: the watch goes on from its version
+			each(func(a *audience) { a.door.proxy.CutWatches(watches) })
+			storm(20)
+		}
+		for _, gone := range []faultproxy.Fault{faultproxy.GoneStatus(), faultproxy.GoneEvent()} { // expired: a list follows
+			each(func(a *audience) {
+				a.door.proxy.Inject(watches, faultproxy.Times(1, gone))
+				a.door.proxy.CutWatches(watches)
+			})
+			storm(50)
+		}
+		w.stop()
+		expect()
+		each(func(a *audience) { a.door.proxy.Heal() })
+
+		w = write(ships.Namespace("harbor"), gvr, "Ship")
+		for range 2 { // objects are written while their type goes, and as soon as it is back
+			admin.undefine(ctx, crd.GetName())
+			_, err := admin.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			storm(50)
+		}
+		w.stop()
+		expect()
+
+		admin.undefine(ctx, crd.GetName())
+		each(func(a *audience) {
+			Eventually(a.lease.Status).Should(HaveField("State", dynamicinformer.StateNotServed), a.name)
+			Eventually(func() []int {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				return []int{len(a.there), a.adds - a.deletes}
+			}).Should(Equal([]int{0, 0}), a.name)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			Expect(a.adds).To(BeNumerically(">", 100), a.name)
+			Expect(a.resyncs).NotTo(BeZero(), a.name)
+			Expect(a.problems).To(BeEmpty(), a.name)
+		})
+	}, NodeTimeout(4*time.Minute))
+})
