@@ -155,17 +155,15 @@ func (r *Resolver) crds(ctx context.Context) (map[string]*slimMeta, error) {
 // knownCRDs returns what a run knows of the CRDs, or nil.
 func (r *Resolver) knownCRDs() map[string]*slimMeta {
 	r.mu.Lock()
-	l := r.live
-	r.mu.Unlock()
-	if l == nil {
+	defer r.mu.Unlock()
+	if r.live == nil || !r.live.known.crdsRule {
 		return nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.known.crdsRule {
-		return nil
+	metas := make(map[string]*slimMeta, len(r.live.known.crds))
+	for name, definition := range r.live.known.crds {
+		metas[name] = &definition.Metadata
 	}
-	return l.known.metas()
+	return metas
 }
 
 // crds lists the CRDs without what they define.

@@ -51,7 +51,6 @@ type apiServer struct {
 	below     map[string]http.Handler // what is served below a path
 	requests  []string                // the paths, in order
 	overrides map[string]http.HandlerFunc
-	behind    bool             // documents do not tell of CRDs
 	tap       func(status int) // hears of each discovery document sent
 }
 
@@ -122,14 +121,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			override = handler.ServeHTTP
 		}
 	}
-	groups := slices.Clone(s.groups)
-	if definitions, ok := s.below[crdPath].(*collection); ok && definitions != nil && !s.behind {
-		for _, g := range definitions.groups() {
-			if !slices.ContainsFunc(groups, func(other group) bool { return other.name == g.name }) {
-				groups = append(groups, g)
-			}
-		}
-	}
+	groups := s.groups
 	s.mu.Unlock()
 	switch path := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); {
 	case override != nil:
