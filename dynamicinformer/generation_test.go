@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,6 +86,8 @@ func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
 			cluster.SetVersion(tc.version)
 			cluster.define("ships")
 			reached, release := make(chan struct{}), make(chan struct{})
+			released := sync.OnceFunc(func() { close(release) })
+			defer released()
 			byName := func(obj any) ([]string, error) {
 				key, err := cache.MetaNamespaceKeyFunc(obj)
 				if key == "ns/z" {
@@ -100,26 +103,39 @@ func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
 			if err := l.WaitForSync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			until := func(is func(status dynamicinformer.ResourceStatus) bool) {
+				for status := range l.Watch(t.Context()) {
+					if is(status) {
+						return
+					}
+				}
+			}
+			until(func(status dynamicinformer.ResourceStatus) bool { return status.Resource.CRDUID != "" })
+			cluster.Intercept(func(_ context.Context, req fakecluster.Request) error { // nothing is read before it is known
+				if req.Verb == "list" || req.Verb == "watch" {
+					return apierrors.NewServiceUnavailable("not yet")
+				}
+				return nil
+			})
 			cluster.undefine("ships")
 			cluster.SetVersion(500)
 			cluster.define("ships")
 			create(t, cluster, kindOf("ships"), "ns", "b")
 			create(t, cluster, kindOf("ships"), "ns", "z")
+			until(func(status dynamicinformer.ResourceStatus) bool { return status.Generation == 1 })
+			cluster.Intercept(nil)
+			l.Retry()
 			<-reached
-			for status := range l.Watch(t.Context()) {
-				if status.Generation == 1 && status.Objects == 2 && !status.Flushing {
-					break
-				}
-			}
+			until(func(status dynamicinformer.ResourceStatus) bool { return status.Objects == 2 && !status.Flushing })
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			if err := l.WaitForSync(short); reasonOf(t, err) != dynamicinformer.ReasonSyncing {
+			if err := l.WaitForSync(short); !errors.Is(err, dynamicinformer.ErrNotSynced) {
 				t.Errorf("the store has no list yet: %v", err)
 			}
 			if got := l.Status(); got.State == dynamicinformer.StateSynced {
 				t.Errorf("the store has no list yet: %+v", got)
 			}
-			close(release)
+			released()
 			if err := l.WaitForSync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
