@@ -63,6 +63,7 @@ type entry struct {
 	// errands are what leases have left to do with an informer that goes on, and questions
 	// to its store. None begins once drained is set.
 	errands sync.WaitGroup
+	awaited int // the number of the last first list that the store is waited for
 	drained bool
 
 	// over closes when the informer has ended, and done when nothing of it runs any more.
@@ -93,7 +94,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.voice = f.options.identities.voiceOf(k.gvr)
 	e.informer = newSpeakingInformer(cfg, e.state.LogError, s.resyncPeriod(), e.guard(s.allIndexers()), e.voice)
 	e.state.Read(e.informer.source.State, e.informer.source.Has, e.hasSynced)
-	e.informer.informer.guard = e.guard
+	e.informer.informer.guard, e.informer.informer.unguarded = e.guard, s.allIndexers()
 	if old != nil {
 		e.informer.follow(old.informer)
 	}

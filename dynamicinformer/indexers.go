@@ -2,6 +2,7 @@ package dynamicinformer
 
 import (
 	"fmt"
+	"maps"
 
 	"k8s.io/client-go/tools/cache"
 )
@@ -44,4 +45,60 @@ func callIndex(function cache.IndexFunc, obj any) (values []string, err error) {
 		}
 	}()
 	return function(obj)
+}
+
+// readIndexer is an informer's indexer for those who read. An object that they ask with is not
+// one of the cache: its index functions are called as they are, and what they return or fail
+// with says nothing about the cache.
+type readIndexer struct {
+	cache.Indexer
+	informer *sharedInformer
+}
+
+// Index implements cache.Indexer.
+func (r *readIndexer) Index(indexName string, obj any) ([]any, error) {
+	function, known := r.informer.indexFunc(indexName)
+	if !known {
+		return r.Indexer.Index(indexName, obj) // which says so
+	}
+	values, err := function(obj)
+	if err != nil {
+		return nil, err
+	}
+	var found []any
+	seen := map[string]bool{}
+	for _, value := range values {
+		keys, err := r.IndexKeys(indexName, value)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			item, there, err := r.GetByKey(key)
+			if err == nil && there && !seen[key] {
+				seen[key] = true
+				found = append(found, item)
+			}
+		}
+	}
+	return found, nil
+}
+
+// GetIndexers implements cache.Indexer.
+func (r *readIndexer) GetIndexers() cache.Indexers {
+	r.informer.mu.Lock()
+	defer r.informer.mu.Unlock()
+	return maps.Clone(r.informer.unguarded)
+}
+
+// AddIndexers implements cache.Indexer.
+func (r *readIndexer) AddIndexers(indexers cache.Indexers) error {
+	return r.informer.AddIndexers(indexers)
+}
+
+// indexFunc returns the index function of that name as it is.
+func (i *sharedInformer) indexFunc(name string) (cache.IndexFunc, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	function, known := i.unguarded[name]
+	return function, known
 }

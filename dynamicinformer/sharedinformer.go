@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,8 @@ type sharedInformer struct {
 	resync time.Duration                       // of handlers that ask for no period of their own
 	over   func() bool                         // reports whether the informer's factory will not run it any more; nil: there is none
 	guard  func(cache.Indexers) cache.Indexers // nil: index functions are called as they are
+	// unguarded are the index functions as they are, if there is a guard. Guarded by mu.
+	unguarded cache.Indexers
 
 	mu sync.Mutex // makes one of setting and knowing
 }
@@ -85,11 +88,11 @@ func (i *sharedInformer) SetTransform(transform cache.TransformFunc) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	own := i.choice != nil && i.choice.transformed.Swap(true)
-	before := i.meters.source.SetTransform(transform)
 	err := i.SharedIndexInformer.SetTransform(source.Unwrap)
-	if err != nil {
-		i.meters.source.SetTransform(before)
-	} else {
+	if err == nil {
+		err = i.meters.source.SetTransform(transform)
+	}
+	if err == nil {
 		own = transform != nil
 	}
 	if i.choice != nil {
@@ -100,10 +103,27 @@ func (i *sharedInformer) SetTransform(transform cache.TransformFunc) error {
 
 // AddIndexers implements cache.SharedIndexInformer.
 func (i *sharedInformer) AddIndexers(indexers cache.Indexers) error {
-	if i.guard != nil {
-		indexers = i.guard(indexers)
+	if i.guard == nil {
+		return i.SharedIndexInformer.AddIndexers(indexers)
 	}
-	return i.SharedIndexInformer.AddIndexers(indexers)
+	if err := i.SharedIndexInformer.AddIndexers(i.guard(indexers)); err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	all := maps.Clone(i.unguarded) // others read the old one
+	maps.Copy(all, indexers)
+	i.unguarded = all
+	return nil
+}
+
+// GetIndexer implements cache.SharedIndexInformer.
+func (i *sharedInformer) GetIndexer() cache.Indexer {
+	indexer := i.SharedIndexInformer.GetIndexer()
+	if i.guard == nil {
+		return indexer
+	}
+	return &readIndexer{indexer, i}
 }
 
 // SetWatchErrorHandler implements cache.SharedInformer.

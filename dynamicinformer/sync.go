@@ -149,7 +149,7 @@ const lookAgain = 5 * time.Millisecond
 func (f *Factory) awaitStore(e *entry) {
 	now := e.state.Snapshot()
 	number := now.AwaitsStore()
-	if number == 0 || !f.runErrand(e) {
+	if number == 0 || !f.awaitOnce(e, number) {
 		return
 	}
 	go func() {
@@ -166,6 +166,19 @@ func (f *Factory) awaitStore(e *entry) {
 		}
 		e.state.Stored(number)
 	}()
+}
+
+// awaitOnce counts one of e's errands, the wait for a first list of that number, unless it is under
+// way or none can begin any more.
+func (f *Factory) awaitOnce(e *entry, number int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e.drained || e.awaited >= number {
+		return false
+	}
+	e.awaited = number
+	e.errands.Add(1)
+	return true
 }
 
 // stores reports whether the store has the first list of that number, or another one has taken
@@ -190,17 +203,6 @@ func notOlder(a, b string) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order >= 0
-}
-
-// runErrand counts one of e's errands, unless none can begin any more.
-func (f *Factory) runErrand(e *entry) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if e.drained {
-		return false
-	}
-	e.errands.Add(1)
-	return true
 }
 
 // syncing returns that e is about to be synced.

@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -114,7 +115,7 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 		return false
 	}
 	s.known.completed(content.version, t)
-	s.known.rejectAll(content.rejected)
+	s.known.settled(content)
 	s.accepted()
 	return true
 }
@@ -146,12 +147,19 @@ func (s *splice) confirmed(ctx context.Context, t Type) bool {
 }
 
 // missingIn returns the keys of the objects that the reflector has and content has not: others
-// may have their keys. Without UIDs the objects of another generation are others.
+// may have their keys. An object that the transform fails for stays as it was. Without UIDs the objects of another generation are others.
 func (s *splice) missingIn(content listed, t Type) []string {
 	replaced := s.replaced(t)
+	kept := map[string]types.UID{} // what the server has, and the transform fails for now
+	for own, rejected := range content.rejected.objects {
+		kept[s.known.keyOf(own)] = rejected.uid
+	}
 	var missing []string
 	for _, key := range s.known.keys() {
 		id, _ := s.known.get(key)
+		if uid, bad := kept[key]; bad && uid == id.uid && !replaced {
+			continue
+		}
 		if item, there := content.items[key]; !there || !id.same(item.identity) || replaced && id.uid == "" {
 			missing = append(missing, key)
 		}
@@ -173,10 +181,10 @@ func (s *splice) give(content listed, t Type) bool {
 			}
 			event.Type = watch.Modified
 		}
+		s.known.put(key, item.identity)
 		if !s.send(event) {
 			return false
 		}
-		s.known.put(key, item.identity)
 	}
 	return true
 }

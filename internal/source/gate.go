@@ -50,6 +50,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		<-ctx.Done() // it is not tried again
 		return nil, ctx.Err()
 	}
+	g.transform.seal()
 	pace := g.throttled.take()
 	for {
 		t, changed, err := g.served(ctx)
@@ -117,6 +118,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	if g.cfg.Invalid != nil {
 		return nil, plain(g.cfg.Invalid) // the LIST that follows reports it
 	}
+	g.transform.seal()
 	t, changed, err := g.served(ctx)
 	if err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	g.answered()
 	outlet, err := openOutlet(ctx, g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		s := newSplice(g, opts)
-		s.send = g.traffic.count(send)
+		s.send, s.counted = send, g.traffic.count(send) // initial events count when they are complete
 		s.begin(ctx, stream, t)
 	})
 	if err != nil {
@@ -174,13 +176,8 @@ func (g *gate) answered() {
 // served waits until the type is served.
 func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
 	t, changed := g.available.Current()
-	if t.Serving != Served && g.cfg.Attend != nil && g.calls.begin() == nil {
-		attended, enough := context.WithCancel(ctx)
-		defer enough()
-		go func() {
-			defer g.calls.end()
-			g.cfg.Attend(attended)
-		}()
+	if t.Serving != Served {
+		defer g.attend(ctx)()
 	}
 	for t.Serving != Served {
 		if err := wait(ctx, changed); err != nil {
@@ -189,6 +186,20 @@ func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
 		t, changed = g.available.Current()
 	}
 	return t, changed, nil
+}
+
+// attend calls the caller's Attend in a goroutine, whose context ends with the function that it
+// returns.
+func (g *gate) attend(ctx context.Context) (enough func()) {
+	if g.cfg.Attend == nil || g.calls.begin() != nil {
+		return func() {}
+	}
+	attended, enough := context.WithCancel(ctx)
+	go func() {
+		defer g.calls.end()
+		g.cfg.Attend(attended)
+	}()
+	return enough
 }
 
 // wait waits for changed, or returns the error of ctx.

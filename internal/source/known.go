@@ -33,6 +33,9 @@ type known struct {
 	complete   bool
 	firstLists int // that have been complete
 	rejected   rejections
+	// renamed has the keys that a transform has given to objects, by their own keys, where they
+	// differ.
+	renamed map[string]string
 }
 
 // identity tells an object from others of the same key, and from itself before.
@@ -61,6 +64,7 @@ type listed struct {
 	items    map[string]listedItem
 	version  string
 	rejected rejections
+	renamed  map[string]string
 }
 
 type listedItem struct {
@@ -84,8 +88,14 @@ func newListed(list runtime.Object, transform *transform) (listed, error) {
 		id, own := identityOf(obj), keyOf(obj) // before the transform writes to it
 		item, key, err := transform.apply(item)
 		if err != nil {
-			l.rejected.add(own, err)
+			l.rejected.add(own, id.uid, err)
 			return nil
+		}
+		if key != own {
+			if l.renamed == nil {
+				l.renamed = map[string]string{}
+			}
+			l.renamed[own] = key
 		}
 		if _, again := l.items[key]; !again {
 			l.keys = append(l.keys, key)
@@ -143,15 +153,39 @@ func (k *known) replaceBy(content listed, of Type) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.objects, k.rejected = objects, content.rejected
+	k.objects, k.rejected, k.renamed = objects, content.rejected.after(&k.rejected), content.renamed
 	k.completeLocked(content.version, of)
 }
 
-// reject says that the object under key is left out.
-func (k *known) reject(key string, err error) {
+// reject says that the object that is own before it is transformed is left out.
+func (k *known) reject(own string, uid types.UID, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.rejected.add(key, err)
+	k.rejected.add(own, uid, err)
+}
+
+// rename says what the transform has made of an object's own key.
+func (k *known) rename(own, key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if own == key {
+		delete(k.renamed, own)
+		return
+	}
+	if k.renamed == nil {
+		k.renamed = map[string]string{}
+	}
+	k.renamed[own] = key
+}
+
+// keyOf returns the key that the object has that is own before it is transformed.
+func (k *known) keyOf(own string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if key, renamed := k.renamed[own]; renamed {
+		return key
+	}
+	return own
 }
 
 // admit says that the object under key is not left out any more, and reports whether it was.
@@ -161,11 +195,20 @@ func (k *known) admit(key string) bool {
 	return k.rejected.remove(key)
 }
 
-// rejectAll says which objects are left out.
-func (k *known) rejectAll(r rejections) {
+// settled says what the transform has made of a list: which objects are left out, and which have
+// other keys.
+func (k *known) settled(content listed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.rejected = r
+	for own, rejected := range content.rejected.objects { // the cache may keep an earlier state
+		if key, renamed := k.renamed[own]; renamed && k.objects[key].uid == rejected.uid {
+			if content.renamed == nil {
+				content.renamed = map[string]string{}
+			}
+			content.renamed[own] = key
+		}
+	}
+	k.rejected, k.renamed = content.rejected.after(&k.rejected), content.renamed
 }
 
 // reset forgets everything. What comes is of of.
@@ -177,7 +220,7 @@ func (k *known) reset(of Type) {
 	}
 	k.objects, k.version, k.current, k.of = nil, "", false, of
 	k.listed, k.complete = "", false
-	k.rejected = rejections{}
+	k.rejected, k.renamed = rejections{}, nil
 }
 
 // outdated says that the objects are those of a type that is gone, or of the one before.

@@ -26,7 +26,9 @@ type splice struct {
 	*gate
 	opts metav1.ListOptions // as the reflector watches
 	send func(watch.Event) bool
-	pace pace
+	// counted is what send is once the initial events of a watch-list are complete; nil: it is.
+	counted func(watch.Event) bool
+	pace    pace
 	// behind says that watches have not worked for so long that the next list makes up for
 	// them: the reflector would have nothing that has happened since. If that fails, too,
 	// there is nothing to report but what was wrong with the watch.
@@ -66,10 +68,16 @@ func (s *splice) begin(ctx context.Context, first *stream, t Type) {
 func (s *splice) run(ctx context.Context) {
 	for {
 		changed, goOn := s.step(ctx)
-		if !goOn || changed != nil && wait(ctx, changed) != nil {
+		if !goOn || changed != nil && s.await(ctx, changed) != nil {
 			return
 		}
 	}
+}
+
+// await waits until something else is known of the type.
+func (s *splice) await(ctx context.Context, changed <-chan struct{}) error {
+	defer s.attend(ctx)()
+	return wait(ctx, changed)
 }
 
 // step does what is next, as things are, and reports whether to go on. If there is nothing
@@ -142,6 +150,10 @@ func (s *splice) follow(ctx context.Context, stream *stream, t Type) bool {
 			return false
 		}
 	}
+	if p.listing { // the reflector does not keep what it has
+		s.known.reset(t)
+		s.cfg.Observer.Completed()
+	}
 	lasted := time.Since(opened)
 	if lasted >= calm {
 		s.pace.worked()
@@ -168,6 +180,7 @@ type passage struct {
 	listing bool  // the initial events have not ended
 	broken  error // by which the server ended it
 	wanted  bool  // by the reflector
+	initial int   // objects among the initial events
 }
 
 // take passes event on, and reports whether more is wanted. Errors are for the splice, but
@@ -178,8 +191,13 @@ func (p *passage) take(ctx context.Context, event watch.Event, initial bool) boo
 		return true
 	}
 	p.wanted = p.pass(ctx, event, initial) && event.Type != watch.Error
+	if initial && event.Type == watch.Added {
+		p.initial++
+	}
 	if p.wanted && p.listing && !initial { // that was the end of the list
 		p.listing = false
+		p.traffic.add(p.initial)
+		p.send = p.counted
 		p.known.completed(p.known.upTo(), p.of)
 		p.cfg.Observer.Completed()
 	}
@@ -220,7 +238,7 @@ func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool
 func (s *splice) passObject(ctx context.Context, event watch.Event, own string, id identity, initial bool) bool {
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
-		s.known.reject(own, err)
+		s.known.reject(own, id.uid, err)
 		s.cfg.Observer.Completed()
 		return true
 	}
@@ -228,10 +246,11 @@ func (s *splice) passObject(ctx context.Context, event watch.Event, own string, 
 	if old, there := s.known.get(key); !initial && there && !old.same(id) && !s.delete(ctx, []string{key}) {
 		return false
 	}
+	s.known.rename(own, key)
+	s.known.put(key, id) // before its indexes are made
 	if !s.send(event) {
 		return false
 	}
-	s.known.put(key, id)
 	s.admit(own)
 	return true
 }
@@ -242,7 +261,7 @@ func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string
 	s.admit(own)
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
-		return s.delete(ctx, []string{own})
+		return s.delete(ctx, []string{s.known.keyOf(own)})
 	}
 	if _, there := s.known.get(key); !there && s.transform.isSet() {
 		return true // it was left out
@@ -251,6 +270,7 @@ func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string
 	if !s.send(event) {
 		return false
 	}
+	s.known.rename(own, own)
 	s.known.remove(key)
 	return true
 }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -107,7 +108,10 @@ func lastState(last metav1.Object) runtime.Object {
 	case *unstructured.Unstructured:
 		return &unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}
 	case runtime.Object:
-		return last.DeepCopyObject()
+		// A type that embeds another one has its DeepCopyObject, which returns that.
+		if copied := last.DeepCopyObject(); reflect.TypeOf(copied) == reflect.TypeOf(last) {
+			return copied
+		}
 	}
 	return &carrier{last, last}
 }

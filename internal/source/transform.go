@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,30 +12,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
 // ErrTransform is matched by the error of an object that the informer's transform fails for.
 var ErrTransform = errors.New("the transform failed")
 
+// ErrStarted is returned for a transform that comes when the source has begun to read.
+var ErrStarted = errors.New("informer has already started")
+
 // transform is the informer's transform. It runs here and not in client-go's queue, where one
 // object that it fails for would fail the whole list, and where nothing tells which one it was.
 type transform struct {
+	mu       sync.Mutex // makes one of asking whether it may be set and setting it
+	sealed   bool       // the source has begun to read
 	function atomic.Pointer[cache.TransformFunc]
+}
+
+// seal lets the transform not be changed any more.
+func (t *transform) seal() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sealed = true
 }
 
 // SetTransform sets the function that makes of each object what is cached. It is called once
 // for an object, in the goroutine that reads from the server. It may write to the object, or
-// return another one. Nil: objects are cached as they come. To be called before the reflector
-// runs, with [Unwrap] as the transform of the informer. It returns the one before.
-func (s *Source) SetTransform(f cache.TransformFunc) (before cache.TransformFunc) {
-	next := &f
+// return another one. Nil: objects are cached as they come. The informer needs [Unwrap] as its own
+// transform. Once the source has begun to read, nothing is changed and the error is [ErrStarted].
+func (s *Source) SetTransform(f cache.TransformFunc) error {
+	t := &s.gate.transform
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sealed {
+		return ErrStarted
+	}
 	if f == nil {
-		next = nil
+		t.function.Store(nil)
+		return nil
 	}
-	if old := s.gate.transform.function.Swap(next); old != nil {
-		return *old
-	}
+	t.function.Store(&f)
 	return nil
 }
 
@@ -109,8 +127,7 @@ func (l listed) list() runtime.Object {
 	return list
 }
 
-// maxRejected is how many rejected objects are known by key. Those beyond are counted when they
-// are listed, and not when they change.
+// maxRejected is how many rejected objects keep their error.
 const maxRejected = 1000
 
 // Rejected says which objects are left out, since the transform fails for them.
@@ -126,40 +143,57 @@ type Rejected struct {
 
 // rejections are the rejected objects.
 type rejections struct {
-	keys map[string]struct{}
-	more int // beyond maxRejected
-	last Rejected
+	objects map[string]rejection // by their own keys
+	last    Rejected
 }
 
-func (r *rejections) add(key string, err error) {
-	if _, known := r.keys[key]; !known {
-		switch {
-		case len(r.keys) == maxRejected:
-			r.more++
-		case r.keys == nil:
-			r.keys = map[string]struct{}{}
-			fallthrough
-		default:
-			r.keys[key] = struct{}{}
-		}
+// rejection is one rejected object.
+type rejection struct {
+	uid types.UID
+	err error // nil for those beyond maxRejected
+}
+
+func (r *rejections) add(key string, uid types.UID, err error) {
+	if r.objects == nil {
+		r.objects = map[string]rejection{}
 	}
-	since := r.last.Since
-	if since.IsZero() {
-		since = time.Now()
+	kept := err
+	if len(r.objects) >= maxRejected {
+		kept = nil
 	}
-	r.last = Rejected{Count: len(r.keys) + r.more, Key: key, Err: err, Since: since}
+	r.objects[key] = rejection{uid, kept}
+	if r.last.Since.IsZero() {
+		r.last.Since = time.Now()
+	}
+	r.last.Count, r.last.Key, r.last.Err = len(r.objects), key, err
 }
 
 // remove reports whether key was one of them.
 func (r *rejections) remove(key string) bool {
-	if _, known := r.keys[key]; !known {
+	if _, known := r.objects[key]; !known {
 		return false
 	}
-	delete(r.keys, key)
-	if len(r.keys) == 0 {
+	delete(r.objects, key)
+	r.last.Count--
+	if r.last.Count == 0 {
 		*r = rejections{}
 		return true
 	}
-	r.last.Count--
+	if r.last.Key == key {
+		for other, rejected := range r.objects {
+			r.last.Key, r.last.Err = other, rejected.err
+			if rejected.err != nil {
+				break
+			}
+		}
+	}
 	return true
+}
+
+// after returns r as what comes after earlier: since there has been at least one.
+func (r rejections) after(earlier *rejections) rejections {
+	if r.last.Count > 0 && earlier.last.Count > 0 {
+		r.last.Since = earlier.last.Since
+	}
+	return r
 }

@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -139,7 +140,9 @@ func newFake(t *testing.T, transform func(*unstructured.Unstructured) any) *fake
 		item, there, err := informer.GetStore().GetByKey(key)
 		return item, there && err == nil
 	})
-	s.SetTransform(func(obj any) (any, error) { return transform(obj.(*unstructured.Unstructured)), nil })
+	if err := s.SetTransform(func(obj any) (any, error) { return transform(obj.(*unstructured.Unstructured)), nil }); err != nil {
+		t.Fatal(err)
+	}
 	if err := informer.SetTransform(source.Unwrap); err != nil {
 		t.Fatal(err)
 	}
@@ -273,4 +276,17 @@ func (f *fake) expect(when string, objects int) {
 	if diff := cmp.Diff(slices.Sorted(slices.Values(f.GetStore().ListKeys())), heard); diff != "" || len(heard) != objects {
 		f.t.Errorf("%s: %d objects, want %d (-in the store +by the handler):\n%s", when, len(heard), objects, diff)
 	}
+}
+
+// A transform that comes when the source has begun to read would hold for some objects only.
+func TestTransform_IsRefusedOnceTheSourceReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(obj *unstructured.Unstructured) any { return obj })
+		f.create(0, 1)
+		if err := f.source.SetTransform(nil); !errors.Is(err, source.ErrStarted) {
+			t.Errorf("error %v, want ErrStarted", err)
+		}
+		f.expect("created", 1)
+		f.stop()
+	})
 }

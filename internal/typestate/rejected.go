@@ -6,7 +6,8 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// maxUnindexed is how many objects are known by key that an index function fails for.
+// maxUnindexed is how many objects are known that an index function fails for. Those beyond are
+// not counted.
 const maxUnindexed = 1000
 
 // Rejected says which objects the informer's own functions fail for: they are left out of the
@@ -25,7 +26,8 @@ type Rejected struct {
 // unindexed are the objects that index functions fail for.
 type unindexed struct {
 	objects map[indexed]error
-	last    Rejected
+	last    indexed
+	since   time.Time
 }
 
 // indexed is one object in one index.
@@ -38,20 +40,24 @@ func (s *State) HasUnindexed() bool { return s.hasUnindexed.Load() }
 // Unindexed says that an index function fails for the object under key; a nil err, that it does
 // not. It is called with the store locked, and does not block.
 func (s *State) Unindexed(key, index string, err error) {
-	s.change(func(next *Snapshot) {
-		u, at := &s.unindexed, indexed{key, index}
+	at := indexed{key, index}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := &s.unindexed
+	if _, known := u.objects[at]; err == nil && !known {
+		return
+	}
+	s.changeLocked(func(next *Snapshot) {
 		if err == nil {
 			delete(u.objects, at)
 			return
 		}
 		if u.objects == nil {
-			u.objects = map[indexed]error{}
-			u.last.Since = next.At
+			u.objects, u.since = map[indexed]error{}, next.At
 		}
 		if _, known := u.objects[at]; known || len(u.objects) < maxUnindexed {
-			u.objects[at] = err
+			u.objects[at], u.last = err, at
 		}
-		u.last.Key, u.last.Err, u.last.Reason = key, err, status.ReasonIndexFailed
 		s.hasUnindexed.Store(true)
 	})
 }
@@ -70,8 +76,16 @@ func (s *State) rejectedLocked(now *Snapshot) Rejected {
 			s.hasUnindexed.Store(false)
 		}
 	}
-	r := s.unindexed.last
-	r.Count = len(s.unindexed.objects)
+	var r Rejected
+	if u := &s.unindexed; len(u.objects) > 0 {
+		if _, failing := u.objects[u.last]; !failing {
+			for at := range u.objects {
+				u.last = at
+				break
+			}
+		}
+		r = Rejected{Count: len(u.objects), Key: u.last.key, Err: u.objects[u.last], Reason: status.ReasonIndexFailed, Since: u.since}
+	}
 	if given := now.Given.Rejected; given.Count > 0 {
 		since := given.Since
 		if r.Count > 0 && r.Since.Before(since) {

@@ -109,6 +109,7 @@ func (s *State) changeLocked(edit func(next *Snapshot)) (before, now Snapshot) {
 	before = s.now
 	next := s.readLocked()
 	edit(&next)
+	next.Rejected = s.rejectedLocked(&next)
 	_, _, failing := next.Failing()
 	switch {
 	case failing, next.Rejected.Count > 0, !next.given():
@@ -297,6 +298,9 @@ func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
 		s.heard++
 		s.changeLocked(func(next *Snapshot) {
 			next.Evidence = discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: known.CRDUID, At: next.At}
+			if !s.followed { // discovery is asked by Attend, which the source calls while it waits
+				next.Serving = source.Held
+			}
 		})
 	}
 	s.mu.Unlock()
@@ -349,7 +353,10 @@ func (s *State) Succeeded(verb string) {
 			next.List, next.Watch = Condition{}, Condition{}
 			return
 		}
-		next.List, next.Discovery = Condition{}, Condition{}
+		next.List = Condition{}
+		if next.Serving == source.Served { // while it is held back, no request follows this one
+			next.Discovery = Condition{}
+		}
 	})
 	s.log.healed(&before, &now)
 }

@@ -194,8 +194,8 @@ var ofFactory = []mutant{
 	{
 		name: "a condition does not end when its request succeeds",
 		file: "internal/typestate/state.go",
-		old:  "		next.List, next.Discovery = Condition{}, Condition{}\n",
-		new:  "		next.Discovery = Condition{}\n",
+		old:  "\t\tnext.List = Condition{}\n\t\tif next.Serving",
+		new:  "\t\tif next.Serving",
 		in:   "dynamicinformer",
 	},
 	{

@@ -332,8 +332,8 @@ var ofLives = []mutant{
 	{
 		name: "an object is read after it was sent",
 		file: "internal/source/splice.go",
-		old:  "	s.known.put(key, id)\n	s.admit(own)\n",
-		new:  "	if obj, err := meta.Accessor(event.Object); err == nil {\n		id = identityOf(obj)\n	}\n	s.known.put(key, id)\n	s.admit(own)\n",
+		old:  "\ts.known.put(key, id) // before its indexes are made\n\tif !s.send(event) {\n\t\treturn false\n\t}\n",
+		new:  "\tif !s.send(event) {\n\t\treturn false\n\t}\n\tif obj, err := meta.Accessor(event.Object); err == nil {\n\t\tid = identityOf(obj)\n\t}\n\ts.known.put(key, id)\n",
 	},
 	{
 		name: "the store is not waited for",
@@ -448,15 +448,15 @@ var ofLives = []mutant{
 	{
 		name: "an object that is good again stays rejected",
 		file: "internal/source/splice.go",
-		old:  "	s.known.put(key, id)\n	s.admit(own)\n",
-		new:  "	s.known.put(key, id)\n",
+		old:  "\ts.admit(own)\n\treturn true\n}\n",
+		new:  "\treturn true\n}\n",
 		in:   "dynamicinformer",
 	},
 	{
 		name: "a deletion that cannot be transformed is lost",
 		file: "internal/source/splice.go",
-		old:  "		return s.delete(ctx, []string{own})\n",
-		new:  "		return true\n",
+		old:  "\t\treturn s.delete(ctx, []string{s.known.keyOf(own)})\n",
+		new:  "\t\treturn true\n",
 		in:   "dynamicinformer",
 	},
 	{

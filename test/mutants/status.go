@@ -12,8 +12,8 @@ var ofStatus = []mutant{
 	{
 		name: "an object that the transform fails for is sent",
 		file: "internal/source/splice.go",
-		old:  "		s.known.reject(own, err)\n		s.cfg.Observer.Completed()\n		return true\n",
-		new:  "		s.known.reject(own, err)\n		s.cfg.Observer.Completed()\n		return s.send(event)\n",
+		old:  "\t\ts.known.reject(own, id.uid, err)\n\t\ts.cfg.Observer.Completed()\n\t\treturn true\n",
+		new:  "\t\ts.known.reject(own, id.uid, err)\n\t\ts.cfg.Observer.Completed()\n\t\treturn s.send(event)\n",
 		in:   "dynamicinformer",
 	},
 	{

@@ -1,0 +1,327 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+// relist makes the informers on widgets list again: the version that they watch from has expired.
+func relist(t *testing.T, cluster *fakecluster.Cluster, i int) {
+	t.Helper()
+	create(t, cluster, blocks, "", fmt.Sprintf("later-%d", i)) // a later version
+	cluster.Expire(widgets)
+	cluster.CloseWatches(widgets)
+	time.Sleep(time.Minute)
+	synctest.Wait()
+}
+
+// An object that is bad now and is listed again is still there: that it is left out is no deletion.
+func TestRejected_ARelistDoesNotDeleteAnObjectThatIsStillThere(t *testing.T) {
+	for _, policy := range []dynamicinformer.WatchListPolicy{dynamicinformer.WatchListAuto, dynamicinformer.WatchListNever} {
+		t.Run(policy.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType, blockType)
+				create(t, cluster, widgets, "ns", "a")
+				f := newFactory(t, cluster, dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithTransform(refuseBad))
+				f.Start(t.Context())
+				l := acquire(t, f, widgets)
+				events := listen(t, l.Informer())
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				relabel(t, cluster, "a", "error")
+				time.Sleep(time.Minute)
+				events.take()
+				lists := len(cluster.Requests("list", widgets))
+				relist(t, cluster, 1)
+				if len(cluster.Requests("list", widgets)) == lists {
+					t.Fatal("not listed again")
+				}
+				if got := events.take(); len(got) > 0 {
+					t.Errorf("events for an object that the server has: %v", got)
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
+// Another list of the same bad objects is no news of them.
+func TestRejected_SinceIsThatOfTheFirstFailureWhateverIsListedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		relabel(t, cluster, "a", "error")
+		f := newFactory(t, cluster, dynamicinformer.WithTransform(refuseBad))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		since := l.Status().Since
+		time.Sleep(time.Hour)
+		relist(t, cluster, 1)
+		if got := l.Status(); !got.Since.Equal(since) {
+			t.Errorf("since %v after another list (%s), want %v", got.Since.Sub(since), got.Reason, since)
+		}
+		shutdown(t, f)
+	})
+}
+
+// Of more bad objects than are known by name, each is counted once, and as long as it is bad.
+func TestRejected_AnObjectBeyondTheNamedOnesIsCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		for i := range 1002 {
+			name := fmt.Sprintf("w%04d", i)
+			create(t, cluster, widgets, "ns", name)
+			relabel(t, cluster, name, "error")
+		}
+		f := newFactory(t, cluster, dynamicinformer.WithTransform(refuseBad))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for range 50 {
+			relabel(t, cluster, "w1001", "error")
+			synctest.Wait()
+		}
+		if got := l.Status().FailedObjects; got != 1002 {
+			t.Errorf("%d failed objects, want 1002", got)
+		}
+		for i := range 1000 {
+			deleteWidget(t, cluster, fmt.Sprintf("w%04d", i))
+		}
+		synctest.Wait()
+		if got := l.Status(); got.FailedObjects != 2 {
+			t.Errorf("%d failed objects (%s), want 2", got.FailedObjects, got.State)
+		}
+		shutdown(t, f)
+	})
+}
+
+// The object that the status names is one that is bad.
+func TestRejected_LastFailedIsNotAnObjectThatIsGood(t *testing.T) {
+	for name, opt := range map[string]dynamicinformer.Option{
+		"transform": dynamicinformer.WithTransform(refuseBad),
+		"index":     dynamicinformer.WithIndexers(cache.Indexers{"label": badIndex}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				create(t, cluster, widgets, "ns", "a")
+				create(t, cluster, widgets, "ns", "b")
+				f := newFactory(t, cluster, opt)
+				f.Start(t.Context())
+				l := acquire(t, f, widgets)
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				relabel(t, cluster, "a", "error")
+				synctest.Wait()
+				relabel(t, cluster, "b", "error")
+				synctest.Wait()
+				relabel(t, cluster, "b", "")
+				synctest.Wait()
+				if got := l.Status(); got.FailedObjects != 1 || got.LastFailed != "ns/a" {
+					t.Errorf("%d failed, the last one %q, want 1, ns/a", got.FailedObjects, got.LastFailed)
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
+func badIndex(obj any) ([]string, error) {
+	if obj.(*unstructured.Unstructured).GetLabels()["bad"] != "" {
+		return nil, errBad
+	}
+	return []string{"good"}, nil
+}
+
+// The index is whole again: the status says since when.
+func TestRejected_ByAnIndexFunctionSyncedSinceItIsGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster, dynamicinformer.WithIndexers(cache.Indexers{"label": badIndex}))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		relabel(t, cluster, "a", "error")
+		time.Sleep(time.Minute)
+		relabel(t, cluster, "a", "")
+		time.Sleep(time.Minute)
+		if got := l.Status(); got.State != dynamicinformer.StateSynced || got.Since.IsZero() {
+			t.Errorf("%s since %v", got.State, got.Since)
+		}
+		shutdown(t, f)
+	})
+}
+
+// Who reads with an object of their own says nothing about the cache.
+func TestIndexers_AReadIsNoNewsOfTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster, dynamicinformer.WithIndexers(cache.Indexers{"label": badIndex}))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		mine := newObject("a", map[string]string{"bad": "error"})
+		mine.SetNamespace("ns")
+		if found, err := l.Informer().GetIndexer().Index("label", mine); err == nil {
+			t.Errorf("Index found %v and no error for an object that the index function fails for", found)
+		}
+		if got := l.Status(); got.State != dynamicinformer.StateSynced {
+			t.Errorf("after a read: %s (%s), %q", got.State, got.Reason, got.LastFailed)
+		}
+		relabel(t, cluster, "a", "error")
+		synctest.Wait()
+		mine.SetLabels(nil)
+		_, _ = l.Informer().GetIndexer().Index("label", mine)
+		if got := l.Status(); got.State != dynamicinformer.StateDegraded {
+			t.Errorf("after a read of one that is bad: %s", got.State)
+		}
+		shutdown(t, f)
+	})
+}
+
+// What a watch-list brought that broke is never delivered: a handler is not behind with it.
+func TestBacklog_OfAWatchListThatBrokeIsNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		for i := range 100 {
+			create(t, cluster, widgets, "ns", fmt.Sprintf("w%02d", i))
+		}
+		cluster.MuteInitialEventsEnd()
+		f := newFactory(t, cluster)
+		l := acquire(t, f, widgets)
+		listen(t, l.Informer())
+		f.Start(t.Context())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 300 {
+			relabel(t, cluster, "w00", "x")
+			time.Sleep(500 * time.Millisecond)
+			l.Status()
+		}
+		if h := l.Status().Handlers[0]; h.Backlog != 0 || !h.BehindSince.IsZero() {
+			t.Errorf("a handler that is never behind has a backlog of %d since %v, %d delivered", h.Backlog, h.BehindSince, h.Delivered)
+		}
+		shutdown(t, f)
+	})
+}
+
+// embedding embeds what has a DeepCopyObject, which it inherits.
+type embedding struct {
+	*unstructured.Unstructured
+	extra string
+}
+
+// A deletion that the library makes up has the type of what is cached, also if that inherits its DeepCopyObject: handlers assert it.
+func TestTransform_DeletionsHaveItsTypeAlsoIfThatInheritsDeepCopyObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithTransform(func(obj any) (any, error) {
+			return &embedding{obj.(*unstructured.Unstructured), "x"}, nil
+		}))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		var got []string
+		if _, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) { got = append(got, fmt.Sprintf("%T", obj)) }}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		cluster.Withdraw(widgets)
+		time.Sleep(5 * time.Minute)
+		shutdown(t, f)
+		if diff := cmp.Diff([]string{"*dynamicinformer_test.embedding"}, got); diff != "" {
+			t.Errorf("deleted (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// An object whose transform changes its name, and fails for it in the end, is deleted when the server deletes it.
+func TestTransform_ThatRenamesLeavesNoGhost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster, dynamicinformer.WithTransform(func(obj any) (any, error) {
+			object := obj.(*unstructured.Unstructured)
+			if object.GetLabels()["bad"] != "" {
+				return nil, errBad
+			}
+			object.SetName("x-" + object.GetName())
+			return object, nil
+		}))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		events := listen(t, l.Informer())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		relabel(t, cluster, "a", "error")
+		synctest.Wait()
+		deleteWidget(t, cluster, "a")
+		time.Sleep(time.Minute)
+		if keys := l.Informer().GetStore().ListKeys(); len(keys) > 0 {
+			t.Errorf("the server has nothing, the cache %v; events %v; state %s", keys, events.take(), l.Status().State)
+		}
+		shutdown(t, f)
+	})
+}
+
+// What a watch-list brought that broke is not in the cache.
+func TestStatus_ObjectsOfAWatchListThatBrokeAreNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		for _, name := range []string{"a", "b", "c"} {
+			create(t, cluster, widgets, "ns", name)
+		}
+		cluster.MuteInitialEventsEnd()
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "list" {
+				return apierrors.NewForbidden(schema.GroupResource{}, "", nil)
+			}
+			return nil
+		})
+		f := newFactory(t, cluster)
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		time.Sleep(time.Minute)
+		if got, cached := l.Status(), len(l.Informer().GetStore().List()); got.Objects != cached {
+			t.Errorf("%d objects in the status (%s, %s, flushing %t), %d in the cache", got.Objects, got.State, got.Reason, got.Flushing, cached)
+		}
+		shutdown(t, f)
+	})
+}
