@@ -222,7 +222,7 @@ func (g *gate) current(t Type) bool {
 // reason alone.
 func (g *gate) changed(t Type, err error) bool {
 	now, _ := g.available.Current()
-	return errors.Is(err, errGaveWay) || err != nil && now != t || !t.follows(now)
+	return errors.Is(err, errGaveWay) || now != t && (err != nil || !t.follows(now))
 }
 
 // list asks for everything, in pages of limit if that is not 0, unless the type changes

@@ -373,13 +373,18 @@ func TestSplice_MissingTypeIsGoneIfRequestsSaySo(t *testing.T) {
 // Unavailable is no NotFound.
 func TestSplice_MissingTypeWhoseServerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "a")
+		var reported []error
+		w := newWorld(t, func(cfg *source.Config) {
+			cfg.Report = func(_ context.Context, err error) { reported = append(reported, err) }
+		}, "a")
 		w.cluster.Intercept(failing("list", apierrors.NewServiceUnavailable("down"), 0))
 		set(w.available, source.Missing)
 		time.Sleep(10 * time.Minute)
 		w.expect("while nobody can tell")
 		if got := len(w.cluster.Requests("list", widgets)); got < 5 || got > 30 {
 			t.Errorf("asked %d times in 10 min", got)
+		} else if len(reported) != got {
+			t.Errorf("%d failures are reported, want %d", len(reported), got)
 		}
 		w.cluster.Intercept(nil)
 		w.cluster.Withdraw(widgets)

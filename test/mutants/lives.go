@@ -205,8 +205,14 @@ var ofLives = []mutant{
 	{
 		name: "what the source ends itself is reported",
 		file: "internal/source/gate.go",
-		old:  "	return errors.Is(err, errGaveWay) || err != nil",
-		new:  "	return err != nil",
+		old:  "	return errors.Is(err, errGaveWay) || now != t",
+		new:  "	return now != t",
+	},
+	{
+		name: "a probe that fails is not reported",
+		file: "internal/source/gate.go",
+		old:  "|| now != t && (err != nil || !t.follows(now))",
+		new:  "|| err != nil && now != t || !t.follows(now)",
 	},
 	{
 		name: "kept objects are complete",
