@@ -79,7 +79,7 @@ func TestFlips_WithinAGenerationDoNotHasten(t *testing.T) {
 				w := newWatched(t, source.Config{Availability: available})
 				w.set(tc.err)
 				w.fail(nil)
-				for begun := time.Now(); time.Since(begun) < 10*time.Minute; time.Sleep(50 * time.Millisecond) {
+				for begun := time.Now(); time.Since(begun) < 10*time.Minute && len(w.requests()) < tooMany; time.Sleep(50 * time.Millisecond) {
 					set(available, tc.serving)
 					synctest.Wait()
 					set(available, source.Served)
@@ -99,7 +99,7 @@ func TestFlips_WithinAGenerationDoNotHastenTheFirstList(t *testing.T) {
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) { return nil, errors.New("broken") }
 		s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
 		startList(t.Context(), s)
-		for begun := time.Now(); time.Since(begun) < 10*time.Minute; time.Sleep(50 * time.Millisecond) {
+		for begun := time.Now(); time.Since(begun) < 10*time.Minute && len(client.requests()) < tooMany; time.Sleep(50 * time.Millisecond) {
 			set(available, source.Held)
 			synctest.Wait()
 			set(available, source.Served)
@@ -108,6 +108,58 @@ func TestFlips_WithinAGenerationDoNotHastenTheFirstList(t *testing.T) {
 		if got := len(client.requests()); got < 20 || got > 40 {
 			t.Errorf("requests in 10 min = %d", got)
 		}
+	})
+}
+
+// Each request that fails makes something else known, for a moment or for good. It is put off
+// like any other.
+func TestFlips_ByARequestThatFailsDoNotHastenIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		serving source.Serving
+		err     *apierrors.StatusError // that ends the watch
+	}{
+		"watch": {source.Served, nil},
+		"list":  {source.Served, apierrors.NewResourceExpired("too old")},
+		"probe": {source.Missing, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				available := newAvailability(source.Served)
+				w := newWatched(t, source.Config{Availability: available})
+				broken := func(ctx context.Context) error {
+					if len(w.requests()) < tooMany { // or time would never pass
+						flip(available, source.Held)
+					}
+					<-ctx.Done()
+					return errors.New("broken")
+				}
+				w.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) { return nil, broken(ctx) }
+				w.watch = func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) { return nil, broken(ctx) }
+				set(available, tc.serving)
+				w.fail(tc.err)
+				time.Sleep(10 * time.Minute)
+				if got := len(w.requests()); got < 20 || got > 60 {
+					t.Errorf("requests in 10 min = %d", got)
+				}
+			})
+		})
+	}
+	t.Run("first list", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client, available := &script{}, newAvailability(source.Served)
+			client.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+				if len(client.requests()) < tooMany { // or time would never pass
+					flip(available, source.Held)
+				}
+				<-ctx.Done()
+				return nil, errors.New("broken")
+			}
+			startList(t.Context(), source.New(source.Config{Client: client, GVR: widgets, Availability: available}))
+			time.Sleep(10 * time.Minute)
+			if got := len(client.requests()); got < 20 || got > 40 {
+				t.Errorf("requests in 10 min = %d", got)
+			}
+		})
 	})
 }
 

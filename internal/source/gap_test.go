@@ -155,9 +155,13 @@ func TestSplice_WatchesAreOpenedAgainFromWhereTheyWere(t *testing.T) {
 // A server that closes each watch at once is not asked more and more often.
 func TestSplice_WatchesThatEndAtOnceAreSpacedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := &script{watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+		client := &script{}
+		client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			if len(client.requests()) > tooMany { // or time would never pass
+				return newServerWatch(), nil
+			}
 			return watch.NewEmptyWatch(), nil
-		}}
+		}
 		s := source.New(source.Config{Client: client, GVR: widgets})
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
 			list := &unstructured.UnstructuredList{}
@@ -247,6 +251,61 @@ func TestSplice_RefusedWatchIsMadeUpForByLists(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that wants to be left alone gets no list either, until its pause is over.
+func TestSplice_ListWaitsForThePauseThatTheServerWants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pause = time.Minute // longer than any other
+		w := newWatched(t, source.Config{})
+		list, open := w.list, w.watch
+		var refused time.Time
+		w.watch = func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			refused = time.Now()
+			return open(ctx, opts)
+		}
+		lists := 0
+		w.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			lists++
+			if left := pause - time.Since(refused); left > 0 {
+				t.Errorf("list %d is %v too early", lists, left)
+			}
+			return list(ctx)
+		}
+		w.set(apierrors.NewGenericServerResponse(503, "watch", widgets.GroupResource(), "", "", int(pause.Seconds()), true))
+		w.fail(nil)
+		time.Sleep(30 * time.Minute)
+		if lists < 15 {
+			t.Errorf("lists in 30 min = %d, want one for each refused watch that was not among the first", lists)
+		}
+	})
+}
+
+// A server that closes each watch after some seconds is not calm, and yet it works: what fails
+// after a while of that is tried again as soon as what fails first.
+func TestSplice_PausesShrinkWhileShortWatchesWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatched(t, source.Config{})
+		open := w.watch
+		w.watch = func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			out, err := open(ctx, opts)
+			if err == nil {
+				time.AfterFunc(5*time.Second, out.Stop)
+			}
+			return out, err
+		}
+		w.set(errors.New("broken"))
+		w.fail(nil)
+		time.Sleep(5 * time.Minute)
+		w.set(nil)
+		time.Sleep(3 * time.Minute)
+		w.set(errors.New("broken"))
+		before := len(w.requests())
+		time.Sleep(10 * time.Second)
+		if got := len(w.requests()) - before; got < 4 {
+			t.Errorf("requests in at least 5 s = %d, want 4 or more", got)
+		}
+	})
 }
 
 // What a server that wants to be asked less would have to answer, too, or one that can't be
@@ -455,6 +514,7 @@ func TestSplice_ObjectsOfAnotherKind(t *testing.T) {
 	})
 }
 
+// Objects without UIDs are told by their names, but those of the next type are others.
 func TestSplice_ObjectsWithoutUIDsAreToldByTheirNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Served)
@@ -481,6 +541,14 @@ func TestSplice_ObjectsWithoutUIDsAreToldByTheirNames(t *testing.T) {
 		time.Sleep(time.Second)
 		if diff := cmp.Diff([]string{"MODIFIED a", "BOOKMARK "}, seen(w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		version++
+		next, _ := available.Current()
+		next.Generation++
+		available.Set(next)
+		time.Sleep(time.Second)
+		if diff := cmp.Diff([]string{"DELETED a", "ADDED a", "BOOKMARK "}, seen(w)); diff != "" {
+			t.Errorf("events of the next type (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -545,6 +613,9 @@ func TestSplice_WatchesOfOneEventAreSpacedOut(t *testing.T) {
 				var lasting atomic.Int64
 				client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 					server := newServerWatch()
+					if len(client.requests()) > tooMany { // or time would never pass
+						return server, nil
+					}
 					server.Action(event.Type, event.Object.DeepCopyObject())
 					time.AfterFunc(time.Duration(lasting.Load()), server.Stop)
 					return server, nil

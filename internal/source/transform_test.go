@@ -92,6 +92,9 @@ func testTransform(t *testing.T, transform func(*unstructured.Unstructured) any)
 	f.expect("created", 40)
 	f.update(0, 40)
 	f.expect("updated", 40)
+	if got := f.heard; got["added"] != 40 || got["deleted"] != 0 || got["updated"] < 40 {
+		t.Errorf("updated: the handler got %v, want 40 objects added and none deleted", got)
+	}
 	f.remove(0, 10)
 	f.expect("deleted", 30)
 
@@ -124,13 +127,14 @@ type fake struct {
 	watches []watch.Interface
 	offline bool
 	there   map[string]bool // by the handler's account
+	heard   map[string]int  // how many of each
 	told    []string        // what can't be
 }
 
 func newFake(t *testing.T, transform func(*unstructured.Unstructured) any) *fake {
 	t.Helper()
 	f := &fake{
-		t: t, available: newAvailability(source.Served), there: map[string]bool{},
+		t: t, available: newAvailability(source.Served), there: map[string]bool{}, heard: map[string]int{},
 		client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"}),
 	}
 	f.client.PrependWatchReactor("widgets", f.watch)
@@ -248,6 +252,7 @@ func (f *fake) hear(what string, obj any, before, after bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := accessor.GetName()
+	f.heard[what]++
 	if f.there[name] != before {
 		f.told = append(f.told, name+" "+what)
 	}

@@ -227,6 +227,12 @@ var ofLives = []mutant{
 		new:  "false && err == nil && order < 0 {\n		k.listed",
 	},
 	{
+		name: "the first list stays that of the first generation",
+		file: "internal/source/known.go",
+		old:  "	if !k.complete || k.of.Generation != of.Generation {\n",
+		new:  "	if k.firstLists == 0 {\n",
+	},
+	{
 		name: "WaitForSync does not wait for the store",
 		file: "internal/typestate/snapshot.go",
 		old:  "s.given() && s.stored >= s.Given.FirstLists",
@@ -336,7 +342,7 @@ var ofLives = []mutant{
 		new:  "		return last.DeepCopy()\n",
 	},
 	{
-		name: "an object is read after it was sent",
+		name: "an object is known as the transform has made it",
 		file: "internal/source/splice.go",
 		old:  "\ts.known.put(key, id) // before its indexes are made\n\tif !s.send(event) {\n\t\treturn false\n\t}\n",
 		new:  "\tif !s.send(event) {\n\t\treturn false\n\t}\n\tif obj, err := meta.Accessor(event.Object); err == nil {\n\t\tid = identityOf(obj)\n\t}\n\ts.known.put(key, id)\n",
