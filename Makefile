@@ -35,7 +35,7 @@ test-envtest: ## tests on real API servers, which are found or built first
 	@echo "test-envtest: running"
 	@$(TEST) $(SERVERS)
 
-mutants: ## break the library in each of 378 ways and show the tests that notice
+mutants: ## break the library in one way after the other and show the test that notices
 	@go run ./test/mutants
 
 fuzz: ## fuzz each target for FUZZ=30s

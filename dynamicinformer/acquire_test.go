@@ -143,10 +143,12 @@ func TestAcquire_WhenDiscoveryCannotTell(t *testing.T) {
 		if got := l.Status(); got.State != dynamicinformer.StateUnknown || got.Reason != dynamicinformer.ReasonDiscoveryFailed {
 			t.Errorf("status: %+v", got)
 		}
+		time.Sleep(time.Hour) // until discovery is asked as rarely as it gets
 		cluster.Intercept(nil)
+		begun := time.Now()
 		l.Retry()
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Error(err)
+		if err := l.WaitForSync(t.Context()); err != nil || time.Since(begun) != 0 {
+			t.Errorf("after Retry: %v, %v later", err, time.Since(begun))
 		}
 		shutdown(t, f)
 	})

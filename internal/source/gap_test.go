@@ -264,19 +264,17 @@ func TestSplice_ListWaitsForThePauseThatTheServerWants(t *testing.T) {
 			refused = time.Now()
 			return open(ctx, opts)
 		}
-		lists := 0
 		w.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) {
-			lists++
 			if left := pause - time.Since(refused); left > 0 {
-				t.Errorf("list %d is %v too early", lists, left)
+				t.Errorf("a list is %v too early", left)
 			}
 			return list(ctx)
 		}
 		w.set(apierrors.NewGenericServerResponse(503, "watch", widgets.GroupResource(), "", "", int(pause.Seconds()), true))
 		w.fail(nil)
 		time.Sleep(30 * time.Minute)
-		if lists < 15 {
-			t.Errorf("lists in 30 min = %d, want one for each refused watch that was not among the first", lists)
+		if lists, watches := count(w.requests()); lists < 15 {
+			t.Errorf("%d lists, %d watches in 30 min, want a list for each watch that was not among the first", lists, watches)
 		}
 	})
 }

@@ -196,7 +196,6 @@ var ofFactory = []mutant{
 		file: "internal/typestate/state.go",
 		old:  "\t\tnext.List = Condition{}\n\t\tif next.Serving",
 		new:  "\t\tif next.Serving",
-		in:   "dynamicinformer",
 	},
 	{
 		name: "a refusal of discovery outlives its consent",

@@ -15,6 +15,18 @@ var ofFollow = []mutant{
 		new:  "emptied && (true || !waiting)):",
 	},
 	{
+		name: "Follow does not wait for the factory's start",
+		file: "dynamicinformer/follow.go",
+		old:  "		if life != nil && !over && ctx.Err() == nil {\n",
+		new:  "		if !over {\n			if life == nil {\n				life = ctx\n			}\n",
+	},
+	{
+		name: "a lease is released however far its deletions are",
+		file: "dynamicinformer/follow_stop.go",
+		old:  "parting == partingOver || time",
+		new:  "parting >= partingStays || time",
+	},
+	{
 		name: "a lease is released before the type's objects are gone",
 		file: "dynamicinformer/follow_stop.go",
 		old:  "	if end.Kind != discovery.CRDDeleted && end.Kind != discovery.NotListed {\n",

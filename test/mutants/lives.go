@@ -363,7 +363,7 @@ var ofLives = []mutant{
 		name: "attempts that client-go hides are hidden",
 		file: "internal/source/requests.go",
 		old:  "		Failed:   func(err error) { r.failed(ctx, verb, errtext.Clean(err)) },\n",
-		new:  "		Failed:   func(error) { _ = verb },\n",
+		new:  "		Failed:   func(err error) { _ = errtext.Clean(err) },\n",
 		in:   "dynamicinformer",
 	},
 	{

@@ -1,6 +1,7 @@
 // Command mutants breaks the library on purpose, one way at a time, and shows which
-// tests notice. It prints a line for each mutant with the first tests that kill it,
-// and fails if one survives, does not compile or no longer fits the source.
+// test notices. It prints a line for each mutant with the first test that kills it,
+// and says so if that test had to be ended by the timeout. It fails if a mutant survives,
+// does not compile or no longer fits the source.
 //
 //	go run ./test/mutants [part of a name or file …]
 //
@@ -98,7 +99,7 @@ func try(ctx context.Context, scratch string, m mutant) ([]string, error) {
 	if m.in != "" {
 		pkg = "./" + m.in
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=60s", "-overlay", overlay, pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-vet=off", "-failfast", "-timeout=60s", "-overlay", overlay, pkg)
 	output, err := cmd.Output()
 	var exit *exec.ExitError
 	if err == nil {
@@ -169,6 +170,9 @@ func failures(output []byte) ([]string, error) {
 	}
 	if failed == nil {
 		failed = []string{"the package's end"} // goleak
+	}
+	if bytes.Contains(output, []byte("panic: test timed out after")) {
+		failed[0] += " (timed out)"
 	}
 	return failed, lines.Err()
 }
