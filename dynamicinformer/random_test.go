@@ -72,6 +72,8 @@ func (j *ledger) OnDelete(obj any) {
 	delete(j.is, k)
 }
 
+// Whatever fails, in any order: the cache ends as the server is, each object's events are an
+// addition, updates and a deletion, no update spans two objects, and nothing is left.
 func TestFactory_RandomFaultsEndInWhatTheServerHas(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { randomFaults(t, seed+1000) }) })
@@ -79,6 +81,7 @@ func TestFactory_RandomFaultsEndInWhatTheServerHas(t *testing.T) {
 }
 
 func randomFaults(t *testing.T, seed uint64) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 7))
 	cluster := fakecluster.New(widgetType, blockType)
 	if seed%5 == 4 {
@@ -142,9 +145,7 @@ func randomFaults(t *testing.T, seed uint64) {
 		case 8:
 			verb, fault := []string{"list", "watch", "discover", ""}[r.IntN(4)], faults[r.IntN(len(faults))]
 			rate := 1 + r.IntN(3)
-			i := 0
 			cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
-				i++
 				if (req.Verb == verb || verb == "" && (req.Verb == "list" || req.Verb == "watch")) && rand.IntN(rate) == 0 {
 					return fault
 				}
