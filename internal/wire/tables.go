@@ -6,7 +6,7 @@ import (
 )
 
 // How many slots the tables have. Empty they take 0.6 MB a client, and 0.9 MB with
-// subtrees; full of what clusters have, some MB. At worst they take 13 MB, and 80 MB
+// subtrees; full of what clusters have, some MB. At worst they take 13 MB, and 100 MB
 // with subtrees, as TestTables_TakeNoMoreMemoryThanDocumented measures: maxInterned and
 // maxSharedTotal bound that. There are more strings on a server than keys.
 const (

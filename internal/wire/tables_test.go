@@ -10,7 +10,7 @@ import (
 // What dynamicclient.New and WithSharing say of memory are these bounds.
 const (
 	boundOfOwn    = 13 << 20
-	boundOfShared = 80 << 20
+	boundOfShared = 100 << 20
 )
 
 // What the tables keep when the longest strings that they intern have passed, in more
