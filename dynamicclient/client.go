@@ -21,9 +21,10 @@ import (
 // the body, whatever client it has.
 //
 // Keys and short strings that it has met before are mostly one string in memory,
-// which the client keeps for as long as it lives: a client is for keeping. The table
-// has some MB on most clusters and at most 13 MB, with WithSharing at most 100 MB. The maps and slices of an object are its own, so that it may be changed
-// and written back, unless WithSharing says otherwise. An event of a watch that goes
+// which the client keeps for as long as it lives: make one client and keep it. The table
+// has some MB on most clusters and at most 13 MB, with WithSharing at most 100 MB. The
+// maps and slices of an object are its own, so that it may be changed and written back,
+// unless WithSharing says otherwise. An event of a watch that goes
 // on for more than 16 MiB is given up at that point, whatever would follow.
 //
 // It does no I/O. The client is safe for concurrent use.

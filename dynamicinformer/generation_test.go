@@ -23,7 +23,7 @@ func uid(old string) func(crd map[string]any) {
 	return func(crd map[string]any) { crd["metadata"].(map[string]any)["uid"] = old }
 }
 
-// etcd was restored after somebody deleted the CRD: it comes back with its old UID.
+// A CRD is deleted and etcd is restored from a backup: the CRD returns with its old UID.
 func TestGeneration_RestoredCRDIsServedAgain(t *testing.T) {
 	for name, between := range map[string]time.Duration{"at once": 0, "a second later": time.Second, "an hour later": time.Hour} {
 		t.Run(name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// A timer that has fired already may be late: by then somebody has had the informer and given
-// it back, and it lingers anew.
+// The callback of a timer that has fired may run late: after the informer was acquired and
+// released again, so that a new linger has begun.
 func TestExpire_OfAnEarlierLingerHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}

@@ -62,7 +62,7 @@ func (i *sharedInformer) AddEventHandlerWithOptions(handler cache.ResourceEventH
 	})
 }
 
-// isRunning reports whether the informer runs, whoever runs it.
+// isRunning reports whether the factory or a user runs the informer.
 func (i *sharedInformer) isRunning() bool {
 	informer, can := i.SharedIndexInformer.(interface{ HasStarted() bool })
 	return can && informer.HasStarted()

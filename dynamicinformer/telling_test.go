@@ -12,7 +12,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// A reason about objects, whichever it is, is told with their number and the key of the last.
+// An explanation of a reason about objects has their number and the key of the last one.
 func TestExplanation_TellsOfFailedObjects(t *testing.T) {
 	gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 	now := time.Now()

@@ -147,7 +147,8 @@ func (s *splice) confirmed(ctx context.Context, t Type) bool {
 }
 
 // missingIn returns the keys of the objects that the reflector has and content has not: others
-// may have their keys. An object that the transform fails for stays as it was. Without UIDs the objects of another generation are others.
+// may have their keys. An object that the transform fails for stays as it was. Without UIDs the
+// objects of another generation are others.
 func (s *splice) missingIn(content listed, t Type) []string {
 	replaced := s.replaced(t)
 	kept := map[string]types.UID{} // what the server has, and the transform fails for now

@@ -247,7 +247,7 @@ func TestSplice_RefusedWatchIsMadeUpForByLists(t *testing.T) {
 				w.cluster.Intercept(nil)
 				w.source.Retry()
 				time.Sleep(25 * time.Second) // the server of one has asked for that
-				w.expect("soon when it is not, and somebody says so", "add last red")
+				w.expect("soon after Retry, once it is not refused", "add last red")
 			})
 		})
 	}
@@ -512,7 +512,7 @@ func TestSplice_ObjectsOfAnotherKind(t *testing.T) {
 	})
 }
 
-// Objects without UIDs are told by their names, but those of the next type are others.
+// Objects without UIDs are identified by their keys; those of the next type are other objects.
 func TestSplice_ObjectsWithoutUIDsAreToldByTheirNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Served)

@@ -76,7 +76,7 @@ func (l lookUp) object(key string) metav1.Object {
 
 // deletion returns the event that says that the object under key is gone: a copy of its last
 // state, whose resourceVersion is not below version, up to which the reflector has everything.
-// What the store does not have is told by its name. A last state that cannot be copied is the
+// An object that the store does not have is sent with its name and UID only. A last state that cannot be copied is the
 // cached object itself.
 func (l lookUp) deletion(key string, id identity, version string, t Type) watch.Event {
 	gone := lastState(l.object(key))

@@ -34,7 +34,7 @@ type Config struct {
 // [State.Follow], [State.Attend] and [State.Confirm] blocks.
 type State struct {
 	cfg       Config
-	available *source.Availability // what the source knows: written by replaceLocked only
+	available *source.Availability // what the source knows: written by changeLocked only
 	news      chan struct{}        // has one if discovery is to be asked now
 	log       stateLog
 
