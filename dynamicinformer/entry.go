@@ -11,6 +11,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/typestate"
 )
 
@@ -42,8 +43,8 @@ type entry struct {
 	informer *genericInformer
 	state    *typestate.State
 	traffic  traffic
-	voice    *voice     // in client-go's metrics; nil: none
-	changed  *bell.Bell // rung when the status may have changed
+	metrics  *informermetrics.Relay // client-go's; nil: none
+	changed  *bell.Bell             // rung when the status may have changed
 
 	// The fields below are guarded by the factory's mu.
 	settings  settings
@@ -91,8 +92,8 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	cfg.Attend = e.state.Attend
 	cfg.Confirm = e.state.Confirm
 	cfg.Probed = e.state.Probed
-	e.voice = f.options.identities.voiceOf(k.gvr)
-	e.informer = newSpeakingInformer(cfg, e.state.LogError, s.resyncPeriod(), e.guard(s.allIndexers()), e.voice)
+	e.metrics = f.options.identities.Relay(k.gvr)
+	e.informer = newInformer(cfg, e.state.LogError, s.resyncPeriod(), e.guard(s.allIndexers()), e.metrics)
 	e.state.Read(e.informer.source.State, e.informer.source.Has, e.hasSynced)
 	e.informer.informer.guard, e.informer.informer.unguarded = e.guard, s.allIndexers()
 	if old != nil {
@@ -130,8 +131,8 @@ func (e *entry) run(ctx context.Context, discovered bool) {
 
 // inform runs the informer, whose type is served.
 func (e *entry) inform(ctx context.Context) {
-	e.voice.begin()
-	defer e.voice.end()
+	e.metrics.Begin()
+	defer e.metrics.End()
 	shared := e.informer.informer
 	shared.RunWithContext(ctx)
 	if !shared.IsStopped() {

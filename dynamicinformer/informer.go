@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/lister"
 )
@@ -32,12 +33,7 @@ var _ informers.GenericInformer = (*genericInformer)(nil)
 // report, or to the informer's own watch error handler if it is given one. The example
 // object has no kind: with one the reflector would drop, with a log line only, whatever a
 // server sends of another kind.
-func newInformer(cfg source.Config, report errorHandler, resync time.Duration, indexers cache.Indexers) *genericInformer {
-	return newSpeakingInformer(cfg, report, resync, indexers, nil)
-}
-
-// newSpeakingInformer is newInformer with a voice in client-go's metrics; nil: without.
-func newSpeakingInformer(cfg source.Config, report errorHandler, resync time.Duration, indexers cache.Indexers, metrics *voice) *genericInformer {
+func newInformer(cfg source.Config, report errorHandler, resync time.Duration, indexers cache.Indexers, metrics *informermetrics.Relay) *genericInformer {
 	handlers := &errorHandlers{usual: report, resource: cfg.GVR.String()}
 	cfg.Report = handlers.call
 	s := source.New(cfg)
@@ -48,7 +44,7 @@ func newSpeakingInformer(cfg source.Config, report errorHandler, resync time.Dur
 		Indexers:          indexers,
 		ObjectDescription: cfg.GVR.String(),
 	}
-	metrics.identify(&opts)
+	metrics.Identify(&opts)
 	informer := cache.NewSharedIndexInformerWithOptions(lw, nil, opts)
 	indexer := informer.GetIndexer()
 	s.LookUp(func(key string) (any, bool) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicclient"
+	"github.com/gvrkit/gvrkit/internal/informermetrics"
 )
 
 // Option configures a Factory and, through it, all its informers. Every
@@ -47,7 +48,7 @@ type options struct {
 	customResync map[schema.GroupVersionResource]time.Duration
 	resolver     *discovery.Resolver
 	client       []dynamicclient.Option
-	identities   *identities // nil: no metrics
+	identities   *informermetrics.Identities // nil: no metrics
 }
 
 func newOptions(opts ...Option) options {
