@@ -153,7 +153,7 @@ func inquiries(random *rand.Rand) []inquiry {
 		}
 	}
 	for name, s := range map[string]discovery.Selector{
-		"everything": {}, "a group": {Groups: []string{"example.com"}}, "no group": {Groups: []string{"exam"}}, "each version": {Versions: discovery.EveryVersion},
+		"everything": {}, "a group": {Groups: []string{"example.com"}}, "no group": {Groups: []string{"exam"}}, "each version": {Versions: discovery.EveryVersion()},
 	} {
 		out = append(out, inquiry{name: "ResolveAll " + name, ask: func(ctx context.Context, r *discovery.Resolver) string {
 			var told []string

@@ -30,8 +30,8 @@ type Selector struct {
 	// CRDLabels selects by the labels of the type's CustomResourceDefinition. It
 	// selects nothing else than types that have one.
 	CRDLabels labels.Selector
-	// Versions says whether to take each version that is served.
-	Versions VersionChoice
+	// Versions says in which versions. By default, that is the preferred one of each type.
+	Versions VersionPolicy
 }
 
 // Scope says where objects live.
@@ -44,17 +44,6 @@ const (
 	ClusterScoped   Scope = "Cluster"
 )
 
-// VersionChoice says in which versions types are selected.
-type VersionChoice string
-
-// In which versions types can be selected.
-const (
-	// PreferredVersion: each type once.
-	PreferredVersion VersionChoice = ""
-	// EveryVersion: each version of a type by itself. Their objects are the same.
-	EveryVersion VersionChoice = "Every"
-)
-
 // Matches reports whether the selector selects res, labels aside: these are the
 // CRD's, which a Resource does not have.
 func (s Selector) Matches(res Resource) bool {
@@ -63,7 +52,7 @@ func (s Selector) Matches(res Resource) bool {
 		!slices.ContainsFunc(s.Verbs, func(verb string) bool { return !res.Supports(verb) }) &&
 		(s.Scope == AnyScope || (s.Scope == NamespaceScoped) == res.Namespaced) &&
 		(s.Backing == BackingUnknown || s.Backing == res.Backing) &&
-		(s.Versions == EveryVersion || len(res.Versions) == 0 || res.Preferred())
+		s.Versions.selects(&res)
 }
 
 // ResolveAll returns the resources that s selects, in the server's order of groups and

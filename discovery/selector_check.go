@@ -41,8 +41,6 @@ func (s Selector) Validate() error {
 		return &SelectorError{Field: "Scope", Value: string(s.Scope)}
 	case !slices.Contains([]Backing{BackingUnknown, BackingCRD, BackingAggregated, BackingBuiltIn}, s.Backing):
 		return &SelectorError{Field: "Backing", Value: string(s.Backing)}
-	case !slices.Contains([]VersionChoice{PreferredVersion, EveryVersion}, s.Versions):
-		return &SelectorError{Field: "Versions", Value: string(s.Versions)}
 	}
 	return nil
 }

@@ -9,13 +9,12 @@ import (
 
 func TestSelector_Validate(t *testing.T) {
 	for field, s := range map[string]discovery.Selector{
-		"":           {Groups: []string{"", "example.com"}, Categories: []string{"all"}, Verbs: []string{"list"}, Scope: discovery.ClusterScoped, Backing: discovery.BackingCRD, Versions: discovery.EveryVersion},
+		"":           {Groups: []string{"", "example.com"}, Categories: []string{"all"}, Verbs: []string{"list"}, Scope: discovery.ClusterScoped, Backing: discovery.BackingCRD, Versions: discovery.EveryVersion()},
 		"Groups":     {Groups: []string{"example.com", "Example com"}},
 		"Categories": {Categories: []string{"all", ""}},
 		"Verbs":      {Verbs: []string{""}},
 		"Scope":      {Scope: "Galaxy"},
 		"Backing":    {Backing: "Etcd"},
-		"Versions":   {Versions: "Last"},
 	} {
 		err := s.Validate()
 		if field == "" {

@@ -31,7 +31,9 @@ func TestResolveAll_SelectsInTheServersOrder(t *testing.T) {
 					want     string
 				}{
 					{"groups", discovery.Selector{Groups: []string{"example.com", ""}}, "pods.v1 componentstatuses.v1 widgets.v1.example.com flanges.v1beta1.example.com"},
-					{"every version", discovery.Selector{Groups: []string{"example.com"}, Versions: discovery.EveryVersion}, "widgets.v1.example.com widgets.v1beta1.example.com flanges.v1beta1.example.com"},
+					{"every version", discovery.Selector{Groups: []string{"example.com"}, Versions: discovery.EveryVersion()}, "widgets.v1.example.com widgets.v1beta1.example.com flanges.v1beta1.example.com"},
+					{"the first of several versions", discovery.Selector{Groups: []string{"example.com"}, Versions: discovery.FirstOf("v2", "v1beta1", "v1")}, "widgets.v1beta1.example.com flanges.v1beta1.example.com"},
+					{"none of several versions", discovery.Selector{Groups: []string{"example.com"}, Versions: discovery.FirstOf("v2")}, ""},
 					{"category", discovery.Selector{Categories: []string{"all", "none"}}, "pods.v1"},
 					{"verbs", discovery.Selector{Groups: []string{"", "authentication.k8s.io"}, Verbs: []string{"list", "get"}}, "pods.v1 componentstatuses.v1"},
 					{"cluster scope", discovery.Selector{Groups: []string{"", "apps", "acme.io"}, Scope: discovery.ClusterScoped}, "componentstatuses.v1 gizmos.stable.acme.io"},

@@ -79,7 +79,7 @@ func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource,
 	if f.options.resolver == nil {
 		return discovery.Resource{}, nil
 	}
-	res, err := o.versions.resolve(ctx, f.options.resolver, gvr)
+	res, err := f.options.resolver.ValidateVersion(ctx, gvr, o.versions)
 	if o.absent && ctx.Err() == nil && (errors.Is(err, discovery.ErrNotServed) || errors.Is(err, discovery.ErrInconclusive)) {
 		return discovery.Resource{}, nil
 	}
@@ -139,7 +139,7 @@ func (f *Factory) sharedLocked(k key, o *resourceOptions) (*entry, error) {
 		return nil, nil
 	}
 	k.separate = pinned
-	if own := f.entries[k]; own != nil && !own.ending() && o.versions == (VersionPolicy{}) && conflict(k.gvr, &own.settings, &o.settings) == nil {
+	if own := f.entries[k]; own != nil && !own.ending() && o.versions == (discovery.VersionPolicy{}) && conflict(k.gvr, &own.settings, &o.settings) == nil {
 		return own, nil
 	}
 	return nil, err

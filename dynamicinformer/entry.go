@@ -18,7 +18,7 @@ import (
 // key is what an entry is found by: who asks for an equal one shares it.
 type key struct {
 	gvr      schema.GroupVersionResource
-	versions VersionPolicy
+	versions discovery.VersionPolicy
 	separate uint64 // of nobody else's; 0: shared
 }
 
@@ -27,7 +27,7 @@ func (k *key) compare(other *key) int {
 	return cmp.Or(
 		strings.Compare(k.gvr.Group, other.gvr.Group), strings.Compare(k.gvr.Version, other.gvr.Version),
 		strings.Compare(k.gvr.Resource, other.gvr.Resource),
-		k.versions.compare(other.versions), cmp.Compare(k.separate, other.separate),
+		strings.Compare(k.versions.String(), other.versions.String()), cmp.Compare(k.separate, other.separate),
 	)
 }
 
@@ -82,7 +82,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.state = typestate.New(typestate.Config{
 		GVR: k.gvr, Namespace: s.namespace, Changed: changed, Resolver: f.options.resolver,
 		Resolve: func(ctx context.Context) (discovery.Resource, error) {
-			return k.versions.resolve(ctx, f.options.resolver, k.gvr)
+			return f.options.resolver.ValidateVersion(ctx, k.gvr, k.versions)
 		},
 	})
 	cfg := s.config(f.clients.forOne(), k.gvr)

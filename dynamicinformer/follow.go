@@ -52,7 +52,7 @@ func newFollowOptions(opts []FollowOption) followOptions {
 	// What discovery has told of need not be asked about: the informer does that.
 	o := followOptions{
 		starts: usualStarts,
-		lease:  []ResourceOption{AllowAbsent(), WithLeaseName("follow"), WithVersionPolicy(FollowPreferred())},
+		lease:  []ResourceOption{AllowAbsent(), WithLeaseName("follow"), WithVersionPolicy(discovery.FollowPreferred())},
 	}
 	for _, opt := range opts {
 		if opt != nil {
@@ -87,7 +87,7 @@ func WithLeaseOptions(opts ...ResourceOption) FollowOption {
 // the factory is shut down, with [ErrShutDown]: after all its leases have been released and
 // all calls have returned. Before the factory is started it waits for that. Each call follows
 // for itself. Leases share informers with others of the same version policy, which is not that
-// of ForResource: WithLeaseOptions(WithVersionPolicy(Exact())) shares with it. A type that others
+// of ForResource: WithLeaseOptions(WithVersionPolicy(discovery.Exact())) shares with it. A type that others
 // lease with other options gets an informer of its own. What s says of versions does not matter: a type is
 // followed once, in the version that the leases' policy says.
 //

@@ -260,7 +260,7 @@ func TestFollow_LeasesWithOtherOptionsGetAnInformerOfTheirOwn(t *testing.T) {
 		cluster.define("ships")
 		f := cluster.factory(t)
 		f.Start(t.Context())
-		other := acquire(t, f, kindOf("ships"), dynamicinformer.AllowAbsent(), dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()),
+		other := acquire(t, f, kindOf("ships"), dynamicinformer.AllowAbsent(), dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()),
 			dynamicinformer.WithNamespace("else"))
 		create(t, cluster, kindOf("ships"), "ns", "a")
 		w := follow(t, f, discovery.Selector{}, dynamicinformer.WithLeaseOptions(dynamicinformer.WithLeaseName("mine")))

@@ -70,7 +70,7 @@ func TestFollow_AHandlerThatIsStuckHoldsUpTheEndForAWhile(t *testing.T) {
 				}
 				holder := l.(*dynamicinformer.Lease)
 				if !tc.own {
-					holder = acquire(t, f, kindOf("ships"), dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
+					holder = acquire(t, f, kindOf("ships"), dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
 				}
 				if _, err := holder.AddEventHandler(handler); err != nil {
 					t.Fatal(err)

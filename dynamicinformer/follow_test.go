@@ -27,7 +27,7 @@ func TestFollow_TypesComeAndGo(t *testing.T) {
 		f := cluster.factory(t)
 		w := follow(t, f, discovery.Selector{})
 		w.wants(t, "what is there", "start ships", "add ns/a")
-		if got := f.Status()[0]; got.State != dynamicinformer.StateSynced || got.Holders[0].Name != "follow" || got.Versions != dynamicinformer.FollowPreferred() {
+		if got := f.Status()[0]; got.State != dynamicinformer.StateSynced || got.Holders[0].Name != "follow" || got.Versions != discovery.FollowPreferred() {
 			t.Errorf("status: %+v", got)
 		}
 

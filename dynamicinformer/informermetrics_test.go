@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
@@ -232,7 +233,7 @@ func TestWithInformerMetrics_OneOfTwoAtATimePublishes(t *testing.T) {
 		synctest.Wait()
 		second := acquire(in.T, in.factory, widgets, dynamicinformer.WithSeparateInformer(), dynamicinformer.WithNamespace("ns"))
 		synctest.Wait()
-		third := acquire(in.T, in.factory, widgets, dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
+		third := acquire(in.T, in.factory, widgets, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
 		synctest.Wait()
 		observed, _ := p.value(observedOf)
 		create(in.T, in.cluster, widgets, "other", "w2") // the second does not see it

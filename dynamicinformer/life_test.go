@@ -243,13 +243,13 @@ func TestVersionPolicy_DecidesWhereRequestsGo(t *testing.T) {
 	typeV2 := widgetType
 	typeV2.GVR = v2
 	for _, tc := range []struct {
-		policy        dynamicinformer.VersionPolicy
+		policy        discovery.VersionPolicy
 		text          string
 		before, after string // v2 is served, too
 	}{
-		{dynamicinformer.Exact(), "Exact", "v1", "v1"},
-		{dynamicinformer.FollowPreferred(), "FollowPreferred", "v1", "v1"}, // the cluster prefers the first
-		{dynamicinformer.FirstOf("v2", "v1"), "FirstOf(v2, v1)", "v1", "v2"},
+		{discovery.Exact(), "Exact", "v1", "v1"},
+		{discovery.FollowPreferred(), "FollowPreferred", "v1", "v1"}, // the cluster prefers the first
+		{discovery.FirstOf("v2", "v1"), "FirstOf(v2, v1)", "v1", "v2"},
 	} {
 		t.Run(tc.text, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -282,14 +282,22 @@ func TestVersionPolicy_DecidesWhereRequestsGo(t *testing.T) {
 	}
 }
 
+func TestVersionPolicy_ALeaseIsOnOneVersion(t *testing.T) {
+	f := newFactory(t, fakecluster.New(widgetType))
+	_, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithVersionPolicy(discovery.EveryVersion()))
+	if wrong, is := errors.AsType[*dynamicinformer.OptionError](err); !is || wrong.Option != "WithVersionPolicy" || wrong.Value != "EveryVersion" {
+		t.Errorf("Acquire: %v", err)
+	}
+}
+
 func TestVersionPolicy_LeasesUnderDifferentOnesDoNotShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
 		f.Start(t.Context())
 		acquire(t, f, widgets)
-		acquire(t, f, widgets, dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
-		acquire(t, f, widgets, dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
+		acquire(t, f, widgets, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
+		acquire(t, f, widgets, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
 		if err := f.WaitForSync(t.Context(), widgets); err != nil {
 			t.Error(err)
 		}

@@ -101,7 +101,7 @@ func pageInformer(s *ResourceStatus) page.Informer {
 		Generation: s.Generation, Flushing: s.Flushing, Objects: s.Objects, ResourceVersion: s.ResourceVersion,
 		Traffic: pageTraffic(s.Traffic), Pinned: s.Pinned, Leases: s.Leases,
 	}
-	if s.Versions != (VersionPolicy{}) {
+	if s.Versions != (discovery.VersionPolicy{}) {
 		i.VersionPolicy = s.Versions.String()
 	}
 	if s.Err != nil {

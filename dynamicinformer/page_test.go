@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/page"
@@ -53,7 +54,7 @@ func threeWays(t *testing.T) (f *dynamicinformer.Factory, handler *slow) {
 	})
 	create(t, cluster, widgets, "ns", "a")
 	f = newFactory(t, cluster, withDiscovery(t, cluster))
-	l := acquire(t, f, widgets, dynamicinformer.WithLeaseName("gc"), dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()), dynamicinformer.WithNamespace("ns"))
+	l := acquire(t, f, widgets, dynamicinformer.WithLeaseName("gc"), dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()), dynamicinformer.WithNamespace("ns"))
 	handler = newSlow()
 	if _, err := l.AddEventHandler(handler); err != nil {
 		t.Fatal(err)

@@ -1,16 +1,19 @@
 package dynamicinformer
 
 import (
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/gvrkit/gvrkit/discovery"
 )
 
 // resourceOptions are what a lease is asked for with.
 type resourceOptions struct {
 	settings
-	versions VersionPolicy
+	versions discovery.VersionPolicy
 	absent   bool
 	separate bool
 	linger   time.Duration
@@ -25,6 +28,14 @@ func (f *Factory) resourceOptions(gvr schema.GroupVersionResource, opts []Resour
 		}
 	}
 	return o
+}
+
+// check returns an [*OptionError] if an option has a value that has no meaning.
+func (o *resourceOptions) check() error {
+	if o.versions == discovery.EveryVersion() {
+		return &OptionError{Option: "WithVersionPolicy", Value: o.versions.String(), Err: errors.New("a lease is on one version")}
+	}
+	return o.settings.check()
 }
 
 // AllowAbsent makes [Factory.Acquire] arm the informer of a type that is not served, or
@@ -61,9 +72,15 @@ func WithResync(period time.Duration) ResourceOption {
 	})
 }
 
-// WithVersionPolicy says in which version the resource is listed and watched. The default
-// is [Exact]. Leases with different policies do not share an informer.
-func WithVersionPolicy(policy VersionPolicy) ResourceOption {
+// WithVersionPolicy says in which version the resource is listed and watched. Leases with
+// different policies do not share an informer.
+//
+// The default is [discovery.Exact]: while that version is not served, though others are, the
+// informer waits for it and keeps its cache, since the objects are still there. Under another
+// policy the informer goes over to the version that the policy chooses at the time: the same objects
+// under the same keys, each an update, and none is deleted or added. Without discovery every policy
+// is Exact. [discovery.EveryVersion] is an [*OptionError].
+func WithVersionPolicy(policy discovery.VersionPolicy) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.versions = policy })
 }
 

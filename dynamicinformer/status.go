@@ -14,7 +14,7 @@ import (
 type ResourceStatus struct {
 	// GVR is the resource as it was asked for, and Versions under which policy.
 	GVR      schema.GroupVersionResource
-	Versions VersionPolicy
+	Versions discovery.VersionPolicy
 	// Informer is the informer's number: each that the factory makes has one of its own.
 	Informer uint64
 	// Resource is what discovery has resolved it to last; only its GVR is set if that has

@@ -119,7 +119,7 @@ func (t *teller) wanted() string {
 		by = append(by, fmt.Sprintf("%s %s for %s", count(h.Leases, "lease"), name, t.since(h.Since)))
 	}
 	policy := ""
-	if t.Versions != (VersionPolicy{}) {
+	if t.Versions != (discovery.VersionPolicy{}) {
 		policy = fmt.Sprintf(" with version policy %s", t.Versions)
 	}
 	ref := discovery.RefOf(t.GVR)

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
@@ -26,7 +27,7 @@ func TestCollector_SeveralInformersOnAResourceAreOne(t *testing.T) {
 		})
 		in.acquire(widgets, dynamicinformer.WithSeparateInformer())
 		in.acquire(widgets, dynamicinformer.WithSeparateInformer(), dynamicinformer.WithNamespace("ns"))
-		in.acquire(widgets, dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
+		in.acquire(widgets, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
 		<-time.After(30 * time.Second)
 		all := gather(in.T, in.collector)
 		checkSeries(in.T, all, map[string]float64{

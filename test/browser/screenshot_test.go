@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
@@ -94,7 +95,7 @@ func anHour(t *testing.T) *httptest.ResponseRecorder {
 		{acquire(t, f, blocks, dynamicinformer.WithLeaseName("ipam-garbage-collector")), quick},
 		{acquire(t, f, blocks, dynamicinformer.WithLeaseName("metrics")), quick},
 		{acquire(t, f, pools, dynamicinformer.WithLeaseName("ipam-garbage-collector")), quick},
-		{acquire(t, f, certs, dynamicinformer.WithLeaseName("certificate-watcher"), dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred())), quick},
+		{acquire(t, f, certs, dynamicinformer.WithLeaseName("certificate-watcher"), dynamicinformer.WithVersionPolicy(discovery.FollowPreferred())), quick},
 		{acquire(t, f, routes, dynamicinformer.WithLeaseName("traffic-report")), &slowPool{done}},
 		{acquire(t, f, apps, dynamicinformer.WithLeaseName("deployer")), quick},
 	} {

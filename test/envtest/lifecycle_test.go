@@ -278,7 +278,7 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 		f.born++
 		f.build(ctx, 20)
 		f.synced(ctx)
-		preferred, err := f.factory.Acquire(ctx, f.gvr, dynamicinformer.WithVersionPolicy(dynamicinformer.FollowPreferred()))
+		preferred, err := f.factory.Acquire(ctx, f.gvr, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(preferred.WaitForSync(ctx)).To(Succeed())
 		moving := keepLedger(preferred)

@@ -43,7 +43,7 @@ var _ = Describe("ResolveAll", onEachPlace(func(at *place) {
 				{discovery.Selector{Categories: []string{category}}, []schema.GroupVersionResource{ships, docks}},
 				{discovery.Selector{Categories: []string{category}, Scope: discovery.ClusterScoped}, []schema.GroupVersionResource{docks}},
 				{discovery.Selector{CRDLabels: tier}, []schema.GroupVersionResource{ships}},
-				{discovery.Selector{CRDLabels: tier, Versions: discovery.EveryVersion}, []schema.GroupVersionResource{ships, ships.GroupResource().WithVersion("v1")}},
+				{discovery.Selector{CRDLabels: tier, Versions: discovery.EveryVersion()}, []schema.GroupVersionResource{ships, ships.GroupResource().WithVersion("v1")}},
 				{discovery.Selector{Groups: both, CRDLabels: labels.Nothing()}, nil},
 				{discovery.Selector{Groups: both, Backing: discovery.BackingCRD, Verbs: []string{"watch"}}, []schema.GroupVersionResource{ships, cranes, docks}},
 			} {

@@ -172,9 +172,9 @@ var ofDiscovery = []mutant{
 	},
 	{
 		name: "a selector takes every version",
-		file: "discovery/selector.go",
-		old:  "(s.Versions == EveryVersion || len(res.Versions)",
-		new:  "(true || len(res.Versions)",
+		file: "discovery/version.go",
+		old:  "\treturn res.Preferred()\n",
+		new:  "\treturn true\n",
 	},
 	{
 		name: "a selector forgets what is missing",
