@@ -35,7 +35,7 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 	if o.separate {
 		k.separate = f.singles.Add(1)
 	}
-	l := &Lease{factory: f, calls: newCalls(), holder: o.holder}
+	l := &Lease{factory: f, calls: newCalls(), name: o.name}
 	if !f.serves(k) {
 		res, err := f.validate(ctx, gvr, &o)
 		if err != nil {

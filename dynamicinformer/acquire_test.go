@@ -16,6 +16,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 func TestAcquire_FirstStartsAndLastReleaseEnds(t *testing.T) {
@@ -99,10 +100,10 @@ func TestAcquire_ArmsWhatIsAbsent(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := l.WaitForSync(ctx)
-		if got := reasonOf(t, err); got != dynamicinformer.ReasonNotFound {
+		if got := reasonOf(t, err); got != status.ReasonNotFound {
 			t.Errorf("reason %s, want NotFound", got)
 		}
-		if got := l.Status(); got.State != dynamicinformer.StateNotServed || got.Leases != 1 {
+		if got := l.Status(); got.State != status.StateNotServed || got.Leases != 1 {
 			t.Errorf("status: %+v", got)
 		}
 		if got := len(cluster.Requests("list", widgets)) + len(cluster.Requests("watch", widgets)); got != 0 {
@@ -140,7 +141,7 @@ func TestAcquire_WhenDiscoveryCannotTell(t *testing.T) {
 		}
 		l := acquire(t, f, widgets, dynamicinformer.AllowAbsent())
 		synctest.Wait()
-		if got := l.Status(); got.State != dynamicinformer.StateUnknown || got.Reason != dynamicinformer.ReasonDiscoveryFailed {
+		if got := l.Status(); got.State != status.StateUnknown || got.Reason != status.ReasonDiscoveryFailed {
 			t.Errorf("status: %+v", got)
 		}
 		time.Sleep(time.Hour) // until discovery is asked as rarely as it gets
@@ -203,7 +204,7 @@ func TestAcquire_BeforeStartAndAfterShutdown(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		f := newFactory(t, cluster)
 		early, never := acquire(t, f, widgets), acquire(t, f, blocks)
-		if got := reasonOf(t, early.WaitForSync(timedOut(t))); got != dynamicinformer.ReasonNotStarted {
+		if got := reasonOf(t, early.WaitForSync(timedOut(t))); got != status.ReasonNotStarted {
 			t.Errorf("reason %s, want NotStarted", got)
 		}
 		never.Release()
@@ -222,7 +223,7 @@ func TestAcquire_BeforeStartAndAfterShutdown(t *testing.T) {
 		if !isDone(early) {
 			t.Error("the lease of a factory that has ended is not done")
 		}
-		if got := early.Status().State; got != dynamicinformer.StateStopped {
+		if got := early.Status().State; got != status.StateStopped {
 			t.Errorf("state: %s", got)
 		}
 		early.Release()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // client-go tries such an answer again ten times before it lets anybody know.
@@ -26,15 +27,15 @@ func TestNewForConfig_ReasonsAppearWithTheFirstAttempt(t *testing.T) {
 	f.Start(t.Context())
 	l := acquire(t, f, widgets)
 	begun := time.Now()
-	for status := range l.Watch(t.Context()) {
-		if status.Err == nil {
+	for now := range l.Watch(t.Context()) {
+		if now.Err == nil {
 			continue
 		}
 		if took := time.Since(begun); took > 10*time.Second {
 			t.Errorf("the reason appeared after %v", took)
 		}
-		if status.Reason != dynamicinformer.ReasonUnavailable || !apierrors.IsServiceUnavailable(status.Err) || status.Attempts != 1 {
-			t.Errorf("status: %+v", status)
+		if now.Reason != status.ReasonUnavailable || !apierrors.IsServiceUnavailable(now.Err) || now.Attempts != 1 {
+			t.Errorf("status: %+v", now)
 		}
 		break
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // known returns the entries of gvrs, or all sorted by name, and an error for each
@@ -20,7 +22,7 @@ func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, u
 	}
 	for _, gvr := range gvrs {
 		if byGVR[gvr] == nil {
-			unknown = append(unknown, &NotSyncedError{GVR: gvr, Namespace: f.options.namespace, Reason: ReasonNotStarted})
+			unknown = append(unknown, &status.NotSyncedError{GVR: gvr, Namespace: f.options.namespace, Reason: status.ReasonNotStarted})
 		}
 		entries = append(entries, byGVR[gvr]...)
 	}

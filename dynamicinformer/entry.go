@@ -13,6 +13,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/bell"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/typestate"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // key is what an entry is found by: who asks for an equal one shares it.
@@ -42,15 +43,14 @@ type entry struct {
 	number   uint64 // of all that the factory has made
 	informer *genericInformer
 	state    *typestate.State
-	traffic  traffic
 	metrics  *informermetrics.Relay // client-go's; nil: none
 	changed  *bell.Bell             // rung when the status may have changed
 
 	// The fields below are guarded by the factory's mu.
 	settings  settings
 	leases    map[*Lease]struct{}
-	holders   map[string]Holder // of leases, by name
-	pinned    bool              // it lives until the factory ends, whoever releases what
+	owners    map[string]status.Owner // of leases, by name
+	pinned    bool                    // it lives until the factory ends, whoever releases what
 	linger    time.Duration
 	lingering *time.Timer // ends it; nil: somebody has it
 	lingers   int         // times that it has lingered
@@ -80,13 +80,13 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 		leases: map[*Lease]struct{}{}, over: make(chan struct{}), done: make(chan struct{}),
 	}
 	e.state = typestate.New(typestate.Config{
-		GVR: k.gvr, Namespace: s.namespace, Changed: changed, Resolver: f.options.resolver,
+		GVR: k.gvr, Namespace: s.namespace, Changed: changed, Completed: func() { f.awaitStore(e) }, Resolver: f.options.resolver,
 		Resolve: func(ctx context.Context) (discovery.Resource, error) {
 			return f.options.resolver.ValidateVersion(ctx, k.gvr, k.versions)
 		},
 	})
 	cfg := s.config(f.clients.forOne(), k.gvr)
-	cfg.Observer = &observer{State: e.state, traffic: &e.traffic, completed: func() { f.awaitStore(e) }}
+	cfg.Observer = e.state
 	cfg.Stalls = &f.stalls
 	cfg.Availability = e.state.Availability()
 	cfg.Attend = e.state.Attend
@@ -163,4 +163,30 @@ func closed(ch <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// holdLocked notes that l is a lease on e. The caller holds the factory's mu.
+func (e *entry) holdLocked(l *Lease) {
+	e.leases[l] = struct{}{}
+	o, there := e.owners[l.name]
+	if !there {
+		o = status.Owner{Name: l.name, Since: time.Now()}
+	}
+	o.Leases++
+	if e.owners == nil {
+		e.owners = map[string]status.Owner{}
+	}
+	e.owners[l.name] = o
+}
+
+// letGoLocked notes that l is not a lease on e any more. The caller holds the factory's mu.
+func (e *entry) letGoLocked(l *Lease) {
+	delete(e.leases, l)
+	o := e.owners[l.name]
+	o.Leases--
+	if o.Leases == 0 {
+		delete(e.owners, l.name)
+		return
+	}
+	e.owners[l.name] = o
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // explained returns what f says about gvr, a line for each step.
@@ -48,7 +49,7 @@ func TestExplain_TellsTheWholeStory(t *testing.T) {
 		f.Start(t.Context())
 		time.Sleep(10 * time.Second)
 		want = []string{
-			`widgets.v1.example.com is requested by ForResource and 1 lease of "gc" for 10s. State: NotServed (NotFound).`,
+			`widgets.v1.example.com is requested by ForResource and 1 lease of "gc" for 10s. State: NotServed (NotFound) for 10s.`,
 			"Discovery has answered for 10s: widgets.v1.example.com: not served by the API server; is its CustomResourceDefinition installed?" +
 				" CustomResourceDefinitions can't be read: Forbidden (client-go's DiscoveryInterface has no watch)." +
 				" APIServices can't be read: Forbidden (client-go's DiscoveryInterface has no watch).",
@@ -92,14 +93,14 @@ func TestExplain_SaysWhatIsTriedAgainAndWhatToDo(t *testing.T) {
 		f.Start(t.Context())
 		time.Sleep(time.Minute)
 		e := f.Explain(widgets)
-		if len(e.Chain) != 4 || len(e.Informers) != 1 || e.Informers[0].State != dynamicinformer.StateDegraded || !e.At.Equal(time.Now()) || e.Discovery != nil {
+		if len(e.Chain) != 4 || len(e.Informers) != 1 || e.Informers[0].State != status.StateDegraded || !e.At.Equal(time.Now()) || e.Discovery != nil {
 			t.Fatalf("explanation: %+v", e)
 		}
 		requests, next := e.Chain[2], e.Chain[3]
-		if requests.About != dynamicinformer.StepRequests || !strings.HasPrefix(requests.Text, "Cannot list: not you") || !strings.Contains(requests.Text, "(for 60s, ") {
+		if requests.About != status.StepRequests || !strings.HasPrefix(requests.Text, "Cannot list: not you") || !strings.Contains(requests.Text, "(for 60s, ") {
 			t.Errorf("requests: %+v", requests)
 		}
-		if next.About != dynamicinformer.StepNext || !strings.HasPrefix(next.Text, "The next attempt is in ") || !strings.HasSuffix(next.Text, ` To do: grant this rule to the user in a ClusterRole: - {apiGroups: ["example.com"], resources: ["widgets"], verbs: ["list", "watch"]}`) {
+		if next.About != status.StepNext || !strings.HasPrefix(next.Text, "The next attempt is in ") || !strings.HasSuffix(next.Text, ` To do: grant this rule to the user in a ClusterRole: - {apiGroups: ["example.com"], resources: ["widgets"], verbs: ["list", "watch"]}`) {
 			t.Errorf("next: %+v", next)
 		}
 		if e.Chain[1].Text != "The factory has no discovery: only requests show whether the type is served." {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 func TestFactory_DeliversAddUpdateDelete(t *testing.T) {
@@ -133,7 +134,7 @@ func TestFactory_EndOfStartContextEndsAll(t *testing.T) {
 		if got := len(cluster.Requests("watch", blocks)); got != 0 {
 			t.Errorf("an informer was started on a factory whose context has ended")
 		}
-		if err := f.WaitForSync(ctx, blocks); reasonOf(t, err) != dynamicinformer.ReasonStopped {
+		if err := f.WaitForSync(ctx, blocks); reasonOf(t, err) != status.ReasonStopped {
 			t.Errorf("WaitForSync: %v", err)
 		}
 	})

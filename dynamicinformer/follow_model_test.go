@@ -16,6 +16,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 var followSeed = flag.Uint64("follow.seed", 0, "run TestFollow_Model with this seed alone")
@@ -156,7 +157,7 @@ func runModel(t *testing.T, seed uint64) {
 		t.Errorf("seed %d: %d informers, want %d", seed, len(statuses), len(want))
 	}
 	for _, s := range statuses {
-		if s.State != dynamicinformer.StateSynced || string(s.Resource.CRDUID) != cluster.has(s.GVR.Resource) {
+		if s.State != status.StateSynced || string(s.Resource.CRDUID) != cluster.has(s.GVR.Resource) {
 			t.Errorf("seed %d: %+v", seed, s)
 		}
 	}

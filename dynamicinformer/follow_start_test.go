@@ -18,6 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // lists are the first lists of types, each of which takes its time.
@@ -132,7 +133,7 @@ func TestFollow_WhatCannotBeListedMakesWay(t *testing.T) {
 // synced returns how many informers are, and how many are not.
 func synced(f *dynamicinformer.Factory) (synced, others int) {
 	for _, s := range f.Status() {
-		if s.State == dynamicinformer.StateSynced {
+		if s.State == status.StateSynced {
 			synced++
 		} else {
 			others++
@@ -198,7 +199,7 @@ func TestFollow_BadInput(t *testing.T) {
 		}
 		f.Start(t.Context())
 		synctest.Wait()
-		if got := f.Status(); len(got) != 1 || got[0].State != dynamicinformer.StateSynced {
+		if got := f.Status(); len(got) != 1 || got[0].State != status.StateSynced {
 			t.Errorf("after Start, without callbacks: %+v", got)
 		}
 		shutdown(t, f)
@@ -269,7 +270,7 @@ func TestFollow_LeasesWithOtherOptionsGetAnInformerOfTheirOwn(t *testing.T) {
 			t.Errorf("the other's: %d objects, %v, %d informers", len(got), err, len(f.Status()))
 		}
 		other.Release()
-		if got := f.Status()[0].Holders[0].Name; got != "mine" {
+		if got := f.Status()[0].Owners[0].Name; got != "mine" {
 			t.Errorf("holder %q", got)
 		}
 		w.end(f)

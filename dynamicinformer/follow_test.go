@@ -17,6 +17,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 func TestFollow_TypesComeAndGo(t *testing.T) {
@@ -27,7 +28,7 @@ func TestFollow_TypesComeAndGo(t *testing.T) {
 		f := cluster.factory(t)
 		w := follow(t, f, discovery.Selector{})
 		w.wants(t, "what is there", "start ships", "add ns/a")
-		if got := f.Status()[0]; got.State != dynamicinformer.StateSynced || got.Holders[0].Name != "follow" || got.Versions != discovery.FollowPreferred() {
+		if got := f.Status()[0]; got.State != status.StateSynced || got.Owners[0].Name != "follow" || got.VersionPolicy != discovery.FollowPreferred() {
 			t.Errorf("status: %+v", got)
 		}
 
@@ -227,7 +228,7 @@ func TestFollow_WhatIsNoEndStopsNothing(t *testing.T) {
 		w.wants(t, "another version")
 		cluster.change("ships", versions(map[string]bool{"v1": true}))
 		time.Sleep(time.Minute)
-		if got := f.Status()[0]; got.State != dynamicinformer.StateSynced {
+		if got := f.Status()[0]; got.State != status.StateSynced {
 			t.Errorf("status: %+v", got)
 		}
 		w.take()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // uid gives a CRD a UID that it had before.
@@ -58,7 +59,7 @@ func TestGeneration_RestoredCRDIsServedAgain(t *testing.T) {
 					if diff := cmp.Diff(once, got); diff != "" {
 						t.Errorf("events (-want +got):\n%s", diff)
 					}
-					if got := l.Status(); got.State != dynamicinformer.StateSynced || got.Generation != generation || string(got.Resource.CRDUID) != old {
+					if got := l.Status(); got.State != status.StateSynced || got.Generation != generation || string(got.Resource.CRDUID) != old {
 						t.Errorf("%+v, want Synced, generation %d, UID %s", got, generation, old)
 					}
 				}
@@ -103,14 +104,14 @@ func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
 			if err := l.WaitForSync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			until := func(is func(status dynamicinformer.ResourceStatus) bool) {
-				for status := range l.Watch(t.Context()) {
-					if is(status) {
+			until := func(is func(now status.Informer) bool) {
+				for now := range l.Watch(t.Context()) {
+					if is(now) {
 						return
 					}
 				}
 			}
-			until(func(status dynamicinformer.ResourceStatus) bool { return status.Resource.CRDUID != "" })
+			until(func(now status.Informer) bool { return now.Resource.CRDUID != "" })
 			cluster.Intercept(func(_ context.Context, req fakecluster.Request) error { // nothing is read before it is known
 				if req.Verb == "list" || req.Verb == "watch" {
 					return apierrors.NewServiceUnavailable("not yet")
@@ -122,24 +123,24 @@ func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
 			cluster.define("ships")
 			create(t, cluster, kindOf("ships"), "ns", "b")
 			create(t, cluster, kindOf("ships"), "ns", "z")
-			until(func(status dynamicinformer.ResourceStatus) bool { return status.Generation == 1 })
+			until(func(now status.Informer) bool { return now.Generation == 1 })
 			cluster.Intercept(nil)
 			l.Retry()
 			<-reached
-			until(func(status dynamicinformer.ResourceStatus) bool { return status.Objects == 2 && !status.Flushing })
+			until(func(now status.Informer) bool { return now.Objects == 2 && !now.Flushing })
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			if err := l.WaitForSync(short); !errors.Is(err, dynamicinformer.ErrNotSynced) {
+			if err := l.WaitForSync(short); !errors.Is(err, status.ErrNotSynced) {
 				t.Errorf("the store has no list yet: %v", err)
 			}
-			if got := l.Status(); got.State == dynamicinformer.StateSynced {
+			if got := l.Status(); got.State == status.StateSynced {
 				t.Errorf("the store has no list yet: %+v", got)
 			}
 			released()
 			if err := l.WaitForSync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := l.Status(); got.State != dynamicinformer.StateSynced {
+			if got := l.Status(); got.State != status.StateSynced {
 				t.Errorf("WaitForSync has returned, and the state is %s (%s)", got.State, got.Reason)
 			}
 			all, err := l.Lister().List(labels.Everything())
@@ -170,10 +171,10 @@ func TestGeneration_KeptCacheIsNotSyncedBeforeTheNextList(t *testing.T) {
 		answer(cluster, apierrors.NewServiceUnavailable("down"))
 		cluster.Serve(widgetType)
 		time.Sleep(5 * time.Minute)
-		if got := l.Status(); got.State == dynamicinformer.StateSynced || got.Resource.GVR != widgets || got.Evidence.Kind != "" {
+		if got := l.Status(); got.State == status.StateSynced || got.Resource.GVR != widgets || got.Evidence.Kind != "" {
 			t.Errorf("served, and not listed: %+v", got)
 		}
-		if err := waitFor(t.Context(), f, time.Minute); reasonOf(t, err) != dynamicinformer.ReasonUnavailable {
+		if err := waitFor(t.Context(), f, time.Minute); reasonOf(t, err) != status.ReasonUnavailable {
 			t.Errorf("wait: %v", err)
 		}
 		cluster.Intercept(nil)
@@ -211,7 +212,7 @@ func TestWaitForSync_RefusedWatchHasOneAnswer(t *testing.T) {
 						t.Errorf("wait: %v", err)
 					}
 					time.Sleep(time.Minute)
-					if got := l.Status(); got.State != dynamicinformer.StateDegraded || got.Reason != dynamicinformer.ReasonForbidden || got.Verb != "watch" || got.StaleSince.IsZero() {
+					if got := l.Status(); got.State != status.StateDegraded || got.Reason != status.ReasonForbidden || got.Verb != "watch" || got.StaleSince.IsZero() {
 						t.Errorf("status: %+v", got)
 					}
 					shutdown(t, f)

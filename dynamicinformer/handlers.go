@@ -28,7 +28,7 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 	if l.isReleased() {
 		return nil, ErrReleased
 	}
-	own := &leaseHandler{of: l.calls, holder: l.holder, handler: handler}
+	own := &leaseHandler{of: l.calls, holder: l.name, handler: handler}
 	informer := l.entry.informer.informer
 	registration, err := informer.AddEventHandlerWithOptions(own, opts)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // HealthCheck is a check of a factory's informers, for the /healthz or /readyz of a program.
@@ -49,7 +50,7 @@ func (c *HealthCheck) Check(*http.Request) error {
 	statuses := c.factory.Status()
 	e := &HealthError{}
 	for _, gvr := range c.policy.of {
-		if !slices.ContainsFunc(statuses, func(s ResourceStatus) bool { return s.GVR == gvr }) {
+		if !slices.ContainsFunc(statuses, func(s status.Informer) bool { return s.GVR == gvr }) {
 			e.add(gvr, "there is no informer on it")
 		}
 	}
@@ -134,7 +135,7 @@ func newHealthPolicy(ready bool, opts []HealthOption) healthPolicy {
 }
 
 // problem returns what is wrong with an informer, or "".
-func (p *healthPolicy) problem(s *ResourceStatus, now time.Time) string {
+func (p *healthPolicy) problem(s *status.Informer, now time.Time) string {
 	named := slices.Contains(p.of, s.GVR)
 	if len(p.of) > 0 && !named {
 		return ""
@@ -147,17 +148,13 @@ func (p *healthPolicy) problem(s *ResourceStatus, now time.Time) string {
 		}
 	}
 	switch {
-	case s.State == StateSynced, s.State == StateNotServed && !named:
+	case s.State == status.StateSynced, s.State == status.StateNotServed && !named:
 		return ""
-	case p.ready && (!s.Listed || s.State == StateStopped):
+	case p.ready && (!s.Listed || s.State == status.StateStopped):
 	case p.tolerance < 0, s.Since.IsZero(), now.Sub(s.Since) <= p.tolerance:
 		return ""
 	}
-	text := stateText(s.State, s.Reason)
-	if !s.Since.IsZero() {
-		text += " for " + duration.HumanDuration(now.Sub(s.Since))
-	}
-	return text
+	return s.Summary(now)
 }
 
 // HealthError says what is wrong with a factory's informers.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // logging returns a context whose logger writes up to verbosity, and what returns the
@@ -111,7 +112,7 @@ func TestLog_FlappingTypeIsBounded(t *testing.T) {
 			l.Retry()
 			time.Sleep(time.Second / 2)
 		}
-		if got := l.Status().Traffic.Failures[dynamicinformer.ReasonUnavailable]; got < 59 {
+		if got := l.Status().Traffic.Failures[status.ReasonUnavailable]; got < 59 {
 			t.Errorf("failures: %d", got)
 		}
 		if got := len(lines()); got != 10 {

@@ -31,7 +31,7 @@ type Lease struct {
 	entry   *entry
 	view    *leaseInformer
 	calls   *calls
-	holder  string // its name
+	name    string // of its owner
 
 	validated discovery.Resource // what Acquire has found; zero: nothing
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // acquire returns a lease that the test needs.
@@ -99,7 +100,7 @@ func TestLease_ViewRefusesWhatConcernsOthers(t *testing.T) {
 		}
 		l.Retry()
 		_ = l.Resource()
-		if got := l.Status().State; got != dynamicinformer.StateStopped {
+		if got := l.Status().State; got != status.StateStopped {
 			t.Errorf("state after the last release: %s", got)
 		}
 		if _, err := l.Lister().ByNamespace("ns").Get("a"); !apierrors.IsNotFound(err) {
@@ -129,7 +130,7 @@ func TestLease_StuckTypeHoldsUpNobody(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
-		if err := f.WaitForSync(ctx, widgets, blocks); reasonOf(t, err) != dynamicinformer.ReasonSyncing {
+		if err := f.WaitForSync(ctx, widgets, blocks); reasonOf(t, err) != status.ReasonSyncing {
 			t.Errorf("both: %v", err)
 		}
 		if got := f.Status(); len(got) != 2 {
@@ -140,7 +141,7 @@ func TestLease_StuckTypeHoldsUpNobody(t *testing.T) {
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("it took %v", took)
 		}
-		if got := reasonOf(t, <-waiting); got != dynamicinformer.ReasonStopped {
+		if got := reasonOf(t, <-waiting); got != status.ReasonStopped {
 			t.Errorf("who waited learns %s, want Stopped", got)
 		}
 	})

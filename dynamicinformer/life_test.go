@@ -18,6 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // A resolver without watches asks: what is not listed in two answers, and not found by a
@@ -40,7 +41,7 @@ func TestLife_TypeGoesAndComesBack(t *testing.T) {
 
 				cluster.Withdraw(widgets)
 				time.Sleep(4 * time.Second)
-				if got := l.Status(); got.State != dynamicinformer.StateDegraded || got.Objects != 1 {
+				if got := l.Status(); got.State != status.StateDegraded || got.Objects != 1 {
 					t.Errorf("before there is evidence: %+v", got)
 				}
 				time.Sleep(3 * time.Minute)
@@ -66,7 +67,7 @@ func TestLife_TypeGoesAndComesBack(t *testing.T) {
 				if diff := cmp.Diff(want, events.take()); diff != "" {
 					t.Errorf("events of the return (-want +got):\n%s", diff)
 				}
-				if got := l.Status(); got.State != dynamicinformer.StateSynced || got.Reason != "" || got.Evidence.Kind != "" {
+				if got := l.Status(); got.State != status.StateSynced || got.Reason != "" || got.Evidence.Kind != "" {
 					t.Errorf("back: %+v", got)
 				}
 				shutdown(t, f)
@@ -102,8 +103,8 @@ func TestLife_KeptObjectsAreNotSynced(t *testing.T) {
 			create(t, cluster, widgets, "ns", fmt.Sprint("b", i))
 		}
 		time.Sleep(time.Minute)
-		if status := l.Status(); status.State == dynamicinformer.StateSynced {
-			t.Errorf("before it is listed: %+v", status)
+		if now := l.Status(); now.State == status.StateSynced {
+			t.Errorf("before it is listed: %+v", now)
 		}
 		if err := waitFor(t.Context(), f, time.Minute); err == nil {
 			t.Error("synced before it is listed")
@@ -122,11 +123,11 @@ func TestLife_KeptObjectsAreNotSynced(t *testing.T) {
 // checkGone expects that l says that its type is.
 func checkGone(t *testing.T, l *dynamicinformer.Lease) {
 	t.Helper()
-	status := l.Status()
-	if status.State != dynamicinformer.StateNotServed || status.Evidence.Kind != discovery.NotListed || status.StaleSince.IsZero() != (status.Objects == 0) {
-		t.Errorf("gone: %+v", status)
+	now := l.Status()
+	if now.State != status.StateNotServed || now.Evidence.Kind != discovery.NotListed || now.StaleSince.IsZero() != (now.Objects == 0) {
+		t.Errorf("gone: %+v", now)
 	}
-	if err := l.WaitForSync(dynamicinformer.FailFast(t.Context())); reasonOf(t, err) != dynamicinformer.ReasonNotFound {
+	if err := l.WaitForSync(dynamicinformer.FailFast(t.Context())); reasonOf(t, err) != status.ReasonNotFound {
 		t.Errorf("wait: %v", err)
 	}
 	if !cache.IsDone(l.HasSyncedChecker()) {
@@ -142,16 +143,16 @@ func TestLife_ForbiddenIsTriedAgainSlowlyAndOnRetry(t *testing.T) {
 		f := newFactory(t, cluster)
 		f.Start(t.Context())
 		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(dynamicinformer.FailFast(t.Context())); !apierrors.IsForbidden(err) || reasonOf(t, err) != dynamicinformer.ReasonForbidden {
+		if err := l.WaitForSync(dynamicinformer.FailFast(t.Context())); !apierrors.IsForbidden(err) || reasonOf(t, err) != status.ReasonForbidden {
 			t.Errorf("wait: %v", err)
 		}
 		time.Sleep(time.Hour)
 		if got := len(cluster.Requests("list", widgets)); got > 150 {
 			t.Errorf("lists in an hour: %d", got)
 		}
-		status := l.Status()
-		if status.State != dynamicinformer.StateDegraded || status.NextRetry.IsZero() || time.Until(status.NextRetry) > 36*time.Second || !status.StaleSince.IsZero() {
-			t.Errorf("status: %+v", status)
+		now := l.Status()
+		if now.State != status.StateDegraded || now.NextRetry.IsZero() || time.Until(now.NextRetry) > 36*time.Second || !now.StaleSince.IsZero() {
+			t.Errorf("status: %+v", now)
 		}
 		cluster.Intercept(nil)
 		begun := time.Now()
@@ -178,11 +179,11 @@ func TestLife_RevokedKeepsItsCache(t *testing.T) {
 		answer(cluster, forbidden)
 		cluster.CloseWatches(widgets)
 		time.Sleep(time.Hour)
-		status := l.Status()
-		if status.State != dynamicinformer.StateDegraded || status.Reason != dynamicinformer.ReasonForbidden || status.Objects != 1 || status.Verb != "watch" {
-			t.Errorf("status: %+v", status)
+		now := l.Status()
+		if now.State != status.StateDegraded || now.Reason != status.ReasonForbidden || now.Objects != 1 || now.Verb != "watch" {
+			t.Errorf("status: %+v", now)
 		}
-		if late := status.StaleSince.Sub(revoked); late < 0 || late > 2*time.Second {
+		if late := now.StaleSince.Sub(revoked); late < 0 || late > 2*time.Second {
 			t.Errorf("stale since %v after it was revoked", late)
 		}
 		if err := l.WaitForSync(t.Context()); err != nil {
@@ -199,26 +200,26 @@ func TestLease_WatchTellsTheLastState(t *testing.T) {
 		l := acquire(t, f, widgets)
 		ctx, cancel := context.WithCancel(t.Context())
 		states, others := l.Watch(t.Context()), l.Watch(ctx)
-		next := func() dynamicinformer.State {
+		next := func() status.State {
 			synctest.Wait()
 			return (<-states).State
 		}
-		if got := next(); got != dynamicinformer.StateUnknown {
+		if got := next(); got != status.StateUnknown {
 			t.Errorf("before Start: %s", got)
 		}
 		f.Start(t.Context())
-		if got := next(); got != dynamicinformer.StateSynced { // and nothing in between
+		if got := next(); got != status.StateSynced { // and nothing in between
 			t.Errorf("after it: %s", got)
 		}
 		answer(cluster, apierrors.NewServiceUnavailable("down"))
 		cluster.CloseWatches(widgets)
 		time.Sleep(time.Second)
-		if got := next(); got != dynamicinformer.StateDegraded {
+		if got := next(); got != status.StateDegraded {
 			t.Errorf("down: %s", got)
 		}
 		cluster.Intercept(nil)
 		time.Sleep(time.Minute)
-		if got := next(); got != dynamicinformer.StateSynced {
+		if got := next(); got != status.StateSynced {
 			t.Errorf("healed: %s", got)
 		}
 		cancel()
@@ -228,7 +229,7 @@ func TestLease_WatchTellsTheLastState(t *testing.T) {
 			t.Error("open after the end of its context")
 		}
 		l.Release()
-		if got := next(); got != dynamicinformer.StateStopped {
+		if got := next(); got != status.StateStopped {
 			t.Errorf("released: %s", got)
 		}
 		if _, open := <-states; open {
@@ -260,8 +261,8 @@ func TestVersionPolicy_DecidesWhereRequestsGo(t *testing.T) {
 				if err := l.WaitForSync(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if got := l.Resource().GVR.Version; got != tc.before || l.Status().Versions.String() != tc.text {
-					t.Errorf("in %s under %s, want %s", got, l.Status().Versions, tc.before)
+				if got := l.Resource().GVR.Version; got != tc.before || l.Status().VersionPolicy.String() != tc.text {
+					t.Errorf("in %s under %s, want %s", got, l.Status().VersionPolicy, tc.before)
 				}
 				cluster.Serve(typeV2)
 				time.Sleep(2 * time.Minute)
@@ -451,7 +452,7 @@ func TestLife_EndThatTheResolverHasNotSeen(t *testing.T) {
 		cluster.Withdraw(widgets)
 		up.Store(true)
 		time.Sleep(10 * time.Second)
-		if got := l.Status(); got.State != dynamicinformer.StateDegraded || got.Objects != 1 {
+		if got := l.Status(); got.State != status.StateDegraded || got.Objects != 1 {
 			t.Errorf("after one answer: %s, %d objects", got.State, got.Objects)
 		}
 		time.Sleep(5 * time.Minute)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // idleAfter is how long a handler is not called, at least, that has nothing waiting.
@@ -72,7 +73,7 @@ func (m *meters) remove(one *meter) {
 }
 
 // statuses returns those of all handlers, in the order in which they were added.
-func (m *meters) statuses(now time.Time) []HandlerStatus {
+func (m *meters) statuses(now time.Time) []status.Handler {
 	var few [4]*meter
 	m.mu.Lock()
 	all := append(few[:0], m.all...)
@@ -80,7 +81,7 @@ func (m *meters) statuses(now time.Time) []HandlerStatus {
 	if len(all) == 0 {
 		return nil
 	}
-	statuses := make([]HandlerStatus, len(all))
+	statuses := make([]status.Handler, len(all))
 	given, last := m.given(), m.source.LastEvent()
 	for i, metered := range all {
 		statuses[i] = metered.status(now, given, last)
@@ -147,10 +148,10 @@ func (m *meter) waitingLocked(given uint64) int {
 }
 
 // status returns how m does, whose informer was given so many events, the last one then.
-func (m *meter) status(now time.Time, given uint64, lastEvent time.Time) HandlerStatus {
+func (m *meter) status(now time.Time, given uint64, lastEvent time.Time) status.Handler {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := HandlerStatus{
+	s := status.Handler{
 		Handler: m.name, Lease: m.holder, Delivered: m.delivered, RunningSince: m.running, BehindSince: m.behind,
 		Backlog: m.waitingLocked(given),
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // slow is a handler whose calls return when they are let.
@@ -47,7 +48,7 @@ func erase(t *testing.T, cluster *fakecluster.Cluster, name string) {
 }
 
 // handlerOf returns the only handler of l's informer.
-func handlerOf(t *testing.T, l *dynamicinformer.Lease) dynamicinformer.HandlerStatus {
+func handlerOf(t *testing.T, l *dynamicinformer.Lease) status.Handler {
 	t.Helper()
 	synctest.Wait()
 	all := l.Status().Handlers
@@ -69,7 +70,7 @@ func TestHandlerStatus_TellsWhatWaits(t *testing.T) {
 		}
 		began := time.Now()
 		got := handlerOf(in.T, l)
-		want := dynamicinformer.HandlerStatus{
+		want := status.Handler{
 			Handler: "github.com/gvrkit/gvrkit/dynamicinformer_test.slow", Lease: "gc", Backlog: 3, RunningSince: began, BehindSince: began,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -268,14 +269,14 @@ func TestStatus_TellsWhoHasLeases(t *testing.T) {
 		time.Sleep(time.Minute)
 		second := acquire(in.T, in.factory, widgets, named)
 		other := acquire(in.T, in.factory, widgets)
-		want := []dynamicinformer.Holder{{Leases: 1, Since: began.Add(time.Minute)}, {Name: "gc", Leases: 2, Since: began}}
-		if diff := cmp.Diff(want, other.Status().Holders); diff != "" {
+		want := []status.Owner{{Leases: 1, Since: began.Add(time.Minute)}, {Name: "gc", Leases: 2, Since: began}}
+		if diff := cmp.Diff(want, other.Status().Owners); diff != "" {
 			in.Errorf("holders (-want +got):\n%s", diff)
 		}
 		first.Release()
 		second.Release()
-		if got := other.Status(); len(got.Holders) != 1 || got.Holders[0].Name != "" || got.Leases != 1 {
-			in.Errorf("after two were released: %+v", got.Holders)
+		if got := other.Status(); len(got.Owners) != 1 || got.Owners[0].Name != "" || got.Leases != 1 {
+			in.Errorf("after two were released: %+v", got.Owners)
 		}
 		other.Release()
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/stubserver"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // wrongOptions have values that no server accepts.
@@ -73,17 +74,17 @@ func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		config *rest.Config
-		reason dynamicinformer.Reason
+		reason status.Reason
 		says   string
 		is     func(error) bool
 	}{
-		{"an unknown field label", plain.RESTConfig(), dynamicinformer.ReasonBadRequest, "field label not supported: spec.x", apierrors.IsBadRequest},
-		{"an unknown CA", host(secure.Server, "https"), dynamicinformer.ReasonTLS, "certificate", nil},
-		{"HTTP to HTTPS", host(secure.Server, "http"), dynamicinformer.ReasonTLS, "", nil},
-		{"HTTPS to HTTP", host(plain.Server, "https"), dynamicinformer.ReasonTLS, "HTTP response to HTTPS client", nil},
+		{"an unknown field label", plain.RESTConfig(), status.ReasonBadRequest, "field label not supported: spec.x", apierrors.IsBadRequest},
+		{"an unknown CA", host(secure.Server, "https"), status.ReasonTLS, "certificate", nil},
+		{"HTTP to HTTPS", host(secure.Server, "http"), status.ReasonTLS, "", nil},
+		{"HTTPS to HTTP", host(plain.Server, "https"), status.ReasonTLS, "HTTP response to HTTPS client", nil},
 	} {
 		for name, opts := range map[string][]dynamicinformer.Option{"": {dynamicinformer.WithDiscovery(nil)}, ", with discovery": nil} {
-			if opts == nil && test.reason == dynamicinformer.ReasonBadRequest {
+			if opts == nil && test.reason == status.ReasonBadRequest {
 				continue // of discovery that is an answer like any other
 			}
 			t.Run(test.name+name, func(t *testing.T) {
@@ -132,7 +133,7 @@ func TestNewDynamicSharedInformerFactory_WhatCannotWorkIsReportedOnce(t *testing
 				go func() { defer close(ended); informer.RunWithContext(ctx) }()
 				time.Sleep(time.Hour)
 				lines := failures()
-				if diff := cmp.Diff([]any{dynamicinformer.ReasonBadRequest}, reasonsIn(lines)); diff != "" {
+				if diff := cmp.Diff([]any{status.ReasonBadRequest}, reasonsIn(lines)); diff != "" {
 					t.Errorf("reasons (-want +got):\n%s", diff)
 				}
 				if len(lines) == 1 && !strings.Contains(lines[0].Err.Error(), test.says) {

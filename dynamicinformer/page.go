@@ -8,6 +8,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/page"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // Handler returns a page that shows what [Factory.Status] and [Factory.Explain] return: a
@@ -61,10 +62,10 @@ func (s pageSource) Detail(name string) (page.Detail, bool) {
 func (s pageSource) unnamed(name string) page.Detail {
 	d := page.Detail{
 		Name: name, At: time.Now(), Informers: []page.Informer{},
-		Chain: []page.Step{{About: string(StepWanted), Text: "There is no informer on a resource of that name."}},
+		Chain: []page.Step{{About: string(status.StepWanted), Text: "There is no informer on a resource of that name."}},
 	}
-	if status, configured := s.Discovery(); configured {
-		d.Discovery = pageDiscovery(&status)
+	if now, configured := s.Discovery(); configured {
+		d.Discovery = pageDiscovery(&now)
 	}
 	return d
 }
@@ -83,7 +84,7 @@ func (s pageSource) named(name string) (gvr schema.GroupVersionResource, found b
 	return gvr, found
 }
 
-func pageInformers(all []ResourceStatus) []page.Informer {
+func pageInformers(all []status.Informer) []page.Informer {
 	informers := make([]page.Informer, len(all))
 	for i := range all {
 		informers[i] = pageInformer(&all[i])
@@ -92,17 +93,17 @@ func pageInformers(all []ResourceStatus) []page.Informer {
 }
 
 // pageInformer says of s all that there is.
-func pageInformer(s *ResourceStatus) page.Informer {
+func pageInformer(s *status.Informer) page.Informer {
 	i := page.Informer{
 		Name: discovery.RefOf(s.GVR).String(), Group: s.GVR.Group, Version: s.GVR.Version, Resource: s.GVR.Resource,
-		Served: pageServed(s.Resource), State: string(s.State), Reason: string(s.Reason), Message: s.message(), Advice: s.advice(),
+		Served: pageServed(s.Resource), State: string(s.State), Reason: string(s.Reason), Message: s.Message(), Advice: s.Advice(),
 		Namespace: s.Namespace, Verb: s.Verb, Since: s.Since, Attempts: s.Attempts, NextRetry: s.NextRetry, StaleSince: s.StaleSince,
 		FailedObjects: s.FailedObjects, LastFailed: s.LastFailed,
 		Generation: s.Generation, Flushing: s.Flushing, Objects: s.Objects, ResourceVersion: s.ResourceVersion,
 		Traffic: pageTraffic(s.Traffic), Pinned: s.Pinned, Leases: s.Leases,
 	}
-	if s.Versions != (discovery.VersionPolicy{}) {
-		i.VersionPolicy = s.Versions.String()
+	if s.VersionPolicy != discovery.Exact() {
+		i.VersionPolicy = s.VersionPolicy.String()
 	}
 	if s.Err != nil {
 		i.Error = s.Err.Error()
@@ -110,7 +111,7 @@ func pageInformer(s *ResourceStatus) page.Informer {
 	if s.Evidence.Kind != "" {
 		i.Evidence = &page.Evidence{Kind: string(s.Evidence.Kind), CRDUID: string(s.Evidence.CRDUID), At: s.Evidence.At}
 	}
-	for _, h := range s.Holders {
+	for _, h := range s.Owners {
 		i.Holders = append(i.Holders, page.Holder{Name: h.Name, Leases: h.Leases, Since: h.Since})
 	}
 	for _, h := range s.Handlers {
@@ -132,7 +133,7 @@ func pageServed(res discovery.Resource) *page.Served {
 	}
 }
 
-func pageTraffic(t Traffic) page.Traffic {
+func pageTraffic(t status.Traffic) page.Traffic {
 	shown := page.Traffic{Lists: t.Lists, Watches: t.Watches, Bytes: t.Bytes, Events: t.Events, LastEvent: t.LastEvent}
 	for reason, n := range t.Failures {
 		if shown.Failures == nil {

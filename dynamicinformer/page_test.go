@@ -21,6 +21,7 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/page"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 var gadgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
@@ -68,17 +69,17 @@ func threeWays(t *testing.T) (f *dynamicinformer.Factory, handler *slow) {
 }
 
 // shownBy returns the informer on gvr that is on the page, and what Status says of it.
-func shownBy(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionResource) (page.Informer, dynamicinformer.ResourceStatus) {
+func shownBy(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionResource) (page.Informer, status.Informer) {
 	t.Helper()
 	var table page.Table
 	lookAs(t, f.Handler(), "q="+gvr.Resource, &table)
-	of := func(s dynamicinformer.ResourceStatus) bool { return s.GVR == gvr }
+	of := func(s status.Informer) bool { return s.GVR == gvr }
 	all := f.Status()
 	if at := slices.IndexFunc(all, of); at >= 0 && len(table.Informers) == 1 && table.At.Equal(time.Now()) {
 		return table.Informers[0], all[at]
 	}
 	t.Fatalf("%v is not on the page, or not in Status: %+v", gvr, table)
-	return page.Informer{}, dynamicinformer.ResourceStatus{}
+	return page.Informer{}, status.Informer{}
 }
 
 // All that Status says is on the page, under the same words.
@@ -91,7 +92,7 @@ func TestHandler_ShowsWhatStatusSays(t *testing.T) {
 			Served: &page.Served{Name: "ipamblocks.v1.crd.projectcalico.org", Kind: "IPAMBlock"},
 			State:  "Degraded", Reason: "Forbidden", Message: "cannot " + s.Verb + ": not you", Advice: `grant this rule to the user in a ClusterRole: - {apiGroups: ["crd.projectcalico.org"], resources: ["ipamblocks"], verbs: ["list", "watch"]}`,
 			Verb: s.Verb, Error: s.Err.Error(), Since: s.Since, Attempts: s.Attempts, NextRetry: s.NextRetry,
-			Traffic: page.Traffic{Failures: map[string]uint64{"Forbidden": s.Traffic.Failures[dynamicinformer.ReasonForbidden]}}, Pinned: true,
+			Traffic: page.Traffic{Failures: map[string]uint64{"Forbidden": s.Traffic.Failures[status.ReasonForbidden]}}, Pinned: true,
 		}
 		if diff := cmp.Diff(want, got); diff != "" || s.NextRetry.IsZero() || s.Attempts == 0 {
 			t.Errorf("forbidden (-want +got):\n%s", diff)
@@ -103,7 +104,7 @@ func TestHandler_ShowsWhatStatusSays(t *testing.T) {
 			Served: &page.Served{Name: "widgets.v1.example.com", Kind: "Widget", Namespaced: true},
 			State:  "Synced", Since: s.Since, Namespace: "ns", Objects: 1, ResourceVersion: s.ResourceVersion,
 			Traffic: page.Traffic{Lists: 1, Watches: s.Traffic.Watches, Events: 1, LastEvent: s.Traffic.LastEvent}, Leases: 1,
-			Holders:  []page.Holder{{Name: "gc", Leases: 1, Since: s.Holders[0].Since}},
+			Holders:  []page.Holder{{Name: "gc", Leases: 1, Since: s.Owners[0].Since}},
 			Handlers: []page.Handling{{Handler: "github.com/gvrkit/gvrkit/dynamicinformer_test.slow", Lease: "gc", Backlog: 1, RunningSince: s.Handlers[0].RunningSince, BehindSince: s.Handlers[0].BehindSince}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" || s.Since.IsZero() {
@@ -139,9 +140,9 @@ func TestHandler_ShowsWhatExplainTells(t *testing.T) {
 		for _, name := range []string{"widgets.v1.example.com", "widgets.example.com"} {
 			var d page.Detail
 			lookAs(t, handler, "resource="+name, &d)
-			var chain []dynamicinformer.Step
+			var chain []status.Step
 			for _, step := range d.Chain {
-				chain = append(chain, dynamicinformer.Step{About: dynamicinformer.StepKind(step.About), Text: step.Text})
+				chain = append(chain, status.Step{About: status.StepKind(step.About), Text: step.Text})
 			}
 			if diff := cmp.Diff(e.Chain, chain); diff != "" {
 				t.Errorf("%s: chain (-want +got):\n%s", name, diff)

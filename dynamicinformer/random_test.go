@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sync"
+
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
-	"sync"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // ledger checks that each object's events are add (update)* delete, of one UID.
@@ -212,7 +214,7 @@ func randomFaults(t *testing.T, seed uint64) {
 	}
 	j.mu.Unlock()
 	s := l.Status()
-	if s.State != dynamicinformer.StateSynced || s.FailedObjects != 0 || s.Objects != len(got) || s.Since.IsZero() && false || s.Handlers[0].Backlog != 0 {
+	if s.State != status.StateSynced || s.FailedObjects != 0 || s.Objects != len(got) || s.Since.IsZero() && false || s.Handlers[0].Backlog != 0 {
 		t.Errorf("%+v", s)
 	}
 	if err := l.WaitForSync(t.Context()); err != nil {

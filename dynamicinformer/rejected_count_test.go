@@ -15,6 +15,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // relist makes the informers on widgets list again: the version that they watch from has expired.
@@ -172,7 +173,7 @@ func TestRejected_ByAnIndexFunctionSyncedSinceItIsGood(t *testing.T) {
 		time.Sleep(time.Minute)
 		relabel(t, cluster, "a", "")
 		time.Sleep(time.Minute)
-		if got := l.Status(); got.State != dynamicinformer.StateSynced || got.Since.IsZero() {
+		if got := l.Status(); got.State != status.StateSynced || got.Since.IsZero() {
 			t.Errorf("%s since %v", got.State, got.Since)
 		}
 		shutdown(t, f)
@@ -196,14 +197,14 @@ func TestIndexers_AReadIsNoNewsOfTheCache(t *testing.T) {
 		if found, err := l.Informer().GetIndexer().Index("label", mine); err == nil {
 			t.Errorf("Index found %v and no error for an object that the index function fails for", found)
 		}
-		if got := l.Status(); got.State != dynamicinformer.StateSynced {
+		if got := l.Status(); got.State != status.StateSynced {
 			t.Errorf("after a read: %s (%s), %q", got.State, got.Reason, got.LastFailed)
 		}
 		relabel(t, cluster, "a", "error")
 		synctest.Wait()
 		mine.SetLabels(nil)
 		_, _ = l.Informer().GetIndexer().Index("label", mine)
-		if got := l.Status(); got.State != dynamicinformer.StateDegraded {
+		if got := l.Status(); got.State != status.StateDegraded {
 			t.Errorf("after a read of one that is bad: %s", got.State)
 		}
 		shutdown(t, f)

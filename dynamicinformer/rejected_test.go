@@ -16,6 +16,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 var errBad = errors.New("bad object")
@@ -79,9 +80,9 @@ func TestRejected_ByTheTransform(t *testing.T) {
 					t.Helper()
 					time.Sleep(time.Minute)
 					got := l.Status()
-					wantState, wantReason := dynamicinformer.StateDegraded, dynamicinformer.ReasonTransformFailed
+					wantState, wantReason := status.StateDegraded, status.ReasonTransformFailed
 					if rejected == 0 {
-						wantState, wantReason = dynamicinformer.StateSynced, ""
+						wantState, wantReason = status.StateSynced, ""
 					}
 					if got.State != wantState || got.Reason != wantReason || got.FailedObjects != uint64(rejected) || got.Objects != objects { //nolint:gosec // small
 						t.Errorf("%s: %s (%s), %d rejected, %d objects, want %s (%s), %d, %d",
@@ -220,7 +221,7 @@ func TestRejected_ByAnIndexFunction(t *testing.T) {
 					t.Helper()
 					synctest.Wait()
 					got := l.Status()
-					if got.FailedObjects != rejected || (got.Reason == dynamicinformer.ReasonIndexFailed) != (rejected > 0) {
+					if got.FailedObjects != rejected || (got.Reason == status.ReasonIndexFailed) != (rejected > 0) {
 						t.Errorf("%s: %s (%s), %d objects, want %d", when, got.State, got.Reason, got.FailedObjects, rejected)
 					}
 					found, err := l.Informer().GetIndexer().ByIndex("label", "good")

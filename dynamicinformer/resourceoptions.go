@@ -17,7 +17,7 @@ type resourceOptions struct {
 	absent   bool
 	separate bool
 	linger   time.Duration
-	holder   string
+	name     string
 }
 
 func (f *Factory) resourceOptions(gvr schema.GroupVersionResource, opts []ResourceOption) resourceOptions {
@@ -60,7 +60,7 @@ func WithLinger(d time.Duration) ResourceOption {
 // WithLeaseName says whose the lease is, for [Factory.Status] and [Factory.Explain] to tell.
 // Several leases may have one name; the default is none.
 func WithLeaseName(name string) ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) { o.holder = name })
+	return resourceOptionFunc(func(o *resourceOptions) { o.name = name })
 }
 
 // WithResync sets the period in which handlers get every cached object once more as an

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/stubserver"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // secret is what must not leave the library.
@@ -31,20 +32,20 @@ const secretFields = `"metadata":{"name":"s","namespace":"ns","resourceVersion":
 var leaks = []struct {
 	name        string
 	list, watch stubserver.Reply
-	reason      dynamicinformer.Reason
+	reason      status.Reason
 	is          func(error) bool
 }{
-	{name: "a list without a kind", list: stubserver.JSON(`{"apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"apiVersion":"v1","kind":"Secret",` + secretFields + `}]}`), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "a list of 64 KB without a kind", list: stubserver.JSON(`{"apiVersion":"v1","items":[{"data":"` + strings.Repeat(secret, 64<<10/len(secret)) + `"}]}`), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "an object without a kind for a list", list: stubserver.JSON(`{"apiVersion":"v1",` + secretFields + `}`), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "an event without a kind", watch: stubserver.Stream(stubserver.Event("ADDED", `{"apiVersion":"v1",`+secretFields+`}`)), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "an event without a version", watch: stubserver.Stream(stubserver.Event("ADDED", `{"kind":"Secret",`+secretFields+`}`)), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "an error event with an object", watch: stubserver.Stream(stubserver.Event("ERROR", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`)), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsUnexpectedObjectError},
-	{name: "a Status in the place of an object", watch: stubserver.Stream(stubserver.Event("ADDED", `{"apiVersion":"v1","kind":"Status","message":"`+secret+`"}`)), reason: dynamicinformer.ReasonDecodeFailed},
-	{name: "500 with an object as text", list: stubserver.Respond(500, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
-	{name: "502 with an object as YAML", list: stubserver.Respond(502, "", "kind: Secret\napiVersion: v1\ndata:\n  password: "+secret+"\n"), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
-	{name: "500 with an object for a watch", watch: stubserver.Respond(500, "", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonUnavailable, is: apierrors.IsInternalError},
-	{name: "403 with an object as text", list: stubserver.Respond(403, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: dynamicinformer.ReasonForbidden, is: apierrors.IsForbidden},
+	{name: "a list without a kind", list: stubserver.JSON(`{"apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"apiVersion":"v1","kind":"Secret",` + secretFields + `}]}`), reason: status.ReasonDecodeFailed},
+	{name: "a list of 64 KB without a kind", list: stubserver.JSON(`{"apiVersion":"v1","items":[{"data":"` + strings.Repeat(secret, 64<<10/len(secret)) + `"}]}`), reason: status.ReasonDecodeFailed},
+	{name: "an object without a kind for a list", list: stubserver.JSON(`{"apiVersion":"v1",` + secretFields + `}`), reason: status.ReasonDecodeFailed},
+	{name: "an event without a kind", watch: stubserver.Stream(stubserver.Event("ADDED", `{"apiVersion":"v1",`+secretFields+`}`)), reason: status.ReasonDecodeFailed},
+	{name: "an event without a version", watch: stubserver.Stream(stubserver.Event("ADDED", `{"kind":"Secret",`+secretFields+`}`)), reason: status.ReasonDecodeFailed},
+	{name: "an error event with an object", watch: stubserver.Stream(stubserver.Event("ERROR", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`)), reason: status.ReasonUnavailable, is: apierrors.IsUnexpectedObjectError},
+	{name: "a Status in the place of an object", watch: stubserver.Stream(stubserver.Event("ADDED", `{"apiVersion":"v1","kind":"Status","message":"`+secret+`"}`)), reason: status.ReasonDecodeFailed},
+	{name: "500 with an object as text", list: stubserver.Respond(500, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: status.ReasonUnavailable, is: apierrors.IsInternalError},
+	{name: "502 with an object as YAML", list: stubserver.Respond(502, "", "kind: Secret\napiVersion: v1\ndata:\n  password: "+secret+"\n"), reason: status.ReasonUnavailable, is: apierrors.IsInternalError},
+	{name: "500 with an object for a watch", watch: stubserver.Respond(500, "", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: status.ReasonUnavailable, is: apierrors.IsInternalError},
+	{name: "403 with an object as text", list: stubserver.Respond(403, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: status.ReasonForbidden, is: apierrors.IsForbidden},
 }
 
 // leaking answers as leak says. A watch that is not of interest is refused, so that a LIST
@@ -133,30 +134,30 @@ func TestFactory_NoBodyOfADiscoveryAnswerLeavesTheLibrary(t *testing.T) {
 			_, err = f.Acquire(t.Context(), widgets)
 			checkShows(t, "Acquire", fmt.Sprintf("%v\n%+v", err, err))
 			f.ForResource(widgets)
-			checkShownOf(t, f, dynamicinformer.ReasonDiscoveryFailed, nil)
+			checkShownOf(t, f, status.ReasonDiscoveryFailed, nil)
 		})
 	}
 }
 
 // checkShownOf runs an informer of f until a request has failed for reason, and looks at
 // everything that is to be seen of that.
-func checkShownOf(t *testing.T, f *dynamicinformer.Factory, reason dynamicinformer.Reason, is func(error) bool) {
+func checkShownOf(t *testing.T, f *dynamicinformer.Factory, reason status.Reason, is func(error) bool) {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(4), ktesting.AnyToString(func(v any) string { return fmt.Sprintf("%v", v) })))
 	f.Start(klog.NewContext(t.Context(), logger))
 	l := acquire(t, f, widgets, dynamicinformer.AllowAbsent())
 	wait, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	for status := range l.Watch(wait) {
-		if status.Err == nil || status.Reason != reason {
+	for now := range l.Watch(wait) {
+		if now.Err == nil || now.Reason != reason {
 			continue
 		}
-		checkShows(t, "Status", fmt.Sprintf("%v\n%+v\n%#v", status.Err, status.Err, status))
-		if asStatus := apierrors.APIStatus(nil); errors.As(status.Err, &asStatus) {
+		checkShows(t, "Status", fmt.Sprintf("%v\n%+v\n%#v", now.Err, now.Err, now))
+		if asStatus := apierrors.APIStatus(nil); errors.As(now.Err, &asStatus) {
 			checkShows(t, "the APIStatus", fmt.Sprintf("%+v", asStatus.Status()))
 		}
-		if is != nil && !is(status.Err) {
-			t.Errorf("%T: %v: is not what client-go's error is", status.Err, status.Err)
+		if is != nil && !is(now.Err) {
+			t.Errorf("%T: %v: is not what client-go's error is", now.Err, now.Err)
 		}
 		break
 	}

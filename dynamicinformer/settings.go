@@ -51,7 +51,7 @@ func WithLabelSelector(selector string) InformerOption {
 
 // WithFieldSelector limits informers to objects whose fields match selector. Of custom
 // resources, servers know metadata.name and metadata.namespace, and the selectable fields
-// of the CRD: another field is [ReasonBadRequest]. What is no selector is an [*OptionError].
+// of the CRD: another field is [status.ReasonBadRequest]. What is no selector is an [*OptionError].
 // A tweak comes after it.
 func WithFieldSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.fields = selector })

@@ -15,13 +15,14 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // checkSince checks that l is synced since want, of which who waits hears up to 10 ms late.
 func checkSince(t *testing.T, what string, l *dynamicinformer.Lease, want time.Time) {
 	t.Helper()
 	got := l.Status()
-	if got.State != dynamicinformer.StateSynced || got.Since.After(want) || want.Sub(got.Since) > 10*time.Millisecond {
+	if got.State != status.StateSynced || got.Since.After(want) || want.Sub(got.Since) > 10*time.Millisecond {
 		t.Errorf("%s: %s (%s) since %v, want Synced since %v", what, got.State, got.Reason, got.Since, want)
 	}
 }
@@ -52,7 +53,7 @@ func TestStatus_SyncedSince(t *testing.T) {
 		answer(cluster, apierrors.NewForbidden(widgets.GroupResource(), "", nil))
 		cluster.CloseWatches(widgets)
 		time.Sleep(time.Minute)
-		if got := l.Status(); got.State != dynamicinformer.StateDegraded {
+		if got := l.Status(); got.State != status.StateDegraded {
 			t.Errorf("forbidden: %+v", got)
 		}
 		cluster.Intercept(slow)
@@ -63,7 +64,7 @@ func TestStatus_SyncedSince(t *testing.T) {
 
 		cluster.Withdraw(widgets)
 		time.Sleep(2 * time.Minute)
-		if got := l.Status(); got.State != dynamicinformer.StateNotServed {
+		if got := l.Status(); got.State != status.StateNotServed {
 			t.Errorf("withdrawn: %+v", got)
 		}
 		cluster.Serve(widgetType)
@@ -95,7 +96,7 @@ func TestStatus_SyncedSinceItsVersionIsServedAgain(t *testing.T) {
 		answer(cluster, apierrors.NewNotFound(widgets.GroupResource(), ""))
 		cluster.CloseWatches(widgets)
 		time.Sleep(3 * time.Minute)
-		if got := l.Status(); got.Reason != dynamicinformer.ReasonVersionNotServed {
+		if got := l.Status(); got.Reason != status.ReasonVersionNotServed {
 			t.Errorf("another version: %s (%s)", got.State, got.Reason)
 		}
 		cluster.Intercept(nil)
@@ -103,7 +104,7 @@ func TestStatus_SyncedSinceItsVersionIsServedAgain(t *testing.T) {
 		if err := l.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for l.Status().State != dynamicinformer.StateSynced {
+		for l.Status().State != status.StateSynced {
 			time.Sleep(time.Millisecond)
 		}
 		back := time.Now()

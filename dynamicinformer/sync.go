@@ -8,11 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // WaitForSync waits until the informers on gvrs, or all of the factory's if none
 // are given, have each listed their resource, or until ctx ends. It returns
-// nil, or the [*NotSyncedError] of each that has not, joined in order of gvrs or,
+// nil, or the [*status.NotSyncedError] of each that has not, joined in order of gvrs or,
 // for all, of name. It waits on channels, and a tenth of a second at most for the watch that
 // follows the list.
 //
@@ -60,7 +62,7 @@ type failFast struct{}
 
 // FailFast returns a context for waiting: WaitForSync ends early for an informer that is
 // not synced for a reason that somebody would have to do something about, such as
-// [ReasonForbidden] or [ReasonNotFound].
+// [status.ReasonForbidden] or [status.ReasonNotFound].
 func FailFast(ctx context.Context) context.Context {
 	return context.WithValue(ctx, failFast{}, true)
 }
@@ -209,7 +211,7 @@ func notOlder(a, b string) bool {
 func (f *Factory) syncing(e *entry) error {
 	now := e.state.Snapshot()
 	err := now.NotSynced()
-	err.Reason, err.Err, err.Verb = ReasonSyncing, nil, ""
+	err.Reason, err.Err, err.Verb = status.ReasonSyncing, nil, ""
 	return &err
 }
 
@@ -231,7 +233,7 @@ func (f *Factory) endsUnstarted(e *entry) bool {
 }
 
 // notSynced returns why e has not synced, or nil if it has.
-func (f *Factory) notSynced(e *entry) *NotSyncedError {
+func (f *Factory) notSynced(e *entry) *status.NotSyncedError {
 	now := e.state.Snapshot()
 	if now.Synced() {
 		return nil
@@ -241,20 +243,6 @@ func (f *Factory) notSynced(e *entry) *NotSyncedError {
 		err.Reason = reason
 	}
 	return &err
-}
-
-// notRunning returns why e does not run, or "".
-func (f *Factory) notRunning(e *entry) Reason {
-	f.mu.Lock()
-	started := e.started()
-	f.mu.Unlock()
-	switch {
-	case closed(e.done), !started && closed(f.closing):
-		return ReasonStopped
-	case !started:
-		return ReasonNotStarted
-	}
-	return ""
 }
 
 // waitForStarted waits for the started informers and returns which have synced.

@@ -16,20 +16,21 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // notSynced returns the first NotSyncedError in err.
-func notSynced(t *testing.T, err error) *dynamicinformer.NotSyncedError {
+func notSynced(t *testing.T, err error) *status.NotSyncedError {
 	t.Helper()
-	var notSynced *dynamicinformer.NotSyncedError
-	if !errors.As(err, &notSynced) || !errors.Is(err, dynamicinformer.ErrNotSynced) {
+	var notSynced *status.NotSyncedError
+	if !errors.As(err, &notSynced) || !errors.Is(err, status.ErrNotSynced) {
 		t.Fatalf("error is %v, want a NotSyncedError", err)
 	}
 	return notSynced
 }
 
 // reasonOf returns the reason of the first NotSyncedError in err.
-func reasonOf(t *testing.T, err error) dynamicinformer.Reason {
+func reasonOf(t *testing.T, err error) status.Reason {
 	t.Helper()
 	return notSynced(t, err).Reason
 }
@@ -56,20 +57,20 @@ func TestWaitForSync_TellsWhy(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		err    error
-		want   dynamicinformer.Reason
+		want   status.Reason
 		holds  func(error) bool
 		within string
 	}{
-		{"forbidden", apierrors.NewForbidden(resource, "", errors.New(`user "x" may not`)), dynamicinformer.ReasonForbidden, apierrors.IsForbidden, `to the user in a ClusterRole: - {apiGroups: ["example.com"], resources: ["widgets"], verbs: ["list", "watch"]}`},
-		{"unauthorized", apierrors.NewUnauthorized("no token"), dynamicinformer.ReasonUnauthorized, apierrors.IsUnauthorized, "credentials"},
-		{"not found", apierrors.NewNotFound(resource, ""), dynamicinformer.ReasonNotFound, apierrors.IsNotFound, "cannot list"},
-		{"method", apierrors.NewMethodNotSupported(resource, "list"), dynamicinformer.ReasonVerbNotSupported, apierrors.IsMethodNotSupported, "cannot list"},
-		{"throttled", apierrors.NewTooManyRequests("slowly", 1), dynamicinformer.ReasonThrottled, apierrors.IsTooManyRequests, "slowly"},
-		{"conversion", apierrors.NewInternalError(errors.New("conversion webhook for x failed")), dynamicinformer.ReasonConversionFailed, apierrors.IsInternalError, "webhook"},
-		{"HTML", errors.New("serializer for text/html doesn't exist"), dynamicinformer.ReasonDecodeFailed, isAny, "text/html"},
-		{"no JSON", errors.New("couldn't get version/kind; json parse error: invalid character '<'"), dynamicinformer.ReasonDecodeFailed, isAny, "json"},
-		{"cut short", io.ErrUnexpectedEOF, dynamicinformer.ReasonDecodeFailed, isAny, "EOF"},
-		{"unavailable", apierrors.NewServiceUnavailable("down"), dynamicinformer.ReasonUnavailable, apierrors.IsServiceUnavailable, "reachable"},
+		{"forbidden", apierrors.NewForbidden(resource, "", errors.New(`user "x" may not`)), status.ReasonForbidden, apierrors.IsForbidden, `to the user in a ClusterRole: - {apiGroups: ["example.com"], resources: ["widgets"], verbs: ["list", "watch"]}`},
+		{"unauthorized", apierrors.NewUnauthorized("no token"), status.ReasonUnauthorized, apierrors.IsUnauthorized, "credentials"},
+		{"not found", apierrors.NewNotFound(resource, ""), status.ReasonNotFound, apierrors.IsNotFound, "cannot list"},
+		{"method", apierrors.NewMethodNotSupported(resource, "list"), status.ReasonVerbNotSupported, apierrors.IsMethodNotSupported, "cannot list"},
+		{"throttled", apierrors.NewTooManyRequests("slowly", 1), status.ReasonThrottled, apierrors.IsTooManyRequests, "slowly"},
+		{"conversion", apierrors.NewInternalError(errors.New("conversion webhook for x failed")), status.ReasonConversionFailed, apierrors.IsInternalError, "webhook"},
+		{"HTML", errors.New("serializer for text/html doesn't exist"), status.ReasonDecodeFailed, isAny, "text/html"},
+		{"no JSON", errors.New("couldn't get version/kind; json parse error: invalid character '<'"), status.ReasonDecodeFailed, isAny, "json"},
+		{"cut short", io.ErrUnexpectedEOF, status.ReasonDecodeFailed, isAny, "EOF"},
+		{"unavailable", apierrors.NewServiceUnavailable("down"), status.ReasonUnavailable, apierrors.IsServiceUnavailable, "reachable"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestDiscovery_ForbiddenAdvisesAboutDiscovery(t *testing.T) {
 		f.ForResource(widgets)
 		start(ctx, f)
 		err := waitFor(ctx, f, time.Second)
-		if reasonOf(t, err) != dynamicinformer.ReasonForbidden || !strings.Contains(err.Error(), "WithDiscovery(nil)") {
+		if reasonOf(t, err) != status.ReasonForbidden || !strings.Contains(err.Error(), "WithDiscovery(nil)") {
 			t.Errorf("error: %v", err)
 		}
 		shutdown(t, f)
@@ -139,11 +140,11 @@ func TestWaitForSync_OneStuckTypeHoldsUpNobodyElse(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		err := waitFor(ctx, f, 30*time.Second)
-		if got := reasonOf(t, err); got != dynamicinformer.ReasonSyncing {
+		if got := reasonOf(t, err); got != status.ReasonSyncing {
 			t.Errorf("reason of a request that hangs = %s, want Syncing", got)
 		}
 		later := waitFor(ctx, f, time.Minute)
-		if got := reasonOf(t, later); got != dynamicinformer.ReasonUnavailable {
+		if got := reasonOf(t, later); got != status.ReasonUnavailable {
 			t.Errorf("reason of a request that has hung for a minute = %s, want Unavailable", got)
 		}
 		if strings.Contains(err.Error(), "ipamblocks") {
@@ -175,18 +176,18 @@ func TestWaitForSync_NotStartedStoppedUnknown(t *testing.T) {
 		answer(cluster, apierrors.NewServiceUnavailable("down"))
 		f := newFactory(t, cluster)
 		begun := time.Now()
-		if got := reasonOf(t, f.WaitForSync(ctx, blocks)); got != dynamicinformer.ReasonNotStarted || time.Since(begun) > 0 {
+		if got := reasonOf(t, f.WaitForSync(ctx, blocks)); got != status.ReasonNotStarted || time.Since(begun) > 0 {
 			t.Errorf("never asked for: %s after %v, want NotStarted at once", got, time.Since(begun))
 		}
 		f.ForResource(widgets)
-		if got := reasonOf(t, waitFor(ctx, f, time.Second, widgets)); got != dynamicinformer.ReasonNotStarted {
+		if got := reasonOf(t, waitFor(ctx, f, time.Second, widgets)); got != status.ReasonNotStarted {
 			t.Errorf("before Start: %s", got)
 		}
 		start(ctx, f)
 		waiting := make(chan error)
 		go func() { waiting <- f.WaitForSync(ctx, widgets) }()
 		shutdown(t, f)
-		if got := reasonOf(t, <-waiting); got != dynamicinformer.ReasonStopped {
+		if got := reasonOf(t, <-waiting); got != status.ReasonStopped {
 			t.Errorf("after Shutdown: %s, want Stopped", got)
 		}
 	})
@@ -201,7 +202,7 @@ func TestWaitForSync_EndsWhenTheFactoryCloses(t *testing.T) {
 		go func() { waiting <- f.WaitForSync(ctx, widgets) }()
 		synctest.Wait()
 		shutdown(t, f) // never started: now it never will be
-		if got := reasonOf(t, <-waiting); got != dynamicinformer.ReasonStopped {
+		if got := reasonOf(t, <-waiting); got != status.ReasonStopped {
 			t.Errorf("reason = %s, want Stopped", got)
 		}
 	})
@@ -216,7 +217,7 @@ func TestDiscovery_NothingLeavesBeforeTheTypeIsServed(t *testing.T) {
 		start(ctx, f)
 
 		err := waitFor(ctx, f, 10*time.Minute, widgets)
-		if got := reasonOf(t, err); got != dynamicinformer.ReasonNotFound || !meta.IsNoMatchError(err) || !errors.Is(err, discovery.ErrNotServed) {
+		if got := reasonOf(t, err); got != status.ReasonNotFound || !meta.IsNoMatchError(err) || !errors.Is(err, discovery.ErrNotServed) {
 			t.Errorf("absent type: %v", err)
 		}
 		for _, verb := range []string{"list", "watch"} {
@@ -270,11 +271,11 @@ func TestDiscovery_RefusalsHaveReasons(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		serve  fakecluster.Type
-		want   dynamicinformer.Reason
+		want   status.Reason
 		within string
 	}{
-		{"not watchable", readOnly, dynamicinformer.ReasonVerbNotSupported, "supports get, list"},
-		{"another version", other, dynamicinformer.ReasonVersionNotServed, "it is served in v2"},
+		{"not watchable", readOnly, status.ReasonVerbNotSupported, "supports get, list"},
+		{"another version", other, status.ReasonVersionNotServed, "it is served in v2"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -310,7 +311,7 @@ func TestDiscovery_FailingIsNotAbsent(t *testing.T) {
 		f.ForResource(widgets)
 		start(ctx, f)
 		err := waitFor(ctx, f, time.Second)
-		if got := reasonOf(t, err); got != dynamicinformer.ReasonDiscoveryFailed || meta.IsNoMatchError(err) {
+		if got := reasonOf(t, err); got != status.ReasonDiscoveryFailed || meta.IsNoMatchError(err) {
 			t.Errorf("%s: %v", got, err)
 		}
 		cluster.Intercept(nil)
@@ -358,8 +359,8 @@ func TestWaitForSync_MissesNothing(t *testing.T) {
 		if err := f.WaitForSync(ctx); err != nil {
 			t.Fatal(err)
 		}
-		for status := range states {
-			if status.State == dynamicinformer.StateSynced {
+		for now := range states {
+			if now.State == status.StateSynced {
 				break
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // withLog returns ctx with a logger of its own at the default verbosity, and what
@@ -62,7 +63,7 @@ func TestLog_OneLineForEachReasonNotForEachRetry(t *testing.T) {
 		if got := len(cluster.Requests("list", widgets)); got < 20 {
 			t.Errorf("only %d retries", got)
 		}
-		want := []any{dynamicinformer.ReasonForbidden, dynamicinformer.ReasonUnavailable, dynamicinformer.ReasonUnavailable}
+		want := []any{status.ReasonForbidden, status.ReasonUnavailable, status.ReasonUnavailable}
 		if diff := cmp.Diff(want, reasonsIn(failures())); diff != "" {
 			t.Errorf("reasons logged (-want +got):\n%s", diff)
 		}
@@ -110,7 +111,7 @@ func TestLog_EachOutageOfAWatchIsLogged(t *testing.T) {
 			cluster.Intercept(nil)
 			time.Sleep(time.Hour)
 		}
-		want := []any{dynamicinformer.ReasonUnavailable, dynamicinformer.ReasonUnavailable, dynamicinformer.ReasonUnavailable}
+		want := []any{status.ReasonUnavailable, status.ReasonUnavailable, status.ReasonUnavailable}
 		if diff := cmp.Diff(want, reasonsIn(failures())); diff != "" {
 			t.Errorf("reasons logged (-want +got):\n%s", diff)
 		}
@@ -137,7 +138,7 @@ func TestNotSyncedError_RefusalEndsWithAdmission(t *testing.T) {
 			return nil
 		})
 		got := notSynced(t, waitFor(ctx, f, 30*time.Second))
-		if got.Reason != dynamicinformer.ReasonSyncing || got.Err != nil || got.Namespace != "" {
+		if got.Reason != status.ReasonSyncing || got.Err != nil || got.Namespace != "" {
 			t.Errorf("while the list hangs: %+v", got)
 		}
 		if waited := time.Since(got.Since); waited > 2*time.Minute {
@@ -159,13 +160,13 @@ func TestStatus_ExpiredVersionIsNoTrouble(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 3 {
-			var states []dynamicinformer.State
+			var states []status.State
 			ctx, enough := context.WithCancel(t.Context())
 			seen := make(chan struct{})
 			go func() {
 				defer close(seen)
-				for status := range l.Watch(ctx) {
-					states = append(states, status.State)
+				for now := range l.Watch(ctx) {
+					states = append(states, now.State)
 				}
 			}()
 			synctest.Wait()
@@ -176,10 +177,10 @@ func TestStatus_ExpiredVersionIsNoTrouble(t *testing.T) {
 			enough()
 			<-seen
 			often := i == 2 // this one comes soon after the one before
-			if got := slices.Contains(states, dynamicinformer.StateDegraded); got != often {
+			if got := slices.Contains(states, status.StateDegraded); got != often {
 				t.Errorf("round %d: %v", i, states)
 			}
-			if got := l.Status(); (got.Traffic.Failures != nil) != often || got.State != dynamicinformer.StateSynced {
+			if got := l.Status(); (got.Traffic.Failures != nil) != often || got.State != status.StateSynced {
 				t.Errorf("round %d: %s, failures %v", i, got.State, got.Traffic.Failures)
 			}
 			if i == 0 {

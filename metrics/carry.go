@@ -3,7 +3,7 @@ package metrics
 import (
 	"sync"
 
-	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // carry keeps a resource's counters from falling when one of its informers ends while others
@@ -16,21 +16,21 @@ type carry struct {
 
 // past is what was last told of one resource.
 type past struct {
-	informers map[uint64]dynamicinformer.Traffic // by number
-	ended     counts                             // of informers that had ended then
+	informers map[uint64]status.Traffic // by number
+	ended     counts                    // of informers that had ended then
 }
 
 // addLocked adds to resources, which are all that there are and the sums of statuses, what
 // has ended, and forgets other resources. The caller holds mu since before it asked how
 // informers do.
-func (c *carry) addLocked(resources []*resource, statuses []dynamicinformer.ResourceStatus) {
+func (c *carry) addLocked(resources []*resource, statuses []status.Informer) {
 	now := make(map[names]*past, len(resources))
 	for _, r := range resources {
-		now[r.names] = &past{informers: map[uint64]dynamicinformer.Traffic{}}
+		now[r.names] = &past{informers: map[uint64]status.Traffic{}}
 	}
 	for i := range statuses {
-		if p := now[namesOf(statuses[i].GVR)]; p != nil && statuses[i].State != dynamicinformer.StateStopped {
-			p.informers[statuses[i].Informer] = statuses[i].Traffic
+		if p := now[namesOf(statuses[i].GVR)]; p != nil && statuses[i].State != status.StateStopped {
+			p.informers[statuses[i].ID] = statuses[i].Traffic
 		}
 	}
 	for _, r := range resources {
@@ -62,10 +62,10 @@ func (p *past) pass(next *past) {
 // counts are what only grows.
 type counts struct {
 	lists, watches, bytes, events uint64
-	failures                      map[dynamicinformer.Reason]uint64
+	failures                      map[status.Reason]uint64
 }
 
-func (c *counts) add(t dynamicinformer.Traffic) {
+func (c *counts) add(t status.Traffic) {
 	c.join(&counts{t.Lists, t.Watches, t.Bytes, t.Events, t.Failures})
 }
 
@@ -76,7 +76,7 @@ func (c *counts) join(other *counts) {
 	c.events += other.events
 	for reason, failures := range other.failures {
 		if c.failures == nil {
-			c.failures = map[dynamicinformer.Reason]uint64{}
+			c.failures = map[status.Reason]uint64{}
 		}
 		c.failures[reason] += failures
 	}

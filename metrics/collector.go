@@ -7,6 +7,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // Option configures a collector. Every combination is valid; of the same option given twice
@@ -58,7 +59,7 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	statuses, resources := c.look()
-	informers := map[dynamicinformer.State]int{}
+	informers := map[status.State]int{}
 	for i := range statuses {
 		informers[statuses[i].State]++
 	}
@@ -73,14 +74,14 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, r := range resources[:told] {
 		r.collect(to)
 	}
-	if status, configured := c.factory.Discovery(); configured {
-		collectDiscovery(to, status)
+	if known, configured := c.factory.Discovery(); configured {
+		collectDiscovery(to, known)
 	}
 }
 
 // look returns how all informers do, and all resources. Scrapes that overlap look one after
 // the other, as they count.
-func (c *collector) look() ([]dynamicinformer.ResourceStatus, []*resource) {
+func (c *collector) look() ([]status.Informer, []*resource) {
 	c.carry.mu.Lock()
 	defer c.carry.mu.Unlock()
 	statuses := c.factory.Status()

@@ -26,6 +26,7 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/metrics"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // gears are not served.
@@ -363,7 +364,7 @@ func TestCollector_KnowsEachState(t *testing.T) {
 		if !scraped["informers "+strconv.Quote(state)] {
 			t.Errorf("no series for the state %s of informers", state)
 		}
-		if live := state != string(dynamicinformer.StateStopped); live != scraped["informer_state "+strconv.Quote(state)] {
+		if live := state != string(status.StateStopped); live != scraped["informer_state "+strconv.Quote(state)] {
 			t.Errorf("the state %s of an informer: series %v, want %v", state, !live, live)
 		}
 	}

@@ -4,16 +4,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // liveStates are those of informers that have not ended.
-var liveStates = []dynamicinformer.State{
-	dynamicinformer.StateSynced, dynamicinformer.StateStarting, dynamicinformer.StateUnknown,
-	dynamicinformer.StateNotServed, dynamicinformer.StateDegraded,
+var liveStates = []status.State{
+	status.StateSynced, status.StateStarting, status.StateUnknown,
+	status.StateNotServed, status.StateDegraded,
 }
 
-var states = append([]dynamicinformer.State{dynamicinformer.StateStopped}, liveStates...)
+var states = append([]status.State{status.StateStopped}, liveStates...)
 
 var sourceStates = []discovery.SourceState{
 	discovery.SourceConnecting, discovery.SourceCurrent, discovery.SourceAbsent, discovery.SourceForbidden,

@@ -9,11 +9,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // metricsOf collects what one scrape of statuses has.
-type metricsOf []dynamicinformer.ResourceStatus
+type metricsOf []status.Informer
 
 func (metricsOf) Describe(descs chan<- *prometheus.Desc) { (&collector{}).Describe(descs) }
 
@@ -26,10 +26,10 @@ func (m metricsOf) Collect(to chan<- prometheus.Metric) {
 // Whatever the reason is, the objects that it is about are counted.
 func TestCollector_CountsFailedObjectsByReason(t *testing.T) {
 	gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
-	status := func(reason dynamicinformer.Reason, failed uint64) dynamicinformer.ResourceStatus {
-		return dynamicinformer.ResourceStatus{GVR: gvr, State: dynamicinformer.StateDegraded, Reason: reason, FailedObjects: failed, LastFailed: "ns/a"}
+	failing := func(reason status.Reason, failed uint64) status.Informer {
+		return status.Informer{GVR: gvr, State: status.StateDegraded, Reason: reason, FailedObjects: failed, LastFailed: "ns/a"}
 	}
-	got := metricsOf{status("TransformFailed", 2), status("TransformFailed", 3), status("IndexFailed", 1), status("Forbidden", 0)}
+	got := metricsOf{failing("TransformFailed", 2), failing("TransformFailed", 3), failing("IndexFailed", 1), failing("Forbidden", 0)}
 	want := strings.ReplaceAll(`# HELP NAME Objects that the reason is about, by reason; no series if it is about requests or the type. Status has the key of the last one.
 # TYPE NAME gauge
 NAME{group="example.com",reason="IndexFailed",resource="widgets",version="v1"} 1

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // names are a GVR as label values.
@@ -40,9 +40,9 @@ func (n names) compare(other names) int {
 type resource struct {
 	names
 	counts
-	state      dynamicinformer.State // of the one that is worst off
-	reason     dynamicinformer.Reason
-	failed     map[dynamicinformer.Reason]uint64 // objects
+	state      status.State // of the one that is worst off
+	reason     status.Reason
+	failed     map[status.Reason]uint64 // objects
 	lastEvent  time.Time
 	objects    int
 	leases     int
@@ -55,12 +55,12 @@ type resource struct {
 }
 
 // summarize returns the resources that have informers which have not ended, sorted by name.
-func summarize(statuses []dynamicinformer.ResourceStatus, now time.Time) []*resource {
+func summarize(statuses []status.Informer, now time.Time) []*resource {
 	found := make(map[names]*resource, len(statuses))
 	sorted := make([]*resource, 0, len(statuses))
 	for i := range statuses {
 		s := &statuses[i]
-		if s.State == dynamicinformer.StateStopped {
+		if s.State == status.StateStopped {
 			continue
 		}
 		key := namesOf(s.GVR)
@@ -77,13 +77,13 @@ func summarize(statuses []dynamicinformer.ResourceStatus, now time.Time) []*reso
 }
 
 // add adds an informer.
-func (r *resource) add(s *dynamicinformer.ResourceStatus, now time.Time) {
+func (r *resource) add(s *status.Informer, now time.Time) {
 	if r.state == "" || slices.Index(liveStates, s.State) > slices.Index(liveStates, r.state) {
 		r.state, r.reason = s.State, s.Reason
 	}
 	if s.FailedObjects > 0 {
 		if r.failed == nil {
-			r.failed = map[dynamicinformer.Reason]uint64{}
+			r.failed = map[status.Reason]uint64{}
 		}
 		r.failed[s.Reason] += s.FailedObjects
 	}

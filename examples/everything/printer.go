@@ -14,6 +14,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // printer prints a line for each thing that happens. It is safe for concurrent use.
@@ -55,14 +56,14 @@ func (p *printer) funcs(ctx context.Context) dynamicinformer.FollowFuncs {
 
 // states prints what goes wrong with a type, and that it is well again. What it comes through
 // on its way is not worth a line.
-func (p *printer) states(ref discovery.Ref, states <-chan dynamicinformer.ResourceStatus) {
-	var told dynamicinformer.Reason
+func (p *printer) states(ref discovery.Ref, states <-chan status.Informer) {
+	var told status.Reason
 	for s := range states {
 		switch {
-		case s.State == dynamicinformer.StateDegraded && s.Reason != told:
+		case s.State == status.StateDegraded && s.Reason != told:
 			told = s.Reason
 			p.say("! %s %s (%s): %v", ref, s.State, s.Reason, s.Err)
-		case s.State == dynamicinformer.StateSynced && told != "":
+		case s.State == status.StateSynced && told != "":
 			told = ""
 			p.say("! %s %s", ref, s.State)
 		}

@@ -110,11 +110,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		})
 	case crd == nil:
-		status(w, http.StatusNotFound, "NotFound")
+		refuse(w, http.StatusNotFound, "NotFound")
 	case sunk:
-		status(w, http.StatusServiceUnavailable, "ServiceUnavailable")
+		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable")
 	case r.URL.Query().Get("sendInitialEvents") != "":
-		status(w, http.StatusBadRequest, "BadRequest") // a list follows
+		refuse(w, http.StatusBadRequest, "BadRequest") // a list follows
 	case watch:
 		s.watch(w, r, false)
 	default:
@@ -176,7 +176,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, ofCRDs bool) {
 	}
 }
 
-func status(w http.ResponseWriter, code int, reason string) {
+func refuse(w http.ResponseWriter, code int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	send(w, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": code})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -36,7 +37,7 @@ func (c *churn) run(ctx context.Context) error {
 	if err := crds.Delete(ctx, c.crd.GetName(), metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete %s: %w", c.crd.GetName(), err)
 	}
-	if err := c.await(ctx, dynamicinformer.StateNotServed); err != nil {
+	if err := c.await(ctx, status.StateNotServed); err != nil {
 		return err
 	}
 	if err := c.view.waitFor(ctx, func(now counts) bool { return now.Deleted-before.Deleted >= before.Added-before.Deleted }); err != nil {
@@ -70,11 +71,11 @@ func (c *churn) run(ctx context.Context) error {
 }
 
 // await waits until the informer is in state.
-func (c *churn) await(ctx context.Context, state dynamicinformer.State) error {
+func (c *churn) await(ctx context.Context, state status.State) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for status := range c.lease.Watch(ctx) {
-		if status.State == state {
+	for now := range c.lease.Watch(ctx) {
+		if now.State == state {
 			return nil
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 )
 
@@ -162,13 +163,13 @@ func resolve(ctx context.Context, resolver *discovery.Resolver, ref string) (sch
 func waitSynced(ctx context.Context, blocks *dynamicinformer.Lease, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	told := dynamicinformer.ReasonSyncing
+	told := status.ReasonSyncing
 	for {
 		look, done := context.WithTimeout(ctx, syncLook)
 		err := blocks.WaitForSync(dynamicinformer.FailFast(look))
 		ended := look.Err() != nil
 		done()
-		var why *dynamicinformer.NotSyncedError
+		var why *status.NotSyncedError
 		if !errors.As(err, &why) || !ended || ctx.Err() != nil {
 			return err
 		}

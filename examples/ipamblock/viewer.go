@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // viewer prints blocks and what happens to them: lines for people, or one JSON
@@ -102,29 +102,29 @@ func (v *viewer) event(kind string, b block, note string, count func(*counts)) {
 }
 
 // state prints a change of how the informer does.
-func (v *viewer) state(status dynamicinformer.ResourceStatus) {
+func (v *viewer) state(now status.Informer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.json {
 		v.encode(struct {
-			State    dynamicinformer.State  `json:"state"`
-			Reason   dynamicinformer.Reason `json:"reason,omitempty"`
+			State    status.State           `json:"state"`
+			Reason   status.Reason          `json:"reason,omitempty"`
 			Evidence discovery.EvidenceKind `json:"evidence,omitempty"`
-		}{status.State, status.Reason, status.Evidence.Kind})
+		}{now.State, now.Reason, now.Evidence.Kind})
 		return
 	}
-	fmt.Fprintln(v.out, strings.TrimRight(fmt.Sprintf("STATE    %-20s %s %s", status.State, status.Reason, status.Evidence.Kind), " "))
+	fmt.Fprintln(v.out, strings.TrimRight(fmt.Sprintf("STATE    %-20s %s %s", now.State, now.Reason, now.Evidence.Kind), " "))
 }
 
 // follow prints the states that come, but for those before the first list is complete.
-func (v *viewer) follow(states <-chan dynamicinformer.ResourceStatus) {
-	synced, last := false, dynamicinformer.StateSynced
-	for status := range states {
-		synced = synced || status.State == dynamicinformer.StateSynced
-		passing := status.State == dynamicinformer.StateStarting || status.State == dynamicinformer.StateStopped
-		if synced && !passing && status.State != last {
-			last = status.State
-			v.state(status)
+func (v *viewer) follow(states <-chan status.Informer) {
+	synced, last := false, status.StateSynced
+	for now := range states {
+		synced = synced || now.State == status.StateSynced
+		passing := now.State == status.StateStarting || now.State == status.StateStopped
+		if synced && !passing && now.State != last {
+			last = now.State
+			v.state(now)
 		}
 	}
 }

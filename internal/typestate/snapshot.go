@@ -37,6 +37,8 @@ type Snapshot struct {
 	// Given is what the source has passed on, and Listed whether the informer has synced once.
 	Given  source.State
 	Listed bool
+	// Traffic counts requests and what they brought.
+	Traffic status.Traffic
 
 	denied time.Time // since when discovery denies what was served, without evidence
 	doubt  time.Time // when a request was last answered NotFound
@@ -157,8 +159,52 @@ func (s *Snapshot) Lasting() bool {
 	return c.Reason.Lasting()
 }
 
-// State returns the state of an informer with reason; empty means that nothing is wrong.
-func (s *Snapshot) State(reason status.Reason) status.State {
+// Status returns the status of the informer, as far as the snapshot has it. NotRunning says why the
+// informer does not run; empty means that it runs.
+func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
+	i := status.Informer{
+		GVR: s.GVR, Resource: s.Resource, Namespace: s.Namespace, Listed: s.Listed,
+		Evidence: s.Evidence, Generation: s.Generation, Flushing: s.Flushing(),
+		Objects: s.Given.Objects, ResourceVersion: s.Given.Version, Traffic: s.Traffic,
+	}
+	verb, failing, fails := s.Failing()
+	synced := s.Synced()
+	switch {
+	case notRunning != "":
+		i.Reason = notRunning
+	case fails:
+		i.Reason = failing.Reason
+	case !synced:
+		i.Reason = status.ReasonSyncing
+	case s.Rejected.Count > 0:
+		i.Reason = s.Rejected.Reason
+	}
+	i.State = s.state(i.Reason)
+	switch r := s.Rejected; {
+	case i.State == status.StateSynced:
+		i.Since = s.SyncedSince
+	case fails:
+		i.Since = failing.Since
+	case !synced:
+		i.Since = s.startingSince()
+	case r.Count > 0 && i.Reason == r.Reason:
+		i.Since, i.Err, i.FailedObjects, i.LastFailed = r.Since, r.Err, uint64(r.Count), r.Key //nolint:gosec // not negative
+	}
+	if !fails {
+		return i
+	}
+	i.Verb, i.Err, i.Attempts = verb, failing.Err, failing.Attempts
+	if s.Listed && (s.Serving != source.Gone || s.Given.Objects > 0) {
+		i.StaleSince = failing.Since
+	}
+	if verb != "" && s.Given.Due.After(s.At) {
+		i.NextRetry = s.Given.Due
+	}
+	return i
+}
+
+// state returns the state of an informer with reason; empty means that nothing is wrong.
+func (s *Snapshot) state(reason status.Reason) status.State {
 	served := s.Serving == source.Served
 	switch {
 	case reason == status.ReasonStopped:

@@ -3,6 +3,7 @@ package typestate
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,8 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
+var _ source.Observer = (*State)(nil)
+
 // Config says whose state it is.
 type Config struct {
 	GVR schema.GroupVersionResource
@@ -28,15 +31,18 @@ type Config struct {
 	Resolve func(ctx context.Context) (discovery.Resource, error)
 	// Changed is rung when the snapshot has changed.
 	Changed *bell.Bell
+	// Completed is called when what the source has passed on has changed. It must not block.
+	Completed func()
 }
 
-// State is what one informer knows of its type. It is safe for concurrent use. No method but
-// [State.Follow], [State.Attend] and [State.Confirm] blocks.
+// State is what one informer knows of its type. It is the observer of the informer's source, and
+// safe for concurrent use. No method but [State.Follow], [State.Attend] and [State.Confirm] blocks.
 type State struct {
 	cfg       Config
 	available *source.Availability // what the source knows: written by changeLocked only
 	news      chan struct{}        // has one if discovery is to be asked now
 	log       stateLog
+	received  atomic.Uint64 // bytes
 
 	// mu guards the fields below. It is held over no call but those of given, has and listed,
 	// which read what the source has passed on and do not block.
@@ -92,6 +98,7 @@ func (s *State) Snapshot() Snapshot {
 func (s *State) readLocked() Snapshot {
 	now := s.now
 	now.Given, now.Listed, now.At = s.given(), s.listed(), time.Now()
+	now.Traffic.Bytes, now.Traffic.Events, now.Traffic.LastEvent = s.received.Load(), now.Given.Events, now.Given.LastEvent
 	now.Rejected = s.rejectedLocked(&now)
 	return now
 }
@@ -308,9 +315,8 @@ func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
 	return false
 }
 
-// Fail says that a list or watch has failed, and reports whether that counts: an expired watch
-// is no failure unless it happens often.
-func (s *State) Fail(verb string, err error) (counts bool) {
+// Failed implements source.Observer. An expired watch is no failure unless it happens often.
+func (s *State) Failed(verb string, err error) {
 	reason := Classify(err)
 	notFound := apierrors.IsNotFound(err) && s.cfg.Resolver != nil
 	expired := isExpired(err)
@@ -322,7 +328,7 @@ func (s *State) Fail(verb string, err error) (counts bool) {
 				return
 			}
 		}
-		counts = true
+		next.countFailure(reason)
 		if verb == source.VerbList {
 			next.List = next.List.failed(err, reason, next.At)
 		} else {
@@ -335,7 +341,16 @@ func (s *State) Fail(verb string, err error) (counts bool) {
 	if notFound {
 		s.Look()
 	}
-	return counts
+}
+
+// countFailure counts a failed request. Other snapshots share the old counts.
+func (s *Snapshot) countFailure(reason status.Reason) {
+	failures := maps.Clone(s.Traffic.Failures)
+	if failures == nil {
+		failures = map[status.Reason]uint64{}
+	}
+	failures[reason]++
+	s.Traffic.Failures = failures
 }
 
 // expiryEvery is how often a watch may expire without that being a failure: servers keep some
@@ -350,9 +365,11 @@ func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apie
 func (s *State) Succeeded(verb string) {
 	before, now := s.change(func(next *Snapshot) {
 		if verb == source.VerbWatch {
+			next.Traffic.Watches++
 			next.List, next.Watch = Condition{}, Condition{}
 			return
 		}
+		next.Traffic.Lists++
 		next.List = Condition{}
 		if next.Serving == source.Served { // while it is held back, no request follows this one
 			next.Discovery = Condition{}
@@ -365,7 +382,13 @@ func (s *State) Succeeded(verb string) {
 func (s *State) Completed() {
 	_, now := s.change(func(*Snapshot) {})
 	s.log.completed(&now)
+	if s.cfg.Completed != nil {
+		s.cfg.Completed()
+	}
 }
+
+// Received implements source.Observer.
+func (s *State) Received(bytes int) { s.received.Add(uint64(bytes)) } //nolint:gosec // not negative
 
 // Stored says that the first list of that number is in the informer's store.
 func (s *State) Stored(number int) {

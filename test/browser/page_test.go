@@ -20,6 +20,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // serve serves handler on loopback until the test ends.
@@ -31,7 +32,7 @@ func serve(t *testing.T, handler http.Handler) string {
 }
 
 // await waits until the informer of l is in state.
-func await(ctx context.Context, t *testing.T, l *dynamicinformer.Lease, state dynamicinformer.State) {
+func await(ctx context.Context, t *testing.T, l *dynamicinformer.Lease, state status.State) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -69,11 +70,11 @@ func TestPage_TableShowsWhatStatusSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused, absent := acquire(t, f, pools), acquire(t, f, apps)
-	await(t.Context(), t, synced, dynamicinformer.StateSynced)
-	await(t.Context(), t, refused, dynamicinformer.StateSynced)
+	await(t.Context(), t, synced, status.StateSynced)
+	await(t.Context(), t, refused, status.StateSynced)
 	forbid(cluster, pools)
-	await(t.Context(), t, refused, dynamicinformer.StateDegraded)
-	await(t.Context(), t, absent, dynamicinformer.StateNotServed)
+	await(t.Context(), t, refused, status.StateDegraded)
+	await(t.Context(), t, absent, status.StateNotServed)
 
 	document := browser.dom(serve(t, f.Handler()), time.Second)
 	var want, got [][]string
@@ -110,7 +111,7 @@ func TestPage_ChangesWithoutReload(t *testing.T) {
 	f.Start(t.Context())
 	defer shutdown(t, f)
 	l := acquire(t, f, blocks)
-	await(t.Context(), t, l, dynamicinformer.StateSynced)
+	await(t.Context(), t, l, status.StateSynced)
 
 	var opened, updates atomic.Int32
 	before, after := f.Handler(), f.Handler() // the page's clock is quicker than the half second for which one remembers
@@ -122,7 +123,7 @@ func TestPage_ChangesWithoutReload(t *testing.T) {
 		}
 		if updates.Add(1) == 1 {
 			forbid(cluster, blocks)
-			await(r.Context(), t, l, dynamicinformer.StateDegraded)
+			await(r.Context(), t, l, status.StateDegraded)
 		}
 		after.ServeHTTP(w, r)
 	}))
@@ -180,7 +181,7 @@ func TestPage_MarkupDoesNotRun(t *testing.T) {
 	f.Start(t.Context())
 	defer shutdown(t, f)
 	f.ForResource(gvr)
-	await(t.Context(), t, acquire(t, f, blocks, dynamicinformer.WithLeaseName(evil)), dynamicinformer.StateDegraded)
+	await(t.Context(), t, acquire(t, f, blocks, dynamicinformer.WithLeaseName(evil)), status.StateDegraded)
 
 	detail := "?resource=" + strings.NewReplacer("<", "%3C", ">", "%3E", `"`, "%22", " ", "%20").Replace(discovery.RefOf(gvr).String())
 	url := serve(t, f.Handler())
@@ -206,7 +207,7 @@ func TestPage_DetailShowsTheChain(t *testing.T) {
 	f := newFactory(t, newCluster())
 	f.Start(t.Context())
 	defer shutdown(t, f)
-	await(t.Context(), t, acquire(t, f, apps, dynamicinformer.WithLeaseName("deployer")), dynamicinformer.StateNotServed)
+	await(t.Context(), t, acquire(t, f, apps, dynamicinformer.WithLeaseName("deployer")), status.StateNotServed)
 
 	mux := http.NewServeMux()
 	mux.Handle("/debug/informers/", f.Handler())

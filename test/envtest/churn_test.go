@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
@@ -119,7 +120,7 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 						Eventually(books[i].entries).Should(Equal([2]int{1, 0}))
 					}
 					d.undefine(ctx, crd.GetName())
-					Eventually(l.Status, "60s").Should(HaveField("State", dynamicinformer.StateNotServed))
+					Eventually(l.Status, "60s").Should(HaveField("State", status.StateNotServed))
 				})
 			}
 			all.Wait()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
@@ -92,7 +93,7 @@ var _ = Describe("A factory with discovery", onEachPlace(func(at *place) {
 		got := listen(f.ForResource(gvr).Informer())
 		f.Start(ctx)
 		err := waitFor(ctx, f, time.Second, gvr)
-		Expect(reason(err)).To(Equal(dynamicinformer.ReasonNotFound))
+		Expect(reason(err)).To(Equal(status.ReasonNotFound))
 		Expect(meta.IsNoMatchError(err)).To(BeTrue())
 		Expect(d.proxy.Requests(faultproxy.Resource(gvr.Group, gvr.Resource))).To(BeZero())
 
@@ -123,7 +124,7 @@ var _ = Describe("A factory with discovery", onEachPlace(func(at *place) {
 		f.Start(ctx)
 		Expect(f.WaitForSync(ctx, blocks)).To(Succeed(), "others are untouched")
 		err := waitFor(ctx, f, time.Second)
-		Expect(reason(err)).To(Equal(dynamicinformer.ReasonForbidden))
+		Expect(reason(err)).To(Equal(status.ReasonForbidden))
 		Expect(err).To(MatchError(ContainSubstring(`widgets.v1.example.com: not synced: cannot list`)))
 		Expect(err).To(MatchError(ContainSubstring(`user "eve" may not`)))
 	})
@@ -148,9 +149,9 @@ func waitFor(ctx context.Context, f *dynamicinformer.Factory, d time.Duration, g
 }
 
 // reason returns the reason of the NotSyncedError in err.
-func reason(err error) dynamicinformer.Reason {
+func reason(err error) status.Reason {
 	GinkgoHelper()
-	var notSynced *dynamicinformer.NotSyncedError
+	var notSynced *status.NotSyncedError
 	Expect(errors.As(err, &notSynced)).To(BeTrue(), "not a NotSyncedError: %v", err)
 	return notSynced.Reason
 }

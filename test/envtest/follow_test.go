@@ -21,6 +21,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/metrics"
+	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
@@ -156,8 +157,8 @@ var _ = Describe("Following types", onEachPlace(func(at *place) {
 			return count
 		}
 		Eventually(states, "60s", "100ms").Should(Equal(map[string]int{
-			fmt.Sprint(false, dynamicinformer.StateSynced, ""):                                 wellTypes,
-			fmt.Sprint(true, dynamicinformer.StateDegraded, dynamicinformer.ReasonUnavailable): brokenTypes,
+			fmt.Sprint(false, status.StateSynced, ""):                        wellTypes,
+			fmt.Sprint(true, status.StateDegraded, status.ReasonUnavailable): brokenTypes,
 		}))
 		AddReportEntry("all that are well are synced", time.Since(began).String())
 		Expect(book.count()).To(Equal(wellTypes + brokenTypes))
@@ -166,7 +167,7 @@ var _ = Describe("Following types", onEachPlace(func(at *place) {
 		expectShown(ctx, f, broken, brokenTypes, well)
 
 		d.proxy.Heal()
-		Eventually(func() int { return states()[fmt.Sprint(true, dynamicinformer.StateSynced, "")] }, "60s").Should(Equal(brokenTypes))
+		Eventually(func() int { return states()[fmt.Sprint(true, status.StateSynced, "")] }, "60s").Should(Equal(brokenTypes))
 
 		ship := crds[0]
 		admin.undefine(ctx, ship.GetName())
@@ -175,7 +176,7 @@ var _ = Describe("Following types", onEachPlace(func(at *place) {
 		_, err = admin.client.Resource(definitions).Create(ctx, ship, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() []string { return book.of(ship.GetName()) }).Should(HaveLen(3))
-		Eventually(func() int { return states()[fmt.Sprint(false, dynamicinformer.StateSynced, "")] }, "30s").Should(Equal(wellTypes))
+		Eventually(func() int { return states()[fmt.Sprint(false, status.StateSynced, "")] }, "30s").Should(Equal(wellTypes))
 		stop()
 		Eventually(func() int { return d.proxy.OpenWatches(faultproxy.Any(inGroup(well), inGroup(broken))) }).Should(BeZero())
 	}, NodeTimeout(5*time.Minute))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // What only all of Kubernetes' API has: core types, and users who may not do
@@ -56,7 +57,7 @@ var _ = Describe("Core types on "+kubeAPIServer.name, func() {
 		f := d.factory()
 		f.ForResource(statuses)
 		f.Start(ctx)
-		Expect(reason(waitFor(ctx, f, time.Second))).To(Equal(dynamicinformer.ReasonVerbNotSupported))
+		Expect(reason(waitFor(ctx, f, time.Second))).To(Equal(status.ReasonVerbNotSupported))
 	})
 
 	DescribeTable("are resolved by a discovery client that is",
@@ -96,7 +97,7 @@ var _ = Describe("A user who is limited by RBAC on "+kubeAPIServer.name, func() 
 		f.ForResource(widgets)
 		f.Start(ctx)
 		err := waitFor(ctx, f, 2*time.Second)
-		Expect(reason(err)).To(Equal(dynamicinformer.ReasonForbidden))
+		Expect(reason(err)).To(Equal(status.ReasonForbidden))
 		Expect(apierrors.IsForbidden(err)).To(BeTrue())
 		Expect(err).To(MatchError(ContainSubstring("cannot list")))
 		Expect(err).To(MatchError(ContainSubstring(d.user)))
@@ -120,7 +121,7 @@ var _ = Describe("A user who is limited by RBAC on "+kubeAPIServer.name, func() 
 		everywhere := d.factory()
 		everywhere.ForResource(widgets)
 		everywhere.Start(ctx)
-		Expect(reason(waitFor(ctx, everywhere, time.Second))).To(Equal(dynamicinformer.ReasonForbidden))
+		Expect(reason(waitFor(ctx, everywhere, time.Second))).To(Equal(status.ReasonForbidden))
 	})
 })
 

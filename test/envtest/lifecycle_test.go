@@ -17,6 +17,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
@@ -141,7 +142,7 @@ func (f *fleet) synced(ctx context.Context) {
 	Expect(f.lease.WaitForSync(ctx)).To(Succeed())
 }
 
-func (f *fleet) status() dynamicinformer.ResourceStatus { return f.lease.Status() }
+func (f *fleet) status() status.Informer { return f.lease.Status() }
 
 // requests picks those for the fleet's objects.
 func (f *fleet) requests(verbs ...string) faultproxy.Match {
@@ -155,11 +156,11 @@ func (f *fleet) requests(verbs ...string) faultproxy.Match {
 var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *place) {
 	It("waits for the type without asking for its objects", func(ctx SpecContext) {
 		f := armFleet(ctx, at)
-		Eventually(func() dynamicinformer.Reason { return f.status().Reason }).Should(Equal(dynamicinformer.ReasonNotFound))
+		Eventually(func() status.Reason { return f.status().Reason }).Should(Equal(status.ReasonNotFound))
 		wait, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		Expect(f.lease.WaitForSync(wait)).To(MatchError(discovery.ErrNotServed))
-		Expect(f.status().State).To(Equal(dynamicinformer.StateNotServed))
+		Expect(f.status().State).To(Equal(status.StateNotServed))
 		Expect(f.proxy.Requests(f.requests())).To(BeZero())
 		f.define(ctx, f.crd)
 		f.born++
@@ -178,7 +179,7 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 			return f.resolver.ResolveGR(ctx, schema.GroupResource{Group: f.gvr.Group, Resource: "vessels"})
 		}).Should(HaveField("GVK.Kind", "Ship"))
 		f.define(ctx, f.crd)
-		Eventually(func() dynamicinformer.Reason { return f.status().Reason }).Should(Equal(dynamicinformer.ReasonNamesNotAccepted))
+		Eventually(func() status.Reason { return f.status().Reason }).Should(Equal(status.ReasonNamesNotAccepted))
 		Expect(f.proxy.Requests(f.requests())).To(BeZero())
 		f.undefine(ctx, other.GetName())
 		f.synced(ctx)
@@ -210,7 +211,7 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 			Eventually(f.ledger.entries, "60s").Should(Equal([2]int{ships, ships}))
 			undo()
 			Eventually(f.status).Should(SatisfyAll(
-				HaveField("State", dynamicinformer.StateNotServed), HaveField("Evidence.Kind", discovery.CRDDeleted), HaveField("Objects", 0)))
+				HaveField("State", status.StateNotServed), HaveField("Evidence.Kind", discovery.CRDDeleted), HaveField("Objects", 0)))
 			Eventually(func() int { return f.proxy.OpenWatches(f.requests()) }).Should(BeZero())
 			before := f.proxy.Requests(f.requests())
 			Consistently(func() int { return f.proxy.Requests(f.requests()) }, "2s").Should(Equal(before))
@@ -231,7 +232,7 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 		f.proxy.CutWatches(f.requests())
 		f.undefine(ctx, f.crd.GetName())
 		Eventually(f.status).Should(SatisfyAll(
-			HaveField("State", dynamicinformer.StateNotServed), HaveField("Objects", 20), HaveField("StaleSince", Not(BeZero()))))
+			HaveField("State", status.StateNotServed), HaveField("Objects", 20), HaveField("StaleSince", Not(BeZero()))))
 		Expect(f.ledger.entries()).To(Equal([2]int{20, 0}))
 		Expect(f.lease.Lister().List(labels.Everything())).To(HaveLen(20))
 		f.proxy.Heal()
@@ -295,10 +296,10 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 			f.patch(ctx, definitions, f.crd.GetName(), map[string]any{"spec": map[string]any{"versions": list}})
 		}
 		serveOnly("v2")
-		Eventually(f.status).Should(SatisfyAll(HaveField("State", dynamicinformer.StateDegraded), HaveField("Reason", dynamicinformer.ReasonVersionNotServed), HaveField("Objects", 20)))
+		Eventually(f.status).Should(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Reason", status.ReasonVersionNotServed), HaveField("Objects", 20)))
 		serveOnly("v1")
-		Eventually(f.status).Should(HaveField("State", dynamicinformer.StateSynced))
-		Eventually(preferred.Status).Should(SatisfyAll(HaveField("State", dynamicinformer.StateSynced), HaveField("Resource.GVR.Version", "v1")))
+		Eventually(f.status).Should(HaveField("State", status.StateSynced))
+		Eventually(preferred.Status).Should(SatisfyAll(HaveField("State", status.StateSynced), HaveField("Resource.GVR.Version", "v1")))
 		Eventually(func() string {
 			obj, err := preferred.Lister().ByNamespace("harbor").Get("ship-0000")
 			Expect(err).NotTo(HaveOccurred())
@@ -315,9 +316,9 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 		for _, code := range []int{404, 503} {
 			f.proxy.Inject(f.requests("list", "watch"), faultproxy.For(2*time.Second, faultproxy.Fail(code)))
 			f.proxy.CutWatches(f.requests())
-			Eventually(f.status).Should(SatisfyAll(HaveField("State", dynamicinformer.StateDegraded), HaveField("Objects", 20)))
+			Eventually(f.status).Should(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Objects", 20)))
 			f.refit(ctx, 5, code)
-			Eventually(f.status).Should(HaveField("State", dynamicinformer.StateSynced))
+			Eventually(f.status).Should(HaveField("State", status.StateSynced))
 			f.proxy.Heal()
 		}
 		Eventually(f.ledger.changes).Should(Equal(10))
@@ -338,7 +339,7 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 			f.patch(ctx, definitions, f.crd.GetName(), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"note": fmt.Sprint(i)}}})
 		}
 		Consistently(asked, "2s").Should(Equal(before))
-		Expect(f.status().State).To(Equal(dynamicinformer.StateSynced))
+		Expect(f.status().State).To(Equal(status.StateSynced))
 	})
 }))
 
@@ -352,17 +353,17 @@ var _ = Describe("A lease under RBAC, on "+kubeAPIServer.name, func() {
 		Expect(err).NotTo(HaveOccurred())
 		book := keepLedger(l)
 		Expect(l.WaitForSync(dynamicinformer.FailFast(ctx))).To(Satisfy(apierrors.IsForbidden))
-		Expect(l.Status()).To(SatisfyAll(HaveField("State", dynamicinformer.StateDegraded), HaveField("Reason", dynamicinformer.ReasonForbidden), HaveField("StaleSince", BeZero())))
+		Expect(l.Status()).To(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Reason", status.ReasonForbidden), HaveField("StaleSince", BeZero())))
 		grant(ctx, d.user, "", blocks, "list", "watch")
-		Eventually(func() dynamicinformer.State { l.Retry(); return l.Status().State }).Should(Equal(dynamicinformer.StateSynced))
+		Eventually(func() status.State { l.Retry(); return l.Status().State }).Should(Equal(status.StateSynced))
 		Eventually(book.entries).Should(Equal([2]int{1, 0}))
 
 		Expect(admin.client.Resource(rbac.WithResource("clusterrolebindings")).Delete(ctx, d.user, metav1.DeleteOptions{})).To(Succeed())
-		Eventually(func() dynamicinformer.Reason {
+		Eventually(func() status.Reason {
 			d.proxy.CutWatches(faultproxy.Resource(blocks.Group, blocks.Resource))
 			return l.Status().Reason
-		}).WithPolling(500 * time.Millisecond).Should(Equal(dynamicinformer.ReasonForbidden))
-		Expect(l.Status()).To(SatisfyAll(HaveField("State", dynamicinformer.StateDegraded), HaveField("Objects", 1), HaveField("StaleSince", Not(BeZero()))))
+		}).WithPolling(500 * time.Millisecond).Should(Equal(status.ReasonForbidden))
+		Expect(l.Status()).To(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Objects", 1), HaveField("StaleSince", Not(BeZero()))))
 		Expect(book.entries()).To(Equal([2]int{1, 0}))
 		book.check()
 	})

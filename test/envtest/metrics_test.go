@@ -20,6 +20,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/metrics"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // scraper asks what a registry has over HTTP, as Prometheus does.
@@ -102,18 +103,18 @@ var _ = Describe("Metrics on "+embeddedServer.name, func() {
 				for range cycles {
 					l, err := f.Acquire(ctx, gvr, dynamicinformer.AllowAbsent())
 					Expect(err).NotTo(HaveOccurred())
-					state := func(state dynamicinformer.State) string {
+					state := func(state status.State) string {
 						return fmt.Sprintf("gvrkit_informer_state{group=%q,resource=%q,state=%q,version=%q} 1", gvr.Group, gvr.Resource, state, gvr.Version)
 					}
-					Eventually(s.series).WithContext(ctx).Should(ContainElement(state(dynamicinformer.StateNotServed)))
+					Eventually(s.series).WithContext(ctx).Should(ContainElement(state(status.StateNotServed)))
 					crd := newCRD(group, fmt.Sprintf("Boat%d", i), "v1")
 					_, err = d.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
 					Expect(err).NotTo(HaveOccurred())
-					Eventually(s.series, "60s").WithContext(ctx).Should(ContainElement(state(dynamicinformer.StateSynced)))
+					Eventually(s.series, "60s").WithContext(ctx).Should(ContainElement(state(status.StateSynced)))
 					Expect(s.series(ctx)).To(ContainElement(fmt.Sprintf("gvrkit_informer_queued_items{group=%q,name=%q,resource=%q,version=%q} 0",
 						gvr.Group, name.Name(), gvr.Resource, gvr.Version)))
 					d.undefine(ctx, crd.GetName())
-					Eventually(s.series, "60s").WithContext(ctx).Should(ContainElement(state(dynamicinformer.StateNotServed)))
+					Eventually(s.series, "60s").WithContext(ctx).Should(ContainElement(state(status.StateNotServed)))
 					l.Release()
 					Eventually(func() []string { return of(s.series(ctx)) }).ShouldNot(ContainElement(ContainSubstring(gvr.Resource)))
 				}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
@@ -305,7 +306,7 @@ var _ = Describe("A transform that writes to its objects, on "+embeddedServer.na
 
 		admin.undefine(ctx, crd.GetName())
 		each(func(a *audience) {
-			Eventually(a.lease.Status).Should(HaveField("State", dynamicinformer.StateNotServed), a.name)
+			Eventually(a.lease.Status).Should(HaveField("State", status.StateNotServed), a.name)
 			Eventually(func() []int {
 				a.mu.Lock()
 				defer a.mu.Unlock()

@@ -201,15 +201,16 @@ var ofLeases = []mutant{
 	},
 	{
 		name: "a stale cache is not said to be",
-		file: "dynamicinformer/status.go",
-		old:  "		s.StaleSince = failing.Since\n",
+		file: "internal/typestate/snapshot.go",
+		old:  "		i.StaleSince = failing.Since\n",
 		new:  "",
+		in:   "dynamicinformer",
 	},
 	{
 		name: "states are kept until they are taken",
 		file: "dynamicinformer/status.go",
-		old:  "		case <-states: // nobody has taken it\n",
-		new:  "		case <-make(chan ResourceStatus):\n",
+		old:  "		case <-statuses: // it has not been received\n",
+		new:  "		case <-make(chan status.Informer):\n",
 	},
 	{
 		name: "a user's watch error handler is not called",

@@ -163,7 +163,7 @@ var ofPage = []mutant{
 	{
 		name: "who asks for what is not there is not shown discovery",
 		file: "dynamicinformer/page.go",
-		old:  "	if status, configured := s.Discovery(); configured {\n",
-		new:  "	if status, configured := s.Discovery(); configured && false {\n",
+		old:  "	if now, configured := s.Discovery(); configured {\n",
+		new:  "	if now, configured := s.Discovery(); configured && false {\n",
 	},
 }

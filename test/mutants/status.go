@@ -99,15 +99,16 @@ var ofStatus = []mutant{
 	},
 	{
 		name: "leases are held for ever by those who had them",
-		file: "dynamicinformer/holder.go",
-		old:  "		delete(e.holders, l.holder)\n",
+		file: "dynamicinformer/entry.go",
+		old:  "		delete(e.owners, l.name)\n",
 		new:  "",
 	},
 	{
 		name: "a list counts as a watch, too",
-		file: "dynamicinformer/traffic.go",
-		old:  "		t.lists.Add(1)\n		return\n",
-		new:  "		t.lists.Add(1)\n",
+		file: "internal/typestate/state.go",
+		old:  "		next.Traffic.Lists++\n",
+		new:  "		next.Traffic.Lists++\n		next.Traffic.Watches++\n",
+		in:   "dynamicinformer",
 	},
 	{
 		name: "deletions are no traffic",
@@ -124,15 +125,15 @@ var ofStatus = []mutant{
 	},
 	{
 		name: "an explanation does not know where news of types come from",
-		file: "dynamicinformer/explanation.go",
-		old:  "	if resolver := f.options.resolver; resolver != nil {\n",
-		new:  "	if resolver := f.options.resolver; resolver != nil && false {\n",
+		file: "dynamicinformer/status.go",
+		old:  "	if known, configured := f.Discovery(); configured {\n",
+		new:  "	if known, configured := f.Discovery(); configured && false {\n",
 	},
 	{
 		name: "an explanation does not say what to do",
-		file: "dynamicinformer/telling.go",
-		old:  "	if advice := t.advice(); advice != \"\" {\n",
-		new:  "	if advice := t.advice(); advice == \"never\" {\n",
+		file: "status/explanation.go",
+		old:  "	if advice := i.Advice(); advice != \"\" {\n",
+		new:  "	if advice := i.Advice(); advice == \"never\" {\n",
 	},
 	{
 		name: "a watch that expires is a failure",
@@ -180,8 +181,8 @@ var ofStatus = []mutant{
 	{
 		name: "readiness has patience with what has never synced",
 		file: "dynamicinformer/health.go",
-		old:  "	case p.ready && (!s.Listed || s.State == StateStopped):\n",
-		new:  "	case p.ready && s.State == StateStopped:\n",
+		old:  "	case p.ready && (!s.Listed || s.State == status.StateStopped):\n",
+		new:  "	case p.ready && s.State == status.StateStopped:\n",
 	},
 	{
 		name: "a recovery is not logged",

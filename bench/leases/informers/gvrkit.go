@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // openGVRKit opens gvrkit's factory, with discovery.
@@ -41,9 +42,9 @@ func openGVRKit(ctx context.Context, cfg *rest.Config) (*Set, error) {
 func notServed(ctx context.Context, lease *dynamicinformer.Lease) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var last dynamicinformer.ResourceStatus
+	var last status.Informer
 	for last = range lease.Watch(ctx) {
-		if last.State == dynamicinformer.StateNotServed {
+		if last.State == status.StateNotServed {
 			return nil
 		}
 	}

@@ -1,0 +1,295 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// Explanation is why the informers on one resource do what they do, at one moment.
+// [Explanation.MarshalJSON] documents its JSON.
+type Explanation struct {
+	GVR schema.GroupVersionResource `json:"-"`
+	At  time.Time                   `json:"at"`
+	// Informers are the statuses of its informers: more than one if leases have requested other
+	// versions or an informer of their own. A page that shows the explanation leaves some out if
+	// there are very many; MoreInformers is how many are missing.
+	Informers     []Informer `json:"informers"`
+	MoreInformers int        `json:"moreInformers,omitempty"`
+	// Elsewhere are the other versions of the resource that have informers, if it has none.
+	Elsewhere []schema.GroupVersionResource `json:"-"`
+	// Discovery is the status of discovery; nil without discovery.
+	Discovery *discovery.Status `json:"-"`
+	// Chain is the explanation in sentences, from the request to what happens next.
+	Chain []Step `json:"chain"`
+}
+
+// Step is one part of an explanation.
+type Step struct {
+	// About says what Text is about.
+	About StepKind `json:"about"`
+	// Text is one or more sentences.
+	Text string `json:"text"`
+}
+
+// StepKind is what a [Step] is about.
+type StepKind string
+
+// The steps, in the order in which each informer has them. A step about which there is nothing to
+// say is left out.
+const (
+	// StepWanted: who requested the informer.
+	StepWanted StepKind = "Wanted"
+	// StepServed: what the server serves, and the evidence for that.
+	StepServed StepKind = "Served"
+	// StepRequests: whether its requests succeed.
+	StepRequests StepKind = "Requests"
+	// StepCache: what is in its cache.
+	StepCache StepKind = "Cache"
+	// StepHandlers: what its event handlers do.
+	StepHandlers StepKind = "Handlers"
+	// StepNext: what it waits for, and what a person can do.
+	StepNext StepKind = "Next"
+)
+
+// NewExplanation returns the explanation of what is known of gvr at a moment: the statuses of its
+// informers, its other versions that have informers, and the status of discovery, which may be nil.
+func NewExplanation(gvr schema.GroupVersionResource, at time.Time, informers []Informer, elsewhere []schema.GroupVersionResource, d *discovery.Status) Explanation {
+	e := Explanation{GVR: gvr, At: at, Informers: informers, Discovery: d}
+	if len(informers) == 0 {
+		e.Elsewhere = elsewhere
+		e.Chain = []Step{{StepWanted, e.none()}}
+	}
+	for n := range informers {
+		i := &informers[n]
+		for _, step := range []Step{
+			{StepWanted, e.wanted(i)},
+			{StepServed, e.served(i)},
+			{StepRequests, e.requests(i)},
+			{StepCache, e.cache(i)},
+			{StepHandlers, e.handlers(i)},
+			{StepNext, e.next(i)},
+		} {
+			if step.Text != "" {
+				e.Chain = append(e.Chain, step)
+			}
+		}
+	}
+	return e
+}
+
+// Name returns the resource as a reference: plural, version and group.
+func (e Explanation) Name() string { return discovery.RefOf(e.GVR).String() }
+
+// String returns the sentences, a step a line.
+func (e Explanation) String() string {
+	lines := make([]string, len(e.Chain))
+	for i, step := range e.Chain {
+		lines[i] = step.Text
+	}
+	return strings.Join(lines, "\n")
+}
+
+// none says that there is no informer, and which other versions have one.
+func (e *Explanation) none() string {
+	if e.GVR.Version == "" {
+		return "There is no informer on a resource of that name."
+	}
+	text := fmt.Sprintf("There is no informer on %s.", e.Name())
+	switch len(e.Elsewhere) {
+	case 0:
+		return text
+	case 1:
+		return text + fmt.Sprintf(" There is one on %s.", names(e.Elsewhere)[0])
+	}
+	return text + fmt.Sprintf(" There are informers on %s.", list(names(e.Elsewhere)))
+}
+
+func names(gvrs []schema.GroupVersionResource) []string {
+	texts := make([]string, len(gvrs))
+	for i, gvr := range gvrs {
+		texts[i] = discovery.RefOf(gvr).String()
+	}
+	return texts
+}
+
+// wanted says who requested the informer, and its state.
+func (e *Explanation) wanted(i *Informer) string {
+	var by []string
+	if i.Pinned {
+		by = append(by, "ForResource")
+	}
+	for _, o := range i.Owners {
+		name := "without a name"
+		if o.Name != "" {
+			name = fmt.Sprintf("of %q", o.Name)
+		}
+		by = append(by, fmt.Sprintf("%s %s for %s", count(o.Leases, "lease"), name, e.since(o.Since)))
+	}
+	policy := ""
+	if i.VersionPolicy != discovery.Exact() {
+		policy = fmt.Sprintf(" with version policy %s", i.VersionPolicy)
+	}
+	state := i.Summary(e.At)
+	switch {
+	case len(by) > 0:
+		return fmt.Sprintf("%s is requested by %s%s. State: %s.", i.Name(), list(by), policy, state)
+	case i.State == StateStopped:
+		return fmt.Sprintf("%s%s has no lease. State: %s.", i.Name(), policy, state)
+	}
+	return fmt.Sprintf("%s%s has no lease any more, and stops when its linger time is over. State: %s.", i.Name(), policy, state)
+}
+
+// served describes what discovery has answered, and the evidence.
+func (e *Explanation) served(i *Informer) string {
+	if e.Discovery == nil {
+		return "The factory has no discovery: only requests show whether the type is served."
+	}
+	var b strings.Builder
+	switch {
+	case i.Evidence.Kind != "" && i.State != StateNotServed:
+		fmt.Fprintf(&b, "The type may be gone: %s, seen %s ago.", i.EvidenceText(), e.since(i.Evidence.At))
+	case i.Evidence.Kind != "":
+		fmt.Fprintf(&b, "The type is gone: %s, seen %s ago.", i.EvidenceText(), e.since(i.Evidence.At))
+	case i.Err != nil && i.Verb == "" && i.FailedObjects == 0:
+		b.WriteString(sentence(fmt.Sprintf("Discovery has answered for %s: %v", e.since(i.Since), i.Err)))
+	case !i.resolved():
+		b.WriteString("Discovery has not answered yet.")
+	default:
+		fmt.Fprintf(&b, "It is served as %s.", i.ServedAs())
+	}
+	if i.Generation > 0 {
+		fmt.Fprintf(&b, " This is generation %d of this type.", i.Generation+1)
+	}
+	b.WriteString(e.sources(i))
+	return b.String()
+}
+
+// sources names the sources of discovery that fail.
+func (e *Explanation) sources(i *Informer) string {
+	switch {
+	case i.State == StateStopped, i.Reason == ReasonNotStarted:
+		return ""
+	case !e.Discovery.Running:
+		return " The resolver is not running: the informer asks discovery at intervals."
+	}
+	var b strings.Builder
+	for _, s := range sourcesOf(e.Discovery) {
+		if s.Err != nil && s.State != discovery.SourceAbsent { // some servers have no APIServices
+			fmt.Fprintf(&b, " %s can't be read: %s (%v).", s.name, s.State, s.Err)
+		}
+	}
+	return b.String()
+}
+
+// source is one of the sources of discovery.
+type source struct {
+	name string
+	discovery.SourceStatus
+}
+
+func sourcesOf(d *discovery.Status) []source {
+	return []source{{"CustomResourceDefinitions", d.CRDs}, {"APIServices", d.APIServices}, {"Discovery documents", d.Documents}}
+}
+
+// requests describes whether requests succeed.
+func (e *Explanation) requests(i *Informer) string {
+	switch tr := i.Traffic; {
+	case i.Err != nil && i.Verb != "":
+		failed := NotSyncedError{Namespace: i.Namespace, Verb: i.Verb, Err: i.Err}
+		text := failed.Problem()
+		return fmt.Sprintf("%s (for %s, %s).", strings.ToUpper(text[:1])+text[1:], e.since(i.Since), count(i.Attempts, "attempt"))
+	case tr.Lists+tr.Watches > 0:
+		return fmt.Sprintf("Requests%s: %s and %s have succeeded.", i.scope(), count(tr.Lists, "list"), count(tr.Watches, "watch"))
+	case i.State == StateStopped, i.State == StateNotServed, i.Reason == ReasonNotStarted:
+		return ""
+	case i.State == StateStarting:
+		return "The first list has not been answered yet."
+	}
+	return "No list or watch has been sent."
+}
+
+// scope says where requests go, if that is known.
+func (i *Informer) scope() string {
+	switch {
+	case i.Namespace != "":
+		return fmt.Sprintf(" in namespace %q", i.Namespace)
+	case i.resolved() && i.Resource.Namespaced:
+		return " in all namespaces"
+	}
+	return ""
+}
+
+// cache describes what is in the cache.
+func (e *Explanation) cache(i *Informer) string {
+	var b strings.Builder
+	if i.Objects > 0 || i.Traffic.Lists > 0 {
+		fmt.Fprintf(&b, "The cache has %s", count(i.Objects, "object"))
+		if i.ResourceVersion != "" {
+			fmt.Fprintf(&b, " at resourceVersion %s", i.ResourceVersion)
+		}
+		if last := i.Traffic.LastEvent; !last.IsZero() {
+			fmt.Fprintf(&b, "; the last event was %s ago", e.since(last))
+		}
+		b.WriteString(".")
+	}
+	add := func(text string) { b.WriteString(" " + sentence(text)) }
+	if i.FailedObjects > 0 {
+		add(fmt.Sprintf("%s: %s", i.Reason, i.failedObjects()))
+	}
+	if i.Flushing {
+		add("It still has objects of the generation before")
+	}
+	if !i.StaleSince.IsZero() {
+		add(fmt.Sprintf("It may have been out of date for %s", e.since(i.StaleSince)))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// handlers describes what the event handlers do.
+func (e *Explanation) handlers(i *Informer) string {
+	texts := make([]string, len(i.Handlers))
+	for n, h := range i.Handlers {
+		of := ""
+		if h.Lease != "" {
+			of = fmt.Sprintf(" of lease %q", h.Lease)
+		}
+		texts[n] = fmt.Sprintf("Handler %s%s: %s finished", h.Handler, of, count(h.Delivered, "call"))
+		if !h.RunningSince.IsZero() {
+			texts[n] += fmt.Sprintf(", one running for %s", e.since(h.RunningSince))
+		}
+		if h.Backlog > 0 {
+			texts[n] += fmt.Sprintf(", %s waiting", count(h.Backlog, "event"))
+		}
+		texts[n] += "."
+	}
+	return strings.Join(texts, " ")
+}
+
+// next says what the informer waits for, and what a person can do.
+func (e *Explanation) next(i *Informer) string {
+	var parts []string
+	switch next := i.nextRetry(e.At); {
+	case i.State == StateStopped:
+		return ""
+	case i.State == StateNotServed:
+		parts = append(parts, "No list or watch is sent until the type is served.")
+	case next != "":
+		parts = append(parts, fmt.Sprintf("The next attempt is in %s.", next))
+	}
+	if advice := i.Advice(); advice != "" {
+		parts = append(parts, sentence("To do: "+advice))
+	}
+	for _, h := range i.Handlers {
+		if h.runs(LateAfter, e.At) {
+			parts = append(parts, fmt.Sprintf("To do: find out why handler %s does not return.", h.Handler))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func (e *Explanation) since(when time.Time) string { return elapsed(when, e.At) }

@@ -1,0 +1,211 @@
+package status
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// Summary returns the state with its reason and how long that has lasted, such as
+// "Degraded (Forbidden) for 5m".
+func (i Informer) Summary(at time.Time) string {
+	text := string(i.State)
+	if i.Reason != "" && string(i.Reason) != text {
+		text += " (" + string(i.Reason) + ")"
+	}
+	if !i.Since.IsZero() {
+		text += " for " + elapsed(i.Since, at)
+	}
+	return text
+}
+
+// Message describes what is wrong, or what the informer waits for; "" if nothing is.
+func (i Informer) Message() string {
+	switch {
+	case i.Reason == ReasonStopped:
+		return "the informer was stopped"
+	case i.Reason == ReasonNotStarted:
+		return "the factory has not been started"
+	case i.Evidence.Kind != "":
+		return i.EvidenceText()
+	case i.FailedObjects > 0:
+		return i.failedObjects()
+	}
+	return strings.TrimPrefix(i.notSynced().Problem(), i.Name()+": ")
+}
+
+// Advice returns what a person can do, or "".
+func (i Informer) Advice() string {
+	switch i.Reason {
+	case "":
+		return ""
+	case ReasonNotStarted:
+		return "call Start on the factory"
+	}
+	return i.notSynced().Advice()
+}
+
+// notSynced returns what is wrong as an error.
+func (i *Informer) notSynced() *NotSyncedError {
+	return &NotSyncedError{GVR: i.GVR, Namespace: i.Namespace, Verb: i.Verb, Reason: i.Reason, Since: i.Since, Attempts: i.Attempts, Err: i.Err}
+}
+
+// failedObjects describes the objects that Reason is about.
+func (i *Informer) failedObjects() string {
+	text := count(i.FailedObjects, "object") + " failed"
+	if i.LastFailed != "" {
+		text += ", the last one is " + i.LastFailed
+	}
+	if i.Err != nil {
+		text += ": " + i.Err.Error()
+	}
+	return text
+}
+
+// Retries describes a failure in time: how long it has lasted, the attempts, the next one, and
+// whether the cache may be out of date; "" if nothing fails.
+func (i Informer) Retries(at time.Time) string {
+	var parts []string
+	if !i.Since.IsZero() && i.Reason != "" {
+		parts = append(parts, "for "+elapsed(i.Since, at))
+	}
+	if i.Attempts > 0 {
+		parts = append(parts, count(i.Attempts, "attempt"))
+	}
+	if next := i.nextRetry(at); next != "" {
+		parts = append(parts, "next in "+next)
+	}
+	if !i.StaleSince.IsZero() {
+		parts = append(parts, "cache may be out of date")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// nextRetry returns the time until the next attempt; "" if that is not known.
+func (i *Informer) nextRetry(at time.Time) string {
+	if !i.NextRetry.After(at) {
+		return ""
+	}
+	return duration.HumanDuration(i.NextRetry.Sub(at).Round(time.Second))
+}
+
+// Notes names what is not as by default: namespace, version policy, version, and what happens to
+// the type; "" if there is nothing.
+func (i Informer) Notes() string {
+	var notes []string
+	if i.Namespace != "" {
+		notes = append(notes, "namespace "+i.Namespace)
+	}
+	if i.VersionPolicy != discovery.Exact() {
+		notes = append(notes, i.VersionPolicy.String())
+	}
+	if i.resolved() && i.Resource.GVR != i.GVR {
+		notes = append(notes, "as "+discovery.RefOf(i.Resource.GVR).String())
+	}
+	if i.resolved() && i.Resource.Terminating {
+		notes = append(notes, "its CRD is being deleted")
+	}
+	if i.Flushing {
+		notes = append(notes, "still has objects of the generation before")
+	}
+	return strings.Join(notes, ", ")
+}
+
+// resolved reports whether discovery has resolved the resource.
+func (i *Informer) resolved() bool { return i.Resource.GVK.Kind != "" }
+
+// ServedAs describes what the server serves: name, kind, scope, and what serves it; "" if that is
+// not known.
+func (i Informer) ServedAs() string {
+	if !i.resolved() {
+		return ""
+	}
+	res := &i.Resource
+	text := fmt.Sprintf("%s, kind %s, cluster-scoped", discovery.RefOf(res.GVR), res.GVK.Kind)
+	if res.Namespaced {
+		text = fmt.Sprintf("%s, kind %s, namespaced", discovery.RefOf(res.GVR), res.GVK.Kind)
+	}
+	switch {
+	case res.CRDUID != "":
+		text += fmt.Sprintf(", by the CustomResourceDefinition with UID %s", res.CRDUID)
+		if res.Terminating {
+			text += ", which is being deleted"
+		}
+	case res.Backing == discovery.BackingAggregated:
+		text += ", by an aggregated API server"
+	}
+	return text
+}
+
+// EvidenceText says why the type is taken to be gone; "" if it is not.
+func (i Informer) EvidenceText() string {
+	switch e := i.Evidence; {
+	case e.Kind == "":
+		return ""
+	case e.Kind == discovery.CRDDeleted && e.CRDUID == "":
+		return "its CustomResourceDefinition was deleted"
+	case e.Kind == discovery.CRDDeleted:
+		return fmt.Sprintf("its CustomResourceDefinition (UID %s) was deleted", e.CRDUID)
+	case e.Kind == discovery.NoVersionServed:
+		return "its CustomResourceDefinition serves no version of it"
+	}
+	return "discovery does not list it any more"
+}
+
+// Delay describes a call of the handler that has lasted for a second or longer, or how long the
+// handler has been [Handler.Late]; "" if neither is so.
+func (h Handler) Delay(at time.Time) string {
+	text := "handler " + h.Handler[strings.LastIndex(h.Handler, "/")+1:] // without the path of its package
+	if h.Lease != "" {
+		text += " of " + strconv.Quote(h.Lease)
+	}
+	switch {
+	case h.runs(slowCall, at):
+		text += " has been in one call for " + elapsed(h.RunningSince, at)
+	case h.Late(at):
+		text += " has been behind for " + elapsed(h.BehindSince, at)
+	default:
+		return ""
+	}
+	if h.Backlog > 0 {
+		text += ", " + count(h.Backlog, "event") + " waiting"
+	}
+	return text
+}
+
+// elapsed returns the time from since to at.
+func elapsed(since, at time.Time) string { return duration.HumanDuration(max(0, at.Sub(since))) }
+
+// sentence returns text with a full stop, if it does not end as a sentence does. A YAML rule
+// stays as it is.
+func sentence(text string) string {
+	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "}") {
+		return text
+	}
+	return text + "."
+}
+
+// list joins texts as a sentence does.
+func list(texts []string) string {
+	last := len(texts) - 1
+	if last <= 0 {
+		return strings.Join(texts, "")
+	}
+	return strings.Join(texts[:last], ", ") + " and " + texts[last]
+}
+
+// count returns n with a noun.
+func count[N int | uint64](n N, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "ch"):
+		return fmt.Sprintf("%d %ses", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
