@@ -9,6 +9,9 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
+// errClosed is returned to a request that comes after its informer has ended.
+var errClosed = errors.New("the informer has been stopped")
+
 // ListError is an error of a list, for who tells those from errors of a watch.
 type ListError struct{ Err error }
 

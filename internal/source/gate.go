@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
 // gate is what the reflector lists and watches. Its type may not be there, come, go and
@@ -24,7 +25,7 @@ import (
 type gate struct {
 	cfg       Config
 	available *Availability
-	calls     *calls
+	calls     *inflight.Counter
 	retries   bell.Bell
 	known     known
 	due       atomic.Pointer[time.Time] // when the next try is, after one that has failed
@@ -68,7 +69,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case g.calls.over():
+		case g.calls.Closed():
 			return nil, errClosed
 		case g.changed(t, err):
 			g.putOff(&pace, err)
@@ -191,12 +192,12 @@ func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
 // attend calls the caller's Attend in a goroutine, whose context ends with the function that it
 // returns.
 func (g *gate) attend(ctx context.Context) (enough func()) {
-	if g.cfg.Attend == nil || g.calls.begin() != nil {
+	if g.cfg.Attend == nil || !g.calls.Begin() {
 		return func() {}
 	}
 	attended, enough := context.WithCancel(ctx)
 	go func() {
-		defer g.calls.end()
+		defer g.calls.End()
 		g.cfg.Attend(attended)
 	}()
 	return enough

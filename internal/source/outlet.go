@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
 // outlet is the watch.Interface that a reflector reads. What it gets is made by a
@@ -15,14 +17,14 @@ type outlet struct {
 
 // openOutlet runs body until it returns. Its context ends when the reflector stops the
 // watch; send hands an event over and reports whether the reflector took it.
-func openOutlet(ctx context.Context, calls *calls, body func(ctx context.Context, send func(watch.Event) bool)) (*outlet, error) {
-	if err := calls.begin(); err != nil {
-		return nil, err
+func openOutlet(ctx context.Context, calls *inflight.Counter, body func(ctx context.Context, send func(watch.Event) bool)) (*outlet, error) {
+	if !calls.Begin() {
+		return nil, errClosed
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	o := &outlet{events: make(chan watch.Event), cancel: cancel}
 	go func() {
-		defer calls.end()
+		defer calls.End()
 		defer cancel()
 		defer close(o.events)
 		body(ctx, func(event watch.Event) bool {

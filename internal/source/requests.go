@@ -13,6 +13,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/internal/attempt"
 	"github.com/gvrkit/gvrkit/internal/errtext"
+	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
 var (
@@ -29,7 +30,7 @@ const listAfter = 10 * time.Minute
 type requests struct {
 	next     cache.ListerWatcherWithContext
 	observer Observer
-	calls    *calls
+	calls    *inflight.Counter // the requests and streams under way
 	of       Type
 	stalls   *Stalls
 	tweak    func(*metav1.ListOptions) // nil: options leave as they are
@@ -51,10 +52,10 @@ func (unreported) Failed(string, error) {}
 
 // list asks for a list, or a page of one.
 func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	if err := r.calls.begin(); err != nil {
-		return nil, err
+	if !r.calls.Begin() {
+		return nil, errClosed
 	}
-	defer r.calls.end()
+	defer r.calls.End()
 	if r.tweak != nil {
 		r.tweak(&opts)
 	}
@@ -80,20 +81,20 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 	if initial && r.stalls.stalledLately(r.of, time.Now()) {
 		return nil, errNotTried
 	}
-	if err := r.calls.begin(); err != nil {
-		return nil, err
+	if !r.calls.Begin() {
+		return nil, errClosed
 	}
 	if r.tweak != nil {
 		r.tweak(&opts)
 	}
 	if initial && (opts.SendInitialEvents == nil || !*opts.SendInitialEvents) {
-		r.calls.end()
+		r.calls.End()
 		return nil, errTweaked // its bookmark would be waited for in vain
 	}
 	open, cancel := context.WithCancel(ctx)
 	release := func() {
 		cancel()
-		r.calls.end()
+		r.calls.End()
 	}
 	in, err := r.open(r.observed(open, VerbWatch), cancel, opts, initial)
 	if err != nil {

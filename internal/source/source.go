@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
 // Config says what a Source lists and watches, and who is told of it.
@@ -105,7 +107,7 @@ func New(cfg Config) *Source {
 	}
 	return &Source{
 		client: cfg.Client,
-		gate:   &gate{cfg: cfg, available: cfg.Availability, calls: &calls{}},
+		gate:   &gate{cfg: cfg, available: cfg.Availability, calls: inflight.NewCounter()},
 	}
 }
 
@@ -200,6 +202,14 @@ func (s *Source) Has(key string) bool {
 	return has
 }
 
+// Objects returns State's, at less cost.
+func (s *Source) Objects() int {
+	k := &s.gate.known
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.objects)
+}
+
 // Events returns State's, at less cost.
 func (s *Source) Events() uint64 { return s.gate.traffic.events.Load() }
 
@@ -209,7 +219,10 @@ func (s *Source) LastEvent() time.Time { return s.gate.traffic.lastEvent() }
 // Wait waits until no request is under way and no watch is open, and lets no new
 // ones begin. The caller has ended the reflector's context before. A reflector
 // leaves a LIST behind when it is stopped in the middle of one.
-func (s *Source) Wait() { s.gate.calls.closeAndWait() }
+func (s *Source) Wait() {
+	s.gate.calls.Close()
+	<-s.gate.calls.Done()
+}
 
 type nobody struct{}
 

@@ -157,9 +157,10 @@ var ofSource = []mutant{
 	},
 	{
 		name: "requests are let through after the end",
-		file: "internal/source/calls.go",
-		old:  "	if c.closed {",
-		new:  "	if false {",
+		file: "internal/inflight/inflight.go",
+		old:  "	if c.closed {\n		return false",
+		new:  "	if false {\n		return false",
+		in:   "internal/source",
 	},
 	{
 		name: "an error among initial events is reported twice",
