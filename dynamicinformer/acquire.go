@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -35,7 +36,7 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 	if o.separate {
 		k.separate = f.singles.Add(1)
 	}
-	l := &Lease{factory: f, calls: newCalls(), name: o.name}
+	l := &Lease{factory: f, handlers: handlers.NewGroup(o.name)}
 	if !f.serves(k) {
 		res, err := f.validate(ctx, gvr, &o)
 		if err != nil {

@@ -167,26 +167,28 @@ func closed(ch <-chan struct{}) bool {
 
 // holdLocked notes that l is a lease on e. The caller holds the factory's mu.
 func (e *entry) holdLocked(l *Lease) {
+	name := l.handlers.Name()
 	e.leases[l] = struct{}{}
-	o, there := e.owners[l.name]
+	o, there := e.owners[name]
 	if !there {
-		o = status.Owner{Name: l.name, Since: time.Now()}
+		o = status.Owner{Name: name, Since: time.Now()}
 	}
 	o.Leases++
 	if e.owners == nil {
 		e.owners = map[string]status.Owner{}
 	}
-	e.owners[l.name] = o
+	e.owners[name] = o
 }
 
 // letGoLocked notes that l is not a lease on e any more. The caller holds the factory's mu.
 func (e *entry) letGoLocked(l *Lease) {
+	name := l.handlers.Name()
 	delete(e.leases, l)
-	o := e.owners[l.name]
+	o := e.owners[name]
 	o.Leases--
 	if o.Leases == 0 {
-		delete(e.owners, l.name)
+		delete(e.owners, name)
 		return
 	}
-	e.owners[l.name] = o
+	e.owners[name] = o
 }

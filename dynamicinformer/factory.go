@@ -184,7 +184,7 @@ func (f *Factory) ended(e *entry) {
 	f.mu.Unlock()
 	e.errands.Wait()
 	for _, l := range leases {
-		l.calls.close() // nothing is left that could call
+		l.handlers.Close() // nothing is left that could call
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -102,7 +102,7 @@ func (w *follow) awaitFirstList(ctx context.Context, l *Lease) {
 	defer patience.Stop()
 	for waiting := true; waiting; {
 		changed, first := l.entry.changed.Next(), l.entry.firstList()
-		if first == nil || l.entry.waits() || l.isReleased() {
+		if first == nil || l.entry.waits() || l.released.Load() {
 			break
 		}
 		select {

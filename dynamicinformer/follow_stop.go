@@ -83,11 +83,11 @@ func (l *Lease) parting(end discovery.Evidence) (leftover, parting) {
 	}
 	now := e.state.Snapshot()
 	gone, state := now.Ended(end), now.Given
-	delivered, waiting := e.informer.informer.meters.of(l)
+	delivered, waiting := e.informer.informer.handlers.Progress(l.handlers)
 	left := leftover{state.Objects, delivered}
 	emptied := state.Objects == 0 || state.Generation == now.Generation && now.Serving != source.Gone
 	switch {
-	case l.isReleased(), closed(e.done), !e.hasSynced() && state.Objects == 0:
+	case l.released.Load(), closed(e.done), !e.hasSynced() && state.Objects == 0:
 		return left, partingOver
 	case !gone && end.Kind == discovery.NotListed:
 		return left, partingStays
@@ -102,24 +102,4 @@ func (f *Factory) keepsCache(e *entry) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return e.settings.removal == KeepCache
-}
-
-// of returns how often the handlers of l have been called, and whether calls are left to be
-// made.
-func (m *meters) of(l *Lease) (delivered uint64, waiting bool) {
-	m.mu.Lock()
-	var own []*meter
-	for _, metered := range m.all {
-		if handler, leased := metered.handler.(*leaseHandler); leased && handler.of == l.calls {
-			own = append(own, metered)
-		}
-	}
-	m.mu.Unlock()
-	now, given, last := time.Now(), m.given(), m.source.LastEvent()
-	for _, metered := range own {
-		status := metered.status(now, given, last)
-		delivered += status.Delivered
-		waiting = waiting || status.Backlog > 0 || !status.RunningSince.IsZero()
-	}
-	return delivered, waiting
 }

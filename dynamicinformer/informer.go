@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/lister"
@@ -34,8 +35,8 @@ var _ informers.GenericInformer = (*genericInformer)(nil)
 // object has no kind: with one the reflector would drop, with a log line only, whatever a
 // server sends of another kind.
 func newInformer(cfg source.Config, report errorHandler, resync time.Duration, indexers cache.Indexers, metrics *informermetrics.Relay) *genericInformer {
-	handlers := &errorHandlers{usual: report, resource: cfg.GVR.String()}
-	cfg.Report = handlers.call
+	errorHandlers := &errorHandlers{usual: report, resource: cfg.GVR.String()}
+	cfg.Report = errorHandlers.call
 	s := source.New(cfg)
 	lw := s.ListerWatcher()
 	resync = max(0, resync) // below zero the reflector's timer never rests
@@ -51,11 +52,13 @@ func newInformer(cfg source.Config, report errorHandler, resync time.Duration, i
 		item, there, err := indexer.GetByKey(key)
 		return item, there && err == nil
 	})
-	handlers.standIn = standIn(lw, cfg.GVR)
+	errorHandlers.standIn = standIn(lw, cfg.GVR)
 	client, _ := cfg.Client.(*choice)
 	return &genericInformer{
 		gvr: cfg.GVR, source: s, listed: informer.HasSyncedChecker().Done(),
-		informer: &sharedInformer{SharedIndexInformer: informer, choice: client, errors: handlers, meters: meters{source: s}, resync: resync},
+		informer: &sharedInformer{
+			SharedIndexInformer: informer, choice: client, source: s, errors: errorHandlers, handlers: handlers.NewSet(informer, s), resync: resync,
+		},
 	}
 }
 

@@ -3,11 +3,13 @@ package dynamicinformer
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
+	"sync/atomic"
 
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/handlers"
 )
 
 var (
@@ -27,23 +29,20 @@ var (
 // A lease outlives what becomes of the type: its informer waits while the type is not
 // served, and goes on when it is. Cached objects are shared and read-only.
 type Lease struct {
-	factory *Factory
-	entry   *entry
-	view    *leaseInformer
-	calls   *calls
-	name    string // of its owner
+	factory  *Factory
+	entry    *entry
+	view     *leaseInformer
+	handlers *handlers.Group
 
 	validated discovery.Resource // what Acquire has found; zero: nothing
 
-	mu       sync.Mutex // never held over a call of the informer
-	released bool
-	handlers map[cache.ResourceEventHandlerRegistration]*leaseHandler
+	released atomic.Bool
 }
 
 // Done returns a channel that closes when no handler of the lease is called any more: the
 // lease has been released, or the factory has ended, and the calls that had begun have
 // returned.
-func (l *Lease) Done() <-chan struct{} { return l.calls.done }
+func (l *Lease) Done() <-chan struct{} { return l.handlers.Done() }
 
 // Informer returns the lease's view of the shared informer. Handlers that are added
 // through it are the lease's. It can't be run, nor be given a transform or a watch error
@@ -71,7 +70,7 @@ func (l *Lease) Resource() discovery.Resource {
 
 // WaitForSync waits as [Factory.WaitForSync] does, for this informer.
 func (l *Lease) WaitForSync(ctx context.Context) error {
-	if l.isReleased() {
+	if l.released.Load() {
 		return ErrReleased
 	}
 	return l.factory.waitFor(ctx, []*entry{l.entry})
@@ -84,8 +83,37 @@ func (l *Lease) Retry() {
 	l.entry.informer.source.Retry()
 }
 
-func (l *Lease) isReleased() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.released
+// AddEventHandler adds a handler to the informer that is called as long as the lease
+// lasts. It gets an add for each cached object first. Like the informer's own, it may
+// wait while the informer takes in a long list. Errors are [ErrNilHandler],
+// [ErrReleased], and the informer's if it has been stopped. A release while the handler is
+// being added, which may be the handler's own, is no error: the handler has been added, and has
+// ended. Its registration does not say any more whether it has synced, as for any handler that is
+// removed.
+func (l *Lease) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return l.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
+}
+
+// AddEventHandlerWithOptions is AddEventHandler with options, such as a resync period.
+func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	if funcs, are := handler.(*cache.ResourceEventHandlerFuncs); handler == nil || are && funcs == nil {
+		return nil, ErrNilHandler
+	}
+	if l.released.Load() {
+		return nil, ErrReleased
+	}
+	registration, err := l.entry.informer.informer.addEventHandler(handler, opts, l.handlers)
+	if err != nil {
+		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), err)
+	}
+	return registration, nil
+}
+
+// RemoveEventHandler ends a handler of this lease: once it has returned no call of the handler
+// begins any more. A registration of another lease, or of none, has no effect.
+func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegistration) error {
+	if !l.handlers.Has(registration) {
+		return nil
+	}
+	return l.entry.informer.informer.RemoveEventHandler(registration)
 }

@@ -11,22 +11,16 @@ import (
 // cache can still be read. Release never blocks, and may be called again, which has no
 // effect, and from the lease's own handlers.
 func (l *Lease) Release() {
-	l.mu.Lock()
-	if l.released {
-		l.mu.Unlock()
+	if l.released.Swap(true) {
 		return
 	}
-	l.released = true
-	handlers := l.handlers
-	l.handlers = nil
-	l.mu.Unlock()
-	l.calls.close()
+	added := l.handlers.Close()
 	remove := func() {
-		for registration := range handlers {
+		for _, registration := range added {
 			_ = l.entry.informer.informer.RemoveEventHandler(registration)
 		}
 	}
-	if done := l.factory.part(l, len(handlers) > 0); done != nil {
+	if done := l.factory.part(l, len(added) > 0); done != nil {
 		go func() { // it may have to wait for the informer's locks
 			defer done()
 			remove()

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -21,12 +22,13 @@ import (
 // how its handlers do.
 type sharedInformer struct {
 	cache.SharedIndexInformer
-	choice *choice // nil: there is none
-	errors *errorHandlers
-	meters meters
-	resync time.Duration                       // of handlers that ask for no period of their own
-	over   func() bool                         // reports whether the informer's factory will not run it any more; nil: there is none
-	guard  func(cache.Indexers) cache.Indexers // nil: index functions are called as they are
+	choice   *choice // nil: there is none
+	errors   *errorHandlers
+	source   *source.Source
+	handlers *handlers.Set
+	resync   time.Duration                       // of handlers that ask for no period of their own
+	over     func() bool                         // reports whether the informer's factory will not run it any more; nil: there is none
+	guard    func(cache.Indexers) cache.Indexers // nil: index functions are called as they are
 	// unguarded are the index functions as they are, if there is a guard. Guarded by mu.
 	unguarded cache.Indexers
 
@@ -51,15 +53,18 @@ func (i *sharedInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceE
 // AddEventHandlerWithOptions implements cache.SharedInformer. A handler's resync period counts
 // also if the informer has none: if that is running, with a grain of half a minute.
 func (i *sharedInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return i.addEventHandler(handler, opts, nil)
+}
+
+// addEventHandler adds a handler of group, which may be nil.
+func (i *sharedInformer) addEventHandler(handler cache.ResourceEventHandler, opts cache.HandlerOptions, group *handlers.Group) (cache.ResourceEventHandlerRegistration, error) {
 	if i.over != nil && i.over() && !i.IsStopped() && !i.isRunning() {
 		return nil, fmt.Errorf("handler %T was not added to the informer: %w", handler, ErrShutDown)
 	}
 	if opts.ResyncPeriod == nil {
 		opts.ResyncPeriod = &i.resync
 	}
-	return i.meters.add(handler, func(metered cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-		return i.SharedIndexInformer.AddEventHandlerWithOptions(metered, opts)
-	})
+	return i.handlers.Add(handler, opts, group)
 }
 
 // isRunning reports whether the factory or a user runs the informer.
@@ -70,15 +75,7 @@ func (i *sharedInformer) isRunning() bool {
 
 // RemoveEventHandler implements cache.SharedInformer.
 func (i *sharedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
-	own, is := handle.(*registration)
-	if !is {
-		return i.SharedIndexInformer.RemoveEventHandler(handle)
-	}
-	if err := i.SharedIndexInformer.RemoveEventHandler(own.ResourceEventHandlerRegistration); err != nil {
-		return err
-	}
-	i.meters.remove(own.metered)
-	return nil
+	return i.handlers.Remove(handle)
 }
 
 // SetTransform implements cache.SharedInformer. The source transforms objects, which leaves
@@ -90,7 +87,7 @@ func (i *sharedInformer) SetTransform(transform cache.TransformFunc) error {
 	own := i.choice != nil && i.choice.transformed.Swap(true)
 	err := i.SharedIndexInformer.SetTransform(source.Unwrap)
 	if err == nil {
-		err = i.meters.source.SetTransform(transform)
+		err = i.source.SetTransform(transform)
 	}
 	if err == nil {
 		own = transform != nil

@@ -26,7 +26,7 @@ func TestSharedInformer_KnowsOfATransformBeforeItIsThere(t *testing.T) {
 	i := &sharedInformer{choice: c, SharedIndexInformer: settable{answer: func() error {
 		known = c.transformed.Load()
 		return nil
-	}}, meters: meters{source: source.New(source.Config{})}}
+	}}, source: source.New(source.Config{})}
 	if err := i.SetTransform(keep); err != nil || !known || !c.transformed.Load() {
 		t.Errorf("known then %v, now %v, error %v", known, c.transformed.Load(), err)
 	}
@@ -40,7 +40,7 @@ func TestSharedInformer_ARefusedTransformIsNone(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		c := &choice{}
 		c.transformed.Store(before)
-		i := &sharedInformer{choice: c, SharedIndexInformer: settable{answer: func() error { return errStarted }}, meters: meters{source: source.New(source.Config{})}}
+		i := &sharedInformer{choice: c, SharedIndexInformer: settable{answer: func() error { return errStarted }}, source: source.New(source.Config{})}
 		if err := i.SetTransform(keep); !errors.Is(err, errStarted) || c.transformed.Load() != before {
 			t.Errorf("from %v to %v, error %v", before, c.transformed.Load(), err)
 		}

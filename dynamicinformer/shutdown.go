@@ -51,7 +51,7 @@ func (f *Factory) endUnstartedLocked() {
 			continue
 		}
 		for l := range e.leases {
-			l.calls.close()
+			l.handlers.Close()
 		}
 		if !closed(e.done) {
 			close(e.done)

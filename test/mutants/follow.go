@@ -124,8 +124,9 @@ var ofFollow = []mutant{
 	},
 	{
 		name: "a handler that was idle has nothing waiting",
-		file: "dynamicinformer/meter.go",
+		file: "internal/handlers/handler.go",
 		old:  " && now.Sub(lastEvent) > idleAfter",
 		new:  " && (true || lastEvent.IsZero())",
+		in:   "dynamicinformer",
 	},
 }

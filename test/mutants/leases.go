@@ -57,8 +57,8 @@ var ofLeases = []mutant{
 	{
 		name: "two releases of one lease count",
 		file: "dynamicinformer/release.go",
-		old:  "	if l.released {\n		l.mu.Unlock()\n		return\n	}\n	l.released = true",
-		new:  "	l.released = true",
+		old:  "	if l.released.Swap(true) {\n		return\n	}\n",
+		new:  "	l.released.Store(true)\n",
 	},
 	{
 		name: "the last release ends nothing",
@@ -86,26 +86,29 @@ var ofLeases = []mutant{
 	},
 	{
 		name: "handlers outlive their lease",
-		file: "dynamicinformer/release.go",
-		old:  "	l.calls.close()\n	remove",
-		new:  "	remove",
+		file: "internal/handlers/group.go",
+		old:  "	g.calls.Close()\n",
+		new:  "",
+		in:   "dynamicinformer",
 	},
 	{
 		name: "a lease is done while its handler runs",
-		file: "dynamicinformer/handlers.go",
-		old:  "	if c.closed && c.under == 0 {\n		close(c.done)\n	}\n}\n\n// close",
-		new:  "	if c.closed && c.under < 0 {\n		close(c.done)\n	}\n}\n\n// close",
+		file: "internal/inflight/inflight.go",
+		old:  "	c.calls--\n	if c.closed && c.calls == 0 {",
+		new:  "	c.calls--\n	if c.closed && c.calls < 0 {",
+		in:   "dynamicinformer",
 	},
 	{
 		name: "a removed handler is called",
-		file: "dynamicinformer/handlers.go",
-		old:  "	handler.remove()\n",
+		file: "internal/handlers/set.go",
+		old:  "	r.handler.remove()\n",
 		new:  "",
+		in:   "dynamicinformer",
 	},
 	{
 		name: "anybody may remove a handler",
-		file: "dynamicinformer/handlers.go",
-		old:  "	if handler == nil && !l.had(registration) {\n		return nil\n	}\n",
+		file: "dynamicinformer/lease.go",
+		old:  "	if !l.handlers.Has(registration) {\n		return nil\n	}\n",
 		new:  "",
 	},
 	{
@@ -177,7 +180,7 @@ var ofLeases = []mutant{
 	{
 		name: "leases of what never ran are never done",
 		file: "dynamicinformer/shutdown.go",
-		old:  "			l.calls.close()\n",
+		old:  "			l.handlers.Close()\n",
 		new:  "",
 	},
 	{

@@ -1,4 +1,4 @@
-package dynamicinformer
+package handlers
 
 import (
 	"strings"
@@ -6,18 +6,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// registration is client-go's of a metered handler, by the name of the handler itself.
+// registration is client-go's of a wrapped handler. It has the name of the handler itself.
 type registration struct {
 	cache.ResourceEventHandlerRegistration
-	metered *meter
+	handler *handler
 }
 
 // HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
 func (r *registration) HasSyncedChecker() cache.DoneChecker {
-	return &namedChecker{DoneChecker: r.ResourceEventHandlerRegistration.HasSyncedChecker(), metered: r.metered}
+	return &namedChecker{DoneChecker: r.ResourceEventHandlerRegistration.HasSyncedChecker(), handler: r.handler}
 }
 
-// ShutdownChan closes when the handler, which has been removed, is not called any more:
+// ShutdownChan closes when a handler that was removed is not called any more:
 // cache.ShutDownEventHandler waits for it.
 func (r *registration) ShutdownChan() <-chan struct{} {
 	return r.ResourceEventHandlerRegistration.(interface{ ShutdownChan() <-chan struct{} }).ShutdownChan()
@@ -25,10 +25,10 @@ func (r *registration) ShutdownChan() <-chan struct{} {
 
 type namedChecker struct {
 	cache.DoneChecker
-	metered *meter
+	handler *handler
 }
 
 // Name implements cache.DoneChecker.
 func (c *namedChecker) Name() string {
-	return strings.Replace(c.DoneChecker.Name(), nameOf(c.metered), c.metered.name, 1)
+	return strings.Replace(c.DoneChecker.Name(), nameOf(c.handler), c.handler.name, 1)
 }

@@ -1,0 +1,68 @@
+package handlers
+
+import (
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/inflight"
+)
+
+// Group are the handlers of one owner, on one or more informers. It is safe for concurrent use,
+// also from the handlers, and no method blocks.
+type Group struct {
+	name  string
+	calls *inflight.Counter
+
+	mu    sync.Mutex
+	added map[*registration]struct{} // and not removed since; nil once the group is closed
+}
+
+// NewGroup returns a group without handlers; name is that of its owner.
+func NewGroup(name string) *Group {
+	return &Group{name: name, calls: inflight.NewCounter(), added: map[*registration]struct{}{}}
+}
+
+// Name returns the owner's name.
+func (g *Group) Name() string { return g.name }
+
+// Done returns a channel that closes when the group is closed and no call of its handlers is in
+// flight: none begins after that.
+func (g *Group) Done() <-chan struct{} { return g.calls.Done() }
+
+// Close lets no call of the group's handlers begin any more. The first Close returns the
+// registrations, which the caller may remove from their informers.
+func (g *Group) Close() []cache.ResourceEventHandlerRegistration {
+	g.calls.Close()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var added []cache.ResourceEventHandlerRegistration
+	for r := range g.added {
+		added = append(added, r)
+	}
+	g.added = nil
+	return added
+}
+
+// Has reports whether a handler was added for the group, whether or not it has been removed.
+func (g *Group) Has(handle cache.ResourceEventHandlerRegistration) bool {
+	own, is := handle.(*registration)
+	return is && own != nil && own.handler.group == g
+}
+
+// keep notes a registration, unless the group has been closed.
+func (g *Group) keep(r *registration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.added == nil {
+		return false
+	}
+	g.added[r] = struct{}{}
+	return true
+}
+
+func (g *Group) forget(r *registration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.added, r)
+}

@@ -1,0 +1,140 @@
+package handlers
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// feed is what a test says that an informer was given.
+type feed struct {
+	events  uint64
+	last    time.Time
+	objects int
+}
+
+func (f *feed) Events() uint64       { return f.events }
+func (f *feed) LastEvent() time.Time { return f.last }
+func (f *feed) Objects() int         { return f.objects }
+
+func (f *feed) add() {
+	f.events++
+	f.last = time.Now()
+}
+
+// informer takes handlers, and lets a test call them.
+type informer struct {
+	cache.SharedInformer
+	handlers []cache.ResourceEventHandler
+	removed  int
+}
+
+type token struct {
+	cache.ResourceEventHandlerRegistration
+}
+
+func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	i.handlers = append(i.handlers, h)
+	return &token{}, nil
+}
+
+func (i *informer) RemoveEventHandler(cache.ResourceEventHandlerRegistration) error {
+	i.removed++
+	return nil
+}
+
+// add adds a handler that counts its calls.
+func add(t *testing.T, s *Set, group *Group) (registration cache.ResourceEventHandlerRegistration, calls *int) {
+	t.Helper()
+	calls = new(int)
+	r, err := s.Add(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { *calls++ }}, cache.HandlerOptions{}, group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, calls
+}
+
+// The counters are wrong for a handler that is added while an event is on its way into the cache:
+// the event counts, and the handler gets it as one of the objects that are there. A handler that
+// is idle has nothing waiting, and its backlog counts from zero again.
+func TestSet_BacklogOfAnIdleHandlerCountsFromZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		given, i := &feed{}, &informer{}
+		s := NewSet(i, given)
+		add(t, s, nil)
+		given.add() // on its way, and dropped
+		if got := s.Stats(time.Now())[0].Backlog; got != 1 {
+			t.Errorf("backlog = %d, want 1", got)
+		}
+		time.Sleep(2 * idleAfter)
+		if got := s.Stats(time.Now())[0].Backlog; got != 0 {
+			t.Errorf("backlog of an idle handler = %d, want 0", got)
+		}
+		given.add()
+		if got := s.Stats(time.Now())[0].Backlog; got != 1 {
+			t.Errorf("backlog after one more event = %d, want 1", got)
+		}
+		i.handlers[0].OnAdd(nil, false)
+		if got := s.Stats(time.Now())[0]; got.Backlog != 0 || got.Delivered != 1 {
+			t.Errorf("after the call: %+v", got)
+		}
+	})
+}
+
+func TestSet_RegistrationOfAnotherInformerHasNoEffect(t *testing.T) {
+	i := &informer{}
+	s := NewSet(i, &feed{})
+	r, calls := add(t, s, nil)
+	if err := NewSet(&informer{}, &feed{}).Remove(r); err != nil {
+		t.Error(err)
+	}
+	i.handlers[0].OnAdd(nil, false)
+	if len(s.Stats(time.Now())) != 1 || *calls != 1 {
+		t.Errorf("the handler was removed from its own informer, calls = %d", *calls)
+	}
+}
+
+func TestGroup_CloseEndsItsHandlersOnly(t *testing.T) {
+	i, g := &informer{}, NewGroup("gc")
+	s := NewSet(i, &feed{})
+	r, calls := add(t, s, g)
+	_, other := add(t, s, nil)
+	if added := g.Close(); len(added) != 1 || added[0] != r {
+		t.Errorf("Close returns %v", added)
+	}
+	if added := g.Close(); added != nil {
+		t.Errorf("a second Close returns %v", added)
+	}
+	for _, h := range i.handlers {
+		h.OnAdd(nil, false)
+	}
+	if *calls != 0 || *other != 1 {
+		t.Errorf("calls = %d, of another owner = %d", *calls, *other)
+	}
+	select {
+	case <-g.Done():
+	default:
+		t.Error("not done")
+	}
+	if _, err := s.Add(cache.ResourceEventHandlerFuncs{}, cache.HandlerOptions{}, g); err != nil || i.removed != 1 {
+		t.Errorf("a handler that is added to a closed group: error %v, removed %d times", err, i.removed)
+	}
+}
+
+func TestSet_ProgressIsOfOneGroup(t *testing.T) {
+	i, given, g := &informer{}, &feed{}, NewGroup("gc")
+	s := NewSet(i, given)
+	add(t, s, g)
+	add(t, s, nil)
+	given.add()
+	i.handlers[1].OnAdd(nil, false)
+	if delivered, waiting := s.Progress(g); delivered != 0 || !waiting {
+		t.Errorf("delivered %d, waiting %v", delivered, waiting)
+	}
+	i.handlers[0].OnAdd(nil, false)
+	if delivered, waiting := s.Progress(g); delivered != 1 || waiting {
+		t.Errorf("after the call: delivered %d, waiting %v", delivered, waiting)
+	}
+}
