@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/page"
+	"github.com/gvrkit/gvrkit/internal/statuspage"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -25,17 +25,17 @@ import (
 //
 // It has no access control. It shows names of types, namespaces, leases and Go types, counts,
 // times, and errors of servers.
-func (f *Factory) Handler() http.Handler { return page.NewHandler(pageSource{f}) }
+func (f *Factory) Handler() http.Handler { return statuspage.NewHandler(pageSource{f}) }
 
 // pageSource tells the page what f knows.
 type pageSource struct{ *Factory }
 
-// Informers implements page.Source.
-func (s pageSource) Informers() []page.Informer { return pageInformers(s.Status()) }
+// Informers implements statuspage.Source.
+func (s pageSource) Informers() []statuspage.Informer { return pageInformers(s.Status()) }
 
-// Detail implements page.Source. The name may leave out the version, as that of a
+// Detail implements statuspage.Source. The name may leave out the version, as that of a
 // CustomResourceDefinition does.
-func (s pageSource) Detail(name string) (page.Detail, bool) {
+func (s pageSource) Detail(name string) (statuspage.Detail, bool) {
 	gvr, found := s.named(name)
 	if !found {
 		ref, err := discovery.ParseRef(name)
@@ -45,24 +45,24 @@ func (s pageSource) Detail(name string) (page.Detail, bool) {
 		gvr = schema.GroupVersionResource{Group: ref.Group, Version: ref.Version, Resource: ref.Resource}
 	}
 	e := s.Explain(gvr)
-	d := page.Detail{
+	d := statuspage.Detail{
 		Name: discovery.RefOf(gvr).String(), At: e.At, Informers: pageInformers(e.Informers), Discovery: pageDiscovery(e.Discovery),
-		Chain: make([]page.Step, len(e.Chain)),
+		Chain: make([]statuspage.Step, len(e.Chain)),
 	}
 	for _, other := range e.Elsewhere {
 		d.Elsewhere = append(d.Elsewhere, discovery.RefOf(other).String())
 	}
 	for i, step := range e.Chain {
-		d.Chain[i] = page.Step{About: string(step.About), Text: step.Text}
+		d.Chain[i] = statuspage.Step{About: string(step.About), Text: step.Text}
 	}
 	return d, found
 }
 
 // unnamed returns the detail of a name that no informer has, and that is not a GVR.
-func (s pageSource) unnamed(name string) page.Detail {
-	d := page.Detail{
-		Name: name, At: time.Now(), Informers: []page.Informer{},
-		Chain: []page.Step{{About: string(status.StepWanted), Text: "There is no informer on a resource of that name."}},
+func (s pageSource) unnamed(name string) statuspage.Detail {
+	d := statuspage.Detail{
+		Name: name, At: time.Now(), Informers: []statuspage.Informer{},
+		Chain: []statuspage.Step{{About: string(status.StepWanted), Text: "There is no informer on a resource of that name."}},
 	}
 	if now, configured := s.Discovery(); configured {
 		d.Discovery = pageDiscovery(&now)
@@ -84,8 +84,8 @@ func (s pageSource) named(name string) (gvr schema.GroupVersionResource, found b
 	return gvr, found
 }
 
-func pageInformers(all []status.Informer) []page.Informer {
-	informers := make([]page.Informer, len(all))
+func pageInformers(all []status.Informer) []statuspage.Informer {
+	informers := make([]statuspage.Informer, len(all))
 	for i := range all {
 		informers[i] = pageInformer(&all[i])
 	}
@@ -93,8 +93,8 @@ func pageInformers(all []status.Informer) []page.Informer {
 }
 
 // pageInformer says of s all that there is.
-func pageInformer(s *status.Informer) page.Informer {
-	i := page.Informer{
+func pageInformer(s *status.Informer) statuspage.Informer {
+	i := statuspage.Informer{
 		Name: discovery.RefOf(s.GVR).String(), Group: s.GVR.Group, Version: s.GVR.Version, Resource: s.GVR.Resource,
 		Served: pageServed(s.Resource), State: string(s.State), Reason: string(s.Reason), Message: s.Message(), Advice: s.Advice(),
 		Namespace: s.Namespace, Verb: s.Verb, Since: s.Since, Attempts: s.Attempts, NextRetry: s.NextRetry, StaleSince: s.StaleSince,
@@ -109,13 +109,13 @@ func pageInformer(s *status.Informer) page.Informer {
 		i.Error = s.Err.Error()
 	}
 	if s.Evidence.Kind != "" {
-		i.Evidence = &page.Evidence{Kind: string(s.Evidence.Kind), CRDUID: string(s.Evidence.CRDUID), At: s.Evidence.At}
+		i.Evidence = &statuspage.Evidence{Kind: string(s.Evidence.Kind), CRDUID: string(s.Evidence.CRDUID), At: s.Evidence.At}
 	}
 	for _, h := range s.Owners {
-		i.Holders = append(i.Holders, page.Holder{Name: h.Name, Leases: h.Leases, Since: h.Since})
+		i.Holders = append(i.Holders, statuspage.Holder{Name: h.Name, Leases: h.Leases, Since: h.Since})
 	}
 	for _, h := range s.Handlers {
-		i.Handlers = append(i.Handlers, page.Handling{
+		i.Handlers = append(i.Handlers, statuspage.Handling{
 			Handler: h.Handler, Lease: h.Lease, Delivered: h.Delivered, Backlog: h.Backlog,
 			RunningSince: h.RunningSince, BehindSince: h.BehindSince,
 		})
@@ -123,18 +123,18 @@ func pageInformer(s *status.Informer) page.Informer {
 	return i
 }
 
-func pageServed(res discovery.Resource) *page.Served {
+func pageServed(res discovery.Resource) *statuspage.Served {
 	if res.GVK.Kind == "" {
 		return nil
 	}
-	return &page.Served{
+	return &statuspage.Served{
 		Name: discovery.RefOf(res.GVR).String(), Kind: res.GVK.Kind, Namespaced: res.Namespaced,
 		Backing: string(res.Backing), CRDUID: string(res.CRDUID), Terminating: res.Terminating,
 	}
 }
 
-func pageTraffic(t status.Traffic) page.Traffic {
-	shown := page.Traffic{Lists: t.Lists, Watches: t.Watches, Bytes: t.Bytes, Events: t.Events, LastEvent: t.LastEvent}
+func pageTraffic(t status.Traffic) statuspage.Traffic {
+	shown := statuspage.Traffic{Lists: t.Lists, Watches: t.Watches, Bytes: t.Bytes, Events: t.Events, LastEvent: t.LastEvent}
 	for reason, n := range t.Failures {
 		if shown.Failures == nil {
 			shown.Failures = map[string]uint64{}
@@ -144,12 +144,12 @@ func pageTraffic(t status.Traffic) page.Traffic {
 	return shown
 }
 
-func pageDiscovery(s *discovery.Status) *page.Discovery {
+func pageDiscovery(s *discovery.Status) *statuspage.Discovery {
 	if s == nil {
 		return nil
 	}
-	d := &page.Discovery{
-		Running: s.Running, Types: s.Types, Requests: s.Requests, Answers: page.Answers(s.Answers),
+	d := &statuspage.Discovery{
+		Running: s.Running, Types: s.Types, Requests: s.Requests, Answers: statuspage.Answers(s.Answers),
 	}
 	if !s.Running {
 		return d
@@ -158,7 +158,7 @@ func pageDiscovery(s *discovery.Status) *page.Discovery {
 		name string
 		discovery.SourceStatus
 	}{{"CustomResourceDefinitions", s.CRDs}, {"APIServices", s.APIServices}, {"Discovery documents", s.Documents}} {
-		shown := page.DiscoverySource{Name: source.name, State: string(source.State), Since: source.Since, Verb: source.Verb}
+		shown := statuspage.DiscoverySource{Name: source.name, State: string(source.State), Since: source.Since, Verb: source.Verb}
 		if source.Err != nil {
 			shown.Error = source.Err.Error()
 		}

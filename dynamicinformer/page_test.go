@@ -20,7 +20,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
-	"github.com/gvrkit/gvrkit/internal/page"
+	"github.com/gvrkit/gvrkit/internal/statuspage"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -69,9 +69,9 @@ func threeWays(t *testing.T) (f *dynamicinformer.Factory, handler *slow) {
 }
 
 // shownBy returns the informer on gvr that is on the page, and what Status says of it.
-func shownBy(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionResource) (page.Informer, status.Informer) {
+func shownBy(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionResource) (statuspage.Informer, status.Informer) {
 	t.Helper()
-	var table page.Table
+	var table statuspage.Table
 	lookAs(t, f.Handler(), "q="+gvr.Resource, &table)
 	of := func(s status.Informer) bool { return s.GVR == gvr }
 	all := f.Status()
@@ -79,7 +79,7 @@ func shownBy(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionRe
 		return table.Informers[0], all[at]
 	}
 	t.Fatalf("%v is not on the page, or not in Status: %+v", gvr, table)
-	return page.Informer{}, status.Informer{}
+	return statuspage.Informer{}, status.Informer{}
 }
 
 // All that Status says is on the page, under the same words.
@@ -87,25 +87,25 @@ func TestHandler_ShowsWhatStatusSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, handler := threeWays(t)
 		got, s := shownBy(t, f, blocks)
-		want := page.Informer{
+		want := statuspage.Informer{
 			Name: "ipamblocks.v1.crd.projectcalico.org", Group: blocks.Group, Version: "v1", Resource: "ipamblocks",
-			Served: &page.Served{Name: "ipamblocks.v1.crd.projectcalico.org", Kind: "IPAMBlock"},
+			Served: &statuspage.Served{Name: "ipamblocks.v1.crd.projectcalico.org", Kind: "IPAMBlock"},
 			State:  "Degraded", Reason: "Forbidden", Message: "cannot " + s.Verb + ": not you", Advice: `grant this rule to the user in a ClusterRole: - {apiGroups: ["crd.projectcalico.org"], resources: ["ipamblocks"], verbs: ["list", "watch"]}`,
 			Verb: s.Verb, Error: s.Err.Error(), Since: s.Since, Attempts: s.Attempts, NextRetry: s.NextRetry,
-			Traffic: page.Traffic{Failures: map[string]uint64{"Forbidden": s.Traffic.Failures[status.ReasonForbidden]}}, Pinned: true,
+			Traffic: statuspage.Traffic{Failures: map[string]uint64{"Forbidden": s.Traffic.Failures[status.ReasonForbidden]}}, Pinned: true,
 		}
 		if diff := cmp.Diff(want, got); diff != "" || s.NextRetry.IsZero() || s.Attempts == 0 {
 			t.Errorf("forbidden (-want +got):\n%s", diff)
 		}
 
 		got, s = shownBy(t, f, widgets)
-		want = page.Informer{
+		want = statuspage.Informer{
 			Name: "widgets.v1.example.com", Group: "example.com", Version: "v1", Resource: "widgets", VersionPolicy: "FollowPreferred",
-			Served: &page.Served{Name: "widgets.v1.example.com", Kind: "Widget", Namespaced: true},
+			Served: &statuspage.Served{Name: "widgets.v1.example.com", Kind: "Widget", Namespaced: true},
 			State:  "Synced", Since: s.Since, Namespace: "ns", Objects: 1, ResourceVersion: s.ResourceVersion,
-			Traffic: page.Traffic{Lists: 1, Watches: s.Traffic.Watches, Events: 1, LastEvent: s.Traffic.LastEvent}, Leases: 1,
-			Holders:  []page.Holder{{Name: "gc", Leases: 1, Since: s.Owners[0].Since}},
-			Handlers: []page.Handling{{Handler: "github.com/gvrkit/gvrkit/dynamicinformer_test.slow", Lease: "gc", Backlog: 1, RunningSince: s.Handlers[0].RunningSince, BehindSince: s.Handlers[0].BehindSince}},
+			Traffic: statuspage.Traffic{Lists: 1, Watches: s.Traffic.Watches, Events: 1, LastEvent: s.Traffic.LastEvent}, Leases: 1,
+			Holders:  []statuspage.Holder{{Name: "gc", Leases: 1, Since: s.Owners[0].Since}},
+			Handlers: []statuspage.Handling{{Handler: "github.com/gvrkit/gvrkit/dynamicinformer_test.slow", Lease: "gc", Backlog: 1, RunningSince: s.Handlers[0].RunningSince, BehindSince: s.Handlers[0].BehindSince}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" || s.Since.IsZero() {
 			t.Errorf("synced (-want +got):\n%s", diff)
@@ -138,7 +138,7 @@ func TestHandler_ShowsWhatExplainTells(t *testing.T) {
 		e := f.Explain(widgets)
 		// By the name in full, or as a CustomResourceDefinition is called.
 		for _, name := range []string{"widgets.v1.example.com", "widgets.example.com"} {
-			var d page.Detail
+			var d statuspage.Detail
 			lookAs(t, handler, "resource="+name, &d)
 			var chain []status.Step
 			for _, step := range d.Chain {
@@ -150,7 +150,7 @@ func TestHandler_ShowsWhatExplainTells(t *testing.T) {
 			if d.Name != "widgets.v1.example.com" || !d.At.Equal(e.At) || len(d.Informers) != 1 || d.Informers[0].State != "Synced" {
 				t.Errorf("%s: %+v", name, d)
 			}
-			want := &page.Discovery{Running: true, Types: 1, Requests: e.Discovery.Requests, Answers: page.Answers(e.Discovery.Answers), Sources: []page.DiscoverySource{
+			want := &statuspage.Discovery{Running: true, Types: 1, Requests: e.Discovery.Requests, Answers: statuspage.Answers(e.Discovery.Answers), Sources: []statuspage.DiscoverySource{
 				{Name: "CustomResourceDefinitions", State: "Forbidden", Since: e.Discovery.CRDs.Since, Verb: e.Discovery.CRDs.Verb, Error: e.Discovery.CRDs.Err.Error()},
 				{Name: "APIServices", State: "Forbidden", Since: e.Discovery.APIServices.Since, Verb: e.Discovery.APIServices.Verb, Error: e.Discovery.APIServices.Err.Error()},
 				{Name: "Discovery documents", State: string(e.Discovery.Documents.State), Since: e.Discovery.Documents.Since},
@@ -210,7 +210,7 @@ func TestHandler_TenThousandTypes(t *testing.T) {
 	for i := range 10_000 {
 		f.ForResource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: fmt.Sprint("type", i)})
 	}
-	var table page.Table
+	var table statuspage.Table
 	lookAs(t, f.Handler(), "", &table)
 	if len(table.Informers) != 500 || table.NotShown != 9_500 || table.Summary.States["Unknown"] != 10_000 {
 		t.Errorf("%d shown, %d not shown, %+v", len(table.Informers), table.NotShown, table.Summary)

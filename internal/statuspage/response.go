@@ -1,4 +1,4 @@
-package page
+package statuspage
 
 import (
 	"net/http"

@@ -1,24 +1,24 @@
-package page_test
+package statuspage_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/gvrkit/gvrkit/internal/page"
+	"github.com/gvrkit/gvrkit/internal/statuspage"
 )
 
 // Whatever a name, an error or a sentence has in it, no markup of it reaches a browser and
 // no control character a terminal.
 func TestHandler_EscapesEverything(t *testing.T) {
 	const evil = "<script>alert(1)</script>\"'&\x1b[31m\u202e\n</style><img src=x onerror=alert(2)>{{.}}"
-	i := page.Informer{
-		Name: evil, Group: evil, Version: evil, Resource: evil, VersionPolicy: evil, Served: &page.Served{Name: evil + "2", Kind: evil, Backing: evil, CRDUID: evil},
-		State: evil, Reason: evil, Message: evil, Advice: evil, Namespace: evil, Verb: evil, Error: evil, Evidence: &page.Evidence{Kind: evil, CRDUID: evil},
-		ResourceVersion: evil, Traffic: page.Traffic{Failures: map[string]uint64{evil: 1}},
-		Holders: []page.Holder{{Name: evil}}, Handlers: []page.Handling{{Handler: evil, Lease: evil}},
+	i := statuspage.Informer{
+		Name: evil, Group: evil, Version: evil, Resource: evil, VersionPolicy: evil, Served: &statuspage.Served{Name: evil + "2", Kind: evil, Backing: evil, CRDUID: evil},
+		State: evil, Reason: evil, Message: evil, Advice: evil, Namespace: evil, Verb: evil, Error: evil, Evidence: &statuspage.Evidence{Kind: evil, CRDUID: evil},
+		ResourceVersion: evil, Traffic: statuspage.Traffic{Failures: map[string]uint64{evil: 1}},
+		Holders: []statuspage.Holder{{Name: evil}}, Handlers: []statuspage.Handling{{Handler: evil, Lease: evil}},
 	}
-	handler := page.NewHandler(&evilSource{informers{all: []page.Informer{i}, chain: []page.Step{{About: evil, Text: evil}}}, evil})
+	handler := statuspage.NewHandler(&evilSource{informers{all: []statuspage.Informer{i}, chain: []statuspage.Step{{About: evil, Text: evil}}}, evil})
 	inQuery := "resource=" + strings.NewReplacer("<", "%3C", " ", "%20", "\"", "%22", "&", "%26", "\x1b", "%1b", "\n", "%0a", "{", "%7b", ".", "%2e").Replace(evil)
 	for _, target := range []string{"/", "/?" + inQuery, "/?q=%3Cscript%3Ealert(1)%3C/script%3E%22", "/?resource=%3Cscript%3E%1b"} {
 		html := get(t, handler, target, "text/html").Body.String()
@@ -45,9 +45,9 @@ type evilSource struct {
 	evil string
 }
 
-func (s *evilSource) Detail(name string) (page.Detail, bool) {
+func (s *evilSource) Detail(name string) (statuspage.Detail, bool) {
 	d, found := s.informers.Detail(name)
 	d.Elsewhere = []string{s.evil}
-	d.Discovery = &page.Discovery{Running: true, Sources: []page.DiscoverySource{{Name: s.evil, State: s.evil, Verb: s.evil, Error: s.evil}}}
+	d.Discovery = &statuspage.Discovery{Running: true, Sources: []statuspage.DiscoverySource{{Name: s.evil, State: s.evil, Verb: s.evil, Error: s.evil}}}
 	return d, found
 }

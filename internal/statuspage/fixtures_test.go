@@ -1,4 +1,4 @@
-package page_test
+package statuspage_test
 
 import (
 	"fmt"
@@ -8,30 +8,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gvrkit/gvrkit/internal/page"
+	"github.com/gvrkit/gvrkit/internal/statuspage"
 )
 
 // informers are a source that counts how often it is asked.
 type informers struct {
-	all   []page.Informer
-	chain []page.Step
+	all   []statuspage.Informer
+	chain []statuspage.Step
 	asked atomic.Int32
 	hold  chan struct{} // if not nil, answers wait for it
 
-	discovery *page.Discovery
+	discovery *statuspage.Discovery
 }
 
-func (s *informers) Informers() []page.Informer {
+func (s *informers) Informers() []statuspage.Informer {
 	s.asked.Add(1)
 	if s.hold != nil {
 		<-s.hold
 	}
-	return append([]page.Informer(nil), s.all...)
+	return append([]statuspage.Informer(nil), s.all...)
 }
 
-func (s *informers) Detail(name string) (page.Detail, bool) {
+func (s *informers) Detail(name string) (statuspage.Detail, bool) {
 	s.asked.Add(1)
-	d := page.Detail{Name: name, At: time.Now(), Informers: []page.Informer{}, Chain: append([]page.Step(nil), s.chain...), Discovery: s.discovery}
+	d := statuspage.Detail{Name: name, At: time.Now(), Informers: []statuspage.Informer{}, Chain: append([]statuspage.Step(nil), s.chain...), Discovery: s.discovery}
 	for _, i := range s.all {
 		if i.Name == name {
 			d.Informers = append(d.Informers, i)
@@ -41,13 +41,13 @@ func (s *informers) Detail(name string) (page.Detail, bool) {
 }
 
 // informer is one that is as it should be.
-func informer(name, state string) page.Informer {
-	return page.Informer{Name: name, Resource: name, State: state}
+func informer(name, state string) statuspage.Informer {
+	return statuspage.Informer{Name: name, Resource: name, State: state}
 }
 
 // many returns n informers, of which the last one is degraded.
-func many(n int) []page.Informer {
-	all := make([]page.Informer, n)
+func many(n int) []statuspage.Informer {
+	all := make([]statuspage.Informer, n)
 	for i := range all {
 		all[i] = informer(fmt.Sprintf("type%05d.v1.example.com", i), "Synced")
 	}

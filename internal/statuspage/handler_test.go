@@ -1,4 +1,4 @@
-package page_test
+package statuspage_test
 
 import (
 	"crypto/sha256"
@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gvrkit/gvrkit/internal/page"
+	"github.com/gvrkit/gvrkit/internal/statuspage"
 )
 
 func TestHandler_WritesWhatIsPreferred(t *testing.T) {
-	handler := page.NewHandler(&informers{all: many(1)})
+	handler := statuspage.NewHandler(&informers{all: many(1)})
 	const browsers = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 	for _, tc := range []struct{ accept, query, want string }{
 		{"", "", "text/plain"},
@@ -41,7 +41,7 @@ func TestHandler_WritesWhatIsPreferred(t *testing.T) {
 
 func TestHandler_IsReadOnly(t *testing.T) {
 	source := &informers{all: many(1)}
-	handler := page.NewHandler(source)
+	handler := statuspage.NewHandler(source)
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "BREW"} {
 		got := do(t, handler, method, "/", "")
 		if got.Code != http.StatusMethodNotAllowed || got.Header().Get("Allow") != "GET, HEAD" {
@@ -54,7 +54,7 @@ func TestHandler_IsReadOnly(t *testing.T) {
 }
 
 func TestHandler_HeadIsGetWithoutTheBody(t *testing.T) {
-	handler := page.NewHandler(&informers{all: many(3)})
+	handler := statuspage.NewHandler(&informers{all: many(3)})
 	for _, target := range []string{"/", "/?resource=none", "/?format=odd"} {
 		want, got := do(t, handler, http.MethodGet, target, ""), do(t, handler, http.MethodHead, target, "")
 		if got.Code != want.Code || got.Body.Len() != 0 || got.Header().Get("Content-Length") != fmt.Sprint(want.Body.Len()) {
@@ -64,7 +64,7 @@ func TestHandler_HeadIsGetWithoutTheBody(t *testing.T) {
 }
 
 func TestHandler_RefusesWhatItCannotRead(t *testing.T) {
-	handler := page.NewHandler(&informers{all: many(1)})
+	handler := statuspage.NewHandler(&informers{all: many(1)})
 	for _, query := range []string{
 		"format=xml", "state=Broken", "offset=-1", "offset=x", "offset=99999999999999999999", "q=" + strings.Repeat("x", 201), "q=%zz", "a;b=c",
 	} {
@@ -80,7 +80,7 @@ func TestHandler_RefusesWhatItCannotRead(t *testing.T) {
 
 // Every answer has them, whatever it is.
 func TestHandler_HeadersAreStrict(t *testing.T) {
-	handler := page.NewHandler(&informers{all: many(1)})
+	handler := statuspage.NewHandler(&informers{all: many(1)})
 	for _, got := range []*httptest.ResponseRecorder{
 		get(t, handler, "/", "text/html"), get(t, handler, "/?resource=none", "text/html"), get(t, handler, "/?format=odd", ""), do(t, handler, http.MethodPost, "/", ""),
 	} {
@@ -100,7 +100,7 @@ func TestHandler_HeadersAreStrict(t *testing.T) {
 
 // The policy names the script and the style that are sent, to the byte, and there is no other.
 func TestHandler_PolicyLetsOurScriptRunAlone(t *testing.T) {
-	got := get(t, page.NewHandler(&informers{all: many(1)}), "/", "text/html")
+	got := get(t, statuspage.NewHandler(&informers{all: many(1)}), "/", "text/html")
 	for _, element := range []string{"script", "style"} {
 		found := regexp.MustCompile(`(?s)<`+element+`>(.*?)</`+element+`>`).FindAllStringSubmatch(got.Body.String(), -1)
 		if len(found) != 1 {
@@ -118,10 +118,10 @@ func TestHandler_PolicyLetsOurScriptRunAlone(t *testing.T) {
 func TestHandler_WorksUnderAnyPrefix(t *testing.T) {
 	source := &informers{all: many(2)}
 	mux := http.NewServeMux()
-	mux.Handle("/debug/informers/", page.NewHandler(source))
-	mux.Handle("/stripped/", http.StripPrefix("/stripped", page.NewHandler(source)))
-	mux.Handle("/exact", page.NewHandler(source))
-	mux.Handle("/any/{what...}", page.NewHandler(source))
+	mux.Handle("/debug/informers/", statuspage.NewHandler(source))
+	mux.Handle("/stripped/", http.StripPrefix("/stripped", statuspage.NewHandler(source)))
+	mux.Handle("/exact", statuspage.NewHandler(source))
+	mux.Handle("/any/{what...}", statuspage.NewHandler(source))
 	reference := regexp.MustCompile(`(?:href|src|action)="([^"]*)"`)
 	for _, path := range []string{"/debug/informers/", "/stripped/", "/exact", "/any/"} {
 		for _, query := range []string{"", "?resource=type00000.v1.example.com", "?q=type&offset=1"} {
@@ -142,19 +142,19 @@ func TestHandler_WorksUnderAnyPrefix(t *testing.T) {
 // The table is at the path that the handler is mounted at, and a resource one segment below.
 func TestHandler_PathsBelowAreResources(t *testing.T) {
 	const pods, ships = "pods.v1", "ships.v1.sea.example.com"
-	source := &informers{all: []page.Informer{informer(pods, "Synced"), informer(ships, "Synced")}}
+	source := &informers{all: []statuspage.Informer{informer(pods, "Synced"), informer(ships, "Synced")}}
 	mux := http.NewServeMux()
 	for pattern, handler := range map[string]http.Handler{
-		"/informers/":             page.NewHandler(source),
-		"GET /get/":               page.NewHandler(source),
-		"example.com/debug/page/": page.NewHandler(source),
-		"/stripped/":              http.StripPrefix("/stripped", page.NewHandler(source)),
-		"/bare/":                  http.StripPrefix("/bare/", page.NewHandler(source)),
-		"/half/stripped/":         http.StripPrefix("/half", page.NewHandler(source)),
-		"/named/{resource}":       page.NewHandler(source),
-		"/rest/{rest...}":         page.NewHandler(source),
-		"/tenants/{name}/page/":   page.NewHandler(source),
-		"/exact":                  page.NewHandler(source),
+		"/informers/":             statuspage.NewHandler(source),
+		"GET /get/":               statuspage.NewHandler(source),
+		"example.com/debug/page/": statuspage.NewHandler(source),
+		"/stripped/":              http.StripPrefix("/stripped", statuspage.NewHandler(source)),
+		"/bare/":                  http.StripPrefix("/bare/", statuspage.NewHandler(source)),
+		"/half/stripped/":         http.StripPrefix("/half", statuspage.NewHandler(source)),
+		"/named/{resource}":       statuspage.NewHandler(source),
+		"/rest/{rest...}":         statuspage.NewHandler(source),
+		"/tenants/{name}/page/":   statuspage.NewHandler(source),
+		"/exact":                  statuspage.NewHandler(source),
 	} {
 		mux.Handle(pattern, handler)
 	}
@@ -186,7 +186,7 @@ func checkPage(t *testing.T, handler http.Handler, path string, code int, want s
 
 // A router that is not an http.ServeMux does not say where it has mounted the handler.
 func TestHandler_PathsOfOtherRouters(t *testing.T) {
-	handler := page.NewHandler(&informers{all: []page.Informer{informer("pods.v1", "Synced"), informer("pods", "Synced")}})
+	handler := statuspage.NewHandler(&informers{all: []statuspage.Informer{informer("pods.v1", "Synced"), informer("pods", "Synced")}})
 	for _, path := range []string{"/", "/debug/informers/", "/debug/informers"} {
 		checkPage(t, handler, path, http.StatusOK, "2 informers")
 	}
@@ -204,7 +204,7 @@ func TestHandler_PathsOfOtherRouters(t *testing.T) {
 // From a resource that the path names, links lead back to the table beside it.
 func TestHandler_LinksOfAPathLeadToTheTable(t *testing.T) {
 	mux := http.NewServeMux()
-	mux.Handle("/informers/", page.NewHandler(&informers{all: many(1)}))
+	mux.Handle("/informers/", statuspage.NewHandler(&informers{all: many(1)}))
 	html := get(t, mux, "/informers/type00000.v1.example.com", "text/html").Body.String()
 	links := regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(html, -1)
 	if len(links) < 4 {

@@ -1,4 +1,4 @@
-package page_test
+package statuspage_test
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gvrkit/gvrkit/internal/page"
+	"github.com/gvrkit/gvrkit/internal/statuspage"
 )
 
 func TestDetail_TellsTheChainAndAllFields(t *testing.T) {
@@ -19,12 +19,12 @@ func TestDetail_TellsTheChainAndAllFields(t *testing.T) {
 		time.Sleep(time.Hour)
 		i := informer("widgets.v1.example.com", "Degraded")
 		i.Reason, i.Verb, i.Error, i.Since, i.Attempts = "Forbidden", "list", "not you", time.Now().Add(-time.Minute), 7
-		i.Handlers = []page.Handling{{Handler: "*main.viewer", Lease: "gc", Delivered: 1234, Backlog: 2, RunningSince: time.Now().Add(-20 * time.Second)}}
-		i.Served = &page.Served{Name: "widgets.v1.example.com", Kind: "Widget"}
-		i.Holders = []page.Holder{{Name: "gc", Leases: 1, Since: time.Now().Add(-time.Hour)}}
-		i.Traffic = page.Traffic{Lists: 1, Watches: 2, Bytes: 2048, Events: 3, Failures: map[string]uint64{"Forbidden": 7, "Decode": 1}}
-		source := &informers{all: []page.Informer{i}, chain: []page.Step{{About: "Wanted", Text: "It is wanted."}, {About: "Next", Text: "It is tried again."}}}
-		handler := page.NewHandler(source)
+		i.Handlers = []statuspage.Handling{{Handler: "*main.viewer", Lease: "gc", Delivered: 1234, Backlog: 2, RunningSince: time.Now().Add(-20 * time.Second)}}
+		i.Served = &statuspage.Served{Name: "widgets.v1.example.com", Kind: "Widget"}
+		i.Holders = []statuspage.Holder{{Name: "gc", Leases: 1, Since: time.Now().Add(-time.Hour)}}
+		i.Traffic = statuspage.Traffic{Lists: 1, Watches: 2, Bytes: 2048, Events: 3, Failures: map[string]uint64{"Forbidden": 7, "Decode": 1}}
+		source := &informers{all: []statuspage.Informer{i}, chain: []statuspage.Step{{About: "Wanted", Text: "It is wanted."}, {About: "Next", Text: "It is tried again."}}}
+		handler := statuspage.NewHandler(source)
 		got := get(t, handler, "/?resource=widgets.v1.example.com", "").Body.String()
 		want := `widgets.v1.example.com at 2000-01-01 01:00:00 UTC
 
@@ -73,11 +73,11 @@ Discovery  none: only requests show what is served
 func TestDetail_TellsHowDiscoveryDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour)
-		d := &page.Discovery{
-			Running: true, Types: 70, Requests: 1234, Answers: page.Answers{Served: 5, NotServed: 4, Inconclusive: 3, Ambiguous: 2},
-			Sources: []page.DiscoverySource{{Name: "Absentees", State: "Absent", Since: time.Now(), Verb: "list", Error: "404"}, {Name: "APIServices", State: "Forbidden", Since: time.Now().Add(-time.Minute), Verb: "watch", Error: "not you"}},
+		d := &statuspage.Discovery{
+			Running: true, Types: 70, Requests: 1234, Answers: statuspage.Answers{Served: 5, NotServed: 4, Inconclusive: 3, Ambiguous: 2},
+			Sources: []statuspage.DiscoverySource{{Name: "Absentees", State: "Absent", Since: time.Now(), Verb: "list", Error: "404"}, {Name: "APIServices", State: "Forbidden", Since: time.Now().Add(-time.Minute), Verb: "watch", Error: "not you"}},
 		}
-		handler := page.NewHandler(&informers{all: []page.Informer{informer("pods.v1", "Synced")}, discovery: d})
+		handler := statuspage.NewHandler(&informers{all: []statuspage.Informer{informer("pods.v1", "Synced")}, discovery: d})
 		checkEnd := func(want string) {
 			t.Helper()
 			time.Sleep(time.Second) // an answer is kept for half of that
@@ -102,7 +102,7 @@ Discovery answers   5 served, 4 not served, 3 inconclusive, 2 ambiguous
 }
 
 func TestDetail_UnknownResourcesAreNotFound(t *testing.T) {
-	handler := page.NewHandler(&informers{chain: []page.Step{{About: "Wanted", Text: "There is no informer on it."}}})
+	handler := statuspage.NewHandler(&informers{chain: []statuspage.Step{{About: "Wanted", Text: "There is no informer on it."}}})
 	for _, accept := range []string{"", "text/html", "application/json"} {
 		got := get(t, handler, "/?resource=none", accept)
 		if got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), "There is no informer on it.") {
@@ -117,10 +117,10 @@ func TestDetail_IsBounded(t *testing.T) {
 		source.all = append(source.all, informer("widgets.v1", "Synced"))
 	}
 	for i := range 12_000 {
-		source.chain = append(source.chain, page.Step{About: "Wanted", Text: fmt.Sprint(i)})
+		source.chain = append(source.chain, statuspage.Step{About: "Wanted", Text: fmt.Sprint(i)})
 	}
-	handler := page.NewHandler(source)
-	var d page.Detail
+	handler := statuspage.NewHandler(source)
+	var d statuspage.Detail
 	if err := json.Unmarshal(get(t, handler, "/?resource=widgets.v1", "application/json").Body.Bytes(), &d); err != nil {
 		t.Fatal(err)
 	}

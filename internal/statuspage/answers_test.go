@@ -1,4 +1,4 @@
-package page_test
+package statuspage_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gvrkit/gvrkit/internal/page"
+	"github.com/gvrkit/gvrkit/internal/statuspage"
 )
 
 // slowReader is a browser that takes nothing until it is let.
@@ -27,7 +27,7 @@ func (r slowReader) Write(p []byte) (int, error) {
 func TestHandler_AHundredSlowBrowsersShareOneStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &informers{all: many(1000), hold: make(chan struct{})}
-		handler := page.NewHandler(source)
+		handler := statuspage.NewHandler(source)
 		let := make(chan struct{})
 		var reading sync.WaitGroup
 		browse := func() {
@@ -73,7 +73,7 @@ func TestHandler_AHundredSlowBrowsersShareOneStatus(t *testing.T) {
 func TestHandler_FlappingCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &informers{all: many(1)}
-		handler := page.NewHandler(source)
+		handler := statuspage.NewHandler(source)
 		for i := range 1000 {
 			source.all[0].State = []string{"Synced", "Degraded"}[i%2]
 			if got := get(t, handler, "/", "text/html"); got.Code != http.StatusOK {
@@ -91,7 +91,7 @@ func TestHandler_FlappingCostsNothing(t *testing.T) {
 func TestHandler_WhoGoesAwayTakesNothingAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &informers{all: many(1), hold: make(chan struct{})}
-		handler := page.NewHandler(source)
+		handler := statuspage.NewHandler(source)
 		codes := make(chan int, 4)
 		ask := func(ctx context.Context, target string) {
 			go func() {
@@ -124,7 +124,7 @@ func TestHandler_PanicsAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &informers{all: many(1)}
 		broken := &panicking{informers: source, hold: make(chan struct{})}
-		handler := page.NewHandler(broken)
+		handler := statuspage.NewHandler(broken)
 		panicked := make(chan any)
 		go func() {
 			defer func() { panicked <- recover() }()
@@ -153,7 +153,7 @@ type panicking struct {
 	hold chan struct{} // nil: it does not panic
 }
 
-func (p *panicking) Informers() []page.Informer {
+func (p *panicking) Informers() []statuspage.Informer {
 	if p.hold != nil {
 		<-p.hold
 		panic("broken")
@@ -166,7 +166,7 @@ func (p *panicking) Informers() []page.Informer {
 func TestHandler_AThousandQuestionsShareTheTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &informers{all: many(100)}
-		handler := page.NewHandler(source)
+		handler := statuspage.NewHandler(source)
 		for i := range 1000 {
 			if got := get(t, handler, fmt.Sprintf("/?q=%d", i), ""); got.Code != http.StatusOK {
 				t.Fatal(got.Code)

@@ -1,4 +1,4 @@
-package page_test
+package statuspage_test
 
 import (
 	"encoding/json"
@@ -12,20 +12,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gvrkit/gvrkit/internal/page"
+	"github.com/gvrkit/gvrkit/internal/statuspage"
 )
 
 // tableOf returns the table at target, by way of JSON.
-func tableOf(t *testing.T, handler http.Handler, target string) page.Table {
+func tableOf(t *testing.T, handler http.Handler, target string) statuspage.Table {
 	t.Helper()
-	var table page.Table
+	var table statuspage.Table
 	if err := json.Unmarshal(get(t, handler, target, "application/json").Body.Bytes(), &table); err != nil {
 		t.Fatal(err)
 	}
 	return table
 }
 
-func names(table page.Table) (all []string) {
+func names(table statuspage.Table) (all []string) {
 	for _, i := range table.Informers {
 		all = append(all, i.State+" "+i.Name)
 	}
@@ -35,21 +35,21 @@ func names(table page.Table) (all []string) {
 func TestTable_WhatIsWrongComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck, busy := informer("stuck", "Synced"), informer("busy", "Synced")
-		stuck.Handlers = []page.Handling{{}, {Backlog: 3, RunningSince: time.Now()}}
-		source := &informers{all: []page.Informer{
+		stuck.Handlers = []statuspage.Handling{{}, {Backlog: 3, RunningSince: time.Now()}}
+		source := &informers{all: []statuspage.Informer{
 			informer("f", "Stopped"), informer("e", "Synced"), informer("d", "Starting"), informer("c", "Unknown"), informer("b", "NotServed"),
 			informer("z", "Degraded"), informer("a", "Degraded"), informer("g", "Novel"), stuck, busy,
 		}}
 		time.Sleep(10 * time.Second)
-		source.all[9].Handlers = []page.Handling{{Backlog: 4, RunningSince: time.Now().Add(-9 * time.Second)}}
-		table := tableOf(t, page.NewHandler(source), "/")
+		source.all[9].Handlers = []statuspage.Handling{{Backlog: 4, RunningSince: time.Now().Add(-9 * time.Second)}}
+		table := tableOf(t, statuspage.NewHandler(source), "/")
 		want := []string{
 			"Degraded a", "Degraded z", "Synced stuck", "Novel g", "NotServed b", "Unknown c", "Starting d", "Synced busy", "Synced e", "Stopped f",
 		}
 		if diff := cmp.Diff(want, names(table)); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}
-		summary := page.Summary{Informers: 10, Late: 1, Backlog: 7, States: map[string]int{
+		summary := statuspage.Summary{Informers: 10, Late: 1, Backlog: 7, States: map[string]int{
 			"Degraded": 2, "NotServed": 1, "Unknown": 1, "Starting": 1, "Synced": 3, "Stopped": 1, "Novel": 1,
 		}}
 		if diff := cmp.Diff(summary, table.Summary); diff != "" {
@@ -59,7 +59,7 @@ func TestTable_WhatIsWrongComesFirst(t *testing.T) {
 }
 
 func TestTable_TenThousandTypesAreShownInParts(t *testing.T) {
-	handler := page.NewHandler(&informers{all: many(10_000)})
+	handler := statuspage.NewHandler(&informers{all: many(10_000)})
 	first := tableOf(t, handler, "/")
 	if len(first.Informers) != 500 || first.Matching != 10_000 || first.NotShown != 9_500 || first.Informers[0].State != "Degraded" {
 		t.Errorf("first part: %d of %d, %d not shown, begins with %+v", len(first.Informers), first.Matching, first.NotShown, first.Informers[0])
@@ -88,7 +88,7 @@ func TestTable_TellsSinceWhenAllIsWell(t *testing.T) {
 		well, wrong := informer("pods.v1", "Synced"), informer("jobs.v1.batch", "Degraded")
 		well.Since, wrong.Since, wrong.Reason = time.Now(), time.Now(), "Forbidden"
 		time.Sleep(3 * time.Hour)
-		handler := page.NewHandler(&informers{all: []page.Informer{well, wrong}})
+		handler := statuspage.NewHandler(&informers{all: []statuspage.Informer{well, wrong}})
 		html := get(t, handler, "/", "text/html").Body.String()
 		if !strings.Contains(html, `<span class="state synced">Synced</span><small>for 3h</small></td>`) ||
 			!strings.Contains(html, `<span class="state degraded">Degraded</span></td>`) || strings.Count(html, "<small>for 3h</small>") != 2 {
@@ -106,12 +106,12 @@ func TestTable_ARowNamesStuckHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour)
 		stuck := informer("pods.v1", "Synced")
-		stuck.Handlers = []page.Handling{
+		stuck.Handlers = []statuspage.Handling{
 			{Handler: "*main.fast"},
 			{Handler: "example.com/gc/main.viewer", Lease: "gc", Backlog: 1234, RunningSince: time.Now().Add(-61 * time.Second)},
 			{Handler: "*main.slow", Backlog: 1, BehindSince: time.Now().Add(-20 * time.Second)},
 		}
-		handler := page.NewHandler(&informers{all: []page.Informer{stuck}})
+		handler := statuspage.NewHandler(&informers{all: []statuspage.Informer{stuck}})
 		const want = `handler main.viewer of "gc" has been in one call for 61s, 1,234 events waiting, and 1 other handler`
 		if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "  "+want+"\n") {
 			t.Errorf("text: %s", text)
@@ -120,12 +120,12 @@ func TestTable_ARowNamesStuckHandlers(t *testing.T) {
 			t.Errorf("HTML: %s", html)
 		}
 		stuck.Handlers = stuck.Handlers[2:]
-		handler = page.NewHandler(&informers{all: []page.Informer{stuck}})
+		handler = statuspage.NewHandler(&informers{all: []statuspage.Informer{stuck}})
 		if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "  handler *main.slow has been behind for 20s, 1 event waiting\n") {
 			t.Errorf("one that is behind: %s", text)
 		}
-		stuck.Handlers[0] = page.Handling{Handler: "*main.slow", RunningSince: time.Now().Add(-2 * time.Second)}
-		handler = page.NewHandler(&informers{all: []page.Informer{stuck}})
+		stuck.Handlers[0] = statuspage.Handling{Handler: "*main.slow", RunningSince: time.Now().Add(-2 * time.Second)}
+		handler = statuspage.NewHandler(&informers{all: []statuspage.Informer{stuck}})
 		if html := get(t, handler, "/", "text/html").Body.String(); !strings.Contains(html, "<span>handler *main.slow has been in one call for 2s</span>") {
 			t.Errorf("a call that is only slow: %s", html)
 		}
@@ -134,9 +134,9 @@ func TestTable_ARowNamesStuckHandlers(t *testing.T) {
 
 func TestTable_IsFilteredByStateAndText(t *testing.T) {
 	held, wrong := informer("pods.v1", "Synced"), informer("jobs.v1.batch", "Degraded")
-	held.Holders = []page.Holder{{Name: "Garbage"}}
+	held.Holders = []statuspage.Holder{{Name: "Garbage"}}
 	wrong.Reason = "Forbidden"
-	handler := page.NewHandler(&informers{all: []page.Informer{held, wrong, informer("crons.v1.batch", "Synced")}})
+	handler := statuspage.NewHandler(&informers{all: []statuspage.Informer{held, wrong, informer("crons.v1.batch", "Synced")}})
 	for query, want := range map[string][]string{
 		"state=Synced":         {"Synced crons.v1.batch", "Synced pods.v1"},
 		"state=synced":         {"Synced crons.v1.batch", "Synced pods.v1"},
@@ -161,11 +161,11 @@ func TestTable_IsFilteredByStateAndText(t *testing.T) {
 func TestTable_RowsAreBounded(t *testing.T) {
 	all := many(1)
 	for range 1000 {
-		all[0].Holders = append(all[0].Holders, page.Holder{Name: strings.Repeat("x", 100), Leases: 1})
-		all[0].Handlers = append(all[0].Handlers, page.Handling{Handler: "h"})
+		all[0].Holders = append(all[0].Holders, statuspage.Holder{Name: strings.Repeat("x", 100), Leases: 1})
+		all[0].Handlers = append(all[0].Handlers, statuspage.Handling{Handler: "h"})
 	}
 	all[0].Error = strings.Repeat("é", 100_000)
-	handler := page.NewHandler(&informers{all: all})
+	handler := statuspage.NewHandler(&informers{all: all})
 	i := tableOf(t, handler, "/").Informers[0]
 	if len(i.Holders) != 20 || i.MoreHolders != 980 || len(i.Handlers) != 20 || i.MoreHandlers != 980 || len(i.Error) > 1100 || !strings.HasSuffix(i.Error, "é …") {
 		t.Errorf("a row has %d holders and %d more, %d handlers and %d more, an error of %d bytes", len(i.Holders), i.MoreHolders, len(i.Handlers), i.MoreHandlers, len(i.Error))
@@ -186,8 +186,8 @@ func TestTable_TextIsAligned(t *testing.T) {
 		short.Objects, short.Traffic.LastEvent, short.Pinned = 12_345, time.Now().Add(-5*time.Second), true
 		long.Reason, long.Message, long.Advice = "Forbidden", "cannot list", "grant it"
 		long.Since, long.Attempts, long.NextRetry = time.Now().Add(-90*time.Second), 4, time.Now().Add(30*time.Second)
-		long.Holders = []page.Holder{{Name: "gc", Leases: 2}, {Leases: 1}}
-		got := get(t, page.NewHandler(&informers{all: []page.Informer{short, long}}), "/", "").Body.String()
+		long.Holders = []statuspage.Holder{{Name: "gc", Leases: 2}, {Leases: 1}}
+		got := get(t, statuspage.NewHandler(&informers{all: []statuspage.Informer{short, long}}), "/", "").Body.String()
 		want := `Informers at 2000-01-01 01:00:00 UTC: 2 informers, 12,345 objects, 0 events waiting for handlers
 1 Degraded, 1 Synced
 
@@ -207,17 +207,17 @@ One resource: ?resource=ipamblocks.v1.crd.projectcalico.org  Filter: ?state=Degr
 func TestTable_JSONIsStable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Now()
-		full := page.Informer{
+		full := statuspage.Informer{
 			Name: "a", Group: "g", Version: "v1", Resource: "r", VersionPolicy: "FollowPreferred",
-			Served: &page.Served{Name: "s", Kind: "K", Namespaced: true, Backing: "b", CRDUID: "u", Terminating: true},
+			Served: &statuspage.Served{Name: "s", Kind: "K", Namespaced: true, Backing: "b", CRDUID: "u", Terminating: true},
 			State:  "Degraded", Reason: "Forbidden", Message: "m", Advice: "d", Namespace: "n", Verb: "list", Error: "e",
-			Since: at, Attempts: 1, NextRetry: at, FailedObjects: 9, LastFailed: "n/o", StaleSince: at, Evidence: &page.Evidence{Kind: "CRDDeleted", CRDUID: "u", At: at},
+			Since: at, Attempts: 1, NextRetry: at, FailedObjects: 9, LastFailed: "n/o", StaleSince: at, Evidence: &statuspage.Evidence{Kind: "CRDDeleted", CRDUID: "u", At: at},
 			Generation: 2, Flushing: true, Objects: 3, ResourceVersion: "4",
-			Traffic: page.Traffic{Lists: 1, Watches: 2, Failures: map[string]uint64{"Forbidden": 3}, Bytes: 4, Events: 5, LastEvent: at},
-			Pinned:  true, Leases: 1, Holders: []page.Holder{{Name: "h", Leases: 1, Since: at}},
-			Handlers: []page.Handling{{Handler: "T", Lease: "h", Delivered: 6, Backlog: 7, RunningSince: at, BehindSince: at}},
+			Traffic: statuspage.Traffic{Lists: 1, Watches: 2, Failures: map[string]uint64{"Forbidden": 3}, Bytes: 4, Events: 5, LastEvent: at},
+			Pinned:  true, Leases: 1, Holders: []statuspage.Holder{{Name: "h", Leases: 1, Since: at}},
+			Handlers: []statuspage.Handling{{Handler: "T", Lease: "h", Delivered: 6, Backlog: 7, RunningSince: at, BehindSince: at}},
 		}
-		got := get(t, page.NewHandler(&informers{all: []page.Informer{full, informer("b", "Synced")}}), "/", "application/json").Body.String()
+		got := get(t, statuspage.NewHandler(&informers{all: []statuspage.Informer{full, informer("b", "Synced")}}), "/", "application/json").Body.String()
 		got = regexp.MustCompile(`\n *`).ReplaceAllString(got, "")
 		const now = `"2000-01-01T00:00:00Z"`
 		want := strings.ReplaceAll(`{"at": NOW,"summary": {"informers": 2,"states": {"Degraded": 1,"Synced": 1},"late": 0,"backlog": 7,"objects": 3},`+

@@ -1,4 +1,4 @@
-package page
+package statuspage
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ var (
 func content(name string) string {
 	data, err := files.ReadFile(name)
 	if err != nil {
-		panic("page: bug: " + err.Error())
+		panic("statuspage: bug: " + err.Error())
 	}
 	return string(data)
 }

@@ -1,4 +1,4 @@
-// Package page shows the status of informers over HTTP: a table of all, and one resource in
+// Package statuspage shows the status of informers over HTTP: a table of all, and one resource in
 // detail, as text, HTML or JSON. It is read-only, shows no objects, and escapes what it shows.
 // It starts no goroutine and keeps no state for a client.
 //
@@ -7,4 +7,4 @@
 // table has at most 500 rows, and the number of those that it leaves out.
 //
 // It refuses to know where its data come from, and what a resource is.
-package page
+package statuspage
