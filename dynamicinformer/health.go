@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/status"
@@ -143,7 +142,7 @@ func (p *healthPolicy) problem(s *status.Informer, now time.Time) string {
 	if p.handlers > 0 {
 		for _, h := range s.Handlers {
 			if !h.RunningSince.IsZero() && now.Sub(h.RunningSince) > p.handlers {
-				return fmt.Sprintf("handler %s has been in one call for %s", h.Handler, duration.HumanDuration(now.Sub(h.RunningSince)))
+				return h.Call(now)
 			}
 		}
 	}

@@ -127,7 +127,7 @@ func TestHealthz_LooksAtHandlers(t *testing.T) {
 		time.Sleep(time.Minute)
 		checkHealth(in.T, "while a call may last", check, "")
 		time.Sleep(time.Second)
-		checkHealth(in.T, "when it lasts for longer", check, "widgets.v1.example.com: handler github.com/gvrkit/gvrkit/dynamicinformer_test.slow has been in one call for 61s")
+		checkHealth(in.T, "when it lasts for longer", check, "widgets.v1.example.com: handler dynamicinformer_test.slow has been in one call for 61s, 1 event waiting")
 		checkHealth(in.T, "of other types", in.factory.Healthz(dynamicinformer.HealthHandlers(time.Minute), dynamicinformer.HealthOf(blocks)),
 			"ipamblocks.v1.crd.projectcalico.org: there is no informer on it")
 		handler.doneWith(1)

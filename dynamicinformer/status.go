@@ -3,12 +3,15 @@ package dynamicinformer
 import (
 	"context"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/statuspage"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -122,4 +125,52 @@ func (l *Lease) watch(ctx context.Context, statuses chan status.Informer) {
 			return
 		}
 	}
+}
+
+// Handler returns a page that shows what [Factory.Status] and [Factory.Explain] return: a
+// table of all informers, and each resource in detail. It writes text, HTML for browsers,
+// which stays up to date by itself, or JSON, by the Accept header or the parameter format. The JSON
+// is that of [status.Informer] and [status.Explanation].
+//
+// Mount it at a path that ends with a slash, such as /informers/: then /informers/pods.v1 is
+// one resource, and other paths are not found. It works at any path of an http.ServeMux, and
+// behind http.StripPrefix; a router that does neither should mount it with a slash, too.
+//
+// It is read-only, shows no objects, sends no request, and starts no goroutine; it works
+// before Start and after Shutdown, too. Requests within half a second share one call of
+// Status, and a slow reader delays neither other readers nor the factory.
+//
+// It has no access control. It shows names of types, namespaces, leases and Go types, counts,
+// times, and errors of servers.
+func (f *Factory) Handler() http.Handler { return statuspage.NewHandler(page{f}) }
+
+// page shows the factory to package statuspage.
+type page struct{ *Factory }
+
+// Explain implements statuspage.Source. The name may leave out the version, as the name of a
+// CustomResourceDefinition does.
+func (s page) Explain(name string) (status.Explanation, bool) {
+	gvr, found := s.named(name)
+	if found {
+		return s.Factory.Explain(gvr), true
+	}
+	ref, err := discovery.ParseRef(name)
+	if err != nil || ref.Version == "" {
+		return s.explain(schema.GroupVersionResource{Resource: name}, nil, nil), false
+	}
+	return s.Factory.Explain(schema.GroupVersionResource{Group: ref.Group, Version: ref.Version, Resource: ref.Resource}), false
+}
+
+// named returns the resource of that name that has an informer: the one whose full name it is or,
+// without a version, the first one.
+func (s page) named(name string) (gvr schema.GroupVersionResource, found bool) {
+	for _, e := range s.all() {
+		if discovery.RefOf(e.gvr).String() == name {
+			return e.gvr, true
+		}
+		if !found && e.gvr.GroupResource().String() == name {
+			gvr, found = e.gvr, true
+		}
+	}
+	return gvr, found
 }

@@ -178,22 +178,12 @@ func (e *Explanation) sources(i *Informer) string {
 		return " The resolver is not running: the informer asks discovery at intervals."
 	}
 	var b strings.Builder
-	for _, s := range sourcesOf(e.Discovery) {
+	for _, s := range DiscoverySources(e.Discovery) {
 		if s.Err != nil && s.State != discovery.SourceAbsent { // some servers have no APIServices
-			fmt.Fprintf(&b, " %s can't be read: %s (%v).", s.name, s.State, s.Err)
+			fmt.Fprintf(&b, " %s can't be read: %s (%v).", s.Name, s.State, s.Err)
 		}
 	}
 	return b.String()
-}
-
-// source is one of the sources of discovery.
-type source struct {
-	name string
-	discovery.SourceStatus
-}
-
-func sourcesOf(d *discovery.Status) []source {
-	return []source{{"CustomResourceDefinitions", d.CRDs}, {"APIServices", d.APIServices}, {"Discovery documents", d.Documents}}
 }
 
 // requests describes whether requests succeed.

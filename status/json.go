@@ -87,8 +87,8 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 		e.Informers = []Informer{}
 	}
 	var d *discoveryStatus
-	if e.Discovery != nil {
-		d = newDiscoveryStatus(e.Discovery)
+	if s := e.Discovery; s != nil {
+		d = &discoveryStatus{s.Running, s.Types, s.Requests, answers(s.Answers), DiscoverySources(s)}
 	}
 	return json.Marshal(struct {
 		Name string `json:"name"`
@@ -99,11 +99,11 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 }
 
 type discoveryStatus struct {
-	Running  bool         `json:"running"`
-	Types    int          `json:"types"`
-	Requests uint64       `json:"requests"`
-	Answers  answers      `json:"answers"`
-	Sources  []sourceJSON `json:"sources,omitempty"`
+	Running  bool              `json:"running"`
+	Types    int               `json:"types"`
+	Requests uint64            `json:"requests"`
+	Answers  answers           `json:"answers"`
+	Sources  []DiscoverySource `json:"sources,omitempty"`
 }
 
 type answers struct {
@@ -111,23 +111,4 @@ type answers struct {
 	NotServed    uint64 `json:"notServed"`
 	Inconclusive uint64 `json:"inconclusive"`
 	Ambiguous    uint64 `json:"ambiguous"`
-}
-
-type sourceJSON struct {
-	Name  string                `json:"name"`
-	State discovery.SourceState `json:"state"`
-	Since time.Time             `json:"since,omitzero"`
-	Verb  string                `json:"verb,omitempty"`
-	Error string                `json:"error,omitempty"`
-}
-
-func newDiscoveryStatus(s *discovery.Status) *discoveryStatus {
-	d := &discoveryStatus{Running: s.Running, Types: s.Types, Requests: s.Requests, Answers: answers(s.Answers)}
-	if !s.Running {
-		return d
-	}
-	for _, source := range sourcesOf(s) {
-		d.Sources = append(d.Sources, sourceJSON{source.name, source.State, source.Since, source.Verb, errorText(source.Err)})
-	}
-	return d
 }

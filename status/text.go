@@ -157,21 +157,33 @@ func (i Informer) EvidenceText() string {
 	return "discovery does not list it any more"
 }
 
-// Delay describes a call of the handler that has lasted for a second or longer, or how long the
-// handler has been [Handler.Late]; "" if neither is so.
-func (h Handler) Delay(at time.Time) string {
-	text := "handler " + h.Handler[strings.LastIndex(h.Handler, "/")+1:] // without the path of its package
-	if h.Lease != "" {
-		text += " of " + strconv.Quote(h.Lease)
-	}
-	switch {
-	case h.runs(slowCall, at):
-		text += " has been in one call for " + elapsed(h.RunningSince, at)
-	case h.Late(at):
-		text += " has been behind for " + elapsed(h.BehindSince, at)
-	default:
+// Call describes the handler's call in progress; "" if there is none.
+func (h Handler) Call(at time.Time) string {
+	if h.RunningSince.IsZero() {
 		return ""
 	}
+	return h.waiting("has been in one call for " + elapsed(h.RunningSince, at))
+}
+
+// Delay describes a call that has lasted for a second or longer, or how long the handler has been
+// [Handler.Late]; "" if neither is so.
+func (h Handler) Delay(at time.Time) string {
+	switch {
+	case h.runs(slowCall, at):
+		return h.Call(at)
+	case h.Late(at):
+		return h.waiting("has been behind for " + elapsed(h.BehindSince, at))
+	}
+	return ""
+}
+
+// waiting returns what is said of the handler with its name and what waits for it.
+func (h *Handler) waiting(text string) string {
+	name := "handler " + h.Handler[strings.LastIndex(h.Handler, "/")+1:] // without the path of its package
+	if h.Lease != "" {
+		name += " of " + strconv.Quote(h.Lease)
+	}
+	text = name + " " + text
 	if h.Backlog > 0 {
 		text += ", " + count(h.Backlog, "event") + " waiting"
 	}
@@ -199,13 +211,18 @@ func list(texts []string) string {
 	return strings.Join(texts[:last], ", ") + " and " + texts[last]
 }
 
-// count returns n with a noun.
+// count returns n, with its thousands apart, and a noun.
 func count[N int | uint64](n N, noun string) string {
+	digits := fmt.Sprint(n)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
 	switch {
 	case n == 1:
-		return "1 " + noun
 	case strings.HasSuffix(noun, "ch"):
-		return fmt.Sprintf("%d %ses", n, noun)
+		noun += "es"
+	default:
+		noun += "s"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return digits + " " + noun
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gvrkit/gvrkit/internal/statuspage"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // slowReader is a browser that takes nothing until it is let.
@@ -75,7 +76,7 @@ func TestHandler_FlappingCostsNothing(t *testing.T) {
 		source := &informers{all: many(1)}
 		handler := statuspage.NewHandler(source)
 		for i := range 1000 {
-			source.all[0].State = []string{"Synced", "Degraded"}[i%2]
+			source.all[0].State = []status.State{"Synced", "Degraded"}[i%2]
 			if got := get(t, handler, "/", "text/html"); got.Code != http.StatusOK {
 				t.Fatal(got.Code)
 			}
@@ -153,12 +154,12 @@ type panicking struct {
 	hold chan struct{} // nil: it does not panic
 }
 
-func (p *panicking) Informers() []statuspage.Informer {
+func (p *panicking) Status() []status.Informer {
 	if p.hold != nil {
 		<-p.hold
 		panic("broken")
 	}
-	return p.informers.Informers()
+	return p.informers.Status()
 }
 
 // Different questions are bounded, too, in what is kept: the table is shared, and

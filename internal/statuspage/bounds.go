@@ -3,52 +3,73 @@ package statuspage
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gvrkit/gvrkit/status"
 )
 
-// bounds are how much is told of one informer at most.
+// bounds are how much is shown of one informer at most.
 type bounds struct {
-	people int // holders, and handlers
-	text   int // bytes of a sentence
+	items int // owners, and handlers
+	text  int // bytes of a sentence
 }
 
 var (
-	rowBounds    = bounds{people: 20, text: 1 << 10}
-	detailBounds = bounds{people: 500, text: 16 << 10}
+	rowBounds    = bounds{items: 20, text: 1 << 10}
+	detailBounds = bounds{items: 500, text: 16 << 10}
 )
 
-// informersAtMost is of how many informers a detail tells, and stepsAtMost in how many
-// steps.
+// informersAtMost is how many informers of one resource are shown in detail, and stepsAtMost how
+// many steps explain them.
 const (
 	informersAtMost = 50
 	stepsAtMost     = 6 * informersAtMost
 )
 
 // bounded returns i within b. It writes to nothing that i refers to.
-func bounded(i Informer, b bounds) Informer {
-	i.Message, i.Error, i.LastFailed = clip(i.Message, b.text), clip(i.Error, b.text), clip(i.LastFailed, b.text)
-	if more := len(i.Holders) - b.people; more > 0 {
-		i.Holders, i.MoreHolders = i.Holders[:b.people:b.people], more
+func bounded(i status.Informer, b bounds) status.Informer {
+	i.Err, i.LastFailed = clipError(i.Err, b.text), clip(i.LastFailed, b.text)
+	if more := len(i.Owners) - b.items; more > 0 {
+		i.Owners, i.MoreOwners = i.Owners[:b.items:b.items], more
 	}
-	if more := len(i.Handlers) - b.people; more > 0 {
-		i.Handlers, i.MoreHandlers = i.Handlers[:b.people:b.people], more
+	if more := len(i.Handlers) - b.items; more > 0 {
+		i.Handlers, i.MoreHandlers = i.Handlers[:b.items:b.items], more
 	}
 	return i
 }
 
-// boundedDetail returns d within bounds. It may write to d's slices.
-func boundedDetail(d Detail) Detail {
-	if more := len(d.Informers) - informersAtMost; more > 0 {
-		d.Informers, d.MoreInformers = d.Informers[:informersAtMost], more
+// bound cuts e to its bounds, and may write to its slices.
+func bound(e *status.Explanation) {
+	if more := len(e.Informers) - informersAtMost; more > 0 {
+		e.Informers, e.MoreInformers = e.Informers[:informersAtMost], more
 	}
-	for n := range d.Informers {
-		d.Informers[n] = bounded(d.Informers[n], detailBounds)
+	for n := range e.Informers {
+		e.Informers[n] = bounded(e.Informers[n], detailBounds)
 	}
-	d.Chain = d.Chain[:min(len(d.Chain), stepsAtMost)]
-	for n := range d.Chain {
-		d.Chain[n].Text = clip(d.Chain[n].Text, detailBounds.text)
+	e.Chain = e.Chain[:min(len(e.Chain), stepsAtMost)]
+	for n := range e.Chain {
+		e.Chain[n].Text = clip(e.Chain[n].Text, detailBounds.text)
 	}
-	d.Elsewhere = d.Elsewhere[:min(len(d.Elsewhere), informersAtMost)]
-	return d
+	e.Elsewhere = e.Elsewhere[:min(len(e.Elsewhere), informersAtMost)]
+}
+
+// clipped is an error with a shorter text.
+type clipped struct {
+	text string
+	err  error
+}
+
+func (c *clipped) Error() string { return c.text }
+
+func (c *clipped) Unwrap() error { return c.err }
+
+func clipError(err error, size int) error {
+	if err == nil {
+		return nil
+	}
+	if text := err.Error(); len(text) > size {
+		return &clipped{clip(text, size), err}
+	}
+	return err
 }
 
 // clip returns s, or what of it fits into size bytes, with a mark.

@@ -2,6 +2,7 @@ package statuspage_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,20 +11,23 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/statuspage"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 func TestDetail_TellsTheChainAndAllFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour)
 		i := informer("widgets.v1.example.com", "Degraded")
-		i.Reason, i.Verb, i.Error, i.Since, i.Attempts = "Forbidden", "list", "not you", time.Now().Add(-time.Minute), 7
-		i.Handlers = []statuspage.Handling{{Handler: "*main.viewer", Lease: "gc", Delivered: 1234, Backlog: 2, RunningSince: time.Now().Add(-20 * time.Second)}}
-		i.Served = &statuspage.Served{Name: "widgets.v1.example.com", Kind: "Widget"}
-		i.Holders = []statuspage.Holder{{Name: "gc", Leases: 1, Since: time.Now().Add(-time.Hour)}}
-		i.Traffic = statuspage.Traffic{Lists: 1, Watches: 2, Bytes: 2048, Events: 3, Failures: map[string]uint64{"Forbidden": 7, "Decode": 1}}
-		source := &informers{all: []statuspage.Informer{i}, chain: []statuspage.Step{{About: "Wanted", Text: "It is wanted."}, {About: "Next", Text: "It is tried again."}}}
+		i.Reason, i.Verb, i.Err, i.Since, i.Attempts = "Forbidden", "list", errors.New("not you"), time.Now().Add(-time.Minute), 7
+		i.Handlers = []status.Handler{{Handler: "*main.viewer", Lease: "gc", Delivered: 1234, Backlog: 2, RunningSince: time.Now().Add(-20 * time.Second)}}
+		i.Resource = discovery.Resource{GVR: i.GVR, GVK: schema.GroupVersionKind{Kind: "Widget"}}
+		i.Owners = []status.Owner{{Name: "gc", Leases: 1, Since: time.Now().Add(-time.Hour)}}
+		i.Traffic = status.Traffic{Lists: 1, Watches: 2, Bytes: 2048, Events: 3, Failures: map[status.Reason]uint64{"Forbidden": 7, "Decode": 1}}
+		source := &informers{all: []status.Informer{i}, chain: []status.Step{{About: "Wanted", Text: "It is wanted."}, {About: "Next", Text: "It is tried again."}}}
 		handler := statuspage.NewHandler(source)
 		got := get(t, handler, "/?resource=widgets.v1.example.com", "").Body.String()
 		want := `widgets.v1.example.com at 2000-01-01 01:00:00 UTC
@@ -36,7 +40,7 @@ Since           60s ago, 2000-01-01 00:59:00 UTC
 Attempts        7
 Namespace       none: cluster-scoped
 Version policy  Exact
-Served as       widgets.v1.example.com, kind Widget
+Served as       widgets.v1.example.com, kind Widget, cluster-scoped
 Generation      1
 Objects         0
 Succeeded       1 list, 2 watches
@@ -47,8 +51,8 @@ Requested by    0 leases
 HANDLER       LEASE  DELIVERED  WAITING  RUNNING  BEHIND
 *main.viewer  gc     1,234      2        20s      -
 
-HOLDER  LEASES  FOR
-gc      1       60m
+OWNER  LEASES  FOR
+gc     1       60m
 
 Discovery  none: only requests show what is served
 `
@@ -73,11 +77,13 @@ Discovery  none: only requests show what is served
 func TestDetail_TellsHowDiscoveryDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour)
-		d := &statuspage.Discovery{
-			Running: true, Types: 70, Requests: 1234, Answers: statuspage.Answers{Served: 5, NotServed: 4, Inconclusive: 3, Ambiguous: 2},
-			Sources: []statuspage.DiscoverySource{{Name: "Absentees", State: "Absent", Since: time.Now(), Verb: "list", Error: "404"}, {Name: "APIServices", State: "Forbidden", Since: time.Now().Add(-time.Minute), Verb: "watch", Error: "not you"}},
+		d := &discovery.Status{
+			Running: true, Types: 70, Requests: 1234, Answers: discovery.Answers{Served: 5, NotServed: 4, Inconclusive: 3, Ambiguous: 2},
+			CRDs:        discovery.SourceStatus{State: discovery.SourceAbsent, Since: time.Now(), Verb: "list", Err: errors.New("404")},
+			APIServices: discovery.SourceStatus{State: discovery.SourceForbidden, Since: time.Now().Add(-time.Minute), Verb: "watch", Err: errors.New("not you")},
+			Documents:   discovery.SourceStatus{State: discovery.SourceCurrent, Since: time.Now()},
 		}
-		handler := statuspage.NewHandler(&informers{all: []statuspage.Informer{informer("pods.v1", "Synced")}, discovery: d})
+		handler := statuspage.NewHandler(&informers{all: []status.Informer{informer("pods.v1", "Synced")}, discovery: d})
 		checkEnd := func(want string) {
 			t.Helper()
 			time.Sleep(time.Second) // an answer is kept for half of that
@@ -86,11 +92,12 @@ func TestDetail_TellsHowDiscoveryDoes(t *testing.T) {
 			}
 		}
 		checkEnd(`
-Discovery           running, 70 types known
-Discovery requests  1,234
-Discovery answers   5 served, 4 not served, 3 inconclusive, 2 ambiguous
-Absentees           not served by this server
-APIServices         Forbidden for 61s: cannot watch: not you
+Discovery                  running, 70 types known
+Discovery requests         1,234
+Discovery answers          5 served, 4 not served, 3 inconclusive, 2 ambiguous
+CustomResourceDefinitions  not served by this server
+APIServices                Forbidden for 61s: cannot watch: not you
+Discovery documents        Watching for 1s
 `)
 		d.Running = false
 		checkEnd(`
@@ -102,7 +109,7 @@ Discovery answers   5 served, 4 not served, 3 inconclusive, 2 ambiguous
 }
 
 func TestDetail_UnknownResourcesAreNotFound(t *testing.T) {
-	handler := statuspage.NewHandler(&informers{chain: []statuspage.Step{{About: "Wanted", Text: "There is no informer on it."}}})
+	handler := statuspage.NewHandler(&informers{chain: []status.Step{{About: "Wanted", Text: "There is no informer on it."}}})
 	for _, accept := range []string{"", "text/html", "application/json"} {
 		got := get(t, handler, "/?resource=none", accept)
 		if got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), "There is no informer on it.") {
@@ -117,10 +124,14 @@ func TestDetail_IsBounded(t *testing.T) {
 		source.all = append(source.all, informer("widgets.v1", "Synced"))
 	}
 	for i := range 12_000 {
-		source.chain = append(source.chain, statuspage.Step{About: "Wanted", Text: fmt.Sprint(i)})
+		source.chain = append(source.chain, status.Step{About: "Wanted", Text: fmt.Sprint(i)})
 	}
 	handler := statuspage.NewHandler(source)
-	var d statuspage.Detail
+	var d struct {
+		Informers     []any
+		MoreInformers int
+		Chain         []status.Step
+	}
 	if err := json.Unmarshal(get(t, handler, "/?resource=widgets.v1", "application/json").Body.Bytes(), &d); err != nil {
 		t.Fatal(err)
 	}

@@ -6,5 +6,5 @@
 // requests share one answer in memory, which each client may read as slowly as it likes. A
 // table has at most 500 rows, and the number of those that it leaves out.
 //
-// It refuses to know where its data come from, and what a resource is.
+// The package knows the values of package status and not where they come from.
 package statuspage

@@ -6,10 +6,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/status"
 )
 
-// facts are all fields of i that have a value and are not shown beside.
-func (i *Informer) facts(at time.Time) []fact {
+// factsOf returns the fields of i that have a value and are not shown beside.
+func factsOf(i *status.Informer, at time.Time) []fact {
 	var facts []fact
 	add := func(name, value string) {
 		if value != "" {
@@ -21,7 +24,7 @@ func (i *Informer) facts(at time.Time) []fact {
 			add(name, ago(when, at)+" ago, "+clock(when))
 		}
 	}
-	add("State", strings.TrimSpace(i.State+" "+i.Reason))
+	add("State", strings.TrimSpace(string(i.State)+" "+string(i.Reason)))
 	moment("Since", i.Since)
 	if i.FailedObjects > 0 {
 		add("Failed objects", number(i.FailedObjects))
@@ -35,16 +38,14 @@ func (i *Informer) facts(at time.Time) []fact {
 	}
 	moment("May be out of date since", i.StaleSince)
 	namespace := orWord(i.Namespace, "all")
-	if i.Served != nil && !i.Served.Namespaced {
+	if i.Resource.GVK.Kind != "" && !i.Resource.Namespaced {
 		namespace = "none: cluster-scoped"
 	}
 	add("Namespace", namespace)
-	add("Version policy", orWord(i.VersionPolicy, "Exact"))
-	add("Served as", i.Served.text())
-	if e := i.Evidence; e != nil {
-		add("Evidence of its end", strings.TrimSpace(e.Kind+" "+e.CRDUID))
-		moment("Evidence since", e.At)
-	}
+	add("Version policy", i.VersionPolicy.String())
+	add("Served as", i.ServedAs())
+	add("Evidence of its end", i.EvidenceText())
+	moment("Evidence since", i.Evidence.At)
 	add("Generation", number(i.Generation+1))
 	if i.Flushing {
 		add("Flushing", "yes: the cache still has objects of the generation before")
@@ -64,68 +65,30 @@ func (i *Informer) facts(at time.Time) []fact {
 	return facts
 }
 
-func failures(counts map[string]uint64) string {
+func failures(counts map[status.Reason]uint64) string {
 	var parts []string
 	for _, reason := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, reason+" "+number(counts[reason]))
+		parts = append(parts, string(reason)+" "+number(counts[reason]))
 	}
 	return strings.Join(parts, ", ")
 }
 
-func (s *Served) text() string {
-	if s == nil {
-		return ""
-	}
-	text := s.Name + ", kind " + s.Kind
-	if s.Namespaced {
-		text += ", namespaced"
-	}
-	if s.Backing != "" {
-		text += ", by " + s.Backing
-	}
-	if s.CRDUID != "" {
-		text += " " + s.CRDUID
-	}
-	if s.Terminating {
-		text += ", which is being deleted"
-	}
-	return text
-}
-
-// facts are where answers about types come from.
-func (d *Discovery) facts(at time.Time) []fact {
-	switch {
-	case d == nil:
+// discoveryFacts says where answers about types come from. D is nil without discovery.
+func discoveryFacts(d *discovery.Status, at time.Time) []fact {
+	if d == nil {
 		return []fact{{"Discovery", "none: only requests show what is served"}}
-	case !d.Running:
-		return append([]fact{{"Discovery", "not running: each lookup is a request to the server"}}, d.asked()...)
 	}
-	facts := append([]fact{{"Discovery", "running, " + count(d.Types, "type") + " known"}}, d.asked()...)
-	for _, s := range d.Sources {
-		value := s.State
-		if !s.Since.IsZero() {
-			value += " for " + ago(s.Since, at)
-		}
-		switch {
-		case s.State == "Absent": // which its error says, too
-			value = "not served by this server"
-		case s.Error != "":
-			value += ": "
-			if s.Verb != "" {
-				value += "cannot " + s.Verb + ": "
-			}
-			value += s.Error
-		}
-		facts = append(facts, fact{plain(s.Name), plain(value)})
+	state := "not running: each lookup is a request to the server"
+	if d.Running {
+		state = "running, " + count(d.Types, "type") + " known"
 	}
-	return facts
-}
-
-// asked returns how many requests were sent, and how lookups were answered.
-func (d *Discovery) asked() []fact {
 	a := d.Answers
 	answers := []string{number(a.Served) + " served", number(a.NotServed) + " not served", number(a.Inconclusive) + " inconclusive", number(a.Ambiguous) + " ambiguous"}
-	return []fact{{"Discovery requests", number(d.Requests)}, {"Discovery answers", strings.Join(answers, ", ")}}
+	facts := []fact{{"Discovery", state}, {"Discovery requests", number(d.Requests)}, {"Discovery answers", strings.Join(answers, ", ")}}
+	for _, s := range status.DiscoverySources(d) {
+		facts = append(facts, fact{s.Name, plain(s.Summary(at))})
+	}
+	return facts
 }
 
 func orWord(s, word string) string {

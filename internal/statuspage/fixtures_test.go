@@ -8,46 +8,71 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/statuspage"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // informers are a source that counts how often it is asked.
 type informers struct {
-	all   []statuspage.Informer
-	chain []statuspage.Step
+	all   []status.Informer
+	chain []status.Step
 	asked atomic.Int32
 	hold  chan struct{} // if not nil, answers wait for it
 
-	discovery *statuspage.Discovery
+	elsewhere []schema.GroupVersionResource
+	discovery *discovery.Status
 }
 
-func (s *informers) Informers() []statuspage.Informer {
+func (s *informers) Status() []status.Informer {
 	s.asked.Add(1)
 	if s.hold != nil {
 		<-s.hold
 	}
-	return append([]statuspage.Informer(nil), s.all...)
+	return append([]status.Informer(nil), s.all...)
 }
 
-func (s *informers) Detail(name string) (statuspage.Detail, bool) {
+func (s *informers) Explain(name string) (status.Explanation, bool) {
 	s.asked.Add(1)
-	d := statuspage.Detail{Name: name, At: time.Now(), Informers: []statuspage.Informer{}, Chain: append([]statuspage.Step(nil), s.chain...), Discovery: s.discovery}
+	e := status.Explanation{GVR: gvrOf(name), At: time.Now(), Chain: append([]status.Step(nil), s.chain...), Elsewhere: s.elsewhere, Discovery: s.discovery}
 	for _, i := range s.all {
-		if i.Name == name {
-			d.Informers = append(d.Informers, i)
+		if i.Name() == name {
+			e.Informers = append(e.Informers, i)
 		}
 	}
-	return d, len(d.Informers) > 0
+	return e, len(e.Informers) > 0
+}
+
+// gvrOf returns a resource of that name.
+func gvrOf(name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Resource: name}
 }
 
 // informer is one that is as it should be.
-func informer(name, state string) statuspage.Informer {
-	return statuspage.Informer{Name: name, Resource: name, State: state}
+func informer(name string, state status.State) status.Informer {
+	return status.Informer{GVR: gvrOf(name), State: state}
+}
+
+// shownTable is a table as programs read it.
+type shownTable struct {
+	Summary                    statuspage.Summary
+	Matching, Offset, NotShown int
+	Informers                  []shownInformer
+}
+
+// shownInformer has the part of an informer's JSON that tests read.
+type shownInformer struct {
+	Name, State, Error       string
+	Owners                   []status.Owner
+	Handlers                 []status.Handler
+	MoreOwners, MoreHandlers int
 }
 
 // many returns n informers, of which the last one is degraded.
-func many(n int) []statuspage.Informer {
-	all := make([]statuspage.Informer, n)
+func many(n int) []status.Informer {
+	all := make([]status.Informer, n)
 	for i := range all {
 		all[i] = informer(fmt.Sprintf("type%05d.v1.example.com", i), "Synced")
 	}

@@ -4,16 +4,18 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/gvrkit/gvrkit/status"
 )
 
-// Source is where what is shown comes from. It is safe for concurrent use, waits for
-// nobody, and hands out what is the caller's own.
+// Source is where the statuses come from. It is safe for concurrent use and does not block. What it
+// returns belongs to the caller.
 type Source interface {
-	// Informers returns all informers, in any order.
-	Informers() []Informer
-	// Detail returns what is known of the resource of that name. Found is false if there
-	// is no informer on it; what is returned says so.
-	Detail(name string) (d Detail, found bool)
+	// Status returns the statuses of all informers, in any order.
+	Status() []status.Informer
+	// Explain returns the explanation of the resource of that name. Found is false if there is no
+	// informer on it; the explanation says so.
+	Explain(name string) (e status.Explanation, found bool)
 }
 
 // Handler answers GET and HEAD. At the path that it is mounted at is the table, and one
@@ -69,20 +71,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // detail answers q about one resource.
 func (h *Handler) detail(q question) (response, time.Time, error) {
-	d, found := h.source.Detail(q.resource)
+	e, found := h.source.Explain(q.resource)
 	code := http.StatusOK
 	if !found {
 		code = http.StatusNotFound
 	}
-	d = boundedDetail(d)
-	body, err := renderDetail(&d, q)
+	bound(&e)
+	body, err := renderDetail(&e, q)
 	return response{code, q.format, body}, time.Now().Add(keep), err
 }
 
 // table answers q about all. It is good for as long as the table that it is of.
 func (h *Handler) table(ctx context.Context, q question) (response, time.Time, error) {
 	whole, until, err := h.tables.get(ctx, "", func(context.Context) (*Table, time.Time, error) {
-		t := newTable(h.source.Informers(), time.Now())
+		t := newTable(h.source.Status(), time.Now())
 		return t, time.Now().Add(keep), nil
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gvrkit/gvrkit/internal/statuspage"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 func TestHandler_WritesWhatIsPreferred(t *testing.T) {
@@ -142,7 +143,7 @@ func TestHandler_WorksUnderAnyPrefix(t *testing.T) {
 // The table is at the path that the handler is mounted at, and a resource one segment below.
 func TestHandler_PathsBelowAreResources(t *testing.T) {
 	const pods, ships = "pods.v1", "ships.v1.sea.example.com"
-	source := &informers{all: []statuspage.Informer{informer(pods, "Synced"), informer(ships, "Synced")}}
+	source := &informers{all: []status.Informer{informer(pods, "Synced"), informer(ships, "Synced")}}
 	mux := http.NewServeMux()
 	for pattern, handler := range map[string]http.Handler{
 		"/informers/":             statuspage.NewHandler(source),
@@ -186,7 +187,7 @@ func checkPage(t *testing.T, handler http.Handler, path string, code int, want s
 
 // A router that is not an http.ServeMux does not say where it has mounted the handler.
 func TestHandler_PathsOfOtherRouters(t *testing.T) {
-	handler := statuspage.NewHandler(&informers{all: []statuspage.Informer{informer("pods.v1", "Synced"), informer("pods", "Synced")}})
+	handler := statuspage.NewHandler(&informers{all: []status.Informer{informer("pods.v1", "Synced"), informer("pods", "Synced")}})
 	for _, path := range []string{"/", "/debug/informers/", "/debug/informers"} {
 		checkPage(t, handler, path, http.StatusOK, "2 informers")
 	}

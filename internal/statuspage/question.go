@@ -8,14 +8,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // question is what a request asks for. Equal questions have equal answers.
 type question struct {
 	format   format
-	resource string // in detail; empty: the table
-	state    string // only informers in that one
-	text     string // only informers with that in name, reason or holders
+	resource string       // in detail; empty: the table
+	state    status.State // only informers in that one
+	text     string       // only informers with that in name, reason or owners
 	offset   int
 
 	base   string // the path of the table, relative to that of the request
@@ -35,15 +37,15 @@ func newQuestion(r *http.Request) (question, error) {
 	if err != nil {
 		return question{}, errors.New("the parameters can't be read")
 	}
-	q := question{resource: values.Get("resource"), state: values.Get("state"), text: strings.TrimSpace(values.Get("q"))}
+	q := question{resource: values.Get("resource"), state: status.State(values.Get("state")), text: strings.TrimSpace(values.Get("q"))}
 	q.format, err = formatOf(values.Get("format"), r.Header)
 	if err != nil {
 		return question{}, err
 	}
 	if q.state != "" {
-		known := slices.IndexFunc(states, func(s string) bool { return strings.EqualFold(s, q.state) })
+		known := slices.IndexFunc(states, func(s status.State) bool { return strings.EqualFold(string(s), string(q.state)) })
 		if known < 0 {
-			return question{}, fmt.Errorf("state is one of %s", strings.Join(states, ", "))
+			return question{}, errors.New("state is one of " + stateNames())
 		}
 		q.state = states[known]
 	}
@@ -63,7 +65,7 @@ func newQuestion(r *http.Request) (question, error) {
 }
 
 // matches reports whether i is among the informers that q asks for.
-func (q question) matches(i *Informer) bool {
+func (q question) matches(i *status.Informer) bool {
 	if q.state != "" && i.State != q.state {
 		return false
 	}
@@ -72,7 +74,7 @@ func (q question) matches(i *Informer) bool {
 	}
 	text := strings.ToLower(q.text)
 	has := func(s string) bool { return strings.Contains(strings.ToLower(s), text) }
-	return has(i.Name) || has(i.Reason) || slices.ContainsFunc(i.Holders, func(h Holder) bool { return has(h.Name) })
+	return has(i.Name()) || has(string(i.Reason)) || slices.ContainsFunc(i.Owners, func(o status.Owner) bool { return has(o.Name) })
 }
 
 // link returns a relative reference to the answer to q, which works wherever the page is
@@ -85,7 +87,7 @@ func (q question) link() string {
 		}
 	}
 	set("resource", q.resource)
-	set("state", q.state)
+	set("state", string(q.state))
 	set("q", q.text)
 	set("format", string(q.format))
 	if q.offset > 0 {

@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"html/template"
+
+	"github.com/gvrkit/gvrkit/status"
 )
 
 //go:embed page.html page.css page.js
@@ -46,15 +48,15 @@ func renderTable(t *Table, q question) ([]byte, error) {
 	return textOfTable(tableView(t, q)), nil
 }
 
-// renderDetail writes d as q asks for it.
-func renderDetail(d *Detail, q question) ([]byte, error) {
+// renderDetail writes e as q asks for it.
+func renderDetail(e *status.Explanation, q question) ([]byte, error) {
 	switch q.format {
 	case asJSON:
-		return asLines(d)
+		return asLines(e)
 	case asHTML:
-		return execute(viewOfDetail(d, q))
+		return execute(viewOfDetail(e, q))
 	}
-	return textOfDetail(viewOfDetail(d, q)), nil
+	return textOfDetail(viewOfDetail(e, q)), nil
 }
 
 // asLines writes value as JSON that a person can read, too.

@@ -5,71 +5,86 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // Rows of a table.
 const rowsAtMost = 500
 
-// Table is what is told of all informers, or some of them. Its JSON is as stable as that
-// of [Informer].
+// Table is the status of all informers, or of some. Its JSON is as stable as that of
+// [status.Informer].
 type Table struct {
 	At      time.Time `json:"at"`
 	Summary Summary   `json:"summary"`
-	// Matching is how many informers match what was asked for. Informers are those
-	// from Offset on, what is wrong first, and NotShown how many there are beside them.
-	Matching  int        `json:"matching"`
-	Offset    int        `json:"offset"`
-	NotShown  int        `json:"notShown"`
-	Informers []Informer `json:"informers"`
+	// Matching is how many informers match the request. Informers are those from Offset on,
+	// problems first, and NotShown is how many more match.
+	Matching  int               `json:"matching"`
+	Offset    int               `json:"offset"`
+	NotShown  int               `json:"notShown"`
+	Informers []status.Informer `json:"informers"`
 }
 
 // Summary counts all informers.
 type Summary struct {
-	Informers int            `json:"informers"`
-	States    map[string]int `json:"states"`
-	// Late is how many have a handler that has been in one call, or behind, for ten
-	// seconds, and Backlog how many events wait for handlers.
+	Informers int                  `json:"informers"`
+	States    map[status.State]int `json:"states"`
+	// Late is how many have a handler that is late, and Backlog how many events wait for handlers.
 	Late    int `json:"late"`
 	Backlog int `json:"backlog"`
 	Objects int `json:"objects"`
 }
 
-// states are those that an informer can be in, what a person has to see to first. One that
-// is not among them comes after the first.
-var states = []string{"Degraded", "NotServed", "Unknown", "Starting", "Synced", "Stopped"}
+// states are the states of informers, problems first. One that is not among them comes after the
+// first.
+var states = []status.State{
+	status.StateDegraded, status.StateNotServed, status.StateUnknown, status.StateStarting, status.StateSynced, status.StateStopped,
+}
+
+// stateNames returns them in a row.
+func stateNames() string {
+	var names []string
+	for _, state := range states {
+		names = append(names, string(state))
+	}
+	return strings.Join(names, ", ")
+}
 
 // rank orders informers: smaller is worse. A handler that is stuck stands between what
 // fails and what only waits.
-func (i *Informer) rank(at time.Time) int {
+func rank(i *status.Informer, at time.Time) int {
 	place := slices.Index(states, i.State)
 	switch {
 	case place == 0:
 		return 0
-	case i.late(at):
+	case i.Late(at):
 		return 1
 	}
 	return place + 3
 }
 
 // newTable returns the table of all.
-func newTable(all []Informer, at time.Time) *Table {
-	t := &Table{At: at, Matching: len(all), Summary: Summary{Informers: len(all), States: map[string]int{}}}
-	type place struct{ rank, n int }
+func newTable(all []status.Informer, at time.Time) *Table {
+	t := &Table{At: at, Matching: len(all), Summary: Summary{Informers: len(all), States: map[status.State]int{}}}
+	type place struct {
+		rank, n int
+		name    string
+	}
 	order := make([]place, len(all))
 	for n := range all {
 		i := &all[n]
-		order[n] = place{i.rank(at), n}
+		order[n] = place{rank(i, at), n, i.Name()}
 		t.Summary.States[i.State]++
-		t.Summary.Backlog += i.backlog()
+		t.Summary.Backlog += i.Backlog()
 		t.Summary.Objects += i.Objects
-		if i.late(at) {
+		if i.Late(at) {
 			t.Summary.Late++
 		}
 	}
 	slices.SortFunc(order, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(all[a.n].Name, all[b.n].Name), cmp.Compare(a.n, b.n))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.name, b.name), cmp.Compare(a.n, b.n))
 	})
-	t.Informers = make([]Informer, len(all))
+	t.Informers = make([]status.Informer, len(all))
 	for to, from := range order {
 		t.Informers[to] = all[from.n]
 	}
@@ -78,7 +93,7 @@ func newTable(all []Informer, at time.Time) *Table {
 
 // cut returns the part of t that q asks for, and leaves t as it is.
 func (t *Table) cut(q question) *Table {
-	part := &Table{At: t.At, Summary: t.Summary, Offset: q.offset, Informers: []Informer{}}
+	part := &Table{At: t.At, Summary: t.Summary, Offset: q.offset, Informers: []status.Informer{}}
 	for n := range t.Informers {
 		i := &t.Informers[n]
 		if !q.matches(i) {

@@ -2,6 +2,7 @@ package statuspage_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -13,19 +14,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gvrkit/gvrkit/internal/statuspage"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // tableOf returns the table at target, by way of JSON.
-func tableOf(t *testing.T, handler http.Handler, target string) statuspage.Table {
+func tableOf(t *testing.T, handler http.Handler, target string) shownTable {
 	t.Helper()
-	var table statuspage.Table
+	var table shownTable
 	if err := json.Unmarshal(get(t, handler, target, "application/json").Body.Bytes(), &table); err != nil {
 		t.Fatal(err)
 	}
 	return table
 }
 
-func names(table statuspage.Table) (all []string) {
+func names(table shownTable) (all []string) {
 	for _, i := range table.Informers {
 		all = append(all, i.State+" "+i.Name)
 	}
@@ -35,13 +37,13 @@ func names(table statuspage.Table) (all []string) {
 func TestTable_WhatIsWrongComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck, busy := informer("stuck", "Synced"), informer("busy", "Synced")
-		stuck.Handlers = []statuspage.Handling{{}, {Backlog: 3, RunningSince: time.Now()}}
-		source := &informers{all: []statuspage.Informer{
+		stuck.Handlers = []status.Handler{{}, {Backlog: 3, RunningSince: time.Now()}}
+		source := &informers{all: []status.Informer{
 			informer("f", "Stopped"), informer("e", "Synced"), informer("d", "Starting"), informer("c", "Unknown"), informer("b", "NotServed"),
 			informer("z", "Degraded"), informer("a", "Degraded"), informer("g", "Novel"), stuck, busy,
 		}}
 		time.Sleep(10 * time.Second)
-		source.all[9].Handlers = []statuspage.Handling{{Backlog: 4, RunningSince: time.Now().Add(-9 * time.Second)}}
+		source.all[9].Handlers = []status.Handler{{Backlog: 4, RunningSince: time.Now().Add(-9 * time.Second)}}
 		table := tableOf(t, statuspage.NewHandler(source), "/")
 		want := []string{
 			"Degraded a", "Degraded z", "Synced stuck", "Novel g", "NotServed b", "Unknown c", "Starting d", "Synced busy", "Synced e", "Stopped f",
@@ -49,7 +51,7 @@ func TestTable_WhatIsWrongComesFirst(t *testing.T) {
 		if diff := cmp.Diff(want, names(table)); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}
-		summary := statuspage.Summary{Informers: 10, Late: 1, Backlog: 7, States: map[string]int{
+		summary := statuspage.Summary{Informers: 10, Late: 1, Backlog: 7, States: map[status.State]int{
 			"Degraded": 2, "NotServed": 1, "Unknown": 1, "Starting": 1, "Synced": 3, "Stopped": 1, "Novel": 1,
 		}}
 		if diff := cmp.Diff(summary, table.Summary); diff != "" {
@@ -86,16 +88,16 @@ func TestTable_TenThousandTypesAreShownInParts(t *testing.T) {
 func TestTable_TellsSinceWhenAllIsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		well, wrong := informer("pods.v1", "Synced"), informer("jobs.v1.batch", "Degraded")
-		well.Since, wrong.Since, wrong.Reason = time.Now(), time.Now(), "Forbidden"
+		well.Since, wrong.Since, wrong.Reason = time.Now(), time.Now(), "Throttled"
 		time.Sleep(3 * time.Hour)
-		handler := statuspage.NewHandler(&informers{all: []statuspage.Informer{well, wrong}})
+		handler := statuspage.NewHandler(&informers{all: []status.Informer{well, wrong}})
 		html := get(t, handler, "/", "text/html").Body.String()
 		if !strings.Contains(html, `<span class="state synced">Synced</span><small>for 3h</small></td>`) ||
 			!strings.Contains(html, `<span class="state degraded">Degraded</span></td>`) || strings.Count(html, "<small>for 3h</small>") != 2 {
 			t.Errorf("HTML: %s", html)
 		}
 		text := get(t, handler, "/", "").Body.String()
-		if !strings.Contains(text, "pods.v1        3h   0        -      -         -\n") || !strings.Contains(text, "Forbidden; for 3h\n") {
+		if !strings.Contains(text, "pods.v1        3h   0        -      -         -\n") || !strings.Contains(text, "Throttled; for 3h\n") {
 			t.Errorf("text: %s", text)
 		}
 	})
@@ -106,12 +108,12 @@ func TestTable_ARowNamesStuckHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour)
 		stuck := informer("pods.v1", "Synced")
-		stuck.Handlers = []statuspage.Handling{
+		stuck.Handlers = []status.Handler{
 			{Handler: "*main.fast"},
 			{Handler: "example.com/gc/main.viewer", Lease: "gc", Backlog: 1234, RunningSince: time.Now().Add(-61 * time.Second)},
 			{Handler: "*main.slow", Backlog: 1, BehindSince: time.Now().Add(-20 * time.Second)},
 		}
-		handler := statuspage.NewHandler(&informers{all: []statuspage.Informer{stuck}})
+		handler := statuspage.NewHandler(&informers{all: []status.Informer{stuck}})
 		const want = `handler main.viewer of "gc" has been in one call for 61s, 1,234 events waiting, and 1 other handler`
 		if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "  "+want+"\n") {
 			t.Errorf("text: %s", text)
@@ -120,12 +122,12 @@ func TestTable_ARowNamesStuckHandlers(t *testing.T) {
 			t.Errorf("HTML: %s", html)
 		}
 		stuck.Handlers = stuck.Handlers[2:]
-		handler = statuspage.NewHandler(&informers{all: []statuspage.Informer{stuck}})
+		handler = statuspage.NewHandler(&informers{all: []status.Informer{stuck}})
 		if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "  handler *main.slow has been behind for 20s, 1 event waiting\n") {
 			t.Errorf("one that is behind: %s", text)
 		}
-		stuck.Handlers[0] = statuspage.Handling{Handler: "*main.slow", RunningSince: time.Now().Add(-2 * time.Second)}
-		handler = statuspage.NewHandler(&informers{all: []statuspage.Informer{stuck}})
+		stuck.Handlers[0] = status.Handler{Handler: "*main.slow", RunningSince: time.Now().Add(-2 * time.Second)}
+		handler = statuspage.NewHandler(&informers{all: []status.Informer{stuck}})
 		if html := get(t, handler, "/", "text/html").Body.String(); !strings.Contains(html, "<span>handler *main.slow has been in one call for 2s</span>") {
 			t.Errorf("a call that is only slow: %s", html)
 		}
@@ -134,9 +136,9 @@ func TestTable_ARowNamesStuckHandlers(t *testing.T) {
 
 func TestTable_IsFilteredByStateAndText(t *testing.T) {
 	held, wrong := informer("pods.v1", "Synced"), informer("jobs.v1.batch", "Degraded")
-	held.Holders = []statuspage.Holder{{Name: "Garbage"}}
+	held.Owners = []status.Owner{{Name: "Garbage"}}
 	wrong.Reason = "Forbidden"
-	handler := statuspage.NewHandler(&informers{all: []statuspage.Informer{held, wrong, informer("crons.v1.batch", "Synced")}})
+	handler := statuspage.NewHandler(&informers{all: []status.Informer{held, wrong, informer("crons.v1.batch", "Synced")}})
 	for query, want := range map[string][]string{
 		"state=Synced":         {"Synced crons.v1.batch", "Synced pods.v1"},
 		"state=synced":         {"Synced crons.v1.batch", "Synced pods.v1"},
@@ -161,20 +163,20 @@ func TestTable_IsFilteredByStateAndText(t *testing.T) {
 func TestTable_RowsAreBounded(t *testing.T) {
 	all := many(1)
 	for range 1000 {
-		all[0].Holders = append(all[0].Holders, statuspage.Holder{Name: strings.Repeat("x", 100), Leases: 1})
-		all[0].Handlers = append(all[0].Handlers, statuspage.Handling{Handler: "h"})
+		all[0].Owners = append(all[0].Owners, status.Owner{Name: strings.Repeat("x", 100), Leases: 1})
+		all[0].Handlers = append(all[0].Handlers, status.Handler{Handler: "h"})
 	}
-	all[0].Error = strings.Repeat("é", 100_000)
+	all[0].Err = errors.New(strings.Repeat("é", 100_000))
 	handler := statuspage.NewHandler(&informers{all: all})
 	i := tableOf(t, handler, "/").Informers[0]
-	if len(i.Holders) != 20 || i.MoreHolders != 980 || len(i.Handlers) != 20 || i.MoreHandlers != 980 || len(i.Error) > 1100 || !strings.HasSuffix(i.Error, "é …") {
-		t.Errorf("a row has %d holders and %d more, %d handlers and %d more, an error of %d bytes", len(i.Holders), i.MoreHolders, len(i.Handlers), i.MoreHandlers, len(i.Error))
+	if len(i.Owners) != 20 || i.MoreOwners != 980 || len(i.Handlers) != 20 || i.MoreHandlers != 980 || len(i.Error) > 1100 || !strings.HasSuffix(i.Error, "é …") {
+		t.Errorf("a row has %d owners and %d more, %d handlers and %d more, an error of %d bytes", len(i.Owners), i.MoreOwners, len(i.Handlers), i.MoreHandlers, len(i.Error))
 	}
 	if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "and 997 more") || !strings.Contains(text, "  1,000  ") {
 		t.Errorf("text: %s", text)
 	}
-	detail := get(t, handler, "/?resource="+all[0].Name, "text/html").Body
-	if !strings.Contains(detail.String(), "And 500 handlers and 500 holders more, not shown.") || detail.Len() > 1<<19 {
+	detail := get(t, handler, "/?resource="+all[0].Name(), "text/html").Body
+	if !strings.Contains(detail.String(), "And 500 handlers and 500 owners more, not shown.") || detail.Len() > 1<<19 {
 		t.Errorf("detail: %d bytes", detail.Len())
 	}
 }
@@ -184,15 +186,15 @@ func TestTable_TextIsAligned(t *testing.T) {
 		time.Sleep(time.Hour)
 		short, long := informer("pods.v1", "Synced"), informer("ipamblocks.v1.crd.projectcalico.org", "Degraded")
 		short.Objects, short.Traffic.LastEvent, short.Pinned = 12_345, time.Now().Add(-5*time.Second), true
-		long.Reason, long.Message, long.Advice = "Forbidden", "cannot list", "grant it"
+		long.Reason, long.Verb, long.Err = "Throttled", "list", errors.New("slowly")
 		long.Since, long.Attempts, long.NextRetry = time.Now().Add(-90*time.Second), 4, time.Now().Add(30*time.Second)
-		long.Holders = []statuspage.Holder{{Name: "gc", Leases: 2}, {Leases: 1}}
-		got := get(t, statuspage.NewHandler(&informers{all: []statuspage.Informer{short, long}}), "/", "").Body.String()
+		long.Owners = []status.Owner{{Name: "gc", Leases: 2}, {Leases: 1}}
+		got := get(t, statuspage.NewHandler(&informers{all: []status.Informer{short, long}}), "/", "").Body.String()
 		want := `Informers at 2000-01-01 01:00:00 UTC: 2 informers, 12,345 objects, 0 events waiting for handlers
 1 Degraded, 1 Synced
 
-STATE     RESOURCE                             FOR  OBJECTS  EVENT  HANDLERS  HELD BY           WHY
-Degraded  ipamblocks.v1.crd.projectcalico.org  90s  0        -      -         gc ×2, (no name)  Forbidden: cannot list; for 90s, 4 attempts, next in 30s; to do: grant it
+STATE     RESOURCE                             FOR  OBJECTS  EVENT  HANDLERS  OWNERS            WHY
+Degraded  ipamblocks.v1.crd.projectcalico.org  90s  0        -      -         gc ×2, (no name)  Throttled: cannot list: slowly; for 90s, 4 attempts, next in 30s
 Synced    pods.v1                              -    12,345   5s     -         ForResource
 
 One resource: ?resource=ipamblocks.v1.crd.projectcalico.org  Filter: ?state=Degraded or ?q=TEXT  JSON: ?format=json
@@ -203,34 +205,18 @@ One resource: ?resource=ipamblocks.v1.crd.projectcalico.org  Filter: ?state=Degr
 	})
 }
 
-// The names of fields are a contract; zero values are left out unless they say something.
+// The names of fields are a contract; those of an informer are tested in package status.
 func TestTable_JSONIsStable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Now()
-		full := statuspage.Informer{
-			Name: "a", Group: "g", Version: "v1", Resource: "r", VersionPolicy: "FollowPreferred",
-			Served: &statuspage.Served{Name: "s", Kind: "K", Namespaced: true, Backing: "b", CRDUID: "u", Terminating: true},
-			State:  "Degraded", Reason: "Forbidden", Message: "m", Advice: "d", Namespace: "n", Verb: "list", Error: "e",
-			Since: at, Attempts: 1, NextRetry: at, FailedObjects: 9, LastFailed: "n/o", StaleSince: at, Evidence: &statuspage.Evidence{Kind: "CRDDeleted", CRDUID: "u", At: at},
-			Generation: 2, Flushing: true, Objects: 3, ResourceVersion: "4",
-			Traffic: statuspage.Traffic{Lists: 1, Watches: 2, Failures: map[string]uint64{"Forbidden": 3}, Bytes: 4, Events: 5, LastEvent: at},
-			Pinned:  true, Leases: 1, Holders: []statuspage.Holder{{Name: "h", Leases: 1, Since: at}},
-			Handlers: []statuspage.Handling{{Handler: "T", Lease: "h", Delivered: 6, Backlog: 7, RunningSince: at, BehindSince: at}},
-		}
-		got := get(t, statuspage.NewHandler(&informers{all: []statuspage.Informer{full, informer("b", "Synced")}}), "/", "application/json").Body.String()
+		late := informer("a", "Degraded")
+		late.Objects, late.Handlers = 3, []status.Handler{{Handler: "T", Backlog: 7, BehindSince: at}}
+		time.Sleep(time.Minute)
+		got := get(t, statuspage.NewHandler(&informers{all: []status.Informer{late, informer("b", "Synced")}}), "/?state=synced", "application/json").Body.String()
 		got = regexp.MustCompile(`\n *`).ReplaceAllString(got, "")
-		const now = `"2000-01-01T00:00:00Z"`
-		want := strings.ReplaceAll(`{"at": NOW,"summary": {"informers": 2,"states": {"Degraded": 1,"Synced": 1},"late": 0,"backlog": 7,"objects": 3},`+
-			`"matching": 2,"offset": 0,"notShown": 0,"informers": [{"name": "a","group": "g","version": "v1","resource": "r","versionPolicy": "FollowPreferred",`+
-			`"served": {"name": "s","kind": "K","namespaced": true,"backing": "b","crdUID": "u","terminating": true},`+
-			`"state": "Degraded","reason": "Forbidden","message": "m","advice": "d","namespace": "n","verb": "list","error": "e",`+
-			`"since": NOW,"attempts": 1,"nextRetry": NOW,"failedObjects": 9,"lastFailed": "n/o","staleSince": NOW,"evidence": {"kind": "CRDDeleted","crdUID": "u","at": NOW},`+
-			`"generation": 2,"flushing": true,"objects": 3,"resourceVersion": "4",`+
-			`"traffic": {"lists": 1,"watches": 2,"failures": {"Forbidden": 3},"bytes": 4,"events": 5,"lastEvent": NOW},`+
-			`"pinned": true,"leases": 1,"holders": [{"name": "h","leases": 1,"since": NOW}],`+
-			`"handlers": [{"handler": "T","lease": "h","delivered": 6,"backlog": 7,"runningSince": NOW,"behindSince": NOW}]},`+
-			`{"name": "b","group": "","version": "","resource": "b","state": "Synced","generation": 0,"objects": 0,`+
-			`"traffic": {"lists": 0,"watches": 0,"bytes": 0,"events": 0},"leases": 0}]}`, "NOW", now)
+		want := `{"at": "2000-01-01T00:01:00Z","summary": {"informers": 2,"states": {"Degraded": 1,"Synced": 1},"late": 1,"backlog": 7,"objects": 3},` +
+			`"matching": 1,"offset": 0,"notShown": 0,"informers": [{"name": "b","group": "","version": "","resource": "b",` +
+			`"id": 0,"state": "Synced","listed": false,"generation": 0,"objects": 0,"traffic": {"lists": 0,"watches": 0,"bytes": 0,"events": 0},"leases": 0}]}`
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("JSON (-want +got):\n%s", diff)
 		}

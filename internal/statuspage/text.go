@@ -12,7 +12,7 @@ func textOfTable(v *view) []byte {
 	var b bytes.Buffer
 	var counts []string
 	for _, c := range v.Counts {
-		counts = append(counts, c.Count+" "+c.State)
+		counts = append(counts, c.Count+" "+string(c.State))
 	}
 	fmt.Fprintf(&b, "%s at %s: %s\n", v.Title, v.At, v.Totals)
 	if len(counts) > 0 {
@@ -21,10 +21,10 @@ func textOfTable(v *view) []byte {
 	if len(v.Rows) > 0 {
 		fmt.Fprintln(&b)
 		columns := newColumns(&b)
-		fmt.Fprintln(columns, "STATE\tRESOURCE\tFOR\tOBJECTS\tEVENT\tHANDLERS\tHELD BY\tWHY")
+		fmt.Fprintln(columns, "STATE\tRESOURCE\tFOR\tOBJECTS\tEVENT\tHANDLERS\tOWNERS\tWHY")
 		for i := range v.Rows {
 			r := &v.Rows[i]
-			fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.State, r.Name, r.For, r.Objects, r.Event, r.Calls, r.Held, r.why())
+			fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.State, r.Name, r.For, r.Objects, r.Event, r.Calls, r.Owners, r.why())
 		}
 		_ = columns.Flush() // to memory
 	}
@@ -101,12 +101,12 @@ func (i *informerView) writeText(b *bytes.Buffer) {
 		}
 		_ = columns.Flush() // to memory
 	}
-	if len(i.Holders) > 0 {
+	if len(i.Leases) > 0 {
 		fmt.Fprintln(b)
 		columns := newColumns(b)
-		fmt.Fprintln(columns, "HOLDER\tLEASES\tFOR")
-		for _, h := range i.Holders {
-			fmt.Fprintf(columns, "%s\t%s\t%s\n", h.Name, h.Leases, h.Since)
+		fmt.Fprintln(columns, "OWNER\tLEASES\tFOR")
+		for _, o := range i.Leases {
+			fmt.Fprintf(columns, "%s\t%s\t%s\n", o.Name, o.Leases, o.Since)
 		}
 		_ = columns.Flush() // to memory
 	}

@@ -3,6 +3,9 @@ package statuspage
 import (
 	"strings"
 	"time"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // view is what the templates show.
@@ -16,9 +19,9 @@ type view struct {
 	// The table.
 	Counts []tally // each state's, what is wrong first
 	Totals string
-	Search string // the filter's text
-	State  string // the filter's state
-	States []string
+	Search string       // the filter's text
+	State  status.State // the filter's state
+	States []status.State
 	Rows   []row
 	Shown  string // which of how many; empty: all
 	Before string // links
@@ -30,13 +33,15 @@ type view struct {
 
 // tally is how many informers are in one state.
 type tally struct {
-	Class, State, Count, Link string
-	Chosen                    bool
+	Class       string
+	State       status.State
+	Count, Link string
+	Chosen      bool
 }
 
 // detailView is a resource in detail.
 type detailView struct {
-	Chain     []Step
+	Chain     []status.Step
 	Elsewhere []linked
 	Informers []informerView
 	More      string
@@ -49,19 +54,19 @@ type linked struct{ Name, Link string }
 type informerView struct {
 	row
 	Facts    []fact
-	Handlers []handlingView
-	Holders  []holderView
+	Handlers []handlerView
+	Leases   []ownerView
 	More     string
 }
 
 type fact struct{ Name, Value string }
 
-type handlingView struct {
+type handlerView struct {
 	Handler, Lease, Delivered, Backlog, Call, Behind string
 	Late                                             bool
 }
 
-type holderView struct{ Name, Leases, Since string }
+type ownerView struct{ Name, Leases, Since string }
 
 // newView returns what every answer to q has.
 func newView(q question, title string, at time.Time) *view {
@@ -120,45 +125,45 @@ func (v *view) pages(t *Table, q question) {
 	}
 }
 
-// viewOfDetail returns that of d, which answers q.
-func viewOfDetail(d *Detail, q question) *view {
-	v := newView(q, d.Name, d.At)
+// viewOfDetail returns the view of e, which answers q.
+func viewOfDetail(e *status.Explanation, q question) *view {
+	v := newView(q, e.Name(), e.At)
 	v.Detail = &detailView{}
-	for _, step := range d.Chain {
-		v.Detail.Chain = append(v.Detail.Chain, Step{About: plain(step.About), Text: plain(step.Text)})
+	for _, step := range e.Chain {
+		v.Detail.Chain = append(v.Detail.Chain, status.Step{About: status.StepKind(plain(string(step.About))), Text: plain(step.Text)})
 	}
-	for _, name := range d.Elsewhere {
+	for _, gvr := range e.Elsewhere {
+		name := discovery.RefOf(gvr).String()
 		v.Detail.Elsewhere = append(v.Detail.Elsewhere, linked{plain(name), question{resource: name, base: q.base}.link()})
 	}
-	rows := newRows(d.Informers, q, d.At)
-	for n := range d.Informers {
-		v.Detail.Informers = append(v.Detail.Informers, newInformerView(&d.Informers[n], rows[n], d.At))
+	rows := newRows(e.Informers, q, e.At)
+	for n := range e.Informers {
+		v.Detail.Informers = append(v.Detail.Informers, newInformerView(&e.Informers[n], rows[n], e.At))
 	}
-	if d.MoreInformers > 0 {
-		v.Detail.More = "And " + count(d.MoreInformers, "informer") + " more, not shown."
+	if e.MoreInformers > 0 {
+		v.Detail.More = "And " + count(e.MoreInformers, "informer") + " more, not shown."
 	}
-	v.Detail.Discovery = d.Discovery.facts(d.At)
+	v.Detail.Discovery = discoveryFacts(e.Discovery, e.At)
 	return v
 }
 
-func newInformerView(i *Informer, r row, at time.Time) informerView {
-	v := informerView{row: r, Facts: i.facts(at)}
-	for n := range i.Handlers {
-		h := &i.Handlers[n]
-		v.Handlers = append(v.Handlers, handlingView{
+func newInformerView(i *status.Informer, r row, at time.Time) informerView {
+	v := informerView{row: r, Facts: factsOf(i, at)}
+	for _, h := range i.Handlers {
+		v.Handlers = append(v.Handlers, handlerView{
 			Handler: plain(h.Handler), Lease: plain(orDash(h.Lease)), Delivered: number(h.Delivered), Backlog: number(h.Backlog),
-			Call: ago(h.RunningSince, at), Behind: ago(h.BehindSince, at), Late: h.late(at),
+			Call: ago(h.RunningSince, at), Behind: ago(h.BehindSince, at), Late: h.Late(at),
 		})
 	}
-	for _, h := range i.Holders {
-		v.Holders = append(v.Holders, holderView{plain(orDash(h.Name)), number(h.Leases), ago(h.Since, at)})
+	for _, o := range i.Owners {
+		v.Leases = append(v.Leases, ownerView{plain(orDash(o.Name)), number(o.Leases), ago(o.Since, at)})
 	}
 	var more []string
 	if i.MoreHandlers > 0 {
 		more = append(more, count(i.MoreHandlers, "handler"))
 	}
-	if i.MoreHolders > 0 {
-		more = append(more, count(i.MoreHolders, "holder"))
+	if i.MoreOwners > 0 {
+		more = append(more, count(i.MoreOwners, "owner"))
 	}
 	if len(more) > 0 {
 		v.More = "And " + strings.Join(more, " and ") + " more, not shown."

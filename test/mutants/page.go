@@ -71,13 +71,13 @@ var ofPage = []mutant{
 	{
 		name: "a stuck handler is nothing to see to",
 		file: "internal/statuspage/table.go",
-		old:  "	case i.late(at):\n		return 1\n",
+		old:  "	case i.Late(at):\n		return 1\n",
 		new:  "",
 	},
 	{
 		name: "a page has all handlers that there are",
 		file: "internal/statuspage/bounds.go",
-		old:  "i.Handlers[:b.people:b.people], more\n",
+		old:  "i.Handlers[:b.items:b.items], more\n",
 		new:  "i.Handlers, 0*more\n",
 	},
 	{
@@ -88,21 +88,22 @@ var ofPage = []mutant{
 	},
 	{
 		name: "a resource has to be named with its version",
-		file: "dynamicinformer/page.go",
+		file: "dynamicinformer/status.go",
 		old:  "!found && e.gvr.GroupResource().String() == name",
 		new:  "false && e.gvr.GroupResource().String() == name",
 	},
 	{
 		name: "the page does not tell of handlers",
-		file: "dynamicinformer/page.go",
-		old:  "	for _, h := range s.Handlers {\n",
-		new:  "	for _, h := range s.Handlers[:0] {\n",
+		file: "dynamicinformer/status.go",
+		old:  "	i.Handlers = e.informer.informer.meters.statuses(known.At)\n",
+		new:  "",
 	},
 	{
 		name: "the page does not say when it is tried again",
-		file: "dynamicinformer/page.go",
-		old:  "NextRetry: s.NextRetry, ",
+		file: "internal/typestate/snapshot.go",
+		old:  "		i.NextRetry = s.Given.Due\n",
 		new:  "",
+		in:   "dynamicinformer",
 	},
 	{
 		name: "what is below the page is the table, too",
@@ -131,13 +132,13 @@ var ofPage = []mutant{
 	{
 		name: "a row does not name stuck handlers",
 		file: "internal/statuspage/row.go",
-		old:  "		Stuck:   plain(i.stuck(at)),\n",
+		old:  "		Stuck:   plain(stuck(i, at)),\n",
 		new:  "",
 	},
 	{
 		name: "the case of a state matters",
 		file: "internal/statuspage/question.go",
-		old:  "strings.EqualFold(s, q.state)",
+		old:  "strings.EqualFold(string(s), string(q.state))",
 		new:  "s == q.state",
 	},
 	{
@@ -162,8 +163,8 @@ var ofPage = []mutant{
 	},
 	{
 		name: "who asks for what is not there is not shown discovery",
-		file: "dynamicinformer/page.go",
-		old:  "	if now, configured := s.Discovery(); configured {\n",
-		new:  "	if now, configured := s.Discovery(); configured && false {\n",
+		file: "dynamicinformer/status.go",
+		old:  "		return s.explain(schema.GroupVersionResource{Resource: name}, nil, nil), false\n",
+		new:  "		return status.NewExplanation(schema.GroupVersionResource{Resource: name}, time.Now(), nil, nil, nil), false\n",
 	},
 }
