@@ -152,8 +152,6 @@ func (e *entry) ending() bool {
 	return e.abandoned || e.forgotten || e.started() && closed(e.stop) || closed(e.done)
 }
 
-func (e *entry) listedOnce() <-chan struct{} { return e.informer.listed }
-
 func (e *entry) hasSynced() bool { return closed(e.informer.listed) }
 
 func closed(ch <-chan struct{}) bool {

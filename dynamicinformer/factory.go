@@ -188,8 +188,8 @@ func (f *Factory) ended(e *entry) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	defer close(e.done)
 	defer e.changed.Ring()
+	defer close(e.done)
 	delete(f.running, e)
 	gr := e.gvr.GroupResource()
 	f.types[gr] = slices.DeleteFunc(f.types[gr], func(other *entry) bool { return other == e })

@@ -50,7 +50,6 @@ func (w *follow) awaitEnd(ctx context.Context, t *followed, l *Lease) bool {
 		case <-changed:
 		case <-news:
 		case <-timer.C:
-		case <-l.entry.done:
 		case <-ctx.Done():
 		}
 		timer.Stop()

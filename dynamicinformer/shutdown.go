@@ -46,7 +46,7 @@ func (f *Factory) close() {
 func (f *Factory) endUnstartedLocked() {
 	for _, e := range f.entries {
 		e.stopLingerLocked()
-		e.changed.Ring()
+		defer e.changed.Ring()
 		if e.started() {
 			continue
 		}

@@ -105,26 +105,15 @@ func (l *Lease) Watch(ctx context.Context) <-chan status.Informer {
 }
 
 func (l *Lease) watch(ctx context.Context, statuses chan status.Informer) {
-	for {
-		changed, first := l.entry.changed.Next(), l.entry.firstList()
-		ended := closed(l.entry.done)
+	l.entry.await(ctx, func() bool {
 		now := l.Status()
 		select {
-		case <-statuses: // it has not been received
+		case <-statuses: // replaced
 		default:
 		}
-		statuses <- now // the only one who sends
-		if ended {
-			return
-		}
-		select {
-		case <-changed:
-		case <-first:
-		case <-l.entry.done:
-		case <-ctx.Done():
-			return
-		}
-	}
+		statuses <- now // the only goroutine that sends
+		return false
+	})
 }
 
 // Handler returns a page that shows what [Factory.Status] and [Factory.Explain] return: a

@@ -68,43 +68,38 @@ func FailFast(ctx context.Context) context.Context {
 }
 
 // wait waits until e has synced, which it reports, or never will, or for ctx.
-func (f *Factory) wait(ctx context.Context, e *entry) bool {
-	impatient := ctx.Value(failFast{}) != nil
-	for {
-		changed, first := e.changed.Next(), e.firstList() // before the snapshot
+func (f *Factory) wait(ctx context.Context, e *entry) (synced bool) {
+	early := ctx.Value(failFast{}) != nil
+	e.await(ctx, func() bool {
 		now := e.state.Snapshot()
-		if now.Synced() {
-			e.awaitWatch(ctx)
-			return true
-		}
-		if closed(e.done) || f.endsUnstarted(e) || impatient && (f.notRunning(e).Lasting() || now.Lasting()) {
-			return false
-		}
-		select {
-		case <-changed:
-		case <-first:
-		case <-e.done:
-		case <-ctx.Done():
-			return false
-		}
+		synced = now.Synced()
+		return synced || early && (f.notRunning(e).Lasting() || now.Lasting()) || f.endsUnstarted(e)
+	})
+	if synced {
+		e.awaitWatch(ctx)
 	}
+	return synced
 }
 
 // waitListed waits until e has listed once or never will, or for ctx.
 func (f *Factory) waitListed(ctx context.Context, e *entry) {
+	e.await(ctx, func() bool { return e.hasSynced() || f.endsUnstarted(e) })
+	if e.hasSynced() {
+		e.awaitWatch(ctx)
+	}
+}
+
+// await waits until met returns true, the entry has ended, or ctx ends. Met is called whenever the
+// status of e may have changed, also after the entry has ended.
+func (e *entry) await(ctx context.Context, met func() bool) {
 	for {
-		changed, first := e.changed.Next(), e.firstList()
-		if e.hasSynced() {
-			e.awaitWatch(ctx)
-			return
-		}
-		if closed(e.done) || f.endsUnstarted(e) {
+		changed, first, ended := e.changed.Next(), e.firstList(), closed(e.done) // before met looks
+		if met() || ended {
 			return
 		}
 		select {
 		case <-changed:
 		case <-first:
-		case <-e.done:
 		case <-ctx.Done():
 			return
 		}
@@ -119,26 +114,13 @@ const watchGrace = 100 * time.Millisecond
 // that makes no difference; the fakes of tests forget what happens between a list and a
 // watch, and many a test writes as soon as its informers have synced.
 func (e *entry) awaitWatch(ctx context.Context) {
-	if e.informer.source.State().Watched {
+	watches := func() bool { return e.informer.source.State().Watched }
+	if watches() {
 		return
 	}
-	timer := time.NewTimer(watchGrace)
-	defer timer.Stop()
-	for {
-		changed := e.changed.Next()
-		if e.informer.source.State().Watched {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timer.C:
-			return
-		case <-e.done:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
+	ctx, cancel := context.WithTimeout(ctx, watchGrace)
+	defer cancel()
+	e.await(ctx, watches)
 }
 
 // lookAgain is how soon a store is looked at again that is about to have what its reflector
@@ -146,8 +128,8 @@ func (e *entry) awaitWatch(ctx context.Context) {
 const lookAgain = 5 * time.Millisecond
 
 // awaitStore waits, in a goroutine, until the informer's store has a first list that the
-// reflector has been given, and says so to the entry's state. Of the very first list HasSynced
-// says so. The objects of later ones reach the store in the order of their versions.
+// reflector has been given, and reports that to the entry's state. HasSynced reports the very
+// first list. The objects of later ones reach the store in the order of their versions.
 func (f *Factory) awaitStore(e *entry) {
 	now := e.state.Snapshot()
 	number := now.AwaitsStore()
@@ -215,14 +197,13 @@ func (f *Factory) syncing(e *entry) error {
 	return &err
 }
 
-// firstList returns a channel that closes with the first list; nil, if there has been one.
-// Whoever waits asks for it before looking at anything else: what comes between is not
-// told again.
+// firstList returns a channel that closes with the first list; nil, if there has been one: it
+// does not close twice.
 func (e *entry) firstList() <-chan struct{} {
 	if e.hasSynced() {
 		return nil
 	}
-	return e.listedOnce()
+	return e.informer.listed
 }
 
 // endsUnstarted reports whether e will never be started.

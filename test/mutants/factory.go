@@ -126,14 +126,14 @@ var ofFactory = []mutant{
 	{
 		name: "waiting goes on for an informer that has ended",
 		file: "dynamicinformer/sync.go",
-		old:  "if closed(e.done) || f.endsUnstarted(e) || impatient",
-		new:  "if f.endsUnstarted(e) || impatient",
+		old:  "		if met() || ended {\n",
+		new:  "		if met() {\n			_ = ended\n",
 	},
 	{
 		name: "waiting goes on for a factory that is closing",
 		file: "dynamicinformer/sync.go",
-		old:  "		if closed(e.done) || f.endsUnstarted(e) || impatient",
-		new:  "		if closed(e.done) || impatient",
+		old:  "now.Lasting()) || f.endsUnstarted(e)",
+		new:  "now.Lasting())",
 	},
 	{
 		name: "a resource that nobody asked for is waited for in silence",

@@ -192,8 +192,8 @@ var ofLeases = []mutant{
 	{
 		name: "FailFast is patient",
 		file: "dynamicinformer/sync.go",
-		old:  "impatient && (f.notRunning(e).Lasting() || now.Lasting())",
-		new:  "false && impatient",
+		old:  "early && (f.notRunning(e).Lasting() || now.Lasting())",
+		new:  "false && early",
 	},
 	{
 		name: "Forbidden heals by itself",
@@ -212,7 +212,7 @@ var ofLeases = []mutant{
 	{
 		name: "states are kept until they are taken",
 		file: "dynamicinformer/status.go",
-		old:  "		case <-statuses: // it has not been received\n",
+		old:  "		case <-statuses: // replaced\n",
 		new:  "		case <-make(chan status.Informer):\n",
 	},
 	{
@@ -224,19 +224,19 @@ var ofLeases = []mutant{
 	{
 		name: "who waits does not wait for the watch",
 		file: "dynamicinformer/sync.go",
-		old:  "	if e.informer.source.State().Watched {\n		return\n	}\n	timer",
-		new:  "	if true {\n		return\n	}\n	timer",
+		old:  "	if watches() {\n		return\n	}\n",
+		new:  "	if true {\n		return\n	}\n",
 	},
 	{
 		name: "a watch without answer is waited for",
 		file: "dynamicinformer/sync.go",
-		old:  "		case <-timer.C:\n			return\n",
-		new:  "",
+		old:  "	ctx, cancel := context.WithTimeout(ctx, watchGrace)\n",
+		new:  "	ctx, cancel := context.WithTimeout(ctx, 1e6*watchGrace)\n",
 	},
 	{
 		name: "a wait misses what comes between two looks",
 		file: "dynamicinformer/sync.go",
-		old:  "		changed, first := e.changed.Next(), e.firstList() // before the snapshot\n		now := e.state.Snapshot()\n",
-		new:  "		now := e.state.Snapshot()\n		changed, first := e.changed.Next(), e.firstList()\n",
+		old:  "		changed, first, ended := e.changed.Next(), e.firstList(), closed(e.done) // before met looks\n		if met() || ended {\n			return\n		}\n",
+		new:  "		if met() || closed(e.done) {\n			return\n		}\n		changed, first, ended := e.changed.Next(), e.firstList(), false\n		_ = ended\n",
 	},
 }
