@@ -1,4 +1,4 @@
-package dynamicinformer
+package follow
 
 import (
 	"time"
@@ -7,30 +7,40 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/bell"
 )
 
-// followed is one type, as far as one call of Follow is concerned with it: what is to be,
-// and what is. It is guarded by its follow's lock.
+// followed is one type: what is wanted of it, and what is. It is guarded by the follower's lock.
 type followed struct {
 	gr schema.GroupResource
 
 	want   *discovery.Resource // it is there, and selected; nil: it is not
 	unsure *discovery.Resource // it is there, and it can't be told whether it is selected
 
-	held  bool                // a lease is had, or about to be, and it is not yet being stopped
+	held  bool                // there is a lease, or one is being acquired, and it is not being released
 	res   discovery.Resource  // what the lease is on, as last known
-	lease *Lease              // nil while it is about to be had
-	end   *discovery.Evidence // why it is to be given back; nil: it is not
+	lease Lease               // nil while it is being acquired
+	end   *discovery.Evidence // why the lease is to be released; nil: it is not
 
-	busy    bool      // a goroutine is at work on it
-	queued  bool      // it waits in line to be started
-	changed bell.Bell // rung when end may have changed
+	busy    bool          // a goroutine is at work on it
+	queued  bool          // it waits in the queue to be started
+	changed chan struct{} // has one if end may have changed while a goroutine is at work
 
-	refusal string // that the log has told of; empty: none, or none since it was started
+	failure string // of the last attempt to acquire a lease; empty: none, or it has succeeded
 
 	began time.Time // when it was last started
-	brief int       // starts in a row that came soon after one another
+	brief int       // starts in a row, each within calm of the one before
+}
+
+func newFollowed(gr schema.GroupResource) *followed {
+	return &followed{gr: gr, changed: make(chan struct{}, 1)}
+}
+
+// notify wakes the goroutine that is at work on it.
+func (t *followed) notify() {
+	select {
+	case t.changed <- struct{}{}:
+	default: // it is about to look
+	}
 }
 
 // selected notes that the type is there as res, and selected.
@@ -48,7 +58,7 @@ func (t *followed) selected(res discovery.Resource) {
 	}
 }
 
-// deselected notes that it is there as res, and not selected.
+// deselected notes that the type is there as res, and not selected.
 func (t *followed) deselected(res discovery.Resource) {
 	t.there(res)
 	t.want = nil
@@ -57,13 +67,13 @@ func (t *followed) deselected(res discovery.Resource) {
 	}
 }
 
-// undecided notes that it is there as res, and that nobody can tell whether it is selected.
+// undecided notes that the type is there as res, and that it can't be told whether it is selected.
 func (t *followed) undecided(res discovery.Resource) {
 	t.there(res)
 	t.unsure = &res
 }
 
-// there notes that it is there as res. If that is of another CRD, the one before was deleted.
+// there notes that the type is there as res. If that is of another CRD, the one before was deleted.
 func (t *followed) there(res discovery.Resource) {
 	t.unsure = nil
 	if t.held && t.other(res.CRDUID) {
@@ -72,7 +82,7 @@ func (t *followed) there(res discovery.Resource) {
 	}
 }
 
-// gone notes that it is not there any more.
+// gone notes that the type is not there any more.
 func (t *followed) gone(evidence discovery.Evidence) {
 	t.want, t.unsure = nil, nil
 	switch {
@@ -89,22 +99,22 @@ func (t *followed) other(uid types.UID) bool {
 	return uid != "" && t.res.CRDUID != "" && uid != t.res.CRDUID
 }
 
-// ends notes why the lease is to be given back. That a CRD was deleted is for good.
+// ends notes why the lease is to be released. The deletion of a CRD is final.
 func (t *followed) ends(evidence discovery.Evidence) {
 	if t.end == nil || t.end.Kind != discovery.CRDDeleted {
 		t.end = &evidence
 	}
 }
 
-// How often a type is started that comes and goes: one that is started again within calm of
-// its last start waits, after the first time, and each time twice as long.
+// A type that is started again within calm of its last start waits first, from the second time on,
+// and twice as long each time.
 const (
 	calm         = 10 * time.Second
 	firstPause   = 200 * time.Millisecond
 	longestPause = 5 * time.Second
 )
 
-// due returns when it may be started.
+// due returns when the type may be started.
 func (t *followed) due() time.Time {
 	if t.brief == 0 {
 		return time.Time{}
@@ -113,7 +123,7 @@ func (t *followed) due() time.Time {
 	return t.began.Add(pause)
 }
 
-// begins notes that it is started as what is wanted.
+// begins notes that the type is started as what is wanted.
 func (t *followed) begins(now time.Time) {
 	if !t.began.IsZero() && now.Sub(t.began) < calm {
 		t.brief++

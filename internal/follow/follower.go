@@ -1,0 +1,277 @@
+package follow
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// Config says what to follow.
+type Config struct {
+	// Resolver is where events come from. It has to run.
+	Resolver *discovery.Resolver
+	// Selector selects types, of those that can be listed and watched.
+	Selector discovery.Selector
+	// Acquire returns a lease on a type. It is called again every 2 s if it fails.
+	Acquire func(ctx context.Context, gvr schema.GroupVersionResource) (Lease, error)
+	// Started is called with each lease, and Stopped after its release, with the type as it was
+	// known last and why it ended. The evidence has no kind if the type is still there. The calls
+	// of one type come one after the other: Started, Stopped, Started, …; those of different types
+	// come at the same time. Each Started has its Stopped before Run returns.
+	Started func(l Lease)
+	Stopped func(res discovery.Resource, evidence discovery.Evidence)
+	// Starts is how many types may be on their way to their first list at a time.
+	Starts int
+	// Closed closes when no lease can be acquired any more. Run ends then, too.
+	Closed <-chan struct{}
+}
+
+// Lease is what a type is held with. Its methods do not block.
+type Lease interface {
+	// Changed returns a channel that closes when what the methods below return may have changed,
+	// but for Listed. To be called before them.
+	Changed() <-chan struct{}
+	// Listed returns a channel that closes with the first list; nil, if there has been one.
+	Listed() <-chan struct{}
+	// Waits reports whether no first list is about to come: a request has failed, or the lease
+	// was released.
+	Waits() bool
+	// Deletion returns how far the deletion of the objects of a type is that ended by that
+	// evidence.
+	Deletion(end discovery.Evidence) Deletion
+	// Release ends the lease. It may have been released before.
+	Release()
+}
+
+// Deletion is how far the deletion of a type's objects is.
+type Deletion struct {
+	Phase DeletionPhase
+	// Objects is how many are left, and Delivered how often handlers have been called. While
+	// these change, the deletion makes progress.
+	Objects   int
+	Delivered uint64
+}
+
+// DeletionPhase is what a [Deletion] waits for.
+type DeletionPhase int
+
+const (
+	// DeletionUnknown: it is not known whether the objects are gone.
+	DeletionUnknown DeletionPhase = iota
+	// DeletionRunning: handlers are about to get deletions.
+	DeletionRunning
+	// DeletionDone: handlers get no more deletions.
+	DeletionDone
+)
+
+// recheckEvery is how often a type is looked at again that may change without an event.
+const recheckEvery = 2 * time.Second
+
+// follower is one call of Run.
+type follower struct {
+	Config
+	goroutines sync.WaitGroup
+	wake       chan struct{} // has one if the timer has to be set anew
+
+	// mu guards the fields below, and the types. It is never held across I/O, a channel
+	// operation that may block, or a callback.
+	mu      sync.Mutex
+	types   map[schema.GroupResource]*followed
+	queue   []*followed // types that wait to be started
+	slots   int         // how many may be started now
+	recheck map[*followed]time.Time
+	ending  bool
+}
+
+// Run follows until ctx ends or no lease can be acquired any more. It returns after all leases have
+// been released and all calls have returned.
+func Run(ctx context.Context, cfg Config) {
+	f := &follower{
+		Config: cfg, wake: make(chan struct{}, 1), slots: cfg.Starts,
+		types: map[schema.GroupResource]*followed{}, recheck: map[*followed]time.Time{},
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.goroutines.Go(func() {
+		defer cancel()
+		f.runTimer(ctx)
+	})
+	for event := range cfg.Resolver.Subscribe(ctx, discovery.WithLabelChanges()) {
+		f.handle(ctx, event)
+	}
+	f.end(ctx)
+	f.goroutines.Wait()
+}
+
+// handle takes an event of the resolver.
+func (f *follower) handle(ctx context.Context, event discovery.Event) {
+	if event.Type == discovery.Removed {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if t := f.types[event.Resource.GVR.GroupResource()]; t != nil {
+			t.gone(event.Evidence)
+			f.proceedLocked(ctx, t)
+		}
+		return
+	}
+	selects, err := f.selects(event.Resource)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.updateLocked(ctx, event.Resource, selects, err)
+}
+
+// selects reports whether res is to be followed.
+func (f *follower) selects(res discovery.Resource) (bool, error) {
+	if !res.Supports("list") || !res.Supports("watch") {
+		return false, nil
+	}
+	return f.Resolver.Selects(f.Selector, res)
+}
+
+// updateLocked takes what is known of a type now. The caller holds mu.
+func (f *follower) updateLocked(ctx context.Context, res discovery.Resource, selects bool, err error) {
+	gr := res.GVR.GroupResource()
+	t := f.types[gr]
+	if t == nil {
+		if !selects && err == nil {
+			return
+		}
+		t = newFollowed(gr)
+		f.types[gr] = t
+	}
+	switch {
+	case err != nil:
+		t.undecided(res)
+		f.recheckLocked(t, recheckEvery)
+	case selects:
+		t.selected(res)
+	default:
+		t.deselected(res)
+	}
+	f.proceedLocked(ctx, t)
+}
+
+// proceedLocked makes sure that what is to be done for t is done. The caller holds mu.
+func (f *follower) proceedLocked(ctx context.Context, t *followed) {
+	switch {
+	case t.busy:
+		t.notify()
+	case t.held && (t.end != nil || f.ending):
+		t.busy = true
+		f.goroutines.Go(func() { f.work(ctx, t) })
+	case t.held, f.ending:
+	case t.want != nil:
+		f.enqueueLocked(ctx, t)
+	case t.unsure != nil, t.queued:
+	case time.Since(t.began) < calm: // if it comes back, the number of its short starts is kept
+		f.recheckLocked(t, calm-time.Since(t.began))
+	default:
+		delete(f.types, t.gr)
+		delete(f.recheck, t)
+	}
+}
+
+// work does what there is to do for t, which is held: it releases the lease if there is a reason.
+func (f *follower) work(ctx context.Context, t *followed) {
+	for {
+		f.mu.Lock()
+		if !t.held || t.end == nil && !f.ending {
+			t.busy = false
+			f.proceedLocked(ctx, t)
+			f.mu.Unlock()
+			return
+		}
+		l := t.lease
+		f.mu.Unlock()
+		if f.awaitDeletion(ctx, t, l) {
+			f.stop(t, l)
+		}
+	}
+}
+
+// end releases all leases at once, and has Stopped called for each type.
+func (f *follower) end(ctx context.Context) {
+	f.mu.Lock()
+	f.ending, f.queue = true, nil
+	var leases []Lease
+	for _, t := range f.types {
+		if t.lease != nil {
+			leases = append(leases, t.lease)
+		}
+		f.proceedLocked(ctx, t)
+	}
+	f.mu.Unlock()
+	for _, l := range leases {
+		l.Release()
+	}
+}
+
+// recheckLocked has t looked at after d, unless it is to be earlier. The caller holds mu.
+func (f *follower) recheckLocked(t *followed, d time.Duration) {
+	at := time.Now().Add(d)
+	if due, there := f.recheck[t]; there && due.Before(at) {
+		return
+	}
+	f.recheck[t] = at
+	select {
+	case f.wake <- struct{}{}:
+	default: // it is about to be set
+	}
+}
+
+// runTimer looks at types when they are due, until ctx ends or no lease can be acquired any more.
+func (f *follower) runTimer(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-f.wake:
+		case <-timer.C:
+		case <-f.Closed:
+			return
+		case <-ctx.Done():
+			return
+		}
+		if next := f.recheckDue(ctx); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// recheckDue looks at the types that are due, and returns when the next one is.
+func (f *follower) recheckDue(ctx context.Context) (next time.Time) {
+	now := time.Now()
+	var unsure []*discovery.Resource
+	f.mu.Lock()
+	for t, at := range f.recheck {
+		if at.After(now) {
+			continue
+		}
+		delete(f.recheck, t)
+		if t.unsure != nil {
+			unsure = append(unsure, t.unsure)
+		}
+		f.proceedLocked(ctx, t)
+	}
+	f.mu.Unlock()
+	for _, res := range unsure {
+		selects, err := f.selects(*res)
+		f.mu.Lock()
+		if t := f.types[res.GVR.GroupResource()]; t != nil && t.unsure == res { // no event since
+			f.updateLocked(ctx, *res, selects, err)
+		}
+		f.mu.Unlock()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, at := range f.recheck {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}

@@ -1,0 +1,120 @@
+package follow
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// startPatience is how long a type's first list may take before others are started beside it.
+const startPatience = 5 * time.Second
+
+// logRetries is the verbosity of log lines about what fails as it did before.
+const logRetries = 4
+
+// enqueueLocked puts t in the queue of types to start. The caller holds mu.
+func (f *follower) enqueueLocked(ctx context.Context, t *followed) {
+	if !t.queued {
+		t.queued = true
+		f.queue = append(f.queue, t)
+	}
+	f.startQueuedLocked(ctx)
+}
+
+// startQueuedLocked starts the types in the queue, as far as there are slots. The caller holds mu.
+func (f *follower) startQueuedLocked(ctx context.Context) {
+	for f.slots > 0 && len(f.queue) > 0 && !f.ending {
+		t := f.queue[0]
+		f.queue[0] = nil // the array stays for a while
+		f.queue = f.queue[1:]
+		t.queued = false
+		switch wait := time.Until(t.due()); {
+		case t.busy, t.held: // it has been started since
+		case t.want == nil:
+			f.proceedLocked(ctx, t)
+		case wait > 0:
+			f.recheckLocked(t, wait)
+		default:
+			f.slots--
+			t.begins(time.Now())
+			gvr := t.res.GVR
+			f.goroutines.Go(func() { f.start(ctx, t, gvr) })
+		}
+	}
+}
+
+// start acquires a lease on t, calls Started, and does what there is to do then.
+func (f *follower) start(ctx context.Context, t *followed, gvr schema.GroupVersionResource) {
+	l, err := f.Acquire(ctx, gvr)
+	f.mu.Lock()
+	if err != nil {
+		t.held, t.busy = false, false
+		verbosity := 0
+		if t.failure == err.Error() {
+			verbosity = logRetries
+		}
+		t.failure = err.Error()
+		if !f.ending {
+			f.recheckLocked(t, recheckEvery)
+		}
+		f.freeSlotLocked(ctx)
+		f.mu.Unlock()
+		if ctx.Err() == nil && !f.closed() {
+			klog.FromContext(ctx).V(verbosity).Info("Can't follow the resource now, trying again", "resource", discovery.RefOf(gvr), "err", err)
+		}
+		return
+	}
+	if f.ending { // Started is not called any more
+		t.held, t.busy = false, false
+		f.mu.Unlock()
+		l.Release()
+		return
+	}
+	t.lease, t.failure = l, ""
+	f.goroutines.Go(func() { f.awaitFirstList(ctx, l) })
+	f.mu.Unlock()
+	if f.Started != nil {
+		f.Started(l)
+	}
+	f.work(ctx, t)
+}
+
+func (f *follower) closed() bool {
+	select {
+	case <-f.Closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitFirstList lets the next type be started when l has its first list, when none is about to
+// come, or when it takes too long.
+func (f *follower) awaitFirstList(ctx context.Context, l Lease) {
+	patience, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for patience.Err() == nil {
+		changed, listed := l.Changed(), l.Listed()
+		if listed == nil || l.Waits() {
+			break
+		}
+		select {
+		case <-changed:
+		case <-listed:
+		case <-patience.Done():
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.freeSlotLocked(ctx)
+}
+
+// freeSlotLocked gives the slot of a type that was started to the next. The caller holds mu.
+func (f *follower) freeSlotLocked(ctx context.Context) {
+	f.slots++
+	f.startQueuedLocked(ctx)
+}

@@ -1,0 +1,77 @@
+package follow
+
+import (
+	"context"
+	"time"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+const (
+	// stopPatience is how long a type that has gone may make no progress with the deletions of
+	// its objects before its lease is released all the same.
+	stopPatience = 10 * time.Second
+	// firstLook and longestLook are how often the progress is looked at: each time half as often.
+	firstLook   = 5 * time.Millisecond
+	longestLook = 100 * time.Millisecond
+)
+
+// awaitDeletion waits until l can be released, and reports false if it is not to be any more.
+func (f *follower) awaitDeletion(ctx context.Context, t *followed, l Lease) bool {
+	var (
+		look     = firstLook
+		last     = Deletion{}
+		progress = time.Now()
+	)
+	for {
+		changed := l.Changed()
+		f.mu.Lock()
+		end, ending := t.end, f.ending
+		f.mu.Unlock()
+		switch {
+		case ending:
+			return true
+		case end == nil:
+			return false
+		}
+		now := l.Deletion(*end)
+		if now.Objects != last.Objects || now.Delivered != last.Delivered || now.Phase != DeletionRunning {
+			last, progress, look = now, time.Now(), firstLook
+		}
+		if now.Phase == DeletionDone || time.Since(progress) >= stopPatience {
+			return true
+		}
+		pause := recheckEvery
+		if now.Phase == DeletionRunning {
+			pause, look = look, min(2*look, longestLook)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-t.changed:
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// stop releases the lease of t, and calls Stopped, if there is still a reason.
+func (f *follower) stop(t *followed, l Lease) {
+	f.mu.Lock()
+	if t.end == nil && !f.ending {
+		f.mu.Unlock()
+		return
+	}
+	var evidence discovery.Evidence
+	if t.end != nil && (t.end.Kind != discovery.NotListed || !f.ending) {
+		evidence = *t.end
+	}
+	res := t.res
+	t.held, t.lease, t.end = false, nil, nil
+	f.mu.Unlock()
+	l.Release()
+	if f.Stopped != nil {
+		f.Stopped(res, evidence)
+	}
+}
