@@ -9,6 +9,7 @@ SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/ipamblock/.
 TEST    := go test -race -shuffle=on -count=1 -timeout=40m
 LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZ    := 30s
+BENCH   := -out bench/results
 # go build -v names each package that it compiles; this counts them.
 COUNT   := awk '/[ :]/ && !/^go: downloading/ {print} ++n % 100 == 0 {print "  " n " packages compiled or downloaded"; fflush()}'
 
@@ -47,9 +48,9 @@ soak: ## let a million leases, and 40 types 200 times, come and go under their i
 	@go run ./test/envtest/cmd/prepare
 	@GVRKIT_SOAK=40x200 $(TEST) -timeout=60m ./test/envtest/ -ginkgo.v -ginkgo.focus='come and go by the hundred'
 
-bench: ## compare with client-go and controller-runtime, an hour; BENCH=-quick takes two minutes
+bench: ## compare with client-go and controller-runtime, an hour; BENCH=-quick takes six minutes
 	@echo "bench: compiling; with empty caches some minutes, then some more for the API server"
-	@go run ./bench $(BENCH) && go run ./bench/discovery $(filter -quick,$(BENCH)) && go run ./bench/leases $(filter -quick,$(BENCH)) && go run ./bench/types $(filter -quick,$(BENCH))
+	@go run ./bench $(BENCH)
 
 lint: ## golangci-lint, built the first time
 	$(LINT) run $(UNIT) $(SERVERS)

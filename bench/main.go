@@ -1,36 +1,169 @@
-// Command bench compares gvrkit's cache with client-go's and controller-runtime's,
-// side by side, and writes a table, the single figures and plots of them.
+// Command bench compares gvrkit with client-go and controller-runtime, side by side.
 //
-// Every run of every system is a process of its own, and so is the server. The
-// systems take turns, so that what else the machine does hits all of them alike. The
-// first round does not count; of the others the ratios to client-go of the same round
-// are shown. After each measurement the whole cache is compared with what client-go
-// decodes; a difference ends the benchmark.
+//	go run ./bench [flags] [scenario ...]
+//
+// The scenarios are cache, discovery, leases and types; without an argument all of them run.
+// Package harness describes how they are measured. The command prints a table for each case;
+// with -out it also writes every single run as JSON, and charts.
 package main
 
 import (
 	"context"
+	"errors"
+	"flag"
+	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
 
-	"github.com/go-logr/logr"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/gvrkit/gvrkit/bench/launch"
-	"github.com/gvrkit/gvrkit/bench/measure"
-	"github.com/gvrkit/gvrkit/bench/servers"
+	"github.com/gvrkit/gvrkit/bench/cache"
+	"github.com/gvrkit/gvrkit/bench/discovery"
+	"github.com/gvrkit/gvrkit/bench/harness"
+	"github.com/gvrkit/gvrkit/bench/leases"
+	"github.com/gvrkit/gvrkit/bench/process"
+	"github.com/gvrkit/gvrkit/bench/stub"
+	"github.com/gvrkit/gvrkit/bench/types"
 )
+
+// errUsage is matched by errors in the command line.
+var errUsage = errors.New("see -help")
+
+func scenarios() []harness.Scenario {
+	return []harness.Scenario{cache.Scenario(), discovery.Scenario(), leases.Scenario(), types.Scenario()}
+}
 
 func main() { os.Exit(program(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// program runs the command, or what it is a child process for, and returns its exit code.
+// program does what the role of this process demands. It returns the exit code: 0, 1 after a
+// failure, 2 if the command line is wrong.
 func program(args []string, stdout, stderr io.Writer) int {
-	return launch.Run(context.Background(), "bench", stderr, launch.Roles{
-		"": func(ctx context.Context) error { return bench(ctx, args, stdout, stderr) },
-		measure.Role: func(ctx context.Context) error {
-			ctrllog.SetLogger(logr.Discard()) // it complains otherwise
-			return measure.RunProcess(ctx)
-		},
-		servers.StubRole: servers.RunStub,
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	switch role := process.Role(); role {
+	case "":
+		err = bench(ctx, args, stdout, stderr)
+	case harness.Role:
+		err = harness.RunProcess(ctx, scenarios())
+	case stub.Role:
+		err = stub.RunProcess(ctx)
+	default:
+		err = fmt.Errorf("unknown role %q", role)
+	}
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	fmt.Fprintf(stderr, "bench: %v\n", err)
+	if errors.Is(err, errUsage) {
+		return 2
+	}
+	return 1
+}
+
+// settings are the command line.
+type settings struct {
+	harness.Options
+
+	scenarios []harness.Scenario
+	out, from string
+}
+
+func parse(args []string, help io.Writer) (settings, error) {
+	s := settings{scenarios: scenarios()}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.BoolVar(&s.Quick, "quick", false, "measure less of everything, in fewer rounds")
+	flags.IntVar(&s.Rounds, "rounds", 0, "how many `rounds` count, after one that does not (default 3 or 5)")
+	flags.StringVar(&s.Profiles, "profiles", "", "`directory` for CPU and memory profiles of scenario cache")
+	flags.StringVar(&s.out, "out", "", "`directory` for results and charts")
+	flags.StringVar(&s.from, "from", "", "measure nothing, and report the results in this `file`")
+	flags.Func("cases", "measure only cases whose name matches this `expression`, such as stub-mix or back", func(text string) (err error) {
+		s.Cases, err = regexp.Compile(text)
+		return err
 	})
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(help, "go run ./bench [flags] [scenario ...]")
+		for _, scenario := range s.scenarios {
+			fmt.Fprintf(help, "  %s: %s\n", scenario.Name, scenario.About)
+		}
+		flags.SetOutput(help)
+		flags.PrintDefaults()
+		return s, err
+	}
+	if err == nil && s.Rounds < 0 {
+		err = fmt.Errorf("-rounds %d", s.Rounds)
+	}
+	if err == nil && flags.NArg() > 0 {
+		s.scenarios, err = named(flags.Args())
+	}
+	if err != nil {
+		return s, fmt.Errorf("%s; %w", strings.ReplaceAll(err.Error(), "\n", "; "), errUsage)
+	}
+	return s, nil
+}
+
+// named returns the scenarios with these names.
+func named(names []string) ([]harness.Scenario, error) {
+	var chosen []harness.Scenario
+	for _, name := range names {
+		s, err := harness.Find(scenarios(), name, func(s harness.Scenario) string { return s.Name })
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, s)
+	}
+	return chosen, nil
+}
+
+// bench does what the command line asks for.
+func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	s, err := parse(args, stdout)
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{s.out, s.Profiles} {
+		if dir == "" {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if s.from != "" {
+		results, err := harness.Read(s.from)
+		if err != nil {
+			return err
+		}
+		return report(results, stdout, "", s.out)
+	}
+	s.Progress = stderr
+	for _, scenario := range s.scenarios {
+		results, err := harness.Run(ctx, scenario, s.Options)
+		var file string
+		if s.out != "" {
+			file = filepath.Join(s.out, scenario.Name+".json")
+		}
+		if err := errors.Join(err, report(results, stdout, file, s.out)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report prints the tables of results. It writes them to file and draws charts in dir, unless
+// these are empty.
+func report(results *harness.Results, stdout io.Writer, file, dir string) error {
+	err := results.WriteTable(stdout)
+	if file != "" {
+		err = errors.Join(err, results.Write(file))
+	}
+	if dir != "" {
+		err = errors.Join(err, results.Draw(dir))
+	}
+	return err
 }

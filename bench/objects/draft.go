@@ -41,7 +41,7 @@ func (d *draft) finish(i int) object {
 	d.commonAnnotations()
 	meta := object{
 		"name": d.name + "-" + uniqueSuffix(i), "namespace": d.app.namespace, "uid": d.uid(),
-		"resourceVersion": ResourceVersion(i), "generation": d.version, "creationTimestamp": timestamp(d.created),
+		"resourceVersion": FormatVersion(Version(i)), "generation": d.version, "creationTimestamp": timestamp(d.created),
 	}
 	for name, value := range map[string]object{"labels": d.labels, "annotations": d.annotations} {
 		if len(value) > 0 {

@@ -26,7 +26,7 @@ func ipamBlock(i int) object {
 		"metadata": object{
 			"name":              fmt.Sprintf("10-%d-%d-%d-26", second, third, fourth),
 			"uid":               d.uid(),
-			"resourceVersion":   ResourceVersion(i),
+			"resourceVersion":   FormatVersion(Version(i)),
 			"generation":        d.number(1, 900),
 			"creationTimestamp": created,
 			"annotations":       object{"projectcalico.org/metadata": fmt.Sprintf(`{"uid":%q,"creationTimestamp":null}`, d.uid())},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -113,18 +114,19 @@ func TestMix_IsAsLargeAndVariedAsItSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	corpus, err := NewCorpus(t.Context(), kind, n)
+	corpus, err := Encode(t.Context(), kind, n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if size := corpus.Bytes() / n; size < 3000 || size > 5000 {
+	all := bytes.Join(corpus, nil)
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := len(all) / n; size < 4200 || size > 4500 {
 		t.Errorf("%d bytes an object", size)
 	}
-	compressed, err := corpus.CompressedBytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if size := compressed / n; size < 400 || size > 900 {
+	if size := len(w.EncodeAll(all, nil)) / n; size < 440 || size > 520 {
 		t.Errorf("%d bytes an object when compressed", size)
 	}
 }

@@ -2,13 +2,9 @@ package objects
 
 import "fmt"
 
-// ResourceVersionDigits is how many digits each resource version has, so that one
-// can be put in another's place.
-const ResourceVersionDigits = 10
+// Version returns the resource version of the object with number i, before any update. Those
+// of all objects follow each other, and all have as many digits.
+func Version(i int) int64 { return 1_000_000_000 + int64(i) }
 
-// ResourceVersion returns the first resource version of the object with number i.
-// The versions of all first objects follow each other.
-func ResourceVersion(i int) string { return FormatResourceVersion(1_000_000_000 + int64(i)) }
-
-// FormatResourceVersion writes v with all its digits.
-func FormatResourceVersion(v int64) string { return fmt.Sprintf("%0*d", ResourceVersionDigits, v) }
+// FormatVersion writes a resource version.
+func FormatVersion(version int64) string { return fmt.Sprintf("%010d", version) }

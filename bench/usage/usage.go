@@ -1,4 +1,4 @@
-// Package usage says what this process has used.
+// Package usage measures the CPU time and the memory of this process.
 package usage
 
 import (
@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// CPU returns the CPU time that this process has had.
-func CPU() (time.Duration, error) {
+// CPU returns the CPU time of this process, user and system.
+func CPU() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0, fmt.Errorf("getrusage: %w", err)
+		panic("usage: bug: getrusage: " + err.Error()) // it has no other error than a wrong argument
 	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// RSS returns the memory that this process has now, and the most that it has had.
-// Getrusage is of no use for that on Linux: a child begins with its parent's peak.
+// RSS returns the present memory of this process, and its peak. Getrusage does not tell it on
+// Linux: a child begins with its parent's peak.
 func RSS() (current, peak int64, err error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if errors.Is(err, os.ErrNotExist) {
@@ -49,14 +49,14 @@ func LiveHeap() int64 {
 	return heap
 }
 
-// LiveMemory returns the size of what is reachable, and of the stacks of goroutines once
-// they rest: a collection halves one at most, and a process that idles comes to that by
-// itself in some minutes.
+// LiveMemory returns the size of what is reachable, and of the stacks of goroutines once they
+// have shrunk: a collection halves a stack at most.
 func LiveMemory() (heap, stacks int64) {
+	const collections = 8 // until stacks no longer shrink
 	var stats runtime.MemStats
 	before := uint64(math.MaxUint64)
-	for n := range settling {
-		runtime.GC() // what finalizers and pools held on to goes the second time
+	for n := range collections {
+		runtime.GC() // the second one frees what finalizers and pools had kept
 		runtime.ReadMemStats(&stats)
 		if n > 0 && stats.StackInuse >= before {
 			break
@@ -66,25 +66,14 @@ func LiveMemory() (heap, stacks int64) {
 	return int64(stats.HeapAlloc), int64(stats.StackInuse) //nolint:gosec // sizes
 }
 
-// settling is how many collections at most it takes stacks to come to rest.
-const settling = 8
-
-// Collection returns the CPU time of one full garbage collection: the median of
-// three.
-func Collection() (time.Duration, error) {
+// Collection returns the CPU time of one full garbage collection: the median of three.
+func Collection() time.Duration {
 	var times []time.Duration
 	for range 3 {
-		before, err := CPU()
-		if err != nil {
-			return 0, err
-		}
+		before := CPU()
 		runtime.GC()
-		after, err := CPU()
-		if err != nil {
-			return 0, err
-		}
-		times = append(times, after-before)
+		times = append(times, CPU()-before)
 	}
 	slices.Sort(times)
-	return times[1], nil
+	return times[1]
 }

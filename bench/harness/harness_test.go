@@ -1,0 +1,239 @@
+package harness_test
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/gvrkit/gvrkit/bench/harness"
+	"github.com/gvrkit/gvrkit/bench/process"
+)
+
+func TestMain(m *testing.M) {
+	if process.Role() == harness.Role { // the processes of jobs are this program, too
+		if err := harness.RunProcess(context.Background(), []harness.Scenario{fake(nil)}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// fake is a scenario of one case with two parts. ready is that of its fixture.
+func fake(ready func(context.Context) error) harness.Scenario {
+	c := harness.Case{
+		Name: "small", Title: "a small case", Rounds: 2, Parts: []string{"", "more"}, Metrics: []harness.Metric{{Name: "answer", Format: "%.0f"}},
+		Contestants: []harness.Contestant{{Name: "old"}, {Name: "new", Env: []string{"FAKE=7"}}},
+		Finish:      func(f harness.Figures) { f["sum"] = f["answer"] + f["more: answer"] },
+		Start: func(context.Context, io.Writer) (*harness.Fixture, error) {
+			return &harness.Fixture{Params: map[string]any{"": 1, "more": 10}, Ready: ready, Stop: func() error { return nil }}, nil
+		},
+	}
+	other := c
+	other.Name = "large"
+	return harness.Scenario{
+		Name: "fake", About: "a test", Cases: func(bool) []harness.Case { return []harness.Case{c, other} },
+		Measure: func(_ context.Context, job harness.Job) (harness.Figures, error) {
+			var n float64
+			if err := errors.Join(job.Decode(&n), job.Ready()); err != nil {
+				return nil, err
+			}
+			if job.Contestant == "new" && os.Getenv("FAKE") != "7" {
+				return nil, errors.New("its environment is missing")
+			}
+			if job.Round == 3 {
+				return nil, errors.New("three is too many")
+			}
+			return harness.Figures{"answer": n * float64(1+job.Round)}, nil
+		},
+	}
+}
+
+func TestRun_MeasuresEachContestantInEachRound(t *testing.T) {
+	t.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0") // the race detector waits for a second otherwise
+	var progress strings.Builder
+	ready := make(chan struct{}, 100)
+	results, err := harness.Run(t.Context(), fake(func(context.Context) error {
+		ready <- struct{}{}
+		return nil
+	}), harness.Options{Progress: &progress, Cases: regexp.MustCompile("small")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results.Cases) != 1 || len(ready) != 3*2*2 {
+		t.Fatalf("%d cases, ready %d times", len(results.Cases), len(ready))
+	}
+	figures := func(n float64) harness.Round {
+		f := harness.Figures{"answer": n, "more: answer": 10 * n, "sum": 11 * n}
+		return harness.Round{"old": f, "new": f}
+	}
+	if diff := cmp.Diff([]harness.Round{figures(1), figures(2), figures(3)}, append([]harness.Round{results.Cases[0].Warmup}, results.Cases[0].Rounds...)); diff != "" {
+		t.Errorf("rounds (-want +got):\n%s", diff)
+	}
+	if first, second := strings.Index(progress.String(), "round 1/2, new"), strings.Index(progress.String(), "round 1/2, old"); first < 0 || first > second {
+		t.Errorf("the second round does not begin with the second contestant:\n%s", &progress)
+	}
+}
+
+func TestRun_FailuresHaveTheirReason(t *testing.T) {
+	t.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0")
+	results, err := harness.Run(t.Context(), fake(nil), harness.Options{Rounds: 3, Progress: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "fake, small: round 3, new: ") || !strings.Contains(err.Error(), "three is too many") {
+		t.Errorf("a job fails: %v", err)
+	}
+	if len(results.Cases) != 1 || len(results.Cases[0].Rounds) != 2 {
+		t.Errorf("the results until then are not there: %+v", results)
+	}
+	broken := errors.New("the server is broken")
+	_, err = harness.Run(t.Context(), fake(func(context.Context) error { return broken }), harness.Options{Progress: io.Discard})
+	if !errors.Is(err, broken) {
+		t.Errorf("the fixture fails: %v", err)
+	}
+}
+
+func TestSummarize_MedianMinAndMax(t *testing.T) {
+	for _, tc := range []struct {
+		values []float64
+		want   harness.Summary
+	}{
+		{[]float64{4}, harness.Summary{Median: 4, Min: 4, Max: 4}},
+		{[]float64{3, 1, 2}, harness.Summary{Median: 2, Min: 1, Max: 3}},
+		{[]float64{9, 1, 2, 4}, harness.Summary{Median: 3, Min: 1, Max: 9}},
+	} {
+		before := append([]float64(nil), tc.values...)
+		if got, ok := harness.Summarize(tc.values); !ok || got != tc.want {
+			t.Errorf("%v: %v, want %v", tc.values, got, tc.want)
+		}
+		if diff := cmp.Diff(before, tc.values); diff != "" {
+			t.Errorf("the values were changed:\n%s", diff)
+		}
+	}
+	if _, ok := harness.Summarize(nil); ok {
+		t.Error("there is a summary of nothing")
+	}
+}
+
+// sample has rounds in which old took 4, 8 and 10 ms, and new 2, 2 and 1.
+func sample() *harness.Results {
+	round := func(old, new float64) harness.Round {
+		return harness.Round{"old": {"time": old, "rate": 1 / old, "nothing": 0, "early": -1}, "new": {"time": new, "rate": 1 / new, "nothing": 3, "early": -2}}
+	}
+	return &harness.Results{Scenario: "sample", About: "a test", Environment: harness.CurrentEnvironment(), Cases: []*harness.CaseResults{{
+		Case: harness.Case{
+			Name: "one", Title: "the case of the test", Plot: true, Pairs: []harness.Pair{{Of: "old", To: "new"}},
+			Contestants: []harness.Contestant{{Name: "old", About: "the reference"}, {Name: "new", About: "the other", Target: true}},
+			Metrics: []harness.Metric{
+				harness.Metric{Name: "time", Format: "%.1f ms", Section: "the heading"}.Limit(1.5),
+				{Name: "rate", Format: "%.2f", More: true, RatioAtMost: 5}, {Name: "nothing", Format: "%.0f"}, {Name: "early", Format: "%.0f"}, {Name: "unknown", Format: "%.0f"},
+			},
+		},
+		Warmup: round(1000, 1), Rounds: []harness.Round{round(4, 2), round(8, 2), round(10, 1)},
+	}}}
+}
+
+func TestCaseResults_RatiosAreWithinARoundAndWithoutTheFirst(t *testing.T) {
+	c := sample().Cases[0]
+	if got, ok := c.Values("time", "old"); !ok || got != (harness.Summary{Median: 8, Min: 4, Max: 10}) {
+		t.Errorf("time: %v", got)
+	}
+	if got, ok := c.Ratios("time", harness.Pair{Of: "new", To: "old"}); !ok || got != (harness.Summary{Median: .25, Min: .1, Max: .5}) {
+		t.Errorf("ratios of time: %v", got)
+	}
+	for _, name := range []string{"nothing", "early", "unknown"} {
+		if got, ok := c.Ratios(name, harness.Pair{Of: "new", To: "old"}); ok {
+			t.Errorf("ratios of %s: %v", name, got)
+		}
+	}
+	if _, ok := c.Ratios("time", harness.Pair{Of: "newer", To: "old"}); ok {
+		t.Error("there are ratios of a contestant that was not run")
+	}
+}
+
+func TestResults_TableHasValuesRatiosAndTargets(t *testing.T) {
+	r := sample()
+	r.Cases = append(r.Cases, &harness.CaseResults{Case: harness.Case{Title: "not measured", Contestants: r.Cases[0].Contestants}})
+	var out strings.Builder
+	if err := r.WriteTable(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"sample: a test", "the case of the test", "new: the other", "medians of 3 rounds", "the heading ", "old / new",
+		"8.0 ms (4.0..10.0)", "2.0 ms ×0.25 (0.1..0.5)", "×4 (2..10)", "1.5 ms, MISSED by new", "×5\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), "not measured") || strings.Contains(out.String(), "MISSED by old") {
+		t.Errorf("it has what it should not have:\n%s", &out)
+	}
+}
+
+func TestResults_SurviveAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sample.json")
+	want := sample()
+	if err := want.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := harness.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if e := got.Environment; !strings.HasPrefix(e.Command, "go run ./bench") || e.Go == "" || e.Cores == 0 {
+		t.Errorf("environment: %+v", e)
+	}
+	if _, err := harness.Read(path + "x"); err == nil {
+		t.Error("a file that does not exist was read")
+	}
+}
+
+func TestResults_DrawAChart(t *testing.T) {
+	dir := t.TempDir()
+	if err := sample().Draw(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "sample-one.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{">new<", "ratios to old", ">time<", "new 0.25"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	if strings.Contains(string(text), ">rate<") {
+		t.Error("it has a metric of which more is better")
+	}
+	for d := xml.NewDecoder(strings.NewReader(string(text))); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("it is no XML: %v", err)
+		}
+	}
+}
+
+func TestFind_ListsTheNames(t *testing.T) {
+	all := []time.Duration{time.Second, time.Minute}
+	if got, err := harness.Find(all, "1m0s", time.Duration.String); err != nil || got != time.Minute {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := harness.Find(all, "1h", time.Duration.String); err == nil || !strings.Contains(err.Error(), `["1s" "1m0s"]`) {
+		t.Errorf("error: %v", err)
+	}
+}
