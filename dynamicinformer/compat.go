@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/typestate"
 )
 
@@ -64,7 +64,7 @@ func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultRe
 // caller runs it. The default of nil indexers is none, not even by namespace.
 func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	o := newOptions(WithDefaultResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
-	return newInformer(o.config(client, gvr), typestate.New(typestate.Config{GVR: gvr, Namespace: namespace, Changed: &bell.Bell{}}).LogError, o.resync, indexers, nil)
+	return newInformer(o.config(client, gvr), typestate.New(typestate.Config{GVR: gvr, Namespace: namespace, Changed: &broadcast.Broadcaster{}}).LogError, o.resync, indexers, nil)
 }
 
 // DropIn returns the factory in the form of client-go's, for code that takes one.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/typestate"
 	"github.com/gvrkit/gvrkit/status"
@@ -44,7 +44,7 @@ type entry struct {
 	informer *genericInformer
 	state    *typestate.State
 	metrics  *informermetrics.Relay // client-go's; nil: none
-	changed  *bell.Bell             // rung when the status may have changed
+	changed  *broadcast.Broadcaster // broadcast when the status may have changed
 
 	// The fields below are guarded by the factory's mu.
 	settings  settings
@@ -74,7 +74,7 @@ type entry struct {
 
 // newEntry returns an entry in place of old, which may be nil.
 func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
-	changed := &bell.Bell{}
+	changed := &broadcast.Broadcaster{}
 	e := &entry{
 		key: k, number: f.made.Add(1), settings: s, changed: changed,
 		leases: map[*Lease]struct{}{}, over: make(chan struct{}), done: make(chan struct{}),

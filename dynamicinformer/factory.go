@@ -17,7 +17,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/attempt"
-	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -44,7 +44,7 @@ type Factory struct {
 	running map[*entry]struct{}               // also those that entries no longer has
 	types   map[schema.GroupResource][]*entry // of those that run
 	life    context.Context                   //nolint:containedctx // what Start was given, for informers that come later
-	begun   bell.Bell                         // rung by Start
+	begun   broadcast.Broadcaster             // broadcast by Start
 	unhook  func() bool                       // ends the watch on life
 	closing chan struct{}                     // closed when nothing can be started any more
 
@@ -135,7 +135,7 @@ func (f *Factory) Start(ctx context.Context) {
 	f.life = ctx
 	f.unhook = context.AfterFunc(ctx, f.close)
 	f.mu.Unlock()
-	f.begun.Ring()
+	f.begun.Broadcast()
 	f.run(ctx, func(*entry) bool { return true })
 }
 
@@ -167,7 +167,7 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	f.running[e] = struct{}{}
 	gr := e.gvr.GroupResource()
 	f.types[gr] = append(f.types[gr], e)
-	e.changed.Ring()
+	e.changed.Broadcast()
 	go func() {
 		defer f.ended(e)
 		defer e.cancel()
@@ -188,7 +188,7 @@ func (f *Factory) ended(e *entry) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	defer e.changed.Ring()
+	defer e.changed.Broadcast()
 	defer close(e.done)
 	delete(f.running, e)
 	gr := e.gvr.GroupResource()

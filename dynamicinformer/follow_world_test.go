@@ -19,7 +19,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
-	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
@@ -33,7 +33,7 @@ type world struct {
 	uid     int
 	crds    map[string]map[string]any
 	frames  []string // the event of each version, from the first on
-	news    bell.Bell
+	news    broadcast.Broadcaster
 	down    bool
 }
 
@@ -154,7 +154,7 @@ func (w *world) breakDiscovery(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down = down
-	w.news.Ring()
+	w.news.Broadcast()
 }
 
 func (w *world) tellLocked(kind string, crd map[string]any) {
@@ -167,7 +167,7 @@ func (w *world) tellLocked(kind string, crd map[string]any) {
 		panic(err)
 	}
 	w.frames = append(w.frames, string(frame)+"\n")
-	w.news.Ring()
+	w.news.Broadcast()
 }
 
 const worldCRDs = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -35,7 +35,7 @@ func (f *Factory) part(l *Lease, handlers bool) (done func()) {
 	defer f.mu.Unlock()
 	e := l.entry
 	e.letGoLocked(l)
-	defer e.changed.Ring()
+	defer e.changed.Broadcast()
 	goesOn := len(e.leases) > 0 || e.pinned
 	switch {
 	case !goesOn && e.linger > 0 && !e.ending() && !closed(f.closing):
@@ -66,7 +66,7 @@ func (f *Factory) expire(e *entry, n int) {
 	defer f.mu.Unlock()
 	if e.lingering != nil && e.lingers == n && len(e.leases) == 0 && !e.pinned {
 		f.forgetLocked(e)
-		e.changed.Ring()
+		e.changed.Broadcast()
 	}
 }
 

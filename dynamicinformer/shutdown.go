@@ -46,7 +46,7 @@ func (f *Factory) close() {
 func (f *Factory) endUnstartedLocked() {
 	for _, e := range f.entries {
 		e.stopLingerLocked()
-		defer e.changed.Ring()
+		defer e.changed.Broadcast()
 		if e.started() {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/pager"
 
-	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
@@ -26,7 +26,7 @@ type gate struct {
 	cfg       Config
 	available *Availability
 	calls     *inflight.Counter
-	retries   bell.Bell
+	retries   broadcast.Broadcaster
 	known     known
 	due       atomic.Pointer[time.Time] // when the next try is, after one that has failed
 	throttled throttled

@@ -143,7 +143,7 @@ func (s *Source) Open(ctx context.Context) error {
 
 // Retry makes what waits to be tried again be tried now, unless the server has asked for
 // the wait. A request that is under way goes on. It does not block.
-func (s *Source) Retry() { s.gate.retries.Ring() }
+func (s *Source) Retry() { s.gate.retries.Broadcast() }
 
 // State is what a reflector has been given.
 type State struct {

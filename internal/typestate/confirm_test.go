@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -57,7 +57,7 @@ func TestState_Confirm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := New(Config{GVR: ships, Resolver: resolver, Changed: &bell.Bell{}})
+			s := New(Config{GVR: ships, Resolver: resolver, Changed: &broadcast.Broadcaster{}})
 			yes(tc.known)(s)
 			now, _ := s.Availability().Current()
 			if got := s.Confirm(t.Context(), now); got != tc.confirmed {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -34,7 +34,7 @@ func TestState_ConfirmOfAnInformerThatIsRunByHandDoesNotThrowListsAwayForEver(t 
 		t.Fatal(err)
 	}
 	asked := 0
-	s := New(Config{GVR: ships, Resolver: resolver, Changed: &bell.Bell{}, Resolve: func(context.Context) (discovery.Resource, error) {
+	s := New(Config{GVR: ships, Resolver: resolver, Changed: &broadcast.Broadcaster{}, Resolve: func(context.Context) (discovery.Resource, error) {
 		asked++
 		return served("b"), nil
 	}})

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/status"
 )
@@ -29,8 +29,8 @@ type Config struct {
 	Resolver *discovery.Resolver
 	// Resolve asks Resolver about the type, in the version that is wanted. It may block.
 	Resolve func(ctx context.Context) (discovery.Resource, error)
-	// Changed is rung when the snapshot has changed.
-	Changed *bell.Bell
+	// Changed is broadcast when the snapshot has changed.
+	Changed *broadcast.Broadcaster
 	// Completed is called when what the source has passed on has changed. It must not block.
 	Completed func()
 }
@@ -126,7 +126,7 @@ func (s *State) changeLocked(edit func(next *Snapshot)) (before, now Snapshot) {
 	}
 	s.now = next
 	s.available.Set(next.sourceType())
-	s.cfg.Changed.Ring()
+	s.cfg.Changed.Broadcast()
 	return before, next
 }
 

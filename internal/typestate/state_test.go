@@ -13,7 +13,7 @@ import (
 	clientdiscovery "k8s.io/client-go/discovery"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/bell"
+	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/status"
 )
@@ -27,7 +27,7 @@ func newShips(t *testing.T) *State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Config{GVR: ships, Namespace: "port", Resolver: resolver, Changed: &bell.Bell{}})
+	return New(Config{GVR: ships, Namespace: "port", Resolver: resolver, Changed: &broadcast.Broadcaster{}})
 }
 
 // unasked fails the test that asks it.

@@ -103,7 +103,7 @@ var ofFollow = []mutant{
 	{
 		name: "Follow does not begin with the factory",
 		file: "dynamicinformer/factory.go",
-		old:  "	f.begun.Ring()\n",
+		old:  "	f.begun.Broadcast()\n",
 		new:  "",
 	},
 	{
