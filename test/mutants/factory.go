@@ -143,13 +143,13 @@ var ofFactory = []mutant{
 	},
 	{
 		name: "no index by namespace",
-		file: "dynamicinformer/settings.go",
+		file: "dynamicinformer/options.go",
 		old:  "	all[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc\n",
 		new:  "",
 	},
 	{
 		name: "the namespace is dropped",
-		file: "dynamicinformer/settings.go",
+		file: "dynamicinformer/options.go",
 		old:  "Namespace: s.namespace",
 		new:  "Namespace: \"\"",
 	},

@@ -68,7 +68,7 @@ var ofLeases = []mutant{
 	},
 	{
 		name: "what was released is handed out again",
-		file: "dynamicinformer/entries.go",
+		file: "dynamicinformer/factory.go",
 		old:  "		delete(f.entries, e.key)\n",
 		new:  "",
 	},

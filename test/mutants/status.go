@@ -67,13 +67,13 @@ var ofStatus = []mutant{
 	},
 	{
 		name: "an informer that is new is missing in the status",
-		file: "dynamicinformer/entries.go",
+		file: "dynamicinformer/factory.go",
 		old:  "	f.entries[e.key] = e\n	f.changes++\n	f.order = nil\n",
 		new:  "	f.entries[e.key] = e\n	f.changes++\n",
 	},
 	{
 		name: "an informer that is released stays in the status",
-		file: "dynamicinformer/entries.go",
+		file: "dynamicinformer/factory.go",
 		old:  "		f.changes++\n		f.order = nil\n",
 		new:  "		f.changes++\n",
 	},

@@ -338,7 +338,7 @@ var ofWire = []mutant{
 	},
 	{
 		name: "a transform writes to shared objects",
-		file: "dynamicinformer/sharing.go",
+		file: "dynamicinformer/clients.go",
 		old:  "	if c.transformed.Load() {",
 		new:  "	if false {",
 	},
@@ -356,7 +356,7 @@ var ofWire = []mutant{
 	},
 	{
 		name: "parts are shared while mutations are detected",
-		file: "dynamicinformer/sharing.go",
+		file: "dynamicinformer/clients.go",
 		old:  "	return detects\n",
 		new:  "	return detects && false\n",
 	},
@@ -380,7 +380,7 @@ var ofWire = []mutant{
 	},
 	{
 		name: "a factory has two rate limits",
-		file: "dynamicinformer/sharing.go",
+		file: "dynamicinformer/clients.go",
 		old:  "	cfg = limited(cfg)\n",
 		new:  "",
 	},

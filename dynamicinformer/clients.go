@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"os"
+	"reflect"
 	"strconv"
 	"sync/atomic"
 
@@ -85,4 +86,12 @@ func (c *choice) Resource(gvr schema.GroupVersionResource) dynamic.Namespaceable
 		return c.own.Resource(gvr)
 	}
 	return c.shared.Resource(gvr)
+}
+
+// orNil returns client, and nil for one that holds a nil pointer.
+func orNil(client dynamic.Interface) dynamic.Interface {
+	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	return client
 }
