@@ -22,13 +22,13 @@ import (
 //
 // Errors are [*discovery.RefError], [*OptionError], those of [discovery.Resolver.Validate], a
 // [*ConflictError] if others have the informer with other options, and [ErrShutDown]. With
-// [AllowAbsent] a type that is not served, or of which that can't be told, is no error.
+// [WithAllowAbsent] a type that is not served, or of which that can't be told, is no error.
 // Before the factory has been started the informer waits for that.
-func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, opts ...ResourceOption) (*Lease, error) {
+func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, opts ...LeaseOption) (*Lease, error) {
 	if err := discovery.CheckGVR(gvr); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
 	}
-	o := f.resourceOptions(gvr, opts)
+	o := f.leaseOptions(opts)
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: acquire: %s: %w", discovery.RefOf(gvr), err)
 	}
@@ -76,7 +76,7 @@ func (f *Factory) serves(k key) bool {
 
 // validate asks discovery whether there can be an informer on gvr, and returns the resource; one
 // that is zero without discovery, or if the type may be absent and is.
-func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource, o *resourceOptions) (discovery.Resource, error) {
+func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource, o *leaseOptions) (discovery.Resource, error) {
 	if f.options.resolver == nil {
 		return discovery.Resource{}, nil
 	}
@@ -88,7 +88,7 @@ func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource,
 }
 
 // join makes l a lease on the entry under k, a fresh one if there is none.
-func (f *Factory) join(l *Lease, k key, o *resourceOptions) error {
+func (f *Factory) join(l *Lease, k key, o *leaseOptions) error {
 	if joined, err := f.tryJoin(l, k, o, nil); joined || err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (f *Factory) join(l *Lease, k key, o *resourceOptions) error {
 
 // tryJoin makes l a lease on the entry that is there, or else on made, if that is not nil,
 // and reports whether it has.
-func (f *Factory) tryJoin(l *Lease, k key, o *resourceOptions, made *entry) (bool, error) {
+func (f *Factory) tryJoin(l *Lease, k key, o *leaseOptions, made *entry) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if closed(f.closing) {
@@ -126,7 +126,7 @@ func (f *Factory) tryJoin(l *Lease, k key, o *resourceOptions, made *entry) (boo
 
 // sharedLocked returns the entry that a lease with o can share, or nil. One that only lingers
 // makes way for other options. The caller holds f.mu.
-func (f *Factory) sharedLocked(k key, o *resourceOptions) (*entry, error) {
+func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, error) {
 	e := f.entries[k]
 	if e == nil || e.ending() {
 		return nil, nil

@@ -60,15 +60,15 @@ func TestAcquire_ValidatesBeforeAnythingIsMade(t *testing.T) {
 		f.Start(t.Context())
 		for name, tc := range map[string]struct {
 			gvr  schema.GroupVersionResource
-			opts []dynamicinformer.ResourceOption
+			opts []dynamicinformer.LeaseOption
 			is   error
 		}{
 			"absent":                    {absent, nil, discovery.ErrNotServed},
 			"another version":           {widgets.GroupResource().WithVersion("v2"), nil, discovery.ErrNotServed},
 			"can't be watched":          {listOnly.GVR, nil, discovery.ErrVerbNotSupported},
-			"can't be watched, ever":    {listOnly.GVR, []dynamicinformer.ResourceOption{dynamicinformer.AllowAbsent()}, discovery.ErrVerbNotSupported},
+			"can't be watched, ever":    {listOnly.GVR, []dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}, discovery.ErrVerbNotSupported},
 			"empty":                     {schema.GroupVersionResource{}, nil, discovery.ErrInvalidRef},
-			"empty, though it may come": {schema.GroupVersionResource{}, []dynamicinformer.ResourceOption{dynamicinformer.AllowAbsent()}, discovery.ErrInvalidRef},
+			"empty, though it may come": {schema.GroupVersionResource{}, []dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}, discovery.ErrInvalidRef},
 			"subresource":               {widgets.GroupVersion().WithResource("widgets/status"), nil, discovery.ErrInvalidRef},
 			"no version":                {widgets.GroupResource().WithVersion(""), nil, discovery.ErrInvalidRef},
 		} {
@@ -92,7 +92,7 @@ func TestAcquire_ArmsWhatIsAbsent(t *testing.T) {
 		cluster := fakecluster.New(blockType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
 		f.Start(t.Context())
-		l := acquire(t, f, widgets, dynamicinformer.AllowAbsent())
+		l := acquire(t, f, widgets, dynamicinformer.WithAllowAbsent())
 		events := &recorder{}
 		if _, err := l.AddEventHandler(events); err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestAcquire_WhenDiscoveryCannotTell(t *testing.T) {
 		if _, err := f.Acquire(t.Context(), widgets); !errors.Is(err, discovery.ErrInconclusive) || !apierrors.IsServiceUnavailable(err) {
 			t.Errorf("error = %v, want an inconclusive one", err)
 		}
-		l := acquire(t, f, widgets, dynamicinformer.AllowAbsent())
+		l := acquire(t, f, widgets, dynamicinformer.WithAllowAbsent())
 		synctest.Wait()
 		if got := l.Status(); got.State != status.StateUnknown || got.Reason != status.ReasonDiscoveryFailed {
 			t.Errorf("status: %+v", got)
@@ -173,7 +173,7 @@ func TestAcquire_ContextBoundsDiscoveryAlone(t *testing.T) {
 		f.Start(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
 		first, second := make(chan error), make(chan error)
-		go func() { _, err := f.Acquire(ctx, widgets, dynamicinformer.AllowAbsent()); first <- err }()
+		go func() { _, err := f.Acquire(ctx, widgets, dynamicinformer.WithAllowAbsent()); first <- err }()
 		synctest.Wait()
 		go func() { _, err := f.Acquire(t.Context(), widgets); second <- err }()
 		synctest.Wait()
@@ -320,12 +320,12 @@ func TestLease_ResourceIsWholeOnceAcquireHasValidated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
-		for _, opts := range [][]dynamicinformer.ResourceOption{nil, {dynamicinformer.WithSeparateInformer()}, {dynamicinformer.AllowAbsent()}} {
+		for _, opts := range [][]dynamicinformer.LeaseOption{nil, {dynamicinformer.WithSeparateInformer()}, {dynamicinformer.WithAllowAbsent()}} {
 			if got := acquire(t, f, widgets, opts...).Resource(); got.GVR != widgets || got.GVK.Kind != "Widget" || !got.Namespaced || len(got.Verbs) == 0 {
 				t.Errorf("before Start: %+v", got)
 			}
 		}
-		if got := acquire(t, f, gadgets, dynamicinformer.AllowAbsent()).Resource(); got.GVR != gadgets || got.GVK.Kind != "" {
+		if got := acquire(t, f, gadgets, dynamicinformer.WithAllowAbsent()).Resource(); got.GVR != gadgets || got.GVK.Kind != "" {
 			t.Errorf("of an absent type: %+v", got)
 		}
 		shutdown(t, f)

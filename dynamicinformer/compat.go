@@ -56,14 +56,14 @@ func NewDynamicSharedInformerFactory(client dynamic.Interface, defaultResync tim
 // namespace, whose requests pass through tweakListOptions if it is not nil.
 func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc) DynamicSharedInformerFactory {
 	return newFactory(clients{own: client}, newOptions(
-		WithDefaultResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions),
+		withExactResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions),
 	)).DropIn()
 }
 
 // NewFilteredDynamicInformer returns an informer that no factory shares; the
 // caller runs it. The default of nil indexers is none, not even by namespace.
 func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
-	o := newOptions(WithDefaultResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
+	o := newOptions(withExactResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
 	return newInformer(o.config(client, gvr), typestate.New(typestate.Config{GVR: gvr, Namespace: namespace, Changed: &broadcast.Broadcaster{}}).LogError, o.resync, indexers, nil)
 }
 

@@ -31,7 +31,7 @@ func TestExplain_TellsTheWholeStory(t *testing.T) {
 		if diff := cmp.Diff([]string{"There is no informer on widgets.v1.example.com."}, explained(f, widgets)); diff != "" {
 			t.Errorf("before (-want +got):\n%s", diff)
 		}
-		l := acquire(t, f, widgets, dynamicinformer.AllowAbsent(), dynamicinformer.WithLeaseName("gc"))
+		l := acquire(t, f, widgets, dynamicinformer.WithAllowAbsent(), dynamicinformer.WithLeaseName("gc"))
 		f.ForResource(widgets)
 		f.ForResource(blocks)
 		want := []string{
@@ -169,7 +169,7 @@ func TestExplain_CountsGenerationsFromOne(t *testing.T) {
 func TestWaitForSync_NotStartedSaysNothingOfTheScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFactory(t, fakecluster.New(widgetType))
-		err := f.WaitForSync(dynamicinformer.FailFast(t.Context()), widgets)
+		err := f.WaitForSync(t.Context(), dynamicinformer.WithFailFast(), dynamicinformer.WithResources(widgets))
 		const want = "widgets.v1.example.com: not synced: no informer for it has been started (NotStarted); call ForResource or Acquire, and Start"
 		if err == nil || err.Error() != want {
 			t.Errorf("error: %v\nwant:  %s", err, want)

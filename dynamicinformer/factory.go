@@ -233,19 +233,20 @@ func (f *Factory) forResource(gvr schema.GroupVersionResource) *entry {
 	}
 }
 
-// Discovery returns where the factory's answers about types come from, and how often it was
-// asked. It reports false without discovery. It does not wait for anything.
-func (f *Factory) Discovery() (status discovery.Status, configured bool) {
-	if f.options.resolver == nil {
-		return discovery.Status{}, false
-	}
-	return f.options.resolver.Status(), true
-}
+// Resolver returns the factory's discovery; nil without discovery. The factory runs it while its
+// informers run, and its status says how often the factory has asked.
+func (f *Factory) Resolver() *discovery.Resolver { return f.options.resolver }
+
+// Client returns the dynamic client of the factory, for requests of the program's own: the one that
+// New was given, or one that has the connection and the rate limit of the informers. Objects that it
+// returns belong to the caller and have no parts in common with cached objects; [WithClientOptions]
+// can leave fields out of them.
+func (f *Factory) Client() dynamic.Interface { return f.clients.own }
 
 // pin returns the entry of gvr that has the factory's options, a fresh one if there is
 // none or if the one there is has been told to end, and keeps it until the factory ends.
 func (f *Factory) pin(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
-	k, s := key{gvr: gvr}, f.options.settingsOf(gvr)
+	k, s := key{gvr: gvr}, f.options.settings
 	f.mu.Lock()
 	old := f.entries[key{gvr: gvr, separate: pinned}]
 	if old != nil {

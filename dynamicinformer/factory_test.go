@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -107,7 +108,7 @@ func TestFactory_RunsInformersAskedForAfterStart(t *testing.T) {
 		f := newFactory(t, cluster)
 		start(ctx, f)
 		f.ForResource(widgets)
-		if err := f.WaitForSync(ctx, widgets); err != nil {
+		if err := f.WaitForSync(ctx, dynamicinformer.WithResources(widgets)); err != nil {
 			t.Errorf("WaitForSync: %v", err)
 		}
 		shutdown(t, f)
@@ -134,7 +135,7 @@ func TestFactory_EndOfStartContextEndsAll(t *testing.T) {
 		if got := len(cluster.Requests("watch", blocks)); got != 0 {
 			t.Errorf("an informer was started on a factory whose context has ended")
 		}
-		if err := f.WaitForSync(ctx, blocks); reasonOf(t, err) != status.ReasonStopped {
+		if err := f.WaitForSync(ctx, dynamicinformer.WithResources(blocks)); reasonOf(t, err) != status.ReasonStopped {
 			t.Errorf("WaitForSync: %v", err)
 		}
 	})
@@ -167,29 +168,78 @@ func TestFactory_StoppedInformerIsNotHandedOutAgain(t *testing.T) {
 	})
 }
 
-func TestFactory_ResyncIsExact(t *testing.T) {
+func TestFactory_HasItsClientAndResolver(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	if f := newFactory(t, cluster); f.Client() != dynamic.Interface(cluster) || f.Resolver() != nil {
+		t.Errorf("New: client %v, resolver %v", f.Client(), f.Resolver())
+	}
+	cfg := &rest.Config{Host: "http://127.0.0.1:1"}
+	f, err := dynamicinformer.NewForConfig(cfg)
+	if err != nil || f.Client() == nil || f.Resolver() == nil {
+		t.Errorf("NewForConfig: %v, client %v, resolver %v", err, f.Client(), f.Resolver())
+	}
+	resolver := f.Resolver()
+	f, err = dynamicinformer.NewForConfig(cfg, dynamicinformer.WithDiscovery(resolver))
+	if err != nil || f.Resolver() != resolver {
+		t.Errorf("WithDiscovery: %v, resolver %v", err, f.Resolver())
+	}
+}
+
+func TestDropIn_ResyncIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		cluster := fakecluster.New(widgetType, blockType)
+		cluster := fakecluster.New(widgetType)
 		create(t, cluster, widgets, "ns", "a")
-		create(t, cluster, blocks, "", "b")
-		f := newFactory(t, cluster,
-			dynamicinformer.WithDefaultResync(5*time.Minute),
-			dynamicinformer.WithCustomResync(map[schema.GroupVersionResource]time.Duration{blocks: -1}))
-		often := listen(t, f.ForResource(widgets).Informer())
-		never := listen(t, f.ForResource(blocks).Informer())
-		start(ctx, f)
-		often.take()
-		never.take()
+		f := dynamicinformer.NewDynamicSharedInformerFactory(cluster, 5*time.Minute)
+		events := listen(t, f.ForResource(widgets).Informer())
+		ctx, cancel := context.WithCancel(t.Context())
+		f.Start(ctx.Done())
+		f.WaitForCacheSync(ctx.Done())
+		synctest.Wait()
+		events.take()
 
 		time.Sleep(5*time.Minute - time.Nanosecond)
 		synctest.Wait()
-		if got := often.take(); got != nil {
+		if got := events.take(); got != nil {
 			t.Errorf("before the period: %q", got)
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"update ns/a"}, often.take()); diff != "" {
+		if diff := cmp.Diff([]string{"update ns/a"}, events.take()); diff != "" {
+			t.Errorf("resync (-want +got):\n%s", diff)
+		}
+		cancel()
+		f.Shutdown()
+	})
+}
+
+func TestFactory_ResyncIsSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		create(t, cluster, blocks, "", "b")
+		f := newFactory(t, cluster, dynamicinformer.WithResync(10*time.Minute))
+		often := listen(t, f.ForResource(widgets).Informer())
+		never := listen(t, acquire(t, f, blocks, dynamicinformer.WithResync(-1)).Informer())
+		start(t.Context(), f)
+		often.take()
+		never.take()
+
+		time.Sleep(9*time.Minute - time.Nanosecond)
+		synctest.Wait()
+		if got := often.take(); got != nil {
+			t.Errorf("before the period: %q", got)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		early := often.take()
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if got := often.take(); got != nil {
+			t.Errorf("exactly after the period: %q", got)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"update ns/a"}, append(early, often.take()...)); diff != "" {
 			t.Errorf("resync (-want +got):\n%s", diff)
 		}
 		if got := never.take(); got != nil {
@@ -273,7 +323,7 @@ func TestFactory_HandlerMayCallTheFactory(t *testing.T) {
 		_, err := f.ForResource(widgets).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) {
 				f.ForResource(blocks)
-				synced = f.WaitForSync(ctx, blocks)
+				synced = f.WaitForSync(ctx, dynamicinformer.WithResources(blocks))
 			},
 		})
 		if err != nil {

@@ -47,7 +47,7 @@ func (f followOptionFunc) applyToFollow(o *followOptions) { f(o) }
 
 type followOptions struct {
 	starts int
-	lease  []ResourceOption
+	lease  []LeaseOption
 }
 
 // defaultStartLimit is how many types are started at a time without WithStartLimit.
@@ -57,7 +57,7 @@ func newFollowOptions(opts []FollowOption) followOptions {
 	// Discovery has just reported the type: the informer asks about it again, not Acquire.
 	o := followOptions{
 		starts: defaultStartLimit,
-		lease:  []ResourceOption{AllowAbsent(), WithLeaseName("follow"), WithVersionPolicy(discovery.FollowPreferred())},
+		lease:  []LeaseOption{WithAllowAbsent(), WithLeaseName("follow"), WithVersionPolicy(discovery.FollowPreferred())},
 	}
 	for _, opt := range opts {
 		if opt != nil {
@@ -82,7 +82,7 @@ func WithStartLimit(n int) FollowOption {
 // WithLeaseOptions gives the leases options, such as selectors or a transform. Without any
 // the name of the leases is "follow", and their version policy [FollowPreferred]. May be
 // given more than once.
-func WithLeaseOptions(opts ...ResourceOption) FollowOption {
+func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 	opts = slices.Clone(opts)
 	return followOptionFunc(func(o *followOptions) { o.lease = append(o.lease, opts...) })
 }
@@ -163,7 +163,7 @@ func (f *Factory) awaitStart(ctx context.Context) bool {
 
 // acquireFollowed returns a lease on gvr, with an informer of its own if others have one with
 // other options.
-func (f *Factory) acquireFollowed(ctx context.Context, gvr schema.GroupVersionResource, opts []ResourceOption) (follow.Lease, error) {
+func (f *Factory) acquireFollowed(ctx context.Context, gvr schema.GroupVersionResource, opts []LeaseOption) (follow.Lease, error) {
 	l, err := f.Acquire(ctx, gvr, opts...)
 	if errors.Is(err, ErrConflict) {
 		l, err = f.Acquire(ctx, gvr, append(slices.Clip(opts), WithSeparateInformer())...)

@@ -261,7 +261,7 @@ func TestFollow_LeasesWithOtherOptionsGetAnInformerOfTheirOwn(t *testing.T) {
 		cluster.define("ships")
 		f := cluster.factory(t)
 		f.Start(t.Context())
-		other := acquire(t, f, kindOf("ships"), dynamicinformer.AllowAbsent(), dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()),
+		other := acquire(t, f, kindOf("ships"), dynamicinformer.WithAllowAbsent(), dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()),
 			dynamicinformer.WithNamespace("else"))
 		create(t, cluster, kindOf("ships"), "ns", "a")
 		w := follow(t, f, discovery.Selector{}, dynamicinformer.WithLeaseOptions(dynamicinformer.WithLeaseName("mine")))
@@ -301,7 +301,7 @@ func TestFollow_ATypeThatFlapsIsStartedLessAndLessOften(t *testing.T) {
 		began := time.Now()
 		cluster.define("ships")
 		synctest.Wait()
-		if err := f.WaitForSync(t.Context(), kindOf("ships")); err != nil || time.Since(began) > 0 {
+		if err := f.WaitForSync(t.Context(), dynamicinformer.WithResources(kindOf("ships"))); err != nil || time.Since(began) > 0 {
 			t.Errorf("after a while: %v, %v", err, time.Since(began))
 		}
 		w.end(f)

@@ -150,7 +150,7 @@ func TestFollow_ACallbackThatBlocksHoldsUpNoOtherType(t *testing.T) {
 			time.Sleep(time.Second)
 			w.wants(t, "the others", fmt.Sprintf("stop %s CRDDeleted %s", name, uid))
 		}
-		if err := f.WaitForSync(t.Context(), kindOf("ships")); err != nil {
+		if err := f.WaitForSync(t.Context(), dynamicinformer.WithResources(kindOf("ships"))); err != nil {
 			t.Errorf("the type itself: %v", err)
 		}
 		w.cancel()

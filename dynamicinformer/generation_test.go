@@ -34,7 +34,7 @@ func TestGeneration_RestoredCRDIsServedAgain(t *testing.T) {
 				create(t, cluster, kindOf("ships"), "ns", "a")
 				f := cluster.factory(t)
 				f.Start(t.Context())
-				l := acquire(t, f, kindOf("ships"), dynamicinformer.AllowAbsent())
+				l := acquire(t, f, kindOf("ships"), dynamicinformer.WithAllowAbsent())
 				events := listen(t, l.Informer())
 				for generation := 1; generation <= 3; generation++ {
 					if err := l.WaitForSync(t.Context()); err != nil {
@@ -100,7 +100,7 @@ func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
 			f := cluster.factory(t, dynamicinformer.WithRemovalPolicy(tc.policy), dynamicinformer.WithIndexers(cache.Indexers{"name": byName}))
 			f.Start(t.Context())
 			create(t, cluster, kindOf("ships"), "ns", "a")
-			l := acquire(t, f, kindOf("ships"), dynamicinformer.AllowAbsent())
+			l := acquire(t, f, kindOf("ships"), dynamicinformer.WithAllowAbsent())
 			if err := l.WaitForSync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -204,11 +204,11 @@ func TestWaitForSync_RefusedWatchHasOneAnswer(t *testing.T) {
 					f := newFactory(t, cluster, dynamicinformer.WithWatchListPolicy(policy))
 					f.Start(t.Context())
 					l := acquire(t, f, widgets)
-					ctx := t.Context()
+					var opts []dynamicinformer.WaitOption
 					if failFast {
-						ctx = dynamicinformer.FailFast(ctx)
+						opts = append(opts, dynamicinformer.WithFailFast(), nil)
 					}
-					if err := l.WaitForSync(ctx); err != nil {
+					if err := l.WaitForSync(t.Context(), opts...); err != nil {
 						t.Errorf("wait: %v", err)
 					}
 					time.Sleep(time.Minute)

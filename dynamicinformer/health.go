@@ -25,15 +25,15 @@ type HealthCheck struct {
 }
 
 // Readyz returns a check that fails until the informers have synced: those that
-// [HealthOf] names, or all whose types are served. It fails again for one that is degraded
-// or without its type for longer than [HealthTolerance], and once the factory has been shut down.
+// [WithResources] names, or all whose types are served. It fails again for one that is degraded
+// or without its type for longer than [WithHealthTolerance], and once the factory has been shut down.
 func (f *Factory) Readyz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informer-sync", factory: f, policy: newHealthPolicy(true, opts)}
 }
 
 // Healthz returns a check that fails for what a restart may heal: an event handler that
-// does not return, if [HealthHandlers] says how long it may take. With [HealthOf] or
-// [HealthTolerance] it also fails for informers that have not synced, or are degraded, for
+// does not return, if [WithHandlerTimeout] says how long it may take. With [WithResources] or
+// [WithHealthTolerance] it also fails for informers that have not synced, or are degraded, for
 // longer than that; mind that a restart grants no permissions and mends no server.
 func (f *Factory) Healthz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informers", factory: f, policy: newHealthPolicy(false, opts)}
@@ -88,24 +88,18 @@ type healthOptionFunc func(*healthPolicy)
 
 func (f healthOptionFunc) applyToHealth(p *healthPolicy) { f(p) }
 
-// HealthOf limits the check to informers on gvrs, and asks that they are there.
-func HealthOf(gvrs ...schema.GroupVersionResource) HealthOption {
-	gvrs = slices.Clone(gvrs)
-	return healthOptionFunc(func(p *healthPolicy) { p.of = gvrs })
-}
-
-// DefaultHealthTolerance is that of Readyz.
+// DefaultHealthTolerance is the tolerance of Readyz by default.
 const DefaultHealthTolerance = 5 * time.Minute
 
-// HealthTolerance is how long an informer that has synced may be degraded, or its type be
+// WithHealthTolerance sets how long an informer that has synced may be degraded, or its type be
 // gone, before the check fails. Less than zero means for ever.
-func HealthTolerance(d time.Duration) HealthOption {
+func WithHealthTolerance(d time.Duration) HealthOption {
 	return healthOptionFunc(func(p *healthPolicy) { p.tolerance = d })
 }
 
-// HealthHandlers makes the check fail for an informer with an event handler that has been in
+// WithHandlerTimeout makes the check fail for an informer with an event handler that has been in
 // one call for longer than d. Zero or less, the default, means that handlers are not looked at.
-func HealthHandlers(d time.Duration) HealthOption {
+func WithHandlerTimeout(d time.Duration) HealthOption {
 	return healthOptionFunc(func(p *healthPolicy) { p.handlers = d })
 }
 

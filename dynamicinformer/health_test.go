@@ -44,14 +44,14 @@ func TestReadyz_WaitsForWhatIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
-		all, named := f.Readyz(), f.Readyz(dynamicinformer.HealthOf(blocks))
+		all, named := f.Readyz(), f.Readyz(dynamicinformer.WithResources(blocks))
 		checkHealth(t, "without informers", all, "")
 		checkHealth(t, "of one without an informer", named, "ipamblocks.v1.crd.projectcalico.org: there is no informer on it")
 		f.ForResource(widgets)
 		f.ForResource(blocks)
-		checkHealth(t, "before Start", f.Readyz(dynamicinformer.HealthOf(widgets)), "widgets.v1.example.com: Unknown (NotStarted)")
+		checkHealth(t, "before Start", f.Readyz(dynamicinformer.WithResources(widgets)), "widgets.v1.example.com: Unknown (NotStarted)")
 		f.Start(t.Context())
-		if err := f.WaitForSync(t.Context(), widgets); err != nil {
+		if err := f.WaitForSync(t.Context(), dynamicinformer.WithResources(widgets)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
@@ -78,8 +78,8 @@ func TestHealth_ToleratesForAWhile(t *testing.T) {
 		if err := f.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		ready, never := f.Readyz(dynamicinformer.HealthTolerance(time.Minute)), f.Readyz(dynamicinformer.HealthTolerance(-1))
-		healthy, named := f.Healthz(), f.Healthz(dynamicinformer.HealthOf(widgets), nil)
+		ready, never := f.Readyz(dynamicinformer.WithHealthTolerance(time.Minute)), f.Readyz(dynamicinformer.WithHealthTolerance(-1))
+		healthy, named := f.Healthz(), f.Healthz(dynamicinformer.WithResources(widgets), nil)
 		cluster.Intercept(func(context.Context, fakecluster.Request) error {
 			return apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("not you"))
 		})
@@ -109,7 +109,7 @@ func TestReadyz_HasNoPatienceWithWhatHasNeverSynced(t *testing.T) {
 		f.ForResource(widgets)
 		f.Start(t.Context())
 		checkHealth(t, "at once", f.Readyz(), "widgets.v1.example.com: Degraded (Unavailable) for 0s")
-		checkHealth(t, "at once", f.Healthz(dynamicinformer.HealthOf(widgets)), "")
+		checkHealth(t, "at once", f.Healthz(dynamicinformer.WithResources(widgets)), "")
 		shutdown(t, f)
 	})
 }
@@ -123,12 +123,12 @@ func TestHealthz_LooksAtHandlers(t *testing.T) {
 			in.Fatal(err)
 		}
 		synctest.Wait()
-		check := in.factory.Healthz(dynamicinformer.HealthHandlers(time.Minute))
+		check := in.factory.Healthz(dynamicinformer.WithHandlerTimeout(time.Minute))
 		time.Sleep(time.Minute)
 		checkHealth(in.T, "while a call may last", check, "")
 		time.Sleep(time.Second)
 		checkHealth(in.T, "when it lasts for longer", check, "widgets.v1.example.com: handler dynamicinformer_test.slow has been in one call for 61s, 1 event waiting")
-		checkHealth(in.T, "of other types", in.factory.Healthz(dynamicinformer.HealthHandlers(time.Minute), dynamicinformer.HealthOf(blocks)),
+		checkHealth(in.T, "of other types", in.factory.Healthz(dynamicinformer.WithHandlerTimeout(time.Minute), dynamicinformer.WithResources(blocks)),
 			"ipamblocks.v1.crd.projectcalico.org: there is no informer on it")
 		handler.doneWith(1)
 		checkHealth(in.T, "afterwards", check, "")
@@ -162,7 +162,7 @@ func TestHealth_ListsTakeTheirTime(t *testing.T) {
 		}
 		cluster.Intercept(hang)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
-		healthy, ready := f.Healthz(dynamicinformer.HealthOf(widgets)), f.Readyz(dynamicinformer.HealthOf(widgets))
+		healthy, ready := f.Healthz(dynamicinformer.WithResources(widgets)), f.Readyz(dynamicinformer.WithResources(widgets))
 		f.ForResource(widgets)
 		checkHealth(t, "before Start", healthy, "")
 		f.Start(t.Context())
@@ -187,7 +187,7 @@ func TestHealth_ListsTakeTheirTime(t *testing.T) {
 
 func TestHealthCheck_IsAnHTTPHandler(t *testing.T) {
 	f := newFactory(t, fakecluster.New())
-	check := f.Readyz(dynamicinformer.HealthOf(widgets, blocks))
+	check := f.Readyz(dynamicinformer.WithResources(widgets, blocks))
 	for _, tc := range []struct {
 		handler http.Handler
 		code    int

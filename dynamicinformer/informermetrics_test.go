@@ -258,8 +258,8 @@ func TestWithInformerMetrics_AskForNothingWhereNothingRuns(t *testing.T) {
 	p := &forgetter{}
 	inMetrics(t, p, func(in bubble) {
 		in.cluster.Withdraw(widgets)
-		acquire(in.T, in.factory, widgets, dynamicinformer.AllowAbsent()).Release()
-		acquire(in.T, in.factory, widgets, dynamicinformer.AllowAbsent())
+		acquire(in.T, in.factory, widgets, dynamicinformer.WithAllowAbsent()).Release()
+		acquire(in.T, in.factory, widgets, dynamicinformer.WithAllowAbsent())
 		synctest.Wait()
 	})
 	if got := p.past; got != nil {
@@ -346,7 +346,7 @@ func TestWithInformerMetrics_ManyAtATimeLeaveNothing(t *testing.T) {
 		for i := range 8 {
 			all.Go(func() {
 				for range 20 {
-					var opts []dynamicinformer.ResourceOption
+					var opts []dynamicinformer.LeaseOption
 					if i%2 == 0 {
 						opts = append(opts, dynamicinformer.WithSeparateInformer())
 					}

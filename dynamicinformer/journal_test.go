@@ -56,7 +56,7 @@ func TestLog_TellsTheLifeOfAType(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", when, diff)
 			}
 		}
-		l := acquire(t, f, widgets, dynamicinformer.AllowAbsent())
+		l := acquire(t, f, widgets, dynamicinformer.WithAllowAbsent())
 		f.Start(ctx)
 		time.Sleep(time.Hour)
 		check("not served", "Informer begins ", "Waiting for the resource before listing it NotFound")

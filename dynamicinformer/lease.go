@@ -69,11 +69,11 @@ func (l *Lease) Resource() discovery.Resource {
 }
 
 // WaitForSync waits as [Factory.WaitForSync] does, for this informer.
-func (l *Lease) WaitForSync(ctx context.Context) error {
+func (l *Lease) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 	if l.released.Load() {
 		return ErrReleased
 	}
-	return l.factory.waitFor(ctx, []*entry{l.entry})
+	return l.factory.waitFor(ctx, []*entry{l.entry}, newWaitOptions(opts))
 }
 
 // Retry makes the informer try again now what has failed, and ask discovery again, unless

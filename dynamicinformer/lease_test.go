@@ -20,7 +20,7 @@ import (
 )
 
 // acquire returns a lease that the test needs.
-func acquire(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionResource, opts ...dynamicinformer.ResourceOption) *dynamicinformer.Lease {
+func acquire(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionResource, opts ...dynamicinformer.LeaseOption) *dynamicinformer.Lease {
 	t.Helper()
 	l, err := f.Acquire(t.Context(), gvr, opts...)
 	if err != nil {
@@ -130,7 +130,7 @@ func TestLease_StuckTypeHoldsUpNobody(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
-		if err := f.WaitForSync(ctx, widgets, blocks); reasonOf(t, err) != status.ReasonSyncing {
+		if err := f.WaitForSync(ctx, dynamicinformer.WithResources(widgets, blocks)); reasonOf(t, err) != status.ReasonSyncing {
 			t.Errorf("both: %v", err)
 		}
 		if got := f.Status(); len(got) != 2 {

@@ -127,7 +127,7 @@ func checkGone(t *testing.T, l *dynamicinformer.Lease) {
 	if now.State != status.StateNotServed || now.Evidence.Kind != discovery.NotListed || now.StaleSince.IsZero() != (now.Objects == 0) {
 		t.Errorf("gone: %+v", now)
 	}
-	if err := l.WaitForSync(dynamicinformer.FailFast(t.Context())); reasonOf(t, err) != status.ReasonNotFound {
+	if err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast()); reasonOf(t, err) != status.ReasonNotFound {
 		t.Errorf("wait: %v", err)
 	}
 	if !cache.IsDone(l.HasSyncedChecker()) {
@@ -143,7 +143,7 @@ func TestLife_ForbiddenIsTriedAgainSlowlyAndOnRetry(t *testing.T) {
 		f := newFactory(t, cluster)
 		f.Start(t.Context())
 		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(dynamicinformer.FailFast(t.Context())); !apierrors.IsForbidden(err) || reasonOf(t, err) != status.ReasonForbidden {
+		if err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast()); !apierrors.IsForbidden(err) || reasonOf(t, err) != status.ReasonForbidden {
 			t.Errorf("wait: %v", err)
 		}
 		time.Sleep(time.Hour)
@@ -299,7 +299,7 @@ func TestVersionPolicy_LeasesUnderDifferentOnesDoNotShare(t *testing.T) {
 		acquire(t, f, widgets)
 		acquire(t, f, widgets, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
 		acquire(t, f, widgets, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
-		if err := f.WaitForSync(t.Context(), widgets); err != nil {
+		if err := f.WaitForSync(t.Context(), dynamicinformer.WithResources(widgets)); err != nil {
 			t.Error(err)
 		}
 		if got := cluster.OpenWatches(widgets); got != 2 {
@@ -420,7 +420,7 @@ func TestWaitForSync_FailFastLooksAtAll(t *testing.T) {
 		f.ForResource(blocks)
 		f.ForResource(widgets)
 		begun := time.Now()
-		err := f.WaitForSync(dynamicinformer.FailFast(t.Context()), blocks, widgets)
+		err := f.WaitForSync(t.Context(), dynamicinformer.WithFailFast(), dynamicinformer.WithResources(blocks, widgets))
 		if !apierrors.IsForbidden(err) || time.Since(begun) > time.Second {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}

@@ -98,7 +98,7 @@ func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 				f.Start(t.Context())
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				defer cancel()
-				why := notSynced(t, f.WaitForSync(dynamicinformer.FailFast(ctx)))
+				why := notSynced(t, f.WaitForSync(ctx, dynamicinformer.WithFailFast()))
 				if ctx.Err() != nil || why.Reason != test.reason || !strings.Contains(why.Error(), test.says) || !strings.Contains(why.Error(), "; c") {
 					t.Errorf("%v (%v)", why, ctx.Err())
 				}

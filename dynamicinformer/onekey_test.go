@@ -56,7 +56,7 @@ func TestAcquire_ConflictsAreNamed(t *testing.T) {
 	other := func(obj any) (any, error) { return obj, nil }
 	index := func(obj any) ([]string, error) { return nil, nil }
 	for option, tc := range map[string]struct {
-		have, want dynamicinformer.ResourceOption
+		have, want dynamicinformer.LeaseOption
 	}{
 		"WithNamespace":         {dynamicinformer.WithNamespace("a"), dynamicinformer.WithNamespace("b")},
 		"WithLabelSelector":     {nil, dynamicinformer.WithLabelSelector("color=red")},

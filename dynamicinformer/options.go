@@ -25,43 +25,41 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// Option configures a Factory and, through it, all its informers. Every
-// combination of options is valid; of the same option given twice the last one
-// counts; a nil Option has no effect. A value that no server accepts is an
-// [*OptionError] of the function that the option is given to.
+// Option configures a Factory and, through it, all its informers. Every combination of options is
+// valid; of the same option given twice the last one counts; a nil Option has no effect. A value
+// that no server accepts is an [*OptionError] of the function that the option is given to.
 type Option interface{ apply(*options) }
 
-// ResourceOption configures the informer of one lease. Options that are valid for a
-// factory, too, take the place of the factory's. Every combination is valid; of the same
-// option given twice the last one counts; a nil ResourceOption has no effect.
-type ResourceOption interface{ applyToResource(*resourceOptions) }
+// LeaseOption configures one lease and its informer. An option that a factory can have too replaces
+// the factory's. Every combination is valid; of the same option given twice the last one counts; a
+// nil LeaseOption has no effect.
+type LeaseOption interface{ applyToLease(*leaseOptions) }
 
-// InformerOption is an option of a factory and of single leases: the factory's are for
-// all informers that have none of their own.
+// InformerOption is an option of a factory and of single leases. That of the factory holds for all
+// informers that have none of their own.
 type InformerOption interface {
 	Option
-	ResourceOption
+	LeaseOption
 }
 
 type optionFunc func(*options)
 
 func (f optionFunc) apply(o *options) { f(o) }
 
-type resourceOptionFunc func(*resourceOptions)
+type leaseOptionFunc func(*leaseOptions)
 
-func (f resourceOptionFunc) applyToResource(o *resourceOptions) { f(o) }
+func (f leaseOptionFunc) applyToLease(o *leaseOptions) { f(o) }
 
 type informerOptionFunc func(*settings)
 
-func (f informerOptionFunc) apply(o *options)                   { f(&o.settings) }
-func (f informerOptionFunc) applyToResource(o *resourceOptions) { f(&o.settings) }
+func (f informerOptionFunc) apply(o *options)             { f(&o.settings) }
+func (f informerOptionFunc) applyToLease(o *leaseOptions) { f(&o.settings) }
 
 type options struct {
 	settings
-	customResync map[schema.GroupVersionResource]time.Duration
-	resolver     *discovery.Resolver
-	client       []dynamicclient.Option
-	identities   *informermetrics.Identities // nil: no metrics
+	resolver   *discovery.Resolver
+	client     []dynamicclient.Option
+	identities *informermetrics.Identities // nil: no metrics
 }
 
 func newOptions(opts ...Option) options {
@@ -74,44 +72,20 @@ func newOptions(opts ...Option) options {
 	return o
 }
 
-// WithDefaultResync sets the period in which handlers get every cached object
-// once more as an update. It causes no requests. Zero or less, the default, means
-// never.
-func WithDefaultResync(period time.Duration) Option {
-	return optionFunc(func(o *options) { o.resync = period })
-}
-
-// WithCustomResync sets the resync period of single resources, in place of the
-// default one. Zero or less means never.
-func WithCustomResync(periods map[schema.GroupVersionResource]time.Duration) Option {
-	periods = maps.Clone(periods)
-	return optionFunc(func(o *options) { o.customResync = periods })
-}
-
-// WithDiscovery makes the factory ask resolver about each resource before the
-// first request for it leaves: whether it is served, supports list and watch, and
-// has namespaces. While an informer of the factory's is started, the factory runs the
-// resolver, unless somebody else does, and follows what becomes of each type: see
-// [Factory] for what that means. Nil, the default of [New], turns that off: what can't
-// be listed is then found out by listing, and no type is ever taken to be gone.
+// WithDiscovery makes the factory ask resolver about each resource before the first request for it:
+// whether it is served, supports list and watch, and has namespaces. While an informer of the factory
+// runs, the factory runs the resolver, unless the program does, and follows the changes of each type:
+// see [Factory]. Nil, the default of [New], turns discovery off: then only requests show whether a
+// type can be listed, and no type is ever taken to be gone.
 func WithDiscovery(resolver *discovery.Resolver) Option {
 	return optionFunc(func(o *options) { o.resolver = resolver })
 }
 
-// WithClientOptions says how the client that NewForConfig makes decodes. It has no
-// effect on New, which is given a client. May be given more than once.
+// WithClientOptions sets how the client that NewForConfig makes decodes. It has no effect on New,
+// which is given a client. It may be given more than once.
 func WithClientOptions(opts ...dynamicclient.Option) Option {
 	opts = slices.Clone(opts)
 	return optionFunc(func(o *options) { o.client = append(o.client, opts...) })
-}
-
-// settingsOf returns those of gvr's informer, if no lease has others.
-func (o *options) settingsOf(gvr schema.GroupVersionResource) settings {
-	s := o.settings
-	if period, ok := o.customResync[gvr]; ok {
-		s.resync = period
-	}
-	return s
 }
 
 // settings are how one informer is set up.
@@ -130,10 +104,9 @@ type settings struct {
 	onError   cache.WatchErrorHandlerWithContext
 }
 
-// WithNamespace limits informers to namespace. The default is all namespaces. What is no
-// name of a namespace is an [*OptionError].
-// With discovery, informers on cluster-scoped resources ignore it; without, such
-// a resource is asked for in a place where no server has it.
+// WithNamespace limits informers to namespace. The default is all namespaces. A namespace that is not
+// a valid name is an [*OptionError]. With discovery, informers on cluster-scoped resources ignore the
+// namespace; without, requests for such a resource fail.
 func WithNamespace(namespace string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace = namespace })
 }
@@ -145,16 +118,16 @@ func WithTweakListOptions(tweak TweakListOptionsFunc) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.tweak = tweak })
 }
 
-// WithLabelSelector limits informers to objects whose labels match selector. What is no
-// selector is an [*OptionError]. A tweak comes after it.
+// WithLabelSelector limits informers to objects whose labels match selector. A selector that can't be
+// parsed is an [*OptionError]. [WithTweakListOptions] is applied after it.
 func WithLabelSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.labels = selector })
 }
 
-// WithFieldSelector limits informers to objects whose fields match selector. Of custom
-// resources, servers know metadata.name and metadata.namespace, and the selectable fields
-// of the CRD: another field is [status.ReasonBadRequest]. What is no selector is an [*OptionError].
-// A tweak comes after it.
+// WithFieldSelector limits informers to objects whose fields match selector. Custom resources can be
+// selected by metadata.name, metadata.namespace and the selectable fields of the CRD: another field
+// is [status.ReasonBadRequest]. A selector that can't be parsed is an [*OptionError].
+// [WithTweakListOptions] is applied after it.
 func WithFieldSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.fields = selector })
 }
@@ -168,30 +141,40 @@ func WithTransform(transform cache.TransformFunc) InformerOption {
 
 // WithIndexers adds indexers to each informer's cache, besides the one by
 // namespace that all have. The name of that one, cache.NamespaceIndex, is taken. A lease
-// adds them to the informer that it shares; other names are none of its business.
+// adds them to the informer that it shares.
 func WithIndexers(indexers cache.Indexers) InformerOption {
 	indexers = maps.Clone(indexers)
 	return informerOptionFunc(func(s *settings) { s.indexers = indexers })
 }
 
-// WithWatchErrorHandler makes handler get the errors after which a list or watch is tried
-// again, in place of the log. It is called in a goroutine of the informer's, which goes
-// on when it returns.
+// WithWatchErrorHandler passes the errors after which a list or watch is tried again to handler
+// instead of the log. It is called in a goroutine of the informer, which continues when it returns.
 func WithWatchErrorHandler(handler cache.WatchErrorHandlerWithContext) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.onError = handler })
 }
 
-// RemovalPolicy says what becomes of the cache of a type that is gone for certain.
+// WithResync sets the period in which handlers get every cached object once more as an update,
+// give or take a tenth, so that informers do not all do so at the same time. It causes no requests.
+// Zero or less, the default, means never.
+func WithResync(period time.Duration) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.resync, s.jitter = max(0, period), true })
+}
+
+// withExactResync sets the period without a difference between informers, as client-go does.
+func withExactResync(period time.Duration) Option {
+	return optionFunc(func(o *options) { o.resync, o.jitter = period, false })
+}
+
+// RemovalPolicy is what an informer does with its cache when there is evidence that its type is gone.
 type RemovalPolicy int
 
-// What can become of it.
+// The removal policies.
 const (
-	// EmitDeletes empties it: handlers get the deletion of each object, with its last
-	// state.
+	// EmitDeletes empties the cache: handlers get the deletion of each object, with its last state.
 	EmitDeletes RemovalPolicy = iota
-	// KeepCache keeps it, and the status says since when it is stale. When the type is
-	// there again, it is compared with what there is then; if it is another type of the
-	// same name, all objects are deleted first.
+	// KeepCache keeps the cache, and the status says since when it is stale. When the type is back,
+	// handlers get the differences; if it is another type of the same name, all objects are deleted
+	// first.
 	KeepCache
 )
 
@@ -202,8 +185,7 @@ func (p RemovalPolicy) String() string {
 	return "EmitDeletes"
 }
 
-// WithRemovalPolicy says what becomes of the cache when the type is gone. The default is
-// EmitDeletes.
+// WithRemovalPolicy sets what happens to the cache when the type is gone. The default is EmitDeletes.
 func WithRemovalPolicy(policy RemovalPolicy) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.removal = policy })
 }
@@ -212,15 +194,14 @@ func WithRemovalPolicy(policy RemovalPolicy) InformerOption {
 // (KEP-3157), instead of a list and a watch.
 type WatchListPolicy int
 
-// When they do.
+// The watch-list policies.
 const (
-	// WatchListAuto: where client-go would, but for types that another server serves
-	// behind the API server, as far as discovery tells, and for those where it has stalled
-	// within the hour.
+	// WatchListAuto: where client-go would, except for types that an aggregated API server serves, as
+	// far as discovery knows, and for types whose watch-list has stalled within the last hour.
 	WatchListAuto WatchListPolicy = iota
 	// WatchListNever: they list and watch.
 	WatchListNever
-	// WatchListAnywhere: also for types that another server serves.
+	// WatchListAnywhere: also for types that an aggregated API server serves.
 	WatchListAnywhere
 )
 
@@ -277,8 +258,8 @@ func (s *settings) tweakAll() TweakListOptionsFunc {
 	}
 }
 
-// resourceOptions are what a lease is asked for with.
-type resourceOptions struct {
+// leaseOptions are what the options of one lease set.
+type leaseOptions struct {
 	settings
 	versions discovery.VersionPolicy
 	absent   bool
@@ -287,59 +268,49 @@ type resourceOptions struct {
 	name     string
 }
 
-func (f *Factory) resourceOptions(gvr schema.GroupVersionResource, opts []ResourceOption) resourceOptions {
-	o := resourceOptions{settings: f.options.settingsOf(gvr)}
+func (f *Factory) leaseOptions(opts []LeaseOption) leaseOptions {
+	o := leaseOptions{settings: f.options.settings}
 	for _, opt := range opts {
 		if opt != nil {
-			opt.applyToResource(&o)
+			opt.applyToLease(&o)
 		}
 	}
 	return o
 }
 
 // check returns an [*OptionError] if an option has a value that has no meaning.
-func (o *resourceOptions) check() error {
+func (o *leaseOptions) check() error {
 	if o.versions == discovery.EveryVersion() {
 		return &OptionError{Option: "WithVersionPolicy", Value: o.versions.String(), Err: errors.New("a lease is on one version")}
 	}
 	return o.settings.check()
 }
 
-// AllowAbsent makes [Factory.Acquire] arm the informer of a type that is not served, or
-// of which that can't be told: it begins when the type is there.
-func AllowAbsent() ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) { o.absent = true })
+// WithAllowAbsent makes [Factory.Acquire] succeed for a type that is not served, or if discovery
+// can't tell: the informer waits for the type.
+func WithAllowAbsent() LeaseOption {
+	return leaseOptionFunc(func(o *leaseOptions) { o.absent = true })
 }
 
-// WithSeparateInformer gives the lease an informer of its own, with a cache and a watch,
-// instead of a share in one whose options would have to be the same.
-func WithSeparateInformer() ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) { o.separate = true })
+// WithSeparateInformer gives the lease an informer of its own, with its own cache and watch. Leases
+// that share an informer must have the same options.
+func WithSeparateInformer() LeaseOption {
+	return leaseOptionFunc(func(o *leaseOptions) { o.separate = true })
 }
 
-// WithLinger keeps the informer for d after its last lease has been released, for one
-// who comes soon after. Of several leases' lingers the longest counts. The default is
-// zero, and so is what is less.
-func WithLinger(d time.Duration) ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) { o.linger = d })
+// WithLinger keeps the informer for d after the release of its last lease, so that the next lease can
+// share it. Of several leases the longest linger counts. Less than zero, like the default, is zero.
+func WithLinger(d time.Duration) LeaseOption {
+	return leaseOptionFunc(func(o *leaseOptions) { o.linger = d })
 }
 
-// WithLeaseName says whose the lease is, for [Factory.Status] and [Factory.Explain] to tell.
-// Several leases may have one name; the default is none.
-func WithLeaseName(name string) ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) { o.name = name })
+// WithLeaseName names the owner of the lease, for [Factory.Status] and [Factory.Explain]. Several
+// leases may have one name; the default is none.
+func WithLeaseName(name string) LeaseOption {
+	return leaseOptionFunc(func(o *leaseOptions) { o.name = name })
 }
 
-// WithResync sets the period in which handlers get every cached object once more as an
-// update, give or take a tenth, so that informers do not all do so at the same time. It
-// causes no requests. Zero or less means never.
-func WithResync(period time.Duration) ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) {
-		o.resync, o.jitter = max(0, period), true
-	})
-}
-
-// WithVersionPolicy says in which version the resource is listed and watched. Leases with
+// WithVersionPolicy sets in which version the resource is listed and watched. Leases with
 // different policies do not share an informer.
 //
 // The default is [discovery.Exact]: while that version is not served, though others are, the
@@ -347,8 +318,8 @@ func WithResync(period time.Duration) ResourceOption {
 // policy the informer goes over to the version that the policy chooses at the time: the same objects
 // under the same keys, each an update, and none is deleted or added. Without discovery every policy
 // is Exact. [discovery.EveryVersion] is an [*OptionError].
-func WithVersionPolicy(policy discovery.VersionPolicy) ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) { o.versions = policy })
+func WithVersionPolicy(policy discovery.VersionPolicy) LeaseOption {
+	return leaseOptionFunc(func(o *leaseOptions) { o.versions = policy })
 }
 
 // resyncPeriod returns the period for one informer.

@@ -102,7 +102,7 @@ func TestRelease_EndsOfHandlersCanBeWaitedFor(t *testing.T) {
 				f.Start(t.Context())
 			}
 			for _, gvr := range []schema.GroupVersionResource{widgets, gadgets} {
-				l := acquire(t, f, gvr, dynamicinformer.AllowAbsent())
+				l := acquire(t, f, gvr, dynamicinformer.WithAllowAbsent())
 				registration, err := l.AddEventHandler(&recorder{})
 				if err != nil {
 					t.Fatal(err)

@@ -145,7 +145,7 @@ func checkShownOf(t *testing.T, f *dynamicinformer.Factory, reason status.Reason
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(4), ktesting.AnyToString(func(v any) string { return fmt.Sprintf("%v", v) })))
 	f.Start(klog.NewContext(t.Context(), logger))
-	l := acquire(t, f, widgets, dynamicinformer.AllowAbsent())
+	l := acquire(t, f, widgets, dynamicinformer.WithAllowAbsent())
 	wait, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for now := range l.Watch(wait) {
@@ -166,7 +166,7 @@ func checkShownOf(t *testing.T, f *dynamicinformer.Factory, reason status.Reason
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := f.WaitForSync(ended, widgets); err != nil {
+	if err := f.WaitForSync(ended, dynamicinformer.WithResources(widgets)); err != nil {
 		checkShows(t, "WaitForSync", err.Error())
 	}
 	checkShows(t, "Explain", f.Explain(widgets).String())

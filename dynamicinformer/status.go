@@ -83,10 +83,12 @@ func (f *Factory) Explain(gvr schema.GroupVersionResource) status.Explanation {
 
 // explain returns the explanation of what is known of gvr.
 func (f *Factory) explain(gvr schema.GroupVersionResource, informers []status.Informer, elsewhere []schema.GroupVersionResource) status.Explanation {
-	if known, configured := f.Discovery(); configured {
-		return status.NewExplanation(gvr, time.Now(), informers, elsewhere, &known)
+	var known *discovery.Status
+	if resolver := f.Resolver(); resolver != nil {
+		now := resolver.Status()
+		known = &now
 	}
-	return status.NewExplanation(gvr, time.Now(), informers, elsewhere, nil)
+	return status.NewExplanation(gvr, time.Now(), informers, elsewhere, known)
 }
 
 // Status returns the status of the lease's informer. It sends no request.

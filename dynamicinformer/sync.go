@@ -3,6 +3,7 @@ package dynamicinformer
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,44 +13,92 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// WaitForSync waits until the informers on gvrs, or all of the factory's if none
-// are given, have each listed their resource, or until ctx ends. It returns
-// nil, or the [*status.NotSyncedError] of each that has not, joined in order of gvrs or,
-// for all, of name. It waits on channels, and a tenth of a second at most for the watch that
-// follows the list.
+// WaitForSync waits until the informers that [WithResources] names, or all informers of the factory,
+// have each listed their resource, or until ctx ends. It returns nil, or the
+// [*status.NotSyncedError] of each that has not, joined in the order of [WithResources] or, for all,
+// of name. It waits on channels, and a tenth of a second at most for the watch that follows the list.
 //
 // An informer whose type has gone for certain is not synced, although its HasSynced stays
 // true, until the type is there again and has been listed again. One that has synced and
 // whose requests fail since goes on being synced: [Factory.Status] says since when.
 //
-// A type that can't be listed holds up nobody but those who wait for it, and for
-// no longer than their ctx lets it: the error has the reason. With a context of [FailFast]
-// they don't even wait, if the reason does not go away by itself. A resource that was
-// never asked for is an error at once; one whose informer ended before it had synced is not
-// waited for. Waiting does not start informers.
-func (f *Factory) WaitForSync(ctx context.Context, gvrs ...schema.GroupVersionResource) error {
-	waiting, unknown := f.known(gvrs)
+// A type that can't be listed is waited for until ctx ends, and the error has the reason. With
+// [WithFailFast] it is not waited for if the reason does not go away by itself. A named resource that
+// has no informer is an error at once; one whose informer ended before it had synced is not waited
+// for. Waiting does not start informers.
+func (f *Factory) WaitForSync(ctx context.Context, opts ...WaitOption) error {
+	o := newWaitOptions(opts)
+	waiting, unknown := f.known(o.of)
 	if unknown != nil {
 		return errors.Join(unknown...)
 	}
-	return f.waitFor(ctx, waiting)
+	return f.waitFor(ctx, waiting, o)
 }
 
+// WaitOption configures one call of WaitForSync. Every combination is valid; of the same option
+// given twice the last one counts; a nil WaitOption has no effect.
+type WaitOption interface{ applyToWait(*waitOptions) }
+
+type waitOptionFunc func(*waitOptions)
+
+func (f waitOptionFunc) applyToWait(o *waitOptions) { f(o) }
+
+// waitOptions say what to wait for.
+type waitOptions struct {
+	of       []schema.GroupVersionResource // none: all
+	failFast bool
+}
+
+func newWaitOptions(opts []WaitOption) *waitOptions {
+	var o waitOptions
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyToWait(&o)
+		}
+	}
+	return &o
+}
+
+// WithFailFast makes WaitForSync return early for an informer that is not synced for a reason that
+// lasts until a person or a program removes it, such as [status.ReasonForbidden] or
+// [status.ReasonNotFound]: those of which [status.Reason.Lasting] is true.
+func WithFailFast() WaitOption {
+	return waitOptionFunc(func(o *waitOptions) { o.failFast = true })
+}
+
+// ResourcesOption is an option of waiting and of health checks.
+type ResourcesOption interface {
+	WaitOption
+	HealthOption
+}
+
+// WithResources limits [Factory.WaitForSync] or a [HealthCheck] to informers on gvrs, which must
+// exist. Without gvrs, all informers count. It has no effect on [Lease.WaitForSync].
+func WithResources(gvrs ...schema.GroupVersionResource) ResourcesOption {
+	return resources(slices.Clone(gvrs))
+}
+
+type resources []schema.GroupVersionResource
+
+func (r resources) applyToWait(o *waitOptions) { o.of = r }
+
+func (r resources) applyToHealth(p *healthPolicy) { p.of = r }
+
 // waitFor waits for entries, and returns why they are not synced.
-func (f *Factory) waitFor(ctx context.Context, entries []*entry) error {
+func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions) error {
 	errs := make([]error, len(entries))
 	waiting, enough := context.WithCancel(ctx)
 	defer enough()
 	var all sync.WaitGroup
 	for i, e := range entries {
 		all.Go(func() {
-			synced := f.wait(waiting, e)
+			synced := f.wait(waiting, e, o)
 			if err := f.notSynced(e); err != nil {
 				errs[i] = err
 			} else if !synced {
 				errs[i] = f.syncing(e)
 			}
-			if errs[i] != nil && ctx.Value(failFast{}) != nil {
+			if errs[i] != nil && o.failFast {
 				enough()
 			}
 		})
@@ -58,22 +107,12 @@ func (f *Factory) waitFor(ctx context.Context, entries []*entry) error {
 	return errors.Join(errs...)
 }
 
-type failFast struct{}
-
-// FailFast returns a context for waiting: WaitForSync ends early for an informer that is
-// not synced for a reason that somebody would have to do something about, such as
-// [status.ReasonForbidden] or [status.ReasonNotFound].
-func FailFast(ctx context.Context) context.Context {
-	return context.WithValue(ctx, failFast{}, true)
-}
-
 // wait waits until e has synced, which it reports, or never will, or for ctx.
-func (f *Factory) wait(ctx context.Context, e *entry) (synced bool) {
-	early := ctx.Value(failFast{}) != nil
+func (f *Factory) wait(ctx context.Context, e *entry, o *waitOptions) (synced bool) {
 	e.await(ctx, func() bool {
 		now := e.state.Snapshot()
 		synced = now.Synced()
-		return synced || early && (f.notRunning(e).Lasting() || now.Lasting()) || f.endsUnstarted(e)
+		return synced || o.failFast && (f.notRunning(e).Lasting() || now.Lasting()) || f.endsUnstarted(e)
 	})
 	if synced {
 		e.awaitWatch(ctx)

@@ -39,7 +39,7 @@ func reasonOf(t *testing.T, err error) status.Reason {
 func waitFor(ctx context.Context, f *dynamicinformer.Factory, d time.Duration, gvrs ...schema.GroupVersionResource) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	return f.WaitForSync(ctx, gvrs...)
+	return f.WaitForSync(ctx, dynamicinformer.WithResources(gvrs...))
 }
 
 // answer makes every list and watch of widgets fail with err.
@@ -133,7 +133,7 @@ func TestWaitForSync_OneStuckTypeHoldsUpNobodyElse(t *testing.T) {
 		f.ForResource(blocks)
 		f.Start(ctx)
 		begun := time.Now()
-		if err := f.WaitForSync(ctx, blocks); err != nil {
+		if err := f.WaitForSync(ctx, dynamicinformer.WithResources(blocks)); err != nil {
 			t.Errorf("WaitForSync of the healthy type: %v", err)
 		}
 		if took := time.Since(begun); took != 0 {
@@ -176,7 +176,7 @@ func TestWaitForSync_NotStartedStoppedUnknown(t *testing.T) {
 		answer(cluster, apierrors.NewServiceUnavailable("down"))
 		f := newFactory(t, cluster)
 		begun := time.Now()
-		if got := reasonOf(t, f.WaitForSync(ctx, blocks)); got != status.ReasonNotStarted || time.Since(begun) > 0 {
+		if got := reasonOf(t, f.WaitForSync(ctx, dynamicinformer.WithResources(blocks))); got != status.ReasonNotStarted || time.Since(begun) > 0 {
 			t.Errorf("never asked for: %s after %v, want NotStarted at once", got, time.Since(begun))
 		}
 		f.ForResource(widgets)
@@ -185,7 +185,7 @@ func TestWaitForSync_NotStartedStoppedUnknown(t *testing.T) {
 		}
 		start(ctx, f)
 		waiting := make(chan error)
-		go func() { waiting <- f.WaitForSync(ctx, widgets) }()
+		go func() { waiting <- f.WaitForSync(ctx, dynamicinformer.WithResources(widgets)) }()
 		shutdown(t, f)
 		if got := reasonOf(t, <-waiting); got != status.ReasonStopped {
 			t.Errorf("after Shutdown: %s, want Stopped", got)
@@ -199,7 +199,7 @@ func TestWaitForSync_EndsWhenTheFactoryCloses(t *testing.T) {
 		f := newFactory(t, fakecluster.New(widgetType))
 		f.ForResource(widgets)
 		waiting := make(chan error)
-		go func() { waiting <- f.WaitForSync(ctx, widgets) }()
+		go func() { waiting <- f.WaitForSync(ctx, dynamicinformer.WithResources(widgets)) }()
 		synctest.Wait()
 		shutdown(t, f) // never started: now it never will be
 		if got := reasonOf(t, <-waiting); got != status.ReasonStopped {
@@ -253,7 +253,7 @@ func TestDiscovery_TypeThatComesIsNoticedSoon(t *testing.T) {
 		start(ctx, f)
 		cluster.Serve(widgetType)
 		begun := time.Now()
-		if err := f.WaitForSync(ctx, widgets); err != nil {
+		if err := f.WaitForSync(ctx, dynamicinformer.WithResources(widgets)); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(begun); took > 1100*time.Millisecond {

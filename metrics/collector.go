@@ -74,8 +74,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, r := range resources[:told] {
 		r.collect(to)
 	}
-	if known, configured := c.factory.Discovery(); configured {
-		collectDiscovery(to, known)
+	if resolver := c.factory.Resolver(); resolver != nil {
+		collectDiscovery(to, resolver.Status())
 	}
 }
 

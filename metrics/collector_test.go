@@ -41,7 +41,7 @@ func TestCollector_TellsAll(t *testing.T) {
 		}
 		l := in.acquire(widgets)
 		in.acquire(widgets)
-		in.acquire(gears, dynamicinformer.AllowAbsent())
+		in.acquire(gears, dynamicinformer.WithAllowAbsent())
 		let := make(slow)
 		for _, handler := range []cache.ResourceEventHandler{let, cache.ResourceEventHandlerFuncs{}} {
 			if _, err := l.AddEventHandler(handler); err != nil {
@@ -284,7 +284,7 @@ func TestCollector_ScrapesWhileTypesFlapAndTheFactoryEnds(t *testing.T) {
 		for range 4 {
 			all.Go(func() {
 				for range 50 {
-					l, err := in.factory.Acquire(in.Context(), widgets, dynamicinformer.AllowAbsent())
+					l, err := in.factory.Acquire(in.Context(), widgets, dynamicinformer.WithAllowAbsent())
 					if err != nil {
 						in.Errorf("Acquire: %v", err)
 						return
@@ -303,7 +303,7 @@ func TestCollector_ScrapesWhileTypesFlapAndTheFactoryEnds(t *testing.T) {
 			in.Errorf("%d series when nobody has a lease, %d at the beginning: %v", len(got), len(base), ofResources(got))
 		}
 		for range 10 {
-			in.acquire(widgets, dynamicinformer.WithSeparateInformer(), dynamicinformer.AllowAbsent())
+			in.acquire(widgets, dynamicinformer.WithSeparateInformer(), dynamicinformer.WithAllowAbsent())
 		}
 		shutdown(in.T, in.factory)
 		close(over)
@@ -318,7 +318,7 @@ func TestCollector_TellsOfDiscovery(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		checkSeries(in.T, gather(in.T, in.collector), map[string]float64{"discovery_running{}": 0, "discovery_requests_total{}": 0})
 		in.acquire(widgets)
-		in.acquire(gears, dynamicinformer.AllowAbsent())
+		in.acquire(gears, dynamicinformer.WithAllowAbsent())
 		all := gather(in.T, in.collector)
 		checkSeries(in.T, all, map[string]float64{
 			"discovery_running{}": 1, "discovery_types{}": 1, `discovery_source_state{source="documents",state="Watching"}`: 1,

@@ -73,7 +73,7 @@ func (in bubble) create(name string) {
 }
 
 // acquire returns a lease whose informer has done what it does by itself.
-func (in bubble) acquire(gvr schema.GroupVersionResource, opts ...dynamicinformer.ResourceOption) *dynamicinformer.Lease {
+func (in bubble) acquire(gvr schema.GroupVersionResource, opts ...dynamicinformer.LeaseOption) *dynamicinformer.Lease {
 	in.Helper()
 	l, err := in.factory.Acquire(in.Context(), gvr, opts...)
 	if err != nil {

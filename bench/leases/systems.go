@@ -48,7 +48,7 @@ func systems() []system {
 	return []system{
 		add("client-go", "client-go's dynamicinformer: ForResource and Start", openClientGo, absentCase),
 		add("restarted", "client-go's dynamicinformer, stopped and started by an informer on CRDs", openRestarted, backCase),
-		add("gvrkit", "gvrkit's NewForConfig: Acquire with AllowAbsent", openGVRKit, costCase, absentCase, backCase),
+		add("gvrkit", "gvrkit's NewForConfig: Acquire with WithAllowAbsent", openGVRKit, costCase, absentCase, backCase),
 	}
 }
 
@@ -102,7 +102,7 @@ func openGVRKit(ctx context.Context, cfg *rest.Config) (*set, error) {
 	factory.Start(ctx)
 	return &set{
 		add: func(ctx context.Context, gvr schema.GroupVersionResource) (*informer, error) {
-			lease, err := factory.Acquire(ctx, gvr, dynamicinformer.AllowAbsent())
+			lease, err := factory.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent())
 			if err != nil {
 				return nil, err
 			}

@@ -92,7 +92,7 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 
 	factory, err := dynamicinformer.NewForConfig(cfg,
 		dynamicinformer.WithDiscovery(resolver),
-		dynamicinformer.WithDefaultResync(s.resync))
+		dynamicinformer.WithResync(s.resync))
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func waitSynced(ctx context.Context, blocks *dynamicinformer.Lease, stderr io.Wr
 	told := status.ReasonSyncing
 	for {
 		look, done := context.WithTimeout(ctx, syncLook)
-		err := blocks.WaitForSync(dynamicinformer.FailFast(look))
+		err := blocks.WaitForSync(look, dynamicinformer.WithFailFast())
 		ended := look.Err() != nil
 		done()
 		var why *status.NotSyncedError

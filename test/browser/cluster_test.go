@@ -52,9 +52,9 @@ func shutdown(t *testing.T, f *dynamicinformer.Factory) {
 	}
 }
 
-func acquire(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionResource, opts ...dynamicinformer.ResourceOption) *dynamicinformer.Lease {
+func acquire(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionResource, opts ...dynamicinformer.LeaseOption) *dynamicinformer.Lease {
 	t.Helper()
-	l, err := f.Acquire(t.Context(), gvr, append(opts, dynamicinformer.AllowAbsent())...)
+	l, err := f.Acquire(t.Context(), gvr, append(opts, dynamicinformer.WithAllowAbsent())...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 		for i := range leases {
 			var err error
 			gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: fmt.Sprintf("boat%ds", i)}
-			leases[i], err = f.Acquire(ctx, gvr, dynamicinformer.AllowAbsent())
+			leases[i], err = f.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent())
 			Expect(err).NotTo(HaveOccurred())
 			books[i] = keepLedger(leases[i])
 		}

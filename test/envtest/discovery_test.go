@@ -98,7 +98,7 @@ var _ = Describe("A factory with discovery", onEachPlace(func(at *place) {
 		Expect(d.proxy.Requests(faultproxy.Resource(gvr.Group, gvr.Resource))).To(BeZero())
 
 		at.install(ctx, manifest("testdata/gizmos.yaml"))
-		Expect(f.WaitForSync(ctx, gvr)).To(Succeed())
+		Expect(f.WaitForSync(ctx, dynamicinformer.WithResources(gvr))).To(Succeed())
 		obj := newWidget("a", "late")
 		obj.SetGroupVersionKind(gvr.GroupVersion().WithKind("Gizmo"))
 		d.create(ctx, gvr, "ns", obj)
@@ -122,7 +122,7 @@ var _ = Describe("A factory with discovery", onEachPlace(func(at *place) {
 		f.ForResource(widgets)
 		f.ForResource(blocks)
 		f.Start(ctx)
-		Expect(f.WaitForSync(ctx, blocks)).To(Succeed(), "others are untouched")
+		Expect(f.WaitForSync(ctx, dynamicinformer.WithResources(blocks))).To(Succeed(), "others are untouched")
 		err := waitFor(ctx, f, time.Second)
 		Expect(reason(err)).To(Equal(status.ReasonForbidden))
 		Expect(err).To(MatchError(ContainSubstring(`widgets.v1.example.com: not synced: cannot list`)))
@@ -145,7 +145,7 @@ var _ = Describe("A factory with discovery", onEachPlace(func(at *place) {
 func waitFor(ctx context.Context, f *dynamicinformer.Factory, d time.Duration, gvrs ...schema.GroupVersionResource) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	return f.WaitForSync(ctx, gvrs...)
+	return f.WaitForSync(ctx, dynamicinformer.WithResources(gvrs...))
 }
 
 // reason returns the reason of the NotSyncedError in err.

@@ -24,7 +24,7 @@ var _ = Describe("An informer", onEachPlace(func(at *place) {
 			generic := f.ForResource(gvr)
 			got := listen(generic.Informer())
 			f.Start(ctx)
-			Expect(f.WaitForSync(ctx, gvr)).To(Succeed())
+			Expect(f.WaitForSync(ctx, dynamicinformer.WithResources(gvr))).To(Succeed())
 
 			obj := d.create(ctx, gvr, namespace, newObject(label+"-a", label))
 			obj.SetAnnotations(map[string]string{"changed": "true"})
@@ -103,7 +103,7 @@ var _ = Describe("An informer", onEachPlace(func(at *place) {
 	It("shows cached objects again in the resync period", func(ctx SpecContext) {
 		d, label := openDoor(at), unique("resync")
 		d.create(ctx, blocks, "", newBlock(label, label))
-		f := d.factory(only(label), dynamicinformer.WithDefaultResync(time.Second))
+		f := d.factory(only(label), dynamicinformer.WithResync(time.Second))
 		got := listen(f.ForResource(blocks).Informer())
 		f.Start(ctx)
 		Eventually(got.all).Should(Equal([]string{"add " + label, "update " + label, "update " + label}))

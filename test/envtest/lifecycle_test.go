@@ -33,7 +33,7 @@ type fleet struct {
 }
 
 // armFleet leases the informer on a type that is not there yet.
-func armFleet(ctx context.Context, at *place, opts ...dynamicinformer.ResourceOption) *fleet {
+func armFleet(ctx context.Context, at *place, opts ...dynamicinformer.LeaseOption) *fleet {
 	GinkgoHelper()
 	d := openDoor(at)                          //nolint:contextcheck // a door goes with the spec, not with ctx
 	f := &fleet{door: d, factory: d.factory()} //nolint:contextcheck // so does the factory
@@ -42,14 +42,14 @@ func armFleet(ctx context.Context, at *place, opts ...dynamicinformer.ResourceOp
 	f.gvr = schema.GroupVersionResource{Group: group, Version: "v1", Resource: "ships"}
 	f.factory.Start(context.Background()) //nolint:contextcheck,forbidigo // it ends with the factory's shutdown
 	var err error
-	f.lease, err = f.factory.Acquire(ctx, f.gvr, append([]dynamicinformer.ResourceOption{dynamicinformer.AllowAbsent()}, opts...)...)
+	f.lease, err = f.factory.Acquire(ctx, f.gvr, append([]dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}, opts...)...)
 	Expect(err).NotTo(HaveOccurred())
 	f.ledger = keepLedger(f.lease)
 	return f
 }
 
 // launchFleet is armFleet with so many ships afloat.
-func launchFleet(ctx context.Context, at *place, ships int, opts ...dynamicinformer.ResourceOption) *fleet {
+func launchFleet(ctx context.Context, at *place, ships int, opts ...dynamicinformer.LeaseOption) *fleet {
 	GinkgoHelper()
 	f := armFleet(ctx, at, opts...)
 	f.define(ctx, f.crd)
@@ -352,7 +352,7 @@ var _ = Describe("A lease under RBAC, on "+kubeAPIServer.name, func() {
 		l, err := f.Acquire(ctx, blocks, dynamicinformer.WithLabelSelector("spec="+label))
 		Expect(err).NotTo(HaveOccurred())
 		book := keepLedger(l)
-		Expect(l.WaitForSync(dynamicinformer.FailFast(ctx))).To(Satisfy(apierrors.IsForbidden))
+		Expect(l.WaitForSync(ctx, dynamicinformer.WithFailFast())).To(Satisfy(apierrors.IsForbidden))
 		Expect(l.Status()).To(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Reason", status.ReasonForbidden), HaveField("StaleSince", BeZero())))
 		grant(ctx, d.user, "", blocks, "list", "watch")
 		Eventually(func() status.State { l.Retry(); return l.Status().State }).Should(Equal(status.StateSynced))

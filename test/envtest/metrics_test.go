@@ -101,7 +101,7 @@ var _ = Describe("Metrics on "+embeddedServer.name, func() {
 				defer GinkgoRecover()
 				gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: fmt.Sprintf("boat%ds", i)}
 				for range cycles {
-					l, err := f.Acquire(ctx, gvr, dynamicinformer.AllowAbsent())
+					l, err := f.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent())
 					Expect(err).NotTo(HaveOccurred())
 					state := func(state status.State) string {
 						return fmt.Sprintf("gvrkit_informer_state{group=%q,resource=%q,state=%q,version=%q} 1", gvr.Group, gvr.Resource, state, gvr.Version)

@@ -95,11 +95,11 @@ func newAudience(ctx context.Context, name string, gvr schema.GroupVersionResour
 	a := &audience{name: name, door: openDoor(embeddedServer), transform: transform, there: map[string]types.UID{}} //nolint:contextcheck // a door goes with the spec
 	f, err := dynamicinformer.NewForConfig(a.door.config,
 		dynamicinformer.WithTransform(func(obj any) (any, error) { return transform(obj.(*unstructured.Unstructured)), nil }),
-		dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithDefaultResync(time.Second))
+		dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithResync(time.Second))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(20*time.Second)) //nolint:contextcheck // a clean-up has a context of its own
 	f.Start(context.Background())                                                                              //nolint:contextcheck,forbidigo // it ends with the factory's shutdown
-	a.lease, err = f.Acquire(ctx, gvr, dynamicinformer.AllowAbsent())
+	a.lease, err = f.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent())
 	Expect(err).NotTo(HaveOccurred())
 	_, err = a.lease.AddEventHandler(a)
 	Expect(err).NotTo(HaveOccurred())

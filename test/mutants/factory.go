@@ -102,19 +102,19 @@ var ofFactory = []mutant{
 	{
 		name: "the drop-in loses the namespace",
 		file: "dynamicinformer/compat.go",
-		old:  "WithDefaultResync(defaultResync), WithNamespace(namespace)",
-		new:  "WithDefaultResync(defaultResync)",
+		old:  "withExactResync(defaultResync), WithNamespace(namespace)",
+		new:  "withExactResync(defaultResync)",
 	},
 	{
 		name: "the drop-in loses tweakListOptions",
 		file: "dynamicinformer/compat.go",
-		old:  "WithDefaultResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions),",
-		new:  "WithDefaultResync(defaultResync), WithNamespace(namespace),",
+		old:  "withExactResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions),",
+		new:  "withExactResync(defaultResync), WithNamespace(namespace),",
 	},
 	{
 		name: "the drop-in loses the resync period",
 		file: "dynamicinformer/compat.go",
-		old:  "WithDefaultResync(defaultResync), WithNamespace",
+		old:  "withExactResync(defaultResync), WithNamespace",
 		new:  "WithNamespace",
 	},
 	{
@@ -161,10 +161,10 @@ var ofFactory = []mutant{
 		in:   "dynamicinformer",
 	},
 	{
-		name: "a custom resync period is ignored",
+		name: "all informers resync at the same time",
 		file: "dynamicinformer/options.go",
-		old:  "o.customResync[gvr]; ok {",
-		new:  "o.customResync[gvr]; ok && period > 0 {",
+		old:  "	return wait.Jitter(s.resync-s.resync/10, 0.2)\n",
+		new:  "	_ = wait.Jitter\n	return s.resync\n",
 	},
 	{
 		name: "the transform is not set",

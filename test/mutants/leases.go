@@ -166,7 +166,7 @@ var ofLeases = []mutant{
 		new:  "	if true {\n		return discovery.Resource{}, nil\n	}\n	res, err",
 	},
 	{
-		name: "AllowAbsent allows what can't be watched",
+		name: "WithAllowAbsent allows what can't be watched",
 		file: "dynamicinformer/acquire.go",
 		old:  "errors.Is(err, discovery.ErrNotServed) || errors.Is(err, discovery.ErrInconclusive)",
 		new:  "err != nil",
@@ -192,8 +192,8 @@ var ofLeases = []mutant{
 	{
 		name: "FailFast is patient",
 		file: "dynamicinformer/sync.go",
-		old:  "early && (f.notRunning(e).Lasting() || now.Lasting())",
-		new:  "false && early",
+		old:  "o.failFast && (f.notRunning(e).Lasting() || now.Lasting())",
+		new:  "false && o.failFast",
 	},
 	{
 		name: "Forbidden heals by itself",

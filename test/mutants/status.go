@@ -134,8 +134,8 @@ var ofStatus = []mutant{
 	{
 		name: "an explanation does not know where news of types come from",
 		file: "dynamicinformer/status.go",
-		old:  "	if known, configured := f.Discovery(); configured {\n",
-		new:  "	if known, configured := f.Discovery(); configured && false {\n",
+		old:  "	if resolver := f.Resolver(); resolver != nil {\n",
+		new:  "	if resolver := f.Resolver(); resolver != nil && false {\n",
 	},
 	{
 		name: "an explanation does not say what to do",
