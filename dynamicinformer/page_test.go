@@ -98,6 +98,24 @@ func asJSON(t *testing.T, value any) (read any) {
 	return read
 }
 
+// checkSynced expects the informer on widgets to be synced, in Status and on the page.
+func checkSynced(t *testing.T, f *dynamicinformer.Factory) {
+	t.Helper()
+	got, s := shownBy(t, f, widgets)
+	if diff := cmp.Diff(asJSON(t, s), any(got)); diff != "" || s.Since.IsZero() {
+		t.Errorf("synced (-want +got):\n%s", diff)
+	}
+	if s.State != status.StateSynced || s.Namespace != "ns" || s.Objects != 1 || s.ResourceVersion == "" || s.Traffic.Lists != 1 || s.Traffic.Events != 1 || s.Leases != 1 || s.VersionPolicy != discovery.FollowPreferred() {
+		t.Errorf("synced: %+v", s)
+	}
+	if diff := cmp.Diff([]status.Owner{{Name: "gc", Leases: 1, Since: s.Owners[0].Since}}, s.Owners); diff != "" {
+		t.Errorf("owners (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]status.Handler{{Handler: "github.com/gvrkit/gvrkit/dynamicinformer_test.slow", Lease: "gc", Backlog: 1, RunningSince: s.Handlers[0].RunningSince, BehindSince: s.Handlers[0].BehindSince}}, s.Handlers); diff != "" {
+		t.Errorf("handlers (-want +got):\n%s", diff)
+	}
+}
+
 // All that Status says is on the page, under the same words.
 func TestHandler_ShowsWhatStatusSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -119,19 +137,7 @@ func TestHandler_ShowsWhatStatusSays(t *testing.T) {
 			}
 		}
 
-		got, s = shownBy(t, f, widgets)
-		if diff := cmp.Diff(asJSON(t, s), any(got)); diff != "" || s.Since.IsZero() {
-			t.Errorf("synced (-want +got):\n%s", diff)
-		}
-		if s.State != status.StateSynced || s.Namespace != "ns" || s.Objects != 1 || s.ResourceVersion == "" || s.Traffic.Lists != 1 || s.Traffic.Events != 1 || s.Leases != 1 || s.VersionPolicy != discovery.FollowPreferred() {
-			t.Errorf("synced: %+v", s)
-		}
-		if diff := cmp.Diff([]status.Owner{{Name: "gc", Leases: 1, Since: s.Owners[0].Since}}, s.Owners); diff != "" {
-			t.Errorf("owners (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]status.Handler{{Handler: "github.com/gvrkit/gvrkit/dynamicinformer_test.slow", Lease: "gc", Backlog: 1, RunningSince: s.Handlers[0].RunningSince, BehindSince: s.Handlers[0].BehindSince}}, s.Handlers); diff != "" {
-			t.Errorf("handlers (-want +got):\n%s", diff)
-		}
+		checkSynced(t, f)
 
 		got, s = shownBy(t, f, gadgets)
 		if got["state"] != "NotServed" || got["reason"] != "NotFound" || "gadgets.v1.example.com: "+got["message"].(string) != s.Err.Error() || got["served"] != nil || got["verb"] != nil {

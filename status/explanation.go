@@ -85,6 +85,9 @@ func NewExplanation(gvr schema.GroupVersionResource, at time.Time, informers []I
 // Name returns the resource as a reference: plural, version and group.
 func (e Explanation) Name() string { return discovery.RefOf(e.GVR).String() }
 
+// ElsewhereNames returns Elsewhere as references.
+func (e Explanation) ElsewhereNames() []string { return names(e.Elsewhere) }
+
 // String returns the sentences, a step a line.
 func (e Explanation) String() string {
 	lines := make([]string, len(e.Chain))

@@ -95,7 +95,7 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 		fields
 		Elsewhere []string         `json:"elsewhere,omitempty"`
 		Discovery *discoveryStatus `json:"discovery,omitempty"`
-	}{e.Name(), fields(e), names(e.Elsewhere), d})
+	}{e.Name(), fields(e), e.ElsewhereNames(), d})
 }
 
 type discoveryStatus struct {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -73,8 +72,9 @@ func failures(counts map[status.Reason]uint64) string {
 	return strings.Join(parts, ", ")
 }
 
-// discoveryFacts says where answers about types come from. D is nil without discovery.
-func discoveryFacts(d *discovery.Status, at time.Time) []fact {
+// discoveryFacts says where answers about types come from.
+func discoveryFacts(e *status.Explanation) []fact {
+	d := e.Discovery
 	if d == nil {
 		return []fact{{"Discovery", "none: only requests show what is served"}}
 	}
@@ -86,7 +86,7 @@ func discoveryFacts(d *discovery.Status, at time.Time) []fact {
 	answers := []string{number(a.Served) + " served", number(a.NotServed) + " not served", number(a.Inconclusive) + " inconclusive", number(a.Ambiguous) + " ambiguous"}
 	facts := []fact{{"Discovery", state}, {"Discovery requests", number(d.Requests)}, {"Discovery answers", strings.Join(answers, ", ")}}
 	for _, s := range status.DiscoverySources(d) {
-		facts = append(facts, fact{s.Name, plain(s.Summary(at))})
+		facts = append(facts, fact{s.Name, plain(s.Summary(e.At))})
 	}
 	return facts
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -132,8 +131,7 @@ func viewOfDetail(e *status.Explanation, q question) *view {
 	for _, step := range e.Chain {
 		v.Detail.Chain = append(v.Detail.Chain, status.Step{About: status.StepKind(plain(string(step.About))), Text: plain(step.Text)})
 	}
-	for _, gvr := range e.Elsewhere {
-		name := discovery.RefOf(gvr).String()
+	for _, name := range e.ElsewhereNames() {
 		v.Detail.Elsewhere = append(v.Detail.Elsewhere, linked{plain(name), question{resource: name, base: q.base}.link()})
 	}
 	rows := newRows(e.Informers, q, e.At)
@@ -143,7 +141,7 @@ func viewOfDetail(e *status.Explanation, q question) *view {
 	if e.MoreInformers > 0 {
 		v.Detail.More = "And " + count(e.MoreInformers, "informer") + " more, not shown."
 	}
-	v.Detail.Discovery = discoveryFacts(e.Discovery, e.At)
+	v.Detail.Discovery = discoveryFacts(e)
 	return v
 }
 

@@ -167,25 +167,15 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 		Evidence: s.Evidence, Generation: s.Generation, Flushing: s.Flushing(),
 		Objects: s.Given.Objects, ResourceVersion: s.Given.Version, Traffic: s.Traffic,
 	}
-	verb, failing, fails := s.Failing()
-	synced := s.Synced()
-	switch {
-	case notRunning != "":
-		i.Reason = notRunning
-	case fails:
-		i.Reason = failing.Reason
-	case !synced:
-		i.Reason = status.ReasonSyncing
-	case s.Rejected.Count > 0:
-		i.Reason = s.Rejected.Reason
-	}
+	i.Reason = s.reason(notRunning)
 	i.State = s.state(i.Reason)
+	verb, failing, fails := s.Failing()
 	switch r := s.Rejected; {
 	case i.State == status.StateSynced:
 		i.Since = s.SyncedSince
 	case fails:
 		i.Since = failing.Since
-	case !synced:
+	case !s.Synced():
 		i.Since = s.startingSince()
 	case r.Count > 0 && i.Reason == r.Reason:
 		i.Since, i.Err, i.FailedObjects, i.LastFailed = r.Since, r.Err, uint64(r.Count), r.Key //nolint:gosec // not negative
@@ -201,6 +191,22 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 		i.NextRetry = s.Given.Due
 	}
 	return i
+}
+
+// reason returns why an informer is not synced or is degraded; empty means that nothing is wrong.
+func (s *Snapshot) reason(notRunning status.Reason) status.Reason {
+	_, failing, fails := s.Failing()
+	switch {
+	case notRunning != "":
+		return notRunning
+	case fails:
+		return failing.Reason
+	case !s.Synced():
+		return status.ReasonSyncing
+	case s.Rejected.Count > 0:
+		return s.Rejected.Reason
+	}
+	return ""
 }
 
 // state returns the state of an informer with reason; empty means that nothing is wrong.
