@@ -23,16 +23,37 @@ func newDice(domain uint64, i int) dice {
 }
 
 // between returns a number from low to high, both included.
-func (d dice) between(low, high int) int { return low + d.IntN(high-low+1) }
+func (d dice) Between(low, high int) int { return low + d.IntN(high-low+1) }
 
 // chance is true with probability p.
-func (d dice) chance(p float64) bool { return d.Float64() < p }
+func (d dice) Chance(p float64) bool { return d.Float64() < p }
 
 // pick returns one of the choices.
-func (d dice) pick(choices ...string) string { return choices[d.IntN(len(choices))] }
+func (d dice) Pick(choices ...string) string { return choices[d.IntN(len(choices))] }
 
-// number is between, as JSON numbers are.
-func (d dice) number(low, high int) int64 { return int64(d.between(low, high)) }
+// Some returns between low and high of the numbers below n.
+func (d dice) Some(n, low, high int) []int { return d.Perm(n)[:d.Between(low, high)] }
+
+// PickOrHex returns one of the choices or n hexadecimal digits.
+func (d dice) PickOrHex(n int, choices ...string) string {
+	digits := d.Hex(n)
+	return d.Pick(append(choices, digits)...)
+}
+
+// N and N64 return a number below n.
+func (d dice) N(n int) int { return d.IntN(n) }
+
+// N64 is N for numbers of 64 bits, which are other random numbers.
+func (d dice) N64(n int) int64 { return d.Int64N(int64(n)) }
+
+// Subject and Role return the parts of the name of an application.
+func (d dice) Subject() string { return d.Pick(subjects...) }
+
+// Role is the second part.
+func (d dice) Role() string { return d.Pick(roles...) }
+
+// Ago returns a time up to days before t, more often a short while than a long one.
+func (d dice) Ago(t time.Time, days int) time.Time { return d.before(t, days) }
 
 func (d dice) bytes(n int) []byte {
 	b := make([]byte, n)
@@ -43,10 +64,10 @@ func (d dice) bytes(n int) []byte {
 }
 
 // hex returns n hexadecimal digits.
-func (d dice) hex(n int) string { return hex.EncodeToString(d.bytes((n + 1) / 2))[:n] }
+func (d dice) Hex(n int) string { return hex.EncodeToString(d.bytes((n + 1) / 2))[:n] }
 
-func (d dice) uid() string {
-	h := d.hex(32)
+func (d dice) UID() string {
+	h := d.Hex(32)
 	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-a" + h[17:20] + "-" + h[20:]
 }
 
@@ -54,7 +75,7 @@ func (d dice) uid() string {
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 // suffix returns five characters such as end generated names.
-func (d dice) suffix() string {
+func (d dice) Suffix() string {
 	b := make([]byte, 5)
 	for i := range b {
 		b[i] = suffixAlphabet[d.IntN(len(suffixAlphabet))]
@@ -87,10 +108,10 @@ func (d dice) before(t time.Time, days int) time.Time {
 // timestamp writes t as API servers do.
 func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-func (d dice) ip() string {
-	return fmt.Sprintf("10.%d.%d.%d", d.between(64, 95), d.IntN(256), d.between(1, 254))
+func (d dice) IP() string {
+	return fmt.Sprintf("10.%d.%d.%d", d.Between(64, 95), d.IntN(256), d.Between(1, 254))
 }
 
 func (d dice) version() string {
-	return fmt.Sprintf("%d.%d.%d", d.between(0, 4), d.IntN(30), d.IntN(12))
+	return fmt.Sprintf("%d.%d.%d", d.Between(0, 4), d.IntN(30), d.IntN(12))
 }

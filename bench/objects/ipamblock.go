@@ -25,11 +25,11 @@ func ipamBlock(i int) object {
 		"kind":       "IPAMBlock",
 		"metadata": object{
 			"name":              fmt.Sprintf("10-%d-%d-%d-26", second, third, fourth),
-			"uid":               d.uid(),
+			"uid":               d.UID(),
 			"resourceVersion":   FormatVersion(Version(i)),
-			"generation":        d.number(1, 900),
+			"generation":        int64(d.Between(1, 900)),
 			"creationTimestamp": created,
-			"annotations":       object{"projectcalico.org/metadata": fmt.Sprintf(`{"uid":%q,"creationTimestamp":null}`, d.uid())},
+			"annotations":       object{"projectcalico.org/metadata": fmt.Sprintf(`{"uid":%q,"creationTimestamp":null}`, d.UID())},
 			"managedFields": list{object{
 				"apiVersion": "crd.projectcalico.org/v1", "fieldsType": "FieldsV1", "manager": "calico-ipam",
 				"operation": "Update", "time": created, "fieldsV1": blockFields(),
@@ -43,7 +43,7 @@ func ipamBlock(i int) object {
 // which version of the block.
 func blockSpec(d dice, node, cidr string) object {
 	sequence := 1_700_000_000_000_000_000 + d.Int64N(1<<50)
-	inUse := d.between(26, 34)
+	inUse := d.Between(26, 34)
 	ordinals := d.Perm(blockSize)
 	allocations, attributes := make(list, blockSize), make(list, inUse)
 	sequences, unallocated := object{}, list{}
@@ -66,11 +66,11 @@ func blockSpec(d dice, node, cidr string) object {
 func blockAttribute(d dice, node string) object {
 	app := theWorld.app(d)
 	return object{
-		"handle_id": "k8s-pod-network." + d.hex(64),
+		"handle_id": "k8s-pod-network." + d.Hex(64),
 		"secondary": object{
-			"namespace": app.namespace,
+			"namespace": app.Namespace,
 			"node":      node,
-			"pod":       fmt.Sprintf("%s-%s-%s", app.name, d.hex(9), d.suffix()),
+			"pod":       fmt.Sprintf("%s-%s-%s", app.Name, d.Hex(9), d.Suffix()),
 		},
 	}
 }

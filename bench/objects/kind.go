@@ -1,9 +1,15 @@
+// Package objects makes the objects that scenarios are run on: deterministic, and encoded as an
+// API server encodes them.
+//
+// Kind "ipamblock" is one shape, large and full of small maps, whose strings seldom repeat. Kind
+// "mix" is what a cluster with some hundreds of applications has: eleven shapes of many lengths,
+// in which labels, images, managers and phrases come back, and of which hardly any two are alike.
 package objects
 
 import (
-	"embed"
+	"context"
+	"encoding/json"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -21,19 +27,6 @@ type Kind struct {
 	// Counter is the path of a whole number that a server's update counts up, besides
 	// metadata.generation. Objects may lack it.
 	Counter []string
-
-	crd string
-}
-
-//go:embed crds/*.yaml
-var crds embed.FS
-
-// CRD returns the manifest of the kind's CustomResourceDefinition.
-func (k Kind) CRD() ([]byte, error) { return crds.ReadFile("crds/" + k.crd) }
-
-// Path returns the path under which a server has the objects of all namespaces.
-func (k Kind) Path() string {
-	return "/apis/" + k.GVR.Group + "/" + k.GVR.Version + "/" + k.GVR.Resource
 }
 
 // All returns the kinds that there are.
@@ -45,7 +38,6 @@ func All() []Kind {
 			GVK:     schema.GroupVersionKind{Group: "crd.projectcalico.org", Version: "v1", Kind: "IPAMBlock"},
 			Object:  ipamBlock,
 			Counter: []string{"spec", "sequenceNumber"},
-			crd:     "ipamblocks.yaml",
 		},
 		{
 			Name:       "mix",
@@ -54,18 +46,8 @@ func All() []Kind {
 			Namespaced: true,
 			Object:     mixed,
 			Counter:    []string{"status", "observedGeneration"},
-			crd:        "widgets.yaml",
 		},
 	}
-}
-
-// Names returns the names of all kinds.
-func Names() []string {
-	var names []string
-	for _, k := range All() {
-		names = append(names, k.Name)
-	}
-	return names
 }
 
 // Named returns the kind called name.
@@ -75,5 +57,28 @@ func Named(name string) (Kind, error) {
 			return k, nil
 		}
 	}
-	return Kind{}, fmt.Errorf("no kind %q; there are %s", name, strings.Join(Names(), ", "))
+	return Kind{}, fmt.Errorf("no kind %q", name)
 }
+
+// Encode returns the JSON of the first n objects of kind, each on one line and with sorted
+// keys. It stops when ctx ends.
+func Encode(ctx context.Context, kind Kind, n int) ([][]byte, error) {
+	all := make([][]byte, n)
+	for i := range all {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var err error
+		if all[i], err = json.Marshal(kind.Object(i)); err != nil {
+			return nil, fmt.Errorf("object %d of %s: %w", i, kind.Name, err)
+		}
+	}
+	return all, nil
+}
+
+// Version returns the resource version of the object with number i, before any update. Those
+// of all objects follow each other, and all have as many digits.
+func Version(i int) int64 { return 1_000_000_000 + int64(i) }
+
+// FormatVersion writes a resource version.
+func FormatVersion(version int64) string { return fmt.Sprintf("%010d", version) }

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 )
@@ -53,57 +54,51 @@ var alerts = []alert{
 	},
 }
 
-// rules is like the Prometheus operator's PrometheusRule.
-func rules(d *draft) {
-	d.name = d.app.name + "-alerts"
-	d.labels["prometheus"] = "k8s"
-	d.labels["role"] = "alert-rules"
+// AlertGroups returns the groups of a PrometheusRule, as JSON.
+func (d *draft) AlertGroups() (string, error) {
 	var groups list
-	for g := range d.between(1, 3) {
+	for g := range d.Between(1, 3) {
 		var entries list
-		for _, k := range d.Perm(len(alerts))[:d.between(1, 4)] {
+		for _, k := range d.Some(len(alerts), 1, 4) {
 			entries = append(entries, d.alertRule(alerts[k]))
 		}
 		for range d.IntN(3) {
 			entries = append(entries, d.recordingRule())
 		}
-		group := object{"name": fmt.Sprintf("%s.%s", d.app.name, d.pick("availability", "latency", "saturation", "slo", fmt.Sprint("rules-", g))), "rules": entries}
-		if d.chance(.4) {
-			group["interval"] = d.pick("15s", "30s", "1m")
+		group := object{"name": fmt.Sprintf("%s.%s", d.App.Name, d.Pick("availability", "latency", "saturation", "slo", fmt.Sprint("rules-", g))), "rules": entries}
+		if d.Chance(.4) {
+			group["interval"] = d.Pick("15s", "30s", "1m")
 		}
 		groups = append(groups, group)
 	}
-	d.spec = object{"groups": groups}
-	d.controller = writer{manager: "PrometheusOperator"}
-	if d.chance(.5) {
-		d.annotations["prometheus-operator-validated"] = "true"
-	}
+	text, err := json.Marshal(groups)
+	return string(text), err
 }
 
 func (d *draft) alertRule(a alert) object {
-	threshold := strconv.FormatFloat(float64(d.between(1, 200))/[]float64{1, 10, 100, 1000}[d.IntN(4)], 'f', -1, 64)
+	threshold := strconv.FormatFloat(float64(d.Between(1, 200))/[]float64{1, 10, 100, 1000}[d.IntN(4)], 'f', -1, 64)
 	fill := func(text string) string {
 		// The verbs are numbered: one that a text does not use is no mistake.
-		return fmt.Sprintf(text+"%[4]s", d.app.name, d.app.namespace, threshold, "")
+		return fmt.Sprintf(text+"%[4]s", d.App.Name, d.App.Namespace, threshold, "")
 	}
 	return object{
-		"alert": fmt.Sprintf("%s%s", camel(d.app.name), a.name), "expr": fill(a.expr), "for": d.pick("2m", "5m", "10m", "15m", "1h"),
-		"labels": object{"severity": d.pick("warning", "warning", "critical", "info"), "team": d.app.team},
+		"alert": fmt.Sprintf("%s%s", camel(d.App.Name), a.name), "expr": fill(a.expr), "for": d.Pick("2m", "5m", "10m", "15m", "1h"),
+		"labels": object{"severity": d.Pick("warning", "warning", "critical", "info"), "team": d.App.Team},
 		"annotations": object{
 			"summary": fill(a.summary), "description": a.description,
-			"runbook_url": fmt.Sprintf("https://runbooks.%s/%s/%s", d.app.domain, d.app.team, a.name),
+			"runbook_url": fmt.Sprintf("https://runbooks.%s/%s/%s", d.App.Domain, d.App.Team, a.name),
 		},
 	}
 }
 
 func (d *draft) recordingRule() object {
-	window := d.pick("1m", "5m", "30m", "6h")
-	metric := fmt.Sprintf("%s_%s_%s", d.pick(subjects...), d.pick("requests", "events", "jobs", "messages", "rows", "retries", "cache_misses"), d.pick("total", "seconds_count", "bytes_total"))
-	by := d.pick("code", "topic", "handler", "tenant", "queue", "instance")
+	window := d.Pick("1m", "5m", "30m", "6h")
+	metric := fmt.Sprintf("%s_%s_%s", d.Subject(), d.Pick("requests", "events", "jobs", "messages", "rows", "retries", "cache_misses"), d.Pick("total", "seconds_count", "bytes_total"))
+	by := d.Pick("code", "topic", "handler", "tenant", "queue", "instance")
 	return object{
 		"record": fmt.Sprintf("%s:%s:rate%s", by, metric, window),
-		"expr":   fmt.Sprintf("sum by (app, %s) (rate(%s{app=%q, namespace=%q}[%s]))", by, metric, d.app.name, d.app.namespace, window),
-		"labels": object{"app": d.app.name, "objective": fmt.Sprintf("9%d.%d", d.between(5, 9), d.IntN(10))},
+		"expr":   fmt.Sprintf("sum by (app, %s) (rate(%s{app=%q, namespace=%q}[%s]))", by, metric, d.App.Name, d.App.Namespace, window),
+		"labels": object{"app": d.App.Name, "objective": fmt.Sprintf("9%d.%d", d.Between(5, 9), d.IntN(10))},
 	}
 }
 

@@ -2,10 +2,13 @@ package objects
 
 import (
 	"fmt"
-	"time"
+	"strings"
 )
 
-const worldDomain = 2
+const (
+	worldDomain = 2
+	mixDomain   = 3
+)
 
 const (
 	worldApps  = 320
@@ -22,13 +25,12 @@ type world struct {
 
 // app is an application: what its objects share.
 type app struct {
-	name, namespace, team, partOf string
-	tool                          tool // what deployed it
-	chart, version                string
-	image, digest                 string
-	domain                        string
-	uid, ownerUID                 string // of its Deployment and of its ReplicaSet
-	since                         time.Time
+	Name, Namespace, Team, PartOf string
+	tool                          tool // that deployed it
+	chart, Version                string
+	Image, digest                 string
+	Domain                        string
+	UID, OwnerUID                 string // of its Deployment and of its ReplicaSet
 }
 
 // tool is what brings an application's objects to the cluster.
@@ -45,13 +47,17 @@ var tools = []tool{
 }
 
 var (
-	subjects = []string{
-		"account", "audit", "basket", "billing", "catalog", "checkout", "consent", "coupon", "customer", "delivery",
-		"document", "feature", "fraud", "identity", "inventory", "invoice", "ledger", "loyalty", "mail", "media",
-		"notification", "order", "payment", "pricing", "product", "profile", "recommendation", "report", "review",
-		"search", "session", "shipping", "stock", "subscription", "tax", "tracking", "user", "voucher", "warehouse", "webhook",
-	}
-	roles = []string{"api", "worker", "gateway", "frontend", "consumer", "scheduler", "exporter", "indexer", "proxy", "sync", "service", "cache"}
+	subjects = strings.Fields(`account audit basket billing catalog checkout consent coupon customer delivery document feature fraud
+		identity inventory invoice ledger loyalty mail media notification order payment pricing product profile recommendation report
+		review search session shipping stock subscription tax tracking user voucher warehouse webhook`)
+	roles  = []string{"api", "worker", "gateway", "frontend", "consumer", "scheduler", "exporter", "indexer", "proxy", "sync", "service", "cache"}
+	people = strings.Fields("a.keller b.okafor c.lindqvist d.moreau e.tanaka f.rossi g.novak h.silva i.petrov j.murphy " +
+		"k.nguyen l.haddad m.schulz n.patel o.garcia p.jansen renovate[bot] release-bot release-bot release-bot")
+	actions = strings.Split("raise,lower,fix,remove,add,rename,move,split,pin,revert,document,tune,rotate,disable,enable,clean up", ",")
+	things  = strings.Split("connection pool,timeout,retry budget,memory limit,log level,feature flag,dashboard link,probe,cache size,"+
+		"batch size,consumer group,base image,TLS settings,rate limit,header,service account,topic name,tracing sample rate", ",")
+	reasons = strings.Split("after the incident,for the sale,before the migration,as asked by security,because of flaky tests,to save cost,"+
+		"until upstream is fixed,for the new region,as the old one is gone,so that it can be told apart,since nobody uses it", ",")
 	parts = []string{"platform", "shop", "backoffice", "data", "identity", "logistics", "observability"}
 )
 
@@ -64,7 +70,7 @@ func newWorld() *world {
 	}
 	for i := range worldNodes {
 		d := newDice(worldDomain, 1_000_000+i)
-		w.nodes = append(w.nodes, fmt.Sprintf("ip-10-%d-%d-%d.eu-west-1.compute.internal", d.between(0, 3), d.IntN(256), d.between(4, 254)))
+		w.nodes = append(w.nodes, fmt.Sprintf("ip-10-%d-%d-%d.eu-west-1.compute.internal", d.Between(0, 3), d.IntN(256), d.Between(4, 254)))
 	}
 	return w
 }
@@ -76,19 +82,18 @@ func newApp(i int) app {
 	team := fmt.Sprintf("team-%02d", d.IntN(worldTeams))
 	version := d.version()
 	return app{
-		name:      name,
-		namespace: team + "-" + d.pick("prod", "prod", "prod", "staging", "dev"),
-		team:      team,
-		partOf:    d.pick(parts...),
+		Name:      name,
+		Namespace: team + "-" + d.Pick("prod", "prod", "prod", "staging", "dev"),
+		Team:      team,
+		PartOf:    d.Pick(parts...),
 		tool:      tools[d.IntN(len(tools))],
-		chart:     d.pick("service", "webapp", "worker", name) + "-" + d.version(),
-		version:   version,
-		image:     d.pick("registry.example.com/", "ghcr.io/example-org/", "123456789012.dkr.ecr.eu-west-1.amazonaws.com/") + team + "/" + name,
-		digest:    "sha256:" + d.hex(64),
-		domain:    d.pick("example.com", "shop.example.com", "internal.example.net", "example.org"),
-		uid:       d.uid(),
-		ownerUID:  d.uid(),
-		since:     d.before(now, 900),
+		chart:     d.Pick("service", "webapp", "worker", name) + "-" + d.version(),
+		Version:   version,
+		Image:     d.Pick("registry.example.com/", "ghcr.io/example-org/", "123456789012.dkr.ecr.eu-west-1.amazonaws.com/") + team + "/" + name,
+		digest:    "sha256:" + d.Hex(64),
+		Domain:    d.Pick("example.com", "shop.example.com", "internal.example.net", "example.org"),
+		UID:       d.UID(),
+		OwnerUID:  d.UID(),
 	}
 }
 
@@ -97,5 +102,3 @@ func (w *world) app(d dice) app {
 	f := d.Float64()
 	return w.apps[int(f*f*float64(len(w.apps)))]
 }
-
-func (w *world) node(d dice) string { return w.nodes[d.IntN(len(w.nodes))] }
