@@ -15,7 +15,7 @@ import (
 
 func TestKinds_AreDeterministicAndTheStockDecoderReadsThem(t *testing.T) {
 	for _, kind := range All() {
-		for i := range 300 {
+		for i := range 150 {
 			obj := kind.Object(i)
 			text, again := encode(t, obj), encode(t, kind.Object(i))
 			if !bytes.Equal(text, again) {
@@ -40,7 +40,7 @@ func TestKinds_AreDeterministicAndTheStockDecoderReadsThem(t *testing.T) {
 }
 
 func TestKinds_NamesDiffer(t *testing.T) {
-	const n = 1000
+	const n = 500
 	for _, kind := range All() {
 		names := map[string]bool{}
 		for i := range n {
@@ -78,7 +78,7 @@ func TestMix_HasObjectsOfAllShapesAndManyFieldSets(t *testing.T) {
 		t.Errorf("the weights are %d together", total)
 	}
 	fieldSets := map[string]bool{}
-	const n = 1000
+	const n = 500
 	for i := range n {
 		fields, _, _ := unstructured.NestedSlice(mixed(i), "metadata", "managedFields")
 		for _, f := range fields {
@@ -92,7 +92,7 @@ func TestMix_HasObjectsOfAllShapesAndManyFieldSets(t *testing.T) {
 }
 
 func TestMix_IsAsLargeAndVariedAsItSays(t *testing.T) {
-	const n = 1000
+	const n = 500
 	kind, err := Named("mix")
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestMix_IsAsLargeAndVariedAsItSays(t *testing.T) {
 
 func TestManagedFields_AreThoseThatTheObjectHas(t *testing.T) {
 	for _, kind := range All() {
-		for i := range 300 {
+		for i := range 150 {
 			obj := kind.Object(i)
 			u := unstructured.Unstructured{Object: obj}
 			managed := u.GetManagedFields()
