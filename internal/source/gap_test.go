@@ -411,6 +411,33 @@ func (w *watched) since(n int) (words []string) {
 	return words
 }
 
+// The store may still have the version of a type that is gone when the next type has been listed, whose
+// versions may be smaller.
+func TestSplice_KeepsTheVersionOfATypeThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		available := newAvailability(source.Served)
+		w := newWatched(t, source.Config{Availability: available})
+		now, _ := available.Current()
+		now.Serving = source.Gone
+		available.Set(now)
+		synctest.Wait()
+		w.mu.Lock()
+		w.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{}
+			list.SetResourceVersion("3")
+			return list, nil
+		}
+		w.mu.Unlock()
+		now.Serving, now.Generation = source.Served, now.Generation+1
+		available.Set(now)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := w.source.State(); got.Former != "7" || got.Listed != "3" || got.FirstLists != 2 {
+			t.Errorf("former version %q, listed %q, %d first lists; want 7, 3 and 2", got.Former, got.Listed, got.FirstLists)
+		}
+	})
+}
+
 // A stream that the server ends since it has too much to do has told everything so far.
 func TestSplice_ThrottledStreamIsNoReasonToList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -215,9 +215,7 @@ func (k *known) settled(content listed) {
 func (k *known) reset(of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.of.Generation != of.Generation {
-		k.former = k.version
-	}
+	k.endLocked()
 	k.objects, k.version, k.current, k.of = nil, "", false, of
 	k.listed, k.complete = "", false
 	k.rejected, k.renamed = rejections{}, nil
@@ -240,7 +238,7 @@ func (k *known) completed(version string, of Type) {
 
 func (k *known) completeLocked(version string, of Type) {
 	if k.of.Generation != of.Generation {
-		k.former = k.version
+		k.endLocked()
 	}
 	if !k.complete || k.of.Generation != of.Generation {
 		k.listed, k.complete = version, true
@@ -248,6 +246,14 @@ func (k *known) completeLocked(version string, of Type) {
 	}
 	k.current, k.of = true, of
 	k.advanceLocked(version)
+}
+
+// endLocked keeps the version up to which the reflector had everything of a type that another one
+// replaces, or that is gone. The caller holds mu.
+func (k *known) endLocked() {
+	if k.version != "" { // or it has been kept
+		k.former = k.version
+	}
 }
 
 // advanceLocked sets the version up to which the reflector has everything. A server whose

@@ -180,4 +180,10 @@ var ofSource = []mutant{
 		old:  "time.AfterFunc(answerAfter, cancel)",
 		new:  "time.AfterFunc(answerAfter, func() {})",
 	},
+	{
+		name: "the version of a type that is gone is forgotten",
+		file: "internal/source/known.go",
+		old:  "	k.endLocked()\n	k.objects, k.version",
+		new:  "	k.objects, k.version",
+	},
 }
