@@ -187,6 +187,26 @@ func TestInformer_StalledWatchListFallsBackToList(t *testing.T) {
 	})
 }
 
+// The reflector lists as soon as it has the error of a watch-list. What the source knows of the
+// watch-list must be forgotten by then: if that came later, it would forget the list, list once
+// more, and miss what is deleted in between.
+func TestInformer_ListAfterAFailedWatchListIsNotForgotten(t *testing.T) {
+	for range 100 { // it was one in ten
+		synctest.Test(t, func(t *testing.T) {
+			cluster := fakecluster.New(widgetType)
+			cluster.MuteInitialEventsEnd()
+			create(t, cluster, "ns", "a", "red")
+			r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if lists := len(cluster.Requests("list", widgets)); lists != 1 {
+				t.Errorf("lists = %d, want 1", lists)
+			}
+			r.stop()
+		})
+	}
+}
+
 // client-go's fake can't do watch-list: it accepts the request and never sends
 // the bookmark. An informer that knows does not try.
 func TestInformer_OnAFakeClientListsAtOnce(t *testing.T) {

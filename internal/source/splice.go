@@ -150,10 +150,6 @@ func (s *splice) follow(ctx context.Context, stream *stream, t Type) bool {
 			return false
 		}
 	}
-	if p.listing { // the reflector does not keep what it has
-		s.known.reset(t)
-		s.cfg.Observer.Completed()
-	}
 	lasted := time.Since(opened)
 	if lasted >= calm {
 		s.pace.worked()
@@ -189,6 +185,10 @@ func (p *passage) take(ctx context.Context, event watch.Event, initial bool) boo
 	if event.Type == watch.Error && !initial {
 		p.broken = errorOf(event)
 		return true
+	}
+	if event.Type == watch.Error { // the reflector keeps nothing of this, and lists as soon as it has the error
+		p.known.reset(p.of)
+		p.cfg.Observer.Completed()
 	}
 	p.wanted = p.pass(ctx, event, initial) && event.Type != watch.Error
 	if initial && event.Type == watch.Added {
