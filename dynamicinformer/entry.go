@@ -89,7 +89,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	cfg.Observer = e.state
 	cfg.Stalls = &f.stalls
 	cfg.Availability = e.state.Availability()
-	cfg.Attend = e.state.Attend
+	cfg.WhileWaiting = e.state.AskUntilServed
 	cfg.Confirm = e.state.Confirm
 	cfg.Probed = e.state.Probed
 	e.metrics = f.options.identities.Relay(k.gvr)
@@ -121,7 +121,7 @@ func (e *entry) run(ctx context.Context, discovered bool) {
 	var informer sync.WaitGroup
 	defer informer.Wait()
 	running := false
-	e.state.Follow(ctx, func() {
+	e.state.Run(ctx, func() {
 		if !running {
 			running = true
 			informer.Go(func() { e.inform(ctx) })

@@ -58,7 +58,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		if err != nil {
 			return nil, err
 		}
-		pace.follow(t.Generation)
+		pace.forGeneration(t.Generation)
 		if !pace.wait(ctx, changed, g.retries.Next()) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -102,7 +102,7 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	g.answered()
 	outlet, err := openOutlet(ctx, g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		s.send = g.traffic.count(send)
-		if first == nil || s.follow(ctx, first, t) {
+		if first == nil || s.forward(ctx, first, t) {
 			s.run(ctx)
 		}
 	})
@@ -178,7 +178,7 @@ func (g *gate) answered() {
 func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
 	t, changed := g.available.Current()
 	if t.Serving != Served {
-		defer g.attend(ctx)()
+		defer g.whileWaiting(ctx)()
 	}
 	for t.Serving != Served {
 		if err := wait(ctx, changed); err != nil {
@@ -189,16 +189,16 @@ func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
 	return t, changed, nil
 }
 
-// attend calls the caller's Attend in a goroutine, whose context ends with the function that it
+// whileWaiting calls the WhileWaiting of the caller in a goroutine, whose context ends with the function that it
 // returns.
-func (g *gate) attend(ctx context.Context) (enough func()) {
-	if g.cfg.Attend == nil || !g.calls.Begin() {
+func (g *gate) whileWaiting(ctx context.Context) (enough func()) {
+	if g.cfg.WhileWaiting == nil || !g.calls.Begin() {
 		return func() {}
 	}
-	attended, enough := context.WithCancel(ctx)
+	waiting, enough := context.WithCancel(ctx)
 	go func() {
 		defer g.calls.End()
-		g.cfg.Attend(attended)
+		g.cfg.WhileWaiting(waiting)
 	}()
 	return enough
 }

@@ -453,9 +453,9 @@ func TestGate_EndOfContextEndsTheWaitAtOnce(t *testing.T) {
 func TestGate_AsksForAttentionBeforeItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		available := newAvailability(source.Held)
-		attended := 0
-		s := source.New(source.Config{Client: &script{}, GVR: widgets, Availability: available, Attend: func(context.Context) {
-			attended++
+		called := 0
+		s := source.New(source.Config{Client: &script{}, GVR: widgets, Availability: available, WhileWaiting: func(context.Context) {
+			called++
 			set(available, source.Served)
 		}})
 		for range 2 {
@@ -463,8 +463,8 @@ func TestGate_AsksForAttentionBeforeItWaits(t *testing.T) {
 				t.Error(a.err)
 			}
 		}
-		if attended != 1 {
-			t.Errorf("attended %d times, want once", attended)
+		if called != 1 {
+			t.Errorf("called %d times, want once", called)
 		}
 	})
 }

@@ -61,8 +61,8 @@ func (p *pace) worked() { p.last = 0 }
 // slow reports whether the pauses have become as long as they get.
 func (p *pace) slow() bool { return p.last == lastPause }
 
-// follow makes the next try due if generation is not the one that was tried before.
-func (p *pace) follow(generation int) {
+// forGeneration makes the next try due if generation is not the one that was tried before.
+func (p *pace) forGeneration(generation int) {
 	if p.of != generation {
 		p.of = generation
 		p.hasten(time.Now())

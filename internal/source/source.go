@@ -45,9 +45,9 @@ type Config struct {
 	// NotFound. It has to set Availability to what follows, if that is still t. Nil: served or
 	// gone is what follows.
 	Probed func(t Type, gone bool)
-	// Attend is called in a goroutine while a request waits for Availability, with a context
+	// WhileWaiting is called in a goroutine while a request waits for Availability, with a context
 	// that ends with the wait. Nil means nobody needs to know.
-	Attend func(ctx context.Context)
+	WhileWaiting func(ctx context.Context)
 	// Stalls remembers stalled watch-lists, and may be shared. Nil: the source does so itself.
 	Stalls *Stalls
 	// Observer is told how the requests go. Nil means nobody is.

@@ -58,7 +58,7 @@ func (s *splice) open(ctx context.Context) (*stream, Type) {
 // list is complete, the error is the last that the reflector gets.
 func (s *splice) begin(ctx context.Context, first *stream, t Type) {
 	s.known.reset(t)
-	if s.follow(ctx, first, t) {
+	if s.forward(ctx, first, t) {
 		s.run(ctx)
 	}
 }
@@ -76,7 +76,7 @@ func (s *splice) run(ctx context.Context) {
 
 // await waits until something else is known of the type.
 func (s *splice) await(ctx context.Context, changed <-chan struct{}) error {
-	defer s.attend(ctx)()
+	defer s.whileWaiting(ctx)()
 	return wait(ctx, changed)
 }
 
@@ -90,7 +90,7 @@ func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) 
 	if t.Serving == Held || t.Serving == Gone {
 		return changed, true
 	}
-	s.pace.follow(t.Generation)
+	s.pace.forGeneration(t.Generation)
 	version, current, of := s.known.place()
 	current = current && of.sameObjects(t)
 	s.behind = s.behind && current && t.Serving == Served
@@ -107,7 +107,7 @@ func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) 
 	default:
 		stream, err := s.watch(ctx, t, changed, s.options(version))
 		if err == nil {
-			return nil, s.follow(ctx, stream, t)
+			return nil, s.forward(ctx, stream, t)
 		}
 		s.failed(ctx, t, err)
 		s.behind = s.pace.slow() && refused(err)
@@ -131,9 +131,9 @@ func (s *splice) options(version string) metav1.ListOptions {
 // shortestWatch is the reflector's, if nobody says otherwise.
 const shortestWatch = 5 * time.Minute
 
-// follow passes on what comes in stream, until it ends or the type is not the one it was.
+// forward passes on what comes in stream, until it ends or the type is not the one it was.
 // It reports whether to go on. A stream that breaks within its initial events is the end.
-func (s *splice) follow(ctx context.Context, stream *stream, t Type) bool {
+func (s *splice) forward(ctx context.Context, stream *stream, t Type) bool {
 	defer stream.close()
 	p := &passage{splice: s, of: t, listing: stream.initial, wanted: true}
 	opened := time.Now()

@@ -11,11 +11,11 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// Follow asks discovery about the type, and again whenever there is news of it, until ctx ends.
+// Run asks discovery about the type, and again whenever there is news of it, until ctx ends.
 // Each time that the type is served it calls served.
-func (s *State) Follow(ctx context.Context, served func()) {
+func (s *State) Run(ctx context.Context, served func()) {
 	s.mu.Lock()
-	s.followed = true
+	s.runs = true
 	s.mu.Unlock()
 	s.ask(ctx, func() bool {
 		served()
@@ -23,13 +23,13 @@ func (s *State) Follow(ctx context.Context, served func()) {
 	})
 }
 
-// Attend asks discovery about the type until it is served or ctx ends, for an informer that
-// its user runs. It returns at once if Follow runs, or without discovery.
-func (s *State) Attend(ctx context.Context) {
+// AskUntilServed asks discovery about the type until it is served or ctx ends, for an informer that
+// its user runs. It returns at once if Run runs, or without discovery.
+func (s *State) AskUntilServed(ctx context.Context) {
 	s.mu.Lock()
-	followed := s.followed
+	runs := s.runs
 	s.mu.Unlock()
-	if s.cfg.Resolver != nil && !followed {
+	if s.cfg.Resolver != nil && !runs {
 		s.ask(ctx, func() bool { return false })
 	}
 }

@@ -8,7 +8,7 @@
 //   - [Condition] is something that fails until its opposite is observed.
 //   - [Classify] turns an error into a reason.
 //
-// A State also asks discovery, as long as [State.Follow] runs, and writes a line to the log for
+// A State also asks discovery, as long as [State.Run] runs, and writes a line to the log for
 // each change.
 //
 // The package knows nothing of factories, leases, caches and handlers.

@@ -38,11 +38,11 @@ func TestState_ConfirmOfAnInformerThatIsRunByHandDoesNotThrowListsAwayForEver(t 
 		asked++
 		return served("b"), nil
 	}})
-	yes(served("a"))(s) // Attend has learned it, and has returned
+	yes(served("a"))(s) // AskUntilServed has learned it, and has returned
 	for range 100 {
 		now, _ := s.Availability().Current()
 		if now.Serving != source.Served {
-			s.Attend(t.Context()) // as the source has it called while it waits
+			s.AskUntilServed(t.Context()) // as the source has it called while it waits
 			continue
 		}
 		if s.Confirm(t.Context(), now) {

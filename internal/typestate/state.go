@@ -36,7 +36,7 @@ type Config struct {
 }
 
 // State is what one informer knows of its type. It is the observer of the informer's source, and
-// safe for concurrent use. No method but [State.Follow], [State.Attend] and [State.Confirm] blocks.
+// safe for concurrent use. No method but [State.Run], [State.AskUntilServed] and [State.Confirm] blocks.
 type State struct {
 	cfg       Config
 	available *source.Availability // what the source knows: written by changeLocked only
@@ -49,7 +49,7 @@ type State struct {
 	mu       sync.Mutex
 	now      Snapshot
 	heard    uint64 // what has happened that makes an answer of discovery out of date
-	followed bool   // by Follow
+	runs   bool   // Run asks discovery
 	given    func() source.State
 	listed   func() bool
 	has      func(key string) bool
@@ -305,7 +305,7 @@ func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
 		s.heard++
 		s.changeLocked(func(next *Snapshot) {
 			next.Evidence = discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: known.CRDUID, At: next.At}
-			if !s.followed { // discovery is asked by Attend, which the source calls while it waits
+			if !s.runs { // discovery is asked by AskUntilServed, which the source calls while it waits
 				next.Serving = source.Held
 			}
 		})

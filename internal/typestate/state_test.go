@@ -322,7 +322,7 @@ func TestState_NewsDoesNotMakeDiscoveryBusy(t *testing.T) {
 			s.Look() // each answer is news at once
 			return served("a"), nil
 		}
-		s.Follow(ctx, func() {})
+		s.Run(ctx, func() {})
 		if asked > most || asked < 60 {
 			t.Errorf("asked %d times in a minute, want 60 to %d", asked, most)
 		}
