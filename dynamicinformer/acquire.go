@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/handlers"
@@ -49,10 +47,9 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 			return nil, err
 		}
 		// Its user may have run it by hand, and stopped it; see ForResource.
-		if !l.entry.informer.informer.IsStopped() || !f.replace(l.entry) {
+		if !l.entry.informer.informer.IsStopped() || !f.replace(l.entry, l) {
 			break
 		}
-		f.part(l, false)
 	}
 	l.view = &leaseInformer{SharedIndexInformer: l.entry.informer.informer, lease: l}
 	if err := l.index(o.indexers); err != nil {
@@ -114,12 +111,11 @@ func (f *Factory) tryJoin(l *Lease, k key, o *leaseOptions, made *entry) (bool, 
 		e = made
 		f.putLocked(e)
 	}
-	e.holdLocked(l)
+	e.add(l)
 	e.linger = max(e.linger, o.linger)
-	e.stopLingerLocked()
 	l.entry = e
-	if f.life != nil {
-		f.startLocked(f.life, e)
+	if f.ctx != nil {
+		f.startLocked(f.ctx, e)
 	}
 	return true, nil
 }
@@ -135,7 +131,7 @@ func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, error) {
 	if err == nil {
 		return e, nil
 	}
-	if len(e.leases) == 0 && !e.pinned {
+	if e.none() { // it lingers
 		f.forgetLocked(e)
 		return nil, nil
 	}
@@ -144,49 +140,4 @@ func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, error) {
 		return own, nil
 	}
 	return nil, err
-}
-
-// index adds indexers to the informer that it does not have.
-func (l *Lease) index(indexers cache.Indexers) error {
-	missing := l.factory.claim(l.entry, indexers)
-	if len(missing) == 0 {
-		return nil
-	}
-	if err := l.entry.informer.informer.AddIndexers(missing); err != nil {
-		l.factory.disclaim(l.entry, missing)
-		return fmt.Errorf("dynamicinformer: %s: indexers: %w", discovery.RefOf(l.entry.gvr), err)
-	}
-	return nil
-}
-
-// claim returns those of indexers that e does not have, which are the caller's to add.
-func (f *Factory) claim(e *entry, indexers cache.Indexers) cache.Indexers {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var missing cache.Indexers
-	for name, index := range indexers {
-		if _, there := e.settings.indexers[name]; there {
-			continue
-		}
-		if missing == nil {
-			missing = cache.Indexers{}
-		}
-		missing[name] = index
-	}
-	if missing != nil {
-		all := maps.Clone(missing) // others read the old one
-		maps.Copy(all, e.settings.indexers)
-		e.settings.indexers = all
-	}
-	return missing
-}
-
-// disclaim takes back what could not be added.
-func (f *Factory) disclaim(e *entry, indexers cache.Indexers) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	e.settings.indexers = maps.Clone(e.settings.indexers) // others read the old one
-	for name := range indexers {
-		delete(e.settings.indexers, name)
-	}
 }

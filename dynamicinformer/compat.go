@@ -79,7 +79,7 @@ type dynamicSharedInformerFactory struct{ factory *Factory }
 
 func (v *dynamicSharedInformerFactory) Start(stopCh <-chan struct{}) {
 	// Leases are none of client-go's: their informers run when the factory does.
-	v.factory.run(wait.ContextForChannel(stopCh), func(e *entry) bool { return e.pinned })
+	v.factory.startAll(wait.ContextForChannel(stopCh), func(e *entry) bool { return e.pinned })
 }
 
 func (v *dynamicSharedInformerFactory) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {

@@ -5,12 +5,13 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/broadcast"
+	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/typestate"
 	"github.com/gvrkit/gvrkit/status"
@@ -36,8 +37,20 @@ func (k *key) compare(other *key) int {
 // are not the factory's.
 const pinned = ^uint64(0)
 
-// entry is the life of one informer in a factory: made, started once, ended. The
-// factory makes a new entry for a resource whose informer has ended.
+// phase is where an entry is in its life. It only grows.
+type phase int
+
+const (
+	waiting phase = iota // for the start of the factory, or for ever
+	running              // it has been started
+	retired              // it has been told to end
+	ended                // nothing of it runs any more
+)
+
+// entry is one informer of a factory. It is made waiting. Start makes it running; the release of
+// its last lease, or the stop of an informer that its user runs by hand, makes it retired; the end
+// of all that it has started makes it ended. One that was never running is ended without being
+// retired. Who asks for the resource of one that is retired or ended gets another entry.
 type entry struct {
 	key
 	number   uint64 // of all that the factory has made
@@ -46,30 +59,79 @@ type entry struct {
 	metrics  *informermetrics.Relay // client-go's; nil: none
 	changed  *broadcast.Broadcaster // broadcast when the status may have changed
 
+	// pending counts what is to be done before the entry has ended, other than to run the
+	// informer: the removal of handlers, and waits for its store.
+	pending *inflight.Counter
+	awaited atomic.Int64 // the number of the last first list that the store is waited for
+
+	done chan struct{} // closes when the entry has ended
+
 	// The fields below are guarded by the factory's mu.
-	settings  settings
-	leases    map[*Lease]struct{}
-	owners    map[string]status.Owner // of leases, by name
-	pinned    bool                    // it lives until the factory ends, whoever releases what
-	linger    time.Duration
-	lingering *time.Timer // ends it; nil: somebody has it
-	lingers   int         // times that it has lingered
-	forgotten bool        // released by all, and told to end
-	abandoned bool        // run by hand, and stopped
+	users
+	settings settings
+	phase    phase
+	stop     <-chan struct{}    // closes when whoever started the entry wants its end; nil before
+	cancel   context.CancelFunc // ends what runs; nil before the start
+}
 
-	// Set once by start; nil before.
-	stop   <-chan struct{}    // closes when whoever started the informer wants its end
-	cancel context.CancelFunc // ends it for the factory
+// started reports whether the entry has ever been running. The caller holds the factory's mu.
+func (e *entry) started() bool { return e.stop != nil }
 
-	// errands are what leases have left to do with an informer that goes on, and questions
-	// to its store. None begins once drained is set.
-	errands sync.WaitGroup
-	awaited int // the number of the last first list that the store is waited for
-	drained bool
+// ending reports whether the entry has ended, or is to end: it is not shared any more. The caller
+// holds the factory's mu.
+func (e *entry) ending() bool { return e.phase >= retired || e.started() && closed(e.stop) }
 
-	// over closes when the informer has ended, and done when nothing of it runs any more.
-	over chan struct{}
-	done chan struct{}
+// notRunningLocked returns why the entry does not run, or "". The caller holds the factory's mu.
+func (e *entry) notRunningLocked() status.Reason {
+	switch e.phase {
+	case waiting:
+		return status.ReasonNotStarted
+	case retired, ended:
+		return status.ReasonStopped
+	}
+	return ""
+}
+
+// startLocked makes a waiting entry running, and returns the context to run it on. The caller
+// holds the factory's mu.
+func (e *entry) startLocked(ctx context.Context) context.Context {
+	e.phase = running
+	e.stop = ctx.Done()
+	if e.stop == nil { // a context that never ends
+		e.stop = make(chan struct{})
+	}
+	e.state.Begin(ctx)
+	ctx, e.cancel = context.WithCancel(ctx)
+	e.changed.Broadcast()
+	return ctx
+}
+
+// retireLocked tells the entry to end. The caller holds the factory's mu.
+func (e *entry) retireLocked() {
+	switch e.phase {
+	case waiting:
+		e.endLocked()
+	case running:
+		e.phase = retired
+		e.cancel()
+		e.changed.Broadcast()
+	}
+}
+
+// endLocked makes the entry ended: nothing of it runs any more, and no handler of a lease is
+// called. It may be called again. The caller holds the factory's mu.
+func (e *entry) endLocked() {
+	if e.phase == ended {
+		return
+	}
+	e.phase = ended
+	e.stopLinger()
+	e.pending.Close()
+	for l := range e.leases {
+		l.handlers.Close()
+	}
+	close(e.done)
+	e.changed.Broadcast()
 }
 
 // newEntry returns an entry in place of old, which may be nil.
@@ -77,10 +139,10 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	changed := &broadcast.Broadcaster{}
 	e := &entry{
 		key: k, number: f.made.Add(1), settings: s, changed: changed,
-		leases: map[*Lease]struct{}{}, over: make(chan struct{}), done: make(chan struct{}),
+		pending: inflight.NewCounter(), done: make(chan struct{}),
 	}
 	e.state = typestate.New(typestate.Config{
-		GVR: k.gvr, Namespace: s.namespace, Changed: changed, Completed: func() { f.awaitStore(e) }, Resolver: f.options.resolver,
+		GVR: k.gvr, Namespace: s.namespace, Changed: changed, Completed: e.awaitStore, Resolver: f.options.resolver,
 		Resolve: func(ctx context.Context) (discovery.Resource, error) {
 			return f.options.resolver.ValidateVersion(ctx, k.gvr, k.versions)
 		},
@@ -97,10 +159,10 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.state.Read(e.informer.source.State, e.informer.source.Has, e.hasSynced)
 	e.informer.informer.guard, e.informer.informer.unguarded = e.guard, s.allIndexers()
 	if old != nil {
-		e.informer.follow(old.informer)
+		e.informer.readFrom(old.informer)
 	}
 	shared := e.informer.informer
-	shared.over = func() bool { return closed(e.done) || f.endsUnstarted(e) }
+	shared.over = func() bool { return closed(e.done) }
 	// Neither can fail before the informer runs; both may be replaced until then.
 	_ = shared.SetTransform(s.transform)
 	if s.onError != nil {
@@ -109,8 +171,8 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	return e
 }
 
-// run is the life of a started entry. The informer is not run before its type is served:
-// a parked one is a goroutine, not six and a cache.
+// run is what a running entry does. The informer is not run before its type is served: until then
+// it is one goroutine, not six and a cache.
 func (e *entry) run(ctx context.Context, discovered bool) {
 	e.state.Log(typestate.LogOrdinary, "Informer begins", "versions", e.versions)
 	defer e.state.Log(typestate.LogOrdinary, "Informer has ended")
@@ -144,14 +206,6 @@ func (e *entry) inform(ctx context.Context) {
 	e.informer.source.Wait()
 }
 
-func (e *entry) started() bool { return e.stop != nil }
-
-// ending reports whether the informer has ended or been told to. Someone who asks
-// for the resource now gets another one. The caller holds the factory's mu.
-func (e *entry) ending() bool {
-	return e.abandoned || e.forgotten || e.started() && closed(e.stop) || closed(e.done)
-}
-
 func (e *entry) hasSynced() bool { return closed(e.informer.listed) }
 
 func closed(ch <-chan struct{}) bool {
@@ -161,32 +215,4 @@ func closed(ch <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// holdLocked notes that l is a lease on e. The caller holds the factory's mu.
-func (e *entry) holdLocked(l *Lease) {
-	name := l.handlers.Name()
-	e.leases[l] = struct{}{}
-	o, there := e.owners[name]
-	if !there {
-		o = status.Owner{Name: name, Since: time.Now()}
-	}
-	o.Leases++
-	if e.owners == nil {
-		e.owners = map[string]status.Owner{}
-	}
-	e.owners[name] = o
-}
-
-// letGoLocked notes that l is not a lease on e any more. The caller holds the factory's mu.
-func (e *entry) letGoLocked(l *Lease) {
-	name := l.handlers.Name()
-	delete(e.leases, l)
-	o := e.owners[name]
-	o.Leases--
-	if o.Leases == 0 {
-		delete(e.owners, name)
-		return
-	}
-	e.owners[name] = o
 }

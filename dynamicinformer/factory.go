@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,9 +16,8 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/attempt"
-	"github.com/gvrkit/gvrkit/internal/broadcast"
+	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/internal/source"
-	"github.com/gvrkit/gvrkit/status"
 )
 
 // Factory makes informers on resources known by GVR, one a resource, and runs
@@ -36,22 +34,23 @@ type Factory struct {
 	singles atomic.Uint64 // those of them that nobody shares
 	stalls  source.Stalls
 
+	// started closes with Start, and closing when nothing can be started any more. Both close
+	// under mu.
+	started, closing chan struct{}
+	// removals counts removals of handlers from informers that have not been started. None begins
+	// any more once closing is closed.
+	removals *inflight.Counter
+
 	// mu guards the fields below. It is never held across I/O, a channel
 	// operation or user code.
-	mu      sync.Mutex
-	entries map[key]*entry                    // changed by putLocked and dropLocked only
-	changes int                               // of entries, so far
-	order   []*entry                          // entries, sorted; nil: as of a change before. Nobody writes to it
-	running map[*entry]struct{}               // also those that entries no longer has
-	types   map[schema.GroupResource][]*entry // of those that run
-	life    context.Context                   //nolint:containedctx // what Start was given, for informers that come later
-	begun   broadcast.Broadcaster             // broadcast by Start
-	unhook  func() bool                       // ends the watch on life
-	closing chan struct{}                     // closed when nothing can be started any more
-
-	attendance *attendance
-	dismissed  []<-chan struct{} // of attendances that are about to end
-	strays     []<-chan struct{} // of errands to informers that have not been started; none begins any more once closing
+	mu       sync.Mutex
+	ctx      context.Context                   //nolint:containedctx // what Start was given, for informers that come later; nil before
+	unhook   func() bool                       // ends the wait for the end of ctx
+	entries  map[key]*entry                    // changed by putLocked and dropLocked only
+	changes  int                               // of entries, so far
+	order    []*entry                          // entries, sorted; nil: they have changed since. It is never written to
+	running  map[schema.GroupResource][]*entry // also those that entries no longer has; without empty ones
+	resolver resolverRunner
 }
 
 // NewForConfig returns a factory for the server that cfg reaches, with discovery and
@@ -110,14 +109,13 @@ func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
 }
 
 func newFactory(clients clients, o options) *Factory {
-	return &Factory{
-		clients: clients,
-		options: o,
-		entries: map[key]*entry{},
-		running: map[*entry]struct{}{},
-		types:   map[schema.GroupResource][]*entry{},
-		closing: make(chan struct{}),
+	f := &Factory{
+		clients: clients, options: o,
+		started: make(chan struct{}), closing: make(chan struct{}), removals: inflight.NewCounter(),
+		entries: map[key]*entry{}, running: map[schema.GroupResource][]*entry{},
 	}
+	f.resolver = resolverRunner{resolver: o.resolver, handle: f.handle}
+	return f
 }
 
 // Start runs the informers asked for so far and, from then on, each at the moment
@@ -129,19 +127,19 @@ func (f *Factory) Start(ctx context.Context) {
 		ctx = wait.ContextForChannel(nil)
 	}
 	f.mu.Lock()
-	if f.life != nil || closed(f.closing) {
+	if f.ctx != nil || closed(f.closing) {
 		f.mu.Unlock()
 		return
 	}
-	f.life = ctx
+	f.ctx = ctx
 	f.unhook = context.AfterFunc(ctx, f.close)
+	close(f.started)
 	f.mu.Unlock()
-	f.begun.Broadcast()
-	f.run(ctx, func(*entry) bool { return true })
+	f.startAll(ctx, func(*entry) bool { return true })
 }
 
-// run starts, on ctx, every informer that has not been started and is wanted.
-func (f *Factory) run(ctx context.Context, wanted func(e *entry) bool) {
+// startAll starts, on ctx, every informer that has not been started and is wanted.
+func (f *Factory) startAll(ctx context.Context, wanted func(e *entry) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range f.entries {
@@ -151,53 +149,54 @@ func (f *Factory) run(ctx context.Context, wanted func(e *entry) bool) {
 	}
 }
 
-// startLocked runs e once, in a goroutine that drain waits for. The caller holds
-// f.mu. Nothing is started once the factory is closing, so that drain, which comes
-// after, knows all there will ever be.
+// startLocked runs e, if it waits, in a goroutine that drain waits for. The caller holds f.mu.
+// No entry waits once the factory is closing, so that drain, which comes after, knows all that will
+// ever run.
 func (f *Factory) startLocked(ctx context.Context, e *entry) {
-	if closed(f.closing) || e.started() {
+	if e.phase != waiting {
 		return
 	}
-	e.stop = ctx.Done()
-	if e.stop == nil { // a context that never ends
-		e.stop = make(chan struct{})
-	}
-	e.state.Begin(ctx)
-	f.attendLocked(ctx)
-	ctx, e.cancel = context.WithCancel(ctx)
-	f.running[e] = struct{}{}
+	f.resolver.start(ctx)
+	own := e.startLocked(ctx)
 	gr := e.gvr.GroupResource()
-	f.types[gr] = append(f.types[gr], e)
-	e.changed.Broadcast()
+	f.running[gr] = append(f.running[gr], e)
 	go func() {
-		defer f.ended(e)
-		defer e.cancel()
-		e.run(ctx, f.options.resolver != nil)
+		e.run(own, f.options.resolver != nil)
+		e.pending.Close()
+		<-e.pending.Done()
+		f.ended(e)
 	}()
 }
 
 // ended is the last thing that e's goroutine does.
 func (f *Factory) ended(e *entry) {
 	f.mu.Lock()
-	e.drained = true
-	close(e.over)
-	leases := slices.Collect(maps.Keys(e.leases))
-	f.mu.Unlock()
-	e.errands.Wait()
-	for _, l := range leases {
-		l.handlers.Close() // nothing is left that could call
-	}
-	f.mu.Lock()
 	defer f.mu.Unlock()
-	defer e.changed.Broadcast()
-	defer close(e.done)
-	delete(f.running, e)
 	gr := e.gvr.GroupResource()
-	f.types[gr] = slices.DeleteFunc(f.types[gr], func(other *entry) bool { return other == e })
-	if len(f.types[gr]) == 0 {
-		delete(f.types, gr)
+	f.running[gr] = slices.DeleteFunc(f.running[gr], func(other *entry) bool { return other == e })
+	if len(f.running[gr]) == 0 {
+		delete(f.running, gr)
 	}
-	f.dismissLocked()
+	f.stopResolverLocked()
+	e.endLocked()
+}
+
+// stopResolverLocked stops the resolver if no informer runs, and none is about to. The caller holds
+// f.mu.
+func (f *Factory) stopResolverLocked() {
+	if len(f.running) == 0 && (f.ctx == nil || closed(f.closing)) {
+		f.resolver.stop()
+	}
+}
+
+// handle passes an event of the resolver to the informers on its type.
+func (f *Factory) handle(event discovery.Event) {
+	f.mu.Lock()
+	entries := slices.Clone(f.running[event.Resource.GVR.GroupResource()])
+	f.mu.Unlock()
+	for _, e := range entries {
+		e.state.Heard(event)
+	}
 }
 
 // ForResource returns the shared informer for gvr, creating it on first use.
@@ -215,22 +214,10 @@ func (f *Factory) ForResource(gvr schema.GroupVersionResource) informers.Generic
 	e := f.forResource(gvr)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.life != nil {
-		f.startLocked(f.life, e)
+	if f.ctx != nil {
+		f.startLocked(f.ctx, e)
 	}
 	return e.informer
-}
-
-// forResource is ForResource without the start.
-func (f *Factory) forResource(gvr schema.GroupVersionResource) *entry {
-	for {
-		e, fresh := f.pin(gvr)
-		// Its user may have run it by hand, and stopped it. The informer is asked
-		// without f.mu: its own lock may be held for a while.
-		if fresh || !e.informer.informer.IsStopped() || !f.replace(e) {
-			return e
-		}
-	}
 }
 
 // Resolver returns the factory's discovery; nil without discovery. The factory runs it while its
@@ -242,128 +229,3 @@ func (f *Factory) Resolver() *discovery.Resolver { return f.options.resolver }
 // returns belong to the caller and have no parts in common with cached objects; [WithClientOptions]
 // can leave fields out of them.
 func (f *Factory) Client() dynamic.Interface { return f.clients.own }
-
-// pin returns the entry of gvr that has the factory's options, a fresh one if there is
-// none or if the one there is has been told to end, and keeps it until the factory ends.
-func (f *Factory) pin(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
-	k, s := key{gvr: gvr}, f.options.settings
-	f.mu.Lock()
-	old := f.entries[key{gvr: gvr, separate: pinned}]
-	if old != nil {
-		k.separate = pinned
-	} else if old = f.entries[k]; old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {
-		k.separate, old = pinned, nil
-	}
-	keep := old != nil && !f.replaceableLocked(old)
-	if keep {
-		f.pinLocked(old)
-	}
-	f.mu.Unlock()
-	if keep {
-		return old, false
-	}
-	made := f.newEntry(k, s, old) // asks the client: not under f.mu
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if there := f.entries[k]; there != old && there != nil {
-		f.pinLocked(there)
-		return there, false // somebody else was quicker
-	}
-	f.putLocked(made)
-	f.pinLocked(made)
-	return made, true
-}
-
-// pinLocked makes e live until the factory ends. The caller holds f.mu.
-func (f *Factory) pinLocked(e *entry) {
-	e.pinned = true
-	e.stopLingerLocked()
-}
-
-// replaceableLocked reports whether e's resource gets a fresh informer when it is
-// asked for. A factory that is closing keeps what it has: a fresh informer could
-// not run any more, and the cache of the old one can still be read.
-func (f *Factory) replaceableLocked(e *entry) bool {
-	return e.ending() && !closed(f.closing)
-}
-
-// replace marks e as one that is not to be handed out again, and reports whether it
-// may be.
-func (f *Factory) replace(e *entry) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	e.abandoned = true
-	return f.replaceableLocked(e)
-}
-
-// known returns the entries of gvrs, or all sorted by name, and an error for each
-// that nobody has asked for.
-func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, unknown []error) {
-	all := f.all()
-	if len(gvrs) == 0 {
-		return all, nil
-	}
-	byGVR := make(map[schema.GroupVersionResource][]*entry, len(all))
-	for _, e := range all {
-		byGVR[e.gvr] = append(byGVR[e.gvr], e)
-	}
-	for _, gvr := range gvrs {
-		if byGVR[gvr] == nil {
-			unknown = append(unknown, &status.NotSyncedError{GVR: gvr, Namespace: f.options.namespace, Reason: status.ReasonNotStarted})
-		}
-		entries = append(entries, byGVR[gvr]...)
-	}
-	return entries, unknown
-}
-
-// putLocked makes e the one of its key. The caller holds f.mu.
-func (f *Factory) putLocked(e *entry) {
-	f.entries[e.key] = e
-	f.changes++
-	f.order = nil
-}
-
-// dropLocked forgets e, unless another one is in its place. The caller holds f.mu.
-func (f *Factory) dropLocked(e *entry) {
-	if f.entries[e.key] == e {
-		delete(f.entries, e.key)
-		f.changes++
-		f.order = nil
-	}
-}
-
-// all returns all entries, sorted, to read only.
-func (f *Factory) all() []*entry {
-	f.mu.Lock()
-	all, changes := f.order, f.changes
-	if all != nil {
-		f.mu.Unlock()
-		return all
-	}
-	all = slices.AppendSeq(make([]*entry, 0, len(f.entries)), maps.Values(f.entries))
-	f.mu.Unlock()
-	sorted(all) // not under f.mu: there may be thousands
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.changes == changes {
-		f.order = all
-	}
-	return all
-}
-
-// versionsOf returns the entries on gr, in whatever version, sorted.
-func (f *Factory) versionsOf(gr schema.GroupResource) (entries []*entry) {
-	f.mu.Lock()
-	for k, e := range f.entries {
-		if k.gvr.Resource == gr.Resource && k.gvr.Group == gr.Group {
-			entries = append(entries, e)
-		}
-	}
-	f.mu.Unlock()
-	return sorted(entries)
-}
-
-func sorted(entries []*entry) []*entry {
-	slices.SortFunc(entries, func(a, b *entry) int { return a.compare(&b.key) })
-	return entries
-}

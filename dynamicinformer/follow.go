@@ -140,25 +140,18 @@ func (f *Factory) Follow(ctx context.Context, s discovery.Selector, to FollowFun
 // awaitStart waits until the factory has been started, so that its resolver runs, and
 // reports whether that is so.
 func (f *Factory) awaitStart(ctx context.Context) bool {
-	for {
-		begun := f.begun.Next()
-		f.mu.Lock()
-		life, over := f.life, closed(f.closing)
-		if life != nil && !over && ctx.Err() == nil {
-			f.attendLocked(life) //nolint:contextcheck // the resolver runs as long as the factory does
-			f.mu.Unlock()
-			return true
-		}
-		f.mu.Unlock()
-		if over || ctx.Err() != nil {
-			return false
-		}
-		select {
-		case <-begun:
-		case <-f.closing:
-		case <-ctx.Done():
-		}
+	select {
+	case <-f.started:
+	case <-f.closing:
+	case <-ctx.Done():
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ctx == nil || closed(f.closing) || ctx.Err() != nil {
+		return false
+	}
+	f.resolver.start(f.ctx) //nolint:contextcheck // the resolver runs as long as the factory does
+	return true
 }
 
 // acquireFollowed returns a lease on gvr, with an informer of its own if others have one with

@@ -71,10 +71,9 @@ func (g *genericInformer) Lister() cache.GenericLister {
 	return lister.NewRuntimeObjectShim(lister.New(g.filled().informer.GetIndexer(), g.gvr))
 }
 
-// follow makes g's lister read old's cache until g has synced. A program that asks
-// for the lister each time would otherwise find nothing as soon as its informer has
-// been told to stop, and take that for the truth.
-func (g *genericInformer) follow(old *genericInformer) { g.before.Store(old.filled()) }
+// readFrom makes g's lister read old's cache until g has synced. A program that asks for the lister
+// each time would otherwise find no objects as soon as its informer has been told to stop.
+func (g *genericInformer) readFrom(old *genericInformer) { g.before.Store(old.filled()) }
 
 // filled returns whose cache to read.
 func (g *genericInformer) filled() *genericInformer {

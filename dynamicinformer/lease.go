@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/handlers"
@@ -116,4 +118,116 @@ func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegist
 		return nil
 	}
 	return l.entry.informer.informer.RemoveEventHandler(registration)
+}
+
+// Release gives the lease back. Its handlers are not called any more once Release has
+// returned, but for calls that have begun, which Done waits for. The last release of an
+// informer cancels its requests and forgets it at once, or after the longest linger; its
+// cache can still be read. Release never blocks, and may be called again, which has no
+// effect, and from the lease's own handlers.
+func (l *Lease) Release() {
+	if l.released.Swap(true) {
+		return
+	}
+	added := l.handlers.Close()
+	remove := func() {
+		for _, registration := range added {
+			_ = l.entry.informer.informer.RemoveEventHandler(registration)
+		}
+	}
+	if done := l.factory.part(l, len(added) > 0); done != nil {
+		go func() { // it may have to wait for the informer's locks
+			defer done()
+			remove()
+		}()
+	}
+}
+
+// part takes l from its entry, which is forgotten if that was the last user, at once or after the
+// linger. If l has handlers that are to be removed from an informer that goes on, it returns what to
+// call afterwards.
+func (f *Factory) part(l *Lease, handlers bool) (done func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := l.entry
+	e.remove(l)
+	e.changed.Broadcast()
+	if e.none() {
+		if e.linger <= 0 || e.ending() || closed(f.closing) {
+			f.forgetLocked(e)
+			return nil
+		}
+		e.startLinger(func(this *linger) { f.expire(e, this) })
+	}
+	pending := e.pending
+	if e.phase == waiting { // a user may run it by hand
+		pending = f.removals
+	}
+	if !handlers || !pending.Begin() {
+		return nil
+	}
+	return pending.End
+}
+
+// expire forgets e, if its linger has not been stopped.
+func (f *Factory) expire(e *entry, this *linger) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e.lingering == this {
+		f.forgetLocked(e)
+	}
+}
+
+// forgetLocked retires e, which has no users: whoever asks for the resource gets another entry. The
+// caller holds f.mu.
+func (f *Factory) forgetLocked(e *entry) {
+	e.stopLinger()
+	f.dropLocked(e)
+	e.retireLocked()
+}
+
+var (
+	errTransformByOption    = errors.New("dynamicinformer: the informer is shared: give Acquire the option WithTransform")
+	errErrorHandlerByOption = errors.New("dynamicinformer: the informer is shared: give Acquire the option WithWatchErrorHandler")
+)
+
+// leaseInformer is a lease's view of an informer: handlers are the lease's, and what would
+// change the informer for others is refused.
+type leaseInformer struct {
+	cache.SharedIndexInformer
+	lease *Lease
+}
+
+func (i *leaseInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return i.lease.AddEventHandler(handler)
+}
+
+func (i *leaseInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resyncPeriod time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return i.lease.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &resyncPeriod})
+}
+
+func (i *leaseInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return i.lease.AddEventHandlerWithOptions(handler, opts)
+}
+
+func (i *leaseInformer) RemoveEventHandler(registration cache.ResourceEventHandlerRegistration) error {
+	return i.lease.RemoveEventHandler(registration)
+}
+
+func (i *leaseInformer) Run(<-chan struct{}) { i.refuseToRun(klog.Background()) }
+
+func (i *leaseInformer) RunWithContext(ctx context.Context) { i.refuseToRun(klog.FromContext(ctx)) }
+
+func (i *leaseInformer) refuseToRun(logger klog.Logger) {
+	logger.Info("Warning: an informer that is leased is run by its factory", "resource", discovery.RefOf(i.lease.entry.gvr))
+}
+
+func (i *leaseInformer) SetTransform(cache.TransformFunc) error { return errTransformByOption }
+
+func (i *leaseInformer) SetWatchErrorHandler(cache.WatchErrorHandler) error {
+	return errErrorHandlerByOption
+}
+
+func (i *leaseInformer) SetWatchErrorHandlerWithContext(cache.WatchErrorHandlerWithContext) error {
+	return errErrorHandlerByOption
 }

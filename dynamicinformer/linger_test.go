@@ -20,23 +20,24 @@ func TestExpire_OfAnEarlierLingerHasNoEffect(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Start(t.Context())
-		use := func() *entry {
+		use := func() (*entry, *linger) {
 			l, err := f.Acquire(t.Context(), widgets, WithLinger(time.Hour))
 			if err != nil {
 				t.Fatal(err)
 			}
 			l.Release()
-			return l.entry
+			return l.entry, l.entry.lingering
 		}
-		e := use()
-		if again := use(); again != e {
+		e, first := use()
+		again, second := use()
+		if again != e {
 			t.Fatal("it did not linger")
 		}
-		f.expire(e, 1)
+		f.expire(e, first)
 		if e.ending() {
 			t.Error("the end of the first linger ends the second one")
 		}
-		f.expire(e, 2)
+		f.expire(e, second)
 		if !e.ending() {
 			t.Error("the end of the second linger has no effect")
 		}

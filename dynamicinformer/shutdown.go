@@ -3,6 +3,7 @@ package dynamicinformer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,21 +20,29 @@ import (
 func (f *Factory) Shutdown(ctx context.Context) error {
 	f.close()
 	f.mu.Lock()
-	for e := range f.running {
-		e.cancel()
+	for _, entries := range f.running {
+		for _, e := range entries {
+			e.retireLocked()
+		}
 	}
 	f.mu.Unlock()
 	return f.drain(ctx)
 }
 
-// close lets no informer start any more.
+// close lets no informer start any more, and ends those that have not been started.
 func (f *Factory) close() {
 	f.mu.Lock()
 	if !closed(f.closing) {
 		close(f.closing)
-		f.endUnstartedLocked()
+		f.removals.Close()
+		for _, e := range f.entries {
+			e.stopLinger()
+			if e.phase == waiting {
+				e.endLocked()
+			}
+		}
 	}
-	f.dismissLocked()
+	f.stopResolverLocked()
 	unhook := f.unhook
 	f.mu.Unlock()
 	if unhook != nil {
@@ -41,34 +50,17 @@ func (f *Factory) close() {
 	}
 }
 
-// endUnstartedLocked tells those of leases on informers that never ran. The caller holds
-// f.mu.
-func (f *Factory) endUnstartedLocked() {
-	for _, e := range f.entries {
-		e.stopLingerLocked()
-		defer e.changed.Broadcast()
-		if e.started() {
-			continue
-		}
-		for l := range e.leases {
-			l.handlers.Close()
-		}
-		if !closed(e.done) {
-			close(e.done)
-		}
-	}
+// allRunning returns the entries that run.
+func (f *Factory) allRunning() []*entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Concat(slices.Collect(maps.Values(f.running))...)
 }
 
 // drain waits until nothing runs, or ctx ends. The factory has been closed.
 func (f *Factory) drain(ctx context.Context) error {
-	f.mu.Lock()
-	running := make([]*entry, 0, len(f.running))
-	for e := range f.running {
-		running = append(running, e)
-	}
-	f.mu.Unlock()
 	var stuck []schema.GroupVersionResource
-	for _, e := range running {
+	for _, e := range f.allRunning() {
 		select {
 		case <-e.done:
 		case <-ctx.Done():
@@ -77,19 +69,17 @@ func (f *Factory) drain(ctx context.Context) error {
 			}
 		}
 	}
-	if stuck == nil {
-		return f.drainRest(ctx)
+	if stuck != nil {
+		slices.SortFunc(stuck, func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+		return &ShutdownError{Running: stuck, Err: context.Cause(ctx)}
 	}
-	slices.SortFunc(stuck, func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
-	return &ShutdownError{Running: stuck, Err: context.Cause(ctx)}
-}
-
-// drainRest waits for what informers have left: it ends by itself, and soon.
-func (f *Factory) drainRest(ctx context.Context) error {
 	f.mu.Lock()
-	rest := slices.Concat(f.dismissed, f.strays)
+	resolver := f.resolver.done
 	f.mu.Unlock()
-	for _, done := range rest {
+	for _, done := range []<-chan struct{}{f.removals.Done(), resolver} { // these end by themselves, and soon
+		if done == nil {
+			continue
+		}
 		select {
 		case <-done:
 		case <-ctx.Done():

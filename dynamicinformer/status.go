@@ -31,13 +31,10 @@ func (f *Factory) Status() []status.Informer {
 func (f *Factory) status(e *entry) status.Informer {
 	f.mu.Lock()
 	leases, pinned, owners := len(e.leases), e.pinned, slices.Collect(maps.Values(e.owners))
-	ended, notRunning := e.forgotten || closed(e.done), f.notRunningLocked(e)
+	notRunning := e.notRunningLocked()
 	f.mu.Unlock()
 	known := e.state.Snapshot()
-	switch {
-	case ended:
-		notRunning = status.ReasonStopped
-	case known.Synced(): // whoever runs it
+	if known.Synced() && notRunning == status.ReasonNotStarted { // its user runs it
 		notRunning = ""
 	}
 	i := known.Status(notRunning)
@@ -52,18 +49,7 @@ func (f *Factory) status(e *entry) status.Informer {
 func (f *Factory) notRunning(e *entry) status.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.notRunningLocked(e)
-}
-
-// notRunningLocked is notRunning for a caller that holds mu.
-func (f *Factory) notRunningLocked(e *entry) status.Reason {
-	switch {
-	case closed(e.done), !e.started() && closed(f.closing):
-		return status.ReasonStopped
-	case !e.started():
-		return status.ReasonNotStarted
-	}
-	return ""
+	return e.notRunningLocked()
 }
 
 // Explain describes why the informers on gvr do what they do. It sends no request, and does not

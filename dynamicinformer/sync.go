@@ -112,7 +112,7 @@ func (f *Factory) wait(ctx context.Context, e *entry, o *waitOptions) (synced bo
 	e.await(ctx, func() bool {
 		now := e.state.Snapshot()
 		synced = now.Synced()
-		return synced || o.failFast && (f.notRunning(e).Lasting() || now.Lasting()) || f.endsUnstarted(e)
+		return synced || o.failFast && (f.notRunning(e).Lasting() || now.Lasting())
 	})
 	if synced {
 		e.awaitWatch(ctx)
@@ -122,7 +122,7 @@ func (f *Factory) wait(ctx context.Context, e *entry, o *waitOptions) (synced bo
 
 // waitListed waits until e has listed once or never will, or for ctx.
 func (f *Factory) waitListed(ctx context.Context, e *entry) {
-	e.await(ctx, func() bool { return e.hasSynced() || f.endsUnstarted(e) })
+	e.await(ctx, e.hasSynced)
 	if e.hasSynced() {
 		e.awaitWatch(ctx)
 	}
@@ -169,39 +169,31 @@ const lookAgain = 5 * time.Millisecond
 // awaitStore waits, in a goroutine, until the informer's store has a first list that the
 // reflector has been given, and reports that to the entry's state. HasSynced reports the very
 // first list. The objects of later ones reach the store in the order of their versions.
-func (f *Factory) awaitStore(e *entry) {
+func (e *entry) awaitStore() {
 	now := e.state.Snapshot()
-	number := now.AwaitsStore()
-	if number == 0 || !f.awaitOnce(e, number) {
+	number := int64(now.AwaitsStore())
+	for {
+		last := e.awaited.Load()
+		if number <= last {
+			return // another goroutine waits, or there is nothing to wait for
+		}
+		if e.awaited.CompareAndSwap(last, number) {
+			break
+		}
+	}
+	if !e.pending.Begin() {
 		return
 	}
 	go func() {
-		defer e.errands.Done()
-		for !e.stores(number) {
-			select {
-			case <-time.After(lookAgain):
-			case <-e.over:
+		defer e.pending.End()
+		for !e.stores(int(number)) {
+			<-time.After(lookAgain)
+			if e.pending.Closed() || e.informer.informer.IsStopped() {
 				return
 			}
-			if e.informer.informer.IsStopped() {
-				return // its user ran it, and has stopped it
-			}
 		}
-		e.state.Stored(number)
+		e.state.Stored(int(number))
 	}()
-}
-
-// awaitOnce counts one of e's errands, the wait for a first list of that number, unless it is under
-// way or none can begin any more.
-func (f *Factory) awaitOnce(e *entry, number int) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if e.drained || e.awaited >= number {
-		return false
-	}
-	e.awaited = number
-	e.errands.Add(1)
-	return true
 }
 
 // stores reports whether the store has the first list of that number, or another one has taken
@@ -243,13 +235,6 @@ func (e *entry) firstList() <-chan struct{} {
 		return nil
 	}
 	return e.informer.listed
-}
-
-// endsUnstarted reports whether e will never be started.
-func (f *Factory) endsUnstarted(e *entry) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return closed(f.closing) && !e.started()
 }
 
 // notSynced returns why e has not synced, or nil if it has.

@@ -5,27 +5,27 @@ package main
 var ofFactory = []mutant{
 	{
 		name: "ForResource does not share",
-		file: "dynamicinformer/factory.go",
-		old:  "	keep := old != nil && !f.replaceableLocked(old)\n",
-		new:  "	keep := false && old != nil\n",
+		file: "dynamicinformer/entries.go",
+		old:  "	keep := old != nil && (!old.ending()",
+		new:  "	keep := false && (!old.ending()",
 	},
 	{
 		name: "a stopped informer is handed out again",
-		file: "dynamicinformer/factory.go",
-		old:  "return e.ending() && !closed(f.closing)",
-		new:  "return e.abandoned",
+		file: "dynamicinformer/entry.go",
+		old:  "return e.phase >= retired || e.started() && closed(e.stop) }",
+		new:  "return e.phase >= retired }",
 	},
 	{
 		name: "an informer stopped by hand is handed out again",
-		file: "dynamicinformer/factory.go",
+		file: "dynamicinformer/entries.go",
 		old:  "if fresh || !e.informer.informer.IsStopped() ||",
 		new:  "if true || fresh || !e.informer.informer.IsStopped() ||",
 	},
 	{
 		name: "a factory that is closing replaces informers by empty ones",
-		file: "dynamicinformer/factory.go",
-		old:  "return e.ending() && !closed(f.closing)",
-		new:  "return e.ending()",
+		file: "dynamicinformer/entries.go",
+		old:  "(!old.ending() || closed(f.closing))",
+		new:  "!old.ending()",
 	},
 	{
 		name: "a fresh informer's lister is empty until it has synced",
@@ -36,19 +36,19 @@ var ofFactory = []mutant{
 	{
 		name: "Start starts twice",
 		file: "dynamicinformer/factory.go",
-		old:  "if closed(f.closing) || e.started() {",
-		new:  "if closed(f.closing) {",
+		old:  "	if e.phase != waiting {\n",
+		new:  "	if e.phase > running {\n",
 	},
 	{
-		name: "Start after Shutdown starts",
-		file: "dynamicinformer/factory.go",
-		old:  "if closed(f.closing) || e.started() {",
-		new:  "if e.started() {",
+		name: "what is asked for after Shutdown runs",
+		file: "dynamicinformer/entries.go",
+		old:  "		e.endLocked()\n",
+		new:  "		_ = e\n",
 	},
 	{
 		name: "an informer asked for after Start does not run",
 		file: "dynamicinformer/factory.go",
-		old:  "	if f.life != nil {\n		f.startLocked",
+		old:  "	if f.ctx != nil {\n		f.startLocked",
 		new:  "	if false {\n		f.startLocked",
 	},
 	{
@@ -78,8 +78,8 @@ var ofFactory = []mutant{
 	{
 		name: "Shutdown ends nothing",
 		file: "dynamicinformer/shutdown.go",
-		old:  "		e.cancel()\n",
-		new:  "		_ = e\n",
+		old:  "			e.retireLocked()\n",
+		new:  "			_ = e\n",
 	},
 	{
 		name: "the drop-in's Shutdown does not wait",
@@ -131,9 +131,9 @@ var ofFactory = []mutant{
 	},
 	{
 		name: "waiting goes on for a factory that is closing",
-		file: "dynamicinformer/sync.go",
-		old:  "now.Lasting()) || f.endsUnstarted(e)",
-		new:  "now.Lasting())",
+		file: "dynamicinformer/shutdown.go",
+		old:  "				e.endLocked()\n",
+		new:  "				_ = e\n",
 	},
 	{
 		name: "a resource that nobody asked for is waited for in silence",

@@ -18,8 +18,8 @@ var ofFollow = []mutant{
 	{
 		name: "Follow does not wait for the factory's start",
 		file: "dynamicinformer/follow.go",
-		old:  "		if life != nil && !over && ctx.Err() == nil {\n",
-		new:  "		if !over {\n			if life == nil {\n				life = ctx\n			}\n",
+		old:  "	case <-f.started:\n",
+		new:  "	case <-make(chan struct{}):\n	default:\n",
 	},
 	{
 		name: "a lease is released however far its deletions are",
@@ -103,14 +103,14 @@ var ofFollow = []mutant{
 	{
 		name: "Follow does not begin with the factory",
 		file: "dynamicinformer/factory.go",
-		old:  "	f.begun.Broadcast()\n",
+		old:  "	close(f.started)\n",
 		new:  "",
 	},
 	{
 		name: "Follow has no resolver that runs",
 		file: "dynamicinformer/follow.go",
-		old:  "			f.attendLocked(life) //",
-		new:  "			//",
+		old:  "	f.resolver.start(f.ctx) //",
+		new:  "	//",
 	},
 	{
 		name: "Follow gives up what others have with other options",

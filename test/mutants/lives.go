@@ -480,7 +480,7 @@ var ofLives = []mutant{
 	},
 	{
 		name: "an index function that panics ends the process",
-		file: "dynamicinformer/indexers.go",
+		file: "dynamicinformer/sharedinformer.go",
 		old:  "		if r := recover(); r != nil {\n",
 		new:  "		if r := any(nil); r != nil {\n",
 	},

@@ -67,13 +67,13 @@ var ofStatus = []mutant{
 	},
 	{
 		name: "an informer that is new is missing in the status",
-		file: "dynamicinformer/factory.go",
+		file: "dynamicinformer/entries.go",
 		old:  "	f.entries[e.key] = e\n	f.changes++\n	f.order = nil\n",
 		new:  "	f.entries[e.key] = e\n	f.changes++\n",
 	},
 	{
 		name: "an informer that is released stays in the status",
-		file: "dynamicinformer/factory.go",
+		file: "dynamicinformer/entries.go",
 		old:  "		f.changes++\n		f.order = nil\n",
 		new:  "		f.changes++\n",
 	},
@@ -107,8 +107,8 @@ var ofStatus = []mutant{
 	},
 	{
 		name: "leases are held for ever by those who had them",
-		file: "dynamicinformer/entry.go",
-		old:  "		delete(e.owners, name)\n",
+		file: "dynamicinformer/users.go",
+		old:  "		delete(u.owners, name)\n",
 		new:  "",
 	},
 	{
@@ -170,15 +170,15 @@ var ofStatus = []mutant{
 	},
 	{
 		name: "Release waits for the locks of an informer",
-		file: "dynamicinformer/release.go",
+		file: "dynamicinformer/lease.go",
 		old:  "		go func() { // it may have to wait for the informer's locks\n",
 		new:  "		func() {\n",
 	},
 	{
 		name: "Shutdown leaves the removal of handlers behind",
 		file: "dynamicinformer/shutdown.go",
-		old:  "	rest := slices.Concat(f.dismissed, f.strays)\n",
-		new:  "	rest := slices.Clone(f.dismissed)\n",
+		old:  "[]<-chan struct{}{f.removals.Done(), resolver}",
+		new:  "[]<-chan struct{}{resolver}",
 	},
 	{
 		name: "a degraded informer is never unhealthy",

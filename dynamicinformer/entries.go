@@ -1,0 +1,146 @@
+package dynamicinformer
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/status"
+)
+
+// forResource is ForResource without the start.
+func (f *Factory) forResource(gvr schema.GroupVersionResource) *entry {
+	for {
+		e, fresh := f.pin(gvr)
+		// Its user may have run it by hand, and stopped it. The informer is asked
+		// without f.mu: its own lock may be held for a while.
+		if fresh || !e.informer.informer.IsStopped() || !f.replace(e, nil) {
+			return e
+		}
+	}
+}
+
+// pin returns the entry of gvr that has the factory's options, a fresh one if there is
+// none or if the one there is has been told to end, and keeps it until the factory ends.
+func (f *Factory) pin(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
+	k, s := key{gvr: gvr}, f.options.settings
+	f.mu.Lock()
+	old := f.entries[key{gvr: gvr, separate: pinned}]
+	if old != nil {
+		k.separate = pinned
+	} else if old = f.entries[k]; old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {
+		k.separate, old = pinned, nil
+	}
+	// A factory that is closing keeps what it has: a fresh informer could not run any more, and the
+	// cache of the old one can still be read.
+	keep := old != nil && (!old.ending() || closed(f.closing))
+	if keep {
+		old.pin()
+	}
+	f.mu.Unlock()
+	if keep {
+		return old, false
+	}
+	made := f.newEntry(k, s, old) // asks the client: not under f.mu
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if there := f.entries[k]; there != old && there != nil {
+		there.pin()
+		return there, false // another goroutine was quicker
+	}
+	f.putLocked(made)
+	made.pin()
+	return made, true
+}
+
+// replace retires e, whose user has stopped its informer, so that there can be another one for l,
+// which is not a lease on e any more. It reports false, and has no effect, if the factory is closing.
+func (f *Factory) replace(e *entry, l *Lease) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if closed(f.closing) {
+		return false
+	}
+	if l != nil {
+		e.remove(l)
+	}
+	e.retireLocked()
+	return true
+}
+
+// known returns the entries of gvrs, or all sorted by name, and an error for each
+// that nobody has asked for.
+func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, unknown []error) {
+	all := f.all()
+	if len(gvrs) == 0 {
+		return all, nil
+	}
+	byGVR := make(map[schema.GroupVersionResource][]*entry, len(all))
+	for _, e := range all {
+		byGVR[e.gvr] = append(byGVR[e.gvr], e)
+	}
+	for _, gvr := range gvrs {
+		if byGVR[gvr] == nil {
+			unknown = append(unknown, &status.NotSyncedError{GVR: gvr, Namespace: f.options.namespace, Reason: status.ReasonNotStarted})
+		}
+		entries = append(entries, byGVR[gvr]...)
+	}
+	return entries, unknown
+}
+
+// putLocked makes e the one of its key. The caller holds f.mu. It never runs if the factory is
+// closing.
+func (f *Factory) putLocked(e *entry) {
+	if closed(f.closing) {
+		e.endLocked()
+	}
+	f.entries[e.key] = e
+	f.changes++
+	f.order = nil
+}
+
+// dropLocked forgets e, unless another one is in its place. The caller holds f.mu.
+func (f *Factory) dropLocked(e *entry) {
+	if f.entries[e.key] == e {
+		delete(f.entries, e.key)
+		f.changes++
+		f.order = nil
+	}
+}
+
+// all returns all entries, sorted, to read only.
+func (f *Factory) all() []*entry {
+	f.mu.Lock()
+	all, changes := f.order, f.changes
+	if all != nil {
+		f.mu.Unlock()
+		return all
+	}
+	all = slices.AppendSeq(make([]*entry, 0, len(f.entries)), maps.Values(f.entries))
+	f.mu.Unlock()
+	sorted(all) // not under f.mu: there may be thousands
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.changes == changes {
+		f.order = all
+	}
+	return all
+}
+
+// versionsOf returns the entries on gr, in whatever version, sorted.
+func (f *Factory) versionsOf(gr schema.GroupResource) (entries []*entry) {
+	f.mu.Lock()
+	for k, e := range f.entries {
+		if k.gvr.Resource == gr.Resource && k.gvr.Group == gr.Group {
+			entries = append(entries, e)
+		}
+	}
+	f.mu.Unlock()
+	return sorted(entries)
+}
+
+func sorted(entries []*entry) []*entry {
+	slices.SortFunc(entries, func(a, b *entry) int { return a.compare(&b.key) })
+	return entries
+}

@@ -1,0 +1,73 @@
+package dynamicinformer
+
+import (
+	"time"
+
+	"github.com/gvrkit/gvrkit/status"
+)
+
+// users are who wants an informer. The factory's mu guards them.
+type users struct {
+	leases map[*Lease]struct{}
+	owners map[string]status.Owner // of leases, by name
+	pinned bool                    // by ForResource: the informer lives until the factory ends
+
+	linger    time.Duration // how long the informer lives after the last release
+	lingering *linger       // nil: it is not without users, or does not live on
+}
+
+// linger is one time that an informer lives on without users.
+type linger struct{ end *time.Timer }
+
+// none reports whether nobody wants the informer.
+func (u *users) none() bool { return len(u.leases) == 0 && !u.pinned }
+
+// add adds a lease.
+func (u *users) add(l *Lease) {
+	u.stopLinger()
+	if u.leases == nil {
+		u.leases, u.owners = map[*Lease]struct{}{}, map[string]status.Owner{}
+	}
+	u.leases[l] = struct{}{}
+	name := l.handlers.Name()
+	owner, there := u.owners[name]
+	if !there {
+		owner = status.Owner{Name: name, Since: time.Now()}
+	}
+	owner.Leases++
+	u.owners[name] = owner
+}
+
+// remove removes a lease.
+func (u *users) remove(l *Lease) {
+	delete(u.leases, l)
+	name := l.handlers.Name()
+	owner := u.owners[name]
+	owner.Leases--
+	if owner.Leases == 0 {
+		delete(u.owners, name)
+		return
+	}
+	u.owners[name] = owner
+}
+
+// pin makes the informer live until the factory ends.
+func (u *users) pin() {
+	u.stopLinger()
+	u.pinned = true
+}
+
+// startLinger calls end when the time without users is over.
+func (u *users) startLinger(end func(this *linger)) {
+	this := &linger{}
+	this.end = time.AfterFunc(u.linger, func() { end(this) })
+	u.lingering = this
+}
+
+// stopLinger keeps an informer that has users again, or ends anyway.
+func (u *users) stopLinger() {
+	if u.lingering != nil {
+		u.lingering.end.Stop()
+		u.lingering = nil
+	}
+}
