@@ -7,26 +7,24 @@ import (
 	"time"
 )
 
-// keep is how long an answer is good for all who ask the same.
+// keep is how long an answer is used for equal requests.
 const keep = 500 * time.Millisecond
 
-// answersAtMost is how many different answers are kept. Beyond those, each who asks has
-// his own made.
+// answersAtMost is how many different answers are kept. Beyond those, each request makes its own.
 const answersAtMost = 64
 
-// errNoAnswer is for those who waited for an answer whose making has panicked.
+// errNoAnswer is returned to requests that waited for an answer if making it has panicked.
 var errNoAnswer = errors.New("the answer could not be made; ask again")
 
-// answers are what was answered a moment ago, by what was asked. Of all who ask the same
-// at the same time one makes the answer, in his own goroutine, and the others wait for it.
-// The zero value is ready.
+// answers are the answers of the last moment, by request. Of equal requests at the same time, one
+// makes the answer, in its own goroutine, and the others wait for it. The zero value is ready.
 type answers[T any] struct {
 	// mu guards the map. It is not held while an answer is made, waited for or read.
 	mu  sync.Mutex
 	all map[string]*answer[T]
 }
 
-// answer is one of them. What follows made may be read once that is closed.
+// answer is one answer. The fields after made may be read once made is closed.
 type answer[T any] struct {
 	made  chan struct{}
 	value T
@@ -34,9 +32,9 @@ type answer[T any] struct {
 	err   error
 }
 
-// get returns the answer to key: that which is there and still good, or the one that
-// produce makes, with until when it is good. It waits for no longer than ctx, but what
-// produce is called with does not end: others wait for what it makes.
+// get returns the answer to key: the one that is kept, or the one that produce makes, with the time
+// until which it is kept. It waits no longer than ctx lasts. The context of produce does not end with
+// ctx, since other requests may wait for the answer.
 func (a *answers[T]) get(ctx context.Context, key string, produce func(context.Context) (T, time.Time, error)) (T, time.Time, error) {
 	mine, there := a.find(key)
 	if !there {
@@ -52,7 +50,7 @@ func (a *answers[T]) get(ctx context.Context, key string, produce func(context.C
 	}
 }
 
-// find returns the answer to key, and whether somebody makes or has made it.
+// find returns the answer to key, and whether another request makes or has made it.
 func (a *answers[T]) find(key string) (found *answer[T], there bool) {
 	now := time.Now()
 	a.mu.Lock()
@@ -75,7 +73,7 @@ func (a *answers[T]) find(key string) (found *answer[T], there bool) {
 	return found, false
 }
 
-// outdated reports whether it has been made, and is no good any more.
+// outdated reports whether the answer has been made and is not to be used any more.
 func (a *answer[T]) outdated(now time.Time) bool {
 	select {
 	case <-a.made:
@@ -85,7 +83,7 @@ func (a *answer[T]) outdated(now time.Time) bool {
 	}
 }
 
-// produce makes it. If that panics, nobody who waits is left behind.
+// produce makes the answer. If that panics, the requests that wait get an error.
 func (a *answer[T]) produce(ctx context.Context, by func(context.Context) (T, time.Time, error)) {
 	a.err = errNoAnswer
 	defer close(a.made)

@@ -72,7 +72,7 @@ func clipError(err error, size int) error {
 	return err
 }
 
-// clip returns s, or what of it fits into size bytes, with a mark.
+// clip returns s, or as much of it as fits into size bytes, with a mark.
 func clip(s string, size int) string {
 	if len(s) <= size {
 		return s

@@ -3,6 +3,7 @@ package statuspage
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/gvrkit/gvrkit/status"
@@ -21,16 +22,15 @@ type Source interface {
 // Handler answers GET and HEAD. At the path that it is mounted at is the table, and one
 // segment below it the resource of that name in detail; other paths are not found.
 //
-// The parameter resource asks for one resource in detail, too, state, q and offset for a part
-// of the table, and format, which is text, html or json, for what the Accept header does
-// not say.
+// The parameter resource selects one resource too; state, q and offset select a part of the table;
+// and format, which is text, html or json, takes the place of the Accept header.
 type Handler struct {
 	source Source
 	tables answers[*Table]
 	pages  answers[response]
 }
 
-// NewHandler returns a handler that shows what source tells.
+// NewHandler returns a handler that shows the statuses of source.
 func NewHandler(source Source) *Handler { return &Handler{source: source} }
 
 // ServeHTTP implements http.Handler.
@@ -41,7 +41,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusMethodNotAllowed, "This page is read-only: GET or HEAD.").send(w, r)
 		return
 	}
-	q, err := newQuestion(r)
+	q, err := newQuery(r)
 	if err != nil {
 		refuse(http.StatusBadRequest, "Bad request: "+err.Error()+".").send(w, r)
 		return
@@ -70,7 +70,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // detail answers q about one resource.
-func (h *Handler) detail(q question) (response, time.Time, error) {
+func (h *Handler) detail(q query) (response, time.Time, error) {
 	e, found := h.source.Explain(q.resource)
 	code := http.StatusOK
 	if !found {
@@ -82,7 +82,7 @@ func (h *Handler) detail(q question) (response, time.Time, error) {
 }
 
 // table answers q about all. It is good for as long as the table that it is of.
-func (h *Handler) table(ctx context.Context, q question) (response, time.Time, error) {
+func (h *Handler) table(ctx context.Context, q query) (response, time.Time, error) {
 	whole, until, err := h.tables.get(ctx, "", func(context.Context) (*Table, time.Time, error) {
 		t := newTable(h.source.Status(), time.Now())
 		return t, time.Now().Add(keep), nil
@@ -92,4 +92,31 @@ func (h *Handler) table(ctx context.Context, q question) (response, time.Time, e
 	}
 	body, err := renderTable(whole.cut(q), q)
 	return response{http.StatusOK, q.format, body}, until, err
+}
+
+// response is an answer to any number of equal requests. Its body is read-only.
+type response struct {
+	code   int
+	format format
+	body   []byte
+}
+
+// refuse returns a response of one line.
+func refuse(code int, line string) response { return response{code, asText, []byte(line + "\n")} }
+
+// send writes the response, without the body for HEAD. It takes as long as the client reads.
+func (r response) send(w http.ResponseWriter, to *http.Request) {
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Length", strconv.Itoa(len(r.body)))
+	header.Set("Content-Security-Policy", policy)
+	header.Set("Content-Type", r.format.contentType())
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Vary", "Accept")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(r.code)
+	if to.Method == http.MethodGet {
+		_, _ = w.Write(r.body) // an error means that the client has gone
+	}
 }

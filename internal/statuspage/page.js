@@ -1,14 +1,14 @@
 "use strict";
-// The page asks for itself again and takes over what has changed, while somebody can see
-// it. What has not changed is left alone, with its focus and selection.
+// The page requests itself again while it is visible, and takes over what has changed. What has not
+// changed keeps its focus and selection.
 (() => {
   const every = 2000, patience = 10000;
-  const live = document.getElementById("live"), told = document.getElementById("told");
+  const live = document.getElementById("live"), connection = document.getElementById("connection");
   let last = new Date(), timer = 0, asking = false;
 
-  function tell(text, lost) {
-    if (told.textContent !== text) told.textContent = text;
-    told.className = lost ? "lost" : "";
+  function show(text, lost) {
+    if (connection.textContent !== text) connection.textContent = text;
+    connection.className = lost ? "lost" : "";
   }
 
   const key = (node) => (node && node.nodeType === Node.ELEMENT_NODE && node.dataset.key) || "";
@@ -46,7 +46,7 @@
 
   async function update() {
     clearTimeout(timer);
-    if (document.hidden || asking) return; // it goes on when it is seen, or has its answer
+    if (document.hidden || asking) return; // the next update comes when the page is visible or has its response
     asking = true;
     try {
       const answer = await fetch(location.href, {
@@ -56,15 +56,15 @@
       if (!fresh) throw new Error(`the answer was ${answer.status} ${answer.statusText}`);
       become(live, fresh);
       last = new Date();
-      tell("Live", false);
+      show("Live", false);
     } catch (err) {
-      tell(`Not updated since ${last.toLocaleTimeString()}: ${err.message}`, true);
+      show(`Not updated since ${last.toLocaleTimeString()}: ${err.message}`, true);
     }
     asking = false;
     timer = setTimeout(update, every);
   }
 
   document.addEventListener("visibilitychange", update);
-  tell("Live", false);
+  show("Live", false);
   timer = setTimeout(update, every);
 })();

@@ -18,12 +18,13 @@ var (
 	pages  = template.Must(template.ParseFS(files, "page.html"))
 	style  = template.CSS(content("page.css")) //nolint:gosec // our own
 	script = template.JS(content("page.js"))   //nolint:gosec // our own
-	// policy lets a browser run our script and none besides, and ask for this page only.
+	// policy is a content security policy: only the script and the style of the page, only requests to
+	// the page.
 	policy = "default-src 'none'; script-src '" + digest(string(script)) + "'; style-src '" + digest(string(style)) +
 		"'; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
-// content returns that of an embedded file.
+// content returns the content of an embedded file.
 func content(name string) string {
 	data, err := files.ReadFile(name)
 	if err != nil {
@@ -38,7 +39,7 @@ func digest(text string) string {
 }
 
 // renderTable writes t as q asks for it.
-func renderTable(t *Table, q question) ([]byte, error) {
+func renderTable(t *Table, q query) ([]byte, error) {
 	switch q.format {
 	case asJSON:
 		return asLines(t)
@@ -49,7 +50,7 @@ func renderTable(t *Table, q question) ([]byte, error) {
 }
 
 // renderDetail writes e as q asks for it.
-func renderDetail(e *status.Explanation, q question) ([]byte, error) {
+func renderDetail(e *status.Explanation, q query) ([]byte, error) {
 	switch q.format {
 	case asJSON:
 		return asLines(e)

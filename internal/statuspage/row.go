@@ -34,14 +34,14 @@ type row struct {
 }
 
 // newRow returns the row of i, the nth of its name, on the page that answers q.
-func newRow(i *status.Informer, n int, q question, at time.Time) row {
+func newRow(i *status.Informer, n int, q query, at time.Time) row {
 	name := i.Name()
 	return row{
 		Key:     plain(name) + " " + strconv.Itoa(n),
 		Class:   classOf(i.State),
 		State:   plain(string(i.State)),
 		Name:    plain(name),
-		Link:    question{resource: name, base: q.base}.link(),
+		Link:    query{resource: name, base: q.base}.link(),
 		Notes:   plain(i.Notes()),
 		Reason:  plain(string(i.Reason)),
 		Message: plain(i.Message()),
@@ -59,7 +59,7 @@ func newRow(i *status.Informer, n int, q question, at time.Time) row {
 }
 
 // newRows returns those of informers.
-func newRows(informers []status.Informer, q question, at time.Time) []row {
+func newRows(informers []status.Informer, q query, at time.Time) []row {
 	rows, seen := make([]row, len(informers)), map[schema.GroupVersionResource]int{}
 	for n := range informers {
 		i := &informers[n]
@@ -79,7 +79,7 @@ func classOf(state status.State) string {
 	return ""
 }
 
-// well says since when nothing is wrong.
+// well says for how long nothing has been wrong.
 func well(i *status.Informer, at time.Time) string {
 	if i.Reason != "" || i.Since.IsZero() {
 		return ""
@@ -87,7 +87,7 @@ func well(i *status.Informer, at time.Time) string {
 	return "for " + ago(i.Since, at)
 }
 
-// calls says how many handlers there are, what waits for them, and how late they are.
+// calls says how many handlers there are, how many events wait for them, and how late they are.
 func calls(i *status.Informer, at time.Time) string {
 	if len(i.Handlers) == 0 {
 		return "-"

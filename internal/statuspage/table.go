@@ -50,8 +50,8 @@ func stateNames() string {
 	return strings.Join(names, ", ")
 }
 
-// rank orders informers: smaller is worse. A handler that is stuck stands between what
-// fails and what only waits.
+// rank orders informers: smaller is worse. One with a stuck handler comes after those that fail and
+// before those that only wait.
 func rank(i *status.Informer, at time.Time) int {
 	place := slices.Index(states, i.State)
 	switch {
@@ -92,7 +92,7 @@ func newTable(all []status.Informer, at time.Time) *Table {
 }
 
 // cut returns the part of t that q asks for, and leaves t as it is.
-func (t *Table) cut(q question) *Table {
+func (t *Table) cut(q query) *Table {
 	part := &Table{At: t.At, Summary: t.Summary, Offset: q.offset, Informers: []status.Informer{}}
 	for n := range t.Informers {
 		i := &t.Informers[n]

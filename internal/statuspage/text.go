@@ -35,7 +35,7 @@ func textOfTable(v *view) []byte {
 	return trimmed(b.Bytes())
 }
 
-// why is all that there is to say about r, in one line.
+// why returns the reason of r with all details, in one line.
 func (r *row) why() string {
 	var parts []string
 	for _, part := range []string{r.reason(), r.Tried, r.Stuck, r.Notes, r.todo()} {
@@ -54,7 +54,7 @@ func (v *view) example() string {
 	return v.Rows[0].Link
 }
 
-// todo is what a person can do.
+// todo returns what a person can do.
 func (r *row) todo() string {
 	if r.Advice == "" {
 		return ""
@@ -62,7 +62,7 @@ func (r *row) todo() string {
 	return "to do: " + r.Advice
 }
 
-// reason is the reason with what it means.
+// reason returns the reason with its meaning.
 func (r *row) reason() string {
 	if r.Reason == "" || r.Message == "" {
 		return r.Reason + r.Message

@@ -11,7 +11,7 @@ import (
 type view struct {
 	Title string
 	At    string
-	// Home is the whole table, and Text and JSON are this in other formats.
+	// Home is the link to the whole table; Text and JSON are links to this view in other formats.
 	Home, Text, JSON string
 	Style, Script    any
 
@@ -67,8 +67,8 @@ type handlerView struct {
 
 type ownerView struct{ Name, Leases, Since string }
 
-// newView returns what every answer to q has.
-func newView(q question, title string, at time.Time) *view {
+// newView returns a view with what all answers to q have.
+func newView(q query, title string, at time.Time) *view {
 	v := &view{Title: plain(title), At: clock(at), Home: q.base + "?", Style: style, Script: script}
 	text, json := q, q
 	text.format, json.format = asText, asJSON
@@ -76,13 +76,13 @@ func newView(q question, title string, at time.Time) *view {
 	return v
 }
 
-// tableView returns that of t, which answers q.
-func tableView(t *Table, q question) *view {
+// tableView returns the view of t, which answers q.
+func tableView(t *Table, q query) *view {
 	v := newView(q, "Informers", t.At)
 	v.Search, v.State, v.States = plain(q.text), q.state, states
 	for _, state := range states {
 		if n := t.Summary.States[state]; n > 0 {
-			v.Counts = append(v.Counts, tally{classOf(state), state, number(n), question{state: state, base: q.base}.link(), q.state == state})
+			v.Counts = append(v.Counts, tally{classOf(state), state, number(n), query{state: state, base: q.base}.link(), q.state == state})
 		}
 	}
 	totals := []string{count(t.Summary.Informers, "informer"), count(t.Summary.Objects, "object"), count(t.Summary.Backlog, "event") + " waiting for handlers"}
@@ -95,8 +95,8 @@ func tableView(t *Table, q question) *view {
 	return v
 }
 
-// pages tells which part of t is shown, and where the rest is.
-func (v *view) pages(t *Table, q question) {
+// pages says which part of t is shown, and links to the other parts.
+func (v *view) pages(t *Table, q query) {
 	shown := len(t.Informers)
 	q.format = ""
 	switch {
@@ -125,14 +125,14 @@ func (v *view) pages(t *Table, q question) {
 }
 
 // viewOfDetail returns the view of e, which answers q.
-func viewOfDetail(e *status.Explanation, q question) *view {
+func viewOfDetail(e *status.Explanation, q query) *view {
 	v := newView(q, e.Name(), e.At)
 	v.Detail = &detailView{}
 	for _, step := range e.Chain {
 		v.Detail.Chain = append(v.Detail.Chain, status.Step{About: status.StepKind(plain(string(step.About))), Text: plain(step.Text)})
 	}
 	for _, name := range e.ElsewhereNames() {
-		v.Detail.Elsewhere = append(v.Detail.Elsewhere, linked{plain(name), question{resource: name, base: q.base}.link()})
+		v.Detail.Elsewhere = append(v.Detail.Elsewhere, linked{plain(name), query{resource: name, base: q.base}.link()})
 	}
 	rows := newRows(e.Informers, q, e.At)
 	for n := range e.Informers {

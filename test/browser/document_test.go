@@ -15,7 +15,7 @@ var (
 	cell     = regexp.MustCompile(`(?s)<t[dh][ >].*?</t[dh]>`)
 	tag      = regexp.MustCompile(`(?s)<[^>]*>`)
 	listItem = regexp.MustCompile(`(?s)<li>.*?</li>`)
-	statusOf = regexp.MustCompile(`(?s)<p id="told"[^>]*>.*?</p>`)
+	statusOf = regexp.MustCompile(`(?s)<p id="connection"[^>]*>.*?</p>`)
 )
 
 // words returns what a person reads of a piece of a document.
@@ -45,5 +45,5 @@ func items(document string) []string {
 	return all
 }
 
-// told returns what the page says about being live.
-func told(document string) string { return words(statusOf.FindString(document)) }
+// connection returns what the page says about being live.
+func connection(document string) string { return words(statusOf.FindString(document)) }

@@ -96,8 +96,8 @@ func TestPage_TableShowsWhatStatusSays(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if told(document) != "Live" {
-		t.Errorf("the script does not run: %q", told(document))
+	if connection(document) != "Live" {
+		t.Errorf("the script does not run: %q", connection(document))
 	}
 }
 
@@ -132,8 +132,8 @@ func TestPage_ChangesWithoutReload(t *testing.T) {
 	if len(rows) != 1 || rows[0][0] != "Degraded" || !strings.HasPrefix(rows[0][2], "Forbidden cannot ") {
 		t.Errorf("rows: %q", rows)
 	}
-	if opened.Load() != 1 || updates.Load() < 2 || told(document) != "Live" {
-		t.Errorf("opened %d times, %d updates, %q", opened.Load(), updates.Load(), told(document))
+	if opened.Load() != 1 || updates.Load() < 2 || connection(document) != "Live" {
+		t.Errorf("opened %d times, %d updates, %q", opened.Load(), updates.Load(), connection(document))
 	}
 }
 
@@ -156,7 +156,7 @@ func TestPage_SaysWhenItCannotUpdate(t *testing.T) {
 				page.ServeHTTP(w, r)
 			}))
 			document := browser.dom(url, 7*time.Second)
-			if got := told(document); !strings.HasPrefix(got, "Not updated since ") || updates.Load() < 3 {
+			if got := connection(document); !strings.HasPrefix(got, "Not updated since ") || updates.Load() < 3 {
 				t.Errorf("after %d updates it says %q", updates.Load(), got)
 			}
 			if rows := table(document); len(rows) != 1 {
@@ -190,8 +190,8 @@ func TestPage_MarkupDoesNotRun(t *testing.T) {
 		if strings.Contains(document, "<title>owned") || strings.Contains(document, "<img") || strings.Count(document, "<script") != 1 {
 			t.Errorf("%q: markup gets through:\n%s", query, document)
 		}
-		if told(document) != "Live" {
-			t.Errorf("%q: %q", query, told(document))
+		if connection(document) != "Live" {
+			t.Errorf("%q: %q", query, connection(document))
 		}
 		if strings.HasPrefix(query, "?q=") {
 			continue
@@ -223,7 +223,7 @@ func TestPage_DetailShowsTheChain(t *testing.T) {
 	if diff := cmp.Diff([]string{"Wanted", "Served", "Next"}, abouts); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(words(document), `applications.v1alpha1.argoproj.io is requested by 1 lease of "deployer"`) || told(document) != "Live" {
-		t.Errorf("detail, %q: %s", told(document), words(document))
+	if !strings.Contains(words(document), `applications.v1alpha1.argoproj.io is requested by 1 lease of "deployer"`) || connection(document) != "Live" {
+		t.Errorf("detail, %q: %s", connection(document), words(document))
 	}
 }

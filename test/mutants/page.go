@@ -40,7 +40,7 @@ var ofPage = []mutant{
 	},
 	{
 		name: "HEAD has a body",
-		file: "internal/statuspage/response.go",
+		file: "internal/statuspage/handler.go",
 		old:  "	if to.Method == http.MethodGet {\n",
 		new:  "	if to.Method != \"\" {\n",
 	},
@@ -52,13 +52,13 @@ var ofPage = []mutant{
 	},
 	{
 		name: "control characters get onto the page",
-		file: "internal/statuspage/words.go",
+		file: "internal/statuspage/values.go",
 		old:  "return !unicode.IsPrint(r)",
 		new:  "return !unicode.IsPrint(r) && false",
 	},
 	{
 		name: "who takes anything gets HTML",
-		file: "internal/statuspage/format.go",
+		file: "internal/statuspage/query.go",
 		old:  "		case \"text/html\", \"application/xhtml+xml\":\n",
 		new:  "		case \"text/html\", \"application/xhtml+xml\", \"*/*\":\n",
 	},
@@ -82,7 +82,7 @@ var ofPage = []mutant{
 	},
 	{
 		name: "links lead to the root",
-		file: "internal/statuspage/question.go",
+		file: "internal/statuspage/query.go",
 		old:  "	return q.base + \"?\" + values.Encode()\n",
 		new:  "	return \"/?\" + values.Encode()\n",
 	},
@@ -113,13 +113,13 @@ var ofPage = []mutant{
 	},
 	{
 		name: "any path below the page is a resource",
-		file: "internal/statuspage/place.go",
+		file: "internal/statuspage/query.go",
 		old:  "	return place{unknown: true}\n",
 		new:  "	return place{resource: path[0]}\n",
 	},
 	{
 		name: "a part of the page's path may not be stripped",
-		file: "internal/statuspage/place.go",
+		file: "internal/statuspage/query.go",
 		old:  "len(mount) > 0; mount = mount[1:] {",
 		new:  "len(mount) > 0; mount = nil {",
 	},
@@ -137,7 +137,7 @@ var ofPage = []mutant{
 	},
 	{
 		name: "the case of a state matters",
-		file: "internal/statuspage/question.go",
+		file: "internal/statuspage/query.go",
 		old:  "strings.EqualFold(string(s), string(q.state))",
 		new:  "s == q.state",
 	},

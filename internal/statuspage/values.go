@@ -50,7 +50,7 @@ func ahead(when, at time.Time) string {
 	return duration.HumanDuration(when.Sub(at).Round(time.Second))
 }
 
-// count returns n of what noun names.
+// count returns n, with its thousands apart, and a noun.
 func count[N int | uint64](n N, noun string) string {
 	switch {
 	case n == 1:
@@ -70,7 +70,7 @@ func number[N int | uint64](n N) string {
 	return digits
 }
 
-// size returns bytes as a person says it.
+// size returns bytes in a unit of their size.
 func size(bytes uint64) string {
 	value, unit := float64(bytes), 0
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}

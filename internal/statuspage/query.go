@@ -1,0 +1,235 @@
+package statuspage
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gvrkit/gvrkit/status"
+)
+
+// query is what a request asks for. Equal queries have equal answers.
+type query struct {
+	format   format
+	resource string       // in detail; empty: the table
+	state    status.State // only informers in that one
+	text     string       // only informers with that in name, reason or owners
+	offset   int
+
+	base   string // the path of the table, relative to that of the request
+	unsure bool   // if there is no such resource, the table is meant
+}
+
+// textAtMost is how long a filter's text may be.
+const textAtMost = 200
+
+// resourceAtMost is how long the name of a resource may be: a plural, a version and a group are
+// not longer.
+const resourceAtMost = 512
+
+// newQuery reads r. It ignores parameters that it does not know.
+func newQuery(r *http.Request) (query, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return query{}, errors.New("the parameters can't be read")
+	}
+	q := query{resource: values.Get("resource"), state: status.State(values.Get("state")), text: strings.TrimSpace(values.Get("q"))}
+	q.format, err = formatOf(values.Get("format"), r.Header)
+	if err != nil {
+		return query{}, err
+	}
+	if q.state != "" {
+		known := slices.IndexFunc(states, func(s status.State) bool { return strings.EqualFold(string(s), string(q.state)) })
+		if known < 0 {
+			return query{}, errors.New("state is one of " + stateNames())
+		}
+		q.state = states[known]
+	}
+	if len(q.resource) > resourceAtMost {
+		return query{}, fmt.Errorf("resource has at most %d bytes", resourceAtMost)
+	}
+	if len(q.text) > textAtMost {
+		return query{}, fmt.Errorf("q has at most %d bytes", textAtMost)
+	}
+	if offset := values.Get("offset"); offset != "" {
+		q.offset, err = strconv.Atoi(offset)
+		if err != nil || q.offset < 0 {
+			return query{}, errors.New("offset is a number, and not below zero")
+		}
+	}
+	return q, nil
+}
+
+// matches reports whether i is among the informers that q asks for.
+func (q query) matches(i *status.Informer) bool {
+	if q.state != "" && i.State != q.state {
+		return false
+	}
+	if q.text == "" {
+		return true
+	}
+	text := strings.ToLower(q.text)
+	has := func(s string) bool { return strings.Contains(strings.ToLower(s), text) }
+	return has(i.Name()) || has(string(i.Reason)) || slices.ContainsFunc(i.Owners, func(o status.Owner) bool { return has(o.Name) })
+}
+
+// link returns a relative reference to the answer to q, which works wherever the page is
+// mounted.
+func (q query) link() string {
+	values := url.Values{}
+	set := func(key, value string) {
+		if value != "" {
+			values.Set(key, value)
+		}
+	}
+	set("resource", q.resource)
+	set("state", string(q.state))
+	set("q", q.text)
+	set("format", string(q.format))
+	if q.offset > 0 {
+		values.Set("offset", strconv.Itoa(q.offset))
+	}
+	return q.base + "?" + values.Encode()
+}
+
+// key returns the key of the answer: queries with equal answers have the same.
+func (q query) key() string { return strconv.FormatBool(q.unsure) + q.link() }
+
+// format is how an answer is written.
+type format string
+
+const (
+	asText format = "text"
+	asHTML format = "html"
+	asJSON format = "json"
+)
+
+// contentType returns the content type of f.
+func (f format) contentType() string {
+	switch f {
+	case asHTML:
+		return "text/html; charset=utf-8"
+	case asJSON:
+		return "application/json"
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// formatOf returns the format that is named or, if none is, that which header prefers.
+func formatOf(name string, header http.Header) (format, error) {
+	switch f := format(name); f {
+	case asText, asHTML, asJSON:
+		return f, nil
+	case "":
+		return accepted(header.Values("Accept")), nil
+	}
+	return asText, errors.New("format is text, html or json")
+}
+
+// accepted returns the format that an Accept header likes best, the first one of several.
+// HTML and JSON have to be named: */* means text.
+func accepted(lines []string) format {
+	best, weight := asText, 0.0
+	for item := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		kind, parameters, _ := strings.Cut(item, ";")
+		var f format
+		switch strings.ToLower(strings.TrimSpace(kind)) {
+		case "text/html", "application/xhtml+xml":
+			f = asHTML
+		case "application/json":
+			f = asJSON
+		case "text/plain":
+			f = asText
+		default:
+			continue
+		}
+		if w := quality(parameters); w > weight {
+			best, weight = f, w
+		}
+	}
+	return best
+}
+
+// quality returns the q among parameters; 1 if there is none that can be read.
+func quality(parameters string) float64 {
+	for parameter := range strings.SplitSeq(parameters, ";") {
+		name, value, _ := strings.Cut(parameter, "=")
+		if strings.ToLower(strings.TrimSpace(name)) != "q" {
+			continue
+		}
+		if q, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
+			return q
+		}
+	}
+	return 1
+}
+
+// place is what the path of a request asks for, below the path that the handler is mounted at.
+type place struct {
+	resource string // empty: the table
+	unsure   bool   // resource may as well be the end of the path that the handler is mounted at
+	unknown  bool   // there is nothing at that path
+}
+
+// placeOf returns the place that r asks for. The path that the handler is mounted at ends where
+// the pattern of an http.ServeMux does, or where http.StripPrefix has cut it off. A router that
+// leaves no trace of it may have cut off nothing: then only the last segment counts.
+func placeOf(r *http.Request) place {
+	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch original, _ := url.ParseRequestURI(r.RequestURI); {
+	case r.Pattern != "":
+		path = below(mount(r.Pattern), path)
+	case original != nil && original.Path == r.URL.Path:
+		path = path[len(path)-1:]
+		if !strings.Contains(path[0], ".") {
+			return place{resource: path[0], unsure: true}
+		}
+	}
+	switch len(path) {
+	case 0:
+		return place{}
+	case 1:
+		return place{resource: path[0]}
+	}
+	return place{unknown: true}
+}
+
+// mount returns the segments of the path that a handler with pattern is mounted at. A last
+// segment that is a wildcard is what comes below.
+func mount(pattern string) []string {
+	_, path, _ := strings.Cut(pattern, "/") // after a method and a host
+	segments := strings.Split(path, "/")
+	if last := segments[len(segments)-1]; last == "" || wildcard(last) {
+		segments = segments[:len(segments)-1]
+	}
+	return segments
+}
+
+func wildcard(segment string) bool { return strings.HasPrefix(segment, "{") || segment == "*" }
+
+// below returns the end of path after mount. What of mount was stripped from path before is at
+// the beginning of mount.
+func below(mount, path []string) []string {
+	for ; len(mount) > 0; mount = mount[1:] {
+		if begins(path, mount) {
+			return path[len(mount):]
+		}
+	}
+	return path
+}
+
+func begins(path, mount []string) bool {
+	if len(path) < len(mount) {
+		return false
+	}
+	for n, segment := range mount {
+		if path[n] != segment && !wildcard(segment) {
+			return false
+		}
+	}
+	return true
+}
