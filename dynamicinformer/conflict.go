@@ -15,14 +15,13 @@ import (
 // ErrConflict is matched by every [*ConflictError].
 var ErrConflict = errors.New("conflicting options")
 
-// ConflictError says that a lease asks for an informer that is there, with an option that
-// has another value there.
+// ConflictError says that a lease requests an informer that exists with another value of an option.
 type ConflictError struct {
 	GVR schema.GroupVersionResource
 	// Option is the name of the option.
 	Option string
-	// Have is its value in the informer that is there, Want the one that was asked for.
-	// Functions have no text: two of them differ if they were made at different times.
+	// Have is its value in the existing informer, and Want the requested one. Functions have no
+	// text: two of them differ if they were made at different times.
 	Have, Want string
 }
 
@@ -34,8 +33,8 @@ func (e *ConflictError) Error() string {
 // Is reports whether target is ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// conflict returns in what two leases differ that can't share an informer on gvr, or nil.
-// Indexers do, if the same name does not mean two things.
+// conflict returns the option that prevents two leases from sharing an informer on gvr, or nil.
+// Different indexers are no conflict, unless they have the same name.
 func conflict(gvr schema.GroupVersionResource, have, want *settings) error {
 	for _, option := range []struct {
 		name string
@@ -65,9 +64,8 @@ func conflict(gvr schema.GroupVersionResource, have, want *settings) error {
 	return nil
 }
 
-// sameFunc reports whether a and b are one function: the same of the program's own, or the
-// same closure. What package reflect tells is the code, which closures share that differ
-// in what they have captured.
+// sameFunc reports whether a and b are the same function or closure. Package reflect compares only
+// the code, which is the same for closures that have captured different values.
 func sameFunc[F any](a, b F) bool {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))
 }

@@ -23,7 +23,7 @@ func explained(f *dynamicinformer.Factory, gvr schema.GroupVersionResource) []st
 	return strings.Split(f.Explain(gvr).String(), "\n")
 }
 
-func TestExplain_TellsTheWholeStory(t *testing.T) {
+func TestExplain_DescribesEachStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(blockType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
@@ -82,7 +82,7 @@ func TestExplain_TellsTheWholeStory(t *testing.T) {
 	})
 }
 
-func TestExplain_SaysWhatIsTriedAgainAndWhatToDo(t *testing.T) {
+func TestExplain_SaysWhatIsRetriedAndWhatToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		cluster.Intercept(func(context.Context, fakecluster.Request) error {

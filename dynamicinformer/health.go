@@ -24,26 +24,25 @@ type HealthCheck struct {
 	policy  healthPolicy
 }
 
-// Readyz returns a check that fails until the informers have synced: those that
-// [WithResources] names, or all whose types are served. It fails again for one that is degraded
-// or without its type for longer than [WithHealthTolerance], and once the factory has been shut down.
+// Readyz returns a check that fails until the informers have synced: those that [WithResources]
+// names, or all whose types are served. It fails again for an informer that has been degraded, or
+// whose type has been gone, for longer than [WithHealthTolerance], and after Shutdown.
 func (f *Factory) Readyz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informer-sync", factory: f, policy: newHealthPolicy(true, opts)}
 }
 
-// Healthz returns a check that fails for what a restart may heal: an event handler that
-// does not return, if [WithHandlerTimeout] says how long it may take. With [WithResources] or
-// [WithHealthTolerance] it also fails for informers that have not synced, or are degraded, for
-// longer than that; mind that a restart grants no permissions and mends no server.
+// Healthz returns a check that fails for what a restart may repair: an event handler that does not
+// return within the time of [WithHandlerTimeout]. With [WithResources] or [WithHealthTolerance] it
+// also fails for informers that have not been synced, or have been degraded, for longer than that. A
+// restart grants no permissions and repairs no server.
 func (f *Factory) Healthz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informers", factory: f, policy: newHealthPolicy(false, opts)}
 }
 
-// Name returns that of the check: informer-sync or informers.
+// Name returns the name of the check: informer-sync or informers.
 func (c *HealthCheck) Name() string { return c.name }
 
-// Check returns nil or a [*HealthError]. It does not wait for anything; the request is not
-// looked at and may be nil.
+// Check returns nil or a [*HealthError]. It does not block; the request is ignored and may be nil.
 func (c *HealthCheck) Check(*http.Request) error {
 	now := time.Now()
 	statuses := c.factory.Status()
@@ -64,9 +63,8 @@ func (c *HealthCheck) Check(*http.Request) error {
 	return e
 }
 
-// ServeHTTP answers any request with 200 and "ok", or with 500 and one problem a line. The
-// problems name types, states, and the Go types of handlers: who may read them is for the
-// program to say.
+// ServeHTTP answers any request with 200 and "ok", or with 500 and one problem a line. The problems
+// name types, states, leases, and the Go types of handlers: the program decides who may read them.
 func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/plain; charset=utf-8")
@@ -80,7 +78,7 @@ func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text) // a client that has gone has no need of it
 }
 
-// HealthOption sets what a [HealthCheck] asks for. Every combination is valid; of the same
+// HealthOption configures a [HealthCheck]. Every combination is valid; of the same
 // option given twice the last one counts; nil has no effect.
 type HealthOption interface{ applyToHealth(*healthPolicy) }
 
@@ -103,7 +101,7 @@ func WithHandlerTimeout(d time.Duration) HealthOption {
 	return healthOptionFunc(func(p *healthPolicy) { p.handlers = d })
 }
 
-// healthPolicy is what is asked of informers.
+// healthPolicy is what a check requires of informers.
 type healthPolicy struct {
 	of        []schema.GroupVersionResource // none: all
 	ready     bool                          // they must have synced before anything else
@@ -164,8 +162,8 @@ type HealthProblem struct {
 	Text string
 }
 
-// MaxHealthProblems is how many problems a [HealthError] has at most: it is read by people
-// and kept by probes.
+// MaxHealthProblems is how many problems a [HealthError] has at most: people read it, and probes
+// keep it.
 const MaxHealthProblems = 20
 
 func (e *HealthError) add(gvr schema.GroupVersionResource, text string) {

@@ -101,7 +101,7 @@ func TestHealth_ToleratesForAWhile(t *testing.T) {
 }
 
 // One that has never synced is not ready, however short that is.
-func TestReadyz_HasNoPatienceWithWhatHasNeverSynced(t *testing.T) {
+func TestReadyz_FailsAtOnceForWhatHasNeverSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		cluster.Intercept(func(context.Context, fakecluster.Request) error { return errors.New("broken") })

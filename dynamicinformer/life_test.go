@@ -405,7 +405,7 @@ func TestLife_DeletionsOfTransformedObjects(t *testing.T) {
 	})
 }
 
-func TestWaitForSync_FailFastLooksAtAll(t *testing.T) {
+func TestWaitForSync_FailFastHoldsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {

@@ -151,7 +151,7 @@ func TestHandler_ShowsWhatStatusSays(t *testing.T) {
 	})
 }
 
-func TestHandler_ShowsWhatExplainTells(t *testing.T) {
+func TestHandler_ShowsWhatExplainSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))

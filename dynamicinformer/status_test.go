@@ -18,7 +18,7 @@ func names(f *dynamicinformer.Factory) (all []string) {
 }
 
 // The order of informers is kept from one status to the next, and they come and go between.
-func TestStatus_HasWhatThereIsAtTheMoment(t *testing.T) {
+func TestStatus_HasTheInformersOfTheMoment(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, f := in.T, in.factory
 		check := func(what string, want ...string) {

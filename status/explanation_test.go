@@ -16,7 +16,7 @@ import (
 var gvr = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 
 // An explanation of a reason about objects has their number and the key of the last one.
-func TestExplanation_TellsOfFailedObjects(t *testing.T) {
+func TestExplanation_DescribesFailedObjects(t *testing.T) {
 	now := time.Now()
 	i := status.Informer{
 		GVR: gvr, State: status.StateDegraded, Reason: "TransformFailed", FailedObjects: 2, LastFailed: "ns/a", Err: errors.New("no spec"),

@@ -89,7 +89,7 @@ func TestHandler_FlappingCostsNothing(t *testing.T) {
 }
 
 // Who goes away while an answer is made does not take it from the others, nor waits for it.
-func TestHandler_WhoGoesAwayTakesNothingAlong(t *testing.T) {
+func TestHandler_AnAnswerOutlivesTheRequestThatMakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &informers{all: many(1), hold: make(chan struct{})}
 		handler := statuspage.NewHandler(source)
@@ -164,7 +164,7 @@ func (p *panicking) Status() []status.Informer {
 
 // Different questions are bounded, too, in what is kept: the table is shared, and
 // answers to a thousand questions are not all remembered.
-func TestHandler_AThousandQuestionsShareTheTable(t *testing.T) {
+func TestHandler_AThousandQueriesShareTheTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &informers{all: many(100)}
 		handler := statuspage.NewHandler(source)

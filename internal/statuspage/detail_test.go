@@ -18,7 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-func TestDetail_TellsTheChainAndAllFields(t *testing.T) {
+func TestDetail_HasTheChainAndAllFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour)
 		i := informer("widgets.v1.example.com", "Degraded")
@@ -74,7 +74,7 @@ Discovery  none: only requests show what is served
 	})
 }
 
-func TestDetail_TellsHowDiscoveryDoes(t *testing.T) {
+func TestDetail_ShowsDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour)
 		d := &discovery.Status{

@@ -85,7 +85,7 @@ func TestTable_TenThousandTypesAreShownInParts(t *testing.T) {
 	}
 }
 
-func TestTable_TellsSinceWhenAllIsWell(t *testing.T) {
+func TestTable_ShowsHowLongAnInformerHasBeenSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		well, wrong := informer("pods.v1", "Synced"), informer("jobs.v1.batch", "Degraded")
 		well.Since, wrong.Since, wrong.Reason = time.Now(), time.Now(), "Throttled"

@@ -45,7 +45,7 @@ func logging(t *testing.T, verbosity int) (_ context.Context, lines func() []str
 }
 
 // A line for each change, none for each retry.
-func TestLog_TellsTheLifeOfAType(t *testing.T) {
+func TestLog_HasALineForEachChangeOfAType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, lines := logging(t, 2)
 		cluster := fakecluster.New(blockType)
