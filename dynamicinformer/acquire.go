@@ -47,11 +47,11 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 			return nil, err
 		}
 		// Its user may have run it by hand, and stopped it; see ForResource.
-		if !l.entry.informer.informer.IsStopped() || !f.replace(l.entry, l) {
+		if !l.entry.informer.IsStopped() || !f.replace(l.entry, l) {
 			break
 		}
 	}
-	l.view = &leaseInformer{SharedIndexInformer: l.entry.informer.informer, lease: l}
+	l.view = &leaseInformer{SharedIndexInformer: l.entry.informer, lease: l}
 	if err := l.index(o.indexers); err != nil {
 		l.Release()
 		return nil, err

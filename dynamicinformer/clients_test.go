@@ -23,7 +23,7 @@ func keep(object any) (any, error) { return object, nil }
 func TestSharedInformer_KnowsOfATransformBeforeItIsThere(t *testing.T) {
 	c := &choice{}
 	known := false
-	i := &sharedInformer{choice: c, SharedIndexInformer: settable{answer: func() error {
+	i := &informer{choice: c, SharedIndexInformer: settable{answer: func() error {
 		known = c.transformed.Load()
 		return nil
 	}}, source: source.New(source.Config{})}
@@ -40,7 +40,7 @@ func TestSharedInformer_ARefusedTransformIsNone(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		c := &choice{}
 		c.transformed.Store(before)
-		i := &sharedInformer{choice: c, SharedIndexInformer: settable{answer: func() error { return errStarted }}, source: source.New(source.Config{})}
+		i := &informer{choice: c, SharedIndexInformer: settable{answer: func() error { return errStarted }}, source: source.New(source.Config{})}
 		if err := i.SetTransform(keep); !errors.Is(err, errStarted) || c.transformed.Load() != before {
 			t.Errorf("from %v to %v, error %v", before, c.transformed.Load(), err)
 		}

@@ -15,7 +15,7 @@ func (f *Factory) forResource(gvr schema.GroupVersionResource) *entry {
 		e, fresh := f.pin(gvr)
 		// Its user may have run it by hand, and stopped it. The informer is asked
 		// without f.mu: its own lock may be held for a while.
-		if fresh || !e.informer.informer.IsStopped() || !f.replace(e, nil) {
+		if fresh || !e.informer.IsStopped() || !f.replace(e, nil) {
 			return e
 		}
 	}

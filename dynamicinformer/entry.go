@@ -54,7 +54,7 @@ const (
 type entry struct {
 	key
 	number   uint64 // of all that the factory has made
-	informer *genericInformer
+	informer *informer
 	state    *typestate.State
 	metrics  *informermetrics.Relay // client-go's; nil: none
 	changed  *broadcast.Broadcaster // broadcast when the status may have changed
@@ -157,16 +157,15 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.metrics = f.options.identities.Relay(k.gvr)
 	e.informer = newInformer(cfg, e.state.LogError, s.resyncPeriod(), e.guard(s.allIndexers()), e.metrics)
 	e.state.Read(e.informer.source.State, e.informer.source.Has, e.hasSynced)
-	e.informer.informer.guard, e.informer.informer.unguarded = e.guard, s.allIndexers()
+	e.informer.guard, e.informer.unguarded = e.guard, s.allIndexers()
+	e.informer.over = func() bool { return closed(e.done) }
 	if old != nil {
 		e.informer.readFrom(old.informer)
 	}
-	shared := e.informer.informer
-	shared.over = func() bool { return closed(e.done) }
 	// Neither can fail before the informer runs; both may be replaced until then.
-	_ = shared.SetTransform(s.transform)
+	_ = e.informer.SetTransform(s.transform)
 	if s.onError != nil {
-		_ = shared.SetWatchErrorHandlerWithContext(s.onError)
+		_ = e.informer.SetWatchErrorHandlerWithContext(s.onError)
 	}
 	return e
 }
@@ -195,9 +194,8 @@ func (e *entry) run(ctx context.Context, discovered bool) {
 func (e *entry) inform(ctx context.Context) {
 	e.metrics.Begin()
 	defer e.metrics.End()
-	shared := e.informer.informer
-	shared.RunWithContext(ctx)
-	if !shared.IsStopped() {
+	e.informer.RunWithContext(ctx)
+	if !e.informer.IsStopped() {
 		// Its user runs it by hand, so that it returned at once. It is theirs to
 		// end, with its requests; the entry keeps to its own time.
 		<-ctx.Done()

@@ -56,7 +56,7 @@ func (l *Lease) Lister() cache.GenericLister { return l.entry.informer.Lister() 
 
 // HasSyncedChecker returns the informer's: it has listed once, whatever came after.
 func (l *Lease) HasSyncedChecker() cache.DoneChecker {
-	return l.entry.informer.informer.HasSyncedChecker()
+	return l.entry.informer.HasSyncedChecker()
 }
 
 // Resource returns the resource as discovery has resolved it last, in the version that is
@@ -104,7 +104,7 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 	if l.released.Load() {
 		return nil, ErrReleased
 	}
-	registration, err := l.entry.informer.informer.addEventHandler(handler, opts, l.handlers)
+	registration, err := l.entry.informer.addEventHandler(handler, opts, l.handlers)
 	if err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), err)
 	}
@@ -117,7 +117,7 @@ func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegist
 	if !l.handlers.Has(registration) {
 		return nil
 	}
-	return l.entry.informer.informer.RemoveEventHandler(registration)
+	return l.entry.informer.RemoveEventHandler(registration)
 }
 
 // Release gives the lease back. Its handlers are not called any more once Release has
@@ -132,7 +132,7 @@ func (l *Lease) Release() {
 	added := l.handlers.Close()
 	remove := func() {
 		for _, registration := range added {
-			_ = l.entry.informer.informer.RemoveEventHandler(registration)
+			_ = l.entry.informer.RemoveEventHandler(registration)
 		}
 	}
 	if done := l.factory.part(l, len(added) > 0); done != nil {

@@ -18,47 +18,29 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// sharedInformer is client-go's informer, of which others want to know what it is given:
-// the client whether there is a transform, the source who is told of errors, and the status
-// how its handlers do.
-type sharedInformer struct {
-	cache.SharedIndexInformer
-	choice   *choice // nil: there is none
-	errors   *errorHandlers
-	source   *source.Source
-	handlers *handlers.Set
-	resync   time.Duration                       // of handlers that ask for no period of their own
-	over     func() bool                         // reports whether the informer's factory will not run it any more; nil: there is none
-	guard    func(cache.Indexers) cache.Indexers // nil: index functions are called as they are
-	// unguarded are the index functions as they are, if there is a guard. Guarded by mu.
-	unguarded cache.Indexers
-
-	mu sync.Mutex // makes one of setting and knowing
-}
-
 // resyncCheck is how often an informer without a resync period looks whether a handler has one
 // that is due. It costs next to nothing. client-go's informers without a period never look,
 // and leave such a handler without.
 const resyncCheck = 30 * time.Second
 
 // AddEventHandler implements cache.SharedInformer.
-func (i *sharedInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
 
 // AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
-func (i *sharedInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resyncPeriod time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resyncPeriod time.Duration) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &resyncPeriod})
 }
 
 // AddEventHandlerWithOptions implements cache.SharedInformer. A handler's resync period counts
 // also if the informer has none: if that is running, with a grain of half a minute.
-func (i *sharedInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	return i.addEventHandler(handler, opts, nil)
 }
 
 // addEventHandler adds a handler of group, which may be nil.
-func (i *sharedInformer) addEventHandler(handler cache.ResourceEventHandler, opts cache.HandlerOptions, group *handlers.Group) (cache.ResourceEventHandlerRegistration, error) {
+func (i *informer) addEventHandler(handler cache.ResourceEventHandler, opts cache.HandlerOptions, group *handlers.Group) (cache.ResourceEventHandlerRegistration, error) {
 	if i.over != nil && i.over() && !i.IsStopped() && !i.isRunning() {
 		return nil, fmt.Errorf("handler %T was not added to the informer: %w", handler, ErrShutDown)
 	}
@@ -69,20 +51,20 @@ func (i *sharedInformer) addEventHandler(handler cache.ResourceEventHandler, opt
 }
 
 // isRunning reports whether the factory or a user runs the informer.
-func (i *sharedInformer) isRunning() bool {
+func (i *informer) isRunning() bool {
 	informer, can := i.SharedIndexInformer.(interface{ HasStarted() bool })
 	return can && informer.HasStarted()
 }
 
 // RemoveEventHandler implements cache.SharedInformer.
-func (i *sharedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
+func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	return i.handlers.Remove(handle)
 }
 
 // SetTransform implements cache.SharedInformer. The source transforms objects, which leaves
 // out those that it fails for. The informer may be about to run: what it lists from now on must
 // be its own before the transform is there.
-func (i *sharedInformer) SetTransform(transform cache.TransformFunc) error {
+func (i *informer) SetTransform(transform cache.TransformFunc) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	own := i.choice != nil && i.choice.transformed.Swap(true)
@@ -100,7 +82,7 @@ func (i *sharedInformer) SetTransform(transform cache.TransformFunc) error {
 }
 
 // AddIndexers implements cache.SharedIndexInformer.
-func (i *sharedInformer) AddIndexers(indexers cache.Indexers) error {
+func (i *informer) AddIndexers(indexers cache.Indexers) error {
 	if i.guard == nil {
 		return i.SharedIndexInformer.AddIndexers(indexers)
 	}
@@ -116,7 +98,7 @@ func (i *sharedInformer) AddIndexers(indexers cache.Indexers) error {
 }
 
 // GetIndexer implements cache.SharedIndexInformer.
-func (i *sharedInformer) GetIndexer() cache.Indexer {
+func (i *informer) GetIndexer() cache.Indexer {
 	indexer := i.SharedIndexInformer.GetIndexer()
 	if i.guard == nil {
 		return indexer
@@ -125,14 +107,14 @@ func (i *sharedInformer) GetIndexer() cache.Indexer {
 }
 
 // SetWatchErrorHandler implements cache.SharedInformer.
-func (i *sharedInformer) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
+func (i *informer) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
 	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { handler(r, err) })
 }
 
 // SetWatchErrorHandlerWithContext implements cache.SharedInformer. The reflector, which
 // would call the handler, gets no errors any more: they are handled where requests are
 // tried again.
-func (i *sharedInformer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
+func (i *informer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if err := i.SharedIndexInformer.SetWatchErrorHandlerWithContext(handler); err != nil {
@@ -226,7 +208,7 @@ func callIndex(function cache.IndexFunc, obj any) (values []string, err error) {
 // with says nothing about the cache.
 type readIndexer struct {
 	cache.Indexer
-	informer *sharedInformer
+	informer *informer
 }
 
 // Index implements cache.Indexer.
@@ -270,7 +252,7 @@ func (r *readIndexer) AddIndexers(indexers cache.Indexers) error {
 }
 
 // indexFunc returns the index function of that name as it is.
-func (i *sharedInformer) indexFunc(name string) (cache.IndexFunc, bool) {
+func (i *informer) indexFunc(name string) (cache.IndexFunc, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	function, known := i.unguarded[name]
@@ -283,7 +265,7 @@ func (l *Lease) index(indexers cache.Indexers) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	if err := l.entry.informer.informer.AddIndexers(missing); err != nil {
+	if err := l.entry.informer.AddIndexers(missing); err != nil {
 		l.factory.disclaim(l.entry, missing)
 		return fmt.Errorf("dynamicinformer: %s: indexers: %w", discovery.RefOf(l.entry.gvr), err)
 	}

@@ -92,14 +92,12 @@ func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions)
 	var all sync.WaitGroup
 	for i, e := range entries {
 		all.Go(func() {
-			synced := f.wait(waiting, e, o)
+			f.wait(waiting, e, o)
 			if err := f.notSynced(e); err != nil {
 				errs[i] = err
-			} else if !synced {
-				errs[i] = f.syncing(e)
-			}
-			if errs[i] != nil && o.failFast {
-				enough()
+				if o.failFast {
+					enough()
+				}
 			}
 		})
 	}
@@ -107,8 +105,9 @@ func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions)
 	return errors.Join(errs...)
 }
 
-// wait waits until e has synced, which it reports, or never will, or for ctx.
-func (f *Factory) wait(ctx context.Context, e *entry, o *waitOptions) (synced bool) {
+// wait waits until e has synced, or never will, or for ctx.
+func (f *Factory) wait(ctx context.Context, e *entry, o *waitOptions) {
+	synced := false
 	e.await(ctx, func() bool {
 		now := e.state.Snapshot()
 		synced = now.Synced()
@@ -117,7 +116,6 @@ func (f *Factory) wait(ctx context.Context, e *entry, o *waitOptions) (synced bo
 	if synced {
 		e.awaitWatch(ctx)
 	}
-	return synced
 }
 
 // waitListed waits until e has listed once or never will, or for ctx.
@@ -188,7 +186,7 @@ func (e *entry) awaitStore() {
 		defer e.pending.End()
 		for !e.stores(int(number)) {
 			<-time.After(lookAgain)
-			if e.pending.Closed() || e.informer.informer.IsStopped() {
+			if e.pending.Closed() || e.informer.IsStopped() {
 				return
 			}
 		}
@@ -199,7 +197,7 @@ func (e *entry) awaitStore() {
 // stores reports whether the store has the first list of that number, or another one has taken
 // its place. It waits for the store, which an index function may hold up.
 func (e *entry) stores(number int) bool {
-	version := e.informer.informer.GetStore().LastStoreSyncResourceVersion()
+	version := e.informer.GetStore().LastStoreSyncResourceVersion()
 	given := e.informer.source.State()
 	if given.FirstLists != number || version == given.Version {
 		return true // a server's versions may go backwards: what was given last is there
@@ -218,14 +216,6 @@ func notOlder(a, b string) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order >= 0
-}
-
-// syncing returns that e is about to be synced.
-func (f *Factory) syncing(e *entry) error {
-	now := e.state.Snapshot()
-	err := now.NotSynced()
-	err.Reason, err.Err, err.Verb = status.ReasonSyncing, nil, ""
-	return &err
 }
 
 // firstList returns a channel that closes with the first list; nil, if there has been one: it

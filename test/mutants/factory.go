@@ -18,8 +18,8 @@ var ofFactory = []mutant{
 	{
 		name: "an informer stopped by hand is handed out again",
 		file: "dynamicinformer/entries.go",
-		old:  "if fresh || !e.informer.informer.IsStopped() ||",
-		new:  "if true || fresh || !e.informer.informer.IsStopped() ||",
+		old:  "if fresh || !e.informer.IsStopped() ||",
+		new:  "if true || fresh || !e.informer.IsStopped() ||",
 	},
 	{
 		name: "a factory that is closing replaces informers by empty ones",
@@ -143,13 +143,13 @@ var ofFactory = []mutant{
 	},
 	{
 		name: "no index by namespace",
-		file: "dynamicinformer/options.go",
+		file: "dynamicinformer/settings.go",
 		old:  "	all[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc\n",
 		new:  "",
 	},
 	{
 		name: "the namespace is dropped",
-		file: "dynamicinformer/options.go",
+		file: "dynamicinformer/settings.go",
 		old:  "Namespace: s.namespace",
 		new:  "Namespace: \"\"",
 	},
@@ -162,14 +162,14 @@ var ofFactory = []mutant{
 	},
 	{
 		name: "all informers resync at the same time",
-		file: "dynamicinformer/options.go",
+		file: "dynamicinformer/settings.go",
 		old:  "	return wait.Jitter(s.resync-s.resync/10, 0.2)\n",
 		new:  "	_ = wait.Jitter\n	return s.resync\n",
 	},
 	{
 		name: "the transform is not set",
 		file: "dynamicinformer/entry.go",
-		old:  "	_ = shared.SetTransform(s.transform)\n",
+		old:  "	_ = e.informer.SetTransform(s.transform)\n",
 		new:  "",
 	},
 	{
@@ -181,7 +181,7 @@ var ofFactory = []mutant{
 	{
 		name: "an informer run by hand is ended by the factory",
 		file: "dynamicinformer/entry.go",
-		old:  "if !shared.IsStopped() {",
+		old:  "if !e.informer.IsStopped() {",
 		new:  "if !shared.IsStopped() && ctx.Err() == nil {",
 	},
 	{

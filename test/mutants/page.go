@@ -95,7 +95,7 @@ var ofPage = []mutant{
 	{
 		name: "the page does not tell of handlers",
 		file: "dynamicinformer/status.go",
-		old:  "	i.Handlers = e.informer.informer.handlers.Stats(known.At)\n",
+		old:  "	i.Handlers = e.informer.handlers.Stats(known.At)\n",
 		new:  "",
 	},
 	{

@@ -1,0 +1,136 @@
+package dynamicinformer
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// settings are how one informer is set up.
+type settings struct {
+	namespace string
+	tweak     TweakListOptionsFunc
+	labels    string
+	fields    string
+	transform cache.TransformFunc
+	indexers  cache.Indexers
+	resync    time.Duration
+	jitter    bool // of resync
+	removal   RemovalPolicy
+	watchList WatchListPolicy
+	pageSize  int64
+	onError   cache.WatchErrorHandlerWithContext
+}
+
+// leaseOptions are what the options of one lease set.
+type leaseOptions struct {
+	settings
+	versions discovery.VersionPolicy
+	absent   bool
+	separate bool
+	linger   time.Duration
+	name     string
+}
+
+func (f *Factory) leaseOptions(opts []LeaseOption) leaseOptions {
+	o := leaseOptions{settings: f.options.settings}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyToLease(&o)
+		}
+	}
+	return o
+}
+
+// check returns an [*OptionError] if an option has a value that has no meaning.
+func (o *leaseOptions) check() error {
+	if o.versions == discovery.EveryVersion() {
+		return &OptionError{Option: "WithVersionPolicy", Value: o.versions.String(), Err: errors.New("a lease is on one version")}
+	}
+	return o.settings.check()
+}
+
+// check returns an [*OptionError] if an option has a value that no server accepts. What a
+// tweak does is not known here.
+func (s *settings) check() error {
+	if s.namespace != metav1.NamespaceAll {
+		if wrong := validation.IsDNS1123Label(s.namespace); wrong != nil {
+			return &OptionError{Option: "WithNamespace", Value: s.namespace, Err: errors.New(wrong[0])}
+		}
+	}
+	if _, err := labels.Parse(s.labels); err != nil {
+		return &OptionError{Option: "WithLabelSelector", Value: s.labels, Err: err}
+	}
+	if _, err := fields.ParseSelector(s.fields); err != nil {
+		return &OptionError{Option: "WithFieldSelector", Value: s.fields, Err: err}
+	}
+	return nil
+}
+
+// invalid returns why no request can be made with s, or nil. It is for factories of client-go's
+// form, whose constructors return no error: they refuse only what client-go's client refuses,
+// since fakes accept more than servers do.
+func (s *settings) invalid() error {
+	if s.namespace == metav1.NamespaceAll {
+		return nil
+	}
+	if wrong := content.IsPathSegmentName(s.namespace); wrong != nil {
+		return fmt.Errorf("%w: %w", source.ErrInvalid,
+			&OptionError{Option: "WithNamespace", Value: s.namespace, Err: errors.New(strings.Join(wrong, ", "))})
+	}
+	return nil
+}
+
+// allIndexers returns a fresh map: the informer keeps and extends it.
+func (s *settings) allIndexers() cache.Indexers {
+	all := cache.Indexers{}
+	maps.Copy(all, s.indexers)
+	all[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc
+	return all
+}
+
+// config returns how the informer of gvr is fed.
+func (s *settings) config(client dynamic.Interface, gvr schema.GroupVersionResource) source.Config {
+	return source.Config{
+		Client: orNil(client), Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
+		NoWatchList: s.watchList == WatchListNever, WatchListAnywhere: s.watchList == WatchListAnywhere,
+		PageSize: s.pageSize,
+	}
+}
+
+// tweakAll returns what is done to the options of each request.
+func (s *settings) tweakAll() TweakListOptionsFunc {
+	if s.labels == "" && s.fields == "" {
+		return s.tweak
+	}
+	labels, fields, tweak := s.labels, s.fields, s.tweak
+	return func(o *metav1.ListOptions) {
+		o.LabelSelector, o.FieldSelector = labels, fields
+		if tweak != nil {
+			tweak(o)
+		}
+	}
+}
+
+// resyncPeriod returns the period for one informer.
+func (s *settings) resyncPeriod() time.Duration {
+	if !s.jitter || s.resync <= 0 {
+		return s.resync
+	}
+	return wait.Jitter(s.resync-s.resync/10, 0.2)
+}
