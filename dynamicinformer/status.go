@@ -26,14 +26,13 @@ func (f *Factory) Status() []status.Informer {
 	return all
 }
 
-// status returns the status of e: what is known of its type, from one snapshot, with who holds it
-// and what its handlers do.
+// status returns the status of e: one snapshot of what is known of its type, its owners, and its
+// handlers.
 func (f *Factory) status(e *entry) status.Informer {
 	f.mu.Lock()
 	leases, pinned, owners := len(e.leases), e.pinned, slices.Collect(maps.Values(e.owners))
-	notRunning := e.notRunningLocked()
+	notRunning, known := e.notRunningLocked(), e.state.Snapshot() // of one moment
 	f.mu.Unlock()
-	known := e.state.Snapshot()
 	if known.Synced() && notRunning == status.ReasonNotStarted { // its user runs it
 		notRunning = ""
 	}

@@ -46,13 +46,13 @@ type State struct {
 
 	// mu guards the fields below. It is held over no call but those of given, has and listed,
 	// which read what the source has passed on and do not block.
-	mu       sync.Mutex
-	now      Snapshot
-	heard    uint64 // what has happened that makes an answer of discovery out of date
+	mu     sync.Mutex
+	now    Snapshot
+	heard  uint64 // what has happened that makes an answer of discovery out of date
 	runs   bool   // Run asks discovery
-	given    func() source.State
-	listed   func() bool
-	has      func(key string) bool
+	given  func() source.State
+	listed func() bool
+	has    func(key string) bool
 
 	unindexed    unindexed
 	hasUnindexed atomic.Bool
