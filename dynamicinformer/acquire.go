@@ -15,12 +15,12 @@ import (
 // Acquire returns a lease on the informer for gvr. With discovery, gvr is validated first:
 // that it is served, in a version that the lease's policy allows, and can be listed and
 // watched. Ctx bounds that alone: Acquire does not wait for the list, and the end of ctx
-// later, or while others acquire the same, has no effect. It costs no request if somebody
-// has the informer, or while the resolver runs and knows the type.
+// later, or while others acquire the same, has no effect. It costs no request if there is
+// an informer whose type is served, or while the resolver runs and knows the type.
 //
 // Errors are [*discovery.RefError], [*OptionError], those of [discovery.Resolver.Validate], a
 // [*ConflictError] if others have the informer with other options, and [ErrShutDown]. With
-// [WithAllowAbsent] a type that is not served, or of which that can't be told, is no error.
+// [WithAllowAbsent] it is no error that the type is not served, or that discovery can't tell.
 // Before the factory has been started the informer waits for that.
 func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, opts ...LeaseOption) (*Lease, error) {
 	if err := discovery.CheckGVR(gvr); err != nil {
@@ -71,8 +71,8 @@ func (f *Factory) serves(k key) bool {
 	return now.Serving == source.Served
 }
 
-// validate asks discovery whether there can be an informer on gvr, and returns the resource; one
-// that is zero without discovery, or if the type may be absent and is.
+// validate asks discovery whether there can be an informer on gvr, and returns the resource. It is
+// zero without discovery, or if the type is absent and may be.
 func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource, o *leaseOptions) (discovery.Resource, error) {
 	if f.options.resolver == nil {
 		return discovery.Resource{}, nil
@@ -120,8 +120,8 @@ func (f *Factory) tryJoin(l *Lease, k key, o *leaseOptions, made *entry) (bool, 
 	return true, nil
 }
 
-// sharedLocked returns the entry that a lease with o can share, or nil. One that only lingers
-// makes way for other options. The caller holds f.mu.
+// sharedLocked returns the entry that a lease with o can share, or nil. An entry without users is
+// forgotten if its options are others. The caller holds f.mu.
 func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, error) {
 	e := f.entries[k]
 	if e == nil || e.ending() {
@@ -135,7 +135,7 @@ func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, error) {
 		f.forgetLocked(e)
 		return nil, nil
 	}
-	k.separate = pinned
+	k.separate = ofForResource
 	if own := f.entries[k]; own != nil && !own.ending() && o.versions == (discovery.VersionPolicy{}) && conflict(k.gvr, &own.settings, &o.settings) == nil {
 		return own, nil
 	}

@@ -33,7 +33,7 @@ type DynamicSharedInformerFactory interface {
 	// WaitForCacheSync waits until each started informer has synced or has been
 	// stopped, or until stopCh closes, and returns which have synced. It waits on
 	// channels and does not poll; for the watch that follows a list it waits a tenth of a
-	// second at most. Informers of leases are none of its business.
+	// second at most. It does not wait for informers of leases.
 	WaitForCacheSync(stopCh <-chan struct{}) map[schema.GroupVersionResource]bool
 
 	// Shutdown makes Start a no-op and waits until all started informers have

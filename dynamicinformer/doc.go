@@ -28,8 +28,8 @@
 // that fail are tried again after 0.25 s to 36 s, or on [Lease.Retry], and not before the
 // server wants that.
 //
-// Isolation. No lock is held over I/O, a wait or user code, so a resource that
-// hangs, is forbidden or has a handler that blocks is nobody else's trouble.
+// Isolation. No lock is held over I/O, a wait or user code: a resource that hangs,
+// is forbidden or has a handler that blocks does not affect the others.
 //
 // Logging. Lines go to the logger in the context that Start was given, a line for each change
 // and none for each retry, ten a minute for one informer at most. At the default verbosity they

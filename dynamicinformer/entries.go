@@ -22,15 +22,15 @@ func (f *Factory) forResource(gvr schema.GroupVersionResource) *entry {
 }
 
 // pin returns the entry of gvr that has the factory's options, a fresh one if there is
-// none or if the one there is has been told to end, and keeps it until the factory ends.
+// none or if it is to end, and keeps it until the factory ends.
 func (f *Factory) pin(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
 	k, s := key{gvr: gvr}, f.options.settings
 	f.mu.Lock()
-	old := f.entries[key{gvr: gvr, separate: pinned}]
+	old := f.entries[key{gvr: gvr, separate: ofForResource}]
 	if old != nil {
-		k.separate = pinned
+		k.separate = ofForResource
 	} else if old = f.entries[k]; old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {
-		k.separate, old = pinned, nil
+		k.separate, old = ofForResource, nil
 	}
 	// A factory that is closing keeps what it has: a fresh informer could not run any more, and the
 	// cache of the old one can still be read.
@@ -69,8 +69,8 @@ func (f *Factory) replace(e *entry, l *Lease) bool {
 	return true
 }
 
-// known returns the entries of gvrs, or all sorted by name, and an error for each
-// that nobody has asked for.
+// known returns the entries of gvrs, or all sorted by name, and an error for each of gvrs
+// that has none.
 func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, unknown []error) {
 	all := f.all()
 	if len(gvrs) == 0 {
@@ -89,8 +89,8 @@ func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, u
 	return entries, unknown
 }
 
-// putLocked makes e the one of its key. The caller holds f.mu. It never runs if the factory is
-// closing.
+// putLocked makes e the entry of its key. If the factory is closing, e ends: it never runs. The
+// caller holds f.mu.
 func (f *Factory) putLocked(e *entry) {
 	if closed(f.closing) {
 		e.endLocked()
@@ -109,7 +109,7 @@ func (f *Factory) dropLocked(e *entry) {
 	}
 }
 
-// all returns all entries, sorted, to read only.
+// all returns all entries, sorted. The caller must not write to the slice.
 func (f *Factory) all() []*entry {
 	f.mu.Lock()
 	all, changes := f.order, f.changes

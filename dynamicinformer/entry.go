@@ -17,11 +17,11 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// key is what an entry is found by: who asks for an equal one shares it.
+// key is what an entry is found by.
 type key struct {
 	gvr      schema.GroupVersionResource
 	versions discovery.VersionPolicy
-	separate uint64 // of nobody else's; 0: shared
+	separate uint64 // 0: the entry is shared
 }
 
 // compare orders keys by name: group, version, resource.
@@ -33,9 +33,9 @@ func (k *key) compare(other *key) int {
 	)
 }
 
-// pinned is the separate of an entry that ForResource has made beside one whose options
+// ofForResource is the separate of an entry that ForResource has made beside one whose options
 // are not the factory's.
-const pinned = ^uint64(0)
+const ofForResource = ^uint64(0)
 
 // phase is where an entry is in its life. It only grows.
 type phase int
@@ -50,7 +50,7 @@ const (
 // entry is one informer of a factory. It is made waiting. Start makes it running; the release of
 // its last lease, or the stop of an informer that its user runs by hand, makes it retired; the end
 // of all that it has started makes it ended. One that was never running is ended without being
-// retired. Who asks for the resource of one that is retired or ended gets another entry.
+// retired. When its resource is asked for again after that, another entry takes its place.
 type entry struct {
 	key
 	number   uint64 // of all that the factory has made
@@ -70,7 +70,7 @@ type entry struct {
 	users
 	settings settings
 	phase    phase
-	stop     <-chan struct{}    // closes when whoever started the entry wants its end; nil before
+	stop     <-chan struct{}    // closes when the caller of Start wants its end; nil before the start
 	cancel   context.CancelFunc // ends what runs; nil before the start
 }
 
@@ -181,10 +181,10 @@ func (e *entry) run(ctx context.Context, discovered bool) {
 	}
 	var informer sync.WaitGroup
 	defer informer.Wait()
-	running := false
+	begun := false
 	e.state.Run(ctx, func() {
-		if !running {
-			running = true
+		if !begun {
+			begun = true
 			informer.Go(func() { e.inform(ctx) })
 		}
 	})
@@ -196,8 +196,8 @@ func (e *entry) inform(ctx context.Context) {
 	defer e.metrics.End()
 	e.informer.RunWithContext(ctx)
 	if !e.informer.IsStopped() {
-		// Its user runs it by hand, so that it returned at once. It is theirs to
-		// end, with its requests; the entry keeps to its own time.
+		// Its user runs it by hand, so that it returned at once. The user ends it, with its
+		// requests; the entry ends by itself.
 		<-ctx.Done()
 		return
 	}

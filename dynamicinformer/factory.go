@@ -24,14 +24,14 @@ import (
 // them. It is safe for concurrent use. Its methods may be called from event
 // handlers, but a handler that waits for its own informer waits for itself.
 //
-// [Factory.Acquire] gives a share in an informer that ends when nobody has one any more,
-// [Factory.ForResource] an informer for as long as the factory lasts. With discovery the
-// factory runs its resolver while informers run, and follows what becomes of their types.
+// [Factory.Acquire] returns a lease on an informer, which ends with its last lease;
+// [Factory.ForResource] returns an informer that lives as long as the factory. With discovery the
+// factory runs its resolver while informers run, and they follow what becomes of their types.
 type Factory struct {
 	clients clients
 	options options
 	made    atomic.Uint64 // entries so far
-	singles atomic.Uint64 // those of them that nobody shares
+	singles atomic.Uint64 // keys of separate informers so far
 	stalls  source.Stalls
 
 	// started closes with Start, and closing when nothing can be started any more. Both close

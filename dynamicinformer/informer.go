@@ -83,7 +83,7 @@ func (i *informer) Lister() cache.GenericLister {
 }
 
 // readFrom makes i's lister read old's cache until i has synced. A program that asks for the lister
-// each time would otherwise find no objects as soon as its informer has been told to stop.
+// each time would otherwise find no objects as soon as its informer is to stop.
 func (i *informer) readFrom(old *informer) { i.before.Store(old.filled()) }
 
 // filled returns whose cache to read.

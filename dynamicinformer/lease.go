@@ -24,9 +24,9 @@ var (
 )
 
 // Lease is one user's share in the informer on a resource. The first lease starts the
-// informer, if the factory has been started, and the release of the last one ends it;
-// leases are told from each other, so that nobody can release another's. Its methods are
-// safe for concurrent use, also from handlers, where only WaitForSync must not be called.
+// informer, if the factory has been started, and the release of the last one ends it.
+// Each lease is released for itself. Its methods are safe for concurrent use, also from
+// handlers, where only WaitForSync must not be called.
 //
 // A lease outlives what becomes of the type: its informer waits while the type is not
 // served, and goes on when it is. Cached objects are shared and read-only.
@@ -130,15 +130,12 @@ func (l *Lease) Release() {
 		return
 	}
 	added := l.handlers.Close()
-	remove := func() {
-		for _, registration := range added {
-			_ = l.entry.informer.RemoveEventHandler(registration)
-		}
-	}
 	if done := l.factory.part(l, len(added) > 0); done != nil {
 		go func() { // it may have to wait for the informer's locks
 			defer done()
-			remove()
+			for _, registration := range added {
+				_ = l.entry.informer.RemoveEventHandler(registration)
+			}
 		}()
 	}
 }
@@ -178,8 +175,7 @@ func (f *Factory) expire(e *entry, this *linger) {
 	}
 }
 
-// forgetLocked retires e, which has no users: whoever asks for the resource gets another entry. The
-// caller holds f.mu.
+// forgetLocked retires e, which has no users, and takes it out of the entries. The caller holds f.mu.
 func (f *Factory) forgetLocked(e *entry) {
 	e.stopLinger()
 	f.dropLocked(e)

@@ -258,7 +258,7 @@ func (e *OptionError) Is(target error) bool { return target == ErrInvalidOption 
 // Unwrap returns what is wrong with the value.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// InformerMetricsForgetter is a cache.InformerMetricsProvider that is told when informers end.
+// InformerMetricsForgetter is a cache.InformerMetricsProvider with a call for the end of informers.
 type InformerMetricsForgetter interface {
 	cache.InformerMetricsProvider
 	// ForgetInformer is called when no informer with the identity id runs any more. Its

@@ -127,7 +127,8 @@ func (i *informer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandl
 // errorHandler gets an error after which a list or watch is tried again.
 type errorHandler func(ctx context.Context, err error)
 
-// errorHandlers are who is told of errors.
+// errorHandlers get the errors of lists and watches: the user's, if there is one, or else the usual
+// one.
 type errorHandlers struct {
 	resource string // in the texts
 	usual    errorHandler
@@ -135,8 +136,7 @@ type errorHandlers struct {
 	standIn  func() *cache.Reflector
 }
 
-// call tells of err, to a handler of the user's in the words in which client-go's reflector
-// would.
+// call calls the handler. The user's gets the text that client-go's reflector would pass.
 func (h *errorHandlers) call(ctx context.Context, err error) {
 	list, is := errors.AsType[*source.ListError](err)
 	if is {
@@ -153,8 +153,8 @@ func (h *errorHandlers) call(ctx context.Context, err error) {
 	(*own)(ctx, h.standIn(), err)
 }
 
-// standIn returns what makes, once, a reflector that does not run: handlers such as
-// client-go's own ask it for its name.
+// standIn returns a function that makes, once, a reflector that does not run: handlers such as
+// client-go's own use its name.
 func standIn(lw cache.ListerWatcher, gvr schema.GroupVersionResource) func() *cache.Reflector {
 	return sync.OnceValue(func() *cache.Reflector {
 		return cache.NewReflectorWithOptions(lw, &unstructured.Unstructured{}, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
@@ -164,8 +164,8 @@ func standIn(lw cache.ListerWatcher, gvr schema.GroupVersionResource) func() *ca
 }
 
 // guard returns indexers whose functions may fail or panic for an object. client-go's store
-// would panic then, and end the process: the object is left out of that index instead, and the
-// status says so.
+// would panic then, and end the process: instead, the object is left out of that index, and is in
+// the status.
 func (e *entry) guard(indexers cache.Indexers) cache.Indexers {
 	guarded := make(cache.Indexers, len(indexers))
 	for name, function := range indexers {
@@ -203,9 +203,9 @@ func callIndex(function cache.IndexFunc, obj any) (values []string, err error) {
 	return function(obj)
 }
 
-// readIndexer is an informer's indexer for those who read. An object that they ask with is not
-// one of the cache: its index functions are called as they are, and what they return or fail
-// with says nothing about the cache.
+// readIndexer is an informer's indexer for its users. The object that Index is called with is not of
+// the cache: the index functions are called as they are, and what they return or fail with says
+// nothing about the cache.
 type readIndexer struct {
 	cache.Indexer
 	informer *informer
@@ -294,7 +294,7 @@ func (f *Factory) claim(e *entry, indexers cache.Indexers) cache.Indexers {
 	return missing
 }
 
-// disclaim takes back what could not be added.
+// disclaim undoes claim for indexers that could not be added.
 func (f *Factory) disclaim(e *entry, indexers cache.Indexers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

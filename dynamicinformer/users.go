@@ -6,20 +6,20 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// users are who wants an informer. The factory's mu guards them.
+// users are the leases on an informer, and ForResource. The factory's mu guards them.
 type users struct {
 	leases map[*Lease]struct{}
 	owners map[string]status.Owner // of leases, by name
 	pinned bool                    // by ForResource: the informer lives until the factory ends
 
 	linger    time.Duration // how long the informer lives after the last release
-	lingering *linger       // nil: it is not without users, or does not live on
+	lingering *linger       // nil: it has users, or does not live on without
 }
 
 // linger is one time that an informer lives on without users.
 type linger struct{ end *time.Timer }
 
-// none reports whether nobody wants the informer.
+// none reports whether the informer has no users.
 func (u *users) none() bool { return len(u.leases) == 0 && !u.pinned }
 
 // add adds a lease.
