@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/gvrkit/gvrkit/bench/usage"
 	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 )
@@ -98,19 +99,7 @@ func (c Connection) InstallCRDs(ctx context.Context, crds ...*unstructured.Unstr
 	}); err != nil {
 		return err
 	}
-	return Sleep(ctx, Settle)
-}
-
-// Sleep waits for d, or until ctx ends.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return usage.Sleep(ctx, Settle)
 }
 
 // InParallel calls do with each number below n, in some goroutines at a time, and waits for

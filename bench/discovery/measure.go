@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/harness"
 	"github.com/gvrkit/gvrkit/bench/stub"
 	"github.com/gvrkit/gvrkit/bench/usage"
@@ -34,6 +33,7 @@ type run struct {
 	brief   bool
 	phase   float64 // when between two polls the new type comes, from 0 to 1
 	server  stub.Client
+	traffic *usage.Traffic
 	types   []served
 	mapper  *mapper
 	figures harness.Figures
@@ -118,20 +118,14 @@ func (r *run) measure(ctx context.Context, open func(*rest.Config) (*mapper, err
 
 // start opens the mapper, asks for all types, and measures until it is at rest.
 func (r *run) start(ctx context.Context, open func(*rest.Config) (*mapper, error), beside func(run func(context.Context) error)) error {
-	before, err := r.server.Counts(ctx)
-	if err != nil {
-		return err
-	}
 	empty, cpu := usage.LiveHeap(), usage.CPU()
-	if err := r.answers(ctx, before, open, beside); err != nil {
+	if err := r.answers(open, beside); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	after, err := r.rest(ctx)
-	if err != nil {
+	if err := r.rest(ctx); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	r.figures[restRequests] = float64(after.Since(before).Requests)
-	r.figures[restBytes] = float64(after.Since(before).Bytes) / 1e6
+	r.figures[restRequests], r.figures[restBytes] = r.requests(), float64(r.traffic.Counts().Bytes)/1e6
 	r.figures[restCPU] = harness.Millis(usage.CPU() - cpu)
 	_, peak, err := usage.RSS()
 	if err != nil {
@@ -162,9 +156,11 @@ func (r *run) start(ctx context.Context, open func(*rest.Config) (*mapper, error
 }
 
 // answers measures until there is a first answer, and one about each type.
-func (r *run) answers(ctx context.Context, before stub.Counts, open func(*rest.Config) (*mapper, error), beside func(run func(context.Context) error)) (err error) {
+func (r *run) answers(open func(*rest.Config) (*mapper, error), beside func(run func(context.Context) error)) (err error) {
+	cfg := &rest.Config{Host: r.Host, QPS: -1}
+	r.traffic = usage.Count(cfg)
 	begin := time.Now()
-	if r.mapper, err = open(&rest.Config{Host: r.Host, QPS: -1}); err != nil {
+	if r.mapper, err = open(cfg); err != nil {
 		return err
 	}
 	if r.mapper.run != nil {
@@ -174,10 +170,9 @@ func (r *run) answers(ctx context.Context, before stub.Counts, open func(*rest.C
 		return err
 	}
 	first := time.Since(begin)
-	now, err := r.server.Counts(ctx)
-	r.figures[firstAnswer], r.figures[firstRequests] = harness.Millis(first), float64(now.Since(before).Requests)
-	if err != nil || r.brief {
-		return err
+	r.figures[firstAnswer], r.figures[firstRequests] = harness.Millis(first), r.requests()
+	if r.brief {
+		return nil
 	}
 	again := time.Now()
 	for i := range r.types {
@@ -185,32 +180,21 @@ func (r *run) answers(ctx context.Context, before stub.Counts, open func(*rest.C
 			return err
 		}
 	}
-	r.figures[allAnswers] = harness.Millis(first + time.Since(again))
-	now, err = r.server.Counts(ctx)
-	r.figures[allRequests] = float64(now.Since(before).Requests)
-	return err
+	r.figures[allAnswers], r.figures[allRequests] = harness.Millis(first+time.Since(again)), r.requests()
+	return nil
 }
 
-// rest waits until the mapper has completed its start and sends no more requests. It returns
-// the counts then.
-func (r *run) rest(ctx context.Context) (stub.Counts, error) {
+// requests returns how many requests the mapper has sent.
+func (r *run) requests() float64 { return r.traffic.Counts().Requests() }
+
+// rest waits until the mapper has completed its start and sends no more requests.
+func (r *run) rest(ctx context.Context) error {
 	for r.mapper.settled != nil && !r.mapper.settled() {
-		if err := cluster.Sleep(ctx, 2*time.Millisecond); err != nil {
-			return stub.Counts{}, fmt.Errorf("it does not settle: %w", err)
+		if err := usage.Sleep(ctx, 2*time.Millisecond); err != nil {
+			return fmt.Errorf("it does not settle: %w", err)
 		}
 	}
-	last, err := r.server.Counts(ctx)
-	for err == nil {
-		if err = cluster.Sleep(ctx, r.Rest); err != nil {
-			break
-		}
-		var now stub.Counts
-		if now, err = r.server.Counts(ctx); now == last {
-			break
-		}
-		last = now
-	}
-	return last, err
+	return r.traffic.Rest(ctx, r.Rest)
 }
 
 // allWarm measures answers about known types.
@@ -220,7 +204,7 @@ func (r *run) allWarm(ctx context.Context) error {
 		ofKind:  func(of *served) error { return r.askKind(ctx, of) },
 		ofName:  func(of *served) error { return r.askName(ctx, of) },
 	} {
-		if err := r.warm(ctx, name, ask); err != nil {
+		if err := r.warm(name, ask); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -228,7 +212,7 @@ func (r *run) allWarm(ctx context.Context) error {
 }
 
 // warm measures one answer: the median of batches, each of which asks for all types in turn.
-func (r *run) warm(ctx context.Context, name string, ask func(*served) error) error {
+func (r *run) warm(name string, ask func(*served) error) error {
 	const fewest, most, enough = 5, 100, 300 * time.Millisecond
 	var types []*served
 	for i := range r.types {
@@ -236,10 +220,7 @@ func (r *run) warm(ctx context.Context, name string, ask func(*served) error) er
 			types = append(types, &r.types[i])
 		}
 	}
-	before, err := r.server.Counts(ctx)
-	if err != nil {
-		return err
-	}
+	before := r.requests()
 	var times, counts []float64
 	for begin := time.Now(); len(times) < fewest || len(times) < most && time.Since(begin) < enough; {
 		var earlier, later runtime.MemStats
@@ -255,10 +236,9 @@ func (r *run) warm(ctx context.Context, name string, ask func(*served) error) er
 		times = append(times, perAsk(took, r.Asks))
 		counts = append(counts, float64(later.Mallocs-earlier.Mallocs)/float64(r.Asks))
 	}
-	after, err := r.server.Counts(ctx)
 	r.figures[name], r.figures[name+allocs] = harness.Median(times), harness.Median(counts)
-	r.figures[name+requests] = float64(after.Since(before).Requests) / float64(len(times))
-	return err
+	r.figures[name+requests] = (r.requests() - before) / float64(len(times))
+	return nil
 }
 
 // perAsk returns the microseconds of one of n.
@@ -268,22 +248,17 @@ func perAsk(took time.Duration, n int) float64 {
 
 // allUnknown measures answers about a type that is not served, and answers that would be other
 // ones once it is served: without forget, both are the same.
-func (r *run) allUnknown(ctx context.Context) error {
-	err := r.unknown(ctx, unknown, r.Asks, func() {})
+func (r *run) allUnknown(context.Context) error {
+	err := r.unknown(unknown, r.Asks, func() {})
 	if r.mapper.forget != nil {
-		return errors.Join(err, r.unknown(ctx, noticed, max(1, r.Asks/forgetful), r.mapper.forget))
+		return errors.Join(err, r.unknown(noticed, max(1, r.Asks/forgetful), r.mapper.forget))
 	}
 	r.figures[noticed], r.figures[noticed+requests] = r.figures[unknown], r.figures[unknown+requests]
 	return err
 }
 
-func (r *run) unknown(ctx context.Context, name string, n int, forget func()) error {
-	of := newcomer(7)
-	before, err := r.server.Counts(ctx)
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
+func (r *run) unknown(name string, n int, forget func()) error {
+	of, before, begin := newcomer(7), r.requests(), time.Now()
 	for range n {
 		forget()
 		if err := r.askUnknown(of); err != nil {
@@ -291,9 +266,8 @@ func (r *run) unknown(ctx context.Context, name string, n int, forget func()) er
 		}
 	}
 	r.figures[name] = perAsk(time.Since(begin), n)
-	after, err := r.server.Counts(ctx)
-	r.figures[name+requests] = float64(after.Since(before).Requests) * float64(r.Asks) / float64(n)
-	return err
+	r.figures[name+requests] = (r.requests() - before) * float64(r.Asks) / float64(n)
+	return nil
 }
 
 // allNew measures types that come.
@@ -312,16 +286,13 @@ func (r *run) allNew(ctx context.Context) error {
 
 // arrival creates the i-th newcomer while until waits for it, and deletes it again.
 func (r *run) arrival(ctx context.Context, name string, i int, until func(context.Context, *served) error) error {
-	before, err := r.server.Counts(ctx)
-	if err != nil {
-		return err
-	}
+	before := r.requests()
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	created := make(chan time.Time, 1)
 	go func() {
 		var at time.Time
-		err := cluster.Sleep(waiting, lead+time.Duration(r.phase*float64(r.Poll)))
+		err := usage.Sleep(waiting, lead+time.Duration(r.phase*float64(r.Poll)))
 		if err == nil {
 			at, err = r.server.Create(waiting, i)
 		}
@@ -330,7 +301,7 @@ func (r *run) arrival(ctx context.Context, name string, i int, until func(contex
 		}
 		created <- at
 	}()
-	err = until(waiting, newcomer(i))
+	err := until(waiting, newcomer(i))
 	now := time.Now()
 	if err != nil {
 		cancel(err)
@@ -344,16 +315,14 @@ func (r *run) arrival(ctx context.Context, name string, i int, until func(contex
 	case at.IsZero() || now.Before(at):
 		return fmt.Errorf("%s: it was served before it was created", name)
 	}
-	after, err := r.rest(ctx)
-	if err != nil {
+	if err := r.rest(ctx); err != nil {
 		return err
 	}
-	r.figures[name], r.figures[name+requests] = harness.Millis(now.Sub(at)), float64(after.Since(before).Requests)
+	r.figures[name], r.figures[name+requests] = harness.Millis(now.Sub(at)), r.requests()-before
 	if err := r.server.Delete(ctx, i); err != nil {
 		return err
 	}
-	_, err = r.rest(ctx)
-	return err
+	return r.rest(ctx)
 }
 
 // poll asks for a type until it is served.

@@ -21,6 +21,7 @@ import (
 	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/harness"
 	"github.com/gvrkit/gvrkit/bench/stub"
+	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
 // cycle is a type that goes and comes back, with one informer on it.
@@ -50,7 +51,7 @@ func (s sight) establishment() bool { return s.kind != watch.Deleted && s.establ
 // back measures an informer whose type goes and comes back. The benchmark's client has a
 // connection of its own, so that it does not delay the system.
 func (r *run) back(ctx context.Context) error {
-	cfg := rest.CopyConfig(r.cfg)
+	cfg := r.Server.Config()
 	cfg.Dial = (&net.Dialer{}).DialContext
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
@@ -205,7 +206,7 @@ func (c *cycle) comes(ctx context.Context) error {
 		synced = time.Now()
 	})
 	waiting.Go(func() { listed, notListed = listable(ctx, c.raw, c.of.Types[0]) })
-	err = cluster.Sleep(ctx, time.Until(ready.Add(cluster.Settle)))
+	err = usage.Sleep(ctx, time.Until(ready.Add(cluster.Settle)))
 	if err == nil {
 		err = c.create(ctx, 0, 1)
 	}

@@ -15,11 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/harness"
 	"github.com/gvrkit/gvrkit/bench/stub"
+	"github.com/gvrkit/gvrkit/bench/usage"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
@@ -81,7 +83,7 @@ func TestAbsent_RequestsAndMemoryAreMeasured(t *testing.T) {
 }
 
 func TestAbsent_FailsIfAnInformerSyncs(t *testing.T) {
-	r := &run{Params: Params{Server: serve(t), Size: Size{Absent: 2, Count: time.Millisecond}}, figures: harness.Figures{}}
+	r := &run{Params: Params{Server: serve(t), Size: Size{Absent: 2, Count: time.Millisecond}}, figures: harness.Figures{}, traffic: usage.Count(&rest.Config{})}
 	r.set = &set{add: func(context.Context, schema.GroupVersionResource) (*informer, error) {
 		return &informer{
 			handle: func(cache.ResourceEventHandler) error { return nil },

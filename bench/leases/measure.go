@@ -26,6 +26,7 @@ type run struct {
 	Params
 
 	cfg     *rest.Config
+	traffic *usage.Traffic
 	set     *set
 	figures harness.Figures
 }
@@ -39,6 +40,7 @@ func measure(ctx context.Context, job harness.Job) (figures harness.Figures, err
 		r.Size = r.short()
 	}
 	r.cfg = r.Server.Config()
+	r.traffic = usage.Count(r.cfg)
 	s, err := harness.Find(systems(), job.Contestant, func(s system) string { return s.Name })
 	if err != nil {
 		return nil, err
@@ -81,7 +83,7 @@ func (r *run) cost(ctx context.Context) (err error) {
 		return err
 	}
 	defer held.Release()
-	if err := errors.Join(held.WaitForSync(ctx), cluster.Sleep(ctx, min(calm, r.Settle))); err != nil {
+	if err := errors.Join(held.WaitForSync(ctx), usage.Sleep(ctx, min(calm, r.Settle))); err != nil {
 		return err
 	}
 	for _, goroutines := range concurrency {
@@ -96,11 +98,7 @@ func (r *run) cost(ctx context.Context) (err error) {
 // batch, after one that does not count.
 func (r *run) pairs(ctx context.Context, factory *dynamicinformer.Factory, goroutines int) error {
 	const batches = 5
-	server := stub.Client{Host: r.Server.Host}
-	earlier, err := server.Counts(ctx)
-	if err != nil {
-		return err
-	}
+	earlier := r.traffic.Counts().Requests()
 	each := max(1, r.Pairs/goroutines)
 	n := float64(each * goroutines)
 	var times, counts []float64
@@ -128,11 +126,10 @@ func (r *run) pairs(ctx context.Context, factory *dynamicinformer.Factory, gorou
 			counts = append(counts, float64(after.Mallocs-before.Mallocs)/n)
 		}
 	}
-	later, err := server.Counts(ctx)
 	name := costName(goroutines)
 	r.figures[name], r.figures[name+allocs] = harness.Median(times), harness.Median(counts)
-	r.figures[name+requests] = float64(later.Since(earlier).Requests)
-	return err
+	r.figures[name+requests] = r.traffic.Counts().Requests() - earlier
+	return nil
 }
 
 // memory is what a process has, or has more than before.
@@ -151,47 +148,34 @@ func (m memory) since(earlier memory, n int) (kilobytes, goroutines float64) {
 // absent measures informers on types that are not served. The memory that they share is made by
 // one informer before.
 func (r *run) absent(ctx context.Context) error {
-	server := stub.Client{Host: r.Server.Host}
 	first, err := r.addAbsent(ctx, 0, 1)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(first[0].handle(cache.ResourceEventHandlerFuncs{}), cluster.Sleep(ctx, min(calm, r.Settle))); err != nil {
+	if err := errors.Join(first[0].handle(cache.ResourceEventHandlerFuncs{}), usage.Sleep(ctx, min(calm, r.Settle))); err != nil {
 		return err
 	}
-	before, err := server.Counts(ctx)
-	if err != nil {
-		return err
-	}
-	empty := memoryNow()
+	before, empty := r.traffic.Counts().Requests(), memoryNow()
 	all, err := r.addAbsent(ctx, 1, r.Absent)
 	if err != nil {
 		return err
 	}
-	if err := cluster.Sleep(ctx, r.Settle); err != nil {
+	if err := usage.Sleep(ctx, r.Settle); err != nil {
 		return err
 	}
-	settled, err := server.Counts(ctx)
-	if err != nil {
+	settled, begin := r.traffic.Counts().Requests(), time.Now()
+	if err := usage.Sleep(ctx, r.Count); err != nil {
 		return err
 	}
-	begin := time.Now()
-	if err := cluster.Sleep(ctx, r.Count); err != nil {
-		return err
-	}
-	after, err := server.Counts(ctx)
-	if err != nil {
-		return err
-	}
-	r.figures[startRequests] = float64(settled.Since(before).Requests)
-	r.figures[requestRate] = float64(after.Since(settled).Requests) / time.Since(begin).Seconds()
+	r.figures[startRequests] = settled - before
+	r.figures[requestRate] = (r.traffic.Counts().Requests() - settled) / time.Since(begin).Seconds()
 	bare := memoryNow()
 	for _, informer := range all {
 		if err := informer.handle(cache.ResourceEventHandlerFuncs{}); err != nil {
 			return err
 		}
 	}
-	if err := cluster.Sleep(ctx, min(calm, r.Settle)); err != nil {
+	if err := usage.Sleep(ctx, min(calm, r.Settle)); err != nil {
 		return err
 	}
 	handled := memoryNow()

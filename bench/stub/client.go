@@ -12,24 +12,8 @@ import (
 	"github.com/gvrkit/gvrkit/bench/process"
 )
 
-// Client reads the counts of the server at a base URL, and changes what it serves.
+// Client changes what the server at a base URL serves.
 type Client struct{ Host string }
-
-// Counts are the requests and the bytes of answers so far. A watch is one request.
-type Counts struct {
-	Requests int64 `json:"requests"`
-	Bytes    int64 `json:"bytes"`
-}
-
-// Since returns the difference to earlier counts.
-func (c Counts) Since(earlier Counts) Counts {
-	return Counts{c.Requests - earlier.Requests, c.Bytes - earlier.Bytes}
-}
-
-// Counts returns the counts.
-func (c Client) Counts(ctx context.Context) (counts Counts, err error) {
-	return counts, c.do(ctx, http.MethodGet, countsPath, &counts)
-}
 
 // Create makes the server create the i-th [Newcomer]. It returns when the CRD was established.
 func (c Client) Create(ctx context.Context, i int) (at time.Time, err error) {

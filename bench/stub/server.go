@@ -2,7 +2,7 @@
 // benchmark of clients spends no time waiting for a server. It serves what discovery and
 // informers ask for: the aggregated documents with ETag and the legacy ones,
 // CustomResourceDefinitions, APIServices and objects, with list, pages, metadata only, watch
-// and initial events. It counts requests and the bytes of answers.
+// and initial events.
 //
 // The built-in types are those of a Kubernetes server of 2026. CRDs are generated from their
 // numbers: their names resemble real ones, and their schemas are random, so that none is a copy
@@ -31,9 +31,8 @@ import (
 // Role is the role of a process that is a [Server].
 const Role = "stub"
 
-// The paths of a [Client], whose requests are not counted.
+// The paths of a [Client].
 const (
-	countsPath    = "/bench/counts"
 	eventsPath    = "/bench/events/"
 	newcomersPath = "/bench/newcomers/"
 )
@@ -52,10 +51,10 @@ type Config struct {
 
 // Server is the handler.
 type Server struct {
-	config          Config
-	mux             *http.ServeMux
-	documents       atomic.Pointer[documents]
-	requests, bytes atomic.Int64
+	http.ServeMux
+
+	config    Config
+	documents atomic.Pointer[documents]
 
 	// change is full while a change is made. It guards the fields below, whose collections are
 	// safe to read.
@@ -67,33 +66,16 @@ type Server struct {
 
 // New returns a server.
 func New(ctx context.Context, config Config) (*Server, error) {
-	s := &Server{config: config, mux: http.NewServeMux(), change: make(chan struct{}, 1)}
-	served := http.NewServeMux()
-	fill := s.fillDiscovery
+	s := &Server{config: config, change: make(chan struct{}, 1)}
 	if config.Kind != "" {
-		fill = s.fillObjects
+		return s, s.fillObjects(ctx)
 	}
-	if err := fill(ctx, served); err != nil {
-		return nil, err
-	}
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.requests.Add(1)
-		served.ServeHTTP(&countingWriter{w, &s.bytes}, r)
-	})
-	s.mux.HandleFunc("GET "+countsPath, func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(Counts{s.requests.Load(), s.bytes.Load()}) // it fails if the client has gone
-	})
-	s.handleChange("PUT "+newcomersPath, s.create)
-	s.handleChange("DELETE "+newcomersPath, s.remove)
-	return s, nil
+	return s, s.fillDiscovery(ctx)
 }
-
-// ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 // handleChange serves a path that ends with a number. The answer is when the change was made.
 func (s *Server) handleChange(path string, change func(ctx context.Context, n int) (time.Time, error)) {
-	s.mux.HandleFunc(path+"{number}", func(w http.ResponseWriter, r *http.Request) {
+	s.HandleFunc(path+"{number}", func(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(r.PathValue("number"))
 		if err != nil || n < 0 {
 			http.Error(w, "invalid number", http.StatusBadRequest)
@@ -111,7 +93,7 @@ func (s *Server) handleChange(path string, change func(ctx context.Context, n in
 }
 
 // fillObjects makes the server one of objects of one kind.
-func (s *Server) fillObjects(ctx context.Context, served *http.ServeMux) error {
+func (s *Server) fillObjects(ctx context.Context) error {
 	kind, err := objects.Named(s.config.Kind)
 	if err != nil {
 		return err
@@ -125,7 +107,7 @@ func (s *Server) fillObjects(ctx context.Context, served *http.ServeMux) error {
 		items[i].text[whole] = text
 	}
 	all, counter := newCollection(kind.GVK, items), kind.Counter[len(kind.Counter)-1]
-	served.HandleFunc("GET "+pathOf(kind.GVR), all.serve)
+	s.HandleFunc("GET "+pathOf(kind.GVR), all.serve)
 	s.handleChange("POST "+eventsPath, func(ctx context.Context, n int) (time.Time, error) {
 		if err := all.waitForWatch(ctx); err != nil {
 			return time.Time{}, err
@@ -142,7 +124,7 @@ func (s *Server) fillObjects(ctx context.Context, served *http.ServeMux) error {
 }
 
 // fillDiscovery makes the server one of built-in types and CRDs.
-func (s *Server) fillDiscovery(ctx context.Context, served *http.ServeMux) (err error) {
+func (s *Server) fillDiscovery(ctx context.Context) (err error) {
 	if s.types, err = BuiltIn(); err != nil {
 		return err
 	}
@@ -156,7 +138,7 @@ func (s *Server) fillDiscovery(ctx context.Context, served *http.ServeMux) (err 
 		if _, err := s.add(ctx, d, nil); err != nil {
 			return err
 		}
-		if err := serveObjects(served, d.Types[0], s.config.Objects); err != nil {
+		if err := s.serveObjects(d.Types[0], s.config.Objects); err != nil {
 			return err
 		}
 	}
@@ -165,15 +147,17 @@ func (s *Server) fillDiscovery(ctx context.Context, served *http.ServeMux) (err 
 		return err
 	}
 	s.documents.Store(first)
-	served.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { s.documents.Load().serve(w, r) })
-	served.HandleFunc("GET "+pathOf(CRDs), s.crds.serve)
-	served.HandleFunc("GET "+pathOf(CRDs)+"/{name}", s.crds.serveOne)
-	served.HandleFunc("GET "+pathOf(APIServices), s.apis.serve)
+	s.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { s.documents.Load().serve(w, r) })
+	s.HandleFunc("GET "+pathOf(CRDs), s.crds.serve)
+	s.HandleFunc("GET "+pathOf(CRDs)+"/{name}", s.crds.serveOne)
+	s.HandleFunc("GET "+pathOf(APIServices), s.apis.serve)
+	s.handleChange("PUT "+newcomersPath, s.create)
+	s.handleChange("DELETE "+newcomersPath, s.remove)
 	return nil
 }
 
 // serveObjects serves n objects of a type, if n is not 0.
-func serveObjects(served *http.ServeMux, of Type, n int) (err error) {
+func (s *Server) serveObjects(of Type, n int) (err error) {
 	if n == 0 {
 		return nil
 	}
@@ -185,7 +169,7 @@ func serveObjects(served *http.ServeMux, of Type, n int) (err error) {
 			return err
 		}
 	}
-	served.HandleFunc("GET "+pathOf(of.GVR), newCollection(of.GVK, items).serve)
+	s.HandleFunc("GET "+pathOf(of.GVR), newCollection(of.GVK, items).serve)
 	return nil
 }
 
@@ -247,21 +231,6 @@ func (s *Server) remove(ctx context.Context, i int) (at time.Time, err error) {
 	}
 	return at, err
 }
-
-type countingWriter struct {
-	http.ResponseWriter
-
-	bytes *atomic.Int64
-}
-
-func (w *countingWriter) Write(p []byte) (int, error) {
-	n, err := w.ResponseWriter.Write(p)
-	w.bytes.Add(int64(n))
-	return n, err
-}
-
-// Unwrap is for http.ResponseController.
-func (w *countingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // RunProcess makes this process the server that its parent has asked for.
 func RunProcess(ctx context.Context) error {

@@ -2,7 +2,6 @@ package stub_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +29,7 @@ import (
 	"github.com/gvrkit/gvrkit/bench/objects"
 	"github.com/gvrkit/gvrkit/bench/process"
 	"github.com/gvrkit/gvrkit/bench/stub"
+	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
 // patience only ends a test that hangs: under load everything takes long.
@@ -77,15 +77,6 @@ func dynamicClient(t *testing.T, c stub.Client) dynamic.Interface {
 		t.Fatal(err)
 	}
 	return client
-}
-
-func counts(t *testing.T, c stub.Client) stub.Counts {
-	t.Helper()
-	n, err := c.Counts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 func change(t *testing.T, c stub.Client, n int) {
@@ -332,13 +323,15 @@ func everything(t *testing.T, n int) map[schema.GroupVersionResource]string {
 
 func TestDiscovery_HasAllTypesInBothFormats(t *testing.T) {
 	c, _ := start(t, stub.Config{CRDs: 20, SchemaBytes: 1000})
-	client, err := discovery.NewDiscoveryClientForConfig(config(c))
+	cfg := config(c)
+	traffic := usage.Count(cfg)
+	client, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := everything(t, 20)
 	for name, client := range map[string]discovery.DiscoveryInterface{"aggregated": client, "legacy": client.WithLegacy()} {
-		before := counts(t, c)
+		before := traffic.Counts().Requests()
 		_, lists, err := client.ServerGroupsAndResources()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -358,8 +351,8 @@ func TestDiscovery_HasAllTypesInBothFormats(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if requests := counts(t, c).Since(before).Requests; (requests == 2) != (name == "aggregated") {
-			t.Errorf("%s: %d requests", name, requests)
+		if requests := traffic.Counts().Requests() - before; (requests == 2) != (name == "aggregated") {
+			t.Errorf("%s: %v requests", name, requests)
 		}
 	}
 }
@@ -394,20 +387,6 @@ func TestDiscovery_SendsNoDocumentThatIsKnown(t *testing.T) {
 	legacy := get(t, s, "/apis", map[string]string{"Accept": discovery.AcceptV1, "If-None-Match": etag})
 	if legacy.Code != http.StatusOK || legacy.Header().Get("ETag") != "" {
 		t.Errorf("legacy: %d, %v", legacy.Code, legacy.Header())
-	}
-}
-
-func TestServer_CountsRequestsAndBytes(t *testing.T) {
-	_, s := start(t, stub.Config{CRDs: 3, SchemaBytes: 5000})
-	bytes := get(t, s, "/api", nil).Body.Len() + get(t, s, "/apis/no/such", nil).Body.Len() +
-		get(t, s, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", nil).Body.Len()
-	get(t, s, "/bench/counts", nil)
-	var got stub.Counts
-	if err := json.Unmarshal(get(t, s, "/bench/counts", nil).Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
-	if want := (stub.Counts{Requests: 3, Bytes: int64(bytes)}); got != want {
-		t.Errorf("counted %+v, want %+v", got, want)
 	}
 }
 
@@ -527,16 +506,18 @@ func TestCRDs_HaveNamesOfTheirOwn(t *testing.T) {
 
 func TestServer_SendsMetadataOnly(t *testing.T) {
 	c, _ := start(t, stub.Config{CRDs: 2, SchemaBytes: 5000})
-	client, err := metadata.NewForConfig(config(c))
+	cfg := config(c)
+	traffic := usage.Count(cfg)
+	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	crds, before := client.Resource(stub.CRDs), counts(t, c)
+	crds := client.Resource(stub.CRDs)
 	list, err := crds.List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 2 || list.Items[0].UID == "" || list.Items[0].Generation != 1 {
 		t.Fatalf("list: %+v, %v", list, err)
 	}
-	if n := counts(t, c).Since(before).Bytes; n > 2000 {
+	if n := traffic.Counts().Bytes; n > 2000 {
 		t.Errorf("the list has %d bytes", n)
 	}
 	w, err := crds.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})

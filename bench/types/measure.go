@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/harness"
 	"github.com/gvrkit/gvrkit/bench/stub"
 	"github.com/gvrkit/gvrkit/bench/usage"
@@ -114,8 +109,8 @@ func measure(ctx context.Context, job harness.Job) (figures harness.Figures, err
 	for _, d := range stub.Definitions(params.Types) {
 		types = append(types, d.Types[0].GVR)
 	}
-	cfg, counted := params.Server.Config(), &traffic{}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{counted, next} })
+	cfg := params.Server.Config()
+	traffic := usage.Count(cfg)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 
@@ -134,11 +129,13 @@ func measure(ctx context.Context, job harness.Job) (figures harness.Figures, err
 	}
 	figures = harness.Figures{returned: harness.Millis(time.Since(begin)), returnedCPU: harness.Millis(usage.CPU() - cpu)}
 	figures[synced] = harness.Millis((<-last).Sub(begin))
-	if err := counted.rest(ctx, params.Rest); err != nil {
+	if err := traffic.Rest(ctx, params.Rest); err != nil {
 		return nil, fmt.Errorf("it is not at rest: %w", err)
 	}
 	figures[restCPU] = harness.Millis(usage.CPU() - cpu)
-	counted.into(figures)
+	counts := traffic.Counts()
+	figures[documents], figures[definitions], figures[lists] = float64(counts.Documents), float64(counts.Definitions), float64(counts.Objects)
+	figures[beforeList], figures[bytesRead] = float64(counts.First), float64(counts.Bytes)/1e3
 	for i, informer := range s.informers {
 		if got := len(informer.GetStore().ListKeys()); got != params.Objects {
 			return nil, fmt.Errorf("%v has %d objects, want %d", types[i], got, params.Objects)
@@ -161,109 +158,4 @@ func (s *started) whenSynced(ctx context.Context) <-chan time.Time {
 		at <- time.Now()
 	}()
 	return at
-}
-
-// purposeOf returns the metric that counts GETs of path.
-func purposeOf(path string) string {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	switch {
-	case len(parts) > 3 && (parts[1] == stub.CRDs.Group || parts[1] == stub.APIServices.Group):
-		return definitions
-	case parts[0] == "api" && len(parts) > 2, parts[0] == "apis" && len(parts) > 3:
-		return lists
-	}
-	return documents
-}
-
-// traffic counts the requests of a program, and the bytes that it reads. It is safe for
-// concurrent use.
-type traffic struct {
-	// mu guards the fields below.
-	mu                            sync.Mutex
-	documents, definitions, lists int64
-	before                        int64 // requests before the first one for objects
-	bytes                         int64 // of answers that are not objects
-	last                          time.Time
-}
-
-type transport struct {
-	traffic *traffic
-	next    http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	purpose := purposeOf(req.URL.Path)
-	t.traffic.ask(purpose)
-	res, err := t.next.RoundTrip(req)
-	t.traffic.read(purpose, 0)
-	if err == nil {
-		res.Body = &body{res.Body, t.traffic, purpose}
-	}
-	return res, err
-}
-
-// ask counts a request.
-func (t *traffic) ask(purpose string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last = time.Now()
-	switch purpose {
-	case documents:
-		t.documents++
-	case definitions:
-		t.definitions++
-	default:
-		if t.lists == 0 {
-			t.before = t.documents + t.definitions
-		}
-		t.lists++
-	}
-}
-
-// read counts n bytes.
-func (t *traffic) read(purpose string, n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.last = time.Now(); purpose != lists {
-		t.bytes += int64(n)
-	}
-}
-
-// rest waits until nothing has been sent or read for d.
-func (t *traffic) rest(ctx context.Context, d time.Duration) error {
-	for {
-		t.mu.Lock()
-		left := d - time.Since(t.last)
-		t.mu.Unlock()
-		if left <= 0 {
-			return nil
-		}
-		if err := cluster.Sleep(ctx, left); err != nil {
-			return err
-		}
-	}
-}
-
-// into adds the counts to figures.
-func (t *traffic) into(figures harness.Figures) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	figures[documents], figures[definitions], figures[lists] = float64(t.documents), float64(t.definitions), float64(t.lists)
-	figures[beforeList], figures[bytesRead] = float64(t.before), float64(t.bytes)/1e3
-}
-
-// body is that of an answer.
-type body struct {
-	io.ReadCloser
-
-	traffic *traffic
-	purpose string
-}
-
-// Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.traffic.read(b.purpose, n)
-	return n, err
 }

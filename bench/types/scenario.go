@@ -16,6 +16,7 @@ import (
 	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/harness"
 	"github.com/gvrkit/gvrkit/bench/stub"
+	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
 // objectsPerType is how many objects each type has.
@@ -139,7 +140,7 @@ func fill(ctx context.Context, server cluster.Connection, crds, schemaBytes int)
 	if err := server.InstallCRDs(ctx, all...); err != nil {
 		return err
 	}
-	if err := cluster.Sleep(ctx, settle-cluster.Settle); err != nil {
+	if err := usage.Sleep(ctx, settle-cluster.Settle); err != nil {
 		return err
 	}
 	return cluster.InParallel(ctx, writers, crds*objectsPerType, func(ctx context.Context, i int) error {

@@ -1,0 +1,129 @@
+package usage
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Counts are requests and the bytes of answers that have been read, decompressed. A watch is one
+// request.
+type Counts struct {
+	// Documents, Definitions and Objects are the requests for documents of discovery, for CRDs
+	// and APIServices, and for objects.
+	Documents, Definitions, Objects int
+	// First is how many requests preceded the first one for objects.
+	First int
+	// Bytes are those of answers to the first two.
+	Bytes int
+}
+
+// Requests returns the number of all requests.
+func (c Counts) Requests() float64 { return float64(c.Documents + c.Definitions + c.Objects) }
+
+// Traffic counts the requests of a client. It is safe for concurrent use.
+type Traffic struct {
+	// mu guards the fields below.
+	mu     sync.Mutex
+	counts Counts
+	last   time.Time // when something was sent or read
+}
+
+// Count returns what counts the requests of all clients of cfg.
+func Count(cfg *rest.Config) *Traffic {
+	t := &Traffic{last: time.Now()}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{t, next} })
+	return t
+}
+
+// Counts returns the counts so far.
+func (t *Traffic) Counts() Counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.counts
+}
+
+// Rest waits until nothing has been sent or read for d.
+func (t *Traffic) Rest(ctx context.Context, d time.Duration) error {
+	for {
+		t.mu.Lock()
+		left := d - time.Since(t.last)
+		t.mu.Unlock()
+		if left <= 0 {
+			return nil
+		}
+		if err := Sleep(ctx, left); err != nil {
+			return err
+		}
+	}
+}
+
+// Sleep waits for d, or until ctx ends.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// add adds a request, or the bytes that were read of an answer.
+func (t *Traffic) add(path string, requests, bytes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = time.Now()
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch c := &t.counts; {
+	case len(parts) > 3 && (parts[1] == "apiextensions.k8s.io" || parts[1] == "apiregistration.k8s.io"):
+		c.Definitions += requests
+		c.Bytes += bytes
+	case parts[0] == "api" && len(parts) > 2, parts[0] == "apis" && len(parts) > 3:
+		if c.Objects == 0 {
+			c.First = c.Documents + c.Definitions
+		}
+		c.Objects += requests
+	default:
+		c.Documents += requests
+		c.Bytes += bytes
+	}
+}
+
+type transport struct {
+	traffic *Traffic
+	next    http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	path := req.URL.Path
+	t.traffic.add(path, 1, 0)
+	res, err := t.next.RoundTrip(req)
+	t.traffic.add(path, 0, 0)
+	if err == nil {
+		res.Body = &body{res.Body, t.traffic, path}
+	}
+	return res, err
+}
+
+// body is that of an answer.
+type body struct {
+	io.ReadCloser
+
+	traffic *Traffic
+	path    string
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.traffic.add(b.path, 0, n)
+	return n, err
+}
