@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if process.Role() == harness.Role { // the processes of jobs are this program, too
-		if err := harness.RunProcess(context.Background(), []harness.Scenario{fake(nil)}); err != nil {
+		if err := harness.RunProcess(context.Background(), []harness.Scenario{fake(nil)}); err != nil { //nolint:forbidigo // a process has no other one
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -136,7 +136,10 @@ func sample() *harness.Results {
 			Contestants: []harness.Contestant{{Name: "old", About: "the reference"}, {Name: "new", About: "the other", Target: true}},
 			Metrics: []harness.Metric{
 				harness.Metric{Name: "time", Format: "%.1f ms", Section: "the heading"}.Limit(1.5),
-				{Name: "rate", Format: "%.2f", More: true, RatioAtMost: 5}, {Name: "nothing", Format: "%.0f"}, {Name: "early", Format: "%.0f"}, {Name: "unknown", Format: "%.0f"},
+				{Name: "rate", Format: "%.2f", More: true, RatioAtMost: 5},
+				{Name: "nothing", Format: "%.0f"},
+				{Name: "early", Format: "%.0f"},
+				{Name: "unknown", Format: "%.0f"},
 			},
 		},
 		Warmup: round(1000, 1), Rounds: []harness.Round{round(4, 2), round(8, 2), round(10, 1)},

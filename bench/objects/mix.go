@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"text/template"
 	"time"
@@ -129,12 +130,8 @@ func (d *draft) fill(name string) {
 	if d.shape.Generation != nil {
 		d.version = *d.shape.Generation
 	}
-	for key, value := range d.Labels {
-		d.labels[key] = value
-	}
-	for key, value := range d.Annotations {
-		d.annotations[key] = value
-	}
+	maps.Copy(d.labels, d.Labels)
+	maps.Copy(d.annotations, d.Annotations)
 	if d.Scaled {
 		d.others = append(d.others, writer{
 			manager: "kube-controller-manager", operation: "Update", subresource: "scale", at: d.Settled, owns: []path{{"spec", "replicas"}},
