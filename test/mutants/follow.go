@@ -121,7 +121,7 @@ var ofFollow = []mutant{
 	{
 		name: "nobody is told of a CRD's labels",
 		file: "discovery/event.go",
-		old:  "!s.defined || !now.defined || maps.Equal(s.labels, now.labels)",
+		old:  "s.defined == now.defined && maps.Equal(s.labels, now.labels)",
 		new:  "true || maps.Equal(s.labels, now.labels)",
 	},
 	{

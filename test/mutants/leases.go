@@ -50,7 +50,7 @@ var ofLeases = []mutant{
 	{
 		name: "a resolver is not told that a type is awaited",
 		file: "internal/typestate/ask.go",
-		old:  "			expected = s.cfg.Resolver.Expect()\n",
+		old:  "			expected = s.cfg.Resolver.Expect(s.cfg.GVR.GroupResource())\n",
 		new:  "",
 		in:   "dynamicinformer",
 	},
