@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -28,29 +29,47 @@ type apiService struct {
 	Status struct {
 		Conditions []condition `json:"conditions"`
 	} `json:"status"`
+
+	// known says that Spec.Service is: the server makes none for others, and what it has
+	// not made itself has to be read.
+	known bool
 }
 
-func (a *apiService) meta() *slimMeta { return &a.Metadata }
+// apiServiceOf returns what the metadata of an APIService tells of it.
+func apiServiceOf(meta *slimMeta) *apiService {
+	item := &apiService{Metadata: *meta}
+	gv := groupVersionOf(meta.Name)
+	item.Spec.Group, item.Spec.Version = gv.Group, gv.Version
+	item.known = item.isAutomanaged()
+	return item
+}
+
+// groupVersionOf returns the group version of the APIService of that name: the server sees to
+// it that the name says so.
+func groupVersionOf(name string) schema.GroupVersion {
+	version, group, _ := strings.Cut(name, ".")
+	return schema.GroupVersion{Group: group, Version: version}
+}
 
 func (a *apiService) groupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: a.Spec.Group, Version: a.Spec.Version}
 }
 
-// apiServiceName returns the name that the APIService of gv must have.
-func apiServiceName(gv schema.GroupVersion) string { return gv.Version + "." + gv.Group }
-
 // isAutomanaged reports whether there is one and the server has made it.
 func (a *apiService) isAutomanaged() bool { return a != nil && a.Metadata.Labels[automanaged] != "" }
 
-// backing says what serves the group version.
+// backing says what serves the group version, as far as that is known. Of one that is local,
+// and that the server has not made itself, the CRDs tell.
 func (a *apiService) backing() Backing {
 	switch {
 	case a.Spec.Service != nil:
 		return BackingAggregated
 	case a.Metadata.Labels[automanaged] == "true":
 		return BackingCRD
+	case a.isAutomanaged():
+		return BackingBuiltIn
 	}
-	return BackingBuiltIn
+	return BackingUnknown
 }
 
 // available reports whether the server reaches what serves the group version.

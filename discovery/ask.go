@@ -89,7 +89,7 @@ func (r *Resolver) certain(c *catalogue, q question, refusal error) bool {
 		return false
 	}
 	gvr, full := q.gvr()
-	return errors.Is(refusal, ErrNotEstablished) && r.live.certain() || full && r.live.known.decides(gvr.GroupResource())
+	return errors.Is(refusal, ErrNotEstablished) && r.live.certain() || full && c.decides(gvr.GroupResource())
 }
 
 // askOne asks the server about q alone, which c, what a run knows, refuses. What it

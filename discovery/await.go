@@ -20,8 +20,7 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 	if err := CheckGVR(gvr); err != nil {
 		return Resource{}, err
 	}
-	r.awaiting(1)
-	defer r.awaiting(-1)
+	defer r.Expect(gvr.GroupResource())()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -79,20 +78,82 @@ func (r *Resolver) Pending(gr schema.GroupResource) error {
 	return nil
 }
 
-// Expect lets the resolver know that somebody waits for a type that is not served, until
-// stop is called. While it runs and may not watch, it then asks every 2 s, as for Await;
-// otherwise that makes no difference. Neither blocks.
-func (r *Resolver) Expect() (stop func()) {
-	r.awaiting(1)
-	return sync.OnceFunc(func() { r.awaiting(-1) })
+// Expect lets the resolver know that the caller waits for gr, until stop is called: as Await
+// does, or because requests for it are answered NotFound though it is served. While the
+// resolver runs it asks for the discovery documents at once where it can't watch CRDs or
+// APIServices, and then every 2 s, after a minute every 10 s. Where it can, it reads the
+// CRD of gr each time that it changes, until the documents list gr. It makes no difference
+// to a resolver that does not run. Neither function blocks.
+func (r *Resolver) Expect(gr schema.GroupResource) (stop func()) {
+	r.mu.Lock()
+	if r.wanted == nil {
+		r.wanted = map[schema.GroupResource]*want{}
+	}
+	w := r.wanted[gr]
+	if w == nil {
+		w = &want{since: time.Now()}
+		r.wanted[gr] = w
+	}
+	w.callers++
+	l := r.live
+	r.mu.Unlock()
+	if l != nil {
+		l.expected(gr)
+	}
+	return sync.OnceFunc(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		w.callers--
+		w.left = time.Now()
+	})
 }
 
-// awaiting lets a run know that n more callers await something.
-func (r *Resolver) awaiting(n int) {
+// want is that callers wait for a type.
+type want struct {
+	callers int
+	since   time.Time
+	left    time.Time // when one has left
+}
+
+// wantFor is how long a want is remembered without a caller: one that comes back, having
+// looked, goes on waiting.
+const wantFor = 30 * time.Second
+
+// wants reports whether a caller waits for gr.
+func (r *Resolver) wants(gr schema.GroupResource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.awaited += n
-	if n > 0 && r.live != nil && r.live.polls() {
-		r.live.ask()
+	w := r.wanted[gr]
+	return w != nil && w.callers > 0
+}
+
+// awaitedSince reports whether callers wait for types, and since when the last of them does.
+func (r *Resolver) awaitedSince(now time.Time) (waits bool, since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for gr, w := range r.wanted {
+		switch {
+		case w.callers > 0:
+			waits = true
+			if w.since.After(since) {
+				since = w.since
+			}
+		case now.Sub(w.left) > wantFor:
+			delete(r.wanted, gr)
+		}
 	}
+	return waits, since
+}
+
+// expected takes it that a caller waits for gr from now on.
+func (l *live) expected(gr schema.GroupResource) {
+	if l.resolver.polls(l) {
+		l.ask()
+	}
+	l.mu.Lock()
+	if state := l.known.crd(gr); state != nil && state.meta != nil {
+		l.known.mayRead(crdPath, state.meta.Name)
+	}
+	l.mu.Unlock()
+	signal(l.reads)
 }

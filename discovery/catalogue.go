@@ -28,6 +28,9 @@ type catalogue struct {
 	// coreUnknown and namedUnknown are why not even all groups are known: the core group, or
 	// those with a name. They are nil if they are.
 	coreUnknown, namedUnknown error
+	// crdsRule says that the CRDs are known, all of them.
+	crdsRule bool
+	types    int // that are served
 
 	mapper func() meta.RESTMapperWithContext
 	memo   memo
@@ -44,6 +47,11 @@ type groupView struct {
 	failed map[string]error
 	// waiting are the CRDs of the group that are there and not served.
 	waiting []*crd
+	// types are what events tell of the types, each once.
+	types []typeState
+	// decided are the plurals of which CRDs say all: what is not listed is not served,
+	// without a doubt.
+	decided map[string]bool
 
 	index func() *index
 }
@@ -53,6 +61,7 @@ type index struct {
 	byGVR map[schema.GroupVersionResource]int
 	names map[string][]hit // in lower case
 	kinds map[string][]hit // as they are
+	types map[string]int   // in groupView.types, by plural
 }
 
 // hit is a resource that has a name, in the order of groupView.resources.
@@ -65,6 +74,9 @@ type hit struct {
 func newCatalogue(groups []*groupView, coreUnknown, namedUnknown error) *catalogue {
 	c := &catalogue{groups: groups, coreUnknown: coreUnknown, namedUnknown: namedUnknown, byName: slices.Clone(groups)}
 	slices.SortFunc(c.byName, func(a, b *groupView) int { return strings.Compare(a.name, b.name) })
+	for _, g := range groups {
+		c.types += len(g.types)
+	}
 	c.mapper = sync.OnceValue(c.makeMapper)
 	return c
 }
@@ -98,14 +110,22 @@ func newGroupView(group groupDoc) *groupView {
 // same reports whether other says the same of everything.
 func (c *catalogue) same(other *catalogue) bool {
 	return slices.EqualFunc(c.groups, other.groups, func(a, b *groupView) bool { return a == b || a.same(b) }) &&
-		errorText(c.coreUnknown) == errorText(other.coreUnknown) && errorText(c.namedUnknown) == errorText(other.namedUnknown)
+		errorText(c.coreUnknown) == errorText(other.coreUnknown) && errorText(c.namedUnknown) == errorText(other.namedUnknown) &&
+		c.crdsRule == other.crdsRule
+}
+
+// decides reports whether the CRDs say all that there is to say of gr.
+func (c *catalogue) decides(gr schema.GroupResource) bool {
+	group := c.group(gr.Group)
+	return group != nil && group.decided[gr.Resource]
 }
 
 // same reports whether other says the same of the group.
 func (g *groupView) same(other *groupView) bool {
 	return g.name == other.name && slices.Equal(g.versions, other.versions) && reflect.DeepEqual(g.resources, other.resources) &&
 		maps.EqualFunc(g.failed, other.failed, func(a, b error) bool { return errorText(a) == errorText(b) }) &&
-		slices.Equal(g.waiting, other.waiting)
+		slices.Equal(g.waiting, other.waiting) && maps.Equal(g.decided, other.decided) &&
+		slices.EqualFunc(g.types, other.types, typeState.same)
 }
 
 func errorText(err error) string {
@@ -169,6 +189,10 @@ func (g *groupView) makeIndex() *index {
 		byGVR: make(map[schema.GroupVersionResource]int, len(g.resources)),
 		names: make(map[string][]hit, 4*len(g.resources)),
 		kinds: make(map[string][]hit, len(g.resources)),
+		types: make(map[string]int, len(g.types)),
+	}
+	for at := range g.types {
+		x.types[g.types[at].resource.GVR.Resource] = at
 	}
 	for at := range g.resources {
 		res := &g.resources[at]

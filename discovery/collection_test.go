@@ -3,13 +3,18 @@ package discovery_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
 // The collections that a resolver watches.
@@ -45,9 +50,16 @@ func (c *collection) put(o object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kind := "MODIFIED"
-	if c.objects[o.name()] == nil {
+	meta, generation := o["metadata"].(map[string]any), 1
+	if old := c.objects[o.name()]; old == nil {
 		kind = "ADDED"
+	} else {
+		generation, _ = old["metadata"].(map[string]any)["generation"].(int)
+		if !reflect.DeepEqual(old["spec"], o["spec"]) || old["metadata"].(map[string]any)["deletionTimestamp"] != meta["deletionTimestamp"] {
+			generation++
+		}
 	}
+	meta["generation"] = generation
 	c.objects[o.name()] = o
 	c.tell(kind, o)
 }
@@ -82,7 +94,7 @@ func (c *collection) cut() {
 func (c *collection) tell(kind string, o object) {
 	c.version++
 	o["metadata"].(map[string]any)["resourceVersion"] = fmt.Sprint(c.version)
-	frame, err := json.Marshal(map[string]any{"type": kind, "object": o})
+	frame, err := json.Marshal(map[string]any{"type": kind, "object": partial(o)})
 	if err != nil {
 		panic(err)
 	}
@@ -93,6 +105,53 @@ func (c *collection) tell(kind string, o object) {
 	for frames := range c.watches {
 		frames <- string(frame)
 	}
+}
+
+// partial returns the metadata of o, as an API server does for a client that asks for that.
+func partial(o object) object {
+	return object{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": o["metadata"]}
+}
+
+// groups returns what a server's documents tell of the CRDs in c.
+func (c *collection) groups() []group {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var groups []group
+	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
+		if d, ok := c.objects[name]["definition"].(definition); ok && d.conditions["Established"] == "True" {
+			groups = withDefinition(groups, d)
+		}
+	}
+	return groups
+}
+
+// withDefinition returns groups with what d defines.
+func withDefinition(groups []group, d definition) []group {
+	at := slices.IndexFunc(groups, func(g group) bool { return g.name == d.group })
+	if at < 0 {
+		at = len(groups)
+		groups = append(groups, group{name: d.group})
+	}
+	g := &groups[at]
+	verbs := crdVerbs
+	for _, name := range d.versions {
+		if !d.served[name] {
+			continue
+		}
+		i := slices.IndexFunc(g.versions, func(v version) bool { return v.name == name })
+		if i < 0 {
+			i = len(g.versions)
+			g.versions = append(g.versions, version{name: name})
+		}
+		g.versions[i].resources = append(g.versions[i].resources,
+			metav1.APIResource{
+				Name: d.plural, SingularName: strings.ToLower(d.kind), Kind: d.kind, Namespaced: d.scope == "Namespaced", Verbs: verbs,
+				ShortNames: append([]string{"x" + d.plural[:2]}, d.moreNames...), Categories: []string{"testing"},
+			},
+			metav1.APIResource{Name: d.plural + "/status", Kind: d.kind, Namespaced: d.scope == "Namespaced", Verbs: all})
+	}
+	slices.SortStableFunc(g.versions, func(a, b version) int { return -apiversion.CompareKubeAwareVersionStrings(a.name, b.name) })
+	return groups
 }
 
 // open returns how many watches are open.
@@ -113,7 +172,7 @@ func (c *collection) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, apiServicePath) {
 			kind = "APIServiceList"
 		}
-		c.serveList(w, kind)
+		c.serveList(w, kind, strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata"))
 		return
 	}
 	frames := make(chan string, 1000)
@@ -151,18 +210,28 @@ func (c *collection) serveOne(w http.ResponseWriter, r *http.Request, name strin
 		refuse(http.StatusNotFound, "NotFound")(w, r)
 		return
 	}
+	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+		o = partial(o)
+	}
 	writeJSON(w, "application/json", o)
 }
 
-func (c *collection) serveList(w http.ResponseWriter, kind string) {
+func (c *collection) serveList(w http.ResponseWriter, kind string, metadataOnly bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	items := []object{}
 	for _, o := range c.objects {
+		if metadataOnly {
+			o = partial(o)
+		}
 		items = append(items, o)
 	}
+	apiVersion := "v1"
+	if metadataOnly {
+		kind, apiVersion = "PartialObjectMetadataList", "meta.k8s.io/v1"
+	}
 	writeJSON(w, "application/json", map[string]any{
-		"kind": kind, "apiVersion": "v1",
+		"kind": kind, "apiVersion": apiVersion,
 		"metadata": map[string]any{"resourceVersion": fmt.Sprint(c.version)}, "items": items,
 	})
 }
@@ -179,6 +248,7 @@ type definition struct {
 	message                    string
 	terminating                bool
 	noise                      string // in places that do not matter
+	moreNames                  []string
 }
 
 // define returns an established CRD of gadgets, or whatever the name says, in v1.
@@ -192,10 +262,16 @@ func define(name string, uid types.UID) definition {
 	}
 }
 
+// copied returns d as it is now.
+func (d definition) copied() definition {
+	d.served, d.conditions, d.versions = maps.Clone(d.served), maps.Clone(d.conditions), slices.Clone(d.versions)
+	return d
+}
+
 func (d definition) object() object {
 	names := map[string]any{
 		"plural": d.plural, "singular": strings.ToLower(d.kind), "kind": d.kind, "listKind": d.kind + "List",
-		"shortNames": []string{"x" + d.plural[:2]}, "categories": []string{"testing"},
+		"shortNames": append([]string{"x" + d.plural[:2]}, d.moreNames...), "categories": []string{"testing"},
 	}
 	var versions []any
 	for _, v := range d.versions {
@@ -218,7 +294,7 @@ func (d definition) object() object {
 		meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 	}
 	return object{
-		"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": meta,
+		"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": meta, "definition": d.copied(),
 		"spec": map[string]any{
 			"group": d.group, "scope": d.scope, "names": names, "versions": versions,
 			"conversion": map[string]any{"strategy": d.strategy, "webhook": map[string]any{"caBundle": d.noise}},

@@ -1,10 +1,10 @@
 package discovery
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,8 +34,11 @@ type slimMeta struct {
 	Name              string            `json:"name"`
 	UID               types.UID         `json:"uid"`
 	ResourceVersion   string            `json:"resourceVersion"`
+	Generation        int64             `json:"generation"`
 	Labels            map[string]string `json:"labels,omitempty"`
 	DeletionTimestamp *metav1.Time      `json:"deletionTimestamp,omitempty"`
+
+	touched time.Time // when it was last written, in whole seconds; zero if that is not told
 }
 
 // condition is what is kept of a status condition.
@@ -82,12 +85,6 @@ type crdVersion struct {
 		Status *struct{} `json:"status"`
 		Scale  *struct{} `json:"scale"`
 	} `json:"subresources"`
-}
-
-func (c *crd) meta() *slimMeta { return &c.Metadata }
-
-func (c *crd) groupResource() schema.GroupResource {
-	return schema.GroupResource{Group: c.Spec.Group, Resource: c.Spec.Names.Plural}
 }
 
 // condition returns the condition of that type, or nil.
@@ -167,16 +164,11 @@ func (c *crd) hasName(r reading) bool {
 	return false
 }
 
-// sameType reports whether nothing that is served, or selected by, changes from c to other,
-// two states of CRDs with one name. Most writes are of this sort: to a webhook's certificate, a
-// schema, a status.
-func (c *crd) sameType(other *crd) bool {
-	return c.Metadata.UID == other.Metadata.UID &&
-		(c.Metadata.DeletionTimestamp == nil) == (other.Metadata.DeletionTimestamp == nil) &&
-		maps.Equal(c.Metadata.Labels, other.Metadata.Labels) &&
-		reflect.DeepEqual(c.Spec, other.Spec) &&
-		reflect.DeepEqual(c.Status.AcceptedNames, other.Status.AcceptedNames) &&
-		reflect.DeepEqual(c.condition("Terminating"), other.condition("Terminating")) &&
-		reflect.DeepEqual(c.condition(established), other.condition(established)) &&
-		reflect.DeepEqual(c.condition(namesAccepted), other.condition(namesAccepted))
+// isSettled reports whether the server has dealt with the CRD as it is: its status says
+// nothing else as long as the generation is the same.
+func (c *crd) isSettled() bool {
+	names := c.condition(namesAccepted)
+	terminating := c.condition("Terminating")
+	return c.isEstablished() && names != nil && names.Status == "True" && reflect.DeepEqual(c.Spec.Names, c.Status.AcceptedNames) &&
+		(c.Metadata.DeletionTimestamp == nil || terminating != nil && terminating.Status == "True")
 }

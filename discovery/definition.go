@@ -2,9 +2,6 @@ package discovery
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +17,10 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 		return refusal
 	}
 	definition, _, err := r.definitions.do(ctx, name, nil, func(ctx context.Context) (*crd, error) {
-		return rest.definition(ctx, name)
+		definition, ref := &crd{}, objectRef{crdPath, name}
+		err := rest.object(ctx, ref, acceptLegacy, definition, &definition.Metadata)
+		rest.endpoint.pauses.settle(ref.path+"/"+ref.name, err)
+		return definition, err
 	})
 	switch {
 	case err != nil: // not there, or not to be told
@@ -58,48 +58,18 @@ func (r *Resolver) CRDUID(ctx context.Context, gr schema.GroupResource) (types.U
 	if !ok {
 		return "", inconclusive(ref, errNoWatch)
 	}
-	meta, err := rest.definitionMeta(ctx, gr.String())
+	var object struct {
+		Metadata slimMeta `json:"metadata"`
+	}
+	err := rest.object(ctx, objectRef{crdPath, gr.String()}, metaOnly, &object, &object.Metadata)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", &NotServedError{Ref: ref}
 	case err != nil:
 		return "", inconclusive(ref, err)
 	}
-	return meta.UID, nil
+	return object.Metadata.UID, nil
 }
 
 // metaOnly asks for an object's metadata; a server that can't tell them alone sends all.
 const metaOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-
-func (s *restServer) definitionMeta(ctx context.Context, name string) (*slimMeta, error) {
-	res, err := s.endpoint.get(ctx, crdPath+"/"+name, nil, http.Header{"Accept": {metaOnly}})
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close() //nolint:errcheck // read only
-	body, err := read(res)
-	if err != nil {
-		return nil, err
-	}
-	var object struct {
-		Metadata slimMeta `json:"metadata"`
-	}
-	if err := json.Unmarshal(body, &object); err != nil || object.Metadata.Name != name {
-		return nil, errors.Join(errNoAnswer, err)
-	}
-	return &object.Metadata, nil
-}
-
-func (s *restServer) definition(ctx context.Context, name string) (*crd, error) {
-	path := crdPath + "/" + name
-	body, err := s.document(ctx, path)
-	s.endpoint.pauses.settle(path, err)
-	if err != nil {
-		return nil, err
-	}
-	definition := &crd{}
-	if err := json.Unmarshal(body, definition); err != nil || definition.Metadata.Name != name {
-		return nil, errors.Join(errNoAnswer, err)
-	}
-	return definition, nil
-}

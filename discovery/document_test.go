@@ -47,16 +47,18 @@ func FuzzDocument(f *testing.F) {
 
 		known := knowledge{crdsRule: true, apisRule: true, doubtFor: time.Second}
 		now := time.Now()
-		known.learn(doc, now)
-		known.learnCRDs([]*crd{definition}, now)
-		known.learnAPIs([]*apiService{service})
+		known.learn(doc, 1, now)
+		known.learnCRDs([]*slimMeta{&definition.Metadata}, 1, now)
+		known.learnAPIs([]*slimMeta{&service.Metadata})
+		known.read(definition)
+		known.readAPI(service)
 		first := known.catalogue(nil, now)
 		checkCatalogue(t, first)
-		known.forgetCRD(definition, now)
-		known.learn((&document{}).withLastKnown(doc), now)
+		known.forgetCRD(&definition.Metadata, 1, now)
+		known.learn((&document{}).withLastKnown(doc), 2, now)
 		c := known.catalogue(first, now)
 		checkCatalogue(t, c)
-		known.events(known.types(c, typeStates{}), typeStates{}, now)
+		known.events(first, c, now)
 	})
 }
 

@@ -39,6 +39,8 @@ type endpoint struct {
 	limiter flowcontrol.RateLimiter // nil: none
 	sent    atomic.Uint64           // requests
 	pauses  pauses
+
+	recovery recovery
 }
 
 // askedError is what an answer lacks, and when it was asked for.
@@ -92,6 +94,7 @@ func (e *endpoint) get(ctx context.Context, path string, query url.Values, heade
 		return nil, err
 	}
 	if res.StatusCode == http.StatusOK || res.StatusCode == http.StatusNotModified {
+		e.recovery.succeeded(path)
 		return res, nil
 	}
 	defer res.Body.Close() //nolint:errcheck // read only

@@ -3,11 +3,11 @@ package discovery
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -49,14 +49,16 @@ const (
 	ScopeChanged Change = "Scope"
 	// VerbsChanged: of the preferred version, or its subresources.
 	VerbsChanged Change = "Verbs"
-	// ConversionChanged: objects are converted between versions in another way.
+	// ConversionChanged: objects are converted between versions in another way. Documents
+	// do not say so: it is told only of types whose CRD was read, before and after.
 	ConversionChanged Change = "Conversion"
 	// BackingChanged: something else serves the type now. That it has become known
 	// what does, or is not known any more, is no change.
 	BackingChanged Change = "Backing"
 	// TerminatingChanged: the type's CRD is being deleted.
 	TerminatingChanged Change = "Terminating"
-	// LabelsChanged: of the type's CRD. Only who asks is told: see [WithLabelChanges].
+	// LabelsChanged: the labels of the type's CRD have changed or become known, or what
+	// serves the type has become known. Only who asks is told: see [WithLabelChanges].
 	LabelsChanged Change = "Labels"
 )
 
@@ -99,38 +101,65 @@ func (e Event) String() string {
 // typeState is what events tell of a type.
 type typeState struct {
 	resource   Resource  // in the preferred version
-	uid        types.UID // of its CRD, as last known
+	uid        types.UID // of its CRD, as last known; empty if something else serves it
 	conversion string
-	defined    bool              // the CRD is known
+	defined    bool              // there is a CRD of that name
 	labels     map[string]string // its labels
 }
 
-// typeStates are the states of all types, and their order.
-type typeStates struct {
-	states map[schema.GroupResource]typeState
-	order  []schema.GroupResource
+// byCRD reports whether a CRD may be what serves the type.
+func (s typeState) byCRD() bool {
+	return s.resource.Backing == BackingCRD || s.resource.Backing == BackingUnknown
 }
 
-// types returns the types of a catalogue, each once, in order. What is not known of them
-// at the moment is as in last.
-func (k *knowledge) types(c *catalogue, last typeStates) typeStates {
-	var order []schema.GroupResource
-	states := make(map[schema.GroupResource]typeState, len(c.groups))
-	for at := range c.all() {
-		res := *at
-		gr := res.GVR.GroupResource()
-		if _, seen := states[gr]; seen {
+// same reports whether other says the same of the type.
+func (s typeState) same(other typeState) bool {
+	return s.uid == other.uid && s.conversion == other.conversion && s.defined == other.defined &&
+		maps.Equal(s.labels, other.labels) && s.resource.GVR == other.resource.GVR
+}
+
+// types returns the types of a group, each once, in order. What is not known of them at the
+// moment is as before.
+func (k *knowledge) types(view, before *groupView) []typeState {
+	var states []typeState
+	seen := map[string]bool{}
+	for _, res := range view.resources {
+		plural := res.GVR.Resource
+		if seen[plural] {
 			continue
 		}
-		state := typeState{resource: res, uid: cmp.Or(res.CRDUID, last.states[gr].uid)}
-		if definition := k.crds[gr.String()]; definition != nil {
-			state.conversion = definition.Spec.Conversion.Strategy
-			state.defined, state.labels = true, definition.Metadata.Labels
+		seen[plural] = true
+		state := typeState{resource: res}
+		old := before.typeOf(plural)
+		if state.byCRD() {
+			state.uid = res.CRDUID
+			if old.byCRD() {
+				state.uid = cmp.Or(state.uid, old.uid)
+			}
 		}
-		states[gr] = state
-		order = append(order, gr)
+		if of := k.crd(res.GVR.GroupResource()); of != nil && of.meta != nil {
+			state.defined, state.labels = true, of.meta.Labels
+			if of.definition != nil {
+				state.conversion = of.definition.Spec.Conversion.Strategy
+			} else {
+				state.conversion = old.conversion
+			}
+		}
+		states = append(states, state)
 	}
-	return typeStates{states, order}
+	return states
+}
+
+// typeOf returns what is known of the type with that plural; of one that is not served, the
+// zero value.
+func (g *groupView) typeOf(plural string) typeState {
+	if g == nil {
+		return typeState{}
+	}
+	if at, known := g.index().types[plural]; known {
+		return g.types[at]
+	}
+	return typeState{}
 }
 
 // changes returns what differs between two states of one type.
@@ -148,7 +177,7 @@ func (s typeState) changes(now typeState) []Change {
 		{ConversionChanged, s.conversion == now.conversion || s.conversion == "" || now.conversion == ""},
 		{BackingChanged, a.Backing == b.Backing || a.Backing == BackingUnknown || b.Backing == BackingUnknown},
 		{TerminatingChanged, a.Terminating == b.Terminating},
-		{LabelsChanged, !s.defined || !now.defined || maps.Equal(s.labels, now.labels)},
+		{LabelsChanged, s.defined == now.defined && maps.Equal(s.labels, now.labels) && (a.Backing != BackingUnknown || b.Backing == BackingUnknown)},
 	} {
 		if !aspect.same {
 			changes = append(changes, aspect.change)
@@ -161,46 +190,80 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(a, b) || slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// events returns what has happened between two states of all types, each in order. A
-// CRD that was created again is another type than before: its objects are gone.
-func (k *knowledge) events(before, now typeStates, at time.Time) []Event {
-	var events []Event
-	for _, gr := range before.order {
-		if _, stays := now.states[gr]; !stays {
-			old := before.states[gr]
-			events = append(events, Event{Type: Removed, Resource: old.resource, Evidence: k.evidence(gr, old.uid, at)})
+// events returns what has happened between two catalogues, in order for each type, and
+// forgets which CRDs were deleted meanwhile. A CRD that was created again is another type than
+// before, also with the UID that it had: its objects are gone.
+func (k *knowledge) events(before, now *catalogue, at time.Time) []Event {
+	var removed, events []Event
+	for pair := range changedGroups(before, now) {
+		old, view := pair[0], pair[1]
+		if old != nil {
+			for _, state := range old.types {
+				if view.typeOf(state.resource.GVR.Resource).resource.GVR.Resource == "" {
+					removed = append(removed, Event{Type: Removed, Resource: state.resource, Evidence: k.evidence(state, at)})
+				}
+			}
 		}
-	}
-	for _, gr := range now.order {
-		old, known := before.states[gr]
-		state := now.states[gr]
-		switch {
-		case !known:
-			events = append(events, Event{Type: Added, Resource: state.resource})
-		case old.uid != state.uid && old.uid != "" && state.uid != "":
-			events = append(events,
-				Event{Type: Removed, Resource: old.resource, Evidence: Evidence{Kind: CRDDeleted, CRDUID: old.uid, At: at}},
-				Event{Type: Added, Resource: state.resource})
-		default:
-			if changes := old.changes(state); changes != nil {
-				events = append(events, Event{Type: Changed, Resource: state.resource, Old: old.resource, Changes: changes})
+		if view != nil {
+			for _, state := range view.types {
+				events = append(events, k.eventsOf(old.typeOf(state.resource.GVR.Resource), state, at)...)
 			}
 		}
 	}
-	return events
+	clear(k.buried)
+	return append(removed, events...)
 }
 
-// evidence returns why gr is gone, whose CRD last had uid.
-func (k *knowledge) evidence(gr schema.GroupResource, uid types.UID, at time.Time) Evidence {
-	if g, deleted := k.gone[gr]; deleted {
-		return g.Evidence
+// eventsOf returns what has happened to a type that is served.
+func (k *knowledge) eventsOf(old, state typeState, at time.Time) []Event {
+	if old.resource.GVR.Resource == "" {
+		return []Event{{Type: Added, Resource: state.resource}}
 	}
-	definition := k.crds[gr.String()]
+	evidence, deleted := k.buried[state.resource.GVR.GroupResource()]
+	if !deleted && old.uid != state.uid && old.uid != "" && state.uid != "" {
+		evidence, deleted = Evidence{Kind: CRDDeleted, CRDUID: old.uid, At: at}, true
+	}
+	if deleted && old.byCRD() && state.byCRD() {
+		return []Event{
+			{Type: Removed, Resource: old.resource, Evidence: evidence},
+			{Type: Added, Resource: state.resource},
+		}
+	}
+	if changes := old.changes(state); changes != nil {
+		return []Event{{Type: Changed, Resource: state.resource, Old: old.resource, Changes: changes}}
+	}
+	return nil
+}
+
+// changedGroups returns the views of each group that differs, before and now, one of which may
+// be nil: in the order of before, and then of what has come.
+func changedGroups(before, now *catalogue) iter.Seq[[2]*groupView] {
+	return func(yield func([2]*groupView) bool) {
+		if before != nil {
+			for _, old := range before.groups {
+				if view := now.group(old.name); view != old && !yield([2]*groupView{old, view}) {
+					return
+				}
+			}
+		}
+		for _, view := range now.groups {
+			if (before == nil || before.group(view.name) == nil) && !yield([2]*groupView{nil, view}) {
+				return
+			}
+		}
+	}
+}
+
+// evidence returns why a type is gone, of which old was known.
+func (k *knowledge) evidence(old typeState, at time.Time) Evidence {
+	state := k.crd(old.resource.GVR.GroupResource())
 	switch {
-	case !k.crdsRule || definition == nil && uid == "":
+	case !k.crdsRule || !old.byCRD() || state == nil && old.uid == "":
 		return Evidence{Kind: NotListed, At: at}
-	case definition == nil || uid != "" && uid != definition.Metadata.UID: // between two runs
-		return Evidence{Kind: CRDDeleted, CRDUID: uid, At: at}
+	case state != nil && state.gone != nil:
+		return state.gone.Evidence
+	case state == nil || old.uid != "" && old.uid != state.meta.UID: // between two runs
+		return Evidence{Kind: CRDDeleted, CRDUID: old.uid, At: at}
 	}
-	return Evidence{Kind: NoVersionServed, CRDUID: definition.Metadata.UID, At: at}
+	return Evidence{Kind: NoVersionServed, CRDUID: state.meta.UID, At: at}
 }

@@ -75,6 +75,7 @@ func TestEvidence_ARecreatedCRDIsAnotherFromTheBeginning(t *testing.T) {
 			if got := l.wants("Removed gadgets.v1.example.org (CRDDeleted)")[0].Evidence.CRDUID; got != "1" {
 				t.Errorf("UID of the evidence = %q", got)
 			}
+			eventually(t, "it watches", func() bool { return r.Status().CRDs.State == discovery.SourceCurrent && discovery.Idle(r) })
 			_, err := r.Validate(t.Context(), gadgets)
 			if !errors.Is(err, discovery.ErrNotServed) { // not established, if that has been heard of already
 				t.Errorf("Validate: %v", err)

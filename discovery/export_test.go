@@ -3,11 +3,14 @@ package discovery
 import "time"
 
 // WithPace makes a running resolver quick: awaited is how often it asks for what it
-// awaits, polled how often where it can't watch, doubted how long what a document does
+// awaits, polled how often after a minute of it, doubted how long what a document does
 // not list any more is taken to be served. Otherwise it asks once an hour.
 func WithPace(awaited, polled, doubted time.Duration) Option {
 	return optionFunc(func(o *options) {
-		o.pace = pace{awaited: awaited, polled: polled, settled: time.Hour, crowded: 1, doubted: doubted, patient: time.Hour, gap: time.Millisecond, first: 5 * time.Second}
+		o.pace = pace{
+			awaited: awaited, patient: polled, settled: time.Hour, legacy: 1, doubted: doubted, hurry: time.Hour,
+			batch: time.Millisecond, gap: time.Millisecond, late: 10 * time.Millisecond, first: 5 * time.Second,
+		}
 	})
 }
 
@@ -23,7 +26,7 @@ func Waiting(r *Resolver) int {
 
 // WithForbiddenPace is how often a running resolver tries what is forbidden.
 func WithForbiddenPace(forbidden time.Duration) Option {
-	return optionFunc(func(o *options) { o.feedPace.forbidden = forbidden })
+	return optionFunc(func(o *options) { o.watchPace.forbidden = forbidden })
 }
 
 // WithGap is how long a running resolver leaves between requests.
@@ -34,4 +37,18 @@ func WithGap(gap time.Duration) Option {
 // WithUnknownRate bounds the requests about what a running resolver does not know.
 func WithUnknownRate(perSecond float32, burst int) Option {
 	return optionFunc(func(o *options) { o.unknownRate, o.unknownBurst = perSecond, burst })
+}
+
+// Idle reports whether what a running resolver has learned is known, and nothing is to be
+// read.
+func Idle(r *Resolver) bool {
+	r.mu.Lock()
+	l := r.live
+	r.mu.Unlock()
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.news) == 0 && len(l.known.dirty) == 0 && !l.known.all && len(l.known.unread) == 0
 }

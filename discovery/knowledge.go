@@ -12,33 +12,66 @@ import (
 // must then say the same. What the server's own objects say needs no second answer.
 const doubtFor = 5 * time.Second
 
-// knowledge is what a running resolver knows from its sources. It is guarded by its
-// owner's lock, and does no I/O.
+// knowledge is what a running resolver knows from its sources: documents, which say what is
+// served; the metadata of CRDs and APIServices, which say what is there, what has changed and
+// what is deleted; and those CRDs and APIServices that were read one by one. It is guarded by
+// its owner's lock, and does no I/O.
+//
+// What is known is kept by group. A change marks its group as dirty, and only dirty groups
+// are put together anew.
 type knowledge struct {
 	doubtFor time.Duration
 	doc      *document // nil: none has come yet
+	docAt    uint64    // the number of the request that it answers
+	docTold  map[schema.GroupVersion]bool
+	docs     map[string]groupDoc
+	listed   map[string]map[string]bool // plurals by group, once asked for
 
-	crds map[string]*crd // by name; nil: none have been told
-	// crdsRule says that crds are complete and current. Then they decide about
-	// custom resources, of which documents are behind by seconds.
-	crdsRule bool
-	// crdsCurrent says that they are followed at this moment: what they do not know is
-	// not there, whatever documents say.
+	crds map[string]map[string]*crdState // by group and plural
+	// crdsRule says that the list of CRDs was complete, and crdsCurrent that it is followed
+	// at this moment: what is not in it is not there, whatever documents say.
+	crdsRule    bool
 	crdsCurrent bool
-	// apis are the APIServices, and apisRule says that they are complete and current.
-	apis        map[string]*apiService // by name; nil: none have been told
+	apis        map[string]map[string]*apiService // by group and version
 	apisRule    bool
 	apisCurrent bool
 
-	// gone are the CRDs that are deleted, for as long as documents may list their
-	// resources. Ghosts says that the last one did.
-	gone   map[schema.GroupResource]ghost
-	ghosts bool
-	// doubted are resources that nobody mentions any more.
+	// gone are CRDs that are deleted, for as long as documents may list their resources.
+	gone map[schema.GroupResource]*crdState
+	// builtIn are the types that had no CRD when all CRDs were known first.
+	builtIn map[schema.GroupResource]bool
+	// buried are those that were deleted since the last catalogue was made.
+	buried map[schema.GroupResource]Evidence
+	// doubted are resources that nothing lists any more.
 	doubted map[schema.GroupVersionResource]doubt
-	// dropped are group versions whose APIService is deleted: the next document that
-	// does not list their resources needs no second one.
+	// dropped are group versions whose APIService is deleted: the next document that does
+	// not list their resources needs no second one.
 	dropped map[schema.GroupVersion]bool
+	// unlisted are CRDs that are there and of which nothing is served.
+	unlisted map[schema.GroupResource]*crdState
+	// changed is when a CRD has last changed so that documents may tell other things.
+	changed time.Time
+	// defined are the CRDs of which a definition was read.
+	defined map[schema.GroupResource]*crdState
+	// unread are the objects that may have to be read one by one.
+	unread map[objectRef]*lookup
+
+	dirty map[string]bool       // groups
+	all   bool                  // all groups are dirty
+	views map[string]*groupView // as last put together
+}
+
+// crdState is what is known of a CRD.
+type crdState struct {
+	meta *slimMeta // nil: it is deleted
+	gone *ghost    // the CRD before it, while documents may mean that one
+	// definition is what was read of it; nil: nothing was. It may be out of date.
+	definition *crd
+	// changedAt is the number of requests for documents that had begun when its type may
+	// have changed. Later ones tell of that.
+	changedAt uint64
+	came      time.Time
+	unlisted  time.Time // since when nothing is served of it; zero: something is
 }
 
 // ghostFor is how long after the last document that listed the resource of a deleted
@@ -48,7 +81,9 @@ const ghostFor = time.Minute
 // ghost is a CRD that is deleted.
 type ghost struct {
 	Evidence
-	listed time.Time // when a document last listed its resource, or when it was deleted
+	askedAt uint64    // the number of requests for documents that had begun then
+	listed  time.Time // when a document last listed its resource, or when it was deleted
+	left    bool      // a later document has not listed it
 }
 
 // doubt is a resource that was served and is not mentioned any more, without evidence
@@ -58,32 +93,91 @@ type doubt struct {
 	over  bool // documents have left it out for long enough
 }
 
-// learn takes a document.
-func (k *knowledge) learn(doc *document, now time.Time) {
+// touch marks a group as dirty.
+func (k *knowledge) touch(group string) {
+	if k.dirty == nil {
+		k.dirty = map[string]bool{}
+	}
+	k.dirty[group] = true
+}
+
+// learn takes a document, which answers request number.
+func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 	if k.doc != nil { // what the last one left out has been dealt with
-		told := versionsOf(k.doc)
-		maps.DeleteFunc(k.dropped, func(gv schema.GroupVersion, _ bool) bool { _, listed := told[gv]; return !listed })
+		maps.DeleteFunc(k.dropped, func(gv schema.GroupVersion, _ bool) bool { _, listed := k.docTold[gv]; return !listed })
 	}
-	k.doc = doc
-	told := versionsOf(doc)
-	for gvr, d := range k.doubted {
-		gv := gvr.GroupVersion()
-		_, fresh := told[gv]
-		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !fresh
-		d.over = now.Sub(d.since) >= k.doubtFor && !awaited
-		k.doubted[gvr] = d
-	}
-	k.ghosts = false
-	for _, version := range doc.versions() {
-		for _, res := range version.resources {
-			if g, gone := k.gone[res.GVR.GroupResource()]; gone {
-				g.listed = now
-				k.gone[res.GVR.GroupResource()] = g
-				k.ghosts = true
-			}
+	k.docAt = number
+	if doc != k.doc {
+		k.doc, k.all = doc, true
+		k.docTold = versionsOf(doc)
+		k.docs, k.listed = map[string]groupDoc{}, nil
+		for _, group := range doc.groups() {
+			k.docs[group.name] = group
 		}
 	}
-	maps.DeleteFunc(k.gone, func(_ schema.GroupResource, g ghost) bool { return now.Sub(g.listed) > ghostFor })
+	for gvr, d := range k.doubted {
+		gv := gvr.GroupVersion()
+		_, fresh := k.docTold[gv]
+		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !fresh
+		if over := now.Sub(d.since) >= k.doubtFor && !awaited; over != d.over {
+			d.over = over
+			k.doubted[gvr] = d
+			k.touch(gvr.Group)
+		}
+	}
+	for gr, state := range k.gone {
+		listed := k.lists(gr)
+		switch {
+		case listed && !state.gone.left && state.meta != nil && k.unreadable(crdPath, state.meta.Name) && now.Sub(state.came) >= k.doubtFor:
+			k.forgive(gr, state) // it can't be read, and documents have had the time
+		case listed:
+			state.gone.listed = now
+		case number > state.gone.askedAt && state.meta != nil:
+			k.forgive(gr, state)
+		case number > state.gone.askedAt:
+			state.gone.left = true
+		}
+		if state.gone != nil && now.Sub(state.gone.listed) > ghostFor {
+			k.forgive(gr, state)
+		}
+	}
+	for gr, state := range k.defined {
+		if !k.defines(state) { // from now on the documents do
+			k.touch(gr.Group)
+		}
+	}
+}
+
+// forgive ends what is known of the CRD before. Caller sees to it that documents mean the
+// one that is there, or none.
+func (k *knowledge) forgive(gr schema.GroupResource, state *crdState) {
+	state.gone = nil
+	delete(k.gone, gr)
+	k.touch(gr.Group)
+	if state.meta == nil {
+		delete(k.crds[gr.Group], gr.Resource)
+		if len(k.crds[gr.Group]) == 0 {
+			delete(k.crds, gr.Group)
+		}
+	}
+}
+
+// lists reports whether the last document lists gr in any version.
+func (k *knowledge) lists(gr schema.GroupResource) bool {
+	listed, known := k.listed[gr.Group]
+	if !known {
+		listed = map[string]bool{}
+		for _, version := range k.docs[gr.Group].versions {
+			for i := range version.resources {
+				listed[version.resources[i].GVR.Resource] = true
+			}
+		}
+		if k.listed == nil {
+			k.listed = map[string]map[string]bool{}
+		}
+		k.listed[gr.Group] = listed
+	}
+	return listed[gr.Resource]
 }
 
 // versionsOf returns the group versions of doc, and whether what it says of each is fresh.
@@ -95,104 +189,223 @@ func versionsOf(doc *document) map[schema.GroupVersion]bool {
 	return versions
 }
 
-// learnCRDs takes a complete list of the CRDs.
-func (k *knowledge) learnCRDs(items []*crd, now time.Time) {
-	crds := make(map[string]*crd, len(items))
+// groupResourceOf returns what the CRD of that name defines: the server sees to it that the
+// name says so.
+func groupResourceOf(name string) schema.GroupResource { return schema.ParseGroupResource(name) }
+
+// crd returns what is known of the CRD of gr, or nil.
+func (k *knowledge) crd(gr schema.GroupResource) *crdState { return k.crds[gr.Group][gr.Resource] }
+
+// learnCRDs takes a complete list of the CRDs, of which number requests for documents had
+// begun, and reports whether the documents may now tell other things.
+func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (ask bool) {
+	first := !k.crdsRule && len(k.crds) == 0
+	there := make(map[string]bool, len(items))
 	for _, item := range items {
-		crds[item.Metadata.Name] = item
+		there[item.Name] = true
 	}
-	for name, old := range k.crds {
-		if item := crds[name]; item == nil || item.Metadata.UID != old.Metadata.UID {
-			k.bury(old, now)
+	for group, states := range k.crds {
+		for plural, state := range states {
+			if state.meta != nil && !there[state.meta.Name] {
+				k.bury(schema.GroupResource{Group: group, Resource: plural}, state, number, now)
+				ask = true
+			}
 		}
 	}
 	for _, item := range items {
-		k.unbury(item)
-	}
-	k.crds = crds
-}
-
-// learnCRD takes one CRD and reports whether anything that is served may differ.
-func (k *knowledge) learnCRD(item *crd, now time.Time) bool {
-	old := k.crds[item.Metadata.Name]
-	if k.crds == nil {
-		k.crds = map[string]*crd{}
-	}
-	k.crds[item.Metadata.Name] = item
-	if old != nil && old.Metadata.UID != item.Metadata.UID {
-		k.bury(old, now)
-	}
-	k.unbury(item)
-	return old == nil || !old.sameType(item)
-}
-
-// forgetCRD takes the end of a CRD. Of one that has been created again since, it is
-// no news.
-func (k *knowledge) forgetCRD(item *crd, now time.Time) bool {
-	old := k.crds[item.Metadata.Name]
-	if old == nil || old.Metadata.UID != item.Metadata.UID {
-		return false
-	}
-	delete(k.crds, item.Metadata.Name)
-	k.bury(old, now)
-	return true
-}
-
-func (k *knowledge) bury(old *crd, now time.Time) {
-	if k.gone == nil {
-		k.gone = map[schema.GroupResource]ghost{}
-	}
-	k.gone[old.groupResource()] = ghost{Evidence: Evidence{Kind: CRDDeleted, CRDUID: old.Metadata.UID, At: now}, listed: now}
-	k.ghosts = true // until a document says otherwise
-}
-
-// unbury ends the mourning once a new CRD has taken the place of the old one. Until the
-// server has established it, documents mean the old one.
-func (k *knowledge) unbury(item *crd) {
-	if item.isEstablished() {
-		delete(k.gone, item.groupResource())
-	}
-}
-
-// learnAPIs takes a complete list of the APIServices and reports whether the documents
-// may now tell other things.
-func (k *knowledge) learnAPIs(items []*apiService) (ask bool) {
-	was := k.apis
-	k.apis = make(map[string]*apiService, len(items))
-	for _, item := range items {
-		if old := was[item.Metadata.Name]; old != nil {
-			k.apis[item.Metadata.Name] = old
-			delete(was, item.Metadata.Name)
+		changed := k.learnCRD(item, number, now)
+		state := k.crd(groupResourceOf(item.Name))
+		if first && now.Sub(item.touched) > recently && k.lists(groupResourceOf(item.Name)) {
+			state.changedAt, changed = 0, false // the document that there is tells of it
 		}
-		_, asks := k.learnAPI(item)
-		ask = ask || asks
-	}
-	for _, old := range was {
-		asks := k.forgetAPI(old)
-		ask = ask || asks
+		ask = ask || changed
 	}
 	return ask
 }
 
-// learnAPI takes an APIService and reports whether anything that is known differs by
-// it, and whether the documents may now tell other things.
-func (k *knowledge) learnAPI(item *apiService) (differs, ask bool) {
-	old := k.apis[item.Metadata.Name]
+// recently is how long ago an object must have been written for a document of the same
+// moment to tell of it for certain.
+const recently = 10 * time.Second
+
+// learnCRD takes the metadata of a CRD and reports whether the documents may now tell other
+// things. Most writes change a status, and nothing of the type.
+func (k *knowledge) learnCRD(item *slimMeta, number uint64, now time.Time) (ask bool) {
+	gr := groupResourceOf(item.Name)
+	state := k.crd(gr)
+	if state == nil {
+		if k.crds == nil {
+			k.crds = map[string]map[string]*crdState{}
+		}
+		if k.crds[gr.Group] == nil {
+			k.crds[gr.Group] = map[string]*crdState{}
+		}
+		state = &crdState{}
+		k.crds[gr.Group][gr.Resource] = state
+	}
+	old := state.meta
+	if old != nil && old.UID != item.UID {
+		k.bury(gr, state, number, now)
+		old = nil
+	}
+	state.meta = item
+	k.toRead(crdPath, item.Name)
+	k.settle(gr, state)
+	switch {
+	case old == nil:
+		state.came = now
+	case old.Generation == item.Generation && (old.DeletionTimestamp == nil) == (item.DeletionTimestamp == nil):
+		if !maps.Equal(old.Labels, item.Labels) {
+			k.touch(gr.Group)
+		}
+		return old.ResourceVersion != item.ResourceVersion && !state.unlisted.IsZero()
+	}
+	state.changedAt, k.changed = number, now
+	k.touch(gr.Group)
+	return true
+}
+
+// forgetCRD takes the end of a CRD and reports whether it is news: of one that has been
+// created again since, it is none.
+func (k *knowledge) forgetCRD(item *slimMeta, number uint64, now time.Time) bool {
+	gr := groupResourceOf(item.Name)
+	state := k.crd(gr)
+	if state == nil || state.meta == nil || state.meta.UID != item.UID {
+		return false
+	}
+	k.bury(gr, state, number, now)
+	return true
+}
+
+// bury takes it that the CRD of gr, of which state is what is known, is deleted.
+func (k *knowledge) bury(gr schema.GroupResource, state *crdState, number uint64, now time.Time) {
+	evidence := Evidence{Kind: CRDDeleted, CRDUID: state.meta.UID, At: now}
+	if k.gone == nil {
+		k.gone, k.buried = map[schema.GroupResource]*crdState{}, map[schema.GroupResource]Evidence{}
+	}
+	state.gone = &ghost{Evidence: evidence, askedAt: number, listed: now}
+	state.meta, state.definition, state.unlisted = nil, nil, time.Time{}
+	k.gone[gr], k.buried[gr] = state, evidence
+	delete(k.unlisted, gr)
+	delete(k.defined, gr)
+	k.changed = now
+	k.touch(gr.Group)
+}
+
+// read takes a CRD that was read, and reports whether it is of use.
+func (k *knowledge) read(definition *crd) bool {
+	gr := groupResourceOf(definition.Metadata.Name)
+	state := k.crd(gr)
+	if state == nil || state.meta == nil || state.meta.UID != definition.Metadata.UID {
+		return false
+	}
+	if k.defined == nil {
+		k.defined = map[schema.GroupResource]*crdState{}
+	}
+	state.definition, k.defined[gr] = definition, state
+	k.touch(gr.Group)
+	k.settle(gr, state)
+	return true
+}
+
+// settle ends what is known of the CRD before if the one that is there is known to be served.
+func (k *knowledge) settle(gr schema.GroupResource, state *crdState) {
+	if state.gone != nil && (state.gone.left || k.fresh(state) && state.definition.isEstablished()) {
+		k.forgive(gr, state)
+	}
+}
+
+// fresh reports whether what was read of a CRD is what is there now.
+func (k *knowledge) fresh(state *crdState) bool {
+	d, meta := state.definition, state.meta
+	if d == nil || meta == nil || d.Metadata.UID != meta.UID || d.Metadata.Generation < meta.Generation {
+		return false
+	}
+	return d.Metadata.Generation > meta.Generation || // the watch is behind
+		(d.Metadata.DeletionTimestamp == nil) == (meta.DeletionTimestamp == nil) &&
+			(d.isSettled() || d.Metadata.ResourceVersion == meta.ResourceVersion)
+}
+
+// defines reports whether what was read of a CRD says what is served, rather than the last
+// document: it is as new as the CRD, or the document is older than its last change.
+func (k *knowledge) defines(state *crdState) bool {
+	return state.definition != nil && state.meta != nil && state.definition.isEstablished() &&
+		state.definition.Metadata.UID == state.meta.UID && (k.fresh(state) || k.docAt <= state.changedAt)
+}
+
+// api returns the APIService of gv, or nil.
+func (k *knowledge) api(gv schema.GroupVersion) *apiService { return k.apis[gv.Group][gv.Version] }
+
+func (k *knowledge) setAPI(item *apiService) {
 	if k.apis == nil {
-		k.apis = map[string]*apiService{}
+		k.apis = map[string]map[string]*apiService{}
 	}
-	k.apis[item.Metadata.Name] = item
+	gv := item.groupVersion()
+	if k.apis[gv.Group] == nil {
+		k.apis[gv.Group] = map[string]*apiService{}
+	}
+	k.apis[gv.Group][gv.Version] = item
+}
+
+// learnAPIs takes a complete list of the APIServices and reports whether the documents
+// may now tell other things.
+func (k *knowledge) learnAPIs(items []*slimMeta) (ask bool) {
+	there := make(map[string]bool, len(items))
+	for _, item := range items {
+		there[item.Name] = true
+		ask = k.learnAPI(item) || ask
+	}
+	for _, versions := range k.apis {
+		for _, old := range versions {
+			if !there[old.Metadata.Name] {
+				ask = k.forgetAPI(&old.Metadata) || ask
+			}
+		}
+	}
+	k.all = true
+	return ask
+}
+
+// learnAPI takes the metadata of an APIService and reports whether the documents may now tell
+// other things. What is behind it is in the metadata only if the server has made it itself.
+func (k *knowledge) learnAPI(meta *slimMeta) (ask bool) {
+	item := apiServiceOf(meta)
+	old := k.api(item.groupVersion())
+	if old != nil && !item.isAutomanaged() && !old.isAutomanaged() && old.Metadata.UID == meta.UID {
+		item.Spec, item.Status, item.known = old.Spec, old.Status, old.known // until it is read again
+	}
+	k.setAPI(item)
 	delete(k.dropped, item.groupVersion())
-	differs = old == nil || old.backing() != item.backing()
-	if item.backing() == BackingCRD && k.crdsRule {
-		return differs, false
+	k.touch(item.Spec.Group)
+	if !item.isAutomanaged() {
+		k.toRead(apiServicePath, meta.Name)
 	}
-	return differs, differs || old.available() != item.available()
+	if old != nil && old.backing() == item.backing() || item.backing() == BackingCRD && k.crdsRule {
+		return false
+	}
+	return item.known
+}
+
+// readAPI takes an APIService that was read, and reports whether the documents may now tell
+// other things.
+func (k *knowledge) readAPI(item *apiService) (ask bool) {
+	old := k.api(apiServiceOf(&item.Metadata).groupVersion())
+	if old == nil || old.Metadata.UID != item.Metadata.UID {
+		return false
+	}
+	item.known = true
+	k.setAPI(item)
+	k.touch(item.Spec.Group)
+	return !old.known || old.backing() != item.backing() || old.available() != item.available()
 }
 
 // forgetAPI takes the end of an APIService: what it served needs no second answer.
-func (k *knowledge) forgetAPI(item *apiService) (ask bool) {
-	delete(k.apis, item.Metadata.Name)
+func (k *knowledge) forgetAPI(meta *slimMeta) (ask bool) {
+	item := k.api(apiServiceOf(meta).groupVersion())
+	if item == nil {
+		return false
+	}
+	delete(k.apis[item.Spec.Group], item.Spec.Version)
+	k.touch(item.Spec.Group)
 	if item.backing() == BackingAggregated {
 		if k.dropped == nil {
 			k.dropped = map[schema.GroupVersion]bool{}
@@ -207,7 +420,7 @@ func (k *knowledge) backing(gv schema.GroupVersion) Backing {
 	if !k.apisRule {
 		return BackingUnknown
 	}
-	if item := k.apis[apiServiceName(gv)]; item != nil {
+	if item := k.api(gv); item != nil {
 		return item.backing()
 	}
 	if k.dropped[gv] {
@@ -218,23 +431,20 @@ func (k *knowledge) backing(gv schema.GroupVersion) Backing {
 
 // automanages reports whether the server makes APIServices for what it serves itself.
 func (k *knowledge) automanages() bool {
-	return k.apisRule && k.apisCurrent && k.apis[apiServiceName(coreV1)].isAutomanaged()
+	return k.apisRule && k.apisCurrent && k.api(coreV1).isAutomanaged()
 }
 
 // coreV1 is what every API server with an aggregator serves.
 var coreV1 = schema.GroupVersion{Version: "v1"}
 
-// decides reports whether the CRDs know of gr: that it is gone, or in which versions it
-// is served.
-func (k *knowledge) decides(gr schema.GroupResource) bool {
-	_, gone := k.gone[gr]
-	_, defined := k.crds[gr.String()]
-	return k.crdsRule && k.crdsCurrent && (gone || defined)
-}
-
 // unsettled reports whether the documents are expected to change by themselves soon.
-func (k *knowledge) unsettled() bool {
-	return len(k.doubted) > 0 || k.ghosts || len(k.dropped) > 0
+func (k *knowledge) unsettled(now time.Time) bool {
+	for _, state := range k.gone {
+		if !state.gone.left {
+			return true
+		}
+	}
+	return len(k.doubted) > 0 || len(k.dropped) > 0 || len(k.unlisted) > 0 || now.Sub(k.changed) < k.doubtFor
 }
 
 // partial reports whether a part of the last document could not be told.
@@ -242,8 +452,8 @@ func (k *knowledge) partial() bool {
 	if k.doc == nil || k.doc.core.err != nil || k.doc.named.err != nil {
 		return true
 	}
-	for _, version := range k.doc.versions() {
-		if version.err != nil {
+	for _, fresh := range k.docTold {
+		if !fresh {
 			return true
 		}
 	}
@@ -256,11 +466,25 @@ func (k *knowledge) awaited() bool {
 	if k.doc == nil {
 		return true
 	}
-	fresh := versionsOf(k.doc)
-	for _, item := range k.apis {
-		if k.apisRule && item.backing() == BackingAggregated && item.available() && !fresh[item.groupVersion()] {
-			return true
+	for _, versions := range k.apis {
+		for _, item := range versions {
+			if k.apisRule && item.backing() == BackingAggregated && item.available() && !k.docTold[item.groupVersion()] {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// metas returns the metadata of the CRDs, by name.
+func (k *knowledge) metas() map[string]*slimMeta {
+	metas := map[string]*slimMeta{}
+	for _, states := range k.crds {
+		for _, state := range states {
+			if state.meta != nil {
+				metas[state.meta.Name] = state.meta
+			}
+		}
+	}
+	return metas
 }

@@ -18,9 +18,7 @@ func metricsDoc() *document {
 }
 
 func metricsAPI() *apiService {
-	item := &apiService{}
-	item.Metadata.Name = "v1beta1.metrics.k8s.io"
-	item.Spec.Group, item.Spec.Version = nodes.GVR.Group, nodes.GVR.Version
+	item := apiServiceOf(&slimMeta{Name: "v1beta1.metrics.k8s.io", UID: "1"})
 	item.Spec.Service = &struct {
 		Namespace string `json:"namespace"`
 		Name      string `json:"name"`
@@ -35,14 +33,16 @@ func TestKnowledge_AnAPIServiceThatIsBackHasNotGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := knowledge{apisRule: true, apisCurrent: true, doubtFor: time.Hour}
 			now := time.Now()
-			k.learnAPIs([]*apiService{metricsAPI()})
-			k.learn(metricsDoc(), now)
+			api := metricsAPI()
+			k.learnAPIs([]*slimMeta{&api.Metadata})
+			k.readAPI(api)
+			k.learn(metricsDoc(), 1, now)
 			before := k.catalogue(nil, now)
-			k.forgetAPI(metricsAPI())
+			k.forgetAPI(&api.Metadata)
 			if back {
-				k.learnAPI(metricsAPI())
+				k.learnAPI(&api.Metadata)
 			}
-			k.learn(&document{}, now)
+			k.learn(&document{}, 2, now)
 			c := k.catalogue(before, now)
 			if served := c.served(nodes.GVR) != nil; served != back {
 				t.Errorf("served = %v, want %v", served, back)
@@ -51,42 +51,102 @@ func TestKnowledge_AnAPIServiceThatIsBackHasNotGone(t *testing.T) {
 	}
 }
 
+var gadgetGR = schema.GroupResource{Group: "example.org", Resource: "gadgets"}
+
+// gadgetMeta is the metadata of a CRD.
+func gadgetMeta(uid types.UID) *slimMeta {
+	return &slimMeta{Name: "gadgets.example.org", UID: uid, Generation: 1, ResourceVersion: "7"}
+}
+
 // gadgetCRD is an established CRD.
 func gadgetCRD(uid types.UID) *crd {
-	item := &crd{}
-	item.Metadata.Name, item.Metadata.UID = "gadgets.example.org", uid
+	item := &crd{Metadata: *gadgetMeta(uid)}
 	item.Spec.Group, item.Spec.Names.Plural = "example.org", "gadgets"
 	item.Spec.Versions = []crdVersion{{Name: "v1", Served: true}}
-	item.Status.Conditions = []condition{{Type: established, Status: "True"}}
+	item.Status.Conditions = []condition{{Type: established, Status: "True"}, {Type: namesAccepted, Status: "True"}}
+	item.Status.AcceptedNames = item.Spec.Names
 	return item
+}
+
+func gadgetDoc() *document {
+	return &document{named: root{groups: []groupDoc{{name: "example.org", versions: []versionDoc{
+		{name: "v1", resources: []Resource{{GVR: gadgetGR.WithVersion("v1")}}},
+	}}}}}
 }
 
 // News of the one before may come late.
 func TestKnowledge_TheEndOfAnotherCRDIsNoNews(t *testing.T) {
 	k := knowledge{crdsRule: true, crdsCurrent: true}
 	now := time.Now()
-	k.learnCRD(gadgetCRD("2"), now)
-	if k.forgetCRD(gadgetCRD("1"), now) || k.crds["gadgets.example.org"] == nil {
+	k.learnCRD(gadgetMeta("2"), 0, now)
+	if k.forgetCRD(gadgetMeta("1"), 0, now) || k.crd(gadgetGR).meta == nil {
 		t.Error("the end of CRD 1 ended CRD 2")
 	}
-	if !k.forgetCRD(gadgetCRD("2"), now) {
+	if !k.forgetCRD(gadgetMeta("2"), 0, now) {
 		t.Error("its own end did not")
 	}
 }
 
-// Nobody has to see the end of the one before.
-func TestKnowledge_AnotherUIDIsTheEndOfTheCRDBefore(t *testing.T) {
+// A CRD was created again. Documents mean the one before until it was read, until one has
+// left it out, or until one is late enough that can't mean it.
+func TestKnowledge_ARecreatedCRDIsServedOnceSomethingTellsOfIt(t *testing.T) {
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		tell func(k *knowledge)
+		want types.UID
+	}{
+		"nothing":        {func(*knowledge) {}, ""},
+		"an older one":   {func(k *knowledge) { k.learn(gadgetDoc(), 2, now) }, ""},
+		"read":           {func(k *knowledge) { k.read(gadgetCRD("2")) }, "2"},
+		"another's read": {func(k *knowledge) { k.read(gadgetCRD("1")) }, ""},
+		"left out, and listed": {func(k *knowledge) {
+			k.learn(&document{}, 3, now)
+			k.learn(gadgetDoc(), 4, now)
+		}, "2"},
+		"left out before": {func(k *knowledge) {
+			k.learn(&document{}, 1, now)
+			k.learn(gadgetDoc(), 4, now)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
+			k.learn(gadgetDoc(), 0, now)
+			k.learnCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
+			before := k.catalogue(nil, now)
+			if got := before.served(gadgetGR.WithVersion("v1")); got == nil || got.CRDUID != "1" {
+				t.Fatalf("at first: %+v", got)
+			}
+			k.learnCRD(gadgetMeta("2"), 1, now)
+			c := k.catalogue(before, now)
+			events := k.events(before, c, now)
+			if len(events) != 1 || events[0].Type != Removed || events[0].Evidence.CRDUID != "1" {
+				t.Fatalf("events: %v", events)
+			}
+			tc.tell(&k)
+			var got types.UID
+			if res := k.catalogue(c, now).served(gadgetGR.WithVersion("v1")); res != nil {
+				got = res.CRDUID
+			}
+			if got != tc.want {
+				t.Errorf("served is CRD %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// etcd was restored: the CRD is back as it was, and between two publications.
+func TestKnowledge_ACRDThatReturnsWithItsUIDIsAnother(t *testing.T) {
 	k := knowledge{crdsRule: true, crdsCurrent: true}
 	now := time.Now()
-	k.learnCRD(gadgetCRD("1"), now)
-	fresh := gadgetCRD("2")
-	fresh.Status.Conditions = nil
-	k.learnCRD(fresh, now)
-	if got := k.gone[fresh.groupResource()].CRDUID; got != "1" {
-		t.Errorf("gone is CRD %q, want 1", got)
-	}
-	k.learnCRD(gadgetCRD("2"), now)
-	if _, gone := k.gone[fresh.groupResource()]; gone {
-		t.Error("it is mourned after the new one was established")
+	k.learn(gadgetDoc(), 0, now)
+	k.learnCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
+	k.read(gadgetCRD("1"))
+	before := k.catalogue(nil, now)
+	k.forgetCRD(gadgetMeta("1"), 0, now)
+	k.learnCRD(gadgetMeta("1"), 0, now)
+	k.read(gadgetCRD("1"))
+	events := k.events(before, k.catalogue(before, now), now)
+	if len(events) != 2 || events[0].Type != Removed || events[0].Evidence.Kind != CRDDeleted || events[1].Type != Added {
+		t.Errorf("events: %v", events)
 	}
 }

@@ -7,41 +7,49 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 )
 
-// pace is how often a running resolver asks for documents. Where it watches, it is told.
+// pace is how often a running resolver asks for documents.
 type pace struct {
-	// awaited: something is awaited that no watch tells of.
+	// awaited: they are expected to change, or a type is waited for that no watch tells of.
 	awaited time.Duration
-	// patient: it has been awaited for so long that polled is often enough.
+	// patient: the same, after a minute of it.
 	patient time.Duration
-	// polled: a watch is not allowed.
-	polled time.Duration
-	// settled: everything is watched. What is behind an APIService may change without
-	// any object changing.
+	// settled: nothing is expected. What is behind an APIService may change without any
+	// object changing.
 	settled time.Duration
-	// crowded is how much slower a server is polled that has no aggregated discovery
-	// and answers each group version by itself.
-	crowded time.Duration // a factor
+	// legacy is how much slower a server is asked that has no aggregated discovery and
+	// answers each group version by itself; never slower than settled.
+	legacy time.Duration // a factor
+	// hurry is how long it is asked at the pace of awaited before that of patient.
+	hurry time.Duration
 	// doubted is how long what a document no longer lists is taken to be served.
 	doubted time.Duration
-	// gap is how long at least it is between two requests, whatever happens.
+	// batch is how long news wait for more.
+	batch time.Duration
+	// gap is how long it is at least between two requests in the long run.
 	gap time.Duration
-	// first is how long the watches may take at the beginning before the documents
-	// alone have to do.
+	// late is how long after a CRD has come it is read if nothing is served of it.
+	late time.Duration
+	// first is how long the watches wait for the first document, which is what is asked
+	// for first.
 	first time.Duration
 }
 
 var usualPace = pace{
 	awaited: 2 * time.Second,
-	polled:  10 * time.Second,
+	patient: 10 * time.Second,
 	settled: time.Minute,
-	crowded: 6,
+	legacy:  5,
+	hurry:   time.Minute,
 	doubted: doubtFor,
-	patient: time.Minute,
+	batch:   20 * time.Millisecond,
 	gap:     500 * time.Millisecond,
-	first:   30 * time.Second,
+	late:    time.Second,
+	first:   time.Second,
 }
 
 // ErrRunning is what Run returns for a resolver that runs already.
@@ -51,15 +59,31 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // runs, questions are answered from memory, [Resolver.Subscribe] tells of changes, and
 // that a type is not served is known until the next change.
 //
-// It watches CustomResourceDefinitions and APIServices, and asks for the discovery
-// documents when these say that something has changed, and once a minute. Where it may
-// not watch one of them, it asks for the documents every 10 s, every 2 s while somebody
-// awaits a type: a type that is deleted and created again between two answers is then
-// not noticed as another. A server that has none of the two has none. Of a CRD, what
-// concerns its type is kept and never its schemas. [Resolver.Status] says how it goes,
-// and the logger in ctx is told when that changes.
+// What is served comes from the discovery documents. Run asks for them at the start and
+// then watches the metadata of CustomResourceDefinitions and APIServices, which says what is
+// deleted, and when to ask again. A CRD itself is read only while its type is waited for
+// ([Resolver.Await], [Resolver.Expect]) and the documents do not list it, and to learn why a
+// CRD is not served. An APIService is read if the server has not made it itself.
+// [Resolver.Status] says how each source does, and the logger in ctx is told when that
+// changes. A server that has no CRDs or no APIServices has none.
 //
-// The permissions that it can use are list and watch on
+// The documents are asked for
+//
+//   - once a minute;
+//   - at once, if an object has changed or a watch has failed: requests are at least 50 ms
+//     apart, and 500 ms if that goes on;
+//   - every 2 s while they are expected to change, as after a change, after a minute every
+//     10 s;
+//   - every 2 s while a type is waited for and CRDs or APIServices can't be watched, after
+//     a minute every 10 s. A type that is deleted and created again between two answers is
+//     then not noticed as another;
+//   - 2, 4, 8 … 30 s after a request that failed, or as soon as another succeeds.
+//
+// Where nothing has changed a request costs some hundred bytes. On a server without
+// aggregated discovery, where each group version is a request, 2 s are 10 s and 10 s are
+// 50 s.
+//
+// The permissions that it can use are get, list and watch on
 // customresourcedefinitions.apiextensions.k8s.io and
 // apiservices.apiregistration.k8s.io. It returns an error if the resolver runs already.
 // It can be run again after it has returned. A resolver that was made with
@@ -69,7 +93,9 @@ func (r *Resolver) Run(ctx context.Context) error {
 		resolver: r,
 		pace:     r.options.pace,
 		kick:     make(chan struct{}, 1),
-		heard:    make(chan struct{}, 2),
+		news:     make(chan struct{}, 1),
+		reads:    make(chan struct{}, 1),
+		answered: make(chan struct{}),
 		known:    knowledge{doubtFor: r.options.pace.doubted},
 		logger:   klog.FromContext(ctx).WithName("discovery"),
 	}
@@ -79,14 +105,12 @@ func (r *Resolver) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer r.end()
 	defer wg.Wait()
-	if rest, ok := r.server.(*restServer); ok {
-		crds := feedOf(l, rest.endpoint, l.crdSource())
-		apis := feedOf(l, rest.endpoint, l.apiSource())
-		wg.Go(func() { crds.run(ctx) })
-		wg.Go(func() { apis.run(ctx) })
-		l.await(ctx, 2)
+	wg.Go(func() { l.publishNews(ctx) })
+	if s, ok := r.server.(*restServer); ok {
+		wg.Go(func() { l.readObjects(ctx, s) })
+		wg.Go(func() { l.watch(ctx, s, l.crdSource()) })
+		wg.Go(func() { l.watch(ctx, s, l.apiSource()) })
 	}
-	r.open(l)
 	l.poll(ctx)
 	return nil
 }
@@ -97,30 +121,88 @@ type live struct {
 	pace     pace
 	logger   klog.Logger
 	kick     chan struct{} // has one if documents are to be asked for now
-	heard    chan struct{} // one from each feed, once it has something to say
+	news     chan struct{} // has one if something was learned that is not published
+	reads    chan struct{} // has one if it may be that an object is to be read
+	answered chan struct{} // closed once documents have been asked for
 
-	// Guarded by the resolver's lock, as the rest is.
+	// mu guards what follows. It is not held over a request, and taken before the
+	// resolver's, never after it: questions do not wait for it.
+	mu       sync.Mutex
 	known    knowledge
-	crds     SourceStatus
-	apis     SourceStatus
-	docs     SourceStatus
 	restless time.Time // since when the documents are expected to change
-	tried    bool      // documents have been asked for
-	open     bool      // the watches have said something, or have had the time to
+
+	// These are guarded by the resolver's lock.
+	crds  SourceStatus
+	apis  SourceStatus
+	docs  SourceStatus
+	tried bool // documents have been asked for
 }
 
-// await waits until each feed has said something, for a while.
-func (l *live) await(ctx context.Context, feeds int) {
+// watch watches the metadata of a source until ctx ends, once the first document is there:
+// that is what everything waits for.
+func (l *live) watch(ctx context.Context, s *restServer, src source) {
 	timer := time.NewTimer(l.pace.first)
-	defer timer.Stop()
-	for range feeds {
+	select {
+	case <-ctx.Done():
+	case <-l.answered:
+	case <-timer.C:
+	}
+	timer.Stop()
+	w := &metadataWatch{
+		getter: s.metadata.Resource(src.resource), endpoint: s.endpoint, path: src.path, pace: l.resolver.options.watchPace,
+		list: func(items []*slimMeta) {
+			number := l.resolver.askedSoFar()
+			l.update(func(now time.Time) (differs, ask bool) { return src.all(items, number, now) })
+		},
+		event: func(kind watch.EventType, item *slimMeta) {
+			number := l.resolver.askedSoFar()
+			l.update(func(now time.Time) (differs, ask bool) { return src.one(kind, item, number, now) })
+		},
+		state: func(state SourceState, verb string, err error) { l.enter(src, state, verb, err) },
+	}
+	w.run(ctx)
+}
+
+// update lets a source say what it has learned: whether anything that is known differs by
+// it, and whether documents are to be asked for. It does not wait for questions.
+func (l *live) update(learn func(now time.Time) (differs, ask bool)) {
+	l.mu.Lock()
+	differs, ask := learn(time.Now())
+	l.mu.Unlock()
+	if differs || ask {
+		l.resolver.forgetDenials()
+		signal(l.news)
+	}
+	if ask {
+		l.ask()
+	}
+	signal(l.reads)
+}
+
+// publishNews makes known what was learned, until ctx ends. What is learned in quick
+// succession is made known together.
+func (l *live) publishNews(ctx context.Context) {
+	var last time.Time
+	for {
 		select {
-		case <-l.heard:
-		case <-timer.C:
-			return
 		case <-ctx.Done():
 			return
+		case <-l.news:
 		}
+		if since := time.Since(last); since < l.pace.batch {
+			if !pause(ctx, l.pace.batch-since) {
+				return
+			}
+			select {
+			case <-l.news: // what it is for is made known now
+			default:
+			}
+		}
+		last = time.Now()
+		l.mu.Lock()
+		l.publishLocked(time.Now())
+		l.mu.Unlock()
+		signal(l.reads)
 	}
 }
 
@@ -128,34 +210,47 @@ func (l *live) await(ctx context.Context, feeds int) {
 func (l *live) poll(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	failures := 0
+	var (
+		failures int
+		gap      time.Duration // after the last request
+		asked    time.Time
+	)
 	for {
+		var healed <-chan struct{}
+		if failures > 0 {
+			healed = l.resolver.server.failed()
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-l.kick:
+			if !pause(ctx, l.pace.batch) {
+				return
+			}
 		case <-timer.C:
+		case <-healed:
 		}
 		select {
 		case <-l.kick: // what it is for is asked for now
 		default:
+		}
+		if gap = min(2*gap, l.pace.gap); gap == 0 || time.Since(asked) > 2*l.pace.gap {
+			gap = l.pace.gap / 10
 		}
 		if _, err := l.resolver.refresh(ctx); err != nil {
 			failures++
 		} else {
 			failures = 0
 		}
-		l.resolver.mu.Lock()
-		if !l.tried { // and whoever waits for it sees what there is
-			l.tried = true
-			l.resolver.signalLocked()
-		}
-		wait := jittered(l.pauseLocked(failures, time.Now()))
-		l.resolver.mu.Unlock()
+		asked = time.Now()
+		l.attempted()
+		wait := jittered(l.pause(failures, asked))
 		timer.Reset(wait)
-		gap := l.pace.gap
-		if failures > 0 {
-			gap = wait
+		if failures > 0 { // news do not make the server answer
+			if early := l.resolver.server.failed(); !pauseUntil(ctx, wait, early) {
+				return
+			}
+			continue
 		}
 		if !pause(ctx, gap) {
 			return
@@ -163,16 +258,28 @@ func (l *live) poll(ctx context.Context) {
 	}
 }
 
-// pause waits for d, and reports whether ctx lasted for so long.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+// attempted notes that documents have been asked for, and wakes who waits for that.
+func (l *live) attempted() {
+	r := l.resolver
+	r.mu.Lock()
+	first := !l.tried
+	l.tried = true
+	if first { // whoever waits for it sees what there is
+		r.signalLocked()
 	}
+	r.mu.Unlock()
+	if first {
+		close(l.answered)
+	}
+}
+
+// pause waits for d, and reports whether ctx lasted for so long.
+func pause(ctx context.Context, d time.Duration) bool { return pauseUntil(ctx, d, nil) }
+
+// pauseUntil is pause that early ends.
+func pauseUntil(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
+	wait(ctx, d, early)
+	return ctx.Err() == nil
 }
 
 // jittered keeps many programs from asking at the same time.
@@ -181,9 +288,12 @@ func jittered(d time.Duration) time.Duration {
 }
 
 // ask has documents asked for now. It does not block.
-func (l *live) ask() {
+func (l *live) ask() { signal(l.kick) }
+
+// signal puts one into c unless there is one. It does not block.
+func signal(c chan struct{}) {
 	select {
-	case l.kick <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -192,52 +302,166 @@ func (l *live) ask() {
 var errNoWatch = errors.New("client-go's DiscoveryInterface has no watch")
 
 // publishLocked puts what is known together, and tells who wants to know what has
-// changed. Caller holds the resolver's lock.
+// changed. Caller holds l.mu.
 func (l *live) publishLocked(now time.Time) {
-	if l.known.doc == nil || !l.open {
+	if l.known.doc == nil {
 		return // nothing can be said yet
 	}
-	c := l.known.catalogue(l.resolver.last, now)
-	types := l.known.types(c, l.resolver.types)
-	events := l.known.events(l.resolver.types, types, now)
-	if old := l.resolver.current.Load(); old != nil && len(events) == 0 && old.same(c) {
-		return // it goes on being current, with all that it has been found to say
-	}
-	l.resolver.last, l.resolver.types = c, types
-	l.resolver.replaceLocked(c, events)
+	last := l.resolver.lastKnown()
+	c := l.known.catalogue(last, now)
+	l.resolver.replace(l, c, l.known.events(last, c, now))
 }
 
-// pauseLocked returns how long to wait before the documents are asked for again, after
-// so many failures in a row.
-func (l *live) pauseLocked(failures int, now time.Time) time.Duration {
+// pause returns how long to wait before the documents are asked for again, after so many
+// failures in a row.
+func (l *live) pause(failures int, now time.Time) time.Duration {
 	if failures > 0 {
-		return min(l.pace.awaited<<min(failures-1, 4), 3*l.pace.polled)
+		return min(2*time.Second<<min(failures-1, 4), 30*time.Second, 16*l.pace.awaited)
 	}
-	legacy := l.known.doc != nil && l.known.doc.named.legacy
-	wait := l.pace.settled
-	if l.polls() {
-		wait = l.pace.polled
-		if legacy {
-			wait *= l.pace.crowded
-		}
-	}
-	restless := l.known.unsettled() || l.known.awaited()
+	l.mu.Lock()
+	expected := l.known.unsettled(now) || l.known.awaited()
 	switch {
-	case !restless:
+	case !expected:
 		l.restless = time.Time{}
 	case l.restless.IsZero():
 		l.restless = now
 	}
-	if restless && now.Sub(l.restless) < l.pace.patient || l.resolver.awaited > 0 && l.polls() {
-		wait = l.pace.awaited
-		if legacy {
-			wait = l.pace.polled
-		}
-	} else if restless {
-		wait = min(wait, l.pace.polled)
+	hurry := expected && now.Sub(l.restless) < l.pace.hurry
+	expected = expected || l.known.partial()
+	legacy := l.known.doc != nil && l.known.doc.named.legacy
+	l.mu.Unlock()
+	if l.resolver.polls(l) {
+		waits, since := l.resolver.awaitedSince(now)
+		expected = expected || waits
+		hurry = hurry || waits && now.Sub(since) < l.pace.hurry
 	}
-	if l.known.partial() {
-		wait = min(wait, l.pace.polled)
+	wait := l.pace.settled
+	switch {
+	case hurry:
+		wait = l.pace.awaited
+	case expected:
+		wait = l.pace.patient
+	}
+	if legacy {
+		wait = min(wait*l.pace.legacy, max(wait, l.pace.settled))
 	}
 	return wait
+}
+
+// source is a resource whose metadata a run watches, and what it does with what it hears.
+// The functions are called with the run's lock held. They report whether anything that is
+// known differs, and whether documents are to be asked for.
+type source struct {
+	resource schema.GroupVersionResource
+	path     string
+	status   *SourceStatus
+	// rule says whether what was heard decides, and current whether it is followed at
+	// this moment.
+	rule, current *bool
+	all           func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool)
+	one           func(kind watch.EventType, item *slimMeta, number uint64, now time.Time) (differs, ask bool)
+}
+
+func (l *live) crdSource() source {
+	k := &l.known
+	return source{
+		resource: crdResource, path: crdPath, status: &l.crds, rule: &k.crdsRule, current: &k.crdsCurrent,
+		all: func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool) {
+			k.all = true
+			return true, k.learnCRDs(items, number, now)
+		},
+		one: func(kind watch.EventType, item *slimMeta, number uint64, now time.Time) (differs, ask bool) {
+			if kind == watch.Deleted {
+				gone := k.forgetCRD(item, number, now)
+				return gone, gone
+			}
+			ask = k.learnCRD(item, number, now)
+			return len(k.dirty) > 0, ask
+		},
+	}
+}
+
+func (l *live) apiSource() source {
+	k := &l.known
+	return source{
+		resource: apiServiceResource, path: apiServicePath, status: &l.apis, rule: &k.apisRule, current: &k.apisCurrent,
+		all: func(items []*slimMeta, _ uint64, _ time.Time) (differs, ask bool) {
+			return true, k.learnAPIs(items)
+		},
+		one: func(kind watch.EventType, item *slimMeta, _ uint64, _ time.Time) (differs, ask bool) {
+			if kind == watch.Deleted {
+				return true, k.forgetAPI(item)
+			}
+			ask = k.learnAPI(item)
+			return true, ask
+		},
+	}
+}
+
+// enter takes a new state of a source.
+func (l *live) enter(src source, state SourceState, verb string, err error) {
+	var changed bool
+	l.update(func(now time.Time) (differs, ask bool) {
+		l.resolver.mu.Lock()
+		changed = src.status.become(state, verb, err, now)
+		l.resolver.mu.Unlock()
+		differs, ask = src.enter(state, l.resolver.askedSoFar(), now)
+		l.known.all = l.known.all || differs
+		return differs, ask
+	})
+	switch {
+	case !changed:
+	case state == SourceForbidden:
+		l.logger.Info("Not allowed to watch; asking for discovery documents instead", "path", src.path, "verb", verb, "err", err)
+	case state == SourceFailing:
+		l.logger.V(2).Info("The watch does not work; trying again", "path", src.path, "verb", verb, "err", err)
+	default:
+		l.logger.V(2).Info("The watch has changed its state", "path", src.path, "state", state)
+	}
+}
+
+// enter takes a new state: what was listed counts once the watch is open. Where only that is
+// forbidden, it would be out of date by then.
+func (s source) enter(state SourceState, number uint64, now time.Time) (differs, ask bool) {
+	switch state {
+	case SourceCurrent:
+		differs = !*s.rule || !*s.current
+		*s.rule, *s.current = true, true
+	case SourceAbsent:
+		*s.rule, *s.current = true, true
+		return s.all(nil, number, now)
+	case SourceForbidden:
+		differs, ask = *s.rule, *s.rule
+		*s.rule, *s.current = false, false
+	case SourceFailing: // what is known stands, and documents may add to it
+		differs, ask = *s.current, *s.current
+		*s.current = false
+	}
+	return differs, ask
+}
+
+// become changes the state, and reports whether it is another one.
+func (s *SourceStatus) become(state SourceState, verb string, err error, now time.Time) (changed bool) {
+	changed = s.State != state
+	s.State, s.Verb, s.Err = state, verb, err
+	if changed {
+		s.Since = now
+	}
+	return changed
+}
+
+// noteDocumentsLocked takes how a request for documents went, and reports whether that
+// is worth a line. Caller holds the resolver's lock.
+func (l *live) noteDocumentsLocked(doc *document, err error, now time.Time) (failing bool) {
+	if err == nil && (doc.core.err != nil || doc.named.err != nil) {
+		err = joined(doc.core.err, doc.named.err)
+	}
+	switch {
+	case err == nil:
+		l.docs.become(SourceCurrent, "", nil, now)
+		return false
+	case errors.Is(err, context.Canceled): // nobody wanted them any more
+		return false
+	}
+	return l.docs.become(SourceFailing, "get", err, now)
 }

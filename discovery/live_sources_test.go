@@ -23,6 +23,7 @@ func TestRun_WhereWatchesAreForbiddenItPolls(t *testing.T) {
 		status.CRDs.Err == nil || status.CRDs.Verb != "list" {
 		t.Errorf("status = %+v", status)
 	}
+	defer r.Expect(widgets.GroupResource())()
 	s.serve(coreGroup, exampleGroup)
 	l.wants("Added widgets.v1.example.com", "Added flanges.v1beta1.example.com")
 	begun := time.Now()
@@ -40,6 +41,7 @@ func TestRun_WhatIsNotListedOnceStays(t *testing.T) {
 	r := run(t, s, discovery.WithPace(time.Millisecond, time.Millisecond, time.Hour))
 	s.serve(coreGroup)
 	s.documents()
+	defer r.Expect(widgets.GroupResource())()
 	eventually(t, "asked some times", func() bool { return s.documentsSoFar() > 20 })
 	if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
 		t.Error(err)
@@ -166,7 +168,7 @@ func TestRun_ASecondRunTellsWhatHasChangedSinceTheFirst(t *testing.T) {
 		}
 	}
 	stop := start()
-	eventually(t, "the types are known", func() bool { return r.Status().Types > 0 })
+	eventually(t, "the types are known", func() bool { return r.Status().CRDs.State == discovery.SourceCurrent && discovery.Idle(r) })
 	l := listen(t, r)
 	stop()
 	crds.forget(gadgetsCRD)
@@ -244,7 +246,7 @@ func TestRun_ForbiddenWatchesAreTriedAgain(t *testing.T) {
 		t.Errorf("%+v, %v", res, err)
 	}
 	s.answer(crdPath, nil)
-	eventually(t, "it watches", func() bool { return r.Status().CRDs.State == discovery.SourceCurrent })
+	eventually(t, "it watches", func() bool { return r.Status().CRDs.State == discovery.SourceCurrent && discovery.Idle(r) })
 	if res, err := r.Resolve(t.Context(), "gadgets"); err != nil || res.CRDUID != "1" {
 		t.Errorf("%+v, %v", res, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -44,7 +45,11 @@ func run(tb testing.TB, s *apiServer, opts ...discovery.Option) *discovery.Resol
 		cancel()
 		wg.Wait()
 	})
-	eventually(tb, "the resolver knows what is served", func() bool { return r.Status().Types > 0 })
+	eventually(tb, "the resolver knows what is served", func() bool {
+		status := r.Status()
+		told := status.CRDs.State != discovery.SourceConnecting && status.APIServices.State != discovery.SourceConnecting
+		return status.Types > 0 && told && discovery.Idle(r)
+	})
 	return r
 }
 
@@ -167,7 +172,7 @@ func TestRun_ACRDTellsAllOfItsType(t *testing.T) {
 	}
 }
 
-func TestRun_ANewCRDIsToldWithoutAskingForDocuments(t *testing.T) {
+func TestRun_ANewCRDIsToldAtOnce(t *testing.T) {
 	s, crds := crdServer(t)
 	r := run(t, s, never())
 	l := listen(t, r)
@@ -177,9 +182,66 @@ func TestRun_ANewCRDIsToldWithoutAskingForDocuments(t *testing.T) {
 	if _, err := r.Resolve(t.Context(), "gadget"); err != nil {
 		t.Error(err)
 	}
-	if got := s.documents(); got != 0 {
+	if got := s.documents(); got > 4 {
 		t.Errorf("asked for %d documents", got)
 	}
+}
+
+// Documents may be behind, and the CRD of a type that is waited for is read.
+func TestRun_ACRDThatIsWaitedForIsServedBeforeDocumentsTell(t *testing.T) {
+	s, crds := crdServer(t)
+	s.mu.Lock()
+	s.behind = true
+	s.mu.Unlock()
+	r := run(t, s, never())
+	l := listen(t, r)
+	stop := r.Expect(gadgets.GroupResource())
+	defer stop()
+	d := define(gadgetsCRD, "1")
+	d.conditions = nil
+	crds.put(d.object())
+	eventually(t, "it is known not to be established", func() bool { return r.Pending(gadgets.GroupResource()) != nil })
+	crds.put(define(gadgetsCRD, "1").object())
+	got := l.wants("Added gadgets.v1.example.org")[0].Resource
+	if got.CRDUID != "1" || got.Backing != discovery.BackingCRD || got.Singular != "gadget" {
+		t.Errorf("%+v", got)
+	}
+	if err := r.Pending(gadgets.GroupResource()); err != nil {
+		t.Errorf("Pending = %v", err)
+	}
+}
+
+// CRDs are large: one has its schemas.
+func TestRun_ReadsNoCRDThatDocumentsList(t *testing.T) {
+	s, crds := crdServer(t, define(gadgetsCRD, "1"), define("widgets.example.org", "2"))
+	r := run(t, s, never())
+	l := listen(t, r)
+	defer r.Expect(gadgets.GroupResource())()
+	crds.put(define("doodads.example.org", "3").object())
+	l.wants("Added doodads.v1.example.org")
+	if slices.Contains(s.paths(), crdPath+"/"+gadgetsCRD) {
+		t.Error("it was read")
+	}
+}
+
+// How objects are converted is in the CRD alone.
+func TestRun_AnotherConversionIsToldOfATypeThatIsWaitedFor(t *testing.T) {
+	s, crds := crdServer(t, define(gadgetsCRD, "1"))
+	s.mu.Lock()
+	s.behind = true // so that the CRD is what tells
+	s.mu.Unlock()
+	s.serve(coreGroup, gadgetGroup)
+	r := run(t, s, never())
+	l := listen(t, r)
+	defer r.Expect(gadgets.GroupResource())()
+	d := define(gadgetsCRD, "1")
+	d.noise = "1"
+	crds.put(d.object())
+	eventually(t, "the CRD is read", func() bool { return slices.Contains(s.paths(), crdPath+"/"+gadgetsCRD) })
+	eventually(t, "what it says is known", func() bool { return discovery.Idle(r) })
+	d.strategy = "Webhook"
+	crds.put(d.object())
+	l.wants("Changed gadgets.v1.example.org [Conversion]")
 }
 
 // Discovery lists a deleted CRD for a while, and must not bring its type back.
@@ -232,20 +294,31 @@ func TestRun_ARecreatedCRDIsRemovedAndAdded(t *testing.T) {
 	}
 }
 
-func TestRun_WritesThatChangeNoTypeTellAndAskNothing(t *testing.T) {
-	s, crds := crdServer(t, define(gadgetsCRD, "1"))
-	r := run(t, s, never())
-	l := listen(t, r)
-	s.paths()
-	d := define(gadgetsCRD, "1")
-	for i := range 50 {
-		d.noise = fmt.Sprint(i) // caBundle, schema, annotations, status
-		crds.put(d.object())
-	}
-	crds.put(define("widgets.example.org", "2").object())
-	l.wants("Added widgets.v1.example.org") // the first there is
-	if got := s.paths(); len(got) > 0 {
-		t.Errorf("requests: %v", got)
+func TestRun_WritesThatChangeNoTypeTellNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		write func(d *definition, i int)
+		most  int // requests
+	}{
+		"status":             {func(d *definition, i int) { d.message = fmt.Sprint(i) }, 0},
+		"schema or caBundle": {func(d *definition, i int) { d.noise = fmt.Sprint(i) }, 6}, // of 50
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, crds := crdServer(t, define(gadgetsCRD, "1"))
+			r := run(t, s, never(), discovery.WithGap(time.Hour/40))
+			l := listen(t, r, discovery.WithLabelChanges())
+			s.paths()
+			d := define(gadgetsCRD, "1")
+			for i := range 50 {
+				tc.write(&d, i)
+				crds.put(d.object())
+			}
+			d.labels = map[string]string{"a": "b"} // without which nothing would show that they have been seen
+			crds.put(d.object())
+			l.wants("Changed gadgets.v1.example.org [Labels]") // the first there is
+			if got := s.paths(); len(got) > tc.most {
+				t.Errorf("requests: %v", got)
+			}
+		})
 	}
 }
 
@@ -258,10 +331,8 @@ func TestRun_ChangesAreTold(t *testing.T) {
 		"version not first": {func(d *definition) { d.versions, d.served["v1beta1"] = append(d.versions, "v1beta1"), true }, "Changed gadgets.v1.example.org [Versions]"},
 		"scope":             {func(d *definition) { d.scope = "Cluster" }, "Changed gadgets.v1.example.org [Scope]"},
 		"kind":              {func(d *definition) { d.kind = "Doodad" }, "Changed gadgets.v1.example.org [Names]"},
-		"conversion":        {func(d *definition) { d.strategy = "Webhook" }, "Changed gadgets.v1.example.org [Conversion]"},
 		"terminating":       {func(d *definition) { d.terminating = true }, "Changed gadgets.v1.example.org [Terminating]"},
 		"none served":       {func(d *definition) { d.served["v1"] = false }, "Removed gadgets.v1.example.org (NoVersionServed)"},
-		"not established":   {func(d *definition) { d.conditions["Established"] = "False" }, "Removed gadgets.v1.example.org (NoVersionServed)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, crds := crdServer(t, define(gadgetsCRD, "1"))

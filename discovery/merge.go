@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 )
 
@@ -15,78 +16,206 @@ import (
 var errUntold = errors.New("its APIService exists, but the discovery document does not list its resources yet")
 
 // catalogue puts together what the sources say. What was served, as last says, and is
-// not mentioned by them is doubted, and kept for a while.
+// not mentioned by them is doubted, and kept for a while. Groups of which nothing has changed
+// are those of last.
 func (k *knowledge) catalogue(last *catalogue, now time.Time) *catalogue {
-	groups := k.groups()
-	listed := map[schema.GroupVersionResource]bool{}
-	for _, group := range groups {
-		for _, version := range group.versions {
-			for i := range version.resources {
-				listed[version.resources[i].GVR] = true
+	if k.views == nil {
+		k.views, k.all = map[string]*groupView{}, true
+	}
+	names := k.dirty
+	if k.all {
+		names = map[string]bool{}
+		for name := range k.docs {
+			names[name] = true
+		}
+		for name := range k.crds {
+			names[name] = true
+		}
+		for name := range k.views {
+			names[name] = true
+		}
+		for name := range k.apis {
+			names[name] = true
+		}
+		if last != nil {
+			for _, view := range last.groups {
+				names[view.name] = true
 			}
 		}
 	}
-	doubted := map[schema.GroupVersionResource]doubt{}
-	if last != nil {
-		for at := range last.all() {
-			res := *at
-			if listed[res.GVR] || k.contradicted(res) {
-				continue
-			}
-			d, old := k.doubted[res.GVR]
-			if !old {
-				d.since = now
-			}
-			if !d.over {
-				doubted[res.GVR] = d
-				groups = placed(groups, res)
-			}
+	changed := last == nil || k.all
+	for name := range names {
+		var before *groupView
+		if last != nil {
+			before = last.group(name)
+		}
+		view := k.view(name, before, now)
+		old := k.views[name]
+		switch {
+		case len(view.versions) == 0 && len(view.waiting) == 0 && len(view.decided) == 0:
+			changed = changed || old != nil || before != nil
+			delete(k.views, name)
+		case before != nil && before.same(view) && !k.buriedIn(name):
+			changed = changed || old != before
+			k.views[name] = before
+		default:
+			changed = true
+			k.views[name] = view
 		}
 	}
-	k.doubted = doubted
-	views := make([]*groupView, len(groups))
-	byName := make(map[string]*groupView, len(groups))
-	for i, group := range groups {
-		views[i] = newGroupView(group)
-		byName[group.name] = views[i]
+	k.dirty, k.all = nil, false
+	core, named := k.doc.core.err, k.doc.named.err
+	if !changed && errorText(last.coreUnknown) == errorText(core) && errorText(last.namedUnknown) == errorText(named) && last.crdsRule == k.crdsRule {
+		return last
 	}
-	for _, name := range slices.Sorted(maps.Keys(k.crds)) {
-		if definition := k.crds[name]; k.crdsRule && !definition.isEstablished() {
-			group := byName[definition.Spec.Group]
-			if group == nil {
-				group = newGroupView(groupDoc{name: definition.Spec.Group})
-				byName[group.name] = group
-				views = append(views, group)
-			}
-			group.waiting = append(group.waiting, definition)
-		}
+	c := newCatalogue(k.ordered(), core, named)
+	c.crdsRule = k.crdsRule
+	if last != nil && len(k.buried) == 0 && last.same(c) {
+		return last
 	}
-	return newCatalogue(views, k.doc.core.err, k.doc.named.err)
+	return c
 }
 
-// groups returns what the sources mention, in the server's order.
-func (k *knowledge) groups() []groupDoc {
-	var groups []groupDoc
-	for _, group := range k.doc.groups() {
-		groups = append(groups, k.ofDocument(group))
+// buriedIn reports whether a CRD of a group was deleted since the last catalogue was made: its
+// type is another then, even if it is as it was.
+func (k *knowledge) buriedIn(group string) bool {
+	for gr := range k.buried {
+		if gr.Group == group {
+			return true
+		}
 	}
+	return false
+}
+
+// ordered returns the groups in the server's order, and those that no document lists after
+// them.
+func (k *knowledge) ordered() []*groupView {
+	views := make([]*groupView, 0, len(k.views))
+	seen := make(map[string]bool, len(k.views))
+	for _, group := range k.doc.groups() {
+		if view := k.views[group.name]; view != nil && !seen[group.name] {
+			seen[group.name] = true
+			views = append(views, view)
+		}
+	}
+	if len(views) < len(k.views) {
+		for _, name := range slices.Sorted(maps.Keys(k.views)) {
+			if _, listed := k.docs[name]; !listed {
+				views = append(views, k.views[name])
+			}
+		}
+	}
+	return views
+}
+
+// view puts together what the sources say of one group, of which before was published last.
+func (k *knowledge) view(name string, before *groupView, now time.Time) *groupView {
+	group := k.ofDocument(k.docs[name])
+	group.name = name
 	if k.crdsRule {
-		groups = k.withCRDs(groups)
+		k.withCRDs(&group)
 	}
 	if k.apisRule {
-		groups = k.withUntold(groups)
+		k.withUntold(&group)
 	}
-	return slices.DeleteFunc(groups, func(g groupDoc) bool { return len(g.versions) == 0 })
+	k.withDoubted(&group, before, now)
+	group.versions = slices.DeleteFunc(group.versions, func(v versionDoc) bool { return v.name == "" })
+	view := newGroupView(group)
+	served := map[string]bool{}
+	for i := range view.resources {
+		served[view.resources[i].GVR.Resource] = view.resources[i].Backing != BackingAggregated
+	}
+	for _, plural := range slices.Sorted(maps.Keys(k.crds[name])) {
+		state, gr := k.crds[name][plural], schema.GroupResource{Group: name, Resource: plural}
+		if k.crdsRule && k.crdsCurrent && (state.gone != nil || k.fresh(state)) {
+			if view.decided == nil {
+				view.decided = map[string]bool{}
+			}
+			view.decided[plural] = true
+		}
+		_, other := served[plural]
+		switch {
+		case state.meta == nil:
+		case served[plural], other: // also what another server serves
+			state.unlisted = time.Time{}
+			delete(k.unlisted, gr)
+		default:
+			if k.unlisted == nil {
+				k.unlisted = map[schema.GroupResource]*crdState{}
+			}
+			if state.unlisted.IsZero() {
+				state.unlisted = now
+			}
+			k.unlisted[gr] = state
+			k.mayRead(crdPath, state.meta.Name)
+		}
+		if k.crdsRule && k.fresh(state) && !state.definition.isEstablished() {
+			view.waiting = append(view.waiting, state.definition)
+		}
+	}
+	view.types = k.types(view, before)
+	return view
 }
 
-// contradicted reports whether there is evidence that res is gone, which nobody
-// mentions: then nothing is left to doubt.
-func (k *knowledge) contradicted(res Resource) bool {
-	gr := res.GVR.GroupResource()
-	if _, gone := k.gone[gr]; gone || k.dropped[res.GVR.GroupVersion()] {
-		return true
+// withDoubted adds what was served before and is not mentioned any more, unless there is
+// evidence that it is gone.
+func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Time) {
+	listed := map[schema.GroupVersionResource]bool{}
+	for _, version := range group.versions {
+		for i := range version.resources {
+			listed[version.resources[i].GVR] = true
+		}
 	}
-	return k.decides(gr) || k.crdsRule && k.crdsCurrent && res.CRDUID != ""
+	old := k.doubted
+	maps.DeleteFunc(k.doubted, func(gvr schema.GroupVersionResource, _ doubt) bool {
+		return gvr.Group == group.name && (listed[gvr] || before == nil)
+	})
+	if before == nil {
+		return
+	}
+	for _, res := range before.resources {
+		switch {
+		case listed[res.GVR]:
+			continue
+		case k.contradicted(res, before.typeOf(res.GVR.Resource).uid):
+			delete(k.doubted, res.GVR)
+			continue
+		}
+		d, known := old[res.GVR]
+		if !known {
+			d.since = now
+		}
+		if d.over {
+			delete(k.doubted, res.GVR)
+			continue
+		}
+		if k.doubted == nil {
+			k.doubted = map[schema.GroupVersionResource]doubt{}
+		}
+		k.doubted[res.GVR] = d
+		if state := k.crd(res.GVR.GroupResource()); state != nil && state.meta != nil {
+			k.mayRead(crdPath, state.meta.Name) // it knows
+		}
+		group.version(res.GVR.Version).add(res)
+	}
+}
+
+// contradicted reports whether there is evidence that res is gone, whose CRD last had uid
+// and that nothing mentions any more.
+func (k *knowledge) contradicted(res Resource, uid types.UID) bool {
+	gr := res.GVR.GroupResource()
+	state := k.crd(gr)
+	switch {
+	case k.dropped[res.GVR.GroupVersion()]:
+		return true
+	case res.Backing == BackingUnknown && k.automanages() && k.api(res.GVR.GroupVersion()) == nil:
+		return true // it was believed before the APIServices were known
+	case res.Backing == BackingAggregated || res.Backing == BackingBuiltIn || !k.crdsRule:
+		return false
+	case state == nil:
+		return k.crdsCurrent && uid != ""
+	}
+	return state.gone != nil || state.meta == nil || k.fresh(state)
 }
 
 // ofDocument returns what a document says of a group, as far as it is to be believed.
@@ -102,7 +231,7 @@ func (k *knowledge) ofDocument(group groupDoc) groupDoc {
 			}
 		}
 		if backing == BackingCRD && k.crdsRule && k.crdsCurrent {
-			kept.err = nil // the CRDs know
+			kept.err = nil // what is local is not behind another server
 			if len(kept.resources) == 0 {
 				continue
 			}
@@ -112,80 +241,84 @@ func (k *knowledge) ofDocument(group groupDoc) groupDoc {
 	return out
 }
 
-// believes reports whether res is served, given that a document lists it. Of custom
-// resources the CRDs know more. Where the server makes APIServices for all that it
-// serves itself, a group version without one has just gone, or is not there yet.
+// believes reports whether res is served, given that a document lists it. Where the server
+// makes APIServices for all that it serves itself, a group version without one has just
+// gone, or is not there yet. Of a CRD that has changed or was deleted since, documents are
+// behind.
 func (k *knowledge) believes(res Resource, backing Backing) bool {
-	if backing == BackingUnknown && k.automanages() {
+	if _, there := k.apis[res.GVR.Group][res.GVR.Version]; !there && backing == BackingUnknown && k.automanages() {
 		return false
 	}
-	if !k.crdsRule || backing == BackingAggregated {
+	if !k.crdsRule || backing == BackingAggregated || backing == BackingBuiltIn {
 		return true
 	}
-	gr := res.GVR.GroupResource()
-	if _, gone := k.gone[gr]; gone {
-		return false
+	state := k.crd(res.GVR.GroupResource())
+	if state == nil {
+		return backing != BackingCRD || !k.crdsCurrent
 	}
-	if definition := k.crds[gr.String()]; definition != nil && definition.isEstablished() {
-		return false
-	}
-	return backing != BackingCRD || !k.crdsCurrent
+	return state.gone == nil && !k.defines(state)
 }
 
 // decorated returns res with what is known to serve it.
 func (k *knowledge) decorated(res Resource, backing Backing) Resource {
 	res.Backing = backing
-	if backing == BackingUnknown && k.crdsRule && k.apisRule {
-		res.Backing = BackingBuiltIn // there is nothing else on a server without APIServices
+	if !k.crdsRule || backing == BackingAggregated || backing == BackingBuiltIn {
+		return res
+	}
+	if state := k.crd(res.GVR.GroupResource()); state != nil && state.meta != nil {
+		res.Backing, res.CRDUID, res.Terminating = BackingCRD, state.meta.UID, state.meta.DeletionTimestamp != nil
+		return res
+	}
+	if backing != BackingUnknown || !k.apisRule {
+		return res
+	}
+	if item := k.api(res.GVR.GroupVersion()); item != nil && item.known || item == nil && k.wasBuiltIn(res.GVR.GroupResource()) {
+		res.Backing = BackingBuiltIn // there is nothing else that could serve it
 	}
 	return res
 }
 
-// withCRDs adds what the CRDs define, which documents may not tell yet.
-func (k *knowledge) withCRDs(groups []groupDoc) []groupDoc {
-	for _, name := range slices.Sorted(maps.Keys(k.crds)) {
-		for _, res := range k.crds[name].resources() {
-			if k.backing(res.GVR.GroupVersion()) == BackingAggregated {
-				continue // requests go there
+// wasBuiltIn reports whether gr has been listed without a CRD since all CRDs are known: then
+// the server has it itself. What is listed later may have a CRD that was not heard of yet.
+func (k *knowledge) wasBuiltIn(gr schema.GroupResource) bool {
+	if k.builtIn == nil {
+		k.builtIn = map[schema.GroupResource]bool{}
+		for _, version := range k.doc.versions() {
+			for i := range version.resources {
+				listed := version.resources[i].GVR.GroupResource()
+				k.builtIn[listed] = k.crd(listed) == nil
 			}
-			groups = placed(groups, res)
 		}
 	}
-	return groups
+	return k.builtIn[gr]
 }
 
-// withUntold adds the group versions of which documents should tell, and do not.
-func (k *knowledge) withUntold(groups []groupDoc) []groupDoc {
-	told := versionsOf(k.doc)
-	for _, name := range slices.Sorted(maps.Keys(k.apis)) {
-		item := k.apis[name]
-		gv := item.groupVersion()
-		if _, listed := told[gv]; listed || item.backing() != BackingAggregated || gv.Version == "" {
+// withCRDs adds what the CRDs define that were read, which documents may not tell yet.
+func (k *knowledge) withCRDs(group *groupDoc) {
+	for _, plural := range slices.Sorted(maps.Keys(k.crds[group.name])) {
+		state := k.crds[group.name][plural]
+		if state.gone != nil || !k.defines(state) {
 			continue
 		}
-		var group *groupDoc
-		if groups, group = groupOf(groups, gv.Group); group.version(gv.Version).err == nil {
-			group.version(gv.Version).err = errUntold
+		for _, res := range state.definition.resources() {
+			if backing := k.backing(res.GVR.GroupVersion()); backing != BackingAggregated && backing != BackingBuiltIn {
+				group.version(res.GVR.Version).add(res) // otherwise requests do not reach it
+			}
 		}
 	}
-	return groups
 }
 
-// placed returns groups with res in its place.
-func placed(groups []groupDoc, res Resource) []groupDoc {
-	groups, group := groupOf(groups, res.GVR.Group)
-	group.version(res.GVR.Version).add(res)
-	return groups
-}
-
-// groupOf returns the group of that name, which is added if it is not there.
-func groupOf(groups []groupDoc, name string) ([]groupDoc, *groupDoc) {
-	i := slices.IndexFunc(groups, func(g groupDoc) bool { return g.name == name })
-	if i < 0 {
-		i = len(groups)
-		groups = append(groups, groupDoc{name: name})
+// withUntold adds the versions of which documents should tell, and do not.
+func (k *knowledge) withUntold(group *groupDoc) {
+	for _, item := range k.apis[group.name] {
+		gv := item.groupVersion()
+		if _, listed := k.docTold[gv]; listed || item.backing() != BackingAggregated || gv.Version == "" {
+			continue
+		}
+		if v := group.version(gv.Version); v.err == nil {
+			v.err = errUntold
+		}
 	}
-	return groups, &groups[i]
 }
 
 // version returns the version of that name, which is added, in the order that the server

@@ -18,7 +18,7 @@ func (f optionFunc) apply(o *options) { f(o) }
 type options struct {
 	requestTimeout time.Duration
 	pace           pace
-	feedPace       feedPace
+	watchPace      watchPace
 	unknownRate    float32 // requests a second
 	unknownBurst   int
 }
@@ -31,7 +31,7 @@ const (
 )
 
 func newOptions(opts []Option) options {
-	o := options{requestTimeout: defaultRequestTimeout, pace: usualPace, feedPace: usualFeedPace, unknownRate: unknownRate, unknownBurst: unknownBurst}
+	o := options{requestTimeout: defaultRequestTimeout, pace: usualPace, watchPace: usualWatchPace, unknownRate: unknownRate, unknownBurst: unknownBurst}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.apply(&o)

@@ -1,7 +1,5 @@
 package discovery
 
-import "time"
-
 // begin registers a run.
 func (r *Resolver) begin(l *live) error {
 	r.mu.Lock()
@@ -18,14 +16,6 @@ func (r *Resolver) begin(l *live) error {
 	return nil
 }
 
-// open lets a run publish what it knows, once its watches have been heard.
-func (r *Resolver) open(l *live) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	l.open = true
-	l.publishLocked(time.Now())
-}
-
 // end ends a run: what it knew is not kept up to date any more.
 func (r *Resolver) end() {
 	r.mu.Lock()
@@ -36,8 +26,36 @@ func (r *Resolver) end() {
 	r.signalLocked()
 }
 
-// replaceLocked makes c what is known, and tells subscribers. Caller holds r.mu.
-func (r *Resolver) replaceLocked(c *catalogue, events []Event) {
+// lastKnown returns what a run knew last, also one that has ended; nil if none has known
+// anything.
+func (r *Resolver) lastKnown() *catalogue {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// askedSoFar returns how many requests for documents have begun.
+func (r *Resolver) askedSoFar() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
+}
+
+// forgetDenials forgets what was denied: it may be otherwise now.
+func (r *Resolver) forgetDenials() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.denied = nil
+}
+
+// replace makes c what is known to l, and tells subscribers.
+func (r *Resolver) replace(l *live, c *catalogue, events []Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live != l || r.current.Load() == c && len(events) == 0 {
+		return // it goes on being current, with all that it has been found to say
+	}
+	r.last = c
 	r.current.Store(c)
 	r.denied = nil
 	for _, event := range events { // they answer questions
@@ -77,24 +95,6 @@ func (r *Resolver) denyLocked(q question, refusal error) {
 	}
 }
 
-// update lets a source of a run say what it has learned: whether anything that is known
-// differs by it, and whether documents are to be asked for.
-func (r *Resolver) update(l *live, learn func(now time.Time) (differs, ask bool)) {
-	r.mu.Lock()
-	now := time.Now()
-	differs, ask := learn(now)
-	if differs || ask {
-		r.denied = nil // it may be otherwise now
-	}
-	if differs {
-		l.publishLocked(now)
-	}
-	r.mu.Unlock()
-	if ask {
-		l.ask()
-	}
-}
-
 // join adds a subscriber, and tells it what is there.
 func (r *Resolver) join(box *mailbox) {
 	r.mu.Lock()
@@ -104,8 +104,12 @@ func (r *Resolver) join(box *mailbox) {
 	}
 	r.boxes[box] = true
 	var events []Event
-	for _, gr := range r.types.order {
-		events = append(events, Event{Type: Added, Resource: r.types.states[gr].resource})
+	if r.last != nil {
+		for _, group := range r.last.groups {
+			for i := range group.types {
+				events = append(events, Event{Type: Added, Resource: group.types[i].resource})
+			}
+		}
 	}
 	box.put(events)
 }

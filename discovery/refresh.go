@@ -51,36 +51,20 @@ func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Cont
 
 // keep takes the answer to request number, and returns what is known by it.
 func (r *Resolver) keep(number uint64, doc *document, err error) (*catalogue, error) {
-	r.mu.Lock()
-	now := time.Now()
-	l := r.live
-	failing := l != nil && l.noteDocumentsLocked(doc, err, now)
-	if err == nil && number > r.docAt { // and not overtaken by a later one
-		r.doc, r.docAt = doc, number
-		if l != nil && (doc != l.known.doc || l.known.unsettled()) { // an unchanged one says nothing new
-			settled := !l.known.unsettled()
-			l.known.learn(doc, now)
-			l.publishLocked(now)
-			if settled && l.known.unsettled() {
-				l.ask() // again soon, whoever has asked now
-			}
-		}
-	}
-	var why error
-	if failing {
-		why = l.docs.Err
-	}
-	r.mu.Unlock()
-	if failing {
+	l, why := r.keepDocument(number, doc, err)
+	if why != nil {
 		l.logger.Info("Discovery documents can't be had; what was known stands", "err", why)
 	}
 	if err != nil {
 		return nil, err
 	}
+	if l != nil {
+		l.learn(doc, number)
+	}
 	if c := r.current.Load(); c != nil {
 		return c, nil
 	}
-	return r.plain(doc, now), nil
+	return r.plain(doc, time.Now()), nil
 }
 
 // plain returns what doc alone says. An unchanged document says the same.
@@ -91,7 +75,8 @@ func (r *Resolver) plain(doc *document, now time.Time) *catalogue {
 	if of == doc {
 		return c
 	}
-	known := knowledge{doc: doc}
+	known := knowledge{}
+	known.learn(doc, 1, now)
 	c = known.catalogue(nil, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,4 +84,36 @@ func (r *Resolver) plain(doc *document, now time.Time) *catalogue {
 		r.said, r.saidBy = c, doc
 	}
 	return c
+}
+
+// keepDocument keeps the answer unless a later one has overtaken it. It returns the run that
+// goes on, or nil, and the error if that is worth a line.
+func (r *Resolver) keepDocument(number uint64, doc *document, err error) (l *live, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l = r.live
+	if l != nil && l.noteDocumentsLocked(doc, err, time.Now()) {
+		why = l.docs.Err
+	}
+	if err == nil && number > r.docAt {
+		r.doc, r.docAt = doc, number
+	}
+	return l, why
+}
+
+// learn takes a document, unless a later one has overtaken it.
+func (l *live) learn(doc *document, number uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if number <= l.known.docAt {
+		return
+	}
+	now := time.Now()
+	settled := !l.known.unsettled(now)
+	l.known.learn(doc, number, now)
+	l.publishLocked(now)
+	if settled && l.known.unsettled(now) {
+		l.ask() // again soon, whoever has asked now
+	}
+	signal(l.reads)
 }

@@ -37,15 +37,14 @@ type Resolver struct {
 	// mu guards the fields below. It is never held over a request, a channel
 	// operation that may block, or a subscriber's code.
 	mu      sync.Mutex
-	asked   uint64             // requests for documents begun
-	doc     *document          // the last that was told, with what earlier ones knew
-	docAt   uint64             // by which request
-	saidBy  *document          // the last one that a resolver that does not run was told
-	said    *catalogue         // what it says
-	live    *live              // nil while Run does not run
-	last    *catalogue         // what a run knew, also after it
-	types   typeStates         // of last, as subscribers know them
-	awaited int                // callers of Await
+	asked   uint64     // requests for documents begun
+	doc     *document  // the last that was told, with what earlier ones knew
+	docAt   uint64     // by which request
+	saidBy  *document  // the last one that a resolver that does not run was told
+	said    *catalogue // what it says
+	live    *live      // nil while Run does not run
+	last    *catalogue // what a run knew, also after it, and subscribers were told
+	wanted  map[schema.GroupResource]*want
 	denied  map[question]error // what current refuses for good
 	changed chan struct{}      // closed when current changes
 	boxes   map[*mailbox]bool
@@ -82,7 +81,11 @@ func NewForConfigAndClient(cfg *rest.Config, client *http.Client, opts ...Option
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	return newResolver(&restServer{endpoint: endpoint}, opts), nil
+	watched, err := newMetadataClient(cfg, endpoint.client, endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	return newResolver(&restServer{endpoint: endpoint, metadata: watched}, opts), nil
 }
 
 // NewFromDiscovery returns a resolver that asks through client. It is meant for

@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
 )
 
 // The paths of the documents that tell everything.
@@ -34,7 +35,10 @@ const (
 // restServer asks over HTTP.
 type restServer struct {
 	endpoint *endpoint
+	metadata metadata.Interface
 }
+
+func (s *restServer) failed() <-chan struct{} { return s.endpoint.recovery.failed(namedPath) }
 
 func (s *restServer) requests() uint64 { return s.endpoint.sent.Load() }
 

@@ -144,15 +144,17 @@ func (r *Resolver) crds(ctx context.Context) (map[string]*slimMeta, error) {
 // knownCRDs returns what a run knows of the CRDs, or nil.
 func (r *Resolver) knownCRDs() map[string]*slimMeta {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.live == nil || !r.live.known.crdsRule {
+	l := r.live
+	r.mu.Unlock()
+	if l == nil {
 		return nil
 	}
-	metas := make(map[string]*slimMeta, len(r.live.known.crds))
-	for name, definition := range r.live.known.crds {
-		metas[name] = &definition.Metadata
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.known.crdsRule {
+		return nil
 	}
-	return metas
+	return l.known.metas()
 }
 
 // crds lists the CRDs without what they define.

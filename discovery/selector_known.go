@@ -56,15 +56,12 @@ type knownType struct {
 
 // knownOf returns what is known of res's type, and whether anything is.
 func (r *Resolver) knownOf(res Resource) (known knownType, running bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.live == nil {
+	c := r.current.Load()
+	if c == nil {
 		return known, false
 	}
-	known.crdsRule = r.live.known.crdsRule
-	if definition := r.live.known.crds[res.GVR.GroupResource().String()]; definition != nil {
-		known.defined, known.uid, known.labels = true, definition.Metadata.UID, definition.Metadata.Labels
-	}
-	known.backing = cmp.Or(res.Backing, r.types.states[res.GVR.GroupResource()].resource.Backing)
+	state := c.group(res.GVR.Group).typeOf(res.GVR.Resource)
+	known = knownType{crdsRule: c.crdsRule, defined: state.defined, uid: state.uid, labels: state.labels}
+	known.backing = cmp.Or(res.Backing, state.resource.Backing)
 	return known, true
 }

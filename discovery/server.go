@@ -24,6 +24,9 @@ type server interface {
 	named(ctx context.Context, previous *document) (*document, error)
 	// groupVersion asks for the resources of one group version.
 	groupVersion(ctx context.Context, gv schema.GroupVersion) (versionDoc, error)
+	// failed notes that documents could not be had, and returns a channel that is closed
+	// when another request to the server succeeds; nil if that is not known.
+	failed() <-chan struct{}
 	// requests returns how many requests have been sent.
 	requests() uint64
 }

@@ -51,6 +51,7 @@ type apiServer struct {
 	below     map[string]http.Handler // what is served below a path
 	requests  []string                // the paths, in order
 	overrides map[string]http.HandlerFunc
+	behind    bool             // documents do not tell of CRDs
 	tap       func(status int) // hears of each discovery document sent
 }
 
@@ -121,7 +122,14 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			override = handler.ServeHTTP
 		}
 	}
-	groups := s.groups
+	groups := slices.Clone(s.groups)
+	if definitions, ok := s.below[crdPath].(*collection); ok && definitions != nil && !s.behind {
+		for _, g := range definitions.groups() {
+			if !slices.ContainsFunc(groups, func(other group) bool { return other.name == g.name }) {
+				groups = append(groups, g)
+			}
+		}
+	}
 	s.mu.Unlock()
 	switch path := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); {
 	case override != nil:

@@ -19,6 +19,8 @@ type standIn struct {
 // requests returns how often the client was asked, who may have known.
 func (s *standIn) requests() uint64 { return s.calls.Load() }
 
+func (s *standIn) failed() <-chan struct{} { return nil }
+
 func (s *standIn) everything(ctx context.Context, previous *document) (*document, error) {
 	list, lists, failed, err := s.groups(ctx)
 	if err != nil {

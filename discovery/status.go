@@ -36,15 +36,15 @@ type SourceState string
 // How a source can do.
 const (
 	// SourceConnecting: it has not said anything yet.
-	SourceConnecting SourceState = SourceState(feedConnecting)
+	SourceConnecting SourceState = "Connecting"
 	// SourceCurrent: a watch is open; or, for documents, the last answer was whole.
-	SourceCurrent SourceState = SourceState(feedWatching)
+	SourceCurrent SourceState = "Watching"
 	// SourceAbsent: the server has no such objects, and so there are none.
-	SourceAbsent SourceState = SourceState(feedAbsent)
+	SourceAbsent SourceState = "Absent"
 	// SourceForbidden: the user may not; the documents are polled instead.
-	SourceForbidden SourceState = SourceState(feedForbidden)
+	SourceForbidden SourceState = "Forbidden"
 	// SourceFailing: it is tried again and again; what was known stands.
-	SourceFailing SourceState = SourceState(feedFailing)
+	SourceFailing SourceState = "Failing"
 )
 
 // Status returns where answers come from at present. It does not wait for anything.
@@ -54,7 +54,9 @@ func (r *Resolver) Status() Status {
 	defer r.mu.Unlock()
 	if l := r.live; l != nil {
 		s.Running, s.CRDs, s.APIServices, s.Documents = true, l.crds, l.apis, l.docs
-		s.Types = len(r.types.order)
+		if r.last != nil {
+			s.Types = r.last.types
+		}
 	}
 	return s
 }
@@ -67,8 +69,10 @@ func (l *live) certain() bool {
 	return told(l.crds) && told(l.apis) && l.docs.State == SourceCurrent
 }
 
-// polls reports whether a watch is missing.
-func (l *live) polls() bool {
+// polls reports whether a watch of l is missing.
+func (r *Resolver) polls(l *live) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return l.crds.State != SourceCurrent && l.crds.State != SourceAbsent ||
 		l.apis.State != SourceCurrent && l.apis.State != SourceAbsent
 }

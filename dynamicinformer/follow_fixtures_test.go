@@ -76,6 +76,7 @@ func waitUntil(until <-chan struct{}) {
 // wants checks what has been written, in order.
 func (d *diary) wants(t *testing.T, what string, want ...string) {
 	t.Helper()
+	time.Sleep(100 * time.Millisecond) // a resolver learns what happens in batches
 	synctest.Wait()
 	if diff := cmp.Diff(want, d.take()); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -161,8 +163,9 @@ func (w *world) tellLocked(kind string, crd map[string]any) {
 	w.version++
 	meta := maps.Clone(crd["metadata"].(map[string]any))
 	meta["resourceVersion"] = strconv.Itoa(w.version)
+	meta["generation"] = w.version
 	crd["metadata"] = meta
-	frame, err := json.Marshal(map[string]any{"type": kind, "object": crd})
+	frame, err := json.Marshal(map[string]any{"type": kind, "object": metadataOf(crd)})
 	if err != nil {
 		panic(err)
 	}
@@ -193,6 +196,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 					"resource": "nones", "scope": "Cluster", "verbs": []string{"get"}, "responseKind": map[string]any{"kind": "None"},
 				}},
 			}}})
+			items = append(items, w.groupLocked()...)
 		}
 		body = map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items}
 	case path == worldCRDs && req.URL.Query().Get("watch") != "":
@@ -210,10 +214,10 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	case path == worldCRDs:
 		items := []any{}
 		for _, crd := range w.crds {
-			items = append(items, crd)
+			items = append(items, metadataOf(crd))
 		}
 		body = map[string]any{
-			"kind": "CustomResourceDefinitionList", "apiVersion": "apiextensions.k8s.io/v1",
+			"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
 			"metadata": map[string]any{"resourceVersion": strconv.Itoa(w.version)}, "items": items,
 		}
 	case one && w.crds[strings.TrimSuffix(name, ".world.example.com")] != nil:
@@ -233,6 +237,40 @@ func worldAnswer(req *http.Request, code int, media string, body any) *http.Resp
 		StatusCode: code, Status: http.StatusText(code), Request: req,
 		Header: http.Header{"Content-Type": {media}}, Body: io.NopCloser(bytes.NewReader(content)),
 	}
+}
+
+// metadataOf returns the metadata of a CRD as an object of its own.
+func metadataOf(crd map[string]any) map[string]any {
+	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": crd["metadata"]}
+}
+
+// groupLocked returns what documents tell of the CRDs: their group, if anything is served.
+func (w *world) groupLocked() []any {
+	resources := map[string][]any{} // by version
+	for _, name := range slices.Sorted(maps.Keys(w.crds)) {
+		spec := w.crds[name]["spec"].(map[string]any)
+		status := w.crds[name]["status"].(map[string]any)
+		names := status["acceptedNames"].(map[string]any)
+		for _, v := range spec["versions"].([]any) {
+			if v := v.(map[string]any); v["served"].(bool) {
+				served := v["name"].(string)
+				resources[served] = append(resources[served], map[string]any{
+					"resource": names["plural"], "scope": spec["scope"], "singularResource": names["singular"],
+					"categories": names["categories"], "shortNames": names["shortNames"],
+					"verbs":        []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"},
+					"responseKind": map[string]any{"group": spec["group"], "version": served, "kind": names["kind"]},
+				})
+			}
+		}
+	}
+	var versions []any
+	for _, name := range slices.SortedFunc(maps.Keys(resources), func(a, b string) int { return -version.CompareKubeAwareVersionStrings(a, b) }) {
+		versions = append(versions, map[string]any{"version": name, "freshness": "Current", "resources": resources[name]})
+	}
+	if versions == nil {
+		return nil
+	}
+	return []any{map[string]any{"metadata": map[string]any{"name": "world.example.com"}, "versions": versions}}
 }
 
 // worldWatch is the body of a watch of CRDs.

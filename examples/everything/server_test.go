@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -62,6 +64,31 @@ func (s *server) define(plural, uid string, names ...string) {
 	s.tellLocked("ADDED", s.crds[plural])
 }
 
+// metadataOf returns the metadata of a CRD as an object of its own.
+func metadataOf(crd map[string]any) map[string]any {
+	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": crd["metadata"]}
+}
+
+// group returns what documents tell of the CRDs: their group, if there is any.
+func (s *server) group() []any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var resources []any
+	for _, plural := range slices.Sorted(maps.Keys(s.crds)) {
+		kind := s.crds[plural]["status"].(map[string]any)["acceptedNames"].(map[string]any)["kind"]
+		resources = append(resources, map[string]any{
+			"resource": plural, "scope": "Namespaced", "verbs": []string{"get", "list", "watch", "create", "update", "delete"},
+			"responseKind": map[string]any{"group": "sea.example.com", "version": "v1", "kind": kind},
+		})
+	}
+	if resources == nil {
+		return nil
+	}
+	return []any{map[string]any{"metadata": map[string]any{"name": "sea.example.com"}, "versions": []any{
+		map[string]any{"version": "v1", "freshness": "Current", "resources": resources},
+	}}}
+}
+
 // undefine deletes a type and its objects.
 func (s *server) undefine(plural string) {
 	s.mu.Lock()
@@ -82,7 +109,7 @@ func (s *server) sink(plural string) {
 func (s *server) tellLocked(kind string, crd map[string]any) {
 	s.version++
 	crd["metadata"].(map[string]any)["resourceVersion"] = fmt.Sprint(s.version)
-	event, err := json.Marshal(map[string]any{"type": kind, "object": crd})
+	event, err := json.Marshal(map[string]any{"type": kind, "object": metadataOf(crd)})
 	if err != nil {
 		panic(err)
 	}
@@ -104,9 +131,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == crdPath && watch:
 		s.watch(w, r, true)
 	case r.URL.Path == crdPath:
-		s.list(w, "CustomResourceDefinitionList", func(add func(item any)) {
+		s.list(w, "PartialObjectMetadataList", func(add func(item any)) {
 			for _, crd := range s.crds {
-				add(crd)
+				add(metadataOf(crd))
 			}
 		})
 	case crd == nil:
@@ -134,6 +161,7 @@ func (s *server) documents(w http.ResponseWriter, path string) {
 				"resource": "nones", "scope": "Cluster", "verbs": []string{"get"}, "responseKind": map[string]any{"kind": "None"},
 			}},
 		}}})
+		items = append(items, s.group()...)
 	}
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	send(w, map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items})
@@ -146,8 +174,12 @@ func (s *server) list(w http.ResponseWriter, kind string, all func(add func(item
 	items := []any{}
 	all(func(item any) { items = append(items, item) })
 	w.Header().Set("Content-Type", "application/json")
+	apiVersion := "v1"
+	if kind == "PartialObjectMetadataList" {
+		apiVersion = "meta.k8s.io/v1"
+	}
 	send(w, map[string]any{
-		"kind": kind, "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": fmt.Sprint(s.version)}, "items": items,
+		"kind": kind, "apiVersion": apiVersion, "metadata": map[string]any{"resourceVersion": fmt.Sprint(s.version)}, "items": items,
 	})
 }
 

@@ -69,7 +69,7 @@ func (s *State) ask(ctx context.Context, served func() (goOn bool)) {
 			}
 			news = s.awaitServed(ctx)
 		} else {
-			expected = s.cfg.Resolver.Expect()
+			expected = s.cfg.Resolver.Expect(s.cfg.GVR.GroupResource())
 			news = s.awaitFor(ctx, s.pause(err, &backoff), pending)
 		}
 		if news || err == nil {
@@ -95,7 +95,7 @@ func (s *State) awaitServed(ctx context.Context) (news bool) {
 	if left <= 0 {
 		return s.await(ctx, nil)
 	}
-	defer s.cfg.Resolver.Expect()()
+	defer s.cfg.Resolver.Expect(s.cfg.GVR.GroupResource())()
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	return s.await(ctx, timer.C)

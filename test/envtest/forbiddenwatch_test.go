@@ -18,6 +18,7 @@ var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, 
 			Expect(source.Err).To(MatchError(ContainSubstring(d.user)))
 		}
 		told := d.news(group)
+		DeferCleanup(r.Expect(schema.GroupResource{Group: group, Resource: "ships"}))
 		admin.define(ctx, newCRD(group, "Ship", "v1"))
 		Eventually(told.told).Should(Equal([]string{"Added ships.v1." + group}))
 		Expect(r.Resolve(ctx, "ships."+group)).To(HaveField("CRDUID", BeEmpty()))

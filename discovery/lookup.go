@@ -1,0 +1,216 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// objectRef names a CRD or an APIService: the path of its collection, and its name.
+type objectRef struct{ path, name string }
+
+// lookup is how the reading of one object stands.
+type lookup struct {
+	busy     bool
+	changed  bool // the object, since it was asked for
+	failures int
+	after    time.Time // not before
+}
+
+// How CRDs and APIServices are read one by one.
+const (
+	readAtOnce  = 4                // at a time
+	readBackoff = time.Second      // after a failure, doubling
+	readAgain   = 30 * time.Second // the longest wait after a failure
+)
+
+// toRead notes that an object may have to be read, or read again.
+func (k *knowledge) toRead(path, name string) {
+	if k.unread == nil {
+		k.unread = map[objectRef]*lookup{}
+	}
+	ref := objectRef{path, name}
+	if old := k.unread[ref]; old != nil {
+		old.after, old.changed = time.Time{}, true
+		return
+	}
+	k.unread[ref] = &lookup{}
+}
+
+// mayRead is toRead of an object that has not changed.
+func (k *knowledge) mayRead(path, name string) {
+	if k.unread[objectRef{path, name}] == nil {
+		k.toRead(path, name)
+	}
+}
+
+// unreadable reports whether an object was tried to be read, and could not.
+func (k *knowledge) unreadable(path, name string) bool {
+	state := k.unread[objectRef{path, name}]
+	return state != nil && state.failures > 0
+}
+
+// due returns at most n objects that are to be read now, marked as busy, and how long it
+// takes until another may be; 0 if none.
+func (k *knowledge) due(n int, wanted func(schema.GroupResource) bool, late time.Duration, now time.Time) (refs []objectRef, next time.Duration) {
+	for ref, state := range k.unread {
+		if state.busy {
+			continue
+		}
+		at, needed := k.needed(ref, wanted, late, now)
+		if state.after.After(at) {
+			at = state.after
+		}
+		switch wait := at.Sub(now); {
+		case !needed:
+			delete(k.unread, ref)
+		case wait > 0:
+			if next == 0 || wait < next {
+				next = wait
+			}
+		case len(refs) < n:
+			state.busy, state.changed = true, false
+			refs = append(refs, ref)
+		}
+	}
+	return refs, next
+}
+
+// needed reports whether an object has to be read, and when. A CRD has to be if its type is
+// wanted and the last document does not tell what the CRD is now; if documents may mean the
+// CRD before it; and if nothing is served of it for some time, to know why.
+func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool, late time.Duration, now time.Time) (at time.Time, needed bool) {
+	if ref.path == apiServicePath {
+		item := k.api(groupVersionOf(ref.name))
+		return now, item != nil && !item.isAutomanaged()
+	}
+	gr := groupResourceOf(ref.name)
+	state := k.crd(gr)
+	if state == nil || state.meta == nil || k.fresh(state) {
+		return now, false
+	}
+	listed := k.lists(gr)
+	switch {
+	case state.gone != nil, k.doubts(gr):
+		return now, true
+	case listed && k.docAt > state.changedAt:
+		return now, false
+	case wanted(gr):
+		return now, true
+	case listed:
+		return now, false // the next document tells
+	}
+	return state.came.Add(late), true
+}
+
+// doubts reports whether gr was served, and is not listed any more.
+func (k *knowledge) doubts(gr schema.GroupResource) bool {
+	for gvr := range k.doubted {
+		if gvr.GroupResource() == gr {
+			return true
+		}
+	}
+	return false
+}
+
+// readObjects reads CRDs and APIServices until ctx ends.
+func (l *live) readObjects(ctx context.Context, s *restServer) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	free := readAtOnce
+	done := make(chan struct{}, readAtOnce)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		l.mu.Lock()
+		refs, next := l.known.due(free, l.resolver.wants, l.pace.late, time.Now())
+		l.mu.Unlock()
+		for _, ref := range refs {
+			free--
+			wg.Go(func() {
+				l.readObject(ctx, s, ref)
+				done <- struct{}{}
+			})
+		}
+		if next == 0 {
+			next = time.Hour
+		}
+		timer.Reset(next)
+		select {
+		case <-ctx.Done():
+			return
+		case <-done:
+			free++
+		case <-l.reads:
+		case <-timer.C:
+		}
+	}
+}
+
+// readObject reads one object, and learns what it says.
+func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
+	var learn func() (differs, ask bool)
+	definition, api := &crd{}, &apiService{}
+	var err error
+	asked, cancel := context.WithTimeout(ctx, l.resolver.options.requestTimeout)
+	defer cancel()
+	switch ref.path {
+	case crdPath:
+		err = s.object(asked, ref, acceptLegacy, definition, &definition.Metadata)
+		learn = func() (differs, ask bool) { return l.known.read(definition), false }
+	default:
+		err = s.object(asked, ref, acceptLegacy, api, &api.Metadata)
+		learn = func() (differs, ask bool) { return true, l.known.readAPI(api) }
+	}
+	l.update(func(now time.Time) (differs, ask bool) {
+		state := l.known.unread[ref]
+		if state == nil {
+			state = &lookup{}
+		}
+		state.busy = false
+		if err == nil {
+			if state.failures = 0; !state.changed {
+				state.after = now.Add(readBackoff) // if that is not what is there, the server is behind
+			}
+			if ref.path == apiServicePath && l.known.readVersion(ref.name, api) {
+				delete(l.known.unread, ref)
+			}
+			return learn()
+		}
+		state.after = now.Add(min(readBackoff<<min(state.failures, 10), readAgain))
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			state.after = now.Add(readAgain)
+		}
+		state.failures++
+		return false, false
+	})
+}
+
+// readVersion reports whether item is of the version that is there.
+func (k *knowledge) readVersion(name string, item *apiService) bool {
+	now := k.api(groupVersionOf(name))
+	return now == nil || now.Metadata.ResourceVersion == item.Metadata.ResourceVersion
+}
+
+// object reads an object into a value that has its metadata at meta.
+func (s *restServer) object(ctx context.Context, ref objectRef, accept string, into any, meta *slimMeta) error {
+	res, err := s.endpoint.get(ctx, ref.path+"/"+ref.name, nil, http.Header{"Accept": {accept}})
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close() //nolint:errcheck // read only
+	body, err := read(res)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil || meta.Name != ref.name || meta.UID == "" {
+		return errors.Join(errNoAnswer, err)
+	}
+	return nil
+}

@@ -1,0 +1,357 @@
+package discovery
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// metadataWatch keeps the metadata of all objects of one resource up to date, by
+// client-go's metadata client and its reflector. How long to wait after a failure, and
+// what a 403 or a 404 means, is decided here: the reflector would repeat every request.
+//
+// It is the reflector's store. All callbacks are made by run, one at a time.
+type metadataWatch struct {
+	getter   metadata.Getter
+	endpoint *endpoint
+	path     string
+	pace     watchPace
+
+	list  func(items []*slimMeta)                         // all there is: what is not among them is deleted
+	event func(kind watch.EventType, item *slimMeta)      // Added, Modified or Deleted
+	state func(state SourceState, verb string, err error) // each change of it
+
+	// Those below belong to run, and to the reflector that it calls.
+	backoff time.Duration // the last one; 0: the last watch was a good one
+	filled  bool          // the last list had something
+	current SourceState
+	text    string                     // of the error of current
+	opened  time.Time                  // when the watch was opened; zero: none was since the last list
+	events  int                        // of the watch
+	failed  atomic.Pointer[watchError] // of the last request
+}
+
+// watchPace is how long a metadataWatch waits. Waits are spread, so that many processes do
+// not ask at the same time.
+type watchPace struct {
+	first, last time.Duration // the back-off doubles from first to last
+	absent      time.Duration // before a resource that the server does not have is asked for again
+	forbidden   time.Duration // before what is forbidden is asked for again
+	steady      time.Duration // a watch that lasts so long is a good one, even without an event
+	page        time.Duration // before a page of a list is given up
+}
+
+var usualWatchPace = watchPace{
+	first: 200 * time.Millisecond, last: 30 * time.Second,
+	absent: time.Minute, forbidden: 30 * time.Second,
+	steady: 5 * time.Second, page: 90 * time.Second,
+}
+
+// watchError is how a request has failed. It does not unwrap: of some errors the reflector
+// makes a wait of its own, which could not be cut short.
+type watchError struct {
+	verb string
+	err  error
+}
+
+func (e *watchError) Error() string { return e.err.Error() }
+
+var (
+	// errNotMetadata is of an answer from which nothing can be concluded. The metadata
+	// client takes any JSON for a list of objects, even an empty one.
+	errNotMetadata = errors.New("the server's answer is not metadata")
+	// errEndedAtOnce is of a watch that ended before it was of any use.
+	errEndedAtOnce = errors.New("the server ended the watch at once")
+)
+
+// newMetadataClient returns client-go's client for metadata, whose requests count as the
+// endpoint's and obey the same Retry-After.
+func newMetadataClient(cfg *rest.Config, client *http.Client, e *endpoint) (metadata.Interface, error) {
+	cfg = rest.CopyConfig(cfg)
+	if cfg.RateLimiter == nil {
+		cfg.QPS = -1 // as for the endpoint's own requests
+	}
+	shared := *client
+	shared.Transport = watchTransport{endpoint: e, next: client.Transport}
+	return metadata.NewForConfigAndClient(cfg, &shared)
+}
+
+// watchTransport passes on the requests of the metadata client.
+type watchTransport struct {
+	endpoint *endpoint
+	next     http.RoundTripper // nil: the default one
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	path := strings.TrimPrefix(req.URL.Path, strings.TrimSuffix(t.endpoint.base.Path, "/"))
+	if err := t.endpoint.pauses.of(path); err != nil {
+		return nil, err
+	}
+	next := t.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	t.endpoint.sent.Add(1)
+	res, err := next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode < http.StatusBadRequest {
+		if err := checkMetadata(res, req.URL.Query().Get("watch") != ""); err != nil {
+			return nil, err
+		}
+		t.endpoint.recovery.succeeded(path)
+		return res, nil
+	}
+	// The client would wait by itself for as long as Retry-After says, up to ten times, and
+	// it would quote a body that is no Status.
+	res.Request = req
+	fault := faultOf(res)
+	_ = res.Body.Close()
+	if _, wanted := apierrors.SuggestsClientDelay(fault); wanted {
+		t.endpoint.pauses.settle(path, fault)
+	}
+	body, err := json.Marshal(fault.Status())
+	if err != nil {
+		return nil, err
+	}
+	res.Header = http.Header{"Content-Type": {"application/json"}}
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return res, nil
+}
+
+// checkMetadata returns an error if res, in JSON, is not a list of metadata. The metadata client
+// takes a list of any other objects for one. It does not do so in protobuf, which is what
+// servers send.
+func checkMetadata(res *http.Response, watches bool) error {
+	switch media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); { // none is neither
+	case media == "application/vnd.kubernetes.protobuf", watches && media == "application/json":
+		return nil
+	case media != "application/json":
+		_ = res.Body.Close()
+		return fmt.Errorf("%w: content type %q", errNotMetadata, res.Header.Get("Content-Type"))
+	}
+	body, err := read(res)
+	_ = res.Body.Close()
+	if err != nil {
+		return err
+	}
+	var list struct {
+		Kind string `json:"kind"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil || list.Kind != "PartialObjectMetadataList" {
+		return errNotMetadata
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+// run keeps the metadata up to date until ctx ends. No callback is made after it has
+// returned. It is called once.
+func (w *metadataWatch) run(ctx context.Context) {
+	reflector := cache.NewReflectorWithOptions(listWatch{&cache.ListWatch{
+		ListWithContextFunc: w.listPage, WatchFuncWithContext: w.open,
+	}}, &metav1.PartialObjectMetadata{}, w, cache.ReflectorOptions{Name: "discovery", TypeDescription: w.path})
+	quiet := klog.NewContext(ctx, klog.Logger{}) // what comes of it is told by state
+	for ctx.Err() == nil {
+		w.failed.Store(nil)
+		w.opened, w.events = time.Time{}, 0
+		err := reflector.ListAndWatchWithContext(quiet)
+		if ctx.Err() == nil {
+			w.settle(ctx, err)
+		}
+	}
+}
+
+// listWatch is a ListWatch for which the reflector does not try a watch-list: a server that
+// never ends the initial events would keep it waiting for ever.
+type listWatch struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is asked by the reflector.
+func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
+
+// listPage asks for a page of the list.
+func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.pace.page)
+	defer cancel()
+	if opts.ResourceVersion == "0" {
+		opts.ResourceVersion = "" // a server that is behind would bring back what is deleted
+	}
+	page, err := w.getter.List(ctx, opts)
+	switch {
+	case err != nil:
+	case page.ResourceVersion == "":
+		err = errNotMetadata
+	case page.Continue != "" && page.Continue == opts.Continue:
+		err = errors.New("the list does not end: a page names itself as the next")
+	}
+	for i := 0; err == nil && i < len(page.Items); i++ {
+		if item := &page.Items[i]; item.Name == "" || item.UID == "" {
+			err = fmt.Errorf("%w: an object without name or UID (name %q, UID %q)", errNotMetadata, item.Name, item.UID)
+		}
+	}
+	if err != nil {
+		w.failed.Store(&watchError{verb: "list", err: err})
+		return nil, err
+	}
+	return page, nil
+}
+
+// open opens the watch.
+func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	watching, err := w.getter.Watch(ctx, opts)
+	if err != nil {
+		failed := &watchError{verb: "watch", err: err}
+		w.failed.Store(failed)
+		return nil, failed
+	}
+	w.failed.Store(nil)
+	w.opened, w.events = time.Now(), 0
+	w.report(SourceCurrent, "", nil)
+	return watching, nil
+}
+
+// Replace takes a complete list. The methods are those of the reflector's store.
+func (w *metadataWatch) Replace(objects []any, _ string) error {
+	items := make([]*slimMeta, 0, len(objects))
+	for _, object := range objects {
+		if item := metaOf(object); item != nil {
+			items = append(items, item)
+		}
+	}
+	w.filled = len(items) > 0
+	w.list(items)
+	return nil
+}
+
+// Add takes an object that has come.
+func (w *metadataWatch) Add(object any) error { return w.take(watch.Added, object) }
+
+// Update takes an object that has changed.
+func (w *metadataWatch) Update(object any) error { return w.take(watch.Modified, object) }
+
+// Delete takes an object that is deleted.
+func (w *metadataWatch) Delete(object any) error { return w.take(watch.Deleted, object) }
+
+// Resync is of no use here.
+func (w *metadataWatch) Resync() error { return nil }
+
+func (w *metadataWatch) take(kind watch.EventType, object any) error {
+	w.events++
+	item := metaOf(object)
+	if item == nil || item.Name == "" || item.UID == "" {
+		return fmt.Errorf("%s: %w", w.path, errNotMetadata)
+	}
+	w.event(kind, item)
+	return nil
+}
+
+// metaOf returns what is kept of an object's metadata. Annotations, where a CRD may have all
+// of its schemas once more, are not.
+func metaOf(object any) *slimMeta {
+	in, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return nil
+	}
+	item := &slimMeta{
+		Name: in.Name, UID: in.UID, ResourceVersion: in.ResourceVersion, Generation: in.Generation,
+		Labels: in.Labels, DeletionTimestamp: in.DeletionTimestamp, touched: in.CreationTimestamp.Time,
+	}
+	for i := range in.ManagedFields {
+		if at := in.ManagedFields[i].Time; at != nil && at.After(item.touched) {
+			item.touched = at.Time
+		}
+	}
+	return item
+}
+
+// settle reports what has come of an attempt, and waits until the next.
+func (w *metadataWatch) settle(ctx context.Context, err error) {
+	good := !w.opened.IsZero() && (w.events > 0 || time.Since(w.opened) >= w.pace.steady)
+	if good {
+		w.backoff = 0
+	}
+	failed := w.failed.Load()
+	switch {
+	case failed != nil:
+	case err != nil:
+		failed = &watchError{verb: "list", err: err}
+	case good: // a watch that worked has ended, which is no failure
+		wait(ctx, spread(w.pace.first, 0.5), nil)
+		return
+	default:
+		failed = &watchError{verb: "watch", err: errEndedAtOnce}
+	}
+	cause := failed.err
+	switch {
+	case apierrors.IsForbidden(cause), apierrors.IsUnauthorized(cause):
+		w.report(SourceForbidden, failed.verb, cause)
+		wait(ctx, spread(w.pace.forbidden, 0.1), nil)
+	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled:
+		// One that had something has not lost it: such a request went astray.
+		w.report(SourceAbsent, failed.verb, cause)
+		wait(ctx, spread(w.pace.absent, 0.1), nil)
+	default:
+		healed := w.endpoint.recovery.failed(w.path)
+		w.report(SourceFailing, failed.verb, cause)
+		w.backoff = min(max(2*w.backoff, w.pace.first), w.pace.last)
+		delay := spread(w.backoff, 0.5)
+		var paused *pauseError
+		if errors.As(w.endpoint.pauses.of(w.path), &paused) {
+			delay, healed = max(time.Until(paused.until), 0), nil
+			delay += time.Duration(rand.Float64() * float64(delay) / 10)
+		}
+		wait(ctx, delay, healed)
+	}
+}
+
+func (w *metadataWatch) report(state SourceState, verb string, err error) {
+	text := verb + errorText(err)
+	if state == w.current && text == w.text {
+		return
+	}
+	w.current, w.text = state, text
+	w.state(state, verb, err)
+}
+
+// spread returns d, more or less by up to that part of it.
+func spread(d time.Duration, part float64) time.Duration {
+	return time.Duration(float64(d) * (1 - part + 2*part*rand.Float64()))
+}
+
+// wait returns after d, when ctx ends, or when early is closed.
+func wait(ctx context.Context, d time.Duration, early <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-early:
+	case <-timer.C:
+	}
+}
+
+// The resources that a resolver watches.
+var (
+	crdResource        = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	apiServiceResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+)
