@@ -189,14 +189,20 @@ func parseCore(body []byte) ([]groupDoc, error) {
 	if doc.Kind != "APIVersions" {
 		return nil, fmt.Errorf("%w of versions: kind %q", errNoAnswer, doc.Kind)
 	}
+	if doc.Versions == nil {
+		return nil, errIncomplete
+	}
 	core := groupDoc{}
 	for _, version := range doc.Versions {
 		if version != "" {
 			core.versions = append(core.versions, versionDoc{name: version})
 		}
 	}
-	if core.versions == nil || len(core.versions) < len(doc.Versions) {
+	switch {
+	case len(core.versions) < len(doc.Versions):
 		return nil, errIncomplete
+	case core.versions == nil: // a server without a core group says so
+		return []groupDoc{}, nil
 	}
 	return []groupDoc{core}, nil
 }

@@ -293,3 +293,18 @@ func TestRun_ABeginningThatFailsHoldsUpNobody(t *testing.T) {
 	_, err := r.Resolve(ctx, "pods")
 	checkInconclusive(t, err, "pods", nil)
 }
+
+// Such a server says so, and nothing of its answer is missing.
+func TestRun_AServerWithoutACoreGroupSaysWhatIsGone(t *testing.T) {
+	s := newServer(t, legacy, appsGroup, exampleGroup)
+	s.answer("/api", say("application/json", `{"kind":"APIVersions","versions":[]}`))
+	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
+	r := run(t, s, quick())
+	if status := r.Status().Documents; status.State != discovery.SourceCurrent {
+		t.Errorf("documents: %+v", status)
+	}
+	l := listen(t, r)
+	defer r.Expect(widgets.GroupResource())()
+	s.serve(appsGroup)
+	l.wants("Removed widgets.v1.example.com (NotListed)", "Removed flanges.v1beta1.example.com (NotListed)")
+}
