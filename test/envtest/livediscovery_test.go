@@ -34,9 +34,12 @@ var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
 	})
 
 	It("begins with one request for each of the two documents", func() {
-		d := openDoor(at)
-		d.live()
-		d.quiet() // the types of specs before this one are gone
+		Eventually(func() int { // the types of specs before this one are gone, and no CRD is some seconds old
+			d := openDoor(at)
+			d.live()
+			d.quiet()
+			return d.proxy.Requests(faultproxy.AnyDiscovery())
+		}, "90s").Should(Equal(2))
 		var starting []*door
 		for range 5 { // sources are heard in any order
 			d := openDoor(at)
