@@ -42,7 +42,7 @@ func (r *Resolver) known(ctx context.Context) *catalogue {
 	defer patience.Stop()
 	for {
 		r.mu.Lock()
-		begins, changed := r.live != nil && !r.live.tried, r.changed
+		begins, changed := r.live != nil && !r.live.begun, r.changed
 		r.mu.Unlock()
 		if !begins {
 			return r.current.Load()

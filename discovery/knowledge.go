@@ -27,6 +27,10 @@ type knowledge struct {
 	docs     map[string]groupDoc
 	listed   map[string]map[string]bool // plurals by group, once asked for
 
+	// crdsHeard and apisHeard say that the CRDs and the APIServices have been listed, or can't
+	// be at the moment.
+	crdsHeard, apisHeard bool
+
 	crds map[string]map[string]*crdState // by group and plural
 	// crdsRule says that the list of CRDs was complete, and crdsCurrent that it is followed
 	// at this moment: what is not in it is not there, whatever documents say.
@@ -91,6 +95,17 @@ type ghost struct {
 type doubt struct {
 	since time.Time
 	over  bool // documents have left it out for long enough
+}
+
+// heard reports whether both lists have come, or can't, and what they leave open has been
+// read.
+func (k *knowledge) heard() bool {
+	for ref, state := range k.unread {
+		if ref.path == apiServicePath && state.failures == 0 {
+			return false
+		}
+	}
+	return k.crdsHeard && k.apisHeard
 }
 
 // touch marks a group as dirty.
@@ -199,7 +214,7 @@ func (k *knowledge) crd(gr schema.GroupResource) *crdState { return k.crds[gr.Gr
 // learnCRDs takes a complete list of the CRDs, of which number requests for documents had
 // begun, and reports whether the documents may now tell other things.
 func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (ask bool) {
-	first := !k.crdsRule && len(k.crds) == 0
+	first := len(k.crds) == 0
 	there := make(map[string]bool, len(items))
 	for _, item := range items {
 		there[item.Name] = true
@@ -212,13 +227,16 @@ func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (
 			}
 		}
 	}
+	since := k.changed
 	for _, item := range items {
-		changed := k.learnCRD(item, number, now)
-		state := k.crd(groupResourceOf(item.Name))
-		if first && now.Sub(item.touched) > recently && k.lists(groupResourceOf(item.Name)) {
-			state.changedAt, changed = 0, false // the document that there is tells of it
+		if changed := k.learnCRD(item, number, now); !first || now.Sub(item.touched) <= recently {
+			ask = ask || changed
+			continue
 		}
-		ask = ask || changed
+		k.crd(groupResourceOf(item.Name)).changedAt = 0 // the first document tells of it
+	}
+	if first && !ask {
+		k.changed = since
 	}
 	return ask
 }
@@ -350,9 +368,10 @@ func (k *knowledge) setAPI(item *apiService) {
 // may now tell other things.
 func (k *knowledge) learnAPIs(items []*slimMeta) (ask bool) {
 	there := make(map[string]bool, len(items))
+	first := len(k.apis) == 0
 	for _, item := range items {
 		there[item.Name] = true
-		ask = k.learnAPI(item) || ask
+		ask = k.learnAPI(item) && !first || ask
 	}
 	for _, versions := range k.apis {
 		for _, old := range versions {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
@@ -34,8 +35,8 @@ type pace struct {
 	gap time.Duration
 	// late is how long after a CRD has come it is read if nothing is served of it.
 	late time.Duration
-	// first is how long the watches wait for the first document, which is what is asked
-	// for first.
+	// first is how long the first answer waits for the lists of CRDs and APIServices, which
+	// say what serves a type, once the documents are there.
 	first time.Duration
 }
 
@@ -95,10 +96,11 @@ func (r *Resolver) Run(ctx context.Context) error {
 		kick:     make(chan struct{}, 1),
 		news:     make(chan struct{}, 1),
 		reads:    make(chan struct{}, 1),
-		answered: make(chan struct{}),
 		known:    knowledge{doubtFor: r.options.pace.doubted},
 		logger:   klog.FromContext(ctx).WithName("discovery"),
 	}
+	s, watches := r.server.(*restServer)
+	l.known.crdsHeard, l.known.apisHeard = !watches, !watches
 	if err := r.begin(l); err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func (r *Resolver) Run(ctx context.Context) error {
 	defer r.end()
 	defer wg.Wait()
 	wg.Go(func() { l.publishNews(ctx) })
-	if s, ok := r.server.(*restServer); ok {
+	if watches {
 		wg.Go(func() { l.readObjects(ctx, s) })
 		wg.Go(func() { l.watch(ctx, s, l.crdSource()) })
 		wg.Go(func() { l.watch(ctx, s, l.apiSource()) })
@@ -123,36 +125,31 @@ type live struct {
 	kick     chan struct{} // has one if documents are to be asked for now
 	news     chan struct{} // has one if something was learned that is not published
 	reads    chan struct{} // has one if it may be that an object is to be read
-	answered chan struct{} // closed once documents have been asked for
 
 	// mu guards what follows. It is not held over a request, and taken before the
 	// resolver's, never after it: questions do not wait for it.
 	mu       sync.Mutex
 	known    knowledge
 	restless time.Time // since when the documents are expected to change
+	late     bool      // the first answer waits no longer
+	// unsettled is whether the documents were expected to change when the last answer was
+	// made known.
+	unsettled bool
 
 	// These are guarded by the resolver's lock.
 	crds  SourceStatus
 	apis  SourceStatus
 	docs  SourceStatus
-	tried bool // documents have been asked for
+	begun bool // there is a first answer, or documents could not be had
 }
 
-// watch watches the metadata of a source until ctx ends, once the first document is there:
-// that is what everything waits for.
+// watch watches the metadata of a source until ctx ends.
 func (l *live) watch(ctx context.Context, s *restServer, src source) {
-	timer := time.NewTimer(l.pace.first)
-	select {
-	case <-ctx.Done():
-	case <-l.answered:
-	case <-timer.C:
-	}
-	timer.Stop()
 	w := &metadataWatch{
 		getter: s.metadata.Resource(src.resource), endpoint: s.endpoint, path: src.path, pace: l.resolver.options.watchPace,
 		list: func(items []*slimMeta) {
 			number := l.resolver.askedSoFar()
-			l.update(func(now time.Time) (differs, ask bool) { return src.all(items, number, now) })
+			l.update(func(now time.Time) (differs, ask bool) { return src.listed(items, number, now) })
 		},
 		event: func(kind watch.EventType, item *slimMeta) {
 			number := l.resolver.askedSoFar()
@@ -183,10 +180,16 @@ func (l *live) update(learn func(now time.Time) (differs, ask bool)) {
 // succession is made known together.
 func (l *live) publishNews(ctx context.Context) {
 	var last time.Time
+	first := time.NewTimer(l.pace.first)
+	defer first.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-first.C:
+			l.mu.Lock()
+			l.late = true
+			l.mu.Unlock()
 		case <-l.news:
 		}
 		if since := time.Since(last); since < l.pace.batch {
@@ -239,11 +242,11 @@ func (l *live) poll(ctx context.Context) {
 		}
 		if _, err := l.resolver.refresh(ctx); err != nil {
 			failures++
+			l.begin() // questions are put to the server
 		} else {
 			failures = 0
 		}
 		asked = time.Now()
-		l.attempted()
 		wait := jittered(l.pause(failures, asked))
 		timer.Reset(wait)
 		if failures > 0 { // news do not make the server answer
@@ -258,18 +261,14 @@ func (l *live) poll(ctx context.Context) {
 	}
 }
 
-// attempted notes that documents have been asked for, and wakes who waits for that.
-func (l *live) attempted() {
+// begin lets questions wait no longer for a first answer.
+func (l *live) begin() {
 	r := l.resolver
 	r.mu.Lock()
-	first := !l.tried
-	l.tried = true
-	if first { // whoever waits for it sees what there is
+	defer r.mu.Unlock()
+	if !l.begun {
+		l.begun = true
 		r.signalLocked()
-	}
-	r.mu.Unlock()
-	if first {
-		close(l.answered)
 	}
 }
 
@@ -302,14 +301,22 @@ func signal(c chan struct{}) {
 var errNoWatch = errors.New("client-go's DiscoveryInterface has no watch")
 
 // publishLocked puts what is known together, and tells who wants to know what has
-// changed. Caller holds l.mu.
+// changed. The first time it waits until the documents and both lists have come, so that each
+// type is made known with what serves it; but not for long. Caller holds l.mu.
 func (l *live) publishLocked(now time.Time) {
-	if l.known.doc == nil {
-		return // nothing can be said yet
+	if l.known.doc == nil || !l.late && !l.known.heard() {
+		return
 	}
+	l.late = true
 	last := l.resolver.lastKnown()
 	c := l.known.catalogue(last, now)
 	l.resolver.replace(l, c, l.known.events(last, c, now))
+	if unsettled := l.known.unsettled(now); unsettled != l.unsettled {
+		l.unsettled = unsettled
+		if unsettled {
+			l.ask() // again soon, whoever has asked now
+		}
+	}
 }
 
 // pause returns how long to wait before the documents are asked for again, after so many
@@ -358,6 +365,7 @@ type source struct {
 	// rule says whether what was heard decides, and current whether it is followed at
 	// this moment.
 	rule, current *bool
+	heard         *bool // it has listed, or can't
 	all           func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool)
 	one           func(kind watch.EventType, item *slimMeta, number uint64, now time.Time) (differs, ask bool)
 }
@@ -365,7 +373,7 @@ type source struct {
 func (l *live) crdSource() source {
 	k := &l.known
 	return source{
-		resource: crdResource, path: crdPath, status: &l.crds, rule: &k.crdsRule, current: &k.crdsCurrent,
+		resource: crdResource, path: crdPath, status: &l.crds, heard: &k.crdsHeard, rule: &k.crdsRule, current: &k.crdsCurrent,
 		all: func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool) {
 			k.all = true
 			return true, k.learnCRDs(items, number, now)
@@ -384,7 +392,7 @@ func (l *live) crdSource() source {
 func (l *live) apiSource() source {
 	k := &l.known
 	return source{
-		resource: apiServiceResource, path: apiServicePath, status: &l.apis, rule: &k.apisRule, current: &k.apisCurrent,
+		resource: apiServiceResource, path: apiServicePath, status: &l.apis, heard: &k.apisHeard, rule: &k.apisRule, current: &k.apisCurrent,
 		all: func(items []*slimMeta, _ uint64, _ time.Time) (differs, ask bool) {
 			return true, k.learnAPIs(items)
 		},
@@ -405,7 +413,7 @@ func (l *live) enter(src source, state SourceState, verb string, err error) {
 		l.resolver.mu.Lock()
 		changed = src.status.become(state, verb, err, now)
 		l.resolver.mu.Unlock()
-		differs, ask = src.enter(state, l.resolver.askedSoFar(), now)
+		differs, ask = src.enter(state, err, l.resolver.askedSoFar(), now)
 		l.known.all = l.known.all || differs
 		return differs, ask
 	})
@@ -420,24 +428,34 @@ func (l *live) enter(src source, state SourceState, verb string, err error) {
 	}
 }
 
-// enter takes a new state: what was listed counts once the watch is open. Where only that is
-// forbidden, it would be out of date by then.
-func (s source) enter(state SourceState, number uint64, now time.Time) (differs, ask bool) {
-	switch state {
-	case SourceCurrent:
+// listed takes a complete list. The first one counts at once, later ones when the watch is
+// open: where only that is refused, a list would be out of date by then.
+func (s source) listed(items []*slimMeta, number uint64, now time.Time) (differs, ask bool) {
+	if !*s.heard {
+		*s.heard, *s.rule, *s.current = true, true, true
+	}
+	return s.all(items, number, now)
+}
+
+// enter takes a new state.
+func (s source) enter(state SourceState, err error, number uint64, now time.Time) (differs, ask bool) {
+	first := !*s.heard
+	*s.heard = true
+	switch {
+	case state == SourceCurrent:
 		differs = !*s.rule || !*s.current
 		*s.rule, *s.current = true, true
-	case SourceAbsent:
+	case state == SourceAbsent:
 		*s.rule, *s.current = true, true
 		return s.all(nil, number, now)
-	case SourceForbidden:
+	case state == SourceForbidden && !apierrors.IsUnauthorized(err):
 		differs, ask = *s.rule, *s.rule
 		*s.rule, *s.current = false, false
-	case SourceFailing: // what is known stands, and documents may add to it
+	default: // what is known stands, and documents may add to it
 		differs, ask = *s.current, *s.current
 		*s.current = false
 	}
-	return differs, ask
+	return differs || first, ask
 }
 
 // become changes the state, and reports whether it is another one.

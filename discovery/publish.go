@@ -55,6 +55,7 @@ func (r *Resolver) replace(l *live, c *catalogue, events []Event) {
 	if r.live != l || r.current.Load() == c && len(events) == 0 {
 		return // it goes on being current, with all that it has been found to say
 	}
+	l.begun = true
 	r.last = c
 	r.current.Store(c)
 	r.denied = nil

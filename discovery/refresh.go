@@ -109,11 +109,7 @@ func (l *live) learn(doc *document, number uint64) {
 		return
 	}
 	now := time.Now()
-	settled := !l.known.unsettled(now)
 	l.known.learn(doc, number, now)
 	l.publishLocked(now)
-	if settled && l.known.unsettled(now) {
-		l.ask() // again soon, whoever has asked now
-	}
 	signal(l.reads)
 }
