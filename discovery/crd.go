@@ -38,7 +38,9 @@ type slimMeta struct {
 	Labels            map[string]string `json:"labels,omitempty"`
 	DeletionTimestamp *metav1.Time      `json:"deletionTimestamp,omitempty"`
 
-	touched time.Time // when it was last written, in whole seconds; zero if that is not told
+	// created is when it was created, and touched when it was last written, both in whole
+	// seconds; zero if that is not told.
+	created, touched time.Time
 }
 
 // condition is what is kept of a status condition.

@@ -77,7 +77,8 @@ type EvidenceKind string
 // From what it can be concluded that a type is not served any more. Only the first
 // says that its objects are gone, too.
 const (
-	// CRDDeleted: its CustomResourceDefinition was deleted.
+	// CRDDeleted: its CustomResourceDefinition was deleted. Without a UID: what serves the
+	// type has become known, and was created after the type was.
 	CRDDeleted EvidenceKind = "CRDDeleted"
 	// NoVersionServed: its CustomResourceDefinition serves none of its versions, or
 	// is not established any more.
@@ -105,6 +106,16 @@ type typeState struct {
 	conversion string
 	defined    bool              // there is a CRD of that name
 	labels     map[string]string // its labels
+	// undecided is the date of the document that listed the type when it was not known what
+	// serves it, and written when what serves it, if that is known, was written: of a CRD that
+	// is its creation. Both are of the server's clock.
+	undecided, written time.Time
+}
+
+// replaced reports whether what is now known to serve the type was written after the document
+// by which the type was made known: that document was about something else.
+func (s typeState) replaced(now typeState) bool {
+	return !s.undecided.IsZero() && now.undecided.IsZero() && now.written.After(s.undecided)
 }
 
 // byCRD reports whether a CRD may be what serves the type.
@@ -144,6 +155,17 @@ func (k *knowledge) types(view, before *groupView) []typeState {
 			} else {
 				state.conversion = old.conversion
 			}
+		}
+		switch gv := res.GVR.GroupVersion(); {
+		case res.Backing == BackingUnknown:
+			state.undecided = old.undecided
+			if old.undecided.IsZero() && old.resource.GVR.Resource == "" {
+				state.undecided = k.doc.named.date
+			}
+		case res.Backing == BackingAggregated && k.api(gv) != nil:
+			state.written = k.api(gv).Metadata.touched
+		case res.CRDUID != "":
+			state.written = k.crd(res.GVR.GroupResource()).meta.created
 		}
 		states = append(states, state)
 	}
@@ -223,7 +245,10 @@ func (k *knowledge) eventsOf(old, state typeState, at time.Time) []Event {
 	if !deleted && old.uid != state.uid && old.uid != "" && state.uid != "" {
 		evidence, deleted = Evidence{Kind: CRDDeleted, CRDUID: old.uid, At: at}, true
 	}
-	if deleted && old.byCRD() && state.byCRD() {
+	if !deleted && old.replaced(state) {
+		evidence, deleted = Evidence{Kind: CRDDeleted, At: at}, true
+	}
+	if deleted && old.byCRD() && (state.byCRD() || old.replaced(state)) {
 		return []Event{
 			{Type: Removed, Resource: old.resource, Evidence: evidence},
 			{Type: Added, Resource: state.resource},

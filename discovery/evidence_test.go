@@ -107,6 +107,7 @@ func TestEvidence_DocumentsAddToWhatAWatchKnew(t *testing.T) {
 		status := r.Status()
 		return status.CRDs.State == discovery.SourceFailing && status.APIServices.State == discovery.SourceFailing
 	})
+	defer r.Expect(gadgets.GroupResource())()
 	s.serve(coreGroup, gadgetGroup, metricsGroup)
 	l.wants("Added gadgets.v1.example.org", "Added nodes.v1beta1.metrics.k8s.io")
 	if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
@@ -308,5 +309,38 @@ func TestRun_AVersionThatIsNotServedAnyMoreIsNotAskedAbout(t *testing.T) {
 	}
 	if got := s.paths(); len(got) > 0 {
 		t.Errorf("requests: %v", got)
+	}
+}
+
+// When it becomes known only later which CRD serves a type, it may be one that has replaced
+// the CRD that the document was about.
+func TestEvidence_ACRDThatIsYoungerThanItsTypeHasReplacedAnother(t *testing.T) {
+	for name, tc := range map[string]struct {
+		age    time.Duration
+		events []string
+	}{
+		"younger": {-time.Minute, []string{"Removed gadgets.v1.example.org (CRDDeleted)", "Added gadgets.v1.example.org"}},
+		"older":   {time.Minute, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := define(gadgetsCRD, "1").object()
+			o["metadata"].(map[string]any)["creationTimestamp"] = time.Now().Add(-tc.age).UTC().Format(time.RFC3339)
+			s := newServer(t, aggregated, coreGroup, gadgetGroup)
+			crds := newCollection(o)
+			s.collections(t, crds, nil)
+			s.serve(coreGroup, gadgetGroup)
+			s.answer(crdPath, refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+			r := run(t, s, quick())
+			l := listen(t, r)
+			s.answer(crdPath, nil)
+			if tc.events != nil {
+				l.wants(tc.events...)
+			}
+			crds.put(define("widgets.example.org", "2").object())
+			l.wants("Added widgets.v1.example.org")
+			if res, err := r.Resolve(t.Context(), "gadgets"); err != nil || res.CRDUID != "1" {
+				t.Errorf("gadgets have UID %q, %v", res.CRDUID, err)
+			}
+		})
 	}
 }

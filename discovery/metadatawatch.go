@@ -275,7 +275,8 @@ func metaOf(object any) *slimMeta {
 	}
 	item := &slimMeta{
 		Name: in.Name, UID: in.UID, ResourceVersion: in.ResourceVersion, Generation: in.Generation,
-		Labels: in.Labels, DeletionTimestamp: in.DeletionTimestamp, touched: in.CreationTimestamp.Time,
+		Labels: in.Labels, DeletionTimestamp: in.DeletionTimestamp,
+		created: in.CreationTimestamp.Time, touched: in.CreationTimestamp.Time,
 	}
 	for i := range in.ManagedFields {
 		if at := in.ManagedFields[i].Time; at != nil && at.After(item.touched) {

@@ -141,6 +141,10 @@ func (s *restServer) ask(ctx context.Context, path, accept string, previous root
 		}
 		return previous, nil
 	}
+	date, err := http.ParseTime(res.Header.Get("Date"))
+	if err != nil {
+		date = time.Now()
+	}
 	format := formatOf(res.Header.Get("Content-Type"))
 	if format == formatOther {
 		return root{}, fmt.Errorf("GET %s: %w: %s", path, errOtherFormat, res.Header.Get("Content-Type"))
@@ -151,7 +155,7 @@ func (s *restServer) ask(ctx context.Context, path, accept string, previous root
 	}
 	if format == formatLegacy {
 		groups, err := parse(body)
-		return readRoot(path, root{legacy: true}, groups, err)
+		return readRoot(path, root{legacy: true, date: date}, groups, err)
 	}
 	etag := res.Header.Get("ETag")
 	if !strings.HasPrefix(etag, `"`) {
@@ -161,7 +165,7 @@ func (s *restServer) ask(ctx context.Context, path, accept string, previous root
 		return previous, nil
 	}
 	groups, err := parseAggregated(body)
-	return readRoot(path, root{etag: etag}, groups, err)
+	return readRoot(path, root{etag: etag, date: date}, groups, err)
 }
 
 // readRoot completes r with the groups that belong below path. An error may come beside

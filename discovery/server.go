@@ -40,9 +40,10 @@ type document struct {
 // root is the part of a document below /api, or below /apis.
 type root struct {
 	groups []groupDoc
-	err    error  // it could not be asked, or not all be read; groups are those known
-	etag   string // of the answer, if it was complete
-	legacy bool   // the server has no aggregated discovery
+	err    error     // it could not be asked, or not all be read; groups are those known
+	etag   string    // of the answer, if it was complete
+	legacy bool      // the server has no aggregated discovery
+	date   time.Time // of the answer, by the server's clock, in whole seconds
 }
 
 // groups returns all groups, the core group first.
