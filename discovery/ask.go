@@ -181,14 +181,14 @@ func (r *Resolver) freshVersion(ctx context.Context, gvr schema.GroupVersionReso
 // to refuse q; if it does not, that does not matter.
 func (r *Resolver) fresh(ctx context.Context, q question, try func(*catalogue) error) (*catalogue, error) {
 	which := r.scope(q)
-	c, joined, err := r.ask(ctx, which, r.admit())
-	if err != nil || !joined {
-		return c, err
+	said, joined, err := r.ask(ctx, which, r.admit())
+	if err == nil && joined && errors.Is(try(said()), ErrNotServed) {
+		said, _, err = r.ask(ctx, which, r.admit())
 	}
-	if errors.Is(try(c), ErrNotServed) {
-		c, _, err = r.ask(ctx, which, r.admit())
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	return said(), nil
 }
 
 // admit returns what keeps the requests about unknown names below their bound. A resolver

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -44,12 +46,43 @@ func parseAggregated(body []byte) ([]groupDoc, error) {
 	if err := json.Unmarshal(body, &doc); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
-	if doc.Kind != "APIGroupDiscoveryList" {
+	if doc.Kind != aggregatedKind {
 		return nil, fmt.Errorf("%w of groups: kind %q", errNoAnswer, doc.Kind)
 	}
 	if doc.Items == nil {
 		return nil, errIncomplete
 	}
+	return aggregatedGroups(&doc, func(group *apidiscovery.APIGroupDiscovery) bool { return group.Versions != nil })
+}
+
+const aggregatedKind = "APIGroupDiscoveryList"
+
+// protobufPrefix is what the body of every answer of Kubernetes in protobuf begins with.
+var protobufPrefix = []byte("k8s\x00")
+
+// parseProtobuf is parseAggregated for the same document in protobuf, where a list that is
+// empty can't be told from one that is missing.
+func parseProtobuf(body []byte) ([]groupDoc, error) {
+	raw, kubernetes := bytes.CutPrefix(body, protobufPrefix)
+	if !kubernetes {
+		return nil, fmt.Errorf("%w: it does not begin as protobuf of Kubernetes does", errNoAnswer)
+	}
+	var envelope runtime.Unknown
+	if err := envelope.Unmarshal(raw); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	if envelope.Kind != aggregatedKind {
+		return nil, fmt.Errorf("%w of groups: kind %q", errNoAnswer, envelope.Kind)
+	}
+	var doc apidiscovery.APIGroupDiscoveryList
+	if err := doc.Unmarshal(envelope.Raw); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	return aggregatedGroups(&doc, func(*apidiscovery.APIGroupDiscovery) bool { return true })
+}
+
+// aggregatedGroups returns the groups of doc. Told says whether the versions of a group were.
+func aggregatedGroups(doc *apidiscovery.APIGroupDiscoveryList, told func(*apidiscovery.APIGroupDiscovery) bool) ([]groupDoc, error) {
 	var all groupList
 	for i := range doc.Items {
 		item := &doc.Items[i]
@@ -61,7 +94,7 @@ func parseAggregated(body []byte) ([]groupDoc, error) {
 			}
 			group.versions = append(group.versions, parseVersion(item.Name, &item.Versions[j]))
 		}
-		all.add(group, item.Versions != nil)
+		all.add(group, told(item))
 	}
 	return all.groups, all.err
 }

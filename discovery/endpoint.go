@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -149,9 +150,11 @@ func retryAfter(header string) int {
 
 // read reads a document to its end, and not beyond what one can be.
 func read(res *http.Response) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
-	if err == nil && len(body) > maxDocument {
+	var body bytes.Buffer
+	body.Grow(int(min(max(res.ContentLength, 0), 1<<20)) + bytes.MinRead) // -1 if it is not known
+	_, err := body.ReadFrom(io.LimitReader(res.Body, maxDocument+1))
+	if err == nil && body.Len() > maxDocument {
 		err = fmt.Errorf("GET %s: the answer exceeds %d bytes", res.Request.URL.Path, maxDocument)
 	}
-	return body, err
+	return body.Bytes(), err
 }

@@ -240,7 +240,7 @@ func (l *live) poll(ctx context.Context) {
 		if gap = min(2*gap, l.pace.gap); gap == 0 || time.Since(asked) > 2*l.pace.gap {
 			gap = l.pace.gap / 10
 		}
-		if _, err := l.resolver.refresh(ctx); err != nil {
+		if _, _, err := l.resolver.ask(ctx, allGroups, nil); err != nil {
 			failures++
 			l.begin() // questions are put to the server
 		} else {

@@ -3,13 +3,17 @@ package discovery
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
 // refresh asks for everything and returns what is known then.
 func (r *Resolver) refresh(ctx context.Context) (*catalogue, error) {
-	c, _, err := r.ask(ctx, allGroups, nil)
-	return c, err
+	said, _, err := r.ask(ctx, allGroups, nil)
+	if err != nil {
+		return nil, err
+	}
+	return said(), nil
 }
 
 // scope is which groups documents are asked for.
@@ -30,9 +34,10 @@ func (r *Resolver) scope(q question) scope {
 	return namedGroups
 }
 
-// ask asks for documents, and keeps them.
-func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Context) error) (c *catalogue, joined bool, err error) {
-	return r.documents.do(ctx, which, admit, func(ctx context.Context) (*catalogue, error) {
+// ask asks for documents, and keeps them. It returns what is known by them, which is put
+// together when it is called for.
+func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Context) error) (said func() *catalogue, joined bool, err error) {
+	return r.documents.do(ctx, which, admit, func(ctx context.Context) (func() *catalogue, error) {
 		r.mu.Lock()
 		r.asked++
 		number, previous := r.asked, r.doc
@@ -50,7 +55,7 @@ func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Cont
 }
 
 // keep takes the answer to request number, and returns what is known by it.
-func (r *Resolver) keep(number uint64, doc *document, err error) (*catalogue, error) {
+func (r *Resolver) keep(number uint64, doc *document, err error) (func() *catalogue, error) {
 	l, why := r.keepDocument(number, doc, err)
 	if why != nil {
 		l.logger.Info("Discovery documents can't be had; what was known stands", "err", why)
@@ -62,9 +67,9 @@ func (r *Resolver) keep(number uint64, doc *document, err error) (*catalogue, er
 		l.learn(doc, number)
 	}
 	if c := r.current.Load(); c != nil {
-		return c, nil
+		return func() *catalogue { return c }, nil
 	}
-	return r.plain(doc, time.Now()), nil
+	return sync.OnceValue(func() *catalogue { return r.plain(doc, time.Now()) }), nil
 }
 
 // plain returns what doc alone says. An unchanged document says the same.

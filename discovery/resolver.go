@@ -25,7 +25,7 @@ type Resolver struct {
 	server  server
 	options options
 
-	documents   flights[scope, *catalogue]
+	documents   flights[scope, func() *catalogue]
 	versions    flights[schema.GroupVersion, versionDoc]
 	definitions flights[string, *crd]
 	metas       flights[struct{}, map[string]*slimMeta]

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 )
@@ -25,9 +26,11 @@ const (
 
 // accept asks for the aggregated format, which tells everything at once, in the
 // versions that there have been; a server that has none answers in the legacy one.
-// The two versions differ in nothing but their name.
+// The two versions differ in nothing but their name. Protobuf is half as long, and is read in a
+// fraction of the time.
 const (
-	acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+	acceptAggregated = "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+		"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 		"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList," + acceptLegacy
 	acceptLegacy = "application/json"
 )
@@ -164,7 +167,11 @@ func (s *restServer) ask(ctx context.Context, path, accept string, previous root
 	if etag == previous.etag && previous.err == nil {
 		return previous, nil
 	}
-	groups, err := parseAggregated(body)
+	parse = parseAggregated
+	if format == formatProtobuf {
+		parse = parseProtobuf
+	}
+	groups, err := parse(body)
 	return readRoot(path, root{etag: etag, date: date}, groups, err)
 }
 
@@ -185,16 +192,21 @@ type format int
 const (
 	formatLegacy format = iota
 	formatAggregated
-	formatOther // an aggregated one that is newer than this code
+	formatProtobuf // the same in protobuf
+	formatOther    // an aggregated one that is newer than this code
 )
 
 func formatOf(contentType string) format {
-	_, params, err := mime.ParseMediaType(contentType)
-	switch {
+	media, params, err := mime.ParseMediaType(contentType)
+	aggregated := params["g"] == "apidiscovery.k8s.io" && params["as"] == aggregatedKind
+	switch version := params["v"]; {
+	case media == runtime.ContentTypeProtobuf && aggregated && version == "v2":
+		return formatProtobuf
+	case media == runtime.ContentTypeProtobuf:
+		return formatOther
 	case err != nil || params["as"] == "":
 		return formatLegacy // or none at all, which shows when it is read
-	case params["g"] == "apidiscovery.k8s.io" && params["as"] == "APIGroupDiscoveryList" &&
-		(params["v"] == "v2" || params["v"] == "v2beta1"):
+	case aggregated && (version == "v2" || version == "v2beta1"):
 		return formatAggregated
 	}
 	return formatOther
