@@ -52,3 +52,9 @@ func Idle(r *Resolver) bool {
 	defer l.mu.Unlock()
 	return len(l.news) == 0 && len(l.known.dirty) == 0 && !l.known.all && len(l.known.unread) == 0
 }
+
+// WithPatience is how long the first answer of a running resolver waits for the lists of CRDs
+// and APIServices.
+func WithPatience(patience time.Duration) Option {
+	return optionFunc(func(o *options) { o.pace.first = patience })
+}

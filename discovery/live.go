@@ -91,13 +91,14 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // [NewFromDiscovery] has no watches, and asks.
 func (r *Resolver) Run(ctx context.Context) error {
 	l := &live{
-		resolver: r,
-		pace:     r.options.pace,
-		kick:     make(chan struct{}, 1),
-		news:     make(chan struct{}, 1),
-		reads:    make(chan struct{}, 1),
-		known:    knowledge{doubtFor: r.options.pace.doubted},
-		logger:   klog.FromContext(ctx).WithName("discovery"),
+		resolver:  r,
+		pace:      r.options.pace,
+		kick:      make(chan struct{}, 1),
+		news:      make(chan struct{}, 1),
+		reads:     make(chan struct{}, 1),
+		published: make(chan struct{}),
+		known:     knowledge{doubtFor: r.options.pace.doubted},
+		logger:    klog.FromContext(ctx).WithName("discovery"),
 	}
 	s, watches := r.server.(*restServer)
 	l.known.crdsHeard, l.known.apisHeard = !watches, !watches
@@ -117,14 +118,24 @@ func (r *Resolver) Run(ctx context.Context) error {
 	return nil
 }
 
+// Running returns a channel that is closed if Run runs, and otherwise as soon as it does. From
+// then on questions wait for what Run learns, for a second or two, before they are put to the
+// server. Once Run has returned, another call returns another channel.
+func (r *Resolver) Running() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running
+}
+
 // live is one run of a resolver.
 type live struct {
-	resolver *Resolver
-	pace     pace
-	logger   klog.Logger
-	kick     chan struct{} // has one if documents are to be asked for now
-	news     chan struct{} // has one if something was learned that is not published
-	reads    chan struct{} // has one if it may be that an object is to be read
+	resolver  *Resolver
+	pace      pace
+	logger    klog.Logger
+	kick      chan struct{} // has one if documents are to be asked for now
+	news      chan struct{} // has one if something was learned that is not published
+	reads     chan struct{} // has one if it may be that an object is to be read
+	published chan struct{} // closed when there is a first answer
 
 	// mu guards what follows. It is not held over a request, and taken before the
 	// resolver's, never after it: questions do not wait for it.
@@ -145,8 +156,16 @@ type live struct {
 
 // watch watches the metadata of a source until ctx ends.
 func (l *live) watch(ctx context.Context, s *restServer, src source) {
+	opened := false
 	w := &metadataWatch{
 		getter: s.metadata.Resource(src.resource), endpoint: s.endpoint, path: src.path, pace: l.resolver.options.watchPace,
+		before: func(ctx context.Context) {
+			if !opened { // whoever waits for the first answer goes first: a watch loses nothing by it
+				wait(ctx, l.pace.first, l.published)
+				wait(ctx, l.pace.batch, nil)
+			}
+			opened = true
+		},
 		list: func(items []*slimMeta) {
 			number := l.resolver.askedSoFar()
 			l.update(func(now time.Time) (differs, ask bool) { return src.listed(items, number, now) })
@@ -311,6 +330,11 @@ func (l *live) publishLocked(now time.Time) {
 	last := l.resolver.lastKnown()
 	c := l.known.catalogue(last, now)
 	l.resolver.replace(l, c, l.known.events(last, c, now))
+	select {
+	case <-l.published:
+	default:
+		close(l.published)
+	}
 	if unsettled := l.known.unsettled(now); unsettled != l.unsettled {
 		l.unsettled = unsettled
 		if unsettled {

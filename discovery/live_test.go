@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -416,5 +418,89 @@ func TestRun_AnUnknownTypeCostsOneRequestUntilTheNextChange(t *testing.T) {
 	l.wants("Added gadgets.v1.example.org")
 	if _, err := r.ResolveGK(t.Context(), schema.GroupKind{Group: "example.org", Kind: "Gadget"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// begin runs a resolver of s until the test ends, and returns it once it runs.
+func begin(t *testing.T, s *apiServer, opts ...discovery.Option) *discovery.Resolver {
+	t.Helper()
+	r := s.resolver(t, opts...)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+	<-r.Running()
+	return r
+}
+
+// What serves a type is known when the type is: a change of it would not be noticed otherwise.
+func TestRun_TheFirstAnswerKnowsWhatServesATypeAlready(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	crds := newCollection(define(gadgetsCRD, "1").object())
+	apis := newCollection(
+		apiServiceOf("", "v1", "", "True", map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"}),
+		apiServiceOf("example.org", "v1", "", "True", map[string]string{"kube-aggregator.kubernetes.io/automanaged": "true"}),
+		apiServiceOf("metrics.k8s.io", "v1beta1", "metrics", "True", nil))
+	s.collections(t, crds, apis)
+	s.serve(coreGroup, gadgetGroup, metricsGroup)
+	nodes := schema.GroupVersionResource{Group: "metrics.k8s.io", Version: "v1beta1", Resource: "nodes"}
+	for path, collection := range map[string]*collection{crdPath: crds, apiServicePath: apis, apiServicePath + "/v1beta1.metrics.k8s.io": apis} {
+		t.Run(path[strings.LastIndex(path, "/")+1:], func(t *testing.T) {
+			lists := make(chan struct{})
+			s.answer(path, func(w http.ResponseWriter, req *http.Request) {
+				select {
+				case <-lists:
+				case <-req.Context().Done():
+				}
+				collection.ServeHTTP(w, req)
+			})
+			defer s.answer(path, nil)
+			r := begin(t, s, never())
+			eventually(t, "documents are there", func() bool { return r.Status().Documents.State == discovery.SourceCurrent })
+			if got := r.Status().Types; got != 0 {
+				t.Errorf("%d types are known before the lists", got)
+			}
+			close(lists)
+			for gvr, want := range map[schema.GroupVersionResource]discovery.Backing{gadgets: discovery.BackingCRD, nodes: discovery.BackingAggregated} {
+				if res, err := r.ResolveGVR(t.Context(), gvr); err != nil || res.Backing != want {
+					t.Errorf("%v: %q, %v", gvr, res.Backing, err)
+				}
+			}
+		})
+	}
+}
+
+func TestRun_TheFirstAnswerDoesNotWaitForALostList(t *testing.T) {
+	s, _ := crdServer(t, define(gadgetsCRD, "1"))
+	s.serve(coreGroup, gadgetGroup)
+	s.answer(crdPath, hang)
+	r := begin(t, s, never(), discovery.WithPatience(20*time.Millisecond))
+	eventually(t, "types are known", func() bool { return r.Status().Types > 0 })
+	if res, err := r.Resolve(t.Context(), "gadgets"); err != nil || res.CRDUID != "" {
+		t.Errorf("gadgets have UID %q, %v", res.CRDUID, err)
+	}
+}
+
+func TestResolver_RunningIsClosedWhileRunRuns(t *testing.T) {
+	s, _ := crdServer(t)
+	r := s.resolver(t)
+	for range 2 {
+		running := r.Running()
+		select {
+		case <-running:
+			t.Fatal("it does not run")
+		default:
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		<-running
+		cancel()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
 	}
 }

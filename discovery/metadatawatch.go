@@ -36,6 +36,8 @@ type metadataWatch struct {
 	path     string
 	pace     watchPace
 
+	before func(ctx context.Context) // called before a watch is opened, and may wait
+
 	list  func(items []*slimMeta)                         // all there is: what is not among them is deleted
 	event func(kind watch.EventType, item *slimMeta)      // Added, Modified or Deleted
 	state func(state SourceState, verb string, err error) // each change of it
@@ -219,6 +221,7 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 
 // open opens the watch.
 func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	w.before(ctx)
 	watching, err := w.getter.Watch(ctx, opts)
 	if err != nil {
 		failed := &watchError{verb: "watch", err: err}

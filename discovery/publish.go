@@ -8,6 +8,7 @@ func (r *Resolver) begin(l *live) error {
 		return ErrRunning
 	}
 	r.live, r.said, r.saidBy = l, nil, nil
+	close(r.running)
 	l.crds, l.apis, l.docs = SourceStatus{State: SourceConnecting}, SourceStatus{State: SourceConnecting}, SourceStatus{State: SourceConnecting}
 	if _, rest := r.server.(*restServer); !rest {
 		l.crds = SourceStatus{State: SourceForbidden, Err: errNoWatch}
@@ -20,7 +21,7 @@ func (r *Resolver) begin(l *live) error {
 func (r *Resolver) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.live = nil
+	r.live, r.running = nil, make(chan struct{})
 	r.current.Store(nil)
 	r.denied = nil
 	r.signalLocked()

@@ -37,13 +37,14 @@ type Resolver struct {
 	// mu guards the fields below. It is never held over a request, a channel
 	// operation that may block, or a subscriber's code.
 	mu      sync.Mutex
-	asked   uint64     // requests for documents begun
-	doc     *document  // the last that was told, with what earlier ones knew
-	docAt   uint64     // by which request
-	saidBy  *document  // the last one that a resolver that does not run was told
-	said    *catalogue // what it says
-	live    *live      // nil while Run does not run
-	last    *catalogue // what a run knew, also after it, and subscribers were told
+	asked   uint64        // requests for documents begun
+	doc     *document     // the last that was told, with what earlier ones knew
+	docAt   uint64        // by which request
+	saidBy  *document     // the last one that a resolver that does not run was told
+	said    *catalogue    // what it says
+	live    *live         // nil while Run does not run
+	running chan struct{} // closed while it does
+	last    *catalogue    // what a run knew, also after it, and subscribers were told
 	wanted  map[schema.GroupResource]*want
 	denied  map[question]error // what current refuses for good
 	changed chan struct{}      // closed when current changes
@@ -101,7 +102,7 @@ func NewFromDiscovery(client discovery.DiscoveryInterface, opts ...Option) (*Res
 }
 
 func newResolver(s server, opts []Option) *Resolver {
-	r := &Resolver{server: s, options: newOptions(opts), changed: make(chan struct{})}
+	r := &Resolver{server: s, options: newOptions(opts), changed: make(chan struct{}), running: make(chan struct{})}
 	r.unknown = flowcontrol.NewTokenBucketRateLimiter(r.options.unknownRate, r.options.unknownBurst)
 	r.documents.timeout = r.options.requestTimeout
 	r.versions.timeout = r.options.requestTimeout

@@ -181,8 +181,8 @@ func TestStatus_AnExpiredVersionIsNoFailure(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			enough()
 			<-seen
-			often := i == 2 // this one comes soon after the one before
-			if got := slices.Contains(states, status.StateDegraded); got != often {
+			often := i == 2                                              // this one comes soon after the one before
+			if !often && slices.Contains(states, status.StateDegraded) { // when it is often, the last state may be the only one that is seen
 				t.Errorf("round %d: %v", i, states)
 			}
 			if got := l.Status(); (got.Traffic.Failures != nil) != often || got.State != status.StateSynced {

@@ -134,6 +134,7 @@ func (f *Factory) Start(ctx context.Context) {
 	f.ctx = ctx
 	f.unhook = context.AfterFunc(ctx, f.close)
 	close(f.started)
+	f.resolver.start(ctx)
 	f.mu.Unlock()
 	f.startAll(ctx, func(*entry) bool { return true })
 }

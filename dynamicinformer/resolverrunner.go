@@ -43,6 +43,14 @@ func (r *resolverRunner) stop() {
 	}
 }
 
+// begun returns a channel that closes when the resolver runs, if it is about to; nil: it is not.
+func (r *resolverRunner) begun() <-chan struct{} {
+	if r.cancel == nil {
+		return nil
+	}
+	return r.resolver.Running()
+}
+
 // runAgain is how long to wait while another caller runs the resolver.
 const runAgain = 5 * time.Second
 

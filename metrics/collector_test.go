@@ -316,7 +316,8 @@ func TestCollector_ScrapesWhileTypesFlapAndTheFactoryEnds(t *testing.T) {
 
 func TestCollector_TellsOfDiscovery(t *testing.T) {
 	inBubble(t, func(in bubble) {
-		checkSeries(in.T, gather(in.T, in.collector), map[string]float64{"discovery_running{}": 0, "discovery_requests_total{}": 0})
+		synctest.Wait() // the resolver runs once the factory has been started
+		checkSeries(in.T, gather(in.T, in.collector), map[string]float64{"discovery_running{}": 1, "discovery_requests_total{}": 2})
 		in.acquire(widgets)
 		in.acquire(gears, dynamicinformer.WithAllowAbsent())
 		all := gather(in.T, in.collector)

@@ -101,7 +101,7 @@ var ofDiscovery = []mutant{
 	{
 		name: "the beta format is not read",
 		file: "discovery/rest.go",
-		old:  ` || params["v"] == "v2beta1")`,
+		old:  ` || version == "v2beta1")`,
 		new:  ")",
 	},
 	{
@@ -149,8 +149,8 @@ var ofDiscovery = []mutant{
 	{
 		name: "a refusal is older than its question",
 		file: "discovery/ask.go",
-		old:  "\tif err != nil || !joined {\n\t\treturn c, err",
-		new:  "\tif err != nil || !joined || true {\n\t\treturn c, err",
+		old:  "if err == nil && joined && errors.Is(try(said()), ErrNotServed) {",
+		new:  "if false && joined && errors.Is(try(said()), ErrNotServed) {",
 	},
 	{
 		name: "what the server lists is taken for absent",
@@ -287,7 +287,7 @@ var ofDiscovery = []mutant{
 	{
 		name: "a beginning is not waited for",
 		file: "discovery/ask.go",
-		old:  "r.live != nil && !r.live.tried, r.changed",
+		old:  "r.live != nil && !r.live.begun, r.changed",
 		new:  "false, r.changed",
 	},
 	{

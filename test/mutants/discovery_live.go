@@ -107,8 +107,8 @@ var ofDiscoveryLive = []mutant{
 	{
 		name: "what a run knew is forgotten by its subscribers",
 		file: "discovery/publish.go",
-		old:  "\tr.live = nil\n",
-		new:  "\tr.live = nil\n\tr.types = typeStates{}\n",
+		old:  "\tr.live, r.running = nil, make(chan struct{})\n",
+		new:  "\tr.live, r.running, r.last = nil, make(chan struct{}), nil\n",
 	},
 	{
 		name: "an unchanged catalogue is replaced",
@@ -143,7 +143,7 @@ var ofDiscoveryLive = []mutant{
 	{
 		name: "a recreated CRD has merely changed",
 		file: "discovery/event.go",
-		old:  "\tif deleted && old.byCRD() && state.byCRD() {",
+		old:  "\tif deleted && old.byCRD() && (state.byCRD() || old.replaced(state)) {",
 		new:  "\tif false {",
 	},
 	{
@@ -227,7 +227,31 @@ var ofDiscoveryLive = []mutant{
 	{
 		name: "a beginning that fails holds everybody up",
 		file: "discovery/live.go",
-		old:  "\tl.tried = true\n",
-		new:  "\tl.tried = false && first\n",
+		old:  "\t\tl.begun = true\n\t\tr.signalLocked()\n",
+		new:  "\t\tr.signalLocked()\n",
+	},
+	{
+		name: "the first answer does not wait for the lists",
+		file: "discovery/live.go",
+		old:  "if l.known.doc == nil || !l.late && !l.known.heard() {",
+		new:  "if l.known.doc == nil {",
+	},
+	{
+		name: "the first answer waits for the lists for ever",
+		file: "discovery/live.go",
+		old:  "\t\t\tl.late = true\n\t\t\tl.mu.Unlock()",
+		new:  "\t\t\tl.mu.Unlock()",
+	},
+	{
+		name: "a CRD that is younger than its type is the one that served it",
+		file: "discovery/event.go",
+		old:  "return !s.undecided.IsZero() && ",
+		new:  "return false && !s.undecided.IsZero() && ",
+	},
+	{
+		name: "an unauthorized watch forgets what serves types",
+		file: "discovery/live.go",
+		old:  "case state == SourceForbidden && !apierrors.IsUnauthorized(err):",
+		new:  "case state == SourceForbidden:",
 	},
 }

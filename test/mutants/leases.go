@@ -162,8 +162,8 @@ var ofLeases = []mutant{
 	{
 		name: "Acquire validates nothing",
 		file: "dynamicinformer/acquire.go",
-		old:  "	if f.options.resolver == nil {\n		return discovery.Resource{}, nil\n	}\n	res, err",
-		new:  "	if true {\n		return discovery.Resource{}, nil\n	}\n	res, err",
+		old:  "	if f.options.resolver == nil {\n		return discovery.Resource{}, nil\n	}\n	f.mu",
+		new:  "	if true {\n		return discovery.Resource{}, nil\n	}\n	f.mu",
 	},
 	{
 		name: "WithAllowAbsent allows what can't be watched",
