@@ -81,6 +81,22 @@ func newCatalogue(groups []*groupView, coreUnknown, namedUnknown error) *catalog
 	return c
 }
 
+// with returns c with other views of some of its groups.
+func (c *catalogue) with(views []*groupView, coreUnknown, namedUnknown error) *catalogue {
+	now := &catalogue{
+		groups: slices.Clone(c.groups), byName: slices.Clone(c.byName), types: c.types,
+		coreUnknown: coreUnknown, namedUnknown: namedUnknown,
+	}
+	for _, view := range views {
+		old := c.group(view.name)
+		now.groups[slices.Index(now.groups, old)] = view
+		now.byName[slices.Index(now.byName, old)] = view
+		now.types += len(view.types) - len(old.types)
+	}
+	now.mapper = sync.OnceValue(now.makeMapper)
+	return now
+}
+
 // newGroupView lists what a group has. Of the errors of its versions, those count that
 // leave something open.
 func newGroupView(group groupDoc) *groupView {

@@ -103,16 +103,21 @@ func (c *crd) isEstablished() bool {
 	return cond != nil && cond.Status == "True"
 }
 
+// names returns the names that are served, or are to be.
+func (c *crd) names() crdNames {
+	if c.Status.AcceptedNames.Plural == "" {
+		return c.Spec.Names
+	}
+	return c.Status.AcceptedNames
+}
+
 // resources returns what is served of an established CRD, the preferred version first:
 // the server sorts them by priority, whatever their order in the CRD.
 func (c *crd) resources() []Resource {
 	if !c.isEstablished() {
 		return nil
 	}
-	names := c.Status.AcceptedNames
-	if names.Plural == "" {
-		names = c.Spec.Names
-	}
+	names := c.names()
 	verbs := crdVerbs
 	if cond := c.condition("Terminating"); cond != nil && cond.Status == "True" {
 		verbs = terminatingVerbs

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +30,12 @@ var (
 type groupDoc struct {
 	name     string
 	versions []versionDoc // the preferred one first
+	raw      string       // what they were read from, in protobuf; "" if it was not protobuf
+}
+
+// is reports whether the versions of g are those of other, unread.
+func (g groupDoc) is(other groupDoc) bool {
+	return len(g.versions) > 0 && len(g.versions) == len(other.versions) && &g.versions[0] == &other.versions[0]
 }
 
 // versionDoc is what a server tells of a group version.
@@ -52,7 +59,11 @@ func parseAggregated(body []byte) ([]groupDoc, error) {
 	if doc.Items == nil {
 		return nil, errIncomplete
 	}
-	return aggregatedGroups(&doc, func(group *apidiscovery.APIGroupDiscovery) bool { return group.Versions != nil })
+	var all groupList
+	for i := range doc.Items {
+		all.add(all.group(&doc.Items[i]), doc.Items[i].Versions != nil)
+	}
+	return all.groups, all.err
 }
 
 const aggregatedKind = "APIGroupDiscoveryList"
@@ -60,41 +71,65 @@ const aggregatedKind = "APIGroupDiscoveryList"
 // protobufPrefix is what the body of every answer of Kubernetes in protobuf begins with.
 var protobufPrefix = []byte("k8s\x00")
 
+// In protobuf, a message is a sequence of fields: a tag, which has the field's number and how it
+// is encoded, a length if it is encoded with one, and the value. All fields of an
+// APIGroupDiscoveryList are encoded with a length.
+const (
+	withLength = 2
+	itemsField = 2
+)
+
 // parseProtobuf is parseAggregated for the same document in protobuf, where a list that is
-// empty can't be told from one that is missing.
-func parseProtobuf(body []byte) ([]groupDoc, error) {
-	raw, kubernetes := bytes.CutPrefix(body, protobufPrefix)
+// empty can't be told from one that is missing. Groups that previous has, byte for byte, are
+// not read again.
+func parseProtobuf(body []byte, previous []groupDoc) ([]groupDoc, error) {
+	body, kubernetes := bytes.CutPrefix(body, protobufPrefix)
 	if !kubernetes {
 		return nil, fmt.Errorf("%w: it does not begin as protobuf of Kubernetes does", errNoAnswer)
 	}
 	var envelope runtime.Unknown
-	if err := envelope.Unmarshal(raw); err != nil {
+	if err := envelope.Unmarshal(body); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	if envelope.Kind != aggregatedKind {
 		return nil, fmt.Errorf("%w of groups: kind %q", errNoAnswer, envelope.Kind)
 	}
-	var doc apidiscovery.APIGroupDiscoveryList
-	if err := doc.Unmarshal(envelope.Raw); err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
-	}
-	return aggregatedGroups(&doc, func(*apidiscovery.APIGroupDiscovery) bool { return true })
-}
-
-// aggregatedGroups returns the groups of doc. Told says whether the versions of a group were.
-func aggregatedGroups(doc *apidiscovery.APIGroupDiscoveryList, told func(*apidiscovery.APIGroupDiscovery) bool) ([]groupDoc, error) {
-	var all groupList
-	for i := range doc.Items {
-		item := &doc.Items[i]
-		group := groupDoc{name: item.Name}
-		for j := range item.Versions {
-			if item.Versions[j].Version == "" {
-				all.err = errIncomplete
-				continue
-			}
-			group.versions = append(group.versions, parseVersion(item.Name, &item.Versions[j]))
+	known := make(map[string]groupDoc, len(previous))
+	for _, group := range previous {
+		if group.raw != "" {
+			known[group.raw] = group
 		}
-		all.add(group, told(item))
+	}
+	var all groupList
+	list, text := envelope.Raw, string(envelope.Raw)
+	for len(list) > 0 {
+		tag, ofTag := binary.Uvarint(list)
+		length, ofLength := binary.Uvarint(list[max(ofTag, 0):])
+		head := ofTag + ofLength
+		if ofTag <= 0 || ofLength <= 0 || tag&7 != withLength || length > uint64(len(list)-head) { //nolint:gosec // not negative
+			return nil, fmt.Errorf("%w: it is no list in protobuf", errNoAnswer)
+		}
+		size := head + int(length) //nolint:gosec // no longer than list
+		raw := text[:size]
+		list, text = list[size:], text[size:]
+		if tag>>3 != itemsField {
+			continue
+		}
+		group, same := known[raw]
+		if !same {
+			var item apidiscovery.APIGroupDiscoveryList
+			if err := item.Unmarshal([]byte(raw)); err != nil { // one of its items
+				return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+			}
+			group = all.group(&item.Items[0])
+		}
+		group.raw = raw
+		all.add(group, true)
+	}
+	if all.err != nil {
+		for i := range all.groups { // what could not be read is to be complained of the next time, too
+			all.groups[i].raw = ""
+		}
 	}
 	return all.groups, all.err
 }
@@ -119,6 +154,19 @@ func (l *groupList) add(group groupDoc, told bool) {
 	}
 	l.names[group.name] = true
 	l.groups = append(l.groups, group)
+}
+
+// group returns what item tells of a group.
+func (l *groupList) group(item *apidiscovery.APIGroupDiscovery) groupDoc {
+	group := groupDoc{name: item.Name}
+	for i := range item.Versions {
+		if item.Versions[i].Version == "" {
+			l.err = errIncomplete
+			continue
+		}
+		group.versions = append(group.versions, parseVersion(item.Name, &item.Versions[i]))
+	}
+	return group
 }
 
 // ofRoot returns the groups that can be below a root: only the core group has no name.

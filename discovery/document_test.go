@@ -3,9 +3,13 @@ package discovery
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -26,11 +30,20 @@ func FuzzDocument(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	_, whole := manyCRDs(11)
+	f.Add(whole)
 	gv := schema.GroupVersion{Group: "a.b", Version: "v1"}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		doc := &document{}
 		if groups, err := parseAggregated(body); err == nil {
 			doc.named.groups = groups
+		}
+		if groups, err := parseProtobuf(body, nil); err == nil {
+			doc.named.groups = groups
+			again, err := parseProtobuf(body, groups)
+			if err != nil || len(again) != len(groups) {
+				t.Errorf("read again: %d groups, %v, of %d", len(again), err, len(groups))
+			}
 		}
 		if groups, err := parseGroups(body); err == nil && doc.named.groups == nil {
 			doc.named.groups = groups
@@ -74,6 +87,58 @@ func checkCatalogue(t *testing.T, c *catalogue) {
 		_, err := c.answer(question{ref: ref, form: anyForm})
 		if err != nil && !errors.Is(err, ErrNotServed) && !errors.Is(err, ErrAmbiguous) && !errors.Is(err, ErrInconclusive) {
 			t.Errorf("%v: %v", ref, err)
+		}
+	}
+}
+
+// The two formats of a document say the same, whatever was known before.
+func TestDocument_ProtobufSaysWhatJSONSays(t *testing.T) {
+	kind := &metav1.GroupVersionKind{Group: "a.b", Version: "v1", Kind: "X"}
+	list := &apidiscovery.APIGroupDiscoveryList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: aggregatedKind},
+		Items: []apidiscovery.APIGroupDiscovery{
+			{ObjectMeta: metav1.ObjectMeta{Name: "a.b"}, Versions: []apidiscovery.APIVersionDiscovery{
+				{Version: "v1", Freshness: apidiscovery.DiscoveryFreshnessCurrent, Resources: []apidiscovery.APIResourceDiscovery{
+					{
+						Resource: "xs", ResponseKind: kind, Scope: apidiscovery.ScopeNamespace, SingularResource: "x", Verbs: []string{"list"},
+						ShortNames: []string{"s"}, Categories: []string{"c"}, Subresources: []apidiscovery.APISubresourceDiscovery{{Subresource: "status"}},
+					},
+					{Resource: "spoilt", ResponseKind: kind},
+				}},
+				{Version: "v2", Freshness: apidiscovery.DiscoveryFreshnessStale},
+			}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "c.d"}, Versions: []apidiscovery.APIVersionDiscovery{{Version: "v1", Resources: []apidiscovery.APIResourceDiscovery{
+				{Resource: "ys", ResponseKind: kind, Scope: apidiscovery.ScopeCluster},
+			}}}},
+		},
+	}
+	asJSON, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := parseAggregated(asJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []groupDoc
+	for round := range 2 {
+		if got, err = parseProtobuf(protobufDoc(list), got); err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != 2 || got[0].raw == "" {
+			t.Fatalf("round %d: %+v", round, got)
+		}
+		plain := slices.Clone(got)
+		for i := range plain {
+			plain[i].raw = ""
+		}
+		if !reflect.DeepEqual(want, plain) {
+			t.Errorf("round %d: protobuf says\n%+v\nJSON says\n%+v", round, plain, want)
+		}
+	}
+	for _, body := range []string{"", "k8s", "k8s\x00", "k8s\x00\x0a\xff", string(protobufDoc(list)[:40]), string(asJSON)} {
+		if groups, err := parseProtobuf([]byte(body), got); !errors.Is(err, errNoAnswer) {
+			t.Errorf("%q: %d groups, %v", body, len(groups), err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -60,9 +61,11 @@ type knowledge struct {
 	// unread are the objects that may have to be read one by one.
 	unread map[objectRef]*lookup
 
-	dirty map[string]bool       // groups
-	all   bool                  // all groups are dirty
-	views map[string]*groupView // as last put together
+	dirty map[string]bool // groups
+	all   bool            // all groups are dirty
+	// regroup says that a document has other groups, or in another order.
+	regroup bool
+	views   map[string]*groupView // as last put together
 }
 
 // crdState is what is known of a CRD.
@@ -118,17 +121,15 @@ func (k *knowledge) touch(group string) {
 
 // learn takes a document, which answers request number.
 func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
-	if k.doc != nil { // what the last one left out has been dealt with
-		maps.DeleteFunc(k.dropped, func(gv schema.GroupVersion, _ bool) bool { _, listed := k.docTold[gv]; return !listed })
+	for gv := range k.dropped { // what the last one left out has been dealt with
+		if _, listed := k.docTold[gv]; !listed && k.doc != nil {
+			delete(k.dropped, gv)
+			k.touch(gv.Group)
+		}
 	}
 	k.docAt = number
 	if doc != k.doc {
-		k.doc, k.all = doc, true
-		k.docTold = versionsOf(doc)
-		k.docs, k.listed = map[string]groupDoc{}, nil
-		for _, group := range doc.groups() {
-			k.docs[group.name] = group
-		}
+		k.learnGroups(doc)
 	}
 	for gvr, d := range k.doubted {
 		gv := gvr.GroupVersion()
@@ -159,6 +160,26 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 	for gr, state := range k.defined {
 		if !k.defines(state) { // from now on the documents do
 			k.touch(gr.Group)
+		}
+	}
+}
+
+// learnGroups takes the groups of a document. Those that are as in the last one are not put
+// together again.
+func (k *knowledge) learnGroups(doc *document) {
+	before, groups := k.docs, doc.groups()
+	k.regroup = k.regroup || k.doc == nil || !slices.EqualFunc(k.doc.groups(), groups, func(a, b groupDoc) bool { return a.name == b.name })
+	k.doc, k.docTold = doc, versionsOf(doc)
+	k.docs, k.listed = make(map[string]groupDoc, len(before)), nil
+	for _, group := range groups {
+		k.docs[group.name] = group
+		if !group.is(before[group.name]) {
+			k.touch(group.name)
+		}
+	}
+	for name := range before {
+		if _, listed := k.docs[name]; !listed {
+			k.touch(name)
 		}
 	}
 }
@@ -315,6 +336,9 @@ func (k *knowledge) read(definition *crd) bool {
 	state := k.crd(gr)
 	if state == nil || state.meta == nil || state.meta.UID != definition.Metadata.UID {
 		return false
+	}
+	if definition.Spec.Group != gr.Group || definition.names().Plural != gr.Resource || gr.Resource == "" {
+		return false // no API server says so
 	}
 	if k.defined == nil {
 		k.defined = map[schema.GroupResource]*crdState{}

@@ -1,6 +1,10 @@
 package discovery
 
 import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -148,5 +152,71 @@ func TestKnowledge_ACRDThatReturnsWithItsUIDIsAnother(t *testing.T) {
 	events := k.events(before, k.catalogue(before, now), now)
 	if len(events) != 2 || events[0].Type != Removed || events[0].Evidence.Kind != CRDDeleted || events[1].Type != Added {
 		t.Errorf("events: %v", events)
+	}
+}
+
+// What is put together by difference is what would be put together anew.
+func TestKnowledge_TheDifferenceMakesTheWhole(t *testing.T) {
+	for seed := range uint64(80) {
+		r, now := rand.New(rand.NewPCG(seed, 0)), time.Now() //nolint:gosec // a test
+		k := knowledge{crdsRule: true, crdsCurrent: true, apisRule: seed%2 == 0, apisCurrent: seed%4 == 0, doubtFor: doubtFor}
+		items, body := manyCRDs(40)
+		var (
+			groups []groupDoc
+			last   *catalogue
+		)
+		name := func() *slimMeta { item := *items[r.IntN(len(items))]; return &item }
+		for number := range uint64(60) {
+			switch r.IntN(8) {
+			case 0, 1:
+				item := name()
+				item.UID, item.Generation = types.UID(fmt.Sprint(r.IntN(2))), int64(r.IntN(3))
+				k.learnCRD(item, number, now)
+			case 2:
+				item := name()
+				if state := k.crd(groupResourceOf(item.Name)); state != nil && state.meta != nil {
+					k.forgetCRD(state.meta, number, now)
+				}
+			case 3:
+				item := name()
+				definition := gadgetCRD(types.UID(fmt.Sprint(r.IntN(2))))
+				gr := groupResourceOf(item.Name)
+				definition.Metadata.Name, definition.Spec.Group = item.Name, gr.Group
+				definition.Spec.Names.Plural, definition.Status.AcceptedNames.Plural = gr.Resource, gr.Resource
+				k.read(definition)
+			case 4:
+				gr := groupResourceOf(name().Name)
+				k.learnAPI(&slimMeta{Name: "v1." + gr.Group, UID: "1", Labels: map[string]string{automanaged: "true"}})
+			case 5:
+				gr := groupResourceOf(name().Name)
+				k.forgetAPI(&slimMeta{Name: "v1." + gr.Group, UID: "1"})
+			case 6:
+				now = now.Add(time.Duration(r.IntN(10)) * time.Second)
+			default:
+				var err error
+				changed := bytes.ReplaceAll(body, fmt.Appendf(nil, "Widget%d", r.IntN(40)), fmt.Appendf(nil, "Gadget%d", r.IntN(40)))
+				if groups, err = parseProtobuf(changed, groups); err != nil {
+					continue // other lengths: no document
+				}
+				from, to := r.IntN(len(groups)+1), r.IntN(len(groups)+1)
+				k.learn(&document{named: root{groups: slices.Clone(groups[min(from, to):max(from, to)])}}, number+1, now)
+			}
+			if k.doc == nil {
+				continue
+			}
+			c := k.catalogue(last, now)
+			k.events(last, c, now)
+			k.all, k.regroup = true, true
+			whole := k.catalogue(c, now)
+			if c != whole && !c.same(whole) || c.types != whole.types {
+				t.Fatalf("seed %d, step %d: %d types in %d groups by difference, %d in %d anew", seed, number, c.types, len(c.groups), whole.types, len(whole.groups))
+			}
+			for i, view := range newCatalogue(c.groups, nil, nil).byName {
+				if c.byName[i] != view {
+					t.Fatalf("seed %d, step %d: group %s is not found", seed, number, view.name)
+				}
+			}
+			last = c
+		}
 	}
 }

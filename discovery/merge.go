@@ -44,6 +44,8 @@ func (k *knowledge) catalogue(last *catalogue, now time.Time) *catalogue {
 		}
 	}
 	changed := last == nil || k.all
+	regroup := last == nil || k.all || k.regroup // groups have come or gone, or are in another order
+	var replaced []*groupView
 	for name := range names {
 		var before *groupView
 		if last != nil {
@@ -54,19 +56,28 @@ func (k *knowledge) catalogue(last *catalogue, now time.Time) *catalogue {
 		switch {
 		case len(view.versions) == 0 && len(view.waiting) == 0 && len(view.decided) == 0:
 			changed = changed || old != nil || before != nil
+			regroup = regroup || before != nil
 			delete(k.views, name)
 		case before != nil && before.same(view) && !k.buriedIn(name):
 			changed = changed || old != before
+			regroup = regroup || old != before
 			k.views[name] = before
 		default:
 			changed = true
+			regroup = regroup || before == nil
+			replaced = append(replaced, view)
 			k.views[name] = view
 		}
 	}
-	k.dirty, k.all = nil, false
+	k.dirty, k.all, k.regroup = nil, false, false
 	core, named := k.doc.core.err, k.doc.named.err
-	if !changed && errorText(last.coreUnknown) == errorText(core) && errorText(last.namedUnknown) == errorText(named) && last.crdsRule == k.crdsRule {
+	if !changed && !regroup && errorText(last.coreUnknown) == errorText(core) && errorText(last.namedUnknown) == errorText(named) && last.crdsRule == k.crdsRule {
 		return last
+	}
+	if !regroup {
+		c := last.with(replaced, core, named)
+		c.crdsRule = k.crdsRule
+		return c
 	}
 	c := newCatalogue(k.ordered(), core, named)
 	c.crdsRule = k.crdsRule

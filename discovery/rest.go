@@ -167,11 +167,12 @@ func (s *restServer) ask(ctx context.Context, path, accept string, previous root
 	if etag == previous.etag && previous.err == nil {
 		return previous, nil
 	}
-	parse = parseAggregated
+	var groups []groupDoc
 	if format == formatProtobuf {
-		parse = parseProtobuf
+		groups, err = parseProtobuf(body, previous.groups)
+	} else {
+		groups, err = parseAggregated(body)
 	}
-	groups, err := parse(body)
 	return readRoot(path, root{etag: etag, date: date}, groups, err)
 }
 

@@ -75,25 +75,11 @@ func (d *document) withLastKnown(previous *document) *document {
 }
 
 func (r root) withLastKnown(previous root) root {
-	known := map[schema.GroupVersion][]Resource{}
-	for _, group := range previous.groups {
-		for _, version := range group.versions {
-			known[schema.GroupVersion{Group: group.name, Version: version.name}] = version.resources
+	groups := slices.Clone(r.groups)
+	for i, group := range groups {
+		if slices.ContainsFunc(group.versions, func(v versionDoc) bool { return v.err != nil }) {
+			groups[i] = group.withLastKnown(previous.group(group.name))
 		}
-	}
-	groups := make([]groupDoc, 0, len(r.groups))
-	for _, group := range r.groups {
-		versions := make([]versionDoc, 0, len(group.versions))
-		for _, version := range group.versions {
-			if version.err != nil {
-				version = version.copied()
-				for _, res := range known[schema.GroupVersion{Group: group.name, Version: version.name}] {
-					version.add(res)
-				}
-			}
-			versions = append(versions, version)
-		}
-		groups = append(groups, groupDoc{name: group.name, versions: versions})
 	}
 	if r.err != nil { // what it does not list may be there
 		for _, group := range previous.groups {
@@ -104,6 +90,33 @@ func (r root) withLastKnown(previous root) root {
 	}
 	r.groups = groups
 	return r
+}
+
+// group returns the group of that name, if there is one.
+func (r root) group(name string) groupDoc {
+	i := slices.IndexFunc(r.groups, func(g groupDoc) bool { return g.name == name })
+	if i < 0 {
+		return groupDoc{}
+	}
+	return r.groups[i]
+}
+
+// withLastKnown returns g with what previous knew of its versions that could not be told.
+func (g groupDoc) withLastKnown(previous groupDoc) groupDoc {
+	versions := slices.Clone(g.versions)
+	for i, version := range versions {
+		known := slices.IndexFunc(previous.versions, func(v versionDoc) bool { return v.name == version.name })
+		if version.err == nil || known < 0 {
+			continue
+		}
+		version = version.copied()
+		for _, res := range previous.versions[known].resources {
+			version.add(res)
+		}
+		versions[i] = version
+	}
+	g.versions = versions
+	return g
 }
 
 // fill asks for the resources of each group version, which the legacy documents of
