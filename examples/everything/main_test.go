@@ -117,6 +117,7 @@ func TestProgram_PrintsTheLifeOfEveryType(t *testing.T) {
 	p := start(t, "--kubeconfig", kubeconfigOf(t, s.URL), "--context", "test")
 	p.wants("+ ships.v1.sea.example.com started", "ADDED   ships.sea.example.com ns/titanic", "+ wrecks.v1.sea.example.com started",
 		"! wrecks.v1.sea.example.com Degraded (Unavailable): ")
+	<-s.watched // the server sends no events of before
 	s.define("boats", "3", "boaty")
 	p.wants("+ boats.v1.sea.example.com started", "ADDED   boats.sea.example.com ns/boaty")
 	s.undefine("boats")

@@ -12,8 +12,11 @@ var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, 
 	It("says so, and finds what is made later by asking", func(ctx SpecContext) {
 		d, admin, group := openDoorFor(unique("polly")), openDoor(kubeAPIServer), ownGroup("polled")
 		r := d.live()
-		for _, source := range []discovery.SourceStatus{r.Status().CRDs, r.Status().APIServices} {
-			Expect(source.State).To(Equal(discovery.SourceForbidden))
+		for _, of := range []func() discovery.SourceStatus{
+			func() discovery.SourceStatus { return r.Status().CRDs }, func() discovery.SourceStatus { return r.Status().APIServices },
+		} {
+			Eventually(func() discovery.SourceState { return of().State }).Should(Equal(discovery.SourceForbidden))
+			source := of()
 			Expect(source.Verb).To(Equal("list"))
 			Expect(source.Err).To(MatchError(ContainSubstring(d.user)))
 		}
@@ -42,9 +45,10 @@ var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, 
 	It("watches once that is granted", func(ctx SpecContext) {
 		d := openDoorFor(unique("grace"))
 		r := d.live()
-		Expect(r.Status().CRDs.State).To(Equal(discovery.SourceForbidden))
+		state := func() discovery.SourceState { return r.Status().CRDs.State }
+		Eventually(state).Should(Equal(discovery.SourceForbidden))
 		grant(ctx, d.user, "", definitions, "list", "watch")
-		Eventually(func() discovery.SourceState { return r.Status().CRDs.State }, "60s").Should(Equal(discovery.SourceCurrent))
+		Eventually(state, "60s").Should(Equal(discovery.SourceCurrent))
 		Eventually(func() (discovery.Resource, error) { return r.Resolve(ctx, "widgets") }).Should(HaveField("CRDUID", Not(BeEmpty())))
 	})
 })
