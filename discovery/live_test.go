@@ -353,6 +353,7 @@ func TestRun_ACRDThatIsNotEstablishedSaysWhy(t *testing.T) {
 	d.message = `"Gadget" is already in use`
 	s, crds := crdServer(t, d)
 	r := run(t, s, never())
+	eventually(t, "documents are asked for again, as they don't list it", func() bool { return s.documentsSoFar() >= 4 })
 	s.paths()
 	for _, ref := range []string{gadgetsCRD, "gadget", "Gadget.v1.example.org"} {
 		_, err := r.Resolve(t.Context(), ref)
