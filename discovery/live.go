@@ -60,11 +60,14 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // runs, questions are answered from memory, [Resolver.Subscribe] tells of changes, and
 // that a type is not served is known until the next change.
 //
-// What is served comes from the discovery documents. Run asks for them at the start and
-// then watches the metadata of CustomResourceDefinitions and APIServices, which says what is
-// deleted, and when to ask again. A CRD itself is read only while its type is waited for
-// ([Resolver.Await], [Resolver.Expect]) and the documents do not list it, and to learn why a
-// CRD is not served. An APIService is read if the server has not made it itself.
+// What is served comes from the discovery documents. What serves it comes from the metadata of
+// CustomResourceDefinitions and APIServices, which is watched: it says what is created and
+// deleted, and when to ask for documents again. Run begins with both documents and both lists at
+// the same time, and its first answer has all of them; after a second it has what has come by
+// then. A CRD itself is read only while its type is waited for ([Resolver.Await],
+// [Resolver.Expect]) and the documents do not list it, and to learn why a CRD is not served. An
+// APIService is read if the server has not made it itself.
+//
 // [Resolver.Status] says how each source does, and the logger in ctx is told when that
 // changes. A server that has no CRDs or no APIServices has none.
 //
