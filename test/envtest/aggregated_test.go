@@ -47,32 +47,46 @@ type backend struct {
 	door  *door
 	ships schema.GroupVersionResource
 	down  atomic.Bool
-	empty atomic.Bool // it has no ships
+	empty atomic.Bool // it has no type
+	fleet shipsBehind // the objects of its type
 }
 
 // startBackend registers a backend, for as long as the spec runs.
 func startBackend(ctx context.Context, d *door) *backend {
 	GinkgoHelper()
-	b := &backend{door: d, ships: schema.GroupVersionResource{Group: ownGroup("behind"), Version: "v1", Resource: "ships"}}
+	b, service, port := startBackendUnregistered(ctx, d)
+	d.create(ctx, apiServices, "", behindService(b.ships.Group, service, port))
+	return b
+}
+
+// startBackendUnregistered starts a backend that has a service, and no APIService yet.
+func startBackendUnregistered(ctx context.Context, d *door) (b *backend, service string, port int) {
+	GinkgoHelper()
+	b = &backend{door: d, ships: schema.GroupVersionResource{Group: ownGroup("behind"), Version: "v1", Resource: "ships"}}
+	b.fleet.gvr = b.ships
 	server := httptest.NewUnstartedServer(b)
 	server.Config.ErrorLog = log.New(GinkgoWriter, "", 0) // kube-apiserver hangs up on it often
 	server.StartTLS()
-	DeferCleanup(server.Close)
-	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	DeferCleanup(func() {
+		server.CloseClientConnections() // watches
+		server.Close()
+	})
+	_, number, err := net.SplitHostPort(server.Listener.Addr().String())
 	Expect(err).NotTo(HaveOccurred())
-	number, err := strconv.Atoi(port)
+	port, err = strconv.Atoi(number)
 	Expect(err).NotTo(HaveOccurred())
-	name := unique("backend")
-	service := newCore("Service", name, map[string]any{"type": "ExternalName", "externalName": "localhost"})
-	d.create(ctx, services, "default", service)
-	d.create(ctx, apiServices, "", behindService(b.ships.Group, name, number))
-	return b
+	service = unique("backend")
+	d.create(ctx, services, "default", newCore("Service", service, map[string]any{"type": "ExternalName", "externalName": "localhost"}))
+	return b, service, port
 }
 
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case b.down.Load():
 		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	case b.fleet.serves(r):
+		b.fleet.ServeHTTP(w, r)
 		return
 	case r.URL.Path != "/apis/"+b.ships.GroupVersion().String():
 		http.NotFound(w, r)
@@ -83,7 +97,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		GroupVersion: b.ships.GroupVersion().String(),
 	}
 	if !b.empty.Load() {
-		list.APIResources = []metav1.APIResource{{Name: "ships", SingularName: "ship", Kind: "Ship", Verbs: metav1.Verbs{"list", "watch"}}}
+		list.APIResources = []metav1.APIResource{{Name: "ships", SingularName: "ship", Kind: "Ship", Namespaced: true, Verbs: metav1.Verbs{"list", "watch"}}}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(list)

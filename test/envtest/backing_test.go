@@ -1,0 +1,346 @@
+package envtest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// A type whose name stays, while what serves it changes.
+
+// shipsBehind serves list and watch of the ships that a backend has. Its resource versions
+// are far above those of etcd, as those of another etcd may be.
+type shipsBehind struct {
+	gvr schema.GroupVersionResource
+
+	mu         sync.Mutex
+	ships      []unstructured.Unstructured
+	generation string
+	watches    map[chan<- unstructured.Unstructured]struct{}
+}
+
+func (s *shipsBehind) serves(r *http.Request) bool {
+	path := "/apis/" + s.gvr.GroupVersion().String() + "/" + s.gvr.Resource
+	return r.Method == http.MethodGet && r.URL.Path == path
+}
+
+// has replaces the ships by count others, which have generation as a label.
+func (s *shipsBehind) has(count int, generation string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ships, s.generation = nil, generation
+	for range count {
+		s.addLocked()
+	}
+}
+
+func (s *shipsBehind) addLocked() unstructured.Unstructured {
+	ship := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(len(s.ships))}}}
+	ship.SetAPIVersion(s.gvr.GroupVersion().String())
+	ship.SetKind("Ship")
+	ship.SetNamespace("harbor")
+	ship.SetName(fmt.Sprintf("ship-%04d", len(s.ships)))
+	ship.SetUID(types.UID(s.generation + "-" + ship.GetName()))
+	ship.SetLabels(map[string]string{"generation": s.generation})
+	s.ships = append(s.ships, ship)
+	s.ships[len(s.ships)-1].SetResourceVersion(s.versionLocked())
+	return s.ships[len(s.ships)-1]
+}
+
+// versionLocked returns the version of the list.
+func (s *shipsBehind) versionLocked() string { return fmt.Sprint(1_000_000_000 + len(s.ships)) }
+
+// add adds a ship, and sends it to all watches.
+func (s *shipsBehind) add() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ship := s.addLocked()
+	for watch := range s.watches {
+		watch <- ship // which has room for one
+	}
+}
+
+func (s *shipsBehind) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Query().Get("watch") != "" {
+		s.watch(w, r)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"apiVersion": s.gvr.GroupVersion().String(), "kind": "ShipList",
+		"metadata": map[string]any{"resourceVersion": s.versionLocked()}, "items": s.ships,
+	})
+}
+
+// watch sends ships that are added. It begins with none: the specs add no ship between a list and
+// the watch that follows it.
+func (s *shipsBehind) watch(w http.ResponseWriter, r *http.Request) {
+	added := make(chan unstructured.Unstructured, 1)
+	s.mu.Lock()
+	if s.watches == nil {
+		s.watches = map[chan<- unstructured.Unstructured]struct{}{}
+	}
+	s.watches[added] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watches, added)
+	}()
+	for {
+		w.(http.Flusher).Flush()
+		select {
+		case ship := <-added:
+			_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": ship.Object})
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// witness looks at a lease all the time. While the status says Synced, the cache has to have all
+// objects of one type: sizes says how many, by the label of their generation.
+type witness struct {
+	lease    *dynamicinformer.Lease
+	sizes    map[string]int
+	stop     func()
+	seen     chan struct{} // closed once the status has said so
+	problems map[string]struct{}
+}
+
+func watchOver(l *dynamicinformer.Lease, sizes map[string]int) *witness {
+	w := &witness{lease: l, sizes: sizes, seen: make(chan struct{}), problems: map[string]struct{}{}}
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			w.look()
+			select {
+			case <-time.After(2 * time.Millisecond):
+			case <-stop:
+				return
+			}
+		}
+	}()
+	w.stop = sync.OnceFunc(func() {
+		close(stop)
+		<-ended
+	})
+	DeferCleanup(w.stop)
+	return w
+}
+
+func (w *witness) look() {
+	before := w.lease.Status()
+	counts := map[string]int{}
+	for _, obj := range w.lease.Informer().GetStore().List() {
+		counts[obj.(*unstructured.Unstructured).GetLabels()["generation"]]++
+	}
+	after := w.lease.Status()
+	if before.State != status.StateSynced || after.State != status.StateSynced || before.Generation != after.Generation {
+		return
+	}
+	select {
+	case <-w.seen:
+	default:
+		close(w.seen)
+	}
+	for generation, count := range counts {
+		if len(counts) == 1 && w.sizes[generation] == count {
+			return
+		}
+	}
+	w.problems[fmt.Sprintf("Synced, generation %d, with %v; want all of one of %v", after.Generation, counts, w.sizes)] = struct{}{}
+}
+
+// check waits until w has seen that case, stops it, and expects that it has seen no other.
+func (w *witness) check() {
+	GinkgoHelper()
+	Eventually(w.seen).Should(BeClosed())
+	w.stop()
+	Expect(w.problems).To(BeEmpty())
+}
+
+// takes lets the backend serve its group, whoever serves it now.
+func (b *backend) takes(ctx context.Context, service string, port int) {
+	GinkgoHelper()
+	b.door.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"kube-aggregator.kubernetes.io/automanaged": nil}}, // or it would be put right
+		"spec":     behindService(b.ships.Group, service, port).Object["spec"],
+	})
+}
+
+// listed returns the generation of what a list of the ships has.
+func (b *backend) listed(ctx context.Context) func() (string, error) {
+	return func() (string, error) {
+		list, err := b.door.client.Resource(b.ships).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil || len(list.Items) == 0 {
+			return "", err
+		}
+		return list.Items[0].GetLabels()["generation"], nil
+	}
+}
+
+var _ = Describe("A type that is served by another server than before, on "+kubeAPIServer.name, func() {
+	inPlace := func(ctx context.Context, b *backend) {
+		b.door.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{"spec": map[string]any{"service": nil, "insecureSkipTLSVerify": false}})
+	}
+	deleted := func(ctx context.Context, b *backend) { // another is made for the CRD
+		Expect(b.door.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{})).To(Succeed())
+	}
+	nothing := func(*door, faultproxy.Match) {}
+	cut := func(d *door, of faultproxy.Match) { d.proxy.CutWatches(of) }
+
+	DescribeTable("is followed from an aggregated server to a CRD and back",
+		func(ctx SpecContext, local func(ctx context.Context, b *backend), meanwhile func(*door, faultproxy.Match)) {
+			const behind, ofCRD, again = 20, 5, 7
+			d, admin := openDoor(kubeAPIServer), openDoor(kubeAPIServer)
+			b, service, port := startBackendUnregistered(ctx, admin)
+			crd := newCRD(b.ships.Group, "Ship", "v1")
+			maker := &fleet{door: admin, gvr: b.ships, crd: crd, born: 1}
+			admin.define(ctx, crd)
+			maker.build(ctx, ofCRD) // its label is 1
+			b.fleet.has(behind, "behind")
+			b.takes(ctx, service, port)
+			Eventually(b.listed(ctx)).Should(Equal("behind"))
+
+			f := d.factory()
+			f.Start(context.Background()) //nolint:contextcheck,forbidigo // it ends with the factory's shutdown
+			l, err := f.Acquire(ctx, b.ships, dynamicinformer.WithAllowAbsent())
+			Expect(err).NotTo(HaveOccurred())
+			book := keepLedger(l)
+			w := watchOver(l, map[string]int{"behind": behind, "1": ofCRD, "again": again})
+			Expect(l.WaitForSync(ctx)).To(Succeed())
+			Eventually(book.entries).Should(Equal([2]int{behind, 0}))
+			Eventually(l.Resource).Should(HaveField("Backing", discovery.BackingAggregated)) // discovery hears of it after the first list
+			of := faultproxy.Resource(b.ships.Group, b.ships.Resource)
+
+			began := time.Now()
+			local(ctx, b)
+			Eventually(b.listed(ctx)).Should(Equal("1"))
+			meanwhile(d, of)
+			Eventually(book.entries).Should(Equal([2]int{behind + ofCRD, behind}))
+			AddReportEntry("the CRD's objects", time.Since(began).String())
+			Expect(l.WaitForSync(ctx)).To(Succeed())
+			maker.refit(ctx, 1, 77)
+			Eventually(book.changes).Should(Equal(1))
+
+			b.fleet.has(again, "again")
+			began = time.Now()
+			b.takes(ctx, service, port)
+			Eventually(b.listed(ctx)).Should(Equal("again"))
+			meanwhile(d, of)
+			Eventually(book.entries).Should(Equal([2]int{behind + ofCRD + again, behind + ofCRD}))
+			AddReportEntry("the aggregated server's objects", time.Since(began).String())
+			Expect(l.WaitForSync(ctx)).To(Succeed())
+
+			admin.undefine(ctx, crd.GetName()) // which serves nothing any more
+			before := d.proxy.Requests(of)
+			Consistently(book.entries, "3s").Should(Equal([2]int{behind + ofCRD + again, behind + ofCRD}))
+			Expect(d.proxy.Requests(of)).To(BeNumerically("<=", before+3))
+			Eventually(l.Status).Should(HaveField("State", status.StateSynced))
+			w.check()
+			b.fleet.add()
+			Eventually(book.entries).Should(Equal([2]int{behind + ofCRD + again + 1, behind + ofCRD}))
+			book.check()
+		},
+		Entry("when its APIService is made local", NodeTimeout(3*time.Minute), inPlace, nothing),
+		Entry("when its APIService is made local and watches are cut", NodeTimeout(3*time.Minute), inPlace, cut),
+		Entry("when its APIService is deleted", NodeTimeout(3*time.Minute), deleted, nothing),
+		Entry("when its APIService is deleted and watches are cut", NodeTimeout(3*time.Minute), deleted, cut),
+	)
+})
+
+// stored is what etcd has under a key.
+type stored struct {
+	Key   []byte `json:"key"`
+	Value []byte `json:"value"`
+}
+
+// askEtcd makes a request of the JSON interface of kubeAPIServer's etcd.
+func askEtcd(ctx context.Context, method string, body, answer any) {
+	GinkgoHelper()
+	content, err := json.Marshal(body)
+	Expect(err).NotTo(HaveOccurred())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, environment.ControlPlane.Etcd.URL.JoinPath("v3/kv", method).String(), bytes.NewReader(content))
+	Expect(err).NotTo(HaveOccurred())
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = response.Body.Close() }() // read to its end
+	Expect(response.StatusCode).To(Equal(http.StatusOK))
+	Expect(json.NewDecoder(response.Body).Decode(answer)).To(Succeed())
+}
+
+// backUp returns what etcd has under prefix.
+func backUp(ctx context.Context, prefix string) []stored {
+	GinkgoHelper()
+	end := []byte(prefix)
+	end[len(end)-1]++
+	var answer struct {
+		Pairs []stored `json:"kvs"`
+	}
+	askEtcd(ctx, "range", map[string]any{"key": []byte(prefix), "range_end": end}, &answer)
+	Expect(answer.Pairs).NotTo(BeEmpty(), prefix)
+	return answer.Pairs
+}
+
+// restore writes to etcd what it had.
+func restore(ctx context.Context, pairs []stored) {
+	GinkgoHelper()
+	for _, pair := range pairs {
+		askEtcd(ctx, "put", pair, &struct{}{})
+	}
+}
+
+var _ = Describe("A CRD that is restored in etcd, on "+kubeAPIServer.name, func() {
+	It("is served again with its objects, all with their old UIDs", func(ctx SpecContext) {
+		const ships = 20
+		f := launchFleet(ctx, kubeAPIServer, ships)
+		name := f.crd.GetName()
+		objects := backUp(ctx, "/registry/"+f.gvr.Group+"/ships/")
+		definition := backUp(ctx, "/registry/"+definitions.Group+"/"+definitions.Resource+"/"+name)
+		Expect(objects).To(HaveLen(ships))
+		uid := f.lease.Resource().CRDUID
+		Expect(uid).NotTo(BeEmpty())
+		for round := 1; round <= 2; round++ {
+			f.undefine(ctx, name)
+			Eventually(f.status).Should(SatisfyAll(HaveField("State", status.StateNotServed), HaveField("Objects", 0)))
+			Eventually(f.ledger.entries).Should(Equal([2]int{round * ships, round * ships}))
+
+			w := watchOver(f.lease, map[string]int{"1": ships})
+			began := time.Now()
+			restore(ctx, objects)
+			restore(ctx, definition)
+			f.synced(ctx)
+			Eventually(f.ledger.entries).Should(Equal([2]int{(round + 1) * ships, round * ships}))
+			AddReportEntry("restored", time.Since(began).String())
+			Expect(f.status()).To(SatisfyAll(HaveField("State", status.StateSynced), HaveField("Generation", round), HaveField("Objects", ships)))
+			Expect(f.lease.Resource().CRDUID).To(Equal(uid))
+			w.check()
+			f.refit(ctx, 5, 100+round)
+			Eventually(f.ledger.changes).Should(Equal(5 * round))
+			before := f.proxy.Requests(faultproxy.All())
+			Consistently(func() int { return f.proxy.Requests(faultproxy.All()) }, "3s").Should(BeNumerically("<=", before+6))
+		}
+		f.ledger.check()
+	}, NodeTimeout(2*time.Minute))
+})
