@@ -67,7 +67,13 @@ func cases(quick bool) []harness.Case {
 	return all
 }
 
-func partOf(types int) string { return fmt.Sprintf("%d types", types) }
+// partOf returns the name of the part in which so many types are watched.
+func partOf(types int) string {
+	if types == 1 {
+		return "1 type"
+	}
+	return fmt.Sprintf("%d types", types)
+}
 
 // newCase returns a case with two parts: programs that watch one type, and all of them.
 func newCase(server string, crds, schemaBytes, rounds int) harness.Case {
