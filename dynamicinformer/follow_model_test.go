@@ -78,8 +78,8 @@ func (m *model) funcs() dynamicinformer.FollowFuncs {
 	}
 }
 
-// step does something to the world.
-func (m *model) step(w *world, labelled map[string]bool) {
+// step does something to the cluster.
+func (m *model) step(w *crdCluster, labelled map[string]bool) {
 	name := fmt.Sprintf("ships%d", m.random.IntN(5))
 	team := []string{"net", "other"}[m.random.IntN(2)]
 	switch there := w.has(name) != ""; m.random.IntN(10) {
@@ -128,7 +128,7 @@ func runModel(t *testing.T, seed uint64) {
 		t: t, seed: seed, started: map[string]bool{}, calls: map[string]bool{},
 		random: rand.New(rand.NewPCG(seed, 1)), pause: rand.New(rand.NewPCG(seed, 2)), //nolint:gosec // repeatable
 	}
-	cluster := newWorld()
+	cluster := newCRDCluster()
 	f := cluster.factory(t)
 	f.Start(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())

@@ -61,7 +61,7 @@ func TestFollow_StartsNoMoreThanTheLimitAtATime(t *testing.T) {
 		8: {dynamicinformer.WithStartLimit(0)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			cluster := newWorld()
+			cluster := newCRDCluster()
 			for i := range 40 {
 				cluster.define(fmt.Sprintf("ships%02d", i))
 			}
@@ -95,7 +95,7 @@ func TestFollow_WhatCannotBeListedMakesWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cluster := newWorld()
+				cluster := newCRDCluster()
 				for i := range 6 {
 					cluster.define(fmt.Sprintf("aa%d", i))
 				}
@@ -145,7 +145,7 @@ func synced(f *dynamicinformer.Factory) (synced, others int) {
 // They have their leases, and go on.
 func TestFollow_WhatCouldNotBeListedIsSyncedOnceItCan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		for i := range 20 {
 			cluster.define(fmt.Sprintf("ships%02d", i))
 		}
@@ -169,7 +169,7 @@ func TestFollow_WhatCouldNotBeListedIsSyncedOnceItCan(t *testing.T) {
 
 func TestFollow_BadInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		cluster.define("ships")
 		bare := newFactory(t, cluster.Cluster)
 		if err := bare.Follow(t.Context(), discovery.Selector{}, dynamicinformer.FollowFuncs{}); !errors.Is(err, dynamicinformer.ErrNoDiscovery) {
@@ -222,7 +222,7 @@ func TestFollow_BadInput(t *testing.T) {
 // A callback may call anything of the factory.
 func TestFollow_CallbacksThatComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		for i := range 5 {
 			cluster.define(fmt.Sprintf("ships%d", i))
 		}
@@ -257,7 +257,7 @@ func TestFollow_CallbacksThatComeBack(t *testing.T) {
 // Others may have an informer on the type with other options.
 func TestFollow_LeasesWithOtherOptionsGetAnInformerOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		cluster.define("ships")
 		f := cluster.factory(t)
 		f.Start(t.Context())
@@ -280,7 +280,7 @@ func TestFollow_LeasesWithOtherOptionsGetAnInformerOfTheirOwn(t *testing.T) {
 // A type that comes and goes all the time costs no more than a few lists.
 func TestFollow_ATypeThatFlapsIsStartedLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		cluster.define("ships")
 		f := cluster.factory(t)
 		w := follow(t, f, discovery.Selector{})
@@ -332,7 +332,7 @@ func checkAlternates(t *testing.T, lines []string, name string, started bool) {
 func TestFollow_ManyTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1200
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		for i := range many {
 			cluster.define(fmt.Sprintf("ships%04d", i))
 		}

@@ -18,7 +18,7 @@ import (
 func TestFollow_HandlersGetTheDeletionsOfATypeThatGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 100
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		cluster.define("ships")
 		for i := range objects {
 			create(t, cluster, kindOf("ships"), "ns", fmt.Sprint(i))
@@ -55,7 +55,7 @@ func TestFollow_AHandlerThatIsStuckHoldsUpTheEndForAWhile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cluster := newWorld()
+				cluster := newCRDCluster()
 				cluster.define("ships")
 				create(t, cluster, kindOf("ships"), "ns", "a")
 				f := cluster.factory(t)
@@ -96,7 +96,7 @@ func TestFollow_AHandlerThatIsStuckHoldsUpTheEndForAWhile(t *testing.T) {
 
 func TestFollow_KeepsTheCacheIfThatIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		cluster.define("ships")
 		create(t, cluster, kindOf("ships"), "ns", "a")
 		f := cluster.factory(t)
@@ -114,7 +114,7 @@ func TestFollow_KeepsTheCacheIfThatIsWanted(t *testing.T) {
 // for long.
 func TestHandlerStatus_BacklogOfOneThatWasIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		cluster.define("ships")
 		held := make(chan struct{})
 		f := cluster.factory(t, dynamicinformer.WithIndexers(cache.Indexers{"held": func(any) ([]string, error) {

@@ -22,7 +22,7 @@ import (
 
 func TestFollow_TypesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		cluster.define("ships")
 		create(t, cluster, kindOf("ships"), "ns", "a")
 		f := cluster.factory(t)
@@ -61,7 +61,7 @@ func TestFollow_TypesComeAndGo(t *testing.T) {
 // The end of one and the beginning of the next are told, although it is there all the time.
 func TestFollow_AnotherCRDOfTheSameNameIsAnotherType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		cluster.define("ships")
 		create(t, cluster, kindOf("ships"), "ns", "a")
 		f := cluster.factory(t)
@@ -79,24 +79,24 @@ func TestFollow_AnotherCRDOfTheSameNameIsAnotherType(t *testing.T) {
 // is another one.
 func TestFollow_ABusyCallbackIsToldOfTheLastState(t *testing.T) {
 	for name, tc := range map[string]struct {
-		happens func(w *world)
+		happens func(w *crdCluster)
 		want    []string // after the start; UIDs aside
 	}{
-		"gone":                     {func(w *world) { w.undefine("ships") }, []string{"stop ships CRDDeleted"}},
-		"gone and come":            {func(w *world) { w.define("ships") }, []string{"stop ships CRDDeleted", "start ships"}},
-		"gone, come and gone":      {func(w *world) { w.define("ships"); w.undefine("ships") }, []string{"stop ships CRDDeleted"}},
-		"gone and come many times": {func(w *world) { flap(w, "ships", 50) }, []string{"stop ships CRDDeleted", "start ships"}},
-		"deselected":               {func(w *world) { w.change("ships", label("other")) }, []string{"stop ships"}},
-		"deselected and selected": {func(w *world) {
+		"gone":                     {func(w *crdCluster) { w.undefine("ships") }, []string{"stop ships CRDDeleted"}},
+		"gone and come":            {func(w *crdCluster) { w.define("ships") }, []string{"stop ships CRDDeleted", "start ships"}},
+		"gone, come and gone":      {func(w *crdCluster) { w.define("ships"); w.undefine("ships") }, []string{"stop ships CRDDeleted"}},
+		"gone and come many times": {func(w *crdCluster) { flap(w, "ships", 50) }, []string{"stop ships CRDDeleted", "start ships"}},
+		"deselected":               {func(w *crdCluster) { w.change("ships", label("other")) }, []string{"stop ships"}},
+		"deselected and selected": {func(w *crdCluster) {
 			w.change("ships", label("other"))
 			synctest.Wait()
 			w.change("ships", label("net"))
 		}, nil},
-		"deselected and gone": {func(w *world) { w.change("ships", label("other")); synctest.Wait(); w.undefine("ships") }, []string{"stop ships CRDDeleted"}},
+		"deselected and gone": {func(w *crdCluster) { w.change("ships", label("other")); synctest.Wait(); w.undefine("ships") }, []string{"stop ships CRDDeleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cluster := newWorld()
+				cluster := newCRDCluster()
 				cluster.define("ships", label("net"))
 				f := cluster.factory(t)
 				held := make(chan struct{})
@@ -126,7 +126,7 @@ func TestFollow_ABusyCallbackIsToldOfTheLastState(t *testing.T) {
 }
 
 // flap creates a type again and again.
-func flap(w *world, name string, times int) {
+func flap(w *crdCluster, name string, times int) {
 	for range times {
 		w.define(name)
 		synctest.Wait()
@@ -135,7 +135,7 @@ func flap(w *world, name string, times int) {
 
 func TestFollow_ACallbackThatBlocksHoldsUpNoOtherType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		held := make(chan struct{})
 		cluster.define("ships")
 		f := cluster.factory(t)
@@ -170,7 +170,7 @@ func TestFollow_ACallbackThatBlocksHoldsUpNoOtherType(t *testing.T) {
 
 func TestFollow_StartsAndStopsWhatIsSelected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		cluster.define("ships", categories("fleet"))
 		cluster.define("boats")
 		cluster.define("rafts", label("net"))
@@ -198,7 +198,7 @@ func TestFollow_StartsAndStopsWhatIsSelected(t *testing.T) {
 
 func TestFollow_WhatIsNoEndStopsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWorld()
+		cluster := newCRDCluster()
 		cluster.define("ships", label("net"))
 		create(t, cluster, kindOf("ships"), "ns", "a")
 		f := cluster.factory(t)

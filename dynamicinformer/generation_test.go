@@ -29,7 +29,7 @@ func TestGeneration_RestoredCRDIsServedAgain(t *testing.T) {
 	for name, between := range map[string]time.Duration{"at once": 0, "a second later": time.Second, "an hour later": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cluster := newWorld()
+				cluster := newCRDCluster()
 				cluster.define("ships")
 				create(t, cluster, kindOf("ships"), "ns", "a")
 				f := cluster.factory(t)
@@ -83,7 +83,7 @@ func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
 		{"KeepCache, after larger versions", dynamicinformer.KeepCache, 1_000_000},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			cluster := newWorld()
+			cluster := newCRDCluster()
 			cluster.SetVersion(tc.version)
 			cluster.define("ships")
 			reached, release := make(chan struct{}), make(chan struct{})

@@ -60,11 +60,11 @@ type Deletion struct {
 type DeletionPhase int
 
 const (
-	// DeletionUnknown: it is not known whether the objects are gone.
+	// DeletionUnknown means that it is not known whether the objects are gone.
 	DeletionUnknown DeletionPhase = iota
-	// DeletionRunning: handlers are about to get deletions.
+	// DeletionRunning means that handlers are about to get deletions.
 	DeletionRunning
-	// DeletionDone: handlers get no more deletions.
+	// DeletionDone means that handlers get no more deletions.
 	DeletionDone
 )
 

@@ -25,9 +25,9 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// world is a cluster whose types are CustomResourceDefinitions that can be watched: the
+// crdCluster is a cluster whose types are CustomResourceDefinitions that can be watched: the
 // transport of a resolver's HTTP client, so that there are no sockets.
-type world struct {
+type crdCluster struct {
 	*fakecluster.Cluster
 
 	mu      sync.Mutex
@@ -39,12 +39,14 @@ type world struct {
 	down    bool
 }
 
-func newWorld() *world { return &world{Cluster: fakecluster.New(), crds: map[string]map[string]any{}} }
+func newCRDCluster() *crdCluster {
+	return &crdCluster{Cluster: fakecluster.New(), crds: map[string]map[string]any{}}
+}
 
 // factory returns one on w, not started, with a resolver that runs while informers do.
-func (w *world) factory(t *testing.T, opts ...dynamicinformer.Option) *dynamicinformer.Factory {
+func (w *crdCluster) factory(t *testing.T, opts ...dynamicinformer.Option) *dynamicinformer.Factory {
 	t.Helper()
-	cfg := &rest.Config{Host: "http://world.invalid"}
+	cfg := &rest.Config{Host: "http://cluster.invalid"}
 	resolver, err := discovery.NewForConfigAndClient(cfg, &http.Client{Transport: w})
 	if err != nil {
 		t.Fatal(err)
@@ -52,14 +54,14 @@ func (w *world) factory(t *testing.T, opts ...dynamicinformer.Option) *dynamicin
 	return newFactory(t, w.Cluster, append([]dynamicinformer.Option{dynamicinformer.WithDiscovery(resolver)}, opts...)...)
 }
 
-// kindOf returns the GVR of a kind of the world.
+// kindOf returns the GVR of a kind of the cluster.
 func kindOf(name string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "world.example.com", Version: "v1", Resource: name}
+	return schema.GroupVersionResource{Group: "things.example.com", Version: "v1", Resource: name}
 }
 
 // define creates or replaces the CRD of a type, and with a fresh UID the type. Edit may
 // change the CRD.
-func (w *world) define(name string, edits ...func(crd map[string]any)) {
+func (w *crdCluster) define(name string, edits ...func(crd map[string]any)) {
 	gvr := kindOf(name)
 	w.Serve(fakecluster.Type{GVR: gvr, Kind: kindName(name), Namespaced: true})
 	w.mu.Lock()
@@ -91,7 +93,7 @@ func (w *world) define(name string, edits ...func(crd map[string]any)) {
 func kindName(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
 // change edits the CRD of a type.
-func (w *world) change(name string, edit func(crd map[string]any)) {
+func (w *crdCluster) change(name string, edit func(crd map[string]any)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	content, err := json.Marshal(w.crds[name])
@@ -133,7 +135,7 @@ func versions(served map[string]bool) func(crd map[string]any) {
 }
 
 // undefine deletes the CRD of a type, with its objects, of which the watches say nothing.
-func (w *world) undefine(name string) {
+func (w *crdCluster) undefine(name string) {
 	w.Withdraw(kindOf(name))
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,7 +144,7 @@ func (w *world) undefine(name string) {
 }
 
 // has returns the UID of the CRD of a type, or "".
-func (w *world) has(name string) string {
+func (w *crdCluster) has(name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if crd := w.crds[name]; crd != nil {
@@ -152,14 +154,14 @@ func (w *world) has(name string) string {
 }
 
 // breakDiscovery makes all requests to discovery fail, watches included, or heals it.
-func (w *world) breakDiscovery(down bool) {
+func (w *crdCluster) breakDiscovery(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down = down
 	w.news.Broadcast()
 }
 
-func (w *world) tellLocked(kind string, crd map[string]any) {
+func (w *crdCluster) tellLocked(kind string, crd map[string]any) {
 	w.version++
 	meta := maps.Clone(crd["metadata"].(map[string]any))
 	meta["resourceVersion"] = strconv.Itoa(w.version)
@@ -173,10 +175,10 @@ func (w *world) tellLocked(kind string, crd map[string]any) {
 	w.news.Broadcast()
 }
 
-const worldCRDs = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+const crdsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // RoundTrip implements http.RoundTripper.
-func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
+func (w *crdCluster) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := req.Context().Err(); err != nil {
@@ -184,9 +186,9 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	path, media := req.URL.Path, "application/json"
 	var body any
-	switch name, one := strings.CutPrefix(path, worldCRDs+"/"); {
+	switch name, one := strings.CutPrefix(path, crdsPath+"/"); {
 	case w.down:
-		return worldAnswer(req, http.StatusInternalServerError, media, map[string]any{}), nil
+		return answerAs(req, http.StatusInternalServerError, media, map[string]any{}), nil
 	case path == "/api", path == "/apis":
 		media += ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 		items := []any{}
@@ -199,7 +201,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 			items = append(items, w.groupLocked()...)
 		}
 		body = map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items}
-	case path == worldCRDs && req.URL.Query().Get("watch") != "":
+	case path == crdsPath && req.URL.Query().Get("watch") != "":
 		since, err := strconv.Atoi(req.URL.Query().Get("resourceVersion"))
 		if err != nil {
 			return nil, err
@@ -208,10 +210,10 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		res := worldAnswer(req, http.StatusOK, media, nil)
-		res.Body = &worldWatch{ctx: req.Context(), world: w, at: since, end: time.After(time.Duration(seconds) * time.Second)}
+		res := answerAs(req, http.StatusOK, media, nil)
+		res.Body = &crdWatch{ctx: req.Context(), cluster: w, at: since, end: time.After(time.Duration(seconds) * time.Second)}
 		return res, nil
-	case path == worldCRDs:
+	case path == crdsPath:
 		items := []any{}
 		for _, crd := range w.crds {
 			items = append(items, metadataOf(crd))
@@ -220,15 +222,15 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 			"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
 			"metadata": map[string]any{"resourceVersion": strconv.Itoa(w.version)}, "items": items,
 		}
-	case one && w.crds[strings.TrimSuffix(name, ".world.example.com")] != nil:
-		body = w.crds[strings.TrimSuffix(name, ".world.example.com")]
+	case one && w.crds[strings.TrimSuffix(name, ".things.example.com")] != nil:
+		body = w.crds[strings.TrimSuffix(name, ".things.example.com")]
 	default:
-		return worldAnswer(req, http.StatusNotFound, media, map[string]any{}), nil
+		return answerAs(req, http.StatusNotFound, media, map[string]any{}), nil
 	}
-	return worldAnswer(req, http.StatusOK, media, body), nil
+	return answerAs(req, http.StatusOK, media, body), nil
 }
 
-func worldAnswer(req *http.Request, code int, media string, body any) *http.Response {
+func answerAs(req *http.Request, code int, media string, body any) *http.Response {
 	content, err := json.Marshal(body)
 	if err != nil {
 		panic(err)
@@ -245,7 +247,7 @@ func metadataOf(crd map[string]any) map[string]any {
 }
 
 // groupLocked returns what documents tell of the CRDs: their group, if anything is served.
-func (w *world) groupLocked() []any {
+func (w *crdCluster) groupLocked() []any {
 	resources := map[string][]any{} // by version
 	for _, name := range slices.Sorted(maps.Keys(w.crds)) {
 		spec := w.crds[name]["spec"].(map[string]any)
@@ -270,31 +272,31 @@ func (w *world) groupLocked() []any {
 	if versions == nil {
 		return nil
 	}
-	return []any{map[string]any{"metadata": map[string]any{"name": "world.example.com"}, "versions": versions}}
+	return []any{map[string]any{"metadata": map[string]any{"name": "things.example.com"}, "versions": versions}}
 }
 
-// worldWatch is the body of a watch of CRDs.
-type worldWatch struct {
-	ctx   context.Context //nolint:containedctx // the request's
-	world *world
-	at    int              // the version that has been sent
-	left  []byte           // of its event
-	end   <-chan time.Time // in order, as whoever watches has asked
+// crdWatch is the body of a watch of CRDs.
+type crdWatch struct {
+	ctx     context.Context //nolint:containedctx // the request's
+	cluster *crdCluster
+	at      int              // the version that has been sent
+	left    []byte           // of its event
+	end     <-chan time.Time // in order, as whoever watches has asked
 }
 
-func (b *worldWatch) Read(p []byte) (int, error) {
+func (b *crdWatch) Read(p []byte) (int, error) {
 	for len(b.left) == 0 {
-		news := b.world.news.Next()
-		b.world.mu.Lock()
-		if b.world.down {
-			b.world.mu.Unlock()
+		news := b.cluster.news.Next()
+		b.cluster.mu.Lock()
+		if b.cluster.down {
+			b.cluster.mu.Unlock()
 			return 0, io.ErrUnexpectedEOF
 		}
-		if b.at < len(b.world.frames) {
-			b.left = []byte(b.world.frames[b.at])
+		if b.at < len(b.cluster.frames) {
+			b.left = []byte(b.cluster.frames[b.at])
 			b.at++
 		}
-		b.world.mu.Unlock()
+		b.cluster.mu.Unlock()
 		if len(b.left) > 0 {
 			break
 		}
@@ -311,4 +313,4 @@ func (b *worldWatch) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (b *worldWatch) Close() error { return nil }
+func (b *crdWatch) Close() error { return nil }

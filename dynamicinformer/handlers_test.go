@@ -274,6 +274,7 @@ func TestStatus_TellsWhoHasLeases(t *testing.T) {
 			in.Errorf("holders (-want +got):\n%s", diff)
 		}
 		first.Release()
+		first.Release() // which has no effect
 		second.Release()
 		if got := other.Status(); len(got.Owners) != 1 || got.Owners[0].Name != "" || got.Leases != 1 {
 			in.Errorf("after two were released: %+v", got.Owners)
