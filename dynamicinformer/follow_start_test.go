@@ -198,6 +198,7 @@ func TestFollow_BadInput(t *testing.T) {
 			t.Errorf("with a context that has ended: %v", err)
 		}
 		f.Start(t.Context())
+		time.Sleep(time.Second) // the first answer waits for the lists of CRDs and APIServices
 		synctest.Wait()
 		if got := f.Status(); len(got) != 1 || got[0].State != status.StateSynced {
 			t.Errorf("after Start, without callbacks: %+v", got)
