@@ -103,16 +103,13 @@ func parseProtobuf(body []byte, previous []groupDoc) ([]groupDoc, error) {
 	var all groupList
 	list, text := envelope.Raw, string(envelope.Raw)
 	for len(list) > 0 {
-		tag, ofTag := binary.Uvarint(list)
-		length, ofLength := binary.Uvarint(list[max(ofTag, 0):])
-		head := ofTag + ofLength
-		if ofTag <= 0 || ofLength <= 0 || tag&7 != withLength || length > uint64(len(list)-head) { //nolint:gosec // not negative
+		size, isGroup := nextField(list)
+		if size == 0 {
 			return nil, fmt.Errorf("%w: it is no list in protobuf", errNoAnswer)
 		}
-		size := head + int(length) //nolint:gosec // no longer than list
 		raw := text[:size]
 		list, text = list[size:], text[size:]
-		if tag>>3 != itemsField {
+		if !isGroup {
 			continue
 		}
 		group, same := known[raw]
@@ -132,6 +129,18 @@ func parseProtobuf(body []byte, previous []groupDoc) ([]groupDoc, error) {
 		}
 	}
 	return all.groups, all.err
+}
+
+// nextField returns how many bytes the first field of an APIGroupDiscoveryList has, 0 if they are
+// none, and whether it is a group.
+func nextField(list []byte) (size int, isGroup bool) {
+	tag, ofTag := binary.Uvarint(list)
+	length, ofLength := binary.Uvarint(list[max(ofTag, 0):])
+	head := ofTag + ofLength
+	if ofTag <= 0 || ofLength <= 0 || tag&7 != withLength || length > uint64(len(list)-head) { //nolint:gosec // not negative
+		return 0, false
+	}
+	return head + int(length), tag>>3 == itemsField //nolint:gosec // no longer than list
 }
 
 // groupList collects the groups of a document.

@@ -70,7 +70,7 @@ func newEndpoint(cfg *rest.Config, client *http.Client) (*endpoint, error) {
 // its body. Any other is an error that has the server's Status, where it sent one.
 // A path is not asked for during its pause. Retry-After begins one; failures do where the
 // caller reports them to [pauses.settle].
-func (e *endpoint) get(ctx context.Context, path string, query url.Values, header http.Header) (*http.Response, error) {
+func (e *endpoint) get(ctx context.Context, path string, header http.Header) (*http.Response, error) {
 	if err := e.pauses.of(path); err != nil {
 		return nil, err
 	}
@@ -79,9 +79,7 @@ func (e *endpoint) get(ctx context.Context, path string, query url.Values, heade
 			return nil, err
 		}
 	}
-	target := e.base.JoinPath(path)
-	target.RawQuery = query.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.base.JoinPath(path).String(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -131,6 +131,17 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 	if doc != k.doc {
 		k.learnGroups(doc)
 	}
+	k.judgeDoubts(now)
+	k.judgeGone(number, now)
+	for gr, state := range k.defined {
+		if !k.defines(state) { // from now on the documents do
+			k.touch(gr.Group)
+		}
+	}
+}
+
+// judgeDoubts ends doubts that documents have borne out.
+func (k *knowledge) judgeDoubts(now time.Time) {
 	for gvr, d := range k.doubted {
 		gv := gvr.GroupVersion()
 		_, fresh := k.docTold[gv]
@@ -141,6 +152,11 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 			k.touch(gvr.Group)
 		}
 	}
+}
+
+// judgeGone ends what is known of deleted CRDs that documents, of which the last answers request
+// number, can't mean any more.
+func (k *knowledge) judgeGone(number uint64, now time.Time) {
 	for gr, state := range k.gone {
 		listed := k.lists(gr)
 		switch {
@@ -155,11 +171,6 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 		}
 		if state.gone != nil && now.Sub(state.gone.listed) > ghostFor {
 			k.forgive(gr, state)
-		}
-	}
-	for gr, state := range k.defined {
-		if !k.defines(state) { // from now on the documents do
-			k.touch(gr.Group)
 		}
 	}
 }

@@ -165,34 +165,11 @@ func TestKnowledge_TheDifferenceMakesTheWhole(t *testing.T) {
 			groups []groupDoc
 			last   *catalogue
 		)
-		name := func() *slimMeta { item := *items[r.IntN(len(items))]; return &item }
 		for number := range uint64(60) {
 			switch r.IntN(8) {
-			case 0, 1:
-				item := name()
-				item.UID, item.Generation = types.UID(fmt.Sprint(r.IntN(2))), int64(r.IntN(3))
-				k.learnCRD(item, number, now)
-			case 2:
-				item := name()
-				if state := k.crd(groupResourceOf(item.Name)); state != nil && state.meta != nil {
-					k.forgetCRD(state.meta, number, now)
-				}
-			case 3:
-				item := name()
-				definition := gadgetCRD(types.UID(fmt.Sprint(r.IntN(2))))
-				gr := groupResourceOf(item.Name)
-				definition.Metadata.Name, definition.Spec.Group = item.Name, gr.Group
-				definition.Spec.Names.Plural, definition.Status.AcceptedNames.Plural = gr.Resource, gr.Resource
-				k.read(definition)
-			case 4:
-				gr := groupResourceOf(name().Name)
-				k.learnAPI(&slimMeta{Name: "v1." + gr.Group, UID: "1", Labels: map[string]string{automanaged: "true"}})
-			case 5:
-				gr := groupResourceOf(name().Name)
-				k.forgetAPI(&slimMeta{Name: "v1." + gr.Group, UID: "1"})
 			case 6:
 				now = now.Add(time.Duration(r.IntN(10)) * time.Second)
-			default:
+			case 7:
 				var err error
 				changed := bytes.ReplaceAll(body, fmt.Appendf(nil, "Widget%d", r.IntN(40)), fmt.Appendf(nil, "Gadget%d", r.IntN(40)))
 				if groups, err = parseProtobuf(changed, groups); err != nil {
@@ -200,6 +177,8 @@ func TestKnowledge_TheDifferenceMakesTheWhole(t *testing.T) {
 				}
 				from, to := r.IntN(len(groups)+1), r.IntN(len(groups)+1)
 				k.learn(&document{named: root{groups: slices.Clone(groups[min(from, to):max(from, to)])}}, number+1, now)
+			default:
+				hear(r, &k, *items[r.IntN(len(items))], number, now)
 			}
 			if k.doc == nil {
 				continue
@@ -218,5 +197,28 @@ func TestKnowledge_TheDifferenceMakesTheWhole(t *testing.T) {
 			}
 			last = c
 		}
+	}
+}
+
+// hear lets k hear something about the CRD of that name, or its APIService.
+func hear(r *rand.Rand, k *knowledge, item slimMeta, number uint64, now time.Time) {
+	gr := groupResourceOf(item.Name)
+	switch r.IntN(5) {
+	case 0:
+		item.UID, item.Generation = types.UID(fmt.Sprint(r.IntN(2))), int64(r.IntN(3))
+		k.learnCRD(&item, number, now)
+	case 1:
+		if state := k.crd(gr); state != nil && state.meta != nil {
+			k.forgetCRD(state.meta, number, now)
+		}
+	case 2:
+		definition := gadgetCRD(types.UID(fmt.Sprint(r.IntN(2))))
+		definition.Metadata.Name, definition.Spec.Group = item.Name, gr.Group
+		definition.Spec.Names.Plural, definition.Status.AcceptedNames.Plural = gr.Resource, gr.Resource
+		k.read(definition)
+	case 3:
+		k.learnAPI(&slimMeta{Name: "v1." + gr.Group, UID: "1", Labels: map[string]string{automanaged: "true"}})
+	default:
+		k.forgetAPI(&slimMeta{Name: "v1." + gr.Group, UID: "1"})
 	}
 }

@@ -200,7 +200,7 @@ func (k *knowledge) readVersion(name string, item *apiService) bool {
 
 // object reads an object into a value that has its metadata at meta.
 func (s *restServer) object(ctx context.Context, ref objectRef, accept string, into any, meta *slimMeta) error {
-	res, err := s.endpoint.get(ctx, ref.path+"/"+ref.name, nil, http.Header{"Accept": {accept}})
+	res, err := s.endpoint.get(ctx, ref.path+"/"+ref.name, http.Header{"Accept": {accept}})
 	if err != nil {
 		return err
 	}

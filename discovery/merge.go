@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -15,6 +16,13 @@ import (
 // do not tell.
 var errUntold = errors.New("its APIService exists, but the discovery document does not list its resources yet")
 
+// difference is how what is known now differs from the last catalogue.
+type difference struct {
+	any     bool         // in anything
+	regroup bool         // groups have come or gone, or are in another order
+	views   []*groupView // of the groups that say something else
+}
+
 // catalogue puts together what the sources say. What was served, as last says, and is
 // not mentioned by them is doubted, and kept for a while. Groups of which nothing has changed
 // are those of last.
@@ -22,69 +30,73 @@ func (k *knowledge) catalogue(last *catalogue, now time.Time) *catalogue {
 	if k.views == nil {
 		k.views, k.all = map[string]*groupView{}, true
 	}
-	names := k.dirty
-	if k.all {
-		names = map[string]bool{}
-		for name := range k.docs {
-			names[name] = true
-		}
-		for name := range k.crds {
-			names[name] = true
-		}
-		for name := range k.views {
-			names[name] = true
-		}
-		for name := range k.apis {
-			names[name] = true
-		}
-		if last != nil {
-			for _, view := range last.groups {
-				names[view.name] = true
-			}
-		}
-	}
-	changed := last == nil || k.all
-	regroup := last == nil || k.all || k.regroup // groups have come or gone, or are in another order
-	var replaced []*groupView
-	for name := range names {
-		var before *groupView
-		if last != nil {
-			before = last.group(name)
-		}
-		view := k.view(name, before, now)
-		old := k.views[name]
-		switch {
-		case len(view.versions) == 0 && len(view.waiting) == 0 && len(view.decided) == 0:
-			changed = changed || old != nil || before != nil
-			regroup = regroup || before != nil
-			delete(k.views, name)
-		case before != nil && before.same(view) && !k.buriedIn(name):
-			changed = changed || old != before
-			regroup = regroup || old != before
-			k.views[name] = before
-		default:
-			changed = true
-			regroup = regroup || before == nil
-			replaced = append(replaced, view)
-			k.views[name] = view
-		}
+	k.all = k.all || last == nil
+	d := difference{any: k.all, regroup: k.all || k.regroup}
+	for name := range k.outdated(last) {
+		k.renew(name, last, now, &d)
 	}
 	k.dirty, k.all, k.regroup = nil, false, false
 	core, named := k.doc.core.err, k.doc.named.err
-	if !changed && !regroup && errorText(last.coreUnknown) == errorText(core) && errorText(last.namedUnknown) == errorText(named) && last.crdsRule == k.crdsRule {
-		return last
-	}
-	if !regroup {
-		c := last.with(replaced, core, named)
+	switch {
+	case d.regroup:
+		c := newCatalogue(k.ordered(), core, named)
 		c.crdsRule = k.crdsRule
+		if last != nil && len(k.buried) == 0 && last.same(c) {
+			return last
+		}
 		return c
-	}
-	c := newCatalogue(k.ordered(), core, named)
-	c.crdsRule = k.crdsRule
-	if last != nil && len(k.buried) == 0 && last.same(c) {
+	case !d.any && errorText(last.coreUnknown) == errorText(core) && errorText(last.namedUnknown) == errorText(named) && last.crdsRule == k.crdsRule:
 		return last
 	}
+	c := last.with(d.views, core, named)
+	c.crdsRule = k.crdsRule
 	return c
+}
+
+// outdated returns the names of the groups of which something may have changed.
+func (k *knowledge) outdated(last *catalogue) map[string]bool {
+	if !k.all {
+		return k.dirty
+	}
+	names := map[string]bool{}
+	add := func(all iter.Seq[string]) {
+		for name := range all {
+			names[name] = true
+		}
+	}
+	add(maps.Keys(k.docs))
+	add(maps.Keys(k.crds))
+	add(maps.Keys(k.apis))
+	add(maps.Keys(k.views))
+	if last != nil {
+		for _, view := range last.groups {
+			names[view.name] = true
+		}
+	}
+	return names
+}
+
+// renew puts one group together again, and notes in d how it differs.
+func (k *knowledge) renew(name string, last *catalogue, now time.Time, d *difference) {
+	var before *groupView
+	if last != nil {
+		before = last.group(name)
+	}
+	view, old := k.view(name, before, now), k.views[name]
+	switch {
+	case len(view.versions) == 0 && len(view.waiting) == 0 && len(view.decided) == 0:
+		d.any = d.any || old != nil || before != nil
+		d.regroup = d.regroup || before != nil
+		delete(k.views, name)
+	case before != nil && before.same(view) && !k.buriedIn(name):
+		d.any = d.any || old != before
+		d.regroup = d.regroup || old != before
+		k.views[name] = before
+	default:
+		d.any, d.regroup = true, d.regroup || before == nil
+		d.views = append(d.views, view)
+		k.views[name] = view
+	}
 }
 
 // buriedIn reports whether a CRD of a group was deleted since the last catalogue was made: its
@@ -132,6 +144,15 @@ func (k *knowledge) view(name string, before *groupView, now time.Time) *groupVi
 	k.withDoubted(&group, before, now)
 	group.versions = slices.DeleteFunc(group.versions, func(v versionDoc) bool { return v.name == "" })
 	view := newGroupView(group)
+	k.withDefinitions(view, now)
+	view.types = k.types(view, before)
+	return view
+}
+
+// withDefinitions adds what the CRDs of a group say of themselves, and notes which of them
+// nothing is served of.
+func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
+	name := view.name
 	served := map[string]bool{}
 	for i := range view.resources {
 		served[view.resources[i].GVR.Resource] = view.resources[i].Backing != BackingAggregated
@@ -164,8 +185,6 @@ func (k *knowledge) view(name string, before *groupView, now time.Time) *groupVi
 			view.waiting = append(view.waiting, state.definition)
 		}
 	}
-	view.types = k.types(view, before)
-	return view
 }
 
 // withDoubted adds what was served before and is not mentioned any more, unless there is

@@ -320,8 +320,7 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 		w.report(SourceFailing, failed.verb, cause)
 		w.backoff = min(max(2*w.backoff, w.pace.first), w.pace.last)
 		delay := spread(w.backoff, 0.5)
-		var paused *pauseError
-		if errors.As(w.endpoint.pauses.of(w.path), &paused) {
+		if paused, is := errors.AsType[*pauseError](w.endpoint.pauses.of(w.path)); is {
 			delay, healed = max(time.Until(paused.until), 0), nil
 			delay += time.Duration(rand.Float64() * float64(delay) / 10)
 		}

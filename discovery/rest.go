@@ -133,7 +133,7 @@ func (s *restServer) ask(ctx context.Context, path, accept string, previous root
 	if strings.HasPrefix(previous.etag, `"`) {
 		header.Set("If-None-Match", previous.etag)
 	}
-	res, err := s.endpoint.get(ctx, path, nil, header)
+	res, err := s.endpoint.get(ctx, path, header)
 	if err != nil {
 		return root{}, err
 	}
@@ -231,7 +231,7 @@ func (s *restServer) groupVersion(ctx context.Context, gv schema.GroupVersion) (
 
 // document asks for a document in the legacy format.
 func (s *restServer) document(ctx context.Context, path string) ([]byte, error) {
-	res, err := s.endpoint.get(ctx, path, nil, http.Header{"Accept": {acceptLegacy}})
+	res, err := s.endpoint.get(ctx, path, http.Header{"Accept": {acceptLegacy}})
 	if err != nil {
 		return nil, err
 	}

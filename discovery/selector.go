@@ -160,7 +160,7 @@ func (r *Resolver) knownCRDs() map[string]*slimMeta {
 // crds lists the CRDs without what they define.
 func (s *restServer) crds(ctx context.Context) (map[string]*slimMeta, error) {
 	const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-	res, err := s.endpoint.get(ctx, crdPath, nil, http.Header{"Accept": {metadataOnly}})
+	res, err := s.endpoint.get(ctx, crdPath, http.Header{"Accept": {metadataOnly}})
 	if apierrors.IsNotFound(err) {
 		return nil, nil // the server has none
 	}

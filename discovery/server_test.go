@@ -110,15 +110,17 @@ func (s *apiServer) resolver(tb testing.TB, opts ...discovery.Option) *discovery
 	return r
 }
 
-func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// answerTo returns what answers a request for path, or nil, and the groups that are served.
+func (s *apiServer) answerTo(path string) (http.HandlerFunc, []group) {
 	s.mu.Lock()
-	s.requests = append(s.requests, r.URL.Path)
-	override := s.overrides[r.URL.Path]
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, path)
+	override := s.overrides[path]
 	if override == nil {
 		override = s.overrides["*"]
 	}
-	for path, handler := range s.below {
-		if override == nil && strings.HasPrefix(r.URL.Path, path) {
+	for root, handler := range s.below {
+		if override == nil && strings.HasPrefix(path, root) {
 			override = handler.ServeHTTP
 		}
 	}
@@ -130,7 +132,11 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	s.mu.Unlock()
+	return override, groups
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	override, groups := s.answerTo(r.URL.Path)
 	switch path := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); {
 	case override != nil:
 		override(w, r)
