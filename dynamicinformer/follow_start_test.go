@@ -272,7 +272,7 @@ func TestFollow_LeasesWithOtherOptionsGetAnInformerOfTheirOwn(t *testing.T) {
 		}
 		other.Release()
 		if got := f.Status()[0].Owners[0].Name; got != "mine" {
-			t.Errorf("holder %q", got)
+			t.Errorf("owner %q", got)
 		}
 		w.end(f)
 	})

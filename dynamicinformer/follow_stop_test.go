@@ -68,11 +68,11 @@ func TestFollow_AHandlerThatIsStuckHoldsUpTheEndForAWhile(t *testing.T) {
 				if !there {
 					t.Fatal("no lease")
 				}
-				holder := l.(*dynamicinformer.Lease)
+				lease := l.(*dynamicinformer.Lease)
 				if !tc.own {
-					holder = acquire(t, f, kindOf("ships"), dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
+					lease = acquire(t, f, kindOf("ships"), dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
 				}
-				if _, err := holder.AddEventHandler(handler); err != nil {
+				if _, err := lease.AddEventHandler(handler); err != nil {
 					t.Fatal(err)
 				}
 				uid, began := cluster.has("ships"), time.Now()
@@ -86,7 +86,7 @@ func TestFollow_AHandlerThatIsStuckHoldsUpTheEndForAWhile(t *testing.T) {
 				w.wants(t, "the end", "delete ns/a", "stop ships CRDDeleted "+uid)
 				close(stuck)
 				if !tc.own {
-					holder.Release()
+					lease.Release()
 				}
 				w.end(f)
 			})

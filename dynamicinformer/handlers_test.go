@@ -271,7 +271,7 @@ func TestStatus_TellsWhoHasLeases(t *testing.T) {
 		other := acquire(in.T, in.factory, widgets)
 		want := []status.Owner{{Leases: 1, Since: began.Add(time.Minute)}, {Name: "gc", Leases: 2, Since: began}}
 		if diff := cmp.Diff(want, other.Status().Owners); diff != "" {
-			in.Errorf("holders (-want +got):\n%s", diff)
+			in.Errorf("owners (-want +got):\n%s", diff)
 		}
 		first.Release()
 		first.Release() // which has no effect
