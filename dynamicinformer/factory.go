@@ -133,8 +133,8 @@ func (f *Factory) Start(ctx context.Context) {
 	}
 	f.ctx = ctx
 	f.unhook = context.AfterFunc(ctx, f.close)
-	close(f.started)
 	f.resolver.start(ctx)
+	close(f.started)
 	f.mu.Unlock()
 	f.startAll(ctx, func(*entry) bool { return true })
 }

@@ -145,13 +145,7 @@ func (f *Factory) awaitStart(ctx context.Context) bool {
 	case <-f.closing:
 	case <-ctx.Done():
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.ctx == nil || closed(f.closing) || ctx.Err() != nil {
-		return false
-	}
-	f.resolver.start(f.ctx) //nolint:contextcheck // the resolver runs as long as the factory does
-	return true
+	return closed(f.started) && !closed(f.closing) && ctx.Err() == nil
 }
 
 // acquireFollowed returns a lease on gvr, with an informer of its own if others have one with

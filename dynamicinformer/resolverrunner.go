@@ -68,10 +68,8 @@ func (r *resolverRunner) run(ctx context.Context) {
 
 // pause waits for d, and reports whether ctx lasted for so long.
 func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

@@ -276,17 +276,12 @@ func (l *Lease) index(indexers cache.Indexers) error {
 func (f *Factory) claim(e *entry, indexers cache.Indexers) cache.Indexers {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var missing cache.Indexers
-	for name, index := range indexers {
-		if _, there := e.settings.indexers[name]; there {
-			continue
-		}
-		if missing == nil {
-			missing = cache.Indexers{}
-		}
-		missing[name] = index
-	}
-	if missing != nil {
+	missing := maps.Clone(indexers)
+	maps.DeleteFunc(missing, func(name string, _ cache.IndexFunc) bool {
+		_, there := e.settings.indexers[name]
+		return there
+	})
+	if len(missing) > 0 {
 		all := maps.Clone(missing) // others read the old one
 		maps.Copy(all, e.settings.indexers)
 		e.settings.indexers = all

@@ -50,17 +50,13 @@ func (f *Factory) close() {
 	}
 }
 
-// allRunning returns the entries that run.
-func (f *Factory) allRunning() []*entry {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Concat(slices.Collect(maps.Values(f.running))...)
-}
-
 // drain waits until nothing runs, or ctx ends. The factory has been closed.
 func (f *Factory) drain(ctx context.Context) error {
+	f.mu.Lock()
+	running := slices.Concat(slices.Collect(maps.Values(f.running))...)
+	f.mu.Unlock()
 	var stuck []schema.GroupVersionResource
-	for _, e := range f.allRunning() {
+	for _, e := range running {
 		select {
 		case <-e.done:
 		case <-ctx.Done():

@@ -108,9 +108,9 @@ var ofFollow = []mutant{
 	},
 	{
 		name: "Follow has no resolver that runs",
-		file: "dynamicinformer/follow.go",
-		old:  "	f.resolver.start(f.ctx) //",
-		new:  "	//",
+		file: "dynamicinformer/factory.go",
+		old:  "	f.resolver.start(ctx)\n	close(f.started)\n",
+		new:  "	close(f.started)\n",
 	},
 	{
 		name: "Follow gives up what others have with other options",
