@@ -1,0 +1,142 @@
+package architecture
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	root   = "../.."
+	module = "github.com/gvrkit/gvrkit/"
+)
+
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+// section returns the lines of ARCHITECTURE.md under a heading.
+func section(t *testing.T, heading string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(text), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("ARCHITECTURE.md has no section %q", heading)
+	}
+	inside, _, _ := strings.Cut(after, "\n## ")
+	return strings.Split(inside, "\n")
+}
+
+// packages returns the directories of the root module with Go files, and the packages of the module
+// that their files import, without tests.
+func packages(t *testing.T) map[string][]string {
+	t.Helper()
+	imports := map[string][]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if _, own := os.Stat(filepath.Join(path, "go.mod")); own == nil && path != root || strings.HasPrefix(entry.Name(), ".git") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		imports[dir] = append(imports[dir], []string{}...)
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if own, is := strings.CutPrefix(name, module); is {
+				imports[dir] = append(imports[dir], own)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return imports
+}
+
+func TestPackages_AreInTheTableAndImportDownward(t *testing.T) {
+	row := map[string]int{}
+	for i, line := range section(t, "Packages") {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for _, name := range quoted.FindAllStringSubmatch(cells[1], -1) {
+				row[name[1]] = i
+			}
+		}
+	}
+	for dir, imports := range packages(t) {
+		if _, there := row[dir]; !there {
+			t.Errorf("the table has no package %s", dir)
+			continue
+		}
+		for _, other := range imports {
+			if at, there := row[other]; there && at <= row[dir] {
+				t.Errorf("%s imports %s, which is not below it in the table", dir, other)
+			}
+		}
+	}
+}
+
+// A walk is a line that gives its bounds, and the table after it.
+func TestWalks_AreShort(t *testing.T) {
+	bounds := regexp.MustCompile(`at most (\d+) files and ([\d,]+) lines:$`)
+	row := regexp.MustCompile("^\\| `([^`]+)` \\| (.+) \\|$")
+	var files, lines, maxFiles, maxLines, walks int
+	check := func() {
+		if walks > 0 && (files == 0 || files > maxFiles || lines > maxLines) {
+			t.Errorf("walk %d has %d files and %d lines, want at most %d and %d", walks, files, lines, maxFiles, maxLines)
+		}
+		files, lines = 0, 0
+	}
+	for _, line := range section(t, "Walks") {
+		if b := bounds.FindStringSubmatch(line); b != nil {
+			check()
+			walks++
+			maxFiles, _ = strconv.Atoi(b[1])
+			maxLines, _ = strconv.Atoi(strings.ReplaceAll(b[2], ",", ""))
+		}
+		r := row.FindStringSubmatch(line)
+		if r == nil {
+			continue
+		}
+		source, err := os.ReadFile(filepath.Join(root, r[1]))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		files++
+		lines += strings.Count(string(source), "\n")
+		for _, name := range quoted.FindAllStringSubmatch(r[2], -1) {
+			if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name[1] + `\(`).Match(source) {
+				t.Errorf("%s has no function %s", r[1], name[1])
+			}
+		}
+	}
+	check()
+	if walks == 0 {
+		t.Error("there is no walk")
+	}
+}
