@@ -80,13 +80,7 @@ func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource,
 	f.mu.Lock()
 	begun := f.resolver.begun()
 	f.mu.Unlock()
-	if begun != nil { // it then knows what it would otherwise ask the server for
-		select {
-		case <-begun:
-		case <-f.closing:
-		case <-ctx.Done():
-		}
-	}
+	f.awaitResolver(ctx, begun)
 	res, err := f.options.resolver.ValidateVersion(ctx, gvr, o.versions)
 	if o.absent && ctx.Err() == nil && (errors.Is(err, discovery.ErrNotServed) || errors.Is(err, discovery.ErrInconclusive)) {
 		return discovery.Resource{}, nil

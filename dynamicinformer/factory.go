@@ -161,12 +161,27 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	own := e.startLocked(ctx)
 	gr := e.gvr.GroupResource()
 	f.running[gr] = append(f.running[gr], e)
+	begun := f.resolver.begun()
 	go func() {
+		f.awaitResolver(own, begun)
 		e.run(own, f.options.resolver != nil)
 		e.pending.Close()
 		<-e.pending.Done()
 		f.ended(e)
 	}()
+}
+
+// awaitResolver waits until begun closes, which is what resolverRunner.begun has returned: the
+// resolver then knows what a question would otherwise ask the server for.
+func (f *Factory) awaitResolver(ctx context.Context, begun <-chan struct{}) {
+	if begun == nil {
+		return
+	}
+	select {
+	case <-begun:
+	case <-f.closing:
+	case <-ctx.Done():
+	}
 }
 
 // ended is the last thing that e's goroutine does.
