@@ -4,54 +4,93 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// follow prints what a server serves, and what becomes of it.
-func follow(ctx context.Context, cfg *rest.Config) error {
-	resolver, err := discovery.NewForConfig(cfg)
+// newFakeResolver returns a resolver on a fake of client-go that serves gadgets and nothing
+// else. For a cluster, NewForConfig returns a resolver.
+func newFakeResolver() *discovery.Resolver {
+	resolver, err := discovery.NewFromDiscovery(&fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{
+		Resources: []*metav1.APIResourceList{{
+			GroupVersion: "example.com/v1",
+			APIResources: []metav1.APIResource{{Name: "gadgets", SingularName: "gadget", Kind: "Gadget", Namespaced: true, Verbs: all}},
+		}},
+	}})
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- resolver.Run(ctx) }()
-	for event := range resolver.Subscribe(ctx) {
-		fmt.Println(event) // Added ipamblocks.v1.crd.projectcalico.org
-		if event.Type == discovery.Removed && event.Evidence.Kind == discovery.CRDDeleted {
-			break // and its objects with it
+	return resolver
+}
+
+// A reference is a plural, a singular, a kind or a short name, also with a version and a group.
+func ExampleResolver_Resolve() {
+	resolver := newFakeResolver()
+	for _, ref := range []string{"gadgets", "gadget.example.com", "Gadget", "gadgets.v1.example.com", "gadgetz"} {
+		res, err := resolver.Resolve(context.Background(), ref)
+		switch {
+		case errors.Is(err, discovery.ErrNotServed):
+			fmt.Println("not served:", err)
+		case err != nil: // for example ErrAmbiguous, ErrInconclusive
+			fmt.Println(err)
+		default:
+			fmt.Println(res.GVR, res.Namespaced)
 		}
 	}
-	cancel()
-	return <-ended
+	// Output:
+	// example.com/v1, Resource=gadgets true
+	// example.com/v1, Resource=gadgets true
+	// example.com/v1, Resource=gadgets true
+	// example.com/v1, Resource=gadgets true
+	// not served: gadgetz: not served by the API server; did you mean gadgets.example.com?
 }
 
-// A name may be of several resources, of none, or of one that can't be told.
-func ExampleResolver_Resolve() {
-	resolver, err := discovery.NewForConfig(&rest.Config{Host: "127.0.0.1:0"}) // nobody
+// A server that can't be reached is no reason to take a resource for missing.
+func ExampleResolver_Resolve_inconclusive() {
+	resolver, err := discovery.NewForConfig(&rest.Config{Host: "127.0.0.1:0"})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	_, err = resolver.Resolve(context.Background(), "ipamblock.crd.projectcalico.org")
-	switch {
-	case errors.Is(err, discovery.ErrAmbiguous):
-		fmt.Println("say which one:", err)
-	case errors.Is(err, discovery.ErrNotServed):
-		fmt.Println("not there:", err)
-	case errors.Is(err, discovery.ErrInconclusive):
-		fmt.Println("ask again")
-	}
-	// Output: ask again
+	_, err = resolver.Resolve(context.Background(), "gadgets")
+	fmt.Println(errors.Is(err, discovery.ErrInconclusive), errors.Is(err, discovery.ErrNotServed))
+	// Output: true false
 }
 
-// Types are followed with Run beside Subscribe.
+// The changes come from Run.
 func ExampleResolver_Subscribe() {
+	resolver := newFakeResolver()
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	fmt.Println(follow(ctx, &rest.Config{Host: "127.0.0.1:0"}))
-	// Output: <nil>
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- resolver.Run(ctx) }()
+
+	for event := range resolver.Subscribe(ctx) {
+		fmt.Println(event)
+		if event.Type == discovery.Removed && event.Evidence.Kind == discovery.CRDDeleted {
+			fmt.Println("its objects have been deleted with it")
+		}
+		cancel() // a program would go on
+	}
+	fmt.Println(<-ended)
+	// Output:
+	// Added gadgets.v1.example.com
+	// <nil>
+}
+
+// The mapper is one for client-go and controller-runtime.
+func ExampleResolver_RESTMapper() {
+	mapper := newFakeResolver().RESTMapper()
+	mapping, err := mapper.RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Gadget"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(mapping.Resource, mapping.Scope.Name())
+	// Output: example.com/v1, Resource=gadgets namespace
 }

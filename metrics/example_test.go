@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,8 +16,8 @@ import (
 	"github.com/gvrkit/gvrkit/metrics"
 )
 
-// newMeteredFactory returns a factory, and what Prometheus is to scrape of it: how its
-// informers do, and client-go's own metrics of them. Name is released after Shutdown.
+// newMeteredFactory returns a factory, and the page for Prometheus with the states of its
+// informers and with client-go's own metrics of them. Release name after Shutdown.
 func newMeteredFactory(cfg *rest.Config, name *cache.InformerName) (*dynamicinformer.Factory, http.Handler, error) {
 	informers := metrics.NewInformerMetrics()
 	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithInformerMetrics(name, informers))
@@ -44,7 +45,7 @@ func Example() {
 	factory.ForResource(widgets)
 
 	scrape := httptest.NewRecorder()
-	handler.ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil)) //nolint:noctx // a test's own
+	handler.ServeHTTP(scrape, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/metrics", nil))
 	for line := range strings.Lines(scrape.Body.String()) {
 		if strings.HasPrefix(line, "gvrkit_informers{") || strings.HasPrefix(line, "gvrkit_informer_reason{") {
 			fmt.Print(line)

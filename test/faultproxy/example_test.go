@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"time"
@@ -11,20 +12,51 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
+// Two faults for the requests of one resource. Of several that match, the first is nearest to
+// the client.
 func ExampleProxy_Inject() {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "{}") // in place of an API server
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { // instead of an API server
+		_, _ = io.WriteString(w, "{}")
 	}))
 	defer server.Close()
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
+	transport := &http.Transport{DisableKeepAlives: true}
 	proxy, err := faultproxy.Start(server.URL, transport)
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	defer func() { _ = proxy.Close() }()
 
-	// One line for each thing that goes wrong.
+	widgets := faultproxy.GVR("example.com", "v1", "widgets")
+	proxy.Inject(widgets, faultproxy.Times(1, faultproxy.RetryAfter(503, 2*time.Second)))
+	proxy.Inject(widgets, faultproxy.Alternate(faultproxy.Fail(404)))
+	for range 3 {
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, proxy.URL()+"/apis/example.com/v1/widgets", nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		answer, err := transport.RoundTrip(req)
+		if err != nil {
+			log.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		fmt.Println(answer.StatusCode)
+	}
+	fmt.Println(proxy.Requests(widgets), "requests,", proxy.OpenWatches(widgets), "open watches")
+	// Output:
+	// 503
+	// 200
+	// 404
+	// 3 requests, 0 open watches
+}
+
+// Each fault is one line.
+func ExampleFault() {
+	proxy, err := faultproxy.Start("http://127.0.0.1:8080", http.DefaultTransport)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = proxy.Close() }()
+
 	widgets := faultproxy.GVR("example.com", "v1", "widgets")
 	watches := faultproxy.All(widgets, faultproxy.Verb("watch"))
 	proxy.Inject(widgets, faultproxy.For(5*time.Second, faultproxy.Fail(404)))
@@ -36,29 +68,7 @@ func ExampleProxy_Inject() {
 	proxy.Inject(watches, faultproxy.NeverInitialEventsEnd())
 	proxy.Inject(watches, faultproxy.DelayBookmarks(time.Second))
 	proxy.Inject(watches, faultproxy.Times(1, faultproxy.GoneEvent()))
-	proxy.CutWatches(watches)
-	proxy.Heal()
-
-	// Of several that match, the first is nearest to the client.
-	proxy.Inject(widgets, faultproxy.Times(1, faultproxy.RetryAfter(503, 2*time.Second)))
-	proxy.Inject(widgets, faultproxy.Alternate(faultproxy.Fail(404)))
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for range 3 {
-		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, proxy.URL()+"/apis/example.com/v1/widgets", nil)
-		if err != nil {
-			panic(err)
-		}
-		res, err := client.Do(req)
-		if err != nil {
-			panic(err)
-		}
-		_ = res.Body.Close()
-		fmt.Println(res.StatusCode)
-	}
-	fmt.Println(proxy.Requests(widgets), "requests,", proxy.OpenWatches(widgets), "open watches")
-	// Output:
-	// 503
-	// 200
-	// 404
-	// 3 requests, 0 open watches
+	fmt.Println(proxy.CutWatches(watches), "watches cut")
+	proxy.Heal() // removes all faults
+	// Output: 0 watches cut
 }
