@@ -35,8 +35,8 @@ func (r *trial) requests(verb string) int { return len(r.cluster.Requests(verb, 
 
 func (r *trial) create(namespace, name string) { create(r.t, r.cluster, widgets, namespace, name) }
 
-func (r *trial) widget(namespace string) dynamic.ResourceInterface {
-	return r.cluster.Resource(widgets).Namespace(namespace)
+func (r *trial) widgets() dynamic.ResourceInterface {
+	return r.cluster.Resource(widgets).Namespace("ns")
 }
 
 // noWatchList refuses watch-list requests, as servers before 1.27 do, so that the
@@ -66,7 +66,7 @@ func cacheMovesOn(refusal error) func(r *trial) {
 			r.create("ns", name)
 			time.Sleep(2 * time.Minute)
 			got := events.take()
-			if err := r.widget("ns").Delete(r.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			if err := r.widgets().Delete(r.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 				r.errorf("delete: %v", err)
 			}
 			time.Sleep(3 * time.Minute)
@@ -93,10 +93,10 @@ var conformance = []behaviour{
 		r.run(factory)
 		r.expect(events, "add ns/before")
 		obj := create(r.t, r.cluster, widgets, "ns", "a")
-		if _, err := r.widget("ns").Update(r.t.Context(), obj, metav1.UpdateOptions{}); err != nil {
+		if _, err := r.widgets().Update(r.t.Context(), obj, metav1.UpdateOptions{}); err != nil {
 			r.errorf("update: %v", err)
 		}
-		if err := r.widget("ns").Delete(r.t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		if err := r.widgets().Delete(r.t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 			r.errorf("delete: %v", err)
 		}
 		r.expect(events, "add ns/a", "update ns/a", "delete ns/a")
@@ -339,7 +339,7 @@ var conformance = []behaviour{
 		r.run(factory)
 		events.take()
 		r.cluster.CloseWatches(widgets)
-		if err := r.widget("ns").Delete(r.t.Context(), "goes", metav1.DeleteOptions{}); err != nil {
+		if err := r.widgets().Delete(r.t.Context(), "goes", metav1.DeleteOptions{}); err != nil {
 			r.errorf("delete: %v", err)
 		}
 		r.create("ns", "comes")
@@ -393,7 +393,7 @@ var conformance = []behaviour{
 			r.create("ns", fmt.Sprint("a", i))
 		}
 		for i := range storm {
-			if err := r.widget("ns").Delete(r.t.Context(), fmt.Sprint("a", i), metav1.DeleteOptions{}); err != nil {
+			if err := r.widgets().Delete(r.t.Context(), fmt.Sprint("a", i), metav1.DeleteOptions{}); err != nil {
 				r.errorf("delete: %v", err)
 			}
 		}

@@ -280,7 +280,7 @@ var differences = []difference{
 			r.cluster.CloseWatches(widgets)
 			synctest.Wait()
 			r.cluster.Intercept(nil)
-			if err := r.widget("ns").Delete(r.t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			if err := r.widgets().Delete(r.t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 				r.t.Error(err)
 			}
 			r.cluster.Expire(widgets)

@@ -122,7 +122,7 @@ func newFactory(clients clients, o options) *Factory {
 // it is asked for. They run until ctx ends, which also closes the factory, as
 // Shutdown does but without waiting. Start returns at once; calls after the first
 // have no effect, nor has one after the factory was closed. A ctx that is nil never ends.
-func (f *Factory) Start(ctx context.Context) {
+func (f *Factory) Start(ctx context.Context) { //nolint:contextcheck // without one, none is inherited
 	if ctx == nil {
 		ctx = wait.ContextForChannel(nil)
 	}

@@ -377,9 +377,9 @@ func (w *watched) open(opts metav1.ListOptions) {
 }
 
 // supersede says that there is another type in the place of the one that was known.
-func (w *watched) supersede(serving source.Serving) {
+func (w *watched) supersede() {
 	now, _ := w.available.Current()
-	now.Serving = serving
+	now.Serving = source.Served
 	now.Generation++
 	w.available.Set(now)
 }

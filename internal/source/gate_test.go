@@ -123,30 +123,30 @@ func TestGate_FirstListOfAGenerationIsConsistent(t *testing.T) {
 			w.set(nil)
 			startList(w.t.Context(), w.source)
 		},
-		"another generation": func(w *watched) { w.supersede(source.Served) },
+		"another generation": func(w *watched) { w.supersede() },
 		"another generation after the end of the one before": func(w *watched) {
 			set(w.available, source.Gone)
 			synctest.Wait()
-			w.supersede(source.Served)
+			w.supersede()
 		},
 		"a type that was missing": func(w *watched) {
 			w.fail(apierrors.NewResourceExpired("too old"))
 			set(w.available, source.Missing)
 			synctest.Wait()
-			w.supersede(source.Served)
+			w.supersede()
 		},
 		"another generation while a watch is refused": func(w *watched) {
 			w.set(apierrors.NewForbidden(widgets.GroupResource(), "", nil))
 			w.fail(nil)
 			time.Sleep(10 * time.Minute)
-			w.supersede(source.Served)
+			w.supersede()
 		},
 		"another generation while nothing works": func(w *watched) {
 			w.set(errors.New("broken"))
 			w.list = func(context.Context) (*unstructured.UnstructuredList, error) { return nil, errors.New("broken") }
 			w.fail(nil)
 			time.Sleep(10 * time.Minute)
-			w.supersede(source.Served)
+			w.supersede()
 			time.Sleep(10 * time.Minute)
 		},
 	} {

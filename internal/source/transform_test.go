@@ -81,12 +81,13 @@ var transforms = map[string]func(obj *unstructured.Unstructured) any{
 func TestTransform_MayWriteToEachObject(t *testing.T) {
 	for name, transform := range transforms {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { testTransform(t, transform) })
+			synctest.Test(t, func(t *testing.T) { checkTransform(t, transform) })
 		})
 	}
 }
 
-func testTransform(t *testing.T, transform func(*unstructured.Unstructured) any) {
+func checkTransform(t *testing.T, transform func(*unstructured.Unstructured) any) {
+	t.Helper()
 	f := newFake(t, transform)
 	f.create(0, 40)
 	f.expect("created", 40)

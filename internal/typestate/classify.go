@@ -20,7 +20,7 @@ import (
 
 // Classify returns the reason that err stands for. What it does not know is
 // Unavailable: it failed, and may heal.
-func Classify(err error) status.Reason {
+func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 	var notServed *discovery.NotServedError
 	if waiting, is := errors.AsType[*discovery.NotEstablishedError](err); is {
 		if waiting.Condition == "NamesAccepted" {

@@ -223,7 +223,7 @@ var _ = Describe("A type that is served by another server than before, on "+kube
 			Eventually(b.listed(ctx)).Should(Equal("behind"))
 
 			f := d.factory()
-			f.Start(context.Background()) //nolint:contextcheck,forbidigo // it ends with the factory's shutdown
+			f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
 			l, err := f.Acquire(ctx, b.ships, dynamicinformer.WithAllowAbsent())
 			Expect(err).NotTo(HaveOccurred())
 			book := keepLedger(l)

@@ -93,14 +93,22 @@ func TestInstallCRDFiles_ErrorsNameFileAndCRD(t *testing.T) {
 	}{
 		"no such file": {nil, []string{"no such file"}},
 		"no CRD":       {map[string]string{"a.yaml": "kind: Deployment\n"}, []string{"no CustomResourceDefinition"}},
-		"no YAML": {map[string]string{"a.yaml": manifest("apples", "Apple") + "---\n\tx: {\n"},
-			[]string{"a.yaml, document 2"}},
-		"old version": {map[string]string{"a.yaml": strings.ReplaceAll(manifest("apples", "Apple"), "k8s.io/v1", "k8s.io/v1beta1")},
-			[]string{"a.yaml, document 1", "apples.example.com", "v1beta1"}},
-		"no name": {map[string]string{"a.yaml": strings.ReplaceAll(manifest("apples", "Apple"), "name: apples.example.com", "labels: {}")},
-			[]string{"a.yaml, document 1", "metadata.name"}},
-		"two that differ": {map[string]string{"a.yaml": manifest("apples", "Apple"), "b.yaml": manifest("apples", "Other")},
-			[]string{"apples.example.com", "a.yaml, document 1", "b.yaml, document 1"}},
+		"no YAML": {
+			map[string]string{"a.yaml": manifest("apples", "Apple") + "---\n\tx: {\n"},
+			[]string{"a.yaml, document 2"},
+		},
+		"old version": {
+			map[string]string{"a.yaml": strings.ReplaceAll(manifest("apples", "Apple"), "k8s.io/v1", "k8s.io/v1beta1")},
+			[]string{"a.yaml, document 1", "apples.example.com", "v1beta1"},
+		},
+		"no name": {
+			map[string]string{"a.yaml": strings.ReplaceAll(manifest("apples", "Apple"), "name: apples.example.com", "labels: {}")},
+			[]string{"a.yaml, document 1", "metadata.name"},
+		},
+		"two that differ": {
+			map[string]string{"a.yaml": manifest("apples", "Apple"), "b.yaml": manifest("apples", "Other")},
+			[]string{"apples.example.com", "a.yaml, document 1", "b.yaml, document 1"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sub := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
