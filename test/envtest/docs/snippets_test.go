@@ -1,0 +1,136 @@
+package docs_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	upstream "k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/dynamic/dynamiclister"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/metrics"
+	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
+	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+)
+
+// The functions below are not called. Each has the code of one snippet, which names its
+// parameters.
+
+// README.md
+
+func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler,
+	groups []string, started func(*dynamicinformer.Lease), stopped func(discovery.Resource, discovery.Evidence),
+) (err error) {
+	defer func() { fmt.Println(err) }()
+
+	lease, err := factory.Acquire(ctx, gvr)                      // validates gvr; WithAllowAbsent() accepts a type that is installed later
+	_, err = lease.AddEventHandler(handler)                      // removed with the lease
+	err = lease.WaitForSync(ctx, dynamicinformer.WithFailFast()) // returns early for Forbidden, NotFound and the like
+	changes := lease.Watch(ctx)                                  // the status, and each change: Synced, Degraded (Forbidden), …
+	lease.Release()                                              // never blocks; the last one stops the informer; see Done
+	err = factory.Follow(ctx, discovery.Selector{Groups: groups}, dynamicinformer.FollowFuncs{Started: started, Stopped: stopped})
+
+	fmt.Println(<-changes)
+	return err
+}
+
+func _(mux *http.ServeMux, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource) {
+	mux.Handle("/informers/", factory.Handler())           // this page; text for curl; /informers/pods.v1 is one resource
+	fmt.Println(factory.Explain(gvr))                      // the same in sentences: who requested it, what serves it, what to do
+	mux.Handle("/readyz", factory.Readyz())                // also a check for controller-runtime and apiserver; Healthz for stuck handlers
+	prometheus.MustRegister(metrics.NewCollector(factory)) // states, reasons, requests, bytes, lag, backlogs, discovery
+}
+
+// docs/discovery.md
+
+//nolint:errcheck // the docs leave errors to the reader
+func _(ctx context.Context, cfg *rest.Config) (err error) {
+	defer func() { fmt.Println(err) }()
+
+	resolver, err := discovery.NewForConfig(cfg)
+	go resolver.Run(ctx)                                                 // watches CRDs and APIServices, polls where it may not
+	res, err := resolver.Resolve(ctx, "ipamblock.crd.projectcalico.org") // or IPAMBlock, a short name, plural.version.group
+	mapper := resolver.RESTMapper()                                      // for controller-runtime; never out of date
+	for event := range resolver.Subscribe(ctx) {
+		fmt.Println(event) // Added, Changed [Versions], Removed (CRDDeleted), in order for each type
+	}
+
+	fmt.Println(res, mapper)
+	return err
+}
+
+// docs/migration.md
+
+func _(informer cache.SharedIndexInformer, gvr schema.GroupVersionResource) {
+	theirs := dynamiclister.New(informer.GetIndexer(), gvr)
+
+	fmt.Println(theirs)
+}
+
+func _(ours func() dynamicinformer.DynamicSharedInformerFactory) {
+	newFactory := func() upstream.DynamicSharedInformerFactory { return ours() }
+
+	fmt.Println(newFactory())
+}
+
+// docs/status.md
+
+func _(mux *http.ServeMux, factory *dynamicinformer.Factory) {
+	mux.Handle("/informers/", factory.Handler())
+}
+
+// checks is what a manager.Manager of controller-runtime has.
+type checks interface {
+	AddReadyzCheck(name string, check healthz.Checker) error
+}
+
+//nolint:errcheck // the docs leave errors to the reader
+func _(mux *http.ServeMux, mgr checks, factory *dynamicinformer.Factory) {
+	mux.Handle("/readyz", factory.Readyz())
+	mux.Handle("/healthz", factory.Healthz(dynamicinformer.WithHandlerTimeout(time.Minute)))
+	mgr.AddReadyzCheck("informers", factory.Readyz().Check) // controller-runtime
+}
+
+func _(factory *dynamicinformer.Factory) {
+	prometheus.MustRegister(metrics.NewCollector(factory))
+}
+
+// docs/testing.md
+
+//nolint:errcheck // the docs leave errors to the reader
+func _(ctx context.Context) (err error) {
+	defer func() { fmt.Println(err) }()
+
+	server, err := embedded.Start(ctx)                 // BeforeSuite
+	defer server.Stop()                                // some tenths of a second, with any number of open watches
+	err = server.InstallCRDFiles(ctx, "../config/crd") // files and directories, YAML and JSON, several documents in a file
+	client, err := dynamic.NewForConfig(server.Config())
+	kubeconfig, err := server.Kubeconfig() // or WriteKubeconfig(path), for a program with --kubeconfig
+
+	fmt.Println(client, len(kubeconfig))
+	return err
+}
+
+//nolint:errcheck // the docs leave errors to the reader
+func _(ctx context.Context) (err error) {
+	defer func() { fmt.Println(err) }()
+
+	dir, err := controlplane.Assets(ctx, os.Stderr) // KUBEBUILDER_ASSETS, setup-envtest, or built
+	environment := &envtest.Environment{BinaryAssetsDirectory: dir}
+	cfg, err := environment.Start()
+	defer environment.Stop()
+	err = embedded.InstallCRDFiles(ctx, cfg, "../config/crd")
+
+	return err
+}
