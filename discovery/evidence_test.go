@@ -38,7 +38,7 @@ func TestEvidence_ACRDListThatFailsDeletesNothing(t *testing.T) {
 			l := listen(t, r)
 			s.answer(crdPath, answer)
 			crds.cut()
-			eventually(t, "the watch does not work", func() bool { return r.Status().CRDs.State != discovery.SourceCurrent })
+			eventually(t, "the list fails", func() bool { return r.Status().CRDs.Verb == "list" && discovery.Idle(r) })
 			if res, err := r.Resolve(t.Context(), "gadgets"); err != nil || res.CRDUID != "1" {
 				t.Errorf("%+v, %v", res, err)
 			}

@@ -485,6 +485,22 @@ func TestRun_TheFirstAnswerDoesNotWaitForALostList(t *testing.T) {
 	}
 }
 
+// Whoever asks while documents can't be had is not kept waiting for them.
+func TestRun_AFailedBeginningDelaysNoQuestion(t *testing.T) {
+	s, _ := crdServer(t)
+	s.answer("/api", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+	s.answer("/apis", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+	r := begin(t, s, never())
+	eventually(t, "documents can't be had", func() bool { return r.Status().Documents.State == discovery.SourceFailing })
+	begun := time.Now()
+	if _, err := r.ResolveGVR(t.Context(), deployments); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 1500*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+}
+
 func TestResolver_RunningIsClosedWhileRunRuns(t *testing.T) {
 	s, _ := crdServer(t)
 	r := s.resolver(t)

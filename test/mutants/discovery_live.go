@@ -252,6 +252,6 @@ var ofDiscoveryLive = []mutant{
 		name: "an unauthorized watch forgets what serves types",
 		file: "discovery/live.go",
 		old:  "case state == SourceForbidden && !apierrors.IsUnauthorized(err):",
-		new:  "case state == SourceForbidden:",
+		new:  "case state == SourceForbidden || apierrors.IsUnauthorized(err):",
 	},
 }
