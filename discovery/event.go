@@ -165,7 +165,10 @@ func (k *knowledge) types(view, before *groupView) []typeState {
 		case res.Backing == BackingAggregated && k.api(gv) != nil:
 			state.written = k.api(gv).Metadata.touched
 		case res.CRDUID != "":
-			state.written = k.crd(res.GVR.GroupResource()).meta.created
+			state.written = old.written
+			if of := k.crd(res.GVR.GroupResource()); of != nil && of.meta != nil {
+				state.written = of.meta.created
+			}
 		}
 		states = append(states, state)
 	}

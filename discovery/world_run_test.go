@@ -1,0 +1,110 @@
+package discovery_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// inWorld runs test in a bubble, with a world and a resolver of it.
+func inWorld(t *testing.T, test func(t *testing.T, w *world, r *discovery.Resolver)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1)
+		r, err := discovery.NewForConfig(&rest.Config{Host: "http://server", Transport: w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, w, r)
+	})
+}
+
+// runFor runs r until stop is called, or the test ends.
+func runFor(t *testing.T, r *discovery.Resolver) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := r.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		cancel()
+		wg.Wait()
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// heard returns a function that returns what a subscriber has heard since it was called last.
+func heard(t *testing.T, r *discovery.Resolver) func() []string {
+	ctx, cancel := context.WithCancel(t.Context())
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		texts []string
+	)
+	wg.Go(func() {
+		for event := range r.Subscribe(ctx) {
+			mu.Lock()
+			texts = append(texts, event.String())
+			mu.Unlock()
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+	return func() []string {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		out := texts
+		texts = nil
+		return out
+	}
+}
+
+// change changes the world.
+func (w *world) change(how func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	how()
+}
+
+// gadget is an established CRD of the world.
+func gadget(uid string, versions ...string) wcrd {
+	return wcrd{name: gadgetsCRD, uid: uid, group: "example.org", plural: "gadgets", kind: "Gadget", versions: versions, established: true, namespaced: true}
+}
+
+// A CRD may be deleted between two runs, and CRDs may be forbidden to the second one.
+func TestRun_ATypeOfACRDThatIsNotKnownAnyMoreIsDoubted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		w.change(func() { w.setCRD(gadget("1", "v1")) })
+		time.Sleep(3 * time.Second)
+		next := heard(t, r)
+		stop := runFor(t, r)
+		time.Sleep(time.Minute)
+		stop()
+		w.change(func() {
+			w.dropCRD(gadgetsCRD)
+			for _, class := range []string{"crds.list", "apis.list"} {
+				w.fault[class] = "403"
+			}
+		})
+		time.Sleep(3 * time.Second)
+		next()
+		runFor(t, r)
+		time.Sleep(time.Minute)
+		if got, want := next(), []string{"Removed gadgets.v1.example.org (NotListed)"}; !slices.Equal(got, want) {
+			t.Errorf("events: %q, want %q", got, want)
+		}
+	})
+}
