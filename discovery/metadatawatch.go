@@ -59,7 +59,7 @@ type watchPace struct {
 	absent      time.Duration // before a resource that the server does not have is asked for again
 	forbidden   time.Duration // before what is forbidden is asked for again
 	steady      time.Duration // a watch that lasts so long is a good one, even without an event
-	page        time.Duration // before a page of a list is given up
+	page        time.Duration // before a page of a list, or a watch that is not answered, is given up
 }
 
 var usualWatchPace = watchPace{
@@ -83,6 +83,8 @@ var (
 	errNotMetadata = errors.New("the server's answer is not metadata")
 	// errEndedAtOnce is of a watch that ended before it was of any use.
 	errEndedAtOnce = errors.New("the server ended the watch at once")
+	// errOverdue is of a watch that the server did not answer.
+	errOverdue = errors.New("the server did not answer in time")
 )
 
 // newMetadataClient returns client-go's client for metadata, whose requests count as the
@@ -219,11 +221,24 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 	return page, nil
 }
 
-// open opens the watch.
+// overdueAfter is how long after its time a watch may end. One that does not has a connection
+// that hangs, and nothing else may ever say so.
+const overdueAfter = 30 * time.Second
+
+// open opens the watch. One that the server does not answer, or does not end in time, is given up.
 func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	w.before(ctx)
-	watching, err := w.getter.Watch(ctx, opts)
+	asked, cancel := context.WithCancelCause(ctx)
+	patience := time.AfterFunc(w.pace.page, func() { cancel(errOverdue) })
+	watching, err := w.getter.Watch(asked, opts)
+	if !patience.Stop() && ctx.Err() == nil {
+		if err == nil {
+			watching.Stop()
+		}
+		err = errOverdue
+	}
 	if err != nil {
+		cancel(nil)
 		failed := &watchError{verb: "watch", err: err}
 		w.failed.Store(failed)
 		return nil, failed
@@ -231,7 +246,24 @@ func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watc
 	w.failed.Store(nil)
 	w.opened, w.events = time.Now(), 0
 	w.report(SourceCurrent, "", nil)
-	return watching, nil
+	bounded := &boundedWatch{Interface: watching, end: func() { cancel(nil) }}
+	if seconds := opts.TimeoutSeconds; seconds != nil {
+		overdue := time.AfterFunc(time.Duration(*seconds)*time.Second+overdueAfter, bounded.end)
+		bounded.end = func() { overdue.Stop(); cancel(nil) }
+	}
+	return bounded, nil
+}
+
+// boundedWatch is a watch whose request is to be ended, too.
+type boundedWatch struct {
+	watch.Interface
+	end func()
+}
+
+// Stop implements watch.Interface.
+func (w *boundedWatch) Stop() {
+	w.Interface.Stop()
+	w.end()
 }
 
 // Replace takes a complete list. The methods are those of the reflector's store.

@@ -108,3 +108,44 @@ func TestRun_ATypeOfACRDThatIsNotKnownAnyMoreIsDoubted(t *testing.T) {
 		}
 	})
 }
+
+// Nothing but the clock may ever say that a request hangs.
+func TestRun_AWatchThatIsNotAnsweredIsGivenUp(t *testing.T) {
+	for _, class := range []string{"crds.watch", "apis.watch"} {
+		t.Run(class, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+				w.fault[class] = "hang"
+				runFor(t, r)
+				time.Sleep(time.Minute)
+				w.change(func() {
+					w.fault[class] = ""
+					w.setCRD(gadget("1", "v1"))
+				})
+				time.Sleep(2 * time.Minute)
+				if _, err := r.ResolveGVR(t.Context(), gadgets); err != nil {
+					t.Error(err)
+				}
+				status := r.Status()
+				if status.CRDs.State != discovery.SourceCurrent || status.APIServices.State != discovery.SourceCurrent {
+					t.Errorf("%+v", status)
+				}
+			})
+		})
+	}
+}
+
+// An API server ends a watch when it was asked to. Where it does not, the connection hangs.
+func TestRun_AWatchThatDoesNotEndIsGivenUp(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		runFor(t, r)
+		time.Sleep(time.Minute)
+		w.change(func() {
+			clear(w.crds.streams) // nothing is heard of them any more
+			w.setCRD(gadget("1", "v1"))
+		})
+		time.Sleep(12 * time.Minute)
+		if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.CRDUID != "1" {
+			t.Error(res.CRDUID, err)
+		}
+	})
+}
