@@ -24,6 +24,7 @@ type knowledge struct {
 	doubtFor time.Duration
 	doc      *document // nil: none has come yet
 	docAt    uint64    // the number of the request that it answers
+	toldAt   uint64    // of the last one that told of the named groups; others repeat what was known
 	docTold  map[schema.GroupVersion]bool
 	docs     map[string]groupDoc
 	listed   map[string]map[string]bool // plurals by group, once asked for
@@ -128,6 +129,9 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 		}
 	}
 	k.docAt = number
+	if doc.named.err == nil {
+		k.toldAt = number
+	}
 	if doc != k.doc {
 		k.learnGroups(doc)
 	}
@@ -146,6 +150,9 @@ func (k *knowledge) judgeDoubts(now time.Time) {
 		gv := gvr.GroupVersion()
 		_, fresh := k.docTold[gv]
 		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !fresh
+		if gvr.Group == "" && k.doc.core.err != nil || gvr.Group != "" && k.doc.named.err != nil {
+			continue // it repeats what was known
+		}
 		if over := now.Sub(d.since) >= k.doubtFor && !awaited; over != d.over {
 			d.over = over
 			k.doubted[gvr] = d
@@ -160,6 +167,7 @@ func (k *knowledge) judgeGone(number uint64, now time.Time) {
 	for gr, state := range k.gone {
 		listed := k.lists(gr)
 		switch {
+		case number > k.toldAt: // it repeats what was known
 		case listed && !state.gone.left && state.meta != nil && k.unreadable(crdPath, state.meta.Name) && now.Sub(state.came) >= k.doubtFor:
 			k.forgive(gr, state) // it can't be read, and documents have had the time
 		case listed:
@@ -382,7 +390,7 @@ func (k *knowledge) fresh(state *crdState) bool {
 // document: it is as new as the CRD, or the document is older than its last change.
 func (k *knowledge) defines(state *crdState) bool {
 	return state.definition != nil && state.meta != nil && state.definition.isEstablished() &&
-		state.definition.Metadata.UID == state.meta.UID && (k.fresh(state) || k.docAt <= state.changedAt)
+		state.definition.Metadata.UID == state.meta.UID && (k.fresh(state) || k.toldAt <= state.changedAt)
 }
 
 // api returns the APIService of gv, or nil.

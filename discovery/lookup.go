@@ -99,7 +99,7 @@ func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool
 	switch {
 	case state.gone != nil, k.doubts(gr):
 		return now, true
-	case listed && k.docAt > state.changedAt:
+	case listed && k.toldAt > state.changedAt:
 		return now, false
 	case wanted(gr):
 		return now, true

@@ -149,3 +149,31 @@ func TestRun_AWatchThatDoesNotEndIsGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// A document that lacks a part says nothing of what is in it, and must not be a second answer.
+func TestEvidence_APartThatFailsIsNoAnswer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		w.change(func() {
+			w.fault["crds.list"], w.fault["crds.watch"], w.fault["crds.get"] = "403", "403", "403"
+			w.setCRD(gadget("1", "v2"))
+		})
+		time.Sleep(3 * time.Second)
+		next := heard(t, r)
+		runFor(t, r)
+		time.Sleep(time.Minute)
+		next()
+		w.change(func() {
+			w.fault["named"] = "500"
+			w.setCRD(gadget("1", "v1")) // its objects are the same
+		})
+		time.Sleep(time.Minute)
+		if got := next(); len(got) > 0 {
+			t.Errorf("while documents fail: %q", got)
+		}
+		w.change(func() { w.fault["named"] = "" })
+		time.Sleep(time.Minute)
+		if got, want := next(), []string{"Changed gadgets.v1.example.org [Versions]"}; !slices.Equal(got, want) {
+			t.Errorf("events: %q, want %q", got, want)
+		}
+	})
+}
