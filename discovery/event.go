@@ -102,6 +102,7 @@ func (e Event) String() string {
 // typeState is what events tell of a type.
 type typeState struct {
 	resource   Resource  // in the preferred version
+	backing    Backing   // what serves it, as last known
 	uid        types.UID // of its CRD, as last known; empty if something else serves it
 	conversion string
 	defined    bool              // there is a CRD of that name
@@ -120,12 +121,12 @@ func (s typeState) replaced(now typeState) bool {
 
 // byCRD reports whether a CRD may be what serves the type.
 func (s typeState) byCRD() bool {
-	return s.resource.Backing == BackingCRD || s.resource.Backing == BackingUnknown
+	return s.backing == BackingCRD || s.backing == BackingUnknown
 }
 
 // same reports whether other says the same of the type.
 func (s typeState) same(other typeState) bool {
-	return s.uid == other.uid && s.conversion == other.conversion && s.defined == other.defined &&
+	return s.uid == other.uid && s.backing == other.backing && s.conversion == other.conversion && s.defined == other.defined &&
 		maps.Equal(s.labels, other.labels) && s.resource.GVR == other.resource.GVR
 }
 
@@ -140,8 +141,8 @@ func (k *knowledge) types(view, before *groupView) []typeState {
 			continue
 		}
 		seen[plural] = true
-		state := typeState{resource: res}
 		old := before.typeOf(plural)
+		state := typeState{resource: res, backing: cmp.Or(res.Backing, old.backing)}
 		if state.byCRD() {
 			state.uid = res.CRDUID
 			if old.byCRD() {
@@ -200,7 +201,7 @@ func (s typeState) changes(now typeState) []Change {
 		{ScopeChanged, a.Namespaced == b.Namespaced},
 		{VerbsChanged, sameSet(a.Verbs, b.Verbs) && sameSet(a.Subresources, b.Subresources)},
 		{ConversionChanged, s.conversion == now.conversion || s.conversion == "" || now.conversion == ""},
-		{BackingChanged, a.Backing == b.Backing || a.Backing == BackingUnknown || b.Backing == BackingUnknown},
+		{BackingChanged, s.backing == now.backing || s.backing == BackingUnknown || now.backing == BackingUnknown},
 		{TerminatingChanged, a.Terminating == b.Terminating},
 		{LabelsChanged, s.defined == now.defined && maps.Equal(s.labels, now.labels) && (a.Backing != BackingUnknown || b.Backing == BackingUnknown)},
 	} {
@@ -245,6 +246,9 @@ func (k *knowledge) eventsOf(old, state typeState, at time.Time) []Event {
 		return []Event{{Type: Added, Resource: state.resource}}
 	}
 	evidence, deleted := k.buried[state.resource.GVR.GroupResource()]
+	if old.uid == "" && k.undecided(state.resource.GVR.GroupVersion()) {
+		deleted = false // that CRD may never have served it
+	}
 	if !deleted && old.uid != state.uid && old.uid != "" && state.uid != "" {
 		evidence, deleted = Evidence{Kind: CRDDeleted, CRDUID: old.uid, At: at}, true
 	}

@@ -27,7 +27,7 @@ type knowledge struct {
 	toldAt   uint64    // of the last one that told of the named groups; others repeat what was known
 	docTold  map[schema.GroupVersion]bool
 	docs     map[string]groupDoc
-	listed   map[string]map[string]bool // plurals by group, once asked for
+	listed   map[string]map[string][]*Resource // by group and plural, once asked for
 
 	// crdsHeard and apisHeard say that the CRDs and the APIServices have been listed, or can't
 	// be at the moment.
@@ -80,6 +80,10 @@ type crdState struct {
 	changedAt uint64
 	came      time.Time
 	unlisted  time.Time // since when nothing is served of it; zero: something is
+	// differs is since when documents, which should tell of the definition, say something else;
+	// zero: they don't. Refuted says that this has lasted: something else serves the type, too.
+	differs time.Time
+	refuted bool
 }
 
 // ghostFor is how long after the last document that listed the resource of a deleted
@@ -138,6 +142,9 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 	k.judgeDoubts(now)
 	k.judgeGone(number, now)
 	for gr, state := range k.defined {
+		if k.toldAt == number && number > state.changedAt {
+			k.compare(gr, state, now)
+		}
 		if !k.defines(state) { // from now on the documents do
 			k.touch(gr.Group)
 		}
@@ -170,6 +177,8 @@ func (k *knowledge) judgeGone(number uint64, now time.Time) {
 		case number > k.toldAt: // it repeats what was known
 		case listed && !state.gone.left && state.meta != nil && k.unreadable(crdPath, state.meta.Name) && now.Sub(state.came) >= k.doubtFor:
 			k.forgive(gr, state) // it can't be read, and documents have had the time
+		case listed && now.Sub(state.gone.At) > ghostFor && k.unbacked(gr):
+			k.forgive(gr, state) // something else serves it
 		case listed:
 			state.gone.listed = now
 		case number > state.gone.askedAt && state.meta != nil:
@@ -203,6 +212,33 @@ func (k *knowledge) learnGroups(doc *document) {
 	}
 }
 
+// compare takes what the last document lists of a CRD that was read.
+func (k *knowledge) compare(gr schema.GroupResource, state *crdState, now time.Time) {
+	listed, definition := k.listing(gr), state.definition.resources()
+	defined := make([]*Resource, len(definition))
+	for i := range definition {
+		defined[i] = &definition[i]
+	}
+	lacks := func(among []*Resource) func(*Resource) bool {
+		return func(res *Resource) bool {
+			return k.backing(res.GVR.GroupVersion()) != BackingAggregated && !slices.ContainsFunc(among, func(other *Resource) bool {
+				return other.GVR == res.GVR && other.GVK == res.GVK && other.Namespaced == res.Namespaced
+			})
+		}
+	}
+	differs := k.fresh(state) && (slices.ContainsFunc(defined, lacks(listed)) || slices.ContainsFunc(listed, lacks(defined)))
+	switch {
+	case !differs:
+		state.differs = time.Time{}
+	case state.differs.IsZero():
+		state.differs = now
+	}
+	if refuted := !state.differs.IsZero() && now.Sub(state.differs) > ghostFor; refuted != state.refuted {
+		state.refuted = refuted
+		k.touch(gr.Group)
+	}
+}
+
 // forgive ends what is known of the CRD before. Caller sees to it that documents mean the
 // one that is there, or none.
 func (k *knowledge) forgive(gr schema.GroupResource, state *crdState) {
@@ -218,21 +254,33 @@ func (k *knowledge) forgive(gr schema.GroupResource, state *crdState) {
 }
 
 // lists reports whether the last document lists gr in any version.
-func (k *knowledge) lists(gr schema.GroupResource) bool {
+func (k *knowledge) lists(gr schema.GroupResource) bool { return len(k.listing(gr)) > 0 }
+
+// listing returns what the last document lists of gr, in each version.
+func (k *knowledge) listing(gr schema.GroupResource) []*Resource {
 	listed, known := k.listed[gr.Group]
 	if !known {
-		listed = map[string]bool{}
+		listed = map[string][]*Resource{}
 		for _, version := range k.docs[gr.Group].versions {
 			for i := range version.resources {
-				listed[version.resources[i].GVR.Resource] = true
+				res := &version.resources[i]
+				listed[res.GVR.Resource] = append(listed[res.GVR.Resource], res)
 			}
 		}
 		if k.listed == nil {
-			k.listed = map[string]map[string]bool{}
+			k.listed = map[string]map[string][]*Resource{}
 		}
 		k.listed[gr.Group] = listed
 	}
 	return listed[gr.Resource]
+}
+
+// unbacked reports whether the last document lists gr in a version of which APIServices do not
+// say what is behind it.
+func (k *knowledge) unbacked(gr schema.GroupResource) bool {
+	return slices.ContainsFunc(k.listing(gr), func(res *Resource) bool {
+		return k.backing(res.GVR.GroupVersion()) == BackingUnknown
+	})
 }
 
 // versionsOf returns the group versions of doc, and whether what it says of each is fresh.
@@ -318,6 +366,7 @@ func (k *knowledge) learnCRD(item *slimMeta, number uint64, now time.Time) (ask 
 		return old.ResourceVersion != item.ResourceVersion && !state.unlisted.IsZero()
 	}
 	state.changedAt, k.changed = number, now
+	state.differs, state.refuted = time.Time{}, false
 	k.touch(gr.Group)
 	return true
 }
@@ -389,7 +438,7 @@ func (k *knowledge) fresh(state *crdState) bool {
 // defines reports whether what was read of a CRD says what is served, rather than the last
 // document: it is as new as the CRD, or the document is older than its last change.
 func (k *knowledge) defines(state *crdState) bool {
-	return state.definition != nil && state.meta != nil && state.definition.isEstablished() &&
+	return state.definition != nil && state.meta != nil && !state.refuted && state.definition.isEstablished() &&
 		state.definition.Metadata.UID == state.meta.UID && (k.fresh(state) || k.toldAt <= state.changedAt)
 }
 
@@ -491,6 +540,13 @@ func (k *knowledge) backing(gv schema.GroupVersion) Backing {
 	return BackingUnknown
 }
 
+// undecided reports whether gv has an APIService that is still to be read: it may be of another
+// server, whatever CRDs there are.
+func (k *knowledge) undecided(gv schema.GroupVersion) bool {
+	item := k.api(gv)
+	return k.apisRule && item != nil && !item.known
+}
+
 // automanages reports whether the server makes APIServices for what it serves itself.
 func (k *knowledge) automanages() bool {
 	return k.apisRule && k.apisCurrent && k.api(coreV1).isAutomanaged()
@@ -503,6 +559,11 @@ var coreV1 = schema.GroupVersion{Version: "v1"}
 func (k *knowledge) unsettled(now time.Time) bool {
 	for _, state := range k.gone {
 		if !state.gone.left {
+			return true
+		}
+	}
+	for _, state := range k.defined {
+		if !state.differs.IsZero() && !state.refuted {
 			return true
 		}
 	}

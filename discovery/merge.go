@@ -279,7 +279,7 @@ func (k *knowledge) believes(res Resource, backing Backing) bool {
 	if _, there := k.apis[res.GVR.Group][res.GVR.Version]; !there && backing == BackingUnknown && k.automanages() {
 		return false
 	}
-	if !k.crdsRule || backing == BackingAggregated || backing == BackingBuiltIn {
+	if !k.crdsRule || backing == BackingAggregated || backing == BackingBuiltIn || k.undecided(res.GVR.GroupVersion()) {
 		return true
 	}
 	state := k.crd(res.GVR.GroupResource())
@@ -292,7 +292,7 @@ func (k *knowledge) believes(res Resource, backing Backing) bool {
 // decorated returns res with what is known to serve it.
 func (k *knowledge) decorated(res Resource, backing Backing) Resource {
 	res.Backing = backing
-	if !k.crdsRule || backing == BackingAggregated || backing == BackingBuiltIn {
+	if !k.crdsRule || k.undecided(res.GVR.GroupVersion()) || backing == BackingAggregated || backing == BackingBuiltIn {
 		return res
 	}
 	if state := k.crd(res.GVR.GroupResource()); state != nil && state.meta != nil {
@@ -331,7 +331,8 @@ func (k *knowledge) withCRDs(group *groupDoc) {
 			continue
 		}
 		for _, res := range state.definition.resources() {
-			if backing := k.backing(res.GVR.GroupVersion()); backing != BackingAggregated && backing != BackingBuiltIn {
+			gv := res.GVR.GroupVersion()
+			if backing := k.backing(gv); backing != BackingAggregated && backing != BackingBuiltIn && !k.undecided(gv) {
 				group.version(res.GVR.Version).add(res) // otherwise requests do not reach it
 			}
 		}

@@ -1,0 +1,111 @@
+package discovery_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+const gadgetsService = "v1.example.org"
+
+// byService makes another server serve v1 of example.org, with these resources.
+func (w *world) byService(plurals ...string) {
+	w.backends[gadgetsService] = plurals
+	w.setAPI(&wapi{name: gadgetsService, service: true, available: true})
+}
+
+// What serves a type may change while that can't be told. It is told later.
+func TestEvidence_AnotherBackingIsToldAfterATimeWithoutOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		w.change(func() { w.byService("gadgets") })
+		next := heard(t, r)
+		runFor(t, r)
+		time.Sleep(time.Minute)
+		next()
+		w.change(func() {
+			w.fault["apis.list"] = "403"
+			w.cut(w.apis, true)
+		})
+		time.Sleep(time.Minute)
+		if state := r.Status().APIServices.State; state != discovery.SourceForbidden {
+			t.Fatalf("APIServices: %s", state)
+		}
+		w.change(func() {
+			w.setCRD(gadget("1", "v1"))
+			w.setAPI(&wapi{name: gadgetsService, auto: "true", available: true})
+			w.fault["apis.list"] = ""
+		})
+		time.Sleep(2 * time.Minute)
+		if got, want := next(), []string{"Changed gadgets.v1.example.org [Backing]"}; !slices.Equal(got, want) {
+			t.Errorf("events: %q, want %q", got, want)
+		}
+	})
+}
+
+// Who may list APIServices may not get them. Then a CRD of the same name may be another's.
+func TestEvidence_AnAPIServiceThatCannotBeReadHasNoCRD(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		w.change(func() {
+			w.fault["apis.get"], w.fault["crds.get"] = "403", "403"
+			w.setCRD(gadget("1", "v1"))
+			w.byService("gadgets")
+		})
+		next := heard(t, r)
+		runFor(t, r)
+		time.Sleep(time.Minute)
+		if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.CRDUID != "" || res.Backing != discovery.BackingUnknown {
+			t.Errorf("%q by %q, %v", res.Backing, res.CRDUID, err)
+		}
+		next()
+		w.change(func() { w.dropCRD(gadgetsCRD) })
+		time.Sleep(3 * time.Minute)
+		if got := next(); len(got) > 0 {
+			t.Errorf("events: %q", got)
+		}
+	})
+}
+
+// Where APIServices are forbidden, documents say in the end what CRDs do not.
+func TestEvidence_WhatServesATypeInPlaceOfItsCRDIsBelieved(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		w.change(func() {
+			w.fault["apis.list"] = "403"
+			w.setCRD(gadget("1", "v1"))
+		})
+		runFor(t, r)
+		time.Sleep(time.Minute)
+		w.change(func() {
+			w.byService("gadgets")
+			w.dropCRD(gadgetsCRD)
+		})
+		time.Sleep(2 * time.Minute)
+		if _, err := r.ResolveGVR(t.Context(), gadgets); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A CRD may say that a type is served while another server is asked for it.
+func TestEvidence_ACRDThatDocumentsRefuteIsNotServed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		w.change(func() { w.fault["apis.list"] = "403" })
+		runFor(t, r)
+		time.Sleep(time.Minute)
+		defer r.Expect(gadgets.GroupResource())()
+		w.change(func() {
+			w.setCRD(gadget("1", "v1"))
+			w.byService("others")
+		})
+		time.Sleep(time.Second)
+		if _, err := r.ResolveGVR(t.Context(), gadgets); err != nil {
+			t.Error("at first: ", err)
+		}
+		time.Sleep(3 * time.Minute)
+		if _, err := r.ResolveGVR(t.Context(), gadgets); !errors.Is(err, discovery.ErrNotServed) {
+			t.Error(err)
+		}
+	})
+}
