@@ -3,9 +3,9 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := help
 
-MODULES := . bench examples/ipamblock metrics test/envtest test/envtest/embedded
+MODULES := . bench examples/controller examples/ipamblock metrics test/envtest test/envtest/embedded
 UNIT    := ./... ./bench/... ./metrics/...
-SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/ipamblock/...
+SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/controller/... ./examples/ipamblock/...
 TEST    := go test -race -shuffle=on -count=1 -timeout=40m
 LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZ    := 30s

@@ -1,0 +1,51 @@
+// Command controller finds addresses of Calico's IPAMBlocks that are allocated on nodes that do
+// not exist any more, and prints them. It may be started before Calico is installed.
+//
+// It changes nothing in the cluster, and needs these rules of a ClusterRole:
+//
+//   - {apiGroups: [crd.projectcalico.org], resources: [ipamblocks], verbs: [list, watch]}
+//   - {apiGroups: [""], resources: [nodes], verbs: [get, list, watch]}
+//   - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, list, watch]}
+//   - {apiGroups: [apiregistration.k8s.io], resources: [apiservices], verbs: [list, watch]}
+//
+// The last two are optional: they show at once that a type was installed or removed.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "path of a kubeconfig; without it, the service account of the pod")
+	flag.Parse()
+	if err := program(*kubeconfig); err != nil {
+		fmt.Fprintln(os.Stderr, "controller:", err)
+		os.Exit(1)
+	}
+}
+
+// program runs the controller until the process is interrupted.
+func program(kubeconfig string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	return run(ctx, cfg, schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, func(block string, addresses []string) {
+		if len(addresses) == 0 {
+			fmt.Println(block, "ok")
+			return
+		}
+		fmt.Println(block, "node is gone:", strings.Join(addresses, " "))
+	})
+}
