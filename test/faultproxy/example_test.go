@@ -3,7 +3,6 @@ package faultproxy_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
@@ -15,9 +14,7 @@ import (
 // Two faults for the requests of one resource. Of several that match, the first is nearest to
 // the client.
 func ExampleProxy_Inject() {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { // instead of an API server
-		_, _ = io.WriteString(w, "{}")
-	}))
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})) // instead of an API server
 	defer server.Close()
 	transport := &http.Transport{DisableKeepAlives: true}
 	proxy, err := faultproxy.Start(server.URL, transport)

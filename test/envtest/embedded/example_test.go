@@ -21,11 +21,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer func() {
-		if err := server.Stop(); err != nil {
-			fmt.Println(err)
-		}
-	}()
+	defer func() { _ = server.Stop() }()
 	if err := server.InstallCRDFiles(ctx, "testdata"); err != nil {
 		fmt.Println(err)
 		return
