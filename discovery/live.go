@@ -81,7 +81,8 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 //   - every 2 s while a type is waited for and CRDs or APIServices can't be watched, after
 //     a minute every 10 s. A type that is deleted and created again between two answers is
 //     then not noticed as another;
-//   - 2, 4, 8 … 30 s after a request that failed, or as soon as another succeeds.
+//   - 2, 4, 8 … 30 s after a request that failed, or as soon as another that
+//     had failed succeeds.
 //
 // Where nothing has changed a request costs some hundred bytes. On a server without
 // aggregated discovery, where each group version is a request, 2 s are 10 s and 10 s are

@@ -124,7 +124,6 @@ func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err := checkMetadata(res, req.URL.Query().Get("watch") != ""); err != nil {
 			return nil, err
 		}
-		t.endpoint.recovery.succeeded(path)
 		return res, nil
 	}
 	// The client would wait by itself for as long as Retry-After says, up to ten times, and
@@ -218,6 +217,7 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 		w.failed.Store(&watchError{verb: "list", err: err})
 		return nil, err
 	}
+	w.endpoint.recovery.succeeded(w.path)
 	return page, nil
 }
 
@@ -348,7 +348,10 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 		w.report(SourceAbsent, failed.verb, cause)
 		wait(ctx, spread(w.pace.absent, 0.1), nil)
 	default:
-		healed := w.endpoint.recovery.failed(w.path)
+		healed := w.endpoint.recovery.waiting()
+		if failed.verb == "list" {
+			healed = w.endpoint.recovery.failed(w.path)
+		}
 		w.report(SourceFailing, failed.verb, cause)
 		w.backoff = min(max(2*w.backoff, w.pace.first), w.pace.last)
 		delay := spread(w.backoff, 0.5)

@@ -11,20 +11,26 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-func TestRecovery_AnotherPathEndsTheBackOffAndItsOwnDoesNot(t *testing.T) {
+func TestRecovery_WhatHadFailedAndSucceedsEndsBackOffs(t *testing.T) {
 	var r recovery
-	r.succeeded("/apis") // nothing has failed
-	healed := r.failed("/crds")
-	r.succeeded("/crds") // its list, and the watch fails again
-	if again := r.failed("/crds"); closed(healed) || closed(again) {
-		t.Fatal("a path has ended its own back-off")
-	}
-	healed = r.failed("/crds")
 	r.succeeded("/apis")
-	if !closed(healed) {
-		t.Error("the first success of another path did not end it")
+	crds, watch := r.failed("/crds"), r.waiting()
+	r.succeeded("/apis") // it has not failed: the server was not out
+	if closed(crds) || closed(watch) {
+		t.Fatal("what has not failed has ended a back-off")
 	}
-	if closed(r.failed("/crds")) {
-		t.Error("the next back-off has ended before it began")
+	r.failed("/apis")
+	r.succeeded("/apis")
+	if !closed(crds) || !closed(watch) {
+		t.Error("the first success did not end them")
+	}
+	again := r.waiting()
+	r.succeeded("/apis")
+	if closed(again) {
+		t.Error("the second one has ended the next")
+	}
+	r.succeeded("/crds") // which was still failing
+	if !closed(again) {
+		t.Error("a success later did not end it")
 	}
 }
