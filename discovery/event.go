@@ -166,14 +166,19 @@ func (k *knowledge) types(view, before *groupView) []typeState {
 		case res.Backing == BackingAggregated && k.api(gv) != nil:
 			state.written = k.api(gv).Metadata.touched
 		case res.CRDUID != "":
-			state.written = old.written
-			if of := k.crd(res.GVR.GroupResource()); of != nil && of.meta != nil {
-				state.written = of.meta.created
-			}
+			state.written = k.createdAt(res, old.written)
 		}
 		states = append(states, state)
 	}
 	return states
+}
+
+// createdAt returns when the CRD of res was created, or otherwise if that is not known any more.
+func (k *knowledge) createdAt(res Resource, otherwise time.Time) time.Time {
+	if of := k.crd(res.GVR.GroupResource()); of != nil && of.meta != nil {
+		return of.meta.created
+	}
+	return otherwise
 }
 
 // typeOf returns what is known of the type with that plural; of one that is not served, the

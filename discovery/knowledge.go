@@ -175,10 +175,8 @@ func (k *knowledge) judgeGone(number uint64, now time.Time) {
 		listed := k.lists(gr)
 		switch {
 		case number > k.toldAt: // it repeats what was known
-		case listed && !state.gone.left && state.meta != nil && k.unreadable(crdPath, state.meta.Name) && now.Sub(state.came) >= k.doubtFor:
-			k.forgive(gr, state) // it can't be read, and documents have had the time
-		case listed && now.Sub(state.gone.At) > ghostFor && k.unbacked(gr):
-			k.forgive(gr, state) // something else serves it
+		case listed && k.outlived(gr, state, now):
+			k.forgive(gr, state)
 		case listed:
 			state.gone.listed = now
 		case number > state.gone.askedAt && state.meta != nil:
@@ -190,6 +188,15 @@ func (k *knowledge) judgeGone(number uint64, now time.Time) {
 			k.forgive(gr, state)
 		}
 	}
+}
+
+// outlived reports whether documents that list gr mean another than the CRD that is gone: one
+// that can't be read, and of which they have had the time to tell, or what something else serves.
+func (k *knowledge) outlived(gr schema.GroupResource, state *crdState, now time.Time) bool {
+	if !state.gone.left && state.meta != nil && k.unreadable(crdPath, state.meta.Name) && now.Sub(state.came) >= k.doubtFor {
+		return true
+	}
+	return now.Sub(state.gone.At) > ghostFor && k.unbacked(gr)
 }
 
 // learnGroups takes the groups of a document. Those that are as in the last one are not put

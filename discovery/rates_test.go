@@ -21,9 +21,10 @@ func TestRun_WhatNeverWorksIsAskedForSlowly(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s/%s", name, fault), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+					t.Helper()
 					w.change(func() { w.byService("gadgets") })
 					runFor(t, r)
-					time.Sleep(time.Minute)
+					elapse(time.Minute)
 					w.change(func() {
 						w.cut(w.crds, true)
 						w.cut(w.apis, true)
@@ -31,9 +32,9 @@ func TestRun_WhatNeverWorksIsAskedForSlowly(t *testing.T) {
 							w.fault[class] = fault
 						}
 					})
-					time.Sleep(time.Minute) // it backs off
+					elapse(time.Minute) // it backs off
 					w.change(func() { clear(w.counts) })
-					time.Sleep(10 * time.Minute)
+					elapse(10 * time.Minute)
 					counts := map[string]int{}
 					w.change(func() { counts = maps.Clone(w.counts) })
 					for class, count := range counts {

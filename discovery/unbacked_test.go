@@ -20,16 +20,17 @@ func (w *world) byService(plurals ...string) {
 // What serves a type may change while that can't be told. It is told later.
 func TestEvidence_AnotherBackingIsToldAfterATimeWithoutOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
 		w.change(func() { w.byService("gadgets") })
 		next := heard(t, r)
 		runFor(t, r)
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		next()
 		w.change(func() {
 			w.fault["apis.list"] = "403"
 			w.cut(w.apis, true)
 		})
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		if state := r.Status().APIServices.State; state != discovery.SourceForbidden {
 			t.Fatalf("APIServices: %s", state)
 		}
@@ -38,7 +39,7 @@ func TestEvidence_AnotherBackingIsToldAfterATimeWithoutOne(t *testing.T) {
 			w.setAPI(&wapi{name: gadgetsService, auto: "true", available: true})
 			w.fault["apis.list"] = ""
 		})
-		time.Sleep(2 * time.Minute)
+		elapse(2 * time.Minute)
 		if got, want := next(), []string{"Changed gadgets.v1.example.org [Backing]"}; !slices.Equal(got, want) {
 			t.Errorf("events: %q, want %q", got, want)
 		}
@@ -48,6 +49,7 @@ func TestEvidence_AnotherBackingIsToldAfterATimeWithoutOne(t *testing.T) {
 // Who may list APIServices may not get them. Then a CRD of the same name may be another's.
 func TestEvidence_AnAPIServiceThatCannotBeReadHasNoCRD(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
 		w.change(func() {
 			w.fault["apis.get"], w.fault["crds.get"] = "403", "403"
 			w.setCRD(gadget("1", "v1"))
@@ -55,13 +57,13 @@ func TestEvidence_AnAPIServiceThatCannotBeReadHasNoCRD(t *testing.T) {
 		})
 		next := heard(t, r)
 		runFor(t, r)
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.CRDUID != "" || res.Backing != discovery.BackingUnknown {
 			t.Errorf("%q by %q, %v", res.Backing, res.CRDUID, err)
 		}
 		next()
 		w.change(func() { w.dropCRD(gadgetsCRD) })
-		time.Sleep(3 * time.Minute)
+		elapse(3 * time.Minute)
 		if got := next(); len(got) > 0 {
 			t.Errorf("events: %q", got)
 		}
@@ -71,17 +73,18 @@ func TestEvidence_AnAPIServiceThatCannotBeReadHasNoCRD(t *testing.T) {
 // Where APIServices are forbidden, documents say in the end what CRDs do not.
 func TestEvidence_WhatServesATypeInPlaceOfItsCRDIsBelieved(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
 		w.change(func() {
 			w.fault["apis.list"] = "403"
 			w.setCRD(gadget("1", "v1"))
 		})
 		runFor(t, r)
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		w.change(func() {
 			w.byService("gadgets")
 			w.dropCRD(gadgetsCRD)
 		})
-		time.Sleep(2 * time.Minute)
+		elapse(2 * time.Minute)
 		if _, err := r.ResolveGVR(t.Context(), gadgets); err != nil {
 			t.Error(err)
 		}
@@ -91,19 +94,20 @@ func TestEvidence_WhatServesATypeInPlaceOfItsCRDIsBelieved(t *testing.T) {
 // A CRD may say that a type is served while another server is asked for it.
 func TestEvidence_ACRDThatDocumentsRefuteIsNotServed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
 		w.change(func() { w.fault["apis.list"] = "403" })
 		runFor(t, r)
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		defer r.Expect(gadgets.GroupResource())()
 		w.change(func() {
 			w.setCRD(gadget("1", "v1"))
 			w.byService("others")
 		})
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		if _, err := r.ResolveGVR(t.Context(), gadgets); err != nil {
 			t.Error("at first: ", err)
 		}
-		time.Sleep(3 * time.Minute)
+		elapse(3 * time.Minute)
 		if _, err := r.ResolveGVR(t.Context(), gadgets); !errors.Is(err, discovery.ErrNotServed) {
 			t.Error(err)
 		}

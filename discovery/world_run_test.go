@@ -28,6 +28,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world, r *discovery.Resolv
 
 // runFor runs r until stop is called, or the test ends.
 func runFor(t *testing.T, r *discovery.Resolver) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -45,6 +46,7 @@ func runFor(t *testing.T, r *discovery.Resolver) (stop func()) {
 
 // heard returns a function that returns what a subscriber has heard since it was called last.
 func heard(t *testing.T, r *discovery.Resolver) func() []string {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var (
 		wg    sync.WaitGroup
@@ -72,6 +74,9 @@ func heard(t *testing.T, r *discovery.Resolver) func() []string {
 	}
 }
 
+// elapse lets d go by in a bubble.
+func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // callers are in a bubble
+
 // change changes the world.
 func (w *world) change(how func()) {
 	w.mu.Lock()
@@ -87,11 +92,12 @@ func gadget(uid string, versions ...string) wcrd {
 // A CRD may be deleted between two runs, and CRDs may be forbidden to the second one.
 func TestRun_ATypeOfACRDThatIsNotKnownAnyMoreIsDoubted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
 		w.change(func() { w.setCRD(gadget("1", "v1")) })
-		time.Sleep(3 * time.Second)
+		elapse(3 * time.Second)
 		next := heard(t, r)
 		stop := runFor(t, r)
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		stop()
 		w.change(func() {
 			w.dropCRD(gadgetsCRD)
@@ -99,10 +105,10 @@ func TestRun_ATypeOfACRDThatIsNotKnownAnyMoreIsDoubted(t *testing.T) {
 				w.fault[class] = "403"
 			}
 		})
-		time.Sleep(3 * time.Second)
+		elapse(3 * time.Second)
 		next()
 		runFor(t, r)
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		if got, want := next(), []string{"Removed gadgets.v1.example.org (NotListed)"}; !slices.Equal(got, want) {
 			t.Errorf("events: %q, want %q", got, want)
 		}
@@ -114,14 +120,15 @@ func TestRun_AWatchThatIsNotAnsweredIsGivenUp(t *testing.T) {
 	for _, class := range []string{"crds.watch", "apis.watch"} {
 		t.Run(class, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+				t.Helper()
 				w.fault[class] = "hang"
 				runFor(t, r)
-				time.Sleep(time.Minute)
+				elapse(time.Minute)
 				w.change(func() {
 					w.fault[class] = ""
 					w.setCRD(gadget("1", "v1"))
 				})
-				time.Sleep(2 * time.Minute)
+				elapse(2 * time.Minute)
 				if _, err := r.ResolveGVR(t.Context(), gadgets); err != nil {
 					t.Error(err)
 				}
@@ -137,13 +144,14 @@ func TestRun_AWatchThatIsNotAnsweredIsGivenUp(t *testing.T) {
 // An API server ends a watch when it was asked to. Where it does not, the connection hangs.
 func TestRun_AWatchThatDoesNotEndIsGivenUp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
 		runFor(t, r)
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		w.change(func() {
 			clear(w.crds.streams) // nothing is heard of them any more
 			w.setCRD(gadget("1", "v1"))
 		})
-		time.Sleep(12 * time.Minute)
+		elapse(12 * time.Minute)
 		if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.CRDUID != "1" {
 			t.Error(res.CRDUID, err)
 		}
@@ -153,25 +161,26 @@ func TestRun_AWatchThatDoesNotEndIsGivenUp(t *testing.T) {
 // A document that lacks a part says nothing of what is in it, and must not be a second answer.
 func TestEvidence_APartThatFailsIsNoAnswer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
 		w.change(func() {
 			w.fault["crds.list"], w.fault["crds.watch"], w.fault["crds.get"] = "403", "403", "403"
 			w.setCRD(gadget("1", "v2"))
 		})
-		time.Sleep(3 * time.Second)
+		elapse(3 * time.Second)
 		next := heard(t, r)
 		runFor(t, r)
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		next()
 		w.change(func() {
 			w.fault["named"] = "500"
 			w.setCRD(gadget("1", "v1")) // its objects are the same
 		})
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		if got := next(); len(got) > 0 {
 			t.Errorf("while documents fail: %q", got)
 		}
 		w.change(func() { w.fault["named"] = "" })
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		if got, want := next(), []string{"Changed gadgets.v1.example.org [Versions]"}; !slices.Equal(got, want) {
 			t.Errorf("events: %q, want %q", got, want)
 		}

@@ -35,8 +35,10 @@ type wcrd struct {
 }
 
 func (c *wcrd) json(full bool) map[string]any {
-	meta := map[string]any{"name": c.name, "uid": c.uid, "generation": c.generation, "labels": c.labels, "creationTimestamp": c.created.UTC().Format(time.RFC3339),
-		"managedFields": []any{map[string]any{"manager": "x", "operation": "Update", "time": c.touched.UTC().Format(time.RFC3339)}}}
+	meta := map[string]any{
+		"name": c.name, "uid": c.uid, "generation": c.generation, "labels": c.labels, "creationTimestamp": c.created.UTC().Format(time.RFC3339),
+		"managedFields": []any{map[string]any{"manager": "x", "operation": "Update", "time": c.touched.UTC().Format(time.RFC3339)}},
+	}
 	if c.terminating {
 		meta["deletionTimestamp"] = c.touched.UTC().Format(time.RFC3339)
 	}
@@ -61,9 +63,11 @@ func (c *wcrd) json(full bool) map[string]any {
 	if c.terminating {
 		conds = append(conds, map[string]any{"type": "Terminating", "status": "True"})
 	}
-	return map[string]any{"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": meta,
+	return map[string]any{
+		"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": meta,
 		"spec":   map[string]any{"group": c.group, "scope": scope, "names": names, "versions": versions},
-		"status": map[string]any{"conditions": conds, "acceptedNames": accepted}}
+		"status": map[string]any{"conditions": conds, "acceptedNames": accepted},
+	}
 }
 
 type wapi struct {
@@ -79,8 +83,10 @@ func (a *wapi) json(full bool) map[string]any {
 	if a.auto != "" {
 		labels["kube-aggregator.kubernetes.io/automanaged"] = a.auto
 	}
-	meta := map[string]any{"name": a.name, "uid": a.uid, "labels": labels, "creationTimestamp": a.created.UTC().Format(time.RFC3339),
-		"managedFields": []any{map[string]any{"manager": "x", "operation": "Update", "time": a.touched.UTC().Format(time.RFC3339)}}}
+	meta := map[string]any{
+		"name": a.name, "uid": a.uid, "labels": labels, "creationTimestamp": a.created.UTC().Format(time.RFC3339),
+		"managedFields": []any{map[string]any{"manager": "x", "operation": "Update", "time": a.touched.UTC().Format(time.RFC3339)}},
+	}
 	if !full {
 		return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": meta}
 	}
@@ -93,8 +99,10 @@ func (a *wapi) json(full bool) map[string]any {
 	if a.available {
 		st = "True"
 	}
-	return map[string]any{"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1", "metadata": meta, "spec": spec,
-		"status": map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": st}}}}
+	return map[string]any{
+		"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1", "metadata": meta, "spec": spec,
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": st}}},
+	}
 }
 
 type wobj interface {
@@ -115,7 +123,7 @@ type coll struct {
 }
 
 type stream struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // of the request
 	closed chan struct{}
 	once   sync.Once
 	frames chan []byte
@@ -323,7 +331,8 @@ func (w *world) snapshot() {
 		}
 		groups[group][v].Resources = append(groups[group][v].Resources, apidiscovery.APIResourceDiscovery{
 			Resource: plural, ResponseKind: &metav1.GroupVersionKind{Group: group, Version: v, Kind: kind}, Scope: scope,
-			SingularResource: strings.ToLower(kind), Verbs: crdVerbs})
+			SingularResource: strings.ToLower(kind), Verbs: crdVerbs,
+		})
 		key := strings.TrimSuffix(plural+"."+group, ".")
 		s := truth[key]
 		if s.versions == "" {
@@ -375,8 +384,10 @@ func (w *world) truth() map[string]sight {
 }
 
 func answer(req *http.Request, code int, ct string, body []byte) *http.Response {
-	return &http.Response{StatusCode: code, Status: fmt.Sprint(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
-		Header: http.Header{"Content-Type": {ct}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
+	return &http.Response{
+		StatusCode: code, Status: fmt.Sprint(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{"Content-Type": {ct}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
 }
 
 func statusAnswer(req *http.Request, code int, reason string) *http.Response {
