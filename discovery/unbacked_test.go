@@ -35,7 +35,7 @@ func TestEvidence_AnotherBackingIsToldAfterATimeWithoutOne(t *testing.T) {
 			t.Fatalf("APIServices: %s", state)
 		}
 		w.change(func() {
-			w.setCRD(gadget("1", "v1"))
+			w.setCRD(gadget("v1"))
 			w.setAPI(&wapi{name: gadgetsService, auto: "true", available: true})
 			w.fault["apis.list"] = ""
 		})
@@ -52,7 +52,7 @@ func TestEvidence_AnAPIServiceThatCannotBeReadHasNoCRD(t *testing.T) {
 		t.Helper()
 		w.change(func() {
 			w.fault["apis.get"], w.fault["crds.get"] = "403", "403"
-			w.setCRD(gadget("1", "v1"))
+			w.setCRD(gadget("v1"))
 			w.byService("gadgets")
 		})
 		next := heard(t, r)
@@ -76,7 +76,7 @@ func TestEvidence_WhatServesATypeInPlaceOfItsCRDIsBelieved(t *testing.T) {
 		t.Helper()
 		w.change(func() {
 			w.fault["apis.list"] = "403"
-			w.setCRD(gadget("1", "v1"))
+			w.setCRD(gadget("v1"))
 		})
 		runFor(t, r)
 		elapse(time.Minute)
@@ -100,7 +100,7 @@ func TestEvidence_ACRDThatDocumentsRefuteIsNotServed(t *testing.T) {
 		elapse(time.Minute)
 		defer r.Expect(gadgets.GroupResource())()
 		w.change(func() {
-			w.setCRD(gadget("1", "v1"))
+			w.setCRD(gadget("v1"))
 			w.byService("others")
 		})
 		elapse(time.Second)

@@ -85,15 +85,15 @@ func (w *world) change(how func()) {
 }
 
 // gadget is an established CRD of the world.
-func gadget(uid string, versions ...string) wcrd {
-	return wcrd{name: gadgetsCRD, uid: uid, group: "example.org", plural: "gadgets", kind: "Gadget", versions: versions, established: true, namespaced: true}
+func gadget(versions ...string) wcrd {
+	return wcrd{name: gadgetsCRD, uid: "1", group: "example.org", plural: "gadgets", kind: "Gadget", versions: versions, established: true, namespaced: true}
 }
 
 // A CRD may be deleted between two runs, and CRDs may be forbidden to the second one.
 func TestRun_ATypeOfACRDThatIsNotKnownAnyMoreIsDoubted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() { w.setCRD(gadget("1", "v1")) })
+		w.change(func() { w.setCRD(gadget("v1")) })
 		elapse(3 * time.Second)
 		next := heard(t, r)
 		stop := runFor(t, r)
@@ -126,7 +126,7 @@ func TestRun_AWatchThatIsNotAnsweredIsGivenUp(t *testing.T) {
 				elapse(time.Minute)
 				w.change(func() {
 					w.fault[class] = ""
-					w.setCRD(gadget("1", "v1"))
+					w.setCRD(gadget("v1"))
 				})
 				elapse(2 * time.Minute)
 				if _, err := r.ResolveGVR(t.Context(), gadgets); err != nil {
@@ -149,7 +149,7 @@ func TestRun_AWatchThatDoesNotEndIsGivenUp(t *testing.T) {
 		elapse(time.Minute)
 		w.change(func() {
 			clear(w.crds.streams) // nothing is heard of them any more
-			w.setCRD(gadget("1", "v1"))
+			w.setCRD(gadget("v1"))
 		})
 		elapse(12 * time.Minute)
 		if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.CRDUID != "1" {
@@ -164,7 +164,7 @@ func TestEvidence_APartThatFailsIsNoAnswer(t *testing.T) {
 		t.Helper()
 		w.change(func() {
 			w.fault["crds.list"], w.fault["crds.watch"], w.fault["crds.get"] = "403", "403", "403"
-			w.setCRD(gadget("1", "v2"))
+			w.setCRD(gadget("v2"))
 		})
 		elapse(3 * time.Second)
 		next := heard(t, r)
@@ -173,7 +173,7 @@ func TestEvidence_APartThatFailsIsNoAnswer(t *testing.T) {
 		next()
 		w.change(func() {
 			w.fault["named"] = "500"
-			w.setCRD(gadget("1", "v1")) // its objects are the same
+			w.setCRD(gadget("v1")) // its objects are the same
 		})
 		elapse(time.Minute)
 		if got := next(); len(got) > 0 {
