@@ -26,7 +26,7 @@ import (
 //
 // [Factory.Acquire] returns a lease on an informer, which ends with its last lease;
 // [Factory.ForResource] returns an informer that lives as long as the factory. With discovery the
-// factory runs its resolver while informers run, and they follow what becomes of their types.
+// factory runs its resolver from Start on, and informers follow what becomes of their types.
 type Factory struct {
 	clients clients
 	options options
