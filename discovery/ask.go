@@ -34,7 +34,7 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 
 // known returns what a run knows, or nil if none does. One that has just begun is waited
 // for, for a while: it asks for what everybody wants to know.
-func (r *Resolver) known(ctx context.Context) *catalogue {
+func (r *Resolver) known(ctx context.Context) *snapshot {
 	if c := r.current.Load(); c != nil {
 		return c
 	}
@@ -63,7 +63,7 @@ const beginning = 2 * time.Second
 
 // refused returns the refusal of q that needs no request to bear it out, as nothing has
 // changed since it was given, or nil.
-func (r *Resolver) refused(c *catalogue, q question) error {
+func (r *Resolver) refused(c *snapshot, q question) error {
 	r.mu.Lock()
 	refusal, denied := r.denied[q]
 	denied = denied && r.live != nil && r.current.Load() == c && r.live.certain()
@@ -82,7 +82,7 @@ func (r *Resolver) refused(c *catalogue, q question) error {
 
 // certain reports whether refusal, which c gave to q, needs no request to bear it out:
 // the CRDs say it, of which other answers of the server may be behind.
-func (r *Resolver) certain(c *catalogue, q question, refusal error) bool {
+func (r *Resolver) certain(c *snapshot, q question, refusal error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.live == nil || r.current.Load() != c || !errors.Is(refusal, ErrNotServed) {
@@ -94,7 +94,7 @@ func (r *Resolver) certain(c *catalogue, q question, refusal error) bool {
 
 // askOne asks the server about q alone, which c, what a run knows, refuses. What it
 // denies stays denied until the run learns of another change.
-func (r *Resolver) askOne(ctx context.Context, q question, c *catalogue, refusal error) (Resource, error) {
+func (r *Resolver) askOne(ctx context.Context, q question, c *snapshot, refusal error) (Resource, error) {
 	gvr, full := q.gvr()
 	if !full {
 		fresh, err := r.freshFor(ctx, q)
@@ -113,7 +113,7 @@ func (r *Resolver) askOne(ctx context.Context, q question, c *catalogue, refusal
 	case err != nil && !apierrors.IsNotFound(err):
 		return Resource{}, inconclusive(q.ref, err, gvr.GroupVersion())
 	case err == nil && errors.Is(refusal, ErrInconclusive): // it has answered itself
-		refusal = &NotServedError{Ref: q.ref, GroupServed: true, near: c.near(q.ref)}
+		refusal = &NotServedError{Ref: q.ref, GroupServed: true, suggested: c.suggestions(q.ref)}
 	}
 	r.deny(c, q, refusal)
 	return Resource{}, refusal
@@ -160,7 +160,7 @@ func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVe
 	case refusal == nil:
 		return Resource{}, inconclusive(q.ref, errDisagree, gv)
 	case answered && errors.Is(refusal, ErrInconclusive):
-		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true, near: c.near(q.ref)}
+		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true, suggested: c.suggestions(q.ref)}
 	case errors.Is(refusal, ErrNotServed):
 		refusal = r.explained(ctx, q, refusal)
 	}
@@ -179,7 +179,7 @@ func (r *Resolver) freshVersion(ctx context.Context, gvr schema.GroupVersionReso
 
 // fresh asks for everything. What is returned is not older than the call if try finds it
 // to refuse q; if it does not, that does not matter.
-func (r *Resolver) fresh(ctx context.Context, q question, try func(*catalogue) error) (*catalogue, error) {
+func (r *Resolver) fresh(ctx context.Context, q question, try func(*snapshot) error) (*snapshot, error) {
 	which := r.scope(q)
 	said, joined, err := r.ask(ctx, which, r.admit())
 	if err == nil && joined && errors.Is(try(said()), ErrNotServed) {
@@ -209,8 +209,8 @@ func (r *Resolver) admit() func(context.Context) error {
 var errTooMany = fmt.Errorf("the server was not asked: more than %d questions a second about what is not known to be served", unknownRate)
 
 // freshFor is fresh for one of the resolver's own questions.
-func (r *Resolver) freshFor(ctx context.Context, q question) (*catalogue, error) {
-	return r.fresh(ctx, q, func(c *catalogue) error {
+func (r *Resolver) freshFor(ctx context.Context, q question) (*snapshot, error) {
+	return r.fresh(ctx, q, func(c *snapshot) error {
 		_, err := c.answer(q)
 		return err
 	})
@@ -236,7 +236,7 @@ func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (ve
 }
 
 // deny remembers refusal, which c gave to q, until a run learns of another change.
-func (r *Resolver) deny(c *catalogue, q question, refusal error) {
+func (r *Resolver) deny(c *snapshot, q question, refusal error) {
 	if !errors.Is(refusal, ErrNotServed) {
 		return
 	}

@@ -65,17 +65,17 @@ func FuzzDocument(f *testing.F) {
 		known.learnAPIs([]*slimMeta{&service.Metadata})
 		known.read(definition)
 		known.readAPI(service)
-		first := known.catalogue(nil, now)
-		checkCatalogue(t, first)
+		first := known.snapshot(nil, now)
+		checkSnapshot(t, first)
 		known.forgetCRD(&definition.Metadata, 1, now)
 		known.learn((&document{}).withLastKnown(doc), 2, now)
-		c := known.catalogue(first, now)
-		checkCatalogue(t, c)
+		c := known.snapshot(first, now)
+		checkSnapshot(t, c)
 		known.events(first, c, now)
 	})
 }
 
-func checkCatalogue(t *testing.T, c *catalogue) {
+func checkSnapshot(t *testing.T, c *snapshot) {
 	t.Helper()
 	c.mapper()
 	for res := range c.all() {

@@ -48,20 +48,20 @@ type NotServedError struct {
 	GroupServed bool
 	kind        bool     // Ref.Resource is a kind
 	searched    []string // versions; more than one of a RESTMapping only
-	near        *suggestions
+	suggested   *suggestions
 }
 
 // Suggestions returns served resources with similar names, best first. They are looked for
 // when this method or Error is called first; until then the error keeps what was served.
-func (e *NotServedError) Suggestions() []Ref { return e.near.list() }
+func (e *NotServedError) Suggestions() []Ref { return e.suggested.list() }
 
 func (e *NotServedError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: not served by the API server", e.Ref)
 	if len(e.Versions) > 0 {
 		fmt.Fprintf(&b, " in version %s; it is served in %s", strings.Join(e.searched, " or "), strings.Join(e.Versions, ", "))
-	} else if near := e.Suggestions(); len(near) > 0 {
-		fmt.Fprintf(&b, "; did you mean %s?", strings.Join(refStrings(near), " or "))
+	} else if refs := e.Suggestions(); len(refs) > 0 {
+		fmt.Fprintf(&b, "; did you mean %s?", strings.Join(refStrings(refs), " or "))
 	} else {
 		b.WriteString("; is its CustomResourceDefinition installed?")
 	}

@@ -221,10 +221,10 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(a, b) || slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// events returns what has happened between two catalogues, in order for each type, and
+// events returns what has happened between two snapshots, in order for each type, and
 // forgets which CRDs were deleted meanwhile. A CRD that was created again is another type than
 // before, also with the UID that it had: its objects are gone.
-func (k *knowledge) events(before, now *catalogue, at time.Time) []Event {
+func (k *knowledge) events(before, now *snapshot, at time.Time) []Event {
 	var removed, events []Event
 	for pair := range changedGroups(before, now) {
 		old, view := pair[0], pair[1]
@@ -241,7 +241,7 @@ func (k *knowledge) events(before, now *catalogue, at time.Time) []Event {
 			}
 		}
 	}
-	clear(k.buried)
+	clear(k.deletions)
 	return append(removed, events...)
 }
 
@@ -250,7 +250,7 @@ func (k *knowledge) eventsOf(old, state typeState, at time.Time) []Event {
 	if old.resource.GVR.Resource == "" {
 		return []Event{{Type: Added, Resource: state.resource}}
 	}
-	evidence, deleted := k.buried[state.resource.GVR.GroupResource()]
+	evidence, deleted := k.deletions[state.resource.GVR.GroupResource()]
 	if old.uid == "" && k.undecided(state.resource.GVR.GroupVersion()) {
 		deleted = false // that CRD may never have served it
 	}
@@ -274,7 +274,7 @@ func (k *knowledge) eventsOf(old, state typeState, at time.Time) []Event {
 
 // changedGroups returns the views of each group that differs, before and now, one of which may
 // be nil: in the order of before, and then of what has come.
-func changedGroups(before, now *catalogue) iter.Seq[[2]*groupView] {
+func changedGroups(before, now *snapshot) iter.Seq[[2]*groupView] {
 	return func(yield func([2]*groupView) bool) {
 		if before != nil {
 			for _, old := range before.groups {

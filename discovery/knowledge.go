@@ -46,8 +46,8 @@ type knowledge struct {
 	gone map[schema.GroupResource]*crdState
 	// builtIn are the types that had no CRD when all CRDs were known first.
 	builtIn map[schema.GroupResource]bool
-	// buried are those that were deleted since the last catalogue was made.
-	buried map[schema.GroupResource]Evidence
+	// deletions are the CRDs that were deleted since the last snapshot was made.
+	deletions map[schema.GroupResource]Evidence
 	// doubted are resources that nothing lists any more.
 	doubted map[schema.GroupVersionResource]doubt
 	// dropped are group versions whose APIService is deleted: the next document that does
@@ -72,7 +72,7 @@ type knowledge struct {
 // crdState is what is known of a CRD.
 type crdState struct {
 	meta *slimMeta // nil: it is deleted
-	gone *ghost    // the CRD before it, while documents may mean that one
+	gone *deletion // the CRD before it, while documents may mean that one
 	// definition is what was read of it; nil: nothing was. It may be out of date.
 	definition *crd
 	// changedAt is the number of requests for documents that had begun when its type may
@@ -86,12 +86,12 @@ type crdState struct {
 	refuted bool
 }
 
-// ghostFor is how long after the last document that listed the resource of a deleted
+// staleFor is how long after the last document that listed the resource of a deleted
 // CRD there may be another one, of an API server that is behind.
-const ghostFor = time.Minute
+const staleFor = time.Minute
 
-// ghost is a CRD that is deleted.
-type ghost struct {
+// deletion is what is known of a CRD that is deleted.
+type deletion struct {
 	Evidence
 	askedAt uint64    // the number of requests for documents that had begun then
 	listed  time.Time // when a document last listed its resource, or when it was deleted
@@ -139,8 +139,8 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 	if doc != k.doc {
 		k.learnGroups(doc)
 	}
-	k.judgeDoubts(now)
-	k.judgeGone(number, now)
+	k.endDoubts(now)
+	k.endDeletions(number, now)
 	for gr, state := range k.defined {
 		if k.toldAt == number && number > state.changedAt {
 			k.compare(gr, state, now)
@@ -151,8 +151,8 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 	}
 }
 
-// judgeDoubts ends doubts that documents have borne out.
-func (k *knowledge) judgeDoubts(now time.Time) {
+// endDoubts ends doubts that documents have borne out.
+func (k *knowledge) endDoubts(now time.Time) {
 	for gvr, d := range k.doubted {
 		gv := gvr.GroupVersion()
 		_, fresh := k.docTold[gv]
@@ -168,24 +168,24 @@ func (k *knowledge) judgeDoubts(now time.Time) {
 	}
 }
 
-// judgeGone ends what is known of deleted CRDs that documents, of which the last answers request
+// endDeletions ends what is known of deleted CRDs that documents, of which the last answers request
 // number, can't mean any more.
-func (k *knowledge) judgeGone(number uint64, now time.Time) {
+func (k *knowledge) endDeletions(number uint64, now time.Time) {
 	for gr, state := range k.gone {
 		listed := k.lists(gr)
 		switch {
 		case number > k.toldAt: // it repeats what was known
 		case listed && k.outlived(gr, state, now):
-			k.forgive(gr, state)
+			k.endDeletion(gr, state)
 		case listed:
 			state.gone.listed = now
 		case number > state.gone.askedAt && state.meta != nil:
-			k.forgive(gr, state)
+			k.endDeletion(gr, state)
 		case number > state.gone.askedAt:
 			state.gone.left = true
 		}
-		if state.gone != nil && now.Sub(state.gone.listed) > ghostFor {
-			k.forgive(gr, state)
+		if state.gone != nil && now.Sub(state.gone.listed) > staleFor {
+			k.endDeletion(gr, state)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (k *knowledge) outlived(gr schema.GroupResource, state *crdState, now time.
 	if !state.gone.left && state.meta != nil && k.unreadable(crdPath, state.meta.Name) && now.Sub(state.came) >= k.doubtFor {
 		return true
 	}
-	return now.Sub(state.gone.At) > ghostFor && k.unbacked(gr)
+	return now.Sub(state.gone.At) > staleFor && k.unbacked(gr)
 }
 
 // learnGroups takes the groups of a document. Those that are as in the last one are not put
@@ -240,15 +240,15 @@ func (k *knowledge) compare(gr schema.GroupResource, state *crdState, now time.T
 	case state.differs.IsZero():
 		state.differs = now
 	}
-	if refuted := !state.differs.IsZero() && now.Sub(state.differs) > ghostFor; refuted != state.refuted {
+	if refuted := !state.differs.IsZero() && now.Sub(state.differs) > staleFor; refuted != state.refuted {
 		state.refuted = refuted
 		k.touch(gr.Group)
 	}
 }
 
-// forgive ends what is known of the CRD before. Caller sees to it that documents mean the
+// endDeletion forgets the CRD before. The caller sees to it that documents mean the
 // one that is there, or none.
-func (k *knowledge) forgive(gr schema.GroupResource, state *crdState) {
+func (k *knowledge) endDeletion(gr schema.GroupResource, state *crdState) {
 	state.gone = nil
 	delete(k.gone, gr)
 	k.touch(gr.Group)
@@ -317,7 +317,7 @@ func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (
 	for group, states := range k.crds {
 		for plural, state := range states {
 			if state.meta != nil && !there[state.meta.Name] {
-				k.bury(schema.GroupResource{Group: group, Resource: plural}, state, number, now)
+				k.noteDeleted(schema.GroupResource{Group: group, Resource: plural}, state, number, now)
 				ask = true
 			}
 		}
@@ -357,7 +357,7 @@ func (k *knowledge) learnCRD(item *slimMeta, number uint64, now time.Time) (ask 
 	}
 	old := state.meta
 	if old != nil && old.UID != item.UID {
-		k.bury(gr, state, number, now)
+		k.noteDeleted(gr, state, number, now)
 		old = nil
 	}
 	state.meta = item
@@ -386,19 +386,19 @@ func (k *knowledge) forgetCRD(item *slimMeta, number uint64, now time.Time) bool
 	if state == nil || state.meta == nil || state.meta.UID != item.UID {
 		return false
 	}
-	k.bury(gr, state, number, now)
+	k.noteDeleted(gr, state, number, now)
 	return true
 }
 
-// bury takes it that the CRD of gr, of which state is what is known, is deleted.
-func (k *knowledge) bury(gr schema.GroupResource, state *crdState, number uint64, now time.Time) {
+// noteDeleted notes that the CRD of gr is deleted, of which state is what is known.
+func (k *knowledge) noteDeleted(gr schema.GroupResource, state *crdState, number uint64, now time.Time) {
 	evidence := Evidence{Kind: CRDDeleted, CRDUID: state.meta.UID, At: now}
 	if k.gone == nil {
-		k.gone, k.buried = map[schema.GroupResource]*crdState{}, map[schema.GroupResource]Evidence{}
+		k.gone, k.deletions = map[schema.GroupResource]*crdState{}, map[schema.GroupResource]Evidence{}
 	}
-	state.gone = &ghost{Evidence: evidence, askedAt: number, listed: now}
+	state.gone = &deletion{Evidence: evidence, askedAt: number, listed: now}
 	state.meta, state.definition, state.unlisted = nil, nil, time.Time{}
-	k.gone[gr], k.buried[gr] = state, evidence
+	k.gone[gr], k.deletions[gr] = state, evidence
 	delete(k.unlisted, gr)
 	delete(k.defined, gr)
 	k.changed = now
@@ -427,7 +427,7 @@ func (k *knowledge) read(definition *crd) bool {
 // settle ends what is known of the CRD before if the one that is there is known to be served.
 func (k *knowledge) settle(gr schema.GroupResource, state *crdState) {
 	if state.gone != nil && (state.gone.left || k.fresh(state) && state.definition.isEstablished()) {
-		k.forgive(gr, state)
+		k.endDeletion(gr, state)
 	}
 }
 

@@ -61,10 +61,10 @@ func BenchmarkKnowledge(b *testing.B) {
 		k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
 		k.learn(&document{named: root{groups: groups}}, 1, now)
 		k.learnCRDs(items, 1, now)
-		last := k.catalogue(nil, now)
+		last := k.snapshot(nil, now)
 		k.events(nil, last, now)
 		publish := func(want int) {
-			c := k.catalogue(last, now)
+			c := k.snapshot(last, now)
 			if got := len(k.events(last, c, now)); got != want {
 				b.Fatalf("%d events, want %d", got, want)
 			}

@@ -41,13 +41,13 @@ func TestKnowledge_AnAPIServiceThatIsBackHasNotGone(t *testing.T) {
 			k.learnAPIs([]*slimMeta{&api.Metadata})
 			k.readAPI(api)
 			k.learn(metricsDoc(), 1, now)
-			before := k.catalogue(nil, now)
+			before := k.snapshot(nil, now)
 			k.forgetAPI(&api.Metadata)
 			if back {
 				k.learnAPI(&api.Metadata)
 			}
 			k.learn(&document{}, 2, now)
-			c := k.catalogue(before, now)
+			c := k.snapshot(before, now)
 			if served := c.served(nodes.GVR) != nil; served != back {
 				t.Errorf("served = %v, want %v", served, back)
 			}
@@ -116,19 +116,19 @@ func TestKnowledge_ARecreatedCRDIsServedOnceSomethingTellsOfIt(t *testing.T) {
 			k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
 			k.learn(gadgetDoc(), 0, now)
 			k.learnCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
-			before := k.catalogue(nil, now)
+			before := k.snapshot(nil, now)
 			if got := before.served(gadgetGR.WithVersion("v1")); got == nil || got.CRDUID != "1" {
 				t.Fatalf("at first: %+v", got)
 			}
 			k.learnCRD(gadgetMeta("2"), 1, now)
-			c := k.catalogue(before, now)
+			c := k.snapshot(before, now)
 			events := k.events(before, c, now)
 			if len(events) != 1 || events[0].Type != Removed || events[0].Evidence.CRDUID != "1" {
 				t.Fatalf("events: %v", events)
 			}
 			tc.tell(&k)
 			var got types.UID
-			if res := k.catalogue(c, now).served(gadgetGR.WithVersion("v1")); res != nil {
+			if res := k.snapshot(c, now).served(gadgetGR.WithVersion("v1")); res != nil {
 				got = res.CRDUID
 			}
 			if got != tc.want {
@@ -145,11 +145,11 @@ func TestKnowledge_ACRDThatReturnsWithItsUIDIsAnother(t *testing.T) {
 	k.learn(gadgetDoc(), 0, now)
 	k.learnCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
 	k.read(gadgetCRD("1"))
-	before := k.catalogue(nil, now)
+	before := k.snapshot(nil, now)
 	k.forgetCRD(gadgetMeta("1"), 0, now)
 	k.learnCRD(gadgetMeta("1"), 0, now)
 	k.read(gadgetCRD("1"))
-	events := k.events(before, k.catalogue(before, now), now)
+	events := k.events(before, k.snapshot(before, now), now)
 	if len(events) != 2 || events[0].Type != Removed || events[0].Evidence.Kind != CRDDeleted || events[1].Type != Added {
 		t.Errorf("events: %v", events)
 	}
@@ -163,7 +163,7 @@ func TestKnowledge_TheDifferenceMakesTheWhole(t *testing.T) {
 		items, body := manyCRDs(40)
 		var (
 			groups []groupDoc
-			last   *catalogue
+			last   *snapshot
 		)
 		for number := range uint64(60) {
 			switch r.IntN(8) {
@@ -183,14 +183,14 @@ func TestKnowledge_TheDifferenceMakesTheWhole(t *testing.T) {
 			if k.doc == nil {
 				continue
 			}
-			c := k.catalogue(last, now)
+			c := k.snapshot(last, now)
 			k.events(last, c, now)
 			k.all, k.regroup = true, true
-			whole := k.catalogue(c, now)
+			whole := k.snapshot(c, now)
 			if c != whole && !c.same(whole) || c.types != whole.types {
 				t.Fatalf("seed %d, step %d: %d types in %d groups by difference, %d in %d anew", seed, number, c.types, len(c.groups), whole.types, len(whole.groups))
 			}
-			for i, view := range newCatalogue(c.groups, nil, nil).byName {
+			for i, view := range newSnapshot(c.groups, nil, nil).byName {
 				if c.byName[i] != view {
 					t.Fatalf("seed %d, step %d: group %s is not found", seed, number, view.name)
 				}

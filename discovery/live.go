@@ -332,7 +332,7 @@ func (l *live) publishLocked(now time.Time) {
 	}
 	l.late = true
 	last := l.resolver.lastKnown()
-	c := l.known.catalogue(last, now)
+	c := l.known.snapshot(last, now)
 	l.resolver.replace(l, c, l.known.events(last, c, now))
 	select {
 	case <-l.published:

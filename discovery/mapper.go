@@ -44,7 +44,7 @@ func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.R
 func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.RESTMapperWithContext) (T, error)) (T, error) {
 	var none T
 	// Of what has no match, answer says why.
-	answer := func(c *catalogue) (T, error) {
+	answer := func(c *snapshot) (T, error) {
 		found, err := ask(c.mapper())
 		if meta.IsNoMatchError(err) {
 			return none, c.refuse(q)
@@ -61,7 +61,7 @@ func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(met
 			return found, err
 		}
 	}
-	fresh, err := r.fresh(ctx, q, func(c *catalogue) error {
+	fresh, err := r.fresh(ctx, q, func(c *snapshot) error {
 		_, err := answer(c)
 		return err
 	})
@@ -78,8 +78,8 @@ func isRefusal(err error) bool {
 	return errors.Is(err, ErrNotServed) || errors.Is(err, ErrInconclusive)
 }
 
-// makeMapper gives the catalogue to client-go's mapper.
-func (c *catalogue) makeMapper() meta.RESTMapperWithContext {
+// makeMapper gives the snapshot to client-go's mapper.
+func (c *snapshot) makeMapper() meta.RESTMapperWithContext {
 	var groups []*restmapper.APIGroupResources
 	for res := range c.all() {
 		if len(groups) == 0 || groups[len(groups)-1].Group.Name != res.GVR.Group {

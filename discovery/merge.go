@@ -16,17 +16,17 @@ import (
 // do not tell.
 var errUntold = errors.New("its APIService exists, but the discovery document does not list its resources yet")
 
-// difference is how what is known now differs from the last catalogue.
+// difference is how what is known now differs from the last snapshot.
 type difference struct {
 	any     bool         // in anything
 	regroup bool         // groups have come or gone, or are in another order
 	views   []*groupView // of the groups that say something else
 }
 
-// catalogue puts together what the sources say. What was served, as last says, and is
+// snapshot puts together what the sources say. What was served, as last says, and is
 // not mentioned by them is doubted, and kept for a while. Groups of which nothing has changed
 // are those of last.
-func (k *knowledge) catalogue(last *catalogue, now time.Time) *catalogue {
+func (k *knowledge) snapshot(last *snapshot, now time.Time) *snapshot {
 	if k.views == nil {
 		k.views, k.all = map[string]*groupView{}, true
 	}
@@ -39,9 +39,9 @@ func (k *knowledge) catalogue(last *catalogue, now time.Time) *catalogue {
 	core, named := k.doc.core.err, k.doc.named.err
 	switch {
 	case d.regroup:
-		c := newCatalogue(k.ordered(), core, named)
+		c := newSnapshot(k.ordered(), core, named)
 		c.crdsRule = k.crdsRule
-		if last != nil && len(k.buried) == 0 && last.same(c) {
+		if last != nil && len(k.deletions) == 0 && last.same(c) {
 			return last
 		}
 		return c
@@ -54,7 +54,7 @@ func (k *knowledge) catalogue(last *catalogue, now time.Time) *catalogue {
 }
 
 // outdated returns the names of the groups of which something may have changed.
-func (k *knowledge) outdated(last *catalogue) map[string]bool {
+func (k *knowledge) outdated(last *snapshot) map[string]bool {
 	if !k.all {
 		return k.dirty
 	}
@@ -77,7 +77,7 @@ func (k *knowledge) outdated(last *catalogue) map[string]bool {
 }
 
 // renew puts one group together again, and notes in d how it differs.
-func (k *knowledge) renew(name string, last *catalogue, now time.Time, d *difference) {
+func (k *knowledge) renew(name string, last *snapshot, now time.Time, d *difference) {
 	var before *groupView
 	if last != nil {
 		before = last.group(name)
@@ -88,7 +88,7 @@ func (k *knowledge) renew(name string, last *catalogue, now time.Time, d *differ
 		d.any = d.any || old != nil || before != nil
 		d.regroup = d.regroup || before != nil
 		delete(k.views, name)
-	case before != nil && before.same(view) && !k.buriedIn(name):
+	case before != nil && before.same(view) && !k.deletedIn(name):
 		d.any = d.any || old != before
 		d.regroup = d.regroup || old != before
 		k.views[name] = before
@@ -99,10 +99,10 @@ func (k *knowledge) renew(name string, last *catalogue, now time.Time, d *differ
 	}
 }
 
-// buriedIn reports whether a CRD of a group was deleted since the last catalogue was made: its
+// deletedIn reports whether a CRD of a group was deleted since the last snapshot was made: its
 // type is another then, even if it is as it was.
-func (k *knowledge) buriedIn(group string) bool {
-	for gr := range k.buried {
+func (k *knowledge) deletedIn(group string) bool {
+	for gr := range k.deletions {
 		if gr.Group == group {
 			return true
 		}

@@ -29,7 +29,7 @@ func (r *Resolver) end() {
 
 // lastKnown returns what a run knew last, also one that has ended; nil if none has known
 // anything.
-func (r *Resolver) lastKnown() *catalogue {
+func (r *Resolver) lastKnown() *snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
@@ -50,7 +50,7 @@ func (r *Resolver) forgetDenials() {
 }
 
 // replace makes c what is known to l, and tells subscribers.
-func (r *Resolver) replace(l *live, c *catalogue, events []Event) {
+func (r *Resolver) replace(l *live, c *snapshot, events []Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.live != l || r.current.Load() == c && len(events) == 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 // refresh asks for everything and returns what is known then.
-func (r *Resolver) refresh(ctx context.Context) (*catalogue, error) {
+func (r *Resolver) refresh(ctx context.Context) (*snapshot, error) {
 	said, _, err := r.ask(ctx, allGroups, nil)
 	if err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func (r *Resolver) scope(q question) scope {
 
 // ask asks for documents, and keeps them. It returns what is known by them, which is put
 // together when it is called for.
-func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Context) error) (said func() *catalogue, joined bool, err error) {
-	return r.documents.do(ctx, which, admit, func(ctx context.Context) (func() *catalogue, error) {
+func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Context) error) (said func() *snapshot, joined bool, err error) {
+	return r.documents.do(ctx, which, admit, func(ctx context.Context) (func() *snapshot, error) {
 		r.mu.Lock()
 		r.asked++
 		number, previous := r.asked, r.doc
@@ -55,7 +55,7 @@ func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Cont
 }
 
 // keep takes the answer to request number, and returns what is known by it.
-func (r *Resolver) keep(number uint64, doc *document, err error) (func() *catalogue, error) {
+func (r *Resolver) keep(number uint64, doc *document, err error) (func() *snapshot, error) {
 	l, why := r.keepDocument(number, doc, err)
 	if why != nil {
 		l.logger.Info("Discovery documents can't be had; what was known stands", "err", why)
@@ -67,13 +67,13 @@ func (r *Resolver) keep(number uint64, doc *document, err error) (func() *catalo
 		l.learn(doc, number)
 	}
 	if c := r.current.Load(); c != nil {
-		return func() *catalogue { return c }, nil
+		return func() *snapshot { return c }, nil
 	}
-	return sync.OnceValue(func() *catalogue { return r.plain(doc, time.Now()) }), nil
+	return sync.OnceValue(func() *snapshot { return r.plain(doc, time.Now()) }), nil
 }
 
 // plain returns what doc alone says. An unchanged document says the same.
-func (r *Resolver) plain(doc *document, now time.Time) *catalogue {
+func (r *Resolver) plain(doc *document, now time.Time) *snapshot {
 	r.mu.Lock()
 	c, of := r.said, r.saidBy
 	r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *Resolver) plain(doc *document, now time.Time) *catalogue {
 	}
 	known := knowledge{}
 	known.learn(doc, 1, now)
-	c = known.catalogue(nil, now)
+	c = known.snapshot(nil, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.live == nil {

@@ -25,14 +25,14 @@ type Resolver struct {
 	server  server
 	options options
 
-	documents   flights[scope, func() *catalogue]
+	documents   flights[scope, func() *snapshot]
 	versions    flights[schema.GroupVersion, versionDoc]
 	definitions flights[string, *crd]
 	metas       flights[struct{}, map[string]*slimMeta]
 	unknown     flowcontrol.RateLimiter // of requests about what a run does not know
 
 	// current is what a run knows; nil while none does.
-	current atomic.Pointer[catalogue]
+	current atomic.Pointer[snapshot]
 
 	// mu guards the fields below. It is never held over a request, a channel
 	// operation that may block, or a subscriber's code.
@@ -41,10 +41,10 @@ type Resolver struct {
 	doc     *document     // the last that was told, with what earlier ones knew
 	docAt   uint64        // by which request
 	saidBy  *document     // the last one that a resolver that does not run was told
-	said    *catalogue    // what it says
+	said    *snapshot     // what it says
 	live    *live         // nil while Run does not run
 	running chan struct{} // closed while it does
-	last    *catalogue    // what a run knew, also after it, and subscribers were told
+	last    *snapshot     // what a run knew, also after it, and subscribers were told
 	wanted  map[schema.GroupResource]*want
 	denied  map[question]error // what current refuses for good
 	changed chan struct{}      // closed when current changes
@@ -98,7 +98,7 @@ func NewFromDiscovery(client discovery.DiscoveryInterface, opts ...Option) (*Res
 	if client == nil {
 		return nil, errors.New("discovery: the DiscoveryInterface is nil")
 	}
-	return newResolver(&standIn{client: discovery.ToDiscoveryInterfaceWithContext(client)}, opts), nil
+	return newResolver(&adapter{client: discovery.ToDiscoveryInterfaceWithContext(client)}, opts), nil
 }
 
 func newResolver(s server, opts []Option) *Resolver {

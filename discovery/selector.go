@@ -103,7 +103,7 @@ var errBacking = errors.New("what serves a type is only known while Run runs")
 var everyResource = Ref{Resource: "*"}
 
 // unaskedFor returns an error if there may be more that s selects.
-func (c *catalogue) unaskedFor(s Selector) error {
+func (c *snapshot) unaskedFor(s Selector) error {
 	unknown := c.unknownFor(reading{anyGroup: true})
 	if len(s.Groups) > 0 {
 		unknown = nil

@@ -4,31 +4,31 @@ package main
 var ofDiscovery = []mutant{
 	{
 		name: "a group that is down is taken for absent",
-		file: "discovery/catalogue.go",
+		file: "discovery/snapshot.go",
 		old:  "\tif len(failed) == 0 {\n\t\treturn nil",
 		new:  "\tif true {\n\t\treturn nil",
 	},
 	{
 		name: "ambiguity is resolved by chance",
-		file: "discovery/catalogue.go",
+		file: "discovery/snapshot.go",
 		old:  "case len(found) == 1 || (r.anyGroup",
 		new:  "case len(found) >= 1 || (r.anyGroup",
 	},
 	{
 		name: "Kubernetes' own groups are like all others",
-		file: "discovery/catalogue.go",
+		file: "discovery/snapshot.go",
 		old:  "case len(found) == 1 || (r.anyGroup || r.prefix) && ofKubernetes(found[0]):",
 		new:  "case len(found) == 1:",
 	},
 	{
 		name: "any of the forms of a name will do",
-		file: "discovery/catalogue.go",
+		file: "discovery/snapshot.go",
 		old:  "if h.form != best || !r",
 		new:  "if !r",
 	},
 	{
 		name: "short names are no names",
-		file: "discovery/catalogue.go",
+		file: "discovery/snapshot.go",
 		old:  "\t\t\tx.add(name, hit{at, shortName})",
 		new:  "\t\t\t_ = name",
 	},
@@ -208,7 +208,7 @@ var ofDiscovery = []mutant{
 	},
 	{
 		name: "a root that can't be asked is taken for empty",
-		file: "discovery/catalogue.go",
+		file: "discovery/snapshot.go",
 		old:  "\t\tif err := c.unknownFor(r); err != nil {",
 		new:  "\t\tif err := c.unknownFor(r); false {",
 	},
@@ -262,7 +262,7 @@ var ofDiscovery = []mutant{
 	},
 	{
 		name: "a mapper knows a version that is gone",
-		file: "discovery/catalogue.go",
+		file: "discovery/snapshot.go",
 		old:  "case gvk.Version != \"\" && res.GVK.Version != gvk.Version:",
 		new:  "case false:",
 	},
@@ -292,7 +292,7 @@ var ofDiscovery = []mutant{
 	},
 	{
 		name: "a guessed version passes for the group's",
-		file: "discovery/catalogue.go",
+		file: "discovery/snapshot.go",
 		old:  "if version == \"\" || version == q.ref.Version {",
 		new:  "if true {",
 	},

@@ -111,7 +111,7 @@ var ofDiscoveryLive = []mutant{
 		new:  "\tr.live, r.running, r.last = nil, make(chan struct{}), nil\n",
 	},
 	{
-		name: "an unchanged catalogue is replaced",
+		name: "an unchanged snapshot is replaced",
 		file: "discovery/publish.go",
 		old:  "r.live != l || r.current.Load() == c && len(events) == 0 {",
 		new:  "r.live != l {",
@@ -208,7 +208,7 @@ var ofDiscoveryLive = []mutant{
 	},
 	{
 		name: "the CRDs decide nothing",
-		file: "discovery/catalogue.go",
+		file: "discovery/snapshot.go",
 		old:  "return group != nil && group.decided[gr.Resource]",
 		new:  "return false",
 	},

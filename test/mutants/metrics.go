@@ -148,7 +148,7 @@ var ofMetrics = []mutant{
 	},
 	{
 		name: "calls of a given discovery client do not count",
-		file: "discovery/standin.go",
+		file: "discovery/adapter.go",
 		old:  "	s.calls.Add(1)\n	list, err",
 		new:  "	list, err",
 	},

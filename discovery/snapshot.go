@@ -19,10 +19,10 @@ import (
 // one, not all know of a type that has just come (kubernetes#115241).
 var errDisagree = errors.New("the server lists the resource, but its group version does not have it yet; ask again")
 
-// catalogue is all that is known to be served, at one moment. It is not changed once
-// made. Groups that do not change are shared with the catalogue before it, with their
+// snapshot is all that is known to be served, at one moment. It is not changed once
+// made. Groups that do not change are shared with the snapshot before it, with their
 // indexes, so that a change costs what its own group costs.
-type catalogue struct {
+type snapshot struct {
 	groups []*groupView // in the server's order
 	byName []*groupView // the same, sorted by name
 	// coreUnknown and namedUnknown are why not even all groups are known: the core group, or
@@ -70,9 +70,9 @@ type hit struct {
 	form nameForm
 }
 
-// newCatalogue lists groups, which are in the server's order.
-func newCatalogue(groups []*groupView, coreUnknown, namedUnknown error) *catalogue {
-	c := &catalogue{groups: groups, coreUnknown: coreUnknown, namedUnknown: namedUnknown, byName: slices.Clone(groups)}
+// newSnapshot lists groups, which are in the server's order.
+func newSnapshot(groups []*groupView, coreUnknown, namedUnknown error) *snapshot {
+	c := &snapshot{groups: groups, coreUnknown: coreUnknown, namedUnknown: namedUnknown, byName: slices.Clone(groups)}
 	slices.SortFunc(c.byName, func(a, b *groupView) int { return strings.Compare(a.name, b.name) })
 	for _, g := range groups {
 		c.types += len(g.types)
@@ -82,8 +82,8 @@ func newCatalogue(groups []*groupView, coreUnknown, namedUnknown error) *catalog
 }
 
 // with returns c with other views of some of its groups.
-func (c *catalogue) with(views []*groupView, coreUnknown, namedUnknown error) *catalogue {
-	now := &catalogue{
+func (c *snapshot) with(views []*groupView, coreUnknown, namedUnknown error) *snapshot {
+	now := &snapshot{
 		groups: slices.Clone(c.groups), byName: slices.Clone(c.byName), types: c.types,
 		coreUnknown: coreUnknown, namedUnknown: namedUnknown,
 	}
@@ -124,14 +124,14 @@ func newGroupView(group groupDoc) *groupView {
 }
 
 // same reports whether other says the same of everything.
-func (c *catalogue) same(other *catalogue) bool {
+func (c *snapshot) same(other *snapshot) bool {
 	return slices.EqualFunc(c.groups, other.groups, func(a, b *groupView) bool { return a == b || a.same(b) }) &&
 		errorText(c.coreUnknown) == errorText(other.coreUnknown) && errorText(c.namedUnknown) == errorText(other.namedUnknown) &&
 		c.crdsRule == other.crdsRule
 }
 
 // decides reports whether the CRDs say all that there is to say of gr.
-func (c *catalogue) decides(gr schema.GroupResource) bool {
+func (c *snapshot) decides(gr schema.GroupResource) bool {
 	group := c.group(gr.Group)
 	return group != nil && group.decided[gr.Resource]
 }
@@ -152,7 +152,7 @@ func errorText(err error) string {
 }
 
 // all returns all resources, those of a group by version, preferred first.
-func (c *catalogue) all() iter.Seq[*Resource] {
+func (c *snapshot) all() iter.Seq[*Resource] {
 	return func(yield func(*Resource) bool) {
 		for _, group := range c.groups {
 			for i := range group.resources {
@@ -165,7 +165,7 @@ func (c *catalogue) all() iter.Seq[*Resource] {
 }
 
 // group returns the group of that name, or nil.
-func (c *catalogue) group(name string) *groupView {
+func (c *snapshot) group(name string) *groupView {
 	i, found := slices.BinarySearchFunc(c.byName, name, func(g *groupView, name string) int { return strings.Compare(g.name, name) })
 	if !found {
 		return nil
@@ -174,7 +174,7 @@ func (c *catalogue) group(name string) *groupView {
 }
 
 // served returns what is served as gvr, or nil.
-func (c *catalogue) served(gvr schema.GroupVersionResource) *Resource {
+func (c *snapshot) served(gvr schema.GroupVersionResource) *Resource {
 	group := c.group(gvr.Group)
 	if group == nil {
 		return nil
@@ -187,7 +187,7 @@ func (c *catalogue) served(gvr schema.GroupVersionResource) *Resource {
 }
 
 // groupsFor returns the groups in which r may be found.
-func (c *catalogue) groupsFor(r reading) []*groupView {
+func (c *snapshot) groupsFor(r reading) []*groupView {
 	if r.anyGroup || r.form == kind { // a few resources have objects of another group
 		return c.groups
 	}
@@ -241,7 +241,7 @@ func (g *groupView) hits(r reading) []hit {
 
 // find returns what r names: of those in the first form of name that fits any, each
 // group's in the version that the server prefers.
-func (c *catalogue) find(r reading) []Resource {
+func (c *snapshot) find(r reading) []Resource {
 	groups := c.groupsFor(r)
 	best := anyForm
 	for _, g := range groups {
@@ -276,7 +276,7 @@ func (c *catalogue) find(r reading) []Resource {
 // ofKind returns the resource whose objects are of gvk, in the preferred version if gvk
 // has none. It is nil if there is none, or a choice, or a resource of another group or version
 // than its objects: then the rules of the method that was called decide.
-func (c *catalogue) ofKind(gvk schema.GroupVersionKind) *Resource {
+func (c *snapshot) ofKind(gvk schema.GroupVersionKind) *Resource {
 	g := c.group(gvk.Group)
 	if g == nil {
 		return nil
@@ -298,7 +298,7 @@ func (c *catalogue) ofKind(gvk schema.GroupVersionKind) *Resource {
 }
 
 // answer returns the one resource that q means in any of its readings.
-func (c *catalogue) answer(q question) (Resource, error) {
+func (c *snapshot) answer(q question) (Resource, error) {
 	if gvr, full := q.gvr(); full {
 		if res := c.served(gvr); res != nil {
 			return *res, nil
@@ -325,8 +325,8 @@ func ofKubernetes(res Resource) bool {
 	return res.Backing != BackingCRD && res.Backing != BackingAggregated && scheme.Scheme.IsGroupRegistered(res.GVR.Group)
 }
 
-// refuse returns the error for q, which nothing in the catalogue answers.
-func (c *catalogue) refuse(q question) error {
+// refuse returns the error for q, which nothing in the snapshot answers.
+func (c *snapshot) refuse(q question) error {
 	readings := q.readings()
 	for _, r := range readings {
 		if err := c.inconclusive(q, r); err != nil {
@@ -343,7 +343,7 @@ func (c *catalogue) refuse(q question) error {
 			return newNotEstablishedError(q, definition)
 		}
 	}
-	absent := &NotServedError{Ref: q.ref, near: c.near(q.ref), kind: q.form == kind, searched: q.searched()}
+	absent := &NotServedError{Ref: q.ref, suggested: c.suggestions(q.ref), kind: q.form == kind, searched: q.searched()}
 	for _, r := range readings {
 		absent.GroupServed = absent.GroupServed || !r.anyGroup && !r.prefix && c.serves(r.group, r.version, q)
 		if r.version != "" && absent.Versions == nil {
@@ -356,11 +356,11 @@ func (c *catalogue) refuse(q question) error {
 	return absent
 }
 
-// near returns what is to be suggested instead of ref.
-func (c *catalogue) near(ref Ref) *suggestions { return &suggestions{ref: ref, groups: c.groups} }
+// suggestions returns what is to be suggested instead of ref.
+func (c *snapshot) suggestions(ref Ref) *suggestions { return &suggestions{ref: ref, groups: c.groups} }
 
 // unknownFor returns why not all groups are known that r may mean, or nil.
-func (c *catalogue) unknownFor(r reading) error {
+func (c *snapshot) unknownFor(r reading) error {
 	switch {
 	case r.anyGroup:
 		return cmp.Or(c.coreUnknown, c.namedUnknown)
@@ -372,7 +372,7 @@ func (c *catalogue) unknownFor(r reading) error {
 
 // serves reports whether there is such a group. Where the version was only guessed, as
 // the first label of what may be the group, the version has to be there, too.
-func (c *catalogue) serves(group, version string, q question) bool {
+func (c *snapshot) serves(group, version string, q question) bool {
 	g := c.group(group)
 	if g == nil || len(g.versions) == 0 {
 		return false
@@ -386,7 +386,7 @@ func (c *catalogue) serves(group, version string, q question) bool {
 
 // inconclusive returns an error if a group version that q might mean failed: what was
 // not found may be there.
-func (c *catalogue) inconclusive(q question, r reading) error {
+func (c *snapshot) inconclusive(q question, r reading) error {
 	failed := map[schema.GroupVersion]error{}
 	for _, g := range c.groups {
 		for version, err := range g.failed {
@@ -407,7 +407,7 @@ func (c *catalogue) inconclusive(q question, r reading) error {
 }
 
 // waitingFor returns a CRD that r names and that is not served, or nil.
-func (c *catalogue) waitingFor(r reading) *crd {
+func (c *snapshot) waitingFor(r reading) *crd {
 	for _, g := range c.groupsFor(r) {
 		for _, definition := range g.waiting {
 			for i := range definition.Spec.Versions {
@@ -422,7 +422,7 @@ func (c *catalogue) waitingFor(r reading) *crd {
 }
 
 // memo remembers what references have been found to mean. It lives as long as the
-// catalogue that it is about.
+// snapshot that it is about.
 type memo struct {
 	mu    sync.RWMutex
 	known map[string]Resource

@@ -9,19 +9,19 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// standIn asks through client-go's interface, which tells neither what a stale group
+// adapter asks through client-go's interface, which tells neither what a stale group
 // last knew nor when to ask again, and has no way to ask for changes only.
-type standIn struct {
+type adapter struct {
 	client discovery.DiscoveryInterfaceWithContext
 	calls  atomic.Uint64 // of its methods
 }
 
 // requests returns how often the client was asked, who may have known.
-func (s *standIn) requests() uint64 { return s.calls.Load() }
+func (s *adapter) requests() uint64 { return s.calls.Load() }
 
-func (s *standIn) failed() <-chan struct{} { return nil }
+func (s *adapter) failed() <-chan struct{} { return nil }
 
-func (s *standIn) everything(ctx context.Context, previous *document) (*document, error) {
+func (s *adapter) everything(ctx context.Context, previous *document) (*document, error) {
 	list, lists, failed, err := s.groups(ctx)
 	if err != nil {
 		return nil, err
@@ -55,13 +55,13 @@ func (s *standIn) everything(ctx context.Context, previous *document) (*document
 	return doc.withLastKnown(previous), nil
 }
 
-func (s *standIn) named(ctx context.Context, previous *document) (*document, error) {
+func (s *adapter) named(ctx context.Context, previous *document) (*document, error) {
 	return s.everything(ctx, previous)
 }
 
 // groups asks for the groups and, where the client has aggregated discovery, for
 // their resources and what is stale; lists is nil where it has not.
-func (s *standIn) groups(ctx context.Context) (groups *metav1.APIGroupList, lists map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error) {
+func (s *adapter) groups(ctx context.Context) (groups *metav1.APIGroupList, lists map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error) {
 	s.calls.Add(1)
 	switch client := s.client.(type) {
 	case discovery.AggregatedDiscoveryInterfaceWithContext:
@@ -73,7 +73,7 @@ func (s *standIn) groups(ctx context.Context) (groups *metav1.APIGroupList, list
 	return groups, nil, nil, err
 }
 
-func (s *standIn) groupVersion(ctx context.Context, gv schema.GroupVersion) (versionDoc, error) {
+func (s *adapter) groupVersion(ctx context.Context, gv schema.GroupVersion) (versionDoc, error) {
 	s.calls.Add(1)
 	list, err := s.client.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
 	if err != nil {

@@ -28,15 +28,15 @@ func (s *suggestions) list() []Ref {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.groups != nil {
-		s.found, s.groups = near(s.groups, s.ref), nil
+		s.found, s.groups = similar(s.groups, s.ref), nil
 	}
 	return slices.Clone(s.found)
 }
 
-// near returns the resources of groups whose plural, singular, kind or short name is
+// similar returns the resources of groups whose plural, singular, kind or short name is
 // closest to that of ref, best first. The same name in another group is closest
 // of all.
-func near(groups []*groupView, ref Ref) []Ref {
+func similar(groups []*groupView, ref Ref) []Ref {
 	type candidate struct {
 		ref      Ref
 		distance int
