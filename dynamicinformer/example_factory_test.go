@@ -108,9 +108,10 @@ func ExampleLease_Watch() {
 		}
 		if current.State == status.StateSynced {
 			fmt.Println(current.State, current.Objects)
-			lease.Release() // stops the informer, which closes the channel
+			break // otherwise the channel closes when the informer has ended
 		}
 	}
+	lease.Release()
 	fmt.Println(factory.Shutdown(ctx))
 	// Output:
 	// Degraded Forbidden
