@@ -91,7 +91,7 @@ func (s *State) learn(ctx context.Context) error {
 // awaitServed waits for news of a type that is served. While requests for it are answered
 // NotFound all the same, a resolver that polls is made to do so more often.
 func (s *State) awaitServed(ctx context.Context) (news bool) {
-	left := doubtFor - time.Since(s.Snapshot().doubt)
+	left := doubtFor - time.Since(s.doubtedSince())
 	if left <= 0 {
 		return s.await(ctx, nil)
 	}
@@ -99,6 +99,14 @@ func (s *State) awaitServed(ctx context.Context) (news bool) {
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	return s.await(ctx, timer.C)
+}
+
+// doubtedSince returns when a request was last answered NotFound that discovery does not explain.
+// A snapshot would take as much of the stack as all else of a goroutine that waits.
+func (s *State) doubtedSince() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now.doubt
 }
 
 // await waits for news, which it reports, for elapsed or for the end of ctx.
