@@ -11,8 +11,8 @@ import (
 )
 
 // Await waits until gvr is served, and returns it then; at once, if it is. While the
-// resolver runs it is told, and otherwise it asks every 2 s. That a type is served does
-// not say that its objects can be listed yet: the server may take some seconds more.
+// resolver runs, its events end the wait; otherwise Await asks every 2 s. A type that is
+// served may not be listable yet: the server may take some seconds more.
 //
 // If ctx ends first, the error has the last answer, and ctx's cause. A GVR that can't
 // be is a [*RefError] at once.

@@ -12,7 +12,7 @@
 //     of it that would know, could not be asked. It never means absence.
 //
 // A [Resolver] asks the server each time, which makes an answer true at the time it was
-// given. While [Resolver.Run] runs it is told instead: it watches
+// given. While [Resolver.Run] runs it need not ask: it watches
 // CustomResourceDefinitions and APIServices, polls where it may not, and answers from
 // memory. Then [Resolver.Subscribe] tells of changes, [Resolver.Await] waits for a type,
 // and [Resolver.RESTMapper] is a mapper that is never out of date.

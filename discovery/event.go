@@ -50,7 +50,7 @@ const (
 	// VerbsChanged: of the preferred version, or its subresources.
 	VerbsChanged Change = "Verbs"
 	// ConversionChanged: objects are converted between versions in another way. Documents
-	// do not say so: it is told only of types whose CRD was read, before and after.
+	// do not say so: there is an event only for types whose CRD was read, before and after.
 	ConversionChanged Change = "Conversion"
 	// BackingChanged: something else serves the type now. That it has become known
 	// what does, or is not known any more, is no change.
@@ -58,7 +58,7 @@ const (
 	// TerminatingChanged: the type's CRD is being deleted.
 	TerminatingChanged Change = "Terminating"
 	// LabelsChanged: the labels of the type's CRD have changed or become known, or what
-	// serves the type has become known. Only who asks is told: see [WithLabelChanges].
+	// serves the type has become known. Only subscribers with [WithLabelChanges] get it.
 	LabelsChanged Change = "Labels"
 )
 

@@ -68,7 +68,7 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // [Resolver.Expect]) and the documents do not list it, and to learn why a CRD is not served. An
 // APIService is read if the server has not made it itself.
 //
-// [Resolver.Status] says how each source does, and the logger in ctx is told when that
+// [Resolver.Status] says how each source does, and the logger in ctx logs when that
 // changes. A server that has no CRDs or no APIServices has none.
 //
 // The documents are asked for

@@ -175,7 +175,7 @@ func (w *metadataWatch) run(ctx context.Context) {
 	reflector := cache.NewReflectorWithOptions(listWatch{&cache.ListWatch{
 		ListWithContextFunc: w.listPage, WatchFuncWithContext: w.open,
 	}}, &metav1.PartialObjectMetadata{}, w, cache.ReflectorOptions{Name: "discovery", TypeDescription: w.path})
-	quiet := klog.NewContext(ctx, klog.Logger{}) // what comes of it is told by state
+	quiet := klog.NewContext(ctx, klog.Logger{}) // state reports the outcome
 	for ctx.Err() == nil {
 		w.failed.Store(nil)
 		w.opened, w.events = time.Time{}, 0

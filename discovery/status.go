@@ -5,7 +5,7 @@ import "time"
 // Status says where a resolver's answers come from.
 type Status struct {
 	// Running says whether Run runs; otherwise each question goes to the server, and
-	// of the rest only the counts are told.
+	// of the other fields only the counts are set.
 	Running bool
 	// CRDs and APIServices are the watches.
 	CRDs, APIServices SourceStatus

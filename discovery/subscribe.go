@@ -12,13 +12,14 @@ import (
 // Subscribe returns the changes of what the server serves, for a range statement:
 // first an Added for each type that is served when the range begins, then what
 // happens, in order for each type. They come from [Resolver.Run]; while that does not
-// run nothing happens, and what it knew last is what is served. The sequence ends with ctx, or when the loop is left. It may be
-// ranged over several times and by several goroutines, each on its own.
+// run nothing happens, and what it knew last is what is served. The sequence ends with ctx, or
+// when the loop is left. It may be ranged over several times and by several goroutines, each on
+// its own.
 //
-// The body may take its time: what happens to a type meanwhile is put together, so
-// that it is told of the last state and nothing grows. A type that has gone and come
-// is Removed, then Added; one that has come and gone unseen is not mentioned. That the labels
-// of a type's CRD have changed is nothing to most: see [WithLabelChanges].
+// The loop may be slow: events of a type that wait are merged, at most two for each type. A
+// type that was removed and added again is Removed, then Added; one that was added and removed
+// while the loop was busy has no event. Changes of labels of a type's CRD are left out unless
+// [WithLabelChanges] asks for them.
 func (r *Resolver) Subscribe(ctx context.Context, opts ...SubscribeOption) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		box := &mailbox{news: make(chan struct{}, 1)}
@@ -44,7 +45,7 @@ func (r *Resolver) Subscribe(ctx context.Context, opts ...SubscribeOption) iter.
 	}
 }
 
-// SubscribeOption changes what one subscriber is told. Nil has no effect.
+// SubscribeOption changes which events one subscriber gets. Nil has no effect.
 type SubscribeOption interface{ applyToMailbox(*mailbox) }
 
 type subscribeOptionFunc func(*mailbox)
@@ -69,7 +70,7 @@ type mailbox struct {
 }
 
 // wanted returns those of events that the subscriber is to be told of. It writes to none of
-// them: others are told, too.
+// them: other subscribers get them, too.
 func (b *mailbox) wanted(events []Event) []Event {
 	if b.labels || !slices.ContainsFunc(events, func(e Event) bool { return slices.Contains(e.Changes, LabelsChanged) }) {
 		return events

@@ -13,7 +13,7 @@ import (
 	"github.com/gvrkit/gvrkit/bench/stub"
 )
 
-// Params are what one run is told.
+// Params are the parameters of one run.
 type Params struct {
 	Kind string `json:"kind"`
 	// Objects is how many objects the server has, and Events how many changes follow.

@@ -17,7 +17,7 @@ import (
 // other part, without a name, is on a server with many.
 const plain = "plain"
 
-// Params are what one run is told.
+// Params are the parameters of one run.
 type Params struct {
 	Host string `json:"host"`
 	CRDs int    `json:"crds"`

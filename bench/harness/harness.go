@@ -102,7 +102,7 @@ func (m Metric) Limit(atMost float64) Metric {
 
 // Fixture is the running servers of a case.
 type Fixture struct {
-	// Params are what the processes of a part are told, by the name of the part.
+	// Params are the parameters of the processes of each part, by its name.
 	Params map[string]any
 	// Ready is called in the process of [Run] when a job calls its own Ready, if it is not nil.
 	Ready func(ctx context.Context) error

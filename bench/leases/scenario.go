@@ -14,7 +14,7 @@ import (
 	"github.com/gvrkit/gvrkit/bench/stub"
 )
 
-// Params are what one run is told.
+// Params are the parameters of one run.
 type Params struct {
 	Case   string             `json:"case"`
 	Server cluster.Connection `json:"server"`

@@ -22,7 +22,7 @@ import (
 // objectsPerType is how many objects each type has.
 const objectsPerType = 5
 
-// Params are what one run is told.
+// Params are the parameters of one run.
 type Params struct {
 	Server cluster.Connection `json:"server"`
 	// Types is how many types are watched, and Objects how many objects each has.
