@@ -242,10 +242,6 @@ func (l *live) poll(ctx context.Context) {
 		asked    time.Time
 	)
 	for {
-		var healed <-chan struct{}
-		if failures > 0 {
-			healed = l.resolver.server.failed()
-		}
 		select {
 		case <-ctx.Done():
 			return
@@ -254,7 +250,6 @@ func (l *live) poll(ctx context.Context) {
 				return
 			}
 		case <-timer.C:
-		case <-healed:
 		}
 		select {
 		case <-l.kick: // what it is for is asked for now
@@ -271,13 +266,14 @@ func (l *live) poll(ctx context.Context) {
 		}
 		asked = time.Now()
 		wait := jittered(l.pause(failures, asked))
-		timer.Reset(wait)
-		if failures > 0 { // news do not make the server answer
-			if early := l.resolver.server.failed(); !pauseUntil(ctx, wait, early) {
+		if failures > 0 { // news do not make the server answer, but it may answer other requests again
+			if !pauseUntil(ctx, wait, l.resolver.server.failed()) {
 				return
 			}
+			timer.Reset(0)
 			continue
 		}
+		timer.Reset(wait)
 		if !pause(ctx, gap) {
 			return
 		}

@@ -186,3 +186,43 @@ func TestEvidence_APartThatFailsIsNoAnswer(t *testing.T) {
 		}
 	})
 }
+
+// After an outage, documents are asked for as soon as another request succeeds that had failed.
+func TestRun_DocumentsAreAskedForWhenTheServerAnswersAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		runFor(t, r)
+		elapse(time.Minute)
+		missed := 0
+		for range 3 {
+			w.change(func() {
+				w.cut(w.crds, true)
+				for _, class := range []string{"crds.watch", "crds.list", "core", "named"} {
+					w.fault[class] = "500"
+				}
+			})
+			elapse(10 * time.Minute) // all back off
+			w.change(func() {
+				clear(w.counts)
+				clear(w.fault)
+				w.fault["core"], w.fault["named"] = "500", "500"
+			})
+			var list, named, before int
+			asked := func() { w.change(func() { list, named = w.counts["crds.list"], w.counts["named"] }) }
+			for list == 0 {
+				before = named
+				elapse(10 * time.Millisecond)
+				asked()
+			}
+			elapse(100 * time.Millisecond)
+			if asked(); named == before {
+				missed++ // they had failed within the last second, and are paused
+			}
+			w.change(func() { clear(w.fault) })
+			elapse(time.Minute)
+		}
+		if missed == 3 {
+			t.Error("CRDs are listed again, and documents are not asked for")
+		}
+	})
+}

@@ -236,8 +236,8 @@ func (f *Factory) ForResource(gvr schema.GroupVersionResource) informers.Generic
 	return e.informer
 }
 
-// Resolver returns the factory's discovery; nil without discovery. The factory runs it while its
-// informers run, and its status says how often the factory has asked.
+// Resolver returns the factory's discovery; nil without discovery. The factory runs it from
+// Start on, and its status says how often the factory has asked.
 func (f *Factory) Resolver() *discovery.Resolver { return f.options.resolver }
 
 // Client returns the dynamic client of the factory, for requests of the program's own: the one that
