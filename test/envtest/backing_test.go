@@ -179,9 +179,13 @@ func (w *witness) check() {
 	Expect(w.problems).To(BeEmpty())
 }
 
-// takes lets the backend serve its group, whoever serves it now.
+// takes lets the backend serve its group, whoever serves it now. The APIService goes with the spec:
+// one whose server is gone makes discovery inconclusive for all specs after it.
 func (b *backend) takes(ctx context.Context, service string, port int) {
 	GinkgoHelper()
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a clean-up has a context of its own
+		_ = b.door.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{}) // once may be enough
+	})
 	b.door.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"kube-aggregator.kubernetes.io/automanaged": nil}}, // or it would be put right
 		"spec":     behindService(b.ships.Group, service, port).Object["spec"],

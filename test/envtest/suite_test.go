@@ -8,7 +8,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
 )
@@ -37,6 +39,20 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		at.install(ctx, manifest("../../examples/ipamblock/crd.yaml"), manifest("testdata/widgets.yaml"))
 	}
 }, NodeTimeout(30*time.Minute)) // the first start of a server builds it
+
+// An APIService whose server is gone makes discovery inconclusive for all specs after it, in
+// whatever order they run.
+var _ = BeforeEach(func(ctx SpecContext) {
+	client, err := dynamic.NewForConfig(kubeAPIServer.config)
+	Expect(err).NotTo(HaveOccurred())
+	all, err := client.Resource(apiServices).List(ctx, metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	for _, service := range all.Items {
+		_, elsewhere, err := unstructured.NestedMap(service.Object, "spec", "service")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(elsewhere).To(BeFalse(), "a spec has left %s", service.GetName())
+	}
+})
 
 func manifest(path string) *unstructured.Unstructured {
 	GinkgoHelper()
