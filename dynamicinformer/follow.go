@@ -18,7 +18,9 @@ import (
 // only discovery knows.
 var ErrNoDiscovery = errors.New("dynamicinformer: the factory has no discovery: see WithDiscovery")
 
-// FollowFuncs are called by [Factory.Follow] as types come and go. Either may be nil.
+// FollowFuncs are called by [Factory.Follow] as types come and go. Either may be nil. They are functions,
+// and no sequence as that of [Lease.Watch] or [discovery.Resolver.Subscribe], since the types of one
+// Follow do not wait for each other.
 //
 // The calls of one type come one after the other: Started, Stopped, Started, …; each Started
 // has its Stopped, before Follow returns. Those of different types come at the same time. A call

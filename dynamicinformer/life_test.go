@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -199,10 +200,17 @@ func TestLease_WatchTellsTheLastState(t *testing.T) {
 		f := newFactory(t, cluster)
 		l := acquire(t, f, widgets)
 		ctx, cancel := context.WithCancel(t.Context())
-		states, others := l.Watch(t.Context()), l.Watch(ctx)
+		watch, stop := iter.Pull(l.Watch(t.Context()))
+		defer stop()
+		others, stopOthers := iter.Pull(l.Watch(ctx))
+		defer stopOthers()
+		if first, open := others(); !open || first.State != status.StateUnknown {
+			t.Errorf("another one: %s", first.State)
+		}
 		next := func() status.State {
 			synctest.Wait()
-			return (<-states).State
+			now, _ := watch()
+			return now.State
 		}
 		if got := next(); got != status.StateUnknown {
 			t.Errorf("before Start: %s", got)
@@ -222,18 +230,17 @@ func TestLease_WatchTellsTheLastState(t *testing.T) {
 		if got := next(); got != status.StateSynced {
 			t.Errorf("healed: %s", got)
 		}
+		others() // what it has missed
 		cancel()
-		synctest.Wait()
-		<-others // what nobody has taken
-		if _, open := <-others; open {
-			t.Error("open after the end of its context")
+		if _, open := others(); open {
+			t.Error("it goes on after the end of its context")
 		}
 		l.Release()
 		if got := next(); got != status.StateStopped {
 			t.Errorf("released: %s", got)
 		}
-		if _, open := <-states; open {
-			t.Error("open after the end of the informer")
+		if _, open := watch(); open {
+			t.Error("it goes on after the end of the informer")
 		}
 		shutdown(t, f)
 	})

@@ -2,6 +2,7 @@ package dynamicinformer
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"net/http"
 	"slices"
@@ -79,28 +80,14 @@ func (f *Factory) explain(gvr schema.GroupVersionResource, informers []status.In
 // Status returns the status of the lease's informer. It sends no request.
 func (l *Lease) Status() status.Informer { return l.factory.status(l.entry) }
 
-// Watch returns the statuses of the lease's informer: the one at the time of the call, and another
-// one whenever it has changed. A status that has not been received when the next one comes is
-// replaced. The channel closes when ctx ends or, after the last status, when the informer has ended.
-func (l *Lease) Watch(ctx context.Context) <-chan status.Informer {
-	statuses := make(chan status.Informer, 1)
-	go func() {
-		defer close(statuses)
-		l.watch(ctx, statuses)
-	}()
-	return statuses
-}
-
-func (l *Lease) watch(ctx context.Context, statuses chan status.Informer) {
-	l.entry.await(ctx, func() bool {
-		now := l.Status()
-		select {
-		case <-statuses: // replaced
-		default:
-		}
-		statuses <- now // the only goroutine that sends
-		return false
-	})
+// Watch returns the statuses of the lease's informer, for a range statement: the present one, and
+// then one whenever it has changed. A loop that is slow gets the latest. The sequence ends with ctx,
+// when the loop is left or, after the last status, when the informer has ended. It may be ranged over
+// several times and by several goroutines, each on its own.
+func (l *Lease) Watch(ctx context.Context) iter.Seq[status.Informer] {
+	return func(yield func(status.Informer) bool) {
+		l.entry.await(ctx, func() (left bool) { return !yield(l.Status()) })
+	}
 }
 
 // Handler returns a page that shows what [Factory.Status] and [Factory.Explain] return: a

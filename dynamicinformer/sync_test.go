@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -356,18 +357,19 @@ func TestWaitForSync_MissesNothing(t *testing.T) {
 		l := acquire(t, f, widgets)
 		f.Start(t.Context())
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		states := l.Watch(ctx)
+		var watching sync.WaitGroup
+		watching.Go(func() {
+			for now := range l.Watch(ctx) {
+				if now.State == status.StateSynced {
+					return
+				}
+			}
+			t.Error("Watch has not told that it is synced")
+		})
 		if err := f.WaitForSync(ctx); err != nil {
 			t.Fatal(err)
 		}
-		for now := range states {
-			if now.State == status.StateSynced {
-				break
-			}
-		}
-		if ctx.Err() != nil {
-			t.Fatal("Watch has not told that it is synced")
-		}
+		watching.Wait()
 		cancel()
 		shutdown(t, f)
 	}

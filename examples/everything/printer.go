@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"sync"
 
@@ -56,7 +57,7 @@ func (p *printer) funcs(ctx context.Context) dynamicinformer.FollowFuncs {
 
 // states prints what goes wrong with a type, and that it is well again. What it comes through
 // on its way is not worth a line.
-func (p *printer) states(ref discovery.Ref, states <-chan status.Informer) {
+func (p *printer) states(ref discovery.Ref, states iter.Seq[status.Informer]) {
 	var told status.Reason
 	for s := range states {
 		switch {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -117,7 +118,7 @@ func (v *viewer) state(now status.Informer) {
 }
 
 // follow prints the states that come, but for those before the first list is complete.
-func (v *viewer) follow(states <-chan status.Informer) {
+func (v *viewer) follow(states iter.Seq[status.Informer]) {
 	synced, last := false, status.StateSynced
 	for now := range states {
 		synced = synced || now.State == status.StateSynced

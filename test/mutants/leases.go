@@ -50,7 +50,7 @@ var ofLeases = []mutant{
 	{
 		name: "a resolver is not told that a type is awaited",
 		file: "internal/typestate/ask.go",
-		old:  "			expected = s.cfg.Resolver.Expect(s.cfg.GVR.GroupResource())\n",
+		old:  "			expected = s.facts().Expect(s.cfg.GVR.GroupResource())\n",
 		new:  "",
 		in:   "dynamicinformer",
 	},
@@ -210,10 +210,10 @@ var ofLeases = []mutant{
 		in:   "dynamicinformer",
 	},
 	{
-		name: "states are kept until they are taken",
+		name: "a loop over statuses ends after the first",
 		file: "dynamicinformer/status.go",
-		old:  "		case <-statuses: // replaced\n",
-		new:  "		case <-make(chan status.Informer):\n",
+		old:  "l.entry.await(ctx, func() (left bool) { return !yield(l.Status()) })",
+		new:  "l.entry.await(ctx, func() (left bool) { yield(l.Status()); return true })",
 	},
 	{
 		name: "a user's watch error handler is not called",

@@ -37,11 +37,12 @@ func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVe
 	lease, err := factory.Acquire(ctx, gvr)                      // validates gvr; WithAllowAbsent() accepts a type that is installed later
 	_, err = lease.AddEventHandler(handler)                      // removed with the lease
 	err = lease.WaitForSync(ctx, dynamicinformer.WithFailFast()) // returns early for Forbidden, NotFound and the like
-	changes := lease.Watch(ctx)                                  // the status, and each change: Synced, Degraded (Forbidden), …
-	lease.Release()                                              // never blocks; the last one stops the informer; see Done
+	for now := range lease.Watch(ctx) {                          // the status, and each change: Synced, Degraded (Forbidden), …
+		fmt.Println(now)
+	}
+	lease.Release() // never blocks; the last one stops the informer; see Done
 	err = factory.Follow(ctx, discovery.Selector{Groups: groups}, dynamicinformer.FollowFuncs{Started: started, Stopped: stopped})
 
-	fmt.Println(<-changes)
 	return err
 }
 
