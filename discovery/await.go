@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,7 +19,7 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 	if err := CheckGVR(gvr); err != nil {
 		return Resource{}, err
 	}
-	defer r.Expect(gvr.GroupResource())()
+	defer r.expect(gvr.GroupResource())()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -60,53 +59,6 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 }
 
 var errAwaited = errors.New("not served yet")
-
-// Pending returns why the CustomResourceDefinition of gr is not served, which is there: a
-// [*NotEstablishedError]. It returns nil if there is none, if it is served, or if the
-// resolver does not know. It asks nobody.
-func (r *Resolver) Pending(gr schema.GroupResource) error {
-	c := r.current.Load()
-	if c == nil {
-		return nil
-	}
-	q := questionOfGVR(gr.WithVersion(""))
-	for _, reading := range q.readings() {
-		if definition := c.waitingFor(reading); definition != nil {
-			return newNotEstablishedError(q, definition)
-		}
-	}
-	return nil
-}
-
-// Expect lets the resolver know that the caller waits for gr, until stop is called: as Await
-// does, or because requests for it are answered NotFound though it is served. While the
-// resolver runs it asks for the discovery documents at once where it can't watch CRDs or
-// APIServices, and then every 2 s, after a minute every 10 s. Where it can, it reads the
-// CRD of gr each time that it changes, until the documents list gr. It makes no difference
-// to a resolver that does not run. Neither function blocks.
-func (r *Resolver) Expect(gr schema.GroupResource) (stop func()) {
-	r.mu.Lock()
-	if r.wanted == nil {
-		r.wanted = map[schema.GroupResource]*want{}
-	}
-	w := r.wanted[gr]
-	if w == nil {
-		w = &want{since: time.Now()}
-		r.wanted[gr] = w
-	}
-	w.callers++
-	l := r.live
-	r.mu.Unlock()
-	if l != nil {
-		l.expected(gr)
-	}
-	return sync.OnceFunc(func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		w.callers--
-		w.left = time.Now()
-	})
-}
 
 // want is that callers wait for a type.
 type want struct {

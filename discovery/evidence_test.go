@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 var gadgetGroup = group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{
@@ -107,7 +108,7 @@ func TestEvidence_DocumentsAddToWhatAWatchKnew(t *testing.T) {
 		status := r.Status()
 		return status.CRDs.State == discovery.SourceFailing && status.APIServices.State == discovery.SourceFailing
 	})
-	defer r.Expect(gadgets.GroupResource())()
+	defer typefacts.Of(r).Expect(gadgets.GroupResource())()
 	s.serve(coreGroup, gadgetGroup, metricsGroup)
 	l.wants("Added gadgets.v1.example.org", "Added nodes.v1beta1.metrics.k8s.io")
 	if _, err := r.Resolve(t.Context(), "widgets"); err != nil {

@@ -65,7 +65,7 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // deleted, and when to ask for documents again. Run begins with both documents and both lists at
 // the same time, and its first answer has all of them; after a second it has what has come by
 // then. A CRD itself is read only while its type is waited for ([Resolver.Await],
-// [Resolver.Expect]) and the documents do not list it, and to learn why a CRD is not served. An
+// an informer) and the documents do not list it, and to learn why a CRD is not served. An
 // APIService is read if the server has not made it itself.
 //
 // [Resolver.Status] says how each source does, and the logger in ctx logs when that

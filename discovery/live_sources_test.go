@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 func TestRun_WhereWatchesAreForbiddenItPolls(t *testing.T) {
@@ -23,7 +24,7 @@ func TestRun_WhereWatchesAreForbiddenItPolls(t *testing.T) {
 		status.CRDs.Err == nil || status.CRDs.Verb != "list" {
 		t.Errorf("status = %+v", status)
 	}
-	defer r.Expect(widgets.GroupResource())()
+	defer typefacts.Of(r).Expect(widgets.GroupResource())()
 	s.serve(coreGroup, exampleGroup)
 	l.wants("Added widgets.v1.example.com", "Added flanges.v1beta1.example.com")
 	begun := time.Now()
@@ -41,7 +42,7 @@ func TestRun_WhatIsNotListedOnceStays(t *testing.T) {
 	r := run(t, s, discovery.WithPace(time.Millisecond, time.Millisecond, time.Hour))
 	s.serve(coreGroup)
 	s.documents()
-	defer r.Expect(widgets.GroupResource())()
+	defer typefacts.Of(r).Expect(widgets.GroupResource())()
 	eventually(t, "asked some times", func() bool { return s.documentsSoFar() > 20 })
 	if _, err := r.Resolve(t.Context(), "widgets"); err != nil {
 		t.Error(err)
@@ -304,7 +305,7 @@ func TestRun_AServerWithoutACoreGroupSaysWhatIsGone(t *testing.T) {
 		t.Errorf("documents: %+v", status)
 	}
 	l := listen(t, r)
-	defer r.Expect(widgets.GroupResource())()
+	defer typefacts.Of(r).Expect(widgets.GroupResource())()
 	s.serve(appsGroup)
 	l.wants("Removed widgets.v1.example.com (NotListed)", "Removed flanges.v1beta1.example.com (NotListed)")
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 var gadgets = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "gadgets"}
@@ -197,18 +198,18 @@ func TestRun_ACRDThatIsWaitedForIsServedBeforeDocumentsTell(t *testing.T) {
 	s.mu.Unlock()
 	r := run(t, s, never())
 	l := listen(t, r)
-	stop := r.Expect(gadgets.GroupResource())
+	stop := typefacts.Of(r).Expect(gadgets.GroupResource())
 	defer stop()
 	d := define(gadgetsCRD, "1")
 	d.conditions = nil
 	crds.put(d.object())
-	eventually(t, "it is known not to be established", func() bool { return r.Pending(gadgets.GroupResource()) != nil })
+	eventually(t, "it is known not to be established", func() bool { return typefacts.Of(r).Pending(gadgets.GroupResource()) != nil })
 	crds.put(define(gadgetsCRD, "1").object())
 	got := l.wants("Added gadgets.v1.example.org")[0].Resource
 	if got.CRDUID != "1" || got.Backing != discovery.BackingCRD || got.Singular != "gadget" {
 		t.Errorf("%+v", got)
 	}
-	if err := r.Pending(gadgets.GroupResource()); err != nil {
+	if err := typefacts.Of(r).Pending(gadgets.GroupResource()); err != nil {
 		t.Errorf("Pending = %v", err)
 	}
 }
@@ -218,7 +219,7 @@ func TestRun_ReadsNoCRDThatDocumentsList(t *testing.T) {
 	s, crds := crdServer(t, define(gadgetsCRD, "1"), define("widgets.example.org", "2"))
 	r := run(t, s, never())
 	l := listen(t, r)
-	defer r.Expect(gadgets.GroupResource())()
+	defer typefacts.Of(r).Expect(gadgets.GroupResource())()
 	crds.put(define("doodads.example.org", "3").object())
 	l.wants("Added doodads.v1.example.org")
 	if slices.Contains(s.paths(), crdPath+"/"+gadgetsCRD) {
@@ -235,7 +236,7 @@ func TestRun_AnotherConversionIsToldOfATypeThatIsWaitedFor(t *testing.T) {
 	s.serve(coreGroup, gadgetGroup)
 	r := run(t, s, never())
 	l := listen(t, r)
-	defer r.Expect(gadgets.GroupResource())()
+	defer typefacts.Of(r).Expect(gadgets.GroupResource())()
 	d := define(gadgetsCRD, "1")
 	d.noise = "1"
 	crds.put(d.object())

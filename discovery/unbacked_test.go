@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 const gadgetsService = "v1.example.org"
@@ -98,7 +99,7 @@ func TestEvidence_ACRDThatDocumentsRefuteIsNotServed(t *testing.T) {
 		w.change(func() { w.fault["apis.list"] = "403" })
 		runFor(t, r)
 		elapse(time.Minute)
-		defer r.Expect(gadgets.GroupResource())()
+		defer typefacts.Of(r).Expect(gadgets.GroupResource())()
 		w.change(func() {
 			w.setCRD(gadget("v1"))
 			w.byService("others")

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 // Run asks discovery about the type, and again whenever there is news of it, until ctx ends.
@@ -69,7 +70,7 @@ func (s *State) ask(ctx context.Context, served func() (goOn bool)) {
 			}
 			news = s.awaitServed(ctx)
 		} else {
-			expected = s.cfg.Resolver.Expect(s.cfg.GVR.GroupResource())
+			expected = s.facts().Expect(s.cfg.GVR.GroupResource())
 			news = s.awaitFor(ctx, s.pause(err, &backoff), pending)
 		}
 		if news || err == nil {
@@ -77,6 +78,9 @@ func (s *State) ask(ctx context.Context, served func() (goOn bool)) {
 		}
 	}
 }
+
+// facts returns what the resolver tells this module alone.
+func (s *State) facts() typefacts.Facts { return typefacts.Of(s.cfg.Resolver) }
 
 // learn asks discovery once and keeps the answer, unless ctx has ended.
 func (s *State) learn(ctx context.Context) error {
@@ -95,7 +99,7 @@ func (s *State) awaitServed(ctx context.Context) (news bool) {
 	if left <= 0 {
 		return s.await(ctx, nil)
 	}
-	defer s.cfg.Resolver.Expect(s.cfg.GVR.GroupResource())()
+	defer s.facts().Expect(s.cfg.GVR.GroupResource())()
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	return s.await(ctx, timer.C)
@@ -135,7 +139,7 @@ func (s *State) awaitFor(ctx context.Context, d time.Duration, pending string) (
 
 // pending returns why a CRD that exists is not served; empty if none is.
 func (s *State) pending() string {
-	if err := s.cfg.Resolver.Pending(s.cfg.GVR.GroupResource()); err != nil {
+	if err := s.facts().Pending(s.cfg.GVR.GroupResource()); err != nil {
 		return err.Error()
 	}
 	return ""

@@ -293,7 +293,7 @@ func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
 	if s.cfg.Resolver == nil || known.CRDUID == "" {
 		return true
 	}
-	uid, err := s.cfg.Resolver.CRDUID(ctx, known.GVR.GroupResource())
+	uid, err := s.facts().CRDUID(ctx, known.GVR.GroupResource())
 	switch {
 	case err == nil && uid == known.CRDUID:
 		return true

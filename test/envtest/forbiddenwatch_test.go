@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, func() {
@@ -21,7 +22,7 @@ var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, 
 			Expect(source.Err).To(MatchError(ContainSubstring(d.user)))
 		}
 		told := d.news(group)
-		DeferCleanup(r.Expect(schema.GroupResource{Group: group, Resource: "ships"}))
+		DeferCleanup(typefacts.Of(r).Expect(schema.GroupResource{Group: group, Resource: "ships"}))
 		admin.define(ctx, newCRD(group, "Ship", "v1"))
 		Eventually(told.told).Should(Equal([]string{"Added ships.v1." + group}))
 		Expect(r.Resolve(ctx, "ships."+group)).To(HaveField("CRDUID", BeEmpty()))

@@ -1,0 +1,86 @@
+package discovery
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gvrkit/gvrkit/internal/typefacts"
+)
+
+func init() {
+	typefacts.Of = func(resolver any) typefacts.Facts { return facts{resolver.(*Resolver)} }
+}
+
+// facts is what only the informers of this module ask of a resolver.
+type facts struct{ *Resolver }
+
+// Pending implements typefacts.Facts.
+func (r facts) Pending(gr schema.GroupResource) error {
+	c := r.current.Load()
+	if c == nil {
+		return nil
+	}
+	q := questionOfGVR(gr.WithVersion(""))
+	for _, reading := range q.readings() {
+		if definition := c.waitingFor(reading); definition != nil {
+			return newNotEstablishedError(q, definition)
+		}
+	}
+	return nil
+}
+
+// Expect implements typefacts.Facts.
+func (r facts) Expect(gr schema.GroupResource) (stop func()) { return r.expect(gr) }
+
+// expect takes it that a caller waits for gr, until stop is called.
+func (r *Resolver) expect(gr schema.GroupResource) (stop func()) {
+	r.mu.Lock()
+	if r.wanted == nil {
+		r.wanted = map[schema.GroupResource]*want{}
+	}
+	w := r.wanted[gr]
+	if w == nil {
+		w = &want{since: time.Now()}
+		r.wanted[gr] = w
+	}
+	w.callers++
+	l := r.live
+	r.mu.Unlock()
+	if l != nil {
+		l.expected(gr)
+	}
+	return sync.OnceFunc(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		w.callers--
+		w.left = time.Now()
+	})
+}
+
+// CRDUID implements typefacts.Facts.
+func (r facts) CRDUID(ctx context.Context, gr schema.GroupResource) (types.UID, error) {
+	ref := RefOf(gr.WithVersion(""))
+	if err := checkParts(ref, false); err != nil {
+		return "", err
+	}
+	rest, ok := r.server.(*restServer)
+	if !ok {
+		return "", inconclusive(ref, errNoWatch)
+	}
+	var object struct {
+		Metadata slimMeta `json:"metadata"`
+	}
+	err := rest.object(ctx, objectRef{crdPath, gr.String()}, metaOnly, &object, &object.Metadata)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", &NotServedError{Ref: ref}
+	case err != nil:
+		return "", inconclusive(ref, err)
+	}
+	return object.Metadata.UID, nil
+}
