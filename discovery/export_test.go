@@ -8,7 +8,7 @@ import "time"
 func WithPace(awaited, polled, doubted time.Duration) Option {
 	return optionFunc(func(o *options) {
 		o.pace = pace{
-			awaited: awaited, patient: polled, settled: time.Hour, legacy: 1, doubted: doubted, hurry: time.Hour,
+			awaited: awaited, patient: polled, settled: time.Hour, legacy: 1, doubted: doubted, hurry: time.Hour, persist: time.Hour,
 			batch: time.Millisecond, gap: time.Millisecond, late: 10 * time.Millisecond, first: 5 * time.Second,
 		}
 	})

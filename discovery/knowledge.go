@@ -57,6 +57,8 @@ type knowledge struct {
 	unlisted map[schema.GroupResource]*crdState
 	// changed is when a CRD has last changed so that documents may tell other things.
 	changed time.Time
+	// stirred is when there was last a new reason for documents to change.
+	stirred time.Time
 	// defined are the CRDs of which a definition was read.
 	defined map[schema.GroupResource]*crdState
 	// unread are the objects that may have to be read one by one.
@@ -137,7 +139,7 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 		k.toldAt = number
 	}
 	if doc != k.doc {
-		k.learnGroups(doc)
+		k.learnGroups(doc, now)
 	}
 	k.endDoubts(now)
 	k.endDeletions(number, now)
@@ -201,10 +203,16 @@ func (k *knowledge) outlived(gr schema.GroupResource, state *crdState, now time.
 
 // learnGroups takes the groups of a document. Those that are as in the last one are not put
 // together again.
-func (k *knowledge) learnGroups(doc *document) {
+func (k *knowledge) learnGroups(doc *document, now time.Time) {
 	before, groups := k.docs, doc.groups()
 	k.regroup = k.regroup || k.doc == nil || !slices.EqualFunc(k.doc.groups(), groups, func(a, b groupDoc) bool { return a.name == b.name })
+	told := k.docTold
 	k.doc, k.docTold = doc, versionsOf(doc)
+	for gv, fresh := range k.docTold {
+		if before, listed := told[gv]; !fresh && (before || !listed) {
+			k.stirred = now
+		}
+	}
 	k.docs, k.listed = make(map[string]groupDoc, len(before)), nil
 	for _, group := range groups {
 		k.docs[group.name] = group
@@ -238,7 +246,7 @@ func (k *knowledge) compare(gr schema.GroupResource, state *crdState, now time.T
 	case !differs:
 		state.differs = time.Time{}
 	case state.differs.IsZero():
-		state.differs = now
+		state.differs, k.stirred = now, now
 	}
 	if refuted := !state.differs.IsZero() && now.Sub(state.differs) > staleFor; refuted != state.refuted {
 		state.refuted = refuted
@@ -577,11 +585,13 @@ func (k *knowledge) unsettled(now time.Time) bool {
 	return len(k.doubted) > 0 || len(k.dropped) > 0 || len(k.unlisted) > 0 || now.Sub(k.changed) < k.doubtFor
 }
 
-// partial reports whether a part of the last document could not be told.
+// partial reports whether the last document, or half of it, could not be had.
 func (k *knowledge) partial() bool {
-	if k.doc == nil || k.doc.core.err != nil || k.doc.named.err != nil {
-		return true
-	}
+	return k.doc == nil || k.doc.core.err != nil || k.doc.named.err != nil
+}
+
+// stale reports whether the last document could not tell of a group version that it lists.
+func (k *knowledge) stale() bool {
 	for _, fresh := range k.docTold {
 		if !fresh {
 			return true

@@ -19,14 +19,16 @@ type pace struct {
 	awaited time.Duration
 	// patient: the same, after a minute of it.
 	patient time.Duration
-	// settled: nothing is expected. What is behind an APIService may change without any
-	// object changing.
+	// settled: nothing is expected, or no longer. What is behind an APIService may change
+	// without any object changing.
 	settled time.Duration
 	// legacy is how much slower a server is asked that has no aggregated discovery and
 	// answers each group version by itself; never slower than settled.
 	legacy time.Duration // a factor
 	// hurry is how long it is asked at the pace of awaited before that of patient.
 	hurry time.Duration
+	// persist is how long documents are expected to change before the pace is settled.
+	persist time.Duration
 	// doubted is how long what a document no longer lists is taken to be served.
 	doubted time.Duration
 	// batch is how long news wait for more.
@@ -46,6 +48,7 @@ var usualPace = pace{
 	settled: time.Minute,
 	legacy:  5,
 	hurry:   time.Minute,
+	persist: 5 * time.Minute,
 	doubted: doubtFor,
 	batch:   20 * time.Millisecond,
 	gap:     500 * time.Millisecond,
@@ -76,8 +79,10 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 //   - once a minute;
 //   - at once, if an object has changed or a watch has failed: requests are at least 50 ms
 //     apart, and 500 ms if that goes on;
-//   - every 2 s while they are expected to change, as after a change, after a minute every
-//     10 s;
+//   - every 2 s while they are expected to change, as after a change, or while a CRD is not
+//     established; after a minute without news every 10 s, after five minutes once a minute;
+//   - every 10 s while they can't say what a group version serves, as of an APIService whose
+//     server is gone; after five minutes without news once a minute;
 //   - every 2 s while a type is waited for and CRDs or APIServices can't be watched, after
 //     a minute every 10 s. A type that is deleted and created again between two answers is
 //     then not noticed as another;
@@ -143,10 +148,9 @@ type live struct {
 
 	// mu guards what follows. It is not held over a request, and taken before the
 	// resolver's, never after it: questions do not wait for it.
-	mu       sync.Mutex
-	known    knowledge
-	restless time.Time // since when the documents are expected to change
-	late     bool      // the first answer waits no longer
+	mu    sync.Mutex
+	known knowledge
+	late  bool // the first answer waits no longer
 	// unsettled is whether the documents were expected to change when the last answer was
 	// made known.
 	unsettled bool
@@ -172,15 +176,26 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 		},
 		list: func(items []*slimMeta) {
 			number := l.resolver.askedSoFar()
-			l.update(func(now time.Time) (differs, ask bool) { return src.listed(items, number, now) })
+			l.hear(func(now time.Time) (differs, ask bool) { return src.listed(items, number, now) })
 		},
 		event: func(kind watch.EventType, item *slimMeta) {
 			number := l.resolver.askedSoFar()
-			l.update(func(now time.Time) (differs, ask bool) { return src.one(kind, item, number, now) })
+			l.hear(func(now time.Time) (differs, ask bool) { return src.one(kind, item, number, now) })
 		},
 		state: func(state SourceState, verb string, err error) { l.enter(src, state, verb, err) },
 	}
 	w.run(ctx)
+}
+
+// hear is update for news of objects: if they are a reason to ask for documents, these are
+// expected to change from now on.
+func (l *live) hear(learn func(now time.Time) (differs, ask bool)) {
+	l.update(func(now time.Time) (differs, ask bool) {
+		if differs, ask = learn(now); ask {
+			l.known.stirred = now
+		}
+		return differs, ask
+	})
 }
 
 // update lets a source say what it has learned: whether anything that is known differs by
@@ -350,15 +365,9 @@ func (l *live) pause(failures int, now time.Time) time.Duration {
 		return min(2*time.Second<<min(failures-1, 4), 30*time.Second, 16*l.pace.awaited)
 	}
 	l.mu.Lock()
-	expected := l.known.unsettled(now) || l.known.awaited()
-	switch {
-	case !expected:
-		l.restless = time.Time{}
-	case l.restless.IsZero():
-		l.restless = now
-	}
-	hurry := expected && now.Sub(l.restless) < l.pace.hurry
-	expected = expected || l.known.partial()
+	expected, quiet := l.known.unsettled(now) || l.known.awaited(), now.Sub(l.known.stirred)
+	hurry := expected && quiet < l.pace.hurry
+	expected = (expected || l.known.stale()) && quiet < l.pace.persist || l.known.partial()
 	legacy := l.known.doc != nil && l.known.doc.named.legacy
 	l.mu.Unlock()
 	if l.resolver.polls(l) {

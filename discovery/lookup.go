@@ -168,7 +168,7 @@ func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
 		err = s.object(asked, ref, acceptLegacy, api, &api.Metadata)
 		learn = func() (differs, ask bool) { return true, l.known.readAPI(api) }
 	}
-	l.update(func(now time.Time) (differs, ask bool) {
+	l.hear(func(now time.Time) (differs, ask bool) {
 		state := l.known.unread[ref]
 		if state == nil {
 			state = &lookup{}

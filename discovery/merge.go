@@ -176,7 +176,7 @@ func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
 				k.unlisted = map[schema.GroupResource]*crdState{}
 			}
 			if state.unlisted.IsZero() {
-				state.unlisted = now
+				state.unlisted, k.stirred = now, now
 			}
 			k.unlisted[gr] = state
 			k.mayRead(crdPath, state.meta.Name)
@@ -213,7 +213,7 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 		}
 		d, known := old[res.GVR]
 		if !known {
-			d.since = now
+			d.since, k.stirred = now, now
 		}
 		if d.over {
 			delete(k.doubted, res.GVR)

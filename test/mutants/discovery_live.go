@@ -95,8 +95,20 @@ var ofDiscoveryLive = []mutant{
 	{
 		name: "available APIServices are not awaited",
 		file: "discovery/live.go",
-		old:  "expected := l.known.unsettled(now) || l.known.awaited()",
-		new:  "expected := l.known.unsettled(now)",
+		old:  "l.known.unsettled(now) || l.known.awaited(), now.Sub",
+		new:  "l.known.unsettled(now), now.Sub",
+	},
+	{
+		name: "what is expected in vain is asked for like news for ever",
+		file: "discovery/live.go",
+		old:  "(expected || l.known.stale()) && quiet < l.pace.persist",
+		new:  "(expected || l.known.stale())",
+	},
+	{
+		name: "news don't hasten what was expected in vain",
+		file: "discovery/live.go",
+		old:  "\t\t\tl.known.stirred = now\n",
+		new:  "",
 	},
 	{
 		name: "what has no APIService is believed",
