@@ -28,7 +28,7 @@ var extensionsGroup = group{name: "apiextensions.k8s.io", versions: []version{{n
 func TestEvidence_ACRDListThatFailsDeletesNothing(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"404":           http.NotFound,
-		"another list":  say("application/json", `{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[]}`),
+		"another list":  say("application/json", `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`),
 		"a 500":         refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError),
 		"not forbidden": refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized),
 	} {

@@ -43,12 +43,11 @@ type metadataWatch struct {
 	state func(state SourceState, verb string, err error) // each change of it
 
 	// Those below belong to run, and to the reflector that it calls.
-	backoff time.Duration // the last one; 0: the last watch was a good one
+	backoff time.Duration // the last one; 0: the last watch was steady
 	filled  bool          // the last list had something
 	current SourceState
 	text    string                     // of the error of current
 	opened  time.Time                  // when the watch was opened; zero: none was since the last list
-	events  int                        // of the watch
 	failed  atomic.Pointer[watchError] // of the last request
 }
 
@@ -58,7 +57,7 @@ type watchPace struct {
 	first, last time.Duration // the back-off doubles from first to last
 	absent      time.Duration // before a resource that the server does not have is asked for again
 	forbidden   time.Duration // before what is forbidden is asked for again
-	steady      time.Duration // a watch that lasts so long is a good one, even without an event
+	steady      time.Duration // a shorter watch is a failure, whatever it has brought
 	page        time.Duration // before a page of a list, or a watch that is not answered, is given up
 }
 
@@ -81,7 +80,7 @@ var (
 	// errNotMetadata is of an answer from which nothing can be concluded. The metadata
 	// client takes any JSON for a list of objects, even an empty one.
 	errNotMetadata = errors.New("the server's answer is not metadata")
-	// errEndedAtOnce is of a watch that ended before it was of any use.
+	// errEndedAtOnce is of a watch that was not steady.
 	errEndedAtOnce = errors.New("the server ended the watch at once")
 	// errOverdue is of a watch that the server did not answer.
 	errOverdue = errors.New("the server did not answer in time")
@@ -118,6 +117,9 @@ func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.endpoint.sent.Add(1)
 	res, err := next.RoundTrip(req)
 	if err != nil {
+		if end, is := req.Context().Value(attempt{}).(context.CancelCauseFunc); is {
+			end(err)
+		}
 		return nil, err
 	}
 	if res.StatusCode < http.StatusBadRequest {
@@ -141,6 +143,17 @@ func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	res.Header = http.Header{"Content-Type": {"application/json"}}
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return res, nil
+}
+
+// attempt is the key under which a context has what ends it.
+type attempt struct{}
+
+// newAttempt returns a context for one request of the metadata client, which ends when the
+// transport fails. The client would hide that, try again by itself up to ten times, and at last
+// take it for a watch that has nothing to tell.
+func newAttempt(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	return context.WithValue(ctx, attempt{}, end), end
 }
 
 // checkMetadata returns an error if res, in JSON, is not a list of metadata. The metadata client
@@ -178,7 +191,7 @@ func (w *metadataWatch) run(ctx context.Context) {
 	quiet := klog.NewContext(ctx, klog.Logger{}) // state reports the outcome
 	for ctx.Err() == nil {
 		w.failed.Store(nil)
-		w.opened, w.events = time.Time{}, 0
+		w.opened = time.Time{}
 		err := reflector.ListAndWatchWithContext(quiet)
 		if ctx.Err() == nil {
 			w.settle(ctx, err)
@@ -197,11 +210,15 @@ func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.pace.page)
 	defer cancel()
+	asked, end := newAttempt(ctx)
+	defer end(nil)
 	if opts.ResourceVersion == "0" {
 		opts.ResourceVersion = "" // a server that is behind would bring back what is deleted
 	}
-	page, err := w.getter.List(ctx, opts)
+	page, err := w.getter.List(asked, opts)
 	switch {
+	case asked.Err() != nil && ctx.Err() == nil:
+		err = context.Cause(asked)
 	case err != nil:
 	case page.ResourceVersion == "":
 		err = errNotMetadata
@@ -226,32 +243,52 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 const overdueAfter = 30 * time.Second
 
 // open opens the watch. One that the server does not answer, or does not end in time, is given up.
+// After one that was not steady there is a list first, which is put off as after any failure.
 func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	switch {
+	case w.steady():
+		w.backoff = 0
+	case !w.opened.IsZero():
+		return nil, w.refuse(errEndedAtOnce)
+	}
 	w.before(ctx)
-	asked, cancel := context.WithCancelCause(ctx)
-	patience := time.AfterFunc(w.pace.page, func() { cancel(errOverdue) })
+	asked, end := newAttempt(ctx)
+	patience := time.AfterFunc(w.pace.page, func() { end(errOverdue) })
 	watching, err := w.getter.Watch(asked, opts)
-	if !patience.Stop() && ctx.Err() == nil {
+	if !patience.Stop() {
+		end(errOverdue)
+	}
+	if asked.Err() != nil && ctx.Err() == nil {
 		if err == nil {
 			watching.Stop()
 		}
-		err = errOverdue
+		err = context.Cause(asked)
 	}
 	if err != nil {
-		cancel(nil)
-		failed := &watchError{verb: "watch", err: err}
-		w.failed.Store(failed)
-		return nil, failed
+		end(nil)
+		return nil, w.refuse(err)
 	}
 	w.failed.Store(nil)
-	w.opened, w.events = time.Now(), 0
+	w.opened = time.Now()
 	w.report(SourceCurrent, "", nil)
-	bounded := &boundedWatch{Interface: watching, end: func() { cancel(nil) }}
+	bounded := &boundedWatch{Interface: watching, end: func() { end(nil) }}
 	if seconds := opts.TimeoutSeconds; seconds != nil {
 		overdue := time.AfterFunc(time.Duration(*seconds)*time.Second+overdueAfter, bounded.end)
-		bounded.end = func() { overdue.Stop(); cancel(nil) }
+		bounded.end = func() { overdue.Stop(); end(nil) }
 	}
 	return bounded, nil
+}
+
+// refuse notes why there is no watch.
+func (w *metadataWatch) refuse(err error) error {
+	failed := &watchError{verb: "watch", err: err}
+	w.failed.Store(failed)
+	return failed
+}
+
+// steady reports whether the watch that has just ended had lasted for long enough.
+func (w *metadataWatch) steady() bool {
+	return !w.opened.IsZero() && time.Since(w.opened) >= w.pace.steady
 }
 
 // boundedWatch is a watch whose request is to be ended, too.
@@ -292,7 +329,6 @@ func (w *metadataWatch) Delete(object any) error { return w.take(watch.Deleted, 
 func (w *metadataWatch) Resync() error { return nil }
 
 func (w *metadataWatch) take(kind watch.EventType, object any) error {
-	w.events++
 	item := metaOf(object)
 	if item == nil || item.Name == "" || item.UID == "" {
 		return fmt.Errorf("%s: %w", w.path, errNotMetadata)
@@ -323,8 +359,8 @@ func metaOf(object any) *slimMeta {
 
 // settle reports what has come of an attempt, and waits until the next.
 func (w *metadataWatch) settle(ctx context.Context, err error) {
-	good := !w.opened.IsZero() && (w.events > 0 || time.Since(w.opened) >= w.pace.steady)
-	if good {
+	steady := w.steady()
+	if steady {
 		w.backoff = 0
 	}
 	failed := w.failed.Load()
@@ -332,7 +368,7 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	case failed != nil:
 	case err != nil:
 		failed = &watchError{verb: "list", err: err}
-	case good: // a watch that worked has ended, which is no failure
+	case steady: // a watch that worked has ended, which is no failure
 		wait(ctx, spread(w.pace.first, 0.5), nil)
 		return
 	default:

@@ -1,8 +1,11 @@
 package discovery_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,7 +15,7 @@ import (
 
 // Of two sources that don't work, none may end the other's back-off, over and over.
 func TestRun_WhatNeverWorksIsAskedForSlowly(t *testing.T) {
-	for _, fault := range []string{"500", "404", "410", "401", "403", "html", "emptyjson", "garbage", "endsatonce", "hang", "flaky"} {
+	for _, fault := range []string{"500", "404", "410", "401", "403", "html", "emptyjson", "garbage", "endsatonce", "reset", "hang", "flaky"} {
 		for name, classes := range map[string][]string{
 			"watches": {"crds.watch", "apis.watch"},
 			"lists":   {"crds.list", "apis.list"},
@@ -47,6 +50,107 @@ func TestRun_WhatNeverWorksIsAskedForSlowly(t *testing.T) {
 			})
 		}
 	}
+}
+
+// every calls do each period, until the test ends.
+func (w *world) every(t *testing.T, period time.Duration, do func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(period):
+				w.change(do)
+			}
+		}
+	})
+}
+
+// A watch that is of no use each time is opened less and less often, whatever it has brought.
+func TestRun_AWatchThatEndsSoonIsOpenedLessAndLessOften(t *testing.T) {
+	for name, upset := range map[string]func(t *testing.T, w *world){
+		"its connection is reset":     func(_ *testing.T, w *world) { w.change(func() { w.fault["crds.watch"] = "reset" }) },
+		"it has nothing to tell":      func(_ *testing.T, w *world) { w.change(func() { w.fault["crds.watch"] = "endsatonce" }) },
+		"it ends after three seconds": func(t *testing.T, w *world) { t.Helper(); w.every(t, 3*time.Second, func() { w.cut(w.crds, false) }) },
+		"it ends after an event": func(t *testing.T, w *world) {
+			t.Helper()
+			labels := 0
+			w.every(t, 50*time.Millisecond, func() {
+				if len(w.crds.streams) > 0 {
+					labels++
+					c := gadget("v1")
+					c.labels = map[string]string{"x": strconv.Itoa(labels)}
+					w.setCRD(c)
+					w.cut(w.crds, false)
+				}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+				t.Helper()
+				runFor(t, r)
+				elapse(time.Minute)
+				upset(t, w)
+				w.change(func() { w.cut(w.crds, false) })
+				elapse(5 * time.Minute) // it backs off
+				w.change(func() { clear(w.counts) })
+				elapse(10 * time.Minute)
+				w.change(func() {
+					if got := w.counts["crds.watch"]; got < 15 || got > 30 {
+						t.Errorf("%d watches in ten minutes, want one every 30 s: %v", got, w.counts)
+					}
+					if got := w.counts["named"]; got > 50 {
+						t.Errorf("%d documents in ten minutes: %v", got, w.counts)
+					}
+				})
+			})
+		})
+	}
+}
+
+// The ordinary end of a watch is no failure, and one that works makes up for those that did not.
+func TestRun_AWatchThatHasWorkedIsOpenedAgainAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		w.fault["crds.watch"] = "reset"
+		runFor(t, r)
+		elapse(10 * time.Minute)
+		w.change(func() { clear(w.fault) })
+		elapse(time.Minute)
+		for range 10 {
+			w.change(func() {
+				clear(w.counts)
+				w.cut(w.crds, false)
+			})
+			elapse(10 * time.Millisecond)
+			w.change(func() {
+				if w.counts["crds.watch"] != 1 || w.counts["crds.list"] != 0 {
+					t.Errorf("after the end of a watch: %v", w.counts)
+				}
+			})
+			elapse(6 * time.Second)
+		}
+		for _, fault := range []string{"reset", "endsatonce"} {
+			w.change(func() {
+				w.fault["crds.watch"] = fault
+				w.cut(w.crds, false)
+			})
+			elapse(400 * time.Millisecond)
+			w.change(func() {
+				if got := w.counts["crds.watch"]; got < 2 {
+					t.Errorf("%s: %d watches after the first that fails, want another soon: %v", fault, got, w.counts)
+				}
+			})
+			elapse(10 * time.Minute)
+			w.change(func() { clear(w.fault) })
+			elapse(time.Minute)
+			w.change(func() { clear(w.counts) })
+		}
+	})
 }
 
 // What never becomes otherwise is asked for like all else in the end. News are asked for at once.

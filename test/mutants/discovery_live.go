@@ -213,6 +213,24 @@ var ofDiscoveryLive = []mutant{
 		new:  "apierrors.IsNotFound(cause):",
 	},
 	{
+		name: "a watch that was not steady is opened again at once",
+		file: "discovery/metadatawatch.go",
+		old:  "\tcase !w.opened.IsZero():\n\t\treturn nil, w.refuse(errEndedAtOnce)\n",
+		new:  "",
+	},
+	{
+		name: "client-go tries again what the transport has failed to do",
+		file: "discovery/metadatawatch.go",
+		old:  "\t\t\tend(err)\n",
+		new:  "\t\t\t_ = end\n",
+	},
+	{
+		name: "a watch that worked does not end the back-off",
+		file: "discovery/metadatawatch.go",
+		old:  "\tcase w.steady():\n\t\tw.backoff = 0\n",
+		new:  "\tcase w.steady():\n",
+	},
+	{
 		name: "any list will do",
 		file: "discovery/metadatawatch.go",
 		old:  "err != nil || list.Kind != \"PartialObjectMetadataList\" {",
