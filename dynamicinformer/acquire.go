@@ -40,7 +40,10 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 		if err != nil {
 			return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
 		}
-		l.validated = res
+		if res.GVK.Kind != "" {
+			found := res // on the heap
+			l.validated = &found
+		}
 	}
 	for {
 		if err := f.join(l, k, &o); err != nil {

@@ -61,7 +61,7 @@ type entry struct {
 
 	// pending counts what is to be done before the entry has ended, other than to run the
 	// informer: the removal of handlers, and waits for its store.
-	pending *inflight.Counter
+	pending inflight.Counter
 	awaited atomic.Int64 // the number of the last first list that the store is waited for
 
 	done chan struct{} // closes when the entry has ended
@@ -139,12 +139,12 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	changed := &broadcast.Broadcaster{}
 	e := &entry{
 		key: k, number: f.made.Add(1), settings: s, changed: changed,
-		pending: inflight.NewCounter(), done: make(chan struct{}),
+		done: make(chan struct{}),
 	}
 	e.state = typestate.New(typestate.Config{
 		GVR: k.gvr, Namespace: s.namespace, Changed: changed, Completed: e.awaitStore, Resolver: f.options.resolver,
 		Resolve: func(ctx context.Context) (discovery.Resource, error) {
-			return f.options.resolver.ValidateVersion(ctx, k.gvr, k.versions)
+			return f.options.resolver.ValidateVersion(ctx, e.gvr, e.versions)
 		},
 	})
 	cfg := s.config(f.clients.forOne(), k.gvr)

@@ -39,7 +39,7 @@ type Factory struct {
 	started, closing chan struct{}
 	// removals counts removals of handlers from informers that have not been started. None begins
 	// any more once closing is closed.
-	removals *inflight.Counter
+	removals inflight.Counter
 
 	// mu guards the fields below. It is never held across I/O, a channel
 	// operation or user code.
@@ -111,7 +111,7 @@ func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
 func newFactory(clients clients, o options) *Factory {
 	f := &Factory{
 		clients: clients, options: o,
-		started: make(chan struct{}), closing: make(chan struct{}), removals: inflight.NewCounter(),
+		started: make(chan struct{}), closing: make(chan struct{}),
 		entries: map[key]*entry{}, running: map[schema.GroupResource][]*entry{},
 	}
 	f.resolver = resolverRunner{resolver: o.resolver, handle: f.handle}

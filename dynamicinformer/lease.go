@@ -36,7 +36,7 @@ type Lease struct {
 	view     *leaseInformer
 	handlers *handlers.Group
 
-	validated discovery.Resource // what Acquire has found; zero: nothing
+	validated *discovery.Resource // what Acquire has found; nil: nothing
 
 	released atomic.Bool
 }
@@ -63,11 +63,11 @@ func (l *Lease) HasSyncedChecker() cache.DoneChecker {
 // watched. It is whole from the start if Acquire has validated it. Without discovery, or
 // before an absent type has been served, only its GVR is set.
 func (l *Lease) Resource() discovery.Resource {
-	res := l.entry.state.Snapshot().Resource
-	if res.GVK.Kind == "" && l.validated.GVK.Kind != "" {
-		return l.validated
+	known := l.entry.state.Snapshot()
+	if res := known.Resource(); res.GVK.Kind != "" || l.validated == nil {
+		return res
 	}
-	return res
+	return *l.validated
 }
 
 // WaitForSync waits as [Factory.WaitForSync] does, for this informer.
@@ -156,9 +156,9 @@ func (f *Factory) part(l *Lease, handlers bool) (done func()) {
 		}
 		e.startLinger(func(this *linger) { f.expire(e, this) })
 	}
-	pending := e.pending
+	pending := &e.pending
 	if e.phase == waiting { // a user may run it by hand
-		pending = f.removals
+		pending = &f.removals
 	}
 	if !handlers || !pending.Begin() {
 		return nil

@@ -96,10 +96,15 @@ func (s *settings) invalid() error {
 	return nil
 }
 
-// allIndexers returns a fresh map: the informer keeps and extends it.
+// onlyNamespaces are the indexers of an informer that is given none.
+var onlyNamespaces = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+
+// allIndexers returns the indexers of an informer. They are read-only.
 func (s *settings) allIndexers() cache.Indexers {
-	all := cache.Indexers{}
-	maps.Copy(all, s.indexers)
+	if len(s.indexers) == 0 {
+		return onlyNamespaces
+	}
+	all := maps.Clone(s.indexers)
 	all[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc
 	return all
 }

@@ -3,7 +3,6 @@ package dynamicinformer
 import (
 	"context"
 	"iter"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,7 +30,11 @@ func (f *Factory) Status() []status.Informer {
 // handlers.
 func (f *Factory) status(e *entry) status.Informer {
 	f.mu.Lock()
-	leases, pinned, owners := len(e.leases), e.pinned, slices.Collect(maps.Values(e.owners))
+	leases, pinned := len(e.leases), e.pinned
+	var owners []status.Owner
+	for _, owner := range e.owners {
+		owners = append(owners, *owner)
+	}
 	notRunning, known := e.notRunningLocked(), e.state.Snapshot() // of one moment
 	f.mu.Unlock()
 	if known.Synced() && notRunning == status.ReasonNotStarted { // its user runs it

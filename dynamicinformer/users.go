@@ -9,7 +9,7 @@ import (
 // users are the leases on an informer, and ForResource. The factory's mu guards them.
 type users struct {
 	leases map[*Lease]struct{}
-	owners map[string]status.Owner // of leases, by name
+	owners map[string]*status.Owner // of leases, by name
 	pinned bool                    // by ForResource: the informer lives until the factory ends
 
 	linger    time.Duration // how long the informer lives after the last release
@@ -26,16 +26,16 @@ func (u *users) none() bool { return len(u.leases) == 0 && !u.pinned }
 func (u *users) add(l *Lease) {
 	u.stopLinger()
 	if u.leases == nil {
-		u.leases, u.owners = map[*Lease]struct{}{}, map[string]status.Owner{}
+		u.leases, u.owners = map[*Lease]struct{}{}, map[string]*status.Owner{}
 	}
 	u.leases[l] = struct{}{}
 	name := l.handlers.Name()
-	owner, there := u.owners[name]
-	if !there {
-		owner = status.Owner{Name: name, Since: time.Now()}
+	owner := u.owners[name]
+	if owner == nil {
+		owner = &status.Owner{Name: name, Since: time.Now()}
+		u.owners[name] = owner
 	}
 	owner.Leases++
-	u.owners[name] = owner
 }
 
 // remove removes a lease.
@@ -46,9 +46,7 @@ func (u *users) remove(l *Lease) {
 	owner.Leases--
 	if owner.Leases == 0 {
 		delete(u.owners, name)
-		return
 	}
-	u.owners[name] = owner
 }
 
 // pin makes the informer live until the factory ends.

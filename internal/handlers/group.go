@@ -12,7 +12,7 @@ import (
 // also from the handlers, and no method blocks.
 type Group struct {
 	name  string
-	calls *inflight.Counter
+	calls inflight.Counter
 
 	mu    sync.Mutex
 	added map[*registration]struct{} // and not removed since; nil once the group is closed
@@ -20,7 +20,7 @@ type Group struct {
 
 // NewGroup returns a group without handlers; name is that of its owner.
 func NewGroup(name string) *Group {
-	return &Group{name: name, calls: inflight.NewCounter(), added: map[*registration]struct{}{}}
+	return &Group{name: name, added: map[*registration]struct{}{}}
 }
 
 // Name returns the owner's name.

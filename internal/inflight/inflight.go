@@ -5,15 +5,13 @@ package inflight
 import "sync"
 
 // Counter counts calls until it is closed. It is safe for concurrent use, and no method blocks.
+// The zero value is open.
 type Counter struct {
 	mu     sync.Mutex
 	calls  int
 	closed bool
-	done   chan struct{}
+	done   chan struct{} // nil until Done is called: most counters end without
 }
-
-// NewCounter returns a counter that is open.
-func NewCounter() *Counter { return &Counter{done: make(chan struct{})} }
 
 // Begin counts one more call, which ends with End. It reports false, and counts nothing, if the
 // counter is closed: the call must not be made.
@@ -32,9 +30,7 @@ func (c *Counter) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls--
-	if c.closed && c.calls == 0 {
-		close(c.done)
-	}
+	c.endLocked()
 }
 
 // Close lets no call begin any more. It may be called again.
@@ -45,7 +41,12 @@ func (c *Counter) Close() {
 		return
 	}
 	c.closed = true
-	if c.calls == 0 {
+	c.endLocked()
+}
+
+// endLocked closes the channel that Done has returned, if it has, at the end. The caller holds mu.
+func (c *Counter) endLocked() {
+	if c.closed && c.calls == 0 && c.done != nil {
 		close(c.done)
 	}
 }
@@ -58,4 +59,12 @@ func (c *Counter) Closed() bool {
 }
 
 // Done returns a channel that closes when the counter is closed and no call is in flight.
-func (c *Counter) Done() <-chan struct{} { return c.done }
+func (c *Counter) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		c.endLocked()
+	}
+	return c.done
+}

@@ -18,7 +18,7 @@ func done(c *inflight.Counter) bool {
 }
 
 func TestCounter_DoneWhenClosedAndNothingIsInFlight(t *testing.T) {
-	c := inflight.NewCounter()
+	c := &inflight.Counter{}
 	for range 2 {
 		if !c.Begin() {
 			t.Fatal("an open counter refuses a call")
@@ -47,7 +47,7 @@ func TestCounter_DoneWhenClosedAndNothingIsInFlight(t *testing.T) {
 }
 
 func TestCounter_DoneAtOnceWithoutCalls(t *testing.T) {
-	c := inflight.NewCounter()
+	c := &inflight.Counter{}
 	c.Close()
 	if !done(c) {
 		t.Error("not done")
@@ -56,7 +56,7 @@ func TestCounter_DoneAtOnceWithoutCalls(t *testing.T) {
 
 func TestCounter_ManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(*testing.T) {
-		c := inflight.NewCounter()
+		c := &inflight.Counter{}
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {

@@ -25,7 +25,7 @@ import (
 type gate struct {
 	cfg       Config
 	available *Availability
-	calls     *inflight.Counter
+	calls     inflight.Counter
 	retries   broadcast.Broadcaster
 	known     known
 	due       atomic.Pointer[time.Time] // when the next try is, after one that has failed
@@ -100,7 +100,7 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	s := newSplice(g, opts)
 	first, t := s.open(ctx)
 	g.answered()
-	outlet, err := openOutlet(ctx, g.calls, func(ctx context.Context, send func(watch.Event) bool) {
+	outlet, err := openOutlet(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		s.send = g.traffic.count(send)
 		if first == nil || s.forward(ctx, first, t) {
 			s.run(ctx)
@@ -136,7 +136,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 		return nil, plain(err)
 	}
 	g.answered()
-	outlet, err := openOutlet(ctx, g.calls, func(ctx context.Context, send func(watch.Event) bool) {
+	outlet, err := openOutlet(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		s := newSplice(g, opts)
 		s.send, s.counted = send, g.traffic.count(send) // initial events count when they are complete
 		s.begin(ctx, stream, t)
@@ -304,7 +304,7 @@ func (g *gate) requests(t Type) *requests {
 			next:     &client{Config: g.cfg, gvr: t.GVR, namespace: namespace},
 			tweak:    g.cfg.Tweak,
 			observer: g.cfg.Observer,
-			calls:    g.calls,
+			calls:    &g.calls,
 			of:       t,
 			stalls:   g.cfg.Stalls,
 

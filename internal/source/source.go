@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
 // Config says what a Source lists and watches, and who is told of it.
@@ -107,7 +106,7 @@ func New(cfg Config) *Source {
 	}
 	return &Source{
 		client: cfg.Client,
-		gate:   &gate{cfg: cfg, available: cfg.Availability, calls: inflight.NewCounter()},
+		gate:   &gate{cfg: cfg, available: cfg.Availability},
 	}
 }
 

@@ -48,35 +48,92 @@ const (
 	doubtFor = 30 * time.Second
 )
 
-// ask asks discovery until ctx ends or served returns false, which is called each time that the
-// type is served. It waits in this function: there may be thousands that do, and the stack that
-// learn needs is not part of it.
+// inquiry is one call of ask. What it keeps from one question to the next is here and not on the
+// stack of ask, which waits: there may be thousands that do.
+type inquiry struct {
+	*State
+	served  func() (goOn bool) // called each time that the type is served
+	limiter flowcontrol.RateLimiter
+	backoff wait.Backoff
+	stop    func() // ends the expectation of the type, if there is one
+
+	until   time.Time // when to ask again without news; zero is never
+	looks   bool      // asks as soon as Pending differs from pending
+	pending string
+}
+
+// ask asks discovery until ctx ends or served returns false.
 func (s *State) ask(ctx context.Context, served func() (goOn bool)) {
-	limiter := flowcontrol.NewTokenBucketRateLimiter(askRate, askBurst)
-	backoff := newBackoff()
-	expected := func() {}
-	defer func() { expected() }()
-	for limiter.Wait(ctx) == nil {
-		pending := s.pending()
-		err := s.learn(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		expected()
-		var news bool
-		if err == nil {
-			if !served() {
+	q := &inquiry{State: s, served: served, limiter: flowcontrol.NewTokenBucketRateLimiter(askRate, askBurst), backoff: newBackoff()}
+	defer q.expects(false)
+	for q.limiter.Wait(ctx) == nil && q.once(ctx) {
+		for again := false; !again; {
+			select {
+			case <-s.news:
+				q.backoff, again = newBackoff(), true
+			case <-q.elapsed():
+				again = q.due()
+			case <-ctx.Done():
 				return
 			}
-			news = s.awaitServed(ctx)
-		} else {
-			expected = s.facts().Expect(s.cfg.GVR.GroupResource())
-			news = s.awaitFor(ctx, s.pause(err, &backoff), pending)
-		}
-		if news || err == nil {
-			backoff = newBackoff()
 		}
 	}
+}
+
+// once asks discovery once, and reports whether to ask again.
+func (q *inquiry) once(ctx context.Context) (goOn bool) {
+	q.pending = q.isPending()
+	err := q.learn(ctx)
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		q.until, q.looks = time.Now().Add(q.pause(err, &q.backoff)), true
+		q.expects(true)
+		return true
+	}
+	if !q.served() {
+		return false
+	}
+	q.backoff = newBackoff()
+	// While requests for a type that is served are answered NotFound, a resolver that polls is made
+	// to do so more often.
+	q.until, q.looks = q.doubtedSince().Add(doubtFor), false
+	doubted := time.Now().Before(q.until)
+	if !doubted {
+		q.until = time.Time{}
+	}
+	q.expects(doubted)
+	return true
+}
+
+// expects lets the resolver expect the type, or no longer.
+func (q *inquiry) expects(expected bool) {
+	stop := q.stop
+	q.stop = nil
+	if expected {
+		q.stop = q.facts().Expect(q.cfg.GVR.GroupResource())
+	}
+	if stop != nil {
+		stop() // after Expect, for which the type is then the same as before
+	}
+}
+
+// elapsed returns a channel that tells when to look again; nil is never.
+func (q *inquiry) elapsed() <-chan time.Time {
+	switch {
+	case q.until.IsZero():
+		return nil
+	case q.looks:
+		return time.After(min(time.Until(q.until), wait.Jitter(lookEvery, 0.1)))
+	default:
+		return time.After(time.Until(q.until))
+	}
+}
+
+// due reports, when the timer has ended, whether to ask now.
+func (q *inquiry) due() bool {
+	return !time.Now().Before(q.until) || q.looks && q.isPending() != q.pending
 }
 
 // facts returns what the resolver tells this module alone.
@@ -92,19 +149,6 @@ func (s *State) learn(ctx context.Context) error {
 	return err
 }
 
-// awaitServed waits for news of a type that is served. While requests for it are answered
-// NotFound all the same, a resolver that polls is made to do so more often.
-func (s *State) awaitServed(ctx context.Context) (news bool) {
-	left := doubtFor - time.Since(s.doubtedSince())
-	if left <= 0 {
-		return s.await(ctx, nil)
-	}
-	defer s.facts().Expect(s.cfg.GVR.GroupResource())()
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	return s.await(ctx, timer.C)
-}
-
 // doubtedSince returns when a request was last answered NotFound that discovery does not explain.
 // A snapshot would take as much of the stack as all else of a goroutine that waits.
 func (s *State) doubtedSince() time.Time {
@@ -113,32 +157,8 @@ func (s *State) doubtedSince() time.Time {
 	return s.now.doubt
 }
 
-// await waits for news, which it reports, for elapsed or for the end of ctx.
-func (s *State) await(ctx context.Context, elapsed <-chan time.Time) (news bool) {
-	select {
-	case <-s.news:
-		return true
-	case <-elapsed:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// awaitFor waits for d, for news, or until Pending differs from pending.
-func (s *State) awaitFor(ctx context.Context, d time.Duration, pending string) (news bool) {
-	end := time.Now().Add(d)
-	for {
-		timer := time.NewTimer(min(time.Until(end), wait.Jitter(lookEvery, 0.1)))
-		news = s.await(ctx, timer.C)
-		timer.Stop()
-		if news || ctx.Err() != nil || !time.Now().Before(end) || s.pending() != pending {
-			return news
-		}
-	}
-}
-
-// pending returns why a CRD that exists is not served; empty if none is.
-func (s *State) pending() string {
+// isPending returns why a CRD that exists is not served; empty if none is.
+func (s *State) isPending() string {
 	if err := s.facts().Pending(s.cfg.GVR.GroupResource()); err != nil {
 		return err.Error()
 	}

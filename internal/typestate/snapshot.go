@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -18,8 +19,8 @@ type Snapshot struct {
 	GVR schema.GroupVersionResource
 	// Namespace is where requests go; empty means everywhere.
 	Namespace string
-	// Resource is the type as it was last served; only its GVR is set if it never was.
-	Resource discovery.Resource
+	// resource is the type as it was last served, and not written to; nil if it never was.
+	resource *discovery.Resource
 	// Serving says what is to be done about the type: wait, request, probe, or delete.
 	Serving source.Serving
 	// Evidence says why the type is taken to be gone; its Kind is empty if it is not. Last is
@@ -77,7 +78,7 @@ func (s *Snapshot) Synced() bool {
 // Ended reports whether the type is known to have ended by that evidence, whatever serves its
 // name now.
 func (s *Snapshot) Ended(end discovery.Evidence) bool {
-	known := s.Resource.CRDUID
+	known := s.uid()
 	return s.Serving == source.Gone || s.Last.Kind == discovery.CRDDeleted && s.Last.CRDUID == end.CRDUID && !s.Last.At.Before(end.At) ||
 		end.CRDUID != "" && known != "" && end.CRDUID != known
 }
@@ -163,7 +164,7 @@ func (s *Snapshot) Lasting() bool {
 // informer does not run; empty means that it runs.
 func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 	i := status.Informer{
-		GVR: s.GVR, Resource: s.Resource, Namespace: s.Namespace, Listed: s.Listed,
+		GVR: s.GVR, Resource: s.Resource(), Namespace: s.Namespace, Listed: s.Listed,
 		Evidence: s.Evidence, Generation: s.Generation, Flushing: s.Flushing(),
 		Objects: s.Given.Objects, ResourceVersion: s.Given.Version, Traffic: s.Traffic,
 	}
@@ -235,14 +236,29 @@ func (s *Snapshot) state(reason status.Reason) status.State {
 
 // sourceType is what the source has to know.
 func (s *Snapshot) sourceType() source.Type {
-	t := source.Type{Serving: s.Serving, GVR: s.Resource.GVR, Namespaced: true, Generation: s.Generation}
-	if !s.known() {
-		return t
+	t := source.Type{Serving: s.Serving, GVR: s.GVR, Namespaced: true, Generation: s.Generation}
+	if res := s.resource; res != nil {
+		t.GVR, t.Kind, t.Namespaced = res.GVR, res.GVK.Kind, res.Namespaced
+		t.Aggregated = res.Backing == discovery.BackingAggregated
+		t.UID = string(res.CRDUID)
 	}
-	t.Kind, t.Namespaced = s.Resource.GVK.Kind, s.Resource.Namespaced
-	t.Aggregated = s.Resource.Backing == discovery.BackingAggregated
-	t.UID = string(s.Resource.CRDUID)
 	return t
+}
+
+// Resource returns the type as it was last served; only its GVR is set if it never was.
+func (s *Snapshot) Resource() discovery.Resource {
+	if s.resource == nil {
+		return discovery.Resource{GVR: s.GVR}
+	}
+	return *s.resource
+}
+
+// uid returns the UID of the CRD that the type was last served from, if that is known.
+func (s *Snapshot) uid() types.UID {
+	if s.resource == nil {
+		return ""
+	}
+	return s.resource.CRDUID
 }
 
 // known reports whether the type has been served.
@@ -252,9 +268,9 @@ func (s *Snapshot) known() bool { return !s.ServedSince.IsZero() }
 // the same name: that was gone in between, its CRD is another one, another server is behind it,
 // or its objects have moved into namespaces or out of them.
 func (s *Snapshot) replacedBy(res discovery.Resource) bool {
-	old := s.Resource
+	old := s.resource
 	switch {
-	case !s.known():
+	case old == nil:
 		return false
 	case s.Serving == source.Gone, s.Evidence.Kind == discovery.CRDDeleted, old.Namespaced != res.Namespaced:
 		return true
@@ -266,8 +282,8 @@ func (s *Snapshot) replacedBy(res discovery.Resource) bool {
 
 // completed returns res with what was known of the same type and is not known at the moment. A
 // UID counts only while a CRD may be what serves the type.
-func (s *Snapshot) completed(res discovery.Resource) discovery.Resource {
-	old := s.Resource
+func (s *Snapshot) completed(res discovery.Resource) *discovery.Resource {
+	old := s.Resource()
 	if res.Backing == discovery.BackingUnknown {
 		res.Backing = old.Backing
 	}
@@ -277,5 +293,5 @@ func (s *Snapshot) completed(res discovery.Resource) discovery.Resource {
 	if res.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingCRD {
 		res.CRDUID = ""
 	}
-	return res
+	return &res
 }

@@ -66,7 +66,7 @@ func New(cfg Config) *State {
 	}
 	s := &State{
 		cfg: cfg, news: make(chan struct{}, 1), log: stateLog{gvr: cfg.GVR},
-		now:    Snapshot{GVR: cfg.GVR, Namespace: cfg.Namespace, Resource: discovery.Resource{GVR: cfg.GVR}, Serving: serving, stored: 1},
+		now:    Snapshot{GVR: cfg.GVR, Namespace: cfg.Namespace, Serving: serving, stored: 1},
 		given:  func() source.State { return source.State{} },
 		listed: func() bool { return false },
 		has:    func(string) bool { return false },
@@ -181,13 +181,13 @@ func (s *Snapshot) serve(res discovery.Resource, namespace string) {
 		s.Last = s.Evidence
 		s.ServedSince = s.At
 		s.List, s.Watch, s.doubt = Condition{}, Condition{}, time.Time{} // of another type
-		s.Resource = (&Snapshot{}).completed(res)
+		s.resource = (&Snapshot{}).completed(res)
 	} else {
 		if !s.known() || s.Serving != source.Served {
 			s.ServedSince = s.At
 			s.ended(status.ReasonNotFound)
 		}
-		s.Resource = s.completed(res)
+		s.resource = s.completed(res)
 	}
 	s.Serving = source.Served
 	s.Evidence, s.denied, s.Discovery = discovery.Evidence{}, time.Time{}, Condition{}
@@ -248,7 +248,7 @@ func (s *State) Heard(event discovery.Event) {
 	s.heard++
 	if event.Type == discovery.Removed {
 		// The end of a CRD that was deleted before the known one was created is no news.
-		if uid, known := event.Evidence.CRDUID, s.now.Resource.CRDUID; uid == "" || known == "" || uid == known {
+		if uid, known := event.Evidence.CRDUID, s.now.uid(); uid == "" || known == "" || uid == known {
 			s.changeLocked(func(next *Snapshot) { next.Evidence = event.Evidence })
 		}
 	}
@@ -289,22 +289,23 @@ func (s *State) Probed(t source.Type, gone bool) {
 // the server tells. If it is of another one, or the CRD is gone, that is evidence, and
 // discovery is asked what serves the type now. It makes one request.
 func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
-	known := s.Snapshot().Resource
-	if s.cfg.Resolver == nil || known.CRDUID == "" {
+	snapshot := s.Snapshot()
+	known := snapshot.uid()
+	if s.cfg.Resolver == nil || known == "" {
 		return true
 	}
-	uid, err := s.facts().CRDUID(ctx, known.GVR.GroupResource())
+	uid, err := s.facts().CRDUID(ctx, s.cfg.GVR.GroupResource())
 	switch {
-	case err == nil && uid == known.CRDUID:
+	case err == nil && uid == known:
 		return true
 	case err != nil && !errors.Is(err, discovery.ErrNotServed):
 		return true // it cannot be told
 	}
 	s.mu.Lock()
-	if s.now.Resource.CRDUID == known.CRDUID {
+	if s.now.uid() == known {
 		s.heard++
 		s.changeLocked(func(next *Snapshot) {
-			next.Evidence = discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: known.CRDUID, At: next.At}
+			next.Evidence = discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: known, At: next.At}
 			if !s.runs { // discovery is asked by AskUntilServed, which the source calls while it waits
 				next.Serving = source.Held
 			}

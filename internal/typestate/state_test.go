@@ -165,8 +165,8 @@ func TestState_ServingAndGeneration(t *testing.T) {
 			}
 			now := s.Snapshot()
 			told, _ := s.Availability().Current()
-			if now.Serving != tc.serving || now.Generation != tc.generation || now.Resource.CRDUID != tc.uid {
-				t.Errorf("%s, generation %d, UID %q, want %s, %d, %q", now.Serving, now.Generation, now.Resource.CRDUID, tc.serving, tc.generation, tc.uid)
+			if now.Serving != tc.serving || now.Generation != tc.generation || now.uid() != tc.uid {
+				t.Errorf("%s, generation %d, UID %q, want %s, %d, %q", now.Serving, now.Generation, now.uid(), tc.serving, tc.generation, tc.uid)
 			}
 			if told != now.sourceType() {
 				t.Errorf("the source knows %+v, want %+v", told, now.sourceType())

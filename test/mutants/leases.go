@@ -50,7 +50,7 @@ var ofLeases = []mutant{
 	{
 		name: "a resolver is not told that a type is awaited",
 		file: "internal/typestate/ask.go",
-		old:  "			expected = s.facts().Expect(s.cfg.GVR.GroupResource())\n",
+		old:  "		q.expects(true)\n",
 		new:  "",
 		in:   "dynamicinformer",
 	},
@@ -94,8 +94,8 @@ var ofLeases = []mutant{
 	{
 		name: "a lease is done while its handler runs",
 		file: "internal/inflight/inflight.go",
-		old:  "	c.calls--\n	if c.closed && c.calls == 0 {",
-		new:  "	c.calls--\n	if c.closed && c.calls < 0 {",
+		old:  "	if c.closed && c.calls == 0 && c.done != nil {",
+		new:  "	if c.closed && c.calls >= 0 && c.done != nil {",
 		in:   "dynamicinformer",
 	},
 	{
@@ -156,8 +156,8 @@ var ofLeases = []mutant{
 	{
 		name: "a lease forgets what Acquire has validated",
 		file: "dynamicinformer/acquire.go",
-		old:  "		l.validated = res\n",
-		new:  "		_ = res\n",
+		old:  "			l.validated = &found\n",
+		new:  "			_ = found\n",
 	},
 	{
 		name: "Acquire validates nothing",

@@ -381,7 +381,7 @@ var ofLives = []mutant{
 	{
 		name: "a CRD that a confirmation misses is no evidence",
 		file: "internal/typestate/state.go",
-		old:  "	if s.now.Resource.CRDUID == known.CRDUID {\n		s.heard++",
+		old:  "	if s.now.uid() == known {\n		s.heard++",
 		new:  "	if false {\n		s.heard++",
 	},
 	{
@@ -430,8 +430,8 @@ var ofLives = []mutant{
 	{
 		name: "discovery is asked without a bound",
 		file: "internal/typestate/ask.go",
-		old:  "	for limiter.Wait(ctx) == nil {\n",
-		new:  "	for ctx.Err() == nil && limiter != nil {\n",
+		old:  "	for q.limiter.Wait(ctx) == nil && q.once(ctx) {\n",
+		new:  "	for ctx.Err() == nil && q.once(ctx) {\n",
 	},
 	{
 		name: "a refused watch is lasting",

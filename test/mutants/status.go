@@ -158,8 +158,8 @@ var ofStatus = []mutant{
 	{
 		name: "a NotFound does not make a resolver poll",
 		file: "internal/typestate/ask.go",
-		old:  "	left := doubtFor - time.Since(s.doubtedSince())\n",
-		new:  "	left := min(0, -time.Since(s.Snapshot().doubt))\n",
+		old:  "	q.expects(doubted)\n",
+		new:  "	q.expects(doubted && false)\n",
 		in:   "dynamicinformer",
 	},
 	{
