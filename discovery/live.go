@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -86,8 +87,8 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 //   - every 2 s while a type is waited for and CRDs or APIServices can't be watched, after
 //     a minute every 10 s. A type that is deleted and created again between two answers is
 //     then not noticed as another;
-//   - 2, 4, 8 … 30 s after a request that failed, or as soon as another that
-//     had failed succeeds.
+//   - 2, 4, 8 … 30 s after a request that failed, or as soon as another that had failed
+//     succeeds; within a second of a question that failed, at the end of that second.
 //
 // Where nothing has changed a request costs some hundred bytes. On a server without
 // aggregated discovery, where each group version is a request, 2 s are 10 s and 10 s are
@@ -273,7 +274,8 @@ func (l *live) poll(ctx context.Context) {
 		if gap = min(2*gap, l.pace.gap); gap == 0 || time.Since(asked) > 2*l.pace.gap {
 			gap = l.pace.gap / 10
 		}
-		if _, _, err := l.resolver.ask(ctx, allGroups, nil); err != nil {
+		_, _, err := l.resolver.ask(ctx, allGroups, nil)
+		if err != nil {
 			failures++
 			l.begin() // questions are put to the server
 		} else {
@@ -281,6 +283,9 @@ func (l *live) poll(ctx context.Context) {
 		}
 		asked = time.Now()
 		wait := jittered(l.pause(failures, asked))
+		if until, paused := pausedUntil(cmp.Or(err, l.missing())); paused {
+			wait = min(wait, jittered(max(until.Sub(asked), 0)*10/9))
+		}
 		if failures > 0 { // news do not make the server answer, but it may answer other requests again
 			if !pauseUntil(ctx, wait, l.resolver.server.failed()) {
 				return
@@ -293,6 +298,16 @@ func (l *live) poll(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// missing returns why the last document lacks the core group, or all others; nil if it has both.
+func (l *live) missing() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known.doc == nil {
+		return nil
+	}
+	return joined(l.known.doc.core.err, l.known.doc.named.err)
 }
 
 // begin lets questions wait no longer for a first answer.

@@ -51,6 +51,25 @@ func (e *pauseError) Error() string {
 
 func (e *pauseError) Unwrap() error { return e.err }
 
+// pausedUntil returns when what err says can be asked for again, if err consists of pauses
+// alone: then nothing was asked for.
+func pausedUntil(err error) (until time.Time, paused bool) {
+	causes := []error{err}
+	if several, is := errors.AsType[*causesError](err); is {
+		causes = several.errs
+	}
+	for _, cause := range causes {
+		pause, is := errors.AsType[*pauseError](cause)
+		if !is {
+			return time.Time{}, false
+		}
+		if until.IsZero() || pause.until.Before(until) {
+			until = pause.until
+		}
+	}
+	return until, true
+}
+
 // of returns the error of a path that is not to be asked for yet, or nil.
 func (p *pauses) of(path string) error {
 	p.mu.Lock()

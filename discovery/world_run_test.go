@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -193,7 +194,6 @@ func TestRun_DocumentsAreAskedForWhenTheServerAnswersAgain(t *testing.T) {
 		t.Helper()
 		runFor(t, r)
 		elapse(time.Minute)
-		missed := 0
 		for range 3 {
 			w.change(func() {
 				w.cut(w.crds, true)
@@ -214,15 +214,68 @@ func TestRun_DocumentsAreAskedForWhenTheServerAnswersAgain(t *testing.T) {
 				elapse(10 * time.Millisecond)
 				asked()
 			}
-			elapse(100 * time.Millisecond)
+			elapse(1300 * time.Millisecond) // they may have failed a moment ago, and are paused for a second
 			if asked(); named == before {
-				missed++ // they had failed within the last second, and are paused
+				t.Error("CRDs are listed again, and documents are not asked for")
 			}
 			w.change(func() { clear(w.fault) })
 			elapse(time.Minute)
 		}
-		if missed == 3 {
-			t.Error("CRDs are listed again, and documents are not asked for")
+	})
+}
+
+// That documents are not asked for within a second of a question that failed puts them off by no
+// more than that.
+func TestRun_APauseDoesNotBeginABackOffAgain(t *testing.T) {
+	for name, question := range map[string]schema.GroupResource{
+		"of the named groups": {Group: "example.org", Resource: "bolts"},
+		"of all groups":       {Resource: "bolts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+				t.Helper()
+				runFor(t, r)
+				elapse(time.Minute)
+				w.change(func() {
+					w.cut(w.crds, true)
+					for _, class := range []string{"crds.watch", "crds.list", "core", "named"} {
+						w.fault[class] = "500"
+					}
+				})
+				elapse(10 * time.Minute) // all back off
+				w.change(func() {
+					delete(w.fault, "crds.watch")
+					delete(w.fault, "crds.list")
+					w.healer = "crds.list"
+				})
+				for faults := 1; faults > 0; w.change(func() { faults = len(w.fault) }) {
+					_, _ = r.ResolveGR(t.Context(), question) // it asks for documents
+					elapse(200 * time.Millisecond)
+				}
+				elapse(1500 * time.Millisecond)
+				if status := r.Status(); status.Documents.State != discovery.SourceCurrent {
+					t.Errorf("documents: %+v", status.Documents)
+				}
+			})
+		})
+	}
+}
+
+// A pause may be over when the rest of the documents has come.
+func TestRun_APauseMayEndBeforeTheAnswer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		runFor(t, r)
+		elapse(time.Minute)
+		w.change(func() { w.fault["core"], w.fault["named"] = "hang1", "500" }) // one answers after 3 s
+		for range 600 {
+			_, _ = r.Resolve(t.Context(), "bolts.example.org")
+			elapse(100 * time.Millisecond)
+		}
+		w.change(func() { clear(w.fault) })
+		elapse(15 * time.Second)
+		if status := r.Status(); status.Documents.State != discovery.SourceCurrent {
+			t.Errorf("documents: %+v", status.Documents)
 		}
 	})
 }

@@ -179,6 +179,7 @@ type world struct {
 	asJSON   bool
 	legacy   bool
 	fault    map[string]string
+	healer   string // a request of this class that is answered ends all faults
 	counts   map[string]int
 }
 
@@ -403,6 +404,9 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	if f == "replica404" {
 		f = []string{"", "404"}[w.turn%2]
 		w.turn++
+	}
+	if f == "" && class == w.healer {
+		clear(w.fault)
 	}
 	switch f {
 	case "":

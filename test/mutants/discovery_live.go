@@ -57,6 +57,18 @@ var ofDiscoveryLive = []mutant{
 		new:  "\tif failures > 0 && false {\n\t\treturn",
 	},
 	{
+		name: "a pause does not shorten the wait",
+		file: "discovery/live.go",
+		old:  "l.missing())); paused {",
+		new:  "l.missing())); paused && until.IsZero() {",
+	},
+	{
+		name: "what half of the documents fails with does not shorten the wait",
+		file: "discovery/live.go",
+		old:  "cmp.Or(err, l.missing())",
+		new:  "cmp.Or(err, error(nil))",
+	},
+	{
 		name: "who awaits waits as long as everybody",
 		file: "discovery/live.go",
 		old:  "\t\thurry = hurry || waits && now.Sub(since) < l.pace.hurry\n",
