@@ -3,7 +3,7 @@
 // and says so if that test had to be ended by the timeout. It fails if a mutant survives,
 // does not compile or no longer fits the source.
 //
-//	go run ./test/mutants [part of a name or file …]
+//	go run ./test/mutants [part of a mutant's name, package or function …]
 //
 // Mutants are applied through go's overlay: the source is never written to.
 package main
@@ -25,18 +25,23 @@ import (
 	"time"
 )
 
-// mutant is one way to break the library.
-type mutant struct {
-	name string
-	file string // below the module's root
-	old  string // exactly once in file
-	new  string
-	in   string // the package whose tests should notice; the file's own if empty
+// table has the mutants of a package that one package's tests should notice.
+type table struct {
+	dir     string // the package's, below the module's root
+	tests   string
+	mutants []mutant
 }
 
-// mutants are the ways to break the library that its tests have to notice. A change
-// of the code changes its mutants: what they replace must be there, once.
-var mutants = slices.Concat(ofFactory, ofSource, ofLives, ofLeases, ofFollow, ofStatus, ofLister, ofDiscovery, ofDiscoveryLive, ofMetrics, ofWire, ofPage)
+// mutant is one way to break the library.
+type mutant struct {
+	name   string
+	decl   string // what it changes: "function", "Type.Method", or the name of another declaration
+	change change
+}
+
+// tables are the ways to break the library that its tests have to notice. What a mutant
+// changes must be in its package, once; a change of the code may have to change it.
+var tables = slices.Concat(ofDynamicinformer, ofSource, ofTypestate, ofHandlers, ofStatus, ofDiscovery, ofWire)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -54,20 +59,23 @@ func run(ctx context.Context, parts []string) error {
 	}
 	defer func() { _ = os.RemoveAll(scratch) }() // it is the system's temporary directory
 	begun, tried, survived := time.Now(), 0, 0
-	for _, m := range mutants {
-		if !wanted(m, parts) {
-			continue
-		}
-		tried++
-		killers, err := try(ctx, scratch, m)
-		switch {
-		case err != nil:
-			return fmt.Errorf("%s: %w", m.name, err)
-		case killers == nil:
-			survived++
-			fmt.Printf("SURVIVED %s (%s)\n", m.name, m.file)
-		default:
-			fmt.Printf("killed   %s: %s\n", m.name, strings.Join(killers[:min(2, len(killers))], ", "))
+	for _, t := range tables {
+		for _, m := range t.mutants {
+			where := t.dir + "." + m.decl
+			if !wanted(m.name+" "+where, parts) {
+				continue
+			}
+			tried++
+			killers, err := try(ctx, scratch, t, m)
+			switch {
+			case err != nil:
+				return fmt.Errorf("%s (%s): %w", m.name, where, err)
+			case killers == nil:
+				survived++
+				fmt.Printf("SURVIVED %s (%s)\n", m.name, where)
+			default:
+				fmt.Printf("killed   %s: %s\n", m.name, strings.Join(killers[:min(2, len(killers))], ", "))
+			}
 		}
 	}
 	fmt.Printf("%d mutants, %d killed in %v\n", tried, tried-survived, time.Since(begun).Round(time.Second))
@@ -80,26 +88,17 @@ func run(ctx context.Context, parts []string) error {
 	return nil
 }
 
-func wanted(m mutant, parts []string) bool {
-	for _, part := range parts {
-		if !strings.Contains(m.name, part) && !strings.Contains(m.file, part) {
-			return false
-		}
-	}
-	return true
+func wanted(name string, parts []string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(name, part) })
 }
 
 // try returns the tests that fail with m; nil if all pass.
-func try(ctx context.Context, scratch string, m mutant) ([]string, error) {
-	overlay, err := apply(scratch, m)
+func try(ctx context.Context, scratch string, t table, m mutant) ([]string, error) {
+	overlay, err := writeOverlay(scratch, t, m)
 	if err != nil {
 		return nil, err
 	}
-	pkg := "./" + filepath.Dir(m.file)
-	if m.in != "" {
-		pkg = "./" + m.in
-	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-vet=off", "-failfast", "-timeout=60s", "-overlay", overlay, pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-vet=off", "-failfast", "-timeout=60s", "-overlay", overlay, "./"+t.tests)
 	output, err := cmd.Output()
 	var exit *exec.ExitError
 	if err == nil {
@@ -111,22 +110,23 @@ func try(ctx context.Context, scratch string, m mutant) ([]string, error) {
 	return failures(output)
 }
 
-// apply writes the mutated file and the overlay that puts it in place, and returns
+// writeOverlay writes the mutated file and the overlay that puts it in place, and returns
 // the path of the latter.
-func apply(scratch string, m mutant) (string, error) {
-	content, err := os.ReadFile(m.file)
+func writeOverlay(scratch string, t table, m mutant) (string, error) {
+	files, err := load(t.dir)
 	if err != nil {
 		return "", err
 	}
-	if n := strings.Count(string(content), m.old); n != 1 {
-		return "", fmt.Errorf("%s has what it replaces %d times, want once", m.file, n)
+	file, src, err := m.apply(files)
+	if err != nil {
+		return "", err
 	}
-	original, err := filepath.Abs(m.file)
+	original, err := filepath.Abs(file)
 	if err != nil {
 		return "", err
 	}
 	mutated := filepath.Join(scratch, "mutated.go")
-	if err := os.WriteFile(mutated, []byte(strings.Replace(string(content), m.old, m.new, 1)), 0o600); err != nil {
+	if err := os.WriteFile(mutated, src, 0o600); err != nil {
 		return "", err
 	}
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})

@@ -1,22 +1,127 @@
 package main
 
 import (
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// What a mutant replaces is in its file, once.
+const root = "../.."
+
+// What a mutant changes is in its package, once.
 func TestMutants_FitTheSource(t *testing.T) {
-	for _, m := range mutants {
-		source, err := os.ReadFile(filepath.Join("../..", m.file))
+	names := map[string]bool{}
+	for _, table := range tables {
+		files, err := load(filepath.Join(root, table.dir))
 		if err != nil {
-			t.Errorf("%s: %v", m.name, err)
-			continue
+			t.Fatal(err)
 		}
-		if n := strings.Count(string(source), m.old); n != 1 {
-			t.Errorf("%s: what it replaces is %d times in %s: %q", m.name, n, m.file, m.old)
+		for _, m := range table.mutants {
+			if names[m.name] {
+				t.Errorf("%s: there is another of that name", m.name)
+			}
+			names[m.name] = true
+			if _, _, err := m.apply(files); err != nil {
+				t.Errorf("%s: %s.%s: %v", m.name, table.dir, m.decl, err)
+			}
 		}
 	}
+}
+
+// A mutant that does not compile shows nothing. Those of different declarations are
+// compiled together; if that fails, each for itself.
+func TestMutants_Compile(t *testing.T) {
+	c := newChecker(t)
+	rounds := map[string][][]mutant{} // by package; in each round a declaration is changed once
+	for _, table := range tables {
+		for _, m := range table.mutants {
+			all := rounds[table.dir]
+			i := slices.IndexFunc(all, func(round []mutant) bool {
+				return !slices.ContainsFunc(round, func(other mutant) bool { return other.decl == m.decl })
+			})
+			if i < 0 {
+				i, all = len(all), append(all, nil)
+			}
+			all[i] = append(all[i], m)
+			rounds[table.dir] = all
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(rounds)) {
+		files, err := load(filepath.Join(root, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, round := range rounds[dir] {
+			round = slices.DeleteFunc(round, func(m mutant) bool { _, _, err := m.edits(files); return err != nil }) // see above
+			if c.check(files, round...) == nil {
+				continue
+			}
+			for _, m := range round {
+				if err := c.check(files, m); err != nil {
+					t.Errorf("%s: %v", m.name, err)
+				}
+			}
+		}
+	}
+}
+
+// checker type-checks packages whose imports have been compiled.
+type checker struct {
+	fset    *token.FileSet
+	imports types.Importer
+}
+
+func newChecker(t *testing.T) checker {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./...", "./metrics/...")
+	list.Dir = root
+	list.Stderr = os.Stderr
+	output, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled := map[string]string{}
+	for line := range strings.Lines(string(output)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		compiled[path] = file
+	}
+	fset := token.NewFileSet()
+	return checker{fset, importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(compiled[path]) })}
+}
+
+// check type-checks the files of a package with mutants of different declarations.
+func (c checker) check(files []file, mutants ...mutant) error {
+	edits := map[string][]edit{}
+	for _, m := range mutants {
+		p, made, err := m.edits(files)
+		if err != nil {
+			return err
+		}
+		edits[p.file] = append(edits[p.file], made...)
+	}
+	var parsed []*ast.File
+	for _, f := range files {
+		src, err := applied(f.src, edits[f.path])
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(c.fset, f.path, src, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		parsed = append(parsed, file)
+	}
+	cfg := types.Config{Importer: c.imports}
+	_, err := cfg.Check(files[0].parsed.Name.Name, c.fset, parsed, nil)
+	return err
 }
