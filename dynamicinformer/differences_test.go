@@ -29,16 +29,16 @@ type difference struct {
 	reason string
 }
 
-// Rows of the README that stand for two differences each.
+// Rows of the README that have two differences each.
 const (
-	polls   = "`WaitForCacheSync` polls every 100 ms, one informer after another, stopped ones too."
-	ends    = "Told to slow down, an informer sleeps without looking at its stop channel; `Shutdown` returns while a LIST is under way."
-	relists = "A relist updates every cached object; a replaced one is an update, a deleted one a `DeletedFinalStateUnknown`."
-	logs    = "Every retry logs a line, which may quote the body of an answer: a Secret's data."
-	asks    = "A type that is not installed, or can't be watched, is asked for without end; the latter is reported synced."
+	polls   = "`WaitForCacheSync` polls every 100 ms, one informer after another, and also waits for stopped informers."
+	ends    = "An informer that the server throttles sleeps and ignores its stop channel; `Shutdown` returns while a LIST is in progress."
+	relists = "A relist sends an update for every cached object, also for a replaced object, and a `DeletedFinalStateUnknown` for a deleted object."
+	logs    = "Every retry logs a line, which may contain the body of a response, such as the data of a Secret."
+	asks    = "Requests for a type that is not installed, or can't be watched, are retried without end; a type that can't be watched is reported as synced."
 )
 
-// differences are all there are. The README's table has the same, in this order.
+// differences is the complete list. The README's table has the same rows in the same order.
 var differences = []difference{
 	{
 		behaviour: behaviour{"a failed Get of a generic lister returns nil", func(r *trial) {
@@ -67,7 +67,7 @@ var differences = []difference{
 				r.errorf("the same one: %v, AddEventHandler: %v", again == stopped, err)
 			}
 		}},
-		readme: "`ForResource` hands out a stopped informer again, which takes no handlers.",
+		readme: "`ForResource` returns a stopped informer again, and that informer rejects handlers.",
 		reason: "there is no way to get another (kubernetes#138800)",
 	},
 	{
@@ -176,7 +176,7 @@ var differences = []difference{
 			time.Sleep(time.Minute)
 			r.expect(events, "add ns/a")
 		}},
-		readme: "A LIST answered with something else, such as a Status, is an empty list and empties the cache.",
+		readme: "A response to LIST that is not a list, such as a Status, empties the cache.",
 		reason: "no event may be invented from bad input",
 	},
 	{
@@ -187,7 +187,7 @@ var differences = []difference{
 			r.run(factory)
 			r.expect(events, "add b")
 		}},
-		readme: "A namespace and a cluster-scoped type: 404 for ever.",
+		readme: "If a namespace is set, requests for a cluster-scoped type get 404 without end.",
 		reason: "no server has such a path; ipamblocks is a case",
 	},
 	{
@@ -239,7 +239,7 @@ var differences = []difference{
 				r.errorf("%d requests while it is gone", got)
 			}
 		}},
-		readme: "A CRD that is deleted leaves its objects in the cache, and is asked for until it is back.",
+		readme: "When a CRD is deleted, its objects stay in the cache, and requests are retried until the CRD is installed again.",
 		reason: "programs go on working with what is not there (kyverno#13862)",
 	},
 	{
@@ -320,7 +320,7 @@ var differences = []difference{
 				r.errorf("no error")
 			}
 		}},
-		readme: "After `Shutdown`, an informer that was never started takes handlers.",
+		readme: "After `Shutdown`, an informer that was never started accepts handlers.",
 		reason: "they would never be called",
 	},
 	{
@@ -358,7 +358,7 @@ var differences = []difference{
 				}
 			}
 		}},
-		readme: "The first list may come from a server's cache that is behind.",
+		readme: "The first list may come from an outdated cache of the server.",
 		reason: "an informer reports that it has synced to what was there some time ago",
 	},
 	{

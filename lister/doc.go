@@ -1,13 +1,13 @@
-// Package lister reads a cache of unstructured objects: the lister half of an
-// informer on a type that is not known at compile time. Its exported names and
-// behaviour are those of k8s.io/client-go/dynamic/dynamiclister, with the
-// differences that [NewRuntimeObjectShim] and [New] name.
+// Package lister reads a cache of unstructured objects. It is the lister of an informer on a type
+// that is not known at compile time. Its exported names and behaviour are those of
+// k8s.io/client-go/dynamic/dynamiclister, except for the differences that the comments of
+// [NewRuntimeObjectShim] and [New] describe.
 //
-// Every object that a lister returns is the cache's own, shared with all other
-// readers and with event handlers. It is read-only: call DeepCopy before the
-// first write. The slices around the objects belong to the caller.
+// The objects that a lister returns are those of the cache. All readers and event handlers share
+// them. They are read-only: call DeepCopy before the first write. The returned slices belong to the
+// caller.
 //
-// A lister is as fresh as its cache and says nothing about that: it does not wait
-// for the informer to sync, and an empty answer before then is no error. Listers
-// are safe for concurrent use, also while the informer writes.
+// A lister returns what is in the cache. It does not wait for the informer to sync, and an empty
+// result before that is no error. Listers are safe for concurrent use, also while the informer
+// writes to the cache.
 package lister

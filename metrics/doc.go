@@ -1,13 +1,13 @@
-// Package metrics tells Prometheus how a factory's informers do.
+// Package metrics exports the status of a factory's informers to Prometheus.
 //
-// [NewCollector] makes a collector of what [dynamicinformer.Factory.Status] says, summed up
-// by group, version and resource, and of what the factory's discovery says. [InformerMetrics]
-// has client-go's own metrics of informers, if it is given to the factory.
+// [NewCollector] returns a collector of [dynamicinformer.Factory.Status], summed by group, version
+// and resource, and of the status of the factory's discovery. [InformerMetrics] collects client-go's
+// own metrics of informers, if the factory has it as an option.
 //
-// Every series of a resource is there while an informer of it is, and goes with it. Label
-// values are the names of resources, which the program asks for, and constants of this module.
-// Names of handlers and leases are no labels. Two factories of one process need labels of
-// their own: see prometheus.WrapRegistererWith.
+// A series of a resource exists while an informer of the resource exists. Label values are the names
+// of resources that the program requests, and constants of this module. The names of handlers and
+// leases are not labels. Two factories of one process need additional labels: see
+// prometheus.WrapRegistererWith.
 //
-// Nothing here knows how series are stored or alerts are made.
+// The package knows nothing of the storage of series, and of alerts.
 package metrics

@@ -1,12 +1,12 @@
 // Package status has the values that describe one informer at one moment.
 //
-//   - [Informer] is the status of an informer, with [Owner], [Traffic] and [Handler] as parts.
-//   - [State] and [Reason] are what it does and why, in one word each.
-//   - [NotSyncedError] is why an informer has not synced, as an error.
-//   - [Explanation] is why the informers on one resource do what they do, in sentences.
+//   - [Informer] is the status of an informer. [Owner], [Traffic] and [Handler] are parts of it.
+//   - [State] and [Reason] are the state of the informer and the reason for it, in one word each.
+//   - [NotSyncedError] is the error that reports why an informer has not synced.
+//   - [Explanation] describes the informers on one resource in sentences.
 //
-// The values are inert: they hold no connection, and they do not change when the informer does.
-// This is the only package that describes a state in words. The values also have a stable JSON.
+// The values hold no connection, and do not change when the informer changes. Only this package has
+// texts that describe a state. The values also have a stable JSON form.
 //
 // The package knows nothing of factories, requests and caches.
 package status

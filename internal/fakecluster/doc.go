@@ -1,10 +1,9 @@
-// Package fakecluster is an API server in memory, for tests that run in
-// testing/synctest bubbles, where a socket can't be. It serves the dynamic client
-// and discovery, and does what client-go's fakes leave out: label and field
-// selectors and namespaces count for lists and watches alike, watches resume from
-// a resourceVersion, watch-list streams end their initial events with a bookmark,
-// requests are counted, and a test can make any of them fail or hang.
+// Package fakecluster is an API server in memory, for tests that run in testing/synctest bubbles,
+// which can't use sockets. It has a dynamic client and a discovery client. Unlike client-go's
+// fakes, it applies label and field selectors and namespaces to lists and to watches, resumes a
+// watch from a resourceVersion, ends the initial events of a watch-list with a bookmark, and counts
+// requests. A test can make any request fail or hang.
 //
-// What it does not do: patches, server-side apply and subresources, which get
-// MethodNotSupported; schemas, tables and pages, which it knows nothing of.
+// The package does not support patches, server-side apply and subresources: they return
+// MethodNotSupported. It has no schemas, tables and pages.
 package fakecluster

@@ -1,11 +1,11 @@
-// Package follow holds a lease on each type that a selector selects, for as long as the type is
-// there and selected.
+// Package follow holds a lease on each type that a selector selects, while the type exists and is
+// selected.
 //
-//   - [Run] follows until its context ends. [Config] says which types, and what to call.
-//   - [Lease] is what a type is held with. The package knows no more of it than when it has its
-//     first list, and how far the deletion of its objects is.
+//   - [Run] follows types until its context ends. [Config] has the selector and the callbacks.
+//   - [Lease] is the package's view of a lease: whether the first list is complete, and how many
+//     deletions of objects have been delivered.
 //
-// A type has a goroutine while there is something to do for it, and none otherwise.
+// A type has a goroutine only while it has work to do.
 //
 // The package knows nothing of factories, informers and handlers.
 package follow

@@ -1,18 +1,14 @@
-// Package wire turns the JSON that a Kubernetes API server sends into
-// unstructured objects, in one pass over the bytes where client-go takes up to
-// ten. It knows list bodies, single objects and watch streams.
+// Package wire decodes the JSON of a Kubernetes API server to unstructured objects: list bodies,
+// single objects and watch streams. It reads the bytes once; client-go reads them up to ten times.
 //
-// What comes out is what client-go's decoder makes of the same bytes, values and
-// errors alike: only what is plain is decoded here, and whatever is unusual (a
-// Status, a number beyond float64, a syntax error, nesting deeper than any real
-// object) goes to client-go's own decoder, on the same bytes. The fuzz tests hold
-// the two against each other.
+// The results are those of client-go's decoder for the same bytes, both values and errors. The
+// package decodes only ordinary input. All other input (a Status, a number beyond float64, a syntax
+// error, deep nesting) goes to client-go's own decoder. The fuzz tests compare the two decoders.
 //
-// Three things make the objects smaller than client-go's. Maps and slices have
-// the size they need. Keys and short strings that have been met before are mostly
-// interned: equal ones are one string. And, where the caller promises that nobody
-// writes to the objects, so are equal subtrees: they are one map or slice ([Tables]).
-// Both tables are bounded, and forget.
+// Objects are smaller than client-go's for three reasons. Maps and slices have the size they need.
+// Most keys and short strings that have been decoded before are interned: equal strings share
+// memory. If the caller promises that its program does not write to objects, equal subtrees share one
+// map or slice too ([Tables]). Both tables have a fixed size, and replace old entries.
 //
-// It knows nothing of informers, caches or resources.
+// The package knows nothing of informers, caches or resources.
 package wire

@@ -1,3 +1,3 @@
-// Package architecture holds ARCHITECTURE.md against the source: its table of packages, and its
-// walks. It has nothing but tests.
+// Package architecture compares ARCHITECTURE.md with the source: its table of packages, and its
+// walks. The package has only tests.
 package architecture

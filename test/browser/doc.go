@@ -1,7 +1,7 @@
-// Package browser has tests of the factory's page in a real browser, Chromium without a
-// window, on a server on loopback. Without a browser they say so and are skipped.
+// Package browser tests the factory's status page in headless Chromium, on a server on the loopback
+// interface. If there is no browser, the tests are skipped with a message.
 //
 //	go test ./test/browser -run Screenshot -screenshot "$PWD/docs/page.png"
 //
-// takes the picture that the README shows.
+// creates the picture in the README.
 package browser

@@ -1,6 +1,6 @@
-// Package faultproxy is a reverse proxy to put between a client and an API server
-// in tests: it knows what each request means in Kubernetes' terms, counts, and
-// lets go wrong what a test wants, in one line for each fault.
+// Package faultproxy is a reverse proxy between a client and an API server, for tests.
+// It knows the verb and the resource of each request, counts requests, and injects
+// faults. Each fault is one line of a test.
 //
 //	proxy, err := faultproxy.Start(cfg.Host, transport)
 //	…
@@ -11,26 +11,25 @@
 //	…
 //	proxy.OpenWatches(blocks)
 //
-// A [Match] says which requests: by [Resource], [GVR], [Verb], [Namespace], [Name],
-// [Path], [Query], [Discovery] or [AnyDiscovery], put together by [All], [Any] and
-// [Not], or by any function of a [Request]. A [Fault] says what goes wrong:
+// A [Match] selects requests: by [Resource], [GVR], [Verb], [Namespace], [Name],
+// [Path], [Query], [Discovery] or [AnyDiscovery], combined with [All], [Any] and
+// [Not], or by any function of a [Request]. A [Fault] changes:
 //
-//   - the answer: [Fail], [RetryAfter], [GoneStatus], [HTML], [Hang], [Respond];
+//   - the response: [Fail], [RetryAfter], [GoneStatus], [HTML], [Hang], [Respond];
 //   - its bytes: [CutAt], [Truncate], [Garble];
 //   - a watch: [DropBookmarks], [DelayBookmarks], [NeverInitialEventsEnd],
 //     [GoneEvent], and at once [Proxy.CutWatches];
 //   - discovery: [BreakGroup], [StaleGroup];
 //   - any of these for some requests only: [For], [Times], [Alternate], [Share].
 //
-// Nothing in it is left to chance: the same requests in the same order meet the
-// same faults.
+// The proxy is deterministic: the same requests in the same order get the same faults.
 //
-// A fault that works on the bytes of an answer has the server send them
-// uncompressed, in JSON if the client takes that, and without asking whether they
-// are modified. What [Proxy.Past] tells is the request as the client made it.
+// For a fault that changes the bytes of a response, the proxy requests an uncompressed
+// response without conditional headers, in JSON if the client accepts JSON.
+// [Proxy.Past] returns requests as the client sent them.
 //
-// The proxy speaks plain HTTP on a loopback port and brings the credentials that the
-// transport has: whoever reaches it is let in. It is made of the standard library
-// alone, so that it costs the modules that import it nothing. It knows nothing of
-// the objects that it passes.
+// The proxy serves plain HTTP on a loopback port and adds the credentials of the
+// transport: every process that can connect to the port has this access. The package
+// imports only the standard library, so that it adds no dependencies to a module. It
+// does not interpret the objects in responses.
 package faultproxy

@@ -1,7 +1,6 @@
-// Package upstream runs client-go's own tests of dynamicinformer and dynamiclister
-// against gvrkit's packages: taken from the module cache, with nothing changed but
-// the import lines.
+// Package upstream runs client-go's own tests of dynamicinformer and dynamiclister on gvrkit's
+// packages. It takes the tests from the module cache and changes only the import lines.
 //
-// They are a weak bar, which copies pass that ignore half of what they are given;
-// the tables in package dynamicinformer are the strong one.
+// These tests check little: a copy of the packages that ignores half of its arguments passes them.
+// The tables in package dynamicinformer check more.
 package upstream

@@ -40,16 +40,16 @@ func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVe
 	for now := range lease.Watch(ctx) {                          // the status, and each change: Synced, Degraded (Forbidden), …
 		fmt.Println(now)
 	}
-	lease.Release() // never blocks; the last one stops the informer; see Done
+	lease.Release() // never blocks; the last release stops the informer; see Done
 	err = factory.Follow(ctx, discovery.Selector{Groups: groups}, dynamicinformer.FollowFuncs{Started: started, Stopped: stopped})
 
 	return err
 }
 
 func _(mux *http.ServeMux, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource) {
-	mux.Handle("/informers/", factory.Handler())           // this page; text for curl; /informers/pods.v1 is one resource
-	fmt.Println(factory.Explain(gvr))                      // the same in sentences: who requested it, what serves it, what to do
-	mux.Handle("/readyz", factory.Readyz())                // also a check for controller-runtime and apiserver; Healthz for stuck handlers
+	mux.Handle("/informers/", factory.Handler())           // the status page, or text for curl; /informers/pods.v1 shows one resource
+	fmt.Println(factory.Explain(gvr))                      // the status in sentences: owners, the server of the resource, what to do
+	mux.Handle("/readyz", factory.Readyz())                // also a check for controller-runtime and apiserver; Healthz is for stuck handlers
 	prometheus.MustRegister(metrics.NewCollector(factory)) // states, reasons, requests, bytes, lag, backlogs, discovery
 }
 
@@ -60,9 +60,9 @@ func _(ctx context.Context, cfg *rest.Config) (err error) {
 	defer func() { fmt.Println(err) }()
 
 	resolver, err := discovery.NewForConfig(cfg)
-	go resolver.Run(ctx)                                                 // watches CRDs and APIServices, polls where it may not
+	go resolver.Run(ctx)                                                 // watches CRDs and APIServices; polls if it may not watch them
 	res, err := resolver.Resolve(ctx, "ipamblock.crd.projectcalico.org") // or IPAMBlock, a short name, plural.version.group
-	mapper := resolver.RESTMapper()                                      // for controller-runtime; never out of date
+	mapper := resolver.RESTMapper()                                      // for controller-runtime; it needs no reset
 	for event := range resolver.Subscribe(ctx) {
 		fmt.Println(event) // Added, Changed [Versions], Removed (CRDDeleted), in order for each type
 	}
@@ -114,7 +114,7 @@ func _(ctx context.Context) (err error) {
 	defer func() { fmt.Println(err) }()
 
 	server, err := embedded.Start(ctx)                 // BeforeSuite
-	defer server.Stop()                                // some tenths of a second, with any number of open watches
+	defer server.Stop()                                // takes less than a second, with any number of open watches
 	err = server.InstallCRDFiles(ctx, "../config/crd") // files and directories, YAML and JSON, several documents in a file
 	client, err := dynamic.NewForConfig(server.Config())
 	kubeconfig, err := server.Kubeconfig() // or WriteKubeconfig(path), for a program with --kubeconfig

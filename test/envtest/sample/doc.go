@@ -1,5 +1,4 @@
-// Package sample has the program that articles on client-go show for watching a
-// resource that is not known at compile time, twice: in upstream with client-go's
-// factory, in ours with gvrkit's. The two files differ in one import line, which a
-// test checks before it runs both.
+// Package sample has a program from articles on client-go, which watches a resource that is not
+// known at compile time. Package upstream uses client-go's factory, and package ours gvrkit's. The
+// two files differ in one import line. A test checks this and runs both.
 package sample
