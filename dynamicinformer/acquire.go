@@ -12,16 +12,16 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// Acquire returns a lease on the informer for gvr. With discovery, gvr is validated first:
-// that it is served, in a version that the lease's policy allows, and can be listed and
-// watched. Ctx bounds that alone: Acquire does not wait for the list, and the end of ctx
-// later, or while others acquire the same, has no effect. It costs no request if there is
-// an informer whose type is served, or while the resolver runs and knows the type.
+// Acquire returns a lease on the informer for gvr. With discovery, it first validates that gvr is
+// served, in a version that the lease's policy allows, and can be listed and watched. Ctx limits only
+// this validation: Acquire does not wait for the list, and the end of ctx has no effect later, or on
+// other callers. Acquire sends no request if there is an informer whose type is served, or if the
+// resolver runs and knows the type.
 //
-// Errors are [*discovery.RefError], [*OptionError], those of [discovery.Resolver.Validate], a
-// [*ConflictError] if others have the informer with other options, and [ErrShutDown]. With
-// [WithAllowAbsent] it is no error that the type is not served, or that discovery can't tell.
-// Before the factory has been started the informer waits for that.
+// Errors are [*discovery.RefError], [*OptionError], the errors of [discovery.Resolver.Validate], a
+// [*ConflictError] if other leases use the informer with other options, and [ErrShutDown]. With
+// [WithAllowAbsent], it is no error if the type is not served or discovery is inconclusive. If the
+// factory has not been started, the informer waits for Start.
 func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, opts ...LeaseOption) (*Lease, error) {
 	if err := discovery.CheckGVR(gvr); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
@@ -49,7 +49,7 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 		if err := f.join(l, k, &o); err != nil {
 			return nil, err
 		}
-		// Its user may have run it by hand, and stopped it; see ForResource.
+		// A user may have run the informer without the factory, and stopped it; see ForResource.
 		if !l.entry.informer.IsStopped() || !f.replace(l.entry, l) {
 			break
 		}
@@ -74,8 +74,8 @@ func (f *Factory) serves(k key) bool {
 	return now.Serving == source.Served
 }
 
-// validate asks discovery whether there can be an informer on gvr, and returns the resource. It is
-// zero without discovery, or if the type is absent and may be.
+// validate asks discovery whether gvr can have an informer, and returns the resource. The resource is
+// zero without discovery, or if the type is absent and o allows that.
 func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource, o *leaseOptions) (discovery.Resource, error) {
 	if f.options.resolver == nil {
 		return discovery.Resource{}, nil
@@ -91,7 +91,7 @@ func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource,
 	return res, err
 }
 
-// join makes l a lease on the entry under k, a fresh one if there is none.
+// join makes l a lease on the entry under k. If there is none, it creates one.
 func (f *Factory) join(l *Lease, k key, o *leaseOptions) error {
 	if joined, err := f.tryJoin(l, k, o, nil); joined || err != nil {
 		return err
@@ -100,8 +100,8 @@ func (f *Factory) join(l *Lease, k key, o *leaseOptions) error {
 	return err
 }
 
-// tryJoin makes l a lease on the entry that is there, or else on made, if that is not nil,
-// and reports whether it has.
+// tryJoin makes l a lease on the existing entry, or on made if there is none and made is not nil. It
+// reports whether l has an entry.
 func (f *Factory) tryJoin(l *Lease, k key, o *leaseOptions, made *entry) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,8 +127,8 @@ func (f *Factory) tryJoin(l *Lease, k key, o *leaseOptions, made *entry) (bool, 
 	return true, nil
 }
 
-// sharedLocked returns the entry that a lease with o can share, or nil. An entry without users is
-// forgotten if its options are others. The caller holds f.mu.
+// sharedLocked returns the entry that a lease with o can share, or nil. It removes an entry that has
+// no users and other options. The caller holds f.mu.
 func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, error) {
 	e := f.entries[k]
 	if e == nil || e.ending() {

@@ -16,11 +16,11 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicclient"
 )
 
-// clients are a factory's dynamic clients. If they are two, they stand on one
-// connection, one rate limit and one set of tables.
+// clients are a factory's dynamic clients. Two clients have one connection pool, one rate limit
+// and one set of tables.
 type clients struct {
-	own    dynamic.Interface // whose objects may be written to before they are cached
-	shared dynamic.Interface // whose objects have parts in common; nil: there is none
+	own    dynamic.Interface // its objects may be written to before they are cached
+	shared dynamic.Interface // its objects share equal parts; nil: there is only own
 }
 
 // newClients returns the clients of a factory for the server that cfg reaches.
@@ -38,8 +38,8 @@ func newClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.
 	return clients{own: own, shared: shared}, nil
 }
 
-// limited returns cfg with the rate limiter that client-go would make of it, for clients that
-// share one.
+// limited returns cfg with the rate limiter that client-go would create for it, so that several
+// clients can share it.
 func limited(cfg *rest.Config) *rest.Config {
 	qps, burst := cmp.Or(cfg.QPS, rest.DefaultQPS), cmp.Or(cfg.Burst, rest.DefaultBurst)
 	if cfg.RateLimiter != nil || qps < 0 {
@@ -58,15 +58,15 @@ func defaultSharing() dynamicclient.Option {
 	return dynamicclient.WithSharing()
 }
 
-// detectsMutations reports whether client-go looks for writes to cached objects. With shared
-// parts it would name many for one that was written to.
+// detectsMutations reports whether client-go checks for writes to cached objects. With shared parts,
+// it would report many objects after a write to one object.
 func detectsMutations() bool {
 	detects, _ := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR"))
 	return detects
 }
 
-// choice is the dynamic client of one informer: the one whose objects share parts,
-// unless the informer has a transform.
+// choice is the dynamic client of one informer: the client with shared parts, unless the informer
+// has a transform.
 type choice struct {
 	clients
 	transformed atomic.Bool

@@ -15,7 +15,7 @@ import (
 // ErrConflict is matched by every [*ConflictError].
 var ErrConflict = errors.New("conflicting options")
 
-// ConflictError says that a lease requests an informer that exists with another value of an option.
+// ConflictError reports that the requested informer exists with another value of an option.
 type ConflictError struct {
 	GVR schema.GroupVersionResource
 	// Option is the name of the option.
@@ -26,15 +26,15 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("%s: %s is %s in the informer that is shared, not %s; use the same value, or WithSeparateInformer",
+	return fmt.Sprintf("%s: %s is %s in the shared informer, not %s; use the same value, or WithSeparateInformer",
 		discovery.RefOf(e.GVR), e.Option, e.Have, e.Want)
 }
 
 // Is reports whether target is ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// conflict returns the option that prevents two leases from sharing an informer on gvr, or nil.
-// Different indexers are no conflict, unless they have the same name.
+// conflict returns a [*ConflictError] if two leases can't share an informer on gvr because of an
+// option, or nil. Different indexers conflict only if they have the same name.
 func conflict(gvr schema.GroupVersionResource, have, want *settings) error {
 	for _, option := range []struct {
 		name string
@@ -65,7 +65,7 @@ func conflict(gvr schema.GroupVersionResource, have, want *settings) error {
 }
 
 // sameFunc reports whether a and b are the same function or closure. Package reflect compares only
-// the code, which is the same for closures that have captured different values.
+// the code, which is equal for closures that have captured different values.
 func sameFunc[F any](a, b F) bool {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))
 }

@@ -13,16 +13,16 @@ import (
 func (f *Factory) forResource(gvr schema.GroupVersionResource) *entry {
 	for {
 		e, fresh := f.pin(gvr)
-		// Its user may have run it by hand, and stopped it. The informer is asked
-		// without f.mu: its own lock may be held for a while.
+		// A user may have run the informer without the factory, and stopped it. IsStopped is
+		// called without f.mu, since the informer's own lock may be held for some time.
 		if fresh || !e.informer.IsStopped() || !f.replace(e, nil) {
 			return e
 		}
 	}
 }
 
-// pin returns the entry of gvr that has the factory's options, a fresh one if there is
-// none or if it is to end, and keeps it until the factory ends.
+// pin returns the entry of gvr with the factory's options, and keeps it until the factory ends. If
+// there is none, or if the entry is ending, it creates one.
 func (f *Factory) pin(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
 	k, s := key{gvr: gvr}, f.options.settings
 	f.mu.Lock()
@@ -32,8 +32,8 @@ func (f *Factory) pin(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
 	} else if old = f.entries[k]; old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {
 		k.separate, old = ofForResource, nil
 	}
-	// A factory that is closing keeps what it has: a fresh informer could not run any more, and the
-	// cache of the old one can still be read.
+	// A factory that is closing keeps the old entry: a new informer could not run, and the old cache
+	// can still be read.
 	keep := old != nil && (!old.ending() || closed(f.closing))
 	if keep {
 		old.pin()
@@ -47,15 +47,15 @@ func (f *Factory) pin(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
 	defer f.mu.Unlock()
 	if there := f.entries[k]; there != old && there != nil {
 		there.pin()
-		return there, false // another goroutine was quicker
+		return there, false // another goroutine has created the entry meanwhile
 	}
 	f.putLocked(made)
 	made.pin()
 	return made, true
 }
 
-// replace retires e, whose user has stopped its informer, so that there can be another one for l,
-// which is not a lease on e any more. It reports false, and has no effect, if the factory is closing.
+// replace retires e, because a user has stopped its informer, so that another entry can replace it. It
+// removes lease l from e, if l is not nil. If the factory is closing, it has no effect and reports false.
 func (f *Factory) replace(e *entry, l *Lease) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,8 +69,8 @@ func (f *Factory) replace(e *entry, l *Lease) bool {
 	return true
 }
 
-// known returns the entries of gvrs, or all sorted by name, and an error for each of gvrs
-// that has none.
+// known returns the entries of gvrs, or all entries sorted by name if gvrs is empty. It returns an
+// error for each GVR without an entry.
 func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, unknown []error) {
 	all := f.all()
 	if len(gvrs) == 0 {
@@ -89,7 +89,7 @@ func (f *Factory) known(gvrs []schema.GroupVersionResource) (entries []*entry, u
 	return entries, unknown
 }
 
-// putLocked makes e the entry of its key. If the factory is closing, e ends: it never runs. The
+// putLocked stores e under its key. If the factory is closing, it ends e, which never runs. The
 // caller holds f.mu.
 func (f *Factory) putLocked(e *entry) {
 	if closed(f.closing) {
@@ -100,7 +100,7 @@ func (f *Factory) putLocked(e *entry) {
 	f.order = nil
 }
 
-// dropLocked forgets e, unless another one is in its place. The caller holds f.mu.
+// dropLocked removes e, unless its key has another entry. The caller holds f.mu.
 func (f *Factory) dropLocked(e *entry) {
 	if f.entries[e.key] == e {
 		delete(f.entries, e.key)
@@ -109,7 +109,7 @@ func (f *Factory) dropLocked(e *entry) {
 	}
 }
 
-// all returns all entries, sorted. The caller must not write to the slice.
+// all returns all entries, sorted. The slice is read-only.
 func (f *Factory) all() []*entry {
 	f.mu.Lock()
 	all, changes := f.order, f.changes
@@ -128,7 +128,7 @@ func (f *Factory) all() []*entry {
 	return all
 }
 
-// versionsOf returns the entries on gr, in whatever version, sorted.
+// versionsOf returns the entries on gr in any version, sorted.
 func (f *Factory) versionsOf(gr schema.GroupResource) (entries []*entry) {
 	f.mu.Lock()
 	for k, e := range f.entries {

@@ -17,7 +17,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// key is what an entry is found by.
+// key identifies an entry.
 type key struct {
 	gvr      schema.GroupVersionResource
 	versions discovery.VersionPolicy
@@ -33,36 +33,36 @@ func (k *key) compare(other *key) int {
 	)
 }
 
-// ofForResource is the separate of an entry that ForResource has made beside one whose options
-// are not the factory's.
+// ofForResource is the value of key.separate for an entry that ForResource has created beside an
+// entry with other options.
 const ofForResource = ^uint64(0)
 
-// phase is where an entry is in its life. It only grows.
+// phase is the phase of an entry. It only increases.
 type phase int
 
 const (
-	waiting phase = iota // for the start of the factory, or for ever
-	running              // it has been started
-	retired              // it has been told to end
-	ended                // nothing of it runs any more
+	waiting phase = iota // the entry waits for the start of the factory
+	running              // the entry has been started
+	retired              // the entry must end
+	ended                // no goroutine of the entry runs
 )
 
-// entry is one informer of a factory. It is made waiting. Start makes it running; the release of
-// its last lease, or the stop of an informer that its user runs by hand, makes it retired; the end
-// of all that it has started makes it ended. One that was never running is ended without being
-// retired. When its resource is asked for again after that, another entry takes its place.
+// entry is one informer of a factory. A new entry is waiting. Start makes it running. The release of
+// its last lease, or the stop of an informer that a user runs without the factory, makes it retired.
+// When all its goroutines have ended, it is ended. An entry that was never running is not retired
+// before it is ended. When the resource is requested later, another entry replaces it.
 type entry struct {
 	key
-	number   uint64 // of all that the factory has made
+	number   uint64 // a serial number in the factory
 	informer *informer
 	state    *typestate.State
 	metrics  *informermetrics.Relay // client-go's; nil: none
 	changed  *broadcast.Broadcaster // broadcast when the status may have changed
 
-	// pending counts what is to be done before the entry has ended, other than to run the
-	// informer: the removal of handlers, and waits for its store.
+	// pending counts the operations that must end before the entry has ended, besides the
+	// informer's run: the removal of handlers, and waits for its store.
 	pending inflight.Counter
-	awaited atomic.Int64 // the number of the last first list that the store is waited for
+	awaited atomic.Int64 // the number of the last first list that a goroutine awaits in the store
 
 	done chan struct{} // closes when the entry has ended
 
@@ -70,15 +70,15 @@ type entry struct {
 	users
 	settings settings
 	phase    phase
-	stop     <-chan struct{}    // closes when the caller of Start wants its end; nil before the start
-	cancel   context.CancelFunc // ends what runs; nil before the start
+	stop     <-chan struct{}    // closes when the context of Start ends; nil before the start
+	cancel   context.CancelFunc // ends the goroutines of the entry; nil before the start
 }
 
 // started reports whether the entry has ever been running. The caller holds the factory's mu.
 func (e *entry) started() bool { return e.stop != nil }
 
-// ending reports whether the entry has ended, or is to end: it is not shared any more. The caller
-// holds the factory's mu.
+// ending reports whether the entry has ended or must end. Such an entry gets no new users. The
+// caller holds the factory's mu.
 func (e *entry) ending() bool { return e.phase >= retired || e.started() && closed(e.stop) }
 
 // notRunningLocked returns why the entry does not run, or "". The caller holds the factory's mu.
@@ -92,8 +92,8 @@ func (e *entry) notRunningLocked() status.Reason {
 	return ""
 }
 
-// startLocked makes a waiting entry running, and returns the context to run it on. The caller
-// holds the factory's mu.
+// startLocked makes a waiting entry running, and returns the context for its run. The caller holds
+// the factory's mu.
 func (e *entry) startLocked(ctx context.Context) context.Context {
 	e.phase = running
 	e.stop = ctx.Done()
@@ -106,7 +106,7 @@ func (e *entry) startLocked(ctx context.Context) context.Context {
 	return ctx
 }
 
-// retireLocked tells the entry to end. The caller holds the factory's mu.
+// retireLocked makes the entry end. The caller holds the factory's mu.
 func (e *entry) retireLocked() {
 	switch e.phase {
 	case waiting:
@@ -118,8 +118,8 @@ func (e *entry) retireLocked() {
 	}
 }
 
-// endLocked makes the entry ended: nothing of it runs any more, and no handler of a lease is
-// called. It may be called again. The caller holds the factory's mu.
+// endLocked makes the entry ended, after its goroutines have ended: no handler of a lease is called
+// any more. It may be called again. The caller holds the factory's mu.
 func (e *entry) endLocked() {
 	if e.phase == ended {
 		return
@@ -134,7 +134,7 @@ func (e *entry) endLocked() {
 	e.changed.Broadcast()
 }
 
-// newEntry returns an entry in place of old, which may be nil.
+// newEntry returns an entry that replaces old, which may be nil.
 func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	changed := &broadcast.Broadcaster{}
 	e := &entry{
@@ -162,7 +162,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	if old != nil {
 		e.informer.readFrom(old.informer)
 	}
-	// Neither can fail before the informer runs; both may be replaced until then.
+	// These calls can't fail before the informer runs. Users may set other values until then.
 	_ = e.informer.SetTransform(s.transform)
 	if s.onError != nil {
 		_ = e.informer.SetWatchErrorHandlerWithContext(s.onError)
@@ -170,8 +170,8 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	return e
 }
 
-// run is what a running entry does. The informer is not run before its type is served: until then
-// it is one goroutine, not six and a cache.
+// run runs the entry. It does not run the informer before its type is served: until then the entry
+// has one goroutine instead of six goroutines and a cache.
 func (e *entry) run(ctx context.Context, discovered bool) {
 	e.state.Log(typestate.LogOrdinary, "Informer begins", "versions", e.versions)
 	defer e.state.Log(typestate.LogOrdinary, "Informer has ended")
@@ -190,14 +190,14 @@ func (e *entry) run(ctx context.Context, discovered bool) {
 	})
 }
 
-// inform runs the informer, whose type is served.
+// inform runs the informer. Its type is served.
 func (e *entry) inform(ctx context.Context) {
 	e.metrics.Begin()
 	defer e.metrics.End()
 	e.informer.RunWithContext(ctx)
 	if !e.informer.IsStopped() {
-		// Its user runs it by hand, so that it returned at once. The user ends it, with its
-		// requests; the entry ends by itself.
+		// A user runs the informer without the factory, so that RunWithContext has returned at
+		// once. The user ends the informer and its requests; the entry ends with ctx.
 		<-ctx.Done()
 		return
 	}

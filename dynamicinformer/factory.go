@@ -20,51 +20,50 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// Factory makes informers on resources known by GVR, one a resource, and runs
-// them. It is safe for concurrent use. Its methods may be called from event
-// handlers, but a handler that waits for its own informer waits for itself.
+// Factory creates informers on resources that are known by GVR, one per resource, and runs
+// them. It is safe for concurrent use. Its methods may be called from event handlers, but a
+// handler that waits for its own informer waits forever.
 //
-// [Factory.Acquire] returns a lease on an informer, which ends with its last lease;
-// [Factory.ForResource] returns an informer that lives as long as the factory. With discovery the
-// factory runs its resolver from Start on, and informers follow what becomes of their types.
+// [Factory.Acquire] returns a lease on an informer, which ends with its last lease.
+// [Factory.ForResource] returns an informer that runs until the factory ends. With discovery, the
+// factory runs its resolver from Start on, and informers follow the changes of their types.
 type Factory struct {
 	clients clients
 	options options
-	made    atomic.Uint64 // entries so far
-	singles atomic.Uint64 // keys of separate informers so far
+	made    atomic.Uint64 // the number of entries so far
+	singles atomic.Uint64 // the number of keys of separate informers so far
 	stalls  source.Stalls
 
-	// started closes with Start, and closing when nothing can be started any more. Both close
+	// started closes with Start. closing closes when no informer can be started any more. Both close
 	// under mu.
 	started, closing chan struct{}
-	// removals counts removals of handlers from informers that have not been started. None begins
-	// any more once closing is closed.
+	// removals counts removals of handlers from informers that have not been started. After closing
+	// has closed, no removal begins.
 	removals inflight.Counter
 
 	// mu guards the fields below. It is never held across I/O, a channel
 	// operation or user code.
 	mu       sync.Mutex
-	ctx      context.Context                   //nolint:containedctx // what Start was given, for informers that come later; nil before
-	unhook   func() bool                       // ends the wait for the end of ctx
-	entries  map[key]*entry                    // changed by putLocked and dropLocked only
-	changes  int                               // of entries, so far
-	order    []*entry                          // entries, sorted; nil: they have changed since. It is never written to
-	running  map[schema.GroupResource][]*entry // also those that entries no longer has; without empty ones
+	ctx      context.Context                   //nolint:containedctx // the context of Start, for later informers; nil before Start
+	unhook   func() bool                       // removes the call of close at the end of ctx
+	entries  map[key]*entry                    // only putLocked and dropLocked change it
+	changes  int                               // the number of changes of entries so far
+	order    []*entry                          // entries, sorted, read-only; nil after a change of entries
+	running  map[schema.GroupResource][]*entry // also entries that are no longer in entries; no value is empty
 	resolver resolverRunner
 }
 
-// NewForConfig returns a factory for the server that cfg reaches, with discovery and
-// a client of dynamicclient of its own, which share one HTTP client. Options can
-// replace discovery, or turn it off with WithDiscovery(nil), and change how the
-// client decodes, with WithClientOptions. It does no I/O.
+// NewForConfig returns a factory for the server of cfg. It creates discovery and a client of
+// package dynamicclient, which share one HTTP client. [WithDiscovery] replaces discovery, or turns it
+// off if its argument is nil. [WithClientOptions] configures the client. NewForConfig does no I/O.
 //
-// Reasons for not syncing appear with the first attempt that fails, also while client-go
-// still tries again by itself.
+// The status has the reason why an informer has not synced after the first failed attempt, also
+// while client-go retries internally.
 //
-// Objects share equal parts, as dynamicclient.WithSharing describes, except those of informers
-// with a transform. A handler that writes to an object, which it must not, damages
-// others with it. While client-go's KUBE_CACHE_MUTATION_DETECTOR is set to true,
-// nothing is shared, so that it finds the one that was written to.
+// Objects share equal parts, as dynamicclient.WithSharing describes, except objects of informers with
+// a transform. Handlers must not write to objects: a write would change other objects too. If
+// client-go's KUBE_CACHE_MUTATION_DETECTOR is true, objects share no parts, so that the detector
+// reports the right object.
 func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	if cfg == nil {
 		return nil, errors.New("dynamicinformer: the rest.Config is nil")
@@ -93,10 +92,10 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	return newFactory(clients, o), nil
 }
 
-// New returns a factory whose informers use client. It has no discovery unless
-// WithDiscovery gives it one. Reasons for not syncing appear after the retries
-// that client makes by itself: client-go's takes ten seconds and more to let a
-// 503 with Retry-After through. It does no I/O.
+// New returns a factory whose informers use client. It has discovery only with the option
+// WithDiscovery. The status has the reason why an informer has not synced after the internal
+// retries of client: client-go's client returns a 503 with Retry-After after ten seconds or
+// more. New does no I/O.
 func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
 	if orNil(client) == nil {
 		return nil, errors.New("dynamicinformer: the dynamic client is nil")
@@ -118,10 +117,10 @@ func newFactory(clients clients, o options) *Factory {
 	return f
 }
 
-// Start runs the informers asked for so far and, from then on, each at the moment
-// it is asked for. They run until ctx ends, which also closes the factory, as
-// Shutdown does but without waiting. Start returns at once; calls after the first
-// have no effect, nor has one after the factory was closed. A ctx that is nil never ends.
+// Start runs the requested informers. Informers that are requested later run at once. They run until
+// ctx ends. The end of ctx also closes the factory, as Shutdown does, but without waiting. Start
+// returns at once. Only the first call has an effect, and only if the factory has not been closed. A
+// nil ctx never ends.
 func (f *Factory) Start(ctx context.Context) { //nolint:contextcheck // without one, none is inherited
 	if ctx == nil {
 		ctx = wait.ContextForChannel(nil)
@@ -139,7 +138,7 @@ func (f *Factory) Start(ctx context.Context) { //nolint:contextcheck // without 
 	f.startAll(ctx, func(*entry) bool { return true })
 }
 
-// startAll starts, on ctx, every informer that has not been started and is wanted.
+// startAll starts with ctx each entry for which wanted returns true, unless it has been started.
 func (f *Factory) startAll(ctx context.Context, wanted func(e *entry) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,9 +149,9 @@ func (f *Factory) startAll(ctx context.Context, wanted func(e *entry) bool) {
 	}
 }
 
-// startLocked runs e, if it waits, in a goroutine that drain waits for. The caller holds f.mu.
-// No entry waits once the factory is closing, so that drain, which comes after, knows all that will
-// ever run.
+// startLocked runs e, if it is waiting, in a goroutine that drain waits for. The caller holds f.mu.
+// When the factory is closing, no entry is waiting. So drain, which is called after that, knows all
+// goroutines.
 func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	if e.phase != waiting {
 		return
@@ -171,8 +170,8 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	}()
 }
 
-// awaitResolver waits until begun closes, which is what resolverRunner.begun has returned: the
-// resolver then knows what a question would otherwise ask the server for.
+// awaitResolver waits until begun closes, which is the result of resolverRunner.begun. The resolver
+// then answers from memory and needs no request.
 func (f *Factory) awaitResolver(ctx context.Context, begun <-chan struct{}) {
 	if begun == nil {
 		return
@@ -184,7 +183,7 @@ func (f *Factory) awaitResolver(ctx context.Context, begun <-chan struct{}) {
 	}
 }
 
-// ended is the last thing that e's goroutine does.
+// ended is the last call of e's goroutine.
 func (f *Factory) ended(e *entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,8 +196,8 @@ func (f *Factory) ended(e *entry) {
 	e.endLocked()
 }
 
-// stopResolverLocked stops the resolver if no informer runs, and none is about to. The caller holds
-// f.mu.
+// stopResolverLocked stops the resolver if no informer runs and the factory is not started or is
+// closing. The caller holds f.mu.
 func (f *Factory) stopResolverLocked() {
 	if len(f.running) == 0 && (f.ctx == nil || closed(f.closing)) {
 		f.resolver.stop()
@@ -215,17 +214,14 @@ func (f *Factory) handle(event discovery.Event) {
 	}
 }
 
-// ForResource returns the shared informer for gvr, creating it on first use.
-// Calls with an equal gvr return the same informer, unless it has been stopped in
-// the meantime: then a fresh one, which takes handlers where the old one would not,
-// and whose lister reads the old cache until it has synced. It does no I/O. The
-// informer runs once the factory has been started, and lives until the factory ends;
-// one asked for first after that never runs. It is shared with leases whose options
-// are the factory's.
+// ForResource returns the shared informer for gvr, creating it on first use. Calls with an equal gvr
+// return the same informer. If that informer has been stopped, they return a new one, whose lister
+// reads the old cache until it has synced. ForResource does no I/O. The informer runs when the
+// factory has been started, until the factory ends. An informer that is first requested after the end
+// of the factory never runs. Leases share the informer if they have the factory's options.
 //
-// With discovery, no list or watch leaves before the resource has been resolved
-// and validated; until then the informer is parked, and [Factory.WaitForSync]
-// says why.
+// With discovery, no list or watch is sent before the resource has been resolved and validated. Until
+// then the informer waits, and [Factory.WaitForSync] returns the reason.
 func (f *Factory) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
 	e := f.forResource(gvr)
 	f.mu.Lock()
@@ -236,12 +232,12 @@ func (f *Factory) ForResource(gvr schema.GroupVersionResource) informers.Generic
 	return e.informer
 }
 
-// Resolver returns the factory's discovery; nil without discovery. The factory runs it from
-// Start on, and its status says how often the factory has asked.
+// Resolver returns the factory's discovery, or nil without discovery. The factory runs it from Start
+// on. Its status has the number of questions that the factory has asked.
 func (f *Factory) Resolver() *discovery.Resolver { return f.options.resolver }
 
-// Client returns the dynamic client of the factory, for requests of the program's own: the one that
-// New was given, or one that has the connection and the rate limit of the informers. Objects that it
-// returns belong to the caller and have no parts in common with cached objects; [WithClientOptions]
-// can leave fields out of them.
+// Client returns the dynamic client of the factory, for other requests of the program. It is the
+// client that was given to New, or a client with the connection and the rate limit of the informers.
+// Its objects belong to the caller and share no parts with cached objects; [WithClientOptions] can
+// leave fields out of them.
 func (f *Factory) Client() dynamic.Interface { return f.clients.own }

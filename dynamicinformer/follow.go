@@ -14,33 +14,32 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// ErrNoDiscovery is what a factory returns without discovery that is asked for types which
-// only discovery knows.
+// ErrNoDiscovery is returned by a method that requires discovery if the factory has none.
 var ErrNoDiscovery = errors.New("dynamicinformer: the factory has no discovery: see WithDiscovery")
 
-// FollowFuncs are called by [Factory.Follow] as types come and go. Either may be nil. They are functions,
-// and no sequence as that of [Lease.Watch] or [discovery.Resolver.Subscribe], since the types of one
+// FollowFuncs are the callbacks of [Factory.Follow]. Either may be nil. They are functions instead of
+// an iterator, as [Lease.Watch] and [discovery.Resolver.Subscribe] return, because types of one
 // Follow do not wait for each other.
 //
-// The calls of one type come one after the other: Started, Stopped, Started, …; each Started
-// has its Stopped, before Follow returns. Those of different types come at the same time. A call
-// that takes long, or never returns, delays only its own type, and the return of Follow; when it
-// returns, the next call is for the state that the type is in by then. They may call any method of
-// the factory, but must not wait for Follow.
+// The calls for one type are sequential: Started, Stopped, Started, and so on. Each Started is followed
+// by a Stopped before Follow returns. Calls for different types are concurrent. A call that takes long,
+// or never returns, delays only its own type and the return of Follow. The next call is then for the
+// present state of the type. Callbacks may call any method of the factory, but must not wait for Follow.
 type FollowFuncs struct {
-	// Started is called with a lease on a type that is there. Handlers can be added to it, in
-	// the call or later: they get an addition for each object that has been listed by then.
-	// Follow releases the lease. If it was released before, Follow still waits for the type's end.
+	// Started is called with a lease on a type that is served. The program can add handlers to the
+	// lease, in the call or later: they get an addition for each object that is already listed.
+	// Follow releases the lease. If the program has released it before, Follow still waits for the
+	// end of the type.
 	Started func(l *Lease)
-	// Stopped is called when the lease of the type has been released, with the type as it was
-	// known last, and why it has gone. The evidence has no kind if the type is still there: it is
-	// not selected any more, or Follow ends. As after any release, no call of the lease's handlers
-	// begins any more.
+	// Stopped is called after the lease of the type has been released. Res is the last known state
+	// of the type, and evidence the evidence that it is gone. The evidence has no kind if the type is
+	// still served: it is no longer selected, or Follow ends. As after any release, no call of the
+	// lease's handlers begins any more.
 	Stopped func(res discovery.Resource, evidence discovery.Evidence)
 }
 
-// FollowOption configures one call of [Factory.Follow]. Every combination is valid; of
-// the same option given twice the last one counts; a nil FollowOption has no effect.
+// FollowOption configures one call of [Factory.Follow]. Every combination is valid. If an option is
+// given twice, the last one counts. A nil FollowOption has no effect.
 type FollowOption interface{ applyToFollow(*followOptions) }
 
 type followOptionFunc func(*followOptions)
@@ -69,9 +68,9 @@ func newFollowOptions(opts []FollowOption) followOptions {
 	return o
 }
 
-// WithStartLimit lets at most n types at a time be on their way to their first list. The
-// default, and what zero or less means, is 8. A type whose list fails, or takes longer than
-// 5 s, makes way for the next, and goes on by itself.
+// WithStartLimit limits the number of types that wait for their first list at the same time to n. If n
+// is zero or less, the limit is 8, the default. A type whose list fails or takes longer than 5 s no
+// longer counts, and the next type starts.
 func WithStartLimit(n int) FollowOption {
 	return followOptionFunc(func(o *followOptions) {
 		o.starts = n
@@ -81,36 +80,36 @@ func WithStartLimit(n int) FollowOption {
 	})
 }
 
-// WithLeaseOptions gives the leases options, such as selectors or a transform. Without any
-// the name of the leases is "follow", and their version policy [FollowPreferred]. May be
+// WithLeaseOptions adds options for the leases, such as selectors or a transform. By default, the name
+// of the leases is "follow" and their version policy is [discovery.FollowPreferred]. The option may be
 // given more than once.
 func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 	opts = slices.Clone(opts)
 	return followOptionFunc(func(o *followOptions) { o.lease = append(o.lease, opts...) })
 }
 
-// Follow has a lease on each type that s selects and that can be listed and watched, for as
-// long as the type is there and selected, and calls to. It returns when ctx ends, with nil, or
-// when the factory is shut down, with [ErrShutDown]: after all its leases have been released and
-// all calls have returned. Before the factory is started it waits for that. Calls of Follow are
-// independent of each other. Leases share informers with others of the same version policy, which
-// is not that of ForResource: WithLeaseOptions(WithVersionPolicy(discovery.Exact())) shares with
-// it. A type that others lease with other options gets an informer of its own. The version policy
-// of s does not matter: a type is followed once, in the version of the leases' policy.
+// Follow holds a lease on each type that s selects and that can be listed and watched, while the
+// type is served and selected, and calls the functions of to. When ctx ends it returns nil. When the
+// factory is shut down it returns [ErrShutDown]. In both cases, it first releases all its leases and
+// waits for its callbacks. If the factory has not been started, Follow waits for Start. Calls of
+// Follow are independent of each other. Leases share informers with other leases of the same version
+// policy. ForResource has another version policy: WithLeaseOptions(WithVersionPolicy(discovery.Exact()))
+// shares its informers. If other leases on a type have other options, the type gets a separate
+// informer. Follow ignores the version policy of s: it follows a type once, in the version of the
+// leases' policy.
 //
-// A type is stopped when it has gone for certain, when its CustomResourceDefinition serves no
-// version of it, or when it is not selected any more, since its verbs, categories or the
-// labels of its CRD have changed. A list that fails stops nothing, nor does discovery that fails,
-// or another version that is served: [Factory.Status] returns how each type does. If it can't be
-// decided whether a type is selected, it stays as it is, and is looked at again every 2 s; see
-// [discovery.Resolver.Selects].
+// A type is stopped if there is evidence that it is gone, if its CustomResourceDefinition serves no
+// version of it, or if it is no longer selected, because its verbs, its categories or the labels of
+// its CRD have changed. A failed list, failed discovery, or a change of the served version do not stop
+// a type; [Factory.Status] reports them. If discovery can't decide whether a type is selected, Follow
+// changes nothing, and asks again every 2 s; see [discovery.Resolver.Selects].
 //
-// When the CRD has been deleted, the lease is released after its handlers have been given the
-// deletion of each object, unless the cache is kept, or one handler has been in one call for
-// 10 s. If the type has been created again by then, additions of the new one may come before
-// the release, too; handlers of the next lease get all of them. A CRD that was created again
-// is another type: the old one is stopped, and the new one started. A type that comes and goes
-// repeatedly is started less and less often, down to once in 5 s, until it has stayed for 10 s.
+// When the CRD has been deleted, Follow releases the lease after its handlers have got the deletion of
+// each object. It does not wait for that if the cache is kept, or if a handler has been in one call for
+// 10 s. If the type has been created again meanwhile, handlers may get additions of the new type before
+// the release; handlers of the next lease get all of them. A CRD that was created again is another
+// type: Follow stops the old type and starts the new one. A type that is removed and created repeatedly
+// is started less often, down to once in 5 s, until it has been served for 10 s.
 //
 // Errors are [*discovery.SelectorError], [ErrNoDiscovery] and [ErrShutDown].
 func (f *Factory) Follow(ctx context.Context, s discovery.Selector, to FollowFuncs, opts ...FollowOption) error {
@@ -139,8 +138,8 @@ func (f *Factory) Follow(ctx context.Context, s discovery.Selector, to FollowFun
 	return ErrShutDown
 }
 
-// awaitStart waits until the factory has been started, so that its resolver runs, and
-// reports whether that is so.
+// awaitStart waits until the factory has been started, so that its resolver runs. It reports false
+// if the factory is closing or ctx has ended.
 func (f *Factory) awaitStart(ctx context.Context) bool {
 	select {
 	case <-f.started:
@@ -150,8 +149,8 @@ func (f *Factory) awaitStart(ctx context.Context) bool {
 	return closed(f.started) && !closed(f.closing) && ctx.Err() == nil
 }
 
-// acquireFollowed returns a lease on gvr, with an informer of its own if others have one with
-// other options.
+// acquireFollowed returns a lease on gvr, with a separate informer if the shared one has other
+// options.
 func (f *Factory) acquireFollowed(ctx context.Context, gvr schema.GroupVersionResource, opts []LeaseOption) (follow.Lease, error) {
 	l, err := f.Acquire(ctx, gvr, opts...)
 	if errors.Is(err, ErrConflict) {
@@ -163,7 +162,7 @@ func (f *Factory) acquireFollowed(ctx context.Context, gvr schema.GroupVersionRe
 	return followedLease{l}, nil
 }
 
-// followedLease is a lease as internal/follow needs it.
+// followedLease is a lease with the interface of package follow.
 type followedLease struct{ *Lease }
 
 var _ follow.Lease = followedLease{}
@@ -174,8 +173,8 @@ func (l followedLease) Changed() <-chan struct{} { return l.entry.changed.Next()
 // Listed implements follow.Lease.
 func (l followedLease) Listed() <-chan struct{} { return l.entry.firstList() }
 
-// Waits implements follow.Lease. After a watch-list that has failed a list is sent at once, unless
-// the server has asked for a pause, which the client may make by itself.
+// Waits implements follow.Lease. After a failed watch-list, a list is sent at once, unless the server
+// has requested a pause: the client may wait for that internally.
 func (l followedLease) Waits() bool {
 	now := l.entry.state.Snapshot()
 	verb, c, failing := now.Failing()

@@ -24,17 +24,17 @@ type HealthCheck struct {
 	policy  healthPolicy
 }
 
-// Readyz returns a check that fails until the informers have synced: those that [WithResources]
-// names, or all whose types are served. It fails again for an informer that has been degraded, or
-// whose type has been gone, for longer than [WithHealthTolerance], and after Shutdown.
+// Readyz returns a check that fails until the informers have synced: the informers on the resources
+// of [WithResources], or all informers whose types are served. It fails again if an informer has been
+// degraded, or its type has been gone, for longer than [WithHealthTolerance], and after Shutdown.
 func (f *Factory) Readyz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informer-sync", factory: f, policy: newHealthPolicy(true, opts)}
 }
 
-// Healthz returns a check that fails for what a restart may repair: an event handler that does not
-// return within the time of [WithHandlerTimeout]. With [WithResources] or [WithHealthTolerance] it
-// also fails for informers that have not been synced, or have been degraded, for longer than that. A
-// restart grants no permissions and repairs no server.
+// Healthz returns a check that fails if a restart may help: an event handler has not returned within
+// the time of [WithHandlerTimeout]. With [WithResources] or [WithHealthTolerance], it also fails for
+// informers that have not been synced, or have been degraded, for longer than the tolerance. A restart
+// does not help against missing permissions or a failed server.
 func (f *Factory) Healthz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informers", factory: f, policy: newHealthPolicy(false, opts)}
 }
@@ -63,8 +63,9 @@ func (c *HealthCheck) Check(*http.Request) error {
 	return e
 }
 
-// ServeHTTP answers any request with 200 and "ok", or with 500 and one problem a line. The problems
-// name types, states, leases, and the Go types of handlers: the program decides who may read them.
+// ServeHTTP responds to any request with 200 and "ok", or with 500 and one problem per line. The
+// problems have the names of types, states, leases, and Go types of handlers. There is no access
+// control: the program must add it.
 func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/plain; charset=utf-8")
@@ -75,11 +76,11 @@ func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 		text = fmt.Sprintf("%s failed:\n%s\n", c.name, strings.Join(wrong.lines(), "\n"))
 	}
-	_, _ = io.WriteString(w, text) // a client that has gone has no need of it
+	_, _ = io.WriteString(w, text) // an error means that the client has disconnected
 }
 
-// HealthOption configures a [HealthCheck]. Every combination is valid; of the same
-// option given twice the last one counts; nil has no effect.
+// HealthOption configures a [HealthCheck]. Every combination is valid. If an option is given twice,
+// the last one counts. A nil HealthOption has no effect.
 type HealthOption interface{ applyToHealth(*healthPolicy) }
 
 type healthOptionFunc func(*healthPolicy)
@@ -89,24 +90,24 @@ func (f healthOptionFunc) applyToHealth(p *healthPolicy) { f(p) }
 // DefaultHealthTolerance is the tolerance of Readyz by default.
 const DefaultHealthTolerance = 5 * time.Minute
 
-// WithHealthTolerance sets how long an informer that has synced may be degraded, or its type be
-// gone, before the check fails. Less than zero means for ever.
+// WithHealthTolerance sets how long a synced informer may be degraded, or its type be gone, before
+// the check fails. If d is less than zero, there is no limit.
 func WithHealthTolerance(d time.Duration) HealthOption {
 	return healthOptionFunc(func(p *healthPolicy) { p.tolerance = d })
 }
 
 // WithHandlerTimeout makes the check fail for an informer with an event handler that has been in
-// one call for longer than d. Zero or less, the default, means that handlers are not looked at.
+// one call for longer than d. If d is zero or less, the default, handlers are not checked.
 func WithHandlerTimeout(d time.Duration) HealthOption {
 	return healthOptionFunc(func(p *healthPolicy) { p.handlers = d })
 }
 
 // healthPolicy is what a check requires of informers.
 type healthPolicy struct {
-	of        []schema.GroupVersionResource // none: all
-	ready     bool                          // they must have synced before anything else
-	tolerance time.Duration                 // less than zero: for ever
-	handlers  time.Duration                 // zero or less: not looked at
+	of        []schema.GroupVersionResource // empty: all
+	ready     bool                          // the informers must have synced
+	tolerance time.Duration                 // less than zero: no limit
+	handlers  time.Duration                 // zero or less: not checked
 }
 
 func newHealthPolicy(ready bool, opts []HealthOption) healthPolicy {
@@ -125,7 +126,7 @@ func newHealthPolicy(ready bool, opts []HealthOption) healthPolicy {
 	return p
 }
 
-// problem returns what is wrong with an informer, or "".
+// problem returns the problem of an informer, or "".
 func (p *healthPolicy) problem(s *status.Informer, now time.Time) string {
 	named := slices.Contains(p.of, s.GVR)
 	if len(p.of) > 0 && !named {
@@ -148,22 +149,22 @@ func (p *healthPolicy) problem(s *status.Informer, now time.Time) string {
 	return s.Summary(now)
 }
 
-// HealthError says what is wrong with a factory's informers.
+// HealthError reports the problems of a factory's informers.
 type HealthError struct {
-	// Problems are sorted by resource. No more than [MaxHealthProblems] are kept.
+	// Problems are sorted by resource. There are at most [MaxHealthProblems].
 	Problems []HealthProblem
-	// More is how many there are besides.
+	// More is the number of further problems.
 	More int
 }
 
-// HealthProblem is what is wrong with one informer.
+// HealthProblem is a problem of one informer.
 type HealthProblem struct {
 	GVR  schema.GroupVersionResource
 	Text string
 }
 
-// MaxHealthProblems is how many problems a [HealthError] has at most: people read it, and probes
-// keep it.
+// MaxHealthProblems is the maximum number of problems in a [HealthError], which people read and
+// probes store.
 const MaxHealthProblems = 20
 
 func (e *HealthError) add(gvr schema.GroupVersionResource, text string) {
@@ -176,7 +177,7 @@ func (e *HealthError) add(gvr schema.GroupVersionResource, text string) {
 
 func (e *HealthError) Error() string { return strings.Join(e.lines(), "; ") }
 
-// lines are the problems in words.
+// lines returns one line of text per problem.
 func (e *HealthError) lines() []string {
 	lines := make([]string, 0, len(e.Problems)+1)
 	for _, p := range e.Problems {

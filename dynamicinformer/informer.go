@@ -16,43 +16,41 @@ import (
 	"github.com/gvrkit/gvrkit/lister"
 )
 
-// informer is client-go's shared informer on one resource, with what feeds it and the lister on its
-// cache. Its own methods, in place of client-go's, pass on what others have to know: the client
-// whether there is a transform, the source which handler gets errors, and the status how the event
-// handlers do.
+// informer is client-go's shared informer on one resource, with its source and its lister. The methods
+// that replace client-go's also inform other parts: the client whether there is a transform, the
+// source which handler gets errors, and the status about the calls of event handlers.
 type informer struct {
 	cache.SharedIndexInformer
 	gvr      schema.GroupVersionResource
 	source   *source.Source
-	choice   *choice // the client; nil: there is only one
+	choice   *choice // the client; nil: the factory has only one
 	errors   *errorHandlers
 	handlers *handlers.Set
 	listed   <-chan struct{} // closes when the informer has listed once
 	resync   time.Duration   // of handlers without a period of their own
 
-	over  func() bool                         // reports whether no factory will run it any more; nil: it has none
-	guard func(cache.Indexers) cache.Indexers // nil: index functions are called as they are
+	over  func() bool                         // reports whether the factory will not run it any more; nil: it has no factory
+	guard func(cache.Indexers) cache.Indexers // nil: index functions are called directly
 
-	// before has the cache to read until the informer has synced: that of a stopped
-	// informer that this one has taken the place of. Nil if there is none.
+	// before is the stopped informer that this one replaces: its cache is read until this
+	// informer has synced. Nil if there is none.
 	before atomic.Pointer[informer]
 
-	mu        sync.Mutex     // makes one step of setting something and making it known
-	unguarded cache.Indexers // the index functions as they are, if there is a guard
+	mu        sync.Mutex     // guards unguarded, and makes a setting and the report of it one step
+	unguarded cache.Indexers // the original index functions, if there is a guard
 }
 
 var _ informers.GenericInformer = (*informer)(nil)
 
-// newInformer returns client-go's shared informer on the source of cfg, whose errors go to
-// report, or to the informer's own watch error handler if it is given one. The example
-// object has no kind: with one the reflector would drop, with a log line only, whatever a
-// server sends of another kind.
+// newInformer returns client-go's shared informer on the source of cfg. Errors of the source go to
+// report, or to the informer's watch error handler if a user sets one. The example object is nil: with
+// a kind, the reflector would drop objects of another kind and only log them.
 func newInformer(cfg source.Config, report errorHandler, resync time.Duration, indexers cache.Indexers, metrics *informermetrics.Relay) *informer {
 	errorHandlers := &errorHandlers{usual: report, resource: cfg.GVR.String()}
 	cfg.Report = errorHandlers.call
 	s := source.New(cfg)
 	lw := s.ListerWatcher()
-	resync = max(0, resync) // below zero the reflector's timer never rests
+	resync = max(0, resync) // below zero, the reflector's timer would fire without a pause
 	opts := cache.SharedIndexInformerOptions{
 		ResyncPeriod:      cmp.Or(resync, resyncCheck),
 		Indexers:          indexers,
@@ -82,18 +80,18 @@ func (i *informer) Lister() cache.GenericLister {
 	return lister.NewRuntimeObjectShim(lister.New(i.filled().GetIndexer(), i.gvr))
 }
 
-// readFrom makes i's lister read old's cache until i has synced. A program that asks for the lister
-// each time would otherwise find no objects as soon as its informer is to stop.
+// readFrom makes i's lister read old's cache until i has synced. Otherwise a program that calls Lister
+// again for each read would find no objects after its informer has stopped.
 func (i *informer) readFrom(old *informer) { i.before.Store(old.filled()) }
 
-// filled returns whose cache to read.
+// filled returns the informer whose cache is read.
 func (i *informer) filled() *informer {
 	before := i.before.Load()
 	if before == nil {
 		return i
 	}
 	if closed(i.listed) {
-		i.before.Store(nil) // lets go of the old cache
+		i.before.Store(nil) // releases the old cache
 		return i
 	}
 	return before

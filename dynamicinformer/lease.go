@@ -15,52 +15,51 @@ import (
 )
 
 var (
-	// ErrShutDown is what a factory returns that can't start anything any more.
+	// ErrShutDown is returned by a factory that has been shut down.
 	ErrShutDown = errors.New("dynamicinformer: the factory has been shut down")
-	// ErrReleased is what a lease returns that has been released.
+	// ErrReleased is returned by a lease that has been released.
 	ErrReleased = errors.New("dynamicinformer: the lease has been released")
-	// ErrNilHandler is returned for a handler that is nil.
+	// ErrNilHandler is returned for a nil handler.
 	ErrNilHandler = errors.New("dynamicinformer: the event handler is nil")
 )
 
-// Lease is one user's share in the informer on a resource. The first lease starts the
-// informer, if the factory has been started, and the release of the last one ends it.
-// Each lease is released for itself. Its methods are safe for concurrent use, also from
-// handlers, where only WaitForSync must not be called.
+// Lease is the right of one user to the informer on a resource. The first lease starts the
+// informer, if the factory has been started. The release of the last lease ends it. Each
+// lease must be released separately. The methods are safe for concurrent use. Handlers may
+// call all of them except WaitForSync.
 //
-// A lease outlives what becomes of the type: its informer waits while the type is not
-// served, and goes on when it is. Cached objects are shared and read-only.
+// A lease outlives its type: the informer waits while the type is not served, and continues
+// when the type is served again. Cached objects are shared and read-only.
 type Lease struct {
 	factory  *Factory
 	entry    *entry
 	view     *leaseInformer
 	handlers *handlers.Group
 
-	validated *discovery.Resource // what Acquire has found; nil: nothing
+	validated *discovery.Resource // the resource that Acquire has validated, or nil
 
 	released atomic.Bool
 }
 
-// Done returns a channel that closes when no handler of the lease is called any more: the
-// lease has been released, or the factory has ended, and the calls that had begun have
-// returned.
+// Done returns a channel that closes when the lease has been released, or the factory has ended,
+// and all running calls of the lease's handlers have returned. No handler is called after that.
 func (l *Lease) Done() <-chan struct{} { return l.handlers.Done() }
 
-// Informer returns the lease's view of the shared informer. Handlers that are added
-// through it are the lease's. It can't be run, nor be given a transform or a watch error
-// handler, for which there are options.
+// Informer returns the lease's view of the shared informer. Handlers that are added through the view
+// belong to the lease. The view refuses to run, and rejects a transform or a watch error handler: use
+// the options instead.
 func (l *Lease) Informer() cache.SharedIndexInformer { return l.view }
 
 // Lister returns a lister on the informer's cache. Its objects are shared and read-only.
 func (l *Lease) Lister() cache.GenericLister { return l.entry.informer.Lister() }
 
-// HasSyncedChecker returns the informer's: it has listed once, whatever came after.
+// HasSyncedChecker returns the checker of the informer. It is done after the first list.
 func (l *Lease) HasSyncedChecker() cache.DoneChecker {
 	return l.entry.informer.HasSyncedChecker()
 }
 
 // Resource returns the resource as discovery has resolved it last, in the version that is
-// watched. It is whole from the start if Acquire has validated it. Without discovery, or
+// watched. If Acquire has validated it, it is complete from the start. Without discovery, or
 // before an absent type has been served, only its GVR is set.
 func (l *Lease) Resource() discovery.Resource {
 	known := l.entry.state.Snapshot()
@@ -78,20 +77,19 @@ func (l *Lease) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 	return l.factory.waitFor(ctx, []*entry{l.entry}, newWaitOptions(opts))
 }
 
-// Retry makes the informer try again now what has failed, and ask discovery again, unless
-// the server has asked for the wait. A request that is under way goes on. It does not block.
+// Retry makes the informer retry failed requests and ask discovery now, unless the server has
+// requested the pause. A request in progress continues. Retry does not block.
 func (l *Lease) Retry() {
 	l.entry.state.Look()
 	l.entry.informer.source.Retry()
 }
 
-// AddEventHandler adds a handler to the informer that is called as long as the lease
-// lasts. It gets an add for each cached object first. Like the informer's own, it may
-// wait while the informer takes in a long list. Errors are [ErrNilHandler],
-// [ErrReleased], and the informer's if it has been stopped. A release while the handler is
-// being added, which may be the handler's own, is no error: the handler has been added, and has
-// ended. Its registration does not say any more whether it has synced, as for any handler that is
-// removed.
+// AddEventHandler adds a handler to the informer. The handler is called until the lease is released. It
+// first gets an addition for each cached object. As with the informer's method, the call may wait while
+// the informer processes a long list. Errors are [ErrNilHandler], [ErrReleased], and the informer's
+// error if it has been stopped. If the lease is released during the call, for example by the handler,
+// there is no error: the handler has been added and removed. The registration of a removed handler does
+// not report whether it has synced.
 func (l *Lease) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return l.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
@@ -111,8 +109,8 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 	return registration, nil
 }
 
-// RemoveEventHandler ends a handler of this lease: once it has returned no call of the handler
-// begins any more. A registration of another lease, or of none, has no effect.
+// RemoveEventHandler removes a handler of this lease. After it has returned, no call of the handler
+// begins. A registration that does not belong to this lease has no effect.
 func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegistration) error {
 	if !l.handlers.Has(registration) {
 		return nil
@@ -120,18 +118,17 @@ func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegist
 	return l.entry.informer.RemoveEventHandler(registration)
 }
 
-// Release gives the lease back. Its handlers are not called any more once Release has
-// returned, but for calls that have begun, which Done waits for. The last release of an
-// informer cancels its requests and forgets it at once, or after the longest linger; its
-// cache can still be read. Release never blocks, and may be called again, which has no
-// effect, and from the lease's own handlers.
+// Release ends the lease. After it has returned, no call of the lease's handlers begins; Done waits
+// for running calls. The last release of an informer cancels its requests and removes it from the
+// factory, at once or after the longest linger. Its cache can still be read. Release never blocks. A
+// second call has no effect. The lease's own handlers may call Release.
 func (l *Lease) Release() {
 	if l.released.Swap(true) {
 		return
 	}
 	added := l.handlers.Close()
 	if done := l.factory.part(l, len(added) > 0); done != nil {
-		go func() { // it may have to wait for the informer's locks
+		go func() { // RemoveEventHandler may wait for the informer's locks
 			defer done()
 			for _, registration := range added {
 				_ = l.entry.informer.RemoveEventHandler(registration)
@@ -140,9 +137,9 @@ func (l *Lease) Release() {
 	}
 }
 
-// part takes l from its entry, which is forgotten if that was the last user, at once or after the
-// linger. If l has handlers that are to be removed from an informer that goes on, it returns what to
-// call afterwards.
+// part removes l from its entry. If l was the last user, part removes the entry from the factory, at
+// once or after the linger. If the informer continues and handlers must be removed from it, part
+// returns a function that the caller calls after the removal.
 func (f *Factory) part(l *Lease, handlers bool) (done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,7 +154,7 @@ func (f *Factory) part(l *Lease, handlers bool) (done func()) {
 		e.startLinger(func(this *linger) { f.expire(e, this) })
 	}
 	pending := &e.pending
-	if e.phase == waiting { // a user may run it by hand
+	if e.phase == waiting { // a user may run the informer without the factory
 		pending = &f.removals
 	}
 	if !handlers || !pending.Begin() {
@@ -166,7 +163,7 @@ func (f *Factory) part(l *Lease, handlers bool) (done func()) {
 	return pending.End
 }
 
-// expire forgets e, if its linger has not been stopped.
+// expire removes e from the factory, if its linger has not been stopped.
 func (f *Factory) expire(e *entry, this *linger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,7 +172,7 @@ func (f *Factory) expire(e *entry, this *linger) {
 	}
 }
 
-// forgetLocked retires e, which has no users, and takes it out of the entries. The caller holds f.mu.
+// forgetLocked retires e, which has no users, and removes it from the entries. The caller holds f.mu.
 func (f *Factory) forgetLocked(e *entry) {
 	e.stopLinger()
 	f.dropLocked(e)
@@ -183,12 +180,12 @@ func (f *Factory) forgetLocked(e *entry) {
 }
 
 var (
-	errTransformByOption    = errors.New("dynamicinformer: the informer is shared: give Acquire the option WithTransform")
-	errErrorHandlerByOption = errors.New("dynamicinformer: the informer is shared: give Acquire the option WithWatchErrorHandler")
+	errTransformByOption    = errors.New("dynamicinformer: the informer is shared: call Acquire with the option WithTransform")
+	errErrorHandlerByOption = errors.New("dynamicinformer: the informer is shared: call Acquire with the option WithWatchErrorHandler")
 )
 
-// leaseInformer is a lease's view of an informer: handlers are the lease's, and what would
-// change the informer for others is refused.
+// leaseInformer is a lease's view of an informer: its handlers belong to the lease, and it rejects
+// calls that would change the informer for other users.
 type leaseInformer struct {
 	cache.SharedIndexInformer
 	lease *Lease
@@ -215,7 +212,7 @@ func (i *leaseInformer) Run(<-chan struct{}) { i.refuseToRun(klog.Background()) 
 func (i *leaseInformer) RunWithContext(ctx context.Context) { i.refuseToRun(klog.FromContext(ctx)) }
 
 func (i *leaseInformer) refuseToRun(logger klog.Logger) {
-	logger.Info("Warning: an informer that is leased is run by its factory", "resource", discovery.RefOf(i.lease.entry.gvr))
+	logger.Info("Warning: the factory runs the informer of a lease, this call has no effect", "resource", discovery.RefOf(i.lease.entry.gvr))
 }
 
 func (i *leaseInformer) SetTransform(cache.TransformFunc) error { return errTransformByOption }

@@ -11,14 +11,15 @@ import (
 
 // resolverRunner runs a factory's resolver, and passes its events on. The factory's mu guards it.
 type resolverRunner struct {
-	resolver *discovery.Resolver // nil: there is no discovery
+	resolver *discovery.Resolver // nil: the factory has no discovery
 	handle   func(discovery.Event)
 
-	cancel context.CancelFunc // nil: it does not run
-	done   chan struct{}      // closes when the last run has ended, and so have those before; nil: there was none
+	cancel context.CancelFunc // nil: the runner is stopped
+	done   chan struct{}      // closes when all runs so far have ended; nil: there was no run
 }
 
-// start makes it run, if it does not. Values of ctx are used, and not its end: it runs until stop.
+// start begins a run, unless there is one. It uses the values of ctx, but not its end: the run lasts
+// until stop.
 func (r *resolverRunner) start(ctx context.Context) {
 	if r.resolver == nil || r.cancel != nil {
 		return
@@ -28,7 +29,7 @@ func (r *resolverRunner) start(ctx context.Context) {
 	r.cancel, r.done = cancel, done
 	go func() {
 		defer close(done)
-		if before != nil { // it may run the resolver still, but not for long
+		if before != nil { // the previous run is stopped, but may not have ended
 			<-before
 		}
 		r.run(ctx)
@@ -43,7 +44,7 @@ func (r *resolverRunner) stop() {
 	}
 }
 
-// begun returns a channel that closes when the resolver runs, if it is about to; nil: it is not.
+// begun returns a channel that closes when the resolver runs. It is nil if the runner is stopped.
 func (r *resolverRunner) begun() <-chan struct{} {
 	if r.cancel == nil {
 		return nil
@@ -51,7 +52,7 @@ func (r *resolverRunner) begun() <-chan struct{} {
 	return r.resolver.Running()
 }
 
-// runAgain is how long to wait while another caller runs the resolver.
+// runAgain is the pause between attempts to run the resolver while another caller runs it.
 const runAgain = 5 * time.Second
 
 func (r *resolverRunner) run(ctx context.Context) {
@@ -66,7 +67,7 @@ func (r *resolverRunner) run(ctx context.Context) {
 	running.Wait()
 }
 
-// pause waits for d, and reports whether ctx lasted for so long.
+// pause waits for d. It reports false if ctx ends before that.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

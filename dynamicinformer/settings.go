@@ -21,7 +21,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// settings are how one informer is set up.
+// settings are the settings of one informer.
 type settings struct {
 	namespace string
 	tweak     TweakListOptionsFunc
@@ -37,7 +37,7 @@ type settings struct {
 	onError   cache.WatchErrorHandlerWithContext
 }
 
-// leaseOptions are what the options of one lease set.
+// leaseOptions are the values of the options of one lease.
 type leaseOptions struct {
 	settings
 	versions discovery.VersionPolicy
@@ -57,7 +57,7 @@ func (f *Factory) leaseOptions(opts []LeaseOption) leaseOptions {
 	return o
 }
 
-// check returns an [*OptionError] if an option has a value that has no meaning.
+// check returns an [*OptionError] if an option has an invalid value.
 func (o *leaseOptions) check() error {
 	if o.versions == discovery.EveryVersion() {
 		return &OptionError{Option: "WithVersionPolicy", Value: o.versions.String(), Err: errors.New("a lease is on one version")}
@@ -65,8 +65,8 @@ func (o *leaseOptions) check() error {
 	return o.settings.check()
 }
 
-// check returns an [*OptionError] if an option has a value that no server accepts. What a
-// tweak does is not known here.
+// check returns an [*OptionError] if an option has a value that no server accepts. It can't check
+// the effect of a tweak.
 func (s *settings) check() error {
 	if s.namespace != metav1.NamespaceAll {
 		if wrong := validation.IsDNS1123Label(s.namespace); wrong != nil {
@@ -82,9 +82,9 @@ func (s *settings) check() error {
 	return nil
 }
 
-// invalid returns why no request can be made with s, or nil. It is for factories of client-go's
-// form, whose constructors return no error: they refuse only what client-go's client refuses,
-// since fakes accept more than servers do.
+// invalid returns an error if no request is possible with s, or nil. It is for factories of client-go's
+// constructors, which return no error. It rejects only values that client-go's client rejects, since
+// fake clients accept more than servers do.
 func (s *settings) invalid() error {
 	if s.namespace == metav1.NamespaceAll {
 		return nil
@@ -96,7 +96,7 @@ func (s *settings) invalid() error {
 	return nil
 }
 
-// onlyNamespaces are the indexers of an informer that is given none.
+// onlyNamespaces are the indexers of an informer without WithIndexers.
 var onlyNamespaces = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 
 // allIndexers returns the indexers of an informer. They are read-only.
@@ -109,7 +109,7 @@ func (s *settings) allIndexers() cache.Indexers {
 	return all
 }
 
-// config returns how the informer of gvr is fed.
+// config returns the configuration of the source on gvr.
 func (s *settings) config(client dynamic.Interface, gvr schema.GroupVersionResource) source.Config {
 	return source.Config{
 		Client: orNil(client), Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
@@ -118,7 +118,7 @@ func (s *settings) config(client dynamic.Interface, gvr schema.GroupVersionResou
 	}
 }
 
-// tweakAll returns what is done to the options of each request.
+// tweakAll returns the function that sets selectors and applies the tweak, or nil.
 func (s *settings) tweakAll() TweakListOptionsFunc {
 	if s.labels == "" && s.fields == "" {
 		return s.tweak
@@ -132,7 +132,7 @@ func (s *settings) tweakAll() TweakListOptionsFunc {
 	}
 }
 
-// resyncPeriod returns the period for one informer.
+// resyncPeriod returns the period of one informer, with its jitter.
 func (s *settings) resyncPeriod() time.Duration {
 	if !s.jitter || s.resync <= 0 {
 		return s.resync

@@ -18,9 +18,9 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// resyncCheck is how often an informer without a resync period looks whether a handler has one
-// that is due. It costs next to nothing. client-go's informers without a period never look,
-// and leave such a handler without.
+// resyncCheck is how often an informer without a resync period checks whether the resync of a handler
+// is due. A check takes almost no time. client-go's informers without a period never check, so that
+// the handler gets no resync.
 const resyncCheck = 30 * time.Second
 
 // AddEventHandler implements cache.SharedInformer.
@@ -33,8 +33,8 @@ func (i *informer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHa
 	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &resyncPeriod})
 }
 
-// AddEventHandlerWithOptions implements cache.SharedInformer. A handler's resync period counts
-// also if the informer has none: if that is running, with a grain of half a minute.
+// AddEventHandlerWithOptions implements cache.SharedInformer. A handler's resync period has an effect
+// also if the informer has none. If the informer is already running, it is at least 30 s.
 func (i *informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	return i.addEventHandler(handler, opts, nil)
 }
@@ -61,9 +61,9 @@ func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistrat
 	return i.handlers.Remove(handle)
 }
 
-// SetTransform implements cache.SharedInformer. The source transforms objects, which leaves
-// out those that it fails for. The informer may be about to run: what it lists from now on must
-// be its own before the transform is there.
+// SetTransform implements cache.SharedInformer. The source transforms objects, and leaves out objects
+// for which the transform fails. The informer may be about to run: from now on it must get objects
+// without shared parts, before the transform is set.
 func (i *informer) SetTransform(transform cache.TransformFunc) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -91,7 +91,7 @@ func (i *informer) AddIndexers(indexers cache.Indexers) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	all := maps.Clone(i.unguarded) // others read the old one
+	all := maps.Clone(i.unguarded) // other goroutines read the old map
 	maps.Copy(all, indexers)
 	i.unguarded = all
 	return nil
@@ -111,9 +111,8 @@ func (i *informer) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
 	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { handler(r, err) })
 }
 
-// SetWatchErrorHandlerWithContext implements cache.SharedInformer. The reflector, which
-// would call the handler, gets no errors any more: they are handled where requests are
-// tried again.
+// SetWatchErrorHandlerWithContext implements cache.SharedInformer. The reflector does not call the
+// handler, since it gets no errors: the source, which retries requests, calls it.
 func (i *informer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -124,10 +123,10 @@ func (i *informer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandl
 	return nil
 }
 
-// errorHandler gets an error after which a list or watch is tried again.
+// errorHandler gets an error of a list or watch that will be retried.
 type errorHandler func(ctx context.Context, err error)
 
-// errorHandlers get the errors of lists and watches: the user's, if there is one, or else the usual
+// errorHandlers are the handlers of errors of lists and watches: that of the user, or else the usual
 // one.
 type errorHandlers struct {
 	resource string // in the texts
@@ -136,7 +135,7 @@ type errorHandlers struct {
 	standIn  func() *cache.Reflector
 }
 
-// call calls the handler. The user's gets the text that client-go's reflector would pass.
+// call calls the handler. The user's handler gets the same text as from client-go's reflector.
 func (h *errorHandlers) call(ctx context.Context, err error) {
 	list, is := errors.AsType[*source.ListError](err)
 	if is {
@@ -153,8 +152,8 @@ func (h *errorHandlers) call(ctx context.Context, err error) {
 	(*own)(ctx, h.standIn(), err)
 }
 
-// standIn returns a function that makes, once, a reflector that does not run: handlers such as
-// client-go's own use its name.
+// standIn returns a function that creates, once, a reflector that does not run: handlers such as
+// client-go's default handler use its name.
 func standIn(lw cache.ListerWatcher, gvr schema.GroupVersionResource) func() *cache.Reflector {
 	return sync.OnceValue(func() *cache.Reflector {
 		return cache.NewReflectorWithOptions(lw, &unstructured.Unstructured{}, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
@@ -163,9 +162,9 @@ func standIn(lw cache.ListerWatcher, gvr schema.GroupVersionResource) func() *ca
 	})
 }
 
-// guard returns indexers whose functions may fail or panic for an object. client-go's store
-// would panic then, and end the process: instead, the object is left out of that index, and is in
-// the status.
+// guard wraps indexers, so that their functions may fail or panic for an object. client-go's store
+// would panic and end the process. Instead, the object is left out of that index, and the status
+// reports it.
 func (e *entry) guard(indexers cache.Indexers) cache.Indexers {
 	guarded := make(cache.Indexers, len(indexers))
 	for name, function := range indexers {
@@ -203,9 +202,8 @@ func callIndex(function cache.IndexFunc, obj any) (values []string, err error) {
 	return function(obj)
 }
 
-// readIndexer is an informer's indexer for its users. The object that Index is called with is not of
-// the cache: the index functions are called as they are, and what they return or fail with says
-// nothing about the cache.
+// readIndexer is an informer's indexer for its users. The argument of Index is not an object of the
+// cache, so Index calls the original index function and does not report its error in the status.
 type readIndexer struct {
 	cache.Indexer
 	informer *informer
@@ -215,7 +213,7 @@ type readIndexer struct {
 func (r *readIndexer) Index(indexName string, obj any) ([]any, error) {
 	function, known := r.informer.indexFunc(indexName)
 	if !known {
-		return r.Indexer.Index(indexName, obj) // which says so
+		return r.Indexer.Index(indexName, obj) // returns an error
 	}
 	values, err := function(obj)
 	if err != nil {
@@ -251,7 +249,7 @@ func (r *readIndexer) AddIndexers(indexers cache.Indexers) error {
 	return r.informer.AddIndexers(indexers)
 }
 
-// indexFunc returns the index function of that name as it is.
+// indexFunc returns the original index function with that name.
 func (i *informer) indexFunc(name string) (cache.IndexFunc, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -259,7 +257,7 @@ func (i *informer) indexFunc(name string) (cache.IndexFunc, bool) {
 	return function, known
 }
 
-// index adds indexers to the informer that it does not have.
+// index adds the indexers that the informer does not have yet.
 func (l *Lease) index(indexers cache.Indexers) error {
 	missing := l.factory.claim(l.entry, indexers)
 	if len(missing) == 0 {
@@ -272,7 +270,7 @@ func (l *Lease) index(indexers cache.Indexers) error {
 	return nil
 }
 
-// claim returns those of indexers that e does not have, which are the caller's to add.
+// claim returns the indexers that e does not have. The caller must add them to the informer.
 func (f *Factory) claim(e *entry, indexers cache.Indexers) cache.Indexers {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -282,7 +280,7 @@ func (f *Factory) claim(e *entry, indexers cache.Indexers) cache.Indexers {
 		return there
 	})
 	if len(missing) > 0 {
-		all := maps.Clone(missing) // others read the old one
+		all := maps.Clone(missing) // other goroutines read the old map
 		maps.Copy(all, e.settings.indexers)
 		e.settings.indexers = all
 	}
@@ -293,7 +291,7 @@ func (f *Factory) claim(e *entry, indexers cache.Indexers) cache.Indexers {
 func (f *Factory) disclaim(e *entry, indexers cache.Indexers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	e.settings.indexers = maps.Clone(e.settings.indexers) // others read the old one
+	e.settings.indexers = maps.Clone(e.settings.indexers) // other goroutines read the old map
 	for name := range indexers {
 		delete(e.settings.indexers, name)
 	}

@@ -12,11 +12,10 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// Shutdown ends all informers and waits until they and everything that they
-// started has ended, or until ctx ends. Nil means that no goroutine of the factory
-// is left and no handler will be called again. Otherwise the error, a
-// [*ShutdownError], names the resources whose handlers or requests have not returned; a later
-// call may find them done. The factory can't be started again.
+// Shutdown stops all informers and waits until all their goroutines have ended, or until ctx ends. If
+// it returns nil, no goroutine of the factory runs and no handler will be called again. Otherwise it
+// returns a [*ShutdownError] with the resources whose handlers or requests have not returned. It may be
+// called again to wait for them. The factory can't be started again.
 func (f *Factory) Shutdown(ctx context.Context) error {
 	f.close()
 	f.mu.Lock()
@@ -29,7 +28,7 @@ func (f *Factory) Shutdown(ctx context.Context) error {
 	return f.drain(ctx)
 }
 
-// close lets no informer start any more, and ends those that have not been started.
+// close prevents the start of informers, and ends the informers that have not been started.
 func (f *Factory) close() {
 	f.mu.Lock()
 	if !closed(f.closing) {
@@ -50,7 +49,7 @@ func (f *Factory) close() {
 	}
 }
 
-// drain waits until nothing runs, or ctx ends. The factory has been closed.
+// drain waits until all goroutines have ended, or ctx ends. The factory has been closed.
 func (f *Factory) drain(ctx context.Context) error {
 	f.mu.Lock()
 	running := slices.Concat(slices.Collect(maps.Values(f.running))...)
@@ -72,7 +71,7 @@ func (f *Factory) drain(ctx context.Context) error {
 	f.mu.Lock()
 	resolver := f.resolver.done
 	f.mu.Unlock()
-	for _, done := range []<-chan struct{}{f.removals.Done(), resolver} { // these end by themselves, and soon
+	for _, done := range []<-chan struct{}{f.removals.Done(), resolver} { // both end soon
 		if done == nil {
 			continue
 		}
@@ -85,12 +84,12 @@ func (f *Factory) drain(ctx context.Context) error {
 	return nil
 }
 
-// ShutdownError says that informers had not ended when Shutdown gave up waiting.
-// It unwraps to the cause of that, such as context.DeadlineExceeded.
+// ShutdownError reports that informers had not ended when the context of Shutdown ended. It unwraps
+// to the cause of that, such as context.DeadlineExceeded.
 type ShutdownError struct {
-	// Running are their resources, sorted.
+	// Running are the resources of these informers, sorted.
 	Running []schema.GroupVersionResource
-	// Err is why Shutdown gave up.
+	// Err is the cause of the context's end.
 	Err error
 }
 

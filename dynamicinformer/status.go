@@ -26,7 +26,7 @@ func (f *Factory) Status() []status.Informer {
 	return all
 }
 
-// status returns the status of e: one snapshot of what is known of its type, its owners, and its
+// status returns the status of e: one snapshot of the state of its type, its owners, and its
 // handlers.
 func (f *Factory) status(e *entry) status.Informer {
 	f.mu.Lock()
@@ -35,9 +35,9 @@ func (f *Factory) status(e *entry) status.Informer {
 	for _, owner := range e.owners {
 		owners = append(owners, *owner)
 	}
-	notRunning, known := e.notRunningLocked(), e.state.Snapshot() // of one moment
+	notRunning, known := e.notRunningLocked(), e.state.Snapshot() // at the same moment
 	f.mu.Unlock()
-	if known.Synced() && notRunning == status.ReasonNotStarted { // its user runs it
+	if known.Synced() && notRunning == status.ReasonNotStarted { // a user runs it without the factory
 		notRunning = ""
 	}
 	i := known.Status(notRunning)
@@ -48,14 +48,14 @@ func (f *Factory) status(e *entry) status.Informer {
 	return i
 }
 
-// notRunning returns why e does not run, or "".
+// notRunning returns the reason why e does not run, or "".
 func (f *Factory) notRunning(e *entry) status.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return e.notRunningLocked()
 }
 
-// Explain describes why the informers on gvr do what they do. It sends no request, and does not
+// Explain describes the state of the informers on gvr in sentences. It sends no request, and does not
 // wait for an informer that is busy.
 func (f *Factory) Explain(gvr schema.GroupVersionResource) status.Explanation {
 	var informers []status.Informer
@@ -70,7 +70,7 @@ func (f *Factory) Explain(gvr schema.GroupVersionResource) status.Explanation {
 	return f.explain(gvr, informers, elsewhere)
 }
 
-// explain returns the explanation of what is known of gvr.
+// explain returns the explanation of gvr.
 func (f *Factory) explain(gvr schema.GroupVersionResource, informers []status.Informer, elsewhere []schema.GroupVersionResource) status.Explanation {
 	var known *discovery.Status
 	if resolver := f.Resolver(); resolver != nil {
@@ -83,38 +83,38 @@ func (f *Factory) explain(gvr schema.GroupVersionResource, informers []status.In
 // Status returns the status of the lease's informer. It sends no request.
 func (l *Lease) Status() status.Informer { return l.factory.status(l.entry) }
 
-// Watch returns the statuses of the lease's informer, for a range statement: the present one, and
-// then one whenever it has changed. A loop that is slow gets the latest. The sequence ends with ctx,
-// when the loop is left or, after the last status, when the informer has ended. It may be ranged over
-// several times and by several goroutines, each on its own.
+// Watch returns an iterator over the statuses of the lease's informer: the present status, and then
+// the new status after each change. A slow loop gets only the latest status. The iteration ends when
+// ctx ends, when the loop is left or, after the last status, when the informer has ended. The iterator
+// may be used several times, and by several goroutines at the same time.
 func (l *Lease) Watch(ctx context.Context) iter.Seq[status.Informer] {
 	return func(yield func(status.Informer) bool) {
 		l.entry.await(ctx, func() (left bool) { return !yield(l.Status()) })
 	}
 }
 
-// Handler returns a page that shows what [Factory.Status] and [Factory.Explain] return: a
-// table of all informers, and each resource in detail. It writes text, HTML for browsers,
-// which stays up to date by itself, or JSON, by the Accept header or the parameter format. The JSON
-// is that of [status.Informer] and [status.Explanation].
+// Handler returns an HTTP handler for the status page, with the results of [Factory.Status] and
+// [Factory.Explain]: a table of all informers, and each resource in detail. The Accept header or the
+// parameter format selects text, JSON, or HTML that updates itself in a browser. The JSON is that of
+// [status.Informer] and [status.Explanation].
 //
 // Mount it at a path that ends with a slash, such as /informers/: then /informers/pods.v1 is
 // one resource, and other paths are not found. It works at any path of an http.ServeMux, and
-// behind http.StripPrefix; a router that does neither should mount it with a slash, too.
+// behind http.StripPrefix. Other routers should also mount it at a path that ends with a slash.
 //
-// It is read-only, shows no objects, sends no request, and starts no goroutine; it works
-// before Start and after Shutdown, too. Requests within half a second share one call of
-// Status, and a slow reader delays neither other readers nor the factory.
+// The page is read-only, shows no objects, sends no request, and starts no goroutine. It also works
+// before Start and after Shutdown. Requests within half a second share one call of Status. A slow
+// client does not delay other clients or the factory.
 //
-// It has no access control. It shows names of types, namespaces, leases and Go types, counts,
+// The page has no access control. It shows names of types, namespaces, leases and Go types, counts,
 // times, and errors of servers.
 func (f *Factory) Handler() http.Handler { return statuspage.NewHandler(page{f}) }
 
 // page shows the factory to package statuspage.
 type page struct{ *Factory }
 
-// Explain implements statuspage.Source. The name may leave out the version, as the name of a
-// CustomResourceDefinition does.
+// Explain implements statuspage.Source. The name may have no version, as the name of a
+// CustomResourceDefinition.
 func (s page) Explain(name string) (status.Explanation, bool) {
 	gvr, found := s.named(name)
 	if found {
@@ -127,8 +127,8 @@ func (s page) Explain(name string) (status.Explanation, bool) {
 	return s.Factory.Explain(schema.GroupVersionResource{Group: ref.Group, Version: ref.Version, Resource: ref.Resource}), false
 }
 
-// named returns the resource of that name that has an informer: the one whose full name it is or,
-// without a version, the first one.
+// named returns a resource with an informer by its full name or, if name has no version, the first
+// resource with that name.
 func (s page) named(name string) (gvr schema.GroupVersionResource, found bool) {
 	for _, e := range s.all() {
 		if discovery.RefOf(e.gvr).String() == name {

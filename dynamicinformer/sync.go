@@ -13,19 +13,19 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// WaitForSync waits until the informers that [WithResources] names, or all informers of the factory,
-// have each listed their resource, or until ctx ends. It returns nil, or the
-// [*status.NotSyncedError] of each that has not, joined in the order of [WithResources] or, for all,
-// of name. It waits on channels, and a tenth of a second at most for the watch that follows the list.
+// WaitForSync waits until all informers of the factory, or the informers on the resources of
+// [WithResources], have listed their resources, or until ctx ends. It returns nil, or joins the
+// [*status.NotSyncedError] of each informer that has not synced. The errors are in the order of
+// [WithResources], or sorted by name. After the list, it waits at most 100 ms for the first watch.
 //
-// An informer whose type has gone for certain is not synced, although its HasSynced stays
-// true, until the type is there again and has been listed again. One that has synced and
-// whose requests fail since goes on being synced: [Factory.Status] says since when.
+// If there is evidence that its type is gone, an informer is not synced until the type is served and
+// listed again, although its HasSynced stays true. A synced informer whose requests fail later stays
+// synced: [Factory.Status] reports the failure.
 //
-// A type that can't be listed is waited for until ctx ends, and the error has the reason. With
-// [WithFailFast] it is not waited for if the reason does not go away by itself. A named resource that
-// has no informer is an error at once; one whose informer ended before it had synced is not waited
-// for. Waiting does not start informers.
+// If a type can't be listed, WaitForSync waits until ctx ends, and the error has the reason. With
+// [WithFailFast], it returns earlier if the reason lasts. If a named resource has no informer, it
+// returns an error at once. It does not wait for an informer that ended before it had synced. It does
+// not start informers.
 func (f *Factory) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 	o := newWaitOptions(opts)
 	waiting, unknown := f.known(o.of)
@@ -35,17 +35,17 @@ func (f *Factory) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 	return f.waitFor(ctx, waiting, o)
 }
 
-// WaitOption configures one call of WaitForSync. Every combination is valid; of the same option
-// given twice the last one counts; a nil WaitOption has no effect.
+// WaitOption configures one call of WaitForSync. Every combination is valid. If an option is given
+// twice, the last one counts. A nil WaitOption has no effect.
 type WaitOption interface{ applyToWait(*waitOptions) }
 
 type waitOptionFunc func(*waitOptions)
 
 func (f waitOptionFunc) applyToWait(o *waitOptions) { f(o) }
 
-// waitOptions say what to wait for.
+// waitOptions are the values of WaitOptions.
 type waitOptions struct {
-	of       []schema.GroupVersionResource // none: all
+	of       []schema.GroupVersionResource // empty: all
 	failFast bool
 }
 
@@ -59,9 +59,9 @@ func newWaitOptions(opts []WaitOption) *waitOptions {
 	return &o
 }
 
-// WithFailFast makes WaitForSync return early for an informer that is not synced for a reason that
-// lasts until a person or a program removes it, such as [status.ReasonForbidden] or
-// [status.ReasonNotFound]: those of which [status.Reason.Lasting] is true.
+// WithFailFast makes WaitForSync return early if an informer is not synced for a reason that lasts
+// until a person or a program removes the cause, such as [status.ReasonForbidden] or
+// [status.ReasonNotFound]: [status.Reason.Lasting] is true for such a reason.
 func WithFailFast() WaitOption {
 	return waitOptionFunc(func(o *waitOptions) { o.failFast = true })
 }
@@ -73,7 +73,7 @@ type ResourcesOption interface {
 }
 
 // WithResources limits [Factory.WaitForSync] or a [HealthCheck] to informers on gvrs, which must
-// exist. Without gvrs, all informers count. It has no effect on [Lease.WaitForSync].
+// exist. If gvrs is empty, there is no limit. It has no effect on [Lease.WaitForSync].
 func WithResources(gvrs ...schema.GroupVersionResource) ResourcesOption {
 	return resources(slices.Clone(gvrs))
 }
@@ -84,7 +84,7 @@ func (r resources) applyToWait(o *waitOptions) { o.of = r }
 
 func (r resources) applyToHealth(p *healthPolicy) { p.of = r }
 
-// waitFor waits for entries, and returns why they are not synced.
+// waitFor waits for entries, and returns the errors of those that are not synced.
 func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions) error {
 	errs := make([]error, len(entries))
 	waiting, enough := context.WithCancel(ctx)
@@ -105,7 +105,7 @@ func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions)
 	return errors.Join(errs...)
 }
 
-// wait waits until e has synced, or never will, or for ctx.
+// wait waits until e has synced or has ended, until ctx ends or, with fail-fast, for a lasting reason.
 func (f *Factory) wait(ctx context.Context, e *entry, o *waitOptions) {
 	synced := false
 	e.await(ctx, func() bool {
@@ -118,7 +118,7 @@ func (f *Factory) wait(ctx context.Context, e *entry, o *waitOptions) {
 	}
 }
 
-// waitListed waits until e has listed once or never will, or for ctx.
+// waitListed waits until e has listed once or has ended, or until ctx ends.
 func (f *Factory) waitListed(ctx context.Context, e *entry) {
 	e.await(ctx, e.hasSynced)
 	if e.hasSynced() {
@@ -143,13 +143,13 @@ func (e *entry) await(ctx context.Context, met func() bool) {
 	}
 }
 
-// watchGrace is how long the first watch after a list is waited for: as long as client-go
-// takes from one look at its informers to the next.
+// watchGrace is the maximum wait for the first watch after a list. It is the interval at which
+// client-go polls its informers.
 const watchGrace = 100 * time.Millisecond
 
-// awaitWatch waits a little until the informer, which has listed, watches, too. To a server
-// that makes no difference; the fakes of tests forget what happens between a list and a
-// watch, and many a test writes as soon as its informers have synced.
+// awaitWatch waits for a short time until the informer, which has listed, also watches. Servers do
+// not require this. But client-go's fake clients lose events between a list and a watch, and many
+// tests write objects as soon as their informers have synced.
 func (e *entry) awaitWatch(ctx context.Context) {
 	watches := func() bool { return e.informer.source.State().Watched }
 	if watches() {
@@ -160,20 +160,20 @@ func (e *entry) awaitWatch(ctx context.Context) {
 	e.await(ctx, watches)
 }
 
-// lookAgain is how soon a store is looked at again that is about to have what its reflector
-// has been given.
+// lookAgain is the interval between checks of a store that does not have the list of its reflector
+// yet.
 const lookAgain = 5 * time.Millisecond
 
-// awaitStore waits, in a goroutine, until the informer's store has a first list that the
-// reflector has been given, and reports that to the entry's state. HasSynced reports the very
-// first list. The objects of later ones reach the store in the order of their versions.
+// awaitStore waits, in a goroutine, until the informer's store has the first list of a generation,
+// after the reflector has got it, and reports that to the entry's state. HasSynced reports the list of
+// the first generation. The objects of later lists reach the store in the order of their versions.
 func (e *entry) awaitStore() {
 	now := e.state.Snapshot()
 	number := int64(now.AwaitsStore())
 	for {
 		last := e.awaited.Load()
 		if number <= last {
-			return // another goroutine waits, or there is nothing to wait for
+			return // another goroutine waits, or no list is expected
 		}
 		if e.awaited.CompareAndSwap(last, number) {
 			break
@@ -194,22 +194,22 @@ func (e *entry) awaitStore() {
 	}()
 }
 
-// stores reports whether the store has the first list of that number, or another one has taken
-// its place. It waits for the store, which an index function may hold up.
+// stores reports whether the store has the first list with that number, or a later list has replaced
+// it. It waits for the store's lock, which an index function may delay.
 func (e *entry) stores(number int) bool {
 	version := e.informer.GetStore().LastStoreSyncResourceVersion()
 	given := e.informer.source.State()
 	if given.FirstLists != number || version == given.Version {
-		return true // a server's versions may go backwards: what was given last is there
+		return true // a server's versions may decrease: the store has the last version
 	}
-	if notOlder(given.Former, given.Listed) { // and so is what the store may still have
+	if notOlder(given.Former, given.Listed) { // the store may still have a version of the former generation
 		return !notOlder(given.Former, version)
 	}
 	return notOlder(version, given.Listed)
 }
 
-// notOlder reports whether version a is not before b. What can't be compared is not: no version
-// is empty, but that of the generation before the first.
+// notOlder reports whether version a is not before b, or can't be compared with it. It reports false
+// if a is empty, which is only the version before the first generation.
 func notOlder(a, b string) bool {
 	if a == "" {
 		return false
@@ -218,8 +218,8 @@ func notOlder(a, b string) bool {
 	return err != nil || order >= 0
 }
 
-// firstList returns a channel that closes with the first list; nil, if there has been one: it
-// does not close twice.
+// firstList returns a channel that closes with the first list. It is nil if the informer has listed:
+// a closed channel would end every later wait.
 func (e *entry) firstList() <-chan struct{} {
 	if e.hasSynced() {
 		return nil
@@ -227,7 +227,7 @@ func (e *entry) firstList() <-chan struct{} {
 	return e.informer.listed
 }
 
-// notSynced returns why e has not synced, or nil if it has.
+// notSynced returns an error with the reason why e has not synced, or nil if it has.
 func (f *Factory) notSynced(e *entry) *status.NotSyncedError {
 	now := e.state.Snapshot()
 	if now.Synced() {

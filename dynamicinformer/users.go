@@ -10,13 +10,13 @@ import (
 type users struct {
 	leases map[*Lease]struct{}
 	owners map[string]*status.Owner // of leases, by name
-	pinned bool                    // by ForResource: the informer lives until the factory ends
+	pinned bool                     // ForResource uses it: the informer runs until the factory ends
 
-	linger    time.Duration // how long the informer lives after the last release
-	lingering *linger       // nil: it has users, or does not live on without
+	linger    time.Duration // how long the informer runs after the last release
+	lingering *linger       // nil: the informer has users, or does not linger
 }
 
-// linger is one time that an informer lives on without users.
+// linger is one period in which an informer runs without users.
 type linger struct{ end *time.Timer }
 
 // none reports whether the informer has no users.
@@ -49,20 +49,20 @@ func (u *users) remove(l *Lease) {
 	}
 }
 
-// pin makes the informer live until the factory ends.
+// pin makes the informer run until the factory ends.
 func (u *users) pin() {
 	u.stopLinger()
 	u.pinned = true
 }
 
-// startLinger calls end when the time without users is over.
+// startLinger calls end after the linger.
 func (u *users) startLinger(end func(this *linger)) {
 	this := &linger{}
 	this.end = time.AfterFunc(u.linger, func() { end(this) })
 	u.lingering = this
 }
 
-// stopLinger keeps an informer that has users again, or ends anyway.
+// stopLinger ends the linger, because the informer has users again or ends.
 func (u *users) stopLinger() {
 	if u.lingering != nil {
 		u.lingering.end.Stop()
