@@ -6,9 +6,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
-// Option configures a client that NewClient or NewForConfig makes. Every
-// combination is valid; of options that contradict each other the last one
-// counts; a nil Option has no effect.
+// Option configures a client of this package, or that of a factory of NewForConfig. Every combination
+// is valid. If options contradict each other, the last one counts. A nil Option has no effect.
 type Option interface{ apply(*options) }
 
 type optionFunc func(*options)
@@ -19,7 +18,7 @@ type options struct {
 	stock   bool // client-go's decoder
 	sharing wire.Sharing
 	drop    [][]string
-	tables  *Tables // nil: the client's own
+	tables  *Tables // nil: the client has its own tables
 }
 
 func newOptions(opts []Option) *options {
@@ -32,44 +31,40 @@ func newOptions(opts []Option) *options {
 	return o
 }
 
-// WithStockDecoding makes the client decode as client-go's does, with its code. It
-// leaves WithoutFields and its likes, and WithSharing, without effect.
+// WithStockDecoding makes the client use client-go's decoder. Then WithoutFields, WithSharing and the
+// options that are based on them have no effect.
 func WithStockDecoding() Option {
 	return optionFunc(func(o *options) { o.stock = true })
 }
 
-// WithSharing lets parts of objects that are equal be one and the same in memory, of
-// whatever object and resource they are: once a part of up to 4 KB of JSON has been
-// met a few times, as long as the client's table has room. This saves half the
-// memory where objects resemble each other, and many do in their managedFields
-// alone. In return nobody may write to anything in an object but its uppermost
-// fields and those of its metadata: the write would reach other objects, of other
-// resources too, and those that are read later. DeepCopy gives an object whose parts
-// are its own. A transform of an informer on this client writes, too, if it changes
-// more than that.
+// WithSharing makes equal parts of objects share memory, also between objects of different resources.
+// A part of up to 4 KB of JSON is shared after it has been decoded a few times, if the client's table
+// has a slot for it. This saves about half of the memory if objects are similar; often their
+// managedFields are. The program may then write only to the top-level fields of an object and to the
+// fields of its metadata: other writes would also change other objects, of this and other resources,
+// and objects that are read later. DeepCopy returns an object without shared parts. The limit also
+// applies to a transform of an informer on this client.
 //
-// It is the default of NewForConfig, whose objects are read-only anyway; there, and
-// only there, an informer that is given a transform gets objects of its own.
+// It is the default for the client of dynamicinformer.NewForConfig, whose cached objects are read-only.
+// There, informers with a transform get objects without shared parts.
 func WithSharing() Option {
 	return optionFunc(func(o *options) { o.sharing = wire.Shared })
 }
 
-// WithoutSharing gives each object maps and slices of its own. It is the default of
-// NewClient.
+// WithoutSharing gives each object its own maps and slices. It is the default of New.
 func WithoutSharing() Option {
 	return optionFunc(func(o *options) { o.sharing = wire.Own })
 }
 
-// WithoutFields leaves the field at path, and what is below it, out of each object
-// that is read, without ever building it. The path is of names, from the object
-// down, and means what it means for unstructured.RemoveNestedField: it does not go
-// through arrays. May be given more than once. A path of no names has no effect.
+// WithoutFields leaves the field at path, with all fields below it, out of each decoded object. The
+// decoder does not allocate memory for it. The path has the names of fields from the top level down, as
+// for unstructured.RemoveNestedField: it does not go through arrays. The option may be given more than
+// once. An empty path has no effect.
 //
-// What informers need stays, whatever path says: an object's apiVersion and kind, the
-// name, namespace, uid and resourceVersion in its metadata, and all of a bookmark.
+// Fields that informers require can't be left out: an object's apiVersion and kind, the name,
+// namespace, uid and resourceVersion in its metadata, and all fields of a bookmark.
 //
-// An object that was read like this is not for writing back: the server would take
-// what is missing for deleted.
+// Do not write such an object back: the server would delete the missing fields.
 func WithoutFields(path ...string) Option {
 	path = slices.Clone(path)
 	return optionFunc(func(o *options) { o.drop = append(o.drop, path) })
@@ -78,20 +73,20 @@ func WithoutFields(path ...string) Option {
 // WithoutManagedFields leaves out metadata.managedFields, as WithoutFields does.
 func WithoutManagedFields() Option { return WithoutFields("metadata", "managedFields") }
 
-// WithoutLastApplied leaves out the annotation in which kubectl apply keeps the
-// whole object once more, as WithoutFields does.
+// WithoutLastApplied leaves out the annotation in which kubectl apply stores a copy of the object, as
+// WithoutFields does.
 func WithoutLastApplied() Option {
 	return WithoutFields("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
 }
 
-// Tables are the strings and parts of objects that clients have met. Clients with the same
-// tables share them, and the memory. They are safe for concurrent use.
+// Tables store the strings and parts of objects that clients have decoded. Clients with the same
+// tables share this memory. Tables are safe for concurrent use.
 type Tables struct{ tables *wire.Tables }
 
 // NewTables returns empty tables.
 func NewTables() *Tables { return &Tables{wire.NewTables(wire.Shared)} }
 
-// WithTables makes the client use t instead of tables of its own. Nil has no effect.
+// WithTables makes the client use t instead of its own tables. A nil t has no effect.
 func WithTables(t *Tables) Option {
 	return optionFunc(func(o *options) {
 		if t != nil {
@@ -100,7 +95,7 @@ func WithTables(t *Tables) Option {
 	})
 }
 
-// settings returns how to decode, nil for client-go's way.
+// settings returns the settings of the decoder, or nil for client-go's decoder.
 func (o *options) settings() *wire.Settings {
 	if o.stock {
 		return nil

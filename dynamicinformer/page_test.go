@@ -191,8 +191,8 @@ func TestHandler_SaysThatThereIsNoInformer(t *testing.T) {
 	for name, says := range map[string]string{
 		"widgets.v2.example.com":     "There is no informer on widgets.v2.example.com. There is one on widgets.v1.example.com.",
 		"gadgets.v1.example.com":     "There is no informer on gadgets.v1.example.com.",
-		"gadgets":                    "There is no informer on a resource of that name.",
-		"%3Cscript%3Ealert(1)%2F%2F": "There is no informer on a resource of that name.",
+		"gadgets":                    "There is no informer on a resource with this name.",
+		"%3Cscript%3Ealert(1)%2F%2F": "There is no informer on a resource with this name.",
 	} {
 		got := look(t, f.Handler(), "resource="+name)
 		if got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), says+"\n") {

@@ -7,12 +7,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// NewRuntimeObjectShim presents lister as a cache.GenericLister, the form that
-// informers.GenericInformer hands out. The objects stay the cache's own:
-// read-only, DeepCopy before writing.
+// NewRuntimeObjectShim returns lister as a cache.GenericLister, the interface that
+// informers.GenericInformer uses. The objects are those of the cache: they are read-only, so
+// call DeepCopy before a write.
 //
-// Where dynamiclister's shim answers a failed Get with a runtime.Object that
-// is not nil but holds a nil pointer, this one answers nil.
+// If Get fails, it returns a nil object. dynamiclister's shim returns a runtime.Object that is
+// not nil but holds a nil pointer.
 func NewRuntimeObjectShim(lister Lister) cache.GenericLister {
 	return &genericLister{lister: lister}
 }
@@ -41,7 +41,7 @@ func (g *genericNamespaceLister) Get(name string) (runtime.Object, error) {
 	return object(g.lister.Get(name))
 }
 
-// object keeps a nil pointer from becoming an interface that is not nil.
+// object returns a nil interface if err is not nil, instead of an interface with a nil pointer.
 func object(obj *unstructured.Unstructured, err error) (runtime.Object, error) {
 	if err != nil {
 		return nil, err

@@ -10,40 +10,40 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Lister reads all objects of one resource. The objects are the cache's own:
-// read-only, DeepCopy before writing.
+// Lister reads all objects of one resource. The objects are those of the cache: they are
+// read-only, so call DeepCopy before a write.
 type Lister interface {
 	// List returns the objects that selector matches, in no order.
 	List(selector labels.Selector) ([]*unstructured.Unstructured, error)
 
-	// Get returns the object whose cache key is name: the name of a
-	// cluster-scoped object, namespace/name of a namespaced one. If there is
-	// none the error satisfies apierrors.IsNotFound.
+	// Get returns the object with the cache key name: the name of a cluster-scoped
+	// object, or namespace/name of a namespaced object. If there is no such object,
+	// apierrors.IsNotFound is true for the error.
 	Get(name string) (*unstructured.Unstructured, error)
 
-	// Namespace returns a lister of the objects in namespace. The empty
-	// namespace lists the objects of all namespaces, and gets none.
+	// Namespace returns a lister of the objects in namespace. If namespace is empty,
+	// List returns the objects of all namespaces, and Get finds no object.
 	Namespace(namespace string) NamespaceLister
 }
 
-// NamespaceLister reads the objects of one resource in one namespace. The
-// objects are the cache's own: read-only, DeepCopy before writing.
+// NamespaceLister reads the objects of one resource in one namespace. The objects are those of
+// the cache: they are read-only, so call DeepCopy before a write.
 type NamespaceLister interface {
 	// List returns the objects that selector matches, in no order.
 	List(selector labels.Selector) ([]*unstructured.Unstructured, error)
 
-	// Get returns the object called name. If there is none the error satisfies
-	// apierrors.IsNotFound.
+	// Get returns the object with that name. If there is no such object,
+	// apierrors.IsNotFound is true for the error.
 	Get(name string) (*unstructured.Unstructured, error)
 }
 
-// New returns a lister that reads indexer, whose objects are of the resource
-// gvr; gvr serves for error texts only.
+// New returns a lister that reads the objects of indexer. It uses gvr only in the texts of
+// errors.
 //
-// Where dynamiclister panics, this one has an answer: a nil selector selects
-// everything, and a cached object that is not *unstructured.Unstructured, which
-// is what a transform can make of it, is an error that names both. Of an indexer
-// that is nil everything is an error.
+// In three cases, dynamiclister panics and this lister does not. A nil selector selects
+// everything. If a cached object is not an *unstructured.Unstructured, because a transform has
+// replaced it, there is an error with the resource and the type. If indexer is nil, every call
+// returns an error.
 func New(indexer cache.Indexer, gvr schema.GroupVersionResource) Lister {
 	return &lister{indexer: indexer, gvr: gvr}
 }
@@ -86,7 +86,7 @@ func (l *namespaceLister) List(selector labels.Selector) ([]*unstructured.Unstru
 }
 
 func (l *namespaceLister) Get(name string) (*unstructured.Unstructured, error) {
-	// Also for the empty namespace: "/name" is nobody's key, as upstream.
+	// No object has the key "/name", so Get finds none in the empty namespace, as upstream.
 	return get(l.indexer, l.gvr, l.namespace+"/"+name, name)
 }
 
@@ -108,8 +108,8 @@ func errNoIndexer(gvr schema.GroupVersionResource) error {
 	return fmt.Errorf("lister: %s: the indexer is nil", gvr.GroupResource())
 }
 
-// collector gathers the objects that client-go's list functions hand out one at
-// a time, and the first that is of another type.
+// collector collects the objects from the callbacks of client-go's list functions, and the error of
+// the first object of another type.
 type collector struct {
 	gvr     schema.GroupVersionResource
 	objects []*unstructured.Unstructured

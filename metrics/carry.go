@@ -6,23 +6,23 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// carry keeps a resource's counters from falling when one of its informers ends while others
-// go on: what was last told of that one is added from then on. A fall is a restart to
-// Prometheus, which would take all that the others have counted for new.
+// carry prevents a decrease of a resource's counters when one of its informers ends while others
+// continue: it adds the last counts of the ended informer from then on. Prometheus reads a decrease as
+// a restart, and would count the events of the other informers again.
 type carry struct {
 	mu        sync.Mutex
 	resources map[names]*past
 }
 
-// past is what was last told of one resource.
+// past has the last counts of one resource.
 type past struct {
-	informers map[uint64]status.Traffic // by number
-	ended     counts                    // of informers that had ended then
+	informers map[uint64]status.Traffic // by ID
+	ended     counts                    // of informers that had already ended
 }
 
-// addLocked adds to resources, which are all that there are and the sums of statuses, what
-// has ended, and forgets other resources. The caller holds mu since before it asked how
-// informers do.
+// addLocked adds the counts of ended informers to resources, which are all resources with the sums of
+// statuses, and removes other resources. The caller must have held mu since before it read the
+// statuses.
 func (c *carry) addLocked(resources []*resource, statuses []status.Informer) {
 	now := make(map[names]*past, len(resources))
 	for _, r := range resources {
@@ -42,8 +42,8 @@ func (c *carry) addLocked(resources []*resource, statuses []status.Informer) {
 	c.resources = now
 }
 
-// pass tells what comes after p of those that have ended. If none of p's goes on it begins
-// anew, as counters do after a restart.
+// pass adds the counts of ended informers of p to next. If no informer of p continues, the counts
+// start at zero, as after a restart.
 func (p *past) pass(next *past) {
 	goesOn := false
 	next.ended.join(&p.ended)
@@ -59,7 +59,7 @@ func (p *past) pass(next *past) {
 	}
 }
 
-// counts are what only grows.
+// counts are the counters of a resource.
 type counts struct {
 	lists, watches, bytes, events uint64
 	failures                      map[status.Reason]uint64

@@ -10,29 +10,29 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// Option configures a collector. Every combination is valid; of the same option given twice
-// the last one counts; a nil Option has no effect.
+// Option configures a collector. Every combination is valid. If an option is given twice, the last
+// one counts. A nil Option has no effect.
 type Option interface{ apply(*collector) }
 
 type optionFunc func(*collector)
 
 func (f optionFunc) apply(c *collector) { f(c) }
 
-// WithResourceLimit bounds how many resources have series of their own: the first ones by
-// name. The informers of all are counted in gvrkit_informers, and the resources that were
-// left out in gvrkit_resources_omitted. Zero or less, the default, means no limit.
+// WithResourceLimit limits the number of resources that have series. These are the first resources by
+// name. gvrkit_informers counts the informers of all resources, and gvrkit_resources_omitted the
+// resources without series. If resources is zero or less, the default, there is no limit.
 func WithResourceLimit(resources int) Option {
 	return optionFunc(func(c *collector) { c.limit = max(0, resources) })
 }
 
-// NewCollector returns a collector of how f's informers and its discovery do. It is the
-// state at the time of the scrape: nothing runs between scrapes, nobody is asked, and no informer
-// that is busy holds one up. It may be registered before f is started; once f has been shut
-// down there are no series of resources any more. It is safe for concurrent use.
+// NewCollector returns a collector of the status of f's informers and of its discovery. It reads the
+// state at the time of a scrape. It has no goroutine, sends no requests, and does not wait for an
+// informer that is busy. It may be registered before f is started. After f has been shut down, there
+// are no series of resources. The collector is safe for concurrent use.
 //
-// Several informers on one resource are told as one: counts and sizes are sums, the state is
-// that of the one that is worst off, ages are those of the oldest. The counts of one that ends
-// while others go on are kept, as of the last scrape: counters do not fall.
+// Several informers on one resource have common series: counts and sizes are sums, the state is the
+// worst state, and ages are the highest ages. If one of them ends while others continue, its counts of
+// the last scrape are kept, so that counters do not decrease.
 func NewCollector(f *dynamicinformer.Factory, opts ...Option) prometheus.Collector {
 	c := &collector{factory: f}
 	for _, opt := range opts {
@@ -45,7 +45,7 @@ func NewCollector(f *dynamicinformer.Factory, opts ...Option) prometheus.Collect
 
 type collector struct {
 	factory *dynamicinformer.Factory
-	limit   int // of resources; 0: none
+	limit   int // of resources; 0: no limit
 	carry   carry
 }
 
@@ -79,8 +79,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// look returns how all informers do, and all resources. Scrapes that overlap look one after
-// the other, as they count.
+// look returns the statuses of all informers, and all resources. Concurrent scrapes look one after
+// the other, so that counters do not decrease.
 func (c *collector) look() ([]status.Informer, []*resource) {
 	c.carry.mu.Lock()
 	defer c.carry.mu.Unlock()

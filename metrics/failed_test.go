@@ -23,14 +23,14 @@ func (m metricsOf) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Whatever the reason is, the objects that it is about are counted.
+// The collector counts failed objects for any reason.
 func TestCollector_CountsFailedObjectsByReason(t *testing.T) {
 	gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 	failing := func(reason status.Reason, failed uint64) status.Informer {
 		return status.Informer{GVR: gvr, State: status.StateDegraded, Reason: reason, FailedObjects: failed, LastFailed: "ns/a"}
 	}
 	got := metricsOf{failing("TransformFailed", 2), failing("TransformFailed", 3), failing("IndexFailed", 1), failing("Forbidden", 0)}
-	want := strings.ReplaceAll(`# HELP NAME Objects that the reason is about, by reason; no series if it is about requests or the type. Status has the key of the last one.
+	want := strings.ReplaceAll(`# HELP NAME Number of objects that the reason concerns, by reason; no series if the reason concerns requests or the type. The status has the key of the last one.
 # TYPE NAME gauge
 NAME{group="example.com",reason="IndexFailed",resource="widgets",version="v1"} 1
 NAME{group="example.com",reason="TransformFailed",resource="widgets",version="v1"} 5

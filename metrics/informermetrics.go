@@ -13,13 +13,13 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
-// InformerMetrics has client-go's own metrics of informers. It is given to a factory with
-// [dynamicinformer.WithInformerMetrics], and registered as a collector. Its series have the
-// name that goes with it as a label, too. They are there while an informer of the resource
-// runs, and not once the name was released. It is safe for concurrent use.
+// InformerMetrics collects client-go's own metrics of informers. Pass it to a factory with
+// [dynamicinformer.WithInformerMetrics], and register it as a collector. Its series also have the
+// informer name of that option as a label. They exist while an informer on the resource runs, until
+// the name is released. It is safe for concurrent use.
 //
-// Given to cache.SetInformerMetricsProvider instead, it has the metrics of all informers of
-// the process that have names; these series go when their name is released.
+// If it is passed to cache.SetInformerMetricsProvider instead, it collects the metrics of all named
+// informers of the process. These series end when their name is released.
 type InformerMetrics struct {
 	mu  sync.Mutex // not held while metrics are sent
 	all map[cache.InformerNameAndResource]*series
@@ -30,7 +30,7 @@ var (
 	_ prometheus.Collector                     = (*InformerMetrics)(nil)
 )
 
-// NewInformerMetrics returns one without any series.
+// NewInformerMetrics returns an InformerMetrics without series.
 func NewInformerMetrics() *InformerMetrics {
 	return &InformerMetrics{all: map[cache.InformerNameAndResource]*series{}}
 }
@@ -85,8 +85,8 @@ func (m *InformerMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// reserved returns the series whose names have not been released, and forgets the others.
-// What can't be told apart by its labels is there once.
+// reserved returns the series whose names have not been released, and removes the others. If several
+// series have equal labels, it returns one of them.
 func (m *InformerMetrics) reserved() []*series {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +102,7 @@ func (m *InformerMetrics) reserved() []*series {
 	return slices.Collect(maps.Values(found))
 }
 
-// series are those of one identity.
+// series are the series of one identity.
 type series struct {
 	names
 	name    string
@@ -126,10 +126,10 @@ func (n *number) Set(value float64) { n.bits.Store(math.Float64bits(value)) }
 
 func (n *number) value() float64 { return math.Float64frombits(n.bits.Load()) }
 
-// bounds are those of the buckets, in seconds.
+// bounds are the upper bounds of the buckets, in seconds.
 var bounds = [...]float64{1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10}
 
-// histogram counts what is observed.
+// histogram counts observed values.
 type histogram struct {
 	mu     sync.Mutex
 	counts [len(bounds)]uint64 // of each bucket alone

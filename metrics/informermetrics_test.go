@@ -66,7 +66,7 @@ func TestInformerMetrics_AHistogramOfSeconds(t *testing.T) {
 		latency.Observe(seconds)
 	}
 	const want = `
-# HELP gvrkit_informer_processing_seconds How long it took to take what was in client-go's queue into the store, and to pass it on to handlers.
+# HELP gvrkit_informer_processing_seconds Time to move the events of client-go's queue to the store, and to pass them to handlers.
 # TYPE gvrkit_informer_processing_seconds histogram
 gvrkit_informer_processing_seconds_bucket{group="example.com",name="controller",resource="widgets",version="v1",le="1e-05"} 2
 gvrkit_informer_processing_seconds_bucket{group="example.com",name="controller",resource="widgets",version="v1",le="0.0001"} 3

@@ -13,11 +13,11 @@ import (
 // names are a GVR as label values.
 type names struct{ group, version, resource string }
 
-// maxName bounds a label value. No name in Kubernetes is longer.
+// maxName is the maximum length of a label value. No name in Kubernetes is longer.
 const maxName = 253
 
-// namesOf returns gvr as label values, which have to be valid UTF-8. What no server would
-// have served may become equal to something else.
+// namesOf returns gvr as label values, which must be valid UTF-8. Different names that no server
+// serves may get equal label values.
 func namesOf(gvr schema.GroupVersionResource) names {
 	return names{label(gvr.Group), label(gvr.Version), label(gvr.Resource)}
 }
@@ -36,11 +36,11 @@ func (n names) compare(other names) int {
 	return strings.Compare(n.resource, other.resource)
 }
 
-// resource is what all informers on a resource do.
+// resource is the sum of the statuses of all informers on a resource.
 type resource struct {
 	names
 	counts
-	state      status.State // of the one that is worst off
+	state      status.State // the worst one
 	reason     status.Reason
 	failed     map[status.Reason]uint64 // objects
 	lastEvent  time.Time
@@ -54,7 +54,7 @@ type resource struct {
 	stale      time.Duration
 }
 
-// summarize returns the resources that have informers which have not ended, sorted by name.
+// summarize returns the resources with informers that have not ended, sorted by name.
 func summarize(statuses []status.Informer, now time.Time) []*resource {
 	found := make(map[names]*resource, len(statuses))
 	sorted := make([]*resource, 0, len(statuses))

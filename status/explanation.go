@@ -10,54 +10,53 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// Explanation is why the informers on one resource do what they do, at one moment.
+// Explanation describes the informers on one resource at one moment, in sentences.
 // [Explanation.MarshalJSON] documents its JSON.
 type Explanation struct {
 	GVR schema.GroupVersionResource `json:"-"`
 	At  time.Time                   `json:"at"`
-	// Informers are the statuses of its informers: more than one if leases have requested other
-	// versions or an informer of their own. A page that shows the explanation leaves some out if
-	// there are very many; MoreInformers is how many are missing.
+	// Informers are the statuses of the resource's informers. There may be several if leases have
+	// different version policies or separate informers. The status page leaves some out if there are
+	// very many; MoreInformers is the number of these.
 	Informers     []Informer `json:"informers"`
 	MoreInformers int        `json:"moreInformers,omitempty"`
-	// Elsewhere are the other versions of the resource that have informers, if it has none.
+	// Elsewhere are the other versions of the resource that have informers, if this version has none.
 	Elsewhere []schema.GroupVersionResource `json:"-"`
 	// Discovery is the status of discovery; nil without discovery.
 	Discovery *discovery.Status `json:"-"`
-	// Chain is the explanation in sentences, from the request to what happens next.
+	// Chain is the explanation in sentences, from the request for the informer to its next action.
 	Chain []Step `json:"chain"`
 }
 
 // Step is one part of an explanation.
 type Step struct {
-	// About says what Text is about.
+	// About is the subject of Text.
 	About StepKind `json:"about"`
 	// Text is one or more sentences.
 	Text string `json:"text"`
 }
 
-// StepKind is what a [Step] is about.
+// StepKind is the subject of a [Step].
 type StepKind string
 
-// The steps, in the order in which each informer has them. A step about which there is nothing to
-// say is left out.
+// The steps, in the order in which each informer has them. Steps without a text are left out.
 const (
-	// StepWanted: who requested the informer.
+	// StepWanted is about the owners of the informer.
 	StepWanted StepKind = "Wanted"
-	// StepServed: what the server serves, and the evidence for that.
+	// StepServed is about the type that the server serves, and the evidence if it is gone.
 	StepServed StepKind = "Served"
-	// StepRequests: whether its requests succeed.
+	// StepRequests is about the results of requests.
 	StepRequests StepKind = "Requests"
-	// StepCache: what is in its cache.
+	// StepCache is about the contents of the cache.
 	StepCache StepKind = "Cache"
-	// StepHandlers: what its event handlers do.
+	// StepHandlers is about the event handlers.
 	StepHandlers StepKind = "Handlers"
-	// StepNext: what it waits for, and what a person can do.
+	// StepNext is about the next attempt, and what a person can do.
 	StepNext StepKind = "Next"
 )
 
-// NewExplanation returns the explanation of what is known of gvr at a moment: the statuses of its
-// informers, its other versions that have informers, and the status of discovery, which may be nil.
+// NewExplanation returns the explanation of gvr at a moment, from the statuses of its informers, the
+// other versions that have informers, and the status of discovery, which may be nil.
 func NewExplanation(gvr schema.GroupVersionResource, at time.Time, informers []Informer, elsewhere []schema.GroupVersionResource, d *discovery.Status) Explanation {
 	e := Explanation{GVR: gvr, At: at, Informers: informers, Discovery: d}
 	if len(informers) == 0 {
@@ -88,7 +87,7 @@ func (e Explanation) Name() string { return discovery.RefOf(e.GVR).String() }
 // ElsewhereNames returns Elsewhere as references.
 func (e Explanation) ElsewhereNames() []string { return names(e.Elsewhere) }
 
-// String returns the sentences, a step a line.
+// String returns the sentences, one line per step.
 func (e Explanation) String() string {
 	lines := make([]string, len(e.Chain))
 	for i, step := range e.Chain {
@@ -100,7 +99,7 @@ func (e Explanation) String() string {
 // none says that there is no informer, and which other versions have one.
 func (e *Explanation) none() string {
 	if e.GVR.Version == "" {
-		return "There is no informer on a resource of that name."
+		return "There is no informer on a resource with this name."
 	}
 	text := fmt.Sprintf("There is no informer on %s.", e.Name())
 	switch len(e.Elsewhere) {
@@ -144,10 +143,10 @@ func (e *Explanation) wanted(i *Informer) string {
 	case i.State == StateStopped:
 		return fmt.Sprintf("%s%s has no lease. State: %s.", i.Name(), policy, state)
 	}
-	return fmt.Sprintf("%s%s has no lease any more, and stops when its linger time is over. State: %s.", i.Name(), policy, state)
+	return fmt.Sprintf("%s%s has no lease, and stops after its linger time. State: %s.", i.Name(), policy, state)
 }
 
-// served describes what discovery has answered, and the evidence.
+// served describes the answer of discovery, and the evidence that the type is gone.
 func (e *Explanation) served(i *Informer) string {
 	if e.Discovery == nil {
 		return "The factory has no discovery: only requests show whether the type is served."
@@ -159,7 +158,7 @@ func (e *Explanation) served(i *Informer) string {
 	case i.Evidence.Kind != "":
 		fmt.Fprintf(&b, "The type is gone: %s, seen %s ago.", i.EvidenceText(), e.since(i.Evidence.At))
 	case i.Err != nil && i.Verb == "" && i.FailedObjects == 0:
-		b.WriteString(sentence(fmt.Sprintf("Discovery has answered for %s: %v", e.since(i.Since), i.Err)))
+		b.WriteString(sentence(fmt.Sprintf("Discovery has returned an error for %s: %v", e.since(i.Since), i.Err)))
 	case !i.resolved():
 		b.WriteString("Discovery has not answered yet.")
 	default:
@@ -189,7 +188,7 @@ func (e *Explanation) sources(i *Informer) string {
 	return b.String()
 }
 
-// requests describes whether requests succeed.
+// requests describes the results of requests.
 func (e *Explanation) requests(i *Informer) string {
 	switch tr := i.Traffic; {
 	case i.Err != nil && i.Verb != "":
@@ -201,12 +200,12 @@ func (e *Explanation) requests(i *Informer) string {
 	case i.State == StateStopped, i.State == StateNotServed, i.Reason == ReasonNotStarted:
 		return ""
 	case i.State == StateStarting:
-		return "The first list has not been answered yet."
+		return "The first list is not complete yet."
 	}
 	return "No list or watch has been sent."
 }
 
-// scope says where requests go, if that is known.
+// scope describes the namespaces of requests, if they are known.
 func (i *Informer) scope() string {
 	switch {
 	case i.Namespace != "":
@@ -217,7 +216,7 @@ func (i *Informer) scope() string {
 	return ""
 }
 
-// cache describes what is in the cache.
+// cache describes the contents of the cache.
 func (e *Explanation) cache(i *Informer) string {
 	var b strings.Builder
 	if i.Objects > 0 || i.Traffic.Lists > 0 {
@@ -235,15 +234,15 @@ func (e *Explanation) cache(i *Informer) string {
 		add(fmt.Sprintf("%s: %s", i.Reason, i.failedObjects()))
 	}
 	if i.Flushing {
-		add("It still has objects of the generation before")
+		add("It still has objects of the previous generation")
 	}
 	if !i.StaleSince.IsZero() {
-		add(fmt.Sprintf("It may have been out of date for %s", e.since(i.StaleSince)))
+		add(fmt.Sprintf("It may be out of date; the failure began %s ago", e.since(i.StaleSince)))
 	}
 	return strings.TrimSpace(b.String())
 }
 
-// handlers describes what the event handlers do.
+// handlers describes the calls of the event handlers.
 func (e *Explanation) handlers(i *Informer) string {
 	texts := make([]string, len(i.Handlers))
 	for n, h := range i.Handlers {
@@ -263,7 +262,7 @@ func (e *Explanation) handlers(i *Informer) string {
 	return strings.Join(texts, " ")
 }
 
-// next says what the informer waits for, and what a person can do.
+// next describes the next attempt, and what a person can do.
 func (e *Explanation) next(i *Informer) string {
 	var parts []string
 	switch next := i.nextRetry(e.At); {

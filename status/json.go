@@ -12,14 +12,14 @@ import (
 // MarshalJSON writes the informer as an object with the keys of its fields' tags. It also has:
 //
 //   - name, group, version, resource: GVR, as a reference and in parts;
-//   - message, advice: what [Informer.Message] and [Informer.Advice] return;
+//   - message, advice: the results of [Informer.Message] and [Informer.Advice];
 //   - error: the text of Err;
-//   - served: name, kind, namespaced, backing, crdUID and terminating of Resource, once it has
+//   - served: name, kind, namespaced, backing, crdUID and terminating of Resource, if it has
 //     been resolved;
 //   - evidence: kind, crdUID and at of Evidence, if the type is gone.
 //
-// The keys keep their names and meanings. Keys without a value are left out, unless zero says
-// something.
+// The keys keep their names and meanings. Keys without a value are left out, unless zero is
+// a meaningful value.
 func (i Informer) MarshalJSON() ([]byte, error) {
 	type fields Informer // without MarshalJSON
 	return json.Marshal(struct {
@@ -79,8 +79,8 @@ func errorText(err error) string {
 //
 //   - name: GVR as a reference;
 //   - elsewhere: the other versions that have informers, as references;
-//   - discovery: running, types, requests, the numbers of answers by outcome, and, while it
-//     runs, the sources with name, state, since, verb and error.
+//   - discovery: running, types, requests, the numbers of answers by outcome, and, while
+//     discovery runs, the sources with name, state, since, verb and error.
 func (e Explanation) MarshalJSON() ([]byte, error) {
 	type fields Explanation // without MarshalJSON
 	if e.Informers == nil {

@@ -16,25 +16,25 @@ import (
 // ErrNotSynced is matched by every [*NotSyncedError].
 var ErrNotSynced = errors.New("informer not synced")
 
-// NotSyncedError says why one resource's informer has not synced. It unwraps to
-// the cause, so that apierrors.IsForbidden, meta.IsNoMatchError and the sentinels
-// of package discovery hold for it where they hold for that.
+// NotSyncedError reports why the informer on one resource has not synced. It unwraps to
+// the cause, so that apierrors.IsForbidden, meta.IsNoMatchError and the sentinels of
+// package discovery work with it.
 type NotSyncedError struct {
 	GVR schema.GroupVersionResource
-	// Namespace is where requests go; empty means everywhere. Before discovery has
-	// found that a type has no namespaces, it is the factory's.
+	// Namespace is the namespace of requests; empty means all namespaces. It is the
+	// factory's namespace until discovery has found that the type is cluster-scoped.
 	Namespace string
-	// Verb is that of the request that failed, list or watch; empty if none was
-	// made.
+	// Verb is the verb of the failed request, list or watch; empty if no request has
+	// failed.
 	Verb   string
 	Reason Reason
-	// Since is when it went wrong first without having gone right since.
+	// Since is the time of the first failure since the last success.
 	Since time.Time
-	// Attempts is how often it has gone wrong since.
+	// Attempts is the number of failures since then.
 	Attempts int
-	// Err is how it went wrong last; nil if nothing has.
+	// Err is the last failure; nil if there was none.
 	Err error
-	// At is when this was found.
+	// At is the time of this report.
 	At time.Time
 }
 
@@ -63,8 +63,8 @@ func (e *NotSyncedError) Error() string {
 	return b.String()
 }
 
-// Problem describes what is wrong, without the resource and the reason; "" if only the reason
-// is known.
+// Problem describes the problem without the resource and the reason. It returns "" if only the
+// reason is known.
 func (e *NotSyncedError) Problem() string {
 	cause := ""
 	switch {
@@ -79,15 +79,15 @@ func (e *NotSyncedError) Problem() string {
 	case e.Reason == ReasonStopped:
 		return "the informer was stopped"
 	case e.Reason == ReasonNotStarted:
-		return "no informer for it has been started"
+		return "no informer on it has been started"
 	case cause == "" && e.Reason == ReasonSyncing:
-		return "the list has not been answered yet"
+		return "the list is not complete yet"
 	}
 	return cause
 }
 
-// requestText describes a failed list or watch. An API server's Forbidden already names the
-// verb and the scope: those and the word are said once.
+// requestText describes a failed list or watch. It does not repeat the verb and the scope, which an
+// API server's Forbidden error already has.
 func requestText(verb, namespace string, err error) string {
 	text := err.Error()
 	if _, rest, found := strings.Cut(text, " is forbidden: "); found && apierrors.IsForbidden(err) {
@@ -131,8 +131,8 @@ func (e *NotSyncedError) Advice() string {
 	return ""
 }
 
-// roleText returns the kind of role that requests in namespace need, and a rule for it as one
-// line of YAML, to be pasted under "rules:".
+// roleText returns the kind of role that requests in namespace require, and a rule for it as one
+// line of YAML, for the list "rules:".
 func roleText(gvr schema.GroupVersionResource, namespace string) string {
 	role := "ClusterRole"
 	if namespace != metav1.NamespaceAll {

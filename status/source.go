@@ -7,13 +7,13 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// DiscoverySource is one source of the answers of discovery.
+// DiscoverySource is one source of discovery's knowledge.
 type DiscoverySource struct {
 	Name string
 	discovery.SourceStatus
 }
 
-// DiscoverySources returns the sources of d; none if it does not run.
+// DiscoverySources returns the sources of d, or nil if discovery does not run.
 func DiscoverySources(d *discovery.Status) []DiscoverySource {
 	if d == nil || !d.Running {
 		return nil
@@ -21,9 +21,9 @@ func DiscoverySources(d *discovery.Status) []DiscoverySource {
 	return []DiscoverySource{{"CustomResourceDefinitions", d.CRDs}, {"APIServices", d.APIServices}, {"Discovery documents", d.Documents}}
 }
 
-// Summary describes the source: its state, for how long, and what fails.
+// Summary describes the source: its state, the duration of the state, and the error.
 func (s DiscoverySource) Summary(at time.Time) string {
-	if s.State == discovery.SourceAbsent { // which Err says, too
+	if s.State == discovery.SourceAbsent { // Err has the same text
 		return "not served by this server"
 	}
 	text := string(s.State)

@@ -1,20 +1,20 @@
 package status
 
-// State is what one informer is doing, in one word. The strings are stable.
+// State is the state of one informer, in one word. The strings are stable.
 type State string
 
 // The states.
 const (
-	// StateUnknown: the informer has not been started, or discovery cannot tell whether its
-	// type is served.
+	// StateUnknown: the informer has not been started, or discovery could not determine whether
+	// its type is served.
 	StateUnknown State = "Unknown"
-	// StateNotServed: the type is not served, or not any more. The informer waits for it.
+	// StateNotServed: the type is not served, or no longer served. The informer waits for it.
 	StateNotServed State = "NotServed"
 	// StateStarting: the type is served and its first list is not in the cache yet.
 	StateStarting State = "Starting"
 	// StateSynced: the cache follows the server.
 	StateSynced State = "Synced"
-	// StateDegraded: something fails and is tried again. The cache keeps what it has.
+	// StateDegraded: a request fails and is retried, or some objects are left out. The cache is kept.
 	StateDegraded State = "Degraded"
 	// StateStopped: the informer has ended.
 	StateStopped State = "Stopped"

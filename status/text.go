@@ -11,8 +11,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// Summary returns the state with its reason and how long that has lasted, such as
-// "Degraded (Forbidden) for 5m".
+// Summary returns the state, its reason and its duration, such as "Degraded (Forbidden) for 5m".
 func (i Informer) Summary(at time.Time) string {
 	text := string(i.State)
 	if i.Reason != "" && string(i.Reason) != text {
@@ -24,7 +23,8 @@ func (i Informer) Summary(at time.Time) string {
 	return text
 }
 
-// Message describes what is wrong, or what the informer waits for; "" if nothing is.
+// Message describes the problem of the informer, or what it waits for. It returns "" if there is no
+// problem.
 func (i Informer) Message() string {
 	switch {
 	case i.Reason == ReasonStopped:
@@ -50,12 +50,12 @@ func (i Informer) Advice() string {
 	return i.notSynced().Advice()
 }
 
-// notSynced returns what is wrong as an error.
+// notSynced returns the problem as an error.
 func (i *Informer) notSynced() *NotSyncedError {
 	return &NotSyncedError{GVR: i.GVR, Namespace: i.Namespace, Verb: i.Verb, Reason: i.Reason, Since: i.Since, Attempts: i.Attempts, Err: i.Err}
 }
 
-// failedObjects describes the objects that Reason is about.
+// failedObjects describes the objects that Reason concerns.
 func (i *Informer) failedObjects() string {
 	text := count(i.FailedObjects, "object") + " failed"
 	if i.LastFailed != "" {
@@ -67,8 +67,8 @@ func (i *Informer) failedObjects() string {
 	return text
 }
 
-// Retries describes a failure in time: how long it has lasted, the attempts, the next one, and
-// whether the cache may be out of date; "" if nothing fails.
+// Retries describes the duration of a failure, the number of attempts, the next attempt, and whether
+// the cache may be out of date. It returns "" if nothing fails.
 func (i Informer) Retries(at time.Time) string {
 	var parts []string
 	if !i.Since.IsZero() && i.Reason != "" {
@@ -86,7 +86,7 @@ func (i Informer) Retries(at time.Time) string {
 	return strings.Join(parts, ", ")
 }
 
-// nextRetry returns the time until the next attempt; "" if that is not known.
+// nextRetry returns the time until the next attempt, or "" if it is not known.
 func (i *Informer) nextRetry(at time.Time) string {
 	if !i.NextRetry.After(at) {
 		return ""
@@ -94,8 +94,8 @@ func (i *Informer) nextRetry(at time.Time) string {
 	return duration.HumanDuration(i.NextRetry.Sub(at).Round(time.Second))
 }
 
-// Notes names what is not as by default: namespace, version policy, version, and what happens to
-// the type; "" if there is nothing.
+// Notes describes what differs from the defaults: namespace, version policy, version, and changes of
+// the type. It returns "" if there is no difference.
 func (i Informer) Notes() string {
 	var notes []string
 	if i.Namespace != "" {
@@ -111,7 +111,7 @@ func (i Informer) Notes() string {
 		notes = append(notes, "its CRD is being deleted")
 	}
 	if i.Flushing {
-		notes = append(notes, "still has objects of the generation before")
+		notes = append(notes, "still has objects of the previous generation")
 	}
 	return strings.Join(notes, ", ")
 }
@@ -119,8 +119,8 @@ func (i Informer) Notes() string {
 // resolved reports whether discovery has resolved the resource.
 func (i *Informer) resolved() bool { return i.Resource.GVK.Kind != "" }
 
-// ServedAs describes what the server serves: name, kind, scope, and what serves it; "" if that is
-// not known.
+// ServedAs describes the type as the server serves it: name, kind, scope, and the CRD or API server
+// behind it. It returns "" if the type has not been resolved.
 func (i Informer) ServedAs() string {
 	if !i.resolved() {
 		return ""
@@ -142,7 +142,7 @@ func (i Informer) ServedAs() string {
 	return text
 }
 
-// EvidenceText says why the type is taken to be gone; "" if it is not.
+// EvidenceText describes the evidence that the type is gone. It returns "" if there is none.
 func (i Informer) EvidenceText() string {
 	switch e := i.Evidence; {
 	case e.Kind == "":
@@ -154,10 +154,10 @@ func (i Informer) EvidenceText() string {
 	case e.Kind == discovery.NoVersionServed:
 		return "its CustomResourceDefinition serves no version of it"
 	}
-	return "discovery does not list it any more"
+	return "discovery no longer lists it"
 }
 
-// Call describes the handler's call in progress; "" if there is none.
+// Call describes the handler's call in progress. It returns "" if there is none.
 func (h Handler) Call(at time.Time) string {
 	if h.RunningSince.IsZero() {
 		return ""
@@ -165,8 +165,8 @@ func (h Handler) Call(at time.Time) string {
 	return h.waiting("has been in one call for " + elapsed(h.RunningSince, at))
 }
 
-// Delay describes a call that has lasted for a second or longer, or how long the handler has been
-// [Handler.Late]; "" if neither is so.
+// Delay describes a call that has lasted for a second or longer, or the backlog of a handler that is
+// [Handler.Late]. Otherwise it returns "".
 func (h Handler) Delay(at time.Time) string {
 	switch {
 	case h.runs(slowCall, at):
@@ -177,7 +177,7 @@ func (h Handler) Delay(at time.Time) string {
 	return ""
 }
 
-// waiting returns what is said of the handler with its name and what waits for it.
+// waiting returns text with the name of the handler and the number of waiting events.
 func (h *Handler) waiting(text string) string {
 	name := "handler " + h.Handler[strings.LastIndex(h.Handler, "/")+1:] // without the path of its package
 	if h.Lease != "" {
@@ -193,8 +193,7 @@ func (h *Handler) waiting(text string) string {
 // elapsed returns the time from since to at.
 func elapsed(since, at time.Time) string { return duration.HumanDuration(max(0, at.Sub(since))) }
 
-// sentence returns text with a full stop, if it does not end as a sentence does. A YAML rule
-// stays as it is.
+// sentence returns text with a full stop, unless it ends with a punctuation mark or a YAML rule.
 func sentence(text string) string {
 	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "}") {
 		return text
@@ -202,7 +201,7 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// list joins texts as a sentence does.
+// list joins texts with commas and "and".
 func list(texts []string) string {
 	last := len(texts) - 1
 	if last <= 0 {
@@ -211,7 +210,7 @@ func list(texts []string) string {
 	return strings.Join(texts[:last], ", ") + " and " + texts[last]
 }
 
-// count returns n, with its thousands apart, and a noun.
+// count returns n with thousands separators, and noun in singular or plural.
 func count[N int | uint64](n N, noun string) string {
 	digits := fmt.Sprint(n)
 	for at := len(digits) - 3; at > 0; at -= 3 {

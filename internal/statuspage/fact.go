@@ -47,7 +47,7 @@ func factsOf(i *status.Informer, at time.Time) []fact {
 	moment("Evidence since", i.Evidence.At)
 	add("Generation", number(i.Generation+1))
 	if i.Flushing {
-		add("Flushing", "yes: the cache still has objects of the generation before")
+		add("Flushing", "yes: the cache still has objects of the previous generation")
 	}
 	add("Objects", number(i.Objects))
 	add("Resource version", i.ResourceVersion)
