@@ -210,6 +210,40 @@ func TestEvidence_ACancelledQuestionTellsNobodyAnything(t *testing.T) {
 	checkKind(t, err, discovery.ErrNotServed)
 }
 
+// What was known stands, and is remembered, when a question is given up half-way.
+func TestEvidence_ACancelledQuestionLeavesWhatIsKnown(t *testing.T) {
+	s := newServer(t, legacy, coreGroup, appsGroup)
+	s.collections(t, newCollection(), nil)
+	r := run(t, s, never())
+	eventually(t, "all is certain", func() bool { return r.Status().APIServices.State == discovery.SourceAbsent })
+	_, err := r.Resolve(t.Context(), "unicorns")
+	checkKind(t, err, discovery.ErrNotServed)
+	arrived := make(chan struct{}, 1)
+	s.answer("/apis/apps/v1", func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case arrived <- struct{}{}:
+		default:
+		}
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	if _, err := r.Resolve(ctx, "dragons"); !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled one: %v", err)
+	}
+	s.paths()
+	ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second) // so that a request is not waited for
+	defer cancel()
+	_, err = r.Resolve(ctx, "unicorns")
+	checkKind(t, err, discovery.ErrNotServed)
+	if got := s.paths(); len(got) > 0 {
+		t.Errorf("requests: %v", got)
+	}
+}
+
 // Of which nothing can be concluded.
 func TestEvidence_DocumentsThatLackFieldsLeaveThingsOpen(t *testing.T) {
 	const v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -303,13 +337,15 @@ func TestRun_AVersionThatIsNotServedAnyMoreIsNotAskedAbout(t *testing.T) {
 	crds.put(d.object())
 	l.wants("Changed gadgets.v1.example.org [Versions]")
 	s.paths()
-	_, err := r.ResolveGVR(t.Context(), gadgets.GroupResource().WithVersion("v1beta1"))
-	got := asType[*discovery.NotServedError](t, err, discovery.ErrNotServed)
-	if len(got.Versions) != 1 || got.Versions[0] != "v1" {
-		t.Errorf("versions = %v", got.Versions)
-	}
-	if got := s.paths(); len(got) > 0 {
-		t.Errorf("requests: %v", got)
+	for _, version := range []string{"v1beta1", "v9"} { // of v9 there was no event: the CRD says all of its versions
+		_, err := r.ResolveGVR(t.Context(), gadgets.GroupResource().WithVersion(version))
+		got := asType[*discovery.NotServedError](t, err, discovery.ErrNotServed)
+		if len(got.Versions) != 1 || got.Versions[0] != "v1" {
+			t.Errorf("%s: versions = %v", version, got.Versions)
+		}
+		if got := s.paths(); len(got) > 0 {
+			t.Errorf("%s: requests: %v", version, got)
+		}
 	}
 }
 
