@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/version"
 )
 
 // crdPath is where the CustomResourceDefinitions are.
@@ -111,8 +110,7 @@ func (c *crd) names() crdNames {
 	return c.Status.AcceptedNames
 }
 
-// resources returns what is served of an established CRD, the preferred version first:
-// the server sorts them by priority, whatever their order in the CRD.
+// resources returns what is served of an established CRD, in the order of its versions.
 func (c *crd) resources() []Resource {
 	if !c.isEstablished() {
 		return nil
@@ -148,9 +146,6 @@ func (c *crd) resources() []Resource {
 		}
 		resources = append(resources, res)
 	}
-	slices.SortStableFunc(resources, func(a, b Resource) int {
-		return -version.CompareKubeAwareVersionStrings(a.GVR.Version, b.GVR.Version)
-	})
 	return resources
 }
 

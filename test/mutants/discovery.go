@@ -15,7 +15,7 @@ var ofDiscovery = []table{
 		{"what is ambiguous does not count", "answers.count", drop("a.ambiguous.Add(1)")},
 		{"a CRD that is not established is served", "crd.resources", never("!c.isEstablished()")},
 		{"versions that are not served are", "crd.resources", always("v.Served")},
-		{"the first version is the preferred one", "crd.resources", replace("b.GVR.Version", "a.GVR.Version")},
+		{"the first version is the preferred one", "groupDoc.version", never("version.CompareKubeAwareVersionStrings(v.name, name) < 0")},
 		{"a CRD that is not established is not told", "Resolver.explained", never("!definition.isEstablished()")},
 		{"the preferred version does not come first", "preferredFirst", replace(
 			"slices.Insert(versions, 0, v.Version)", "append(versions, v.Version)")},
