@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// status is a Kubernetes Status that tells of a failure.
+// status is a Kubernetes Status of a failure.
 type status struct {
 	Kind       string         `json:"kind"`
 	APIVersion string         `json:"apiVersion"`
@@ -30,7 +30,7 @@ func newStatus(code int, reason, message string) status {
 	return status{Kind: "Status", APIVersion: "v1", Status: "Failure", Message: message, Reason: reason, Code: answerable(code)}
 }
 
-// answerable makes 500 of what no answer can end with: net/http would panic.
+// answerable returns code, or 500 if code is not a valid status of a response: net/http would panic.
 func answerable(code int) int {
 	if code < 200 || code > 999 {
 		return http.StatusInternalServerError
@@ -38,17 +38,17 @@ func answerable(code int) int {
 	return code
 }
 
-// ServeHTTP answers with the status.
+// ServeHTTP responds with the status.
 func (s status) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if s.Details != nil {
 		w.Header().Set("Retry-After", strconv.Itoa(s.Details.RetryAfterSeconds))
 	}
 	w.WriteHeader(s.Code)
-	_ = json.NewEncoder(w).Encode(s) // the client has gone: nobody is left to tell
+	_ = json.NewEncoder(w).Encode(s) // an error means that the client has disconnected
 }
 
-// reasons are those that API servers give with each code.
+// reasons are the reasons that API servers send with each code.
 var reasons = map[int]string{
 	http.StatusBadRequest:            "BadRequest",
 	http.StatusUnauthorized:          "Unauthorized",
@@ -67,13 +67,12 @@ var reasons = map[int]string{
 	http.StatusGatewayTimeout:        "Timeout",
 }
 
-// Status answers with an HTTP status code and a Kubernetes Status that has the
-// given reason and message. A code outside 200 to 999 becomes 500.
+// Status returns a handler that responds with an HTTP status code and a Kubernetes
+// Status with reason and message. A code outside 200 to 999 becomes 500.
 func Status(code int, reason, message string) http.Handler { return newStatus(code, reason, message) }
 
-// Fail is the fault that a request fails with an HTTP status code and a
-// Kubernetes Status whose reason is the one that goes with it. A code outside 200
-// to 999 becomes 500.
+// Fail returns a fault that responds with an HTTP status code and a Kubernetes Status
+// with the reason for that code. A code outside 200 to 999 becomes 500.
 func Fail(code int) Fault { return Respond(failure(code)) }
 
 func failure(code int) status {
@@ -81,24 +80,24 @@ func failure(code int) status {
 	return newStatus(code, reasons[code], fmt.Sprintf("faultproxy: %d %s", code, http.StatusText(code)))
 }
 
-// RetryAfter is Fail, with a Retry-After header and the same in the Status:
-// d in seconds, rounded up; below zero, zero.
+// RetryAfter is Fail with d in the Retry-After header and in the Status, in seconds and
+// rounded up. A negative d is zero.
 func RetryAfter(code int, d time.Duration) Fault {
 	s := failure(code)
 	s.Details = &statusDetails{RetryAfterSeconds: max(0, int(math.Ceil(d.Seconds())))}
 	return Respond(s)
 }
 
-// GoneStatus is the fault that the resource version of a request is too old: HTTP
-// status 410 with the reason Expired.
+// GoneStatus returns a fault that responds that the resource version of the request is
+// too old: HTTP status 410 with the reason Expired.
 func GoneStatus() Fault { return Respond(expired()) }
 
 func expired() status {
 	return newStatus(http.StatusGone, "Expired", "too old resource version: faultproxy")
 }
 
-// HTML is the fault that something other than an API server answers: status 200
-// with a page of HTML.
+// HTML returns a fault that responds as a server that is not an API server: status 200
+// with an HTML page.
 func HTML() Fault {
 	return Respond(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -106,12 +105,12 @@ func HTML() Fault {
 	}))
 }
 
-// Hang is the fault that no answer comes. It lasts until the client leaves or the
-// proxy closes; Heal does not end it.
+// Hang returns a fault that sends no response. The request ends when the client
+// disconnects or the proxy closes; Heal does not end it.
 func Hang() Fault {
 	return Respond(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // net/http sees that a client leaves only once that is read
+		_, _ = io.Copy(io.Discard, r.Body) // net/http detects that a client disconnects only after this
 		<-r.Context().Done()
-		panic(http.ErrAbortHandler) // to return would be an answer
+		panic(http.ErrAbortHandler) // a return would send a response
 	}))
 }

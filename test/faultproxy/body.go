@@ -7,30 +7,29 @@ import (
 	"net/http"
 )
 
-// CutAt is the fault that the connection breaks as soon as n bytes of the body
-// have been sent, in the midst of it: the client sees an unexpected end. A body
-// of fewer bytes arrives whole; so does one of exactly n whose length the header
-// tells. An n below zero counts as zero: the break follows the header.
+// CutAt returns a fault that breaks the connection after n bytes of the body: the
+// client gets an unexpected EOF. A body of fewer bytes arrives complete, and so does a
+// body of exactly n bytes with a Content-Length header. A negative n is zero: the break
+// follows the header.
 func CutAt(n int) Fault {
 	return limited(n, nil, func() { panic(http.ErrAbortHandler) })
 }
 
-// Truncate is the fault that the body ends after n bytes as if that were all of
-// it. A body of at most n bytes arrives whole, but a watch with n bytes ends. An n
-// below zero counts as zero: the body is empty.
+// Truncate returns a fault that ends the body after n bytes without an error. A body of
+// at most n bytes arrives complete, but a watch ends after n bytes. A negative n is
+// zero: the body is empty.
 func Truncate(n int) Fault {
 	return limited(n, []string{"Content-Length", "Etag"}, func() {})
 }
 
-// errFull stops whoever writes an answer of which no more is wanted.
+// errFull stops a handler that writes more bytes than the limit.
 var errFull = errors.New("faultproxy: the body ends here")
 
-// limited lets n bytes of a body pass, without the headers in drop, and then
-// ends by end.
+// limited passes n bytes of a body, without the headers in drop, and then calls end.
 func limited(n int, drop []string, end func()) Fault {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ctx, enough := context.WithCancel(r.Context()) // for those who do not look at what Write returns
+			ctx, enough := context.WithCancel(r.Context()) // for handlers that ignore the error of Write
 			defer enough()
 			left := max(0, n)
 			spend := func(n int) {
@@ -66,7 +65,7 @@ func limited(n int, drop []string, end func()) Fault {
 	}
 }
 
-// untilFull serves by next. Once full says so, that next gave up is no failure.
+// untilFull calls next. If full returns true, it ignores that next has aborted the response.
 func untilFull(next http.Handler, w http.ResponseWriter, r *http.Request, full func() bool) {
 	defer func() {
 		reason := recover()
@@ -77,16 +76,16 @@ func untilFull(next http.Handler, w http.ResponseWriter, r *http.Request, full f
 	next.ServeHTTP(w, r)
 }
 
-// Garble is the fault that what follows the first n bytes of the body arrives as
-// so many NULs, which no JSON has. A body of at most n bytes arrives whole. An n
-// below zero counts as zero: nothing of the body is left.
+// Garble returns a fault that replaces all bytes after the first n bytes of the body by
+// NULs, which are invalid in JSON. A body of at most n bytes arrives unchanged. A
+// negative n is zero: all bytes are replaced.
 func Garble(n int) Fault {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			left := max(0, n)
 			garbled := &tap{ResponseWriter: w}
 			garbled.head = func(code int) {
-				w.Header().Del("Etag") // it is the other body's
+				w.Header().Del("Etag") // it belongs to the original body
 				w.WriteHeader(code)
 			}
 			garbled.write = func(b []byte) (int, error) {

@@ -11,12 +11,11 @@ import (
 	"strings"
 )
 
-// BreakGroup is the fault that what serves a group is down and was never seen up:
-// the discovery documents of the group and its versions answer 503, and the
-// aggregated document, in which an API server tells of all groups at once, calls
-// the versions stale and has no resources for them. In the root documents of old,
-// /api and /apis, the group stays listed. Requests that are not for discovery
-// documents pass, so AnyDiscovery goes with it, or no match at all.
+// BreakGroup returns a fault that simulates a group whose server is down since the start
+// of the API server. Requests for the discovery documents of the group and its versions
+// get 503. In the aggregated document of all groups, the versions are stale and have no
+// resources. In the legacy root documents, /api and /apis, the group stays listed.
+// Requests for other paths pass, so use the fault with AnyDiscovery or a nil Match.
 func BreakGroup(group string) Fault {
 	return inDiscovery(group, func(version map[string]any) {
 		version["freshness"] = "Stale"
@@ -24,14 +23,14 @@ func BreakGroup(group string) Fault {
 	})
 }
 
-// StaleGroup is the fault that what serves a group is down and was seen up: as
-// BreakGroup, but the aggregated document keeps the resources last seen.
+// StaleGroup returns a fault that simulates a group whose server went down later. It is
+// BreakGroup, but the aggregated document keeps the last known resources.
 func StaleGroup(group string) Fault {
 	return inDiscovery(group, func(version map[string]any) { version["freshness"] = "Stale" })
 }
 
-// inDiscovery breaks the documents of a group and changes its versions in the
-// aggregated one.
+// inDiscovery returns a fault that breaks the documents of a group and changes its
+// versions in the aggregated document.
 func inDiscovery(group string, change func(version map[string]any)) Fault {
 	own := Discovery(group)
 	return func(next http.Handler) http.Handler {
@@ -51,7 +50,7 @@ func inDiscovery(group string, change func(version map[string]any)) Fault {
 	}
 }
 
-// document is an answer that is held back as a whole.
+// document buffers a whole response.
 type document struct {
 	header http.Header
 	code   int
@@ -63,7 +62,7 @@ func (d *document) Header() http.Header { return d.header }
 
 // WriteHeader implements [http.ResponseWriter].
 func (d *document) WriteHeader(code int) {
-	if code >= 200 { // below, another follows
+	if code >= 200 { // another header follows a smaller code
 		d.code = code
 	}
 }
@@ -71,12 +70,12 @@ func (d *document) WriteHeader(code int) {
 // Write implements [http.ResponseWriter].
 func (d *document) Write(b []byte) (int, error) { return d.body.Write(b) }
 
-// change makes change to each version of group if the document is an aggregated
-// one that has the group.
+// change calls change for each version of group if the document is aggregated and has
+// the group.
 func (d *document) change(group string, change func(version map[string]any)) {
 	var list map[string]any
 	numbers := json.NewDecoder(bytes.NewReader(d.body.Bytes()))
-	numbers.UseNumber() // they stay as they are
+	numbers.UseNumber() // numbers do not change
 	if numbers.Decode(&list) != nil || list["kind"] != "APIGroupDiscoveryList" {
 		return
 	}
@@ -100,16 +99,16 @@ func (d *document) change(group string, change func(version map[string]any)) {
 		return
 	}
 	d.body.Reset()
-	_ = json.NewEncoder(&d.body).Encode(list) // what was decoded can be encoded
+	_ = json.NewEncoder(&d.body).Encode(list) // can't fail for decoded values
 	if d.header.Get("Content-Length") != "" {
 		d.header.Set("Content-Length", strconv.Itoa(d.body.Len()))
 	}
-	if d.header.Get("Etag") != "" { // by that of the server a client would keep this beyond the fault
+	if d.header.Get("Etag") != "" { // with the server's Etag, a client would keep this document after the fault
 		d.header.Set("Etag", fmt.Sprintf(`"%X"`, sha256.Sum256(d.body.Bytes())))
 	}
 }
 
-// send answers with the document, or that it is the one that the client has.
+// send responds with the document, or with 304 if the client already has it.
 func (d *document) send(w http.ResponseWriter, clientHas string) {
 	maps.Copy(w.Header(), d.header)
 	if etag := d.header.Get("Etag"); etag != "" && strings.Contains(clientHas, etag) {
@@ -117,5 +116,5 @@ func (d *document) send(w http.ResponseWriter, clientHas string) {
 		return
 	}
 	w.WriteHeader(d.code)
-	_, _ = w.Write(d.body.Bytes()) // the client has gone: nobody is left to tell
+	_, _ = w.Write(d.body.Bytes()) // an error means that the client has disconnected
 }

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong: given the handler that would serve a request well, it
-// returns the one that does not. It is called once per injection, so that a fault
-// given twice counts for each; its handler is called concurrently. A nil Fault, and
-// one that returns nil, does nothing.
+// Fault wraps the handler that serves a request, and returns the handler that fails. It
+// is called once per injection, so that a fault that is injected twice has two counters.
+// Its handler is called concurrently. A nil Fault, or a nil result, has no effect.
 type Fault func(next http.Handler) http.Handler
 
 func (f Fault) around(next http.Handler) http.Handler {
@@ -24,14 +23,14 @@ func (f Fault) around(next http.Handler) http.Handler {
 	return next
 }
 
-// Respond is the fault that handler answers in place of the server.
+// Respond returns a fault that calls handler instead of the server.
 func Respond(handler http.Handler) Fault {
 	return func(http.Handler) http.Handler { return handler }
 }
 
-// For applies fault for the time d, which begins with the first request that
-// meets it: a slow set-up does not use it up. With a d that is not positive,
-// never.
+// For applies fault for the time d. The time begins with the first matching request, so
+// that it does not depend on the duration of a test's setup. If d is not positive, fault
+// is never applied.
 func For(d time.Duration, fault Fault) Fault {
 	return gated(fault, func() func() bool {
 		var first sync.Once
@@ -44,8 +43,8 @@ func For(d time.Duration, fault Fault) Fault {
 	})
 }
 
-// Times applies fault to the first n requests that meet it. With an n that is not
-// positive, to none.
+// Times applies fault to the first n matching requests. If n is not positive, fault is
+// never applied.
 func Times(n int, fault Fault) Fault {
 	return gated(fault, func() func() bool {
 		var met atomic.Int64
@@ -53,15 +52,14 @@ func Times(n int, fault Fault) Fault {
 	})
 }
 
-// Alternate applies fault to every second request that meets it: the first
-// passes.
+// Alternate applies fault to every second matching request. The first request passes.
 func Alternate(fault Fault) Fault { return Share(0.5, fault) }
 
-// Share applies fault to the share p of the requests that meet it, spread evenly
-// and without chance: of the first n, to n×p rounded down. A p below 0 and one
-// that is no number count as 0, one above 1 as 1.
+// Share applies fault to the share p of the matching requests, evenly and not randomly:
+// to n×p of the first n requests, rounded down. A p below 0 or NaN is 0, and a p above 1
+// is 1.
 func Share(p float64, fault Fault) Fault {
-	p = min(p, 1) // infinity would never rise; below 0, and without a number, nothing does
+	p = min(p, 1) // fault is never applied for a negative p or NaN, nor for infinity without this
 	return gated(fault, func() func() bool {
 		var met atomic.Int64
 		return func() bool {
@@ -71,12 +69,12 @@ func Share(p float64, fault Fault) Fault {
 	})
 }
 
-// share is n×p rounded down, where a product such as 100×0.29 comes out a little
-// below what it is.
+// share returns n×p rounded down. It corrects floating-point products, such as 100×0.29,
+// that are slightly too small.
 func share(n int64, p float64) float64 { return math.Floor(float64(n)*p + 1e-9) }
 
-// gated applies fault to the requests for which a gate is open. Each injection has
-// a gate of its own, which is asked once per request, concurrently.
+// gated applies fault to the requests for which open returns true. Each injection has its
+// own open function, which is called once per request, concurrently.
 func gated(fault Fault, gate func() (open func() bool)) Fault {
 	return func(next http.Handler) http.Handler {
 		faulty, open := fault.around(next), gate()

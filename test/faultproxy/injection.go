@@ -5,18 +5,17 @@ import (
 	"slices"
 )
 
-// injection is a fault in place.
+// injection is an active fault.
 type injection struct {
-	id      int // rising, in the order of Inject; set before anyone can reach it
+	id      int // increases in the order of Inject
 	match   Match
-	handler http.Handler // the fault around what follows it
+	handler http.Handler // the fault around the following handlers
 }
 
-// Inject lets the requests that match picks meet fault on their way, until
-// remove or Heal. Faults nest: of several that match, the one given first is the
-// nearest to the client, and those after it see only what it passes on. Requests
-// that are being served when a fault comes or goes stay as they are, and so does
-// one that hangs. A nil fault does nothing.
+// Inject applies fault to the requests that match selects, until remove or Heal is
+// called. Faults nest: the first matching fault is nearest to the client, and later
+// faults get only requests that it passes on. Inject and remove do not affect requests in
+// progress, such as a request that hangs. A nil fault has no effect.
 func (p *Proxy) Inject(match Match, fault Fault) (remove func()) {
 	added := &injection{match: match}
 	added.handler = fault.around(p.following(added))
@@ -32,9 +31,9 @@ func (p *Proxy) Inject(match Match, fault Fault) (remove func()) {
 	}
 }
 
-// Answer lets handler serve the requests that match picks, in place of the
-// server. Of several answers that match the one given first counts. They are
-// counted like all others. It is Inject of Respond, never removed but by Heal.
+// Answer makes handler serve the requests that match selects, instead of the server. If
+// several answers match, the first one counts. The proxy counts these requests like all
+// others. It is Inject with Respond; only Heal removes it.
 func (p *Proxy) Answer(match Match, handler http.Handler) { p.Inject(match, Respond(handler)) }
 
 // Heal removes all faults and answers: every new request reaches the server again.
@@ -44,9 +43,9 @@ func (p *Proxy) Heal() {
 	p.faults = nil
 }
 
-// following serves by the first matching fault after i, or by the server. With a
-// nil i it begins with the first fault. What is in place counts when the request
-// comes, so i may have been removed by then.
+// following returns a handler that calls the first matching fault after i, or the server.
+// If i is nil, it begins with the first fault. It uses the faults that are active when the
+// request arrives; i may have been removed by then.
 func (p *Proxy) following(i *injection) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()

@@ -6,57 +6,56 @@ import (
 	"strings"
 )
 
-// Match picks requests. It is called concurrently. A nil Match picks all.
+// Match selects requests. It is called concurrently. A nil Match selects all requests.
 type Match func(Request) bool
 
 func (m Match) picks(r Request) bool { return m == nil || m(r) }
 
-// Resource matches the requests for a resource in any version, and for its
-// subresources.
+// Resource matches requests for a resource in any version and for its subresources.
 func Resource(group, resource string) Match {
 	return func(r Request) bool { return r.Resource == resource && r.Group == group }
 }
 
-// GVR matches the requests for a resource in one version, and for its
-// subresources.
+// GVR matches requests for a resource in one version and for its subresources.
 func GVR(group, version, resource string) Match {
 	return func(r Request) bool {
 		return r.Resource == resource && r.Group == group && r.Version == version
 	}
 }
 
-// Verb matches the requests with any of verbs.
+// Verb matches requests with one of verbs.
 func Verb(verbs ...string) Match {
 	return func(r Request) bool { return slices.Contains(verbs, r.Verb) }
 }
 
-// Namespace matches the requests within namespace; with "", those within none.
+// Namespace matches requests in namespace. If namespace is empty, it matches requests
+// without a namespace.
 func Namespace(namespace string) Match {
 	return func(r Request) bool { return r.Namespace == namespace }
 }
 
-// Name matches the requests for the object with this name; with "", those for
-// none in particular.
+// Name matches requests for the object with that name. If name is empty, it matches
+// requests that do not name an object.
 func Name(name string) Match {
 	return func(r Request) bool { return r.Name == name }
 }
 
-// Path matches the requests for exactly path.
+// Path matches requests with exactly this path.
 func Path(path string) Match {
 	return func(r Request) bool { return r.Path == path }
 }
 
-// Query matches the requests with a query parameter of this key and value, such
-// as "sendInitialEvents" and "true".
+// Query matches requests with a query parameter with this key and value, such as
+// "sendInitialEvents" and "true".
 func Query(key, value string) Match {
 	return func(r Request) bool {
-		values, _ := url.ParseQuery(r.Query) // what it could read
+		values, _ := url.ParseQuery(r.Query) // invalid parameters are ignored
 		return slices.Contains(values[key], value)
 	}
 }
 
-// AnyDiscovery matches the requests for discovery documents: /api, /apis and
-// those of each group and version.
+// AnyDiscovery matches requests for discovery documents: /api, /apis and the documents of
+// each group and version.
 func AnyDiscovery() Match {
 	return func(r Request) bool {
 		parts := strings.Split(strings.Trim(r.Path, "/"), "/")
@@ -64,9 +63,9 @@ func AnyDiscovery() Match {
 	}
 }
 
-// Discovery matches the requests for the discovery documents of one group:
-// /apis/group and /apis/group/version; for the core group, which is "", /api and
-// /api/version. It does not match /apis, which tells of every other group as well.
+// Discovery matches requests for the discovery documents of one group: /apis/group and
+// /apis/group/version, or /api and /api/version for the core group "". It does not match
+// /apis, which has all groups.
 func Discovery(group string) Match {
 	root := "/apis/" + group
 	if group == "" {
@@ -78,21 +77,21 @@ func Discovery(group string) Match {
 	}
 }
 
-// All matches what every one of matches matches; with none, everything.
+// All matches requests that all of matches match. Without arguments, it matches all requests.
 func All(matches ...Match) Match {
 	return func(r Request) bool {
 		return !slices.ContainsFunc(matches, func(m Match) bool { return !m.picks(r) })
 	}
 }
 
-// Any matches what at least one of matches matches; with none, nothing.
+// Any matches requests that at least one of matches matches. Without arguments, it matches none.
 func Any(matches ...Match) Match {
 	return func(r Request) bool {
 		return slices.ContainsFunc(matches, func(m Match) bool { return m.picks(r) })
 	}
 }
 
-// Not matches what match does not.
+// Not matches requests that match does not match.
 func Not(match Match) Match {
 	return func(r Request) bool { return !match.picks(r) }
 }

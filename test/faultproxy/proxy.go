@@ -25,11 +25,11 @@ type Proxy struct {
 	active  sync.WaitGroup
 
 	mu      sync.Mutex // never held while a request is served
-	closed  bool       // nothing is added to active any more
+	closed  bool       // no request is added to active any more
 	past    []Request
-	watches map[*http.Request]watch // open
-	faults  []*injection            // replaced, never changed: serving reads it without mu
-	last    int                     // id of the newest injection
+	watches map[*http.Request]watch // the open watches
+	faults  []*injection            // replaced, never changed: requests read it without mu
+	last    int                     // the id of the last injection
 }
 
 type watch struct {
@@ -37,12 +37,12 @@ type watch struct {
 	cut     func()
 }
 
-// errCut is why a watch that CutWatches ended has ended.
+// errCut is the cause of the end of a watch that CutWatches has ended.
 var errCut = errors.New("faultproxy: watch cut")
 
-// Start starts a proxy to target, the URL of an API server, that sends requests
-// through transport, which has the credentials and certificates. Nil means
-// http.DefaultTransport. Close ends it.
+// Start starts a proxy to target, the URL of an API server. The proxy sends requests
+// through transport, which has the credentials and certificates. A nil transport is
+// http.DefaultTransport. Close ends the proxy.
 func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 	to, err := url.Parse(target)
 	if err != nil {
@@ -55,7 +55,7 @@ func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("faultproxy: %w", err)
 	}
-	quiet := log.New(io.Discard, "", 0) // clients that go away are not news
+	quiet := log.New(io.Discard, "", 0) // clients that disconnect are not logged
 	p := &Proxy{
 		address: "http://" + listener.Addr().String(),
 		done:    make(chan struct{}),
@@ -80,14 +80,14 @@ func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 	return p, nil
 }
 
-// URL is where the proxy listens.
+// URL returns the URL of the proxy.
 func (p *Proxy) URL() string { return p.address }
 
-// Close cuts all connections and waits until nothing of the proxy runs any more. The
-// idle connections of the transport to the server are its owner's.
+// Close closes all connections of clients and waits until all goroutines of the proxy have
+// ended. The owner of the transport must close its idle connections.
 func (p *Proxy) Close() error {
 	err := p.server.Close()
-	p.cut() // also for handlers that have not read their request: net/http leaves them theirs
+	p.cut() // also ends handlers that have not read their request, which net/http does not end
 	<-p.done
 	p.mu.Lock()
 	p.closed = true
@@ -99,21 +99,21 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// serve counts a request and passes it to the faults, and by them to the server.
+// serve counts a request and passes it through the faults to the server.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	ctx, cut := context.WithCancelCause(r.Context())
 	defer cut(nil)
 	if !p.arrive(r, watch{ParseRequest(r), func() { cut(errCut) }}) {
-		panic(http.ErrAbortHandler) // closed; the connection is too
+		panic(http.ErrAbortHandler) // the proxy is closed
 	}
 	defer p.leave(r)
 	p.following(nil).ServeHTTP(w, r.WithContext(ctx))
 	if errors.Is(context.Cause(ctx), errCut) {
-		panic(http.ErrAbortHandler) // a handler that returned in good order must not make it a clean end
+		panic(http.ErrAbortHandler) // a return of the handler must not end the response without an error
 	}
 }
 
-// arrive counts a request; it says no after Close.
+// arrive counts a request. It reports false after Close.
 func (p *Proxy) arrive(r *http.Request, w watch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,11 +135,11 @@ func (p *Proxy) leave(r *http.Request) {
 	p.active.Done()
 }
 
-// Requests returns how many requests that match picks have arrived so far.
+// Requests returns the number of requests so far that match selects.
 func (p *Proxy) Requests(match Match) int { return len(p.Past(match)) }
 
-// Past returns the requests that match picks in the order in which they have
-// arrived, as the client made them.
+// Past returns the requests so far that match selects, as the client sent them, in the
+// order of their arrival.
 func (p *Proxy) Past(match Match) []Request {
 	p.mu.Lock()
 	past := slices.Clip(p.past)
@@ -153,22 +153,21 @@ func (p *Proxy) Past(match Match) []Request {
 	return picked
 }
 
-// Forget forgets the requests that have arrived so far, which are kept otherwise as long as
-// the proxy is: a test that makes many of them need not keep them all. Watches that are open
-// are still counted as such.
+// Forget removes the records of all requests so far. Without it, the proxy keeps a record
+// of each request until it is closed. OpenWatches still counts open watches.
 func (p *Proxy) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.past = nil
 }
 
-// OpenWatches returns how many watches that match picks are open. A watch that
-// a fault answers is open until that answer ends.
+// OpenWatches returns the number of open watches that match selects. A watch whose
+// response comes from a fault is open until that response ends.
 func (p *Proxy) OpenWatches(match Match) int { return len(p.open(match)) }
 
-// CutWatches breaks the connections of the open watches that match picks and
-// returns how many. From then on they do not count as open. The clients see a
-// stream that breaks off, not one that ends; they may watch again at once.
+// CutWatches breaks the connections of the open watches that match selects and returns
+// their number. They no longer count as open. Clients get an unexpected EOF, and may watch
+// again at once.
 func (p *Proxy) CutWatches(match Match) int {
 	picked := p.open(match)
 	p.mu.Lock()
@@ -184,7 +183,7 @@ func (p *Proxy) CutWatches(match Match) int {
 	return len(picked)
 }
 
-// open returns the open watches that match picks.
+// open returns the open watches that match selects.
 func (p *Proxy) open(match Match) map[*http.Request]watch {
 	p.mu.Lock()
 	open := maps.Clone(p.watches)

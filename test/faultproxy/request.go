@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Request is what an HTTP request means to an API server. For a path that is no
-// resource's, such as /apis or /readyz, Verb is the HTTP method in lower case
-// and what names a resource is empty. Requests are comparable.
+// Request is an HTTP request as an API server reads it. For a path without a resource,
+// such as /apis or /readyz, Verb is the HTTP method in lower case and the fields of the
+// resource are empty. Requests are comparable.
 type Request struct {
 	Verb        string // get, list, watch, create, update, patch, delete, deletecollection
 	Group       string
@@ -18,14 +18,14 @@ type Request struct {
 	Subresource string
 	Path        string
 
-	Query       string // as it came, encoded
+	Query       string // encoded, as the client sent it
 	Accept      string // the header of this name
 	IfNoneMatch string // the header of this name
 }
 
-// ParseRequest reads r's method, path and query much as k8s.io/apiserver's request
-// info does. It does not take a name from a field selector, and reads a namespace as
-// a resource without one.
+// ParseRequest reads r's method, path and query as k8s.io/apiserver's request info does,
+// with two differences: it does not read a name from a field selector, and a namespace is
+// a resource without a namespace.
 func ParseRequest(r *http.Request) Request {
 	req := Request{
 		Verb:        strings.ToLower(r.Method),
@@ -60,7 +60,7 @@ func ParseRequest(r *http.Request) Request {
 func verb(r *http.Request, named bool) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
-		// Present and not said to be false is true to an API server.
+		// For an API server, the parameter is true if it is present and not false.
 		switch watch, present := r.URL.Query()["watch"]; {
 		case present && !strings.EqualFold(watch[0], "false") && watch[0] != "0":
 			return "watch"

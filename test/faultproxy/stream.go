@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// event is what the faults look at in a frame of a watch.
+// event has the fields of a watch event that the faults read.
 type event struct {
 	Type   string `json:"type"`
 	Object struct {
@@ -22,15 +22,15 @@ type event struct {
 
 func (e event) isBookmark() bool { return e.Type == "BOOKMARK" }
 
-// DropBookmarks is the fault that watches bring no bookmarks, the one that ends
-// the initial events included. It leaves all other requests alone, and watches
+// DropBookmarks returns a fault that removes all bookmarks from watches, including the
+// bookmark that ends the initial events. It does not affect other requests, and watches
 // that are not in JSON.
 func DropBookmarks() Fault {
 	return sifted(func(_ context.Context, e event) bool { return !e.isBookmark() })
 }
 
-// NeverInitialEventsEnd is the fault that watches do not bring the bookmark that
-// ends the initial events; others come. It leaves all other requests alone, and
+// NeverInitialEventsEnd returns a fault that removes the bookmark that ends the initial
+// events from watches, and passes other bookmarks. It does not affect other requests, and
 // watches that are not in JSON.
 func NeverInitialEventsEnd() Fault {
 	return sifted(func(_ context.Context, e event) bool {
@@ -38,10 +38,9 @@ func NeverInitialEventsEnd() Fault {
 	})
 }
 
-// DelayBookmarks is the fault that watches stand still for d before each bookmark.
-// As the order stays, what follows the bookmark comes later too. It leaves all
-// other requests alone, and watches that are not in JSON. With a d that is not
-// positive it does nothing.
+// DelayBookmarks returns a fault that delays each bookmark of a watch by d, and so also
+// all later events. It does not affect other requests, and watches that are not in JSON.
+// If d is not positive, it has no effect.
 func DelayBookmarks(d time.Duration) Fault {
 	return sifted(func(ctx context.Context, e event) bool {
 		if d > 0 && e.isBookmark() {
@@ -54,9 +53,9 @@ func DelayBookmarks(d time.Duration) Fault {
 	})
 }
 
-// GoneEvent is the fault that the resource version of a watch is too old and that
-// the server says so in the stream: an ERROR event with the Status of GoneStatus,
-// then the end. It leaves all other requests alone.
+// GoneEvent returns a fault for a watch whose resource version is too old: the stream has
+// an ERROR event with the Status of GoneStatus, and ends. It does not affect other
+// requests.
 func GoneEvent() Fault {
 	return onWatches(func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -79,21 +78,21 @@ func onWatches(serve func(next http.Handler, w http.ResponseWriter, r *http.Requ
 	}
 }
 
-// sifted lets the frames of watches pass for which keep, called in their order,
-// says so.
+// sifted passes the frames of watches for which keep returns true. It calls keep in the
+// order of the frames.
 func sifted(keep func(context.Context, event) bool) Fault {
 	return onWatches(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		in, out := io.Pipe()
-		var sifted chan struct{} // closed when the goroutine that reads in has ended; nil as long as there is none
+		var sifted chan struct{} // closed when the goroutine that reads in has ended; nil: it has not been started
 		t := &tap{ResponseWriter: w}
 		t.head = func(code int) {
 			if code != http.StatusOK {
-				w.WriteHeader(code) // a Status, not a stream
+				w.WriteHeader(code) // the body is a Status, not a stream
 				return
 			}
 			w.Header().Del("Content-Length")
 			w.WriteHeader(code)
-			flush(w) // the client waits for it, and from here on w is the goroutine's
+			flush(w) // the client waits for the header; after this, only the goroutine writes to w
 			t.write, t.flush = out.Write, func() {}
 			sifted = make(chan struct{})
 			go func() {
@@ -111,8 +110,8 @@ func sifted(keep func(context.Context, event) bool) Fault {
 	})
 }
 
-// sift copies the frames that keep keeps, each as it is and with a line's end
-// after it, as API servers send them. From what is no JSON on it copies all.
+// sift copies the frames for which keep returns true, each followed by a newline, as API
+// servers send them. After invalid JSON, it copies all bytes.
 func sift(ctx context.Context, to io.Writer, from io.Reader, keep func(context.Context, event) bool) error {
 	frames := json.NewDecoder(from)
 	for {
@@ -128,7 +127,7 @@ func sift(ctx context.Context, to io.Writer, from io.Reader, keep func(context.C
 			return err
 		}
 		var e event
-		_ = json.Unmarshal(frame, &e) // what does not fit is no bookmark
+		_ = json.Unmarshal(frame, &e) // on an error, the frame is not a bookmark
 		keeps := keep(ctx, e)
 		if err := ctx.Err(); err != nil {
 			return err
@@ -141,7 +140,7 @@ func sift(ctx context.Context, to io.Writer, from io.Reader, keep func(context.C
 	}
 }
 
-// flushing holds nothing back.
+// flushing flushes each write.
 type flushing struct{ w http.ResponseWriter }
 
 func (f flushing) Write(b []byte) (int, error) {

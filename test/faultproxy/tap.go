@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// tap stands in for a ResponseWriter, so that a fault gets at the answer. What it
-// has no function for goes straight through.
+// tap wraps a ResponseWriter, so that a fault can change the response. Calls for which
+// it has no function go to the ResponseWriter.
 type tap struct {
 	http.ResponseWriter
-	head  func(code int)              // in place of WriteHeader, with the final code, once
-	write func(b []byte) (int, error) // in place of Write, after head
-	flush func()                      // in place of Flush, after head
+	head  func(code int)              // replaces WriteHeader; called once, with the final code
+	write func(b []byte) (int, error) // replaces Write; called after head
+	flush func()                      // replaces Flush; called after head
 	begun bool
 }
 
@@ -25,7 +25,7 @@ func (t *tap) WriteHeader(code int) {
 	t.head(code)
 }
 
-// begin sends the header that net/http would send by itself, past head.
+// begin sends the header that net/http would send implicitly, through head.
 func (t *tap) begin() {
 	if !t.begun {
 		t.WriteHeader(http.StatusOK)
@@ -51,18 +51,18 @@ func (t *tap) Flush() {
 	t.flush()
 }
 
-// Unwrap lets net/http reach the rest of what the ResponseWriter can do.
+// Unwrap implements the interface that http.ResponseController uses.
 func (t *tap) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 func flush(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).Flush() // one that can't has nothing to hold back
+	_ = http.NewResponseController(w).Flush() // an error means that w does not buffer
 }
 
-// legible returns r as a request whose answer can be read and changed: not
-// compressed, never "not modified", and JSON if the client takes that.
+// legible returns a copy of r with a response that a fault can read and change: it is not
+// compressed, not 304, and JSON if the client accepts JSON.
 func legible(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
-	r.Header.Set("Accept-Encoding", "identity") // to say nothing would make the transport ask for gzip
+	r.Header.Set("Accept-Encoding", "identity") // without the header, the transport would request gzip
 	r.Header.Del("If-None-Match")
 	var accept []string
 	for _, header := range r.Header.Values("Accept") {

@@ -1,7 +1,7 @@
-// Package controlplane finds the two programs that controller-runtime's envtest
-// runs, kube-apiserver and etcd, and builds them from their Go modules where no
-// release binaries can be had. Tests that need built-in types, namespaces as objects,
-// RBAC or admission run on it; for CRDs and their objects package embedded is lighter.
+// Package controlplane finds the two programs that controller-runtime's envtest runs,
+// kube-apiserver and etcd. If no release binaries are available, it builds them from
+// their Go modules. It is for tests that need built-in types, namespaces as objects, RBAC
+// or admission; for CRDs and their objects, package embedded needs less time and memory.
 //
 //	dir, err := controlplane.Assets(ctx, os.Stderr)
 //	if err != nil { … }
@@ -28,11 +28,11 @@ import (
 )
 
 const (
-	// DefaultVersion is the Kubernetes release that the suites run on, and the
-	// only one that can be built here: the modules are pinned to it.
+	// DefaultVersion is the Kubernetes release of the suites. Only this release can be
+	// built here, since the modules are pinned to it.
 	DefaultVersion = "1.36.3"
 
-	// envVersion asks for another release, envAssets for programs that are there.
+	// envVersion selects another release, and envAssets a directory with programs.
 	envVersion = "ENVTEST_K8S_VERSION"
 	envAssets  = "KUBEBUILDER_ASSETS"
 
@@ -40,7 +40,7 @@ const (
 	setupTimeout = 5 * time.Minute
 )
 
-// programs are what envtest needs. It can do without kubectl.
+// programs are the programs that envtest requires. It does not require kubectl.
 var programs = []string{"kube-apiserver", "etcd"}
 
 // Version is the Kubernetes release to run: that of ENVTEST_K8S_VERSION, or the
@@ -52,11 +52,11 @@ func Version() string {
 	return DefaultVersion
 }
 
-// Assets returns the directory that has the programs, and tells progress where they
-// come from. It is the one that KUBEBUILDER_ASSETS names; else what setup-envtest
-// has or downloads; else built, in some minutes and once, from the Go modules in
-// test/envtest/assets. A failure is an error: no suite runs without them, or is
-// left out.
+// Assets returns the directory with the programs, and writes their origin to progress. It
+// uses the directory that KUBEBUILDER_ASSETS names. Otherwise it uses the programs that
+// setup-envtest has or downloads. Otherwise it builds them once, in some minutes, from the
+// Go modules in test/envtest/assets. A suite must not be skipped if Assets returns an
+// error.
 func Assets(ctx context.Context, progress io.Writer) (string, error) {
 	if dir := os.Getenv(envAssets); dir != "" {
 		fmt.Fprintf(progress, "controlplane: using %s=%s\n", envAssets, dir)
@@ -64,7 +64,7 @@ func Assets(ctx context.Context, progress io.Writer) (string, error) {
 	}
 	dir, err := fromSetupEnvtest(ctx)
 	if err == nil {
-		fmt.Fprintf(progress, "controlplane: using %s, as setup-envtest says\n", dir)
+		fmt.Fprintf(progress, "controlplane: using %s from setup-envtest\n", dir)
 		return dir, nil
 	}
 	if ctx.Err() != nil {
@@ -87,8 +87,8 @@ func complete(dir string) error {
 	return errors.Join(missing...)
 }
 
-// fromSetupEnvtest asks controller-runtime's tool, which downloads release
-// binaries if it can reach their index.
+// fromSetupEnvtest runs controller-runtime's tool, which downloads release binaries if it
+// can reach their index.
 func fromSetupEnvtest(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func fromSetupEnvtest(ctx context.Context) (string, error) {
 	return dir, complete(dir)
 }
 
-// linkFlags put in the release that a build from modules does not know of itself.
+// linkFlags set the version, which a build from modules does not have.
 const linkFlags = "-s -w -X k8s.io/component-base/version.gitVersion=v" + DefaultVersion +
 	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
 
@@ -127,9 +127,8 @@ func fromModules(ctx context.Context, progress io.Writer) (string, error) {
 	return dir, nil
 }
 
-// assetsModule returns the directory of the module that requires the programs. It
-// lies beside this file in the checkout; it can't be embedded, being a module of
-// its own.
+// assetsModule returns the directory of the module that requires the programs. It is beside
+// this file in the checkout; it can't be embedded, since it is another module.
 func assetsModule() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	dir := filepath.Join(filepath.Dir(file), "..", "assets")

@@ -9,18 +9,18 @@ import (
 	"github.com/gvrkit/gvrkit/test/envtest/embedded/bincache"
 )
 
-// source is the server's source: enough of this module to build its command. The
-// launcher carries it, and needs no checkout or module cache to find it in.
+// source is the part of this module that is required to build the server's command. It
+// is embedded in the launcher, so that a build needs no checkout or module cache.
 //
 //go:embed go.mod go.sum cmd/apiserver/*.go inprocess/*.go privatedir/*.go
 var source embed.FS
 
-// linkFlags leave out what only a debugger wants, and put in the Kubernetes release
-// of the k8s.io modules in go.mod, which the server reports as its own.
+// linkFlags omit debug information, and set the version that the server reports: the
+// Kubernetes release of the k8s.io modules in go.mod.
 const linkFlags = "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.2" +
 	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
 
-// binary returns the path of the server binary, which it builds if need be.
+// binary returns the path of the server binary. It builds the binary if necessary.
 func binary(ctx context.Context, progress io.Writer) (string, error) {
 	dir, err := bincache.Build(ctx, bincache.Recipe{
 		Name:      "apiserver",

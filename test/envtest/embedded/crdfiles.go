@@ -19,12 +19,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// InstallCRDFiles installs the CRDs in files, as [Server.InstallCRDs] does. A path
-// is a file, or a directory whose files with the endings .yaml, .yml and .json are
-// read, but not those of its subdirectories. A file may hold several documents, and
-// lists of CRDs. Documents of other kinds are skipped, so that a manifest of a whole
-// program can be given. A path without any CRD is an error, and so are two different
-// CRDs of the same name. Errors name the file, the document and the CRD.
+// InstallCRDFiles installs the CRDs in files, as [Server.InstallCRDs] does. A path is a
+// file or a directory. In a directory, it reads files with the extensions .yaml, .yml
+// and .json, but no subdirectories. A file may have several documents, and lists of CRDs.
+// Documents of other kinds are skipped, so that a path may be the manifest of a whole
+// program. A path without CRDs is an error, and so are two different CRDs with the same
+// name. Errors name the file, the document and the CRD.
 //
 // All files are read before the first CRD is installed.
 func (s *Server) InstallCRDFiles(ctx context.Context, paths ...string) error {
@@ -35,8 +35,8 @@ func (s *Server) InstallCRDFiles(ctx context.Context, paths ...string) error {
 	return install(ctx, s.config, crds, (*installer).dateBack)
 }
 
-// InstallCRDFiles does what the method of the same name does on the API server that
-// cfg reaches, with the limits of the function [InstallCRDs].
+// InstallCRDFiles is [Server.InstallCRDFiles] for the API server of cfg, with the limits
+// of the function [InstallCRDs].
 func InstallCRDFiles(ctx context.Context, cfg *rest.Config, paths ...string) error {
 	crds, err := readCRDs(paths)
 	if err != nil {
@@ -74,7 +74,7 @@ func readCRDs(paths []string) ([]definition, error) {
 	return all, nil
 }
 
-// crdFiles returns path if it is a file, else the manifests in it.
+// crdFiles returns path if it is a file, or the manifests in it if it is a directory.
 func crdFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -125,14 +125,14 @@ func readFile(path string) ([]definition, error) {
 	}
 }
 
-// crdsOf returns the CRDs of a document: one, those of a list, or none.
+// crdsOf returns the CRDs of a document: one CRD, the CRDs of a list, or none.
 func crdsOf(document json.RawMessage) ([]*unstructured.Unstructured, error) {
 	var head struct {
 		APIVersion string            `json:"apiVersion"`
 		Kind       string            `json:"kind"`
 		Items      []json.RawMessage `json:"items"`
 	}
-	// What is not an object, or an object with other types in these fields, is no CRD.
+	// A document that is not an object, or has other types in these fields, is not a CRD.
 	if err := json.Unmarshal(document, &head); err != nil {
 		return nil, nil //nolint:nilerr // skipped like other documents
 	}
@@ -169,8 +169,8 @@ func crdsOf(document json.RawMessage) ([]*unstructured.Unstructured, error) {
 	return []*unstructured.Unstructured{crd}, nil
 }
 
-// add adds crd to all, unless the same CRD is among them. Another one of the same name
-// is an error.
+// add adds crd to all, unless all has an equal CRD. A different CRD with the same name is
+// an error.
 func add(all []definition, crd definition) ([]definition, error) {
 	for _, other := range all {
 		if other.crd.GetName() != crd.crd.GetName() {

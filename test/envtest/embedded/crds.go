@@ -17,24 +17,24 @@ import (
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// installPoll is the time between two looks at what has become of a CRD.
+// installPoll is the interval between two checks of a CRD's status.
 const installPoll = 25 * time.Millisecond
 
-// InstallCRDs applies crds and waits until each is Established and each of its
-// served versions can be listed, which takes up to a second: the first requests of a
-// new type are answered with 429. It updates a CRD that is already there. It returns
-// an error when ctx ends, or at once if the server finds a CRD invalid or its names
-// taken; the CRDs before that one are installed then.
+// InstallCRDs applies crds and waits until each is Established and each of its served
+// versions can be listed. This takes up to a second, since the first requests of a new
+// type get 429. It updates an existing CRD. It returns an error when ctx ends, or at once
+// if a CRD is invalid or another CRD has its names; earlier CRDs are installed then.
 //
-// Objects can be created at once. An API server otherwise holds up creations for two
-// seconds after a CRD is Established; InstallCRDs dates that condition back.
+// Objects can be created at once. Without InstallCRDs, an API server delays creations for
+// two seconds after a CRD is Established; InstallCRDs sets an earlier time in that
+// condition.
 func (s *Server) InstallCRDs(ctx context.Context, crds ...*unstructured.Unstructured) error {
 	return install(ctx, s.config, definitions(crds), (*installer).dateBack)
 }
 
-// InstallCRDs does what the method of the same name does on the API server that cfg
-// reaches, except that it does not date back the condition Established: creations of
-// objects take two seconds for the first two seconds.
+// InstallCRDs is [Server.InstallCRDs] for the API server of cfg, but it does not change
+// the time of the condition Established: in the first two seconds, the creation of an
+// object takes two seconds.
 func InstallCRDs(ctx context.Context, cfg *rest.Config, crds ...*unstructured.Unstructured) error {
 	return install(ctx, cfg, definitions(crds))
 }
@@ -53,7 +53,7 @@ func definitions(crds []*unstructured.Unstructured) []definition {
 	return all
 }
 
-// wrap returns err with what d is.
+// wrap returns err with the origin and the name of the CRD.
 func (d definition) wrap(err error) error {
 	if d.origin != "" {
 		return fmt.Errorf("embedded: %s: install CRD %s: %w", d.origin, d.crd.GetName(), err)
@@ -85,7 +85,7 @@ func newInstaller(cfg *rest.Config) (*installer, error) {
 	return &installer{crds: client.Resource(crdResource), raw: raw}, nil
 }
 
-// install installs CRDs, with established called for each that is Established.
+// install installs CRDs, and calls established for each CRD that is Established.
 func install(ctx context.Context, cfg *rest.Config, crds []definition, established ...func(*installer, context.Context, *unstructured.Unstructured) error) error {
 	i, err := newInstaller(cfg)
 	if err != nil {
@@ -137,7 +137,7 @@ func (i *installer) waitEstablished(ctx context.Context, name string) (crd *unst
 func (i *installer) waitListable(ctx context.Context, crd *unstructured.Unstructured) error {
 	for _, path := range listPaths(crd) {
 		err := poll(ctx, func() (bool, error) {
-			// resourceVersion 0 asks the watch cache, which is what comes last.
+			// resourceVersion 0 is served from the watch cache, which is ready last.
 			err := i.raw.Get().AbsPath(path).Param("resourceVersion", "0").Param("limit", "1").MaxRetries(0).Do(ctx).Error()
 			if apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) {
 				return false, nil
@@ -151,12 +151,12 @@ func (i *installer) waitListable(ctx context.Context, crd *unstructured.Unstruct
 	return nil
 }
 
-// creationDelay is how long after a CRD is Established the API server holds up each
-// creation of its objects. The condition's time has seconds only.
+// creationDelay is how long after a CRD is Established the API server delays each creation
+// of its objects. The condition's time has whole seconds.
 const creationDelay = 3 * time.Second
 
-// dateBack changes the time at which crd became Established, so that the API server
-// does not hold up creations.
+// dateBack sets an earlier time in the condition Established of crd, so that the API
+// server does not delay creations.
 func (i *installer) dateBack(ctx context.Context, crd *unstructured.Unstructured) error {
 	name := crd.GetName()
 	return poll(ctx, func() (done bool, err error) {

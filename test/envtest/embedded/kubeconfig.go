@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig returns a kubeconfig that reaches the server, for programs that take
-// one, such as kubectl. It holds the server's token, with which everything is
-// allowed: write it where no other user can read it.
+// Kubeconfig returns a kubeconfig for the server, for programs such as kubectl. It has the
+// server's token, which allows every request: write it to a file that other users can't
+// read.
 func (s *Server) Kubeconfig() ([]byte, error) {
 	content, err := clientcmd.Write(s.kubeconfig())
 	if err != nil {
@@ -21,9 +21,9 @@ func (s *Server) Kubeconfig() ([]byte, error) {
 	return content, nil
 }
 
-// WriteKubeconfig writes the kubeconfig to a file that only the current user can
-// read (mode 0600), and creates the directories of path. It replaces a file that is
-// there, and leaves it to the caller to remove the file.
+// WriteKubeconfig writes the kubeconfig to a file that only the current user can read
+// (mode 0600), and creates the directories of path. It replaces an existing file. The
+// caller must remove the file.
 func (s *Server) WriteKubeconfig(path string) error {
 	content, err := s.Kubeconfig()
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *Server) kubeconfig() api.Config {
 	return *cfg
 }
 
-// writePrivate writes a file by way of another beside it: a file that is there may be
-// readable for others, and keeps its mode when it is written to.
+// writePrivate writes a temporary file and renames it: an existing file may be readable
+// for other users, and would keep its mode.
 func writePrivate(path string, content []byte) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Option changes how a server is started. Every combination of options is valid;
-// a nil Option has no effect.
+// Option configures a server. Every combination of options is valid. A nil Option has no
+// effect.
 type Option interface{ apply(*options) }
 
 type optionFunc func(*options)
@@ -31,23 +31,23 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// WithDataDir keeps the server's data in dir, which is made if it is not there
-// and stays after Stop: a later server on it has the same objects. One server at
-// a time can have it; another one fails to start. The default is a temporary
-// directory that Stop removes.
+// WithDataDir keeps the server's data in dir, which is created if it does not exist, and
+// is kept after Stop: a later server with dir has the same objects. Only one server at a
+// time can use dir; another one fails to start. The default is a temporary directory that
+// Stop removes.
 func WithDataDir(dir string) Option {
 	return optionFunc(func(o *options) { o.dataDir = dir })
 }
 
-// WithFeatureGates sets feature gates of k8s.io/apiserver, for this server alone.
+// WithFeatureGates sets feature gates of k8s.io/apiserver, only for this server.
 func WithFeatureGates(gates map[string]bool) Option {
 	gates = maps.Clone(gates)
 	return optionFunc(func(o *options) { o.gates = gates })
 }
 
-// WithLog sends the server's log lines to w, from one goroutine that Stop waits for:
-// w must not block. That it fails is no failure of the server's. The default is to
-// keep the last lines, for the error if the server fails. Nil leaves that.
+// WithLog sends the server's log lines to w, from one goroutine that Stop waits for: w
+// must not block. Errors of w are ignored. The default, also for a nil w, is to keep the
+// last lines for the error if the server fails.
 func WithLog(w io.Writer) Option {
 	return optionFunc(func(o *options) {
 		if w != nil {
@@ -56,8 +56,8 @@ func WithLog(w io.Writer) Option {
 	})
 }
 
-// WithProgress sends what Start says while it builds the server to w; io.Discard
-// makes it silent. The default is standard error. Nil leaves that.
+// WithProgress sends the messages of Start about the build of the server to w. With
+// io.Discard there are no messages. The default, also for a nil w, is standard error.
 func WithProgress(w io.Writer) Option {
 	return optionFunc(func(o *options) {
 		if w != nil {

@@ -9,24 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The child's request that deletes what is stored; package inprocess has the same.
+// The path and parameter of the child's reset request, as in package inprocess.
 const (
 	resetPath        = "/embedded/reset"
 	resetObjectsOnly = "objects"
 )
 
-// Reset deletes all CRDs and all of their objects, and returns when none of them is
-// served or listed in discovery any more. Between the specs of a suite it takes the
-// place of another server, in some tens of milliseconds.
+// Reset deletes all CRDs and all of their objects. It returns when none of them is served
+// or listed in discovery. Between the specs of a suite, it replaces the start of another
+// server, and takes tens of milliseconds.
 //
-// Reset does not run finalizers, and does not wait for them: objects and CRDs go
-// whatever finalizers they have. A watch gets an event for each deleted object, and
-// ends about a second later. Two things are as they were: resource versions go on from
-// where they are, and clients keep what they know from discovery.
+// Reset does not run finalizers and does not wait for them: it deletes objects and CRDs
+// with any finalizers. A watch gets an event for each deleted object, and ends about a
+// second later. Resource versions do not start again, and clients keep their discovery
+// caches.
 //
-// Nothing may be written meanwhile: stop the controllers of a spec first. An object
-// that is written while its CRD is deleted may be there again when a CRD of the same
-// name is installed.
+// Stop the controllers of a spec before Reset. If an object is written while its CRD is
+// deleted, it may exist again when a CRD with the same name is installed.
 func (s *Server) Reset(ctx context.Context) error {
 	if err := s.reset(ctx); err != nil {
 		return fmt.Errorf("embedded: reset: %w", err)
@@ -54,7 +53,7 @@ func (s *Server) reset(ctx context.Context) error {
 	if err := i.waitUndiscovered(ctx); err != nil {
 		return err
 	}
-	// What requests that were under way have written to types that were still served.
+	// Deletes objects that requests in progress have written to types that were still served.
 	return i.raw.Post().AbsPath(resetPath).Do(ctx).Error()
 }
 
@@ -72,7 +71,7 @@ func (i *installer) waitGone(ctx context.Context, crd *unstructured.Unstructured
 	return nil
 }
 
-// waitUndiscovered waits until discovery has the server's own group and no other.
+// waitUndiscovered waits until discovery has only the server's own group.
 func (i *installer) waitUndiscovered(ctx context.Context) error {
 	groups := &metav1.APIGroupList{}
 	err := poll(ctx, func() (bool, error) {
@@ -85,10 +84,10 @@ func (i *installer) waitUndiscovered(ctx context.Context) error {
 	return nil
 }
 
-// ResetObjects deletes all objects of all CRDs, and keeps the CRDs. It returns when no
-// list has any of them. It takes some milliseconds, and what is said of [Server.Reset]
-// about finalizers, resource versions and writers holds. Watches go on, with an event
-// for each deleted object.
+// ResetObjects deletes all objects of all CRDs, and keeps the CRDs. It returns when all
+// lists are empty, which takes some milliseconds. For finalizers, resource versions and
+// concurrent writes, it is like [Server.Reset]. Watches continue, with an event for each
+// deleted object.
 func (s *Server) ResetObjects(ctx context.Context) error {
 	if err := s.resetObjects(ctx); err != nil {
 		return fmt.Errorf("embedded: reset objects: %w", err)

@@ -21,8 +21,8 @@ import (
 	"github.com/gvrkit/gvrkit/test/envtest/embedded/privatedir"
 )
 
-// stopTimeout is how long a server gets to end by itself. It takes some tenths of a
-// second, or a second if a request is still being served.
+// stopTimeout is the maximum time for a server to stop. A stop takes less than a second,
+// or about a second if a request is in progress.
 const stopTimeout = 20 * time.Second
 
 // Server is an API server that runs as a child process. Its methods are safe for
@@ -30,20 +30,20 @@ const stopTimeout = 20 * time.Second
 type Server struct {
 	config *rest.Config
 	cmd    *exec.Cmd
-	stdin  io.Closer // the child lives as long as this is open
+	stdin  io.Closer // the child ends when this is closed
 	log    *tail
 
-	tempDir  string       // to remove in the end
-	dataLock *flock.Flock // of the data directory that stays, or nil
+	tempDir  string       // removed at the end
+	dataLock *flock.Flock // of the directory of WithDataDir, or nil
 
 	done chan struct{}
-	err  error // how the child ended; written before done is closed
+	err  error // the error of the child's end; written before done is closed
 
 	stop    sync.Once
 	stopErr error
 }
 
-// connection is the line that the child writes when it is ready; its command has
+// connection is the line that the child writes when it is ready. The child's command has
 // the same struct.
 type connection struct {
 	Host   string `json:"host"`
@@ -52,8 +52,8 @@ type connection struct {
 	Name   string `json:"serverName"`
 }
 
-// Prepare builds the server if it has not been built, as Start would, and starts
-// nothing.
+// Prepare builds the server if it has not been built, as Start does, and does not start
+// it.
 func Prepare(ctx context.Context, opts ...Option) error {
 	if _, err := binary(ctx, newOptions(opts).progress); err != nil {
 		return fmt.Errorf("embedded: %w", err)
@@ -61,9 +61,9 @@ func Prepare(ctx context.Context, opts ...Option) error {
 	return nil
 }
 
-// Start starts a server and returns when it serves. The first call builds it, and
-// reports that on standard error. ctx bounds the start only: a running server ends
-// with Stop, or with this process. On error nothing is left running.
+// Start starts a server and returns when it is ready. The first call builds the server, and
+// reports progress on standard error. Ctx limits only the start: a running server ends with
+// Stop, or with this process. On an error, no process is left.
 func Start(ctx context.Context, opts ...Option) (*Server, error) {
 	o := newOptions(opts)
 	path, err := binary(ctx, o.progress)
@@ -82,7 +82,7 @@ func Start(ctx context.Context, opts ...Option) (*Server, error) {
 		}
 		err = errors.New("the API server ended while it started")
 	case <-ctx.Done():
-		_ = s.Stop() // how it ends when it is cut short is of no interest
+		_ = s.Stop() // the error of ctx is returned instead
 		return nil, fmt.Errorf("embedded: the API server is not ready: %w", ctx.Err())
 	}
 	if stopErr := s.Stop(); stopErr != nil {
@@ -91,8 +91,8 @@ func Start(ctx context.Context, opts ...Option) (*Server, error) {
 	return nil, fmt.Errorf("embedded: %w: %s", err, s.log)
 }
 
-// launch starts the child. The channel gets the connection when the child is
-// ready, and is closed if it never will be.
+// launch starts the child. The channel gets the connection when the child is ready. It is
+// closed if the child ends before that.
 func launch(ctx context.Context, path string, o options) (*Server, <-chan connection, error) {
 	s := &Server{log: &tail{next: o.log}, done: make(chan struct{})}
 	if o.dataDir != "" {
@@ -104,7 +104,7 @@ func launch(ctx context.Context, path string, o options) (*Server, <-chan connec
 	if s.tempDir, err = privatedir.New(); err != nil {
 		return nil, nil, errors.Join(err, s.clean())
 	}
-	// The child removes the temporary directory too: this process may not live to do so.
+	// The child removes the temporary directory too, since this process may end first.
 	args := []string{"--data-dir", o.dataDir, "--temp-dir", s.tempDir}
 	if len(o.gates) > 0 {
 		args = append(args, "--feature-gates", gatesFlag(o.gates))
@@ -124,7 +124,7 @@ func launch(ctx context.Context, path string, o options) (*Server, <-chan connec
 		if line, err := lines.ReadBytes('\n'); err == nil && json.Unmarshal(line, &to) == nil {
 			connected <- to
 		}
-		_, _ = io.Copy(io.Discard, lines) // to the end, before Wait closes the pipe
+		_, _ = io.Copy(io.Discard, lines) // reads to the end before Wait closes the pipe
 		s.err = s.cmd.Wait()
 	}()
 	return s, connected, nil
@@ -148,11 +148,11 @@ func (c connection) config() *rest.Config {
 		Host:            c.Host,
 		BearerToken:     c.Token,
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.CAData, ServerName: c.Name},
-		QPS:             -1, // a test's own server: no limit on the client's side
+		QPS:             -1, // no client-side limit: only the test uses this server
 	}
 }
 
-// gatesFlag writes gates as the child's flag takes them.
+// gatesFlag returns gates in the format of the child's flag.
 func gatesFlag(gates map[string]bool) string {
 	var pairs []string
 	for name, on := range gates {
@@ -162,25 +162,24 @@ func gatesFlag(gates map[string]bool) string {
 	return strings.Join(pairs, ",")
 }
 
-// Config returns a copy of the client configuration that reaches the server. It
-// has the server's token, with which everything is allowed, and no rate limit.
+// Config returns a copy of the client configuration for the server. It has the server's
+// token, which allows every request, and no rate limit.
 func (s *Server) Config() *rest.Config { return rest.CopyConfig(s.config) }
 
-// Done is closed when the server has ended, by Stop or by itself.
+// Done returns a channel that closes when the server has ended, by Stop or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Stop ends the server, waits until it has ended, and removes its temporary
-// directory. Open watches end at once, whatever their number; other requests get a
-// second. Without such requests Stop takes some tenths of a second. It returns an
-// error, with the last log lines, if the server did not end well. Calls after the
-// first wait and return the same.
+// Stop stops the server, waits until it has ended, and removes its temporary directory. All
+// open watches end at once. Other requests may take up to a second; without them, Stop takes
+// less than a second. If the server ends with an error, Stop returns it with the last log
+// lines. Later calls wait and return the same error.
 func (s *Server) Stop() error {
 	s.stop.Do(func() { s.stopErr = s.end() })
 	return s.stopErr
 }
 
 func (s *Server) end() error {
-	_ = s.stdin.Close() // already closed if the child is gone
+	_ = s.stdin.Close() // an error means that the child has ended
 	grace := time.NewTimer(stopTimeout)
 	defer grace.Stop()
 	var killed error
@@ -188,7 +187,7 @@ func (s *Server) end() error {
 	case <-s.done:
 	case <-grace.C:
 		killed = fmt.Errorf("embedded: the API server did not end within %v and was killed", stopTimeout)
-		_ = s.cmd.Process.Kill() // gone in the meantime, if that fails
+		_ = s.cmd.Process.Kill() // an error means that the child has ended meanwhile
 		<-s.done
 	}
 	if s.err != nil && killed == nil {
@@ -197,8 +196,8 @@ func (s *Server) end() error {
 	return errors.Join(killed, s.clean())
 }
 
-// lockData makes dir and locks it for this server, or fails at once: etcd would wait
-// for the server that has it, and not log that.
+// lockData creates dir and locks it for this server, or fails at once if another server uses
+// it: etcd would wait for the other server without a log line.
 func (s *Server) lockData(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -206,7 +205,7 @@ func (s *Server) lockData(dir string) error {
 	s.dataLock = flock.New(filepath.Join(dir, "gvrkit.lock"))
 	free, err := s.dataLock.TryLock()
 	if err == nil && !free {
-		err = fmt.Errorf("another server has the data directory %s", dir)
+		err = fmt.Errorf("another server uses the data directory %s", dir)
 	}
 	return err
 }

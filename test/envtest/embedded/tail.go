@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// tailSize is how much of a log is kept for error texts.
+// tailSize is the number of bytes of a log that are kept for error texts.
 const tailSize = 4 << 10
 
-// tail passes what is written to it on, and keeps the end of it. It is safe for
-// concurrent use.
+// tail passes writes on, and keeps the last bytes. It is safe for concurrent use.
 type tail struct {
 	next io.Writer
 
@@ -25,11 +24,11 @@ func (t *tail) Write(p []byte) (int, error) {
 		t.last = append(t.last[:0], t.last[over:]...)
 	}
 	t.mu.Unlock()
-	_, _ = t.next.Write(p) // a log that can't be written is no failure of the server's
+	_, _ = t.next.Write(p) // errors of the log are ignored
 	return len(p), nil
 }
 
-// String returns what has been kept.
+// String returns the last bytes.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,5 +1,5 @@
-// Command prepare builds or finds the API servers that the suites run on, and says
-// so, before the tests do: go test would keep what they say to itself.
+// Command prepare finds or builds the API servers of the suites before the tests do, and
+// prints progress: go test would not print it.
 package main
 
 import (

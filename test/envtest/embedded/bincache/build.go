@@ -1,7 +1,6 @@
-// Package bincache builds Go programs from source that it is handed into the user's
-// cache directory: once for each version of the source, by one process at a time,
-// with word of how it goes. It needs the Go command and, the first time, the module
-// proxy.
+// Package bincache builds Go programs from source into the user's cache directory. It
+// builds each version of the source once, in one process at a time, and reports progress.
+// It requires the Go command and, for the first build, the module proxy.
 package bincache
 
 import (
@@ -25,11 +24,11 @@ const (
 	progressEvery = 5 * time.Second
 )
 
-// Build returns the directory that has the recipe's programs. If the cache does not
-// have it they are built, which progress is told. The directory is either whole or
-// not there, and is nobody's to change. ctx ends a build, and the wait for one.
+// Build returns the directory with the recipe's programs. If the cache does not have it,
+// Build builds the programs and writes messages to progress. The directory is complete or
+// does not exist, and is read-only. The end of ctx ends a build, and the wait for one.
 func Build(ctx context.Context, recipe Recipe, progress io.Writer) (string, error) {
-	// Not in the caller's directory, whose go.mod may ask for another Go.
+	// Not in the caller's directory, whose go.mod may require another Go version.
 	toolchain, err := goCommand(ctx, os.TempDir(), "env", "GOVERSION", "GOOS", "GOARCH").Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("build %s: the Go command fails: %w: %s", recipe.Name, err, exit.Stderr)
@@ -43,7 +42,7 @@ func Build(ctx context.Context, recipe Recipe, progress io.Writer) (string, erro
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("build %s: no place to keep it: %w", recipe.Name, err)
+		return "", fmt.Errorf("build %s: cache directory: %w", recipe.Name, err)
 	}
 	dir := filepath.Join(cache, "gvrkit", recipe.Name, key)
 	if isDir(dir) {
@@ -55,16 +54,16 @@ func Build(ctx context.Context, recipe Recipe, progress io.Writer) (string, erro
 	return dir, nil
 }
 
-// buildLocked builds dir, unless another process does so first.
+// buildLocked builds dir, unless another process has built it meanwhile.
 func buildLocked(ctx context.Context, recipe Recipe, dir string, progress io.Writer) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
 	lock := flock.New(dir + ".lock")
-	defer func() { _ = lock.Close() }() // the lock ends with the descriptor, whatever Close says
+	defer func() { _ = lock.Close() }() // the lock ends with the descriptor, also on an error
 	free, err := lock.TryLock()
 	if err == nil && !free {
-		fmt.Fprintf(progress, "%s: waiting for another process that builds it\n", recipe.Name)
+		fmt.Fprintf(progress, "%s: waiting for the build of another process\n", recipe.Name)
 		_, err = lock.TryLockContext(ctx, lockPoll)
 	}
 	if err != nil {
@@ -81,8 +80,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// build makes dir by way of a directory beside it, which a build that was killed
-// may have left.
+// build builds in a directory beside dir and renames it. An earlier build that was killed
+// may have left that directory.
 func build(ctx context.Context, recipe Recipe, dir string, progress io.Writer) (err error) {
 	source, err := os.MkdirTemp("", "gvrkit-build-")
 	if err != nil {
@@ -107,7 +106,7 @@ func build(ctx context.Context, recipe Recipe, dir string, progress io.Writer) (
 
 func compile(ctx context.Context, recipe Recipe, source, target string, progress io.Writer) error {
 	begun := time.Now()
-	fmt.Fprintf(progress, "%s: building it, once: %s\n", recipe.Name, recipe.Notice)
+	fmt.Fprintf(progress, "%s: building it for the first time: %s\n", recipe.Name, recipe.Notice)
 	args := []string{"build", "-v", "-ldflags", recipe.LinkFlags, "-o", target + string(filepath.Separator)}
 	cmd := goCommand(ctx, source, append(args, recipe.Packages...)...)
 	output, err := cmd.StderrPipe()
@@ -131,8 +130,8 @@ func compile(ctx context.Context, recipe Recipe, source, target string, progress
 	return nil
 }
 
-// follow reads the output of go build -v, tells now and then how many packages it
-// has named, and returns the lines that are neither packages nor downloads.
+// follow reads the output of go build -v, reports the number of packages from time to time,
+// and returns the lines that are neither packages nor downloads.
 func follow(output io.Reader, tell func(packages int)) (complaints string) {
 	var lines []string
 	packages, told := 0, time.Now()
@@ -150,15 +149,15 @@ func follow(output io.Reader, tell func(packages int)) (complaints string) {
 			tell(packages)
 		}
 	}
-	_, _ = io.Copy(io.Discard, output) // what the scanner gave up on: the writer must not block
+	_, _ = io.Copy(io.Discard, output) // after an error of the scanner, the writer must not block
 	return strings.Join(lines, "\n")
 }
 
-// goCommand returns a go command that sees its directory's module alone, and builds
-// what runs here whatever the caller builds for.
+// goCommand returns a go command that uses only the module of its directory, and builds for
+// this host, also if the caller's environment selects another target.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its compilers
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the go command ends its compilers
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	return cmd

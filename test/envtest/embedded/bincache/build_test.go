@@ -63,7 +63,7 @@ func TestBuild_OnceForEachSource(t *testing.T) {
 	if err != nil || again != dir || second.Len() > 0 {
 		t.Errorf("the second time: %q, %v, %q", again, err, second.String())
 	}
-	if !strings.Contains(first.String(), "building it, once: a moment") {
+	if !strings.Contains(first.String(), "building it for the first time: a moment") {
 		t.Errorf("progress: %q", first.String())
 	}
 	changed, err := bincache.Build(t.Context(), hello(t, "two"), &other)

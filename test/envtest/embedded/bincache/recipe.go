@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// Recipe says what to build.
+// Recipe describes a build.
 type Recipe struct {
-	// Name is what the programs are called in messages, and their directory in
-	// the cache.
+	// Name is the name of the programs in messages, and of their directory in the
+	// cache.
 	Name string
-	// Source is a Go module: go.mod, go.sum and all that the packages need of it.
-	// Tests are left out.
+	// Source is a Go module: go.mod, go.sum and the source of the packages. Tests are
+	// left out.
 	Source fs.FS
 	// Packages are the main packages, relative to the module's root: "./cmd/x".
 	Packages []string
-	// LinkFlags go to the linker. They should not change how packages are
-	// compiled: a plain build of the same packages then shares the build cache.
+	// LinkFlags are passed to the linker. They should not affect the compilation of
+	// packages, so that other builds of the same packages share the build cache.
 	LinkFlags string
-	// Notice is said before a build begins: how long it takes, for one.
+	// Notice is printed before a build, for example how long it takes.
 	Notice string
 }
 
-// files returns the paths in the source that count, sorted.
+// files returns the paths of the source without tests, sorted.
 func (r Recipe) files() ([]string, error) {
 	var paths []string
 	err := fs.WalkDir(r.Source, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -39,8 +39,7 @@ func (r Recipe) files() ([]string, error) {
 	return paths, err
 }
 
-// key names what a build by toolchain gives: it differs if the source or anything
-// else that goes into it does.
+// key returns a hash of all inputs of a build with toolchain.
 func (r Recipe) key(toolchain string) (string, error) {
 	paths, err := r.files()
 	if err != nil {

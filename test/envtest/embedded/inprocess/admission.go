@@ -9,11 +9,10 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// noTopLevelItems refuses custom resources with a top-level field "items". The API
-// server would store such an object and then take it for a list: the decoder of
-// unstructured objects goes by that field alone. The watch cache decodes what is
-// stored that way and can't be filled as long as the object exists, so that no client
-// can watch the type any more.
+// noTopLevelItems rejects custom resources with a top-level field "items". The API server
+// would store such an object and later decode it as a list: the decoder of unstructured
+// objects checks only that field. The watch cache uses this decoder and can't be filled
+// while the object exists, so that no client can watch the type.
 type noTopLevelItems struct{ *admission.Handler }
 
 func newNoTopLevelItems() admission.Interface {

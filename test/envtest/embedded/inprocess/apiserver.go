@@ -88,7 +88,8 @@ func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions, clients *
 		return nil, err
 	}
 	// Completing the configuration puts the loopback token in front of this
-	// authenticator, which lets nobody in. With none at all everybody gets in.
+	// authenticator, which rejects every request. Without an authenticator, every
+	// request would be accepted.
 	cfg.Authentication.Authenticator = authenticator.RequestFunc(
 		func(*http.Request) (*authenticator.Response, bool, error) { return nil, false, nil })
 	cfg.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {

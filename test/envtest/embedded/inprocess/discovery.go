@@ -40,6 +40,6 @@ func legacyGroups(groups aggregated.ResourceManager) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body) // the client has gone: nobody is left to tell
+		_, _ = w.Write(body) // an error means that the client has disconnected
 	})
 }

@@ -8,11 +8,10 @@ import (
 )
 
 const (
-	// ResetPath is the path of a request, a POST, that deletes what the server
-	// stores: all custom resources and, unless the parameter [ResetObjectsOnly] is
-	// set, all CustomResourceDefinitions. Finalizers and admission have no say. The
-	// API server learns of the deletions from etcd, some milliseconds after the
-	// response; clients that watch get an event for each.
+	// ResetPath is the path of a POST request that deletes all custom resources and,
+	// unless the parameter [ResetObjectsOnly] is set, all CustomResourceDefinitions,
+	// without finalizers and admission. The API server gets the deletions from etcd
+	// some milliseconds after the response. Watches get an event for each deletion.
 	ResetPath = "/embedded/reset"
 	// ResetObjectsOnly is a parameter of ResetPath: keep CustomResourceDefinitions.
 	ResetObjectsOnly = "objects"

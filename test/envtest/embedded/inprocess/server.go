@@ -20,7 +20,7 @@ import (
 const (
 	// readyPoll is the time between two looks at /readyz while the server starts.
 	readyPoll = 20 * time.Millisecond
-	// readyTimeout is how long a start may take that nobody waits for any more.
+	// readyTimeout is the maximum time of a start after its context has ended.
 	readyTimeout = time.Minute
 )
 
@@ -54,9 +54,9 @@ type Server struct {
 	removeErr error
 }
 
-// Start runs a server and returns once it is ready to serve. ctx bounds the
-// start only: a running server ends with Stop. On error nothing is left behind; a
-// start that is cut short may take a second to see to that.
+// Start runs a server and returns when it is ready. Ctx limits only the start: a
+// running server ends with Stop. On an error, no goroutine and no file is left. If ctx
+// ends during the start, Start may take another second to stop the server.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err := setGates(opts.FeatureGates); err != nil {
 		return nil, fmt.Errorf("inprocess: feature gates: %w", err)

@@ -1,5 +1,5 @@
-// Package privatedir makes temporary directories that hold a Unix domain socket
-// which no other user may open. It knows nothing of what listens on the socket.
+// Package privatedir creates temporary directories for a Unix domain socket that only
+// the current user may open. It knows nothing of the server on the socket.
 package privatedir
 
 import (

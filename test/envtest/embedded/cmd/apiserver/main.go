@@ -1,7 +1,7 @@
-// Command apiserver is the server process that package embedded launches: it
-// runs package inprocess, writes where to reach it as one line of JSON on
-// standard output, and ends when standard input is closed, so that it can't
-// outlive its parent. Logs go to standard error.
+// Command apiserver is the server process that package embedded starts. It runs package
+// inprocess and writes its connection as one line of JSON to standard output. It ends
+// when standard input closes, so that it can't outlive its parent. Logs go to standard
+// error.
 package main
 
 import (
