@@ -153,11 +153,7 @@ func TestStatus_AnExpiredVersionIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		f := newFactory(t, cluster)
-		f.Start(t.Context())
-		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		l := syncedLease(t, f)
 		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 			if req.Verb == "list" {
 				time.Sleep(time.Second) // or a status may be replaced before it is received
@@ -202,11 +198,7 @@ func TestLife_UnexplainedNotFoundIsLookedInto(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
-		f.Start(t.Context())
-		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		syncedLease(t, f)
 		polls := func() int {
 			before := len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{}))
 			time.Sleep(20 * time.Second)

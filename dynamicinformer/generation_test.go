@@ -159,11 +159,7 @@ func TestGeneration_KeptCacheIsNotSyncedBeforeTheNextList(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		create(t, cluster, widgets, "ns", "a")
 		f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache))
-		f.Start(t.Context())
-		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		l := syncedLease(t, f)
 		cluster.Withdraw(widgets)
 		time.Sleep(5 * time.Minute)
 		checkGone(t, l)

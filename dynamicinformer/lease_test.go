@@ -29,6 +29,18 @@ func acquire(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionRe
 	return l
 }
 
+// syncedLease starts f, and returns a lease on widgets whose informer has synced and has nothing left to do.
+func syncedLease(t *testing.T, f *dynamicinformer.Factory) *dynamicinformer.Lease {
+	t.Helper()
+	f.Start(t.Context())
+	l := acquire(t, f, widgets)
+	if err := l.WaitForSync(t.Context()); err != nil {
+		t.Fatalf("WaitForSync: %v", err)
+	}
+	synctest.Wait()
+	return l
+}
+
 // isDone reports whether no handler of l is called any more.
 func isDone(l *dynamicinformer.Lease) bool {
 	synctest.Wait()

@@ -243,11 +243,7 @@ func TestLease_HandlersHaveAResyncPeriodOfTheirOwn(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		create(t, cluster, widgets, "ns", "a")
 		f := newFactory(t, cluster)
-		f.Start(t.Context())
-		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		l := syncedLease(t, f)
 		with, without := &recorder{}, &recorder{}
 		if _, err := l.AddEventHandlerWithOptions(with, cache.HandlerOptions{ResyncPeriod: new(5 * time.Minute)}); err != nil {
 			t.Fatal(err)

@@ -67,12 +67,7 @@ func TestRejected_SinceIsThatOfTheFirstFailureWhateverIsListedAgain(t *testing.T
 		create(t, cluster, widgets, "ns", "a")
 		relabel(t, cluster, "a", "error")
 		f := newFactory(t, cluster, dynamicinformer.WithTransform(refuseBad))
-		f.Start(t.Context())
-		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		l := syncedLease(t, f)
 		since := l.Status().Since
 		time.Sleep(time.Hour)
 		relist(t, cluster, 1)
@@ -93,12 +88,7 @@ func TestRejected_AnObjectBeyondTheNamedOnesIsCountedOnce(t *testing.T) {
 			relabel(t, cluster, name, "error")
 		}
 		f := newFactory(t, cluster, dynamicinformer.WithTransform(refuseBad))
-		f.Start(t.Context())
-		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		l := syncedLease(t, f)
 		for range 50 {
 			relabel(t, cluster, "w1001", "error")
 			synctest.Wait()
@@ -129,12 +119,7 @@ func TestRejected_LastFailedIsNotAnObjectThatIsGood(t *testing.T) {
 				create(t, cluster, widgets, "ns", "a")
 				create(t, cluster, widgets, "ns", "b")
 				f := newFactory(t, cluster, opt)
-				f.Start(t.Context())
-				l := acquire(t, f, widgets)
-				if err := l.WaitForSync(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				synctest.Wait()
+				l := syncedLease(t, f)
 				relabel(t, cluster, "a", "error")
 				synctest.Wait()
 				relabel(t, cluster, "b", "error")
@@ -163,12 +148,7 @@ func TestRejected_ByAnIndexFunctionSyncedSinceItIsGood(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		create(t, cluster, widgets, "ns", "a")
 		f := newFactory(t, cluster, dynamicinformer.WithIndexers(cache.Indexers{"label": badIndex}))
-		f.Start(t.Context())
-		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		l := syncedLease(t, f)
 		relabel(t, cluster, "a", "error")
 		time.Sleep(time.Minute)
 		relabel(t, cluster, "a", "")
@@ -186,12 +166,7 @@ func TestIndexers_AReadIsNoNewsOfTheCache(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		create(t, cluster, widgets, "ns", "a")
 		f := newFactory(t, cluster, dynamicinformer.WithIndexers(cache.Indexers{"label": badIndex}))
-		f.Start(t.Context())
-		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		l := syncedLease(t, f)
 		mine := newObject("a", map[string]string{"bad": "error"})
 		mine.SetNamespace("ns")
 		if found, err := l.Informer().GetIndexer().Index("label", mine); err == nil {

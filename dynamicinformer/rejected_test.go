@@ -212,11 +212,7 @@ func TestRejected_ByAnIndexFunction(t *testing.T) {
 					return []string{"good"}, nil
 				}
 				f := newFactory(t, cluster, dynamicinformer.WithIndexers(cache.Indexers{"label": byLabel}))
-				f.Start(t.Context())
-				l := acquire(t, f, widgets)
-				if err := l.WaitForSync(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				l := syncedLease(t, f)
 				check := func(when string, rejected uint64, good int) {
 					t.Helper()
 					synctest.Wait()

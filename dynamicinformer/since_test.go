@@ -84,11 +84,7 @@ func TestStatus_SyncedSinceItsVersionIsServedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, documents := fakecluster.New(widgetType), fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, documents))
-		f.Start(t.Context())
-		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		l := syncedLease(t, f)
 		other := widgetType
 		other.GVR.Version = "v2"
 		documents.Serve(other)
@@ -120,11 +116,7 @@ func TestStatus_SyncedSinceTheNextTypeIsListed(t *testing.T) {
 		cluster := fakecluster.New(widgetType, fakecluster.Type{GVR: gadgets, Kind: "Gadget"})
 		create(t, cluster, widgets, "ns", "a")
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
-		f.Start(t.Context())
-		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		l := syncedLease(t, f)
 		cluster.Withdraw(widgets)
 		other := widgetType
 		other.Namespaced = false
