@@ -27,7 +27,6 @@ var ofDiscovery = []table{
 		{"Retry-After of a proxy is not seen", "faultOf", after("message := strings.TrimSpace(string(body))", "after = 0")},
 		{"the rate limiter is not asked", "endpoint.get", never("e.limiter != nil")},
 		{"a client's timeout cuts watches", "newEndpoint", drop("unhurried.Timeout = 0")},
-		{"requests of discovery do not count", "endpoint.get", drop("e.sent.Add(1)")},
 		{"requests of discovery count only if they are answered", "endpoint.get", all(
 			drop("e.sent.Add(1)"), after("res, err := e.client.Do(req)", "if err == nil && res.StatusCode == http.StatusOK { e.sent.Add(1) }"))},
 		{"verbs are not checked", "missingVerbs", never("!res.Supports(verb)")},
