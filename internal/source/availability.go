@@ -6,73 +6,72 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Serving says what is to be thought of a type.
+// Serving says whether a type is served.
 type Serving string
 
-// What can be thought of a type. Only the last says that objects are gone: what
-// was listed before stands while a type is held back, however long.
+// The values of Serving. Only Gone removes objects from the cache: while a type is Held,
+// the cache is kept for any time.
 const (
-	// Held: no request leaves, for it would fail. A watch that is open goes on.
+	// Held: no request is sent, since it would fail. An open watch continues.
 	Held Serving = "Held"
-	// Served: it can be listed and watched.
+	// Served: the type can be listed and watched.
 	Served Serving = "Served"
-	// Missing: the server does not mention it any more. If it also answers a request
-	// with NotFound, the type is gone.
+	// Missing: discovery no longer lists the type. If a list of the type is also NotFound,
+	// the type is gone.
 	Missing Serving = "Missing"
-	// Gone: it is certain that it is gone, and its objects with it.
+	// Gone: there is evidence that the type and its objects are gone.
 	Gone Serving = "Gone"
 )
 
-// Type is what is known of a type at one moment.
+// Type is the state of a type at one moment.
 type Type struct {
 	Serving Serving
-	// GVR is where requests go. Another version than before has the same objects.
+	// GVR is the resource of requests. Different versions have the same objects.
 	GVR schema.GroupVersionResource
-	// Kind is that of its objects; empty if it is not known.
+	// Kind is the kind of its objects; empty if it is not known.
 	Kind string
 	// Namespaced says whether its objects are in namespaces.
 	Namespaced bool
-	// Aggregated says that another server is behind the one that is asked.
+	// Aggregated says that an aggregated API server serves the type.
 	Aggregated bool
-	// Generation counts types that had the same name one after the other. Objects of
-	// another generation are other objects, whatever their names are.
+	// Generation is the number of earlier types with the same name. Objects of different
+	// generations are different objects, also if they have the same names.
 	Generation int
-	// UID tells the type from others that had the name, for who does not count its
-	// generations; empty if it is not known.
+	// UID distinguishes the type from other types with the same name, independent of
+	// Generation; empty if it is not known.
 	UID string
 }
 
-// sameObjects reports whether what is asked for as of t and as of other is the same.
+// sameObjects reports whether requests for t and other return the same objects.
 func (t Type) sameObjects(other Type) bool {
 	return t.GVR == other.GVR && t.Namespaced == other.Namespaced && t.Generation == other.Generation
 }
 
-// follows reports whether a watch of t goes on as one of now.
+// follows reports whether a watch of t continues if the type becomes now.
 func (t Type) follows(now Type) bool {
 	return t.sameObjects(now) && (now.Serving == Served || now.Serving == Held)
 }
 
-// Availability is what is known of a type, from moment to moment. It is safe for
-// concurrent use.
+// Availability is the present state of a type. It is safe for concurrent use.
 type Availability struct {
-	mu      sync.Mutex // never held over anything that waits
+	mu      sync.Mutex // never held during a wait
 	now     Type
 	changed chan struct{}
 }
 
-// NewAvailability returns one that begins with t.
+// NewAvailability returns an Availability whose first state is t.
 func NewAvailability(t Type) *Availability {
 	return &Availability{now: t, changed: make(chan struct{})}
 }
 
-// Set makes t what is known. It does not block.
+// Set sets the state to t. It does not block.
 func (a *Availability) Set(t Type) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.setLocked(t)
 }
 
-// probed takes the answer of a type that was t and [Missing], if it still is.
+// probed handles the result of a list of t, which was [Missing], if the state is still t.
 func (a *Availability) probed(t Type, gone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,9 +95,8 @@ func (a *Availability) setLocked(t Type) {
 	a.changed = make(chan struct{})
 }
 
-// Current returns what is known, and a channel that closes when that changes. What
-// was known in between, nobody is told: a type that went and came back differs in its
-// generation.
+// Current returns the state, and a channel that closes when the state changes. Callers
+// may miss states in between: a type that was gone in between has another generation.
 func (a *Availability) Current() (Type, <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,20 +15,20 @@ import (
 	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
-// ErrNotAList says that a server answered a list with something else.
-var ErrNotAList = errors.New("the answer is not a list")
+// ErrNotAList is the error of a list whose response is not a list.
+var ErrNotAList = errors.New("the response is not a list")
 
-// ErrInvalid says that no request can be made with what the source was given.
-var ErrInvalid = errors.New("no request can be made")
+// ErrInvalid is the error of a source whose configuration allows no request.
+var ErrInvalid = errors.New("invalid client or options")
 
 var errNoClient = fmt.Errorf("%w: the dynamic client is nil", ErrInvalid)
 
-// client is the last stage: the dynamic client itself. The errors that it returns quote no
-// body of an answer: they are kept, logged and shown.
+// client is the last stage: the dynamic client. Its errors contain no response bodies, since
+// they are stored, logged and displayed.
 type client struct {
 	Config
 	gvr       schema.GroupVersionResource
-	namespace string // of the requests; that of Config is the user's wish
+	namespace string // of requests; empty for a cluster-scoped type, whatever Config has
 }
 
 func (c *client) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -36,7 +36,7 @@ func (c *client) ListWithContext(ctx context.Context, opts metav1.ListOptions) (
 	if err != nil {
 		return list, errtext.Clean(err)
 	}
-	// What is no list would pass for an empty one, and empty the cache.
+	// Without this check, the response would be read as an empty list and empty the cache.
 	if kind := list.GetKind(); kind != "" && !strings.HasSuffix(kind, "List") {
 		return list, fmt.Errorf("%w: the server sent a %s", ErrNotAList, errtext.Cut(kind))
 	}
@@ -48,7 +48,7 @@ func (c *client) WatchWithContext(ctx context.Context, opts metav1.ListOptions) 
 	return in, errtext.Clean(err)
 }
 
-// resource returns where to send requests.
+// resource returns the client of the resource in the namespace.
 func (c *client) resource() dynamic.ResourceInterface {
 	return c.Client.Resource(c.gvr).Namespace(c.namespace)
 }

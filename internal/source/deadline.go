@@ -7,16 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// overdueAfter is how long after its time a watch may end. A server ends it in time;
-// one that does not is out of reach, and nothing else may ever say so.
+// overdueAfter is how long after its timeout a watch may end. A server ends a watch at its
+// timeout. If it does not, the connection is broken, and there may be no other sign of that.
 const overdueAfter = 30 * time.Second
 
-var errOverdue = fmt.Errorf("the server has not ended the watch %v after the time that it was asked for: the connection hangs", overdueAfter)
+var errOverdue = fmt.Errorf("the server has not ended the watch %v after its timeout: the connection hangs", overdueAfter)
 
-// deadline is when a watch is overdue.
+// deadline is the time at which a watch is overdue.
 type deadline struct{ timer *time.Timer }
 
-// newDeadline returns that of a watch with opts; never, if they set no time.
+// newDeadline returns the deadline of a watch with opts. There is none if opts have no timeout.
 func newDeadline(opts metav1.ListOptions) *deadline {
 	if opts.TimeoutSeconds == nil || *opts.TimeoutSeconds <= 0 {
 		return &deadline{}
@@ -24,7 +24,7 @@ func newDeadline(opts metav1.ListOptions) *deadline {
 	return &deadline{time.NewTimer(time.Duration(*opts.TimeoutSeconds)*time.Second + overdueAfter)}
 }
 
-// elapsed returns a channel that delivers when the watch is overdue.
+// elapsed returns a channel that receives a value when the watch is overdue.
 func (d *deadline) elapsed() <-chan time.Time {
 	if d.timer == nil {
 		return nil

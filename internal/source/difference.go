@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// What a splice sends that no watch has sent it: the end of a type's objects, and what
-// makes up the difference to a list.
+// This file has the events that a splice creates itself: the deletions of a type's objects, and
+// the differences between the reflector's objects and a list.
 
-// settle takes back what the reflector has of a type that is gone. Of a type that another one
-// has replaced, the next list takes it back: the server may have sent objects of the new type
-// before anything said that it is another, and those stay.
+// settle sends the deletion of each object of a type that is gone. If another type has replaced the
+// type, the next list deletes the objects: the server may have sent objects of the new type before
+// the replacement was known, and these stay.
 func (s *splice) settle(ctx context.Context, t Type) bool {
 	replaced := s.replaced(t)
 	switch {
@@ -33,7 +33,7 @@ func (s *splice) replaced(t Type) bool {
 	return of.Generation != t.Generation
 }
 
-// flush takes back all that the reflector has.
+// flush deletes all objects of the reflector.
 func (s *splice) flush(ctx context.Context, t Type) bool {
 	if !s.deleteAll(ctx) {
 		return false
@@ -67,7 +67,7 @@ func (s *splice) delete(ctx context.Context, keys []string) bool {
 	return ctx.Err() == nil
 }
 
-// probe finds out whether a type is gone that the server has stopped to mention.
+// probe tests with a list whether a type is gone that discovery no longer lists.
 func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
 	open, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -75,7 +75,7 @@ func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
 	_, err := s.requests(t).list(open, metav1.ListOptions{Limit: 1})
 	err = causeOf(open, err)
 	switch {
-	case err == nil: // a list is answered; watches may not be
+	case err == nil: // the list succeeds; a watch may still fail
 		s.putOff(&s.pace, nil)
 		s.probed(t, false)
 	case apierrors.IsNotFound(err):
@@ -85,13 +85,13 @@ func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
 	}
 }
 
-// probed says what the type itself has answered.
+// probed reports the result of probe.
 func (s *splice) probed(t Type, gone bool) {
 	s.cfg.Probed(t, gone)
 	s.cfg.Observer.Completed()
 }
 
-// relist sends the difference between what the reflector has and what there is.
+// relist lists, and sends the differences between the reflector's objects and the list.
 func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
 	content, err := s.content(ctx, t, changed)
 	switch {
@@ -101,11 +101,11 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 	case err != nil:
 		s.failed(ctx, t, &ListError{Err: err})
 		if s.replaced(t) && !s.cfg.KeepCache && !s.changed(t, err) {
-			return s.flush(ctx, t) // there is nothing to compare with for a while
+			return s.flush(ctx, t) // there is no list to compare with for some time
 		}
 		return ctx.Err() == nil
 	case !s.confirmed(ctx, t):
-		s.putOff(&s.pace, nil) // it is of another type, of which we are about to hear
+		s.putOff(&s.pace, nil) // the list is of another type, which will be known soon
 		return ctx.Err() == nil
 	case !s.current(t):
 		s.putOff(&s.pace, nil)
@@ -120,7 +120,7 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 	return true
 }
 
-// content returns what there is.
+// content returns the present list.
 func (s *splice) content(ctx context.Context, t Type, changed <-chan struct{}) (listed, error) {
 	from := s.requests(t)
 	if s.behind {
@@ -141,17 +141,17 @@ func (s *splice) content(ctx context.Context, t Type, changed <-chan struct{}) (
 func (s *splice) confirmed(ctx context.Context, t Type) bool {
 	_, _, of := s.known.place()
 	if of.Generation != t.Generation || s.known.isEmpty() || s.cfg.Confirm == nil {
-		return true // there is nothing that it could be mixed up with
+		return true // the reflector has no objects of another type
 	}
 	return s.cfg.Confirm(ctx, t)
 }
 
-// missingIn returns the keys of the objects that the reflector has and content has not: others
-// may have their keys. An object that the transform fails for stays as it was. Without UIDs the
-// objects of another generation are others.
+// missingIn returns the keys of the reflector's objects that are not in content, also if content has
+// another object with the key. An object for which the transform fails keeps its state. If UIDs are
+// missing, objects of another generation are different objects.
 func (s *splice) missingIn(content listed, t Type) []string {
 	replaced := s.replaced(t)
-	kept := map[string]types.UID{} // what the server has, and the transform fails for now
+	kept := map[string]types.UID{} // objects of the server for which the transform fails now
 	for own, rejected := range content.rejected.objects {
 		kept[s.known.keyOf(own)] = rejected.uid
 	}
@@ -168,8 +168,8 @@ func (s *splice) missingIn(content listed, t Type) []string {
 	return missing
 }
 
-// give sends what the reflector does not have, or not in this state, or not in the version
-// in which it is asked for now.
+// give sends the objects that the reflector does not have, or has in another state or another API
+// version.
 func (s *splice) give(content listed, t Type) bool {
 	_, _, of := s.known.place()
 	rewritten := of.GVR != t.GVR

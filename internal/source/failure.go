@@ -9,10 +9,10 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// errClosed is returned to a request that comes after its informer has ended.
+// errClosed is returned to a request after the informer has ended.
 var errClosed = errors.New("the informer has been stopped")
 
-// ListError is an error of a list, for who tells those from errors of a watch.
+// ListError is an error of a list, and not of a watch.
 type ListError struct{ Err error }
 
 func (e *ListError) Error() string { return e.Err.Error() }
@@ -24,18 +24,19 @@ func (e *ListError) Unwrap() error { return e.Err }
 func (s *splice) failed(ctx context.Context, t Type, err error) {
 	switch {
 	case ctx.Err() != nil:
-		return // that is why
-	case s.changed(t, err): // and so is this
+		return // the end of ctx is the cause
+	case s.changed(t, err): // the change of the type is the cause
 		s.putOff(&s.pace, err)
 		return
-	case expired(err), apierrors.IsBadRequest(err): // the version is not good
+	case expired(err), apierrors.IsBadRequest(err): // the resourceVersion is not usable
 		s.known.expired()
 	}
 	s.later(ctx, err)
 }
 
-// broke is called when a stream has ended with an error. One in what the server sends would
-// be sent again: unless it is only in trouble itself, everything is listed.
+// broke is called when a stream has ended with an error. If the error is in the data that the server
+// sends, another watch would get it again: then everything is listed. An error of the server's own
+// state leads to another watch.
 func (s *splice) broke(ctx context.Context, err error) {
 	if !apierrors.IsTooManyRequests(err) {
 		s.known.expired()
@@ -43,14 +44,13 @@ func (s *splice) broke(ctx context.Context, err error) {
 	s.later(ctx, err)
 }
 
-// refused reports whether err, of a watch, is the server's answer to it: a list may be
-// answered otherwise. A server that wants to be asked less is not asked for one, nor is one
-// that can't be reached.
+// refused reports whether the server has rejected a watch with err, so that a list may succeed. It
+// reports false for a server that throttles requests, and for one that can't be reached.
 func refused(err error) bool {
 	return !errors.Is(err, errGaveWay) && !apierrors.IsTooManyRequests(err) && !utilnet.IsConnectionRefused(err)
 }
 
-// later puts the next try off.
+// later delays the next attempt.
 func (s *splice) later(ctx context.Context, err error) {
 	s.putOff(&s.pace, err)
 	if !expired(err) {
@@ -58,8 +58,8 @@ func (s *splice) later(ctx context.Context, err error) {
 	}
 }
 
-// expired reports whether err says that the server does not know the version to go on
-// from, any more or yet.
+// expired reports whether err says that the server no longer has the resourceVersion to continue
+// from, or does not have it yet.
 func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.IsTimeout(err) && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)

@@ -19,18 +19,18 @@ import (
 	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
-// gate is what the reflector lists and watches. Its type may not be there, come, go and
-// change: to the reflector that is a server that takes its time over a list, and events
-// in one watch that never ends. No back-off of the reflector's ever applies.
+// gate is the ListerWatcher of the reflector. Its type may be absent, installed, removed and
+// changed. For the reflector, these are a slow list, and events in one watch that never
+// ends. The back-off of the reflector is never used.
 type gate struct {
 	cfg       Config
 	available *Availability
 	calls     inflight.Counter
 	retries   broadcast.Broadcaster
 	known     known
-	due       atomic.Pointer[time.Time] // when the next try is, after one that has failed
+	due       atomic.Pointer[time.Time] // the time of the next attempt after a failure
 	throttled throttled
-	watched   atomic.Bool // a watch has been answered
+	watched   atomic.Bool // the server has responded to a watch
 	traffic   traffic
 	transform transform
 
@@ -41,14 +41,14 @@ type gate struct {
 
 var _ cache.ListerWatcherWithContext = (*gate)(nil)
 
-// ListWithContext lists once the type is served, and as often as it takes. It returns an
-// error only at the end of ctx, or of the source. What it returns is whole and consistent:
-// the first list of a type does not come from a server's cache that is behind.
+// ListWithContext waits until the type is served, and lists until a list succeeds. It returns
+// an error only if ctx or the source ends. The list is complete and consistent: the first list
+// of a type does not come from an outdated cache of the server.
 func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	if g.cfg.Invalid != nil {
 		g.cfg.Observer.Failed(VerbList, g.cfg.Invalid)
 		g.report(ctx, &ListError{Err: g.cfg.Invalid})
-		<-ctx.Done() // it is not tried again
+		<-ctx.Done() // there is no other attempt
 		return nil, ctx.Err()
 	}
 	g.transform.seal()
@@ -89,10 +89,10 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 	}
 }
 
-// WatchWithContext returns a watch that outlives whatever becomes of the type. One for a
-// watch-list returns an error if that does not work; a LIST follows. The first request is
-// answered when it returns, as with any client: those of tests tell only of what happens
-// from then on, whatever version they are asked to begin with.
+// WatchWithContext returns a watch that continues through all changes of the type. A failed
+// watch-list returns an error, and a LIST follows. As with any client, the server has responded
+// to the first request when it returns: fake clients send only later events, whatever
+// resourceVersion the watch begins with.
 func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
 		return g.watchList(ctx, opts)
@@ -110,7 +110,7 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 		if first != nil {
 			first.close()
 		}
-		return nil, err // not outlet, which is a nil pointer
+		return nil, err // outlet is a nil pointer, which would be a non-nil interface
 	}
 	return outlet, nil
 }
@@ -130,7 +130,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	case t.Aggregated && !g.cfg.WatchListAnywhere:
 		return nil, errAggregated
 	}
-	opts.ResourceVersion = "" // a consistent list, whatever the reflector had before
+	opts.ResourceVersion = "" // the list must be consistent
 	stream, err := g.watch(ctx, t, changed, opts)
 	if err != nil {
 		return nil, plain(err)
@@ -148,8 +148,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	return outlet, nil
 }
 
-// keep makes the objects of list all that is known, and returns the list that the reflector is
-// to get.
+// keep replaces the known objects by those of list, and returns the list for the reflector.
 func (g *gate) keep(list runtime.Object, t Type) (runtime.Object, error) {
 	if !g.transform.isSet() {
 		return list, g.known.replace(list, t)
@@ -162,13 +161,13 @@ func (g *gate) keep(list runtime.Object, t Type) (runtime.Object, error) {
 	return content.list(), nil
 }
 
-// accepted is called when the reflector has been given all of a list, or is about to be.
+// accepted is called when the reflector has got a whole list, or will get it next.
 func (g *gate) accepted() {
 	g.cfg.Observer.Succeeded(VerbList)
 	g.cfg.Observer.Completed()
 }
 
-// answered notes that a watch has been answered.
+// answered records that the server has responded to a watch.
 func (g *gate) answered() {
 	g.watched.Store(true)
 	g.cfg.Observer.Completed()
@@ -189,8 +188,7 @@ func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
 	return t, changed, nil
 }
 
-// whileWaiting calls the WhileWaiting of the caller in a goroutine, whose context ends with the function that it
-// returns.
+// whileWaiting calls Config.WhileWaiting in a goroutine. The returned function ends its context.
 func (g *gate) whileWaiting(ctx context.Context) (enough func()) {
 	if g.cfg.WhileWaiting == nil || !g.calls.Begin() {
 		return func() {}
@@ -213,20 +211,20 @@ func wait(ctx context.Context, changed <-chan struct{}) error {
 	}
 }
 
-// current reports whether what was asked as of t still counts.
+// current reports whether the result of a request for t is still valid.
 func (g *gate) current(t Type) bool {
 	now, _ := g.available.Current()
 	return t.follows(now)
 }
 
-// changed reports whether what was asked as of t does not count, or has failed for that
-// reason alone.
+// changed reports whether the result of a request for t is no longer valid, or err is only the
+// consequence of a change of the type.
 func (g *gate) changed(t Type, err error) bool {
 	now, _ := g.available.Current()
 	return errors.Is(err, errGaveWay) || now != t && (err != nil || !t.follows(now))
 }
 
-// list asks for everything, in pages of limit if that is not 0, unless the type changes
+// list lists all objects, in pages of limit objects if limit is not 0, unless the type changes
 // meanwhile.
 func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}, limit int64) (runtime.Object, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -244,7 +242,7 @@ func (g *gate) watch(ctx context.Context, t Type, changed <-chan struct{}, opts 
 	release := cancelOn(changed, cancel)
 	stream, err := g.requests(t).watch(ctx, opts)
 	release()
-	if err == nil && ctx.Err() != nil { // it was accepted at the very moment
+	if err == nil && ctx.Err() != nil { // the server accepted the watch at the same time
 		stream.close()
 		err = ctx.Err()
 	}
@@ -261,12 +259,11 @@ func (g *gate) watch(ctx context.Context, t Type, changed <-chan struct{}, opts 
 	return stream, nil
 }
 
-// errGaveWay says that the gate has ended a request, since something else is known of the
-// type. It is never reported.
-var errGaveWay = errors.New("something else has become known of the type during the request")
+// errGaveWay is the cause if the gate has ended a request because the type has changed. It is
+// never reported.
+var errGaveWay = errors.New("the type has changed during the request")
 
-// cancelOn cancels with errGaveWay if changed closes before the function is called that it
-// returns.
+// cancelOn cancels with errGaveWay if changed closes before the returned function is called.
 func cancelOn(changed <-chan struct{}, cancel context.CancelCauseFunc) (release func()) {
 	released, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -283,7 +280,7 @@ func cancelOn(changed <-chan struct{}, cancel context.CancelCauseFunc) (release 
 	}
 }
 
-// causeOf returns err, the error of a request on ctx, or errGaveWay if that is why.
+// causeOf returns err, the error of a request on ctx, or errGaveWay if that is its cause.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errGaveWay) {
 		return errGaveWay
@@ -291,7 +288,7 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// requests returns the stage that asks for t.
+// requests returns the stage that sends requests for t.
 func (g *gate) requests(t Type) *requests {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -314,21 +311,21 @@ func (g *gate) requests(t Type) *requests {
 	return g.stage
 }
 
-// putOff sets the time of the next try, which Due tells.
+// putOff sets the time of the next attempt, which State.Due returns.
 func (g *gate) putOff(pace *pace, err error) {
 	pace.failed(time.Now(), err)
 	until := pace.until
 	g.due.Store(&until)
 }
 
-// report tells the informer's watch error handler.
+// report calls the informer's watch error handler.
 func (g *gate) report(ctx context.Context, err error) {
 	if g.cfg.Report != nil {
 		g.cfg.Report(ctx, err)
 	}
 }
 
-// lookUp returns the way into the informer's store.
+// lookUp returns the function that reads the informer's store.
 func (g *gate) lookUp() lookUp {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
-// ErrWrongKind says that a server sent objects of another kind than the type's. A
-// reflector that is told the kind drops them, with no more than a line in the log.
-var ErrWrongKind = errors.New("an object of another kind")
+// ErrWrongKind is the error of a response with objects of another kind than the type's. A
+// reflector that knows the kind would drop the objects and only log that.
+var ErrWrongKind = errors.New("the response has an object of another kind")
 
-// checkKind returns an error if item is of another kind than kind. What has none, or of
-// which none is known, passes.
+// checkKind returns an error if item is of another kind than kind. If one of the kinds is
+// empty, there is no error.
 func checkKind(kind string, item runtime.Object) error {
 	if kind == "" || item == nil {
 		return nil

@@ -12,53 +12,51 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// known is which objects the reflector has been given and not had taken back: their
-// keys, and of each what tells it from others that have the key. It is written by one
-// goroutine at a time, and read by any.
+// known has the objects of the reflector: their keys, and the identity of each object. One
+// goroutine at a time writes to it, and any goroutine may read it.
 type known struct {
 	mu      sync.Mutex
 	objects map[string]identity
-	// version is the resourceVersion up to which the reflector has everything, if that
-	// is current; what is watched is watched from there. Otherwise everything must be
-	// listed. Some servers have no versions: it is empty then.
+	// version is the resourceVersion up to which the reflector has everything, if current is
+	// true; a watch starts there. Otherwise everything must be listed. It is empty for servers
+	// without versions.
 	version string
 	current bool
-	// of is the type whose objects these are, as they were asked for.
+	// of is the type of the objects at the time of the request.
 	of Type
-	// former is the version up to which the reflector had everything of the generation before.
+	// former is the version up to which the reflector had everything of the previous generation.
 	former string
-	// listed is the version of the first list that was complete of this generation, or a
-	// smaller one that came later; complete says whether there has been one.
+	// listed is the version of the first complete list of this generation, or a later smaller
+	// version; complete says whether there is such a list.
 	listed     string
 	complete   bool
-	firstLists int // that have been complete
+	firstLists int // the number of complete first lists
 	rejected   rejections
-	// renamed has the keys that a transform has given to objects, by their own keys, where they
-	// differ.
+	// renamed has the keys of objects whose key a transform has changed, by their original keys.
 	renamed map[string]string
 }
 
-// identity tells an object from others of the same key, and from itself before.
+// identity distinguishes an object from other objects with the same key, and its states.
 type identity struct {
 	uid     types.UID
 	version string
 }
 
-// versionless reports whether version says nothing.
+// versionless reports whether version is no usable version.
 func versionless(version string) bool { return version == "" || version == "0" }
 
 func identityOf(obj metav1.Object) identity {
 	return identity{obj.GetUID(), obj.GetResourceVersion()}
 }
 
-// same reports whether both are one object, at whatever moments.
+// same reports whether both are states of the same object.
 func (i identity) same(other identity) bool { return i.uid == other.uid }
 
 func keyOf(obj metav1.Object) string {
 	return cache.MetaObjectToName(obj).String()
 }
 
-// listed is what a list had.
+// listed is the content of a list.
 type listed struct {
 	keys     []string // in order
 	items    map[string]listedItem
@@ -72,8 +70,8 @@ type listedItem struct {
 	object runtime.Object
 }
 
-// newListed takes a list apart and transforms its objects. Of two objects with one key the last
-// one counts, as in a cache.
+// newListed reads the objects of a list and transforms them. If two objects have the same key, the
+// last one counts, as in a cache.
 func newListed(list runtime.Object, transform *transform) (listed, error) {
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
@@ -106,9 +104,8 @@ func newListed(list runtime.Object, transform *transform) (listed, error) {
 	return l, err
 }
 
-// byVersion returns the keys, those of the newest objects last, so that a cache that has come
-// to the version of the list has all of it. Where versions are in no order, keys are as they
-// were listed.
+// byVersion returns the keys sorted by the versions of their objects, so that a cache at the version
+// of the list has the whole list. If versions can't be compared, keys are in the order of the list.
 func (l listed) byVersion() []string {
 	keys := slices.Clone(l.keys)
 	slices.SortStableFunc(keys, func(a, b string) int {
@@ -121,7 +118,7 @@ func (l listed) byVersion() []string {
 	return keys
 }
 
-// replace makes the objects of a list all that is known.
+// replace replaces the known objects by those of a list.
 func (k *known) replace(list runtime.Object, of Type) error {
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
@@ -145,7 +142,7 @@ func (k *known) replace(list runtime.Object, of Type) error {
 	return nil
 }
 
-// replaceBy is replace for a list that has been taken apart.
+// replaceBy is replace for the content of a list.
 func (k *known) replaceBy(content listed, of Type) {
 	objects := make(map[string]identity, len(content.items))
 	for key, item := range content.items {
@@ -157,14 +154,14 @@ func (k *known) replaceBy(content listed, of Type) {
 	k.completeLocked(content.version, of)
 }
 
-// reject says that the object that is own before it is transformed is left out.
+// reject records that the object with the original key own is left out.
 func (k *known) reject(own string, uid types.UID, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.rejected.add(own, uid, err)
 }
 
-// rename says what the transform has made of an object's own key.
+// rename records the key that the transform has given to the object with the original key own.
 func (k *known) rename(own, key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -178,7 +175,7 @@ func (k *known) rename(own, key string) {
 	k.renamed[own] = key
 }
 
-// keyOf returns the key that the object has that is own before it is transformed.
+// keyOf returns the key of the object with the original key own.
 func (k *known) keyOf(own string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,15 +185,15 @@ func (k *known) keyOf(own string) string {
 	return own
 }
 
-// admit says that the object under key is not left out any more, and reports whether it was.
+// admit records that the object under key is no longer left out, and reports whether it was.
 func (k *known) admit(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.rejected.remove(key)
 }
 
-// settled says what the transform has made of a list: which objects are left out, and which have
-// other keys.
+// settled records the results of the transform for a list: which objects are left out, and which
+// have other keys.
 func (k *known) settled(content listed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -211,7 +208,7 @@ func (k *known) settled(content listed) {
 	k.rejected, k.renamed = content.rejected.after(&k.rejected), content.renamed
 }
 
-// reset forgets everything. What comes is of of.
+// reset removes all objects. The next objects are of type of.
 func (k *known) reset(of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -221,7 +218,7 @@ func (k *known) reset(of Type) {
 	k.rejected, k.renamed = rejections{}, nil
 }
 
-// outdated says that the objects are those of a type that is gone, or of the one before.
+// outdated records that the objects belong to a type that is gone, or to the previous type.
 // They stay until another list is complete.
 func (k *known) outdated() {
 	k.mu.Lock()
@@ -229,7 +226,7 @@ func (k *known) outdated() {
 	k.current, k.listed, k.complete = false, "", false
 }
 
-// completed says that the reflector has all of a list, and so everything up to version.
+// completed records that the reflector has a whole list, and so everything up to version.
 func (k *known) completed(version string, of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -248,17 +245,17 @@ func (k *known) completeLocked(version string, of Type) {
 	k.advanceLocked(version)
 }
 
-// endLocked keeps the version up to which the reflector had everything of a type that another one
-// replaces, or that is gone. The caller holds mu.
+// endLocked stores the version up to which the reflector had everything of a type that is gone or
+// replaced. The caller holds mu.
 func (k *known) endLocked() {
-	if k.version != "" { // or it has been kept
+	if k.version != "" { // empty: it has been stored before
 		k.former = k.version
 	}
 }
 
-// advanceLocked sets the version up to which the reflector has everything. A server whose
-// etcd was restored counts from a smaller one again: what waits for the version of the list
-// would wait for ever. Caller holds mu.
+// advanceLocked sets the version up to which the reflector has everything. After a restore of
+// etcd, versions are smaller: a wait for the version of the list would never end. The caller
+// holds mu.
 func (k *known) advanceLocked(version string) {
 	k.version = version
 	if order, err := resourceversion.CompareResourceVersion(version, k.listed); err == nil && order < 0 {
@@ -273,7 +270,7 @@ func (k *known) upTo() string {
 	return k.version
 }
 
-// put is told of an object that the reflector has been given.
+// put records an object that the reflector has got.
 func (k *known) put(key string, id identity) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -283,7 +280,7 @@ func (k *known) put(key string, id identity) {
 	k.objects[key] = id
 }
 
-// reached is told that the reflector has everything up to version.
+// reached records that the reflector has everything up to version.
 func (k *known) reached(version string) {
 	if version == "" {
 		return
@@ -299,7 +296,7 @@ func (k *known) remove(key string) {
 	delete(k.objects, key)
 }
 
-// expired says that nothing can be watched from where the reflector is.
+// expired records that no watch can start at the version of the reflector.
 func (k *known) expired() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -313,7 +310,7 @@ func (k *known) get(key string) (identity, bool) {
 	return id, there
 }
 
-// keys returns those of all objects, sorted.
+// keys returns the keys of all objects, sorted.
 func (k *known) keys() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -325,14 +322,14 @@ func (k *known) keys() []string {
 	return keys
 }
 
-// place returns the version to watch from, whether there is one, and of what.
+// place returns the version to watch from, whether it is current, and the type.
 func (k *known) place() (version string, current bool, of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.version, k.current, k.of
 }
 
-// isEmpty reports whether nothing is known.
+// isEmpty reports whether there are no objects.
 func (k *known) isEmpty() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

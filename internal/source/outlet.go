@@ -8,15 +8,15 @@ import (
 	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
-// outlet is the watch.Interface that a reflector reads. What it gets is made by a
-// function in a goroutine, which the calls account for.
+// outlet is the watch.Interface that a reflector reads. A function in a goroutine creates the
+// events; the goroutine is counted in calls.
 type outlet struct {
 	events chan watch.Event
 	cancel context.CancelFunc
 }
 
-// openOutlet runs body until it returns. Its context ends when the reflector stops the
-// watch; send hands an event over and reports whether the reflector took it.
+// openOutlet runs body in a goroutine until it returns. Its context ends when the reflector
+// stops the watch. Send passes an event and reports whether the reflector has received it.
 func openOutlet(ctx context.Context, calls *inflight.Counter, body func(ctx context.Context, send func(watch.Event) bool)) (*outlet, error) {
 	if !calls.Begin() {
 		return nil, errClosed

@@ -11,30 +11,29 @@ import (
 const (
 	firstPause = 250 * time.Millisecond
 	lastPause  = 30 * time.Second
-	// calm is how long nothing must have failed, beyond the last pause, for the
-	// next failure to count as the first. A watch that has lasted for so long has worked.
+	// calm is the time without failures, beyond the last pause, after which the next failure
+	// counts as the first. A watch that has lasted for this time has worked.
 	calm = 10 * time.Second
 )
 
-// pace says when to try again what has failed: after 0.25, 0.5, 1 … 30 s, with a
-// fifth of jitter, and not before the server wants to be asked. It belongs to one
-// goroutine.
+// pace is the back-off of failed requests: 0.25, 0.5, 1 … 30 s, with 20 % jitter, and not less
+// than the pause that the server requests. Only one goroutine uses it.
 //
-// Nothing ends the pause early but Retry and another generation of the type. What else is
-// learned of a type may change back at once, and as often as it is asked about.
+// Only Retry and another generation of the type end a pause early. Other changes of a type may
+// be reverted at once, and repeat.
 //
-// It is the stages' own. The reflector's can't be cut short, grows over restarts that
-// have nothing to do with each other, and is not to be had before 0.8 s.
+// The reflector's back-off is not used: it can't be ended early, increases with unrelated
+// restarts, and is at least 0.8 s.
 type pace struct {
-	last  time.Duration // the pause before, without jitter
-	until time.Time     // nothing is tried before
-	firm  bool          // because the server said so
-	of    int           // the generation of the type that was tried
+	last  time.Duration // the previous pause, without jitter
+	until time.Time     // the end of the pause
+	firm  bool          // the server has requested the pause
+	of    int           // the generation of the type of the last request
 }
 
-// failed sets the next pause. Err may be nil, if what was tried is of no use though
-// nothing went wrong. That a version has expired is the ordinary end of a watch, after which
-// there is no pause, unless it happens again.
+// failed sets the next pause. Err may be nil, if a request has succeeded but its result can't be
+// used. An expired version is the ordinary end of a watch: there is no pause, unless it happens
+// again.
 func (p *pace) failed(now time.Time, err error) {
 	if now.Sub(p.until) > p.last+calm {
 		p.last = 0
@@ -55,13 +54,13 @@ func (p *pace) failed(now time.Time, err error) {
 	p.until = now.Add(pause)
 }
 
-// worked says that what was tried has worked for long enough: the next failure is the first.
+// worked records that a watch has worked for long enough: the next failure is the first.
 func (p *pace) worked() { p.last = 0 }
 
-// slow reports whether the pauses have become as long as they get.
+// slow reports whether the pause has reached its maximum.
 func (p *pace) slow() bool { return p.last == lastPause }
 
-// forGeneration makes the next try due if generation is not the one that was tried before.
+// forGeneration ends the pause if generation differs from that of the last request.
 func (p *pace) forGeneration(generation int) {
 	if p.of != generation {
 		p.of = generation
@@ -69,15 +68,15 @@ func (p *pace) forGeneration(generation int) {
 	}
 }
 
-// hasten makes the next try due, unless the server has asked for the pause.
+// hasten ends the pause, unless the server has requested it.
 func (p *pace) hasten(now time.Time) {
 	if !p.firm {
 		p.last, p.until = 0, now
 	}
 }
 
-// wait waits for the end of the pause, which retry hastens, and reports whether the pause is
-// over. It is not if changed closes before, or if ctx has ended.
+// wait waits for the end of the pause, which retry ends early. It reports false if changed closes
+// before, or if ctx ends.
 func (p *pace) wait(ctx context.Context, changed, retry <-chan struct{}) bool {
 	now := time.Now()
 	if !now.Before(p.until) {

@@ -18,27 +18,27 @@ import (
 
 var (
 	errNoWatch  = errors.New("the client returned neither a watch nor an error")
-	errNoAnswer = errors.New("the server has not answered a watch-list request")
-	errNoList   = fmt.Errorf("the server has not answered a list within %v", listAfter)
+	errNoAnswer = errors.New("the server has not responded to a watch-list request")
+	errNoList   = fmt.Errorf("the server has not responded to a list within %v", listAfter)
 )
 
-// listAfter is how long a list, or a page of one, may take.
+// listAfter is the maximum time of a list, or of a page of a list.
 const listAfter = 10 * time.Minute
 
-// requests reports how requests go, accounts for those under way, and sees to it that
-// none is waited for without end.
+// requests reports the results of requests, counts requests in progress, and ends requests
+// that hang.
 type requests struct {
 	next     cache.ListerWatcherWithContext
 	observer Observer
-	calls    *inflight.Counter // the requests and streams under way
+	calls    *inflight.Counter // requests in progress and open streams
 	of       Type
 	stalls   *Stalls
-	tweak    func(*metav1.ListOptions) // nil: options leave as they are
+	tweak    func(*metav1.ListOptions) // nil: options are not changed
 
 	throttled *throttled
 }
 
-// unreported returns the stage with an observer that is not told of failures.
+// unreported returns the stage without reports of failures to the observer.
 func (r *requests) unreported() *requests {
 	quiet := *r
 	quiet.observer = unreported{r.observer}
@@ -50,7 +50,7 @@ type unreported struct{ Observer }
 // Failed implements Observer.
 func (unreported) Failed(string, error) {}
 
-// list asks for a list, or a page of one.
+// list requests a list, or a page of a list.
 func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	if !r.calls.Begin() {
 		return nil, errClosed
@@ -70,7 +70,7 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 	}
 	if err != nil {
 		r.failed(ctx, VerbList, err)
-		return nil, err // not list, which may be a nil pointer in an interface
+		return nil, err // list may be a nil pointer, which would be a non-nil interface
 	}
 	return list, nil
 }
@@ -89,7 +89,7 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 	}
 	if initial && (opts.SendInitialEvents == nil || !*opts.SendInitialEvents) {
 		r.calls.End()
-		return nil, errTweaked // its bookmark would be waited for in vain
+		return nil, errTweaked // the bookmark would never arrive
 	}
 	open, cancel := context.WithCancel(ctx)
 	release := func() {
@@ -115,9 +115,9 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 	}, nil
 }
 
-// open sends a watch request. One that gets no answer at all is given up, by way of cancel:
-// for a watch-list soon, otherwise when the watch would be overdue. A proxy may keep back
-// even the head of an answer until there is an event to go with it.
+// open sends a watch request. If there is no response, it cancels the request: soon for a
+// watch-list, otherwise when the watch would be overdue, since a proxy may delay the header of a
+// response until the first event.
 func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts metav1.ListOptions, initial bool) (watch.Interface, error) {
 	var patience *time.Timer
 	switch {
@@ -143,8 +143,8 @@ func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts met
 	return in, err
 }
 
-// observed returns a context for a request, whose attempts are reported that its client
-// hides.
+// observed returns a context for a request. With it, attempts that the client hides are
+// reported.
 func (r *requests) observed(ctx context.Context, verb string) context.Context {
 	return attempt.Observe(ctx, attempt.Observer{
 		Failed:   func(err error) { r.failed(ctx, verb, errtext.Clean(err)) },
@@ -152,7 +152,7 @@ func (r *requests) observed(ctx context.Context, verb string) context.Context {
 	})
 }
 
-// failed reports err, unless it is only the end of the request's own context.
+// failed reports err, unless its cause is the end of the request's context.
 func (r *requests) failed(ctx context.Context, verb string, err error) {
 	if ctx.Err() == nil {
 		r.observer.Failed(verb, err)

@@ -12,69 +12,68 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Config says what a Source lists and watches, and who is told of it.
+// Config configures a Source.
 type Config struct {
 	Client dynamic.Interface
-	// Invalid says why no request can be made; nil if requests can. It is reported once, as
-	// the failure of a list that is not tried again. A Client that is nil is such a reason.
+	// Invalid is why no request is possible; nil if requests are possible. It is reported once, as
+	// the failure of a list that is not retried. A nil Client has the same effect.
 	Invalid error
 	GVR     schema.GroupVersionResource
 	// Namespace limits requests to one namespace; empty means all. It is ignored for a
-	// type without namespaces.
+	// cluster-scoped type.
 	Namespace string
-	// Tweak may change the options of each request before it leaves.
+	// Tweak may change the options of each request before it is sent.
 	Tweak func(*metav1.ListOptions)
-	// Availability is what is known of the type. Nil: that it is served, as GVR and with
-	// namespaces.
+	// Availability is the state of the type. Nil: the type is served as GVR and is
+	// namespaced.
 	Availability *Availability
-	// NoWatchList makes watch-lists not be tried, WatchListAnywhere also on types behind
-	// which there is another server.
+	// NoWatchList disables watch-lists. WatchListAnywhere also enables them for types of
+	// aggregated API servers.
 	NoWatchList, WatchListAnywhere bool
-	// PageSize is how many objects a page of a list has; 0: as many as the reflector wants.
+	// PageSize is the number of objects in a page of a list; 0: the reflector's page size.
 	PageSize int64
-	// KeepCache leaves the objects of a type that has gone in the cache, until there are
-	// others to take their place.
+	// KeepCache keeps the objects of a type that is gone in the cache, until the next list
+	// replaces them.
 	KeepCache bool
-	// Confirm is asked when a gap has been bridged by a list: whether what was listed is
-	// still of the type that is known. If not, Availability is about to change. Nil means
-	// that it always is.
+	// Confirm is called after a list that fills a gap. It reports whether the list is still of
+	// type t. If it is not, Availability will change. A nil Confirm always returns true.
 	Confirm func(ctx context.Context, t Type) bool
-	// Probed takes the answer of a type that is [Missing] to a list: gone says that it was
-	// NotFound. It has to set Availability to what follows, if that is still t. Nil: served or
-	// gone is what follows.
+	// Probed is called with the result of a list of a type that is [Missing]: gone says that it
+	// was NotFound. If Availability is still t, Probed must set its next state. A nil Probed
+	// sets Served or Gone.
 	Probed func(t Type, gone bool)
-	// WhileWaiting is called in a goroutine while a request waits for Availability, with a context
-	// that ends with the wait. Nil means nobody needs to know.
+	// WhileWaiting, if not nil, is called in a goroutine while a request waits for Availability.
+	// Its context ends with the wait.
 	WhileWaiting func(ctx context.Context)
-	// Stalls remembers stalled watch-lists, and may be shared. Nil: the source does so itself.
+	// Stalls records stalled watch-lists, and may be shared. Nil: the source has its own.
 	Stalls *Stalls
-	// Observer is told how the requests go. Nil means nobody is.
+	// Observer gets the results of requests. It may be nil.
 	Observer Observer
-	// Report gets each error after which a list or watch is tried again, but for those
-	// that are the ordinary end of a watch: a [*ListError] if it was a list. It is called in the goroutine that tries, and
-	// may be anybody's code. Nil means nobody gets them.
+	// Report, if not nil, gets each error of a list or watch that will be retried, except the
+	// ordinary end of a watch. An error of a list is a [*ListError]. The goroutine that sends the
+	// request calls it. It may be code of the user.
 	Report func(ctx context.Context, err error)
 }
 
-// Observer learns how requests go. Its methods are called from the goroutines
-// that make the requests, several at a time, and must not block.
+// Observer gets the results of requests. The goroutines that send requests call its methods,
+// concurrently. The methods must not block.
 type Observer interface {
-	// Failed is called when a request has failed or its stream broke.
+	// Failed is called when a request has failed or its stream has broken.
 	Failed(verb string, err error)
-	// Succeeded is called when a list has been accepted, whether it came from a LIST or as
-	// the initial events of a watch: it is whole, of the type as it is known, and the
-	// reflector has it or is about to. For a watch it is called when the server accepts it.
+	// Succeeded is called when the source accepts a list, from a LIST or from the initial
+	// events of a watch: it is complete, it is of the present type, and the reflector has it or
+	// will get it next. For a watch, it is called when the server accepts the watch.
 	Succeeded(verb string)
-	// Received is called when so many bytes of an answer have been read, if the client's
-	// transport tells of that.
+	// Received is called with the number of bytes of a response that have been read, if the
+	// client's transport reports them.
 	Received(bytes int)
-	// Completed is called when State has changed, but for single events: the reflector has
-	// been given all of a list, or is about to be, what it had has been taken back, or a
-	// watch has been answered.
+	// Completed is called when State has changed, but not for single events: the reflector has
+	// got a whole list or will get it next, its objects have been deleted, or the server has
+	// responded to a watch.
 	Completed()
 }
 
-// The verbs that an Observer hears.
+// The verbs of requests.
 const (
 	VerbList  = "list"
 	VerbWatch = "watch"
@@ -89,7 +88,7 @@ type Source struct {
 // New returns a source. It does no I/O and starts nothing.
 func New(cfg Config) *Source {
 	if cfg.Observer == nil {
-		cfg.Observer = nobody{}
+		cfg.Observer = noObserver{}
 	}
 	if cfg.Client == nil && cfg.Invalid == nil {
 		cfg.Invalid = errNoClient
@@ -109,9 +108,9 @@ func New(cfg Config) *Source {
 	}
 }
 
-// ListerWatcher returns the source in the form that informers take. It carries
-// the client's watch-list marker: an informer on a client that can't do
-// watch-list, such as client-go's fake, must not try (kubernetes#129408).
+// ListerWatcher returns the source with the interface that informers use. It has
+// the client's watch-list marker: an informer on a client without support for
+// watch-lists, such as client-go's fake, must not use them (kubernetes#129408).
 func (s *Source) ListerWatcher() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -123,58 +122,58 @@ func (s *Source) ListerWatcher() cache.ListerWatcher {
 	}, s.client)
 }
 
-// LookUp lets the source see the store that its reflector fills, by key. An object whose
-// deletion the source has to make up itself is deleted with the state that is there. To
-// be called before the reflector runs.
+// LookUp sets the function that reads the reflector's store by key. If the source creates
+// a deletion itself, the deletion has the object's state in the store. It must be called
+// before the reflector runs.
 func (s *Source) LookUp(get func(key string) (item any, there bool)) {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	s.gate.store = get
 }
 
-// Open waits until the type is served, or ctx ends. An informer that is run only after
-// that costs nothing while its type is not served.
+// Open waits until the type is served, or ctx ends. An informer that runs only after that
+// uses no memory while its type is not served.
 func (s *Source) Open(ctx context.Context) error {
 	_, _, err := s.gate.served(ctx)
 	return err
 }
 
-// Retry makes what waits to be tried again be tried now, unless the server has asked for
-// the wait. A request that is under way goes on. It does not block.
+// Retry ends pauses before retries, unless the server has requested the pause. A request in
+// progress continues. Retry does not block.
 func (s *Source) Retry() { s.gate.retries.Broadcast() }
 
-// State is what a reflector has been given.
+// State describes what the source has passed to the reflector.
 type State struct {
-	// Objects is how many it has.
+	// Objects is the number of the reflector's objects.
 	Objects int
-	// Version is the resourceVersion up to which it has everything; empty before the
-	// first list is complete, and while the next one is needed.
+	// Version is the resourceVersion up to which the reflector has everything. It is empty
+	// before the first list is complete, and while another list is required.
 	Version string
-	// Generation is that of the type whose objects they are.
+	// Generation is the generation of the objects' type.
 	Generation int
-	// Complete says that it has been given a whole list of this generation, and Listed
-	// up to which resourceVersion that was; a smaller one, if the server has gone back.
+	// Complete says that the reflector has a whole list of this generation. Listed is the
+	// resourceVersion of that list, or a smaller one if the server's versions have decreased.
 	Complete bool
 	Listed   string
-	// Former is the Version of the generation before. Another server's versions may be larger
-	// than those of this one.
+	// Former is the Version of the previous generation. It may be larger than the versions of
+	// this one, if they are from different servers.
 	Former string
-	// Watched says that the first watch has been answered, one way or the other.
+	// Watched says that the server has responded to the first watch.
 	Watched bool
-	// FirstLists is how often a list has become complete that was the first: of a
-	// generation, of a type that had gone, or of a reflector that begins anew.
+	// FirstLists is the number of complete first lists: of a generation, of a type that was
+	// gone, or of a reflector that starts again.
 	FirstLists int
-	// Events is how many objects it has been given so far, in lists, as changes and as
-	// deletions, and LastEvent when that was last; zero: never.
+	// Events is the number of objects so far in lists, changes and deletions, and LastEvent the
+	// time of the last one; zero if there was none.
 	Events    uint64
 	LastEvent time.Time
 	// Rejected are the objects that are left out.
 	Rejected Rejected
-	// Due is when the next try is due, after one that has failed; zero if none has.
+	// Due is the time of the next attempt after a failure; zero if there was no failure.
 	Due time.Time
 }
 
-// State returns what the reflector has been given so far.
+// State returns the state.
 func (s *Source) State() State {
 	k := &s.gate.known
 	k.mu.Lock()
@@ -194,13 +193,13 @@ func (s *Source) State() State {
 	return state
 }
 
-// Has reports whether the reflector has an object with that key.
+// Has reports whether the reflector has an object with this key.
 func (s *Source) Has(key string) bool {
 	_, has := s.gate.known.get(key)
 	return has
 }
 
-// Objects returns State's, at less cost.
+// Objects returns State().Objects in less time.
 func (s *Source) Objects() int {
 	k := &s.gate.known
 	k.mu.Lock()
@@ -208,23 +207,23 @@ func (s *Source) Objects() int {
 	return len(k.objects)
 }
 
-// Events returns State's, at less cost.
+// Events returns State().Events in less time.
 func (s *Source) Events() uint64 { return s.gate.traffic.events.Load() }
 
-// LastEvent returns State's, at less cost.
+// LastEvent returns State().LastEvent in less time.
 func (s *Source) LastEvent() time.Time { return s.gate.traffic.lastEvent() }
 
-// Wait waits until no request is under way and no watch is open, and lets no new
-// ones begin. The caller has ended the reflector's context before. A reflector
-// leaves a LIST behind when it is stopped in the middle of one.
+// Wait prevents new requests, and waits until no request is in progress and no watch is open.
+// The caller must have ended the reflector's context. A reflector that is stopped during a
+// LIST does not wait for it.
 func (s *Source) Wait() {
 	s.gate.calls.Close()
 	<-s.gate.calls.Done()
 }
 
-type nobody struct{}
+type noObserver struct{}
 
-func (nobody) Failed(string, error) {}
-func (nobody) Succeeded(string)     {}
-func (nobody) Received(int)         {}
-func (nobody) Completed()           {}
+func (noObserver) Failed(string, error) {}
+func (noObserver) Succeeded(string)     {}
+func (noObserver) Received(int)         {}
+func (noObserver) Completed()           {}

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// pageSize is that of the reflector's lists.
+	// pageSize is the page size of the reflector's lists.
 	pageSize = 500
-	// brief is how long a watch lasts at least that is worth opening again at once. One that
-	// is shorter counts as a failure, whatever it has brought: the pauses grow.
+	// brief is the minimum duration of a watch after which the next one is opened at once. A
+	// shorter watch counts as a failure, also if it had events: the pauses increase.
 	brief = time.Second
 )
 
-// splice makes one watch for the reflector out of what becomes of a type: watches one
-// after the other, lists where nothing can be watched on from, and the deletion of all
-// objects when the type has gone. A list becomes the events that make up the difference
-// and a bookmark at its end: in between, versions are in no order.
+// splice is one watch for the reflector through all changes of a type. It consists of watches
+// one after the other, lists if no watch can continue, and the deletion of all objects when the
+// type is gone. A list becomes events for the differences and a bookmark at the end; the events
+// are not in the order of their versions.
 type splice struct {
 	*gate
-	opts metav1.ListOptions // as the reflector watches
+	opts metav1.ListOptions // the reflector's watch options
 	send func(watch.Event) bool
-	// counted is what send is once the initial events of a watch-list are complete; nil: it is.
+	// counted replaces send when the initial events of a watch-list are complete; nil: they are.
 	counted func(watch.Event) bool
 	pace    pace
-	// behind says that watches have not worked for so long that the next list makes up for
-	// them: the reflector would have nothing that has happened since. If that fails, too,
-	// there is nothing to report but what was wrong with the watch.
+	// behind says that watches have failed for so long that a list replaces the next watch, so
+	// that the reflector gets the changes. A failure of that list is not reported, since the
+	// failure of the watch has been reported.
 	behind bool
 }
 
@@ -39,7 +39,7 @@ func newSplice(g *gate, opts metav1.ListOptions) *splice {
 	return &splice{gate: g, opts: opts}
 }
 
-// open opens a watch, if that is what is next and works. It returns nil otherwise.
+// open opens a watch, if a watch is the next step and succeeds. Otherwise it returns nil.
 func (s *splice) open(ctx context.Context) (*stream, Type) {
 	t, changed := s.available.Current()
 	version, current, of := s.known.place()
@@ -54,8 +54,8 @@ func (s *splice) open(ctx context.Context) (*stream, Type) {
 	return stream, t
 }
 
-// begin goes on from a watch-list that has just been opened. If that fails before its
-// list is complete, the error is the last that the reflector gets.
+// begin continues with an open watch-list. If the watch-list fails before its list is complete,
+// the splice ends with the error.
 func (s *splice) begin(ctx context.Context, first *stream, t Type) {
 	s.known.reset(t)
 	if s.forward(ctx, first, t) {
@@ -63,8 +63,8 @@ func (s *splice) begin(ctx context.Context, first *stream, t Type) {
 	}
 }
 
-// run goes on from what the reflector has listed, until it does not want more. It waits
-// here, for there may be many that do: what step needs is not on the stack meanwhile.
+// run continues from the reflector's list until the reflector stops the watch. It waits here and
+// not in step: thousands of splices may wait, and the stack of step is larger.
 func (s *splice) run(ctx context.Context) {
 	for {
 		changed, goOn := s.step(ctx)
@@ -74,14 +74,14 @@ func (s *splice) run(ctx context.Context) {
 	}
 }
 
-// await waits until something else is known of the type.
+// await waits until the state of the type changes.
 func (s *splice) await(ctx context.Context, changed <-chan struct{}) error {
 	defer s.whileWaiting(ctx)()
 	return wait(ctx, changed)
 }
 
-// step does what is next, as things are, and reports whether to go on. If there is nothing
-// to do before things are otherwise, it returns a channel that closes then.
+// step executes the next step, and reports whether to continue. If it must wait for a change of
+// the type, it returns a channel that closes then.
 func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) {
 	t, changed := s.available.Current()
 	if !s.settle(ctx, t) {
@@ -115,24 +115,24 @@ func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) 
 	return nil, ctx.Err() == nil
 }
 
-// options returns those of a watch from version on.
+// options returns the options of a watch from version on.
 func (s *splice) options(version string) metav1.ListOptions {
 	opts := s.opts
 	opts.ResourceVersion = version
 	opts.ResourceVersionMatch = ""
 	opts.SendInitialEvents = nil
-	if seconds := opts.TimeoutSeconds; seconds != nil { // the reflector means between once and twice as much
+	if seconds := opts.TimeoutSeconds; seconds != nil { // a new random timeout, as for each watch of the reflector
 		again := int64(shortestWatch.Seconds()) + rand.Int64N(int64(shortestWatch.Seconds())) //nolint:gosec // not a secret
 		opts.TimeoutSeconds = &again
 	}
 	return opts
 }
 
-// shortestWatch is the reflector's, if nobody says otherwise.
+// shortestWatch is the reflector's default for the minimum timeout of a watch.
 const shortestWatch = 5 * time.Minute
 
-// forward passes on what comes in stream, until it ends or the type is not the one it was.
-// It reports whether to go on. A stream that breaks within its initial events is the end.
+// forward passes the events of stream on, until the stream ends or the type changes. It reports
+// whether to continue. It reports false if the stream breaks during its initial events.
 func (s *splice) forward(ctx context.Context, stream *stream, t Type) bool {
 	defer stream.close()
 	p := &passage{splice: s, of: t, listing: stream.initial, wanted: true}
@@ -164,29 +164,29 @@ func (s *splice) forward(ctx context.Context, stream *stream, t Type) bool {
 		s.behind = s.pace.slow()
 	}
 	if version, _, _ := s.known.place(); versionless(version) {
-		s.known.expired() // from nowhere, nothing can be watched on
+		s.known.expired() // without a version, no watch can continue
 	}
 	return ctx.Err() == nil
 }
 
-// passage is one stream on its way to the reflector.
+// passage passes the events of one stream to the reflector.
 type passage struct {
 	*splice
 	of      Type
 	listing bool  // the initial events have not ended
-	broken  error // by which the server ended it
-	wanted  bool  // by the reflector
-	initial int   // objects among the initial events
+	broken  error // the error with which the server ended the stream
+	wanted  bool  // the reflector has not stopped the watch
+	initial int   // the number of initial objects
 }
 
-// take passes event on, and reports whether more is wanted. Errors are for the splice, but
-// for one that ends a watch-list.
+// take passes event on, and reports whether the reflector wants more. Errors go to the splice,
+// except an error that ends a watch-list.
 func (p *passage) take(ctx context.Context, event watch.Event, initial bool) bool {
 	if event.Type == watch.Error && !initial {
 		p.broken = errorOf(event)
 		return true
 	}
-	if event.Type == watch.Error { // the reflector keeps nothing of this, and lists as soon as it has the error
+	if event.Type == watch.Error { // the reflector drops the watch-list, and lists after the error
 		p.known.reset(p.of)
 		p.cfg.Observer.Completed()
 	}
@@ -194,7 +194,7 @@ func (p *passage) take(ctx context.Context, event watch.Event, initial bool) boo
 	if initial && event.Type == watch.Added {
 		p.initial++
 	}
-	if p.wanted && p.listing && !initial { // that was the end of the list
+	if p.wanted && p.listing && !initial { // the event has ended the list
 		p.listing = false
 		p.traffic.add(p.initial)
 		p.send = p.counted
@@ -204,10 +204,9 @@ func (p *passage) take(ctx context.Context, event watch.Event, initial bool) boo
 	return p.wanted
 }
 
-// pass gives event to the reflector, with what the transform has made of its object. An object
-// in place of one with the same name comes after its deletion; one that the transform fails for
-// is left out. An object that has been sent is the reflector's: everything about it is read
-// before.
+// pass sends event to the reflector, with the transformed object. If the object replaces another one
+// with the same name, pass sends the deletion of that one first. If the transform fails, the object is
+// left out. After an object has been sent, it belongs to the reflector: all its fields are read before.
 func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool {
 	obj, err := meta.Accessor(event.Object)
 	if err != nil || event.Type == watch.Error {
@@ -228,13 +227,13 @@ func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool
 			return false
 		}
 	}
-	if !initial { // those come in no order of their versions
+	if !initial { // initial events are not in the order of their versions
 		s.known.reached(id.version)
 	}
 	return true
 }
 
-// passObject passes on an object that is own before it is transformed.
+// passObject passes on an object with the original key own.
 func (s *splice) passObject(ctx context.Context, event watch.Event, own string, id identity, initial bool) bool {
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
@@ -247,7 +246,7 @@ func (s *splice) passObject(ctx context.Context, event watch.Event, own string, 
 		return false
 	}
 	s.known.rename(own, key)
-	s.known.put(key, id) // before its indexes are made
+	s.known.put(key, id) // before its indexes are computed
 	if !s.send(event) {
 		return false
 	}
@@ -255,8 +254,8 @@ func (s *splice) passObject(ctx context.Context, event watch.Event, own string, 
 	return true
 }
 
-// passDeletion passes on the deletion of an object that is own before it is transformed. One
-// that the transform fails for is deleted as it is in the cache, if it is there.
+// passDeletion passes on the deletion of an object with the original key own. If the transform fails,
+// the deletion has the object's state in the cache, if it is there.
 func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string) bool {
 	s.admit(own)
 	object, key, err := s.transform.apply(event.Object)
@@ -264,7 +263,7 @@ func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string
 		return s.delete(ctx, []string{s.known.keyOf(own)})
 	}
 	if _, there := s.known.get(key); !there && s.transform.isSet() {
-		return true // it was left out
+		return true // the object was left out
 	}
 	event.Object = object
 	if !s.send(event) {
@@ -275,7 +274,7 @@ func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string
 	return true
 }
 
-// admit says that the object under key is not left out any more.
+// admit records that the object under key is no longer left out.
 func (s *splice) admit(key string) {
 	if s.known.admit(key) {
 		s.cfg.Observer.Completed()

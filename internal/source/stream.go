@@ -13,24 +13,23 @@ import (
 	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
-// closeTimeout is how long a watch that has been stopped gets to close its channel.
+// closeTimeout is the maximum wait for a stopped watch to close its channel.
 const closeTimeout = time.Second
 
-// ending is why a stream's run has returned.
+// ending is the cause of the return of a stream's run.
 type ending int
 
 const (
-	// over: the stream has ended, or has sent an error and will.
+	// over: the stream has ended, or has sent an error and will end.
 	over ending = iota
-	// altered: something else has happened. The stream goes on.
+	// altered: other has closed. The stream continues.
 	altered
-	// unwanted: nobody takes its events any more.
+	// unwanted: the receiver wants no more events.
 	unwanted
 )
 
-// stream is one watch of the client's. It passes the events on, in order and unchanged
-// but for errors among a watch-list's initial events, which it makes such that a LIST
-// follows.
+// stream is one watch of the client. It passes the events on in order. It changes only errors
+// among a watch-list's initial events, so that a LIST follows.
 type stream struct {
 	in       watch.Interface
 	requests *requests
@@ -40,12 +39,12 @@ type stream struct {
 	release  func()
 }
 
-// deliver takes an event, and reports whether it wants more. Initial ones come before
+// deliver receives an event, and reports whether it wants more. Initial events are those before
 // the bookmark that ends a list.
 type deliver func(event watch.Event, initial bool) bool
 
-// run passes events to to, until the stream ends, to does not want more, other closes, or
-// ctx ends. It can be called again if the stream goes on. The caller closes the stream.
+// run passes events to to, until the stream ends, to returns false, other closes, or ctx ends. It
+// can be called again if the stream continues. The caller closes the stream.
 func (s *stream) run(ctx context.Context, to deliver, other <-chan struct{}) ending {
 	for {
 		select {
@@ -85,9 +84,9 @@ func (s *stream) run(ctx context.Context, to deliver, other <-chan struct{}) end
 	}
 }
 
-// close stops the client's watch and waits for it to close its channel, which some
-// that tests make never do: not for long. By then its goroutine has ended, if it does
-// so as watch.Interface asks.
+// close stops the client's watch and waits for a limited time until its channel is closed, since
+// some watches in tests never close it. If the watch follows the contract of watch.Interface, its
+// goroutine has then ended.
 func (s *stream) close() {
 	defer s.release()
 	s.silence.stop()
@@ -107,8 +106,7 @@ func (s *stream) close() {
 	}
 }
 
-// inspect looks at event on its way and returns what to pass on, and whether it is among
-// the initial ones.
+// inspect checks event and returns the event to pass on, and whether it is an initial event.
 func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, bool) {
 	initial := s.initial
 	switch event.Type {
@@ -122,7 +120,7 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 		}
 	default:
 		err := checkKind(s.requests.of.Kind, event.Object)
-		if _, noObject := meta.Accessor(event.Object); noObject != nil { // the reflector would log it whole
+		if _, noObject := meta.Accessor(event.Object); noObject != nil { // the reflector would log the whole object
 			err = fmt.Errorf("%w: the server sent a %T in a watch event", ErrWrongKind, event.Object)
 		}
 		if err != nil {
@@ -132,8 +130,8 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 	return event, initial
 }
 
-// broken returns what to pass on for err. Among initial events it is plain, and the end
-// that follows is no news.
+// broken returns the event to pass on for err. Among initial events, it is a plain error, and the
+// end of the stream that follows is not reported.
 func (s *stream) broken(ctx context.Context, err error, event watch.Event) (watch.Event, bool) {
 	s.requests.failed(ctx, VerbWatch, err)
 	if !s.initial {
@@ -144,9 +142,8 @@ func (s *stream) broken(ctx context.Context, err error, event watch.Event) (watc
 	return errorEvent(err), true
 }
 
-// ended is called when the server has closed the stream. A reflector that waits
-// for initial events would ask for them again, at once and for as long as that
-// happens: the error makes it LIST.
+// ended is called when the server has closed the stream. A reflector that waits for initial events
+// would repeat the request at once, without a pause. After this error, it sends a LIST instead.
 func (s *stream) ended(ctx context.Context, to deliver) {
 	if !s.initial {
 		return
@@ -156,7 +153,7 @@ func (s *stream) ended(ctx context.Context, to deliver) {
 	to(errorEvent(err), true)
 }
 
-// stalled is called when a watch-list stream has sent no initial event for too long.
+// stalled is called when a watch-list stream has not sent an initial event in time.
 func (s *stream) stalled(ctx context.Context, to deliver) {
 	s.requests.stalls.stalled(s.requests.of, time.Now())
 	err := s.silence.reason()
@@ -164,7 +161,7 @@ func (s *stream) stalled(ctx context.Context, to deliver) {
 	to(errorEvent(err), true)
 }
 
-// errorOf returns the error that an ERROR event stands for, fit to be kept.
+// errorOf returns the error of an ERROR event, without response bodies.
 func errorOf(event watch.Event) error { return errtext.Clean(apierrors.FromObject(event.Object)) }
 
 func endsInitialEvents(event watch.Event) bool {

@@ -13,16 +13,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// storeLag is how long the informer's store may be behind what its reflector has been
-// given, before a deletion does without an object's last state. It is no more than the
-// work of a queue, unless a transform takes its time.
+// storeLag is the maximum wait for the informer's store to have the objects of its reflector.
+// After it, a deletion has no last state of the object. The delay is that of a queue, unless a
+// transform is slow.
 const storeLag = time.Second
 
-// lookUp returns what the informer's store has under a key.
+// lookUp returns the object in the informer's store under a key.
 type lookUp func(key string) (any, bool)
 
-// await waits until the store has each of keys as the reflector has been given it, for
-// as long as storeLag.
+// await waits until the store has each of keys in the state of the reflector, at most for
+// storeLag.
 func (l lookUp) await(ctx context.Context, known *known, keys []string) {
 	if l == nil {
 		return
@@ -55,10 +55,10 @@ func (l lookUp) has(key string, known *known) bool {
 		return false
 	}
 	stored := identityOf(obj)
-	return stored == id || stored.version == "" // which a transform may have taken away
+	return stored == id || stored.version == "" // a transform may have removed the version
 }
 
-// object returns what is in the store under key, or nil.
+// object returns the object in the store under key, or nil.
 func (l lookUp) object(key string) metav1.Object {
 	if l == nil {
 		return nil
@@ -74,10 +74,10 @@ func (l lookUp) object(key string) metav1.Object {
 	return obj
 }
 
-// deletion returns the event that says that the object under key is gone: a copy of its last
-// state, whose resourceVersion is not below version, up to which the reflector has everything.
-// An object that the store does not have is sent with its name and UID only. A last state that cannot be copied is the
-// cached object itself.
+// deletion returns the event for the deletion of the object under key. It has a copy of the last
+// state with a resourceVersion that is not below version, up to which the reflector has everything.
+// If the store does not have the object, the event has only its name and UID. If the last state
+// can't be copied, the event has the cached object.
 func (l lookUp) deletion(key string, id identity, version string, t Type) watch.Event {
 	gone := lastState(l.object(key))
 	if gone == nil {
@@ -100,7 +100,7 @@ func (l lookUp) deletion(key string, id identity, version string, t Type) watch.
 	return watch.Event{Type: watch.Deleted, Object: gone}
 }
 
-// lastState returns a copy of what is in the store, or nil.
+// lastState returns a copy of the object in the store, or nil.
 func lastState(last metav1.Object) runtime.Object {
 	switch last := last.(type) {
 	case nil:
@@ -108,7 +108,7 @@ func lastState(last metav1.Object) runtime.Object {
 	case *unstructured.Unstructured:
 		return &unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}
 	case runtime.Object:
-		// A type that embeds another one has its DeepCopyObject, which returns that.
+		// A type that embeds another type has its DeepCopyObject, which returns the embedded type.
 		if copied := last.DeepCopyObject(); reflect.TypeOf(copied) == reflect.TypeOf(last) {
 			return copied
 		}
@@ -116,8 +116,8 @@ func lastState(last metav1.Object) runtime.Object {
 	return &carrier{last, last}
 }
 
-// copyOf returns a deep copy of value. Apimachinery's panics on what is not of JSON's types,
-// such as an int, which a transform may have put there; that is taken as it is.
+// copyOf returns a deep copy of value. apimachinery's copy panics on a value that is not of a JSON
+// type, such as an int from a transform; copyOf does not copy such a value.
 func copyOf(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -142,7 +142,7 @@ func copyOf(value any) any {
 	return value
 }
 
-// bookmark returns the event that says that everything up to version has been sent.
+// bookmark returns the bookmark event for version.
 func bookmark(version string, t Type) watch.Event {
 	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
 	obj.SetGroupVersionKind(t.GVR.GroupVersion().WithKind(t.Kind))

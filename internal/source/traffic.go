@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// traffic counts what a reflector is given. It can be read at any time.
+// traffic counts the objects that a reflector gets. It can be read at any time.
 type traffic struct {
 	events atomic.Uint64
-	last   atomic.Int64 // when the last one was given, in ns since 1970
+	last   atomic.Int64 // the Unix time of the last one, in ns
 }
 
-// count returns send, whose objects are counted that the reflector takes.
+// count returns a function that calls send and counts the objects that the reflector receives.
 func (t *traffic) count(send func(watch.Event) bool) func(watch.Event) bool {
 	return func(event watch.Event) bool {
 		if !send(event) {

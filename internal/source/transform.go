@@ -16,31 +16,31 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// ErrTransform is matched by the error of an object that the informer's transform fails for.
+// ErrTransform is the error of an object for which the informer's transform fails.
 var ErrTransform = errors.New("the transform failed")
 
-// ErrStarted is returned for a transform that comes when the source has begun to read.
+// ErrStarted is returned by SetTransform after the source has begun to read.
 var ErrStarted = errors.New("informer has already started")
 
-// transform is the informer's transform. It runs here and not in client-go's queue, where one
-// object that it fails for would fail the whole list, and where nothing tells which one it was.
+// transform is the informer's transform. It does not run in client-go's queue: there, a failure for
+// one object would fail the whole list, and would not name the object.
 type transform struct {
-	mu       sync.Mutex // makes one of asking whether it may be set and setting it
+	mu       sync.Mutex // guards the check of sealed and the setting of the transform
 	sealed   bool       // the source has begun to read
 	function atomic.Pointer[cache.TransformFunc]
 }
 
-// seal lets the transform not be changed any more.
+// seal prevents changes of the transform.
 func (t *transform) seal() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sealed = true
 }
 
-// SetTransform sets the function that makes of each object what is cached. It is called once
-// for an object, in the goroutine that reads from the server. It may write to the object, or
-// return another one. Nil: objects are cached as they come. The informer needs [Unwrap] as its own
-// transform. Once the source has begun to read, nothing is changed and the error is [ErrStarted].
+// SetTransform sets the function that transforms each object before it is cached. The goroutine that
+// reads from the server calls it once for an object. It may write to the object, or return another
+// one. If it is nil, objects are not changed. The informer must have [Unwrap] as its own transform.
+// After the source has begun to read, SetTransform has no effect and returns [ErrStarted].
 func (s *Source) SetTransform(f cache.TransformFunc) error {
 	t := &s.gate.transform
 	t.mu.Lock()
@@ -56,10 +56,10 @@ func (s *Source) SetTransform(f cache.TransformFunc) error {
 	return nil
 }
 
-// isSet reports whether there is one.
+// isSet reports whether there is a transform.
 func (t *transform) isSet() bool { return t.function.Load() != nil }
 
-// apply returns what is to be cached for obj, and its key there.
+// apply returns the transformed obj, and its key in the cache.
 func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err error) {
 	function := t.function.Load()
 	if function == nil {
@@ -94,7 +94,7 @@ func call(function cache.TransformFunc, obj any) (transformed any, err error) {
 	return function(obj)
 }
 
-// carrier takes an object that is no runtime.Object through the reflector.
+// carrier wraps an object that is not a runtime.Object for the reflector.
 type carrier struct {
 	metav1.Object
 	content any
@@ -105,11 +105,11 @@ var _ runtime.Object = (*carrier)(nil)
 // GetObjectKind implements runtime.Object.
 func (c *carrier) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object. Nothing copies what is on its way to the store.
+// DeepCopyObject implements runtime.Object. It is not called between reflector and store.
 func (c *carrier) DeepCopyObject() runtime.Object { return c }
 
-// Unwrap is the cache.TransformFunc of an informer whose source has a transform: it returns
-// what that has made of the object.
+// Unwrap is the cache.TransformFunc of an informer whose source has a transform. It returns the
+// transformed object.
 func Unwrap(obj any) (any, error) {
 	if c, is := obj.(*carrier); is {
 		return c.content, nil
@@ -117,7 +117,7 @@ func Unwrap(obj any) (any, error) {
 	return obj, nil
 }
 
-// list returns the list that the reflector gets: the objects that were transformed.
+// list returns the list of transformed objects for the reflector.
 func (l listed) list() runtime.Object {
 	list := &internalversion.List{Items: make([]runtime.Object, len(l.keys))}
 	list.ResourceVersion = l.version
@@ -127,30 +127,30 @@ func (l listed) list() runtime.Object {
 	return list
 }
 
-// maxRejected is how many rejected objects keep their error.
+// maxRejected is the number of rejected objects whose errors are stored.
 const maxRejected = 1000
 
-// Rejected says which objects are left out, since the transform fails for them.
+// Rejected describes the objects that are left out because the transform fails for them.
 type Rejected struct {
-	// Count is how many there are at present.
+	// Count is the present number of these objects.
 	Count int
-	// Key is that of the last one that failed, and Err why.
+	// Key is the key of the object that failed last, and Err the error.
 	Key string
 	Err error
-	// Since is since when there has been at least one; zero if there is none.
+	// Since is the time since when there is at least one; zero if there is none.
 	Since time.Time
 }
 
-// rejections are the rejected objects.
+// rejections has the rejected objects.
 type rejections struct {
-	objects map[string]rejection // by their own keys
+	objects map[string]rejection // by their original keys
 	last    Rejected
 }
 
 // rejection is one rejected object.
 type rejection struct {
 	uid types.UID
-	err error // nil for those beyond maxRejected
+	err error // nil beyond maxRejected objects
 }
 
 func (r *rejections) add(key string, uid types.UID, err error) {
@@ -168,7 +168,7 @@ func (r *rejections) add(key string, uid types.UID, err error) {
 	r.last.Count, r.last.Key, r.last.Err = len(r.objects), key, err
 }
 
-// remove reports whether key was one of them.
+// remove removes key, and reports whether it was rejected.
 func (r *rejections) remove(key string) bool {
 	if _, known := r.objects[key]; !known {
 		return false
@@ -190,7 +190,7 @@ func (r *rejections) remove(key string) bool {
 	return true
 }
 
-// after returns r as what comes after earlier: since there has been at least one.
+// after returns r with the Since of earlier, if both have objects.
 func (r rejections) after(earlier *rejections) rejections {
 	if r.last.Count > 0 && earlier.last.Count > 0 {
 		r.last.Since = earlier.last.Since

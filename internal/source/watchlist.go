@@ -14,51 +14,51 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Watch-list (KEP-3157) is a watch that begins with the list. The reflector has
-// two weaknesses with it, which this file works around by answering in a way that
-// makes it LIST instead: it waits without end for the bookmark that ends the
-// initial events (kubernetes#140890), and on 429, refused connections and expired
-// versions it retries without looking at its context.
+// A watch-list (KEP-3157) is a watch that sends the initial list as events. The reflector
+// has two problems with it. It waits without end for the bookmark that ends the initial
+// events (kubernetes#140890). After 429, refused connections and expired versions, it
+// retries and ignores its context. In both cases, this file returns an error after which
+// the reflector sends a LIST.
 const (
-	// stallAfter is how long a watch-list stream may send no initial event,
-	// counted from the last one, before the bookmark is given up.
+	// stallAfter is the maximum time between initial events of a watch-list. After it, the
+	// watch-list has stalled.
 	stallAfter = 10 * time.Second
-	// answerAfter is how long a watch-list request may be without any answer: longer,
-	// since the client may have a queue of its own.
+	// answerAfter is the maximum time until the response to a watch-list request. It is
+	// longer, since the client may have its own queue.
 	answerAfter = time.Minute
-	// A watch-list may also take no longer than streamAfter, and perObject for each object.
-	// A server that ignores the request for initial events opens an ordinary watch: objects
-	// that are created while it lasts can't be told from initial ones. A watch-list whose
-	// objects come more slowly is given up, too, and its objects are listed.
+	// The maximum duration of a watch-list is streamAfter, and perObject for each object. If a
+	// server ignores the request for initial events, the watch is an ordinary watch, and new
+	// objects look like initial ones. A watch-list that is slower is also ended, and a LIST
+	// follows.
 	streamAfter = time.Minute
 	perObject   = 50 * time.Millisecond
-	// stallMemory is how long watch-list is not tried again after a stall.
+	// stallMemory is how long watch-lists are not used after a stall.
 	stallMemory = time.Hour
 )
 
 var (
-	// ErrBookmarkMissing says that a watch-list stream did not send the bookmark
+	// ErrBookmarkMissing is the error of a watch-list that did not send the bookmark
 	// that ends its initial events.
 	ErrBookmarkMissing = errors.New("the initial-events-end bookmark is missing")
 
-	errNotTried   = errors.New("watch-list is not tried: its bookmark was missing less than an hour ago")
-	errAggregated = errors.New("watch-list is not tried: another server is behind the API server")
-	errNotWanted  = errors.New("watch-list is not wanted")
-	errTweaked    = errors.New("watch-list is not tried: TweakListOptions removes sendInitialEvents")
-	errReplaced   = errors.New("the type has gone or changed before its initial events had ended")
+	errNotTried   = errors.New("watch-list is not used: its bookmark was missing less than an hour ago")
+	errAggregated = errors.New("watch-list is not used: an aggregated API server serves the type")
+	errNotWanted  = errors.New("watch-list is disabled")
+	errTweaked    = errors.New("watch-list is not used: TweakListOptions removes sendInitialEvents")
+	errReplaced   = errors.New("the type was removed or changed before the end of its initial events")
 )
 
-// plain returns err's text as an error that the reflector takes for none of
-// those it retries by itself: a LIST follows at once, and meets the same fault
-// on a path that honours its context.
+// plain returns an error with only the text of err, so that the reflector does not
+// retry the watch-list internally. It sends a LIST at once. If the LIST fails in the
+// same way, the reflector respects its context.
 func plain(err error) error { return errors.New(err.Error()) }
 
-// throttled is the pace of a watch-list that the server has refused, as long as it wants
-// to be left alone: the LIST that follows has to wait, too.
+// throttled is the pause that a server has requested in its response to a watch-list. The
+// LIST that follows must also wait.
 type throttled struct{ pace atomic.Pointer[pace] }
 
-// note keeps what the server asks for with err. One that has not come to a version yet asks
-// for a pause in which it may; a list does not need the version.
+// note stores the pause that the server requests with err. It ignores the pause of a server that
+// does not have a resourceVersion yet, since a list does not require the version.
 func (t *throttled) note(err error) {
 	var p pace
 	if p.failed(time.Now(), err); p.firm && !apierrors.IsTimeout(err) {
@@ -66,7 +66,7 @@ func (t *throttled) note(err error) {
 	}
 }
 
-// take returns the pace at which to begin.
+// take returns the pace for the next request.
 func (t *throttled) take() pace {
 	if p := t.pace.Swap(nil); p != nil {
 		return *p
@@ -83,9 +83,8 @@ func errorEvent(err error) watch.Event {
 	}}
 }
 
-// Stalls remembers which types' watch-lists have stalled, for all sources that are given
-// it: a type created again is another. It is safe for concurrent use; its zero value
-// remembers nothing.
+// Stalls records the types whose watch-lists have stalled, for all sources that share it. A type
+// that was created again is another type. It is safe for concurrent use. Its zero value is empty.
 type Stalls struct {
 	mu    sync.Mutex
 	until map[stalled]time.Time
@@ -120,14 +119,13 @@ func (s *Stalls) stalledLately(t Type, now time.Time) bool {
 	return now.Before(s.until[stalledOf(t)])
 }
 
-// silence measures how long a stream has sent no initial event, until the initial
-// events have ended, and how long those take in all. The time that the reflector takes is
-// not the stream's.
+// silence measures the time since the last initial event of a stream, and the duration of all
+// initial events. It does not count the time in which the reflector processes events.
 type silence struct {
-	timer    *time.Timer // nil: nothing is measured
+	timer    *time.Timer // nil: there is no measurement
 	deadline time.Time   // of the next initial event
-	limit    time.Time   // of the last one
-	live     bool        // an event of another kind than initial ones has been sent
+	limit    time.Time   // of the last initial event
+	live     bool        // the stream has sent an event that is not initial
 }
 
 func newSilence(measure bool) *silence {
@@ -138,8 +136,8 @@ func newSilence(measure bool) *silence {
 	return &silence{timer: time.NewTimer(stallAfter), deadline: now.Add(stallAfter), limit: now.Add(streamAfter)}
 }
 
-// elapsed returns a channel that delivers once the silence was too long. It is
-// nil, and never delivers, if nothing is measured.
+// elapsed returns a channel that receives a value when the time is exceeded. It is nil if there
+// is no measurement.
 func (s *silence) elapsed() <-chan time.Time {
 	if s.timer == nil {
 		return nil
@@ -147,10 +145,10 @@ func (s *silence) elapsed() <-chan time.Time {
 	return s.timer.C
 }
 
-// heard is told of each event that the reflector has taken, whether the initial ones
-// still go on, and how long it took. Initial events are added objects. A stream that
-// has sent anything else is past them, and its bookmark is due: what a lively type
-// goes on to send is no sign of it.
+// heard is called for each event that the reflector has received, with the time that this took.
+// Initial reports whether the initial events have not ended. Initial events are added objects. After
+// another event, only the bookmark can follow the initial events: further events do not extend the
+// deadline.
 func (s *silence) heard(event watch.EventType, initial bool, took time.Duration) {
 	if s.timer == nil {
 		return
@@ -168,7 +166,7 @@ func (s *silence) heard(event watch.EventType, initial bool, took time.Duration)
 	s.timer.Reset(min(time.Until(s.deadline), time.Until(s.limit)))
 }
 
-// reason returns why the silence was too long, or what there was instead of it.
+// reason returns the error for the exceeded time.
 func (s *silence) reason() error {
 	if s.limit.Before(s.deadline) {
 		return fmt.Errorf("the initial events have not ended after %v and %v for each: %w", streamAfter, perObject, ErrBookmarkMissing)
