@@ -3,7 +3,7 @@ package main
 // ofDynamicinformer are ways to break the factory and its leases.
 var ofDynamicinformer = []table{
 	{"dynamicinformer", "dynamicinformer", []mutant{
-		{"options of others are taken over in silence", "Factory.sharedLocked", always("err == nil")},
+		{"conflicting options of leases are accepted", "Factory.sharedLocked", always("err == nil")},
 		{"a separate informer is shared", "Factory.Acquire", drop("k.separate = f.singles.Add(1)")},
 		{"a lease forgets what Acquire has validated", "Factory.Acquire", drop("l.validated = &found")},
 		{"Acquire validates nothing", "Factory.validate", always("f.options.resolver == nil")},
@@ -26,8 +26,8 @@ var ofDynamicinformer = []table{
 		{"ForResource does not share", "Factory.pin", never("old != nil && (!old.ending() || closed(f.closing))")},
 		{"an informer stopped by hand is handed out again", "Factory.forResource", always("fresh || !e.informer.IsStopped()")},
 		{"a factory that is closing replaces informers by empty ones", "Factory.pin", never("closed(f.closing)")},
-		{"what is asked for after Shutdown runs", "Factory.putLocked", drop("e.endLocked()")},
-		{"what was released is handed out again", "Factory.dropLocked", drop("delete(f.entries, e.key)")},
+		{"an informer asked for after Shutdown runs", "Factory.putLocked", drop("e.endLocked()")},
+		{"a released informer is handed out again", "Factory.dropLocked", drop("delete(f.entries, e.key)")},
 		{"an informer that is new is missing in the status", "Factory.putLocked", drop("f.order = nil")},
 		{"an informer that is released stays in the status", "Factory.dropLocked", drop("f.order = nil")},
 		{"a stopped informer is handed out again", "entry.ending", never("e.started() && closed(e.stop)")},
@@ -44,7 +44,7 @@ var ofDynamicinformer = []table{
 		{"Start starts twice", "Factory.startLocked", replace("e.phase != waiting", "e.phase > running")},
 		{"an informer asked for after Start does not run", "Factory.ForResource", never("f.ctx != nil")},
 		{"the end of Start's context does not close the factory", "Factory.Start", replace("f.close", "func() {}")},
-		{"no discovery by default", "NewForConfig", replace("WithDiscovery(resolver)", "WithDiscovery(resolver), WithDiscovery(nil)")},
+		{"NewForConfig has no discovery by default", "NewForConfig", replace("WithDiscovery(resolver)", "WithDiscovery(resolver), WithDiscovery(nil)")},
 		{"discovery can't be turned off", "NewForConfig", replace(
 			"append([]Option{WithDiscovery(resolver)}, opts...)", "append(opts, WithDiscovery(resolver))")},
 		{"Shutdown does not wait for the removal of handlers", "Factory.startLocked", drop("<-e.pending.Done()")},
@@ -54,15 +54,15 @@ var ofDynamicinformer = []table{
 		{"a lease is released before its handlers have the deletions", "followedLease.Deletion", always("!waiting")},
 		{"Follow does not wait for the factory's start", "Factory.awaitStart", replace("case <-f.started:", "default:")},
 		{"a lease is released before the type's objects are gone", "followedLease.Deletion", always("end.Kind != discovery.CRDDeleted")},
-		{"what is not listed is gone", "followedLease.Deletion", replace("follow.DeletionUnknown", "follow.DeletionDone")},
+		{"Follow takes a type that is not listed as deleted", "followedLease.Deletion", replace("follow.DeletionUnknown", "follow.DeletionDone")},
 		{"Follow gives up what others have with other options", "Factory.acquireFollowed", never("errors.Is(err, ErrConflict)")},
 		{"a degraded informer is never unhealthy", "healthPolicy.problem", always("p.tolerance < 0")},
-		{"readiness has patience with what has never synced", "healthPolicy.problem", never("!s.Listed")},
+		{"readiness tolerates an informer that has never synced", "healthPolicy.problem", never("!s.Listed")},
 		{"a health check that fails answers 200", "HealthCheck.ServeHTTP", drop("w.WriteHeader(http.StatusInternalServerError)")},
 		{"Lease.Retry does not ask discovery", "Lease.Retry", drop("l.entry.state.Look()")},
 		{"two releases of one lease count", "Lease.Release", replace("if l.released.Swap(true) { return }", "l.released.Store(true)")},
-		{"anybody may remove a handler", "Lease.RemoveEventHandler", drop("if !l.handlers.Has(registration) { return nil }")},
-		{"nothing lingers", "Factory.part", always("e.linger <= 0")},
+		{"a lease removes handlers of other leases", "Lease.RemoveEventHandler", drop("if !l.handlers.Has(registration) { return nil }")},
+		{"WithLinger has no effect", "Factory.part", always("e.linger <= 0")},
 		{"the end of an earlier linger ends a later one", "Factory.expire", replace("e.lingering == this", "e.lingering != nil")},
 		{"Release waits for the locks of an informer", "Lease.Release", replace(
 			"go func() { defer done(); for _, registration := range added { _ = l.entry.informer.RemoveEventHandler(registration) } }()",
@@ -83,24 +83,24 @@ var ofDynamicinformer = []table{
 		{"Shutdown leaves the removal of handlers behind", "Factory.drain", drop("f.removals.Done()")},
 		{"a loop over statuses ends after the first", "Lease.Watch", before(
 			"return !yield(l.Status())", "if true { yield(l.Status()); return true }")},
-		{"an explanation does not know where news of types come from", "Factory.explain", never("resolver != nil")},
+		{"an explanation does not show the state of the resolver", "Factory.explain", never("resolver != nil")},
 		{"a resource has to be named with its version", "page.named", never("!found && e.gvr.GroupResource().String() == name")},
-		{"the page does not tell of handlers", "Factory.status", drop("i.Handlers = e.informer.handlers.Stats(known.At)")},
-		{"who asks for what is not there is not shown discovery", "page.Explain", replace(
+		{"the page does not show handlers", "Factory.status", drop("i.Handlers = e.informer.handlers.Stats(known.At)")},
+		{"an explanation of an unknown resource has no answer of discovery", "page.Explain", replace(
 			"s.explain(schema.GroupVersionResource{Resource: name}, nil, nil)",
 			"status.NewExplanation(schema.GroupVersionResource{Resource: name}, time.Now(), nil, nil, nil)")},
 		{"WaitForCacheSync includes informers not started", "Factory.waitForStarted", always("e.started()")},
 		{"waiting goes on for an informer that has ended", "entry.await", within("met()", never("ended"))},
-		{"a resource that nobody asked for is waited for in silence", "Factory.WaitForSync", never("unknown != nil")},
-		{"FailFast is patient", "Factory.wait", never("o.failFast && (f.notRunning(e).Lasting() || now.Lasting())")},
-		{"who waits does not wait for the watch", "entry.awaitWatch", always("watches()")},
+		{"WaitForSync accepts a resource without an informer", "Factory.WaitForSync", never("unknown != nil")},
+		{"FailFast has no effect", "Factory.wait", never("o.failFast && (f.notRunning(e).Lasting() || now.Lasting())")},
+		{"WaitForSync does not wait for the watch", "entry.awaitWatch", always("watches()")},
 		{"a watch without answer is waited for", "entry.awaitWatch", replace("watchGrace", "1e6*watchGrace")},
-		{"a wait misses what comes between two looks", "entry.await", replace(
+		{"a wait misses a change between two checks", "entry.await", replace(
 			"changed, first, ended := e.changed.Next(), e.firstList(), closed(e.done); if met() || ended { return }",
 			"if met() || closed(e.done) { return }; changed, first, ended := e.changed.Next(), e.firstList(), false; _ = ended")},
 		{"a release takes the informer from others", "users.none", always("len(u.leases) == 0")},
 		{"a release takes what ForResource has", "users.none", never("u.pinned")},
-		{"a linger ends what somebody has again", "users.add", drop("u.stopLinger()")},
-		{"leases are held for ever by those who had them", "users.remove", drop("delete(u.owners, name)")},
+		{"a linger ends an informer that has been acquired again", "users.add", drop("u.stopLinger()")},
+		{"owners that have released their leases are still listed", "users.remove", drop("delete(u.owners, name)")},
 	}},
 }

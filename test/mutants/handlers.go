@@ -6,13 +6,13 @@ var ofHandlers = []table{
 		{"handlers outlive their lease", "Group.Close", drop("g.calls.Close()")},
 		{"handlers of a released informer that never ran are left", "Group.Has", replace(
 			"own.handler.group == g", "own.handler.group == g && !g.calls.Closed()")},
-		{"a handler that was idle has nothing waiting", "handler.stats", always("now.Sub(lastEvent) > idleAfter")},
-		{"a resync passes for an event", "handler.OnUpdate", replace("0", "1")},
-		{"a blocked handler is behind since nobody knows when", "handler.stats", drop("s.BehindSince = h.running")},
+		{"a handler that was idle has no backlog", "handler.stats", always("now.Sub(lastEvent) > idleAfter")},
+		{"a resync counts as an event", "handler.OnUpdate", replace("0", "1")},
+		{"the status does not say since when a handler is blocked", "handler.stats", drop("s.BehindSince = h.running")},
 		{"a registration has the wrapper's name", "namedChecker.Name", replace(
 			"strings.Replace(c.DoneChecker.Name(), nameOf(c.handler), c.handler.name, 1)", "strings.Clone(c.DoneChecker.Name())")},
 		{"a removed handler is called", "Set.Remove", drop("r.handler.remove()")},
-		{"a handler is behind by what came before it", "Set.Add", drop("h.before = s.feed.Events() - uint64(s.feed.Objects())")},
+		{"the backlog of a handler includes events from before it was added", "Set.Add", drop("h.before = s.feed.Events() - uint64(s.feed.Objects())")},
 		{"a release from the handler that is being added is an error", "Set.Add", replace("_ = s.Remove(r)", "return nil, s.Remove(r)")},
 		{"a handler that is removed stays in the status", "Set.Remove", drop(
 			"s.all = slices.DeleteFunc(s.all, func(other *handler) bool { return other == r.handler })")},
@@ -33,22 +33,22 @@ var ofHandlers = []table{
 		{"a handler that is stuck holds up the end for ever", "follower.awaitDeletion", never("time.Since(progress) >= stopPatience")},
 	}},
 	{"internal/follow", "internal/follow", []mutant{
-		{"a CRD that was created again is the same type to Follow", "followed.other", never(
+		{"Follow takes a CRD that was created again as the same type", "followed.other", never(
 			`uid != "" && t.res.CRDUID != "" && uid != t.res.CRDUID`)},
 		{"a type that goes on is stopped", "followed.selected", drop("t.end = nil")},
 		{"the end of a CRD is not for good", "followed.ends", always("t.end == nil || t.end.Kind != discovery.CRDDeleted")},
 	}},
 	{"internal/informermetrics", "dynamicinformer", []mutant{
 		{"each informer asks client-go for an identity", "Identities.Relay", always("own == nil")},
-		{"who has begun last takes the identity", "identity.update", replace("i.running[0]", "i.running[len(i.running)-1]")},
+		{"the informer that began last takes the identity", "identity.update", replace("i.running[0]", "i.running[len(i.running)-1]")},
 		{"an identity does not pass", "identity.update", replace(
 			"len(i.running) > 0", "next = i.published; next == nil && len(i.running) > 0")},
-		{"an identity observes nothing", "identity.switchTo", drop("next.latency.connect(i.latency)")},
+		{"an identity gets no latencies", "identity.switchTo", drop("next.latency.connect(i.latency)")},
 		{"a provider of metrics is called by two at a time", "identity.update", within("next == last", never("i.switching"))},
 		{"a provider of metrics is not told when informers go", "identity.switchTo", drop("provider.ForgetInformer(i.id)")},
 		{"metrics that can't be forgotten stay as they were", "identity.switchTo", drop("i.version.Set(0)")},
 		{"an informer does not know its identity", "Relay.Identify", drop("o.Identifier = r.identity.id")},
-		{"the last values do not pass with the identity", "relayedGauge.connect", drop("to.Set(math.Float64frombits(last))")},
+		{"the last values are lost when the identity passes", "relayedGauge.connect", drop("to.Set(math.Float64frombits(last))")},
 		{"what is set before the identity passes is lost", "relayedGauge.Set", drop("g.last.Store(math.Float64bits(value))")},
 		{"client-go's own provider of metrics is not used", "Relay.Identify", always("r.identity.provider != nil")},
 	}},

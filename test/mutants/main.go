@@ -98,7 +98,7 @@ func try(ctx context.Context, scratch string, t table, m mutant) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-vet=off", "-failfast", "-timeout=60s", "-overlay", overlay, "./"+t.tests)
+	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-vet=off", "-failfast", "-timeout=2m", "-overlay", overlay, "./"+t.tests)
 	output, err := cmd.Output()
 	var exit *exec.ExitError
 	if err == nil {

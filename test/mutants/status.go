@@ -3,28 +3,28 @@ package main
 // ofStatus are ways to break what is read: statuses, the page, the metrics and the listers.
 var ofStatus = []table{
 	{"status", "dynamicinformer", []mutant{
-		{"there is no rule for what is forbidden", "NotSyncedError.Advice", replace(
+		{"advice on a forbidden request has no rule", "NotSyncedError.Advice", replace(
 			`"grant this rule to the user in a " + roleText(e.GVR, e.Namespace)`, `"grant it"`)},
-		{"what is forbidden is said twice", "requestText", drop("text = rest")},
-		{"Forbidden heals by itself", "Reason.Lasting", drop("ReasonForbidden")},
+		{"an error says twice that a request is forbidden", "requestText", drop("text = rest")},
+		{"Forbidden is not lasting", "Reason.Lasting", drop("ReasonForbidden")},
 	}},
 	{"status", "status", []mutant{
 		{"an explanation does not say what to do", "Explanation.next", never(`advice != ""`)},
 	}},
 	{"internal/statuspage", "internal/statuspage", []mutant{
-		{"each browser has a Status of its own", "answers.find", never("found != nil")},
-		{"an answer is good for ever", "answer.outdated", never("!now.Before(a.until)")},
-		{"a panic leaves others waiting", "answer.produce", replace(
+		{"each browser has its own call of Status", "answers.find", never("found != nil")},
+		{"an answer is never made again", "answer.outdated", never("!now.Before(a.until)")},
+		{"a panic leaves other requests waiting", "answer.produce", replace(
 			"defer close(a.made); a.value, a.until, a.err = by(ctx)", "a.value, a.until, a.err = by(ctx); close(a.made)")},
-		{"who goes away takes along what others wait for", "answers.get", replace("context.WithoutCancel(ctx)", "ctx")},
-		{"who has gone away still waits", "answers.get", never("<-ctx.Done()")},
+		{"a request that ends also ends the answer that others wait for", "answers.get", replace("context.WithoutCancel(ctx)", "ctx")},
+		{"a request that has ended still waits", "answers.get", never("<-ctx.Done()")},
 		{"a page has all handlers that there are", "bounded", replace(
 			"i.Handlers, i.MoreHandlers = i.Handlers[:b.items:b.items], more", "i.Handlers, i.MoreHandlers = i.Handlers, 0*more")},
 		{"the page takes any method", "Handler.ServeHTTP", never("r.Method != http.MethodGet && r.Method != http.MethodHead")},
 		{"HEAD has a body", "response.send", always("to.Method == http.MethodGet")},
-		{"what is below the page is the table, too", "Handler.ServeHTTP", never(`at.resource != "" && q.resource == ""`)},
+		{"a path below the page shows the table", "Handler.ServeHTTP", never(`at.resource != "" && q.resource == ""`)},
 		{"a page without a slash at its end is a resource", "Handler.ServeHTTP", always("!q.unsure")},
-		{"who takes anything gets HTML", "accepted", replace(`"application/xhtml+xml"`, `"application/xhtml+xml", "*/*"`)},
+		{"a client that accepts anything gets HTML", "accepted", replace(`"application/xhtml+xml"`, `"application/xhtml+xml", "*/*"`)},
 		{"links lead to the root", "query.link", replace(`q.base + "?"`, `"/?"`)},
 		{"any path below the page is a resource", "placeOf", replace("unknown: true", "resource: path[0]")},
 		{"a part of the page's path may not be stripped", "below", replace("mount[1:]", "nil")},
@@ -32,7 +32,7 @@ var ofStatus = []table{
 		{"any script may run in the page", "policy", replace("digest(string(script))", `"unsafe-inline"`)},
 		{"a row does not name stuck handlers", "newRow", drop("Stuck: plain(stuck(i, at))")},
 		{"a table has any number of rows", "Table.cut", always("len(part.Informers) < rowsAtMost")},
-		{"a stuck handler is nothing to see to", "rank", drop("case i.Late(at): return 1")},
+		{"an informer with a stuck handler does not come first", "rank", drop("case i.Late(at): return 1")},
 		{"control characters get onto the page", "unprintable", always("unicode.IsPrint(r)")},
 	}},
 	{"metrics", "metrics", []mutant{

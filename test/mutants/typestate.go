@@ -15,24 +15,24 @@ var ofTypestate = []table{
 			"if c.Err == nil { c = Condition{Since: now} }", "c = Condition{Since: now, Attempts: c.Attempts}")},
 		{"WaitForSync does not wait for the store", "Snapshot.Synced", always("s.stored >= s.Given.FirstLists")},
 		{"a stale cache is not said to be", "Snapshot.Status", drop("i.StaleSince = failing.Since")},
-		{"a watch-list that is answered is all there", "Snapshot.given", always("s.Given.Complete")},
-		{"the page does not say when it is tried again", "Snapshot.Status", drop("i.NextRetry = s.Given.Due")},
+		{"a watch-list that has been answered counts as complete", "Snapshot.given", always("s.Given.Complete")},
+		{"the status does not say when the next attempt is", "Snapshot.Status", drop("i.NextRetry = s.Given.Due")},
 		{"validation is skipped", "New", replace("source.Held", "source.Served")},
-		{"a refusal of discovery outlives its consent", "Snapshot.serve", replace(
+		{"a refusal of discovery stays after it has agreed", "Snapshot.serve", replace(
 			"s.Evidence, s.denied, s.Discovery = discovery.Evidence{}, time.Time{}, Condition{}",
 			"s.Evidence, s.denied = discovery.Evidence{}, time.Time{}")},
-		{"what discovery refuses is no condition", "Snapshot.refuse", drop("s.Discovery = s.Discovery.failed(err, reason, s.At)")},
+		{"a refusal of discovery is not a condition", "Snapshot.refuse", drop("s.Discovery = s.Discovery.failed(err, reason, s.At)")},
 		{"discovery is believed on its first denial", "absentFor", replace("15 * time.Second", "0")},
-		{"what discovery cannot tell stops an informer", "State.answered", never(
+		{"an inconclusive answer stops an informer", "State.answered", never(
 			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known()")},
 		{"events of discovery are ignored", "State.Look", drop("case s.news <- struct{}{}:")},
-		{"it is synced since before what went wrong", "State.changeLocked", within("next.Rejected.Count > 0", never("failing"))},
-		{"it is synced since before its type was served again", "State.changeLocked", never("!next.given()")},
+		{"SyncedSince is from before a failure", "State.changeLocked", within("next.Rejected.Count > 0", never("failing"))},
+		{"SyncedSince is from before the type was served again", "State.changeLocked", never("!next.given()")},
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
 		{"discovery is asked without a bound", "State.ask", replace("q.limiter.Wait(ctx) == nil", "ctx.Err() == nil")},
-		{"another version being served is no reason of its own", "Classify", never(
+		{"another served version has no reason of its own", "Classify", never(
 			"errors.As(err, &notServed) && len(notServed.Versions) > 0")},
 		{"a return from gone is the same type", "Snapshot.replacedBy", drop("s.Serving == source.Gone")},
 		{"a restored CRD is the same type", "Snapshot.replacedBy", drop("s.Evidence.Kind == discovery.CRDDeleted")},
@@ -46,16 +46,16 @@ var ofTypestate = []table{
 		{"another scope is the same type", "Snapshot.replacedBy", never("old.Namespaced != res.Namespaced")},
 		{"a type that is gone counts as synced", "Snapshot.given", always("s.Serving != source.Gone")},
 		{"a condition does not end when its request succeeds", "State.Succeeded", drop("next.List = Condition{}")},
-		{"a confirmation that cannot be told is a denial", "State.Confirm", within(
+		{"an inconclusive confirmation counts as a denial", "State.Confirm", within(
 			"!errors.Is(err, discovery.ErrNotServed)", replace("true", "false"))},
 		{"a CRD that a confirmation misses is no evidence", "State.Confirm", never("s.now.uid() == known")},
 		{"a probe of another type counts", "State.Probed", never("s.now.sourceType() != t")},
 		{"an answer that is out of date counts", "State.answered", never("heard != s.heard")},
 		{"the conditions of a type are those of the next", "Snapshot.serve", drop(
 			"s.List, s.Watch, s.doubt = Condition{}, Condition{}, time.Time{}")},
-		{"a type is gone on NotFound", "Snapshot.refuse", before(
+		{"a refusal of discovery counts as the end of a type", "Snapshot.refuse", before(
 			"case s.Evidence.Kind == discovery.CRDDeleted: s.Serving = source.Gone", "case denied: s.Serving = source.Gone")},
-		{"another version being served is the end", "Snapshot.refuse", never("elsewhere(err)")},
+		{"another served version counts as the end of a type", "Snapshot.refuse", never("elsewhere(err)")},
 		{"old evidence counts against a new type", "State.Heard", replace(
 			`uid == "" || known == "" || uid == known`, "uid == uid && known == known")},
 		{"a watch that expires is a failure", "State.Failed", replace("if ordinary { return }", "if !ordinary { return }")},

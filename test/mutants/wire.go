@@ -25,7 +25,7 @@ var ofWire = []table{
 		{"an endless event has no limit for client-go's reader", "limit.Read", replace("maxFrame", "8*maxFrame")},
 		{"events for client-go's reader are limited together", "frameReader.readInstead", drop("f.limit.read = 0")},
 		{"a large event passes", "frameReader.event", replace("maxFrame", "2*maxFrame")},
-		{"a broken connection looks like an end", "frameReader.giveUp", replace("failing{f.err}", "failing{io.EOF}")},
+		{"a broken connection is read as the end of the stream", "frameReader.giveUp", replace("failing{f.err}", "failing{io.EOF}")},
 		{"an unusual event is read twice", "frameReader.event", replace("f.buf.consume(used)", "if plain { f.buf.consume(used) }")},
 		{"interned strings are not compared", "stringTable.lookup", within("first.find(mark)", always("in.text == string(text)"))},
 		{"strings seen once are kept", "stringTable.lookup", never("!t.again(hash)")},
@@ -43,7 +43,7 @@ var ofWire = []table{
 		{"control characters are not seen eight at a time", "unusual", replace("(w-ones*' ')&^w", "0")},
 		{"invalid UTF-8 passes", "scanner.text", drop("t.plain = t.plain && (ascii || utf8.Valid(data[t.start:i]))")},
 		{"escapes are not checked", "escape", after("case 'u': if hex4(b[2:]) < 0 { return 0 }; return 6", "default: return 2")},
-		{"commas may be missing", "scanner.more", replace("return false, false", "return true, true")},
+		{"missing commas are accepted", "scanner.more", replace("return false, false", "return true, true")},
 		{"nesting has no limit", "scanner.descend", always("s.depth <= maxDepth")},
 		{"depth is not given back", "scanner.ascend", drop("s.depth--")},
 		{"a Status is an object like others", "serializer.decode", always("!typed[gvk.Kind]")},
@@ -52,8 +52,8 @@ var ofWire = []table{
 		{"keys are not compared", "subtree.hasMembers", never("members[i].key != s.members[i].key")},
 		{"0.0 and -0.0 are one", "same", replace("math.Float64bits(a) == math.Float64bits(b)", "(a == b || math.IsNaN(a))")},
 		{"the subtrees' total has no limit", "subtreeTable.offer", replace("maxSharedTotal", "1<<60")},
-		{"what comes in turn keeps each other out", "either", always("rand.Uint32()&1 == 0")},
-		{"half a surrogate pair eats what follows", "unescapeUnicode", replace(
+		{"values that alternate are never kept", "either", always("rand.Uint32()&1 == 0")},
+		{"half a surrogate pair drops the next characters", "unescapeUnicode", replace(
 			"return unicode.ReplacementChar, 6", "return unicode.ReplacementChar, 12")},
 		{"upper-case hexadecimal digits are refused", "hex4", replace("'A' - 10", "'A' - 11")},
 		{"a kind that is no string passes", "builder.member", never("at.own == ownRoot && !fits(name, v.any)")},
@@ -61,7 +61,7 @@ var ofWire = []table{
 		{"escaped strings share their bytes", "builder.content", replace("b.scratch[:0]", "b.scratch")},
 		{"a builder keeps the last document alive", "builder.object", drop("clear(members)")},
 		{"an object with a key twice is shared", "builder.shareObject", always("len(object) == len(members)")},
-		{"large subtrees are kept", "builder.shareObject", never("size > maxSharedText")},
+		{"large subtrees are shared", "builder.shareObject", never("size > maxSharedText")},
 		{"buffers stay large", "window.makeRoom", replace("size/4", "0")},
 	}},
 	{"dynamicclient", "dynamicclient", []mutant{
