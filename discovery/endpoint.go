@@ -62,7 +62,7 @@ func newEndpoint(cfg *rest.Config, client *http.Client) (*endpoint, error) {
 		return nil, err
 	}
 	unhurried := *client
-	unhurried.Timeout = 0 // it would cut watches; requests have a context that ends
+	unhurried.Timeout = 0 // it would end watches; requests have a context that ends
 	return &endpoint{base: base, client: &unhurried, limiter: cfg.RateLimiter}, nil
 }
 
