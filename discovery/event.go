@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -145,7 +146,7 @@ func (k *knowledge) types(view, before *groupView) []typeState {
 		state := typeState{resource: res, backing: cmp.Or(res.Backing, old.backing)}
 		if state.byCRD() {
 			state.uid = res.CRDUID
-			if old.byCRD() {
+			if old.byCRD() && !k.isDeleted(res.GVR.GroupResource(), old.uid) {
 				state.uid = cmp.Or(state.uid, old.uid)
 			}
 		}
@@ -171,6 +172,13 @@ func (k *knowledge) types(view, before *groupView) []typeState {
 		states = append(states, state)
 	}
 	return states
+}
+
+// isDeleted reports whether the deletion of that CRD is about to be told. It has to be told once,
+// also of a type that something else may serve.
+func (k *knowledge) isDeleted(gr schema.GroupResource, uid types.UID) bool {
+	evidence, deleted := k.deletions[gr]
+	return deleted && evidence.CRDUID == uid
 }
 
 // createdAt returns when the CRD of res was created, or otherwise if that is not known any more.
@@ -241,6 +249,11 @@ func (k *knowledge) events(before, now *snapshot, at time.Time) []Event {
 			}
 		}
 	}
+	for gr := range k.deletions {
+		if state := k.gone[gr]; state != nil {
+			state.gone.told = true
+		}
+	}
 	clear(k.deletions)
 	return append(removed, events...)
 }
@@ -297,8 +310,10 @@ func (k *knowledge) evidence(old typeState, at time.Time) Evidence {
 	switch {
 	case !k.crdsRule || !old.byCRD() || state == nil && old.uid == "":
 		return Evidence{Kind: NotListed, At: at}
-	case state != nil && state.gone != nil:
+	case state != nil && state.gone != nil && !state.gone.told:
 		return state.gone.Evidence
+	case state != nil && state.meta == nil: // something else has served it since
+		return Evidence{Kind: NotListed, At: at}
 	case state == nil || old.uid != "" && old.uid != state.meta.UID: // between two runs
 		return Evidence{Kind: CRDDeleted, CRDUID: old.uid, At: at}
 	}

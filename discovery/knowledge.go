@@ -98,6 +98,8 @@ type deletion struct {
 	askedAt uint64    // the number of requests for documents that had begun then
 	listed  time.Time // when a document last listed its resource, or when it was deleted
 	left    bool      // a later document has not listed it
+	known   bool      // it was known to serve the type, and documents are older than its end
+	told    bool      // to subscribers, where it makes a difference
 }
 
 // doubt is a resource that was served and is not mentioned any more, without evidence
@@ -175,6 +177,10 @@ func (k *knowledge) endDoubts(now time.Time) {
 func (k *knowledge) endDeletions(number uint64, now time.Time) {
 	for gr, state := range k.gone {
 		listed := k.lists(gr)
+		if state.gone.known && number == k.toldAt && number > state.gone.askedAt {
+			state.gone.known = false
+			k.touch(gr.Group)
+		}
 		switch {
 		case number > k.toldAt: // it repeats what was known
 		case listed && k.outlived(gr, state, now):
@@ -404,9 +410,13 @@ func (k *knowledge) noteDeleted(gr schema.GroupResource, state *crdState, number
 	if k.gone == nil {
 		k.gone, k.deletions = map[schema.GroupResource]*crdState{}, map[schema.GroupResource]Evidence{}
 	}
-	state.gone = &deletion{Evidence: evidence, askedAt: number, listed: now}
+	known := k.views[gr.Group].typeOf(gr.Resource).uid != ""
+	state.gone = &deletion{Evidence: evidence, askedAt: number, listed: now, known: known}
 	state.meta, state.definition, state.unlisted = nil, nil, time.Time{}
-	k.gone[gr], k.deletions[gr] = state, evidence
+	k.gone[gr] = state
+	if _, deleted := k.deletions[gr]; !deleted { // the first is of the CRD that was told
+		k.deletions[gr] = evidence
+	}
 	delete(k.unlisted, gr)
 	delete(k.defined, gr)
 	k.changed = now

@@ -279,11 +279,15 @@ func (k *knowledge) believes(res Resource, backing Backing) bool {
 	if _, there := k.apis[res.GVR.Group][res.GVR.Version]; !there && backing == BackingUnknown && k.automanages() {
 		return false
 	}
-	if !k.crdsRule || backing == BackingAggregated || backing == BackingBuiltIn || k.undecided(res.GVR.GroupVersion()) {
-		return true
-	}
 	state := k.crd(res.GVR.GroupResource())
-	if state == nil {
+	switch {
+	case !k.crdsRule:
+		return true
+	case state != nil && state.gone != nil && state.gone.known:
+		return false // it means the CRD that served the type, whatever may serve it now
+	case backing == BackingAggregated, backing == BackingBuiltIn, k.undecided(res.GVR.GroupVersion()):
+		return true
+	case state == nil:
 		return backing != BackingCRD || !k.crdsCurrent
 	}
 	return state.gone == nil && !k.defines(state)

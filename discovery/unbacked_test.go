@@ -114,3 +114,69 @@ func TestEvidence_ACRDThatDocumentsRefuteIsNotServed(t *testing.T) {
 		}
 	})
 }
+
+// Documents that are older than the end of a CRD list its type. Whatever an APIService that is
+// still to be read turns out to be, they don't mean its server.
+func TestEvidence_TheEndOfACRDIsToldOnce(t *testing.T) {
+	for name, upset := range map[string]func(w *world){
+		"and an APIService comes": func(w *world) {},
+		"and it can't be read":    func(w *world) { w.fault["apis.get"] = "403" },
+		"and APIServices are forbidden": func(w *world) {
+			w.fault["apis.get"], w.fault["apis.list"], w.fault["apis.watch"] = "403", "403", "403"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+				t.Helper()
+				w.change(func() {
+					upset(w)
+					w.setCRD(gadget("v1"))
+				})
+				elapse(3 * time.Second)
+				next := heard(t, r)
+				runFor(t, r)
+				elapse(time.Minute)
+				next()
+				w.change(func() { w.dropCRD(gadgetsCRD) })
+				elapse(5 * time.Millisecond)
+				w.change(func() { w.byService("others") })
+				elapse(time.Minute)
+				want := []string{"Removed gadgets.v1.example.org (CRDDeleted)", "Added others.v1.example.org"}
+				if got := next(); !slices.Equal(got, want) {
+					t.Errorf("events: %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
+// What serves a type after the end of its CRD may not be told, and go, too.
+func TestEvidence_WhatIsNotListedAfterTheEndOfItsCRDIsNotListed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		w.change(func() {
+			w.fault["apis.get"] = "403"
+			w.setCRD(gadget("v2", "v1"))
+		})
+		elapse(3 * time.Second)
+		next := heard(t, r)
+		runFor(t, r)
+		elapse(time.Minute)
+		next()
+		w.change(func() { w.dropCRD(gadgetsCRD) })
+		elapse(5 * time.Millisecond)
+		w.change(func() { w.byService("gadgets") })
+		elapse(20 * time.Second)
+		want := []string{"Removed gadgets.v2.example.org (CRDDeleted)", "Added gadgets.v1.example.org"}
+		if got := next(); !slices.Equal(got, want) {
+			t.Errorf("events: %q, want %q", got, want)
+		}
+		w.change(func() {
+			w.setAPI(&wapi{name: "v1.example.org", auto: "true", available: true})
+		})
+		elapse(time.Minute)
+		if got, want := next(), []string{"Removed gadgets.v1.example.org (NotListed)"}; !slices.Equal(got, want) {
+			t.Errorf("events: %q, want %q", got, want)
+		}
+	})
+}
