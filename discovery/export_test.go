@@ -58,3 +58,8 @@ func Idle(r *Resolver) bool {
 func WithPatience(patience time.Duration) Option {
 	return optionFunc(func(o *options) { o.pace.first = patience })
 }
+
+// WithJitter makes all waits of a running resolver as long as a number below 1 says.
+func WithJitter(number float64) Option {
+	return optionFunc(func(o *options) { o.jitter = func() float64 { return number } })
+}

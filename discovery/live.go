@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -167,7 +166,7 @@ type live struct {
 func (l *live) watch(ctx context.Context, s *restServer, src source) {
 	opened := false
 	w := &metadataWatch{
-		getter: s.metadata.Resource(src.resource), endpoint: s.endpoint, path: src.path, pace: l.resolver.options.watchPace,
+		getter: s.metadata.Resource(src.resource), endpoint: s.endpoint, path: src.path, pace: l.resolver.options.watchPace, jitter: l.resolver.options.jitter,
 		before: func(ctx context.Context) {
 			if !opened { // whoever waits for the first answer goes first: a watch loses nothing by it
 				wait(ctx, l.pace.first, l.published)
@@ -282,9 +281,9 @@ func (l *live) poll(ctx context.Context) {
 			failures = 0
 		}
 		asked = time.Now()
-		wait := jittered(l.pause(failures, asked))
+		wait := l.jittered(l.pause(failures, asked))
 		if until, paused := pausedUntil(cmp.Or(err, l.missing())); paused {
-			wait = min(wait, jittered(max(until.Sub(asked), 0)*10/9))
+			wait = min(wait, l.jittered(max(until.Sub(asked), 0)*10/9))
 		}
 		if failures > 0 { // news do not make the server answer, but it may answer other requests again
 			if !pauseUntil(ctx, wait, l.resolver.server.failed()) {
@@ -331,8 +330,8 @@ func pauseUntil(ctx context.Context, d time.Duration, early <-chan struct{}) boo
 }
 
 // jittered keeps many programs from asking at the same time.
-func jittered(d time.Duration) time.Duration {
-	return d - d/10 + rand.N(d/5+1) //nolint:gosec // not a secret
+func (l *live) jittered(d time.Duration) time.Duration {
+	return spread(d, 0.1, l.resolver.options.jitter)
 }
 
 // ask has documents asked for now. It does not block.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"mime"
 	"net/http"
 	"strings"
@@ -35,6 +34,7 @@ type metadataWatch struct {
 	endpoint *endpoint
 	path     string
 	pace     watchPace
+	jitter   func() float64
 
 	before func(ctx context.Context) // called before a watch is opened, and may wait
 
@@ -369,7 +369,7 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	case err != nil:
 		failed = &watchError{verb: "list", err: err}
 	case steady: // a watch that worked has ended, which is no failure
-		wait(ctx, spread(w.pace.first, 0.5), nil)
+		wait(ctx, spread(w.pace.first, 0.5, w.jitter), nil)
 		return
 	default:
 		failed = &watchError{verb: "watch", err: errEndedAtOnce}
@@ -378,11 +378,11 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	switch {
 	case apierrors.IsForbidden(cause), apierrors.IsUnauthorized(cause):
 		w.report(SourceForbidden, failed.verb, cause)
-		wait(ctx, spread(w.pace.forbidden, 0.1), nil)
+		wait(ctx, spread(w.pace.forbidden, 0.1, w.jitter), nil)
 	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled:
 		// One that had something has not lost it: such a request went astray.
 		w.report(SourceAbsent, failed.verb, cause)
-		wait(ctx, spread(w.pace.absent, 0.1), nil)
+		wait(ctx, spread(w.pace.absent, 0.1, w.jitter), nil)
 	default:
 		healed := w.endpoint.recovery.waiting()
 		if failed.verb == "list" {
@@ -390,10 +390,10 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 		}
 		w.report(SourceFailing, failed.verb, cause)
 		w.backoff = min(max(2*w.backoff, w.pace.first), w.pace.last)
-		delay := spread(w.backoff, 0.5)
+		delay := spread(w.backoff, 0.5, w.jitter)
 		if paused, is := errors.AsType[*pauseError](w.endpoint.pauses.of(w.path)); is {
 			delay, healed = max(time.Until(paused.until), 0), nil
-			delay += time.Duration(rand.Float64() * float64(delay) / 10)
+			delay += time.Duration(w.jitter() * float64(delay) / 10)
 		}
 		wait(ctx, delay, healed)
 	}
@@ -408,9 +408,9 @@ func (w *metadataWatch) report(state SourceState, verb string, err error) {
 	w.state(state, verb, err)
 }
 
-// spread returns d, more or less by up to that part of it.
-func spread(d time.Duration, part float64) time.Duration {
-	return time.Duration(float64(d) * (1 - part + 2*part*rand.Float64()))
+// spread returns d, more or less by up to that part of it, as a number below 1 decides.
+func spread(d time.Duration, part float64, jitter func() float64) time.Duration {
+	return time.Duration(float64(d) * (1 - part + 2*part*jitter()))
 }
 
 // wait returns after d, when ctx ends, or when early is closed.

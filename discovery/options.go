@@ -1,6 +1,9 @@
 package discovery
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // defaultRequestTimeout bounds one question to the server. client-go's discovery
 // client has a similar bound of its own, which it loses when it is given a
@@ -21,6 +24,7 @@ type options struct {
 	watchPace      watchPace
 	unknownRate    float32 // requests a second
 	unknownBurst   int
+	jitter         func() float64 // at least 0 and below 1
 }
 
 // unknownRate and unknownBurst bound the requests of a resolver that runs about what it does
@@ -31,7 +35,10 @@ const (
 )
 
 func newOptions(opts []Option) options {
-	o := options{requestTimeout: defaultRequestTimeout, pace: usualPace, watchPace: usualWatchPace, unknownRate: unknownRate, unknownBurst: unknownBurst}
+	o := options{
+		requestTimeout: defaultRequestTimeout, pace: usualPace, watchPace: usualWatchPace,
+		unknownRate: unknownRate, unknownBurst: unknownBurst, jitter: rand.Float64,
+	}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.apply(&o)

@@ -155,9 +155,17 @@ func (s *stream) Close() error {
 	return nil
 }
 
+// sight is what is truly served of one group resource.
+type sight struct {
+	uid, kind  string
+	namespaced bool
+	versions   string
+}
+
 type snap struct {
 	at     time.Time
 	groups []apidiscovery.APIGroupDiscovery
+	truth  map[string]sight
 }
 
 // world is an API server in memory, which a bubble may hold: CRDs, APIServices, what they make it
@@ -179,13 +187,17 @@ type world struct {
 	asJSON   bool
 	legacy   bool
 	fault    map[string]string
-	healer   string // a request of this class that is answered ends all faults
+	lasts    time.Duration // a watch; 0: for ever
+	healer   string        // a request of this class that is answered ends all faults
 	counts   map[string]int
+	deleted  map[string]time.Time // CRDs, by UID
+	log      []string
+	start    time.Time
 }
 
 func newWorld(seed uint64) *world {
 	w := &world{
-		rng: rand.New(rand.NewPCG(seed, 7)), backends: map[string][]string{}, fault: map[string]string{}, counts: map[string]int{},
+		rng: rand.New(rand.NewPCG(seed, 7)), backends: map[string][]string{}, fault: map[string]string{}, counts: map[string]int{}, deleted: map[string]time.Time{}, start: time.Now(),
 		crds: &coll{objs: map[string]wobj{}, rvs: map[string]int{}, streams: map[*stream]bool{}},
 		apis: &coll{objs: map[string]wobj{}, rvs: map[string]int{}, streams: map[*stream]bool{}},
 		lags: []time.Duration{0},
@@ -200,6 +212,10 @@ func newWorld(seed uint64) *world {
 func (w *world) now() time.Time { return time.Now().Add(w.skew) }
 
 func (w *world) uid() string { w.uids++; return fmt.Sprintf("uid-%d", w.uids) }
+
+func (w *world) note(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf("%8.2f ", time.Since(w.start).Seconds())+fmt.Sprintf(format, args...))
+}
 
 func (w *world) put(c *coll, name string, o wobj) {
 	w.rv++
@@ -237,6 +253,9 @@ func (w *world) drop(c *coll, name string) {
 		return
 	}
 	w.rv++
+	if crd, is := o.(*wcrd); is {
+		w.deleted[crd.uid] = time.Now()
+	}
 	delete(c.objs, name)
 	c.rvs[name] = w.rv
 	w.tell(c, "DELETED", name, o)
@@ -299,8 +318,10 @@ func (w *world) dropCRD(name string) {
 
 // snapshot keeps what is served now.
 func (w *world) snapshot() {
+	type gvk = struct{ group, version string }
 	groups := map[string]map[string]*apidiscovery.APIVersionDiscovery{}
-	add := func(group, v, plural, kind string, namespaced bool) {
+	truth := map[string]sight{}
+	add := func(group, v, plural, kind, uid string, namespaced bool) {
 		if groups[group] == nil {
 			groups[group] = map[string]*apidiscovery.APIVersionDiscovery{}
 		}
@@ -318,6 +339,13 @@ func (w *world) snapshot() {
 			Resource: plural, ResponseKind: &metav1.GroupVersionKind{Group: group, Version: v, Kind: kind}, Scope: scope,
 			SingularResource: strings.ToLower(kind), Verbs: crdVerbs,
 		})
+		key := strings.TrimSuffix(plural+"."+group, ".")
+		s := truth[key]
+		if s.versions == "" {
+			s.uid, s.kind, s.namespaced = uid, kind, namespaced
+		}
+		s.versions += v + " "
+		truth[key] = s
 	}
 	names := slices.Sorted(maps.Keys(w.apis.objs))
 	slices.SortStableFunc(names, func(a, b string) int { return -strings.Compare(a[:2], b[:2]) }) // v2 before v1
@@ -326,25 +354,25 @@ func (w *world) snapshot() {
 		v, g, _ := strings.Cut(name, ".")
 		switch {
 		case a.service && a.available:
-			add(g, v, "", "", false)
+			add(g, v, "", "", "", false)
 			for _, plural := range w.backends[name] {
-				add(g, v, plural, strings.ToUpper(plural[:1])+plural[1:len(plural)-1], true)
+				add(g, v, plural, strings.ToUpper(plural[:1])+plural[1:len(plural)-1], "", true)
 			}
 		case a.service:
-			add(g, v, "", "", false)
+			add(g, v, "", "", "", false)
 			groups[g][v].Freshness = apidiscovery.DiscoveryFreshnessStale
 		case a.auto == "onstart":
-			add(g, v, map[string]string{"": "pods", "apps": "deployments", "apiextensions.k8s.io": "customresourcedefinitions", "apiregistration.k8s.io": "apiservices"}[g], "K"+g, true)
+			add(g, v, map[string]string{"": "pods", "apps": "deployments", "apiextensions.k8s.io": "customresourcedefinitions", "apiregistration.k8s.io": "apiservices"}[g], "K"+g, "", true)
 		default:
 			for _, name := range slices.Sorted(maps.Keys(w.crds.objs)) {
 				c := w.crds.objs[name].(*wcrd)
 				if c.group == g && c.established && slices.Contains(c.versions, v) {
-					add(g, v, c.plural, c.kind, c.namespaced)
+					add(g, v, c.plural, c.kind, c.uid, c.namespaced)
 				}
 			}
 		}
 	}
-	s := snap{at: time.Now()}
+	s := snap{at: time.Now(), truth: truth}
 	for _, g := range slices.Sorted(maps.Keys(groups)) {
 		item := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g}}
 		for _, v := range slices.Backward(slices.Sorted(maps.Keys(groups[g]))) {
@@ -353,6 +381,12 @@ func (w *world) snapshot() {
 		s.groups = append(s.groups, item)
 	}
 	w.history = append(w.history, s)
+}
+
+func (w *world) truth() map[string]sight {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.history[len(w.history)-1].truth
 }
 
 func answer(req *http.Request, code int, ct string, body []byte) *http.Response {
@@ -399,7 +433,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.counts[class]++
 	f := w.fault[class]
 	if f == "flaky" {
-		f = []string{"", "500", "hang1", "410", "reset"}[w.rng.IntN(5)]
+		f = []string{"", "500", "hang1", "410", "reset"}[rand.New(rand.NewPCG(uint64(w.counts[class]), uint64(len(class)))).IntN(5)] //nolint:gosec // a test
 	}
 	if f == "replica404" {
 		f = []string{"", "404"}[w.turn%2]
@@ -475,6 +509,16 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 		}
 		c.streams[s] = true
+		if w.lasts > 0 {
+			time.AfterFunc(w.lasts, func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if c.streams[s] {
+					close(s.frames)
+					delete(c.streams, s)
+				}
+			})
+		}
 		return &http.Response{StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: http.Header{"Content-Type": {"application/json"}}, Body: s, ContentLength: -1}, nil
 	case class == "core", class == "named":
 		return w.document(req, class), nil

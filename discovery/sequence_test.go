@@ -1,0 +1,464 @@
+package discovery_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+var (
+	firstSequence = flag.Uint64("sequence.seed", 1000, "the first seed of TestRun_RandomSequences")
+	sequences     = flag.Uint64("sequence.count", 38, "how many seeds TestRun_RandomSequences has")
+)
+
+var randomTypes = []string{"alphas.g1.io", "betas.g1.io", "gammas.g2.io", "deltas.g3.io"}
+
+// act does something at random, and notes what.
+func (w *world) act() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := randomTypes[w.rng.IntN(len(randomTypes))]
+	old, _ := w.crds.objs[name].(*wcrd)
+	plural, group, _ := strings.Cut(name, ".")
+	fresh := wcrd{name: name, group: group, plural: plural, kind: strings.ToUpper(plural[:1]) + plural[1:len(plural)-1], established: true,
+		namespaced: w.rng.IntN(2) == 0, versions: [][]string{{"v1"}, {"v2", "v1"}, {"v2"}}[w.rng.IntN(3)]}
+	switch op := w.rng.IntN(12); {
+	case old == nil && op < 9:
+		fresh.uid = w.uid()
+		fresh.established = w.rng.IntN(4) > 0
+		w.note("create %s %s %v ns=%v", name, fresh.uid, fresh.versions, fresh.namespaced)
+		w.setCRD(fresh)
+	case old == nil || op < 3:
+		gv := "v1." + group
+		a, _ := w.apis.objs[gv].(*wapi)
+		switch {
+		case a != nil && a.service && w.rng.IntN(3) == 0:
+			b := *a
+			b.available = !a.available
+			w.note("APIService %s available=%v", gv, b.available)
+			w.setAPI(&b)
+		case a != nil && a.service && w.rng.IntN(2) == 0:
+			w.note("APIService %s deleted", gv)
+			w.drop(w.apis, gv)
+			time.AfterFunc(time.Second, w.autoregister)
+		case a != nil && a.service:
+			w.note("APIService %s made local in place", gv)
+			w.setAPI(&wapi{name: gv, auto: "true", available: true})
+			time.AfterFunc(time.Second, w.autoregister)
+		default:
+			w.backends[gv] = [][]string{{plural}, {plural, "others"}, {"others"}}[w.rng.IntN(3)]
+			if a != nil && w.rng.IntN(2) == 0 {
+				w.drop(w.apis, gv)
+			}
+			w.note("APIService %s by a service with %v", gv, w.backends[gv])
+			w.setAPI(&wapi{name: gv, service: true, available: true})
+		}
+	case op < 5:
+		w.note("delete %s %s", name, old.uid)
+		w.dropCRD(name)
+	case op < 7:
+		uid := w.uid()
+		if w.rng.IntN(4) == 0 {
+			uid = old.uid
+		}
+		w.drop(w.crds, name)
+		fresh.uid = uid
+		w.note("recreate %s %s -> %s %v ns=%v", name, old.uid, uid, fresh.versions, fresh.namespaced)
+		w.setCRD(fresh)
+	case op < 9:
+		c := *old
+		c.versions = fresh.versions
+		w.note("versions of %s %s: %v", name, c.uid, c.versions)
+		w.setCRD(c)
+	case op == 9:
+		c := *old
+		c.labels = map[string]string{"x": fmt.Sprint(w.rng.IntN(3))}
+		w.note("labels of %s", name)
+		w.setCRD(c)
+	case op == 10:
+		c := *old
+		if c.established { // it stays so for the life of a CRD
+			return
+		}
+		c.established = true
+		w.note("established %s %s: %v", name, c.uid, c.established)
+		w.setCRD(c)
+	default:
+		c := *old
+		c.terminating = true
+		w.note("terminating %s %s", name, c.uid)
+		w.setCRD(c)
+		time.AfterFunc(time.Duration(w.rng.IntN(3000))*time.Millisecond, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if now, ok := w.crds.objs[name].(*wcrd); ok && now.uid == c.uid && now.terminating {
+				w.note("terminated %s %s", name, c.uid)
+				w.dropCRD(name)
+			}
+		})
+	}
+}
+
+// subscriber is what a subscriber knows, and what was wrong with what it was told.
+type subscriber struct {
+	mu           sync.Mutex
+	w            *world
+	known        map[string]discovery.Resource
+	adds         map[string]int
+	added        map[string]time.Time
+	ended        map[types.UID]time.Time // when the end of a CRD was told
+	errors       []string
+	skipEvidence bool
+	lag          time.Duration
+}
+
+func (p *subscriber) take(e discovery.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	key := e.Resource.GVR.GroupResource().String()
+	p.w.note("    event %v uid=%s backing=%s versions=%v ev=%+v", e, e.Resource.CRDUID, e.Resource.Backing, e.Resource.Versions, e.Evidence.CRDUID)
+	old, there := p.known[key]
+	bad := func(format string, args ...any) {
+		text := fmt.Sprintf("%8.2f %v: ", time.Since(p.w.start).Seconds(), e) + fmt.Sprintf(format, args...)
+		p.errors = append(p.errors, text)
+		p.w.note("    !!! %s", text)
+	}
+	switch e.Type {
+	case discovery.Added:
+		if there {
+			bad("is there already")
+		}
+		p.known[key], p.added[key] = e.Resource, p.w.now()
+		p.adds[key]++
+	case discovery.Changed:
+		if !there {
+			bad("is not there")
+		}
+		p.known[key] = e.Resource
+		if slices.Contains(e.Changes, discovery.BackingChanged) {
+			p.adds[key]++
+		}
+		if old.CRDUID != "" && e.Resource.CRDUID != "" && old.CRDUID != e.Resource.CRDUID {
+			bad("UID changed without Removed: %s to %s", old.CRDUID, e.Resource.CRDUID)
+		}
+	case discovery.Removed:
+		if !there {
+			bad("is not there")
+		}
+		delete(p.known, key)
+		if p.skipEvidence {
+			break
+		}
+		if reason := p.unfounded(key, old, e); reason != "" {
+			bad("invented: %s", reason)
+		}
+	}
+}
+
+// unfounded returns what is wrong with the end of a type, of which old was known.
+func (p *subscriber) unfounded(key string, old discovery.Resource, e discovery.Event) string {
+	lately := time.Now().Add(-2*time.Minute - p.lag)
+	if uid := e.Evidence.CRDUID; e.Evidence.Kind == discovery.CRDDeleted && uid != "" {
+		switch deleted := p.w.deleted[string(uid)]; {
+		case deleted.IsZero():
+			return "its CRD was never deleted"
+		case old.CRDUID == uid: // it was told of that CRD
+			p.ended[uid] = time.Now()
+			return ""
+		case !p.ended[uid].Before(deleted):
+			return "the end of that CRD was told before"
+		case old.Backing == discovery.BackingUnknown && deleted.After(lately):
+			p.ended[uid] = time.Now()
+			return "" // that CRD may have served it: APIServices can't be read
+		}
+	}
+	if crd, there := p.w.crds.objs[key].(*wcrd); there && e.Evidence.Kind == discovery.CRDDeleted && e.Evidence.CRDUID == "" {
+		oldest := p.added[key].Add(-time.Minute - p.lag) // document that may have made the type known
+		if old.Backing == discovery.BackingUnknown && crd.created.After(oldest) {
+			return "" // it may serve the type from now on
+		}
+		return "its CRD is not younger than the type"
+	}
+	// There must have been a moment lately when it was not served, or of another UID.
+	var before *sight
+	for i, s := range p.w.history {
+		if i+1 < len(p.w.history) && p.w.history[i+1].at.Before(lately) {
+			continue
+		}
+		sight, served := s.truth[key]
+		if !served || before != nil && before.uid != sight.uid {
+			return ""
+		}
+		before = &sight
+	}
+	return "it was served all the time"
+}
+
+func sightOf(r discovery.Resource) sight {
+	s := sight{uid: string(r.CRDUID), kind: r.GVK.Kind, namespaced: r.Namespaced}
+	for _, v := range r.Versions {
+		s.versions += v + " "
+	}
+	return s
+}
+
+func (p *subscriber) differs(r *discovery.Resolver, uids bool) string {
+	truth := p.w.truth()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for key, want := range truth {
+		got, there := p.known[key]
+		s := sightOf(got)
+		s.uid = want.uid
+		if !there {
+			out = append(out, fmt.Sprintf("subscriber lacks %s", key))
+		} else if s != want {
+			out = append(out, fmt.Sprintf("subscriber: %s is %+v, want %+v", key, s, want))
+		}
+		gr := schema.ParseGroupResource(key)
+		res, err := r.ResolveGR(context.Background(), gr)
+		s = sightOf(res)
+		if !uids {
+			s.uid = want.uid
+		}
+		if err != nil || s != want {
+			out = append(out, fmt.Sprintf("resolver: %s is %+v (%v), want %+v", key, s, err, want))
+		}
+	}
+	for key := range p.known {
+		if _, there := truth[key]; !there {
+			out = append(out, fmt.Sprintf("subscriber has %s, which is gone", key))
+		}
+	}
+	for _, key := range randomTypes {
+		if _, there := truth[key]; !there {
+			if res, err := r.ResolveGR(context.Background(), schema.ParseGroupResource(key)); err == nil {
+				out = append(out, fmt.Sprintf("resolver has %s, which is gone: %+v", key, sightOf(res)))
+			}
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// sequence is what may happen.
+type sequence struct {
+	seed         uint64
+	faults       bool            // requests fail, and watches are cut
+	forbid       string          // crds, apis, both, crdwatch or get
+	lags         []time.Duration // by which documents are behind, in turn
+	reruns       bool            // Run ends and begins again
+	skew         time.Duration   // of the server's clock
+	bare         bool            // answers have no ETag and no Date
+	json, legacy bool            // formats of documents
+}
+
+// runSequence lets things happen in rounds, and compares what is known with the truth after each.
+func runSequence(t *testing.T, plan sequence) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(plan.seed)
+		w.skew, w.noETag, w.noDate, w.asJSON, w.legacy = plan.skew, plan.bare, plan.bare, plan.json, plan.legacy
+		w.lasts = 280 * time.Second // less than client-go asks for
+		if plan.lags != nil {
+			w.lags = plan.lags
+		}
+		steady := map[string]string{}
+		if plan.forbid == "crds" || plan.forbid == "both" {
+			steady["crds.list"], steady["crds.watch"], steady["crds.get"] = "403", "403", "403"
+		}
+		if plan.forbid == "crdwatch" {
+			steady["crds.watch"] = "403"
+		}
+		if plan.forbid == "get" {
+			steady["crds.get"], steady["apis.get"] = "403", "403"
+		}
+		if plan.forbid == "apis" || plan.forbid == "both" {
+			steady["apis.list"], steady["apis.watch"], steady["apis.get"] = "403", "403", "403"
+		}
+		w.fault = maps.Clone(steady)
+		for range 5 {
+			w.act()
+		}
+		r, err := discovery.NewForConfig(&rest.Config{Host: "http://server", Transport: w}, discovery.WithJitter(w.rng.Float64()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		runCtx, stopRun := context.WithCancel(ctx)
+		start := func() {
+			runCtx, stopRun = context.WithCancel(ctx)
+			c := runCtx
+			wg.Go(func() {
+				if err := r.Run(c); err != nil {
+					t.Errorf("Run: %v", err)
+				}
+			})
+		}
+		start()
+		p := &subscriber{w: w, known: map[string]discovery.Resource{}, adds: map[string]int{}, added: map[string]time.Time{}, ended: map[types.UID]time.Time{}}
+		for _, lag := range plan.lags {
+			p.lag = max(p.lag, lag)
+		}
+		wg.Go(func() {
+			for e := range r.Subscribe(ctx) {
+				p.take(e)
+			}
+		})
+		settle := 240*time.Second + p.lag // a watch that hangs for 90 s, a back-off, and what documents may still list for a minute
+		uids := plan.forbid != "crds" && plan.forbid != "both" && plan.forbid != "crdwatch" && plan.forbid != "apis" && plan.forbid != "get"
+		var lastTruth map[string]sight
+		lastAdds := map[string]int{}
+		rounds := 6
+		for round := range rounds {
+			w.mu.Lock()
+			w.note("--- round %d", round)
+			if plan.faults {
+				for _, class := range []string{"crds.list", "crds.watch", "crds.get", "apis.list", "apis.watch", "apis.get", "core", "named", "version"} {
+					if w.rng.IntN(3) == 0 {
+						f := []string{"500", "503", "hang", "flaky", "reset", "garbage", "html", "emptyjson", "retry", "401", "endsatonce", "404"}[w.rng.IntN(12)]
+						if f == "404" && (strings.HasSuffix(class, ".list") || class == "named" || class == "core" || class == "version") {
+							f = "500"
+						}
+						if steady[class] == "" {
+							w.fault[class] = f
+							w.note("fault %s %s", class, f)
+						}
+					}
+				}
+			}
+			n := 1 + w.rng.IntN(8)
+			w.mu.Unlock()
+			for range n {
+				w.act()
+				w.mu.Lock()
+				d := []time.Duration{0, time.Millisecond, 30 * time.Millisecond, time.Second, 4 * time.Second, 20 * time.Second}[w.rng.IntN(6)]
+				if plan.faults && w.rng.IntN(4) == 0 {
+					c := []*coll{w.crds, w.apis}[w.rng.IntN(2)]
+					expire := w.rng.IntN(2) == 0
+					w.note("cut crds=%v expire=%v", c == w.crds, expire)
+					w.cut(c, expire)
+				}
+				w.mu.Unlock()
+				time.Sleep(d)
+				w.mu.Lock()
+				again := plan.reruns && w.rng.IntN(6) == 0
+				w.mu.Unlock()
+				if again {
+					w.mu.Lock()
+					w.note("rerun")
+					w.mu.Unlock()
+					stopRun()
+					synctest.Wait()
+					time.Sleep(3 * time.Second)
+					start()
+				}
+			}
+			w.mu.Lock()
+			w.fault = maps.Clone(steady)
+			w.note("healed")
+			for _, name := range slices.Sorted(maps.Keys(w.apis.objs)) {
+				if a := w.apis.objs[name].(*wapi); !a.available {
+					b := *a
+					b.available = true
+					w.setAPI(&b)
+				}
+			}
+			clear(w.counts)
+			w.mu.Unlock()
+			time.Sleep(settle)
+			synctest.Wait()
+			w.mu.Lock()
+			w.note("check; requests since healed: %v", w.counts)
+			total := 0
+			for _, n := range w.counts {
+				total += n
+			}
+			w.mu.Unlock()
+			if limit := 250; !plan.legacy && total > limit {
+				t.Errorf("round %d: %d requests in %v: %v", round, total, settle, w.counts)
+			}
+			diff := p.differs(r, uids)
+			if diff != "" {
+				t.Errorf("round %d at %.2f: not converged:\n%s", round, time.Since(w.start).Seconds(), diff)
+			}
+			truth := w.truth()
+			p.mu.Lock()
+			if uids && !plan.reruns {
+				for key, now := range truth {
+					if before, was := lastTruth[key]; was && before.uid != now.uid && before.uid != "" && now.uid != "" && p.adds[key] == lastAdds[key] {
+						t.Errorf("round %d: %s went from %s to %s without Removed and Added", round, key, before.uid, now.uid)
+					}
+				}
+			}
+			lastTruth, lastAdds = truth, maps.Clone(p.adds)
+			for _, e := range p.errors {
+				t.Errorf("round %d: %s", round, e)
+			}
+			p.errors = nil
+			p.mu.Unlock()
+			if t.Failed() {
+				break
+			}
+		}
+		cancel()
+		stopRun()
+		wg.Wait()
+		if t.Failed() {
+			t.Logf("what has happened:\n%s", strings.Join(w.log, "\n"))
+		}
+	})
+}
+
+// What a resolver tells must become the truth, and it must invent nothing, whatever happens to CRDs
+// and APIServices, documents, watches and permissions. A seed decides on what happens, and on the
+// length of waits; the order of goroutines may differ.
+func TestRun_RandomSequences(t *testing.T) {
+	lagging := []time.Duration{0, 3 * time.Second, 8 * time.Second}
+	modes := []struct {
+		name string
+		sequence
+	}{
+		{"plain", sequence{}},
+		{"lag", sequence{lags: lagging}},
+		{"long lag", sequence{lags: []time.Duration{20 * time.Second}}},
+		{"faults", sequence{faults: true}},
+		{"faults and lag", sequence{faults: true, lags: lagging}},
+		{"runs", sequence{reruns: true}},
+		{"runs and faults", sequence{reruns: true, faults: true}},
+		{"no CRDs", sequence{forbid: "crds"}},
+		{"no APIServices", sequence{forbid: "apis"}},
+		{"neither", sequence{forbid: "both"}},
+		{"no watch of CRDs", sequence{forbid: "crdwatch"}},
+		{"no get", sequence{forbid: "get"}},
+		{"no get, and lag", sequence{forbid: "get", lags: lagging}},
+		{"clock is ahead", sequence{skew: time.Hour, lags: lagging}},
+		{"clock is behind", sequence{skew: -time.Hour, lags: lagging}},
+		{"bare", sequence{bare: true, json: true, lags: lagging}},
+		{"legacy", sequence{legacy: true}},
+		{"no APIServices, and faults", sequence{forbid: "apis", faults: true}},
+		{"no CRDs, and faults", sequence{forbid: "crds", faults: true}},
+	}
+	for seed := *firstSequence; seed < *firstSequence+*sequences; seed++ {
+		mode := modes[seed%uint64(len(modes))]
+		mode.seed = seed
+		t.Run(fmt.Sprintf("%s/seed=%d", mode.name, seed), func(t *testing.T) { runSequence(t, mode.sequence) })
+	}
+}
