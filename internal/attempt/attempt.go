@@ -1,6 +1,6 @@
-// Package attempt lets one who makes a request through client-go see the attempts that
-// client-go hides: it tries again by itself, up to ten times, what a server refuses with
-// a Retry-After, and what a broken connection ends. It does not know what is asked for.
+// Package attempt reports attempts of requests that client-go hides. client-go retries a request
+// up to ten times if the response has a Retry-After header or the connection breaks, and returns
+// only the last result. The package does not interpret requests.
 package attempt
 
 import (
@@ -17,22 +17,22 @@ import (
 
 type observed struct{}
 
-// Observer is told of one request's attempts, in the goroutines that make the request or
-// read its answer, which wait. Neither function may be nil.
+// Observer gets the attempts of one request. The goroutines that send the request or read its
+// response call the functions and wait for them. Neither function may be nil.
 type Observer struct {
-	// Failed is told of each failed attempt that is going to be hidden. The last one is
-	// not hidden if all of them fail, and told of nevertheless.
+	// Failed is called for each failed attempt that client-go may hide. If all attempts fail,
+	// client-go returns the last error, and Failed is also called for it.
 	Failed func(err error)
-	// Received is told how many bytes of an answer's body have been read, as they are.
+	// Received is called with the number of bytes that were read from a response body.
 	Received func(bytes int)
 }
 
-// Observe returns a context for one request, which o is told of.
+// Observe returns a context for one request that reports to o.
 func Observe(ctx context.Context, o Observer) context.Context {
 	return context.WithValue(ctx, observed{}, &o)
 }
 
-// Client returns client with a transport that tells observers.
+// Client returns a copy of client with a transport that reports to observers.
 func Client(client *http.Client) *http.Client {
 	observed := *client
 	next := client.Transport
@@ -63,7 +63,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// body is that of an answer that is observed.
+// body is the body of a response to an observed request.
 type body struct {
 	io.ReadCloser
 	observer *Observer
@@ -78,13 +78,13 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WrappedRoundTripper lets client-go find the transport that can close connections.
+// WrappedRoundTripper returns the next transport: client-go uses it to close connections.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// CloseIdleConnections is what an http.Client looks for.
+// CloseIdleConnections is called by http.Client.
 func (t *transport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
 
-// hidden returns what client-go would not let its caller see, or nil.
+// hidden returns the error of an attempt that client-go would hide, or nil.
 func hidden(req *http.Request, res *http.Response, err error) error {
 	switch {
 	case err != nil && req.Context().Err() == nil && (utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)):
@@ -97,11 +97,11 @@ func hidden(req *http.Request, res *http.Response, err error) error {
 		return nil
 	}
 	status := apierrors.NewGenericServerResponse(res.StatusCode, req.Method, schema.GroupResource{}, "", "", after, true)
-	status.ErrStatus.Message = fmt.Sprintf("the server has answered %s, to be tried again after %d s", res.Status, after)
+	status.ErrStatus.Message = fmt.Sprintf("the server has responded with %s and Retry-After: %d s", res.Status, after)
 	return status
 }
 
-// retryAfter returns the seconds that a response asks to wait, as client-go reads them.
+// retryAfter returns the seconds of a response's Retry-After header, as client-go reads them.
 func retryAfter(res *http.Response) (seconds int, asked bool) {
 	seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
 	return seconds, err == nil

@@ -1,18 +1,18 @@
-// Package broadcast wakes any number of goroutines that wait for something to happen. It
-// does not know what.
+// Package broadcast wakes all goroutines that wait for an event. It does not know the meaning
+// of the event.
 package broadcast
 
 import "sync"
 
-// Broadcaster announces that something has happened. Its zero value is ready, it is safe for
-// concurrent use, and no method blocks.
+// Broadcaster announces events. Its zero value is ready, it is safe for concurrent use, and no
+// method blocks.
 type Broadcaster struct {
 	mu   sync.Mutex
 	next chan struct{} // nil: no goroutine waits
 }
 
 // Next returns a channel that closes at the next Broadcast. A caller must get the channel before
-// it looks at the state that Broadcast is about.
+// it reads the state whose changes Broadcast announces.
 func (b *Broadcaster) Next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package errtext makes errors fit to be kept, logged and shown: their texts are
-// short and have no body of a server's answer in them. The errors of apimachinery
-// and client-go quote bodies whole: with an answer of which the kind is missing, a
-// Secret's data would end up in a log.
+// Package errtext returns errors that are safe to store, log and display: their texts are
+// short and contain no response bodies. The errors of apimachinery and client-go contain
+// whole bodies: if the kind is missing in a response, the data of a Secret would be
+// logged.
 //
-// It does not know what was asked for, nor what an error means.
+// The package does not know requests, nor the meaning of an error.
 package errtext
 
 import (
@@ -19,21 +19,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Limit is how many bytes of a text are kept.
+// Limit is the maximum length of a text in bytes.
 const Limit = 1 << 10
 
-// hidden stands in the place of a body.
+// hidden replaces a body.
 const hidden = "a body that is not shown"
 
-// The words of apimachinery after which a body or an object follows.
+// The words of apimachinery before a body or an object.
 const (
 	missingKind      = "Object 'Kind' is missing in '"
 	missingVersion   = "Object 'apiVersion' is missing in '"
 	unexpectedObject = "unexpected object: "
 )
 
-// Cut returns text, and of one that is longer than Limit the beginning, with a note of
-// how long it was. It does not cut within a character.
+// Cut returns text. If text is longer than Limit, it returns the beginning and a note with the
+// length. It does not cut within a character.
 func Cut(text string) string {
 	if len(text) <= Limit {
 		return text
@@ -46,7 +46,7 @@ func Cut(text string) string {
 	return text[:end] + note
 }
 
-// Text returns text as Cut does, without a body that apimachinery has quoted in it.
+// Text returns text as Cut does, without bodies that apimachinery has added.
 func Text(text string) string {
 	for _, words := range []string{missingKind, missingVersion} {
 		if before, _, found := strings.Cut(text, words); found {
@@ -59,11 +59,10 @@ func Text(text string) string {
 	return Cut(text)
 }
 
-// Clean returns err if its text is fit to be kept. Otherwise it returns an error with a
-// text that is. Of the errors of Kubernetes that is one of the same type, in which no body
-// is left; of others one that wraps err. What errors.Is, errors.As and the functions of
-// apimachinery tell of the two is the same, but that runtime.IsMissingKind and its like
-// look at no wrapped error.
+// Clean returns err if its text is safe. Otherwise it returns an error with a safe text. For
+// errors of Kubernetes, that error has the same type and no body. For other errors, it wraps
+// err. errors.Is, errors.As and the functions of apimachinery return the same for both errors,
+// except functions such as runtime.IsMissingKind, which do not look at wrapped errors.
 func Clean(err error) error {
 	switch e := err.(type) { //nolint:errorlint // what wraps one of these has a text of its own
 	case nil:
@@ -121,7 +120,7 @@ func (e *cleaned) As(target any) bool {
 	return true
 }
 
-// cleanStatus returns err, or a copy that is fit to be kept.
+// cleanStatus returns err if its text is safe, or a copy with a safe text.
 func cleanStatus(err *apierrors.StatusError) *apierrors.StatusError {
 	message := err.ErrStatus.Message
 	for _, body := range bodiesIn(&err.ErrStatus) {
@@ -148,8 +147,8 @@ func cleanStatus(err *apierrors.StatusError) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// bodiesIn returns the bodies that client-go has put into a status of its own making, for
-// an answer that was an error and no Status.
+// bodiesIn returns the bodies that client-go has added to a Status that it has created, for an
+// error response that is not a Status.
 func bodiesIn(status *metav1.Status) (bodies []string) {
 	if status.Details == nil {
 		return nil
@@ -162,8 +161,8 @@ func bodiesIn(status *metav1.Status) (bodies []string) {
 	return bodies
 }
 
-// isBody reports whether cause has a body that may be an object. What a proxy says in a
-// sentence or in HTML is none, and worth showing.
+// isBody reports whether cause has a body that may be an object. A sentence or HTML page of a proxy
+// is not an object, and useful to display.
 func isBody(cause *metav1.StatusCause) bool {
 	if cause.Type != metav1.CauseTypeUnexpectedServerResponse {
 		return false
@@ -176,12 +175,12 @@ func isBody(cause *metav1.StatusCause) bool {
 	return strings.Contains(text, "\napiVersion:") || strings.Contains(text, "\nkind:")
 }
 
-// hide returns text without body, whether it is quoted there or not.
+// hide returns text without body, in quotes or without quotes.
 func hide(text, body string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, strconv.Quote(body), hidden), body, hidden)
 }
 
-// kindOf returns an object that has object's kind and nothing else.
+// kindOf returns an object with only the kind of object.
 func kindOf(object runtime.Object) runtime.Object {
 	kind := &unstructured.Unstructured{Object: map[string]any{}}
 	if object == nil {

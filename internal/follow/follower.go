@@ -10,85 +10,85 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// Config says what to follow.
+// Config configures Run.
 type Config struct {
-	// Resolver is where events come from. It has to run.
+	// Resolver reports the events of types. It must run.
 	Resolver *discovery.Resolver
-	// Selector selects types, of those that can be listed and watched.
+	// Selector selects types among those that can be listed and watched.
 	Selector discovery.Selector
 	// Acquire returns a lease on a type. It is called again every 2 s if it fails.
 	Acquire func(ctx context.Context, gvr schema.GroupVersionResource) (Lease, error)
-	// Started is called with each lease, and Stopped after its release, with the type as it was
-	// known last and why it ended. The evidence has no kind if the type is still there. The calls
-	// of one type come one after the other: Started, Stopped, Started, …; those of different types
-	// come at the same time. Each Started has its Stopped before Run returns.
+	// Started is called with each lease, and Stopped after its release, with the last known state
+	// of the type and the evidence of its end. The evidence has no kind if the type is still served.
+	// Calls for one type are sequential: Started, Stopped, Started, and so on. Calls for different
+	// types are concurrent. Each Started is followed by a Stopped before Run returns.
 	Started func(l Lease)
 	Stopped func(res discovery.Resource, evidence discovery.Evidence)
-	// Starts is how many types may be on their way to their first list at a time.
+	// Starts is the maximum number of types that wait for their first list at the same time.
 	Starts int
-	// Closed closes when no lease can be acquired any more. Run ends then, too.
+	// Closed closes when no lease can be acquired any more. Run then ends too.
 	Closed <-chan struct{}
 }
 
-// Lease is what a type is held with. Its methods do not block.
+// Lease is a lease on a type. Its methods do not block.
 type Lease interface {
-	// Changed returns a channel that closes when what the methods below return may have changed,
-	// but for Listed. To be called before them.
+	// Changed returns a channel that closes when the results of the methods below, except Listed,
+	// may have changed. It must be called before them.
 	Changed() <-chan struct{}
-	// Listed returns a channel that closes with the first list; nil, if there has been one.
+	// Listed returns a channel that closes with the first list. It is nil after the first list.
 	Listed() <-chan struct{}
-	// Waits reports whether no first list is about to come: a request has failed, or the lease
-	// was released.
+	// Waits reports whether the first list is delayed: a request has failed, or the lease was
+	// released.
 	Waits() bool
-	// Deletion returns how far the deletion of the objects of a type is that ended by that
-	// evidence.
+	// Deletion returns the progress of the deletion of the objects of a type that has ended with
+	// this evidence.
 	Deletion(end discovery.Evidence) Deletion
 	// Release ends the lease. It may have been released before.
 	Release()
 }
 
-// Deletion is how far the deletion of a type's objects is.
+// Deletion is the progress of the deletion of a type's objects.
 type Deletion struct {
 	Phase DeletionPhase
-	// Objects is how many are left, and Delivered how often handlers have been called. While
-	// these change, the deletion makes progress.
+	// Objects is the number of objects that are left, and Delivered the number of calls of
+	// handlers. While these change, the deletion makes progress.
 	Objects   int
 	Delivered uint64
 }
 
-// DeletionPhase is what a [Deletion] waits for.
+// DeletionPhase is the phase of a [Deletion].
 type DeletionPhase int
 
 const (
 	// DeletionUnknown means that it is not known whether the objects are gone.
 	DeletionUnknown DeletionPhase = iota
-	// DeletionRunning means that handlers are about to get deletions.
+	// DeletionRunning means that handlers will get deletions.
 	DeletionRunning
 	// DeletionDone means that handlers get no more deletions.
 	DeletionDone
 )
 
-// recheckEvery is how often a type is looked at again that may change without an event.
+// recheckEvery is the interval between checks of a type that may change without an event.
 const recheckEvery = 2 * time.Second
 
 // follower is one call of Run.
 type follower struct {
 	Config
 	goroutines sync.WaitGroup
-	wake       chan struct{} // has one if the timer has to be set anew
+	wake       chan struct{} // has a value if the timer must be set again
 
 	// mu guards the fields below, and the types. It is never held across I/O, a channel
 	// operation that may block, or a callback.
 	mu      sync.Mutex
 	types   map[schema.GroupResource]*followed
 	queue   []*followed // types that wait to be started
-	slots   int         // how many may be started now
+	slots   int         // the number of types that may be started now
 	recheck map[*followed]time.Time
 	ending  bool
 }
 
-// Run follows until ctx ends or no lease can be acquired any more. It returns after all leases have
-// been released and all calls have returned.
+// Run follows types until ctx ends or Closed closes. It returns after all leases have been released
+// and all callbacks have returned.
 func Run(ctx context.Context, cfg Config) {
 	f := &follower{
 		Config: cfg, wake: make(chan struct{}, 1), slots: cfg.Starts,
@@ -107,7 +107,7 @@ func Run(ctx context.Context, cfg Config) {
 	f.goroutines.Wait()
 }
 
-// handle takes an event of the resolver.
+// handle handles an event of the resolver.
 func (f *follower) handle(ctx context.Context, event discovery.Event) {
 	if event.Type == discovery.Removed {
 		f.mu.Lock()
@@ -124,7 +124,7 @@ func (f *follower) handle(ctx context.Context, event discovery.Event) {
 	f.updateLocked(ctx, event.Resource, selects, err)
 }
 
-// selects reports whether res is to be followed.
+// selects reports whether res should be followed.
 func (f *follower) selects(res discovery.Resource) (bool, error) {
 	if !res.Supports("list") || !res.Supports("watch") {
 		return false, nil
@@ -132,7 +132,7 @@ func (f *follower) selects(res discovery.Resource) (bool, error) {
 	return f.Resolver.Selects(f.Selector, res)
 }
 
-// updateLocked takes what is known of a type now. The caller holds mu.
+// updateLocked updates a type to its present state. The caller holds mu.
 func (f *follower) updateLocked(ctx context.Context, res discovery.Resource, selects bool, err error) {
 	gr := res.GVR.GroupResource()
 	t := f.types[gr]
@@ -155,7 +155,7 @@ func (f *follower) updateLocked(ctx context.Context, res discovery.Resource, sel
 	f.proceedLocked(ctx, t)
 }
 
-// proceedLocked makes sure that what is to be done for t is done. The caller holds mu.
+// proceedLocked starts the work that t requires. The caller holds mu.
 func (f *follower) proceedLocked(ctx context.Context, t *followed) {
 	switch {
 	case t.busy:
@@ -167,7 +167,7 @@ func (f *follower) proceedLocked(ctx context.Context, t *followed) {
 	case t.want != nil:
 		f.enqueueLocked(ctx, t)
 	case t.unsure != nil, t.queued:
-	case time.Since(t.began) < calm: // if it comes back, the number of its short starts is kept
+	case time.Since(t.began) < calm: // the number of its short starts is kept for the next start
 		f.recheckLocked(t, calm-time.Since(t.began))
 	default:
 		delete(f.types, t.gr)
@@ -175,7 +175,7 @@ func (f *follower) proceedLocked(ctx context.Context, t *followed) {
 	}
 }
 
-// work does what there is to do for t, which is held: it releases the lease if there is a reason.
+// work does the work for t, which is held: it releases the lease if there is a reason.
 func (f *follower) work(ctx context.Context, t *followed) {
 	for {
 		f.mu.Lock()
@@ -193,7 +193,7 @@ func (f *follower) work(ctx context.Context, t *followed) {
 	}
 }
 
-// end releases all leases at once, and has Stopped called for each type.
+// end releases all leases at once, and calls Stopped for each type.
 func (f *follower) end(ctx context.Context) {
 	f.mu.Lock()
 	f.ending, f.queue = true, nil
@@ -210,7 +210,7 @@ func (f *follower) end(ctx context.Context) {
 	}
 }
 
-// recheckLocked has t looked at after d, unless it is to be earlier. The caller holds mu.
+// recheckLocked schedules a check of t after d, unless one is scheduled earlier. The caller holds mu.
 func (f *follower) recheckLocked(t *followed, d time.Duration) {
 	at := time.Now().Add(d)
 	if due, there := f.recheck[t]; there && due.Before(at) {
@@ -219,11 +219,11 @@ func (f *follower) recheckLocked(t *followed, d time.Duration) {
 	f.recheck[t] = at
 	select {
 	case f.wake <- struct{}{}:
-	default: // it is about to be set
+	default: // it will be set
 	}
 }
 
-// runTimer looks at types when they are due, until ctx ends or no lease can be acquired any more.
+// runTimer checks types when they are due, until ctx ends or Closed closes.
 func (f *follower) runTimer(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -242,7 +242,7 @@ func (f *follower) runTimer(ctx context.Context) {
 	}
 }
 
-// recheckDue looks at the types that are due, and returns when the next one is.
+// recheckDue checks the types that are due, and returns the time of the next check.
 func (f *follower) recheckDue(ctx context.Context) (next time.Time) {
 	now := time.Now()
 	var unsure []*discovery.Resource
@@ -261,7 +261,7 @@ func (f *follower) recheckDue(ctx context.Context) (next time.Time) {
 	for _, res := range unsure {
 		selects, err := f.selects(*res)
 		f.mu.Lock()
-		if t := f.types[res.GVR.GroupResource()]; t != nil && t.unsure == res { // no event since
+		if t := f.types[res.GVR.GroupResource()]; t != nil && t.unsure == res { // there was no event meanwhile
 			f.updateLocked(ctx, *res, selects, err)
 		}
 		f.mu.Unlock()

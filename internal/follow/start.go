@@ -10,10 +10,10 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// startPatience is how long a type's first list may take before others are started beside it.
+// startPatience is how long a type's first list may take before its slot is freed.
 const startPatience = 5 * time.Second
 
-// logRetries is the verbosity of log lines about what fails as it did before.
+// logRetries is the verbosity of log lines about repeated failures.
 const logRetries = 4
 
 // enqueueLocked puts t in the queue of types to start. The caller holds mu.
@@ -25,15 +25,15 @@ func (f *follower) enqueueLocked(ctx context.Context, t *followed) {
 	f.startQueuedLocked(ctx)
 }
 
-// startQueuedLocked starts the types in the queue, as far as there are slots. The caller holds mu.
+// startQueuedLocked starts types of the queue while there are slots. The caller holds mu.
 func (f *follower) startQueuedLocked(ctx context.Context) {
 	for f.slots > 0 && len(f.queue) > 0 && !f.ending {
 		t := f.queue[0]
-		f.queue[0] = nil // the array stays for a while
+		f.queue[0] = nil // the array is kept
 		f.queue = f.queue[1:]
 		t.queued = false
 		switch wait := time.Until(t.due()); {
-		case t.busy, t.held: // it has been started since
+		case t.busy, t.held: // it has been started meanwhile
 		case t.want == nil:
 			f.proceedLocked(ctx, t)
 		case wait > 0:
@@ -47,7 +47,7 @@ func (f *follower) startQueuedLocked(ctx context.Context) {
 	}
 }
 
-// start acquires a lease on t, calls Started, and does what there is to do then.
+// start acquires a lease on t, calls Started, and does further work for t.
 func (f *follower) start(ctx context.Context, t *followed, gvr schema.GroupVersionResource) {
 	l, err := f.Acquire(ctx, gvr)
 	f.mu.Lock()
@@ -92,8 +92,8 @@ func (f *follower) closed() bool {
 	}
 }
 
-// awaitFirstList lets the next type be started when l has its first list, when none is about to
-// come, or when it takes too long.
+// awaitFirstList frees the slot when l has its first list, when the list is delayed, or when it
+// takes too long.
 func (f *follower) awaitFirstList(ctx context.Context, l Lease) {
 	patience, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -113,7 +113,7 @@ func (f *follower) awaitFirstList(ctx context.Context, l Lease) {
 	f.freeSlotLocked(ctx)
 }
 
-// freeSlotLocked gives the slot of a type that was started to the next. The caller holds mu.
+// freeSlotLocked frees the slot of a started type for the next type. The caller holds mu.
 func (f *follower) freeSlotLocked(ctx context.Context) {
 	f.slots++
 	f.startQueuedLocked(ctx)

@@ -8,15 +8,16 @@ import (
 )
 
 const (
-	// stopPatience is how long a type that has gone may make no progress with the deletions of
-	// its objects before its lease is released all the same.
+	// stopPatience is how long the deletion of a type's objects may make no progress before the
+	// lease is released.
 	stopPatience = 10 * time.Second
-	// firstLook and longestLook are how often the progress is looked at: each time half as often.
+	// firstLook and longestLook are the limits of the interval between checks of the progress,
+	// which doubles.
 	firstLook   = 5 * time.Millisecond
 	longestLook = 100 * time.Millisecond
 )
 
-// awaitDeletion waits until l can be released, and reports false if it is not to be any more.
+// awaitDeletion waits until l can be released. It reports false if l must no longer be released.
 func (f *follower) awaitDeletion(ctx context.Context, t *followed, l Lease) bool {
 	var (
 		look     = firstLook
@@ -56,7 +57,7 @@ func (f *follower) awaitDeletion(ctx context.Context, t *followed, l Lease) bool
 	}
 }
 
-// stop releases the lease of t, and calls Stopped, if there is still a reason.
+// stop releases the lease of t and calls Stopped, if there is still a reason.
 func (f *follower) stop(t *followed, l Lease) {
 	f.mu.Lock()
 	if t.end == nil && !f.ending {

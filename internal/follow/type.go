@@ -9,56 +9,56 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// followed is one type: what is wanted of it, and what is. It is guarded by the follower's lock.
+// followed is one type: its required and its present state. The follower's lock guards it.
 type followed struct {
 	gr schema.GroupResource
 
-	want   *discovery.Resource // it is there, and selected; nil: it is not
-	unsure *discovery.Resource // it is there, and it can't be told whether it is selected
+	want   *discovery.Resource // the type is served and selected; nil: it is not
+	unsure *discovery.Resource // the type is served, and its selection can't be decided
 
 	held  bool                // there is a lease, or one is being acquired, and it is not being released
-	res   discovery.Resource  // what the lease is on, as last known
+	res   discovery.Resource  // the last known state of the leased type
 	lease Lease               // nil while it is being acquired
-	end   *discovery.Evidence // why the lease is to be released; nil: it is not
+	end   *discovery.Evidence // why the lease must be released; nil: it must not
 
-	busy    bool          // a goroutine is at work on it
-	queued  bool          // it waits in the queue to be started
-	changed chan struct{} // has one if end may have changed while a goroutine is at work
+	busy    bool          // a goroutine works on it
+	queued  bool          // it is in the queue
+	changed chan struct{} // has a value if end may have changed while a goroutine works
 
-	failure string // of the last attempt to acquire a lease; empty: none, or it has succeeded
+	failure string // the error of the last attempt to acquire a lease; empty: there was none
 
-	began time.Time // when it was last started
-	brief int       // starts in a row, each within calm of the one before
+	began time.Time // the time of the last start
+	brief int       // the number of consecutive starts, each within calm of the previous one
 }
 
 func newFollowed(gr schema.GroupResource) *followed {
 	return &followed{gr: gr, changed: make(chan struct{}, 1)}
 }
 
-// notify wakes the goroutine that is at work on it.
+// notify wakes the goroutine that works on it.
 func (t *followed) notify() {
 	select {
 	case t.changed <- struct{}{}:
-	default: // it is about to look
+	default: // it will look
 	}
 }
 
-// selected notes that the type is there as res, and selected.
+// selected records that the type is served as res, and selected.
 func (t *followed) selected(res discovery.Resource) {
 	t.there(res)
 	t.want = &res
 	if t.held && t.end != nil && t.end.Kind != discovery.CRDDeleted {
-		t.end = nil // it goes on
+		t.end = nil // the lease is kept
 	}
 	if t.held && t.end == nil {
 		if res.CRDUID == "" {
-			res.CRDUID = t.res.CRDUID // it is only not known at the moment
+			res.CRDUID = t.res.CRDUID // it is not known at the moment
 		}
 		t.res = res
 	}
 }
 
-// deselected notes that the type is there as res, and not selected.
+// deselected records that the type is served as res, and not selected.
 func (t *followed) deselected(res discovery.Resource) {
 	t.there(res)
 	t.want = nil
@@ -67,13 +67,13 @@ func (t *followed) deselected(res discovery.Resource) {
 	}
 }
 
-// undecided notes that the type is there as res, and that it can't be told whether it is selected.
+// undecided records that the type is served as res, and that its selection can't be decided.
 func (t *followed) undecided(res discovery.Resource) {
 	t.there(res)
 	t.unsure = &res
 }
 
-// there notes that the type is there as res. If that is of another CRD, the one before was deleted.
+// there records that the type is served as res. If res has another CRD, the previous one was deleted.
 func (t *followed) there(res discovery.Resource) {
 	t.unsure = nil
 	if t.held && t.other(res.CRDUID) {
@@ -82,32 +82,32 @@ func (t *followed) there(res discovery.Resource) {
 	}
 }
 
-// gone notes that the type is not there any more.
+// gone records that the type is gone.
 func (t *followed) gone(evidence discovery.Evidence) {
 	t.want, t.unsure = nil, nil
 	switch {
 	case !t.held:
-	case t.other(evidence.CRDUID): // it was in the place of the one that is held
+	case t.other(evidence.CRDUID): // it had replaced the type that is held
 		t.ends(discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: t.res.CRDUID, At: evidence.At})
 	default:
 		t.ends(evidence)
 	}
 }
 
-// other reports whether uid is that of another CRD than the one that is held.
+// other reports whether uid is the UID of another CRD than that of the held type.
 func (t *followed) other(uid types.UID) bool {
 	return uid != "" && t.res.CRDUID != "" && uid != t.res.CRDUID
 }
 
-// ends notes why the lease is to be released. The deletion of a CRD is final.
+// ends records why the lease must be released. The deletion of a CRD is final.
 func (t *followed) ends(evidence discovery.Evidence) {
 	if t.end == nil || t.end.Kind != discovery.CRDDeleted {
 		t.end = &evidence
 	}
 }
 
-// A type that is started again within calm of its last start waits first, from the second time on,
-// and twice as long each time.
+// If a type is started again within calm of its last start, it waits before the start, from the second
+// time on. The wait doubles each time.
 const (
 	calm         = 10 * time.Second
 	firstPause   = 200 * time.Millisecond
@@ -123,7 +123,7 @@ func (t *followed) due() time.Time {
 	return t.began.Add(pause)
 }
 
-// begins notes that the type is started as what is wanted.
+// begins records that the type is started as want.
 func (t *followed) begins(now time.Time) {
 	if !t.began.IsZero() && now.Sub(t.began) < calm {
 		t.brief++

@@ -8,17 +8,17 @@ import (
 	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
-// Group are the handlers of one owner, on one or more informers. It is safe for concurrent use,
+// Group is the handlers of one owner, on one or more informers. It is safe for concurrent use,
 // also from the handlers, and no method blocks.
 type Group struct {
 	name  string
 	calls inflight.Counter
 
 	mu    sync.Mutex
-	added map[*registration]struct{} // and not removed since; nil once the group is closed
+	added map[*registration]struct{} // handlers that have not been removed; nil after Close
 }
 
-// NewGroup returns a group without handlers; name is that of its owner.
+// NewGroup returns a group without handlers. Name is the name of its owner.
 func NewGroup(name string) *Group {
 	return &Group{name: name, added: map[*registration]struct{}{}}
 }
@@ -26,12 +26,12 @@ func NewGroup(name string) *Group {
 // Name returns the owner's name.
 func (g *Group) Name() string { return g.name }
 
-// Done returns a channel that closes when the group is closed and no call of its handlers is in
-// flight: none begins after that.
+// Done returns a channel that closes when the group is closed and all calls of its handlers have
+// returned. No call begins after that.
 func (g *Group) Done() <-chan struct{} { return g.calls.Done() }
 
-// Close lets no call of the group's handlers begin any more. The first Close returns the
-// registrations, which the caller may remove from their informers.
+// Close prevents further calls of the group's handlers. The first Close returns the registrations,
+// which the caller may remove from their informers.
 func (g *Group) Close() []cache.ResourceEventHandlerRegistration {
 	g.calls.Close()
 	g.mu.Lock()
@@ -50,7 +50,7 @@ func (g *Group) Has(handle cache.ResourceEventHandlerRegistration) bool {
 	return is && own != nil && own.handler.group == g
 }
 
-// keep notes a registration, unless the group has been closed.
+// keep stores a registration. It reports false if the group has been closed.
 func (g *Group) keep(r *registration) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

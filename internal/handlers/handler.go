@@ -10,22 +10,22 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// handler is an event handler whose calls are counted, and end with those of its group. client-go
-// makes one call at a time.
+// handler wraps an event handler. It counts the calls, and drops them after its group is closed.
+// client-go makes one call at a time.
 type handler struct {
 	next  cache.ResourceEventHandler
 	name  string
 	set   *Set
-	group *Group // nil: its calls end with the informer
+	group *Group // nil: calls end with the informer
 
 	mu        sync.Mutex
 	removed   bool
-	before    uint64 // events that it does not get, modulo 2^64
-	taken     uint64 // of those that it does get
-	delivered uint64 // all calls
+	before    uint64 // the number of events that it does not get, modulo 2^64
+	taken     uint64 // the number of events that it has got
+	delivered uint64 // the number of all calls
 	running   time.Time
-	last      time.Time // the end of the last call; before the first, when it was added
-	behind    time.Time // since when more was waiting whenever a call ended; zero: it was not
+	last      time.Time // the end of the last call, or the time when the handler was added
+	behind    time.Time // since when events were waiting at the end of each call; zero: none were
 }
 
 // String returns the handler's own name, for client-go's texts.
@@ -39,8 +39,8 @@ func (h *handler) OnAdd(obj any, isInInitialList bool) {
 	}
 }
 
-// OnUpdate implements cache.ResourceEventHandler. A resync, which no event has caused, has
-// one object twice.
+// OnUpdate implements cache.ResourceEventHandler. A resync is not an event: its two objects are
+// the same.
 func (h *handler) OnUpdate(oldObj, newObj any) {
 	events := uint64(1)
 	if old := reflect.ValueOf(oldObj); old.Kind() == reflect.Pointer && oldObj == newObj {
@@ -60,7 +60,7 @@ func (h *handler) OnDelete(obj any) {
 	}
 }
 
-// begin reports whether a call may be made, which ends with end.
+// begin reports whether a call is allowed. If it is, end must be called after it.
 func (h *handler) begin() bool {
 	now := time.Now()
 	h.mu.Lock()
@@ -91,23 +91,24 @@ func (h *handler) end(events uint64) {
 	}
 }
 
-// remove lets no call begin any more.
+// remove prevents further calls.
 func (h *handler) remove() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.removed = true
 }
 
-// waitingLocked returns how many events the handler is still to get, of those given to the
-// informer. The caller holds mu.
+// waitingLocked returns the number of the informer's events that the handler has not got yet. The
+// caller holds mu.
 func (h *handler) waitingLocked(given uint64) int {
 	return int(max(0, int64(given-h.before-h.taken))) //nolint:gosec // a difference of counters
 }
 
-// idleAfter is how long a handler without a backlog is not called, at least.
+// idleAfter is the minimum time without a call after which a handler has no backlog.
 const idleAfter = time.Second
 
-// stats returns how h does, whose informer was given so many events, the last one at lastEvent.
+// stats returns the status of h. Given is the number of the informer's events, and lastEvent the time
+// of the last one.
 func (h *handler) stats(now time.Time, given uint64, lastEvent time.Time) status.Handler {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,8 +118,8 @@ func (h *handler) stats(now time.Time, given uint64, lastEvent time.Time) status
 	}
 	switch {
 	case h.running.IsZero() && now.Sub(h.last) > idleAfter && now.Sub(lastEvent) > idleAfter:
-		// A handler that is not called has nothing waiting. The informer was in the middle
-		// of an update when the handler was added, or has left out an event without a change.
+		// A handler that is not called has no waiting events. The informer was processing an
+		// update when the handler was added, or has left out an event without a change.
 		h.before = given - h.taken
 		h.behind = time.Time{}
 		s.Backlog, s.BehindSince = 0, time.Time{}

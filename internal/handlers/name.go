@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// nameOf returns what client-go calls handler in its texts: the full name of its type or, of
-// ResourceEventHandlerFuncs, of where its functions are.
+// nameOf returns client-go's name of handler: the full name of its type or, for
+// ResourceEventHandlerFuncs, the name of the function or package of its functions.
 func nameOf(handler cache.ResourceEventHandler) string {
 	switch funcs := handler.(type) {
 	case nil:
@@ -35,7 +35,8 @@ func nameOf(handler cache.ResourceEventHandler) string {
 	return of.PkgPath() + "." + of.Name()
 }
 
-// nameOfFuncs returns the name of what all functions of funcs are in, or all of their names.
+// nameOfFuncs returns the name of the function or package of all functions of funcs. If these
+// differ, it returns the names of the functions.
 func nameOfFuncs(funcs cache.ResourceEventHandlerFuncs) string {
 	var names []string
 	for _, f := range []any{funcs.AddFunc, funcs.UpdateFunc, funcs.DeleteFunc} {

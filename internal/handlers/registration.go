@@ -6,7 +6,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// registration is client-go's of a wrapped handler. It has the name of the handler itself.
+// registration is client-go's registration of a wrapped handler. Its checker has the name of the
+// original handler.
 type registration struct {
 	cache.ResourceEventHandlerRegistration
 	handler *handler
@@ -17,7 +18,7 @@ func (r *registration) HasSyncedChecker() cache.DoneChecker {
 	return &namedChecker{DoneChecker: r.ResourceEventHandlerRegistration.HasSyncedChecker(), handler: r.handler}
 }
 
-// ShutdownChan closes when a handler that was removed is not called any more:
+// ShutdownChan returns a channel that closes when the last call of a removed handler has returned.
 // cache.ShutDownEventHandler waits for it.
 func (r *registration) ShutdownChan() <-chan struct{} {
 	return r.ResourceEventHandlerRegistration.(interface{ ShutdownChan() <-chan struct{} }).ShutdownChan()

@@ -10,36 +10,36 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// Feed says what an informer has been given for its handlers. Its methods do not block.
+// Feed counts the events that an informer gets for its handlers. Its methods do not block.
 type Feed interface {
-	// Events is how many objects it has been given so far, in lists, as changes and as
-	// deletions, and LastEvent when that was last; zero: never.
+	// Events returns the number of objects so far in lists, changes and deletions, and LastEvent
+	// the time of the last one; zero if there was none.
 	Events() uint64
 	LastEvent() time.Time
-	// Objects is how many objects it has.
+	// Objects returns the number of objects of the informer.
 	Objects() int
 }
 
-// Set are the handlers of one informer. It is safe for concurrent use.
+// Set is the handlers of one informer. It is safe for concurrent use.
 type Set struct {
 	informer cache.SharedInformer
 	feed     Feed
 
-	mu  sync.Mutex // not held over a call of informer
+	mu  sync.Mutex // not held during a call of informer
 	all []*handler // in the order in which they were added
 }
 
-// NewSet returns the handlers of informer, none so far. Feed says what informer is given.
+// NewSet returns an empty set for informer. Feed counts the events of informer.
 func NewSet(informer cache.SharedInformer, feed Feed) *Set {
 	return &Set{informer: informer, feed: feed}
 }
 
-// Add adds next to the informer, as a handler of group if that is not nil, and counts its calls
-// from the first one on. If group is closed, or is closed meanwhile, next is removed again, which
-// is no error. Errors are the informer's. It waits for the informer's locks.
+// Add adds next to the informer, as a handler of group if group is not nil, and counts all its calls.
+// If group is closed before or during the call, Add removes next again, without an error. It returns
+// errors of the informer. It waits for the informer's locks.
 func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, group *Group) (cache.ResourceEventHandlerRegistration, error) {
 	h := &handler{next: next, name: nameOf(next), set: s, group: group, last: time.Now()}
-	// It gets an addition for each object that is there, and each event from now on.
+	// The handler gets an addition for each present object, and each later event.
 	h.before = s.feed.Events() - uint64(s.feed.Objects()) //nolint:gosec // modulo 2^64
 	own, err := s.informer.AddEventHandlerWithOptions(h, opts)
 	if err != nil {
@@ -55,9 +55,8 @@ func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, gr
 	return r, nil
 }
 
-// Remove removes a handler: once it has returned, no call of the handler begins any more. The
-// registration of another informer has no effect on its handler. It waits for the informer's
-// locks.
+// Remove removes a handler. After it has returned, no call of the handler begins. It does not affect
+// the handler of another informer's registration. It waits for the informer's locks.
 func (s *Set) Remove(handle cache.ResourceEventHandlerRegistration) error {
 	r, is := handle.(*registration)
 	switch {
@@ -96,8 +95,8 @@ func (s *Set) Stats(now time.Time) []status.Handler {
 	return stats
 }
 
-// Progress returns how often the handlers of group have been called, and whether calls are
-// running or waiting.
+// Progress returns the number of calls of group's handlers, and whether calls are in progress or
+// events are waiting.
 func (s *Set) Progress(group *Group) (delivered uint64, waiting bool) {
 	var own []*handler
 	s.mu.Lock()

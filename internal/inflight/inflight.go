@@ -1,5 +1,5 @@
-// Package inflight counts calls in flight, so that their end can be waited for. It does not know
-// what the calls do.
+// Package inflight counts calls in progress, and waits for their end. It does not know what the
+// calls do.
 package inflight
 
 import "sync"
@@ -10,11 +10,11 @@ type Counter struct {
 	mu     sync.Mutex
 	calls  int
 	closed bool
-	done   chan struct{} // nil until Done is called: most counters end without
+	done   chan struct{} // nil until Done is called, which most counters do not need
 }
 
-// Begin counts one more call, which ends with End. It reports false, and counts nothing, if the
-// counter is closed: the call must not be made.
+// Begin counts one more call, which ends with End. If the counter is closed, it reports false and
+// does not count: the caller must not make the call.
 func (c *Counter) Begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +33,7 @@ func (c *Counter) End() {
 	c.endLocked()
 }
 
-// Close lets no call begin any more. It may be called again.
+// Close prevents further calls. It may be called again.
 func (c *Counter) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +44,8 @@ func (c *Counter) Close() {
 	c.endLocked()
 }
 
-// endLocked closes the channel that Done has returned, if it has, at the end. The caller holds mu.
+// endLocked closes the channel of Done, if the counter is closed and no call is in progress. The
+// caller holds mu.
 func (c *Counter) endLocked() {
 	if c.closed && c.calls == 0 && c.done != nil {
 		close(c.done)
@@ -58,7 +59,7 @@ func (c *Counter) Closed() bool {
 	return c.closed
 }
 
-// Done returns a channel that closes when the counter is closed and no call is in flight.
+// Done returns a channel that closes when the counter is closed and no call is in progress.
 func (c *Counter) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,16 +10,16 @@ import (
 // keep is how long an answer is used for equal requests.
 const keep = 500 * time.Millisecond
 
-// answersAtMost is how many different answers are kept. Beyond those, each request makes its own.
+// answersAtMost is the maximum number of stored answers. Other requests create their own answer.
 const answersAtMost = 64
 
-// errNoAnswer is returned to requests that waited for an answer if making it has panicked.
-var errNoAnswer = errors.New("the answer could not be made; ask again")
+// errNoAnswer is returned to requests that wait for an answer if its creation has panicked.
+var errNoAnswer = errors.New("an internal error occurred; repeat the request")
 
-// answers are the answers of the last moment, by request. Of equal requests at the same time, one
-// makes the answer, in its own goroutine, and the others wait for it. The zero value is ready.
+// answers are the recent answers, by request. If there are equal requests at the same time, the
+// goroutine of one creates the answer, and the others wait for it. The zero value is ready.
 type answers[T any] struct {
-	// mu guards the map. It is not held while an answer is made, waited for or read.
+	// mu guards the map. It is not held during the creation, the wait for, or the reading of an answer.
 	mu  sync.Mutex
 	all map[string]*answer[T]
 }
@@ -32,9 +32,9 @@ type answer[T any] struct {
 	err   error
 }
 
-// get returns the answer to key: the one that is kept, or the one that produce makes, with the time
-// until which it is kept. It waits no longer than ctx lasts. The context of produce does not end with
-// ctx, since other requests may wait for the answer.
+// get returns the answer to key, and the time until which it is stored. If there is no stored answer,
+// it calls produce. It waits at most until ctx ends. The context of produce does not end with ctx, since
+// other requests may wait for the answer.
 func (a *answers[T]) get(ctx context.Context, key string, produce func(context.Context) (T, time.Time, error)) (T, time.Time, error) {
 	mine, there := a.find(key)
 	if !there {
@@ -50,7 +50,7 @@ func (a *answers[T]) get(ctx context.Context, key string, produce func(context.C
 	}
 }
 
-// find returns the answer to key, and whether another request makes or has made it.
+// find returns the answer to key, and whether another request creates or has created it.
 func (a *answers[T]) find(key string) (found *answer[T], there bool) {
 	now := time.Now()
 	a.mu.Lock()
@@ -73,7 +73,7 @@ func (a *answers[T]) find(key string) (found *answer[T], there bool) {
 	return found, false
 }
 
-// outdated reports whether the answer has been made and is not to be used any more.
+// outdated reports whether the answer has been created and must no longer be used.
 func (a *answer[T]) outdated(now time.Time) bool {
 	select {
 	case <-a.made:
@@ -83,7 +83,7 @@ func (a *answer[T]) outdated(now time.Time) bool {
 	}
 }
 
-// produce makes the answer. If that panics, the requests that wait get an error.
+// produce creates the answer. If it panics, the waiting requests get an error.
 func (a *answer[T]) produce(ctx context.Context, by func(context.Context) (T, time.Time, error)) {
 	a.err = errNoAnswer
 	defer close(a.made)

@@ -7,7 +7,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// bounds are how much is shown of one informer at most.
+// bounds are the limits for the display of one informer.
 type bounds struct {
 	items int // owners, and handlers
 	text  int // bytes of a sentence
@@ -18,14 +18,14 @@ var (
 	detailBounds = bounds{items: 500, text: 16 << 10}
 )
 
-// informersAtMost is how many informers of one resource are shown in detail, and stepsAtMost how
-// many steps explain them.
+// informersAtMost is the maximum number of informers of one resource in the detailed view, and
+// stepsAtMost that of the steps of its explanation.
 const (
 	informersAtMost = 50
 	stepsAtMost     = 6 * informersAtMost
 )
 
-// bounded returns i within b. It writes to nothing that i refers to.
+// bounded returns i within b. It does not change values that i refers to.
 func bounded(i status.Informer, b bounds) status.Informer {
 	i.Err, i.LastFailed = clipError(i.Err, b.text), clip(i.LastFailed, b.text)
 	if more := len(i.Owners) - b.items; more > 0 {

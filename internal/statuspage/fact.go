@@ -10,7 +10,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// factsOf returns the fields of i that have a value and are not shown beside.
+// factsOf returns the fields of i that have a value and are not displayed elsewhere.
 func factsOf(i *status.Informer, at time.Time) []fact {
 	var facts []fact
 	add := func(name, value string) {
@@ -72,7 +72,7 @@ func failures(counts map[status.Reason]uint64) string {
 	return strings.Join(parts, ", ")
 }
 
-// discoveryFacts says where answers about types come from.
+// discoveryFacts describes discovery and its sources.
 func discoveryFacts(e *status.Explanation) []fact {
 	d := e.Discovery
 	if d == nil {

@@ -9,28 +9,28 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// Source is where the statuses come from. It is safe for concurrent use and does not block. What it
-// returns belongs to the caller.
+// Source returns the statuses. It is safe for concurrent use and does not block. Its results belong
+// to the caller.
 type Source interface {
 	// Status returns the statuses of all informers, in any order.
 	Status() []status.Informer
-	// Explain returns the explanation of the resource of that name. Found is false if there is no
-	// informer on it; the explanation says so.
+	// Explain returns the explanation of the resource with that name. If there is no informer on
+	// it, the explanation says so, and found is false.
 	Explain(name string) (e status.Explanation, found bool)
 }
 
-// Handler answers GET and HEAD. At the path that it is mounted at is the table, and one
-// segment below it the resource of that name in detail; other paths are not found.
+// Handler serves GET and HEAD. At its mount path it serves the table. One segment below, it serves the
+// details of the resource with that name. Other paths are not found.
 //
-// The parameter resource selects one resource too; state, q and offset select a part of the table;
-// and format, which is text, html or json, takes the place of the Accept header.
+// The parameter resource also selects one resource; state, q and offset select a part of the table;
+// format is text, html or json, and replaces the Accept header.
 type Handler struct {
 	source Source
 	tables answers[*Table]
 	pages  answers[response]
 }
 
-// NewHandler returns a handler that shows the statuses of source.
+// NewHandler returns a handler for the statuses of source.
 func NewHandler(source Source) *Handler { return &Handler{source: source} }
 
 // ServeHTTP implements http.Handler.
@@ -48,7 +48,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	at := placeOf(r)
 	if at.unknown {
-		refuse(http.StatusNotFound, "Not found: the page has a table, and one segment below it each resource, such as pods.v1.").send(w, r)
+		refuse(http.StatusNotFound, "Not found: add the name of a resource, such as pods.v1, to the path of the table.").send(w, r)
 		return
 	}
 	if at.resource != "" && q.resource == "" {
@@ -69,7 +69,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	found.send(w, r)
 }
 
-// detail answers q about one resource.
+// detail returns the response to q for one resource.
 func (h *Handler) detail(q query) (response, time.Time, error) {
 	e, found := h.source.Explain(q.resource)
 	code := http.StatusOK
@@ -81,7 +81,7 @@ func (h *Handler) detail(q query) (response, time.Time, error) {
 	return response{code, q.format, body}, time.Now().Add(keep), err
 }
 
-// table answers q about all. It is good for as long as the table that it is of.
+// table returns the response to q for the table. It is stored as long as the table.
 func (h *Handler) table(ctx context.Context, q query) (response, time.Time, error) {
 	whole, until, err := h.tables.get(ctx, "", func(context.Context) (*Table, time.Time, error) {
 		t := newTable(h.source.Status(), time.Now())
@@ -94,7 +94,7 @@ func (h *Handler) table(ctx context.Context, q query) (response, time.Time, erro
 	return response{http.StatusOK, q.format, body}, until, err
 }
 
-// response is an answer to any number of equal requests. Its body is read-only.
+// response is the response to any number of equal requests. Its body is read-only.
 type response struct {
 	code   int
 	format format

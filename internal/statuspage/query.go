@@ -35,7 +35,7 @@ const resourceAtMost = 512
 func newQuery(r *http.Request) (query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return query{}, errors.New("the parameters can't be read")
+		return query{}, errors.New("the query parameters are invalid")
 	}
 	q := query{resource: values.Get("resource"), state: status.State(values.Get("state")), text: strings.TrimSpace(values.Get("q"))}
 	q.format, err = formatOf(values.Get("format"), r.Header)
@@ -45,26 +45,26 @@ func newQuery(r *http.Request) (query, error) {
 	if q.state != "" {
 		known := slices.IndexFunc(states, func(s status.State) bool { return strings.EqualFold(string(s), string(q.state)) })
 		if known < 0 {
-			return query{}, errors.New("state is one of " + stateNames())
+			return query{}, errors.New("state must be one of " + stateNames())
 		}
 		q.state = states[known]
 	}
 	if len(q.resource) > resourceAtMost {
-		return query{}, fmt.Errorf("resource has at most %d bytes", resourceAtMost)
+		return query{}, fmt.Errorf("resource must have at most %d bytes", resourceAtMost)
 	}
 	if len(q.text) > textAtMost {
-		return query{}, fmt.Errorf("q has at most %d bytes", textAtMost)
+		return query{}, fmt.Errorf("q must have at most %d bytes", textAtMost)
 	}
 	if offset := values.Get("offset"); offset != "" {
 		q.offset, err = strconv.Atoi(offset)
 		if err != nil || q.offset < 0 {
-			return query{}, errors.New("offset is a number, and not below zero")
+			return query{}, errors.New("offset must be a number that is not negative")
 		}
 	}
 	return q, nil
 }
 
-// matches reports whether i is among the informers that q asks for.
+// matches reports whether q selects i.
 func (q query) matches(i *status.Informer) bool {
 	if q.state != "" && i.State != q.state {
 		return false
@@ -77,8 +77,7 @@ func (q query) matches(i *status.Informer) bool {
 	return has(i.Name()) || has(string(i.Reason)) || slices.ContainsFunc(i.Owners, func(o status.Owner) bool { return has(o.Name) })
 }
 
-// link returns a relative reference to the answer to q, which works wherever the page is
-// mounted.
+// link returns a relative reference to the response to q, which is independent of the mount path.
 func (q query) link() string {
 	values := url.Values{}
 	set := func(key, value string) {
@@ -96,10 +95,10 @@ func (q query) link() string {
 	return q.base + "?" + values.Encode()
 }
 
-// key returns the key of the answer: queries with equal answers have the same.
+// key returns the key of the response: queries with equal responses have equal keys.
 func (q query) key() string { return strconv.FormatBool(q.unsure) + q.link() }
 
-// format is how an answer is written.
+// format is the format of a response.
 type format string
 
 const (
@@ -119,7 +118,7 @@ func (f format) contentType() string {
 	return "text/plain; charset=utf-8"
 }
 
-// formatOf returns the format that is named or, if none is, that which header prefers.
+// formatOf returns the named format or, if name is empty, the format that header prefers.
 func formatOf(name string, header http.Header) (format, error) {
 	switch f := format(name); f {
 	case asText, asHTML, asJSON:
@@ -127,11 +126,11 @@ func formatOf(name string, header http.Header) (format, error) {
 	case "":
 		return accepted(header.Values("Accept")), nil
 	}
-	return asText, errors.New("format is text, html or json")
+	return asText, errors.New("format must be text, html or json")
 }
 
-// accepted returns the format that an Accept header likes best, the first one of several.
-// HTML and JSON have to be named: */* means text.
+// accepted returns the format with the highest quality in Accept headers, or the first of several.
+// HTML and JSON must be named: */* means text.
 func accepted(lines []string) format {
 	best, weight := asText, 0.0
 	for item := range strings.SplitSeq(strings.Join(lines, ","), ",") {
@@ -154,7 +153,7 @@ func accepted(lines []string) format {
 	return best
 }
 
-// quality returns the q among parameters; 1 if there is none that can be read.
+// quality returns the parameter q; 1 if it is missing or invalid.
 func quality(parameters string) float64 {
 	for parameter := range strings.SplitSeq(parameters, ";") {
 		name, value, _ := strings.Cut(parameter, "=")
@@ -168,16 +167,16 @@ func quality(parameters string) float64 {
 	return 1
 }
 
-// place is what the path of a request asks for, below the path that the handler is mounted at.
+// place is the meaning of a request's path below the mount path of the handler.
 type place struct {
 	resource string // empty: the table
-	unsure   bool   // resource may as well be the end of the path that the handler is mounted at
-	unknown  bool   // there is nothing at that path
+	unsure   bool   // resource may also be the end of the mount path
+	unknown  bool   // the path does not exist
 }
 
-// placeOf returns the place that r asks for. The path that the handler is mounted at ends where
-// the pattern of an http.ServeMux does, or where http.StripPrefix has cut it off. A router that
-// leaves no trace of it may have cut off nothing: then only the last segment counts.
+// placeOf returns the place of r. The mount path ends at the end of the pattern of an http.ServeMux,
+// or where http.StripPrefix has cut the path. Other routers may not have changed the path: then only
+// the last segment counts.
 func placeOf(r *http.Request) place {
 	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch original, _ := url.ParseRequestURI(r.RequestURI); {
@@ -198,8 +197,8 @@ func placeOf(r *http.Request) place {
 	return place{unknown: true}
 }
 
-// mount returns the segments of the path that a handler with pattern is mounted at. A last
-// segment that is a wildcard is what comes below.
+// mount returns the segments of the mount path of a handler with pattern. A wildcard at the end is
+// not part of the mount path.
 func mount(pattern string) []string {
 	_, path, _ := strings.Cut(pattern, "/") // after a method and a host
 	segments := strings.Split(path, "/")
@@ -211,8 +210,8 @@ func mount(pattern string) []string {
 
 func wildcard(segment string) bool { return strings.HasPrefix(segment, "{") || segment == "*" }
 
-// below returns the end of path after mount. What of mount was stripped from path before is at
-// the beginning of mount.
+// below returns the end of path after mount. A prefix of mount may have been stripped from path
+// before.
 func below(mount, path []string) []string {
 	for ; len(mount) > 0; mount = mount[1:] {
 		if begins(path, mount) {

@@ -38,7 +38,7 @@ func digest(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// renderTable writes t as q asks for it.
+// renderTable writes t in the format of q.
 func renderTable(t *Table, q query) ([]byte, error) {
 	switch q.format {
 	case asJSON:
@@ -49,7 +49,7 @@ func renderTable(t *Table, q query) ([]byte, error) {
 	return textOfTable(tableView(t, q)), nil
 }
 
-// renderDetail writes e as q asks for it.
+// renderDetail writes e in the format of q.
 func renderDetail(e *status.Explanation, q query) ([]byte, error) {
 	switch q.format {
 	case asJSON:
@@ -60,7 +60,7 @@ func renderDetail(e *status.Explanation, q query) ([]byte, error) {
 	return textOfDetail(viewOfDetail(e, q)), nil
 }
 
-// asLines writes value as JSON that a person can read, too.
+// asLines writes value as indented JSON.
 func asLines(value any) ([]byte, error) {
 	body, err := json.MarshalIndent(value, "", "  ")
 	return append(body, '\n'), err

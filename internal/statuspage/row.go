@@ -10,30 +10,29 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// row is one informer as text and HTML show it: words, with nothing in them that is not
-// meant to be seen.
+// row is one informer in text and HTML. Its strings are escaped.
 type row struct {
-	Key     string // of this row alone
-	Class   string // for colour, beside State
+	Key     string // unique in the page
+	Class   string // selects the colour
 	State   string
 	Name    string
 	Link    string
-	Notes   string // what is not as usual about it
+	Notes   string // differences from the defaults
 	Reason  string
 	Message string
-	Tried   string // since when, how often, and when again
+	Tried   string // duration, attempts, and the next attempt
 	Advice  string
-	Stuck   string // its handlers that are late
-	Well    string // since when nothing is wrong
+	Stuck   string // the handlers that are late
+	Well    string // the time without problems
 	For     string
 	Objects string
-	Event   string // how long ago the last one was
+	Event   string // the time since the last event
 	Late    bool
-	Calls   string // how its handlers do
+	Calls   string // the state of the handlers
 	Owners  string
 }
 
-// newRow returns the row of i, the nth of its name, on the page that answers q.
+// newRow returns the row of i, the nth informer with its name, on the page for q.
 func newRow(i *status.Informer, n int, q query, at time.Time) row {
 	name := i.Name()
 	return row{
@@ -58,7 +57,7 @@ func newRow(i *status.Informer, n int, q query, at time.Time) row {
 	}
 }
 
-// newRows returns those of informers.
+// newRows returns the rows of informers.
 func newRows(informers []status.Informer, q query, at time.Time) []row {
 	rows, seen := make([]row, len(informers)), map[schema.GroupVersionResource]int{}
 	for n := range informers {
@@ -69,7 +68,7 @@ func newRows(informers []status.Informer, q query, at time.Time) []row {
 	return rows
 }
 
-// classOf returns the class of a state that is known.
+// classOf returns the class of a known state.
 func classOf(state status.State) string {
 	for _, known := range states {
 		if state == known {
@@ -79,7 +78,7 @@ func classOf(state status.State) string {
 	return ""
 }
 
-// well says for how long nothing has been wrong.
+// well describes how long there has been no problem.
 func well(i *status.Informer, at time.Time) string {
 	if i.Reason != "" || i.Since.IsZero() {
 		return ""
@@ -87,7 +86,7 @@ func well(i *status.Informer, at time.Time) string {
 	return "for " + ago(i.Since, at)
 }
 
-// calls says how many handlers there are, how many events wait for them, and how late they are.
+// calls describes the number of handlers, the waiting events, and delays.
 func calls(i *status.Informer, at time.Time) string {
 	if len(i.Handlers) == 0 {
 		return "-"
@@ -109,8 +108,8 @@ func calls(i *status.Informer, at time.Time) string {
 	return text
 }
 
-// stuck describes the first handler that is late or in a slow call, and counts the others; "" if
-// there is none.
+// stuck describes the first handler that is late or in a slow call, and counts the others. It
+// returns "" if there is none.
 func stuck(i *status.Informer, at time.Time) string {
 	text, more := "", 0
 	for _, h := range i.Handlers {
@@ -129,7 +128,7 @@ func stuck(i *status.Informer, at time.Time) string {
 	return text
 }
 
-// earlier returns the earlier one of two times, of which either may not be set.
+// earlier returns the earlier of two times. Either may be zero.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -137,13 +136,13 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// A row names so many owners, and has so many bytes of the name of a lease.
+// The maximum number of owners in a row, and of bytes of the name of a lease.
 const (
 	ownersAtMost = 3
 	nameAtMost   = 60
 )
 
-// owners names the owners of leases.
+// owners lists the owners of leases.
 func owners(i *status.Informer) string {
 	var names []string
 	if i.Pinned {

@@ -9,7 +9,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// Rows of a table.
+// rowsAtMost is the maximum number of rows in a table.
 const rowsAtMost = 500
 
 // Table is the status of all informers, or of some. Its JSON is as stable as that of
@@ -17,8 +17,8 @@ const rowsAtMost = 500
 type Table struct {
 	At      time.Time `json:"at"`
 	Summary Summary   `json:"summary"`
-	// Matching is how many informers match the request. Informers are those from Offset on,
-	// problems first, and NotShown is how many more match.
+	// Matching is the number of informers that match the request. Informers are those from Offset
+	// on, problems first, and NotShown is the number of further matches.
 	Matching  int               `json:"matching"`
 	Offset    int               `json:"offset"`
 	NotShown  int               `json:"notShown"`
@@ -29,19 +29,19 @@ type Table struct {
 type Summary struct {
 	Informers int                  `json:"informers"`
 	States    map[status.State]int `json:"states"`
-	// Late is how many have a handler that is late, and Backlog how many events wait for handlers.
+	// Late is the number of informers with a late handler, and Backlog the number of events that
+	// wait for handlers.
 	Late    int `json:"late"`
 	Backlog int `json:"backlog"`
 	Objects int `json:"objects"`
 }
 
-// states are the states of informers, problems first. One that is not among them comes after the
-// first.
+// states are the states of informers, problems first. An unknown state is sorted after the first.
 var states = []status.State{
 	status.StateDegraded, status.StateNotServed, status.StateUnknown, status.StateStarting, status.StateSynced, status.StateStopped,
 }
 
-// stateNames returns them in a row.
+// stateNames returns the states, separated by commas.
 func stateNames() string {
 	var names []string
 	for _, state := range states {
@@ -50,8 +50,8 @@ func stateNames() string {
 	return strings.Join(names, ", ")
 }
 
-// rank orders informers: smaller is worse. One with a stuck handler comes after those that fail and
-// before those that only wait.
+// rank orders informers: smaller is worse. An informer with a late handler is between informers that
+// fail and informers that wait.
 func rank(i *status.Informer, at time.Time) int {
 	place := slices.Index(states, i.State)
 	switch {
@@ -63,7 +63,7 @@ func rank(i *status.Informer, at time.Time) int {
 	return place + 3
 }
 
-// newTable returns the table of all.
+// newTable returns the table of all informers.
 func newTable(all []status.Informer, at time.Time) *Table {
 	t := &Table{At: at, Matching: len(all), Summary: Summary{Informers: len(all), States: map[status.State]int{}}}
 	type place struct {
@@ -91,7 +91,7 @@ func newTable(all []status.Informer, at time.Time) *Table {
 	return t
 }
 
-// cut returns the part of t that q asks for, and leaves t as it is.
+// cut returns the part of t that q selects. It does not change t.
 func (t *Table) cut(q query) *Table {
 	part := &Table{At: t.At, Summary: t.Summary, Offset: q.offset, Informers: []status.Informer{}}
 	for n := range t.Informers {

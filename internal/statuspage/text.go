@@ -54,7 +54,7 @@ func (v *view) example() string {
 	return v.Rows[0].Link
 }
 
-// todo returns what a person can do.
+// todo returns the advice.
 func (r *row) todo() string {
 	if r.Advice == "" {
 		return ""
@@ -62,7 +62,7 @@ func (r *row) todo() string {
 	return "to do: " + r.Advice
 }
 
-// reason returns the reason with its meaning.
+// reason returns the reason with its message.
 func (r *row) reason() string {
 	if r.Reason == "" || r.Message == "" {
 		return r.Reason + r.Message

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// plain returns s with what can't be seen, or would lead a terminal or the order of
-// characters astray, as escapes.
+// plain returns s with escapes for invisible characters, and for characters that control a
+// terminal or the direction of text.
 func plain(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if strings.IndexFunc(s, unprintable) < 0 {
@@ -34,7 +34,7 @@ func plain(s string) string {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// ago returns how long before at when was; "-" if that is not known.
+// ago returns the time from when to at, or "-" if when is zero.
 func ago(when, at time.Time) string {
 	if when.IsZero() {
 		return "-"
@@ -42,7 +42,7 @@ func ago(when, at time.Time) string {
 	return duration.HumanDuration(max(0, at.Sub(when)))
 }
 
-// ahead returns how long after at when is; "" if it is not.
+// ahead returns the time from at to when, or "" if when is not after at.
 func ahead(when, at time.Time) string {
 	if !when.After(at) {
 		return ""
@@ -50,7 +50,7 @@ func ahead(when, at time.Time) string {
 	return duration.HumanDuration(when.Sub(at).Round(time.Second))
 }
 
-// count returns n, with its thousands apart, and a noun.
+// count returns n with thousands separators, and noun in singular or plural.
 func count[N int | uint64](n N, noun string) string {
 	switch {
 	case n == 1:
@@ -61,7 +61,7 @@ func count[N int | uint64](n N, noun string) string {
 	return number(n) + " " + noun + "s"
 }
 
-// number returns n with its thousands apart.
+// number returns n with thousands separators.
 func number[N int | uint64](n N) string {
 	digits := fmt.Sprint(n)
 	for at := len(digits) - 3; at > 0; at -= 3 {
@@ -70,7 +70,7 @@ func number[N int | uint64](n N) string {
 	return digits
 }
 
-// size returns bytes in a unit of their size.
+// size returns bytes with a unit.
 func size(bytes uint64) string {
 	value, unit := float64(bytes), 0
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
@@ -84,5 +84,5 @@ func size(bytes uint64) string {
 	return fmt.Sprintf("%.1f %s", value, units[unit])
 }
 
-// clock returns at as it is shown.
+// clock returns at as it is displayed.
 func clock(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") + " UTC" }

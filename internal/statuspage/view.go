@@ -7,7 +7,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// view is what the templates show.
+// view has the values of the templates.
 type view struct {
 	Title string
 	At    string
@@ -16,13 +16,13 @@ type view struct {
 	Style, Script    any
 
 	// The table.
-	Counts []tally // each state's, what is wrong first
+	Counts []tally // of each state, problems first
 	Totals string
 	Search string       // the filter's text
 	State  status.State // the filter's state
 	States []status.State
 	Rows   []row
-	Shown  string // which of how many; empty: all
+	Shown  string // the range of rows and their total; empty: all
 	Before string // links
 	After  string
 
@@ -30,7 +30,7 @@ type view struct {
 	Detail *detailView
 }
 
-// tally is how many informers are in one state.
+// tally is the number of informers in one state.
 type tally struct {
 	Class       string
 	State       status.State
@@ -49,7 +49,7 @@ type detailView struct {
 
 type linked struct{ Name, Link string }
 
-// informerView is one informer with all that is known of it.
+// informerView is one informer with all its fields.
 type informerView struct {
 	row
 	Facts    []fact
@@ -67,7 +67,7 @@ type handlerView struct {
 
 type ownerView struct{ Name, Leases, Since string }
 
-// newView returns a view with what all answers to q have.
+// newView returns a view with the values that all responses to q have.
 func newView(q query, title string, at time.Time) *view {
 	v := &view{Title: plain(title), At: clock(at), Home: q.base + "?", Style: style, Script: script}
 	text, json := q, q
@@ -76,7 +76,7 @@ func newView(q query, title string, at time.Time) *view {
 	return v
 }
 
-// tableView returns the view of t, which answers q.
+// tableView returns the view of t for q.
 func tableView(t *Table, q query) *view {
 	v := newView(q, "Informers", t.At)
 	v.Search, v.State, v.States = plain(q.text), q.state, states
@@ -95,7 +95,7 @@ func tableView(t *Table, q query) *view {
 	return v
 }
 
-// pages says which part of t is shown, and links to the other parts.
+// pages sets the range of the displayed rows, and the links to the other rows.
 func (v *view) pages(t *Table, q query) {
 	shown := len(t.Informers)
 	q.format = ""
@@ -124,7 +124,7 @@ func (v *view) pages(t *Table, q query) {
 	}
 }
 
-// viewOfDetail returns the view of e, which answers q.
+// viewOfDetail returns the view of e for q.
 func viewOfDetail(e *status.Explanation, q query) *view {
 	v := newView(q, e.Name(), e.At)
 	v.Detail = &detailView{}

@@ -1,5 +1,6 @@
-// Package typefacts lets the informers of this module ask a resolver of package discovery what it
-// does not tell everyone. Its nouns are Facts and Of. It knows nothing of how they are found out.
+// Package typefacts gives the informers of this module access to facts of a resolver that package
+// discovery does not export. [Of] returns the [Facts] of a resolver. The package does not know how a
+// resolver finds them.
 package typefacts
 
 import (
@@ -11,26 +12,26 @@ import (
 
 // Facts are the facts about types that one resolver has. All methods may be called at any time.
 type Facts interface {
-	// Pending returns why the CustomResourceDefinition of gr is not served, which is there: a
-	// *discovery.NotEstablishedError. It returns nil if there is none, if it is served, or if
-	// the resolver does not know. It asks nobody.
+	// Pending returns a *discovery.NotEstablishedError if the CustomResourceDefinition of gr
+	// exists and is not served. It returns nil if there is no CustomResourceDefinition, if it is
+	// served, or if the resolver does not know. It sends no request.
 	Pending(gr schema.GroupResource) error
 
-	// Expect lets the resolver know that the caller waits for gr, until stop is called: as
-	// Await does, or because requests for it are answered NotFound though it is served. While
-	// the resolver runs it asks for the discovery documents at once where it can't watch CRDs or
-	// APIServices, and then every 2 s, after a minute every 10 s. Where it can, it reads the CRD
-	// of gr each time that it changes, until the documents list gr. It makes no difference to a
-	// resolver that does not run. Neither function blocks.
+	// Expect tells the resolver that the caller waits for gr until stop is called: as Await does,
+	// or because requests for gr are NotFound although it is served. If the resolver runs and can't
+	// watch CRDs or APIServices, it requests the discovery documents at once, then every 2 s, and
+	// after a minute every 10 s. If it can watch them, it reads the CRD of gr after each change,
+	// until the documents list gr. Expect has no effect on a resolver that does not run. Neither
+	// function blocks.
 	Expect(gr schema.GroupResource) (stop func())
 
-	// CRDUID asks the server for the UID of the CustomResourceDefinition of gr, whatever is known
-	// of it. It is one request, for the CRD's metadata. If there is no such CRD the error is a
-	// *discovery.NotServedError, and if that can't be told a *discovery.InconclusiveError, as
-	// always of a resolver that was made with NewFromDiscovery.
+	// CRDUID requests the UID of the CustomResourceDefinition of gr from the server. It sends one
+	// request, for the CRD's metadata. If there is no such CRD, the error is a
+	// *discovery.NotServedError. If the request fails, or for a resolver of NewFromDiscovery, the
+	// error is a *discovery.InconclusiveError.
 	CRDUID(ctx context.Context, gr schema.GroupResource) (types.UID, error)
 }
 
-// Of returns the facts of resolver, which is a *discovery.Resolver that is not nil. Package
-// discovery sets it when it is initialised, and nobody changes it.
+// Of returns the facts of resolver, a *discovery.Resolver that is not nil. Package discovery sets
+// it during initialisation. It must not be changed later.
 var Of func(resolver any) Facts
