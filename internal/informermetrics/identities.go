@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Identities are the identities of all GVRs under one name. A GVR keeps its identity for ever, as
-// it does in client-go. A nil *Identities stands for no metrics. Safe for concurrent use.
+// Identities has the identities of all GVRs under one name. A GVR keeps its identity, as in client-go.
+// A nil *Identities means that there are no metrics. It is safe for concurrent use.
 type Identities struct {
 	name     *cache.InformerName
 	provider cache.InformerMetricsProvider // nil: client-go's process-wide one
@@ -18,10 +18,10 @@ type Identities struct {
 	byGVR map[schema.GroupVersionResource]*identity
 }
 
-// New returns the identities under name, whose metrics provider makes; nil, if name is nil. A nil
-// provider means the one that was given to cache.SetInformerMetricsProvider. A provider with the
-// method ForgetInformer(cache.InformerNameAndResource) is told when no informer with an identity
-// runs any more. Provider is not called by two goroutines at a time for one GVR.
+// New returns the identities under name, with metrics from provider. It returns nil if name is nil. If
+// provider is nil, it is the provider of cache.SetInformerMetricsProvider. If provider has the method
+// ForgetInformer(cache.InformerNameAndResource), the method is called when the last informer with an
+// identity has ended. Provider is not called concurrently for one GVR.
 func New(name *cache.InformerName, provider cache.InformerMetricsProvider) *Identities {
 	if name == nil {
 		return nil
@@ -29,7 +29,7 @@ func New(name *cache.InformerName, provider cache.InformerMetricsProvider) *Iden
 	return &Identities{name: name, provider: provider, byGVR: map[schema.GroupVersionResource]*identity{}}
 }
 
-// Relay returns the metrics of one informer on gvr; nil, if there are none.
+// Relay returns the metrics of one informer on gvr, or nil if there are none.
 func (all *Identities) Relay(gvr schema.GroupVersionResource) *Relay {
 	if all == nil {
 		return nil
@@ -44,7 +44,7 @@ func (all *Identities) Relay(gvr schema.GroupVersionResource) *Relay {
 	return &Relay{identity: own}
 }
 
-// identity is what the informers on one GVR are published as.
+// identity is the identity of the informers on one GVR.
 type identity struct {
 	id       cache.InformerNameAndResource
 	provider cache.InformerMetricsProvider
@@ -52,8 +52,8 @@ type identity struct {
 	// The fields below are guarded by mu, which is not held while provider is called.
 	mu        sync.Mutex
 	running   []*Relay // in the order in which they began
-	published *Relay   // the one that is published, or is about to be
-	switching bool     // a goroutine is making the first of running the published one
+	published *Relay   // the relay that is published, or will be
+	switching bool     // a goroutine is publishing the first of running
 
 	// The metrics of provider, while there is a published relay. Only the goroutine that is
 	// switching uses them.
@@ -75,8 +75,8 @@ func (i *identity) remove(r *Relay) {
 	i.update()
 }
 
-// update publishes the first running relay. If another goroutine is already switching, that one
-// does this too, so that provider is not called by two at a time.
+// update publishes the first running relay. If another goroutine is already switching, that goroutine
+// does it, so that provider is not called concurrently.
 func (i *identity) update() {
 	for {
 		i.mu.Lock()
@@ -98,7 +98,7 @@ func (i *identity) update() {
 	}
 }
 
-// switchTo connects the metrics of provider to next in place of last; nil means none.
+// switchTo connects the metrics of provider to next instead of last. Either may be nil.
 func (i *identity) switchTo(last, next *Relay) {
 	if last == nil {
 		i.queued = i.provider.NewQueuedItemMetric(i.id)

@@ -58,13 +58,13 @@ func (r *Relay) NewStoreResourceVersionMetric(cache.InformerNameAndResource) cac
 	return &r.version
 }
 
-// relayedGauge keeps what it is set to, and passes it on while it is connected.
+// relayedGauge stores its value, and passes it on while it is connected.
 type relayedGauge struct {
-	last atomic.Uint64 // its bits
+	last atomic.Uint64 // the bits of its value
 	to   atomic.Pointer[cache.GaugeMetric]
 }
 
-// Set implements cache.GaugeMetric. Client-go calls it with locks of its own held.
+// Set implements cache.GaugeMetric. client-go calls it with its own locks held.
 func (g *relayedGauge) Set(value float64) {
 	g.last.Store(math.Float64bits(value))
 	if to := g.to.Load(); to != nil {
@@ -72,8 +72,8 @@ func (g *relayedGauge) Set(value float64) {
 	}
 }
 
-// connect connects it to a gauge, which gets its last value, or to none. If it is set at the same
-// time, the gauge may get the older value last; so it gets the last value once more.
+// connect connects g to a gauge, which gets the last value, or to none. If g is set at the same time,
+// the gauge may get the older value last; so connect sets the last value again.
 func (g *relayedGauge) connect(to cache.GaugeMetric) {
 	if to == nil {
 		g.to.Store(nil)
@@ -89,7 +89,7 @@ func (g *relayedGauge) connect(to cache.GaugeMetric) {
 	}
 }
 
-// relayedHistogram passes on what is observed, while it is connected.
+// relayedHistogram passes observed values on while it is connected.
 type relayedHistogram struct {
 	to atomic.Pointer[cache.HistogramMetric]
 }

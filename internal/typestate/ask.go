@@ -12,8 +12,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
-// Run asks discovery about the type, and again whenever there is news of it, until ctx ends.
-// Each time that the type is served it calls served.
+// Run asks discovery about the type, and again after each event of it, until ctx ends. Each time
+// that the type is served, it calls served.
 func (s *State) Run(ctx context.Context, served func()) {
 	s.mu.Lock()
 	s.runs = true
@@ -24,8 +24,8 @@ func (s *State) Run(ctx context.Context, served func()) {
 	})
 }
 
-// AskUntilServed asks discovery about the type until it is served or ctx ends, for an informer that
-// its user runs. It returns at once if Run runs, or without discovery.
+// AskUntilServed asks discovery about the type until it is served or ctx ends. It is for an informer
+// that a user runs without the factory. It returns at once if Run runs, or without discovery.
 func (s *State) AskUntilServed(ctx context.Context) {
 	s.mu.Lock()
 	runs := s.runs
@@ -36,29 +36,29 @@ func (s *State) AskUntilServed(ctx context.Context) {
 }
 
 const (
-	// askRate and askBurst bound how often news has discovery asked at once. A type that
-	// changes more often is asked about at that rate.
+	// askRate and askBurst limit how often events lead to a question to discovery.
 	askRate, askBurst = 5, 10
-	// askEvery is how often a resolver is asked that runs, though it tells what is new.
+	// askEvery is the interval of questions to a resolver that runs, in addition to its events.
 	askEvery = 10 * time.Minute
-	// lookEvery is how often Pending is read, of whose changes a resolver has no event. It
-	// costs no request.
+	// lookEvery is the interval of reads of Pending, for whose changes a resolver has no event. A
+	// read sends no request.
 	lookEvery = 2 * time.Second
-	// doubtFor is how long a NotFound keeps a resolver polling that discovery does not explain.
+	// doubtFor is how long a resolver polls more often after a NotFound that discovery does not
+	// explain.
 	doubtFor = 30 * time.Second
 )
 
-// inquiry is one call of ask. What it keeps from one question to the next is here and not on the
-// stack of ask, which waits: there may be thousands that do.
+// inquiry is one call of ask. Its values are here and not on the stack of ask, since thousands of
+// goroutines may wait in ask.
 type inquiry struct {
 	*State
 	served  func() (goOn bool) // called each time that the type is served
 	limiter flowcontrol.RateLimiter
 	backoff wait.Backoff
-	stop    func() // ends the expectation of the type, if there is one
+	stop    func() // ends the expectation of the type; nil: there is none
 
-	until   time.Time // when to ask again without news; zero is never
-	looks   bool      // asks as soon as Pending differs from pending
+	until   time.Time // the time of the next question without an event; zero: never
+	looks   bool      // asks when Pending differs from pending
 	pending string
 }
 
@@ -96,8 +96,7 @@ func (q *inquiry) once(ctx context.Context) (goOn bool) {
 		return false
 	}
 	q.backoff = newBackoff()
-	// While requests for a type that is served are answered NotFound, a resolver that polls is made
-	// to do so more often.
+	// While requests for a served type are NotFound, a resolver that polls must poll more often.
 	q.until, q.looks = q.doubtedSince().Add(doubtFor), false
 	doubted := time.Now().Before(q.until)
 	if !doubted {
@@ -107,7 +106,7 @@ func (q *inquiry) once(ctx context.Context) (goOn bool) {
 	return true
 }
 
-// expects lets the resolver expect the type, or no longer.
+// expects starts or ends the expectation of the type.
 func (q *inquiry) expects(expected bool) {
 	stop := q.stop
 	q.stop = nil
@@ -115,11 +114,11 @@ func (q *inquiry) expects(expected bool) {
 		q.stop = q.facts().Expect(q.cfg.GVR.GroupResource())
 	}
 	if stop != nil {
-		stop() // after Expect, for which the type is then the same as before
+		stop() // after Expect, so that the expectation has no gap
 	}
 }
 
-// elapsed returns a channel that tells when to look again; nil is never.
+// elapsed returns a channel that receives a value at the time of the next check; nil: never.
 func (q *inquiry) elapsed() <-chan time.Time {
 	switch {
 	case q.until.IsZero():
@@ -131,15 +130,15 @@ func (q *inquiry) elapsed() <-chan time.Time {
 	}
 }
 
-// due reports, when the timer has ended, whether to ask now.
+// due reports whether to ask now. It is called after the timer has ended.
 func (q *inquiry) due() bool {
 	return !time.Now().Before(q.until) || q.looks && q.isPending() != q.pending
 }
 
-// facts returns what the resolver tells this module alone.
+// facts returns the resolver's facts for this module.
 func (s *State) facts() typefacts.Facts { return typefacts.Of(s.cfg.Resolver) }
 
-// learn asks discovery once and keeps the answer, unless ctx has ended.
+// learn asks discovery once and stores the answer, unless ctx has ended.
 func (s *State) learn(ctx context.Context) error {
 	heard := s.asking()
 	res, err := s.cfg.Resolve(ctx)
@@ -149,15 +148,15 @@ func (s *State) learn(ctx context.Context) error {
 	return err
 }
 
-// doubtedSince returns when a request was last answered NotFound that discovery does not explain.
-// A snapshot would take as much of the stack as all else of a goroutine that waits.
+// doubtedSince returns the time of the last NotFound that discovery does not explain. A call of
+// Snapshot would double the stack of a waiting goroutine.
 func (s *State) doubtedSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now.doubt
 }
 
-// isPending returns why a CRD that exists is not served; empty if none is.
+// isPending returns why an existing CRD is not served, or "" if there is no such CRD.
 func (s *State) isPending() string {
 	if err := s.facts().Pending(s.cfg.GVR.GroupResource()); err != nil {
 		return err.Error()
@@ -165,12 +164,12 @@ func (s *State) isPending() string {
 	return ""
 }
 
-// newBackoff is how often a resolver is asked that does not run: 1, 2, 4 … 30 s.
+// newBackoff returns the back-off of questions to a resolver that does not run: 1, 2, 4 … 30 s.
 func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 30 * time.Second}
 }
 
-// pause returns how long to wait for news before discovery is asked again, after err.
+// pause returns how long to wait for an event before the next question to discovery, after err.
 func (s *State) pause(err error, backoff *wait.Backoff) time.Duration {
 	if inconclusive, is := errors.AsType[*discovery.InconclusiveError](err); is {
 		return max(backoff.Step(), time.Until(inconclusive.Again))

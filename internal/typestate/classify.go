@@ -18,8 +18,8 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// Classify returns the reason that err stands for. What it does not know is
-// Unavailable: it failed, and may heal.
+// Classify returns the reason for err. For an unknown error, it returns
+// ReasonUnavailable, which is not a lasting reason.
 func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 	var notServed *discovery.NotServedError
 	if waiting, is := errors.AsType[*discovery.NotEstablishedError](err); is {
@@ -59,8 +59,8 @@ func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 	return status.ReasonUnavailable
 }
 
-// isTLS reports whether there was no secure connection, or one side wants none. A server that
-// speaks HTTPS answers a request in plain text with a 400 of these words.
+// isTLS reports whether there is no secure connection, or only one side uses HTTPS. An HTTPS
+// server responds to a plain HTTP request with 400 and these words.
 func isTLS(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError
@@ -96,14 +96,14 @@ func causesOf(err *apierrors.StatusError) []metav1.StatusCause {
 	return err.ErrStatus.Details.Causes
 }
 
-// isConversion knows the API server's words for it, which are all there is: the
-// status is that of any internal error.
+// isConversion checks for the API server's words: the status code and reason are
+// those of any internal error.
 func isConversion(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "conversion webhook")
 }
 
-// isDecode knows apimachinery's errors for what it can't read, and client-go's
-// words where there is only a text.
+// isDecode checks for apimachinery's decoding errors, and for client-go's words if
+// the error has only a text.
 func isDecode(err error) bool {
 	var syntax *json.SyntaxError
 	switch {

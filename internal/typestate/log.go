@@ -16,33 +16,32 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// linesEachMinute is how many lines one informer writes at most in a minute, whatever its type
-// does. The next line after that says how many were left out.
+// linesEachMinute is the maximum number of lines of one informer in a minute. The next line after
+// that has the number of omitted lines.
 const linesEachMinute = 10
 
 // The verbosity at which lines are written.
 const (
-	LogOrdinary = 2 // the informer begins, has listed, ends
-	LogRetries  = 4 // each try that failed, each watch that was closed
+	LogOrdinary = 2 // the informer begins, has listed, has ended
+	LogRetries  = 4 // each failed attempt, each closed watch
 )
 
 // stateLog writes the changes of one informer's state to the log: one line for a change, and
-// none for a retry. It writes without a lock. What it keeps says which lines were written; it
-// decides nothing.
+// none for a retry. It holds no lock while it writes. Its fields record which lines were written.
 type stateLog struct {
 	gvr schema.GroupVersionResource
 
 	mu      sync.Mutex
 	logger  klog.Logger // of the context that the informer was started with
 	begun   bool
-	failing status.Reason   // the last reason that was reported; empty: nothing fails
-	written []status.Reason // the reasons that have a line since nothing failed
-	since   time.Time       // since when something fails
-	gone    bool            // a line says that the type is gone
+	failing status.Reason   // the last reported reason; empty: nothing fails
+	written []status.Reason // the reasons with a line since the failure began
+	since   time.Time       // the begin of the failure
+	gone    bool            // a line has reported that the type is gone
 	listed  int             // the generation of the last "Listed" line, plus one
 	minute  time.Time
-	lines   int // in that minute
-	leftOut int // since the last line
+	lines   int // the number of lines in that minute
+	leftOut int // the number of omitted lines since the last line
 }
 
 // begin is called when the informer is started.
@@ -52,7 +51,7 @@ func (l *stateLog) begin(ctx context.Context) {
 	l.logger, l.begun = klog.FromContext(ctx), true
 }
 
-// isNew notes that reason is what fails, and reports whether it has no line yet. Reasons that
+// isNew records the reason of a failure, and reports whether it has no line yet. Reasons that
 // alternate have one line each.
 func (l *stateLog) isNew(reason status.Reason) bool {
 	l.mu.Lock()
@@ -68,15 +67,15 @@ func (l *stateLog) isNew(reason status.Reason) bool {
 	return true
 }
 
-// retried logs a list or watch that failed and is going to be tried again.
+// retried logs a failed list or watch that will be retried.
 func (l *stateLog) retried(ctx context.Context, reason status.Reason, err error) {
 	logger := klog.FromContext(ctx).WithValues("resource", discovery.RefOf(l.gvr))
 	if !l.isNew(reason) {
 		logger.V(LogRetries).Info("Failed to list or watch, retrying", "reason", reason, "err", err)
 		return
 	}
-	// Not utilruntime.HandleError: that slows callers of all resources down to keep a
-	// storm of lines small, which this package does not make.
+	// Not utilruntime.HandleError: it delays callers for all resources to limit the number of
+	// lines, which this package limits itself.
 	if leftOut, write := l.admit(); write {
 		logger.Error(err, "Failed to list or watch, retrying", append([]any{"reason", reason}, leftOut...)...)
 	}
@@ -97,7 +96,7 @@ func (l *stateLog) refused(now *Snapshot, reason status.Reason, err error) {
 	}
 }
 
-// vanished logs that the type is gone for certain.
+// vanished logs that there is evidence that the type is gone.
 func (l *stateLog) vanished(reason status.Reason, evidence discovery.Evidence) {
 	l.mu.Lock()
 	known := l.gone
@@ -109,7 +108,7 @@ func (l *stateLog) vanished(reason status.Reason, evidence discovery.Evidence) {
 	}
 }
 
-// healed logs that nothing fails any more, if that is so.
+// healed logs that a failure has ended, if it has.
 func (l *stateLog) healed(before, now *Snapshot) {
 	_, _, failed := before.Failing()
 	if _, _, failing := now.Failing(); !failed || failing {
@@ -144,7 +143,7 @@ func (l *stateLog) completed(now *Snapshot) {
 	}
 }
 
-// write writes a line, unless there were too many.
+// write writes a line, unless the limit is reached.
 func (l *stateLog) write(verbosity int, text string, keysAndValues ...any) {
 	l.mu.Lock()
 	logger := l.logger
@@ -161,7 +160,7 @@ func (l *stateLog) write(verbosity int, text string, keysAndValues ...any) {
 	}
 }
 
-// admit reports whether a line may be written, and what it says of those that were left out.
+// admit reports whether a line may be written, and returns its values about omitted lines.
 func (l *stateLog) admit() (leftOut []any, write bool) {
 	now := time.Now()
 	l.mu.Lock()
@@ -181,13 +180,13 @@ func (l *stateLog) admit() (leftOut []any, write bool) {
 	return leftOut, true
 }
 
-// Log writes a line about the informer, with its logger.
+// Log writes a line about the informer to its logger.
 func (s *State) Log(verbosity int, text string, keysAndValues ...any) {
 	s.log.write(verbosity, text, keysAndValues...)
 }
 
-// LogError logs an error after which a list or watch is tried again: the watch error handler of
-// an informer that has no other.
+// LogError logs an error of a list or watch that will be retried. It is the default watch error
+// handler of an informer.
 func (s *State) LogError(ctx context.Context, err error) {
 	if isExpired(err) || errors.Is(err, io.EOF) {
 		s.log.closed(ctx, err)

@@ -6,24 +6,24 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// maxUnindexed is how many objects are known that an index function fails for. Those beyond are
-// not counted.
+// maxUnindexed is the maximum number of recorded objects for which an index function fails. Further
+// objects are not counted.
 const maxUnindexed = 1000
 
-// Rejected says which objects the informer's own functions fail for: they are left out of the
+// Rejected describes the objects for which a function of the informer fails: they are left out of the
 // cache or of an index.
 type Rejected struct {
-	// Count is how many there are at present; zero if all is well.
+	// Count is the present number of these objects.
 	Count int
-	// Key is that of the last one that failed, Err why, and Reason what that stands for.
+	// Key is the key of the object that failed last, Err the error, and Reason the reason for it.
 	Key    string
 	Err    error
 	Reason status.Reason
-	// Since is since when there has been at least one.
+	// Since is the time since when there is at least one.
 	Since time.Time
 }
 
-// unindexed are the objects that index functions fail for.
+// unindexed has the objects for which index functions fail.
 type unindexed struct {
 	objects map[indexed]error
 	last    indexed
@@ -33,12 +33,12 @@ type unindexed struct {
 // indexed is one object in one index.
 type indexed struct{ key, index string }
 
-// HasUnindexed reports whether an index function fails for some object: only then does Unindexed
-// have to be called for one that it does not fail for.
+// HasUnindexed reports whether an index function fails for any object. If not, Unindexed need not be
+// called with a nil error.
 func (s *State) HasUnindexed() bool { return s.hasUnindexed.Load() }
 
-// Unindexed says that an index function fails for the object under key; a nil err, that it does
-// not. It is called with the store locked, and does not block.
+// Unindexed records that an index function fails for the object under key or, if err is nil, that it
+// does not fail. It is called with the store locked, and does not block.
 func (s *State) Unindexed(key, index string, err error) {
 	at := indexed{key, index}
 	s.mu.Lock()
@@ -62,8 +62,7 @@ func (s *State) Unindexed(key, index string, err error) {
 	})
 }
 
-// rejectedLocked returns which objects are rejected, of those that are still there. The caller
-// holds mu.
+// rejectedLocked returns the rejected objects that still exist. The caller holds mu.
 func (s *State) rejectedLocked(now *Snapshot) Rejected {
 	if s.unindexed.objects != nil {
 		for at := range s.unindexed.objects {

@@ -11,49 +11,50 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// Snapshot is all that is known of a type at one moment. It is a value: it does not change.
+// Snapshot is the state of a type at one moment. It is a value and does not change.
 type Snapshot struct {
-	// At is when the snapshot was taken.
+	// At is the time of the snapshot.
 	At time.Time
-	// GVR is the resource as it was asked for.
+	// GVR is the requested resource.
 	GVR schema.GroupVersionResource
-	// Namespace is where requests go; empty means everywhere.
+	// Namespace is the namespace of requests; empty means all namespaces.
 	Namespace string
-	// resource is the type as it was last served, and not written to; nil if it never was.
+	// resource is the type as it was last served, and read-only; nil if it was never served.
 	resource *discovery.Resource
-	// Serving says what is to be done about the type: wait, request, probe, or delete.
+	// Serving determines the action of the source: wait, send requests, probe, or delete.
 	Serving source.Serving
-	// Evidence says why the type is taken to be gone; its Kind is empty if it is not. Last is
-	// that of the generation before this one.
+	// Evidence is the evidence that the type is gone; its Kind is empty if the type is not gone.
+	// Last is the evidence of the previous generation.
 	Evidence, Last discovery.Evidence
-	// Generation counts the types that were served one after the other under this name.
+	// Generation is the number of earlier types with this name.
 	Generation int
-	// Begun is when the informer was started, ServedSince since when its type is served, and
-	// SyncedSince since when nothing fails and the source has all. Each is zero if that is not so.
+	// Begun is the time of the informer's start, ServedSince the time since when its type is served,
+	// and SyncedSince since when nothing fails and the source has passed on everything. Each is zero
+	// if that is not the case.
 	Begun, ServedSince, SyncedSince time.Time
-	// Discovery, List and Watch are what fails: discovery's answer and the two requests.
+	// Discovery, List and Watch are the failures of discovery and of the two requests.
 	Discovery, List, Watch Condition
-	// Rejected are the objects that are not in the cache.
+	// Rejected are the objects that are not in the cache or in an index.
 	Rejected Rejected
 	// Given is what the source has passed on, and Listed whether the informer has synced once.
 	Given  source.State
 	Listed bool
-	// Traffic counts requests and what they brought.
+	// Traffic counts requests, bytes and events.
 	Traffic status.Traffic
 
-	denied time.Time // since when discovery denies what was served, without evidence
-	doubt  time.Time // when a request was last answered NotFound
-	expiry time.Time // when a watch last expired
-	stored int       // the number of the last first list that is known to be in the store
+	denied time.Time // since when discovery says that a served type is not served, without evidence
+	doubt  time.Time // the time of the last NotFound
+	expiry time.Time // the time when a watch last expired
+	stored int       // the number of the last first list that is in the store
 }
 
-// Condition is something that fails until its opposite is observed.
+// Condition is a failure that lasts until its opposite is observed.
 type Condition struct {
 	// Err is the last failure; nil if nothing fails.
 	Err error
-	// Reason is what Err stands for.
+	// Reason is the reason for Err.
 	Reason status.Reason
-	// Since is when it failed first, and Attempts how often it has failed since.
+	// Since is the time of the first failure, and Attempts the number of failures since then.
 	Since    time.Time
 	Attempts int
 }
@@ -68,29 +69,27 @@ func (c Condition) failed(err error, reason status.Reason, now time.Time) Condit
 	return c
 }
 
-// Synced reports whether the cache has all that was listed of the type as it is now: a whole
-// list of this generation is in the store, and nothing says that the type is another or gone.
-// It is the only place where that is decided.
+// Synced reports whether a whole list of this generation is in the store, and there is no evidence
+// that the type is gone. Only this function decides that.
 func (s *Snapshot) Synced() bool {
 	return s.Listed && s.given() && s.stored >= s.Given.FirstLists
 }
 
-// Ended reports whether the type is known to have ended by that evidence, whatever serves its
-// name now.
+// Ended reports whether the type has ended with that evidence. Another type may have its name now.
 func (s *Snapshot) Ended(end discovery.Evidence) bool {
 	known := s.uid()
 	return s.Serving == source.Gone || s.Last.Kind == discovery.CRDDeleted && s.Last.CRDUID == end.CRDUID && !s.Last.At.Before(end.At) ||
 		end.CRDUID != "" && known != "" && end.CRDUID != known
 }
 
-// given reports whether the reflector has been given a whole list of the type as it is now.
+// given reports whether the reflector has got a whole list of this generation.
 func (s *Snapshot) given() bool {
 	return s.Serving != source.Gone && s.Evidence.Kind != discovery.CRDDeleted &&
 		s.Given.Complete && s.Given.Generation == s.Generation
 }
 
-// AwaitsStore returns the number of a first list that the reflector has been given and that is
-// not known to be in the store; zero if there is none. HasSynced says so of the very first.
+// AwaitsStore returns the number of a first list that the reflector has got and that may not be in
+// the store yet; zero if there is none. For the list with number 1, HasSynced reports that.
 func (s *Snapshot) AwaitsStore() int {
 	if s.given() && s.Given.FirstLists > max(1, s.stored) {
 		return s.Given.FirstLists
@@ -103,10 +102,10 @@ func (s *Snapshot) Flushing() bool {
 	return s.Given.Objects > 0 && s.Given.Generation != s.Generation
 }
 
-// Failing returns the verb and the condition of what fails; the verb of discovery is empty. It
-// reports false if nothing fails. Discovery comes first: what it denies is not requested. Then
-// comes the request that the cache waits for, which is a list until there is a version to watch
-// from. If both requests fail, Since and Attempts are those of both.
+// Failing returns the verb and the condition of a failure; the verb of discovery is empty. It reports
+// false if nothing fails. A failure of discovery comes first, since no request is sent then. Next is
+// the request that the cache waits for: a list until there is a version to watch from. If both requests
+// fail, Since and Attempts cover both.
 func (s *Snapshot) Failing() (verb string, c Condition, failing bool) {
 	if s.Discovery.Err != nil {
 		return "", s.Discovery, true
@@ -129,7 +128,7 @@ func (s *Snapshot) Failing() (verb string, c Condition, failing bool) {
 	return verb, c, true
 }
 
-// NotSynced describes what fails, or that the list is under way if nothing does.
+// NotSynced returns the failure or, if nothing fails, that the list is not complete.
 func (s *Snapshot) NotSynced() status.NotSyncedError {
 	e := status.NotSyncedError{GVR: s.GVR, Namespace: s.Namespace, Reason: status.ReasonSyncing, Since: s.startingSince(), At: s.At}
 	if verb, c, failing := s.Failing(); failing {
@@ -138,7 +137,7 @@ func (s *Snapshot) NotSynced() status.NotSyncedError {
 	return e
 }
 
-// startingSince returns since when the informer could have listed.
+// startingSince returns the time since when the informer can list.
 func (s *Snapshot) startingSince() time.Time {
 	if s.ServedSince.After(s.Begun) {
 		return s.ServedSince
@@ -146,9 +145,9 @@ func (s *Snapshot) startingSince() time.Time {
 	return s.Begun
 }
 
-// Lasting reports whether the informer is not going to sync unless a person or a program
-// changes something. A refused watch is no such reason: a LIST follows. That a type is not
-// found which discovery serves is none either: a new type answers so for some seconds.
+// Lasting reports whether the informer will not sync unless a person or a program changes something.
+// A failed watch is not lasting, since a LIST follows. A NotFound for a type that discovery lists is
+// not lasting, since requests for a new type get it for some seconds.
 func (s *Snapshot) Lasting() bool {
 	verb, c, failing := s.Failing()
 	switch {
@@ -160,7 +159,7 @@ func (s *Snapshot) Lasting() bool {
 	return c.Reason.Lasting()
 }
 
-// Status returns the status of the informer, as far as the snapshot has it. NotRunning says why the
+// Status returns the fields of the informer's status that the snapshot has. NotRunning is why the
 // informer does not run; empty means that it runs.
 func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 	i := status.Informer{
@@ -194,7 +193,7 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 	return i
 }
 
-// reason returns why an informer is not synced or is degraded; empty means that nothing is wrong.
+// reason returns why an informer is not synced or is degraded; empty means that there is no problem.
 func (s *Snapshot) reason(notRunning status.Reason) status.Reason {
 	_, failing, fails := s.Failing()
 	switch {
@@ -210,7 +209,7 @@ func (s *Snapshot) reason(notRunning status.Reason) status.Reason {
 	return ""
 }
 
-// state returns the state of an informer with reason; empty means that nothing is wrong.
+// state returns the state of an informer with reason. An empty reason means that there is no problem.
 func (s *Snapshot) state(reason status.Reason) status.State {
 	served := s.Serving == source.Served
 	switch {
@@ -225,7 +224,7 @@ func (s *Snapshot) state(reason status.Reason) status.State {
 	case reason == status.ReasonSyncing && served:
 		return status.StateStarting
 	case served && !s.Listed && (reason == status.ReasonNotFound || reason == status.ReasonThrottled):
-		return status.StateStarting // a server that has just begun to serve a type answers so for some seconds
+		return status.StateStarting // requests for a new type get these responses for some seconds
 	case served, s.Listed:
 		return status.StateDegraded
 	case reason == status.ReasonSyncing, reason == status.ReasonDiscoveryFailed:
@@ -234,7 +233,7 @@ func (s *Snapshot) state(reason status.Reason) status.State {
 	return status.StateNotServed
 }
 
-// sourceType is what the source has to know.
+// sourceType returns the state of the type for the source.
 func (s *Snapshot) sourceType() source.Type {
 	t := source.Type{Serving: s.Serving, GVR: s.GVR, Namespaced: true, Generation: s.Generation}
 	if res := s.resource; res != nil {
@@ -245,7 +244,7 @@ func (s *Snapshot) sourceType() source.Type {
 	return t
 }
 
-// Resource returns the type as it was last served; only its GVR is set if it never was.
+// Resource returns the type as it was last served. If it was never served, only its GVR is set.
 func (s *Snapshot) Resource() discovery.Resource {
 	if s.resource == nil {
 		return discovery.Resource{GVR: s.GVR}
@@ -253,7 +252,7 @@ func (s *Snapshot) Resource() discovery.Resource {
 	return *s.resource
 }
 
-// uid returns the UID of the CRD that the type was last served from, if that is known.
+// uid returns the UID of the CRD that served the type last, or "" if it is not known.
 func (s *Snapshot) uid() types.UID {
 	if s.resource == nil {
 		return ""
@@ -264,9 +263,8 @@ func (s *Snapshot) uid() types.UID {
 // known reports whether the type has been served.
 func (s *Snapshot) known() bool { return !s.ServedSince.IsZero() }
 
-// replacedBy reports whether res is another type than the one that was served before, under
-// the same name: that was gone in between, its CRD is another one, another server is behind it,
-// or its objects have moved into namespaces or out of them.
+// replacedBy reports whether res is another type with the same name: the old type was gone in
+// between, or res has another CRD, another server or another scope.
 func (s *Snapshot) replacedBy(res discovery.Resource) bool {
 	old := s.resource
 	switch {
@@ -280,8 +278,8 @@ func (s *Snapshot) replacedBy(res discovery.Resource) bool {
 	return old.CRDUID != "" && res.CRDUID != "" && old.CRDUID != res.CRDUID
 }
 
-// completed returns res with what was known of the same type and is not known at the moment. A
-// UID counts only while a CRD may be what serves the type.
+// completed returns res with the earlier values of fields that are not known at the moment. It
+// removes the UID if the type is not served by a CRD.
 func (s *Snapshot) completed(res discovery.Resource) *discovery.Resource {
 	old := s.Resource()
 	if res.Backing == discovery.BackingUnknown {

@@ -20,14 +20,14 @@ import (
 
 var _ source.Observer = (*State)(nil)
 
-// Config says whose state it is.
+// Config configures a State.
 type Config struct {
 	GVR schema.GroupVersionResource
 	// Namespace limits requests for a namespaced type; empty means all.
 	Namespace string
-	// Resolver is discovery. Nil: the type is taken to be served and namespaced, and requests tell.
+	// Resolver is discovery. If it is nil, requests are sent as for a served and namespaced type.
 	Resolver *discovery.Resolver
-	// Resolve asks Resolver about the type, in the version that is wanted. It may block.
+	// Resolve asks Resolver about the type in the selected version. It may block.
 	Resolve func(ctx context.Context) (discovery.Resource, error)
 	// Changed is broadcast when the snapshot has changed.
 	Changed *broadcast.Broadcaster
@@ -35,20 +35,20 @@ type Config struct {
 	Completed func()
 }
 
-// State is what one informer knows of its type. It is the observer of the informer's source, and
-// safe for concurrent use. No method but [State.Run], [State.AskUntilServed] and [State.Confirm] blocks.
+// State is the state of one informer's type. It is the observer of the informer's source, and safe
+// for concurrent use. Only [State.Run], [State.AskUntilServed] and [State.Confirm] block.
 type State struct {
 	cfg       Config
-	available *source.Availability // what the source knows: written by changeLocked only
-	news      chan struct{}        // has one if discovery is to be asked now
+	available *source.Availability // the source's view; only changeLocked writes to it
+	news      chan struct{}        // has a value if discovery must be asked now
 	log       stateLog
 	received  atomic.Uint64 // bytes
 
-	// mu guards the fields below. It is held over no call but those of given, has and listed,
-	// which read what the source has passed on and do not block.
+	// mu guards the fields below. It is held only during calls of given, has and listed, which
+	// read the state of the source and do not block.
 	mu     sync.Mutex
 	now    Snapshot
-	heard  uint64 // what has happened that makes an answer of discovery out of date
+	heard  uint64 // the number of events that make earlier answers of discovery out of date
 	runs   bool   // Run asks discovery
 	given  func() source.State
 	listed func() bool
@@ -58,7 +58,7 @@ type State struct {
 	hasUnindexed atomic.Bool
 }
 
-// New returns the state of a type of which nothing is known. It starts nothing.
+// New returns the state of an unknown type. It starts no goroutine.
 func New(cfg Config) *State {
 	serving := source.Held
 	if cfg.Resolver == nil {
@@ -75,26 +75,26 @@ func New(cfg Config) *State {
 	return s
 }
 
-// Read says where to read what the source has passed on, whether it has passed on an object
-// with a key, and whether the informer has synced once. All are called with a lock held: they
-// must neither block nor call the State. To be called before the informer runs.
+// Read sets the functions that return the state of the source, whether the reflector has an object
+// with a key, and whether the informer has synced once. They are called with a lock held: they must
+// not block and not call the State. Read must be called before the informer runs.
 func (s *State) Read(given func() source.State, has func(key string) bool, listed func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.given, s.has, s.listed = given, has, listed
 }
 
-// Availability is what the source follows.
+// Availability returns the state of the type for the source.
 func (s *State) Availability() *source.Availability { return s.available }
 
-// Snapshot returns all that is known.
+// Snapshot returns the present state.
 func (s *State) Snapshot() Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.readLocked()
 }
 
-// readLocked returns what is known with what the source has passed on. The caller holds mu.
+// readLocked returns the present state with the state of the source. The caller holds mu.
 func (s *State) readLocked() Snapshot {
 	now := s.now
 	now.Given, now.Listed, now.At = s.given(), s.listed(), time.Now()
@@ -103,8 +103,8 @@ func (s *State) readLocked() Snapshot {
 	return now
 }
 
-// change replaces what is known by what edit makes of it, all at once, and returns what was
-// known before and is known now. Edit must not block.
+// change replaces the state as a whole by the result of edit, and returns the states before and
+// after. Edit must not block.
 func (s *State) change(edit func(next *Snapshot)) (before, now Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,25 +130,25 @@ func (s *State) changeLocked(edit func(next *Snapshot)) (before, now Snapshot) {
 	return before, next
 }
 
-// Begin says that the informer has been started with ctx, whose logger gets the log lines.
+// Begin records that the informer has been started with ctx. The logger of ctx gets the log lines.
 func (s *State) Begin(ctx context.Context) {
 	s.log.begin(ctx)
 	s.change(func(next *Snapshot) { next.Begun = next.At })
 }
 
-// asking returns what answered needs to tell whether an answer is out of date.
+// asking returns a value with which answered decides whether an answer is out of date.
 func (s *State) asking() (heard uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.heard
 }
 
-// answered takes discovery's answer to a question that was asked when heard was current. An
-// answer that is out of date has no effect; discovery has to be asked again.
+// answered handles discovery's answer. Heard is the result of asking before the question. An answer
+// that is out of date has no effect; discovery must be asked again.
 func (s *State) answered(heard uint64, res discovery.Resource, err error) {
 	reason := status.Reason("")
 	if err != nil {
-		reason = Classify(err) // which may call code of others: not under mu
+		reason = Classify(err) // may call methods of the error: not under mu
 	}
 	s.mu.Lock()
 	if heard != s.heard {
@@ -157,7 +157,7 @@ func (s *State) answered(heard uint64, res discovery.Resource, err error) {
 	}
 	if err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known() {
 		s.mu.Unlock()
-		return // what discovery cannot tell stays as it was, and its requests go on
+		return // an inconclusive answer changes nothing, and requests continue
 	}
 	before, now := s.changeLocked(func(next *Snapshot) {
 		if err == nil {
@@ -174,13 +174,13 @@ func (s *State) answered(heard uint64, res discovery.Resource, err error) {
 	s.log.healed(&before, &now)
 }
 
-// serve says that discovery serves the type, as res.
+// serve records that discovery lists the type as res.
 func (s *Snapshot) serve(res discovery.Resource, namespace string) {
 	if s.replacedBy(res) {
 		s.Generation++
 		s.Last = s.Evidence
 		s.ServedSince = s.At
-		s.List, s.Watch, s.doubt = Condition{}, Condition{}, time.Time{} // of another type
+		s.List, s.Watch, s.doubt = Condition{}, Condition{}, time.Time{} // they are of another type
 		s.resource = (&Snapshot{}).completed(res)
 	} else {
 		if !s.known() || s.Serving != source.Served {
@@ -197,7 +197,7 @@ func (s *Snapshot) serve(res discovery.Resource, namespace string) {
 	}
 }
 
-// ended ends the requests' conditions of that reason.
+// ended ends the conditions of requests with that reason.
 func (s *Snapshot) ended(reason status.Reason) {
 	if s.List.Reason == reason {
 		s.List = Condition{}
@@ -207,17 +207,17 @@ func (s *Snapshot) ended(reason status.Reason) {
 	}
 }
 
-// absentFor is how long discovery must have denied a type for that to be evidence where a
-// resolver has none: longer than a resolver that polls takes from one answer to the next.
+// absentFor is how long discovery must not list a type before that is evidence, if the resolver has no
+// other evidence. It is longer than the interval of a resolver that polls.
 const absentFor = 15 * time.Second
 
-// refuse says that discovery does not serve the type.
+// refuse records that discovery does not list the type.
 func (s *Snapshot) refuse(err error, reason status.Reason) {
 	s.Discovery = s.Discovery.failed(err, reason, s.At)
 	denied := errors.Is(err, discovery.ErrNotServed) && !elsewhere(err)
 	if denied && s.known() && s.Evidence.Kind == "" {
-		// A resolver that runs only since the type is gone never tells of its end. What
-		// it says twice is the evidence then, and the type itself is asked, too.
+		// A resolver that began to run after the end of the type has no event for it. Then two
+		// answers of discovery are the evidence, and a list of the type is also required.
 		switch {
 		case s.denied.IsZero():
 			s.denied = s.At
@@ -226,28 +226,28 @@ func (s *Snapshot) refuse(err error, reason status.Reason) {
 		}
 	}
 	switch {
-	case s.Evidence.Kind == discovery.CRDDeleted: // whatever there is in its place
+	case s.Evidence.Kind == discovery.CRDDeleted: // also if another type replaces it
 		s.Serving = source.Gone
 	case s.Evidence.Kind != discovery.NotListed || !denied:
 		s.Serving = source.Held
-	case s.Serving != source.Gone: // the type itself has not said so yet
+	case s.Serving != source.Gone: // no list of the type was NotFound yet
 		s.Serving = source.Missing
 	}
 }
 
-// elsewhere reports whether err says that the objects are there, in another version or
-// behind a CRD that is not served.
+// elsewhere reports whether err says that the objects exist, in another version or with a
+// CRD that is not served.
 func elsewhere(err error) bool {
 	notServed, is := errors.AsType[*discovery.NotServedError](err)
 	return errors.Is(err, discovery.ErrNotEstablished) || is && len(notServed.Versions) > 0
 }
 
-// Heard takes an event of the resolver about the type. Discovery is asked again.
+// Heard handles an event of the resolver about the type. Discovery is asked again.
 func (s *State) Heard(event discovery.Event) {
 	s.mu.Lock()
 	s.heard++
 	if event.Type == discovery.Removed {
-		// The end of a CRD that was deleted before the known one was created is no news.
+		// The event may be of an older CRD, which was deleted before the known CRD was created.
 		if uid, known := event.Evidence.CRDUID, s.now.uid(); uid == "" || known == "" || uid == known {
 			s.changeLocked(func(next *Snapshot) { next.Evidence = event.Evidence })
 		}
@@ -256,16 +256,16 @@ func (s *State) Heard(event discovery.Event) {
 	s.Look()
 }
 
-// Look has discovery asked now. It does not block.
+// Look makes Run ask discovery now. It does not block.
 func (s *State) Look() {
 	select {
 	case s.news <- struct{}{}:
-	default: // it is about to be asked
+	default: // it will be asked
 	}
 }
 
-// Probed takes the answer of a type that is [source.Missing] to a list of its own: the source
-// asked for it as t. An answer about anything but the current type has no effect.
+// Probed handles the result of a list of t, which was [source.Missing]. It has no effect if the type
+// is no longer t.
 func (s *State) Probed(t source.Type, gone bool) {
 	s.mu.Lock()
 	if s.now.sourceType() != t {
@@ -285,9 +285,9 @@ func (s *State) Probed(t source.Type, gone bool) {
 	}
 }
 
-// Confirm reports whether the type is still of the CRD that it is known to be of, as far as
-// the server tells. If it is of another one, or the CRD is gone, that is evidence, and
-// discovery is asked what serves the type now. It makes one request.
+// Confirm reports whether the type still has the known CRD, or that can't be determined. If it has
+// another CRD, or the CRD is gone, that is evidence, and discovery is asked again. Confirm sends one
+// request.
 func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
 	snapshot := s.Snapshot()
 	known := snapshot.uid()
@@ -299,14 +299,14 @@ func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
 	case err == nil && uid == known:
 		return true
 	case err != nil && !errors.Is(err, discovery.ErrNotServed):
-		return true // it cannot be told
+		return true // it can't be determined
 	}
 	s.mu.Lock()
 	if s.now.uid() == known {
 		s.heard++
 		s.changeLocked(func(next *Snapshot) {
 			next.Evidence = discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: known, At: next.At}
-			if !s.runs { // discovery is asked by AskUntilServed, which the source calls while it waits
+			if !s.runs { // AskUntilServed asks discovery; the source calls it while it waits
 				next.Serving = source.Held
 			}
 		})
@@ -316,7 +316,7 @@ func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
 	return false
 }
 
-// Failed implements source.Observer. An expired watch is no failure unless it happens often.
+// Failed implements source.Observer. An expired watch is a failure only if it happens often.
 func (s *State) Failed(verb string, err error) {
 	reason := Classify(err)
 	notFound := apierrors.IsNotFound(err) && s.cfg.Resolver != nil
@@ -344,7 +344,7 @@ func (s *State) Failed(verb string, err error) {
 	}
 }
 
-// countFailure counts a failed request. Other snapshots share the old counts.
+// countFailure counts a failed request. It copies the counts, which other snapshots share.
 func (s *Snapshot) countFailure(reason status.Reason) {
 	failures := maps.Clone(s.Traffic.Failures)
 	if failures == nil {
@@ -354,15 +354,15 @@ func (s *Snapshot) countFailure(reason status.Reason) {
 	s.Traffic.Failures = failures
 }
 
-// expiryEvery is how often a watch may expire without that being a failure: servers keep some
-// minutes of changes, and fewer if there are many. What is missing is listed.
+// expiryEvery is the minimum time between expired watches that are not failures: servers keep the
+// changes of some minutes, or less if there are many. A list then follows.
 const expiryEvery = time.Minute
 
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// Succeeded implements source.Observer. It ends the conditions that it contradicts. A list that
-// is accepted also contradicts what discovery denies; a watch also contradicts a list that
-// fails, since it goes on from where the cache is.
+// Succeeded implements source.Observer. It ends the conditions that the success contradicts. A list
+// also ends a failure of discovery. A watch also ends a failure of a list, since it continues from the
+// cache.
 func (s *State) Succeeded(verb string) {
 	before, now := s.change(func(next *Snapshot) {
 		if verb == source.VerbWatch {
@@ -372,14 +372,14 @@ func (s *State) Succeeded(verb string) {
 		}
 		next.Traffic.Lists++
 		next.List = Condition{}
-		if next.Serving == source.Served { // while it is held back, no request follows this one
+		if next.Serving == source.Served { // while the type is held, no other request follows
 			next.Discovery = Condition{}
 		}
 	})
 	s.log.healed(&before, &now)
 }
 
-// Completed implements source.Observer: what the source has passed on has changed.
+// Completed implements source.Observer: the state of the source has changed.
 func (s *State) Completed() {
 	_, now := s.change(func(*Snapshot) {})
 	s.log.completed(&now)
@@ -391,7 +391,7 @@ func (s *State) Completed() {
 // Received implements source.Observer.
 func (s *State) Received(bytes int) { s.received.Add(uint64(bytes)) } //nolint:gosec // not negative
 
-// Stored says that the first list of that number is in the informer's store.
+// Stored records that the first list with that number is in the informer's store.
 func (s *State) Stored(number int) {
 	s.change(func(next *Snapshot) { next.stored = max(next.stored, number) })
 }
