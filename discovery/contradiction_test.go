@@ -16,6 +16,7 @@ func TestInconclusive_JSONThatIsNoDiscoveryDocument(t *testing.T) {
 		"null":         `null`,
 		"a Status":     `{"kind":"Status","apiVersion":"v1","status":"Failure","code":503}`,
 		"another kind": `{"kind":"PodList","apiVersion":"v1","items":[]}`,
+		"no kind":      `{"groups":[]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, legacy, everything()...)

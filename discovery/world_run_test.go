@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -277,5 +278,24 @@ func TestRun_APauseMayEndBeforeTheAnswer(t *testing.T) {
 		if status := r.Status(); status.Documents.State != discovery.SourceCurrent {
 			t.Errorf("documents: %+v", status.Documents)
 		}
+	})
+}
+
+// A client's timeout is meant for requests, not for watches.
+func TestRun_AClientsTimeoutDoesNotEndWatches(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, _ *discovery.Resolver) {
+		t.Helper()
+		client := &http.Client{Transport: w, Timeout: 10 * time.Second}
+		r, err := discovery.NewForConfigAndClient(&rest.Config{Host: "http://server"}, client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runFor(t, r)
+		elapse(2 * time.Minute)
+		w.change(func() {
+			if w.counts["crds.watch"] != 1 || w.counts["apis.watch"] != 1 {
+				t.Errorf("in two minutes: %v", w.counts)
+			}
+		})
 	})
 }

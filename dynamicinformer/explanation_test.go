@@ -169,7 +169,7 @@ func TestExplain_CountsGenerationsFromOne(t *testing.T) {
 func TestWaitForSync_NotStartedSaysNothingOfTheScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFactory(t, fakecluster.New(widgetType))
-		err := f.WaitForSync(t.Context(), dynamicinformer.WithFailFast(), dynamicinformer.WithResources(widgets))
+		err := f.WaitForSync(briefly(t), dynamicinformer.WithFailFast(), dynamicinformer.WithResources(widgets))
 		const want = "widgets.v1.example.com: not synced: no informer on it has been started (NotStarted); call ForResource or Acquire, and Start"
 		if err == nil || err.Error() != want {
 			t.Errorf("error: %v\nwant:  %s", err, want)

@@ -121,6 +121,14 @@ func TestLife_KeptObjectsAreNotSynced(t *testing.T) {
 	})
 }
 
+// briefly returns a context that ends in a minute, for waits that must end by themselves.
+func briefly(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // checkGone expects that l says that its type is.
 func checkGone(t *testing.T, l *dynamicinformer.Lease) {
 	t.Helper()
@@ -128,7 +136,7 @@ func checkGone(t *testing.T, l *dynamicinformer.Lease) {
 	if now.State != status.StateNotServed || now.Evidence.Kind != discovery.NotListed || now.StaleSince.IsZero() != (now.Objects == 0) {
 		t.Errorf("gone: %+v", now)
 	}
-	if err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast()); reasonOf(t, err) != status.ReasonNotFound {
+	if err := l.WaitForSync(briefly(t), dynamicinformer.WithFailFast()); reasonOf(t, err) != status.ReasonNotFound {
 		t.Errorf("wait: %v", err)
 	}
 	if !cache.IsDone(l.HasSyncedChecker()) {
@@ -144,7 +152,7 @@ func TestLife_ForbiddenIsTriedAgainSlowlyAndOnRetry(t *testing.T) {
 		f := newFactory(t, cluster)
 		f.Start(t.Context())
 		l := acquire(t, f, widgets)
-		if err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast()); !apierrors.IsForbidden(err) || reasonOf(t, err) != status.ReasonForbidden {
+		if err := l.WaitForSync(briefly(t), dynamicinformer.WithFailFast()); !apierrors.IsForbidden(err) || reasonOf(t, err) != status.ReasonForbidden {
 			t.Errorf("wait: %v", err)
 		}
 		time.Sleep(time.Hour)
@@ -427,7 +435,7 @@ func TestWaitForSync_FailFastHoldsForAll(t *testing.T) {
 		f.ForResource(blocks)
 		f.ForResource(widgets)
 		begun := time.Now()
-		err := f.WaitForSync(t.Context(), dynamicinformer.WithFailFast(), dynamicinformer.WithResources(blocks, widgets))
+		err := f.WaitForSync(briefly(t), dynamicinformer.WithFailFast(), dynamicinformer.WithResources(blocks, widgets))
 		if !apierrors.IsForbidden(err) || time.Since(begun) > time.Second {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}

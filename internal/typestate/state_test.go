@@ -328,3 +328,13 @@ func TestState_NewsDoesNotMakeDiscoveryBusy(t *testing.T) {
 		}
 	})
 }
+
+// An event of discovery has the type looked at again, once for all events that come before that.
+func TestState_NewsHasDiscoveryAsked(t *testing.T) {
+	s := newShips(t)
+	s.Heard(added("a"))
+	s.Heard(removed(discovery.CRDDeleted, "a"))
+	if got := len(s.news); got != 1 {
+		t.Errorf("%d calls to ask discovery, want 1", got)
+	}
+}

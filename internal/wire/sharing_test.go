@@ -166,6 +166,27 @@ func TestSubtrees_AKeyTwiceIsNotShared(t *testing.T) {
 	}
 }
 
+// No two objects are equal, nor is their metadata: those are not looked up, and not shared.
+func TestSubtrees_AnObjectAndItsMetadataAreItsOwn(t *testing.T) {
+	settings := &Settings{Tables: NewTables(Shared), Sharing: Shared}
+	var objects [2 * sightings]map[string]any
+	for i := range objects {
+		settings.decode([]byte(`{"kind":"Widget","metadata":{"name":"a"},"spec":{"a":1}}`), func(b *builder) bool {
+			var ok bool
+			objects[i], ok = b.document()
+			return ok
+		})
+	}
+	last, before := objects[len(objects)-1], objects[len(objects)-2]
+	same := func(a, b any) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }
+	if !same(last["spec"], before["spec"]) {
+		t.Error("the specs are not shared")
+	}
+	if same(last, before) || same(last["metadata"], before["metadata"]) {
+		t.Error("the objects, or their metadata, are shared")
+	}
+}
+
 // Two things that share their slots and always come in turn enter all the same.
 func TestTable_ThingsThatComeInTurnEnter(t *testing.T) {
 	table := newStringTable(2)

@@ -23,14 +23,14 @@ var ofTypestate = []table{
 			"s.Evidence, s.denied = discovery.Evidence{}, time.Time{}")},
 		{"a refusal of discovery is not a condition", "Snapshot.refuse", drop("s.Discovery = s.Discovery.failed(err, reason, s.At)")},
 		{"discovery is believed on its first denial", "absentFor", replace("15 * time.Second", "0")},
-		{"an inconclusive answer stops an informer", "State.answered", never(
-			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known()")},
-		{"events of discovery are ignored", "State.Look", drop("case s.news <- struct{}{}:")},
 		{"SyncedSince is from before a failure", "State.changeLocked", within("next.Rejected.Count > 0", never("failing"))},
 		{"SyncedSince is from before the type was served again", "State.changeLocked", never("!next.given()")},
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
+		{"an inconclusive answer stops an informer", "State.answered", never(
+			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known()")},
+		{"events of discovery are ignored", "State.Look", drop("case s.news <- struct{}{}:")},
 		{"discovery is asked without a bound", "State.ask", replace("q.limiter.Wait(ctx) == nil", "ctx.Err() == nil")},
 		{"another served version has no reason of its own", "Classify", never(
 			"errors.As(err, &notServed) && len(notServed.Versions) > 0")},

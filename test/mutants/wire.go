@@ -3,10 +3,10 @@ package main
 // ofWire are ways to break the one-pass decoder, and the clients that use it.
 var ofWire = []table{
 	{"internal/wire", "dynamicinformer", []mutant{
-		{"the object itself is shared", "place.shareable", always("p.own == shareable")},
 		{"own objects are shared", "builder.object", always("bool(b.sharing)")},
 	}},
 	{"internal/wire", "internal/wire", []mutant{
+		{"the object itself is shared", "place.shareable", always("p.own == shareable")},
 		{"two streams of one making share their events", "ahead.claim", always("a.claimed.CompareAndSwap(false, true)")},
 		{"an unusual event in a batch is lost", "batch.decode", within("used += len(b.lines[i])", replace("b.events", "events"))},
 		{"unusual events are decoded in batches, over and over", "batch.decode", replace("pauseAfter", "0")},
