@@ -7,7 +7,6 @@ import (
 )
 
 const (
-	blockDomain   = 1
 	blockSize     = 64
 	blocksPerNode = 4
 )
@@ -19,8 +18,8 @@ func ipamBlock(i int) object {
 	host := i / blocksPerNode
 	node := fmt.Sprintf("ip-10-%d-%d-%d.eu-west-1.compute.internal", host>>16&255, host>>8&255, host&255)
 	second, third, fourth := 64+i>>10&255, i>>2&255, i&3*blockSize
-	created := timestamp(d.before(now, 400))
-	return object{
+	created := d.Ago(now, 400)
+	block := object{
 		"apiVersion": "crd.projectcalico.org/v1",
 		"kind":       "IPAMBlock",
 		"metadata": object{
@@ -28,15 +27,15 @@ func ipamBlock(i int) object {
 			"uid":               d.UID(),
 			"resourceVersion":   FormatVersion(Version(i)),
 			"generation":        int64(d.Between(1, 900)),
-			"creationTimestamp": created,
+			"creationTimestamp": timestamp(created),
 			"annotations":       object{"projectcalico.org/metadata": fmt.Sprintf(`{"uid":%q,"creationTimestamp":null}`, d.UID())},
-			"managedFields": list{object{
-				"apiVersion": "crd.projectcalico.org/v1", "fieldsType": "FieldsV1", "manager": "calico-ipam",
-				"operation": "Update", "time": created, "fieldsV1": blockFields(),
-			}},
 		},
 		"spec": blockSpec(d, node, fmt.Sprintf("10.%d.%d.%d/26", second, third, fourth)),
 	}
+	block["metadata"].(object)["managedFields"] = managedFields(block, []writer{{
+		manager: "calico-ipam", operation: "Update", at: created, owns: []path{{"metadata", "annotations"}, {"spec"}},
+	}})
+	return block
 }
 
 // blockSpec returns the addresses of a block: which are in use, by whom and since
@@ -72,19 +71,5 @@ func blockAttribute(d dice, node string) object {
 			"node":      node,
 			"pod":       fmt.Sprintf("%s-%s-%s", app.Name, d.Hex(9), d.Suffix()),
 		},
-	}
-}
-
-func blockFields() object {
-	spec := object{".": object{}}
-	for _, field := range []string{
-		"affinity", "allocations", "attributes", "cidr", "deleted",
-		"sequenceNumber", "sequenceNumberForAllocation", "strictAffinity", "unallocated",
-	} {
-		spec["f:"+field] = object{}
-	}
-	return object{
-		"f:metadata": object{"f:annotations": object{".": object{}, "f:projectcalico.org/metadata": object{}}},
-		"f:spec":     spec,
 	}
 }

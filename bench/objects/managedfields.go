@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // path leads to a field of an object.
@@ -16,26 +18,25 @@ type writer struct {
 	owns, except                    []path
 }
 
-// keyedLists are the lists that servers merge by a key of their elements; fields of
-// all others belong to somebody as a whole.
+// keyedLists are the lists that servers merge by a key of their elements. A writer owns any
+// other list as a whole.
 var keyedLists = map[string][]string{
 	"conditions": {"type"}, "containers": {"name"}, "initContainers": {"name"}, "env": {"name"}, "volumes": {"name"},
 	"volumeMounts": {"mountPath"}, "ports": {"containerPort", "protocol"}, "ownerReferences": {"uid"},
 }
 
-// wholeMaps are the maps that belong to somebody as a whole, and the lists whose
-// elements do.
-var wholeMaps = []string{"selector", "matchLabels", "nodeSelector", "ownerReferences"}
+// atomic are the maps that a writer owns as a whole, and the lists whose elements it does.
+var atomic = []string{"selector", "matchLabels", "nodeSelector", "ownerReferences", "sequenceNumberForAllocation"}
 
-// managedFields returns what a server would record of writers in an object: the
-// fields that the object has and nothing else.
+// managedFields returns what a server would record of writers in an object: the fields that the
+// object has and nothing else.
 func managedFields(obj object, writers []writer) list {
 	var entries list
 	for _, w := range writers {
 		fields := object{}
 		for _, p := range w.owns {
-			if value, ok := lookUp(obj, p); ok {
-				claim(fields, p, fieldsOf(p, value, w))
+			if value, found, _ := unstructured.NestedFieldNoCopy(obj, p...); found {
+				claim(fields, p, w.fieldsOf(p, value))
 			}
 		}
 		if len(fields) == 0 {
@@ -53,20 +54,6 @@ func managedFields(obj object, writers []writer) list {
 	return entries
 }
 
-func lookUp(obj object, p path) (any, bool) {
-	var value any = obj
-	for _, name := range p {
-		fields, ok := value.(object)
-		if !ok {
-			return nil, false
-		}
-		if value, ok = fields[name]; !ok {
-			return nil, false
-		}
-	}
-	return value, true
-}
-
 // claim puts what is owned below p in its place.
 func claim(fields object, p path, owned object) {
 	for _, name := range p[:len(p)-1] {
@@ -81,21 +68,25 @@ func claim(fields object, p path, owned object) {
 }
 
 // fieldsOf returns the set of fields of value, which is at p, that w owns.
-func fieldsOf(p path, value any, w writer) object {
-	fields := object{}
+func (w writer) fieldsOf(p path, value any) object {
+	fields, name := object{}, p[len(p)-1]
 	switch value := value.(type) {
 	case object:
-		if slices.Contains(wholeMaps, p[len(p)-1]) {
+		if slices.Contains(atomic, name) {
 			return fields
 		}
 		for key, below := range value {
 			at := append(slices.Clone(p), key)
 			if !slices.ContainsFunc(w.except, func(other path) bool { return slices.Equal(other, at) }) {
-				fields["f:"+key] = fieldsOf(at, below, w)
+				fields["f:"+key] = w.fieldsOf(at, below)
 			}
 		}
 	case list:
-		fields = elementsOf(p, value, w)
+		for _, element := range value {
+			if key := elementKey(name, element); key != "" {
+				fields[key] = w.fieldsOfElement(p, element)
+			}
+		}
 	}
 	// An apply claims the leaves only, an update the containers too.
 	if len(fields) > 0 && w.operation == "Update" {
@@ -104,44 +95,35 @@ func fieldsOf(p path, value any, w writer) object {
 	return fields
 }
 
-// elementsOf returns the set of elements of a list, and of their fields. It is empty
-// if the list belongs to somebody as a whole.
-func elementsOf(p path, elements list, w writer) object {
-	fields := object{}
-	name := p[len(p)-1]
-	for _, element := range elements {
-		switch element := element.(type) {
-		case object:
-			keys, ok := keyedLists[name]
-			if !ok {
-				return fields
-			}
-			below := object{}
-			if !slices.Contains(wholeMaps, name) {
-				below = fieldsOf(append(slices.Clone(p), "[]"), element, w)
-				below["."] = object{}
-			}
-			fields[elementKey(element, keys)] = below
-		case string:
-			if name == "finalizers" {
-				fields[`v:"`+element+`"`] = object{}
-			}
-		}
+// fieldsOfElement returns the set of fields of an element of the list at p.
+func (w writer) fieldsOfElement(p path, element any) object {
+	below := object{}
+	if _, ok := element.(object); ok && !slices.Contains(atomic, p[len(p)-1]) {
+		below = w.fieldsOf(append(slices.Clone(p), "[]"), element)
+		below["."] = object{}
 	}
-	return fields
+	return below
 }
 
-// elementKey names an element of a keyed list.
-func elementKey(element object, keys []string) string {
-	values := object{}
-	for _, key := range keys {
-		if value, ok := element[key]; ok {
-			values[key] = value
+// elementKey names an element of the list with this name. It is empty if a writer owns the list
+// as a whole.
+func elementKey(name string, element any) string {
+	switch element := element.(type) {
+	case string:
+		if name == "finalizers" {
+			return `v:"` + element + `"`
+		}
+	case object:
+		values := object{}
+		for _, key := range keyedLists[name] {
+			if value, ok := element[key]; ok {
+				values[key] = value
+			}
+		}
+		if len(values) > 0 {
+			text, _ := json.Marshal(values) // strings and numbers
+			return "k:" + string(text)
 		}
 	}
-	text, err := json.Marshal(values)
-	if err != nil {
-		panic("objects: bug: a list key is not JSON: " + err.Error())
-	}
-	return "k:" + string(text)
+	return ""
 }

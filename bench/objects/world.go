@@ -5,7 +5,9 @@ import (
 	"strings"
 )
 
+// The domains of dice.
 const (
+	blockDomain = 1
 	worldDomain = 2
 	mixDomain   = 3
 )
@@ -25,41 +27,47 @@ type world struct {
 
 // app is an application: what its objects share.
 type app struct {
-	Name, Namespace, Team, PartOf string
-	tool                          tool // that deployed it
-	chart, Version                string
-	Image, digest                 string
-	Domain                        string
-	UID, OwnerUID                 string // of its Deployment and of its ReplicaSet
+	Name, Namespace, Team, PartOf         string
+	Tool                                  tool // that deployed it
+	Chart, Version, Image, Digest, Domain string
+	UID, OwnerUID                         string // of its Deployment and of its ReplicaSet
 }
 
 // tool is what brings an application's objects to the cluster.
-type tool struct {
-	managedBy, manager, operation string
-}
+type tool struct{ ManagedBy, Manager, Operation string }
 
 var tools = []tool{
-	{managedBy: "Helm", manager: "helm", operation: "Update"},
-	{managedBy: "argocd", manager: "argocd-controller", operation: "Apply"},
-	{managedBy: "Helm", manager: "helm-controller", operation: "Update"},
-	{managedBy: "kustomize-controller", manager: "kustomize-controller", operation: "Apply"},
-	{managedBy: "kubectl", manager: "kubectl-client-side-apply", operation: "Update"},
+	{"Helm", "helm", "Update"},
+	{"argocd", "argocd-controller", "Apply"},
+	{"Helm", "helm-controller", "Update"},
+	{"kustomize-controller", "kustomize-controller", "Apply"},
+	{"kubectl", "kubectl-client-side-apply", "Update"},
 }
 
 var (
 	subjects = strings.Fields(`account audit basket billing catalog checkout consent coupon customer delivery document feature fraud
 		identity inventory invoice ledger loyalty mail media notification order payment pricing product profile recommendation report
 		review search session shipping stock subscription tax tracking user voucher warehouse webhook`)
-	roles  = []string{"api", "worker", "gateway", "frontend", "consumer", "scheduler", "exporter", "indexer", "proxy", "sync", "service", "cache"}
+	roles  = strings.Fields("api worker gateway frontend consumer scheduler exporter indexer proxy sync service cache")
 	people = strings.Fields("a.keller b.okafor c.lindqvist d.moreau e.tanaka f.rossi g.novak h.silva i.petrov j.murphy " +
 		"k.nguyen l.haddad m.schulz n.patel o.garcia p.jansen renovate[bot] release-bot release-bot release-bot")
-	actions = strings.Split("raise,lower,fix,remove,add,rename,move,split,pin,revert,document,tune,rotate,disable,enable,clean up", ",")
-	things  = strings.Split("connection pool,timeout,retry budget,memory limit,log level,feature flag,dashboard link,probe,cache size,"+
-		"batch size,consumer group,base image,TLS settings,rate limit,header,service account,topic name,tracing sample rate", ",")
-	reasons = strings.Split("after the incident,for the sale,before the migration,as asked by security,because of flaky tests,to save cost,"+
-		"until upstream is fixed,for the new region,as the old one is gone,so that it can be told apart,since nobody uses it", ",")
-	parts = []string{"platform", "shop", "backoffice", "data", "identity", "logistics", "observability"}
 )
+
+// Subject and Role return the parts of the name of an application.
+func (d dice) Subject() string { return d.Pick(subjects...) }
+
+// Role is the second part.
+func (d dice) Role() string { return d.Pick(roles...) }
+
+// Person returns who has deployed something.
+func (d dice) Person() string { return d.Pick(people...) }
+
+// Node returns the name of a node.
+func (d dice) Node() string { return d.Pick(theWorld.nodes...) }
+
+func (d dice) version() string {
+	return fmt.Sprintf("%d.%d.%d", d.Between(0, 4), d.IntN(30), d.IntN(12))
+}
 
 var theWorld = newWorld()
 
@@ -85,12 +93,12 @@ func newApp(i int) app {
 		Name:      name,
 		Namespace: team + "-" + d.Pick("prod", "prod", "prod", "staging", "dev"),
 		Team:      team,
-		PartOf:    d.Pick(parts...),
-		tool:      tools[d.IntN(len(tools))],
-		chart:     d.Pick("service", "webapp", "worker", name) + "-" + d.version(),
+		PartOf:    d.Pick("platform", "shop", "backoffice", "data", "identity", "logistics", "observability"),
+		Tool:      tools[d.IntN(len(tools))],
+		Chart:     d.Pick("service", "webapp", "worker", name) + "-" + d.version(),
 		Version:   version,
 		Image:     d.Pick("registry.example.com/", "ghcr.io/example-org/", "123456789012.dkr.ecr.eu-west-1.amazonaws.com/") + team + "/" + name,
-		digest:    "sha256:" + d.Hex(64),
+		Digest:    "sha256:" + d.Hex(64),
 		Domain:    d.Pick("example.com", "shop.example.com", "internal.example.net", "example.org"),
 		UID:       d.UID(),
 		OwnerUID:  d.UID(),
