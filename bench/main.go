@@ -15,7 +15,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -77,11 +76,10 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.BoolVar(&s.Quick, "quick", false, "measure less of everything, in fewer rounds")
-	flags.IntVar(&s.Rounds, "rounds", 0, "how many `rounds` count, after one that does not (default 3 or 5)")
-	flags.StringVar(&s.Profiles, "profiles", "", "`directory` for CPU and memory profiles of scenario cache")
+	flags.UintVar(&s.Rounds, "rounds", 0, "how many `rounds` count, after one that does not (default 3 or 5)")
 	flags.StringVar(&s.out, "out", "", "`directory` for results and charts")
 	flags.StringVar(&s.from, "from", "", "measure nothing, and report the results in this `file`")
-	flags.Func("cases", "measure only cases whose name matches this `expression`, such as stub-mix or back", func(text string) (err error) {
+	flags.Func("cases", "measure only cases whose name matches this `expression`, such as mix or back", func(text string) (err error) {
 		s.Cases, err = regexp.Compile(text)
 		return err
 	})
@@ -95,29 +93,14 @@ func parse(args []string, help io.Writer) (settings, error) {
 		flags.PrintDefaults()
 		return s, err
 	}
-	if err == nil && s.Rounds < 0 {
-		err = fmt.Errorf("-rounds %d", s.Rounds)
-	}
-	if err == nil && flags.NArg() > 0 {
-		s.scenarios, err = named(flags.Args())
+	for i, name := range flags.Args() {
+		scenario, unknown := harness.Find(scenarios(), name, func(s harness.Scenario) string { return s.Name })
+		s.scenarios, err = append(s.scenarios[:i:i], scenario), errors.Join(err, unknown)
 	}
 	if err != nil {
 		return s, fmt.Errorf("%s; %w", strings.ReplaceAll(err.Error(), "\n", "; "), errUsage)
 	}
 	return s, nil
-}
-
-// named returns the scenarios with these names.
-func named(names []string) ([]harness.Scenario, error) {
-	var chosen []harness.Scenario
-	for _, name := range names {
-		s, err := harness.Find(scenarios(), name, func(s harness.Scenario) string { return s.Name })
-		if err != nil {
-			return nil, err
-		}
-		chosen = append(chosen, s)
-	}
-	return chosen, nil
 }
 
 // bench does what the command line asks for.
@@ -126,44 +109,19 @@ func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{s.out, s.Profiles} {
-		if dir == "" {
-			continue
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
 	if s.from != "" {
 		results, err := harness.Read(s.from)
 		if err != nil {
 			return err
 		}
-		return report(results, stdout, "", s.out)
+		return errors.Join(results.WriteTable(stdout), results.Save(s.out))
 	}
 	s.Progress = stderr
 	for _, scenario := range s.scenarios {
 		results, err := harness.Run(ctx, scenario, s.Options)
-		var file string
-		if s.out != "" {
-			file = filepath.Join(s.out, scenario.Name+".json")
-		}
-		if err := errors.Join(err, report(results, stdout, file, s.out)); err != nil {
+		if err := errors.Join(err, results.WriteTable(stdout), results.Save(s.out)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// report prints the tables of results. It writes them to file and draws charts in dir, unless
-// these are empty.
-func report(results *harness.Results, stdout io.Writer, file, dir string) error {
-	err := results.WriteTable(stdout)
-	if file != "" {
-		err = errors.Join(err, results.Write(file))
-	}
-	if dir != "" {
-		err = errors.Join(err, results.Draw(dir))
-	}
-	return err
 }

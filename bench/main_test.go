@@ -40,14 +40,14 @@ func TestProgram_ReportsResultsOfBefore(t *testing.T) {
 	if code := program([]string{"-from", filepath.Join(dir, "none")}, &stdout, &stderr); code != 1 || !strings.Contains(stderr.String(), "no such file") {
 		t.Errorf("no results: exit code %d, %q", code, &stderr)
 	}
-	path := filepath.Join(dir, "results.json")
+	path := filepath.Join(dir, "cache.json")
 	results := &harness.Results{Scenario: "cache", Cases: []*harness.CaseResults{{
 		Case: harness.Case{
 			Name: "small", Title: "a small case", Plot: true, Contestants: []harness.Contestant{{Name: "old"}, {Name: "new"}}, Metrics: []harness.Metric{{Name: "time", Format: "%.0f ms"}},
 		},
 		Rounds: []harness.Round{{"old": {"time": 4}, "new": {"time": 2}}},
 	}}}
-	if err := results.Write(path); err != nil {
+	if err := results.Save(dir); err != nil {
 		t.Fatal(err)
 	}
 	if code := program([]string{"-from", path, "-out", dir}, &stdout, &stderr); code != 0 || !strings.Contains(stdout.String(), "2 ms ×0.5") {

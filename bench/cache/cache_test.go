@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,51 +20,37 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// do measures a contestant on a server that has one more object than it says.
-func do(t *testing.T, contestant string, kind objects.Kind, more int) (harness.Figures, string, error) {
+// do measures a contestant on a server that has some more objects than it expects.
+func do(t *testing.T, l load, contestant harness.Contestant, more int) (harness.Figures, error) {
 	t.Helper()
-	params := Params{Kind: kind.Name, Objects: 20, Events: 50}
-	handler, err := stub.New(t.Context(), stub.Config{Kind: kind.Name, Objects: params.Objects + more})
+	handler, err := stub.New(t.Context(), stub.Config{Kind: l.kind.Name, Objects: l.objects + more})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(handler.Shutdown)
 	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	params.Host = server.URL
-	text, err := json.Marshal(params)
+	t.Cleanup(server.Close) // first
+	reached, err := json.Marshal(stub.Client{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // it only ends a test that hangs
 	defer cancel()
-	changed := make(chan error, 1)
-	job := harness.Job{Contestant: contestant, Params: text, Profile: t.TempDir() + "/p", Ready: func() error {
-		go func() { changed <- stub.Client{Host: server.URL}.Change(ctx, params.Events) }()
-		return nil
-	}}
-	figures, err := measure(ctx, job)
-	if err == nil {
-		err = <-changed
-	}
-	return figures, job.Profile, err
+	return contestant.Measure(ctx, harness.Job{Servers: reached})
 }
 
-func TestMeasure_EverySystemCachesWhatTheServerHas(t *testing.T) {
-	for _, system := range systems() {
-		for _, kind := range objects.All() {
-			t.Run(system.Name+"/"+kind.Name, func(t *testing.T) {
-				figures, profiles, err := do(t, system.Name, kind, 0)
+func TestMeasure_EveryContestantCachesWhatTheServerHas(t *testing.T) {
+	for _, kind := range objects.All() {
+		c := newCase(load{kind, 20, 50}, 1)
+		for _, contestant := range c.Contestants {
+			t.Run(contestant.Name+"/"+kind.Name, func(t *testing.T) {
+				figures, err := do(t, load{kind, 20, 50}, contestant, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, m := range metrics() {
+				for _, m := range c.Metrics {
 					if v, ok := figures[m.Name]; !ok || v <= 0 && m.Name != retainedHeap && m.Name != eventCPU {
 						t.Errorf("%s: %v, %v", m.Name, v, ok)
-					}
-				}
-				for _, name := range []string{"-sync.cpu.pprof", "-events.cpu.pprof", "-sync.mem.pprof", "-events.mem.pprof"} {
-					if info, err := os.Stat(profiles + name); err != nil || info.Size() == 0 {
-						t.Errorf("profile %s: %v", name, err)
 					}
 				}
 			})
@@ -74,7 +59,8 @@ func TestMeasure_EverySystemCachesWhatTheServerHas(t *testing.T) {
 }
 
 func TestMeasure_FailsIfTheServerHasOtherObjects(t *testing.T) {
-	_, _, err := do(t, "client-go", objects.All()[1], 1)
+	l := load{objects.All()[1], 20, 50}
+	_, err := do(t, l, l.contestants()[0], 1)
 	if err == nil || !strings.Contains(err.Error(), "the server has 21, want 20") {
 		t.Errorf("error: %v", err)
 	}
@@ -115,18 +101,19 @@ func TestCompare_NamesTheObjectAndShowsTheDifference(t *testing.T) {
 }
 
 func TestCounter_SaysWhatIsMissing(t *testing.T) {
-	var c counter
-	g := c.expect(3)
-	c.OnAdd(nil, true)
-	c.OnUpdate(nil, nil)
+	c := newCounter()
+	h := c.handler()
+	c.expect(3)
+	h.OnAdd(nil, true)
+	h.OnUpdate(nil, nil)
 	over := errors.New("over")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(over)
-	if _, err := c.wait(ctx, g); !errors.Is(err, over) || !strings.Contains(err.Error(), "1 events are missing") {
+	if _, err := c.wait(ctx); !errors.Is(err, over) || !strings.Contains(err.Error(), "1 events are missing") {
 		t.Errorf("wait: %v", err)
 	}
-	c.OnDelete(nil)
-	if at, err := c.wait(t.Context(), g); err != nil || at.IsZero() {
+	h.OnDelete(nil)
+	if at, err := c.wait(t.Context()); err != nil || at.IsZero() {
 		t.Errorf("wait: %v, %v", at, err)
 	}
 }

@@ -4,88 +4,85 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"runtime"
-	"runtime/pprof"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/gvrkit/gvrkit/bench/harness"
+	"github.com/gvrkit/gvrkit/bench/informers"
 	"github.com/gvrkit/gvrkit/bench/objects"
+	"github.com/gvrkit/gvrkit/bench/stub"
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
-// stopTimeout is how long a system may take to stop.
-const stopTimeout = 15 * time.Second
+// load is how many objects the server has, and how many changes follow.
+type load struct {
+	kind            objects.Kind
+	objects, events int
+}
+
+// system is one way to cache a resource.
+type system struct {
+	load
+
+	open      informers.Open
+	transform cache.TransformFunc // may be nil
+	stripped  bool                // its objects have no managedFields
+}
 
 // run is one job.
 type run struct {
-	job     harness.Job
-	params  Params
-	kind    objects.Kind
-	system  system
+	system
+
+	server  stub.Client
 	events  counter
-	cache   *opened
+	set     *informers.Set
+	store   cache.Store
 	figures harness.Figures
 }
 
-func measure(ctx context.Context, job harness.Job) (harness.Figures, error) {
-	r := &run{job: job, figures: harness.Figures{}}
-	if err := job.Decode(&r.params); err != nil {
+func (s system) measure(ctx context.Context, job harness.Job) (harness.Figures, error) {
+	var server stub.Client
+	if err := job.Reach(&server); err != nil {
 		return nil, err
 	}
-	var err error
-	if r.kind, err = objects.Named(r.params.Kind); err != nil {
-		return nil, err
-	}
-	if r.system, err = harness.Find(systems(), job.Contestant, func(s system) string { return s.Name }); err != nil {
-		return nil, err
-	}
+	r := &run{system: s, server: server, events: newCounter(), figures: harness.Figures{}}
 	life, end := context.WithCancel(ctx)
 	defer end()
-	if err := r.sync(life); err != nil {
-		return nil, fmt.Errorf("sync: %w", err)
-	}
-	if err := r.check(ctx); err != nil {
-		return nil, fmt.Errorf("after the sync: %w", err)
-	}
-	runtime.GC()
-	if err := r.follow(ctx); err != nil {
-		return nil, fmt.Errorf("events: %w", err)
-	}
-	if err := r.check(ctx); err != nil {
-		return nil, fmt.Errorf("after the events: %w", err)
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{{"sync", r.sync}, {"after the sync", r.check}, {"events", r.follow}, {"after the events", r.check}} {
+		if err := step.do(life); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.name, err)
+		}
 	}
 	end()
-	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
-	defer cancel()
-	return r.figures, r.cache.stop(ctx)
+	return r.figures, r.set.Stop(ctx)
 }
 
 // sync measures how the cache is filled, and the memory that it has then.
 func (r *run) sync(ctx context.Context) error {
-	empty := usage.LiveHeap()
-	stopProfile, err := r.profile("sync")
-	if err != nil {
-		return err
-	}
+	empty, _ := usage.LiveMemory()
 	if err := r.fill(ctx); err != nil {
 		return err
 	}
-	_, peak, err := usage.RSS()
-	if err := errors.Join(err, stopProfile()); err != nil {
+	peak, err := usage.PeakRSS()
+	if err != nil {
 		return err
 	}
 	r.figures[peakRSS] = float64(peak) / (1 << 20)
-	r.figures[retainedHeap] = float64(usage.LiveHeap()-empty) / float64(r.params.Objects)
+	full, _ := usage.LiveMemory()
+	r.figures[retainedHeap] = float64(full-empty) / float64(r.objects)
 	r.figures[fullGC] = harness.Millis(usage.Collection())
 	return nil
 }
@@ -95,104 +92,72 @@ func (r *run) fill(ctx context.Context) (err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	cpu := usage.CPU()
-	all := r.events.expect(r.params.Objects)
-	r.cache, err = r.system.open(ctx, target{cfg: r.config(), kind: r.kind, handler: &r.events})
+	r.events.expect(r.objects)
+	if r.set, err = r.open(ctx, r.server.Config()); err != nil {
+		return err
+	}
+	informer, err := r.set.Add(ctx, r.kind.GVR)
 	if err != nil {
 		return err
 	}
-	if err := r.cache.wait(ctx); err != nil {
+	if r.transform != nil {
+		err = informer.SetTransform(r.transform)
+	}
+	if _, failed := informer.AddEventHandler(r.events.handler()); err != nil || failed != nil {
+		return errors.Join(err, failed)
+	}
+	r.store = informer.GetStore()
+	r.set.Start()
+	if err := r.set.Wait(ctx); err != nil {
 		return err
 	}
-	if _, err := r.events.wait(ctx, all); err != nil {
+	if _, err := r.events.wait(ctx); err != nil {
 		return err
 	}
-	n := float64(r.params.Objects)
-	r.figures[syncCPU] = micros(usage.CPU()-cpu) / n
+	r.figures[syncCPU] = harness.Micros(usage.CPU()-cpu, r.objects)
 	runtime.ReadMemStats(&after)
-	r.figures[allocations] = float64(after.Mallocs-before.Mallocs) / n
+	r.figures[allocations] = float64(after.Mallocs-before.Mallocs) / float64(r.objects)
 	return nil
 }
 
 // follow measures how changes are followed.
 func (r *run) follow(ctx context.Context) error {
-	stopProfile, err := r.profile("events")
-	if err != nil {
-		return err
-	}
+	runtime.GC()
 	begin, cpu := time.Now(), usage.CPU()
-	all := r.events.expect(r.params.Events)
-	if err := r.job.Ready(); err != nil {
-		return err
-	}
-	end, err := r.events.wait(ctx, all)
-	if err != nil {
-		return err
-	}
-	r.figures[eventCPU] = micros(usage.CPU()-cpu) / float64(r.params.Events)
-	r.figures[eventRate] = float64(r.params.Events) / end.Sub(begin).Seconds()
-	return stopProfile()
-}
-
-// config has no limit on the rate of requests.
-func (r *run) config() *rest.Config { return &rest.Config{Host: r.params.Host, QPS: -1} }
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-
-// profile writes a CPU profile of what happens until stop is called, and then a memory
-// profile. It does nothing if the job does not ask for profiles.
-func (r *run) profile(phase string) (stop func() error, err error) {
-	if r.job.Profile == "" {
-		return func() error { return nil }, nil
-	}
-	name := r.job.Profile + "-" + phase
-	cpu, err := os.Create(name + ".cpu.pprof")
-	if err != nil {
-		return nil, err
-	}
-	if err := pprof.StartCPUProfile(cpu); err != nil {
-		return nil, errors.Join(err, cpu.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		memory, err := os.Create(name + ".mem.pprof")
-		if err != nil {
-			return errors.Join(err, cpu.Close())
-		}
-		return errors.Join(cpu.Close(), pprof.Lookup("allocs").WriteTo(memory, 0), memory.Close())
-	}, nil
+	r.events.expect(r.load.events)
+	changed := make(chan error, 1)
+	go func() { changed <- r.server.Change(ctx, r.load.events) }()
+	end, err := r.events.wait(ctx)
+	r.figures[eventCPU] = harness.Micros(usage.CPU()-cpu, r.load.events)
+	r.figures[eventRate] = float64(r.load.events) / end.Sub(begin).Seconds()
+	return errors.Join(err, <-changed)
 }
 
 // check compares all cached objects with what client-go's dynamic client returns.
 func (r *run) check(ctx context.Context) error {
-	client, err := dynamic.NewForConfig(r.config())
+	client, err := dynamic.NewForConfig(r.server.Config())
 	if err != nil {
 		return err
 	}
-	opts, seen := metav1.ListOptions{Limit: 500}, 0
-	for {
-		page, err := client.Resource(r.kind.GVR).List(ctx, opts)
-		if err != nil {
-			return fmt.Errorf("list to compare with: %w", err)
-		}
-		for i := range page.Items {
-			if err := compare(r.cache.store, r.system.stripped, &page.Items[i]); err != nil {
-				return err
-			}
-		}
-		seen += len(page.Items)
-		if opts.Continue = page.GetContinue(); opts.Continue == "" {
-			break
-		}
+	seen := 0
+	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (k8sruntime.Object, error) {
+		return client.Resource(r.kind.GVR).List(ctx, opts)
+	})
+	if err := pages.EachListItem(ctx, metav1.ListOptions{}, func(obj k8sruntime.Object) error {
+		seen++
+		return compare(r.store, r.stripped, obj.(*unstructured.Unstructured))
+	}); err != nil {
+		return err
 	}
-	if cached := len(r.cache.store.ListKeys()); cached != seen || seen != r.params.Objects {
-		return fmt.Errorf("%d objects are cached and the server has %d, want %d", cached, seen, r.params.Objects)
+	if cached := len(r.store.ListKeys()); cached != seen || seen != r.objects {
+		return fmt.Errorf("%d objects are cached and the server has %d, want %d", cached, seen, r.objects)
 	}
 	return nil
 }
 
 // compare compares one object with the cached one. It changes want.
 func compare(store cache.Store, stripped bool, want *unstructured.Unstructured) error {
-	key := cache.NewObjectName(want.GetNamespace(), want.GetName()).String()
+	key := cache.MetaObjectToName(want).String()
 	obj, _, err := store.GetByKey(key)
 	if err != nil {
 		return err
@@ -210,49 +175,35 @@ func compare(store cache.Store, stripped bool, want *unstructured.Unstructured) 
 	return nil
 }
 
-// counter is the event handler of all systems. It counts events, and nothing else.
+// counter counts the events of a handler, and nothing else.
 type counter struct {
-	count atomic.Int64
-	goal  atomic.Pointer[goal]
+	count, goal *atomic.Int64
+	reached     chan time.Time // gets when the goal was reached
 }
 
-// goal is a number of events to wait for.
-type goal struct {
-	count   int64
-	reached chan struct{}
-	at      time.Time // when it was reached; read after reached is closed
+func newCounter() counter {
+	return counter{count: new(atomic.Int64), goal: new(atomic.Int64), reached: make(chan time.Time, 1)}
 }
 
-// expect returns a goal of n more events. It is called before the first of them.
-func (c *counter) expect(n int) *goal {
-	g := &goal{count: c.count.Load() + int64(n), reached: make(chan struct{})}
-	c.goal.Store(g)
-	return g
-}
+// expect sets the goal to n more events. It is called before the first of them.
+func (c counter) expect(n int) { c.goal.Store(c.count.Load() + int64(n)) }
 
 // wait waits until the goal is reached, and returns when it was.
-func (c *counter) wait(ctx context.Context, g *goal) (time.Time, error) {
+func (c counter) wait(ctx context.Context) (time.Time, error) {
 	select {
-	case <-g.reached:
-		return g.at, nil
+	case at := <-c.reached:
+		return at, nil
 	case <-ctx.Done():
-		return time.Time{}, fmt.Errorf("%d events are missing: %w", g.count-c.count.Load(), context.Cause(ctx))
+		return time.Time{}, fmt.Errorf("%d events are missing: %w", c.goal.Load()-c.count.Load(), context.Cause(ctx))
 	}
 }
 
-func (c *counter) saw() {
-	n := c.count.Add(1)
-	if g := c.goal.Load(); n == g.count {
-		g.at = time.Now()
-		close(g.reached)
+// handler returns a handler whose events are counted.
+func (c counter) handler() cache.ResourceEventHandler {
+	saw := func(any) {
+		if c.count.Add(1) == c.goal.Load() {
+			c.reached <- time.Now()
+		}
 	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: saw, UpdateFunc: func(_, obj any) { saw(obj) }, DeleteFunc: saw}
 }
-
-// OnAdd implements cache.ResourceEventHandler.
-func (c *counter) OnAdd(any, bool) { c.saw() }
-
-// OnUpdate implements cache.ResourceEventHandler.
-func (c *counter) OnUpdate(any, any) { c.saw() }
-
-// OnDelete implements cache.ResourceEventHandler.
-func (c *counter) OnDelete(any) { c.saw() }

@@ -8,26 +8,19 @@ import (
 	"fmt"
 	"io"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/gvrkit/gvrkit/bench/harness"
+	"github.com/gvrkit/gvrkit/bench/informers"
 	"github.com/gvrkit/gvrkit/bench/objects"
 	"github.com/gvrkit/gvrkit/bench/stub"
+	"github.com/gvrkit/gvrkit/dynamicclient"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
-
-// Params are the parameters of one run.
-type Params struct {
-	Kind string `json:"kind"`
-	// Objects is how many objects the server has, and Events how many changes follow.
-	Objects int    `json:"objects"`
-	Events  int    `json:"events"`
-	Host    string `json:"host"`
-}
 
 // Scenario returns the scenario.
 func Scenario() harness.Scenario {
-	return harness.Scenario{
-		Name: "cache", About: "caches of one resource: the first list, memory, and changes",
-		Cases: cases, Measure: measure,
-	}
+	return harness.Scenario{Name: "cache", About: "caches of one resource: the first list, memory, and changes", Cases: cases}
 }
 
 // The names of metrics.
@@ -41,49 +34,61 @@ const (
 	fullGC       = "one full GC"
 )
 
-func metrics() []harness.Metric {
-	return []harness.Metric{
-		{Name: syncCPU, Format: "%.0f µs/object"},
-		{Name: eventCPU, Format: "%.0f µs/event"},
-		{Name: eventRate, Format: "%.0f", More: true},
-		{Name: allocations, Format: "%.0f /object"},
-		{Name: retainedHeap, Format: "%.0f B/object"},
-		{Name: peakRSS, Format: "%.0f MiB"},
-		{Name: fullGC, Format: "%.1f ms"},
-	}
-}
-
 func cases(quick bool) []harness.Case {
 	var all []harness.Case
 	for _, kind := range objects.All() {
 		if quick {
-			all = append(all, newCase(kind, 1000, 1000, 3))
+			all = append(all, newCase(load{kind, 1000, 1000}, 3))
 			continue
 		}
-		all = append(all, newCase(kind, 1000, 5000, 5), newCase(kind, 10_000, 5000, 5))
+		all = append(all, newCase(load{kind, 1000, 5000}, 5), newCase(load{kind, 10_000, 5000}, 5))
 	}
 	return all
 }
 
-// newCase returns a case of n objects. The server makes changes as fast as a contestant reads.
-func newCase(kind objects.Kind, n, events, rounds int) harness.Case {
-	c := harness.Case{
-		Name:    fmt.Sprintf("%s-%d", kind.Name, n),
-		Title:   fmt.Sprintf("%d objects of kind %s, %d events", n, kind.Name, events),
-		Metrics: metrics(), Plot: true, Rounds: rounds,
+// newCase returns the case of a load. The server makes changes as fast as a contestant reads.
+func newCase(l load, rounds int) harness.Case {
+	return harness.Case{
+		Name:        fmt.Sprintf("%s-%d", l.kind.Name, l.objects),
+		Title:       fmt.Sprintf("%d objects of kind %s, %d events", l.objects, l.kind.Name, l.events),
+		Contestants: l.contestants(), Plot: true, Rounds: rounds,
+		Metrics: []harness.Metric{
+			{Name: syncCPU, Format: "%.0f µs/object"},
+			{Name: eventCPU, Format: "%.0f µs/event"},
+			{Name: eventRate, Format: "%.0f", More: true},
+			{Name: allocations, Format: "%.0f /object"},
+			{Name: retainedHeap, Format: "%.0f B/object"},
+			{Name: peakRSS, Format: "%.0f MiB"},
+			{Name: fullGC, Format: "%.1f ms"},
+		},
+		Start: func(ctx context.Context, _ io.Writer) (*harness.Servers, error) {
+			return stub.Start(ctx, stub.Config{Kind: l.kind.Name, Objects: l.objects})
+		},
 	}
-	for _, s := range systems() {
-		c.Contestants = append(c.Contestants, s.Contestant)
+}
+
+func (l load) contestants() []harness.Contestant {
+	add := func(name, about string, s system, env ...string) harness.Contestant {
+		s.load = l
+		return harness.Contestant{Name: name, About: about, Env: env, Measure: s.measure}
 	}
-	c.Start = func(ctx context.Context, _ io.Writer) (*harness.Fixture, error) {
-		server, err := stub.Start(ctx, stub.Config{Kind: kind.Name, Objects: n})
-		if err != nil {
-			return nil, err
-		}
-		return &harness.Fixture{
-			Params: map[string]any{"": Params{Host: server.Host, Kind: kind.Name, Objects: n, Events: events}}, Stop: server.Stop,
-			Ready: func(ctx context.Context) error { return server.Change(ctx, events) },
-		}, nil
+	const listOnly = "KUBE_FEATURE_WatchListClient=false"
+	withoutDiscovery := dynamicinformer.WithDiscovery(nil) // the server has none
+	withoutManagedFields := dynamicinformer.WithClientOptions(dynamicclient.WithoutManagedFields())
+	return []harness.Contestant{
+		add("client-go", "client-go's dynamicinformer with defaults", system{open: informers.ClientGo}),
+		add("client-go-list", "the same without watch-list", system{open: informers.ClientGo}, listOnly),
+		add("client-go-stripped", "the same with a transform that deletes managedFields", system{open: informers.ClientGo, transform: strip, stripped: true}),
+		add("gvrkit", "gvrkit's dynamicinformer with defaults", system{open: informers.GVRKit(withoutDiscovery)}),
+		add("gvrkit-list", "the same without watch-list", system{open: informers.GVRKit(withoutDiscovery)}, listOnly),
+		add("gvrkit-stripped", "the same with WithoutManagedFields", system{open: informers.GVRKit(withoutDiscovery, withoutManagedFields), stripped: true}),
 	}
-	return c
+}
+
+// strip deletes managedFields without decoding them.
+func strip(obj any) (any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+	}
+	return obj, nil
 }

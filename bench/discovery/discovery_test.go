@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,10 +17,11 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	upstream "k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/harness"
-	"github.com/gvrkit/gvrkit/bench/stub"
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
@@ -31,93 +32,121 @@ const (
 	shortRest = 100 * time.Millisecond
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.benchtime", "20ms"); err != nil { // of testing.Benchmark
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
-// serve serves a server with n CRDs until the test ends.
-func serve(t *testing.T, n int) stub.Client {
-	t.Helper()
-	s, err := stub.New(t.Context(), stub.Config{CRDs: n, SchemaBytes: 2000})
+func TestMeasure_OnARealServer(t *testing.T) {
+	size := cluster.Size{CRDs: 5, SchemaBytes: 2000}
+	servers, err := cluster.StartPlain(t.Context(), cluster.Embedded, io.Discard, size)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	return stub.Client{Host: server.URL}
+	defer func() {
+		if err := servers.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	server := servers.Reached.(cluster.Connection)
+	reached, err := json.Marshal(map[string]any{plain: server, "": server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	everyContestant(t, size, reached)
+	t.Run("plain", func(t *testing.T) { onlyTheStart(t, size, reached) })
+	findWhatIsServed(t, server)
+	t.Run("arrival", func(t *testing.T) { arrivals(t, server) })
 }
 
-func TestMeasure_EverySystem(t *testing.T) {
-	t.Parallel() // it waits most of the time
+func everyContestant(t *testing.T, of cluster.Size, reached []byte) {
+	t.Helper()
 	const asks = 40
-	for _, s := range systems() {
-		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
-			params, err := json.Marshal(Params{Host: serve(t, 5).Host, CRDs: 5, Rest: 700 * time.Millisecond, Poll: 20 * time.Millisecond, Asks: asks})
+	s := size{server: cluster.Embedded, Size: of, rest: 700 * time.Millisecond, poll: 20 * time.Millisecond, asks: asks}
+	for _, c := range s.contestants() {
+		t.Run(c.Name, func(t *testing.T) {
+			f, err := c.Measure(t.Context(), harness.Job{Servers: reached, Round: 1, Rounds: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := measure(t.Context(), harness.Job{Contestant: s.Name, Params: params, Round: 1, Rounds: 2})
-			if err != nil {
-				t.Fatal(err)
+			for _, m := range s.metrics() {
+				if _, ok := f[m.Name]; !ok && !strings.HasPrefix(m.Name, plain) {
+					t.Errorf("%q is not measured", m.Name)
+				}
 			}
-			check(t, s, f, asks)
+			if slices.Min([]float64{f[firstAnswer], f[restBytes], f[restCPU], f[peakRSS], f[firstRequests] - 1, f[restRequests] - f[firstRequests] + 1}) <= 0 {
+				t.Errorf("start: %v", f)
+			}
+			if slices.Min([]float64{f[mapping], f[allAnswers] - f[firstAnswer]}) <= 0 || f[mapping+requests]+f[ofKind+requests]+f[ofName+requests] != 0 {
+				t.Errorf("%v", f)
+			}
+			want, known := map[string]float64{"client-go": 2 * asks, "controller-runtime": asks}[c.Name] // forgets, or asks each time
+			if known && f[noticed+requests] != want || !known && f[noticed+requests] > 4 {
+				t.Errorf("%v requests for a type that is not served, want %v", f[noticed+requests], want)
+			}
 		})
 	}
 }
 
-// check checks the figures of a contestant on the server with CRDs.
-func check(t *testing.T, s system, f harness.Figures, asks float64) {
+func onlyTheStart(t *testing.T, of cluster.Size, reached []byte) {
 	t.Helper()
-	if slices.Min([]float64{f[firstAnswer], f[restBytes], f[restCPU], f[peakRSS], f[firstRequests] - 1, f[restRequests] - f[firstRequests] + 1}) <= 0 {
-		t.Errorf("start: %v", f)
-	}
-	if s.brief {
-		if len(f) != 6 {
-			t.Errorf("more than the start: %v", f)
-		}
-		return
-	}
-	for _, m := range metrics(int(asks)) {
-		if _, ok := f[m.Name]; !ok && !strings.HasPrefix(m.Name, plain) && !strings.HasSuffix(m.Name, "per CRD") {
-			t.Errorf("%q is not measured", m.Name)
-		}
-	}
-	if slices.Min([]float64{f[mapping], f[polled], f[allAnswers] - f[firstAnswer]}) <= 0 || f[mapping+requests]+f[ofKind+requests]+f[ofName+requests] != 0 {
-		t.Errorf("%v", f)
-	}
-	checkOwn(t, s.Name, f, asks)
-}
-
-// checkOwn checks how a contestant asks.
-func checkOwn(t *testing.T, name string, f harness.Figures, asks float64) {
-	t.Helper()
-	type own struct {
-		unknown, noticed      float64 // requests
-		forgets, canBeAwaited bool
-	}
-	want := map[string]own{
-		"client-go":          {0, 2 * asks, true, false}, // asks only if it forgets
-		"controller-runtime": {asks, asks, false, false}, // asks each time
-		"gvrkit":             {f[unknown+requests], f[unknown+requests], false, true},
-	}[name]
-	got := own{f[unknown+requests], f[noticed+requests], f[noticed] != f[unknown], f[awaited] != f[polled]}
-	if got != want || name == "gvrkit" && got.unknown > 4 {
-		t.Errorf("%s: %+v, want %+v", name, got, want)
-	}
-}
-
-func TestMeasure_OfThePlainServerIsTheStartAndFailuresNameTheServer(t *testing.T) {
-	t.Parallel() // it waits most of the time
-	params, err := json.Marshal(Params{Host: serve(t, 0).Host, Rest: shortRest})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := measure(t.Context(), harness.Job{Contestant: "client-go", Part: plain, Params: params, Rounds: 1})
-	if err != nil || f[restRequests] != 2 || f[mapping] != 0 || f[polled] != 0 {
+	s := size{server: cluster.Embedded, Size: of, rest: shortRest}
+	job := harness.Job{Part: plain, Servers: reached, Rounds: 1}
+	f, err := s.contestants()[0].Measure(t.Context(), job)
+	if err != nil || f[restRequests] != 2 || f[mapping] != 0 || f[arrival] != 0 {
 		t.Errorf("%v, %v", f, err)
 	}
-	params = []byte(strings.Replace(string(params), `"crds":0`, `"crds":2`, 1))
-	if _, err := measure(t.Context(), harness.Job{Contestant: "client-go", Params: params, Rounds: 1}); err == nil || !strings.Contains(err.Error(), "2 CRDs: start: ") {
+	s.CRDs++
+	job.Part = ""
+	if _, err := s.contestants()[0].Measure(t.Context(), job); err == nil || !strings.Contains(err.Error(), "6 CRDs: start: ") {
 		t.Errorf("a server with less: %v", err)
+	}
+}
+
+func arrivals(t *testing.T, server cluster.Connection) {
+	t.Helper()
+	f := newFake()
+	r := newTestRun(server, newMapper(f))
+	r.phase, r.poll, r.comes = .4, time.Second, 20
+	const late = 150 * time.Millisecond
+	begin := time.Now()
+	var came time.Time
+	r.mapper.await = func(ctx context.Context, gvr schema.GroupVersionResource) error {
+		client, err := upstream.NewDiscoveryClientForConfig(server.Config())
+		if err != nil {
+			return err
+		}
+		for {
+			if _, err := client.WithLegacy().ServerResourcesForGroupVersion(gvr.GroupVersion().String()); err == nil {
+				break
+			}
+			if err := usage.Sleep(ctx, time.Millisecond); err != nil {
+				return err
+			}
+		}
+		came = time.Now()
+		of := cluster.Newcomer(r.comes).Types[0]
+		f.types[of.GVK] = of
+		return usage.Sleep(ctx, late)
+	}
+	err := r.arrive(t.Context())
+	if took := r.figures[arrival]; err != nil || took < harness.Millis(late)-100 || took > harness.Millis(patience) {
+		t.Errorf("%v, %v", r.figures, err)
+	}
+	if after := came.Sub(begin); after < lead+400*time.Millisecond {
+		t.Errorf("it came after %v", after)
+	}
+	r.comes++
+	r.mapper.await = func(context.Context, schema.GroupVersionResource) error { return nil }
+	f.types[newcomer(r.comes).GVK] = newcomer(r.comes).Type
+	if err := r.arrive(t.Context()); err == nil || !strings.Contains(err.Error(), "before it was created") {
+		t.Errorf("too early: %v", err)
+	}
+	r.mapper.await = func(ctx context.Context, _ schema.GroupVersionResource) error { return usage.Sleep(ctx, time.Hour) }
+	if err := r.arrive(t.Context()); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("it can't be created: %v", err)
 	}
 }
 
@@ -139,31 +168,18 @@ func TestPhase_IsSpreadOverTheRounds(t *testing.T) {
 	}
 }
 
-func TestCase_FinishesWithTheHeapPerCRD(t *testing.T) {
-	f := harness.Figures{heap: 50, plain + ": " + heap: 30}
-	newCase(10, 1).Finish(f)
-	if _, ok := f[heapFull+" per CRD"]; ok || f[heap+" per CRD"] != 2 {
-		t.Errorf("%v", f)
-	}
-}
-
-// fake is a mapper that knows the built-in types, and calls asked at each question.
+// fake is a mapper that knows the types of a server with two CRDs, and calls asked at each question.
 type fake struct {
 	meta.RESTMapper // none
 
-	types map[schema.GroupVersionKind]stub.Type
+	types map[schema.GroupVersionKind]cluster.Type
 	asked func(known bool) error
 }
 
-func newFake(t *testing.T) *fake {
-	t.Helper()
-	types, err := stub.BuiltIn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fake{types: map[schema.GroupVersionKind]stub.Type{}, asked: func(bool) error { return nil }}
-	for _, of := range types {
-		f.types[of.GVK] = of
+func newFake() *fake {
+	f := &fake{types: map[schema.GroupVersionKind]cluster.Type{}, asked: func(bool) error { return nil }}
+	for _, of := range (system{}).newRun(cluster.Connection{}, 2).types {
+		f.types[of.GVK] = of.Type
 	}
 	return f
 }
@@ -205,59 +221,64 @@ func request(ctx context.Context, cfg *rest.Config) error {
 	return errors.Join(err, res.Body.Close())
 }
 
-// newRun returns a run whose mapper is m, and counts the requests of cfg.
-func newRun(server stub.Client, f *fake, m *mapper) (r *run, cfg *rest.Config) {
-	cfg = &rest.Config{Host: server.Host}
-	r = &run{traffic: usage.Count(cfg), Params: Params{Host: server.Host, Rest: shortRest, Asks: 50, Poll: 10 * time.Millisecond}, server: server, mapper: m, figures: harness.Figures{}}
-	for _, of := range f.types {
-		r.types = append(r.types, newServed(of))
+// newTestRun returns a run with a mapper, which knows the types of a server with two CRDs.
+func newTestRun(server cluster.Connection, m *mapper) *run {
+	s := system{size: size{rest: shortRest, asks: 50, poll: 10 * time.Millisecond}, open: func(*rest.Config) (*mapper, error) { return m, nil }}
+	r := s.newRun(server, 2)
+	r.mapper = m
+	return r
+}
+
+// start measures the start of m on a server that answers everything.
+func start(t *testing.T, m *mapper, change func(r *run)) (harness.Figures, error) {
+	t.Helper()
+	r := newTestRun(answers(t), m)
+	if change != nil {
+		change(r)
 	}
-	return r, cfg
-}
-
-// start measures the start of m.
-func start(t *testing.T, server stub.Client, m *mapper) (harness.Figures, error) {
-	t.Helper()
-	return startConfig(t, server, m, new(*rest.Config))
-}
-
-// startConfig is start. It sets into to the config whose requests are counted.
-func startConfig(t *testing.T, server stub.Client, m *mapper, into **rest.Config) (harness.Figures, error) {
-	t.Helper()
-	r := &run{Params: Params{Host: server.Host, Rest: shortRest}}
-	err := r.measure(t.Context(), func(cfg *rest.Config) (*mapper, error) {
-		*into = cfg
-		return m, nil
-	}, true)
+	err := r.do(t.Context(), r.start)
 	return r.figures, err
 }
 
+// answers returns a server that answers everything, until the test ends.
+func answers(t *testing.T) cluster.Connection {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
+	t.Cleanup(server.Close)
+	return cluster.Connection{Host: server.URL}
+}
+
 func TestWarm_CountsRequestsAndAllocations(t *testing.T) {
-	server, f := serve(t, 0), newFake(t)
+	f := newFake()
 	kept := make([]*[100]byte, 3)
 	f.asked = func(bool) error {
 		kept = append(kept[:0:len(kept)], new([100]byte), new([100]byte), new([100]byte))
 		return nil
 	}
-	r, cfg := newRun(server, f, &mapper{RESTMapper: f})
+	r := newTestRun(answers(t), newMapper(f))
 	if err := r.allWarm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := r.figures[mapping+allocs]; n < 3.9 || n > 4.5 || r.figures[mapping+requests] != 0 { // the mapping is the fourth
 		t.Errorf("%v", r.figures)
 	}
-	f.asked = func(bool) error { return request(t.Context(), cfg) }
-	if err := r.allWarm(t.Context()); err != nil || r.figures[ofKind+requests] != 50 || r.figures[ofKind+allocs] < 10 {
+	f.asked = func(bool) error { return request(t.Context(), r.cfg) }
+	if err := r.allWarm(t.Context()); err != nil || r.figures[ofKind+requests] < 50 || r.figures[ofKind+allocs] < 10 {
 		t.Errorf("with requests: %v, %v", r.figures, err)
+	}
+	broken := errors.New("broken")
+	f.asked = func(bool) error { return broken }
+	if err := r.allWarm(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("no answers: %v", err)
 	}
 }
 
 func TestWarm_IsTheTimeOfOneAnswer(t *testing.T) {
 	const delay = 2 * time.Millisecond
-	f := newFake(t)
+	f := newFake()
 	f.asked = func(bool) error { return usage.Sleep(t.Context(), delay) }
-	r, _ := newRun(serve(t, 0), f, &mapper{RESTMapper: f})
-	err := r.warm(mapping, r.ask)
+	r := newTestRun(answers(t), newMapper(f))
+	err := r.allWarm(t.Context())
 	if took := r.figures[mapping] / 1000; err != nil || took < harness.Millis(delay) || took > 50*harness.Millis(delay) {
 		t.Errorf("%v ms, %v", took, err)
 	}
@@ -265,7 +286,7 @@ func TestWarm_IsTheTimeOfOneAnswer(t *testing.T) {
 
 func TestStart_CountsWhatIsRetainedAndAskedAfterTheAnswers(t *testing.T) {
 	const size = 8 << 20
-	server, f := serve(t, 0), newFake(t)
+	f := newFake()
 	var kept []byte
 	before := make([]byte, 2*size) // not the mapper's
 	f.asked = func(bool) error {
@@ -274,20 +295,22 @@ func TestStart_CountsWhatIsRetainedAndAskedAfterTheAnswers(t *testing.T) {
 		}
 		return nil
 	}
-	var cfg *rest.Config
-	figures, err := startConfig(t, server, &mapper{RESTMapper: f, run: func(ctx context.Context) error {
-		for range 6 {
-			if err := errors.Join(usage.Sleep(ctx, shortRest/10), request(ctx, cfg)); err != nil {
-				return err
+	m := newMapper(f)
+	figures, err := start(t, m, func(r *run) {
+		m.run = func(ctx context.Context) error {
+			for range 6 {
+				if err := errors.Join(usage.Sleep(ctx, shortRest/10), request(ctx, r.cfg)); err != nil {
+					return err
+				}
 			}
+			<-ctx.Done()
+			return nil
 		}
-		<-ctx.Done()
-		return nil
-	}}, &cfg)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if figures[heap] < size*.875/1e3 || figures[heap] > size*1.125/1e3 || figures[heapFull] < size*.875/1e3 {
+	if figures[heap] < size*.875/1e3 || figures[heap] > size*1.125/1e3 {
 		t.Errorf("heap: %v", figures)
 	}
 	if figures[restRequests] != 6 || figures[firstRequests] != 0 || figures[restBytes] == 0 {
@@ -298,10 +321,11 @@ func TestStart_CountsWhatIsRetainedAndAskedAfterTheAnswers(t *testing.T) {
 }
 
 func TestStart_FailsIfRunDoes(t *testing.T) {
-	server, broken, cut := serve(t, 0), errors.New("it does not run"), errors.New("cut off")
-	f := newFake(t)
-	m := &mapper{RESTMapper: f, settled: func() bool { return false }, run: func(context.Context) error { return broken }}
-	if _, err := start(t, server, m); !errors.Is(err, broken) {
+	broken, cut := errors.New("it does not run"), errors.New("cut off")
+	f := newFake()
+	m := newMapper(f)
+	m.settled, m.run = func() bool { return false }, func(context.Context) error { return broken }
+	if _, err := start(t, m, nil); !errors.Is(err, broken) {
 		t.Errorf("it never settles: %v", err)
 	}
 	failed := make(chan struct{})
@@ -313,36 +337,32 @@ func TestStart_FailsIfRunDoes(t *testing.T) {
 		<-failed
 		return cut
 	}
-	if _, err := start(t, server, m); !errors.Is(err, broken) || !errors.Is(err, cut) {
+	if _, err := start(t, m, nil); !errors.Is(err, broken) || !errors.Is(err, cut) {
 		t.Errorf("a question fails: %v", err)
 	}
 }
 
 func TestStart_NoWrongAnswerCounts(t *testing.T) {
-	server := serve(t, 0)
-	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	wrong := func(context.Context) (schema.GroupVersionResource, error) { return schema.GroupVersionResource{}, nil }
+	kind := cluster.NewDefinition(1).Types[0].GVK
 	for name, spoil := range map[string]func(*fake, *mapper){
 		"another resource": func(f *fake, _ *mapper) {
-			of := f.types[deployment]
-			of.GVR.Resource = "daemonsets"
-			f.types[deployment] = of
+			of := f.types[kind]
+			of.GVR.Resource = "others"
+			f.types[kind] = of
 		},
 		"another scope": func(f *fake, _ *mapper) {
-			of := f.types[deployment]
-			of.Namespaced = false
-			f.types[deployment] = of
+			of := f.types[kind]
+			of.Namespaced = !of.Namespaced
+			f.types[kind] = of
 		},
-		"resolve": func(_ *fake, m *mapper) {
-			m.resolve = func(ctx context.Context, _ string) (schema.GroupVersionResource, error) { return wrong(ctx) }
+		"by name": func(_ *fake, m *mapper) {
+			m.name = func(_ context.Context, of *served) error { return of.check(schema.GroupVersionResource{}, nil) }
 		},
-		"resolveGVK": func(_ *fake, m *mapper) {
-			m.resolveGVK = func(ctx context.Context, _ schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-				return wrong(ctx)
-			}
+		"by kind": func(_ *fake, m *mapper) {
+			m.kind = func(_ context.Context, of *served) error { return of.check(schema.GroupVersionResource{}, nil) }
 		},
 		"a type that is not served": func(f *fake, _ *mapper) {
-			of := stub.Newcomer(9).Types[0]
+			of := cluster.Newcomer(9).Types[0]
 			f.types[of.GVK] = of
 		},
 		"not a refusal": func(f *fake, _ *mapper) {
@@ -354,90 +374,33 @@ func TestStart_NoWrongAnswerCounts(t *testing.T) {
 			}
 		},
 	} {
-		f := newFake(t)
-		m := &mapper{RESTMapper: f}
+		f := newFake()
+		m := newMapper(f)
 		spoil(f, m)
-		if _, err := start(t, server, m); err == nil {
+		if _, err := start(t, m, nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := start(t, server, &mapper{RESTMapper: newFake(t)}); err != nil {
+	if _, err := start(t, newMapper(newFake()), nil); err != nil {
 		t.Errorf("right answers: %v", err)
 	}
 }
 
 func TestUnknown_ForgetsBeforeEachQuestionWhereThatIsNeeded(t *testing.T) {
-	f := newFake(t)
+	f := newFake()
 	var asked, forgotten int
 	f.asked = func(bool) error { asked++; return nil }
-	r, _ := newRun(serve(t, 0), f, &mapper{RESTMapper: f, forget: func() { forgotten++ }})
-	if err := r.allUnknown(t.Context()); err != nil {
+	m := newMapper(f)
+	r := newTestRun(answers(t), m)
+	if err := r.unknown(t.Context()); err != nil || asked != 50 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+	asked = 0
+	m.forget = func() { forgotten++ }
+	if err := r.unknown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if few := 50 / forgetful; asked != 50+few || forgotten != few {
+	if few := 50 / forgetful; asked != few || forgotten != few {
 		t.Errorf("asked %d times, forgotten %d times", asked, forgotten)
-	}
-}
-
-// waitServed waits until the server serves gv.
-func waitServed(ctx context.Context, server stub.Client, gv schema.GroupVersion) error {
-	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.Host+"/apis/"+gv.String(), http.NoBody)
-		if err != nil {
-			return err
-		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		if err := res.Body.Close(); err != nil || res.StatusCode == http.StatusOK {
-			return err
-		}
-		if err := usage.Sleep(ctx, time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-func TestArrival_LastsFromEstablishedToTheAnswer(t *testing.T) {
-	const late = 150 * time.Millisecond
-	server, f := serve(t, 0), newFake(t)
-	r, _ := newRun(server, f, &mapper{RESTMapper: f})
-	r.Poll, r.phase = time.Second, .4
-	begin := time.Now()
-	var came time.Time
-	err := r.arrival(t.Context(), polled, 3, func(ctx context.Context, of *served) error {
-		if of.GVK != stub.Newcomer(3).Types[0].GVK {
-			return fmt.Errorf("asked for %v", of.GVK)
-		}
-		if err := waitServed(ctx, server, of.GVR.GroupVersion()); err != nil {
-			return err
-		}
-		came = time.Now()
-		return usage.Sleep(ctx, late)
-	})
-	if took := r.figures[polled]; err != nil || took < harness.Millis(late) || took > harness.Millis(patience) {
-		t.Errorf("%v, %v", r.figures, err)
-	}
-	if after := came.Sub(begin); after < lead+400*time.Millisecond {
-		t.Errorf("it came after %v", after)
-	}
-	if err := server.Delete(t.Context(), 3); err == nil {
-		t.Error("it is still there")
-	}
-}
-
-func TestArrival_FailsIfItIsTooEarlyOrCannotCome(t *testing.T) {
-	server, f := serve(t, 0), newFake(t)
-	r, _ := newRun(server, f, &mapper{RESTMapper: f})
-	if _, err := server.Create(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.arrival(t.Context(), polled, 1, r.poll); err == nil || !strings.Contains(err.Error(), "exists already") {
-		t.Errorf("it can't be created: %v", err)
-	}
-	err := r.arrival(t.Context(), polled, 2, func(context.Context, *served) error { return nil })
-	if err == nil || !strings.Contains(err.Error(), "before it was created") {
-		t.Errorf("too early: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,9 +18,9 @@ import (
 
 // system is one way to learn what a server serves.
 type system struct {
-	harness.Contestant
+	size
 
-	brief bool // only the first answer is measured
+	comes int // the number of the newcomer that comes, of its own: servers list those that go for a while
 	// open makes a mapper for the server of cfg. It does not wait.
 	open func(cfg *rest.Config) (*mapper, error)
 }
@@ -37,18 +38,49 @@ type mapper struct {
 	forget func()
 	// await waits until a type is served.
 	await func(ctx context.Context, gvr schema.GroupVersionResource) error
-	// resolve answers plural.group, and resolveGVK a kind. A system without them is asked by
-	// ResourceFor and RESTMapping.
-	resolve    func(ctx context.Context, ref string) (schema.GroupVersionResource, error)
-	resolveGVK func(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, error)
+	// kind and name ask for a type by its kind, and by plural and group, in the system's own way.
+	kind, name func(ctx context.Context, of *served) error
 }
 
-func systems() []system {
-	return []system{
-		{Contestant: harness.Contestant{Name: "client-go", About: "NewDeferredDiscoveryRESTMapper on NewMemCacheClient"}, open: openClientGo},
-		{Contestant: harness.Contestant{Name: "controller-runtime", About: "NewDynamicRESTMapper"}, open: openControllerRuntime},
-		{Contestant: harness.Contestant{Name: "gvrkit", About: "discovery.Resolver with Run", Target: true}, open: func(cfg *rest.Config) (*mapper, error) { return openGVRKit(cfg, true) }},
-		{Contestant: harness.Contestant{Name: "gvrkit-no-run", About: "discovery.Resolver without Run"}, open: func(cfg *rest.Config) (*mapper, error) { return openGVRKit(cfg, false) }, brief: true},
+// newMapper returns a mapper that is asked by RESTMapping and ResourceFor.
+func newMapper(m meta.RESTMapper) *mapper {
+	asked := &mapper{RESTMapper: m}
+	asked.kind = func(_ context.Context, of *served) error { return asked.mapping(of) }
+	asked.name = func(_ context.Context, of *served) error { return asked.resource(of) }
+	return asked
+}
+
+// mapping asks for a type by RESTMapping and checks the answer.
+func (m *mapper) mapping(of *served) error {
+	mapping, err := m.RESTMapping(of.kind, of.versions...)
+	if err != nil {
+		return err
+	}
+	if mapping.Resource != of.GVR || (mapping.Scope.Name() == meta.RESTScopeNameNamespace) != of.Namespaced {
+		return fmt.Errorf("%v is mapped to %v with scope %q", of.GVK, mapping.Resource, mapping.Scope.Name())
+	}
+	return nil
+}
+
+// resource asks for a type by ResourceFor.
+func (m *mapper) resource(of *served) error {
+	got, err := m.ResourceFor(of.resource)
+	return of.check(got, err)
+}
+
+// check checks an answer of any version.
+func (s *served) check(got schema.GroupVersionResource, err error) error {
+	if err == nil && got.GroupResource() != s.GVR.GroupResource() {
+		err = fmt.Errorf("%v is resolved to %v", s.GVR, got)
+	}
+	return err
+}
+
+func (s size) contestants() []harness.Contestant {
+	return []harness.Contestant{
+		{Name: "client-go", About: "NewDeferredDiscoveryRESTMapper on NewMemCacheClient", Measure: system{s, 0, openClientGo}.measure},
+		{Name: "controller-runtime", About: "NewDynamicRESTMapper", Measure: system{s, 1, openControllerRuntime}.measure},
+		{Name: "gvrkit", About: "discovery.Resolver with Run", Target: true, Measure: system{s, 2, openGVRKit}.measure},
 	}
 }
 
@@ -60,7 +92,9 @@ func openClientGo(cfg *rest.Config) (*mapper, error) {
 		return nil, err
 	}
 	deferred := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
-	return &mapper{RESTMapper: deferred, forget: deferred.Reset}, nil
+	m := newMapper(deferred)
+	m.forget = deferred.Reset
+	return m, nil
 }
 
 // openControllerRuntime opens controller-runtime's mapper. It asks the server for what it does
@@ -71,37 +105,35 @@ func openControllerRuntime(cfg *rest.Config) (*mapper, error) {
 		return nil, err
 	}
 	m, err := apiutil.NewDynamicRESTMapper(cfg, client)
-	return &mapper{RESTMapper: m}, err
+	return newMapper(m), err
 }
 
-func openGVRKit(cfg *rest.Config, run bool) (*mapper, error) {
+// openGVRKit opens a resolver that runs.
+func openGVRKit(cfg *rest.Config) (*mapper, error) {
 	resolver, err := discovery.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	m := &mapper{
-		RESTMapper: resolver.RESTMapper(),
-		resolve: func(ctx context.Context, ref string) (schema.GroupVersionResource, error) {
-			res, err := resolver.Resolve(ctx, ref)
-			return res.GVR, err
-		},
-		resolveGVK: func(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-			res, err := resolver.ResolveGVK(ctx, gvk)
-			return res.GVR, err
-		},
-	}
-	if !run {
-		return m, nil
-	}
+	m := newMapper(resolver.RESTMapper())
 	m.run = resolver.Run
 	m.settled = func() bool {
+		told := func(s discovery.SourceStatus) bool {
+			return s.State == discovery.SourceCurrent || s.State == discovery.SourceAbsent
+		}
 		s := resolver.Status()
-		return s.CRDs.State == discovery.SourceCurrent && s.APIServices.State == discovery.SourceCurrent &&
-			s.Documents.State == discovery.SourceCurrent && s.Types > 0
+		return told(s.CRDs) && told(s.APIServices) && told(s.Documents) && s.Types > 0
 	}
 	m.await = func(ctx context.Context, gvr schema.GroupVersionResource) error {
 		_, err := resolver.Await(ctx, gvr)
 		return err
+	}
+	m.kind = func(ctx context.Context, of *served) error {
+		got, err := resolver.ResolveGVK(ctx, of.GVK)
+		return of.check(got.GVR, err)
+	}
+	m.name = func(ctx context.Context, of *served) error {
+		got, err := resolver.Resolve(ctx, of.ref)
+		return of.check(got.GVR, err)
 	}
 	return m, nil
 }

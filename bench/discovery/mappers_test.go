@@ -9,14 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 
-	"github.com/gvrkit/gvrkit/bench/stub"
+	"github.com/gvrkit/gvrkit/bench/cluster"
 )
 
-// opened opens a system on a server of its own, until the test ends.
-func opened(t *testing.T, s system) (*mapper, stub.Client) {
+// opened opens a mapper on a server, until the test ends.
+func opened(t *testing.T, open func(*rest.Config) (*mapper, error), server cluster.Connection) *mapper {
 	t.Helper()
-	server := serve(t, 5)
-	m, err := s.open(&rest.Config{Host: server.Host, QPS: -1})
+	m, err := open(server.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +32,7 @@ func opened(t *testing.T, s system) (*mapper, stub.Client) {
 			running.Wait()
 		})
 	}
-	return m, server
+	return m
 }
 
 // eventually waits until ok.
@@ -48,55 +47,52 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func TestSystems_FindWhatIsServedAndWhatComes(t *testing.T) {
-	for _, s := range systems() {
-		t.Run(s.Name, func(t *testing.T) {
-			m, server := opened(t, s)
-			known, newcomer := stub.Definitions(5)[4].Types[0], stub.Newcomer(0).Types[0]
-			mapping, err := m.RESTMapping(known.GVK.GroupKind(), known.GVK.Version)
-			if err != nil || mapping.Resource != known.GVR {
-				t.Errorf("%v is mapped to %v: %v", known.GVK, mapping, err)
+// findWhatIsServed lets each system find a type that is served, and one that comes.
+func findWhatIsServed(t *testing.T, server cluster.Connection) {
+	t.Helper()
+	for i, open := range []func(*rest.Config) (*mapper, error){openClientGo, openControllerRuntime, openGVRKit} {
+		t.Run(size{}.contestants()[i].Name, func(t *testing.T) {
+			m := opened(t, open, server)
+			known, new := newServed(cluster.Definitions(5)[4].Types[0]), newcomer(10+i)
+			for way, ask := range map[string]func(context.Context, *served) error{
+				"mapping": func(_ context.Context, of *served) error { return m.mapping(of) }, "kind": m.kind, "name": m.name,
+				"resource": func(_ context.Context, of *served) error { return m.resource(of) },
+			} {
+				if err := ask(t.Context(), known); err != nil {
+					t.Errorf("%s of a type that is served: %v", way, err)
+				}
+				if err := ask(t.Context(), new); err == nil {
+					t.Errorf("%s of a type that is not served: no error", way)
+				}
 			}
-			if _, err := m.RESTMapping(newcomer.GVK.GroupKind(), newcomer.GVK.Version); !meta.IsNoMatchError(err) {
+			if err := m.mapping(new); !meta.IsNoMatchError(err) {
 				t.Errorf("a type that is not served: %v", err)
 			}
-			if _, err := server.Create(t.Context(), 0); err != nil {
+			if m.settled != nil {
+				eventually(t, "settled", m.settled)
+			}
+			visitor, err := server.Visitor(t.Context(), cluster.Newcomer(10+i), 500)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if s.Name == "client-go" {
-				if _, err := m.RESTMapping(newcomer.GVK.GroupKind()); !meta.IsNoMatchError(err) {
-					t.Errorf("before it forgets: %v", err)
+			defer visitor.Stop()
+			if _, err := visitor.Come(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if m.await != nil {
+				if err := m.await(t.Context(), new.GVR); err != nil {
+					t.Error(err)
 				}
 			}
 			eventually(t, "the newcomer", func() bool {
 				if m.forget != nil {
 					m.forget()
 				}
-				mapping, err := m.RESTMapping(newcomer.GVK.GroupKind(), newcomer.GVK.Version)
-				return err == nil && mapping.Resource == newcomer.GVR
+				return m.mapping(new) == nil
 			})
+			if _, err := visitor.Go(t.Context()); err != nil {
+				t.Error(err)
+			}
 		})
-	}
-}
-
-func TestGVRKit_SettlesAndAwaits(t *testing.T) {
-	m, server := opened(t, systems()[2])
-	eventually(t, "settled", m.settled)
-	newcomer := stub.Newcomer(0).Types[0]
-	done := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	go func() { done <- m.await(ctx, newcomer.GVR) }()
-	if _, err := server.Create(ctx, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if got, err := m.resolve(ctx, newcomer.Ref()); err != nil || got != newcomer.GVR {
-		t.Errorf("%s is %v: %v", newcomer.Ref(), got, err)
-	}
-	if got, err := m.resolveGVK(ctx, newcomer.GVK); err != nil || got != newcomer.GVR {
-		t.Errorf("%v is %v: %v", newcomer.GVK, got, err)
 	}
 }

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
+	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/harness"
-	"github.com/gvrkit/gvrkit/bench/stub"
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
@@ -28,21 +29,22 @@ const (
 
 // run is one job.
 type run struct {
-	Params
+	system
 
-	brief   bool
 	phase   float64 // when between two polls the new type comes, from 0 to 1
-	server  stub.Client
+	server  cluster.Connection
+	cfg     *rest.Config
 	traffic *usage.Traffic
-	types   []served
+	types   []*served
 	mapper  *mapper
+	beside  func(run func(context.Context) error) // runs something until the mapper is not used any more
 	figures harness.Figures
 }
 
 // served is a type that the server serves, and the arguments of questions about it: they are
 // made beforehand, since they are not at the cost of the system.
 type served struct {
-	stub.Type
+	cluster.Type
 
 	kind     schema.GroupKind
 	versions []string
@@ -50,133 +52,108 @@ type served struct {
 	ref      string
 }
 
-func newServed(t stub.Type) served {
-	return served{
-		Type: t, kind: t.GVK.GroupKind(), versions: []string{t.GVK.Version},
-		resource: t.GVR.GroupResource().WithVersion(""), ref: t.Ref(),
-	}
+func newServed(t cluster.Type) *served {
+	return &served{t, t.GVK.GroupKind(), []string{t.GVK.Version}, t.GVR.GroupResource().WithVersion(""), t.GVR.GroupResource().String()}
 }
 
-func newcomer(i int) *served {
-	of := newServed(stub.Newcomer(i).Types[0])
-	return &of
-}
+func newcomer(i int) *served { return newServed(cluster.Newcomer(i).Types[0]) }
 
 // phase spreads the time at which a new type comes between two polls over the rounds. It is the
 // same for all systems of a round.
 func phase(round, rounds int) float64 { return (float64(round%rounds) + .5) / float64(rounds) }
 
-func measure(ctx context.Context, job harness.Job) (harness.Figures, error) {
-	s, err := harness.Find(systems(), job.Contestant, func(s system) string { return s.Name })
-	if err != nil {
+// newRun returns a run on a server with so many CRDs.
+func (s system) newRun(server cluster.Connection, crds int) *run {
+	r := &run{system: s, server: server, cfg: server.Config(), figures: harness.Figures{}}
+	r.traffic = usage.Count(r.cfg)
+	r.types = []*served{newServed(cluster.Type{GVR: cluster.CRDs, GVK: cluster.CRDs.GroupVersion().WithKind("CustomResourceDefinition")})}
+	for _, d := range cluster.Definitions(crds) {
+		for _, of := range d.Types {
+			r.types = append(r.types, newServed(of))
+		}
+	}
+	return r
+}
+
+func (s system) measure(ctx context.Context, job harness.Job) (harness.Figures, error) {
+	var servers map[string]cluster.Connection
+	if err := job.Reach(&servers); err != nil {
 		return nil, err
 	}
-	r := &run{brief: s.brief, phase: phase(job.Round, job.Rounds)}
-	if err := job.Decode(&r.Params); err != nil {
-		return nil, err
+	crds := s.CRDs
+	if job.Part == plain {
+		crds = 0
 	}
-	if err := r.measure(ctx, s.open, job.Part == plain); err != nil {
-		return nil, fmt.Errorf("%d CRDs: %w", r.CRDs, err)
+	r := s.newRun(servers[job.Part], crds)
+	r.phase = phase(job.Round, job.Rounds)
+	steps := []func(context.Context) error{r.start, r.allWarm, r.unknown, r.arrive}
+	if job.Part == plain {
+		steps = steps[:1]
+	}
+	if err := r.do(ctx, steps...); err != nil {
+		return nil, fmt.Errorf("%d CRDs: %w", crds, err)
 	}
 	return r.figures, nil
 }
 
-// measure opens the mapper and measures it. What runs beside it has ended when measure returns.
-func (r *run) measure(ctx context.Context, open func(*rest.Config) (*mapper, error), startOnly bool) error {
-	r.figures, r.server = harness.Figures{}, stub.Client{Host: r.Host}
-	types, err := stub.BuiltIn()
-	if err != nil {
-		return err
-	}
-	for _, d := range stub.Definitions(r.CRDs) {
-		types = append(types, d.Types...)
-	}
-	for _, of := range types {
-		r.types = append(r.types, newServed(of))
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	defer cancel(nil)
-	err = r.start(ctx, open, func(run func(context.Context) error) {
-		beside.Go(func() {
-			if err := run(ctx); err != nil {
-				cancel(err)
-			}
-		})
-	})
-	for _, next := range []func(context.Context) error{r.allWarm, r.allUnknown, r.allNew} {
-		if err == nil && !startOnly && !r.brief {
-			err = next(ctx)
+// do does some steps. What runs beside the mapper has ended when it returns.
+func (r *run) do(ctx context.Context, steps ...func(context.Context) error) (err error) {
+	beside, ctx := errgroup.WithContext(ctx)
+	life, end := context.WithCancel(ctx)
+	defer end()
+	r.beside = func(run func(context.Context) error) { beside.Go(func() error { return run(life) }) }
+	for _, step := range steps {
+		if err == nil {
+			err = step(life)
 		}
 	}
-	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
-		return errors.Join(err, cause)
-	}
-	return err
+	end()
+	return errors.Join(beside.Wait(), err)
 }
 
 // start opens the mapper, asks for all types, and measures until it is at rest.
-func (r *run) start(ctx context.Context, open func(*rest.Config) (*mapper, error), beside func(run func(context.Context) error)) error {
-	empty, cpu := usage.LiveHeap(), usage.CPU()
-	if err := r.answers(open, beside); err != nil {
+func (r *run) start(ctx context.Context) error {
+	empty, _ := usage.LiveMemory()
+	cpu := usage.CPU()
+	if err := errors.Join(r.answers(), ctx.Err()); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	if err := r.rest(ctx); err != nil {
+	if err := r.untilAtRest(ctx); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	r.figures[restRequests], r.figures[restBytes] = r.requests(), float64(r.traffic.Counts().Bytes)/1e6
 	r.figures[restCPU] = harness.Millis(usage.CPU() - cpu)
-	_, peak, err := usage.RSS()
-	if err != nil {
-		return err
-	}
+	peak, err := usage.PeakRSS()
 	r.figures[peakRSS] = float64(peak) / (1 << 20)
-	if r.brief {
-		return nil
+	for _, of := range r.types {
+		err = errors.Join(err, r.mapper.mapping(of), r.mapper.kind(ctx, of), r.mapper.name(ctx, of), r.mapper.resource(of))
 	}
-	for i := range r.types {
-		of := &r.types[i]
-		if err := errors.Join(r.ask(of), r.askKind(ctx, of), r.askName(ctx, of)); err != nil {
-			return err
-		}
-	}
-	r.figures[heap] = float64(usage.LiveHeap()-empty) / 1e3
-	for i := range r.types {
-		if err := r.askResource(&r.types[i]); err != nil {
-			return err
-		}
-	}
-	if err := r.askUnknown(newcomer(9)); err != nil {
+	if err := errors.Join(err, r.askUnknown(newcomer(9))); err != nil {
 		return err
 	}
-	r.figures[heapFull] = float64(usage.LiveHeap()-empty) / 1e3
+	full, _ := usage.LiveMemory()
+	r.figures[heap] = float64(full-empty) / 1e3
 	runtime.KeepAlive(r.mapper)
 	return nil
 }
 
 // answers measures until there is a first answer, and one about each type.
-func (r *run) answers(open func(*rest.Config) (*mapper, error), beside func(run func(context.Context) error)) (err error) {
-	cfg := &rest.Config{Host: r.Host, QPS: -1}
-	r.traffic = usage.Count(cfg)
+func (r *run) answers() (err error) {
 	begin := time.Now()
-	if r.mapper, err = open(cfg); err != nil {
+	if r.mapper, err = r.open(r.cfg); err != nil {
 		return err
 	}
 	if r.mapper.run != nil {
-		beside(r.mapper.run)
+		r.beside(r.mapper.run)
 	}
-	if err := r.ask(&r.types[len(r.types)/2]); err != nil {
+	if err := r.mapper.mapping(r.types[len(r.types)/2]); err != nil {
 		return err
 	}
 	first := time.Since(begin)
 	r.figures[firstAnswer], r.figures[firstRequests] = harness.Millis(first), r.requests()
-	if r.brief {
-		return nil
-	}
 	again := time.Now()
-	for i := range r.types {
-		if err := r.ask(&r.types[i]); err != nil {
+	for _, of := range r.types {
+		if err := r.mapper.mapping(of); err != nil {
 			return err
 		}
 	}
@@ -187,150 +164,105 @@ func (r *run) answers(open func(*rest.Config) (*mapper, error), beside func(run 
 // requests returns how many requests the mapper has sent.
 func (r *run) requests() float64 { return r.traffic.Counts().Requests() }
 
-// rest waits until the mapper has completed its start and sends no more requests.
-func (r *run) rest(ctx context.Context) error {
+// untilAtRest waits until the mapper has completed its start and sends no more requests.
+func (r *run) untilAtRest(ctx context.Context) error {
 	for r.mapper.settled != nil && !r.mapper.settled() {
 		if err := usage.Sleep(ctx, 2*time.Millisecond); err != nil {
 			return fmt.Errorf("it does not settle: %w", err)
 		}
 	}
-	return r.traffic.Rest(ctx, r.Rest)
+	return r.traffic.Rest(ctx, r.rest)
 }
 
-// allWarm measures answers about known types.
+// allWarm measures answers about known types, which are asked for in turn.
 func (r *run) allWarm(ctx context.Context) error {
-	for name, ask := range map[string]func(*served) error{
-		mapping: r.ask,
-		ofKind:  func(of *served) error { return r.askKind(ctx, of) },
-		ofName:  func(of *served) error { return r.askName(ctx, of) },
+	var err error
+	for name, ask := range map[string]func(context.Context, *served) error{
+		mapping: func(_ context.Context, of *served) error { return r.mapper.mapping(of) }, ofKind: r.mapper.kind, ofName: r.mapper.name,
 	} {
-		if err := r.warm(name, ask); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// warm measures one answer: the median of batches, each of which asks for all types in turn.
-func (r *run) warm(name string, ask func(*served) error) error {
-	const fewest, most, enough = 5, 100, 300 * time.Millisecond
-	var types []*served
-	for i := range r.types {
-		if name != ofName || r.types[i].hasName() {
-			types = append(types, &r.types[i])
-		}
-	}
-	before := r.requests()
-	var times, counts []float64
-	for begin := time.Now(); len(times) < fewest || len(times) < most && time.Since(begin) < enough; {
-		var earlier, later runtime.MemStats
-		runtime.ReadMemStats(&earlier)
-		from := time.Now()
-		for i := range r.Asks {
-			if err := ask(types[i%len(types)]); err != nil {
-				return err
+		before := r.requests()
+		result := testing.Benchmark(func(b *testing.B) { //nolint:thelper // it is no helper
+			for i := range b.N {
+				if failed := ask(ctx, r.types[i%len(r.types)]); failed != nil {
+					err = fmt.Errorf("%s: %w", name, failed)
+				}
 			}
-		}
-		took := time.Since(from)
-		runtime.ReadMemStats(&later)
-		times = append(times, perAsk(took, r.Asks))
-		counts = append(counts, float64(later.Mallocs-earlier.Mallocs)/float64(r.Asks))
+		})
+		r.figures[name], r.figures[name+allocs] = harness.Micros(result.T, result.N), float64(result.MemAllocs)/float64(result.N)
+		r.figures[name+requests] = r.requests() - before
 	}
-	r.figures[name], r.figures[name+allocs] = harness.Median(times), harness.Median(counts)
-	r.figures[name+requests] = (r.requests() - before) / float64(len(times))
-	return nil
-}
-
-// perAsk returns the microseconds of one of n.
-func perAsk(took time.Duration, n int) float64 {
-	return float64(took) / float64(time.Microsecond) / float64(n)
-}
-
-// allUnknown measures answers about a type that is not served, and answers that would be other
-// ones once it is served: without forget, both are the same.
-func (r *run) allUnknown(context.Context) error {
-	err := r.unknown(unknown, r.Asks, func() {})
-	if r.mapper.forget != nil {
-		return errors.Join(err, r.unknown(noticed, max(1, r.Asks/forgetful), r.mapper.forget))
-	}
-	r.figures[noticed], r.figures[noticed+requests] = r.figures[unknown], r.figures[unknown+requests]
 	return err
 }
 
-func (r *run) unknown(name string, n int, forget func()) error {
-	of, before, begin := newcomer(7), r.requests(), time.Now()
+// unknown measures answers about a type that is not served. They must be other ones once it is
+// served: what would never notice forgets all it knows before each.
+func (r *run) unknown(context.Context) error {
+	n, of, before, begin := r.asks, newcomer(7), r.requests(), time.Now()
+	if r.mapper.forget != nil {
+		n = max(1, n/forgetful)
+	}
 	for range n {
-		forget()
+		if r.mapper.forget != nil {
+			r.mapper.forget()
+		}
 		if err := r.askUnknown(of); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", noticed, err)
 		}
 	}
-	r.figures[name] = perAsk(time.Since(begin), n)
-	r.figures[name+requests] = (r.requests() - before) * float64(r.Asks) / float64(n)
+	r.figures[noticed] = harness.Micros(time.Since(begin), n)
+	r.figures[noticed+requests] = (r.requests() - before) * float64(r.asks) / float64(n)
 	return nil
 }
 
-// allNew measures types that come.
-func (r *run) allNew(ctx context.Context) error {
-	if err := r.arrival(ctx, polled, 0, r.poll); err != nil || r.mapper.await == nil {
-		r.figures[awaited], r.figures[awaited+requests] = r.figures[polled], r.figures[polled+requests]
+// arrive measures how soon a type that comes is known. The type goes again.
+func (r *run) arrive(ctx context.Context) error {
+	visitor, err := r.server.Visitor(ctx, cluster.Newcomer(r.comes), r.SchemaBytes)
+	if err != nil {
 		return err
 	}
-	return r.arrival(ctx, awaited, 1, func(ctx context.Context, of *served) error {
+	defer visitor.Stop()
+	before := r.requests()
+	var begun, established, known time.Time
+	waits, waiting := errgroup.WithContext(ctx)
+	waits.Go(func() (err error) {
+		if err := usage.Sleep(waiting, lead+time.Duration(r.phase*float64(r.poll))); err != nil {
+			return err
+		}
+		begun = time.Now()
+		established, err = visitor.Come(waiting)
+		return err
+	})
+	waits.Go(func() error {
+		err := r.untilKnown(waiting, newcomer(r.comes))
+		known = time.Now()
+		return err
+	})
+	if err := waits.Wait(); err != nil {
+		return fmt.Errorf("%s: %w", arrival, err)
+	}
+	if known.Before(begun) {
+		return fmt.Errorf("%s: it was served before it was created", arrival)
+	}
+	if err := r.untilAtRest(ctx); err != nil {
+		return err
+	}
+	r.figures[arrival], r.figures[arrival+requests] = harness.Millis(known.Sub(established)), r.requests()-before
+	_, err = visitor.Go(ctx)
+	return errors.Join(err, r.untilAtRest(ctx))
+}
+
+// untilKnown awaits a type, or asks for it until it is served.
+func (r *run) untilKnown(ctx context.Context, of *served) error {
+	if r.mapper.await != nil {
 		if err := r.mapper.await(ctx, of.GVR); err != nil {
 			return err
 		}
-		return r.ask(of)
-	})
-}
-
-// arrival creates the i-th newcomer while until waits for it, and deletes it again.
-func (r *run) arrival(ctx context.Context, name string, i int, until func(context.Context, *served) error) error {
-	before := r.requests()
-	waiting, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	created := make(chan time.Time, 1)
-	go func() {
-		var at time.Time
-		err := usage.Sleep(waiting, lead+time.Duration(r.phase*float64(r.Poll)))
-		if err == nil {
-			at, err = r.server.Create(waiting, i)
-		}
-		if err != nil {
-			cancel(err)
-		}
-		created <- at
-	}()
-	err := until(waiting, newcomer(i))
-	now := time.Now()
-	if err != nil {
-		cancel(err)
+		return r.mapper.mapping(of)
 	}
-	at := <-created
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s: %w", name, err)
-	case waiting.Err() != nil:
-		return fmt.Errorf("%s: %w", name, context.Cause(waiting))
-	case at.IsZero() || now.Before(at):
-		return fmt.Errorf("%s: it was served before it was created", name)
-	}
-	if err := r.rest(ctx); err != nil {
-		return err
-	}
-	r.figures[name], r.figures[name+requests] = harness.Millis(now.Sub(at)), r.requests()-before
-	if err := r.server.Delete(ctx, i); err != nil {
-		return err
-	}
-	return r.rest(ctx)
-}
-
-// poll asks for a type until it is served.
-func (r *run) poll(ctx context.Context, of *served) error {
-	ticker := time.NewTicker(r.Poll)
+	ticker := time.NewTicker(r.poll)
 	defer ticker.Stop()
 	for {
-		last := r.ask(of)
+		last := r.mapper.mapping(of)
 		if last == nil {
 			return nil
 		}
@@ -343,61 +275,6 @@ func (r *run) poll(ctx context.Context, of *served) error {
 			r.mapper.forget()
 		}
 	}
-}
-
-// ask asks for a type by RESTMapping and checks the answer.
-func (r *run) ask(of *served) error {
-	mapping, err := r.mapper.RESTMapping(of.kind, of.versions...)
-	if err != nil {
-		return err
-	}
-	if mapping.Resource != of.GVR || (mapping.Scope.Name() == meta.RESTScopeNameNamespace) != of.Namespaced {
-		return fmt.Errorf("%v is mapped to %v with scope %q", of.GVK, mapping.Resource, mapping.Scope.Name())
-	}
-	return nil
-}
-
-// askKind asks for a type by its kind in the system's own way.
-func (r *run) askKind(ctx context.Context, of *served) error {
-	if r.mapper.resolveGVK == nil {
-		return r.ask(of)
-	}
-	got, err := r.mapper.resolveGVK(ctx, of.GVK)
-	if err == nil && got != of.GVR {
-		err = fmt.Errorf("%v is resolved to %v", of.GVK, got)
-	}
-	return err
-}
-
-// hasName reports whether plural and group name the type alone. Plurals of the core group
-// without a group may be others', too.
-func (s *served) hasName() bool { return s.GVR.Group != "" }
-
-// askName asks for a type by plural and group in the system's own way, if it has such a name.
-func (r *run) askName(ctx context.Context, of *served) error {
-	if r.mapper.resolve == nil {
-		return r.askResource(of)
-	}
-	if !of.hasName() {
-		return nil
-	}
-	got, err := r.mapper.resolve(ctx, of.ref)
-	return of.check(got, err)
-}
-
-// askResource asks for a type by ResourceFor, if it has a name.
-func (r *run) askResource(of *served) error {
-	if !of.hasName() {
-		return nil
-	}
-	return of.check(r.mapper.ResourceFor(of.resource))
-}
-
-func (s *served) check(got schema.GroupVersionResource, err error) error {
-	if err == nil && (got.Group != s.resource.Group || got.Resource != s.resource.Resource) {
-		err = fmt.Errorf("%s is resolved to %v", s.ref, got)
-	}
-	return err
 }
 
 // askUnknown asks for a type that is not served.

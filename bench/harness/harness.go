@@ -25,15 +25,19 @@ type Figures map[string]float64
 // Millis returns d in milliseconds, the unit of most figures.
 func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
+// Micros returns d in microseconds, divided by n.
+func Micros(d time.Duration, n int) float64 {
+	return float64(d) / float64(time.Microsecond) / float64(n)
+}
+
 // Scenario is a comparison.
 type Scenario struct {
 	Name string
 	// About describes the scenario in one line.
 	About string
-	// Cases returns the cases. A quick run has fewer or smaller ones.
+	// Cases returns the cases, the same ones in each process. A quick run has fewer or smaller
+	// ones.
 	Cases func(quick bool) []Case
-	// Measure does a job. It runs in a process of its own.
-	Measure func(ctx context.Context, job Job) (Figures, error)
 }
 
 // Case is one server, or several, with the contestants that are measured against it.
@@ -44,9 +48,7 @@ type Case struct {
 	// Contestants are in the order of the report. The first one is the reference: ratios are
 	// relative to it.
 	Contestants []Contestant `json:"contestants"`
-	// Pairs are further ratios to report.
-	Pairs   []Pair   `json:"pairs,omitempty"`
-	Metrics []Metric `json:"metrics"`
+	Metrics     []Metric     `json:"metrics"`
 	// Plot asks for a chart of the ratios of all metrics of which less is better.
 	Plot bool `json:"plot,omitempty"`
 
@@ -57,9 +59,7 @@ type Case struct {
 	// None is one part without a name.
 	Parts []string `json:"-"`
 	// Start starts the servers. progress takes lines about what takes long.
-	Start func(ctx context.Context, progress io.Writer) (*Fixture, error) `json:"-"`
-	// Finish completes the figures of a run, if it is not nil.
-	Finish func(Figures) `json:"-"`
+	Start func(ctx context.Context, progress io.Writer) (*Servers, error) `json:"-"`
 }
 
 // Contestant is one of the systems that are compared.
@@ -71,12 +71,8 @@ type Contestant struct {
 	Target bool `json:"target,omitempty"`
 	// Env is added to the environment of its processes.
 	Env []string `json:"-"`
-}
-
-// Pair are two contestants whose ratio is reported.
-type Pair struct {
-	Of string `json:"of"`
-	To string `json:"to"`
+	// Measure does a job. It runs in a process of its own.
+	Measure func(ctx context.Context, job Job) (Figures, error) `json:"-"`
 }
 
 // Metric is one measured quantity.
@@ -100,51 +96,45 @@ func (m Metric) Limit(atMost float64) Metric {
 	return m
 }
 
-// Fixture is the running servers of a case.
-type Fixture struct {
-	// Params are the parameters of the processes of each part, by its name.
-	Params map[string]any
-	// Ready is called in the process of [Run] when a job calls its own Ready, if it is not nil.
-	Ready func(ctx context.Context) error
+// Servers are the running servers of a case.
+type Servers struct {
+	// Reached says how clients reach them. Processes get it as JSON.
+	Reached any
 	// Stop ends the servers.
 	Stop func() error
 }
 
 // Job is one run of one contestant, or a part of it.
 type Job struct {
-	Scenario   string          `json:"scenario"`
-	Contestant string          `json:"contestant"`
-	Part       string          `json:"part,omitempty"`
-	Params     json.RawMessage `json:"params"`
+	Scenario   string `json:"scenario"`
+	Quick      bool   `json:"quick"`
+	Case       string `json:"case"`
+	Contestant string `json:"contestant"`
+	Part       string `json:"part,omitempty"`
 	// Round is the number of the round, from 0, which does not count, to Rounds.
 	Round  int `json:"round"`
 	Rounds int `json:"rounds"`
-	// Profile is what the names of files with profiles begin with, or empty.
-	Profile string `json:"profile,omitempty"`
-
-	// Ready tells the parent process that the measured system is ready for what the fixture
-	// does. It is never nil in Measure.
-	Ready func() error `json:"-"`
+	// Servers is how the servers are reached.
+	Servers json.RawMessage `json:"servers"`
 }
 
-// Decode decodes the parameters of the job into v.
-func (j Job) Decode(v any) error {
-	if err := json.Unmarshal(j.Params, v); err != nil {
-		return fmt.Errorf("parameters of %s: %w", j.Scenario, err)
+// Reach decodes how the servers are reached into v.
+func (j Job) Reach(v any) error {
+	if err := json.Unmarshal(j.Servers, v); err != nil {
+		return fmt.Errorf("the servers of %s: %w", j.Scenario, err)
 	}
 	return nil
 }
 
-// Find returns the element of all that name is the name of.
+// Find returns the element that name is the name of.
 func Find[T any](all []T, name string, nameOf func(T) string) (T, error) {
-	at := slices.IndexFunc(all, func(v T) bool { return nameOf(v) == name })
-	if at < 0 {
-		var none T
-		names := make([]string, len(all))
-		for i, v := range all {
-			names[i] = nameOf(v)
-		}
-		return none, fmt.Errorf("%q is unknown; there are %q", name, names)
+	var names []string
+	for _, v := range all {
+		names = append(names, nameOf(v))
 	}
-	return all[at], nil
+	if at := slices.Index(names, name); at >= 0 {
+		return all[at], nil
+	}
+	var none T
+	return none, fmt.Errorf("%q is unknown; there are %q", name, names)
 }

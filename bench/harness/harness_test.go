@@ -31,52 +31,46 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fake is a scenario of one case with two parts. ready is that of its fixture.
-func fake(ready func(context.Context) error) harness.Scenario {
+// fake is a scenario of two cases with two parts. stop is called when its servers are stopped.
+func fake(stop func() error) harness.Scenario {
+	measure := func(_ context.Context, job harness.Job) (harness.Figures, error) {
+		var n map[string]float64
+		if err := job.Reach(&n); err != nil {
+			return nil, err
+		}
+		if job.Contestant == "new" && os.Getenv("FAKE") != "7" {
+			return nil, errors.New("its environment is missing")
+		}
+		if job.Round == 3 {
+			return nil, errors.New("three is too many")
+		}
+		return harness.Figures{"answer": n[job.Part] * float64(1+job.Round)}, nil
+	}
 	c := harness.Case{
 		Name: "small", Title: "a small case", Rounds: 2, Parts: []string{"", "more"}, Metrics: []harness.Metric{{Name: "answer", Format: "%.0f"}},
-		Contestants: []harness.Contestant{{Name: "old"}, {Name: "new", Env: []string{"FAKE=7"}}},
-		Finish:      func(f harness.Figures) { f["sum"] = f["answer"] + f["more: answer"] },
-		Start: func(context.Context, io.Writer) (*harness.Fixture, error) {
-			return &harness.Fixture{Params: map[string]any{"": 1, "more": 10}, Ready: ready, Stop: func() error { return nil }}, nil
+		Contestants: []harness.Contestant{{Name: "old", Measure: measure}, {Name: "new", Measure: measure, Env: []string{"FAKE=7"}}},
+		Start: func(context.Context, io.Writer) (*harness.Servers, error) {
+			return &harness.Servers{Reached: map[string]int{"": 1, "more": 10}, Stop: stop}, nil
 		},
 	}
 	other := c
 	other.Name = "large"
-	return harness.Scenario{
-		Name: "fake", About: "a test", Cases: func(bool) []harness.Case { return []harness.Case{c, other} },
-		Measure: func(_ context.Context, job harness.Job) (harness.Figures, error) {
-			var n float64
-			if err := errors.Join(job.Decode(&n), job.Ready()); err != nil {
-				return nil, err
-			}
-			if job.Contestant == "new" && os.Getenv("FAKE") != "7" {
-				return nil, errors.New("its environment is missing")
-			}
-			if job.Round == 3 {
-				return nil, errors.New("three is too many")
-			}
-			return harness.Figures{"answer": n * float64(1+job.Round)}, nil
-		},
-	}
+	return harness.Scenario{Name: "fake", About: "a test", Cases: func(bool) []harness.Case { return []harness.Case{c, other} }}
 }
 
 func TestRun_MeasuresEachContestantInEachRound(t *testing.T) {
 	t.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0") // the race detector waits for a second otherwise
 	var progress strings.Builder
-	ready := make(chan struct{}, 100)
-	results, err := harness.Run(t.Context(), fake(func(context.Context) error {
-		ready <- struct{}{}
-		return nil
-	}), harness.Options{Progress: &progress, Cases: regexp.MustCompile("small")})
+	stopped := 0
+	results, err := harness.Run(t.Context(), fake(func() error { stopped++; return nil }), harness.Options{Progress: &progress, Cases: regexp.MustCompile("small")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(results.Cases) != 1 || len(ready) != 3*2*2 {
-		t.Fatalf("%d cases, ready %d times", len(results.Cases), len(ready))
+	if len(results.Cases) != 1 || stopped != 1 {
+		t.Fatalf("%d cases, stopped %d times", len(results.Cases), stopped)
 	}
 	figures := func(n float64) harness.Round {
-		f := harness.Figures{"answer": n, "more: answer": 10 * n, "sum": 11 * n}
+		f := harness.Figures{"answer": n, "more: answer": 10 * n}
 		return harness.Round{"old": f, "new": f}
 	}
 	if diff := cmp.Diff([]harness.Round{figures(1), figures(2), figures(3)}, append([]harness.Round{results.Cases[0].Warmup}, results.Cases[0].Rounds...)); diff != "" {
@@ -89,17 +83,16 @@ func TestRun_MeasuresEachContestantInEachRound(t *testing.T) {
 
 func TestRun_FailuresHaveTheirReason(t *testing.T) {
 	t.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0")
-	results, err := harness.Run(t.Context(), fake(nil), harness.Options{Rounds: 3, Progress: io.Discard})
+	broken := errors.New("the server is broken")
+	results, err := harness.Run(t.Context(), fake(func() error { return broken }), harness.Options{Rounds: 3, Progress: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "fake, small: round 3, new: ") || !strings.Contains(err.Error(), "three is too many") {
 		t.Errorf("a job fails: %v", err)
 	}
+	if !errors.Is(err, broken) {
+		t.Errorf("the servers do not stop: %v", err)
+	}
 	if len(results.Cases) != 1 || len(results.Cases[0].Rounds) != 2 {
 		t.Errorf("the results until then are not there: %+v", results)
-	}
-	broken := errors.New("the server is broken")
-	_, err = harness.Run(t.Context(), fake(func(context.Context) error { return broken }), harness.Options{Progress: io.Discard})
-	if !errors.Is(err, broken) {
-		t.Errorf("the fixture fails: %v", err)
 	}
 }
 
@@ -113,14 +106,14 @@ func TestSummarize_MedianMinAndMax(t *testing.T) {
 		{[]float64{9, 1, 2, 4}, harness.Summary{Median: 3, Min: 1, Max: 9}},
 	} {
 		before := append([]float64(nil), tc.values...)
-		if got, ok := harness.Summarize(tc.values); !ok || got != tc.want {
-			t.Errorf("%v: %v, want %v", tc.values, got, tc.want)
+		if diff := cmp.Diff(&tc.want, harness.Summarize(tc.values)); diff != "" {
+			t.Errorf("%v:\n%s", tc.values, diff)
 		}
 		if diff := cmp.Diff(before, tc.values); diff != "" {
 			t.Errorf("the values were changed:\n%s", diff)
 		}
 	}
-	if _, ok := harness.Summarize(nil); ok {
+	if harness.Summarize(nil) != nil {
 		t.Error("there is a summary of nothing")
 	}
 }
@@ -132,7 +125,7 @@ func sample() *harness.Results {
 	}
 	return &harness.Results{Scenario: "sample", About: "a test", Environment: harness.CurrentEnvironment(), Cases: []*harness.CaseResults{{
 		Case: harness.Case{
-			Name: "one", Title: "the case of the test", Plot: true, Pairs: []harness.Pair{{Of: "old", To: "new"}},
+			Name: "one", Title: "the case of the test", Plot: true,
 			Contestants: []harness.Contestant{{Name: "old", About: "the reference"}, {Name: "new", About: "the other", Target: true}},
 			Metrics: []harness.Metric{
 				harness.Metric{Name: "time", Format: "%.1f ms", Section: "the heading"}.Limit(1.5),
@@ -148,18 +141,18 @@ func sample() *harness.Results {
 
 func TestCaseResults_RatiosAreWithinARoundAndWithoutTheFirst(t *testing.T) {
 	c := sample().Cases[0]
-	if got, ok := c.Values("time", "old"); !ok || got != (harness.Summary{Median: 8, Min: 4, Max: 10}) {
-		t.Errorf("time: %v", got)
+	if diff := cmp.Diff(&harness.Summary{Median: 8, Min: 4, Max: 10}, c.Values("time", "old")); diff != "" {
+		t.Errorf("time: %s", diff)
 	}
-	if got, ok := c.Ratios("time", harness.Pair{Of: "new", To: "old"}); !ok || got != (harness.Summary{Median: .25, Min: .1, Max: .5}) {
-		t.Errorf("ratios of time: %v", got)
+	if diff := cmp.Diff(&harness.Summary{Median: .25, Min: .1, Max: .5}, c.Ratios("time", "new")); diff != "" {
+		t.Errorf("ratios of time: %s", diff)
 	}
 	for _, name := range []string{"nothing", "early", "unknown"} {
-		if got, ok := c.Ratios(name, harness.Pair{Of: "new", To: "old"}); ok {
+		if got := c.Ratios(name, "new"); got != nil {
 			t.Errorf("ratios of %s: %v", name, got)
 		}
 	}
-	if _, ok := c.Ratios("time", harness.Pair{Of: "newer", To: "old"}); ok {
+	if c.Ratios("time", "newer") != nil {
 		t.Error("there are ratios of a contestant that was not run")
 	}
 }
@@ -172,8 +165,8 @@ func TestResults_TableHasValuesRatiosAndTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"sample: a test", "the case of the test", "new: the other", "medians of 3 rounds", "the heading ", "old / new",
-		"8.0 ms (4.0..10.0)", "2.0 ms ×0.25 (0.1..0.5)", "×4 (2..10)", "1.5 ms, MISSED by new", "×5\n",
+		"sample: a test", "the case of the test", "new: the other", "medians of 3 rounds", "the heading ",
+		"8.0 ms (4.0..10.0)", "2.0 ms ×0.25 (0.1..0.5)", "1.5 ms, MISSED by new", "×5\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, &out)
@@ -185,9 +178,10 @@ func TestResults_TableHasValuesRatiosAndTargets(t *testing.T) {
 }
 
 func TestResults_SurviveAFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "sample.json")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "sample.json")
 	want := sample()
-	if err := want.Write(path); err != nil {
+	if err := want.Save(dir); err != nil {
 		t.Fatal(err)
 	}
 	got, err := harness.Read(path)
@@ -207,7 +201,7 @@ func TestResults_SurviveAFile(t *testing.T) {
 
 func TestResults_DrawAChart(t *testing.T) {
 	dir := t.TempDir()
-	if err := sample().Draw(dir); err != nil {
+	if err := sample().Save(dir); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "sample-one.svg"))

@@ -2,9 +2,16 @@ package harness
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"strings"
+	"time"
 )
 
 // Results are all runs of one scenario.
@@ -13,6 +20,40 @@ type Results struct {
 	Scenario    string         `json:"scenario"`
 	About       string         `json:"about"`
 	Cases       []*CaseResults `json:"cases"`
+}
+
+// Environment is the machine and the software that results were measured with.
+type Environment struct {
+	Time    time.Time `json:"time"`
+	Command string    `json:"command"`
+	CPU     string    `json:"cpu"`
+	Cores   int       `json:"cores"`
+	GOOS    string    `json:"goos"`
+	GOARCH  string    `json:"goarch"`
+	Go      string    `json:"go"`
+	// Modules are the versions of the modules that are compared.
+	Modules map[string]string `json:"modules"`
+}
+
+// CurrentEnvironment returns the environment of this process. It has no CPU where there is no
+// /proc/cpuinfo.
+func CurrentEnvironment() Environment {
+	e := Environment{
+		Time: time.Now().UTC().Truncate(time.Second), Command: strings.Join(append([]string{"go run ./bench"}, os.Args[1:]...), " "),
+		Cores: runtime.NumCPU(), GOOS: runtime.GOOS, GOARCH: runtime.GOARCH, Go: runtime.Version(), Modules: map[string]string{},
+	}
+	cpus, _ := os.ReadFile("/proc/cpuinfo")
+	if model := regexp.MustCompile(`model name\s*: (.*)`).FindSubmatch(cpus); model != nil {
+		e.CPU = string(model[1])
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if slices.Contains([]string{"k8s.io/apimachinery", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, dep.Path) {
+				e.Modules[dep.Path] = dep.Version
+			}
+		}
+	}
+	return e
 }
 
 // CaseResults are all runs of one case.
@@ -27,16 +68,28 @@ type CaseResults struct {
 // Round is one run of each contestant, by its name.
 type Round map[string]Figures
 
-// Write writes the results to a file, every single run included.
-func (r *Results) Write(path string) error {
+// Save writes the results to a directory, every single run included, and the charts of cases that
+// ask for one. It does nothing without a directory.
+func (r *Results) Save(dir string) error {
+	if dir == "" {
+		return nil
+	}
 	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
+	if err := errors.Join(err, os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, r.Scenario+".json"), append(text, '\n'), 0o644)); err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
+	for _, c := range r.Cases {
+		if !c.Plot || len(c.Rounds) == 0 {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, r.Scenario+"-"+c.Name+".svg"), c.draw(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// Read reads results that [Results.Write] wrote.
+// Read reads results that [Results.Save] wrote.
 func Read(path string) (*Results, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -49,34 +102,29 @@ func Read(path string) (*Results, error) {
 	return results, nil
 }
 
-// Summary sums up the values of several rounds.
+// Summary sums up the values of several rounds. It is nil if there are none.
 type Summary struct{ Median, Min, Max float64 }
 
-// Summarize sums up values. It returns false if there are none.
-func Summarize(values []float64) (Summary, bool) {
+// Summarize sums up values.
+func Summarize(values []float64) *Summary {
 	if len(values) == 0 {
-		return Summary{}, false
+		return nil
 	}
-	return Summary{Median: Median(values), Min: slices.Min(values), Max: slices.Max(values)}, true
+	return &Summary{Median: Median(values), Min: slices.Min(values), Max: slices.Max(values)}
 }
 
 // Median returns the median of values, of which there is at least one: for an even number,
 // the mean of the middle two.
 func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 0 {
-		return (sorted[middle-1] + sorted[middle]) / 2
-	}
-	return sorted[middle]
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 // Reference returns the name of the contestant that ratios are relative to.
 func (c *Case) Reference() string { return c.Contestants[0].Name }
 
-// Values sums up the values of a metric for a contestant. It returns false if it was not
-// measured.
-func (c *CaseResults) Values(metric, contestant string) (Summary, bool) {
+// Values sums up the values of a metric for a contestant.
+func (c *CaseResults) Values(metric, contestant string) *Summary {
 	var values []float64
 	for _, round := range c.Rounds {
 		if v, ok := round[contestant][metric]; ok {
@@ -86,14 +134,13 @@ func (c *CaseResults) Values(metric, contestant string) (Summary, bool) {
 	return Summarize(values)
 }
 
-// Ratios sums up the ratios of two contestants within the same round. It returns false if
-// there are none: there is no ratio to 0, or between values less than 0.
-func (c *CaseResults) Ratios(metric string, of Pair) (Summary, bool) {
+// Ratios sums up the ratios of a contestant to the reference within the same round. There is no
+// ratio to 0, or between values less than 0.
+func (c *CaseResults) Ratios(metric, contestant string) *Summary {
 	var ratios []float64
 	for _, round := range c.Rounds {
-		v, ok := round[of.Of][metric]
-		by, known := round[of.To][metric]
-		if ok && known && v >= 0 && by > 0 {
+		v, ok := round[contestant][metric]
+		if by := round[c.Reference()][metric]; ok && v >= 0 && by > 0 {
 			ratios = append(ratios, v/by)
 		}
 	}

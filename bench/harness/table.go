@@ -24,23 +24,18 @@ func (r *Results) WriteTable(w io.Writer) error {
 
 func (c *CaseResults) writeTable(w io.Writer) error {
 	fmt.Fprintf(w, "\n%s\n", c.Title)
+	header := []string{""}
 	for _, contestant := range c.Contestants {
 		fmt.Fprintf(w, "  %s: %s\n", contestant.Name, contestant.About)
+		header = append(header, contestant.Name)
 	}
+	header = append(header, "target")
 	fmt.Fprintf(w, "medians of %d rounds (min..max)", len(c.Rounds))
 	if len(c.Contestants) > 1 {
 		fmt.Fprintf(w, "; × is the ratio to %s in the same round", c.Reference())
 	}
 	fmt.Fprint(w, "\n\n")
-	header := []string{""}
-	for _, contestant := range c.Contestants {
-		header = append(header, contestant.Name)
-	}
-	for _, pair := range c.Pairs {
-		header = append(header, pair.Of+" / "+pair.To)
-	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	header = append(header, "target")
 	fmt.Fprintln(out, strings.Join(header, "\t"))
 	for _, m := range c.Metrics {
 		if m.Section != "" {
@@ -55,28 +50,19 @@ func (c *CaseResults) writeTable(w io.Writer) error {
 func (c *CaseResults) row(m Metric) []string {
 	cells := []string{"  " + m.Name}
 	for _, contestant := range c.Contestants {
-		cells = append(cells, c.cell(m, contestant.Name))
-	}
-	for _, pair := range c.Pairs {
-		ratio, ok := c.Ratios(m.Name, pair)
-		cells = append(cells, spread("×%.3g", ratio, ok))
+		value, ratio := c.Values(m.Name, contestant.Name), c.Ratios(m.Name, contestant.Name)
+		cell := spread(m.Format, value)
+		if contestant.Name != c.Reference() && ratio != nil {
+			cell = fmt.Sprintf(m.Format, value.Median) + " " + spread("×%.3g", ratio)
+		}
+		cells = append(cells, cell)
 	}
 	return append(cells, c.verdict(m))
 }
 
-// cell returns the value of a contestant and its ratio to the reference.
-func (c *CaseResults) cell(m Metric, contestant string) string {
-	value, ok := c.Values(m.Name, contestant)
-	ratio, known := c.Ratios(m.Name, Pair{contestant, c.Reference()})
-	if contestant == c.Reference() || !known {
-		return spread(m.Format, value, ok)
-	}
-	return fmt.Sprintf(m.Format, value.Median) + " " + spread("×%.3g", ratio, known)
-}
-
 // spread prints a summary, and its least and greatest value unless all are the same.
-func spread(format string, s Summary, ok bool) string {
-	if !ok {
+func spread(format string, s *Summary) string {
+	if s == nil {
 		return "-"
 	}
 	text := fmt.Sprintf(format, s.Median)
@@ -89,24 +75,19 @@ func spread(format string, s Summary, ok bool) string {
 
 // verdict returns the target of a metric and the contestants that miss it.
 func (c *CaseResults) verdict(m Metric) string {
-	var target string
+	target, limit := fmt.Sprintf("×%.2g", m.RatioAtMost), m.RatioAtMost
 	switch {
 	case m.AtMost != nil:
-		target = fmt.Sprintf(m.Format, *m.AtMost)
-	case m.RatioAtMost > 0:
-		target = fmt.Sprintf("×%.2g", m.RatioAtMost)
-	default:
+		target, limit = fmt.Sprintf(m.Format, *m.AtMost), *m.AtMost
+	case m.RatioAtMost == 0:
 		return ""
 	}
 	for _, contestant := range c.Contestants {
-		value, ok := c.Values(m.Name, contestant.Name)
-		limit := m.RatioAtMost
-		if m.AtMost != nil {
-			limit = *m.AtMost
-		} else {
-			value, ok = c.Ratios(m.Name, Pair{contestant.Name, c.Reference()})
+		value := c.Values(m.Name, contestant.Name)
+		if m.AtMost == nil {
+			value = c.Ratios(m.Name, contestant.Name)
 		}
-		if contestant.Target && ok && value.Median > limit {
+		if contestant.Target && value != nil && value.Median > limit {
 			target += ", MISSED by " + contestant.Name
 		}
 	}

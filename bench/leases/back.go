@@ -4,269 +4,158 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes/scheme"
+	upstream "k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/harness"
-	"github.com/gvrkit/gvrkit/bench/stub"
+	"github.com/gvrkit/gvrkit/bench/informers"
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
-// cycle is a type that goes and comes back, with one informer on it.
-type cycle struct {
-	of       stub.Definition
-	crd      *unstructured.Unstructured
-	objects  int
-	client   dynamic.Interface
-	raw      rest.Interface
-	informer *informer
-	handler  *ledger
-	seen     <-chan sight
-	times    map[string][]float64 // in ms, by the names of metrics
-}
-
-// sight is one event of the benchmark's own watch of the CRD.
-type sight struct {
-	kind        watch.EventType
-	established bool
-	at          time.Time
-}
-
-func (s sight) deletion() bool { return s.kind == watch.Deleted }
-
-func (s sight) establishment() bool { return s.kind != watch.Deleted && s.established }
-
-// back measures an informer whose type goes and comes back. The benchmark's client has a
-// connection of its own, so that it does not delay the system.
-func (r *run) back(ctx context.Context) error {
-	cfg := r.Server.Config()
-	cfg.Dial = (&net.Dialer{}).DialContext
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return err
-	}
-	c := &cycle{of: stub.NewDefinition(0), objects: r.Objects, client: client, handler: newLedger(r.Objects), times: map[string][]float64{}}
-	cfg.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	if c.raw, err = rest.UnversionedRESTClientFor(cfg); err != nil {
-		return err
-	}
-	if c.informer, err = r.set.add(ctx, c.of.Types[0].GVR); err != nil {
-		return err
-	}
-	if err := c.informer.handle(c.handler); err != nil {
-		return err
-	}
-	if c.crd, err = c.of.CRD(300); err != nil {
-		return err
-	}
-	if err := r.Server.InstallCRDs(ctx, c.crd); err != nil {
-		return err
-	}
-	if err := c.create(ctx, 0, c.objects); err != nil {
-		return err
-	}
-	if err := c.observe(ctx); err != nil {
-		return err
-	}
-	if _, err := c.handler.await(ctx, c.objects); err != nil {
-		return err
-	}
-	for i := range r.Cycles + 1 {
-		if err := c.run(ctx); err != nil {
-			return fmt.Errorf("cycle %d: %w", i, err)
+// measureBack returns what measures an informer whose type comes, goes and comes back.
+func (s size) measureBack(open informers.Open) func(context.Context, harness.Job) (harness.Figures, error) {
+	return func(ctx context.Context, job harness.Job) (harness.Figures, error) {
+		var server cluster.Connection
+		if err := job.Reach(&server); err != nil {
+			return nil, err
 		}
-		if i == 0 {
-			clear(c.times)
+		visitor, err := server.Visitor(ctx, cluster.NewDefinition(0), 300)
+		if err != nil {
+			return nil, err
 		}
-	}
-	for name, times := range c.times {
-		r.figures[name], r.figures[name+worst] = harness.Median(times), slices.Max(times)
-	}
-	if err := c.delete(ctx); err != nil {
-		return err
-	}
-	_, err = c.await(ctx, sight.deletion)
-	return err
-}
-
-// observe watches the CRD until ctx ends.
-func (c *cycle) observe(ctx context.Context) error {
-	crds := c.client.Resource(stub.CRDs)
-	opts := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", c.of.Name()).String()}
-	list, err := crds.List(ctx, opts)
-	if err != nil {
-		return err
-	}
-	opts.ResourceVersion = list.GetResourceVersion()
-	w, err := crds.Watch(ctx, opts)
-	if err != nil {
-		return err
-	}
-	seen := make(chan sight, 100)
-	go func() {
-		defer close(seen)
-		defer w.Stop()
-		for event := range w.ResultChan() {
-			s := sight{kind: event.Type, at: time.Now()}
-			if crd, ok := event.Object.(*unstructured.Unstructured); ok {
-				s.established = established(crd)
+		defer visitor.Stop()
+		var times []float64
+		if err := open.Use(ctx, server.Config(), func(ctx context.Context, set *informers.Set) error {
+			if _, err := set.Add(ctx, visitor.Types[0].GVR); err != nil {
+				return err
 			}
-			select {
-			case seen <- s:
-			case <-ctx.Done():
-				return
+			set.Start()
+			for i := range s.in(job.Round).cycles + 1 {
+				took, err := cycle(ctx, set, visitor)
+				if err != nil {
+					return fmt.Errorf("cycle %d: %w", i, err)
+				}
+				if i > 0 { // the first one is no return
+					times = append(times, harness.Millis(took))
+				}
 			}
+			return nil
+		}); err != nil {
+			return nil, err
 		}
-	}()
-	c.seen = seen
-	return nil
-}
-
-// await waits for the next event of a sort, and returns when it came.
-func (c *cycle) await(ctx context.Context, of func(sight) bool) (time.Time, error) {
-	for {
-		select {
-		case s, more := <-c.seen:
-			switch {
-			case !more:
-				return time.Time{}, errors.New("the benchmark's own watch has ended")
-			case of(s):
-				return s.at, nil
-			}
-		case <-ctx.Done():
-			return time.Time{}, context.Cause(ctx)
-		}
+		return harness.Figures{readyToSynced: harness.Median(times), readyToSynced + worst: slices.Max(times)}, nil
 	}
 }
 
-func (c *cycle) add(name string, d time.Duration) {
-	c.times[name] = append(c.times[name], harness.Millis(d))
-}
-
-// run lets the type go and come back.
-func (c *cycle) run(ctx context.Context) error {
-	const patience = time.Minute
+// cycle lets the type come and go. It returns how long the informer takes from the event that
+// says Established until it has synced.
+func cycle(ctx context.Context, set *informers.Set, visitor *cluster.Visitor) (time.Duration, error) {
+	const patience, pause = time.Minute, 200 * time.Millisecond // until the informer knows that the type has gone
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("given up after %v", patience))
 	defer cancel()
-	if err := c.goes(ctx); err != nil {
-		return err
-	}
-	return c.comes(ctx)
-}
-
-// goes deletes the CRD.
-func (c *cycle) goes(ctx context.Context) error {
-	if err := c.delete(ctx); err != nil {
-		return err
-	}
-	var gone time.Time
-	var failed error
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		failed = c.informer.gone(ctx)
-		gone = time.Now()
-	})
-	deleted, err := c.await(ctx, sight.deletion)
-	var empty time.Time
-	if err == nil {
-		empty, err = c.handler.await(ctx, 0)
-	}
-	waiting.Wait()
-	c.add(crdToDeleted, empty.Sub(deleted))
-	c.add(crdToGone, gone.Sub(deleted))
-	return errors.Join(err, failed)
-}
-
-// comes creates the CRD again, and its objects. Servers create the first one slowly.
-func (c *cycle) comes(ctx context.Context) error {
-	if _, err := c.client.Resource(stub.CRDs).Create(ctx, c.crd, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	ready, err := c.await(ctx, sight.establishment)
+	established, err := visitor.Come(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	var synced, listed time.Time
-	var notSynced, notListed error
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		notSynced = c.informer.synced(ctx)
-		synced = time.Now()
+	if err := set.Wait(ctx); err != nil {
+		return 0, err
+	}
+	took := time.Since(established)
+	_, err = visitor.Go(ctx)
+	return took, errors.Join(err, usage.Sleep(ctx, pause))
+}
+
+// restarted is what users of client-go write: an informer on a CRD stops the informer on its type
+// when that goes, and starts another when the type comes back. Only the handler on the CRD uses
+// it, and stop once that has ended.
+type restarted struct {
+	client dynamic.Interface
+	gvr    schema.GroupVersionResource
+	ctx    context.Context //nolint:containedctx // of the set, for informers that are started later
+
+	uid    types.UID              // of the CRD whose objects the informer has
+	end    func()                 // ends the informer, if there is one
+	starts chan cache.DoneChecker // gets, of each informer that starts, whether it has synced
+}
+
+func openRestarted(ctx context.Context, cfg *rest.Config) (*informers.Set, error) {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return newRestarted(ctx, client), nil
+}
+
+// newRestarted returns a set of one restarted informer. Its Wait is called once for each time
+// that the type comes.
+func newRestarted(ctx context.Context, client dynamic.Interface) *informers.Set {
+	r := &restarted{client: client, ctx: ctx, end: func() {}, starts: make(chan cache.DoneChecker, 100)}
+	crds := upstream.NewFilteredDynamicSharedInformerFactory(client, 0, metav1.NamespaceAll, func(opts *metav1.ListOptions) {
+		opts.FieldSelector = fields.OneTermEqualSelector("metadata.name", r.gvr.GroupResource().String()).String()
 	})
-	waiting.Go(func() { listed, notListed = listable(ctx, c.raw, c.of.Types[0]) })
-	err = usage.Sleep(ctx, time.Until(ready.Add(cluster.Settle)))
-	if err == nil {
-		err = c.create(ctx, 0, 1)
-	}
-	created := time.Now()
-	var added time.Time
-	if err == nil {
-		added, err = c.handler.await(ctx, 1)
-	}
-	waiting.Wait()
-	if err := errors.Join(err, notSynced, notListed); err != nil {
-		return err
-	}
-	if listed.After(created) {
-		created = listed
-	}
-	c.add(readyToListable, listed.Sub(ready))
-	c.add(readyToSynced, synced.Sub(ready))
-	c.add(listableToSynced, synced.Sub(listed))
-	c.add(createdToAdded, added.Sub(created))
-	if err := c.create(ctx, 1, c.objects); err != nil {
-		return err
-	}
-	_, err = c.handler.await(ctx, c.objects)
-	return err
-}
-
-// listable waits until the server answers a list of a type, which it tries each 10 ms, without
-// the retries of client-go. It returns when it did.
-func listable(ctx context.Context, client rest.Interface, of stub.Type) (time.Time, error) {
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := client.Get().AbsPath("/apis", of.GVR.Group, of.GVR.Version, of.GVR.Resource).MaxRetries(0).Do(ctx).Error()
-		switch {
-		case err == nil:
-			return time.Now(), nil
-		case !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err):
-			return time.Time{}, fmt.Errorf("list: %w", err)
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return time.Time{}, context.Cause(ctx)
-		}
+	return &informers.Set{
+		Add: func(_ context.Context, gvr schema.GroupVersionResource) (cache.SharedIndexInformer, error) {
+			r.gvr = gvr
+			_, err := crds.ForResource(cluster.CRDs).Informer().AddEventHandler(r.onCRD())
+			return nil, err
+		},
+		Start: func() { crds.Start(ctx.Done()) },
+		Wait: func(ctx context.Context) error {
+			var synced <-chan struct{}
+			for {
+				select {
+				case informer := <-r.starts:
+					synced = informer.Done()
+				case <-synced:
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}
+		},
+		Stop: func(context.Context) error {
+			crds.Shutdown()
+			r.end()
+			return nil
+		},
 	}
 }
 
-// create creates objects of the type, from number first on until there are n.
-func (c *cycle) create(ctx context.Context, first, n int) error {
-	of := c.of.Types[0]
-	for i := first; i < n; i++ {
-		obj := of.Object(i)
-		if _, err := c.client.Resource(of.GVR).Namespace(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create object %d: %w", i, err)
+// onCRD is the handler on the CRD.
+func (r *restarted) onCRD() cache.ResourceEventHandler {
+	see := func(obj any) {
+		if crd, ok := obj.(*unstructured.Unstructured); ok && crd.GetDeletionTimestamp() == nil && cluster.Established(crd) {
+			r.start(crd.GetUID())
 		}
 	}
-	return nil
+	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }, DeleteFunc: func(any) { r.end() }}
 }
 
-// delete deletes the CRD.
-func (c *cycle) delete(ctx context.Context) error {
-	return c.client.Resource(stub.CRDs).Delete(ctx, c.of.Name(), metav1.DeleteOptions{})
+// start starts an informer on the type of a CRD, unless it runs.
+func (r *restarted) start(uid types.UID) {
+	if r.uid == uid || r.ctx.Err() != nil {
+		return
+	}
+	r.end()
+	ctx, cancel := context.WithCancel(r.ctx)
+	factory := upstream.NewDynamicSharedInformerFactory(r.client, 0)
+	informer := factory.ForResource(r.gvr).Informer()
+	factory.Start(ctx.Done())
+	r.uid, r.end = uid, func() {
+		cancel()
+		factory.Shutdown()
+		r.uid, r.end = "", func() {}
+	}
+	r.starts <- informer.HasSyncedChecker()
 }

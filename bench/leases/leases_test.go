@@ -3,13 +3,13 @@ package leases
 import (
 	"context"
 	"encoding/json"
-	"net/http/httptest"
+	"flag"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,8 +20,9 @@ import (
 
 	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/harness"
-	"github.com/gvrkit/gvrkit/bench/stub"
+	"github.com/gvrkit/gvrkit/bench/informers"
 	"github.com/gvrkit/gvrkit/bench/usage"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
@@ -29,128 +30,94 @@ func TestMain(m *testing.M) {
 	// One of them sleeps until a millisecond after the last error, which is decades if that
 	// was outside the bubble; the other logs the errors that these tests cause.
 	utilruntime.ErrorHandlers = nil
+	if err := flag.Set("test.benchtime", "20ms"); err != nil { // of testing.Benchmark
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 
-// serve serves a server without CRDs until the test ends.
-func serve(t *testing.T) cluster.Connection {
-	t.Helper()
-	s, err := stub.New(t.Context(), stub.Config{})
+func TestMeasure_EveryCaseOnARealServer(t *testing.T) {
+	servers, err := cluster.StartPlain(t.Context(), cluster.Embedded, io.Discard, cluster.Size{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	return cluster.Connection{Host: server.URL}
-}
-
-func do(t *testing.T, contestant string, params Params) (harness.Figures, error) {
-	t.Helper()
-	text, err := json.Marshal(params)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return measure(t.Context(), harness.Job{Contestant: contestant, Params: text, Round: 1})
-}
-
-func TestCost_ALeaseThatOthersHoldCostsNoRequest(t *testing.T) {
-	f, err := do(t, "gvrkit", Params{Case: costCase, Server: serve(t), Size: Size{Pairs: 300, Settle: calm}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range concurrency {
-		if name := costName(n); f[name] <= 0 || f[name+allocs] < 1 || f[name+requests] != 0 {
-			t.Errorf("%s: %v", name, f)
+	defer func() {
+		if err := servers.Stop(); err != nil {
+			t.Error(err)
 		}
+	}()
+	reached, err := json.Marshal(servers.Reached)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestAbsent_RequestsAndMemoryAreMeasured(t *testing.T) {
 	rates := map[string]float64{}
-	for _, contestant := range []string{"client-go", "gvrkit"} {
-		f, err := do(t, contestant, Params{Case: absentCase, Server: serve(t), Size: Size{Absent: 50, Settle: 100 * time.Millisecond, Count: 2 * time.Second}})
-		if err != nil {
-			t.Fatal(err)
+	for _, c := range casesOf(size{absent: 50, settle: 100 * time.Millisecond, count: 2 * time.Second, cycles: 2}, 1) {
+		for _, contestant := range c.Contestants {
+			f, err := contestant.Measure(t.Context(), harness.Job{Servers: reached, Round: 1})
+			if err != nil {
+				t.Fatalf("%s, %s: %v", c.Name, contestant.Name, err)
+			}
+			for _, m := range c.Metrics {
+				if v, ok := f[m.Name]; !ok || v <= 0 && !strings.HasPrefix(m.Name, "requests") && !strings.HasSuffix(m.Name, requests) {
+					t.Errorf("%s, %s: %s is %v", c.Name, contestant.Name, m.Name, v)
+				}
+				if strings.HasSuffix(m.Name, requests) && f[m.Name] != 0 {
+					t.Errorf("a lease that others hold costs %v requests", f[m.Name])
+				}
+			}
+			if c.Name == "absent" {
+				rates[contestant.Name] = f[requestRate]
+			}
 		}
-		if f[absentMemory] <= 0 || f[handlerMemory] <= 0 || f[absentGoroutines] <= 0 || f[startRequests] <= 0 {
-			t.Errorf("%s: %v", contestant, f)
-		}
-		rates[contestant] = f[requestRate]
 	}
 	if rates["client-go"] < 10 || rates["gvrkit"] > 2.5 {
 		t.Errorf("requests per second: %v", rates)
 	}
 }
 
+// synced is an informer that says it has synced.
+type synced struct{ cache.SharedIndexInformer }
+
+func (synced) HasSynced() bool { return true }
+
+func (synced) AddEventHandler(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return nil, nil
+}
+
 func TestAbsent_FailsIfAnInformerSyncs(t *testing.T) {
-	r := &run{Params: Params{Server: serve(t), Size: Size{Absent: 2, Count: time.Millisecond}}, figures: harness.Figures{}, traffic: usage.Count(&rest.Config{})}
-	r.set = &set{add: func(context.Context, schema.GroupVersionResource) (*informer, error) {
-		return &informer{
-			handle: func(cache.ResourceEventHandler) error { return nil },
-			synced: func(context.Context) error { return nil },
-		}, nil
-	}}
-	if err := r.absent(t.Context()); err == nil || !strings.Contains(err.Error(), "not served") {
+	set := &informers.Set{
+		Add: func(context.Context, schema.GroupVersionResource) (cache.SharedIndexInformer, error) {
+			return synced{}, nil
+		},
+		Start: func() {},
+	}
+	_, err := size{absent: 2, count: time.Millisecond}.onAbsent(t.Context(), set, usage.Count(&rest.Config{}))
+	if err == nil || !strings.Contains(err.Error(), "not served") {
 		t.Errorf("error: %v", err)
 	}
 }
 
-func TestMeasure_FailsIfTheCaseOrTheContestantIsUnknown(t *testing.T) {
-	if _, err := do(t, "gvrkit", Params{Case: "everything", Server: serve(t)}); err == nil {
-		t.Error("a case: no error")
+func TestAcquire_FailsIfALeaseDoes(t *testing.T) {
+	factory, err := dynamicinformer.New(fakecluster.New())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := do(t, "kubectl", Params{Case: absentCase}); err == nil {
-		t.Error("a contestant: no error")
+	if err := factory.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := acquire(t.Context(), factory, 3, 10); err == nil {
+		t.Error("no error")
 	}
 }
 
 func TestSize_TheRoundThatDoesNotCountIsNoLonger(t *testing.T) {
-	for _, size := range []Size{{Settle: time.Minute, Count: time.Minute, Cycles: 7, Absent: 3}, {Settle: time.Second, Count: time.Millisecond, Cycles: 1, Absent: 3}} {
-		if s := size.short(); s.Settle > size.Settle || s.Count > size.Count || s.Cycles > size.Cycles || s.Absent != size.Absent {
-			t.Errorf("%+v of %+v", s, size)
+	for _, full := range []size{{settle: time.Minute, count: time.Minute, cycles: 7, absent: 3}, {settle: time.Second, count: time.Millisecond, cycles: 1, absent: 3}} {
+		if s := full.in(0); s.settle > full.settle || s.count > full.count || s.cycles > full.cycles || s.absent != full.absent {
+			t.Errorf("%+v of %+v", s, full)
 		}
-	}
-}
-
-func object(name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name}}}
-}
-
-func TestLedger_TellsSinceWhenThereAreAsMany(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begin, l := time.Now(), newLedger(2)
-		steps := []func(){
-			func() { l.OnAdd(object("a"), true) },
-			func() { l.OnAdd(object("b"), false) },
-			func() { l.OnAdd(object("b"), false) }, // exists already
-			func() { l.OnUpdate(object("a"), object("a")) },
-			func() { l.OnDelete(cache.DeletedFinalStateUnknown{Key: "a", Obj: object("a")}) },
-			func() { l.OnDelete(object("c")) }, // never existed
-			l.Reset,
+		if full.in(1) != full {
+			t.Errorf("a round that counts: %+v of %+v", full.in(1), full)
 		}
-		go func() {
-			for _, step := range steps {
-				<-time.After(time.Second)
-				step()
-			}
-		}()
-		for _, want := range []struct {
-			objects int
-			after   time.Duration
-		}{{1, time.Second}, {2, 2 * time.Second}, {1, 5 * time.Second}, {0, 7 * time.Second}} {
-			at, err := l.await(t.Context(), want.objects)
-			if err != nil || at.Sub(begin) != want.after {
-				t.Errorf("%d objects since %v, want %v: %v", want.objects, at.Sub(begin), want.after, err)
-			}
-		}
-	})
-}
-
-func TestLedger_GivesUpWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := newLedger(0).await(ctx, 1); err == nil {
-		t.Error("there is an object")
 	}
 }
 
@@ -159,50 +126,25 @@ var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", R
 // world is a cluster, and a restarted informer on its widgets.
 type world struct {
 	*fakecluster.Cluster
-
-	informer *informer
-	*recorder
+	*informers.Set
 }
-
-// recorder records the calls of a handler.
-type recorder struct {
-	cache.ResourceEventHandlerFuncs
-
-	calls []string
-}
-
-// Reset implements resetter.
-func (r *recorder) Reset() { r.calls = append(r.calls, "reset") }
 
 // newWorld returns a cluster that serves CRDs. It ends with the bubble of the test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Cluster: fakecluster.New(fakecluster.Type{GVR: stub.CRDs, Kind: "CustomResourceDefinition"}), recorder: &recorder{}}
+	fake := fakecluster.New(fakecluster.Type{GVR: cluster.CRDs, Kind: "CustomResourceDefinition"})
 	ctx, cancel := context.WithCancel(t.Context())
-	set := newRestarted(ctx, w)
+	w := &world{fake, newRestarted(ctx, fake)}
 	t.Cleanup(func() {
 		cancel()
-		if err := set.stop(ctx); err != nil {
+		if err := w.Stop(ctx); err != nil {
 			t.Error(err)
 		}
 	})
-	record := func(what string) func(any) {
-		return func(obj any) {
-			name, err := cache.DeletionHandlingObjectToName(obj)
-			if err != nil {
-				t.Error(err)
-			}
-			w.calls = append(w.calls, what+" "+name.Name)
-		}
-	}
-	w.AddFunc, w.DeleteFunc = record("add"), record("delete")
-	var err error
-	if w.informer, err = set.add(ctx, widgets); err != nil {
+	if _, err := w.Add(ctx, widgets); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.informer.handle(w.recorder); err != nil {
-		t.Fatal(err)
-	}
+	w.Start()
 	return w
 }
 
@@ -210,7 +152,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) define(t *testing.T, name, established string) {
 	t.Helper()
 	w.Serve(fakecluster.Type{GVR: widgets, Kind: "Widget"})
-	w.create(t, stub.CRDs, &unstructured.Unstructured{Object: map[string]any{
+	w.create(t, cluster.CRDs, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},
 		"status": map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": established}}},
 	}})
@@ -227,7 +169,7 @@ func (w *world) create(t *testing.T, gvr schema.GroupVersionResource, obj *unstr
 // undefine deletes the CRD. Its objects go without an event.
 func (w *world) undefine(t *testing.T) {
 	t.Helper()
-	if err := w.Resource(stub.CRDs).Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
+	if err := w.Resource(cluster.CRDs).Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.Withdraw(widgets)
@@ -245,25 +187,29 @@ func returns(t *testing.T, f func(context.Context) error) bool {
 	return <-done == nil
 }
 
+// asks reports whether the informer sends requests for widgets in the next minute.
+func (w *world) asks() bool {
+	before := len(w.Requests("list", widgets))
+	<-time.After(time.Minute)
+	synctest.Wait()
+	return len(w.Requests("list", widgets)) > before
+}
+
 func TestRestarted_FollowsATypeThatGoesAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.define(t, "widgets.example.com", "True")
-		w.create(t, widgets, object("a"))
-		if !returns(t, w.informer.synced) || returns(t, w.informer.gone) {
-			t.Error("the type is served, and the informer does not know")
-		}
-		w.undefine(t)
-		if returns(t, w.informer.synced) || !returns(t, w.informer.gone) {
-			t.Error("the type has gone, and the informer does not know")
-		}
-		w.define(t, "widgets.example.com", "True")
-		w.create(t, widgets, object("b"))
-		if !returns(t, w.informer.synced) {
-			t.Error("the type is back, and the informer does not know")
-		}
-		if diff := cmp.Diff([]string{"add a", "reset", "add b"}, w.calls); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
+		for range 2 {
+			if returns(t, w.Wait) {
+				t.Error("the type is not there, and the informer has synced")
+			}
+			w.define(t, "widgets.example.com", "True")
+			if !returns(t, w.Wait) || w.OpenWatches(widgets) != 1 {
+				t.Error("the type is served, and the informer does not know")
+			}
+			w.undefine(t)
+			if w.asks() {
+				t.Error("the type has gone, and the informer does not know")
+			}
 		}
 	})
 }
@@ -275,15 +221,6 @@ func TestRestarted_AsksForNothingBeforeItsOwnCRDIsEstablished(t *testing.T) {
 		w.define(t, "widgets.example.com", "False")
 		if lists, watches := w.Requests("list", widgets), w.Requests("watch", widgets); len(lists)+len(watches) > 0 {
 			t.Errorf("it asks: %v, %v", lists, watches)
-		}
-	})
-}
-
-func TestRestarted_OneHandlerBeforeItStarts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		if err := w.informer.handle(&recorder{}); err == nil {
-			t.Error("it takes another handler, which it would not call")
 		}
 	})
 }

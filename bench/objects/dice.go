@@ -2,7 +2,6 @@ package objects
 
 import (
 	"encoding/hex"
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -59,11 +58,6 @@ func (d dice) Hex(n int) string {
 func (d dice) UID() string {
 	h := d.Hex(32)
 	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-a" + h[17:20] + "-" + h[20:]
-}
-
-// IP returns an address of a pod.
-func (d dice) IP() string {
-	return fmt.Sprintf("10.%d.%d.%d", d.Between(64, 95), d.IntN(256), d.Between(1, 254))
 }
 
 // suffixAlphabet is what API servers make generated names from.

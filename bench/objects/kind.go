@@ -7,8 +7,6 @@
 package objects
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,33 +18,19 @@ type Kind struct {
 	Name string
 	GVR  schema.GroupVersionResource
 	GVK  schema.GroupVersionKind
-	// Namespaced says whether the objects have namespaces.
-	Namespaced bool
 	// Object returns the object with number i, a fresh one each time.
 	Object func(i int) map[string]any
-	// Counter is the path of a whole number that a server's update counts up, besides
+	// Counter is the last field with a whole number that a server's update counts up, besides
 	// metadata.generation. Objects may lack it.
-	Counter []string
+	Counter string
 }
 
 // All returns the kinds that there are.
 func All() []Kind {
+	calico, example := schema.GroupVersion{Group: "crd.projectcalico.org", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v1"}
 	return []Kind{
-		{
-			Name:    "ipamblock",
-			GVR:     schema.GroupVersionResource{Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks"},
-			GVK:     schema.GroupVersionKind{Group: "crd.projectcalico.org", Version: "v1", Kind: "IPAMBlock"},
-			Object:  ipamBlock,
-			Counter: []string{"spec", "sequenceNumber"},
-		},
-		{
-			Name:       "mix",
-			GVR:        schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"},
-			GVK:        schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"},
-			Namespaced: true,
-			Object:     mixed,
-			Counter:    []string{"status", "observedGeneration"},
-		},
+		{"ipamblock", calico.WithResource("ipamblocks"), calico.WithKind("IPAMBlock"), ipamBlock, "sequenceNumber"},
+		{"mix", example.WithResource("widgets"), example.WithKind("Widget"), mixed, "observedGeneration"},
 	}
 }
 
@@ -58,22 +42,6 @@ func Named(name string) (Kind, error) {
 		}
 	}
 	return Kind{}, fmt.Errorf("no kind %q", name)
-}
-
-// Encode returns the JSON of the first n objects of kind, each on one line and with sorted
-// keys. It stops when ctx ends.
-func Encode(ctx context.Context, kind Kind, n int) ([][]byte, error) {
-	all := make([][]byte, n)
-	for i := range all {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		var err error
-		if all[i], err = json.Marshal(kind.Object(i)); err != nil {
-			return nil, fmt.Errorf("object %d of %s: %w", i, kind.Name, err)
-		}
-	}
-	return all, nil
 }
 
 // Version returns the resource version of the object with number i, before any update. Those

@@ -35,9 +35,15 @@ func managedFields(obj object, writers []writer) list {
 	for _, w := range writers {
 		fields := object{}
 		for _, p := range w.owns {
-			if value, found, _ := unstructured.NestedFieldNoCopy(obj, p...); found {
-				claim(fields, p, w.fieldsOf(p, value))
+			value, found, _ := unstructured.NestedFieldNoCopy(obj, p...)
+			if !found {
+				continue
 			}
+			at := make(path, len(p))
+			for i := range p {
+				at[i] = "f:" + p[i]
+			}
+			_ = unstructured.SetNestedMap(fields, w.fieldsOf(p, value), at...) // all of them are maps
 		}
 		if len(fields) == 0 {
 			continue
@@ -52,19 +58,6 @@ func managedFields(obj object, writers []writer) list {
 		entries = append(entries, entry)
 	}
 	return entries
-}
-
-// claim puts what is owned below p in its place.
-func claim(fields object, p path, owned object) {
-	for _, name := range p[:len(p)-1] {
-		next, ok := fields["f:"+name].(object)
-		if !ok {
-			next = object{}
-			fields["f:"+name] = next
-		}
-		fields = next
-	}
-	fields["f:"+p[len(p)-1]] = owned
 }
 
 // fieldsOf returns the set of fields of value, which is at p, that w owns.
@@ -83,9 +76,16 @@ func (w writer) fieldsOf(p path, value any) object {
 		}
 	case list:
 		for _, element := range value {
-			if key := elementKey(name, element); key != "" {
-				fields[key] = w.fieldsOfElement(p, element)
+			key := elementKey(name, element)
+			if key == "" { // w owns the list as a whole
+				continue
 			}
+			below := object{}
+			if _, ok := element.(object); ok && !slices.Contains(atomic, name) {
+				below = w.fieldsOf(append(slices.Clone(p), "[]"), element)
+				below["."] = object{}
+			}
+			fields[key] = below
 		}
 	}
 	// An apply claims the leaves only, an update the containers too.
@@ -93,16 +93,6 @@ func (w writer) fieldsOf(p path, value any) object {
 		fields["."] = object{}
 	}
 	return fields
-}
-
-// fieldsOfElement returns the set of fields of an element of the list at p.
-func (w writer) fieldsOfElement(p path, element any) object {
-	below := object{}
-	if _, ok := element.(object); ok && !slices.Contains(atomic, p[len(p)-1]) {
-		below = w.fieldsOf(append(slices.Clone(p), "[]"), element)
-		below["."] = object{}
-	}
-	return below
 }
 
 // elementKey names an element of the list with this name. It is empty if a writer owns the list

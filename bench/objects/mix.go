@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,52 +15,30 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shapes are the shapes of the mix, and how many of a hundred objects have them. Each is a
-// template of a [shape] in the manner of a custom resource that many clusters have.
-var shapes = []struct {
-	name   string
-	weight int
-}{
-	{"endpoint", 20},
-	{"rollout", 14},
-	{"secret", 13},
-	{"certificate", 10},
-	{"route", 10},
-	{"appconfig", 8},
-	{"application", 7},
-	{"rules", 6},
-	{"machine", 5},
-	{"snapshot", 4},
-	{"composition", 3},
-}
+// shapes are the shapes of the mix, and weights how many of a hundred objects have each. A shape is
+// a template of a [shape] in the manner of a custom resource that many clusters have.
+var (
+	shapes  = strings.Fields("endpoint rollout secret certificate route appconfig application rules machine snapshot composition")
+	weights = []int{20, 14, 13, 10, 10, 8, 7, 6, 5, 4, 3}
+)
 
 //go:embed shapes/*.yaml
 var shapeFiles embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"add": func(a, b int) int { return a + b },
-	"sub": func(a, b int) int { return a - b },
 	"mul": func(a, b int) int { return a * b },
 	"quotient": func(a int, b string) (string, error) {
 		n, err := strconv.Atoi(b)
 		return strconv.FormatFloat(float64(a)/float64(n), 'f', -1, 64), err
 	},
-	"count": func(b bool) int {
-		if b {
-			return 1
-		}
-		return 0
-	},
 	"after": func(t time.Time, seconds int) time.Time { return t.Add(time.Duration(seconds) * time.Second) },
 	"camel": func(name string) string {
-		var out string
-		for part := range strings.SplitSeq(name, "-") {
-			out += strings.ToUpper(part[:1]) + part[1:]
+		parts := strings.Split(name, "-")
+		for i, part := range parts {
+			parts[i] = strings.ToUpper(part[:1]) + part[1:]
 		}
-		return out
-	},
-	"ipOf": func(node string) string {
-		return strings.ReplaceAll(strings.Split(node, ".")[0][len("ip-"):], "-", ".")
+		return strings.Join(parts, "")
 	},
 	"now":     func() time.Time { return now },
 	"replace": strings.ReplaceAll,
@@ -72,16 +51,16 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 type shape struct {
 	Name string `json:"name"` // gets a suffix that makes it unique
 	// Controlled says that a controller has made the object, and not a tool.
-	Controlled  bool              `json:"controlled"`
-	Controller  string            `json:"controller"` // the writer of the status
-	Generation  int64             `json:"generation"`
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-	Finalizers  list              `json:"finalizers"`
-	Owner       object            `json:"owner"`
-	Scaled      bool              `json:"scaled"` // spec.replicas has a writer of its own
-	Spec        object            `json:"spec"`
-	Status      object            `json:"status"`
+	Controlled  bool   `json:"controlled"`
+	Controller  string `json:"controller"` // the writer of the status
+	Generation  int64  `json:"generation"`
+	Labels      object `json:"labels"`
+	Annotations object `json:"annotations"`
+	Finalizers  list   `json:"finalizers"`
+	Owner       object `json:"owner"`
+	Scaled      bool   `json:"scaled"` // spec.replicas has a writer of its own
+	Spec        object `json:"spec"`
+	Status      object `json:"status"`
 }
 
 // draft is an object of the mix that is being made. Its methods are for templates.
@@ -101,11 +80,11 @@ func mixed(i int) object {
 	d.Settled = d.Ago(now, int(now.Sub(d.Created).Hours()/24))
 	d.Generation = 1 + int64(d.ExpFloat64()*4)
 	at, k := d.IntN(100), 0
-	for ; at >= shapes[k].weight; k++ { // the weights are a hundred together
-		at -= shapes[k].weight
+	for ; at >= weights[k]; k++ { // the weights are a hundred together
+		at -= weights[k]
 	}
-	d.Name, d.Annotations = d.App.Name, map[string]string{}
-	d.fill(shapes[k].name)
+	d.Name, d.Annotations = d.App.Name, object{}
+	d.fill(shapes[k])
 	d.fill("common")
 	return d.finish(i)
 }
@@ -115,24 +94,13 @@ func (d *draft) fill(name string) {
 	var text bytes.Buffer
 	before := d.Annotations
 	err := templates.ExecuteTemplate(&text, name+".yaml", d)
-	if err == nil {
-		err = decode(text.Bytes(), &d.shape)
-	}
-	if err != nil {
+	json, invalid := yaml.YAMLToJSON(text.Bytes())
+	if err := errors.Join(err, invalid, utiljson.Unmarshal(json, &d.shape)); err != nil {
 		panic(fmt.Sprintf("objects: bug: the template of %s: %v\n%s", name, err, &text))
 	}
 	if d.Annotations == nil { // a template that adds none says null
 		d.Annotations = before
 	}
-}
-
-// decode decodes YAML, whole numbers as int64.
-func decode(text []byte, into any) error {
-	text, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return err
-	}
-	return utiljson.Unmarshal(text, into)
 }
 
 // finish returns the object with number i.
@@ -144,7 +112,7 @@ func (d *draft) finish(i int) object {
 			manager: "kube-controller-manager", operation: "Update", subresource: "scale", at: d.Settled, owns: []path{{"spec", "replicas"}},
 		})
 	}
-	if d.Annotations[restarted] != "" {
+	if d.Annotations[restarted] != nil {
 		others = append(others, writer{
 			manager: "kubectl-rollout", operation: "Update", at: d.Transition(), owns: []path{{"metadata", "annotations", restarted}},
 		})
@@ -155,10 +123,10 @@ func (d *draft) finish(i int) object {
 	meta := object{
 		"name": d.Name + "-" + uniqueSuffix(i), "namespace": d.App.Namespace, "uid": d.UID(),
 		"resourceVersion": FormatVersion(Version(i)), "generation": d.Generation, "creationTimestamp": timestamp(d.Created),
-		"labels": asObject(d.Labels),
+		"labels": d.Labels,
 	}
 	if len(d.Annotations) > 0 {
-		meta["annotations"] = asObject(d.Annotations)
+		meta["annotations"] = d.Annotations
 	}
 	if d.Finalizers != nil {
 		meta["finalizers"] = d.Finalizers
@@ -175,14 +143,6 @@ func (d *draft) finish(i int) object {
 	}
 	meta["managedFields"] = managedFields(obj, d.writers(others))
 	return obj
-}
-
-func asObject(texts map[string]string) object {
-	out := object{}
-	for name, text := range texts {
-		out[name] = text
-	}
-	return out
 }
 
 // lastApplied returns what kubectl keeps in an annotation.
@@ -229,11 +189,8 @@ func (d *draft) Transition() time.Time {
 
 // Condition returns one of the conditions of a status, as JSON.
 func (d *draft) Condition(kind string, ok bool, reason, message string) (string, error) {
-	status := "False"
-	if ok {
-		status = "True"
-	}
-	c := object{"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": timestamp(d.Transition())}
+	status := map[bool]string{true: "True", false: "False"}
+	c := object{"type": kind, "status": status[ok], "reason": reason, "message": message, "lastTransitionTime": timestamp(d.Transition())}
 	if d.Chance(.7) {
 		c["observedGeneration"] = d.Generation
 	}

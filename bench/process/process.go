@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -23,8 +21,6 @@ const (
 	roleEnv = "GVRKIT_BENCH_ROLE"
 	// stopTimeout is how long a child process may take to end.
 	stopTimeout = 20 * time.Second
-	// logLimit is how many bytes of a child's standard error are kept for error texts.
-	logLimit = 16 << 10
 )
 
 // Role returns the role of this process. It is empty in the process that the user started.
@@ -35,7 +31,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
 	answers *json.Decoder
-	log     tail
+	log     strings.Builder // standard error
 }
 
 // Start runs this program in a role, with env added to its environment, and sends it the
@@ -85,18 +81,9 @@ func (p *Process) Stop() error {
 	kill := time.AfterFunc(stopTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer kill.Stop()
 	if err := p.cmd.Wait(); err != nil {
-		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(p.log)))
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(p.log.String()))
 	}
 	return nil
-}
-
-// tail keeps the last bytes that are written to it.
-type tail []byte
-
-func (t *tail) Write(p []byte) (int, error) {
-	*t = append(*t, p...)
-	*t = (*t)[max(0, len(*t)-logLimit):]
-	return len(p), nil
 }
 
 // Request decodes what the parent of this process has sent into v. The returned context ends
@@ -115,22 +102,3 @@ func Request(ctx context.Context, v any) (context.Context, error) {
 
 // Answer sends v to the parent of this process.
 func Answer(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
-
-// Serve serves handler on a loopback port until ctx ends. It sends the base URL to the parent
-// of this process once it listens.
-func Serve(ctx context.Context, handler http.Handler) error {
-	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Close() }) // the process ends next
-	if err := Answer("http://" + listener.Addr().String()); err != nil {
-		return err
-	}
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}

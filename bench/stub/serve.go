@@ -2,183 +2,143 @@ package stub
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/bench/objects"
 )
 
-const (
-	// bufferSize is how many bytes are written at a time, at most.
-	bufferSize = 32 << 10
-	// watchTimeout is how long a watch lasts if the client does not say.
-	watchTimeout = 30 * time.Minute
-)
+// bufferSize is how many bytes are written at a time, at most.
+const bufferSize = 32 << 10
 
-// formOf returns the form that a client asks for. Clients that ask for metadata prefer
-// protobuf, and accept JSON.
-func formOf(r *http.Request) form {
-	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
-		return metadataOnly
-	}
-	return whole
-}
-
-// kindOf returns the version and the kind of an object in a form.
-func (c *collection) kindOf(f form) (groupVersion, kind string) {
-	if f == metadataOnly {
-		return "meta.k8s.io/v1", "PartialObjectMetadata"
-	}
-	return c.gvk.GroupVersion().String(), c.gvk.Kind
-}
+// errTooOld answers requests for versions that the server does not have any more.
+var errTooOld = apierrors.NewResourceExpired("the resource version is too old")
 
 // serve answers a list or a watch.
-func (c *collection) serve(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	numbers := map[string]int64{}
-	for _, name := range []string{"resourceVersion", "limit", "timeoutSeconds"} {
-		if text := q.Get(name); text != "" {
-			var err error
-			if numbers[name], err = strconv.ParseInt(text, 10, 64); err != nil || numbers[name] < 0 {
-				fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("invalid %s %q", name, text))
-				return
-			}
-		}
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(q.Get(name), 10, 64) // clients send numbers
+		return n
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if watching, _ := strconv.ParseBool(q.Get("watch")); watching {
-		c.serveWatch(w, r, numbers["resourceVersion"], q.Get("sendInitialEvents") == "true", time.Duration(numbers["timeoutSeconds"])*time.Second)
-		return
+	watching, _ := strconv.ParseBool(q.Get("watch"))
+	switch {
+	case watching:
+		ctx, cancel := context.WithTimeout(r.Context(), time.Duration(cmp.Or(number("timeoutSeconds"), 1800))*time.Second)
+		defer cancel()
+		s.serveWatch(ctx, w, number("resourceVersion"), q.Get("sendInitialEvents") == "true")
+	case q.Get("resourceVersion") == "0": // such a list has no pages, as in kube-apiserver
+		s.serveList(w, "", 0)
+	default:
+		s.serveList(w, q.Get("continue"), int(number("limit")))
 	}
-	c.serveList(w, q, int(numbers["limit"]), formOf(r))
 }
 
-// serveOne answers with the object whose name is in the path.
-func (c *collection) serveOne(w http.ResponseWriter, r *http.Request) {
-	items, _, _, _ := c.page(0, 0, 0) // version 0 is never too old
-	for _, item := range items {
-		if item.name == r.PathValue("name") {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(item.text[formOf(r)]) // it fails if the client has gone
+// serveList answers a list, or a page of it. A page after the first one is of the version of the
+// first one.
+func (s *Server) serveList(w http.ResponseWriter, token string, limit int) {
+	items, version := s.list()
+	first, offset := version, 0
+	if token != "" {
+		if _, err := fmt.Sscanf(token, "%d.%d", &first, &offset); err != nil || offset < 0 || offset > len(items) {
+			fail(w, apierrors.NewBadRequest("invalid continue token"))
 			return
 		}
 	}
-	fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is no such object")
-}
-
-// serveList answers a list. As in kube-apiserver, a list of version 0 has no pages, and a page
-// after the first one is of the version of the first one.
-func (c *collection) serveList(w http.ResponseWriter, q url.Values, limit int, f form) {
-	if q.Get("resourceVersion") == "0" {
-		limit = 0
-	}
-	var version int64
-	var offset int
-	if token := q.Get("continue"); token != "" {
-		if _, err := fmt.Sscanf(token, "%d.%d", &version, &offset); err != nil || offset < 0 {
-			fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "invalid continue token")
-			return
-		}
-	}
-	items, present, left, err := c.page(version, offset, limit)
-	if err != nil {
-		fail(w, http.StatusGone, metav1.StatusReasonExpired, err.Error())
+	if first != version {
+		fail(w, errTooOld)
 		return
 	}
+	items = items[offset:]
 	var more string
-	if left > 0 {
-		more = fmt.Sprintf(`,"continue":"%d.%d","remainingItemCount":%d`, present, offset+len(items), left)
+	if limit > 0 && len(items) > limit {
+		more = fmt.Sprintf(`,"continue":"%d.%d","remainingItemCount":%d`, version, offset+limit, len(items)-limit)
+		items = items[:limit]
 	}
 	out := bufio.NewWriterSize(w, bufferSize)
-	groupVersion, kind := c.kindOf(f)
-	fmt.Fprintf(out, `{"apiVersion":%q,"kind":"%sList","metadata":{"resourceVersion":%q%s},"items":[`, groupVersion, kind, objects.FormatVersion(present), more)
+	groupVersion, kind := s.kind.GVK.ToAPIVersionAndKind()
+	fmt.Fprintf(out, `{"apiVersion":%q,"kind":"%sList","metadata":{"resourceVersion":%q%s},"items":[`, groupVersion, kind, objects.FormatVersion(version), more)
 	for i, item := range items {
 		if i > 0 {
 			_ = out.WriteByte(',') // Flush returns the first error
 		}
-		_, _ = out.Write(item.text[f])
+		_, _ = out.Write(item.Raw)
 	}
 	fmt.Fprint(out, "]}\n")
 	_ = out.Flush() // it fails if the client has gone
 }
 
-// serveWatch answers a watch until the client has gone or the timeout is over.
-func (c *collection) serveWatch(w http.ResponseWriter, r *http.Request, version int64, initial bool, timeout time.Duration) {
-	if initial {
-		version = 0
+// serveWatch answers a watch until ctx ends. A watch after version 0 begins with all objects; any
+// other version than the present one is too old, since no events are kept.
+func (s *Server) serveWatch(ctx context.Context, w http.ResponseWriter, version int64, initial bool) {
+	out := bufio.NewWriterSize(w, bufferSize)
+	frame := func(event watch.EventType, text []byte) {
+		_, _ = out.WriteString(`{"type":"` + string(event) + `","object":`) // flush returns the first error
+		_, _ = out.Write(text)
+		_, _ = out.WriteString("}\n")
 	}
-	if timeout == 0 {
-		timeout = watchTimeout
-	}
-	s := &stream{out: bufio.NewWriterSize(w, bufferSize), flusher: http.NewResponseController(w)}
-	ctx, f := r.Context(), formOf(r)
-	at, items, present, err := c.subscribe(version, ctx.Done())
+	flush := func() error { return errors.Join(out.Flush(), http.NewResponseController(w).Flush()) }
+	events, err := s.events.Watch()
 	if err != nil {
-		text, _ := json.Marshal(status(http.StatusGone, metav1.StatusReasonExpired, err.Error())) // it has strings and numbers only
-		s.write("ERROR", text)
-		_ = s.flush() // it fails if the client has gone
+		fail(w, apierrors.NewServiceUnavailable(err.Error()))
 		return
 	}
-	defer c.unsubscribe(at)
+	defer events.Stop()
+	items, present := s.list() // it may have changes that come as events, too
+	if !initial && version != 0 {
+		items = nil
+	}
+	if items == nil && version != present {
+		text, _ := json.Marshal(status(errTooOld)) // it has strings and numbers only
+		frame(watch.Error, text)
+		_ = flush() // it fails if the client has gone
+		return
+	}
+	s.watches.Add(1)
+	defer s.watches.Add(-1)
 	for _, i := range items {
-		s.write("ADDED", i.text[f])
+		frame(watch.Added, i.Raw)
 	}
 	if initial {
-		groupVersion, kind := c.kindOf(f)
-		s.write("BOOKMARK", fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"annotations":{%q:"true"},"creationTimestamp":null,"resourceVersion":%q}}`,
+		groupVersion, kind := s.kind.GVK.ToAPIVersionAndKind()
+		frame(watch.Bookmark, fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"annotations":{%q:"true"},"creationTimestamp":null,"resourceVersion":%q}}`,
 			groupVersion, kind, metav1.InitialEventsAnnotationKey, objects.FormatVersion(present)))
 	}
-	end := time.NewTimer(timeout)
-	defer end.Stop()
 	for {
-		if len(at.events) == 0 && s.flush() != nil {
+		if len(events.ResultChan()) == 0 && flush() != nil {
 			return
 		}
 		select {
-		case e := <-at.events:
-			s.write(string(e.kind), e.of.text[f])
-		case <-end.C:
-			return
+		case e := <-events.ResultChan():
+			if i, ok := e.Object.(*item); ok && i.version > present {
+				frame(e.Type, i.Raw)
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// stream writes the frames of a watch, one line each.
-type stream struct {
-	out     *bufio.Writer
-	flusher *http.ResponseController
+// status returns err in the form that API servers use.
+func status(err *apierrors.StatusError) metav1.Status {
+	s := err.Status()
+	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return s
 }
 
-func (s *stream) write(event string, text []byte) {
-	for _, part := range []string{`{"type":"`, event, `","object":`} {
-		_, _ = s.out.WriteString(part) // flush returns the first error
-	}
-	_, _ = s.out.Write(text)
-	_, _ = s.out.WriteString("}\n")
-}
-
-func (s *stream) flush() error { return errors.Join(s.out.Flush(), s.flusher.Flush()) }
-
-// status returns a failure in the form that API servers use.
-func status(code int, reason metav1.StatusReason, message string) metav1.Status {
-	return metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-		Code: int32(code), Reason: reason, Message: message,
-	}
-}
-
-func fail(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+func fail(w http.ResponseWriter, err *apierrors.StatusError) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(status(code, reason, message)) // it fails if the client has gone
+	w.WriteHeader(int(err.ErrStatus.Code))
+	_ = json.NewEncoder(w).Encode(status(err)) // it fails if the client has gone
 }

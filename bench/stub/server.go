@@ -1,247 +1,177 @@
 // Package stub is an API server that answers from JSON that was encoded beforehand, so that a
-// benchmark of clients spends no time waiting for a server. It serves what discovery and
-// informers ask for: the aggregated documents with ETag and the legacy ones,
-// CustomResourceDefinitions, APIServices and objects, with list, pages, metadata only, watch
-// and initial events.
+// benchmark of clients spends no time waiting for a server. It serves the objects of one kind,
+// with list, pages, watch and initial events. A watch begins at the present version, or is
+// answered with 410.
 //
-// The built-in types are those of a Kubernetes server of 2026. CRDs are generated from their
-// numbers: their names resemble real ones, and their schemas are random, so that none is a copy
-// of another. A watch begins at the present version, or is answered with 410.
-//
-// It has no selectors, single namespaces, writes, permissions, compression or TLS. Changes are
-// made by requests of its own; see [Client].
+// It has no discovery, selectors, single namespaces, writes, permissions, compression or TLS.
+// Changes are made by a request of its own; see [Client].
 package stub
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/bench/objects"
 	"github.com/gvrkit/gvrkit/bench/process"
+	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
 // Role is the role of a process that is a [Server].
 const Role = "stub"
 
-// The paths of a [Client].
-const (
-	eventsPath    = "/bench/events/"
-	newcomersPath = "/bench/newcomers/"
-)
+// eventsPath is the path of [Client.Change], without the number.
+const eventsPath = "/bench/events/"
 
-// Config says what a server has.
+// lead is how many events a change may be ahead of a watch.
+const lead = 512
+
+// Config says what a server has: so many objects of a kind.
 type Config struct {
-	// Kind is the kind of the objects. A server with a kind has no discovery.
-	Kind string `json:"kind,omitempty"`
-	// Objects is how many objects there are: of Kind, or of each CRD.
-	Objects int `json:"objects,omitempty"`
-	// CRDs is how many CRDs there are, and SchemaBytes the approximate size of the schemas of
-	// one.
-	CRDs        int `json:"crds,omitempty"`
-	SchemaBytes int `json:"schemaBytes,omitempty"`
+	Kind    string `json:"kind"`
+	Objects int    `json:"objects"`
 }
 
 // Server is the handler.
 type Server struct {
 	http.ServeMux
 
-	config    Config
-	documents atomic.Pointer[documents]
+	kind    objects.Kind
+	events  *watch.Broadcaster
+	watches atomic.Int64
 
-	// change is full while a change is made. It guards the fields below, whose collections are
-	// safe to read.
-	change     chan struct{}
-	crds, apis *collection
-	types      []Type // all that are served
-	changes    int    // of objects, so far
+	// mu guards the fields below. It is never held while writing to a client or a watch.
+	mu      sync.Mutex
+	version int64 // of the last change
+	items   []*item
 }
 
-// New returns a server.
+// item is the JSON of an object in one version. It never changes.
+type item struct {
+	runtime.Unknown // as which a broadcaster takes it
+
+	version int64
+}
+
+func newItem(text []byte, version int64) *item { return &item{runtime.Unknown{Raw: text}, version} }
+
+// New returns a server. It runs until Shutdown.
 func New(ctx context.Context, config Config) (*Server, error) {
-	s := &Server{config: config, change: make(chan struct{}, 1)}
-	if config.Kind != "" {
-		return s, s.fillObjects(ctx)
+	kind, err := objects.Named(config.Kind)
+	if err != nil {
+		return nil, err
 	}
-	return s, s.fillDiscovery(ctx)
+	s := &Server{
+		kind: kind, version: objects.Version(config.Objects - 1),
+		events: watch.NewLongQueueBroadcaster(lead, watch.WaitIfChannelFull),
+	}
+	for i := range config.Objects {
+		text, err := json.Marshal(kind.Object(i))
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		s.items = append(s.items, newItem(text, objects.Version(i)))
+	}
+	s.HandleFunc("GET /apis/"+kind.GVR.GroupVersion().String()+"/"+kind.GVR.Resource, s.serve)
+	s.HandleFunc("POST "+eventsPath+"{number}", s.serveChange)
+	return s, nil
 }
 
-// handleChange serves a path that ends with a number. The answer is when the change was made.
-func (s *Server) handleChange(path string, change func(ctx context.Context, n int) (time.Time, error)) {
-	s.HandleFunc(path+"{number}", func(w http.ResponseWriter, r *http.Request) {
-		n, err := strconv.Atoi(r.PathValue("number"))
-		if err != nil || n < 0 {
-			http.Error(w, "invalid number", http.StatusBadRequest)
-			return
-		}
-		s.change <- struct{}{}
-		at, err := change(r.Context(), n)
-		<-s.change
-		if err != nil {
+// Shutdown ends all watches.
+func (s *Server) Shutdown() { s.events.Shutdown() }
+
+// serveChange changes as many objects as the path says.
+func (s *Server) serveChange(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.Atoi(r.PathValue("number"))
+	if err != nil || n < 0 {
+		http.Error(w, "invalid number", http.StatusBadRequest)
+		return
+	}
+	for s.watches.Load() == 0 && err == nil {
+		err = usage.Sleep(r.Context(), time.Millisecond)
+	}
+	for range n {
+		if err = errors.Join(err, r.Context().Err()); err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(at) // it fails if the client has gone
-	})
+		_ = s.events.Action(watch.Modified, s.update()) // it fails after Shutdown
+	}
 }
 
-// fillObjects makes the server one of objects of one kind.
-func (s *Server) fillObjects(ctx context.Context) error {
-	kind, err := objects.Named(s.config.Kind)
+// update changes the next object: it has another version, the next generation, and a counter
+// incremented if there is one.
+func (s *Server) update() *item {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	index := int(s.version-objects.Version(0)) % len(s.items)
+	// The keys are sorted: generation and resourceVersion of metadata precede all others.
+	text := bytes.Clone(s.items[index].Raw)
+	copy(text[after(text, bytes.Index, `"resourceVersion":"`):], objects.FormatVersion(s.version))
+	text = increment(text, after(text, bytes.LastIndex, `"`+s.kind.Counter+`":`))
+	text = increment(text, after(text, bytes.Index, `"generation":`))
+	s.items[index] = newItem(text, s.version)
+	return s.items[index]
+}
+
+// after returns where the text after mark begins, or -1 without the mark.
+func after(text []byte, index func(s, sep []byte) int, mark string) int {
+	if at := index(text, []byte(mark)); at >= 0 {
+		return at + len(mark)
+	}
+	return -1
+}
+
+// increment adds one to the whole number at a place in text, if there is one. It may change text.
+func increment(text []byte, at int) []byte {
+	if at < 0 {
+		return text
+	}
+	end := at
+	for '0' <= text[end] && text[end] <= '9' {
+		end++
+	}
+	n, err := strconv.ParseInt(string(text[at:end]), 10, 64)
 	if err != nil {
-		return err
+		return text
 	}
-	corpus, err := objects.Encode(ctx, kind, s.config.Objects)
-	if err != nil {
-		return err
-	}
-	items := make([]item, len(corpus))
-	for i, text := range corpus {
-		items[i].text[whole] = text
-	}
-	all, counter := newCollection(kind.GVK, items), kind.Counter[len(kind.Counter)-1]
-	s.HandleFunc("GET "+pathOf(kind.GVR), all.serve)
-	s.handleChange("POST "+eventsPath, func(ctx context.Context, n int) (time.Time, error) {
-		if err := all.waitForWatch(ctx); err != nil {
-			return time.Time{}, err
-		}
-		for range n {
-			if err := all.update(ctx, s.changes%len(items), counter); err != nil {
-				return time.Time{}, err
-			}
-			s.changes++
-		}
-		return time.Now(), nil
-	})
-	return nil
+	return slices.Replace(text, at, end, strconv.AppendInt(nil, n+1, 10)...)
 }
 
-// fillDiscovery makes the server one of built-in types and CRDs.
-func (s *Server) fillDiscovery(ctx context.Context) (err error) {
-	if s.types, err = BuiltIn(); err != nil {
-		return err
-	}
-	s.crds, s.apis = newCollection(crdKind, nil), newCollection(apiServiceKind, nil)
-	for _, t := range s.types {
-		if _, err := s.putAPIService(ctx, t.GVR.GroupVersion(), false); err != nil {
-			return err
-		}
-	}
-	for _, d := range Definitions(s.config.CRDs) {
-		if _, err := s.add(ctx, d, nil); err != nil {
-			return err
-		}
-		if err := s.serveObjects(d.Types[0], s.config.Objects); err != nil {
-			return err
-		}
-	}
-	first, err := newDocuments(s.types)
-	if err != nil {
-		return err
-	}
-	s.documents.Store(first)
-	s.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { s.documents.Load().serve(w, r) })
-	s.HandleFunc("GET "+pathOf(CRDs), s.crds.serve)
-	s.HandleFunc("GET "+pathOf(CRDs)+"/{name}", s.crds.serveOne)
-	s.HandleFunc("GET "+pathOf(APIServices), s.apis.serve)
-	s.handleChange("PUT "+newcomersPath, s.create)
-	s.handleChange("DELETE "+newcomersPath, s.remove)
-	return nil
+// list returns all items and their version.
+func (s *Server) list() ([]*item, int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.items), s.version
 }
 
-// serveObjects serves n objects of a type, if n is not 0.
-func (s *Server) serveObjects(of Type, n int) (err error) {
-	if n == 0 {
-		return nil
-	}
-	items := make([]item, n)
-	for i := range items {
-		obj := of.Object(i)
-		obj.SetResourceVersion(objects.FormatVersion(objects.Version(i)))
-		if items[i], err = newItem(obj.GetName(), obj.Object); err != nil {
-			return err
-		}
-	}
-	s.HandleFunc("GET "+pathOf(of.GVR), newCollection(of.GVK, items).serve)
-	return nil
-}
-
-func pathOf(gvr schema.GroupVersionResource) string {
-	return "/apis/" + gvr.Group + "/" + gvr.Version + "/" + gvr.Resource
-}
-
-func (s *Server) putAPIService(ctx context.Context, gv schema.GroupVersion, custom bool) (time.Time, error) {
-	return s.apis.put(ctx, apiServiceName(gv), func(version string) map[string]any { return apiService(gv, custom, version) })
-}
-
-// add adds an established CRD, then its documents, and then its APIServices. It returns when it
-// was established.
-func (s *Server) add(ctx context.Context, d Definition, following *documents) (at time.Time, err error) {
-	at, err = s.crds.put(ctx, d.Name(), func(version string) map[string]any { return d.object(s.config.SchemaBytes, true, version) })
-	s.documents.Store(following)
-	for _, t := range d.Types {
-		if err == nil {
-			_, err = s.putAPIService(ctx, t.GVR.GroupVersion(), true)
-		}
-	}
-	s.types = append(s.types, d.Types...)
-	return at, err
-}
-
-// create creates the i-th newcomer, and establishes it.
-func (s *Server) create(ctx context.Context, i int) (at time.Time, err error) {
-	d := Newcomer(i)
-	if slices.ContainsFunc(s.types, d.has) {
-		return at, fmt.Errorf("%s exists already", d.Name())
-	}
-	following, err := newDocuments(append(slices.Clone(s.types), d.Types...))
-	if err != nil {
-		return at, err
-	}
-	if _, err := s.crds.put(ctx, d.Name(), func(version string) map[string]any { return d.object(s.config.SchemaBytes, false, version) }); err != nil {
-		return at, err
-	}
-	return s.add(ctx, d, following)
-}
-
-// remove deletes the i-th newcomer.
-func (s *Server) remove(ctx context.Context, i int) (at time.Time, err error) {
-	d := Newcomer(i)
-	if !slices.ContainsFunc(s.types, d.has) {
-		return at, fmt.Errorf("there is no %s", d.Name())
-	}
-	s.types = slices.DeleteFunc(s.types, d.has)
-	following, err := newDocuments(s.types)
-	if err != nil {
-		return at, err
-	}
-	s.documents.Store(following)
-	at, err = s.crds.remove(ctx, d.Name(), func(version string) map[string]any { return d.object(s.config.SchemaBytes, true, version) })
-	for _, t := range d.Types {
-		if gv := t.GVR.GroupVersion(); err == nil {
-			_, err = s.apis.remove(ctx, apiServiceName(gv), func(version string) map[string]any { return apiService(gv, true, version) })
-		}
-	}
-	return at, err
-}
-
-// RunProcess makes this process the server that its parent has asked for.
+// RunProcess makes this process the server that its parent has asked for, on a loopback port.
 func RunProcess(ctx context.Context) error {
 	var config Config
 	ctx, err := process.Request(ctx, &config)
 	if err != nil {
 		return err
 	}
-	server, err := New(ctx, config)
+	handler, err := New(ctx, config)
 	if err != nil {
 		return err
 	}
-	return process.Serve(ctx, server)
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	defer server.CloseClientConnections() // first
+	err = process.Answer(Client{server.URL})
+	<-ctx.Done()
+	return err
 }

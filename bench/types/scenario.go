@@ -4,40 +4,19 @@ package types
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
-
 	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/harness"
-	"github.com/gvrkit/gvrkit/bench/stub"
-	"github.com/gvrkit/gvrkit/bench/usage"
+	"github.com/gvrkit/gvrkit/bench/informers"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
-
-// objectsPerType is how many objects each type has.
-const objectsPerType = 5
-
-// Params are the parameters of one run.
-type Params struct {
-	Server cluster.Connection `json:"server"`
-	// Types is how many types are watched, and Objects how many objects each has.
-	Types   int `json:"types"`
-	Objects int `json:"objects"`
-	// Rest is how long a program must not have sent or read anything to be at rest.
-	Rest time.Duration `json:"restNanos"`
-}
 
 // Scenario returns the scenario.
 func Scenario() harness.Scenario {
-	return harness.Scenario{
-		Name: "types", About: "the start of programs that watch few or many types of a server with many CRDs",
-		Cases: cases, Measure: measure,
-	}
+	return harness.Scenario{Name: "types", About: "the start of programs that watch few or many types of a server with many CRDs", Cases: cases}
 }
 
 // The names of metrics.
@@ -61,10 +40,27 @@ func cases(quick bool) []harness.Case {
 	var all []harness.Case
 	for _, server := range servers {
 		for _, schemaBytes := range []int{300, 84_000} {
-			all = append(all, newCase(server, crds, schemaBytes, rounds))
+			all = append(all, newCase(server, cluster.Size{CRDs: crds, SchemaBytes: schemaBytes, Objects: 5}, rounds))
 		}
 	}
 	return all
+}
+
+// newCase returns a case with two parts: programs that watch one type, and all of them.
+func newCase(server string, s cluster.Size, rounds int) harness.Case {
+	c := harness.Case{
+		Name: fmt.Sprintf("%s-%d-%d", server, s.CRDs, s.SchemaBytes), Rounds: rounds,
+		Title:       fmt.Sprintf("%s with %d CRDs, which have schemas of %d bytes and %d objects each", server, s.CRDs, s.SchemaBytes, s.Objects),
+		Contestants: contestants(s, 700*time.Millisecond),
+		Start: func(ctx context.Context, progress io.Writer) (*harness.Servers, error) {
+			return cluster.Start(ctx, server, progress, s)
+		},
+	}
+	for _, types := range []int{1, s.CRDs} {
+		c.Parts = append(c.Parts, partOf(types))
+		c.Metrics = append(c.Metrics, metrics(types)...)
+	}
+	return c
 }
 
 // partOf returns the name of the part in which so many types are watched.
@@ -75,34 +71,16 @@ func partOf(types int) string {
 	return fmt.Sprintf("%d types", types)
 }
 
-// newCase returns a case with two parts: programs that watch one type, and all of them.
-func newCase(server string, crds, schemaBytes, rounds int) harness.Case {
-	c := harness.Case{
-		Name: fmt.Sprintf("%s-%d-%d", server, crds, schemaBytes), Rounds: rounds,
-		Title: fmt.Sprintf("%s with %d CRDs, which have schemas of %d bytes and %d objects each", server, crds, schemaBytes, objectsPerType),
+func contestants(s cluster.Size, rest time.Duration) []harness.Contestant {
+	add := func(name, about string, target bool, open informers.Open) harness.Contestant {
+		return harness.Contestant{Name: name, About: about, Target: target, Measure: system{s, rest, open}.measure}
 	}
-	params := map[string]any{}
-	for _, types := range []int{1, crds} {
-		c.Parts = append(c.Parts, partOf(types))
-		c.Metrics = append(c.Metrics, metrics(types)...)
+	return []harness.Contestant{
+		add("client-go", "dynamicinformer: ForResource of each type, Start, WaitForCacheSync, which polls each 0.1 s", false, informers.ClientGo),
+		add("Acquire", "gvrkit's NewForConfig: Start, Acquire of each type, WaitForSync", true, informers.Leases()),
+		add("ForResource", "gvrkit's NewForConfig: ForResource of each type, Start, WaitForSync", true, informers.GVRKit()),
+		add("no discovery", "the same with WithDiscovery(nil)", false, informers.GVRKit(dynamicinformer.WithDiscovery(nil))),
 	}
-	for _, s := range systems() {
-		c.Contestants = append(c.Contestants, s.Contestant)
-	}
-	c.Start = func(ctx context.Context, progress io.Writer) (*harness.Fixture, error) {
-		s, err := cluster.Start(ctx, server, progress)
-		if err != nil {
-			return nil, err
-		}
-		if err := fill(ctx, s.Connection, crds, schemaBytes); err != nil {
-			return nil, errors.Join(fmt.Errorf("fill the server: %w", err), s.Stop())
-		}
-		for _, types := range []int{1, crds} {
-			params[partOf(types)] = Params{Server: s.Connection, Types: types, Objects: objectsPerType, Rest: 700 * time.Millisecond}
-		}
-		return &harness.Fixture{Params: params, Stop: s.Stop}, nil
-	}
-	return c
 }
 
 // metrics are those of programs that watch so many types.
@@ -127,32 +105,4 @@ func metrics(types int) []harness.Metric {
 		all[i].Name = partOf(types) + ": " + all[i].Name
 	}
 	return all
-}
-
-// fill installs CRDs and creates their objects.
-func fill(ctx context.Context, server cluster.Connection, crds, schemaBytes int) error {
-	const writers, settle = 16, 5 * time.Second // servers build documents after CRDs have come
-	all := make([]*unstructured.Unstructured, crds)
-	for i, d := range stub.Definitions(crds) {
-		var err error
-		if all[i], err = d.CRD(schemaBytes); err != nil {
-			return err
-		}
-	}
-	client, err := dynamic.NewForConfig(server.Config())
-	if err != nil {
-		return err
-	}
-	if err := server.InstallCRDs(ctx, all...); err != nil {
-		return err
-	}
-	if err := usage.Sleep(ctx, settle-cluster.Settle); err != nil {
-		return err
-	}
-	return cluster.InParallel(ctx, writers, crds*objectsPerType, func(ctx context.Context, i int) error {
-		of := stub.NewDefinition(i / objectsPerType).Types[0]
-		obj := of.Object(i % objectsPerType)
-		_, err := client.Resource(of.GVR).Namespace(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{})
-		return err
-	})
 }

@@ -37,8 +37,38 @@ type Traffic struct {
 // Count returns what counts the requests of all clients of cfg.
 func Count(cfg *rest.Config) *Traffic {
 	t := &Traffic{last: time.Now()}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{t, next} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			path := req.URL.Path
+			t.add(path, 1, 0)
+			res, err := next.RoundTrip(req)
+			t.add(path, 0, 0)
+			if err == nil {
+				res.Body = &body{res.Body, func(n int) { t.add(path, 0, n) }}
+			}
+			return res, err
+		})
+	})
 	return t
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
+
+// body is that of an answer. It reports how much of it is read.
+type body struct {
+	io.ReadCloser
+
+	read func(n int)
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.read(n)
+	return n, err
 }
 
 // Counts returns the counts so far.
@@ -94,36 +124,4 @@ func (t *Traffic) add(path string, requests, bytes int) {
 		c.Documents += requests
 		c.Bytes += bytes
 	}
-}
-
-type transport struct {
-	traffic *Traffic
-	next    http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	path := req.URL.Path
-	t.traffic.add(path, 1, 0)
-	res, err := t.next.RoundTrip(req)
-	t.traffic.add(path, 0, 0)
-	if err == nil {
-		res.Body = &body{res.Body, t.traffic, path}
-	}
-	return res, err
-}
-
-// body is that of an answer.
-type body struct {
-	io.ReadCloser
-
-	traffic *Traffic
-	path    string
-}
-
-// Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.traffic.add(b.path, 0, n)
-	return n, err
 }

@@ -2,13 +2,13 @@
 package usage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -22,31 +22,16 @@ func CPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// RSS returns the present memory of this process, and its peak. Getrusage does not tell it on
-// Linux: a child begins with its parent's peak.
-func RSS() (current, peak int64, err error) {
+// PeakRSS returns the greatest size that the memory of this process had, or 0 where there is no
+// /proc. Getrusage does not tell it: a child begins with its parent's peak.
+func PeakRSS() (bytes int64, err error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if errors.Is(err, os.ErrNotExist) {
-		var usage syscall.Rusage
-		err = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
-		return 0, usage.Maxrss, err
+		return 0, nil
 	}
-	for line := range bytes.Lines(status) {
-		var kilobytes int64
-		if n, _ := fmt.Sscanf(string(line), "VmHWM: %d kB", &kilobytes); n == 1 {
-			peak = kilobytes << 10
-		}
-		if n, _ := fmt.Sscanf(string(line), "VmRSS: %d kB", &kilobytes); n == 1 {
-			current = kilobytes << 10
-		}
-	}
-	return current, peak, err
-}
-
-// LiveHeap returns the size of what is reachable.
-func LiveHeap() int64 {
-	heap, _ := LiveMemory()
-	return heap
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	_, invalid := fmt.Sscanf(peak, "%d kB", &bytes)
+	return bytes << 10, errors.Join(err, invalid)
 }
 
 // LiveMemory returns the size of what is reachable, and of the stacks of goroutines once they

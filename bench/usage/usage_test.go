@@ -2,29 +2,44 @@ package usage_test
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
-func TestLiveHeap_IsWhatIsReachable(t *testing.T) {
+func TestLiveMemory_IsWhatIsReachable(t *testing.T) {
 	const size = 16 << 20
-	empty := usage.LiveHeap()
+	empty, _ := usage.LiveMemory()
 	kept := make([]byte, size)
-	full := usage.LiveHeap()
+	full, _ := usage.LiveMemory()
 	runtime.KeepAlive(kept)
 	if grown := full - empty; grown < size-size/64 || grown > size+size/4 { // a few bytes of others may have gone
 		t.Errorf("it has grown by %d bytes, want %d", grown, size)
 	}
-	if left := usage.LiveHeap() - empty; left > size/4 {
-		t.Errorf("%d bytes are left", left)
+	if left, _ := usage.LiveMemory(); left-empty > size/4 {
+		t.Errorf("%d bytes are left", left-empty)
 	}
 }
 
-func TestRSS_PeakIsNoLessThanNow(t *testing.T) {
-	current, peak, err := usage.RSS()
-	if err != nil || peak < current || peak < 1<<20 {
-		t.Errorf("%d, %d, %v", current, peak, err)
+func TestPeakRSS_StaysWhenMemoryIsFreed(t *testing.T) {
+	before, err := usage.PeakRSS()
+	if err != nil || before < 1<<20 {
+		t.Fatalf("%d, %v", before, err)
+	}
+	kept := make([]byte, before) // more than there is
+	for i := range kept {
+		kept[i] = 1
+	}
+	runtime.KeepAlive(kept)
+	full, err := usage.PeakRSS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	debug.FreeOSMemory()
+	after, err := usage.PeakRSS()
+	if about := before / 16; err != nil || full < before+about || after < full-about { // the kernel's counters are rough
+		t.Errorf("%d, then %d, then %d: %v", before, full, after, err)
 	}
 }
 
