@@ -46,7 +46,7 @@ fuzz: ## fuzz each target for FUZZ=30s
 soak: ## acquire and release a million leases, delete and create 40 types 200 times; half an hour
 	@GVRKIT_LEASES=10000 $(TEST) -timeout=30m ./dynamicinformer -run TestLease_ManyAtOnce
 	@go run ./test/envtest/cmd/prepare
-	@GVRKIT_SOAK=40x200 $(TEST) -timeout=60m ./test/envtest/ -ginkgo.v -ginkgo.focus='come and go by the hundred'
+	@GVRKIT_SOAK=40x200 $(TEST) -timeout=60m ./test/envtest/ -ginkgo.v -ginkgo.focus='are created and deleted by the hundred'
 
 bench: ## compare with client-go and controller-runtime; an hour, with BENCH=-quick six minutes
 	@echo "bench: compiling: some minutes with empty caches, then some minutes to build the API server"

@@ -20,7 +20,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// What only a server with an aggregation layer has: groups that others serve.
+// These specs need an aggregation layer: groups that aggregated API servers serve.
 
 var (
 	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
@@ -41,18 +41,18 @@ func behindService(group, service string, port int) *unstructured.Unstructured {
 	return obj
 }
 
-// backend is a server behind kube-apiserver that tells of ships in v1 of a group, while
-// it is up.
+// backend is an aggregated API server behind kube-apiserver that serves ships in v1 of a group
+// while it is up.
 type backend struct {
-	door  *door
-	ships schema.GroupVersionResource
-	down  atomic.Bool
-	empty atomic.Bool // it has no type
-	fleet shipsBehind // the objects of its type
+	connection *connection
+	ships      schema.GroupVersionResource
+	down       atomic.Bool
+	empty      atomic.Bool // it has no type
+	handler    shipHandler // serves the objects of its type
 }
 
-// startBackend registers a backend, for as long as the spec runs.
-func startBackend(ctx context.Context, d *door) *backend {
+// startBackend starts and registers a backend, until the end of the spec.
+func startBackend(ctx context.Context, d *connection) *backend {
 	GinkgoHelper()
 	b, service, port := startBackendUnregistered(ctx, d)
 	d.create(ctx, apiServices, "", behindService(b.ships.Group, service, port))
@@ -60,10 +60,10 @@ func startBackend(ctx context.Context, d *door) *backend {
 }
 
 // startBackendUnregistered starts a backend that has a service, and no APIService yet.
-func startBackendUnregistered(ctx context.Context, d *door) (b *backend, service string, port int) {
+func startBackendUnregistered(ctx context.Context, d *connection) (b *backend, service string, port int) {
 	GinkgoHelper()
-	b = &backend{door: d, ships: schema.GroupVersionResource{Group: ownGroup("behind"), Version: "v1", Resource: "ships"}}
-	b.fleet.gvr = b.ships
+	b = &backend{connection: d, ships: schema.GroupVersionResource{Group: ownGroup("behind"), Version: "v1", Resource: "ships"}}
+	b.handler.gvr = b.ships
 	server := httptest.NewUnstartedServer(b)
 	server.Config.ErrorLog = log.New(GinkgoWriter, "", 0) // kube-apiserver hangs up on it often
 	server.StartTLS()
@@ -85,8 +85,8 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case b.down.Load():
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
-	case b.fleet.serves(r):
-		b.fleet.ServeHTTP(w, r)
+	case b.handler.serves(r):
+		b.handler.ServeHTTP(w, r)
 		return
 	case r.URL.Path != "/apis/"+b.ships.GroupVersion().String():
 		http.NotFound(w, r)
@@ -106,14 +106,14 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // touch lets kube-apiserver look at the backend now: by itself it does so each minute.
 func (b *backend) touch(ctx context.Context) {
 	GinkgoHelper()
-	b.door.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": unique("touch")}}})
+	b.connection.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": unique("touch")}}})
 }
 
-var _ = Describe("Discovery of groups that others serve, on "+kubeAPIServer.name, func() {
-	It("can't tell about one whose server is not there, and tells about all others", func(ctx SpecContext) {
-		h := openHarbour(ctx, kubeAPIServer)
-		idle := openDoor(kubeAPIServer).resolver // does not run
-		told := h.news(h.group)
+var _ = Describe("Discovery of groups of aggregated API servers, on "+kubeAPIServer.name, func() {
+	It("is inconclusive for a group whose server is down, and resolves all other groups", func(ctx SpecContext) {
+		h := newShipGroup(ctx, kubeAPIServer)
+		idle := connect(kubeAPIServer).resolver // does not run
+		events := h.groupEvents(h.group)
 		group := ownGroup("nobody")
 		h.admin.create(ctx, apiServices, "", behindService(group, unique("nobody"), 443))
 
@@ -138,7 +138,7 @@ var _ = Describe("Discovery of groups that others serve, on "+kubeAPIServer.name
 			Expect(len(all)).To(BeNumerically(">", 20))
 			Expect(r.ResolveAll(ctx, discovery.Selector{Groups: []string{h.group}})).To(HaveLen(1))
 		}
-		Expect(told.told()).To(Equal([]string{"Added ships.v2." + h.group}))
+		Expect(events.texts()).To(Equal([]string{"Added ships.v2." + h.group}))
 
 		Expect(h.admin.client.Resource(apiServices).Delete(ctx, "v1."+group, metav1.DeleteOptions{})).To(Succeed())
 		for _, r := range []*discovery.Resolver{h.resolver, idle} {
@@ -146,12 +146,12 @@ var _ = Describe("Discovery of groups that others serve, on "+kubeAPIServer.name
 		}
 	})
 
-	It("keeps what an aggregated server has told while that is down", func(ctx SpecContext) {
-		d, admin := openDoor(kubeAPIServer), openDoor(kubeAPIServer)
+	It("keeps the types of an aggregated server while it is down", func(ctx SpecContext) {
+		d, admin := connect(kubeAPIServer), connect(kubeAPIServer)
 		r := d.live()
 		b := startBackend(ctx, admin)
-		told := d.news(b.ships.Group)
-		Eventually(told.told).Should(Equal([]string{"Added ships.v1." + b.ships.Group}))
+		events := d.groupEvents(b.ships.Group)
+		Eventually(events.texts).Should(Equal([]string{"Added ships.v1." + b.ships.Group}))
 		Expect(r.ResolveGVR(ctx, b.ships)).To(HaveField("Backing", discovery.BackingAggregated))
 		unknown := func() error { _, err := r.Resolve(ctx, "nothings."+b.ships.Group); return err }
 		Expect(unknown()).To(MatchError(discovery.ErrNotServed))
@@ -160,27 +160,27 @@ var _ = Describe("Discovery of groups that others serve, on "+kubeAPIServer.name
 		b.touch(ctx)
 		Eventually(unknown).Should(MatchError(discovery.ErrInconclusive), "the documents say so now")
 		Expect(r.ResolveGVR(ctx, b.ships)).To(HaveField("Versions", []string{"v1"}))
-		Consistently(told.told, "6s", "100ms").Should(HaveLen(1))
+		Consistently(events.texts, "6s", "100ms").Should(HaveLen(1))
 
 		b.down.Store(false)
 		b.touch(ctx)
 		Eventually(unknown).Should(MatchError(discovery.ErrNotServed))
-		Expect(told.told()).To(HaveLen(1))
+		Expect(events.texts()).To(HaveLen(1))
 	})
 
-	It("tells of a type that an aggregated server has no more, and of what goes with the APIService", func(ctx SpecContext) {
-		d, admin := openDoor(kubeAPIServer), openDoor(kubeAPIServer)
+	It("reports types that an aggregated server or a deleted APIService no longer serves", func(ctx SpecContext) {
+		d, admin := connect(kubeAPIServer), connect(kubeAPIServer)
 		d.live()
 		b := startBackend(ctx, admin)
-		told := d.news(b.ships.Group)
+		events := d.groupEvents(b.ships.Group)
 		// looking asks for the documents, as the resolver does by itself each minute.
 		looking := func() []string {
 			_, err := d.resolver.Resolve(ctx, unique("nothing")+"."+b.ships.Group)
 			Expect(err).To(MatchError(discovery.ErrNotServed))
-			return told.told()
+			return events.texts()
 		}
 		came, went := "Added ships.v1."+b.ships.Group, "Removed ships.v1."+b.ships.Group+" (NotListed)"
-		Eventually(told.told).Should(Equal([]string{came}))
+		Eventually(events.texts).Should(Equal([]string{came}))
 
 		b.empty.Store(true)
 		b.touch(ctx)
@@ -190,7 +190,7 @@ var _ = Describe("Discovery of groups that others serve, on "+kubeAPIServer.name
 		Eventually(looking, "30s", "250ms").Should(Equal([]string{came, went, came}))
 
 		Expect(admin.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{})).To(Succeed())
-		Eventually(told.told).Should(Equal([]string{came, went, came, went}))
+		Eventually(events.texts).Should(Equal([]string{came, went, came, went}))
 		_, err := d.resolver.ResolveGVR(ctx, b.ships)
 		Expect(err).To(MatchError(discovery.ErrNotServed))
 	})

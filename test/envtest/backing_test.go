@@ -22,11 +22,11 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// A type whose name stays, while what serves it changes.
+// These specs are about a type that another server takes over.
 
-// shipsBehind serves list and watch of the ships that a backend has. Its resource versions
-// are far above those of etcd, as those of another etcd may be.
-type shipsBehind struct {
+// shipHandler serves lists and watches of the ships of a backend. Its resource versions are far
+// above those of etcd, as those of another etcd may be.
+type shipHandler struct {
 	gvr schema.GroupVersionResource
 
 	mu         sync.Mutex
@@ -35,13 +35,13 @@ type shipsBehind struct {
 	watches    map[chan<- unstructured.Unstructured]struct{}
 }
 
-func (s *shipsBehind) serves(r *http.Request) bool {
+func (s *shipHandler) serves(r *http.Request) bool {
 	path := "/apis/" + s.gvr.GroupVersion().String() + "/" + s.gvr.Resource
 	return r.Method == http.MethodGet && r.URL.Path == path
 }
 
-// has replaces the ships by count others, which have generation as a label.
-func (s *shipsBehind) has(count int, generation string) {
+// has replaces the ships by count other ships with generation as a label.
+func (s *shipHandler) has(count int, generation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ships, s.generation = nil, generation
@@ -50,7 +50,7 @@ func (s *shipsBehind) has(count int, generation string) {
 	}
 }
 
-func (s *shipsBehind) addLocked() unstructured.Unstructured {
+func (s *shipHandler) addLocked() unstructured.Unstructured {
 	ship := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(len(s.ships))}}}
 	ship.SetAPIVersion(s.gvr.GroupVersion().String())
 	ship.SetKind("Ship")
@@ -64,10 +64,10 @@ func (s *shipsBehind) addLocked() unstructured.Unstructured {
 }
 
 // versionLocked returns the version of the list.
-func (s *shipsBehind) versionLocked() string { return fmt.Sprint(1_000_000_000 + len(s.ships)) }
+func (s *shipHandler) versionLocked() string { return fmt.Sprint(1_000_000_000 + len(s.ships)) }
 
 // add adds a ship, and sends it to all watches.
-func (s *shipsBehind) add() {
+func (s *shipHandler) add() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ship := s.addLocked()
@@ -76,7 +76,7 @@ func (s *shipsBehind) add() {
 	}
 }
 
-func (s *shipsBehind) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *shipHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Query().Get("watch") != "" {
 		s.watch(w, r)
@@ -92,7 +92,7 @@ func (s *shipsBehind) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // watch sends ships that are added. It begins with none: the specs add no ship between a list and
 // the watch that follows it.
-func (s *shipsBehind) watch(w http.ResponseWriter, r *http.Request) {
+func (s *shipHandler) watch(w http.ResponseWriter, r *http.Request) {
 	added := make(chan unstructured.Unstructured, 1)
 	s.mu.Lock()
 	if s.watches == nil {
@@ -116,18 +116,18 @@ func (s *shipsBehind) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// witness looks at a lease all the time. While the status says Synced, the cache has to have all
-// objects of one type: sizes says how many, by the label of their generation.
-type witness struct {
+// statusObserver checks a lease continuously. While the state is Synced, the cache must have all objects
+// of one type. Sizes has their number by the label of their generation.
+type statusObserver struct {
 	lease    *dynamicinformer.Lease
 	sizes    map[string]int
 	stop     func()
-	seen     chan struct{} // closed once the status has said so
+	seen     chan struct{} // closed after the state was Synced
 	problems map[string]struct{}
 }
 
-func watchOver(l *dynamicinformer.Lease, sizes map[string]int) *witness {
-	w := &witness{lease: l, sizes: sizes, seen: make(chan struct{}), problems: map[string]struct{}{}}
+func observeStatus(l *dynamicinformer.Lease, sizes map[string]int) *statusObserver {
+	w := &statusObserver{lease: l, sizes: sizes, seen: make(chan struct{}), problems: map[string]struct{}{}}
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -148,7 +148,7 @@ func watchOver(l *dynamicinformer.Lease, sizes map[string]int) *witness {
 	return w
 }
 
-func (w *witness) look() {
+func (w *statusObserver) look() {
 	before := w.lease.Status()
 	counts := map[string]int{}
 	for _, obj := range w.lease.Informer().GetStore().List() {
@@ -171,31 +171,31 @@ func (w *witness) look() {
 	w.problems[fmt.Sprintf("Synced, generation %d, with %v; want all of one of %v", after.Generation, counts, w.sizes)] = struct{}{}
 }
 
-// check waits until w has seen that case, stops it, and expects that it has seen no other.
-func (w *witness) check() {
+// check waits until w has seen the state Synced, stops w, and expects no problems.
+func (w *statusObserver) check() {
 	GinkgoHelper()
 	Eventually(w.seen).Should(BeClosed())
 	w.stop()
 	Expect(w.problems).To(BeEmpty())
 }
 
-// takes lets the backend serve its group, whoever serves it now. The APIService goes with the spec:
-// one whose server is gone makes discovery inconclusive for all specs after it.
+// takes makes the backend serve its group, whatever serves it now. The APIService is deleted at the end of
+// the spec: without its server, discovery would be inconclusive for all later specs.
 func (b *backend) takes(ctx context.Context, service string, port int) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a clean-up has a context of its own
-		_ = b.door.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{}) // once may be enough
+		_ = b.connection.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{}) // once may be enough
 	})
-	b.door.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{
+	b.connection.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"kube-aggregator.kubernetes.io/automanaged": nil}}, // or it would be put right
 		"spec":     behindService(b.ships.Group, service, port).Object["spec"],
 	})
 }
 
-// listed returns the generation of what a list of the ships has.
+// listed returns the generation of the ships in a list.
 func (b *backend) listed(ctx context.Context) func() (string, error) {
 	return func() (string, error) {
-		list, err := b.door.client.Resource(b.ships).List(ctx, metav1.ListOptions{Limit: 1})
+		list, err := b.connection.client.Resource(b.ships).List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil || len(list.Items) == 0 {
 			return "", err
 		}
@@ -203,26 +203,26 @@ func (b *backend) listed(ctx context.Context) func() (string, error) {
 	}
 }
 
-var _ = Describe("A type that is served by another server than before, on "+kubeAPIServer.name, func() {
+var _ = Describe("A type whose server changes, on "+kubeAPIServer.name, func() {
 	inPlace := func(ctx context.Context, b *backend) {
-		b.door.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{"spec": map[string]any{"service": nil, "insecureSkipTLSVerify": false}})
+		b.connection.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{"spec": map[string]any{"service": nil, "insecureSkipTLSVerify": false}})
 	}
-	deleted := func(ctx context.Context, b *backend) { // another is made for the CRD
-		Expect(b.door.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{})).To(Succeed())
+	deleted := func(ctx context.Context, b *backend) { // kube-apiserver creates another one for the CRD
+		Expect(b.connection.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{})).To(Succeed())
 	}
-	nothing := func(*door, faultproxy.Match) {}
-	cut := func(d *door, of faultproxy.Match) { d.proxy.CutWatches(of) }
+	nothing := func(*connection, faultproxy.Match) {}
+	cut := func(d *connection, of faultproxy.Match) { d.proxy.CutWatches(of) }
 
 	DescribeTable("is followed from an aggregated server to a CRD and back",
-		func(ctx SpecContext, local func(ctx context.Context, b *backend), meanwhile func(*door, faultproxy.Match)) {
+		func(ctx SpecContext, local func(ctx context.Context, b *backend), meanwhile func(*connection, faultproxy.Match)) {
 			const behind, ofCRD, again = 20, 5, 7
-			d, admin := openDoor(kubeAPIServer), openDoor(kubeAPIServer)
+			d, admin := connect(kubeAPIServer), connect(kubeAPIServer)
 			b, service, port := startBackendUnregistered(ctx, admin)
 			crd := newCRD(b.ships.Group, "Ship", "v1")
-			maker := &fleet{door: admin, gvr: b.ships, crd: crd, born: 1}
+			maker := &leasedType{connection: admin, gvr: b.ships, crd: crd, born: 1}
 			admin.define(ctx, crd)
-			maker.build(ctx, ofCRD) // its label is 1
-			b.fleet.has(behind, "behind")
+			maker.createShips(ctx, ofCRD) // its label is 1
+			b.handler.has(behind, "behind")
 			b.takes(ctx, service, port)
 			Eventually(b.listed(ctx)).Should(Equal("behind"))
 
@@ -230,10 +230,10 @@ var _ = Describe("A type that is served by another server than before, on "+kube
 			f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
 			l, err := f.Acquire(ctx, b.ships, dynamicinformer.WithAllowAbsent())
 			Expect(err).NotTo(HaveOccurred())
-			book := keepLedger(l)
-			w := watchOver(l, map[string]int{"behind": behind, "1": ofCRD, "again": again})
+			recorder := newEventLog(l)
+			w := observeStatus(l, map[string]int{"behind": behind, "1": ofCRD, "again": again})
 			Expect(l.WaitForSync(ctx)).To(Succeed())
-			Eventually(book.entries).Should(Equal([2]int{behind, 0}))
+			Eventually(recorder.addsAndDeletes).Should(Equal([2]int{behind, 0}))
 			Eventually(l.Resource).Should(HaveField("Backing", discovery.BackingAggregated)) // discovery hears of it after the first list
 			of := faultproxy.Resource(b.ships.Group, b.ships.Resource)
 
@@ -241,30 +241,30 @@ var _ = Describe("A type that is served by another server than before, on "+kube
 			local(ctx, b)
 			Eventually(b.listed(ctx)).Should(Equal("1"))
 			meanwhile(d, of)
-			Eventually(book.entries).Should(Equal([2]int{behind + ofCRD, behind}))
+			Eventually(recorder.addsAndDeletes).Should(Equal([2]int{behind + ofCRD, behind}))
 			AddReportEntry("the CRD's objects", time.Since(began).String())
 			Expect(l.WaitForSync(ctx)).To(Succeed())
-			maker.refit(ctx, 1, 77)
-			Eventually(book.changes).Should(Equal(1))
+			maker.resize(ctx, 1, 77)
+			Eventually(recorder.changes).Should(Equal(1))
 
-			b.fleet.has(again, "again")
+			b.handler.has(again, "again")
 			began = time.Now()
 			b.takes(ctx, service, port)
 			Eventually(b.listed(ctx)).Should(Equal("again"))
 			meanwhile(d, of)
-			Eventually(book.entries).Should(Equal([2]int{behind + ofCRD + again, behind + ofCRD}))
+			Eventually(recorder.addsAndDeletes).Should(Equal([2]int{behind + ofCRD + again, behind + ofCRD}))
 			AddReportEntry("the aggregated server's objects", time.Since(began).String())
 			Expect(l.WaitForSync(ctx)).To(Succeed())
 
 			admin.undefine(ctx, crd.GetName()) // which serves nothing any more
 			before := d.proxy.Requests(of)
-			Consistently(book.entries, "3s").Should(Equal([2]int{behind + ofCRD + again, behind + ofCRD}))
+			Consistently(recorder.addsAndDeletes, "3s").Should(Equal([2]int{behind + ofCRD + again, behind + ofCRD}))
 			Expect(d.proxy.Requests(of)).To(BeNumerically("<=", before+3))
 			Eventually(l.Status).Should(HaveField("State", status.StateSynced))
 			w.check()
-			b.fleet.add()
-			Eventually(book.entries).Should(Equal([2]int{behind + ofCRD + again + 1, behind + ofCRD}))
-			book.check()
+			b.handler.add()
+			Eventually(recorder.addsAndDeletes).Should(Equal([2]int{behind + ofCRD + again + 1, behind + ofCRD}))
+			recorder.check()
 		},
 		Entry("when its APIService is made local", NodeTimeout(3*time.Minute), inPlace, nothing),
 		Entry("when its APIService is made local and watches are cut", NodeTimeout(3*time.Minute), inPlace, cut),
@@ -316,9 +316,9 @@ func restore(ctx context.Context, pairs []stored) {
 }
 
 var _ = Describe("A CRD that is restored in etcd, on "+kubeAPIServer.name, func() {
-	It("is served again with its objects, all with their old UIDs", func(ctx SpecContext) {
+	It("is served again with its objects and their old UIDs", func(ctx SpecContext) {
 		const ships = 20
-		f := launchFleet(ctx, kubeAPIServer, ships)
+		f := leaseType(ctx, kubeAPIServer, ships)
 		name := f.crd.GetName()
 		objects := backUp(ctx, "/registry/"+f.gvr.Group+"/ships/")
 		definition := backUp(ctx, "/registry/"+definitions.Group+"/"+definitions.Resource+"/"+name)
@@ -328,23 +328,23 @@ var _ = Describe("A CRD that is restored in etcd, on "+kubeAPIServer.name, func(
 		for round := 1; round <= 2; round++ {
 			f.undefine(ctx, name)
 			Eventually(f.status).Should(SatisfyAll(HaveField("State", status.StateNotServed), HaveField("Objects", 0)))
-			Eventually(f.ledger.entries).Should(Equal([2]int{round * ships, round * ships}))
+			Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{round * ships, round * ships}))
 
-			w := watchOver(f.lease, map[string]int{"1": ships})
+			w := observeStatus(f.lease, map[string]int{"1": ships})
 			began := time.Now()
 			restore(ctx, objects)
 			restore(ctx, definition)
 			f.synced(ctx)
-			Eventually(f.ledger.entries).Should(Equal([2]int{(round + 1) * ships, round * ships}))
+			Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{(round + 1) * ships, round * ships}))
 			AddReportEntry("restored", time.Since(began).String())
 			Expect(f.status()).To(SatisfyAll(HaveField("State", status.StateSynced), HaveField("Generation", round), HaveField("Objects", ships)))
 			Expect(f.lease.Resource().CRDUID).To(Equal(uid))
 			w.check()
-			f.refit(ctx, 5, 100+round)
-			Eventually(f.ledger.changes).Should(Equal(5 * round))
+			f.resize(ctx, 5, 100+round)
+			Eventually(f.eventLog.changes).Should(Equal(5 * round))
 			before := f.proxy.Requests(faultproxy.All())
 			Consistently(func() int { return f.proxy.Requests(faultproxy.All()) }, "3s").Should(BeNumerically("<=", before+6))
 		}
-		f.ledger.check()
+		f.eventLog.check()
 	}, NodeTimeout(2*time.Minute))
 })

@@ -22,8 +22,8 @@ import (
 )
 
 var _ = Describe("Leases on "+embeddedServer.name, func() {
-	It("come and go by the thousand and leave nothing", func(ctx SpecContext) {
-		d := openDoor(embeddedServer)
+	It("are acquired and released by the thousand without leaks", func(ctx SpecContext) {
+		d := connect(embeddedServer)
 		f := d.factory()
 		f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
 		keep, err := f.Acquire(ctx, widgets)
@@ -75,9 +75,9 @@ func soakSize() (crds, cycles int) {
 // The server sleeps 2 s on a create right after a CRD is established, so the first cycle
 // alone makes objects.
 var _ = Describe("Types on "+embeddedServer.name, func() {
-	It("come and go by the hundred under their informers, which leave nothing", func(ctx SpecContext) {
+	It("are created and deleted by the hundred without leaks of their informers", func(ctx SpecContext) {
 		crds, cycles := soakSize()
-		d := openDoor(embeddedServer)
+		d := connect(embeddedServer)
 		f := d.factory()
 		// What is logged, and which requests there were, the test itself would keep.
 		f.Start(klog.NewContext(context.Background(), klog.Logger{})) //nolint:forbidigo // it ends with the factory's shutdown
@@ -89,13 +89,13 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 			return runtime.NumGoroutine(), stats.HeapAlloc
 		}
 		leases := make([]*dynamicinformer.Lease, crds)
-		books := make([]*ledger, crds)
+		recorders := make([]*eventLog, crds)
 		for i := range leases {
 			var err error
 			gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: fmt.Sprintf("boat%ds", i)}
 			leases[i], err = f.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent())
 			Expect(err).NotTo(HaveOccurred())
-			books[i] = keepLedger(leases[i])
+			recorders[i] = newEventLog(leases[i])
 		}
 		cycle := func(objects bool) {
 			var all sync.WaitGroup
@@ -113,11 +113,11 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 						boat.SetAPIVersion(group + "/v1")
 						boat.SetKind(fmt.Sprintf("Boat%d", i))
 						boat.SetName("boat")
-						Expect(insist(ctx, func() error {
+						Expect(retryUntilServed(ctx, func() error {
 							_, err := d.client.Resource(l.Resource().GVR).Namespace("harbor").Create(ctx, boat, metav1.CreateOptions{})
 							return err
 						})).To(Succeed())
-						Eventually(books[i].entries).Should(Equal([2]int{1, 0}))
+						Eventually(recorders[i].addsAndDeletes).Should(Equal([2]int{1, 0}))
 					}
 					d.undefine(ctx, crd.GetName())
 					Eventually(l.Status, "60s").Should(HaveField("State", status.StateNotServed))
@@ -139,9 +139,9 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 		Eventually(func() int { now, _ := settle(); return now }, "60s", "1s").Should(BeNumerically("<=", goroutines+10))
 		_, after := settle()
 		Expect(after).To(BeNumerically("<", heap+heap/2+8<<20))
-		for _, book := range books {
-			Expect(book.entries()).To(Equal([2]int{1, 1}))
-			book.check()
+		for _, recorder := range recorders {
+			Expect(recorder.addsAndDeletes()).To(Equal([2]int{1, 1}))
+			recorder.check()
 		}
 	})
 })

@@ -24,7 +24,7 @@ import (
 // between them and the server: TLS, HTTP/2, and gzip for what is large.
 type pair struct{ stock, fast dynamic.Interface }
 
-func openPair(at *place, opts ...dynamicclient.Option) pair {
+func openPair(at *apiServer, opts ...dynamicclient.Option) pair {
 	GinkgoHelper()
 	client, err := rest.HTTPClientFor(at.config)
 	Expect(err).NotTo(HaveOccurred())
@@ -108,9 +108,9 @@ func initial(ctx context.Context, client dynamic.ResourceInterface, selector str
 	return events, fmt.Errorf("the watch ended after %d events", len(events))
 }
 
-var _ = Describe("The fast client", onEachPlace(func(at *place) {
-	It("reads what client-go's reads", func(ctx SpecContext) {
-		d, p, label := openDoor(at), openPair(at), unique("parity")
+var _ = Describe("The fast client", onEachServer(func(at *apiServer) {
+	It("reads the same objects as client-go's client", func(ctx SpecContext) {
+		d, p, label := connect(at), openPair(at), unique("parity")
 		for i := range 120 {
 			block := newBlock(fmt.Sprintf("%s-%03d", label, i), label)
 			block.SetAnnotations(map[string]string{"large": fmt.Sprintf("%01000d <&> \u00e9\u2028", i)}) // all pass the size that is compressed
@@ -135,7 +135,7 @@ var _ = Describe("The fast client", onEachPlace(func(at *place) {
 		}
 	})
 
-	It("gets the errors that client-go's gets", func(ctx SpecContext) {
+	It("returns the same errors as client-go's client", func(ctx SpecContext) {
 		p := openPair(at)
 		p.fails(func(c dynamic.Interface) (any, error) {
 			return c.Resource(blocks).Get(ctx, "none", metav1.GetOptions{})
@@ -154,7 +154,7 @@ var _ = Describe("The fast client", onEachPlace(func(at *place) {
 		})
 	})
 
-	It("writes, and what it has read can be changed and written back", func(ctx SpecContext) {
+	It("writes, and its objects can be changed and written back", func(ctx SpecContext) {
 		p, label := openPair(at), unique("writes")
 		client := p.fast.Resource(blocks)
 		created, err := client.Create(ctx, newBlock(label, label), metav1.CreateOptions{})
@@ -178,8 +178,8 @@ var _ = Describe("The fast client", onEachPlace(func(at *place) {
 		p.fails(func(c dynamic.Interface) (any, error) { return c.Resource(blocks).Get(ctx, label, metav1.GetOptions{}) })
 	})
 
-	It("leaves fields out that nobody wants", func(ctx SpecContext) {
-		d, p, label := openDoor(at), openPair(at, dynamicclient.WithoutManagedFields(), dynamicclient.WithSharing()), unique("without")
+	It("leaves out the fields of WithoutFields", func(ctx SpecContext) {
+		d, p, label := connect(at), openPair(at, dynamicclient.WithoutManagedFields(), dynamicclient.WithSharing()), unique("without")
 		for i := range 10 {
 			d.create(ctx, blocks, "", newBlock(fmt.Sprintf("%s-%d", label, i), label))
 		}
@@ -204,13 +204,13 @@ func (a asTable) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-var _ = Describe("The fast client, asked for tables", onEachPlace(func(at *place) {
-	It("reads them as client-go's does", func(ctx SpecContext) {
-		d, label := openDoor(at), unique("table")
+var _ = Describe("The fast client with tables", onEachServer(func(at *apiServer) {
+	It("reads them as client-go's client does", func(ctx SpecContext) {
+		d, label := connect(at), unique("table")
 		d.create(ctx, blocks, "", newBlock(label, label))
 		config := rest.CopyConfig(at.config)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return asTable{next} })
-		p := openPair(&place{config: config})
+		p := openPair(&apiServer{config: config})
 		p.reads(func(c dynamic.Interface) (any, error) {
 			table, err := c.Resource(blocks).Get(ctx, label, metav1.GetOptions{})
 			if err == nil {

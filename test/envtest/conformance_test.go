@@ -26,11 +26,10 @@ func ofGvrkit(client dynamic.Interface, resync time.Duration, namespace string, 
 	return dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, resync, namespace, tweak)
 }
 
-// traffic is what a server's door sees of a scenario, which is the same whoever
-// plays it.
+// traffic is the number of requests of a scenario, which is the same for each implementation.
 type traffic struct{ lists, watches int }
 
-func (d *door) traffic(gvr schema.GroupVersionResource) traffic {
+func (d *connection) traffic(gvr schema.GroupVersionResource) traffic {
 	of := faultproxy.Resource(gvr.Group, gvr.Resource)
 	return traffic{
 		lists:   d.proxy.Requests(faultproxy.All(of, faultproxy.Verb("list"))),
@@ -40,12 +39,12 @@ func (d *door) traffic(gvr schema.GroupVersionResource) traffic {
 
 // What only a server can show of the two factories being alike; the rest is shown
 // in memory, where there is more of it.
-var _ = Describe("The drop-in factory", onEachPlace(func(at *place) {
-	for name, build := range map[string]newFactory{"client-go's": ofClientGo, "gvrkit's": ofGvrkit} {
+var _ = Describe("The drop-in factory", onEachServer(func(at *apiServer) {
+	for name, createShips := range map[string]newFactory{"client-go's": ofClientGo, "gvrkit's": ofGvrkit} {
 		// start runs a factory on gvr until the spec ends.
-		start := func(d *door, gvr schema.GroupVersionResource, namespace, label string) (upstream.DynamicSharedInformerFactory, *events) {
+		start := func(d *connection, gvr schema.GroupVersionResource, namespace, label string) (upstream.DynamicSharedInformerFactory, *events) {
 			GinkgoHelper()
-			factory := build(d.client, 0, namespace, func(o *metav1.ListOptions) { o.LabelSelector = "spec=" + label })
+			factory := createShips(d.client, 0, namespace, func(o *metav1.ListOptions) { o.LabelSelector = "spec=" + label })
 			got := listen(factory.ForResource(gvr).Informer())
 			ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
 			DeferCleanup(func() { stop(); factory.Shutdown() })
@@ -54,7 +53,7 @@ var _ = Describe("The drop-in factory", onEachPlace(func(at *place) {
 		}
 
 		It(name+" asks the server for one watch that begins with the list", func(ctx SpecContext) {
-			d, label := openDoor(at), unique("traffic")
+			d, label := connect(at), unique("traffic")
 			d.create(ctx, widgets, label, newWidget("listed", label))
 			d.create(ctx, widgets, label, newWidget("not-selected", "other"))
 			d.create(ctx, widgets, label+"-elsewhere", newWidget("listed", label))
@@ -66,7 +65,7 @@ var _ = Describe("The drop-in factory", onEachPlace(func(at *place) {
 		})
 
 		It(name+" delivers the deletes of a CRD that goes, and keeps asking", func(ctx SpecContext) {
-			d, label := openDoor(at), unique("gone")
+			d, label := connect(at), unique("gone")
 			gvr := schema.GroupVersionResource{Group: label + ".example.com", Version: "v1", Resource: "gizmos"}
 			crd := manifest("testdata/gizmos.yaml")
 			crd.SetName("gizmos." + gvr.Group)

@@ -60,7 +60,7 @@ func serve(crd *unstructured.Unstructured, versions ...string) {
 
 // define creates crds and removes them with the spec. It does not wait until they
 // are served.
-func (d *door) define(ctx context.Context, crds ...*unstructured.Unstructured) {
+func (d *connection) define(ctx context.Context, crds ...*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, crd := range crds {
 		_, err := d.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
@@ -70,7 +70,7 @@ func (d *door) define(ctx context.Context, crds ...*unstructured.Unstructured) {
 }
 
 // undefine deletes a CRD, if it is there, and waits until it is gone.
-func (d *door) undefine(ctx context.Context, name string) {
+func (d *connection) undefine(ctx context.Context, name string) {
 	GinkgoHelper()
 	err := d.client.Resource(definitions).Delete(ctx, name, metav1.DeleteOptions{})
 	if !apierrors.IsNotFound(err) {
@@ -89,7 +89,7 @@ func (d *door) undefine(ctx context.Context, name string) {
 // some hundred that are deleted soon after they were created fails, since the storage
 // is still initializing, and if the server then runs into a conflict with its own note
 // of that, it does not try again before its resync, minutes later.
-func (d *door) resume(ctx context.Context, crd *unstructured.Unstructured) {
+func (d *connection) resume(ctx context.Context, crd *unstructured.Unstructured) {
 	for _, condition := range conditions(crd) {
 		if condition.(map[string]any)["reason"] == "InstanceDeletionFailed" {
 			note := fmt.Appendf(nil, `{"metadata":{"annotations":{"resumed":%q}}}`, unique("resumed"))
@@ -105,7 +105,7 @@ func conditions(crd *unstructured.Unstructured) []any {
 }
 
 // patch changes fields of an object at cluster scope.
-func (d *door) patch(ctx context.Context, gvr schema.GroupVersionResource, name string, fields map[string]any) *unstructured.Unstructured {
+func (d *connection) patch(ctx context.Context, gvr schema.GroupVersionResource, name string, fields map[string]any) *unstructured.Unstructured {
 	GinkgoHelper()
 	body, err := json.Marshal(fields)
 	Expect(err).NotTo(HaveOccurred())
@@ -114,9 +114,9 @@ func (d *door) patch(ctx context.Context, gvr schema.GroupVersionResource, name 
 	return patched
 }
 
-// live runs the door's resolver until the spec ends, and returns it once it knows what
+// live runs the connection's resolver until the spec ends, and returns it once it knows what
 // is served.
-func (d *door) live() *discovery.Resolver {
+func (d *connection) live() *discovery.Resolver {
 	GinkgoHelper()
 	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
 	ended := make(chan error, 1)
@@ -131,7 +131,7 @@ func (d *door) live() *discovery.Resolver {
 
 // quiet waits until the running resolver has nothing left to ask about by itself. As
 // long as something is in the balance it asks every 2 s; otherwise, once a minute.
-func (d *door) quiet() {
+func (d *connection) quiet() {
 	GinkgoHelper()
 	var (
 		seen  = -1
@@ -146,21 +146,21 @@ func (d *door) quiet() {
 }
 
 // costs returns how many requests are made while do runs.
-func (d *door) costs(do func()) int {
+func (d *connection) costs(do func()) int {
 	before := d.proxy.Requests(faultproxy.All())
 	do()
 	return d.proxy.Requests(faultproxy.All()) - before
 }
 
-// news is what a subscriber is told of one group.
-type news struct {
+// groupEvents are the events of one group that a subscriber gets.
+type groupEvents struct {
 	mu   sync.Mutex
 	past []discovery.Event
 }
 
-// news subscribes to what happens in group, until the spec ends.
-func (d *door) news(group string) *news {
-	n := &news{}
+// groupEvents subscribes to the events of group, until the spec ends.
+func (d *connection) groupEvents(group string) *groupEvents {
+	n := &groupEvents{}
 	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
 	ended := make(chan struct{})
 	go func() {
@@ -181,19 +181,19 @@ func (d *door) news(group string) *news {
 }
 
 // all returns the events so far.
-func (n *news) all() []discovery.Event {
+func (n *groupEvents) all() []discovery.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return append([]discovery.Event(nil), n.past...)
 }
 
-// lives returns the comings and goings so far, without what changed between.
-func (n *news) lives() []discovery.Event {
+// addedAndRemoved returns the events so far without those of type Changed.
+func (n *groupEvents) addedAndRemoved() []discovery.Event {
 	return slices.DeleteFunc(n.all(), func(event discovery.Event) bool { return event.Type == discovery.Changed })
 }
 
-// told returns the events so far, as they print.
-func (n *news) told() []string {
+// texts returns the events so far as strings.
+func (n *groupEvents) texts() []string {
 	var lines []string
 	for _, event := range n.all() {
 		lines = append(lines, event.String())

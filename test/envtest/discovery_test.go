@@ -17,10 +17,10 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-var _ = Describe("Discovery", onEachPlace(func(at *place) {
+var _ = Describe("Discovery", onEachServer(func(at *apiServer) {
 	DescribeTable("resolves",
 		func(ctx SpecContext, ref string, want schema.GroupVersionResource, namespaced bool) {
-			res, err := openDoor(at).resolver.Resolve(ctx, ref)
+			res, err := connect(at).resolver.Resolve(ctx, ref)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(res.GVR).To(Equal(want))
 			Expect(res.Namespaced).To(Equal(namespaced))
@@ -32,16 +32,16 @@ var _ = Describe("Discovery", onEachPlace(func(at *place) {
 		Entry("a namespaced type", "widgets", widgets, true),
 	)
 
-	It("validates what is served with one request", func(ctx SpecContext) {
-		d := openDoor(at)
+	It("validates a served type with one request", func(ctx SpecContext) {
+		d := connect(at)
 		res, err := d.resolver.Validate(ctx, blocks)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(res.GVK).To(Equal(blocks.GroupVersion().WithKind("IPAMBlock")))
 		Expect(d.proxy.Requests(faultproxy.All())).To(Equal(1))
 	})
 
-	It("refuses what is not served and says what is", func(ctx SpecContext) {
-		d := openDoor(at)
+	It("rejects a type that is not served, with the served versions", func(ctx SpecContext) {
+		d := connect(at)
 		_, err := d.resolver.Resolve(ctx, "ipamblcks")
 		Expect(err).To(MatchError(discovery.ErrNotServed))
 		Expect(err).To(MatchError(ContainSubstring("did you mean ipamblocks.crd.projectcalico.org?")))
@@ -60,8 +60,8 @@ var _ = Describe("Discovery", onEachPlace(func(at *place) {
 		}
 	})
 
-	It("refuses what can't be listed", func(ctx SpecContext) {
-		d := openDoor(at)
+	It("rejects a type that can't be listed", func(ctx SpecContext) {
+		d := connect(at)
 		_, err := d.resolver.Validate(ctx, blocks.GroupVersion().WithResource("ipamblocks/status"))
 		Expect(err).To(MatchError(discovery.ErrInvalidRef))
 
@@ -74,8 +74,8 @@ var _ = Describe("Discovery", onEachPlace(func(at *place) {
 		Expect(err).To(MatchError(discovery.ErrVerbNotSupported))
 	})
 
-	It("does not take a group that is down for one that is not there", func(ctx SpecContext) {
-		d := openDoor(at)
+	It("does not report a group whose server is down as not served", func(ctx SpecContext) {
+		d := connect(at)
 		d.proxy.Answer(faultproxy.Path("/apis/example.com/v1"), faultproxy.Status(http.StatusInternalServerError, "InternalError", "down"))
 		_, err := d.resolver.Validate(ctx, widgets)
 		Expect(err).To(MatchError(discovery.ErrInconclusive))
@@ -85,9 +85,9 @@ var _ = Describe("Discovery", onEachPlace(func(at *place) {
 	})
 }))
 
-var _ = Describe("A factory with discovery", onEachPlace(func(at *place) {
-	It("parks an informer until its CRD is installed", func(ctx SpecContext) {
-		d := openDoor(at)
+var _ = Describe("A factory with discovery", onEachServer(func(at *apiServer) {
+	It("makes an informer wait until its CRD is installed", func(ctx SpecContext) {
+		d := connect(at)
 		gvr := schema.GroupVersionResource{Group: "late.example.com", Version: "v1", Resource: "gizmos"}
 		f := d.factory()
 		got := listen(f.ForResource(gvr).Informer())
@@ -105,8 +105,8 @@ var _ = Describe("A factory with discovery", onEachPlace(func(at *place) {
 		Eventually(got.all).Should(Equal([]string{"add ns/a"}))
 	})
 
-	It("drops the namespace for a cluster-scoped type", func(ctx SpecContext) {
-		d, label := openDoor(at), unique("scope")
+	It("ignores the namespace for a cluster-scoped type", func(ctx SpecContext) {
+		d, label := connect(at), unique("scope")
 		d.create(ctx, blocks, "", newBlock(label, label))
 		f := d.factory(only(label), dynamicinformer.WithNamespace("somewhere"))
 		generic := f.ForResource(blocks)
@@ -115,8 +115,8 @@ var _ = Describe("A factory with discovery", onEachPlace(func(at *place) {
 		Expect(generic.Lister().Get(label)).NotTo(BeNil())
 	})
 
-	It("says who may not, within the wait", func(ctx SpecContext) {
-		d := openDoor(at)
+	It("names the user without permission before the wait ends", func(ctx SpecContext) {
+		d := connect(at)
 		d.proxy.Answer(faultproxy.Resource(widgets.Group, widgets.Resource), faultproxy.Status(http.StatusForbidden, "Forbidden", `user "eve" may not`))
 		f := d.factory()
 		f.ForResource(widgets)
@@ -129,8 +129,8 @@ var _ = Describe("A factory with discovery", onEachPlace(func(at *place) {
 		Expect(err).To(MatchError(ContainSubstring(`user "eve" may not`)))
 	})
 
-	It("is made from a rest.Config with everything it needs", func(ctx SpecContext) {
-		d := openDoor(at)
+	It("is complete if it is created from a rest.Config", func(ctx SpecContext) {
+		d := connect(at)
 		f, err := dynamicinformer.NewForConfig(d.config)
 		Expect(err).NotTo(HaveOccurred())
 		f.ForResource(blocks)

@@ -28,10 +28,10 @@ var (
 	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
 
-// door is a spec's own way to the server, through a proxy that counts. It goes
-// with the spec, and so do its connections.
-type door struct {
-	at       *place
+// connection is the connection of one spec to the server, through a proxy that counts requests. It
+// is closed at the end of the spec.
+type connection struct {
+	at       *apiServer
 	proxy    *faultproxy.Proxy
 	config   *rest.Config
 	http     *http.Client
@@ -39,10 +39,10 @@ type door struct {
 	resolver *discovery.Resolver
 }
 
-func openDoor(at *place) *door { GinkgoHelper(); return openDoorAs(at, at.config) }
+func connect(at *apiServer) *connection { GinkgoHelper(); return connectAs(at, at.config) }
 
-// openDoorAs is openDoor for whom as stands for.
-func openDoorAs(at *place, as *rest.Config) *door {
+// connectAs is connect with the credentials of as.
+func connectAs(at *apiServer, as *rest.Config) *connection {
 	GinkgoHelper()
 	behind, err := rest.HTTPClientFor(as)
 	Expect(err).NotTo(HaveOccurred())
@@ -60,11 +60,11 @@ func openDoorAs(at *place, as *rest.Config) *door {
 	Expect(err).NotTo(HaveOccurred())
 	resolver, err := discovery.NewForConfigAndClient(config, front)
 	Expect(err).NotTo(HaveOccurred())
-	return &door{at: at, proxy: proxy, config: config, http: front, client: client, resolver: resolver}
+	return &connection{at: at, proxy: proxy, config: config, http: front, client: client, resolver: resolver}
 }
 
-// factory returns a factory with discovery that is shut down with the spec.
-func (d *door) factory(opts ...dynamicinformer.Option) *dynamicinformer.Factory {
+// factory returns a factory with discovery that is shut down at the end of the spec.
+func (d *connection) factory(opts ...dynamicinformer.Option) *dynamicinformer.Factory {
 	GinkgoHelper()
 	f, err := dynamicinformer.New(d.client, append([]dynamicinformer.Option{dynamicinformer.WithDiscovery(d.resolver)}, opts...)...)
 	Expect(err).NotTo(HaveOccurred())
@@ -74,10 +74,10 @@ func (d *door) factory(opts ...dynamicinformer.Option) *dynamicinformer.Factory 
 
 var serial atomic.Int64
 
-// unique returns a name that no other spec has.
+// unique returns a name that no other spec uses.
 func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, serial.Add(1)) }
 
-// only limits a factory to the objects with a label of this spec's own.
+// only limits a factory to the objects with the label of this spec.
 func only(label string) dynamicinformer.Option {
 	return dynamicinformer.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "spec=" + label })
 }
@@ -104,20 +104,20 @@ func newWidget(name, label string) *unstructured.Unstructured {
 	return obj
 }
 
-// create makes obj, and removes it with the spec.
-func (d *door) create(ctx context.Context, gvr schema.GroupVersionResource, namespace string, obj *unstructured.Unstructured) *unstructured.Unstructured {
+// create creates obj, and deletes it at the end of the spec.
+func (d *connection) create(ctx context.Context, gvr schema.GroupVersionResource, namespace string, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	d.at.ensureNamespace(ctx, d.client, namespace)
 	client := d.client.Resource(gvr).Namespace(namespace)
 	created, err := client.Create(ctx, obj, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a clean-up has a context of its own
-		_ = client.Delete(ctx, obj.GetName(), metav1.DeleteOptions{}) // the spec may have done so
+		_ = client.Delete(ctx, obj.GetName(), metav1.DeleteOptions{}) // the spec may have deleted it
 	})
 	return created
 }
 
-// events is a handler that keeps what happens, as "add ns/name".
+// events is a handler that records events, as "add ns/name".
 type events struct {
 	mu   sync.Mutex
 	past []string

@@ -25,22 +25,22 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// logbook keeps what Follow tells, and what the handlers of its leases get.
-type logbook struct {
+// followLog records the callbacks of Follow, and the events of the handlers of its leases.
+type followLog struct {
 	events
 
 	mu      sync.Mutex
-	lives   []string        // "start name", "stop name evidence"
+	calls   []string        // "start name", "stop name evidence"
 	started map[string]bool // by the name of the CRD
 }
 
-func (b *logbook) funcs() dynamicinformer.FollowFuncs {
+func (b *followLog) funcs() dynamicinformer.FollowFuncs {
 	return dynamicinformer.FollowFuncs{
 		Started: func(l *dynamicinformer.Lease) {
 			defer GinkgoRecover()
 			name := l.Status().GVR.GroupResource().String()
 			b.mu.Lock()
-			b.lives = append(b.lives, "start "+name)
+			b.calls = append(b.calls, "start "+name)
 			twice := b.started[name]
 			b.started[name] = true
 			b.mu.Unlock()
@@ -53,7 +53,7 @@ func (b *logbook) funcs() dynamicinformer.FollowFuncs {
 			defer GinkgoRecover()
 			name := res.GVR.GroupResource().String()
 			b.mu.Lock()
-			b.lives = append(b.lives, strings.TrimSpace(fmt.Sprintf("stop %s %s", name, evidence.Kind)))
+			b.calls = append(b.calls, strings.TrimSpace(fmt.Sprintf("stop %s %s", name, evidence.Kind)))
 			there := b.started[name]
 			delete(b.started, name)
 			b.mu.Unlock()
@@ -65,40 +65,40 @@ func (b *logbook) funcs() dynamicinformer.FollowFuncs {
 	}
 }
 
-// of returns what was told of one type.
-func (b *logbook) of(name string) []string {
+// of returns the callbacks for one type.
+func (b *followLog) of(name string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(b.lives), func(line string) bool { return strings.Fields(line)[1] != name })
+	return slices.DeleteFunc(slices.Clone(b.calls), func(line string) bool { return strings.Fields(line)[1] != name })
 }
 
-// count returns how many types are started.
-func (b *logbook) count() int {
+// count returns the number of started types.
+func (b *followLog) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.started)
 }
 
-// follow follows what s selects until the spec ends, or stop is called.
-func (d *door) follow(f *dynamicinformer.Factory, s discovery.Selector) (book *logbook, stop func()) {
+// follow follows the types that s selects until the spec ends, or stop is called.
+func (d *connection) follow(f *dynamicinformer.Factory, s discovery.Selector) (recorder *followLog, stop func()) {
 	GinkgoHelper()
-	book = &logbook{started: map[string]bool{}}
+	recorder = &followLog{started: map[string]bool{}}
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
 	f.Start(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- f.Follow(ctx, s, book.funcs()) }()
+	go func() { ended <- f.Follow(ctx, s, recorder.funcs()) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		Eventually(ended).Should(Receive(BeNil()))
 		Expect(f.Status()).To(BeEmpty())
-		Expect(book.count()).To(BeZero())
+		Expect(recorder.count()).To(BeZero())
 	})
 	DeferCleanup(stop)
-	return book, stop
+	return recorder, stop
 }
 
-// expectShown expects that the page and the metrics of f name the n types of group that are
-// broken, with the reason, and say of no type of well that it is.
+// expectShown expects that the page and the metrics of f have the n broken types of group with the
+// reason, and no type of group well.
 func expectShown(ctx context.Context, f *dynamicinformer.Factory, group string, n int, well string) {
 	GinkgoHelper()
 	answer := httptest.NewRecorder()
@@ -119,40 +119,40 @@ func expectShown(ctx context.Context, f *dynamicinformer.Factory, group string, 
 	Expect(reasons).To(HaveEach(SatisfyAll(ContainSubstring(group), ContainSubstring(`reason="Unavailable"`))))
 }
 
-// inGroup picks the requests for what is in a group.
+// inGroup matches requests for the resources of a group.
 func inGroup(group string) faultproxy.Match {
 	return func(r faultproxy.Request) bool { return r.Group == group }
 }
 
-var _ = Describe("Following types", onEachPlace(func(at *place) {
-	It("has all that are well, and names those that are not and why", func(ctx SpecContext) {
+var _ = Describe("Following types", onEachServer(func(at *apiServer) {
+	It("syncs all types that can be listed, and reports the reasons for the others", func(ctx SpecContext) {
 		wellTypes, brokenTypes := 290, 10
 		if at.whole {
 			wellTypes = 25 // each costs it a second
 		}
-		well, broken := ownGroup("well"), ownGroup("broken")
+		well, violations := ownGroup("well"), ownGroup("broken")
 		var crds []*unstructured.Unstructured
 		for i := range wellTypes {
 			crds = append(crds, newCRD(well, fmt.Sprintf("Ship%03d", i), "v1"))
 		}
 		for i := range brokenTypes {
-			crds = append(crds, newCRD(broken, fmt.Sprintf("Wreck%d", i), "v1"))
+			crds = append(crds, newCRD(violations, fmt.Sprintf("Wreck%d", i), "v1"))
 		}
-		admin, began := openDoor(at), time.Now()
+		admin, began := connect(at), time.Now()
 		admin.defineMany(ctx, well, crds)
 		AddReportEntry("types made", time.Since(began).String())
 
-		d := openDoor(at)
-		d.proxy.Inject(faultproxy.All(inGroup(broken), faultproxy.Verb("list", "watch")), faultproxy.Fail(503))
+		d := connect(at)
+		d.proxy.Inject(faultproxy.All(inGroup(violations), faultproxy.Verb("list", "watch")), faultproxy.Fail(503))
 		f, err := dynamicinformer.NewForConfig(d.config) // which sees each attempt
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(10*time.Second))
 		began = time.Now()
-		book, stop := d.follow(f, discovery.Selector{Groups: []string{well, broken}})
+		recorder, stop := d.follow(f, discovery.Selector{Groups: []string{well, violations}})
 		states := func() map[string]int {
 			count := map[string]int{}
 			for _, s := range f.Status() {
-				count[fmt.Sprint(s.GVR.Group == broken, s.State, s.Reason)]++
+				count[fmt.Sprint(s.GVR.Group == violations, s.State, s.Reason)]++
 			}
 			return count
 		}
@@ -161,53 +161,53 @@ var _ = Describe("Following types", onEachPlace(func(at *place) {
 			fmt.Sprint(true, status.StateDegraded, status.ReasonUnavailable): brokenTypes,
 		}))
 		AddReportEntry("all that are well are synced", time.Since(began).String())
-		Expect(book.count()).To(Equal(wellTypes + brokenTypes))
-		Expect(f.Explain(schema.GroupVersionResource{Group: broken, Version: "v1", Resource: "wreck0s"}).String()).To(SatisfyAll(
-			ContainSubstring("wreck0s.v1."+broken), ContainSubstring(`lease of "follow"`), ContainSubstring("Cannot list: "), ContainSubstring("Unavailable")))
-		expectShown(ctx, f, broken, brokenTypes, well)
+		Expect(recorder.count()).To(Equal(wellTypes + brokenTypes))
+		Expect(f.Explain(schema.GroupVersionResource{Group: violations, Version: "v1", Resource: "wreck0s"}).String()).To(SatisfyAll(
+			ContainSubstring("wreck0s.v1."+violations), ContainSubstring(`lease of "follow"`), ContainSubstring("Cannot list: "), ContainSubstring("Unavailable")))
+		expectShown(ctx, f, violations, brokenTypes, well)
 
 		d.proxy.Heal()
 		Eventually(func() int { return states()[fmt.Sprint(true, status.StateSynced, "")] }, "60s").Should(Equal(brokenTypes))
 
 		ship := crds[0]
 		admin.undefine(ctx, ship.GetName())
-		Eventually(func() []string { return book.of(ship.GetName()) }).Should(Equal([]string{"start " + ship.GetName(), "stop " + ship.GetName() + " CRDDeleted"}))
+		Eventually(func() []string { return recorder.of(ship.GetName()) }).Should(Equal([]string{"start " + ship.GetName(), "stop " + ship.GetName() + " CRDDeleted"}))
 		Expect(f.Status()).To(HaveLen(wellTypes + brokenTypes - 1))
 		_, err = admin.client.Resource(definitions).Create(ctx, ship, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() []string { return book.of(ship.GetName()) }).Should(HaveLen(3))
+		Eventually(func() []string { return recorder.of(ship.GetName()) }).Should(HaveLen(3))
 		Eventually(func() int { return states()[fmt.Sprint(false, status.StateSynced, "")] }, "30s").Should(Equal(wellTypes))
 		stop()
-		Eventually(func() int { return d.proxy.OpenWatches(faultproxy.Any(inGroup(well), inGroup(broken))) }).Should(BeZero())
+		Eventually(func() int { return d.proxy.OpenWatches(faultproxy.Any(inGroup(well), inGroup(violations))) }).Should(BeZero())
 	}, NodeTimeout(5*time.Minute))
 
-	It("gives handlers the deletions of a type that goes, and tells it from the next of its name", func(ctx SpecContext) {
+	It("sends handlers the deletions of a removed type, and distinguishes it from the next type with its name", func(ctx SpecContext) {
 		const ships = 200
-		fl := launchFleet(ctx, at, ships)
-		d := openDoor(at)
+		fl := leaseType(ctx, at, ships)
+		d := connect(at)
 		f := d.factory()
-		book, _ := d.follow(f, discovery.Selector{Groups: []string{fl.gvr.Group}})
-		Eventually(book.all).Should(HaveLen(ships))
+		recorder, _ := d.follow(f, discovery.Selector{Groups: []string{fl.gvr.Group}})
+		Eventually(recorder.all).Should(HaveLen(ships))
 		name := fl.crd.GetName()
 		start, end := "start "+name, "stop "+name+" CRDDeleted"
-		told := []string{start}
+		want := []string{start}
 		for range 2 {
 			fl.undefine(ctx, name)
 			fl.again(ctx, nil)
-			told = append(told, end, start) // one that comes and goes unseen is not told of
-			Eventually(func() []string { return book.of(name) }, "60s").Should(Equal(told))
+			want = append(want, end, start) // one that comes and goes unseen is not told of
+			Eventually(func() []string { return recorder.of(name) }, "60s").Should(Equal(want))
 		}
-		Expect(book.all()).To(HaveLen(2 * ships))
-		fl.build(ctx, 3)
-		Eventually(book.all).Should(HaveLen(2*ships + 3))
+		Expect(recorder.all()).To(HaveLen(2 * ships))
+		fl.createShips(ctx, 3)
+		Eventually(recorder.all).Should(HaveLen(2*ships + 3))
 	}, NodeTimeout(3*time.Minute))
 
 	It("starts and stops by labels, categories and versions", func(ctx SpecContext) {
-		admin := openDoor(at)
+		admin := connect(at)
 		group := ownGroup("picked")
 		crd := newCRD(group, "Ship", "v1")
 		admin.define(ctx, crd)
-		d := openDoor(at)
+		d := connect(at)
 		f := d.factory()
 		byLabel, _ := d.follow(f, discovery.Selector{Groups: []string{group}, CRDLabels: labels.SelectorFromSet(labels.Set{"team": "net"})})
 		byCategory, _ := d.follow(f, discovery.Selector{Groups: []string{group}, Categories: []string{"fleet"}})

@@ -10,8 +10,8 @@ import (
 )
 
 var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, func() {
-	It("says so, and finds what is made later by asking", func(ctx SpecContext) {
-		d, admin, group := openDoorFor(unique("polly")), openDoor(kubeAPIServer), ownGroup("polled")
+	It("reports that, and finds later types by polling", func(ctx SpecContext) {
+		d, admin, group := connectAsUser(unique("polly")), connect(kubeAPIServer), ownGroup("polled")
 		r := d.live()
 		for _, of := range []func() discovery.SourceStatus{
 			func() discovery.SourceStatus { return r.Status().CRDs }, func() discovery.SourceStatus { return r.Status().APIServices },
@@ -21,17 +21,17 @@ var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, 
 			Expect(source.Verb).To(Equal("list"))
 			Expect(source.Err).To(MatchError(ContainSubstring(d.user)))
 		}
-		told := d.news(group)
+		events := d.groupEvents(group)
 		DeferCleanup(typefacts.Of(r).Expect(schema.GroupResource{Group: group, Resource: "ships"}))
 		admin.define(ctx, newCRD(group, "Ship", "v1"))
-		Eventually(told.told).Should(Equal([]string{"Added ships.v1." + group}))
+		Eventually(events.texts).Should(Equal([]string{"Added ships.v1." + group}))
 		Expect(r.Resolve(ctx, "ships."+group)).To(HaveField("CRDUID", BeEmpty()))
 		admin.undefine(ctx, "ships."+group)
-		Eventually(told.told, "60s").Should(Equal([]string{"Added ships.v1." + group, "Removed ships.v1." + group + " (NotListed)"}))
+		Eventually(events.texts, "60s").Should(Equal([]string{"Added ships.v1." + group, "Removed ships.v1." + group + " (NotListed)"}))
 	})
 
-	It("awaits a type that is made later", func(ctx SpecContext) {
-		d, admin, group := openDoorFor(unique("patience")), openDoor(kubeAPIServer), ownGroup("awaited")
+	It("awaits a type that is created later", func(ctx SpecContext) {
+		d, admin, group := connectAsUser(unique("patience")), connect(kubeAPIServer), ownGroup("awaited")
 		r := d.live()
 		awaited := make(chan error, 1)
 		go func() {
@@ -43,8 +43,8 @@ var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, 
 		Eventually(awaited).Should(Receive(BeNil()))
 	})
 
-	It("watches once that is granted", func(ctx SpecContext) {
-		d := openDoorFor(unique("grace"))
+	It("watches when the permission is granted", func(ctx SpecContext) {
+		d := connectAsUser(unique("grace"))
 		r := d.live()
 		state := func() discovery.SourceState { return r.Status().CRDs.State }
 		Eventually(state).Should(Equal(discovery.SourceForbidden))

@@ -15,10 +15,10 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-var _ = Describe("An informer", onEachPlace(func(at *place) {
+var _ = Describe("An informer", onEachServer(func(at *apiServer) {
 	DescribeTable("delivers adds, updates and deletes of",
 		func(ctx SpecContext, gvr schema.GroupVersionResource, namespace, prefix string, newObject func(name, label string) *unstructured.Unstructured) {
-			d, label := openDoor(at), unique("events")
+			d, label := connect(at), unique("events")
 			d.create(ctx, gvr, namespace, newObject(label+"-before", label))
 			f := d.factory(only(label))
 			generic := f.ForResource(gvr)
@@ -54,8 +54,8 @@ var _ = Describe("An informer", onEachPlace(func(at *place) {
 		Entry("a namespaced type", widgets, "here", "here/", newWidget),
 	)
 
-	It("keeps what a block says exactly", func(ctx SpecContext) {
-		d, label := openDoor(at), unique("exact")
+	It("keeps all values of a block", func(ctx SpecContext) {
+		d, label := connect(at), unique("exact")
 		created := d.create(ctx, blocks, "", newBlock(label, label))
 		f := d.factory(only(label))
 		generic := f.ForResource(blocks)
@@ -66,8 +66,8 @@ var _ = Describe("An informer", onEachPlace(func(at *place) {
 		Expect(cached).To(Equal(created))
 	})
 
-	It("honours label selector and namespace in list and in watch", func(ctx SpecContext) {
-		d, label := openDoor(at), unique("filter")
+	It("applies label selector and namespace to list and watch", func(ctx SpecContext) {
+		d, label := connect(at), unique("filter")
 		d.create(ctx, widgets, label, newWidget("listed", label))
 		d.create(ctx, widgets, label, newWidget("listed-other-label", "other"))
 		d.create(ctx, widgets, label+"-elsewhere", newWidget("listed-elsewhere", label))
@@ -83,7 +83,7 @@ var _ = Describe("An informer", onEachPlace(func(at *place) {
 	})
 
 	It("shares one watch between all users of a resource", func(ctx SpecContext) {
-		d, label := openDoor(at), unique("share")
+		d, label := connect(at), unique("share")
 		f := d.factory(only(label))
 		first, second := listen(f.ForResource(blocks).Informer()), listen(f.ForResource(blocks).Informer())
 		f.Start(ctx)
@@ -100,8 +100,8 @@ var _ = Describe("An informer", onEachPlace(func(at *place) {
 		Expect(d.proxy.Requests(faultproxy.All(ofBlocks, faultproxy.Verb("list")))).To(BeZero(), "the watch brings the list")
 	})
 
-	It("shows cached objects again in the resync period", func(ctx SpecContext) {
-		d, label := openDoor(at), unique("resync")
+	It("sends an update for cached objects after each resync period", func(ctx SpecContext) {
+		d, label := connect(at), unique("resync")
 		d.create(ctx, blocks, "", newBlock(label, label))
 		f := d.factory(only(label), dynamicinformer.WithResync(time.Second))
 		got := listen(f.ForResource(blocks).Informer())
@@ -111,8 +111,8 @@ var _ = Describe("An informer", onEachPlace(func(at *place) {
 		Expect(d.proxy.Requests(faultproxy.All(ofBlocks, faultproxy.Verb("list", "watch")))).To(Equal(1), "a resync asks the server for nothing")
 	})
 
-	It("stores what the transform makes of objects", func(ctx SpecContext) {
-		d, label := openDoor(at), unique("transform")
+	It("stores transformed objects", func(ctx SpecContext) {
+		d, label := connect(at), unique("transform")
 		d.create(ctx, blocks, "", newBlock(label, label))
 		f := d.factory(only(label), dynamicinformer.WithTransform(func(obj any) (any, error) {
 			if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -134,8 +134,8 @@ var _ = Describe("An informer", onEachPlace(func(at *place) {
 		}
 	})
 
-	It("leaves no goroutine and no watch when the factory is shut down", func(ctx SpecContext) {
-		d, label := openDoor(at), unique("leak")
+	It("leaves no goroutine and no watch after the shutdown of the factory", func(ctx SpecContext) {
+		d, label := connect(at), unique("leak")
 		before := goleak.IgnoreCurrent()
 		f := d.factory(only(label))
 		listen(f.ForResource(blocks).Informer())

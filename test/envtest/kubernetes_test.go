@@ -28,8 +28,8 @@ var (
 )
 
 var _ = Describe("Core types on "+kubeAPIServer.name, func() {
-	It("are watched beside those of CRDs", func(ctx SpecContext) {
-		d, label := openDoor(kubeAPIServer), unique("core")
+	It("are watched as types of CRDs are", func(ctx SpecContext) {
+		d, label := connect(kubeAPIServer), unique("core")
 		f := d.factory(only(label))
 		got := map[schema.GroupVersionResource]*events{}
 		for _, gvr := range []schema.GroupVersionResource{configMaps, pods, blocks} {
@@ -47,8 +47,8 @@ var _ = Describe("Core types on "+kubeAPIServer.name, func() {
 		Eventually(got[blocks].all).Should(Equal([]string{"add " + label}))
 	})
 
-	It("that can't be watched are refused with the verbs there are", func(ctx SpecContext) {
-		d := openDoor(kubeAPIServer)
+	It("that can't be watched are rejected with their verbs", func(ctx SpecContext) {
+		d := connect(kubeAPIServer)
 		_, err := d.resolver.Validate(ctx, schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews"})
 		Expect(err).To(MatchError(discovery.ErrVerbNotSupported))
 		Expect(err).To(MatchError(ContainSubstring("supports create")))
@@ -62,7 +62,7 @@ var _ = Describe("Core types on "+kubeAPIServer.name, func() {
 
 	DescribeTable("are resolved by a discovery client that is",
 		func(ctx SpecContext, form func(clientdiscovery.DiscoveryInterface) clientdiscovery.DiscoveryInterface) {
-			d := openDoor(kubeAPIServer)
+			d := connect(kubeAPIServer)
 			client, err := clientdiscovery.NewDiscoveryClientForConfigAndClient(d.config, d.http)
 			Expect(err).NotTo(HaveOccurred())
 			resolver, err := discovery.NewFromDiscovery(form(client))
@@ -91,8 +91,8 @@ var _ = Describe("Core types on "+kubeAPIServer.name, func() {
 })
 
 var _ = Describe("A user who is limited by RBAC on "+kubeAPIServer.name, func() {
-	It("is told what is forbidden, and synced once it is granted", func(ctx SpecContext) {
-		d := openDoorFor(unique("eve"))
+	It("gets the forbidden verbs, and syncs when they are granted", func(ctx SpecContext) {
+		d := connectAsUser(unique("eve"))
 		f := d.factory()
 		f.ForResource(widgets)
 		f.Start(ctx)
@@ -107,8 +107,8 @@ var _ = Describe("A user who is limited by RBAC on "+kubeAPIServer.name, func() 
 	})
 
 	It("watches the one namespace that is allowed", func(ctx SpecContext) {
-		d, label := openDoorFor(unique("adam")), unique("allowed")
-		admin := openDoor(kubeAPIServer)
+		d, label := connectAsUser(unique("adam")), unique("allowed")
+		admin := connect(kubeAPIServer)
 		admin.create(ctx, widgets, label, newWidget("in", label))
 		admin.create(ctx, widgets, label+"-other", newWidget("out", label))
 		grant(ctx, d.user, label, widgets, "list", "watch")
@@ -135,23 +135,23 @@ func newCore(kind, label string, spec map[string]any) *unstructured.Unstructured
 	return obj
 }
 
-// userDoor is the door of somebody who may do nothing but ask discovery.
-type userDoor struct {
-	*door
+// userConnection is the connection of a user who may only read discovery.
+type userConnection struct {
+	*connection
 	user string
 }
 
-func openDoorFor(user string) userDoor {
+func connectAsUser(user string) userConnection {
 	GinkgoHelper()
 	added, err := environment.AddUser(envtest.User{Name: user, Groups: []string{"system:authenticated"}}, nil)
 	Expect(err).NotTo(HaveOccurred())
-	return userDoor{door: openDoorAs(kubeAPIServer, added.Config()), user: user}
+	return userConnection{connection: connectAs(kubeAPIServer, added.Config()), user: user}
 }
 
 // grant lets user use verbs on gvr in namespace, or everywhere if it is empty.
 func grant(ctx context.Context, user, namespace string, gvr schema.GroupVersionResource, verbs ...string) {
 	GinkgoHelper()
-	admin := openDoor(kubeAPIServer) //nolint:contextcheck // a door goes with the spec, not with ctx
+	admin := connect(kubeAPIServer) //nolint:contextcheck // a connection ends with the spec, not with ctx
 	kind, prefix := "Role", ""
 	if namespace == "" {
 		kind, prefix = "ClusterRole", "cluster"

@@ -21,22 +21,22 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// fleet is a type of a spec's own, which comes and goes, and a lease on it.
-type fleet struct {
-	*door
-	factory *dynamicinformer.Factory
-	gvr     schema.GroupVersionResource
-	crd     *unstructured.Unstructured
-	lease   *dynamicinformer.Lease
-	ledger  *ledger
-	born    int // how often the type has been created
+// leasedType is a type of one spec, which creates and deletes it, and a lease on it.
+type leasedType struct {
+	*connection
+	factory  *dynamicinformer.Factory
+	gvr      schema.GroupVersionResource
+	crd      *unstructured.Unstructured
+	lease    *dynamicinformer.Lease
+	eventLog *eventLog
+	born     int // the number of times that the type has been created
 }
 
-// armFleet leases the informer on a type that is not there yet.
-func armFleet(ctx context.Context, at *place, opts ...dynamicinformer.LeaseOption) *fleet {
+// leaseAbsentType acquires a lease on a type that does not exist yet.
+func leaseAbsentType(ctx context.Context, at *apiServer, opts ...dynamicinformer.LeaseOption) *leasedType {
 	GinkgoHelper()
-	d := openDoor(at)                          //nolint:contextcheck // a door goes with the spec, not with ctx
-	f := &fleet{door: d, factory: d.factory()} //nolint:contextcheck // so does the factory
+	d := connect(at)                                      //nolint:contextcheck // a connection ends with the spec, not with ctx
+	f := &leasedType{connection: d, factory: d.factory()} //nolint:contextcheck // so does the factory
 	group := ownGroup("fleet")
 	f.crd = newCRD(group, "Ship", "v1")
 	f.gvr = schema.GroupVersionResource{Group: group, Version: "v1", Resource: "ships"}
@@ -44,24 +44,24 @@ func armFleet(ctx context.Context, at *place, opts ...dynamicinformer.LeaseOptio
 	var err error
 	f.lease, err = f.factory.Acquire(ctx, f.gvr, append([]dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}, opts...)...)
 	Expect(err).NotTo(HaveOccurred())
-	f.ledger = keepLedger(f.lease)
+	f.eventLog = newEventLog(f.lease)
 	return f
 }
 
-// launchFleet is armFleet with so many ships afloat.
-func launchFleet(ctx context.Context, at *place, ships int, opts ...dynamicinformer.LeaseOption) *fleet {
+// leaseType creates a type with this number of ships, and acquires a lease on it.
+func leaseType(ctx context.Context, at *apiServer, ships int, opts ...dynamicinformer.LeaseOption) *leasedType {
 	GinkgoHelper()
-	f := armFleet(ctx, at, opts...)
+	f := leaseAbsentType(ctx, at, opts...)
 	f.define(ctx, f.crd)
 	f.born++
-	f.build(ctx, ships)
+	f.createShips(ctx, ships)
 	f.synced(ctx)
-	Eventually(f.ledger.entries).Should(Equal([2]int{ships, 0}))
+	Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{ships, 0}))
 	return f
 }
 
-// build creates so many ships, as soon as the server lets it.
-func (f *fleet) build(ctx context.Context, ships int) {
+// createShips creates this number of ships, as soon as the server serves their type.
+func (f *leasedType) createShips(ctx context.Context, ships int) {
 	GinkgoHelper()
 	client := f.client.Resource(f.gvr).Namespace(f.namespace(ctx))
 	var all sync.WaitGroup
@@ -74,7 +74,7 @@ func (f *fleet) build(ctx context.Context, ships int) {
 				ship.SetKind("Ship")
 				ship.SetName(fmt.Sprintf("ship-%04d", i))
 				ship.SetLabels(map[string]string{"generation": fmt.Sprint(f.born)})
-				if err := insist(ctx, func() error {
+				if err := retryUntilServed(ctx, func() error {
 					_, err := client.Create(ctx, ship, metav1.CreateOptions{})
 					return err
 				}); err != nil {
@@ -88,8 +88,8 @@ func (f *fleet) build(ctx context.Context, ships int) {
 	Expect(<-failed).NotTo(HaveOccurred())
 }
 
-// refit changes so many ships.
-func (f *fleet) refit(ctx context.Context, ships, size int) {
+// resize updates this number of ships.
+func (f *leasedType) resize(ctx context.Context, ships, size int) {
 	GinkgoHelper()
 	for i := range ships {
 		body := fmt.Appendf(nil, `{"spec":{"size":%d}}`, size)
@@ -98,9 +98,9 @@ func (f *fleet) refit(ctx context.Context, ships, size int) {
 	}
 }
 
-// insist repeats a request while the type is not quite there: a server that has just
-// established it answers 404 and 429 for a while.
-func insist(ctx context.Context, do func() error) error {
+// retryUntilServed repeats a request until the type is served: the first requests after the CRD is
+// established may get 404 and 429.
+func retryUntilServed(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		if !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) {
@@ -114,8 +114,8 @@ func insist(ctx context.Context, do func() error) error {
 	}
 }
 
-// namespace returns where ships are, which is nowhere if they have no namespaces.
-func (f *fleet) namespace(ctx context.Context) string {
+// namespace returns the namespace of ships, or "" if they are cluster-scoped.
+func (f *leasedType) namespace(ctx context.Context) string {
 	if scope, _, _ := unstructured.NestedString(f.crd.Object, "spec", "scope"); scope == "Cluster" {
 		return ""
 	}
@@ -123,8 +123,8 @@ func (f *fleet) namespace(ctx context.Context) string {
 	return "harbor"
 }
 
-// again creates the type again, after change, if there is one.
-func (f *fleet) again(ctx context.Context, change func(crd *unstructured.Unstructured)) {
+// again creates the type again, after change of its CRD if change is not nil.
+func (f *leasedType) again(ctx context.Context, change func(crd *unstructured.Unstructured)) {
 	GinkgoHelper()
 	if change != nil {
 		change(f.crd)
@@ -134,18 +134,18 @@ func (f *fleet) again(ctx context.Context, change func(crd *unstructured.Unstruc
 	f.born++
 }
 
-// synced waits until the lease's informer is.
-func (f *fleet) synced(ctx context.Context) {
+// synced waits until the lease's informer has synced.
+func (f *leasedType) synced(ctx context.Context) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	Expect(f.lease.WaitForSync(ctx)).To(Succeed())
 }
 
-func (f *fleet) status() status.Informer { return f.lease.Status() }
+func (f *leasedType) status() status.Informer { return f.lease.Status() }
 
-// requests picks those for the fleet's objects.
-func (f *fleet) requests(verbs ...string) faultproxy.Match {
+// requests matches requests for the objects of the type.
+func (f *leasedType) requests(verbs ...string) faultproxy.Match {
 	of := faultproxy.Resource(f.gvr.Group, f.gvr.Resource)
 	if len(verbs) == 0 {
 		return of
@@ -153,9 +153,9 @@ func (f *fleet) requests(verbs ...string) faultproxy.Match {
 	return faultproxy.All(of, faultproxy.Verb(verbs...))
 }
 
-var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *place) {
-	It("waits for the type without asking for its objects", func(ctx SpecContext) {
-		f := armFleet(ctx, at)
+var _ = Describe("A lease on a type that is created and deleted", onEachServer(func(at *apiServer) {
+	It("waits for the type without requests for its objects", func(ctx SpecContext) {
+		f := leaseAbsentType(ctx, at)
 		Eventually(func() status.Reason { return f.status().Reason }).Should(Equal(status.ReasonNotFound))
 		wait, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -164,14 +164,14 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 		Expect(f.proxy.Requests(f.requests())).To(BeZero())
 		f.define(ctx, f.crd)
 		f.born++
-		f.build(ctx, 3)
+		f.createShips(ctx, 3)
 		f.synced(ctx)
-		Eventually(f.ledger.entries).Should(Equal([2]int{3, 0}))
-		f.ledger.check()
+		Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{3, 0}))
+		f.eventLog.check()
 	})
 
-	It("says that names are another's, and begins when they are free", func(ctx SpecContext) {
-		f := armFleet(ctx, at)
+	It("reports that another CRD has the names, and syncs when they are free", func(ctx SpecContext) {
+		f := leaseAbsentType(ctx, at)
 		other := newCRD(f.gvr.Group, "Vessel", "v1")
 		Expect(unstructured.SetNestedField(other.Object, "Ship", "spec", "names", "kind")).To(Succeed())
 		f.define(ctx, other)
@@ -185,30 +185,30 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 		f.synced(ctx)
 	})
 
-	for name, meanwhile := range map[string]func(f *fleet) (undo func()){
-		"with its watch up": func(*fleet) func() { return func() {} },
-		"with its watch cut in the middle of the deletions": func(f *fleet) func() {
+	for name, meanwhile := range map[string]func(f *leasedType) (undo func()){
+		"with its watch up": func(*leasedType) func() { return func() {} },
+		"with its watch cut in the middle of the deletions": func(f *leasedType) func() {
 			done := make(chan struct{})
 			go func() {
 				defer GinkgoRecover()
 				defer close(done)
-				Eventually(func() int { return f.ledger.entries()[1] }).Should(BeNumerically(">", 0))
+				Eventually(func() int { return f.eventLog.addsAndDeletes()[1] }).Should(BeNumerically(">", 0))
 				f.proxy.CutWatches(f.requests())
 			}()
 			return func() { <-done }
 		},
-		"with nothing to be seen of it": func(f *fleet) func() {
+		"with nothing to be seen of it": func(f *leasedType) func() {
 			f.proxy.Inject(f.requests("list", "watch"), faultproxy.Fail(503))
 			f.proxy.CutWatches(f.requests())
 			return f.proxy.Heal
 		},
 	} {
-		It("sees each object go once when the type is deleted "+name, func(ctx SpecContext) {
+		It("gets one deletion for each object when the type is deleted "+name, func(ctx SpecContext) {
 			const ships = 1000
-			f := launchFleet(ctx, at, ships)
+			f := leaseType(ctx, at, ships)
 			undo := meanwhile(f)
 			f.undefine(ctx, f.crd.GetName())
-			Eventually(f.ledger.entries, "60s").Should(Equal([2]int{ships, ships}))
+			Eventually(f.eventLog.addsAndDeletes, "60s").Should(Equal([2]int{ships, ships}))
 			undo()
 			Eventually(f.status).Should(SatisfyAll(
 				HaveField("State", status.StateNotServed), HaveField("Evidence.Kind", discovery.CRDDeleted), HaveField("Objects", 0)))
@@ -218,72 +218,72 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 			Expect(f.lease.Informer().GetStore().ListKeys()).To(BeEmpty())
 
 			f.again(ctx, nil)
-			f.build(ctx, 10)
+			f.createShips(ctx, 10)
 			f.synced(ctx)
-			Eventually(f.ledger.entries).Should(Equal([2]int{ships + 10, ships}))
+			Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{ships + 10, ships}))
 			Expect(f.status().Generation).To(Equal(1))
-			f.ledger.check()
+			f.eventLog.check()
 		})
 	}
 
-	It("keeps its cache if that is wanted, and empties it for another type", func(ctx SpecContext) {
-		f := launchFleet(ctx, at, 20, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache))
+	It("keeps its cache with KeepCache, and empties it for another type", func(ctx SpecContext) {
+		f := leaseType(ctx, at, 20, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache))
 		f.proxy.Inject(f.requests("list", "watch"), faultproxy.Fail(503))
 		f.proxy.CutWatches(f.requests())
 		f.undefine(ctx, f.crd.GetName())
 		Eventually(f.status).Should(SatisfyAll(
 			HaveField("State", status.StateNotServed), HaveField("Objects", 20), HaveField("StaleSince", Not(BeZero()))))
-		Expect(f.ledger.entries()).To(Equal([2]int{20, 0}))
+		Expect(f.eventLog.addsAndDeletes()).To(Equal([2]int{20, 0}))
 		Expect(f.lease.Lister().List(labels.Everything())).To(HaveLen(20))
 		f.proxy.Heal()
 		f.again(ctx, nil)
-		f.build(ctx, 5)
+		f.createShips(ctx, 5)
 		f.synced(ctx)
-		Eventually(f.ledger.entries, "60s").Should(Equal([2]int{25, 20}))
-		f.ledger.check()
+		Eventually(f.eventLog.addsAndDeletes, "60s").Should(Equal([2]int{25, 20}))
+		f.eventLog.check()
 	})
 
-	It("is not deceived by a type that was created again behind its back", func(ctx SpecContext) {
-		f := launchFleet(ctx, at, 20)
+	It("recognises a type that was created again while watches and discovery failed", func(ctx SpecContext) {
+		f := leaseType(ctx, at, 20)
 		f.proxy.Inject(faultproxy.Any(f.requests("list", "watch"), faultproxy.Resource(definitions.Group, definitions.Resource)), faultproxy.Fail(503))
 		f.proxy.CutWatches(faultproxy.All())
-		admin := openDoor(at)
+		admin := connect(at)
 		admin.undefine(ctx, f.crd.GetName())
 		f.proxy.Heal()
 		f.proxy.Inject(f.requests("list", "watch"), faultproxy.Fail(503))
 		f.again(ctx, func(crd *unstructured.Unstructured) { crd.SetResourceVersion(""); crd.SetUID("") })
-		f.build(ctx, 15)
+		f.createShips(ctx, 15)
 		f.proxy.Heal()
-		Eventually(f.ledger.entries, "60s").Should(Equal([2]int{35, 20}))
-		f.ledger.check()
+		Eventually(f.eventLog.addsAndDeletes, "60s").Should(Equal([2]int{35, 20}))
+		f.eventLog.check()
 	})
 
-	It("follows a type that comes back with another scope", func(ctx SpecContext) {
-		f := launchFleet(ctx, at, 5)
+	It("follows a type that is created again with another scope", func(ctx SpecContext) {
+		f := leaseType(ctx, at, 5)
 		f.undefine(ctx, f.crd.GetName())
 		f.again(ctx, func(crd *unstructured.Unstructured) {
 			Expect(unstructured.SetNestedField(crd.Object, "Cluster", "spec", "scope")).To(Succeed())
 		})
-		f.build(ctx, 3)
+		f.createShips(ctx, 3)
 		f.synced(ctx)
-		Eventually(f.ledger.entries).Should(Equal([2]int{8, 5}))
+		Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{8, 5}))
 		Expect(f.lease.Informer().GetStore().ListKeys()).To(ConsistOf("ship-0000", "ship-0001", "ship-0002"))
 		Expect(f.lease.Resource().Namespaced).To(BeFalse())
-		f.ledger.check()
+		f.eventLog.check()
 	})
 
-	It("keeps what it has while its version is not served, and goes over to another if it may", func(ctx SpecContext) {
-		f := armFleet(ctx, at)
+	It("keeps its cache while its version is not served, and changes to another version if its policy allows that", func(ctx SpecContext) {
+		f := leaseAbsentType(ctx, at)
 		serve(f.crd, "v1", "v2")
 		f.define(ctx, f.crd)
 		f.born++
-		f.build(ctx, 20)
+		f.createShips(ctx, 20)
 		f.synced(ctx)
 		preferred, err := f.factory.Acquire(ctx, f.gvr, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(preferred.WaitForSync(ctx)).To(Succeed())
-		moving := keepLedger(preferred)
-		Eventually(moving.entries).Should(Equal([2]int{20, 0}))
+		moving := newEventLog(preferred)
+		Eventually(moving.addsAndDeletes).Should(Equal([2]int{20, 0}))
 		from := preferred.Resource().GVR.Version
 		Expect(from).To(Equal("v2"))
 
@@ -305,30 +305,30 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 			Expect(err).NotTo(HaveOccurred())
 			return obj.(*unstructured.Unstructured).GetAPIVersion()
 		}).Should(Equal(f.gvr.Group + "/v1"))
-		Expect(f.ledger.entries()).To(Equal([2]int{20, 0}))
-		Expect(moving.entries()).To(Equal([2]int{20, 0}))
-		f.ledger.check()
+		Expect(f.eventLog.addsAndDeletes()).To(Equal([2]int{20, 0}))
+		Expect(moving.addsAndDeletes()).To(Equal([2]int{20, 0}))
+		f.eventLog.check()
 		moving.check()
 	})
 
-	It("is not impressed by answers that do not last", func(ctx SpecContext) {
-		f := launchFleet(ctx, at, 20)
+	It("keeps its cache through short failures", func(ctx SpecContext) {
+		f := leaseType(ctx, at, 20)
 		for _, code := range []int{404, 503} {
 			f.proxy.Inject(f.requests("list", "watch"), faultproxy.For(2*time.Second, faultproxy.Fail(code)))
 			f.proxy.CutWatches(f.requests())
 			Eventually(f.status).Should(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Objects", 20)))
-			f.refit(ctx, 5, code)
+			f.resize(ctx, 5, code)
 			Eventually(f.status).Should(HaveField("State", status.StateSynced))
 			f.proxy.Heal()
 		}
-		Eventually(f.ledger.changes).Should(Equal(10))
-		Expect(f.ledger.entries()).To(Equal([2]int{20, 0}))
+		Eventually(f.eventLog.changes).Should(Equal(10))
+		Expect(f.eventLog.addsAndDeletes()).To(Equal([2]int{20, 0}))
 		Expect(f.proxy.Requests(f.requests("list"))).To(BeZero())
-		f.ledger.check()
+		f.eventLog.check()
 	})
 
-	It("does nothing when a CRD is written to in vain", func(ctx SpecContext) {
-		f := launchFleet(ctx, at, 5)
+	It("does nothing after writes to a CRD that do not change its type", func(ctx SpecContext) {
+		f := leaseType(ctx, at, 5)
 		f.quiet()
 		asked := func() int {
 			return f.proxy.Requests(faultproxy.Any(f.requests("list"), faultproxy.AnyDiscovery()))
@@ -344,19 +344,19 @@ var _ = Describe("A lease on a type that comes and goes", onEachPlace(func(at *p
 }))
 
 var _ = Describe("A lease under RBAC, on "+kubeAPIServer.name, func() {
-	It("says what is denied, goes on when it is granted, and keeps what it has when it is revoked", func(ctx SpecContext) {
-		d, admin, label := openDoorFor(unique("sailor")), openDoor(kubeAPIServer), unique("rbac")
+	It("reports the forbidden verbs, continues when they are granted, and keeps its cache when they are revoked", func(ctx SpecContext) {
+		d, admin, label := connectAsUser(unique("sailor")), connect(kubeAPIServer), unique("rbac")
 		admin.create(ctx, blocks, "", newBlock(label, label))
 		f := d.factory()
 		f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
 		l, err := f.Acquire(ctx, blocks, dynamicinformer.WithLabelSelector("spec="+label))
 		Expect(err).NotTo(HaveOccurred())
-		book := keepLedger(l)
+		recorder := newEventLog(l)
 		Expect(l.WaitForSync(ctx, dynamicinformer.WithFailFast())).To(Satisfy(apierrors.IsForbidden))
 		Expect(l.Status()).To(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Reason", status.ReasonForbidden), HaveField("StaleSince", BeZero())))
 		grant(ctx, d.user, "", blocks, "list", "watch")
 		Eventually(func() status.State { l.Retry(); return l.Status().State }).Should(Equal(status.StateSynced))
-		Eventually(book.entries).Should(Equal([2]int{1, 0}))
+		Eventually(recorder.addsAndDeletes).Should(Equal([2]int{1, 0}))
 
 		Expect(admin.client.Resource(rbac.WithResource("clusterrolebindings")).Delete(ctx, d.user, metav1.DeleteOptions{})).To(Succeed())
 		Eventually(func() status.Reason {
@@ -364,7 +364,7 @@ var _ = Describe("A lease under RBAC, on "+kubeAPIServer.name, func() {
 			return l.Status().Reason
 		}).WithPolling(500 * time.Millisecond).Should(Equal(status.ReasonForbidden))
 		Expect(l.Status()).To(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Objects", 1), HaveField("StaleSince", Not(BeZero()))))
-		Expect(book.entries()).To(Equal([2]int{1, 0}))
-		book.check()
+		Expect(recorder.addsAndDeletes()).To(Equal([2]int{1, 0}))
+		recorder.check()
 	})
 })

@@ -18,9 +18,9 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
-	It("says from what it knows", func(ctx SpecContext) {
-		r := openDoor(at).live()
+var _ = Describe("A resolver that runs", onEachServer(func(at *apiServer) {
+	It("answers from memory", func(ctx SpecContext) {
+		r := connect(at).live()
 		Eventually(func() discovery.SourceState { return r.Status().CRDs.State }).Should(Equal(discovery.SourceCurrent))
 		want := discovery.SourceAbsent // no other servers stand behind this one
 		if at.whole {
@@ -35,14 +35,14 @@ var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
 
 	It("begins with one request for each of the two documents", func() {
 		Eventually(func() int { // the types of specs before this one are gone, and no CRD is some seconds old
-			d := openDoor(at)
+			d := connect(at)
 			d.live()
 			d.quiet()
 			return d.proxy.Requests(faultproxy.AnyDiscovery())
 		}, "90s").Should(Equal(2))
-		var starting []*door
+		var starting []*connection
 		for range 5 { // sources are heard in any order
-			d := openDoor(at)
+			d := connect(at)
 			d.live()
 			starting = append(starting, d)
 		}
@@ -52,9 +52,9 @@ var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
 		}
 	})
 
-	DescribeTable("finds a new kind of a group that is known, after it has denied it,",
+	DescribeTable("finds a new kind of a known group, after a NotServed answer for it,",
 		func(ctx SpecContext, ask func(ctx context.Context, r *discovery.Resolver, group string) error) {
-			h := openHarbour(ctx, at)
+			h := newShipGroup(ctx, at)
 			for range 2 {
 				err := ask(ctx, h.resolver, h.group)
 				Expect(err).To(MatchError(discovery.ErrNotServed))
@@ -85,8 +85,8 @@ var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
 		}),
 	)
 
-	It("forgets what it has denied with the next event", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
+	It("drops NotServed answers with the next event", func(ctx SpecContext) {
+		h := newShipGroup(ctx, at)
 		h.quiet()
 		ask := func() {
 			_, err := h.resolver.ResolveGK(ctx, h.kind("Crane"))
@@ -101,25 +101,25 @@ var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
 		Expect(h.costs(ask)).To(BeZero())
 	})
 
-	It("tells of a CRD that is deleted and created again as of two", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
-		told := h.news(h.group)
-		Eventually(told.lives).Should(HaveLen(1))
+	It("reports a CRD that is deleted and created again as two types", func(ctx SpecContext) {
+		h := newShipGroup(ctx, at)
+		events := h.groupEvents(h.group)
+		Eventually(events.addedAndRemoved).Should(HaveLen(1))
 		h.admin.undefine(ctx, "ships."+h.group)
-		Eventually(told.lives).Should(HaveLen(2))
+		Eventually(events.addedAndRemoved).Should(HaveLen(2))
 		crd := newCRD(h.group, "Ship", "v1")
 		crd.Object["spec"].(map[string]any)["scope"] = "Cluster"
 		h.admin.define(ctx, crd)
-		Eventually(told.lives).Should(beTwoOf(crd.GetName()))
+		Eventually(events.addedAndRemoved).Should(matchTwoTypes(crd.GetName()))
 		mapping, err := h.mapper.RESTMapping(h.ship)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(mapping.Scope.Name()).To(Equal(meta.RESTScopeNameRoot))
 	})
 
-	It("tells of a CRD as of two that was deleted and created again while it could not watch", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
-		told := h.news(h.group)
-		Eventually(told.lives).Should(HaveLen(1))
+	It("reports a CRD that was deleted and created again during a failure of watches as two types", func(ctx SpecContext) {
+		h := newShipGroup(ctx, at)
+		events := h.groupEvents(h.group)
+		Eventually(events.addedAndRemoved).Should(HaveLen(1))
 		ofCRDs := faultproxy.Resource(definitions.Group, definitions.Resource)
 		again := h.proxy.Inject(ofCRDs, faultproxy.Fail(http.StatusServiceUnavailable))
 		h.proxy.CutWatches(ofCRDs)
@@ -127,18 +127,18 @@ var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
 		Eventually(state).Should(Equal(discovery.SourceFailing))
 		h.admin.undefine(ctx, "ships."+h.group)
 		h.admin.define(ctx, newCRD(h.group, "Ship", "v1", "v2"))
-		Expect(told.lives()).To(HaveLen(1), "what was known stands")
+		Expect(events.addedAndRemoved()).To(HaveLen(1), "what was known stands")
 		h.proxy.Inject(faultproxy.All(ofCRDs, faultproxy.Verb("watch")), faultproxy.Times(1, faultproxy.GoneStatus())) // a list has to tell
 		again()
 		Eventually(state).Should(Equal(discovery.SourceCurrent))
-		Eventually(told.lives).Should(beTwoOf("ships." + h.group))
+		Eventually(events.addedAndRemoved).Should(matchTwoTypes("ships." + h.group))
 	})
 
-	It("does not tell of writes to a CRD that change nothing of its type, and reads no CRD", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
-		told := h.news(h.group)
+	It("does not report writes to a CRD that do not change its type, and reads no CRD", func(ctx SpecContext) {
+		h := newShipGroup(ctx, at)
+		events := h.groupEvents(h.group)
 		h.quiet()
-		Expect(told.told()).To(HaveLen(1))
+		Expect(events.texts()).To(HaveLen(1))
 		read := func() int { return h.proxy.Requests(faultproxy.Path(definitionPath + "/ships." + h.group)) }
 		before := read()
 		Expect(h.costs(func() {
@@ -150,14 +150,14 @@ var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
 			}
 			names := map[string]any{"shortNames": []any{"sh"}}
 			h.admin.patch(ctx, definitions, "ships."+h.group, map[string]any{"spec": map[string]any{"names": names}})
-			Eventually(told.told).Should(HaveLen(2), "of the last write, after which nothing is under way")
+			Eventually(events.texts).Should(HaveLen(2), "of the last write, after which nothing is under way")
 		})).To(BeNumerically("<", 2*21), "documents, conditionally, fewer than there are writes")
 		Expect(read()).To(Equal(before))
-		Expect(told.told()).To(Equal([]string{"Added ships.v2." + h.group, "Changed ships.v2." + h.group + " [Names]"}))
+		Expect(events.texts()).To(Equal([]string{"Added ships.v2." + h.group, "Changed ships.v2." + h.group + " [Names]"}))
 	})
 
-	It("awaits a type until its CRD is established, as one does that does not run", func(ctx SpecContext) {
-		h, idle := openHarbour(ctx, at), openDoor(at).resolver
+	It("awaits a type until its CRD is established, as a resolver that does not run", func(ctx SpecContext) {
+		h, idle := newShipGroup(ctx, at), connect(at).resolver
 		cranes := schema.GroupVersionResource{Group: h.group, Version: "v1", Resource: "cranes"}
 		awaited := make(chan error, 2)
 		for _, r := range []*discovery.Resolver{h.resolver, idle} {
@@ -172,15 +172,15 @@ var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
 		Eventually(awaited).Should(Receive(BeNil()))
 	})
 
-	It("takes the server's word for why a CRD is not served, until it is", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
+	It("returns the server's reason why a CRD is not served, until it is served", func(ctx SpecContext) {
+		h := newShipGroup(ctx, at)
 		rival := newCRD(h.group, "Ship", "v1") // the same kind, called otherwise
 		rival.SetName("boats." + h.group)
 		rival.Object["spec"].(map[string]any)["names"] = map[string]any{"plural": "boats", "singular": "boat", "kind": "Ship"}
 		h.admin.define(ctx, rival)
 		boats := schema.GroupVersionResource{Group: h.group, Version: "v1", Resource: "boats"}
 
-		others := openDoor(at).resolver // does not run
+		others := connect(at).resolver // does not run
 		for _, r := range []*discovery.Resolver{h.resolver, others} {
 			var refused *discovery.NotEstablishedError
 			Eventually(func() string {
@@ -211,9 +211,9 @@ var _ = Describe("A resolver that runs", onEachPlace(func(at *place) {
 	})
 }))
 
-// beTwoOf matches the events by which a subscriber is told of a type that has come, of
+// matchTwoTypes matches the events by which a subscriber is told of a type that has come, of
 // its end, and of another that is called the same.
-func beTwoOf(crd string) gomegatypes.GomegaMatcher {
+func matchTwoTypes(crd string) gomegatypes.GomegaMatcher {
 	return WithTransform(func(events []discovery.Event) error {
 		if len(events) != 3 {
 			return fmt.Errorf("told %v", events)

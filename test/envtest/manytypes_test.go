@@ -18,7 +18,7 @@ import (
 )
 
 // defineMany is define for many, which are made and removed at once.
-func (d *door) defineMany(ctx context.Context, label string, crds []*unstructured.Unstructured) {
+func (d *connection) defineMany(ctx context.Context, label string, crds []*unstructured.Unstructured) {
 	GinkgoHelper()
 	client := d.client.Resource(definitions)
 	of := metav1.ListOptions{LabelSelector: "spec=" + label}
@@ -60,15 +60,15 @@ func (d *door) defineMany(ctx context.Context, label string, crds []*unstructure
 	}
 }
 
-var _ = Describe("A group of 300 types", onEachPlace(func(at *place) {
-	It("is known after two requests for documents, and costs none from then on", func(ctx SpecContext) {
+var _ = Describe("A group of 300 types", onEachServer(func(at *apiServer) {
+	It("is known after two requests for documents, and needs no more requests", func(ctx SpecContext) {
 		const types = 300
 		group := ownGroup("crowd")
 		var crds []*unstructured.Unstructured
 		for i := range types {
 			crds = append(crds, newCRD(group, fmt.Sprintf("Ship%03d", i), "v1"))
 		}
-		admin, began := openDoor(at), time.Now()
+		admin, began := connect(at), time.Now()
 		admin.defineMany(ctx, group, crds)
 		Eventually(func() (int, error) { // until the documents have them all
 			found, err := admin.resolver.ResolveAll(ctx, discovery.Selector{Groups: []string{group}})
@@ -79,7 +79,7 @@ var _ = Describe("A group of 300 types", onEachPlace(func(at *place) {
 		// Of CRDs that were written a moment ago, documents may be behind: they are asked for again.
 		Eventually(func() time.Duration { return time.Since(made) }, "20s").Should(BeNumerically(">", 11*time.Second))
 
-		d := openDoor(at)
+		d := connect(at)
 		r := d.live()
 		Eventually(func() discovery.SourceState { return r.Status().CRDs.State }).Should(Equal(discovery.SourceCurrent))
 		var failed []error

@@ -36,22 +36,22 @@ func lookups(gvk schema.GroupVersionKind, resource string) []lookup {
 	}
 }
 
-// harbour is a group of a spec's own, in which ships are served in v1 and v2, and a
-// resolver that runs and knows of them.
-type harbour struct {
-	*door
-	admin  *door // for what is not to be counted
+// shipGroup is a group of one spec, in which ships are served in v1 and v2, and a running resolver
+// that knows them.
+type shipGroup struct {
+	*connection
+	admin  *connection // for requests that must not be counted
 	mapper meta.RESTMapper
 	group  string
 	ship   schema.GroupKind
 	ships  schema.GroupResource
 }
 
-func openHarbour(ctx SpecContext, at *place) *harbour {
+func newShipGroup(ctx SpecContext, at *apiServer) *shipGroup {
 	GinkgoHelper()
 	group := ownGroup("harbour")
-	h := &harbour{
-		door: openDoor(at), admin: openDoor(at), group: group,
+	h := &shipGroup{
+		connection: connect(at), admin: connect(at), group: group,
 		ship:  schema.GroupKind{Group: group, Kind: "Ship"},
 		ships: schema.GroupResource{Group: group, Resource: "ships"},
 	}
@@ -61,14 +61,14 @@ func openHarbour(ctx SpecContext, at *place) *harbour {
 	return h
 }
 
-// kind returns a kind of the harbour's.
-func (h *harbour) kind(kind string) schema.GroupKind {
+// kind returns a kind of the group.
+func (h *shipGroup) kind(kind string) schema.GroupKind {
 	return schema.GroupKind{Group: h.group, Kind: kind}
 }
 
-var _ = Describe("The RESTMapper of a resolver that runs", onEachPlace(func(at *place) {
-	It("tells of what is known without a request", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
+var _ = Describe("The RESTMapper of a resolver that runs", onEachServer(func(at *apiServer) {
+	It("answers for known types without a request", func(ctx SpecContext) {
+		h := newShipGroup(ctx, at)
 		h.quiet()
 		Expect(h.costs(func() {
 			for _, version := range []string{"v1", "v2", ""} {
@@ -82,8 +82,8 @@ var _ = Describe("The RESTMapper of a resolver that runs", onEachPlace(func(at *
 		})).To(BeZero())
 	})
 
-	It("answers as controller-runtime's does", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
+	It("answers as controller-runtime's mapper does", func(ctx SpecContext) {
+		h := newShipGroup(ctx, at)
 		theirs, err := apiutil.NewDynamicRESTMapper(h.admin.config, h.admin.http)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() error { _, err := theirs.RESTMapping(h.ship, "v1", "v2"); return err }).Should(Succeed())
@@ -116,8 +116,8 @@ var _ = Describe("The RESTMapper of a resolver that runs", onEachPlace(func(at *
 		}
 	})
 
-	It("takes the first of several versions that is served, and the preferred one if none is given", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
+	It("uses the first served version of several, and the preferred version if none is given", func(ctx SpecContext) {
+		h := newShipGroup(ctx, at)
 		for _, want := range []struct {
 			version string
 			of      []string
@@ -138,9 +138,9 @@ var _ = Describe("The RESTMapper of a resolver that runs", onEachPlace(func(at *
 		Expect(h.mapper.KindsFor(h.ships.WithVersion(""))).To(ConsistOf(h.ship.WithVersion("v1"), h.ship.WithVersion("v2")))
 	})
 
-	DescribeTable("looks once, and then no more, for",
-		func(ctx SpecContext, of func(h *harbour) (schema.GroupVersionKind, string)) {
-			h := openHarbour(ctx, at)
+	DescribeTable("sends requests only once for",
+		func(ctx SpecContext, of func(h *shipGroup) (schema.GroupVersionKind, string)) {
+			h := newShipGroup(ctx, at)
 			h.quiet()
 			for _, l := range lookups(of(h)) {
 				ask := func() {
@@ -152,25 +152,25 @@ var _ = Describe("The RESTMapper of a resolver that runs", onEachPlace(func(at *
 				Expect(h.costs(ask)).To(BeZero(), l.method)
 			}
 		},
-		Entry("a group that there is not", func(*harbour) (schema.GroupVersionKind, string) {
+		Entry("a group that does not exist", func(*shipGroup) (schema.GroupVersionKind, string) {
 			return schema.GroupVersionKind{Group: ownGroup("nowhere"), Version: "v1", Kind: "Ship"}, "ships"
 		}),
-		Entry("a group that there is not, without a version", func(*harbour) (schema.GroupVersionKind, string) {
+		Entry("a group that does not exist, without a version", func(*shipGroup) (schema.GroupVersionKind, string) {
 			return schema.GroupVersionKind{Group: ownGroup("nowhere"), Kind: "Ship"}, "ships"
 		}),
-		Entry("a resource that there is not", func(h *harbour) (schema.GroupVersionKind, string) {
+		Entry("a resource that does not exist", func(h *shipGroup) (schema.GroupVersionKind, string) {
 			return h.kind("Nothing").WithVersion("v1"), "nothings"
 		}),
-		Entry("a resource that there is not, without a version", func(h *harbour) (schema.GroupVersionKind, string) {
+		Entry("a resource that does not exist, without a version", func(h *shipGroup) (schema.GroupVersionKind, string) {
 			return h.kind("Nothing").WithVersion(""), "nothings"
 		}),
-		Entry("a version that there is not", func(h *harbour) (schema.GroupVersionKind, string) {
+		Entry("a version that does not exist", func(h *shipGroup) (schema.GroupVersionKind, string) {
 			return h.ship.WithVersion("v3"), "ships"
 		}),
 	)
 
-	It("looks once for each of several kinds that there are not", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
+	It("sends requests once for each of several kinds that do not exist", func(ctx SpecContext) {
+		h := newShipGroup(ctx, at)
 		h.quiet()
 		ask := func() {
 			for _, kind := range []string{"Crane", "Pier", "Buoy"} {
@@ -182,8 +182,8 @@ var _ = Describe("The RESTMapper of a resolver that runs", onEachPlace(func(at *
 		Expect(h.costs(ask)).To(BeZero())
 	})
 
-	It("stops to know a version that its CRD has lost, and keeps the other", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
+	It("removes a version that its CRD no longer has, and keeps the other", func(ctx SpecContext) {
+		h := newShipGroup(ctx, at)
 		crd := newCRD(h.group, "Ship", "v1")
 		h.admin.patch(ctx, definitions, crd.GetName(), map[string]any{"spec": crd.Object["spec"]})
 		Eventually(func() error { _, err := h.mapper.RESTMapping(h.ship, "v2"); return err }).Should(Satisfy(meta.IsNoMatchError))
@@ -196,8 +196,8 @@ var _ = Describe("The RESTMapper of a resolver that runs", onEachPlace(func(at *
 		}
 	})
 
-	It("says the same preferred version to all, and the next one once there is one", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
+	It("returns the same preferred version to all callers, and a new one after a change", func(ctx SpecContext) {
+		h := newShipGroup(ctx, at)
 		preferred := func() map[string]int {
 			var (
 				wg  sync.WaitGroup

@@ -12,9 +12,9 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-var _ = Describe("controller-runtime's client with the resolver's mapper", onEachPlace(func(at *place) {
-	It("reads objects of a CRD that is younger than the client", func(ctx SpecContext) {
-		d, admin := openDoor(at), openDoor(at)
+var _ = Describe("controller-runtime's client with the resolver's mapper", onEachServer(func(at *apiServer) {
+	It("reads objects of a CRD that was created after the client", func(ctx SpecContext) {
+		d, admin := connect(at), connect(at)
 		ships := schema.GroupVersionResource{Group: ownGroup("younger"), Version: "v1", Resource: "ships"}
 		ship := ships.GroupVersion().WithKind("Ship")
 		reader, err := client.New(d.config, client.Options{HTTPClient: d.http, Mapper: d.live().RESTMapper()})

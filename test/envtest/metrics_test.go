@@ -53,9 +53,9 @@ func (s *scraper) series(ctx context.Context) []string {
 }
 
 var _ = Describe("Metrics on "+embeddedServer.name, func() {
-	It("are scraped while types and leases come and go, and leave nothing", func(ctx SpecContext) {
+	It("are scraped while types and leases are created and removed, without leaks", func(ctx SpecContext) {
 		const types, cycles = 4, 2
-		d := openDoor(embeddedServer)
+		d := connect(embeddedServer)
 		name, err := cache.NewInformerName(unique("metrics"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(name.Release)

@@ -20,13 +20,13 @@ func again(err error) time.Time {
 	return inconclusive.Again
 }
 
-var _ = Describe("A server that wants to be asked later", onEachPlace(func(at *place) {
+var _ = Describe("A server that responds with Retry-After", onEachServer(func(at *apiServer) {
 	// An overloaded server says 429, one that is starting 503.
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		said := "with " + http.StatusText(code) + ", "
 
 		It(said+"is not asked for that group version meanwhile, and for others is", func(ctx SpecContext) {
-			d := openDoor(at)
+			d := connect(at)
 			ofWidgets := faultproxy.Path("/apis/" + widgets.GroupVersion().String())
 			d.proxy.Inject(ofWidgets, faultproxy.RetryAfter(code, 30*time.Second))
 			asked := time.Now()
@@ -45,7 +45,7 @@ var _ = Describe("A server that wants to be asked later", onEachPlace(func(at *p
 		})
 
 		It(said+"is asked again when it has said, and not before", func(ctx SpecContext) {
-			d := openDoor(at)
+			d := connect(at)
 			ofWidgets := faultproxy.Path("/apis/" + widgets.GroupVersion().String())
 			d.proxy.Inject(ofWidgets, faultproxy.Times(1, faultproxy.RetryAfter(code, 2*time.Second)))
 			_, err := d.resolver.Validate(ctx, widgets)
@@ -56,7 +56,7 @@ var _ = Describe("A server that wants to be asked later", onEachPlace(func(at *p
 		})
 
 		It(said+"for all its groups, is asked for none of them, and what is known stands", func(ctx SpecContext) {
-			h := openHarbour(ctx, at)
+			h := newShipGroup(ctx, at)
 			h.quiet()
 			h.proxy.Inject(faultproxy.Path("/apis"), faultproxy.RetryAfter(code, 30*time.Second))
 			before := h.proxy.Requests(faultproxy.Path("/apis"))

@@ -13,7 +13,7 @@ import (
 	upstream "github.com/gvrkit/gvrkit/test/envtest/sample/upstream"
 )
 
-var _ = Describe("The program that articles on client-go show", onEachPlace(func(at *place) {
+var _ = Describe("The program that articles on client-go show", onEachServer(func(at *apiServer) {
 	It("differs from its gvrkit form in one import line", func() {
 		before, err := os.ReadFile("sample/upstream/sample.go")
 		Expect(err).NotTo(HaveOccurred())
@@ -25,7 +25,7 @@ var _ = Describe("The program that articles on client-go show", onEachPlace(func
 
 	DescribeTable("sees the same on",
 		func(ctx SpecContext, run func(*rest.Config, <-chan struct{}, chan<- string) error) {
-			d, name := openDoor(at), unique("article")
+			d, name := connect(at), unique("article")
 			d.create(ctx, blocks, "", newBlock(name, name))
 			said, stop, ended := make(chan string, 100), make(chan struct{}), make(chan error, 1)
 			go func() { ended <- run(d.config, stop, said) }()

@@ -9,13 +9,13 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-var _ = Describe("ResolveAll", onEachPlace(func(at *place) {
-	for name, resolver := range map[string]func(d *door) *discovery.Resolver{
-		"a resolver that runs":         (*door).live,
-		"a resolver that does not run": func(d *door) *discovery.Resolver { return d.resolver },
+var _ = Describe("ResolveAll", onEachServer(func(at *apiServer) {
+	for name, resolver := range map[string]func(d *connection) *discovery.Resolver{
+		"a resolver that runs":         (*connection).live,
+		"a resolver that does not run": func(d *connection) *discovery.Resolver { return d.resolver },
 	} {
 		It("of "+name+" selects by category, group and label of the CRD", func(ctx SpecContext) {
-			d, admin := openDoor(at), openDoor(at)
+			d, admin := connect(at), connect(at)
 			port, yard := ownGroup("port"), ownGroup("yard")
 			category := unique("fleet")
 			ship, crane, dock := newCRD(port, "Ship", "v1", "v2"), newCRD(port, "Crane", "v1"), newCRD(yard, "Dock", "v1")
@@ -60,7 +60,7 @@ var _ = Describe("ResolveAll", onEachPlace(func(at *place) {
 	}
 
 	It("follows the labels of a CRD", func(ctx SpecContext) {
-		h := openHarbour(ctx, at)
+		h := newShipGroup(ctx, at)
 		everywhere := discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"port": h.group})}
 		Expect(h.resolver.ResolveAll(ctx, everywhere)).To(BeEmpty())
 		h.admin.patch(ctx, definitions, "ships."+h.group, map[string]any{"metadata": map[string]any{"labels": map[string]any{"port": h.group}}})

@@ -32,7 +32,7 @@ func TestEnvtest(t *testing.T) {
 // The servers are the whole suite's. Specs share their types and keep apart by
 // label or namespace.
 var _ = BeforeSuite(func(ctx SpecContext) {
-	for _, at := range places {
+	for _, at := range apiServers {
 		By("starting " + at.name)
 		at.config = at.start(ctx)
 		// The manifest of the example is the project's own IPAMBlock CRD.

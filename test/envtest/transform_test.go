@@ -72,13 +72,13 @@ func metaOf(obj *unstructured.Unstructured) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion()}
 }
 
-// audience is an informer with a transform, and a handler that reads all of each object and
+// transformReader is an informer with a transform, and a handler that reads all of each object and
 // checks that the events are consistent.
-type audience struct {
-	name      string
-	door      *door
-	lease     *dynamicinformer.Lease
-	transform func(*unstructured.Unstructured) any
+type transformReader struct {
+	name       string
+	connection *connection
+	lease      *dynamicinformer.Lease
+	transform  func(*unstructured.Unstructured) any
 
 	mu       sync.Mutex
 	there    map[string]types.UID
@@ -88,12 +88,12 @@ type audience struct {
 	problems []string
 }
 
-// newAudience starts an informer on gvr, which may not be served yet. Its factory is made
+// newTransformReader starts an informer on gvr, which may not be served yet. Its factory is made
 // as most programs make theirs.
-func newAudience(ctx context.Context, name string, gvr schema.GroupVersionResource, policy dynamicinformer.WatchListPolicy, transform func(*unstructured.Unstructured) any) *audience {
+func newTransformReader(ctx context.Context, name string, gvr schema.GroupVersionResource, policy dynamicinformer.WatchListPolicy, transform func(*unstructured.Unstructured) any) *transformReader {
 	GinkgoHelper()
-	a := &audience{name: name, door: openDoor(embeddedServer), transform: transform, there: map[string]types.UID{}} //nolint:contextcheck // a door goes with the spec
-	f, err := dynamicinformer.NewForConfig(a.door.config,
+	a := &transformReader{name: name, connection: connect(embeddedServer), transform: transform, there: map[string]types.UID{}} //nolint:contextcheck // a connection goes with the spec
+	f, err := dynamicinformer.NewForConfig(a.connection.config,
 		dynamicinformer.WithTransform(func(obj any) (any, error) { return transform(obj.(*unstructured.Unstructured)), nil }),
 		dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithResync(time.Second))
 	Expect(err).NotTo(HaveOccurred())
@@ -106,7 +106,7 @@ func newAudience(ctx context.Context, name string, gvr schema.GroupVersionResour
 	return a
 }
 
-func (a *audience) OnAdd(obj any, _ bool) {
+func (a *transformReader) OnAdd(obj any, _ bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key, uid := a.read(obj)
@@ -117,7 +117,7 @@ func (a *audience) OnAdd(obj any, _ bool) {
 	a.adds++
 }
 
-func (a *audience) OnUpdate(before, after any) {
+func (a *transformReader) OnUpdate(before, after any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key, uid := a.read(after)
@@ -130,7 +130,7 @@ func (a *audience) OnUpdate(before, after any) {
 	}
 }
 
-func (a *audience) OnDelete(obj any) {
+func (a *transformReader) OnDelete(obj any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
@@ -145,7 +145,7 @@ func (a *audience) OnDelete(obj any) {
 }
 
 // read reads all of an object.
-func (a *audience) read(obj any) (key string, uid types.UID) {
+func (a *transformReader) read(obj any) (key string, uid types.UID) {
 	if _, err := json.Marshal(obj); err != nil {
 		a.problem("%v", err)
 	}
@@ -157,13 +157,13 @@ func (a *audience) read(obj any) (key string, uid types.UID) {
 	return cache.MetaObjectToName(accessor).String(), accessor.GetUID()
 }
 
-func (a *audience) problem(format string, args ...any) {
+func (a *transformReader) problem(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, args...))
 }
 
 // expect expects that the cache becomes what the server lists, as the transform makes it, and
 // the handler's account, too.
-func (a *audience) expect(ctx context.Context, admin dynamic.ResourceInterface) {
+func (a *transformReader) expect(ctx context.Context, admin dynamic.ResourceInterface) {
 	GinkgoHelper()
 	list, err := admin.List(ctx, metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -246,33 +246,33 @@ func write(client dynamic.ResourceInterface, gvr schema.GroupVersionResource, ki
 	}
 }
 
-// An object that was given to an informer belongs to its transform, which may write to it at
-// once: the library reads nothing of it then. The race detector tells, and without it the
-// runtime ends the process.
+// An object that was sent to an informer belongs to its transform, which may write to it at once: the
+// library must not read it any more. The race detector reports such a read. Without it, the runtime ends
+// the process.
 var _ = Describe("A transform that writes to its objects, on "+embeddedServer.name, func() {
-	It("gets each object alone, while objects and their type come and go and watches break", func(ctx SpecContext) {
-		admin := openDoor(embeddedServer)
+	It("has no data race while objects and their type are created and deleted and watches break", func(ctx SpecContext) {
+		admin := connect(embeddedServer)
 		crd := newCRD(ownGroup("written"), "Ship", "v1")
 		gvr := schema.GroupVersionResource{Group: crd.GetName()[len("ships."):], Version: "v1", Resource: "ships"}
 		ships := admin.client.Resource(gvr)
 		admin.define(ctx, crd)
 
-		var audiences []*audience
+		var readers []*transformReader
 		for name, transform := range writingTransforms {
-			audiences = append(audiences,
-				newAudience(ctx, name+", streamed", gvr, dynamicinformer.WatchListAuto, transform),
-				newAudience(ctx, name+", listed", gvr, dynamicinformer.WatchListNever, transform))
+			readers = append(readers,
+				newTransformReader(ctx, name+", streamed", gvr, dynamicinformer.WatchListAuto, transform),
+				newTransformReader(ctx, name+", listed", gvr, dynamicinformer.WatchListNever, transform))
 		}
-		each := func(do func(a *audience)) {
-			for _, a := range audiences {
+		each := func(do func(a *transformReader)) {
+			for _, a := range readers {
 				do(a)
 			}
 		}
-		expect := func() { GinkgoHelper(); each(func(a *audience) { a.expect(ctx, ships) }) }
+		expect := func() { GinkgoHelper(); each(func(a *transformReader) { a.expect(ctx, ships) }) }
 		watches := faultproxy.All(faultproxy.Resource(gvr.Group, gvr.Resource), faultproxy.Verb("watch"))
 
 		w := write(ships.Namespace("harbor"), gvr, "Ship")
-		DeferCleanup(func() { w.stop() }) // those that write then
+		DeferCleanup(func() { w.stop() }) // also at the end of the spec
 		storm := func(writes int) {
 			GinkgoHelper()
 			enough := w.made() + writes
@@ -280,19 +280,19 @@ var _ = Describe("A transform that writes to its objects, on "+embeddedServer.na
 		}
 		storm(100)
 		for range 3 { // cut: the watch goes on from its version
-			each(func(a *audience) { a.door.proxy.CutWatches(watches) })
+			each(func(a *transformReader) { a.connection.proxy.CutWatches(watches) })
 			storm(20)
 		}
 		for _, gone := range []faultproxy.Fault{faultproxy.GoneStatus(), faultproxy.GoneEvent()} { // expired: a list follows
-			each(func(a *audience) {
-				a.door.proxy.Inject(watches, faultproxy.Times(1, gone))
-				a.door.proxy.CutWatches(watches)
+			each(func(a *transformReader) {
+				a.connection.proxy.Inject(watches, faultproxy.Times(1, gone))
+				a.connection.proxy.CutWatches(watches)
 			})
 			storm(50)
 		}
 		w.stop()
 		expect()
-		each(func(a *audience) { a.door.proxy.Heal() })
+		each(func(a *transformReader) { a.connection.proxy.Heal() })
 
 		w = write(ships.Namespace("harbor"), gvr, "Ship")
 		for range 2 { // objects are written while their type goes, and as soon as it is back
@@ -305,7 +305,7 @@ var _ = Describe("A transform that writes to its objects, on "+embeddedServer.na
 		expect()
 
 		admin.undefine(ctx, crd.GetName())
-		each(func(a *audience) {
+		each(func(a *transformReader) {
 			Eventually(a.lease.Status).Should(HaveField("State", status.StateNotServed), a.name)
 			Eventually(func() []int {
 				a.mu.Lock()

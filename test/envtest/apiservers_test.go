@@ -19,30 +19,30 @@ import (
 )
 
 // place is an API server that specs run on.
-type place struct {
+type apiServer struct {
 	name string
-	// start starts the server and leaves its end to the suite's clean-up.
+	// start starts the server. The suite's clean-up stops it.
 	start func(ctx context.Context) *rest.Config
-	// whole means that it is all of Kubernetes' API, not only CRDs: there are core
-	// types, and namespaces must exist.
+	// whole means that the server has the whole Kubernetes API: there are core types, and
+	// namespaces must exist.
 	whole bool
 
 	config *rest.Config // set by start, before any spec
 }
 
 var (
-	embeddedServer = &place{name: "the embedded server", start: startEmbedded}
-	kubeAPIServer  = &place{name: "kube-apiserver " + controlplane.Version(), start: startControlPlane, whole: true}
+	embeddedServer = &apiServer{name: "the embedded server", start: startEmbedded}
+	kubeAPIServer  = &apiServer{name: "kube-apiserver " + controlplane.Version(), start: startControlPlane, whole: true}
 
-	places = []*place{embeddedServer, kubeAPIServer}
+	apiServers = []*apiServer{embeddedServer, kubeAPIServer}
 
 	environment *envtest.Environment // of kubeAPIServer
 )
 
-// onEachPlace makes of specs what Describe takes: all of them, on every server.
-func onEachPlace(specs func(at *place)) func() {
+// onEachServer returns a function for Describe that runs specs on every server.
+func onEachServer(specs func(at *apiServer)) func() {
 	return func() {
-		for _, at := range places {
+		for _, at := range apiServers {
 			Context("on "+at.name, func() { specs(at) })
 		}
 	}
@@ -73,16 +73,16 @@ func startControlPlane(ctx context.Context) *rest.Config {
 }
 
 // install applies CRDs and waits until they can be used.
-func (at *place) install(ctx context.Context, crds ...*unstructured.Unstructured) {
+func (at *apiServer) install(ctx context.Context, crds ...*unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(embedded.InstallCRDs(ctx, at.config, crds...)).To(Succeed())
 }
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// ensureNamespace makes namespace where that is needed. It stays: nothing in a
-// test control plane would end its deletion.
-func (at *place) ensureNamespace(ctx context.Context, client dynamic.Interface, namespace string) {
+// ensureNamespace creates namespace if the server requires that. It is not deleted: a test
+// control plane does not complete the deletion of a namespace.
+func (at *apiServer) ensureNamespace(ctx context.Context, client dynamic.Interface, namespace string) {
 	GinkgoHelper()
 	if !at.whole || namespace == "" {
 		return

@@ -1,0 +1,120 @@
+package envtest_test
+
+import (
+	"fmt"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// eventLog is a handler that checks events: an object is added if the handler does not have it,
+// and updated or deleted with the same UID if the handler has it. When a type was created again,
+// all objects of the old type are deleted before the first object of the new type is added.
+type eventLog struct {
+	mu         sync.Mutex
+	there      map[string]types.UID
+	of         map[string]string // the generation of each object, from its label
+	adds       int
+	updates    int // without updates with equal resourceVersions
+	deletes    int
+	violations []string
+}
+
+// newEventLog adds an eventLog to the lease's informer.
+func newEventLog(l *dynamicinformer.Lease) *eventLog {
+	GinkgoHelper()
+	b := &eventLog{there: map[string]types.UID{}, of: map[string]string{}}
+	_, err := l.AddEventHandler(b)
+	Expect(err).NotTo(HaveOccurred())
+	return b
+}
+
+func (b *eventLog) OnAdd(obj any, _ bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key, object := b.open("add", obj)
+	if _, there := b.there[key]; there {
+		b.report("%s is added though it is there", key)
+	}
+	generation := object.GetLabels()["generation"]
+	for other, old := range b.of {
+		if old != generation {
+			b.report("%s of generation %s is added while %s of %s is there", key, generation, other, old)
+			break
+		}
+	}
+	b.there[key], b.of[key] = object.GetUID(), generation
+	b.adds++
+}
+
+func (b *eventLog) OnUpdate(oldObj, newObj any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key, object := b.open("update", newObj)
+	_, old := b.open("update", oldObj)
+	if uid := b.there[key]; uid != object.GetUID() || uid != old.GetUID() {
+		b.report("%s is updated from %s to %s and was added as %s", key, old.GetUID(), object.GetUID(), uid)
+	}
+	if old.GetResourceVersion() != object.GetResourceVersion() {
+		b.updates++
+	}
+}
+
+func (b *eventLog) OnDelete(obj any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key, object := b.open("delete", obj)
+	if uid, there := b.there[key]; !there || uid != object.GetUID() {
+		b.report("%s is deleted as %s and was added as %q", key, object.GetUID(), uid)
+	}
+	if _, found, _ := unstructured.NestedMap(object.Object, "spec"); !found {
+		b.report("%s is deleted without its last state", key)
+	}
+	delete(b.there, key)
+	delete(b.of, key)
+	b.deletes++
+}
+
+func (b *eventLog) open(what string, obj any) (string, *unstructured.Unstructured) {
+	if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
+		obj = last.Obj
+	}
+	object, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		b.report("%s of a %T", what, obj)
+		object = &unstructured.Unstructured{Object: map[string]any{}}
+	}
+	return cache.MetaObjectToName(object).String(), object
+}
+
+func (b *eventLog) report(format string, args ...any) {
+	b.violations = append(b.violations, fmt.Sprintf(format, args...))
+}
+
+// addsAndDeletes returns the numbers of adds and deletes.
+func (b *eventLog) addsAndDeletes() [2]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return [2]int{b.adds, b.deletes}
+}
+
+// changes returns the number of updates with changes.
+func (b *eventLog) changes() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.updates
+}
+
+// check expects that there are no violations.
+func (b *eventLog) check() {
+	GinkgoHelper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	Expect(b.violations).To(BeEmpty())
+}
