@@ -188,7 +188,7 @@ func (r *run) allWarm(ctx context.Context) error {
 				}
 			}
 		})
-		r.figures[name], r.figures[name+allocs] = harness.Micros(result.T, result.N), float64(result.MemAllocs)/float64(result.N)
+		r.figures[name], r.figures[name+allocs] = harness.Micros(result.T, result.N), float64(result.AllocsPerOp())
 		r.figures[name+requests] = r.requests() - before
 	}
 	return err

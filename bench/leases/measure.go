@@ -54,7 +54,7 @@ func (s size) cost(ctx context.Context, job harness.Job) (figures harness.Figure
 			err = errors.Join(err, acquire(ctx, factory, goroutines, b.N))
 		})
 		name := costName(goroutines)
-		figures[name], figures[name+allocs] = harness.Micros(result.T, result.N), float64(result.MemAllocs)/float64(result.N)
+		figures[name], figures[name+allocs] = harness.Micros(result.T, result.N), float64(result.AllocsPerOp())
 		figures[name+requests] = traffic.Counts().Requests() - before
 	}
 	return figures, err
