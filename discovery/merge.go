@@ -133,7 +133,7 @@ func (k *knowledge) ordered() []*groupView {
 
 // view puts together what the sources say of one group, of which before was published last.
 func (k *knowledge) view(name string, before *groupView, now time.Time) *groupView {
-	group := k.ofDocument(k.docs[name])
+	group := k.ofDocument(k.docs[name], before)
 	group.name = name
 	if k.crdsRule {
 		k.withCRDs(&group)
@@ -248,15 +248,16 @@ func (k *knowledge) contradicted(res Resource, uid types.UID) bool {
 	return state.gone != nil || state.meta == nil || k.fresh(state)
 }
 
-// ofDocument returns what a document says of a group, as far as it is to be believed.
-func (k *knowledge) ofDocument(group groupDoc) groupDoc {
+// ofDocument returns what a document says of a group, of which before was published last, as far
+// as it is to be believed.
+func (k *knowledge) ofDocument(group groupDoc, before *groupView) groupDoc {
 	out := groupDoc{name: group.name}
 	for _, version := range group.versions {
 		gv := schema.GroupVersion{Group: group.name, Version: version.name}
 		backing := k.backing(gv)
 		kept := versionDoc{name: version.name, err: version.err}
 		for _, res := range version.resources {
-			if k.believes(res, backing) {
+			if k.believes(res, backing, before) {
 				kept.resources = append(kept.resources, k.decorated(res, backing))
 			}
 		}
@@ -275,7 +276,7 @@ func (k *knowledge) ofDocument(group groupDoc) groupDoc {
 // makes APIServices for all that it serves itself, a group version without one has just
 // gone, or is not there yet. Of a CRD that has changed or was deleted since, documents are
 // behind.
-func (k *knowledge) believes(res Resource, backing Backing) bool {
+func (k *knowledge) believes(res Resource, backing Backing, before *groupView) bool {
 	if _, there := k.apis[res.GVR.Group][res.GVR.Version]; !there && backing == BackingUnknown && k.automanages() {
 		return false
 	}
@@ -289,6 +290,8 @@ func (k *knowledge) believes(res Resource, backing Backing) bool {
 		return true
 	case state == nil:
 		return backing != BackingCRD || !k.crdsCurrent
+	case !k.apisRule && !before.typeOf(res.GVR.Resource).byCRD():
+		return true // as when APIServices were last known
 	}
 	return state.gone == nil && !k.defines(state)
 }

@@ -180,3 +180,32 @@ func TestEvidence_WhatIsNotListedAfterTheEndOfItsCRDIsNotListed(t *testing.T) {
 		}
 	})
 }
+
+// A run that does not know the APIServices yet goes on from what the one before knew: the end of a
+// CRD says nothing of a type that another server serves.
+func TestEvidence_AnotherRunRemembersWhatServesAType(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		w.change(func() {
+			w.byService("gadgets")
+			w.setCRD(gadget("v1"))
+		})
+		elapse(3 * time.Second)
+		next := heard(t, r)
+		stop := runFor(t, r)
+		elapse(time.Minute)
+		next()
+		stop()
+		w.change(func() { w.fault["apis.list"], w.fault["named"] = "hang", "hang" })
+		runFor(t, r)
+		elapse(time.Second)
+		w.change(func() {
+			w.dropCRD(gadgetsCRD)
+			w.fault["named"] = ""
+		})
+		elapse(time.Minute)
+		if got := next(); len(got) > 0 {
+			t.Errorf("events: %q", got)
+		}
+	})
+}

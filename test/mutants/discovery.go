@@ -49,6 +49,7 @@ var ofDiscovery = []table{
 		{"a recreated CRD that is not established ends the deletion of the one before", "knowledge.settle", always("state.definition.isEstablished()")},
 		{"a type that documents leave out is never removed", "knowledge.endDoubts", never("now.Sub(d.since) >= k.doubtFor && !awaited")},
 		{"a document counts though it is older than the end of the CRD", "knowledge.believes", never("state != nil && state.gone != nil && state.gone.known")},
+		{"another run does not remember what served a type", "knowledge.believes", never("!k.apisRule && !before.typeOf(res.GVR.Resource).byCRD()")},
 		{"the end of a CRD is reported twice", "knowledge.evidence", always("!state.gone.told")},
 		{"a type keeps the UID of a CRD whose end is reported", "knowledge.types", always("!k.isDeleted(res.GVR.GroupResource(), old.uid)")},
 		{"failed documents are not asked for again", "live.pause", never("failures > 0")},
