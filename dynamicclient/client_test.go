@@ -170,7 +170,7 @@ func TestClient_ListsInPagesAsClientGo(t *testing.T) {
 }
 
 func TestClient_KeepsTheSignOfZero(t *testing.T) {
-	for name, newClient := range makers {
+	for name, newClient := range newClientFuncs {
 		got := serve(t).outcome(t, exchange{replies: []stubserver.Reply{stubserver.JSON(widgetA)}, call: get()}, newClient)
 		spec := got.Value.(*unstructured.Unstructured).Object["spec"].(map[string]any)
 		if zero, ok := spec["zero"].(float64); !ok || zero != 0 || !math.Signbit(zero) {

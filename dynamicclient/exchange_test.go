@@ -40,24 +40,24 @@ type exchange struct {
 // outcome is all that a program and a server can tell of an exchange.
 type outcome struct {
 	Value    any
-	Err      *verdict
+	Err      *errorDetails
 	Warnings []string
 	Arrivals []stubserver.Arrival
 }
 
-// verdict is all that a program can tell of an error.
-type verdict struct {
+// errorDetails is all that a program can tell of an error.
+type errorDetails struct {
 	Text, Type string
 	Reason     metav1.StatusReason
 	Status     *metav1.Status
 	Canceled   bool
 }
 
-func verdictOn(err error) *verdict {
+func detailsOf(err error) *errorDetails {
 	if err == nil {
 		return nil
 	}
-	v := &verdict{
+	v := &errorDetails{
 		Text: err.Error(), Type: fmt.Sprintf("%T", err), Reason: apierrors.ReasonForError(err),
 		Canceled: errors.Is(err, context.Canceled),
 	}
@@ -67,18 +67,18 @@ func verdictOn(err error) *verdict {
 	return v
 }
 
-// maker makes a dynamic client.
-type maker func(cfg *rest.Config) (dynamic.Interface, error)
+// newClientFunc makes a dynamic client.
+type newClientFunc func(cfg *rest.Config) (dynamic.Interface, error)
 
 func stock(cfg *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(cfg) }
 
-// made returns a maker of our client.
-func made(opts ...dynamicclient.Option) maker {
+// made returns a newClientFunc of our client.
+func made(opts ...dynamicclient.Option) newClientFunc {
 	return func(cfg *rest.Config) (dynamic.Interface, error) { return dynamicclient.New(cfg, opts...) }
 }
 
-// makers are the ways to make our client in which it gives client-go's values.
-var makers = map[string]maker{
+// newClientFuncs are the ways to make our client in which it gives client-go's values.
+var newClientFuncs = map[string]newClientFunc{
 	"ours":               made(),
 	"ours, with sharing": made(dynamicclient.WithSharing()),
 }
@@ -96,7 +96,7 @@ func (w *warnings) HandleWarningHeader(code int, agent, text string) {
 }
 
 // outcome makes a client and runs row on it.
-func (s *apiServer) outcome(t *testing.T, row exchange, newClient maker) outcome {
+func (s *apiServer) outcome(t *testing.T, row exchange, newClient newClientFunc) outcome {
 	t.Helper()
 	s.Prepare(row.replies...)
 	warned := &warnings{}
@@ -112,7 +112,7 @@ func (s *apiServer) outcome(t *testing.T, row exchange, newClient maker) outcome
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a test that hangs shall say what it hangs in
 	defer cancel()
 	value, err := row.call(ctx, client)
-	return outcome{Value: value, Err: verdictOn(err), Warnings: warned.texts, Arrivals: s.Arrivals()}
+	return outcome{Value: value, Err: detailsOf(err), Warnings: warned.texts, Arrivals: s.Arrivals()}
 }
 
 // check runs row on client-go's client and on ours and compares. The error has to be
@@ -132,7 +132,7 @@ func (s *apiServer) check(t *testing.T, row exchange) {
 func (s *apiServer) compare(t *testing.T, row exchange) outcome {
 	t.Helper()
 	want := s.outcome(t, row, stock)
-	for name, newClient := range makers {
+	for name, newClient := range newClientFuncs {
 		if got := s.outcome(t, row, newClient); !reflect.DeepEqual(want, got) {
 			t.Errorf("%s (-client-go +ours):\n%s", name, diffOf(want, got))
 		}

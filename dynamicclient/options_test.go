@@ -137,7 +137,7 @@ func TestClientOptions_StockDecodingLeavesTheOthersWithoutEffect(t *testing.T) {
 	}
 }
 
-func TestClientOptions_OfThoseThatContradictTheLastCounts(t *testing.T) {
+func TestClientOptions_LastOneWins(t *testing.T) {
 	with, without := dynamicclient.WithSharing(), dynamicclient.WithoutSharing()
 	s := serve(t)
 	for _, tc := range []struct {

@@ -31,7 +31,7 @@ func TestClient_AsksTheRateLimiterAsClientGo(t *testing.T) {
 	for _, c := range calls {
 		t.Run(c.name, func(t *testing.T) {
 			waits := map[string]int64{}
-			for name, newClient := range map[string]maker{"client-go's": stock, "ours": made()} {
+			for name, newClient := range map[string]newClientFunc{"client-go's": stock, "ours": made()} {
 				counting := newLimiter()
 				config := func(cfg *rest.Config) { cfg.RateLimiter = counting }
 				s.outcome(t, exchange{config: config, replies: []stubserver.Reply{busy, busy, stubserver.JSON(success)}, call: c.call}, newClient)

@@ -19,7 +19,7 @@ import (
 // similarWidget is one of many objects that differ in name and resource version.
 
 // readAll gets, lists and watches similar objects, and returns all that it read.
-func readAll(t *testing.T, s *apiServer, newClient maker) (objects []*unstructured.Unstructured) {
+func readAll(t *testing.T, s *apiServer, newClient newClientFunc) (objects []*unstructured.Unstructured) {
 	t.Helper()
 	texts := stubserver.SimilarWidgets()
 	var events strings.Builder
@@ -60,14 +60,14 @@ func readAll(t *testing.T, s *apiServer, newClient maker) (objects []*unstructur
 }
 
 // shares reports whether objects that a client reads have parts in common.
-func shares(t *testing.T, s *apiServer, newClient maker) bool {
+func shares(t *testing.T, s *apiServer, newClient newClientFunc) bool {
 	t.Helper()
 	return len(stubserver.InCommon(readAll(t, s, newClient))) > 0
 }
 
 func TestClientSharing_ObjectsOwnAllTheirParts(t *testing.T) {
 	s := serve(t)
-	for name, newClient := range map[string]maker{
+	for name, newClient := range map[string]newClientFunc{
 		"by default":      made(),
 		"without sharing": made(dynamicclient.WithoutSharing()),
 		"without fields":  made(dynamicclient.WithoutFields("spec", "replicas")),
@@ -81,18 +81,18 @@ func TestClientSharing_ObjectsOwnAllTheirParts(t *testing.T) {
 	}
 }
 
-// spoil writes to everything that value is made of.
-func spoil(value any) {
+// overwrite writes to everything that value is made of.
+func overwrite(value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, below := range value {
-			spoil(below)
+			overwrite(below)
 		}
 		value["spoiled"] = true
 		delete(value, "name")
 	case []any:
 		for i, below := range value {
-			spoil(below)
+			overwrite(below)
 			if _, ok := below.(string); ok {
 				value[i] = "spoiled"
 			}
@@ -107,8 +107,8 @@ func TestClientSharing_ChangeOfOneObjectIsNoneOfAnother(t *testing.T) {
 		want = append(want, object.DeepCopy())
 	}
 	for i := 0; i < len(objects); i += 3 {
-		spoil(objects[i].Object)
-		spoil(want[i].Object)
+		overwrite(objects[i].Object)
+		overwrite(want[i].Object)
 	}
 	if diff := cmp.Diff(want, objects); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)

@@ -51,7 +51,7 @@ func TestAcquire_FirstStartsAndLastReleaseEnds(t *testing.T) {
 	})
 }
 
-func TestAcquire_ValidatesBeforeAnythingIsMade(t *testing.T) {
+func TestAcquire_ValidatesBeforeItCreatesAnInformer(t *testing.T) {
 	absent := widgets.GroupVersion().WithResource("gadgets")
 	listOnly := fakecluster.Type{GVR: widgets.GroupVersion().WithResource("lists"), Kind: "List", Verbs: []string{"list"}}
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestAcquire_ValidatesBeforeAnythingIsMade(t *testing.T) {
 	})
 }
 
-func TestAcquire_ArmsWhatIsAbsent(t *testing.T) {
+func TestAcquire_AllowAbsentWaitsForTheType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(blockType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
@@ -125,7 +125,7 @@ func TestAcquire_ArmsWhatIsAbsent(t *testing.T) {
 	})
 }
 
-func TestAcquire_WhenDiscoveryCannotTell(t *testing.T) {
+func TestAcquire_WhenDiscoveryIsInconclusive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
@@ -155,7 +155,7 @@ func TestAcquire_WhenDiscoveryCannotTell(t *testing.T) {
 	})
 }
 
-func TestAcquire_ContextBoundsDiscoveryAlone(t *testing.T) {
+func TestAcquire_ContextLimitsOnlyDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		hang := make(chan struct{})
@@ -273,7 +273,7 @@ func TestAcquire_DuringAStopDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestAcquire_LingersForOneWhoComesSoon(t *testing.T) {
+func TestAcquire_SharesALingeringInformer(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
 		a := acquire(t, f, widgets, dynamicinformer.WithLinger(time.Minute))

@@ -16,7 +16,7 @@ import (
 
 // A server's audit log should say whose informers these are, as it does of
 // client-go's.
-func TestNewForConfig_SaysWhoItIs(t *testing.T) {
+func TestNewForConfig_SetsTheUserAgent(t *testing.T) {
 	for agent, want := range map[string]string{"": rest.DefaultKubernetesUserAgent(), "mine/1.0": "mine/1.0"} {
 		s := stubserver.New(t)
 		cfg := s.RESTConfig()

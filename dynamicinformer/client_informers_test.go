@@ -44,9 +44,9 @@ func expected(t *testing.T, change cache.TransformFunc) (objects []*unstructured
 
 func unchanged(object any) (any, error) { return object, nil }
 
-// inscribe is a transform that writes an object's name into parts of it that equal
+// writeName is a transform that writes an object's name into parts of it that equal
 // those of others.
-func inscribe(object any) (any, error) {
+func writeName(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return object, nil
@@ -69,8 +69,8 @@ func inscribe(object any) (any, error) {
 	return object, nil
 }
 
-// ways are how informers get their first objects.
-func ways(t *testing.T, test func(t *testing.T, c *cluster)) {
+// listModes runs a test for each way in which informers get their first objects.
+func listModes(t *testing.T, test func(t *testing.T, c *cluster)) {
 	t.Helper()
 	for name, listed := range map[string]bool{"streamed": false, "listed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func ways(t *testing.T, test func(t *testing.T, c *cluster)) {
 }
 
 func TestClientInformers_CachedObjectsShareTheirParts(t *testing.T) {
-	ways(t, func(t *testing.T, c *cluster) { //nolint:thelper // it is the test
+	listModes(t, func(t *testing.T, c *cluster) { //nolint:thelper // it is the test
 		f := c.factory(t)
 		defer shutdown(t, f)
 		c.run(t, f, widgets)
@@ -100,19 +100,19 @@ func TestClientInformers_TransformMayWriteToItsObjects(t *testing.T) {
 	for name, set := range map[string]func(*testing.T, *cluster) *dynamicinformer.Factory{
 		"option": func(t *testing.T, c *cluster) *dynamicinformer.Factory {
 			t.Helper()
-			return c.factory(t, dynamicinformer.WithTransform(inscribe))
+			return c.factory(t, dynamicinformer.WithTransform(writeName))
 		},
-		"set on the informer":         informerWith(inscribe),
-		"set and set again":           informerWith(unchanged, inscribe),
-		"set after it had been unset": informerWith(inscribe, nil, inscribe),
+		"set on the informer":         informerWith(writeName),
+		"set and set again":           informerWith(unchanged, writeName),
+		"set after it had been unset": informerWith(writeName, nil, writeName),
 	} {
 		t.Run(name, func(t *testing.T) {
-			ways(t, func(t *testing.T, c *cluster) { //nolint:thelper // it is the test
+			listModes(t, func(t *testing.T, c *cluster) { //nolint:thelper // it is the test
 				f := set(t, c)
 				defer shutdown(t, f)
 				c.run(t, f, widgets)
 				objects := cached(f, widgets)
-				if diff := cmp.Diff(expected(t, inscribe), objects); diff != "" {
+				if diff := cmp.Diff(expected(t, writeName), objects); diff != "" {
 					t.Errorf("cached objects (-want +got):\n%s", diff)
 				}
 				if common := stubserver.InCommon(objects); len(common) > 0 {
@@ -139,11 +139,11 @@ func informerWith(transforms ...cache.TransformFunc) func(*testing.T, *cluster) 
 }
 
 func TestClientInformers_TransformOfOneIsNoneOfAnother(t *testing.T) {
-	ways(t, func(t *testing.T, c *cluster) { //nolint:thelper // it is the test
-		f := informerWith(inscribe)(t, c)
+	listModes(t, func(t *testing.T, c *cluster) { //nolint:thelper // it is the test
+		f := informerWith(writeName)(t, c)
 		defer shutdown(t, f)
 		c.run(t, f, widgets, blocks)
-		if diff := cmp.Diff(expected(t, inscribe), cached(f, widgets)); diff != "" {
+		if diff := cmp.Diff(expected(t, writeName), cached(f, widgets)); diff != "" {
 			t.Errorf("with a transform (-want +got):\n%s", diff)
 		}
 		objects := cached(f, blocks)
@@ -158,7 +158,7 @@ func TestClientInformers_TransformOfOneIsNoneOfAnother(t *testing.T) {
 
 func TestClientInformers_TransformThatIsUnsetIsNone(t *testing.T) {
 	c := newCluster(t)
-	f := informerWith(inscribe, nil)(t, c)
+	f := informerWith(writeName, nil)(t, c)
 	defer shutdown(t, f)
 	c.run(t, f, widgets)
 	objects := cached(f, widgets)

@@ -39,7 +39,7 @@ func withBurst(t *testing.T, c *cluster, config func(cfg *rest.Config)) *dynamic
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.ForResource(widgets).Informer().SetTransform(inscribe); err != nil {
+	if err := f.ForResource(widgets).Informer().SetTransform(writeName); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -84,10 +84,10 @@ func (w *crdCluster) define(name string, edits ...func(crd map[string]any)) {
 		edit(crd)
 	}
 	if old := w.crds[name]; old != nil {
-		w.tellLocked("DELETED", old)
+		w.notifyLocked("DELETED", old)
 	}
 	w.crds[name] = crd
-	w.tellLocked("ADDED", crd)
+	w.notifyLocked("ADDED", crd)
 }
 
 func kindName(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
@@ -106,7 +106,7 @@ func (w *crdCluster) change(name string, edit func(crd map[string]any)) {
 	}
 	edit(crd)
 	w.crds[name] = crd
-	w.tellLocked("MODIFIED", crd)
+	w.notifyLocked("MODIFIED", crd)
 }
 
 // label makes a team's what a CRD is labelled as.
@@ -139,7 +139,7 @@ func (w *crdCluster) undefine(name string) {
 	w.Withdraw(kindOf(name))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tellLocked("DELETED", w.crds[name])
+	w.notifyLocked("DELETED", w.crds[name])
 	delete(w.crds, name)
 }
 
@@ -161,7 +161,7 @@ func (w *crdCluster) breakDiscovery(down bool) {
 	w.news.Broadcast()
 }
 
-func (w *crdCluster) tellLocked(kind string, crd map[string]any) {
+func (w *crdCluster) notifyLocked(kind string, crd map[string]any) {
 	w.version++
 	meta := maps.Clone(crd["metadata"].(map[string]any))
 	meta["resourceVersion"] = strconv.Itoa(w.version)

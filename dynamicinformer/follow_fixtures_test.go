@@ -17,8 +17,8 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
-// diary keeps what one call of Follow tells, and what the handlers of its leases get.
-type diary struct {
+// callLog records the callbacks of one call of Follow, and the events of the handlers of its leases.
+type callLog struct {
 	recorder
 
 	held map[string]<-chan struct{} // what a call, such as "start ships", waits for before it returns
@@ -28,20 +28,20 @@ type diary struct {
 }
 
 // OnDelete implements cache.ResourceEventHandler.
-func (d *diary) OnDelete(obj any) {
+func (d *callLog) OnDelete(obj any) {
 	time.Sleep(d.each)
 	d.recorder.OnDelete(obj)
 }
 
-// stops returns how often the diary tells of an end.
-func (d *diary) stops() []string {
+// stops returns the calls of Stopped.
+func (d *callLog) stops() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(d.events), func(line string) bool { return !strings.HasPrefix(line, "stop ") })
 }
 
 // write keeps a call, and returns what to wait for before it returns.
-func (d *diary) write(call, name string, detail ...any) (until <-chan struct{}) {
+func (d *callLog) write(call, name string, detail ...any) (until <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	line := strings.Join(strings.Fields(fmt.Sprint(append([]any{call, " ", name, " "}, detail...)...)), " ")
@@ -49,8 +49,8 @@ func (d *diary) write(call, name string, detail ...any) (until <-chan struct{}) 
 	return d.held[call+" "+name]
 }
 
-// funcs returns what writes the diary.
-func (d *diary) funcs(t *testing.T) dynamicinformer.FollowFuncs {
+// funcs returns functions that write to the log.
+func (d *callLog) funcs(t *testing.T) dynamicinformer.FollowFuncs {
 	t.Helper()
 	return dynamicinformer.FollowFuncs{
 		Started: func(l *dynamicinformer.Lease) {
@@ -74,7 +74,7 @@ func waitUntil(until <-chan struct{}) {
 }
 
 // wants checks what has been written, in order.
-func (d *diary) wants(t *testing.T, what string, want ...string) {
+func (d *callLog) wants(t *testing.T, what string, want ...string) {
 	t.Helper()
 	time.Sleep(100 * time.Millisecond) // a resolver learns what happens in batches
 	synctest.Wait()
@@ -85,7 +85,7 @@ func (d *diary) wants(t *testing.T, what string, want ...string) {
 
 // follower is a call of Follow that goes on.
 type follower struct {
-	*diary
+	*callLog
 	t      *testing.T
 	cancel context.CancelFunc
 	ended  chan error
@@ -94,15 +94,15 @@ type follower struct {
 // follow begins to follow what s selects, on a factory that is started.
 func follow(t *testing.T, f *dynamicinformer.Factory, s discovery.Selector, opts ...dynamicinformer.FollowOption) *follower {
 	t.Helper()
-	return (&diary{}).follow(t, f, s, opts...)
+	return (&callLog{}).follow(t, f, s, opts...)
 }
 
 // follow is the function of that name for a diary that some calls are to wait for.
-func (d *diary) follow(t *testing.T, f *dynamicinformer.Factory, s discovery.Selector, opts ...dynamicinformer.FollowOption) *follower {
+func (d *callLog) follow(t *testing.T, f *dynamicinformer.Factory, s discovery.Selector, opts ...dynamicinformer.FollowOption) *follower {
 	t.Helper()
 	f.Start(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &follower{diary: d, t: t, cancel: cancel, ended: make(chan error, 1)}
+	w := &follower{callLog: d, t: t, cancel: cancel, ended: make(chan error, 1)}
 	go func() { w.ended <- f.Follow(ctx, s, w.funcs(t), opts...) }()
 	return w
 }

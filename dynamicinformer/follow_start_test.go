@@ -82,7 +82,7 @@ func TestFollow_StartsNoMoreThanTheLimitAtATime(t *testing.T) {
 }
 
 // One that hangs makes way after a while, one that fails at once, and the rest is synced.
-func TestFollow_WhatCannotBeListedMakesWay(t *testing.T) {
+func TestFollow_TypeThatCannotBeListedFreesItsSlot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		bad  func(ctx context.Context) error
 		want time.Duration // for all that are well
@@ -143,7 +143,7 @@ func synced(f *dynamicinformer.Factory) (synced, others int) {
 }
 
 // They have their leases, and go on.
-func TestFollow_WhatCouldNotBeListedIsSyncedOnceItCan(t *testing.T) {
+func TestFollow_TypeIsSyncedWhenItCanBeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		for i := range 20 {
@@ -221,7 +221,7 @@ func TestFollow_BadInput(t *testing.T) {
 }
 
 // A callback may call anything of the factory.
-func TestFollow_CallbacksThatComeBack(t *testing.T) {
+func TestFollow_CallbacksMayCallTheFactory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		for i := range 5 {
@@ -256,7 +256,7 @@ func TestFollow_CallbacksThatComeBack(t *testing.T) {
 }
 
 // Others may have an informer on the type with other options.
-func TestFollow_LeasesWithOtherOptionsGetAnInformerOfTheirOwn(t *testing.T) {
+func TestFollow_LeasesWithOtherOptionsGetASeparateInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		cluster.define("ships")
@@ -279,7 +279,7 @@ func TestFollow_LeasesWithOtherOptionsGetAnInformerOfTheirOwn(t *testing.T) {
 }
 
 // A type that comes and goes all the time costs no more than a few lists.
-func TestFollow_ATypeThatFlapsIsStartedLessAndLessOften(t *testing.T) {
+func TestFollow_FlappingTypeIsStartedLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		cluster.define("ships")
@@ -364,4 +364,4 @@ func goroutinesOf(name string) (count int) {
 	return count
 }
 
-var _ cache.ResourceEventHandler = (*diary)(nil)
+var _ cache.ResourceEventHandler = (*callLog)(nil)

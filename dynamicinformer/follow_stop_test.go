@@ -40,12 +40,12 @@ func TestFollow_HandlersGetTheDeletionsOfATypeThatGoes(t *testing.T) {
 // slowly follows everything, with handlers that take their time.
 func slowly(t *testing.T, f *dynamicinformer.Factory, each time.Duration, opts ...dynamicinformer.FollowOption) *follower {
 	t.Helper()
-	w := &follower{diary: &diary{each: each}}
+	w := &follower{callLog: &callLog{each: each}}
 	return w.follow(t, f, discovery.Selector{}, opts...)
 }
 
 // One that is stuck does not hold it up for ever, nor the handlers of others at all.
-func TestFollow_AHandlerThatIsStuckHoldsUpTheEndForAWhile(t *testing.T) {
+func TestFollow_StuckHandlerDelaysStoppedForALimitedTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		own  bool
 		want time.Duration
@@ -94,7 +94,7 @@ func TestFollow_AHandlerThatIsStuckHoldsUpTheEndForAWhile(t *testing.T) {
 	}
 }
 
-func TestFollow_KeepsTheCacheIfThatIsWanted(t *testing.T) {
+func TestFollow_KeepCacheKeepsTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		cluster.define("ships")

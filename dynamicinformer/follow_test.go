@@ -20,7 +20,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-func TestFollow_TypesComeAndGo(t *testing.T) {
+func TestFollow_TypesAreAddedAndRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		cluster.define("ships")
@@ -77,7 +77,7 @@ func TestFollow_AnotherCRDOfTheSameNameIsAnotherType(t *testing.T) {
 
 // What happens while a callback runs is put together: the last state counts, and that the type
 // is another one.
-func TestFollow_ABusyCallbackIsToldOfTheLastState(t *testing.T) {
+func TestFollow_SlowCallbackGetsTheLastState(t *testing.T) {
 	for name, tc := range map[string]struct {
 		happens func(w *crdCluster)
 		want    []string // after the start; UIDs aside
@@ -100,7 +100,7 @@ func TestFollow_ABusyCallbackIsToldOfTheLastState(t *testing.T) {
 				cluster.define("ships", label("net"))
 				f := cluster.factory(t)
 				held := make(chan struct{})
-				d := &diary{held: map[string]<-chan struct{}{"start ships": held}}
+				d := &callLog{held: map[string]<-chan struct{}{"start ships": held}}
 				w := d.follow(t, f, discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"team": "net"})})
 				w.wants(t, "the start", "start ships")
 				tc.happens(cluster)
@@ -133,13 +133,13 @@ func flap(w *crdCluster, name string, times int) {
 	}
 }
 
-func TestFollow_ACallbackThatBlocksHoldsUpNoOtherType(t *testing.T) {
+func TestFollow_BlockedCallbackDoesNotDelayOtherTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		held := make(chan struct{})
 		cluster.define("ships")
 		f := cluster.factory(t)
-		d := &diary{held: map[string]<-chan struct{}{"start ships": held, "stop boats": held}}
+		d := &callLog{held: map[string]<-chan struct{}{"start ships": held, "stop boats": held}}
 		w := d.follow(t, f, discovery.Selector{}, dynamicinformer.WithStartLimit(1))
 		w.wants(t, "the first", "start ships")
 		for _, name := range []string{"boats", "rafts"} {
@@ -196,7 +196,7 @@ func TestFollow_StartsAndStopsWhatIsSelected(t *testing.T) {
 	})
 }
 
-func TestFollow_WhatIsNoEndStopsNothing(t *testing.T) {
+func TestFollow_FailuresStopNoType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		cluster.define("ships", label("net"))
@@ -242,7 +242,7 @@ func TestFollow_WhatIsNoEndStopsNothing(t *testing.T) {
 }
 
 // That a server without CRDs does not list a type is evidence when the type itself says so.
-func TestFollow_WhatIsNotListedIsGoneWhenItIsNotFound(t *testing.T) {
+func TestFollow_TypeIsGoneWhenItIsNotListedAndNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		create(t, cluster, widgets, "ns", "a")

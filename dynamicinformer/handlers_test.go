@@ -58,7 +58,7 @@ func handlerOf(t *testing.T, l *dynamicinformer.Lease) status.Handler {
 	return all[0]
 }
 
-func TestHandlerStatus_TellsWhatWaits(t *testing.T) {
+func TestHandlerStatus_CountsWaitingEvents(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		for i := range 3 {
 			create(in.T, in.cluster, widgets, "ns", fmt.Sprintf("w%d", i))
@@ -261,7 +261,7 @@ func TestHandlerStatus_RemovedHandlersHaveNone(t *testing.T) {
 	})
 }
 
-func TestStatus_TellsWhoHasLeases(t *testing.T) {
+func TestStatus_HasTheOwnersOfLeases(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		named := dynamicinformer.WithLeaseName("gc")
 		first := acquire(in.T, in.factory, widgets, named)

@@ -18,8 +18,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// publisher is a provider of metrics that keeps what it is told, as "ask queued widgets".
-type publisher struct {
+// metricsRecorder is a provider of metrics that records its calls, as "ask queued widgets".
+type metricsRecorder struct {
 	mu    sync.Mutex
 	past  []string
 	shown map[string]float64 // gauges, and how much was observed
@@ -28,7 +28,7 @@ type publisher struct {
 	met   atomic.Bool // two calls were under way at a time
 }
 
-func (p *publisher) note(what string, id cache.InformerNameAndResource) {
+func (p *metricsRecorder) note(what string, id cache.InformerNameAndResource) {
 	if p.busy.Add(1) > 1 {
 		p.met.Store(true)
 	}
@@ -41,25 +41,25 @@ func (p *publisher) note(what string, id cache.InformerNameAndResource) {
 	p.past = append(p.past, what+" "+id.GroupVersionResource().Resource)
 }
 
-func (p *publisher) metric(what string, id cache.InformerNameAndResource) *published {
+func (p *metricsRecorder) metric(what string, id cache.InformerNameAndResource) *published {
 	p.note("ask "+what, id)
 	return &published{in: p, name: what + " " + id.GroupVersionResource().Resource, id: id}
 }
 
-func (p *publisher) NewQueuedItemMetric(id cache.InformerNameAndResource) cache.GaugeMetric {
+func (p *metricsRecorder) NewQueuedItemMetric(id cache.InformerNameAndResource) cache.GaugeMetric {
 	return p.metric("queued", id)
 }
 
-func (p *publisher) NewStoreResourceVersionMetric(id cache.InformerNameAndResource) cache.GaugeMetric {
+func (p *metricsRecorder) NewStoreResourceVersionMetric(id cache.InformerNameAndResource) cache.GaugeMetric {
 	return p.metric("version", id)
 }
 
-func (p *publisher) NewProcessingLatencyMetric(id cache.InformerNameAndResource) cache.HistogramMetric {
+func (p *metricsRecorder) NewProcessingLatencyMetric(id cache.InformerNameAndResource) cache.HistogramMetric {
 	return p.metric("latency", id)
 }
 
 // take returns what there was, and forgets it.
-func (p *publisher) take() []string {
+func (p *metricsRecorder) take() []string {
 	synctest.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *publisher) take() []string {
 }
 
 // value returns what is shown, and whether anything was.
-func (p *publisher) value(name string) (float64, bool) {
+func (p *metricsRecorder) value(name string) (float64, bool) {
 	synctest.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,8 +77,8 @@ func (p *publisher) value(name string) (float64, bool) {
 	return value, there
 }
 
-// forgetter is one that is told when informers go.
-type forgetter struct{ publisher }
+// forgetter is a metricsRecorder with a call for the end of informers.
+type forgetter struct{ metricsRecorder }
 
 func (f *forgetter) ForgetInformer(id cache.InformerNameAndResource) {
 	f.note("forget", id)
@@ -90,7 +90,7 @@ func (f *forgetter) ForgetInformer(id cache.InformerNameAndResource) {
 }
 
 type published struct {
-	in   *publisher
+	in   *metricsRecorder
 	name string
 	id   cache.InformerNameAndResource
 }
@@ -110,7 +110,7 @@ func (m *published) change(change func(float64) float64) {
 func (m *published) Set(value float64) { m.change(func(float64) float64 { return value }) }
 func (m *published) Observe(float64)   { m.change(func(n float64) float64 { return n + 1 }) }
 
-func checkShown(t *testing.T, p *publisher, name string, want float64) {
+func checkShown(t *testing.T, p *metricsRecorder, name string, want float64) {
 	t.Helper()
 	if got, there := p.value(name); !there || got != want {
 		t.Errorf("%s = %v (there: %v), want %v", name, got, there, want)
@@ -160,8 +160,8 @@ func TestWithInformerMetrics_EachInformerOfAGVRHasThem(t *testing.T) {
 			if diff := cmp.Diff(asked, p.take()); diff != "" {
 				in.Errorf("round %d, when it runs (-want +got):\n%s", round, diff)
 			}
-			checkShown(in.T, &p.publisher, versionOf, float64(resourceVersionOf(in.T, l)))
-			checkShown(in.T, &p.publisher, "queued widgets", 0)
+			checkShown(in.T, &p.metricsRecorder, versionOf, float64(resourceVersionOf(in.T, l)))
+			checkShown(in.T, &p.metricsRecorder, "queued widgets", 0)
 			if n, _ := p.value(observedOf); n == 0 {
 				in.Errorf("round %d: no latency was observed", round)
 			}
@@ -204,13 +204,13 @@ func TestWithInformerMetrics_PassWhenTheOldInformerHasEnded(t *testing.T) {
 		if err := l.WaitForSync(in.Context()); err != nil {
 			in.Fatal(err)
 		}
-		checkShown(in.T, &p.publisher, versionOf, before)
+		checkShown(in.T, &p.metricsRecorder, versionOf, before)
 		stuck.doneWith(1)
-		checkShown(in.T, &p.publisher, versionOf, float64(resourceVersionOf(in.T, l)))
+		checkShown(in.T, &p.metricsRecorder, versionOf, float64(resourceVersionOf(in.T, l)))
 		observed, _ := p.value(observedOf)
 		create(in.T, in.cluster, widgets, "ns", "w2")
 		synctest.Wait()
-		checkShown(in.T, &p.publisher, versionOf, float64(resourceVersionOf(in.T, l)))
+		checkShown(in.T, &p.metricsRecorder, versionOf, float64(resourceVersionOf(in.T, l)))
 		if now, _ := p.value(observedOf); now <= observed {
 			in.Errorf("observed %v, and %v before the new one's event", now, observed)
 		}
@@ -243,7 +243,7 @@ func TestWithInformerMetrics_OneOfTwoAtATimePublishes(t *testing.T) {
 		}
 		third.Release() // says nothing, and so leaves nothing
 		first.Release()
-		checkShown(in.T, &p.publisher, versionOf, float64(resourceVersionOf(in.T, second)))
+		checkShown(in.T, &p.metricsRecorder, versionOf, float64(resourceVersionOf(in.T, second)))
 		if diff := cmp.Diff(asked, p.take()); diff != "" {
 			in.Errorf("the provider (-want +got):\n%s", diff)
 		}
@@ -276,7 +276,7 @@ func TestWithInformerMetrics_AskForNothingWhereNothingRuns(t *testing.T) {
 }
 
 func TestWithInformerMetrics_ZeroForAProviderThatCannotForget(t *testing.T) {
-	p := &publisher{}
+	p := &metricsRecorder{}
 	inMetrics(t, p, func(in bubble) {
 		create(in.T, in.cluster, widgets, "ns", "w0")
 		l := acquire(in.T, in.factory, widgets)
@@ -311,7 +311,7 @@ func TestWithInformerMetrics_ReleasedNamesPublishNothing(t *testing.T) {
 		before, _ := p.value(versionOf)
 		name.Release()
 		create(t, cluster, widgets, "ns", "w0")
-		checkShown(t, &p.publisher, versionOf, before)
+		checkShown(t, &p.metricsRecorder, versionOf, before)
 		shutdown(t, f)
 	})
 }
@@ -329,7 +329,7 @@ func TestWithInformerMetrics_OneOptionOfTwoFactoriesIsOneName(t *testing.T) {
 		shutdown(t, first)
 		create(t, cluster, widgets, "ns", "w0")
 		synctest.Wait()
-		checkShown(t, &p.publisher, versionOf, float64(resourceVersionOf(t, acquire(t, second, widgets))))
+		checkShown(t, &p.metricsRecorder, versionOf, float64(resourceVersionOf(t, acquire(t, second, widgets))))
 		shutdown(t, second)
 		if diff := cmp.Diff(slices.Concat(asked, forgotten), p.take()); diff != "" {
 			t.Errorf("the provider (-want +got):\n%s", diff)
@@ -339,7 +339,7 @@ func TestWithInformerMetrics_OneOptionOfTwoFactoriesIsOneName(t *testing.T) {
 
 // Whoever comes and goes, the provider is asked by one at a time and left with nothing.
 func TestWithInformerMetrics_ManyAtATimeLeaveNothing(t *testing.T) {
-	p := &forgetter{publisher{takes: time.Millisecond}}
+	p := &forgetter{metricsRecorder{takes: time.Millisecond}}
 	inMetrics(t, p, func(in bubble) {
 		create(in.T, in.cluster, widgets, "ns", "w0")
 		var all sync.WaitGroup
@@ -382,7 +382,7 @@ func TestWithInformerMetrics_ManyAtATimeLeaveNothing(t *testing.T) {
 }
 
 // processWide is given to client-go by whichever test comes first: there is one in a process.
-var processWide = &publisher{}
+var processWide = &metricsRecorder{}
 
 func TestWithInformerMetrics_NilIsTheProcessWideProvider(t *testing.T) {
 	cache.SetInformerMetricsProvider(processWide)

@@ -81,7 +81,7 @@ func inLeases(t *testing.T, test func(in bubble)) {
 // timedOut returns a context that has ended.
 // Whoever comes while the old informer ends gets another one at once.
 // informersOn returns how many informers have begun to list gvr.
-func TestLease_ViewRefusesWhatConcernsOthers(t *testing.T) {
+func TestLease_ViewRejectsChangesForOtherUsers(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, f := in.T, in.factory
 		l := acquire(t, f, widgets)
@@ -122,7 +122,7 @@ func TestLease_ViewRefusesWhatConcernsOthers(t *testing.T) {
 }
 
 // A type that hangs, in whatever way, is nobody else's trouble.
-func TestLease_StuckTypeHoldsUpNobody(t *testing.T) {
+func TestLease_StuckTypeDoesNotAffectOthers(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
 		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {

@@ -24,7 +24,7 @@ import (
 
 // A resolver without watches asks: what is not listed in two answers, and not found by a
 // request, is gone.
-func TestLife_TypeGoesAndComesBack(t *testing.T) {
+func TestLife_TypeIsRemovedAndInstalledAgain(t *testing.T) {
 	for _, policy := range []dynamicinformer.RemovalPolicy{dynamicinformer.EmitDeletes, dynamicinformer.KeepCache} {
 		t.Run(policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestLife_RevokedKeepsItsCache(t *testing.T) {
 	})
 }
 
-func TestLease_WatchTellsTheLastState(t *testing.T) {
+func TestLease_WatchReturnsTheLastState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster)

@@ -118,7 +118,7 @@ func TestAcquire_IndexersAreAdded(t *testing.T) {
 
 // A lease with other options was there first: ForResource has an informer of its own, and
 // goes on having it.
-func TestForResource_IsOneWhateverLeasesThereAre(t *testing.T) {
+func TestForResource_ReturnsTheSameInformerWithAnyLeases(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
 		red := acquire(t, f, widgets, dynamicinformer.WithLabelSelector("color=red"))
@@ -138,7 +138,7 @@ func TestForResource_IsOneWhateverLeasesThereAre(t *testing.T) {
 	})
 }
 
-func TestAcquire_LingeringInformerMakesWayForOtherOptions(t *testing.T) {
+func TestAcquire_OtherOptionsReplaceALingeringInformer(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
 		acquire(t, f, widgets, dynamicinformer.WithLinger(time.Hour)).Release()

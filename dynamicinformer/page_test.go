@@ -42,9 +42,9 @@ func lookAs(t *testing.T, handler http.Handler, query string, to any) {
 	}
 }
 
-// threeWays starts a factory with one informer that follows and has a handler that hangs,
+// threeInformers starts a factory with one informer that follows and has a handler that hangs,
 // one that may not, and one whose type is not there, and lets a minute pass.
-func threeWays(t *testing.T) (f *dynamicinformer.Factory, handler *slow) {
+func threeInformers(t *testing.T) (f *dynamicinformer.Factory, handler *slow) {
 	t.Helper()
 	cluster := fakecluster.New(widgetType, blockType)
 	cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
@@ -119,7 +119,7 @@ func checkSynced(t *testing.T, f *dynamicinformer.Factory) {
 // All that Status says is on the page, under the same words.
 func TestHandler_ShowsWhatStatusSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, handler := threeWays(t)
+		f, handler := threeInformers(t)
 		got, s := shownBy(t, f, blocks)
 		if diff := cmp.Diff(asJSON(t, s), any(got)); diff != "" || s.NextRetry.IsZero() || s.Attempts == 0 || s.Traffic.Failures[status.ReasonForbidden] == 0 || !s.Pinned {
 			t.Errorf("forbidden: %+v (-want +got):\n%s", s, diff)

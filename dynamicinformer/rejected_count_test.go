@@ -161,7 +161,7 @@ func TestRejected_ByAnIndexFunctionSyncedSinceItIsGood(t *testing.T) {
 }
 
 // Who reads with an object of their own says nothing about the cache.
-func TestIndexers_AReadIsNoNewsOfTheCache(t *testing.T) {
+func TestIndexers_ReadsDoNotReportFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		create(t, cluster, widgets, "ns", "a")
@@ -247,7 +247,7 @@ func TestTransform_DeletionsHaveItsTypeAlsoIfThatInheritsDeepCopyObject(t *testi
 }
 
 // An object whose transform changes its name, and fails for it in the end, is deleted when the server deletes it.
-func TestTransform_ThatRenamesLeavesNoGhost(t *testing.T) {
+func TestTransform_RenamedObjectsAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		create(t, cluster, widgets, "ns", "a")

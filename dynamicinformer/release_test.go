@@ -124,7 +124,7 @@ func TestRelease_EndsOfHandlersCanBeWaitedFor(t *testing.T) {
 	})
 }
 
-func TestRelease_TakesItsHandlersAndNobodyElses(t *testing.T) {
+func TestRelease_RemovesOnlyItsOwnHandlers(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
 		a, b := acquire(t, f, widgets), acquire(t, f, widgets)

@@ -185,14 +185,14 @@ func (s slowStream) Namespace(namespace string) dynamic.ResourceInterface {
 type slowNamespace struct{ dynamic.ResourceInterface }
 
 func (s slowNamespace) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	return drowsily(s.ResourceInterface.Watch(ctx, opts))
+	return delayed(s.ResourceInterface.Watch(ctx, opts))
 }
 
 func (s slowStream) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	return drowsily(s.NamespaceableResourceInterface.Watch(ctx, opts))
+	return delayed(s.NamespaceableResourceInterface.Watch(ctx, opts))
 }
 
-func drowsily(in watch.Interface, err error) (watch.Interface, error) {
+func delayed(in watch.Interface, err error) (watch.Interface, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func answer(cluster *fakecluster.Cluster, err error) {
 	})
 }
 
-func TestWaitForSync_TellsWhy(t *testing.T) {
+func TestWaitForSync_ReturnsTheReason(t *testing.T) {
 	resource := widgets.GroupResource()
 	for _, tc := range []struct {
 		name   string
@@ -119,7 +119,7 @@ func TestDiscovery_ForbiddenAdvisesAboutDiscovery(t *testing.T) {
 	})
 }
 
-func TestWaitForSync_OneStuckTypeHoldsUpNobodyElse(t *testing.T) {
+func TestWaitForSync_StuckTypeDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType, blockType)
@@ -377,7 +377,7 @@ func TestWaitForSync_MissesNothing(t *testing.T) {
 
 // The fakes of tests forget what happens between a list and a watch. A watch that is not
 // answered, as by some proxies, is not waited for.
-func TestWaitForSync_WaitsALittleForTheWatch(t *testing.T) {
+func TestWaitForSync_WaitsForTheFirstWatchForALimitedTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer, takes time.Duration
 		open          int

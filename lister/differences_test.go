@@ -15,7 +15,7 @@ import (
 
 // A caller that compares client-go's answer with nil takes the nil pointer in it
 // for an object.
-func TestDifference_ShimGetOfNobodyIsLiterallyNil(t *testing.T) {
+func TestDifference_ShimGetOfAMissingObjectIsNil(t *testing.T) {
 	gets := func(s subject) map[string]func(string) (runtime.Object, error) {
 		return map[string]func(string) (runtime.Object, error){
 			"Get":              s.generic.Get,

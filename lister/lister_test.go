@@ -65,7 +65,7 @@ func TestLister_SlicesAreTheCallers(t *testing.T) {
 	}
 }
 
-func TestLister_GetOfNobodyIsNotFound(t *testing.T) {
+func TestLister_GetOfAMissingObjectIsNotFound(t *testing.T) {
 	_, err := lister.New(newIndexer(t), widgets).Namespace("ns").Get("nobody")
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("error is %v, want one that IsNotFound", err)

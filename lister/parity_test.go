@@ -20,8 +20,8 @@ var (
 	_ dynamiclister.NamespaceLister = lister.NamespaceLister(nil)
 )
 
-// population is in three places: two namespaces, and none.
-func population() []any {
+// testObjects is in three places: two namespaces, and none.
+func testObjects() []any {
 	return []any{
 		newObject("ns", "a", map[string]string{"app": "a"}),
 		newObject("ns", "b", map[string]string{"app": "b"}),
@@ -34,7 +34,7 @@ func population() []any {
 const allNamespaces = "(Namespace not called)"
 
 func TestParity_List(t *testing.T) {
-	indexed, unindexed, empty := newIndexer(t, population()...), newUnindexed(t, population()...), newIndexer(t)
+	indexed, unindexed, empty := newIndexer(t, testObjects()...), newUnindexed(t, testObjects()...), newIndexer(t)
 	for _, tc := range []struct {
 		name      string
 		indexer   cache.Indexer
@@ -87,7 +87,7 @@ func TestParity_List(t *testing.T) {
 }
 
 func TestParity_Get(t *testing.T) {
-	indexer := newIndexer(t, population()...)
+	indexer := newIndexer(t, testObjects()...)
 	for _, tc := range []struct {
 		name      string
 		namespace string

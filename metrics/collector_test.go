@@ -34,7 +34,7 @@ var gears = schema.GroupVersionResource{Group: "example.com", Version: "v1", Res
 
 // What there is of a program with two leases on widgets, one of them slow, and one on a type
 // that is not there. How often discovery asks is its own affair.
-func TestCollector_TellsAll(t *testing.T) {
+func TestCollector_CollectsAllMetrics(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		for i := range 3 {
 			in.create(fmt.Sprintf("w%d", i))
@@ -156,7 +156,7 @@ func TestCollector_HandlersBacklogAndLag(t *testing.T) {
 }
 
 // What can't be asked is stale for as long as that lasts.
-func TestCollector_TellsForHowLongACacheIsStale(t *testing.T) {
+func TestCollector_ReportsHowLongACacheIsStale(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		in.create("w0")
 		in.acquire(widgets)
@@ -314,7 +314,7 @@ func TestCollector_ScrapesWhileTypesFlapAndTheFactoryEnds(t *testing.T) {
 	}, dynamicinformer.WithInformerMetrics(name, informers))
 }
 
-func TestCollector_TellsOfDiscovery(t *testing.T) {
+func TestCollector_ReportsDiscovery(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		synctest.Wait() // the resolver runs once the factory has been started
 		checkSeries(in.T, gather(in.T, in.collector), map[string]float64{"discovery_running{}": 1, "discovery_requests_total{}": 2})

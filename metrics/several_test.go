@@ -97,7 +97,7 @@ func TestCollector_CountersDoNotFall(t *testing.T) {
 }
 
 // What one that goes on has counted meanwhile is not taken for what another had.
-func TestCollector_CountsOfOneThatGoesOnAreItsOwn(t *testing.T) {
+func TestCollector_CountsOfARunningInformerAreItsOwn(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		create := func(prefix string, n int) {
 			for i := range n {

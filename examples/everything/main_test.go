@@ -113,7 +113,7 @@ func TestProgram_PrintsTheLifeOfEveryType(t *testing.T) {
 	s := startServer(t)
 	s.define("ships", "1", "titanic")
 	s.define("wrecks", "2")
-	s.sink("wrecks")
+	s.failRequests("wrecks")
 	p := start(t, "--kubeconfig", kubeconfigOf(t, s.URL), "--context", "test")
 	p.wants("+ ships.v1.sea.example.com started", "ADDED   ships.sea.example.com ns/titanic", "+ wrecks.v1.sea.example.com started",
 		"! wrecks.v1.sea.example.com Degraded (Unavailable): ")

@@ -61,7 +61,7 @@ func (s *server) define(plural, uid string, names ...string) {
 		},
 		"status": map[string]any{"acceptedNames": accepted, "conditions": []any{map[string]any{"type": "Established", "status": "True"}}},
 	}
-	s.tellLocked("ADDED", s.crds[plural])
+	s.notifyLocked("ADDED", s.crds[plural])
 }
 
 // metadataOf returns the metadata of a CRD as an object of its own.
@@ -96,17 +96,17 @@ func (s *server) undefine(plural string) {
 	crd := s.crds[plural]
 	delete(s.crds, plural)
 	delete(s.objects, plural)
-	s.tellLocked("DELETED", crd)
+	s.notifyLocked("DELETED", crd)
 }
 
-// sink makes requests for the objects of a type fail.
-func (s *server) sink(plural string) {
+// failRequests makes requests for the objects of a type fail.
+func (s *server) failRequests(plural string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sunk[plural] = true
 }
 
-func (s *server) tellLocked(kind string, crd map[string]any) {
+func (s *server) notifyLocked(kind string, crd map[string]any) {
 	s.version++
 	crd["metadata"].(map[string]any)["resourceVersion"] = fmt.Sprint(s.version)
 	event, err := json.Marshal(map[string]any{"type": kind, "object": metadataOf(crd)})

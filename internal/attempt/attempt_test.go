@@ -33,7 +33,7 @@ func fail(err error) roundTripper {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-func TestClient_TellsOfWhatClientGoHides(t *testing.T) {
+func TestClient_ReportsAttemptsThatClientGoHides(t *testing.T) {
 	for name, tc := range map[string]struct {
 		next roundTripper
 		want func(error) bool // nil: nothing is told
@@ -85,7 +85,7 @@ func TestClient_WithoutAnObserver(t *testing.T) {
 	request(t, t.Context(), attempt.Client(&http.Client{Transport: respond(503, "1")}))
 }
 
-func TestClient_EndOfTheCallersContextIsNothingToTell(t *testing.T) {
+func TestClient_EndOfTheCallersContextIsNotReported(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	told := 0
 	ctx = attempt.Observe(ctx, attempt.Observer{Failed: func(error) { told++ }, Received: func(int) {}})
@@ -114,7 +114,7 @@ func TestClient_ConnectionsCanBeClosed(t *testing.T) {
 }
 
 // What is read of an answer is counted as it comes, and whoever reads gets all of it.
-func TestClient_TellsHowMuchIsRead(t *testing.T) {
+func TestClient_ReportsTheBytesRead(t *testing.T) {
 	received := 0
 	ctx := attempt.Observe(t.Context(), attempt.Observer{Failed: func(error) {}, Received: func(n int) { received += n }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/", http.NoBody)

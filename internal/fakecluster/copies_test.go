@@ -11,14 +11,14 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// spoil changes obj the way a careless user does, in depth.
-func spoil(t *testing.T, obj any) {
+// overwrite changes obj the way a careless user does, in depth.
+func overwrite(t *testing.T, obj any) {
 	t.Helper()
 	content := obj.(*unstructured.Unstructured).Object
 	content["spec"].(map[string]any)["list"].([]any)[0] = "spoiled"
 }
 
-// newDeep makes the object a, which has something to spoil.
+// newDeep makes the object a, which has something to overwrite.
 func newDeep() *unstructured.Unstructured {
 	obj := newObject("a", "")
 	obj.Object["spec"] = map[string]any{"list": []any{"good"}}
@@ -47,26 +47,26 @@ func TestCopies_ObjectsPassedInAndReturnedAreTheCallers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spoil(t, sent)
+	overwrite(t, sent)
 	checkGood(t, cluster, "what was given to create")
-	spoil(t, created)
+	overwrite(t, created)
 	checkGood(t, cluster, "what create returned")
 
 	sent = newDeep()
 	updated := update(t, client, sent)
-	spoil(t, sent)
+	overwrite(t, sent)
 	checkGood(t, cluster, "what was given to update")
-	spoil(t, updated)
+	overwrite(t, updated)
 	checkGood(t, cluster, "what update returned")
 
 	got, err := client.Get(ctx, "a", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	spoil(t, got)
+	overwrite(t, got)
 	checkGood(t, cluster, "what get returned")
 
-	spoil(t, &list(t, client, metav1.ListOptions{}).Items[0])
+	overwrite(t, &list(t, client, metav1.ListOptions{}).Items[0])
 	checkGood(t, cluster, "what list returned")
 }
 
@@ -79,14 +79,14 @@ func TestCopies_EachWatchHasItsOwn(t *testing.T) {
 		}
 		first := open(t, client, watchList(""))
 		second := open(t, client, metav1.ListOptions{})
-		spoil(t, take(first)[0].Object)
+		overwrite(t, take(first)[0].Object)
 		checkGood(t, cluster, "an initial event")
 		take(second)
 
 		update(t, client, newDeep())
 		remove(t, client, "a")
 		for _, event := range take(first) { // MODIFIED and DELETED
-			spoil(t, event.Object)
+			overwrite(t, event.Object)
 		}
 		for _, event := range take(second) {
 			obj := event.Object.(*unstructured.Unstructured)
@@ -108,8 +108,8 @@ func TestCopies_HistoryIsNotSpoiled(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := created.DeepCopy()
-		spoil(t, created)
-		spoil(t, take(w)[0].Object)
+		overwrite(t, created)
+		overwrite(t, take(w)[0].Object)
 		events := take(open(t, client, metav1.ListOptions{ResourceVersion: "1"}))
 		if len(events) != 1 {
 			t.Fatalf("events: %v, want one", events)

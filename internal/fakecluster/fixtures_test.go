@@ -124,12 +124,12 @@ func take(w watch.Interface) []watch.Event {
 func seen(w watch.Interface) []string {
 	var words []string
 	for _, event := range take(w) {
-		words = append(words, inWords(event))
+		words = append(words, textOf(event))
 	}
 	return words
 }
 
-func inWords(event watch.Event) string {
+func textOf(event watch.Event) string {
 	switch event.Type {
 	case "CLOSED":
 		return "CLOSED"

@@ -50,7 +50,7 @@ func TestWatchList_BookmarkOfAnEmptyType(t *testing.T) {
 		if len(events) != 1 {
 			t.Fatalf("events: %v, want one", events)
 		}
-		if got, want := inWords(events[0]), "BOOKMARK at "+version+`, end of initial events: "true"`; got != want {
+		if got, want := textOf(events[0]), "BOOKMARK at "+version+`, end of initial events: "true"`; got != want {
 			t.Errorf("event = %s, want %s", got, want)
 		}
 		// A bookmark is of the watched type: a reflector drops others.

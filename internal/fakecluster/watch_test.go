@@ -111,7 +111,7 @@ func TestWatch_BeginningAndCeasingToMatch(t *testing.T) {
 		events := take(w)
 		var got []string
 		for _, event := range events {
-			got = append(got, inWords(event))
+			got = append(got, textOf(event))
 		}
 		if diff := cmp.Diff([]string{"ADDED ns/a", "MODIFIED ns/a", "DELETED ns/a"}, got); diff != "" {
 			t.Fatalf("events (-want +got):\n%s", diff)
@@ -217,7 +217,7 @@ func TestWatch_EndOfItsContextEndsIt(t *testing.T) {
 
 // A watch that nobody reads holds up neither the cluster nor other watches, and
 // loses nothing.
-func TestWatch_UnreadHoldsUpNobody(t *testing.T) {
+func TestWatch_UnreadWatchDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		client := in(cluster, "ns")

@@ -11,7 +11,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-func TestWithdraw_EndsWatchesWithoutAWord(t *testing.T) {
+func TestWithdraw_EndsWatchesWithoutAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		client := in(cluster, "ns")

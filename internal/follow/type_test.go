@@ -23,7 +23,7 @@ func isGone(kind discovery.EvidenceKind, uid types.UID) func(t *followed) {
 }
 
 // What is to become of the lease on the type with UID a, whatever happens while a callback runs.
-func TestFollowed_WhatFollowsFromWhat(t *testing.T) {
+func TestFollowed_Transitions(t *testing.T) {
 	type steps []func(t *followed)
 	goesOn := (*discovery.Evidence)(nil)
 	ended := func(kind discovery.EvidenceKind, uid types.UID) *discovery.Evidence {

@@ -158,7 +158,7 @@ func TestSource_WithoutAClientReportsOnce(t *testing.T) {
 				if _, err := lw.ListWithContext(ctx, metav1.ListOptions{}); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("the list ended with %v", err)
 				}
-				if diff := cmp.Diff([]string{"list failed"}, observer.heard()); diff != "" {
+				if diff := cmp.Diff([]string{"list failed"}, observer.reports()); diff != "" {
 					t.Errorf("observer heard (-want +got):\n%s", diff)
 				}
 				list := (*source.ListError)(nil)

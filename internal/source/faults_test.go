@@ -73,7 +73,7 @@ func TestFaults_WatchListRequestGetsThemPlain(t *testing.T) {
 				if !isPlain(err) || !strings.Contains(err.Error(), fault.Error()) {
 					t.Errorf("error = %#v, want a plain one with the text of %v", err, fault)
 				}
-				if diff := cmp.Diff([]string{"watch failed"}, observer.heard()); diff != "" {
+				if diff := cmp.Diff([]string{"watch failed"}, observer.reports()); diff != "" {
 					t.Errorf("observer heard (-want +got):\n%s", diff)
 				}
 				checkErrors(t, observer, fault)
@@ -90,7 +90,7 @@ func TestFaults_ErrorEventAmongInitialEventsIsMadePlain(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+				r := newWatchListStream(t)
 				r.server.Add(newObject("a"))
 				r.server.Error(status)
 				events := take(r.w)
@@ -100,7 +100,7 @@ func TestFaults_ErrorEventAmongInitialEventsIsMadePlain(t *testing.T) {
 				if err := apierrors.FromObject(events[1].Object); !isPlain(err) || !strings.Contains(err.Error(), fault.Error()) {
 					t.Errorf("error = %#v, want a plain one with the text of %v", err, fault)
 				}
-				if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" {
+				if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
 					t.Errorf("observer heard (-want +got):\n%s", diff)
 				}
 				if got := r.observer.errors(); len(got) != 1 || !cmp.Equal(status, statusOf(got[0])) {
@@ -145,12 +145,12 @@ func TestFaults_ErrorEventWithoutAStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+				r := newWatchListStream(t)
 				r.server.Action(event.Type, event.Object)
 				if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
 					t.Errorf("events (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" {
+				if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
 					t.Errorf("observer heard (-want +got):\n%s", diff)
 				}
 			})

@@ -121,14 +121,14 @@ func (o *observer) Succeeded(verb string)         { o.note(verb+" succeeded", ni
 func (o *observer) Received(int) {}
 func (o *observer) Completed()   {}
 
-// heard returns what the observer was told, in order.
-func (o *observer) heard() []string {
+// reports returns the reports to the observer, in order.
+func (o *observer) reports() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]string(nil), o.said...)
 }
 
-// errors returns the errors it was told.
+// errors returns the reported errors.
 func (o *observer) errors() []error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 // NotFound alone is no end, however long it goes on.
 func TestSplice_SpuriousNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "a")
+		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(func(context.Context, fakecluster.Request) error {
 			return apierrors.NewGenericServerResponse(404, "get", widgets.GroupResource(), "", "404 page not found", 0, true)
 		})
@@ -52,9 +52,9 @@ func TestSplice_SpuriousNotFound(t *testing.T) {
 // A list in the middle of things shows as what has happened since, once each.
 func TestSplice_ExpiredWatchIsBridged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "same", "changed", "deleted", "replaced")
+		w := newTestInformer(t, nil, "same", "changed", "deleted", "replaced")
 		w.offline(func() {
-			w.paint("changed", "blue")
+			w.setColor("changed", "blue")
 			w.remove("deleted", "replaced")
 			w.create("replaced", "new")
 			w.cluster.Expire(widgets)
@@ -64,13 +64,13 @@ func TestSplice_ExpiredWatchIsBridged(t *testing.T) {
 		if got := len(w.cluster.Requests("list", widgets)); got != 1 {
 			t.Errorf("lists = %d, want 1", got)
 		}
-		w.paint("same", "green")
+		w.setColor("same", "green")
 		w.expect("and it goes on:", "update same red to same green")
 	})
 }
 
 // offline does something while nothing can be watched.
-func (w *world) offline(do func()) {
+func (w *testInformer) offline(do func()) {
 	w.t.Helper()
 	w.cluster.Intercept(failing("watch", apierrors.NewServiceUnavailable("down"), 0))
 	w.cluster.CloseWatches(widgets)
@@ -86,7 +86,7 @@ func (w *world) offline(do func()) {
 func TestSplice_ListOfAnotherTypeIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var confirmed []source.Type
-		w := newWorld(t, func(cfg *source.Config) {
+		w := newTestInformer(t, func(cfg *source.Config) {
 			cfg.Confirm = func(_ context.Context, t source.Type) bool {
 				confirmed = append(confirmed, t)
 				return len(confirmed) > 1
@@ -103,7 +103,7 @@ func TestSplice_ListOfAnotherTypeIsNotTaken(t *testing.T) {
 		if len(confirmed) != 1 {
 			t.Errorf("asked %d times, want once", len(confirmed))
 		}
-		w.supersede()
+		w.replaceType()
 		w.expect("when it is known", "delete a red", "delete b red", "add b red", "add c red")
 	})
 }
@@ -111,7 +111,7 @@ func TestSplice_ListOfAnotherTypeIsNotTaken(t *testing.T) {
 func TestSplice_ConfirmedListIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		confirmed := 0
-		w := newWorld(t, func(cfg *source.Config) {
+		w := newTestInformer(t, func(cfg *source.Config) {
 			cfg.Confirm = func(context.Context, source.Type) bool { confirmed++; return true }
 		}, "a")
 		w.offline(func() {
@@ -128,7 +128,7 @@ func TestSplice_ConfirmedListIsTaken(t *testing.T) {
 
 func TestSplice_WatchesAreOpenedAgainFromWhereTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "a")
+		w := newTestInformer(t, nil, "a")
 		for i := range 5 {
 			time.Sleep(5 * time.Minute) // each has lasted
 			w.cluster.CloseWatches(widgets)
@@ -227,7 +227,7 @@ func TestSplice_RefusedWatchIsMadeUpForByLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, nil, "a")
+				w := newTestInformer(t, nil, "a")
 				w.cluster.Intercept(failing("watch", refusal, 0))
 				w.cluster.CloseWatches(widgets)
 				time.Sleep(3 * time.Minute) // until they have slowed down
@@ -312,7 +312,7 @@ func TestSplice_ListsDoNotAddToTheLoad(t *testing.T) {
 	for _, name := range []string{"too many requests", "connection refused"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, nil, "a")
+				w := newTestInformer(t, nil, "a")
 				w.cluster.Intercept(failing("watch", faults[name], 0))
 				w.cluster.CloseWatches(widgets)
 				time.Sleep(20 * time.Minute)
@@ -376,8 +376,8 @@ func (w *watched) open(opts metav1.ListOptions) {
 	synctest.Wait()
 }
 
-// supersede says that there is another type in the place of the one that was known.
-func (w *watched) supersede() {
+// replaceType sets another type with the same name.
+func (w *watched) replaceType() {
 	now, _ := w.available.Current()
 	now.Serving = source.Served
 	now.Generation++
@@ -503,7 +503,7 @@ func TestSplice_ExpiryAfterALongWatchIsFollowedByAListAtOnce(t *testing.T) {
 // A version that expires each time is another thing.
 func TestSplice_ExpiryAgainAndAgainIsSpacedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "a")
+		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(failing("watch", apierrors.NewResourceExpired("too old"), 0))
 		w.cluster.CloseWatches(widgets)
 		time.Sleep(10 * time.Minute)

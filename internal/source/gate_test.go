@@ -123,30 +123,30 @@ func TestGate_FirstListOfAGenerationIsConsistent(t *testing.T) {
 			w.set(nil)
 			startList(w.t.Context(), w.source)
 		},
-		"another generation": func(w *watched) { w.supersede() },
+		"another generation": func(w *watched) { w.replaceType() },
 		"another generation after the end of the one before": func(w *watched) {
 			set(w.available, source.Gone)
 			synctest.Wait()
-			w.supersede()
+			w.replaceType()
 		},
 		"a type that was missing": func(w *watched) {
 			w.fail(apierrors.NewResourceExpired("too old"))
 			set(w.available, source.Missing)
 			synctest.Wait()
-			w.supersede()
+			w.replaceType()
 		},
 		"another generation while a watch is refused": func(w *watched) {
 			w.set(apierrors.NewForbidden(widgets.GroupResource(), "", nil))
 			w.fail(nil)
 			time.Sleep(10 * time.Minute)
-			w.supersede()
+			w.replaceType()
 		},
 		"another generation while nothing works": func(w *watched) {
 			w.set(errors.New("broken"))
 			w.list = func(context.Context) (*unstructured.UnstructuredList, error) { return nil, errors.New("broken") }
 			w.fail(nil)
 			time.Sleep(10 * time.Minute)
-			w.supersede()
+			w.replaceType()
 			time.Sleep(10 * time.Minute)
 		},
 	} {
@@ -433,7 +433,7 @@ func TestGate_EndOfContextEndsTheWaitAtOnce(t *testing.T) {
 				listed := startList(ctx, s)
 				time.Sleep(100 * time.Second) // in the middle of a pause
 				synctest.Wait()
-				before := observer.heard()
+				before := observer.reports()
 				cancel()
 				begun := time.Now()
 				if a := <-listed; !errors.Is(a.err, context.Canceled) || a.list != nil {
@@ -442,7 +442,7 @@ func TestGate_EndOfContextEndsTheWaitAtOnce(t *testing.T) {
 				if took := time.Since(begun); took != 0 {
 					t.Errorf("it took %v", took)
 				}
-				if diff := cmp.Diff(before, observer.heard()); diff != "" {
+				if diff := cmp.Diff(before, observer.reports()); diff != "" {
 					t.Errorf("observer heard since (-want +got):\n%s", diff)
 				}
 			})
@@ -450,7 +450,7 @@ func TestGate_EndOfContextEndsTheWaitAtOnce(t *testing.T) {
 	}
 }
 
-func TestGate_AsksForAttentionBeforeItWaits(t *testing.T) {
+func TestGate_CallsWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		available := newAvailability(source.Held)
 		called := 0

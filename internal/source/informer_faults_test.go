@@ -174,7 +174,7 @@ func TestInformer_StopsAtOnceInASilentWatchList(t *testing.T) {
 		if got := cluster.OpenWatches(widgets); got != 0 {
 			t.Errorf("open watches = %d, want 0", got)
 		}
-		if got := observer.heard(); got != nil {
+		if got := observer.reports(); got != nil {
 			t.Errorf("observer heard %q, want nothing", got)
 		}
 	})

@@ -117,7 +117,7 @@ func TestInformer_SyncsByWatchList(t *testing.T) {
 		if got := cluster.OpenWatches(widgets); got != 0 {
 			t.Errorf("open watches = %d, want 0", got)
 		}
-		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, observer.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, observer.reports()); diff != "" {
 			t.Errorf("observer heard (-want +got):\n%s", diff)
 		}
 	})
@@ -180,7 +180,7 @@ func TestInformer_StalledWatchListFallsBackToList(t *testing.T) {
 		if got := cluster.OpenWatches(widgets); got != 1 {
 			t.Errorf("open watches = %d, want 1: the stalled one is closed", got)
 		}
-		if diff := cmp.Diff([]string{"watch failed", "list succeeded", "watch succeeded"}, observer.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"watch failed", "list succeeded", "watch succeeded"}, observer.reports()); diff != "" {
 			t.Errorf("observer heard (-want +got):\n%s", diff)
 		}
 		r.stop()

@@ -40,12 +40,12 @@ func TestModel_InformerEndsWhereTheClusterIs(t *testing.T) {
 func runModel(t *testing.T, seed uint64) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // to be repeated
-	w := newWorld(t, func(cfg *source.Config) { cfg.KeepCache = seed%2 == 0 }, "a", "b", "c")
-	book := &book{t: t, there: map[string]types.UID{}}
-	if _, err := w.AddEventHandler(book); err != nil {
+	w := newTestInformer(t, func(cfg *source.Config) { cfg.KeepCache = seed%2 == 0 }, "a", "b", "c")
+	eventChecker := &eventChecker{t: t, there: map[string]types.UID{}}
+	if _, err := w.AddEventHandler(eventChecker); err != nil {
 		t.Fatal(err)
 	}
-	m := &model{world: w, random: random}
+	m := &model{testInformer: w, random: random}
 	for range 60 {
 		m.step()
 		if random.IntN(3) > 0 {
@@ -57,14 +57,14 @@ func runModel(t *testing.T, seed uint64) {
 	if diff := cmp.Diff(want, w.keys()); diff != "" {
 		t.Errorf("store (-cluster +informer):\n%s", diff)
 	}
-	if diff := cmp.Diff(want, book.keys()); diff != "" {
+	if diff := cmp.Diff(want, eventChecker.keys()); diff != "" {
 		t.Errorf("handler (-cluster +handler):\n%s", diff)
 	}
 }
 
-// model is a world to which things happen.
+// model applies random changes to a cluster.
 type model struct {
-	*world
+	*testInformer
 	random *rand.Rand
 	absent bool // there is no such type
 	broken bool // requests fail
@@ -111,13 +111,13 @@ func (m *model) stepType() {
 		m.goAway()
 	case 3:
 		if m.absent {
-			m.appear()
+			m.createType()
 			m.absent = false
 		}
 	case 4: // nobody sees it go
 		if !m.absent {
 			m.cluster.Serve(widgetType)
-			m.supersede()
+			m.replaceType()
 		}
 	case 5:
 		m.broken = !m.broken
@@ -156,7 +156,7 @@ func (m *model) fail() {
 func (m *model) settle() {
 	m.cluster.Intercept(nil)
 	if m.absent {
-		m.appear()
+		m.createType()
 		m.absent = false
 	}
 	set(m.available, source.Served)
@@ -178,13 +178,13 @@ func (m *model) keys() []string {
 	return keys
 }
 
-// book is a handler that holds what it is told to the rules.
-type book struct {
+// eventChecker is a handler that checks the order of events.
+type eventChecker struct {
 	t     *testing.T
 	there map[string]types.UID
 }
 
-func (b *book) OnAdd(obj any, _ bool) {
+func (b *eventChecker) OnAdd(obj any, _ bool) {
 	object := obj.(metav1.Object)
 	if _, there := b.there[object.GetName()]; there {
 		b.t.Errorf("%s is added though it is there", object.GetName())
@@ -192,14 +192,14 @@ func (b *book) OnAdd(obj any, _ bool) {
 	b.there[object.GetName()] = object.GetUID()
 }
 
-func (b *book) OnUpdate(oldObj, newObj any) {
+func (b *eventChecker) OnUpdate(oldObj, newObj any) {
 	old, object := oldObj.(metav1.Object), newObj.(metav1.Object)
 	if uid := b.there[object.GetName()]; uid != object.GetUID() || uid != old.GetUID() {
 		b.t.Errorf("%s is updated from %s to %s and was added as %s", object.GetName(), old.GetUID(), object.GetUID(), uid)
 	}
 }
 
-func (b *book) OnDelete(obj any) {
+func (b *eventChecker) OnDelete(obj any) {
 	object, ok := obj.(metav1.Object)
 	if !ok {
 		b.t.Errorf("delete of a %T", obj)
@@ -211,7 +211,7 @@ func (b *book) OnDelete(obj any) {
 	delete(b.there, object.GetName())
 }
 
-func (b *book) keys() []string {
+func (b *eventChecker) keys() []string {
 	var keys []string
 	for name := range b.there {
 		keys = append(keys, "ns/"+name)

@@ -15,7 +15,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-func TestObserver_HearsHowAListWent(t *testing.T) {
+func TestObserver_GetsTheResultOfAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		answers := []error{broken, nil}
@@ -27,7 +27,7 @@ func TestObserver_HearsHowAListWent(t *testing.T) {
 		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{"list failed", "list succeeded"}, observer.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"list failed", "list succeeded"}, observer.reports()); diff != "" {
 			t.Errorf("observer heard (-want +got):\n%s", diff)
 		}
 		checkErrors(t, observer, broken)
@@ -36,7 +36,7 @@ func TestObserver_HearsHowAListWent(t *testing.T) {
 
 // A page is no success before the last one has come: one that always fails would be over
 // each time its first page is there.
-func TestObserver_HearsOfAListWhenItIsWhole(t *testing.T) {
+func TestObserver_GetsAListWhenItIsComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		client, observer := &script{}, &observer{}
@@ -54,7 +54,7 @@ func TestObserver_HearsOfAListWhenItIsWhole(t *testing.T) {
 		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{"list failed", "list succeeded"}, observer.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"list failed", "list succeeded"}, observer.reports()); diff != "" {
 			t.Errorf("observer heard (-want +got):\n%s", diff)
 		}
 	})
@@ -74,7 +74,7 @@ func checkErrors(t *testing.T, observer *observer, want ...error) {
 	}
 }
 
-func TestObserver_HearsHowAWatchWent(t *testing.T) {
+func TestObserver_GetsTheResultOfAWatch(t *testing.T) {
 	for name, initial := range map[string]*bool{"unset": nil, "false": new(false)} {
 		t.Run("sendInitialEvents "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestObserver_HearsHowAWatchWent(t *testing.T) {
 				take(w)
 				server.Stop()
 				take(w)
-				if diff := cmp.Diff([]string{"watch failed", "watch succeeded"}, observer.heard()); diff != "" {
+				if diff := cmp.Diff([]string{"watch failed", "watch succeeded"}, observer.reports()); diff != "" {
 					t.Errorf("observer heard (-want +got):\n%s", diff)
 				}
 				checkErrors(t, observer, broken)
@@ -103,7 +103,7 @@ func TestObserver_HearsHowAWatchWent(t *testing.T) {
 	}
 }
 
-func TestObserver_HearsOfAnErrorEvent(t *testing.T) {
+func TestObserver_GetsAnErrorEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer, server := &observer{}, newServerWatch()
 		lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Observer: observer})
@@ -111,7 +111,7 @@ func TestObserver_HearsOfAnErrorEvent(t *testing.T) {
 		status := apierrors.NewResourceExpired("too old").Status()
 		server.Error(&status)
 		take(w)
-		if diff := cmp.Diff([]string{"watch succeeded", "watch failed"}, observer.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"watch succeeded", "watch failed"}, observer.reports()); diff != "" {
 			t.Errorf("observer heard (-want +got):\n%s", diff)
 		}
 		if got := observer.errors(); len(got) != 1 || !apierrors.IsResourceExpired(got[0]) {
@@ -122,7 +122,7 @@ func TestObserver_HearsOfAnErrorEvent(t *testing.T) {
 
 // A watch-list is a list until its initial events have ended. Then the list has
 // succeeded, once: other bookmarks are nothing to tell.
-func TestObserver_HearsOfAListByWatchList(t *testing.T) {
+func TestObserver_GetsAListByWatchList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer, server := &observer{}, newServerWatch()
 		lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Observer: observer})
@@ -130,7 +130,7 @@ func TestObserver_HearsOfAListByWatchList(t *testing.T) {
 		expect := func(when string, want ...string) {
 			t.Helper()
 			take(w)
-			if diff := cmp.Diff(want, observer.heard()); diff != "" {
+			if diff := cmp.Diff(want, observer.reports()); diff != "" {
 				t.Errorf("%s the observer has heard (-want +got):\n%s", when, diff)
 			}
 		}
@@ -191,7 +191,7 @@ func TestObserver_EndOfTheCallersContextIsNoFailure(t *testing.T) {
 			take(broken)
 			take(cut)
 		}
-		if got := observer.heard(); got != nil {
+		if got := observer.reports(); got != nil {
 			t.Errorf("observer heard %q, want nothing", got)
 		}
 	})
@@ -215,7 +215,7 @@ func TestObserver_ContextErrorFromElsewhereIsAFailure(t *testing.T) {
 	})
 }
 
-func TestObserver_MayBeNobody(t *testing.T) {
+func TestObserver_MayBeNil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newServerWatch()
 		lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})

@@ -86,14 +86,14 @@ func TestSplice_OverdueWatchListIsFollowedByAList(t *testing.T) {
 // A request without an answer ends, sooner or later.
 func TestSplice_RequestsWithoutAnswerEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "a")
+		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() })
 		w.cluster.CloseWatches(widgets)
 		time.Sleep(time.Hour)
 		if got := len(w.cluster.Requests("watch", widgets)); got < 5 || got > 15 {
 			t.Errorf("watches in an hour = %d", got)
 		}
-		w.supersede()
+		w.replaceType()
 		time.Sleep(time.Hour)
 		if got := len(w.cluster.Requests("list", widgets)); got < 3 || got > 8 {
 			t.Errorf("lists in an hour = %d", got)
@@ -108,7 +108,7 @@ func TestSplice_RequestsWithoutAnswerEnd(t *testing.T) {
 // The time of a watch is what it was asked for in the end.
 func TestSplice_TweakedTimeCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(cfg *source.Config) {
+		w := newTestInformer(t, func(cfg *source.Config) {
 			cfg.Tweak = func(o *metav1.ListOptions) { o.TimeoutSeconds = new(int64(7200)) }
 		}, "a")
 		time.Sleep(90 * time.Minute)

@@ -17,9 +17,9 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// world is a cluster with widgets, what is known of them, and an informer on them that
+// testInformer is a cluster with widgets, the state of their type, and an informer on them that
 // has synced, with a handler.
-type world struct {
+type testInformer struct {
 	*run
 	t         *testing.T
 	cluster   *fakecluster.Cluster
@@ -28,10 +28,10 @@ type world struct {
 	handler   *handler
 }
 
-// newWorld returns one with the named widgets. Modify may change the source.
-func newWorld(t *testing.T, modify func(*source.Config), names ...string) *world {
+// newTestInformer returns one with the named widgets. Modify may change the configuration of the source.
+func newTestInformer(t *testing.T, modify func(*source.Config), names ...string) *testInformer {
 	t.Helper()
-	w := &world{t: t, cluster: fakecluster.New(widgetType), available: newAvailability(source.Served), observer: &observer{}, handler: &handler{}}
+	w := &testInformer{t: t, cluster: fakecluster.New(widgetType), available: newAvailability(source.Served), observer: &observer{}, handler: &handler{}}
 	w.create(names...)
 	cfg := source.Config{Client: w.cluster, GVR: widgets, Availability: w.available, Observer: w.observer}
 	if modify != nil {
@@ -47,14 +47,14 @@ func newWorld(t *testing.T, modify func(*source.Config), names ...string) *world
 	return w
 }
 
-func (w *world) create(names ...string) {
+func (w *testInformer) create(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
 		create(w.t, w.cluster, "ns", name, "red")
 	}
 }
 
-func (w *world) remove(names ...string) {
+func (w *testInformer) remove(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
 		if err := w.cluster.Resource(widgets).Namespace("ns").Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -63,7 +63,7 @@ func (w *world) remove(names ...string) {
 	}
 }
 
-func (w *world) paint(name, color string) {
+func (w *testInformer) setColor(name, color string) {
 	w.t.Helper()
 	client := w.cluster.Resource(widgets).Namespace("ns")
 	obj, err := client.Get(w.t.Context(), name, metav1.GetOptions{})
@@ -76,14 +76,14 @@ func (w *world) paint(name, color string) {
 	}
 }
 
-// vanish is a CRD that is deleted, with nobody there to see the end of its objects, and
-// appear one that is created after that.
-func (w *world) vanish() {
+// deleteType deletes the CRD without an event for the end of its objects, and
+// createType creates another CRD after that.
+func (w *testInformer) deleteType() {
 	w.cluster.Withdraw(widgets)
 	set(w.available, source.Gone)
 }
 
-func (w *world) appear() {
+func (w *testInformer) createType() {
 	w.cluster.Serve(widgetType)
 	now, _ := w.available.Current()
 	now.Serving = source.Served
@@ -92,7 +92,7 @@ func (w *world) appear() {
 }
 
 // expect compares what the handler has got since the last call.
-func (w *world) expect(when string, want ...string) {
+func (w *testInformer) expect(when string, want ...string) {
 	w.t.Helper()
 	synctest.Wait()
 	if diff := cmp.Diff(want, w.handler.take()); diff != "" {

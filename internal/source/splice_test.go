@@ -22,10 +22,10 @@ import (
 // Each of many rounds is as quick as the first: no back-off of anybody's applies.
 func TestSplice_TypeThatComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "a", "b")
+		w := newTestInformer(t, nil, "a", "b")
 		begun := time.Now()
 		for round := range 20 {
-			w.vanish()
+			w.deleteType()
 			w.expect(fmt.Sprintf("gone, round %d:", round), "delete a red", "delete b red")
 			before := asked(w.cluster)
 			synctest.Wait()
@@ -37,7 +37,7 @@ func TestSplice_TypeThatComesAndGoes(t *testing.T) {
 			if diff := cmp.Diff(before, asked(w.cluster)); diff != "" {
 				t.Fatalf("round %d: requests while it was gone (-want +got):\n%s", round, diff)
 			}
-			w.appear()
+			w.createType()
 			w.create("a", "b")
 			w.expect(fmt.Sprintf("back, round %d:", round), "add a red", "add b red")
 		}
@@ -56,14 +56,14 @@ func TestSplice_DeletionsThatRaceWithTheEnd(t *testing.T) {
 	for told := range len(names) + 1 {
 		t.Run(strconv.Itoa(told), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, nil, names...)
+				w := newTestInformer(t, nil, names...)
 				w.remove(names[:told]...) // the watch may be anywhere in between
 				if told%2 == 0 {
 					synctest.Wait()
 				}
-				w.vanish()
+				w.deleteType()
 				w.expect("in all", "delete a red", "delete b red", "delete c red", "delete d red", "delete e red")
-				w.appear()
+				w.createType()
 				w.create("a")
 				w.expect("after that", "add a red")
 			})
@@ -73,13 +73,13 @@ func TestSplice_DeletionsThatRaceWithTheEnd(t *testing.T) {
 
 func TestSplice_DeletedObjectsHaveTheirLastState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "a", "b")
-		w.paint("a", "blue")
+		w := newTestInformer(t, nil, "a", "b")
+		w.setColor("a", "blue")
 		w.expect("painted:", "update a red to a blue")
 		cached, _, _ := w.GetStore().GetByKey("ns/b") // its version is not the last
 		before := cached.(*unstructured.Unstructured).DeepCopy()
 		last := w.LastSyncResourceVersion()
-		w.vanish()
+		w.deleteType()
 		w.expect("gone:", "delete a blue", "delete b red")
 		for _, obj := range w.handler.gone {
 			if obj.GetResourceVersion() < last {
@@ -134,27 +134,27 @@ func TestSplice_TypeCreatedAgainUnseen(t *testing.T) {
 	for name, keep := range map[string]bool{"EmitDeletes": false, "KeepCache": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, func(cfg *source.Config) { cfg.KeepCache = keep }, "a", "b")
+				w := newTestInformer(t, func(cfg *source.Config) { cfg.KeepCache = keep }, "a", "b")
 				w.unwatched() // as long as nobody has said that it is another
 				w.cluster.Withdraw(widgets)
 				w.cluster.Serve(widgetType)
 				w.create("b", "c")
-				w.supersede()
+				w.replaceType()
 				w.expect("then", "delete a red", "delete b red", "add b red", "add c red")
 			})
 		})
 	}
 }
 
-// supersede says that there is another type in the place of the one that was known.
-func (w *world) supersede() {
+// replaceType sets another type with the same name.
+func (w *testInformer) replaceType() {
 	now, _ := w.available.Current()
 	now.Generation++
 	w.available.Set(now)
 }
 
 // unwatched makes the watch fail.
-func (w *world) unwatched() {
+func (w *testInformer) unwatched() {
 	w.cluster.Intercept(failing("watch", apierrors.NewServiceUnavailable("down"), 0))
 	w.cluster.CloseWatches(widgets)
 	synctest.Wait()
@@ -162,8 +162,8 @@ func (w *world) unwatched() {
 
 func TestSplice_KeepCacheKeepsUntilThereIsMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(cfg *source.Config) { cfg.KeepCache = true }, "a", "b")
-		w.vanish()
+		w := newTestInformer(t, func(cfg *source.Config) { cfg.KeepCache = true }, "a", "b")
+		w.deleteType()
 		time.Sleep(time.Hour)
 		w.expect("gone:")
 		if diff := cmp.Diff([]string{"ns/a", "ns/b"}, w.keys()); diff != "" {
@@ -171,7 +171,7 @@ func TestSplice_KeepCacheKeepsUntilThereIsMore(t *testing.T) {
 		}
 		w.cluster.Serve(widgetType)
 		w.create("b")
-		w.supersede()
+		w.replaceType()
 		set(w.available, source.Served)
 		w.expect("back:", "delete a red", "delete b red", "add b red")
 	})
@@ -181,11 +181,11 @@ func TestSplice_KeepCacheKeepsUntilThereIsMore(t *testing.T) {
 // where nothing tells one type from the next.
 func TestSplice_KeptObjectsAreNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(cfg *source.Config) { cfg.KeepCache = true }, "a")
+		w := newTestInformer(t, func(cfg *source.Config) { cfg.KeepCache = true }, "a")
 		if state := w.source.State(); !state.Complete || state.FirstLists != 1 {
 			t.Errorf("at first: %+v", state)
 		}
-		w.vanish()
+		w.deleteType()
 		w.expect("gone:")
 		if state := w.source.State(); state.Complete || state.Listed != "" || state.Objects != 1 {
 			t.Errorf("gone: %+v", state)
@@ -247,7 +247,7 @@ func TestSplice_VersionThatGoesBack(t *testing.T) {
 
 func TestSplice_ScopeChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "a")
+		w := newTestInformer(t, nil, "a")
 		w.unwatched()
 		w.cluster.Withdraw(widgets)
 		w.cluster.Serve(fakecluster.Type{GVR: widgets, Kind: "Widget"})
@@ -276,7 +276,7 @@ func TestSplice_ObjectsOfTheNextTypeThatComeEarlyStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, nil, "a", "b")
+				w := newTestInformer(t, nil, "a", "b")
 				w.remove("a")
 				w.create("a") // of the next type
 				w.expect("before it is known", "delete a red", "add a red")
@@ -331,7 +331,7 @@ func TestSplice_VersionIsHandedOver(t *testing.T) {
 // A type that is held back is not gone. Its watch goes on while the server lets it.
 func TestSplice_HeldTypeKeepsItsWatchAndItsCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "a")
+		w := newTestInformer(t, nil, "a")
 		set(w.available, source.Held)
 		w.create("b")
 		w.expect("held:", "add b red")
@@ -353,7 +353,7 @@ func TestSplice_HeldTypeKeepsItsWatchAndItsCache(t *testing.T) {
 
 func TestSplice_MissingTypeIsGoneIfRequestsSaySo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "a")
+		w := newTestInformer(t, nil, "a")
 		set(w.available, source.Missing)
 		w.create("b")
 		time.Sleep(300 * time.Millisecond)
@@ -374,7 +374,7 @@ func TestSplice_MissingTypeIsGoneIfRequestsSaySo(t *testing.T) {
 func TestSplice_MissingTypeWhoseServerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []error
-		w := newWorld(t, func(cfg *source.Config) {
+		w := newTestInformer(t, func(cfg *source.Config) {
 			cfg.Report = func(_ context.Context, err error) { reported = append(reported, err) }
 		}, "a")
 		w.cluster.Intercept(failing("list", apierrors.NewServiceUnavailable("down"), 0))
@@ -395,22 +395,22 @@ func TestSplice_MissingTypeWhoseServerFails(t *testing.T) {
 
 func TestSplice_EndsAtOnceWhateverItDoes(t *testing.T) {
 	hang := func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() }
-	for name, do := range map[string]func(w *world){
-		"watches":  func(*world) {},
-		"is held":  func(w *world) { set(w.available, source.Held); w.cluster.CloseWatches(widgets) },
-		"has gone": func(w *world) { w.vanish() },
-		"waits to try": func(w *world) {
+	for name, do := range map[string]func(w *testInformer){
+		"watches":  func(*testInformer) {},
+		"is held":  func(w *testInformer) { set(w.available, source.Held); w.cluster.CloseWatches(widgets) },
+		"has gone": func(w *testInformer) { w.deleteType() },
+		"waits to try": func(w *testInformer) {
 			w.cluster.Intercept(failing("watch", errors.New("broken"), 0))
 			w.cluster.CloseWatches(widgets)
 		},
-		"watch hangs":   func(w *world) { w.cluster.Intercept(hang); w.cluster.CloseWatches(widgets) },
-		"list hangs":    func(w *world) { w.cluster.Intercept(hang); w.supersede() },
-		"probe hangs":   func(w *world) { w.cluster.Intercept(hang); set(w.available, source.Missing) },
-		"has come back": func(w *world) { w.vanish(); w.appear() },
+		"watch hangs":   func(w *testInformer) { w.cluster.Intercept(hang); w.cluster.CloseWatches(widgets) },
+		"list hangs":    func(w *testInformer) { w.cluster.Intercept(hang); w.replaceType() },
+		"probe hangs":   func(w *testInformer) { w.cluster.Intercept(hang); set(w.available, source.Missing) },
+		"has come back": func(w *testInformer) { w.deleteType(); w.createType() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, nil, "a")
+				w := newTestInformer(t, nil, "a")
 				do(w)
 				time.Sleep(45 * time.Second)
 				if took := w.stop(); took != 0 {
@@ -425,25 +425,25 @@ func TestSplice_EndsAtOnceWhateverItDoes(t *testing.T) {
 }
 
 // A request that hangs when the type goes is not waited for.
-func TestSplice_HangingRequestsGiveWay(t *testing.T) {
+func TestSplice_HangingRequestsEndOnChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, "a")
+		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() })
 		w.cluster.CloseWatches(widgets)
 		synctest.Wait()
-		w.vanish()
+		w.deleteType()
 		w.expect("gone:", "delete a red")
-		w.appear()
-		w.createBehind("b")
+		w.createType()
+		w.createUnintercepted("b")
 		w.cluster.Intercept(nil)
-		w.supersede()
+		w.replaceType()
 		w.expect("back:", "add b red")
 		checkErrors(t, w.observer)
 	})
 }
 
-// createBehind creates behind the back of an interceptor that hangs.
-func (w *world) createBehind(name string) {
+// createUnintercepted creates an object without the interceptor, which hangs.
+func (w *testInformer) createUnintercepted(name string) {
 	w.t.Helper()
 	w.cluster.Intercept(nil)
 	w.create(name)

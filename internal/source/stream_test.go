@@ -123,16 +123,16 @@ func TestStream_EndsWithTheServersWatch(t *testing.T) {
 	}
 }
 
-// stubborn is a watch whose goroutine, once stopped, still has events to send,
+// lateWatch is a watch whose goroutine, once stopped, still has events to send,
 // takes its time over them, and closes its channel after that.
-type stubborn struct {
+type lateWatch struct {
 	events  chan watch.Event
 	stopped chan struct{}
 	once    sync.Once
 }
 
-func newStubborn(takes time.Duration) *stubborn {
-	s := &stubborn{events: make(chan watch.Event), stopped: make(chan struct{})}
+func newLateWatch(takes time.Duration) *lateWatch {
+	s := &lateWatch{events: make(chan watch.Event), stopped: make(chan struct{})}
 	go func() {
 		defer close(s.events)
 		<-s.stopped
@@ -144,8 +144,8 @@ func newStubborn(takes time.Duration) *stubborn {
 	return s
 }
 
-func (s *stubborn) Stop()                          { s.once.Do(func() { close(s.stopped) }) }
-func (s *stubborn) ResultChan() <-chan watch.Event { return s.events }
+func (s *lateWatch) Stop()                          { s.once.Do(func() { close(s.stopped) }) }
+func (s *lateWatch) ResultChan() <-chan watch.Event { return s.events }
 
 // A client's goroutine that is left with events nobody reads is left for ever.
 // The stream reads them, and is closed only when that goroutine has ended.
@@ -157,7 +157,7 @@ func TestStream_DrainsTheClientsWatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := newStubborn(500 * time.Millisecond)
+				server := newLateWatch(500 * time.Millisecond)
 				lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -200,14 +200,14 @@ func TestStream_GivesUpOnAWatchThatNeverCloses(t *testing.T) {
 // Servers close a watch after an error: that is not another one.
 func TestStream_ErrorAmongInitialEventsIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		status := apierrors.NewResourceExpired("too old").Status()
 		r.server.Error(&status)
 		r.server.Stop()
 		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
 			t.Errorf("observer heard (-want +got):\n%s", diff)
 		}
 	})

@@ -93,7 +93,7 @@ func checkTransform(t *testing.T, transform func(*unstructured.Unstructured) any
 	f.expect("created", 40)
 	f.update(0, 40)
 	f.expect("updated", 40)
-	if got := f.heard; got["added"] != 40 || got["deleted"] != 0 || got["updated"] < 40 {
+	if got := f.reports; got["added"] != 40 || got["deleted"] != 0 || got["updated"] < 40 {
 		t.Errorf("updated: the handler got %v, want 40 objects added and none deleted", got)
 	}
 	f.remove(0, 10)
@@ -128,14 +128,14 @@ type fake struct {
 	watches []watch.Interface
 	offline bool
 	there   map[string]bool // by the handler's account
-	heard   map[string]int  // how many of each
+	reports map[string]int  // how many of each
 	told    []string        // what can't be
 }
 
 func newFake(t *testing.T, transform func(*unstructured.Unstructured) any) *fake {
 	t.Helper()
 	f := &fake{
-		t: t, available: newAvailability(source.Served), there: map[string]bool{}, heard: map[string]int{},
+		t: t, available: newAvailability(source.Served), there: map[string]bool{}, reports: map[string]int{},
 		client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"}),
 	}
 	f.client.PrependWatchReactor("widgets", f.watch)
@@ -253,7 +253,7 @@ func (f *fake) hear(what string, obj any, before, after bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := accessor.GetName()
-	f.heard[what]++
+	f.reports[what]++
 	if f.there[name] != before {
 		f.told = append(f.told, name+" "+what)
 	}
@@ -274,13 +274,13 @@ func (f *fake) expect(when string, objects int) {
 	if f.told != nil {
 		f.t.Errorf("%s: the handler got %q", when, f.told)
 	}
-	var heard []string
+	var reports []string
 	for name := range f.there {
-		heard = append(heard, "ns/"+name)
+		reports = append(reports, "ns/"+name)
 	}
-	slices.Sort(heard)
-	if diff := cmp.Diff(slices.Sorted(slices.Values(f.GetStore().ListKeys())), heard); diff != "" || len(heard) != objects {
-		f.t.Errorf("%s: %d objects, want %d (-in the store +by the handler):\n%s", when, len(heard), objects, diff)
+	slices.Sort(reports)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(f.GetStore().ListKeys())), reports); diff != "" || len(reports) != objects {
+		f.t.Errorf("%s: %d objects, want %d (-in the store +by the handler):\n%s", when, len(reports), objects, diff)
 	}
 }
 

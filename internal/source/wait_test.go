@@ -69,7 +69,7 @@ func TestWait_WaitsForOpenStreams(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := source.New(source.Config{GVR: widgets, Client: &script{
 					watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
-						return newStubborn(300 * time.Millisecond), nil
+						return newLateWatch(300 * time.Millisecond), nil
 					},
 				}})
 				ctx, cancel := context.WithCancel(t.Context())
@@ -134,7 +134,7 @@ func TestWait_LetsNothingBeginAfterIt(t *testing.T) {
 		if got := client.requests(); got != nil {
 			t.Errorf("requests: %v", got)
 		}
-		if got := observer.heard(); got != nil { // that a stopped informer asks for nothing is no trouble
+		if got := observer.reports(); got != nil { // that a stopped informer asks for nothing is no trouble
 			t.Errorf("observer heard %q", got)
 		}
 	})

@@ -15,8 +15,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// rig is a source on one server watch, opened as a watch-list.
-type rig struct {
+// watchListStream is a source on one server watch, opened as a watch-list.
+type watchListStream struct {
 	client   *script
 	observer *observer
 	server   *watch.FakeWatcher
@@ -24,9 +24,9 @@ type rig struct {
 	w        watch.Interface
 }
 
-func newRig(t *testing.T) *rig {
+func newWatchListStream(t *testing.T) *watchListStream {
 	t.Helper()
-	r := &rig{client: &script{}, observer: &observer{}, server: newServerWatch()}
+	r := &watchListStream{client: &script{}, observer: &observer{}, server: newServerWatch()}
 	r.client.watch = always(r.server, nil)
 	r.lw = newLW(source.Config{Client: r.client, GVR: widgets, Observer: r.observer})
 	r.w = openWatch(t, r.lw, watchList())
@@ -35,7 +35,7 @@ func newRig(t *testing.T) *rig {
 
 func TestWatchList_StalledStreamEndsWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		time.Sleep(10*time.Second - time.Nanosecond)
 		if got := seen(r.w); got != nil {
 			t.Fatalf("events before 10 s: %q", got)
@@ -47,7 +47,7 @@ func TestWatchList_StalledStreamEndsWithAnError(t *testing.T) {
 		if !r.server.IsStopped() {
 			t.Error("the client's watch has not been stopped")
 		}
-		if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
 			t.Errorf("observer heard (-want +got):\n%s", diff)
 		}
 		checkErrors(t, r.observer, source.ErrBookmarkMissing)
@@ -57,7 +57,7 @@ func TestWatchList_StalledStreamEndsWithAnError(t *testing.T) {
 // A type with many objects on a slow server takes minutes, and is not stalled.
 func TestWatchList_SlowButSteadyStreamIsNoStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		for range 10_000 {
 			time.Sleep(45 * time.Millisecond)
 			r.server.Add(newObject("a"))
@@ -70,7 +70,7 @@ func TestWatchList_SlowButSteadyStreamIsNoStall(t *testing.T) {
 		if diff := cmp.Diff([]string{"BOOKMARK "}, seen(r.w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, r.observer.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, r.observer.reports()); diff != "" {
 			t.Errorf("observer heard (-want +got):\n%s", diff)
 		}
 	})
@@ -78,7 +78,7 @@ func TestWatchList_SlowButSteadyStreamIsNoStall(t *testing.T) {
 
 func TestWatchList_SilenceCountsFromTheLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		time.Sleep(7 * time.Second)
 		r.server.Add(newObject("a"))
 		seen(r.w)
@@ -96,7 +96,7 @@ func TestWatchList_SilenceCountsFromTheLastEvent(t *testing.T) {
 // A server that ignores the request for initial events goes on with what happens.
 func TestWatchList_WhatALivelyTypeSendsIsNoInitialEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		time.Sleep(5 * time.Second)
 		begun := time.Now() // the first event that is none of the initial ones
 		for time.Since(begun) < 10*time.Second {
@@ -119,7 +119,7 @@ func TestWatchList_ObjectsThatKeepComingAreNoInitialEvents(t *testing.T) {
 	for _, each := range []time.Duration{100 * time.Millisecond, 9 * time.Second} {
 		t.Run(each.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+				r := newWatchListStream(t)
 				begun, objects := time.Now(), 0
 				for {
 					time.Sleep(each)
@@ -144,7 +144,7 @@ func TestWatchList_ObjectsThatKeepComingAreNoInitialEvents(t *testing.T) {
 // The server has sent all of it, it is the reflector that takes its time.
 func TestWatchList_SlowConsumerIsNoStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		for range 20 {
 			r.server.Add(newObject("a"))
 		}
@@ -159,7 +159,7 @@ func TestWatchList_SlowConsumerIsNoStall(t *testing.T) {
 				t.Fatalf("event %d: %v, want %s", i, event, want)
 			}
 		}
-		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, r.observer.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, r.observer.reports()); diff != "" {
 			t.Errorf("observer heard (-want +got):\n%s", diff)
 		}
 	})
@@ -167,7 +167,7 @@ func TestWatchList_SlowConsumerIsNoStall(t *testing.T) {
 
 func TestWatchList_SilenceAfterTheBookmarkIsNoStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		r.server.Action(watch.Bookmark, newBookmark("true"))
 		seen(r.w)
 		time.Sleep(24 * time.Hour)
@@ -181,7 +181,7 @@ func TestWatchList_SilenceAfterTheBookmarkIsNoStall(t *testing.T) {
 
 func TestWatchList_BookmarksWithoutTheMarkDoNotEndTheInitialEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		r.server.Action(watch.Bookmark, newBookmark(""))
 		r.server.Action(watch.Bookmark, newBookmark("false"))
 		seen(r.w)
@@ -211,8 +211,8 @@ func TestWatch_SilenceIsNoStall(t *testing.T) {
 	}
 }
 
-// stalls lets the rig's watch-list stall.
-func (r *rig) stalls(t *testing.T) {
+// stalls makes the watch-list stall.
+func (r *watchListStream) stalls(t *testing.T) {
 	t.Helper()
 	time.Sleep(10 * time.Second)
 	if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
@@ -222,7 +222,7 @@ func (r *rig) stalls(t *testing.T) {
 
 func TestWatchList_IsNotTriedForAnHourAfterAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		r.stalls(t)
 		for _, wait := range []time.Duration{0, 30 * time.Minute, 30*time.Minute - time.Nanosecond} {
 			time.Sleep(wait)
@@ -233,7 +233,7 @@ func TestWatchList_IsNotTriedForAnHourAfterAStall(t *testing.T) {
 		if got := len(r.client.requests()); got != 1 {
 			t.Errorf("requests = %d, want 1", got)
 		}
-		if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" { // of the stall
+		if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" { // of the stall
 			t.Errorf("observer heard (-want +got):\n%s", diff)
 		}
 
@@ -288,7 +288,7 @@ func TestWatchList_StallIsRememberedForTheType(t *testing.T) {
 
 func TestWatchList_StallConcernsNoOtherRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		r.stalls(t)
 		r.client.watch = nil
 		openWatch(t, r.lw, metav1.ListOptions{ResourceVersion: "1"})
@@ -305,13 +305,13 @@ func TestWatchList_StallConcernsNoOtherRequests(t *testing.T) {
 // ask for them again, at once and for ever. The error makes it LIST.
 func TestWatchList_StreamThatEndsTooEarlyEndsWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		r.server.Add(newObject("a"))
 		r.server.Stop()
 		if diff := cmp.Diff([]string{"ADDED a", "ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"watch failed"}, r.observer.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
 			t.Errorf("observer heard (-want +got):\n%s", diff)
 		}
 		checkErrors(t, r.observer, source.ErrBookmarkMissing)
@@ -361,7 +361,7 @@ func TestWatchList_UnreadErrorOfItsOwnHoldsUpNothing(t *testing.T) {
 // Also when it is past the initial events: the bookmark has long been sent.
 func TestWatchList_SlowConsumerOfALivelyTypeIsNoStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newWatchListStream(t)
 		for range 10 {
 			r.server.Modify(newObject("a"))
 		}

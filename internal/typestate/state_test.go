@@ -308,7 +308,7 @@ func TestState_ExpiredWatchesCountIfTheyAreFrequent(t *testing.T) {
 }
 
 // However often there is news, discovery is asked at a bounded rate.
-func TestState_NewsDoesNotMakeDiscoveryBusy(t *testing.T) {
+func TestState_EventsAreLimitedToARateOfQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShips(t)
 		const most = askBurst + 60*askRate + 1

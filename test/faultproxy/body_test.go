@@ -70,7 +70,7 @@ func TestCutAt_BreaksTheConnection(t *testing.T) {
 	}
 }
 
-func TestCutAt_SendsTheHeaderOfWhoWritesNothing(t *testing.T) {
+func TestCutAt_SendsTheHeaderOfAnEmptyBody(t *testing.T) {
 	proxy, client := serve(t)
 	proxy.Inject(nil, faultproxy.CutAt(0))
 	proxy.Answer(nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -111,7 +111,7 @@ func TestTruncate_EndsAsIfThatWereAll(t *testing.T) {
 	}
 }
 
-func TestTruncate_StopsWhoDoesNotLookAtErrors(t *testing.T) {
+func TestTruncate_StopsHandlersThatIgnoreErrors(t *testing.T) {
 	proxy, client := serve(t)
 	proxy.Inject(nil, faultproxy.Truncate(2))
 	proxy.Answer(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -66,7 +66,7 @@ func TestCombinators_ApplyToSomeRequests(t *testing.T) {
 	}
 }
 
-func TestShare_RoundsAsOneWouldByHand(t *testing.T) {
+func TestShare_RoundsDownExactProducts(t *testing.T) {
 	failed := 0
 	for _, code := range codes(t, under(t, faultproxy.Share(0.29, faultproxy.Fail(500))), 100) {
 		if code == 500 {
