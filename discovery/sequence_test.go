@@ -21,7 +21,7 @@ import (
 
 var (
 	firstSequence = flag.Uint64("sequence.seed", 1000, "the first seed of TestRun_RandomSequences")
-	sequences     = flag.Uint64("sequence.count", 38, "how many seeds TestRun_RandomSequences has")
+	sequences     = flag.Uint64("sequence.count", 58, "how many seeds TestRun_RandomSequences has")
 )
 
 var randomTypes = []string{"alphas.g1.io", "betas.g1.io", "gammas.g2.io", "deltas.g3.io"}
