@@ -109,7 +109,7 @@ type Handler struct {
 	// during a burst of events, or if a transform fails for objects. It is zero for a handler that
 	// has been idle for a second.
 	Backlog int `json:"backlog"`
-	// RunningSince is the begin of the call in progress; zero if there is none.
+	// RunningSince is the start of the call in progress; zero if there is none.
 	RunningSince time.Time `json:"runningSince,omitzero"`
 	// BehindSince is the time since when events have been waiting at the end of each call; zero if
 	// no events were waiting.

@@ -36,7 +36,7 @@ type stateLog struct {
 	begun   bool
 	failing status.Reason   // the last reported reason; empty: nothing fails
 	written []status.Reason // the reasons with a line since the failure began
-	since   time.Time       // the begin of the failure
+	since   time.Time       // the start of the failure
 	gone    bool            // a line has reported that the type is gone
 	listed  int             // the generation of the last "Listed" line, plus one
 	minute  time.Time
