@@ -21,7 +21,7 @@ import (
 
 var (
 	firstSequence = flag.Uint64("sequence.seed", 1000, "the first seed of TestRun_RandomSequences")
-	sequences     = flag.Uint64("sequence.count", 58, "how many seeds TestRun_RandomSequences has")
+	sequences     = flag.Uint64("sequence.count", 38, "how many seeds TestRun_RandomSequences has")
 )
 
 var randomTypes = []string{"alphas.g1.io", "betas.g1.io", "gammas.g2.io", "deltas.g3.io"}
@@ -456,7 +456,12 @@ func TestRun_RandomSequences(t *testing.T) {
 		{"no APIServices, and faults", sequence{forbid: "apis", faults: true}},
 		{"no CRDs, and faults", sequence{forbid: "crds", faults: true}},
 	}
+	seeds := []uint64{1029, 1208, 10285} // which have found something
 	for seed := *firstSequence; seed < *firstSequence+*sequences; seed++ {
+		seeds = append(seeds, seed)
+	}
+	slices.Sort(seeds)
+	for _, seed := range slices.Compact(seeds) {
 		mode := modes[seed%uint64(len(modes))]
 		mode.seed = seed
 		t.Run(fmt.Sprintf("%s/seed=%d", mode.name, seed), func(t *testing.T) { runSequence(t, mode.sequence) })
