@@ -25,6 +25,22 @@ func InCommon(objects []*unstructured.Unstructured) map[string]int {
 	return common
 }
 
+// InBoth returns how many parts of objects of first are parts of objects of second, too.
+func InBoth(first, second []*unstructured.Unstructured) (common int) {
+	uses := map[uintptr]bool{}
+	for _, object := range first {
+		parts(object.Object, "", func(_ string, at uintptr) { uses[at] = true })
+	}
+	for _, object := range second {
+		parts(object.Object, "", func(_ string, at uintptr) {
+			if uses[at] {
+				common++
+			}
+		})
+	}
+	return common
+}
+
 // MuchInCommon reports whether objects share much, and nothing that is their own.
 func MuchInCommon(objects []*unstructured.Unstructured) bool {
 	common, shared := InCommon(objects), 0
