@@ -33,8 +33,10 @@ func (w *world) act() {
 	name := randomTypes[w.rng.IntN(len(randomTypes))]
 	old, _ := w.crds.objs[name].(*wcrd)
 	plural, group, _ := strings.Cut(name, ".")
-	fresh := wcrd{name: name, group: group, plural: plural, kind: strings.ToUpper(plural[:1]) + plural[1:len(plural)-1], established: true,
-		namespaced: w.rng.IntN(2) == 0, versions: [][]string{{"v1"}, {"v2", "v1"}, {"v2"}}[w.rng.IntN(3)]}
+	fresh := wcrd{
+		name: name, group: group, plural: plural, kind: strings.ToUpper(plural[:1]) + plural[1:len(plural)-1], established: true,
+		namespaced: w.rng.IntN(2) == 0, versions: [][]string{{"v1"}, {"v2", "v1"}, {"v2"}}[w.rng.IntN(3)],
+	}
 	switch op := w.rng.IntN(12); {
 	case old == nil && op < 9:
 		fresh.uid = w.uid()
@@ -217,7 +219,7 @@ func sightOf(r discovery.Resource) sight {
 	return s
 }
 
-func (p *subscriber) differs(r *discovery.Resolver, uids bool) string {
+func (p *subscriber) differs(ctx context.Context, r *discovery.Resolver, uids bool) string {
 	truth := p.w.truth()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,7 +234,7 @@ func (p *subscriber) differs(r *discovery.Resolver, uids bool) string {
 			out = append(out, fmt.Sprintf("subscriber: %s is %+v, want %+v", key, s, want))
 		}
 		gr := schema.ParseGroupResource(key)
-		res, err := r.ResolveGR(context.Background(), gr)
+		res, err := r.ResolveGR(ctx, gr)
 		s = sightOf(res)
 		if !uids {
 			s.uid = want.uid
@@ -248,7 +250,7 @@ func (p *subscriber) differs(r *discovery.Resolver, uids bool) string {
 	}
 	for _, key := range randomTypes {
 		if _, there := truth[key]; !there {
-			if res, err := r.ResolveGR(context.Background(), schema.ParseGroupResource(key)); err == nil {
+			if res, err := r.ResolveGR(ctx, schema.ParseGroupResource(key)); err == nil {
 				out = append(out, fmt.Sprintf("resolver has %s, which is gone: %+v", key, sightOf(res)))
 			}
 		}
@@ -302,17 +304,16 @@ func runSequence(t *testing.T, plan sequence) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		runCtx, stopRun := context.WithCancel(ctx)
-		start := func() {
-			runCtx, stopRun = context.WithCancel(ctx)
-			c := runCtx
+		start := func() (stop func()) {
+			ctx, stop := context.WithCancel(ctx)
 			wg.Go(func() {
-				if err := r.Run(c); err != nil {
+				if err := r.Run(ctx); err != nil {
 					t.Errorf("Run: %v", err)
 				}
 			})
+			return stop
 		}
-		start()
+		stopRun := start()
 		p := &subscriber{w: w, known: map[string]discovery.Resource{}, adds: map[string]int{}, added: map[string]time.Time{}, ended: map[types.UID]time.Time{}}
 		for _, lag := range plan.lags {
 			p.lag = max(p.lag, lag)
@@ -368,7 +369,7 @@ func runSequence(t *testing.T, plan sequence) {
 					stopRun()
 					synctest.Wait()
 					time.Sleep(3 * time.Second)
-					start()
+					stopRun = start()
 				}
 			}
 			w.mu.Lock()
@@ -395,7 +396,7 @@ func runSequence(t *testing.T, plan sequence) {
 			if limit := 250; !plan.legacy && total > limit {
 				t.Errorf("round %d: %d requests in %v: %v", round, total, settle, w.counts)
 			}
-			diff := p.differs(r, uids)
+			diff := p.differs(ctx, r, uids)
 			if diff != "" {
 				t.Errorf("round %d at %.2f: not converged:\n%s", round, time.Since(w.start).Seconds(), diff)
 			}

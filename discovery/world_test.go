@@ -318,7 +318,6 @@ func (w *world) dropCRD(name string) {
 
 // snapshot keeps what is served now.
 func (w *world) snapshot() {
-	type gvk = struct{ group, version string }
 	groups := map[string]map[string]*apidiscovery.APIVersionDiscovery{}
 	truth := map[string]sight{}
 	add := func(group, v, plural, kind, uid string, namespaced bool) {
@@ -519,7 +518,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 				}
 			})
 		}
-		return &http.Response{StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: http.Header{"Content-Type": {"application/json"}}, Body: s, ContentLength: -1}, nil
+		return &http.Response{StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: http.Header{"Content-Type": {"application/json"}}, Body: s, ContentLength: -1}, nil
 	case class == "core", class == "named":
 		return w.document(req, class), nil
 	default:

@@ -50,8 +50,8 @@ func removed(kind discovery.EvidenceKind, uid types.UID) discovery.Event {
 	return discovery.Event{Type: discovery.Removed, Resource: served(uid), Evidence: discovery.Evidence{Kind: kind, CRDUID: uid}}
 }
 
-func added(uid types.UID) discovery.Event {
-	return discovery.Event{Type: discovery.Added, Resource: served(uid)}
+func added() discovery.Event {
+	return discovery.Event{Type: discovery.Added, Resource: served("a")}
 }
 
 // steps are what happens to a state, one after the other.
@@ -135,9 +135,9 @@ func TestState_ServingAndGeneration(t *testing.T) {
 		"two others":                      {steps{yes(served("a")), yes(served("b")), yes(served("c"))}, source.Served, 2, "c"},
 
 		// The CRD comes back with its old UID: etcd was restored.
-		"restored":                    {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), no(notServed), heard(added("a")), yes(served("a"))}, source.Served, 1, "a"},
-		"restored at once":            {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), heard(added("a")), yes(served("a"))}, source.Served, 1, "a"},
-		"restored before the events":  {steps{yes(served("a")), yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), heard(added("a")), yes(served("a"))}, source.Served, 1, "a"},
+		"restored":                    {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), no(notServed), heard(added()), yes(served("a"))}, source.Served, 1, "a"},
+		"restored at once":            {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), heard(added()), yes(served("a"))}, source.Served, 1, "a"},
+		"restored before the events":  {steps{yes(served("a")), yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), heard(added()), yes(served("a"))}, source.Served, 1, "a"},
 		"answer from before the end":  {steps{yes(served("a")), late(served("a"), removed(discovery.CRDDeleted, "a")), no(notServed)}, source.Gone, 0, "a"},
 		"answer from before, no more": {steps{yes(served("a")), late(served("a"), removed(discovery.CRDDeleted, "a"))}, source.Served, 0, "a"},
 
@@ -332,7 +332,7 @@ func TestState_EventsAreLimitedToARateOfQuestions(t *testing.T) {
 // An event of discovery has the type looked at again, once for all events that come before that.
 func TestState_NewsHasDiscoveryAsked(t *testing.T) {
 	s := newShips(t)
-	s.Heard(added("a"))
+	s.Heard(added())
 	s.Heard(removed(discovery.CRDDeleted, "a"))
 	if got := len(s.news); got != 1 {
 		t.Errorf("%d calls to ask discovery, want 1", got)
