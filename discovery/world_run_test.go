@@ -77,7 +77,7 @@ func heard(t *testing.T, r *discovery.Resolver) func() []string {
 }
 
 // elapse lets d go by in a bubble.
-func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // callers are in a bubble
+func elapse(d time.Duration) { time.Sleep(d) }
 
 // change changes the world.
 func (w *world) change(how func()) {
