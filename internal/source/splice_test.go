@@ -363,6 +363,7 @@ func TestSplice_MissingTypeIsGoneIfRequestsSaySo(t *testing.T) {
 		}
 		w.cluster.Withdraw(widgets)
 		set(w.available, source.Missing)
+		time.Sleep(time.Second) // a watch may have failed before the type was missing: the next request is after a pause
 		w.expect("when it does not", "delete a red", "delete b red")
 		if now, _ := w.available.Current(); now.Serving != source.Gone {
 			t.Errorf("it is %s", now.Serving)
