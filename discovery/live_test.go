@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/typefacts"
@@ -34,17 +33,10 @@ func quick() discovery.Option {
 	return discovery.WithPace(10*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond)
 }
 
-// run runs a resolver of s until the test ends, and returns it once it knows.
+// run runs a resolver of s until the test ends, and returns it when it knows what is served.
 func run(tb testing.TB, s *apiServer, opts ...discovery.Option) *discovery.Resolver {
 	tb.Helper()
 	r := s.resolver(tb, opts...)
-	keepRunning(tb, r)
-	return r
-}
-
-// keepRunning runs r until the test ends, and returns when it knows what is served.
-func keepRunning(tb testing.TB, r *discovery.Resolver) {
-	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -61,6 +53,7 @@ func keepRunning(tb testing.TB, r *discovery.Resolver) {
 		told := status.CRDs.State != discovery.SourceConnecting && status.APIServices.State != discovery.SourceConnecting
 		return status.Types > 0 && told && discovery.Idle(r)
 	})
+	return r
 }
 
 func eventually(tb testing.TB, what string, holds func() bool) {
@@ -152,28 +145,6 @@ func TestRun_KnownTypesCostNoRequest(t *testing.T) {
 	}
 	if got := s.paths(); len(got) > 0 {
 		t.Errorf("requests: %v", got)
-	}
-}
-
-// The timeout of a client is one for requests that end.
-func TestRun_TheTimeoutOfAClientDoesNotEndWatches(t *testing.T) {
-	s, crds := crdServer(t)
-	r, err := discovery.NewForConfig(&rest.Config{Host: s.URL, Timeout: time.Second}, never())
-	if err != nil {
-		t.Fatal(err)
-	}
-	keepRunning(t, r)
-	eventually(t, "it is watched", func() bool { return r.Status().CRDs.State == discovery.SourceCurrent && crds.open() == 1 })
-	s.paths()
-	for end := time.After(1500 * time.Millisecond); ; {
-		select {
-		case <-end:
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
-		if requests := s.paths(); crds.open() != 1 || len(requests) > 0 {
-			t.Fatalf("%d watches, requests: %v", crds.open(), requests)
-		}
 	}
 }
 

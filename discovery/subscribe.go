@@ -147,8 +147,8 @@ func (b *mailbox) next() (event Event, some bool) {
 	return waiting[0], true
 }
 
-// combined returns what a subscriber is to be told of a type that has waiting events
-// and to which now this happens. Waiting is nothing, or one event, or Removed and Added.
+// combined merges now into the events of one type that wait for a subscriber. Waiting is empty, one
+// event, or Removed and Added.
 func combined(waiting []Event, now Event) []Event {
 	if len(waiting) == 0 {
 		return []Event{now}

@@ -211,8 +211,7 @@ var _ = Describe("A resolver that runs", onEachServer(func(at *apiServer) {
 	})
 }))
 
-// matchTwoTypes matches the events by which a subscriber is told of a type that has come, of
-// its end, and of another that is called the same.
+// matchTwoTypes matches Added, Removed and Added: two types of crd's name, one after the other.
 func matchTwoTypes(crd string) gomegatypes.GomegaMatcher {
 	return WithTransform(func(events []discovery.Event) error {
 		if len(events) != 3 {
