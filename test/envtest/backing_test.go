@@ -19,6 +19,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
@@ -315,14 +316,41 @@ func restore(ctx context.Context, pairs []stored) {
 	}
 }
 
-var _ = Describe("A CRD that is restored in etcd, on "+kubeAPIServer.name, func() {
-	It("is served again with its objects and their old UIDs", func(ctx SpecContext) {
+// backUpOnKubeAPIServer leases a type with objects on kubeAPIServer. It returns how to store the
+// type and the objects again as they are now.
+func backUpOnKubeAPIServer(ctx context.Context, objects int) (*leasedType, func(context.Context)) {
+	GinkgoHelper()
+	f := leaseType(ctx, kubeAPIServer, objects)
+	ships := backUp(ctx, "/registry/"+f.gvr.Group+"/"+f.gvr.Resource+"/")
+	definition := backUp(ctx, "/registry/"+definitions.Group+"/"+definitions.Resource+"/"+f.crd.GetName())
+	Expect(ships).To(HaveLen(objects))
+	return f, func(ctx context.Context) {
+		GinkgoHelper()
+		restore(ctx, ships)
+		restore(ctx, definition)
+	}
+}
+
+// backUpOnEmbeddedServer does the same on an embedded server of its own.
+func backUpOnEmbeddedServer(ctx context.Context, objects int) (*leasedType, func(context.Context)) {
+	GinkgoHelper()
+	server, err := embedded.Start(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Stop)
+	f := leaseType(ctx, &apiServer{name: embeddedServer.name, config: server.Config()}, objects)
+	backup, err := server.Backup(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return f, func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(server.Restore(ctx, backup)).To(Succeed())
+	}
+}
+
+var _ = Describe("A CRD that is restored in etcd", func() {
+	DescribeTable("is served again with its objects and their old UIDs", func(ctx SpecContext, lease func(context.Context, int) (*leasedType, func(context.Context))) {
 		const ships = 20
-		f := leaseType(ctx, kubeAPIServer, ships)
+		f, restore := lease(ctx, ships)
 		name := f.crd.GetName()
-		objects := backUp(ctx, "/registry/"+f.gvr.Group+"/ships/")
-		definition := backUp(ctx, "/registry/"+definitions.Group+"/"+definitions.Resource+"/"+name)
-		Expect(objects).To(HaveLen(ships))
 		uid := f.lease.Resource().CRDUID
 		Expect(uid).NotTo(BeEmpty())
 		for round := 1; round <= 2; round++ {
@@ -332,8 +360,7 @@ var _ = Describe("A CRD that is restored in etcd, on "+kubeAPIServer.name, func(
 
 			w := observeStatus(f.lease, map[string]int{"1": ships})
 			began := time.Now()
-			restore(ctx, objects)
-			restore(ctx, definition)
+			restore(ctx)
 			f.synced(ctx)
 			Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{(round + 1) * ships, round * ships}))
 			AddReportEntry("restored", time.Since(began).String())
@@ -346,5 +373,8 @@ var _ = Describe("A CRD that is restored in etcd, on "+kubeAPIServer.name, func(
 			Consistently(func() int { return f.proxy.Requests(faultproxy.All()) }, "3s").Should(BeNumerically("<=", before+6))
 		}
 		f.eventLog.check()
-	}, NodeTimeout(2*time.Minute))
+	},
+		Entry("on "+kubeAPIServer.name, NodeTimeout(2*time.Minute), backUpOnKubeAPIServer),
+		Entry("on "+embeddedServer.name, NodeTimeout(2*time.Minute), backUpOnEmbeddedServer),
+	)
 })

@@ -103,6 +103,11 @@ func (s *Server) resetObjects(ctx context.Context) error {
 	if err := i.raw.Post().AbsPath(resetPath).Param(resetObjectsOnly, "").Do(ctx).Error(); err != nil {
 		return err
 	}
+	return i.waitCurrent(ctx)
+}
+
+// waitCurrent waits until lists of all types have what etcd has.
+func (i *installer) waitCurrent(ctx context.Context) error {
 	crds, err := i.crds.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err

@@ -35,7 +35,12 @@ func newAPIServer(member *etcdserver.EtcdServer, socket string, clients *clients
 		return nil, err
 	}
 	rec.SecureServing.Listener = clients.listener(listener)
-	srv, err := assemble(opts, clients, resetHandler(member, rec.Etcd.StorageConfig.Prefix))
+	prefix := rec.Etcd.StorageConfig.Prefix
+	srv, err := assemble(opts, clients, map[string]http.Handler{
+		"POST " + ResetPath: resetHandler(member, prefix),
+		"GET " + BackupPath: backupHandler(member, prefix),
+		"PUT " + BackupPath: restoreHandler(member, prefix),
+	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close()) // on success the server closes it
 	}
@@ -70,7 +75,7 @@ func listenLoopback(serving *genericoptions.SecureServingOptionsWithLoopback) (n
 	return listener, nil
 }
 
-func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions, clients *clients, reset http.Handler) (*apiserver.CustomResourceDefinitions, error) {
+func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions, clients *clients, own map[string]http.Handler) (*apiserver.CustomResourceDefinitions, error) {
 	if err := opts.Complete(); err != nil {
 		return nil, err
 	}
@@ -122,7 +127,9 @@ func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions, clients *
 	// What the CRD server does not serve; everything else is 404.
 	rest := http.NewServeMux()
 	rest.Handle("GET /apis", rootDiscovery(groups))
-	rest.Handle("POST "+ResetPath, reset)
+	for pattern, handler := range own {
+		rest.Handle(pattern, handler)
+	}
 	return full.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(rest))
 }
 

@@ -4,9 +4,9 @@
 // in a directory that only the current user may enter (mode 0700).
 //
 // It serves CustomResourceDefinitions, the resources they define, discovery
-// (aggregated and legacy) and OpenAPI, and its own reset request on [ResetPath]. With
-// the bearer token of [Server.Config], every request is allowed. Without the token, the
-// response is 401 on every path, including /healthz and /version.
+// (aggregated and legacy) and OpenAPI, and its own requests on [ResetPath] and
+// [BackupPath]. With the bearer token of [Server.Config], every request is allowed.
+// Without the token, the response is 401 on every path, including /healthz and /version.
 //
 // An import of this package links about 1,500 packages into the binary. Most callers
 // should use the launcher in the parent directory, which runs the same server as a

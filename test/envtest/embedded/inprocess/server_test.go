@@ -95,16 +95,14 @@ func TestServer_ServesItsTokenHolderOnly(t *testing.T) {
 		stranger := server.Config()
 		stranger.BearerToken = token
 		client := httpClient(t, stranger)
-		for _, path := range []string{
-			"/", "/apis", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/openapi/v2", "/metrics",
-			"/healthz", "/livez", "/readyz", "/version", inprocess.ResetPath,
+		for _, request := range []string{
+			"GET /", "GET /apis", "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions", "GET /openapi/v2", "GET /metrics",
+			"GET /healthz", "GET /livez", "GET /readyz", "GET /version",
+			"POST " + inprocess.ResetPath, "GET " + inprocess.BackupPath, "PUT " + inprocess.BackupPath,
 		} {
-			method := http.MethodGet
-			if path == inprocess.ResetPath {
-				method = http.MethodPost
-			}
+			method, path, _ := strings.Cut(request, " ")
 			if code := status(t, client, method, stranger.Host+path); code != http.StatusUnauthorized {
-				t.Errorf("%s %s with %s: status %d, want 401", method, path, name, code)
+				t.Errorf("%s with %s: status %d, want 401", request, name, code)
 			}
 		}
 	}
