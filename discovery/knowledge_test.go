@@ -55,6 +55,22 @@ func TestKnowledge_AnAPIServiceThatIsBackHasNotGone(t *testing.T) {
 	}
 }
 
+// An APIService may be deleted and created again while it is read.
+func TestKnowledge_AnAPIServiceWithAnotherUIDIsIgnored(t *testing.T) {
+	k := knowledge{apisRule: true, apisCurrent: true}
+	api := metricsAPI()
+	k.learnAPIs([]*slimMeta{&api.Metadata})
+	other := metricsAPI()
+	other.Metadata.UID = "2"
+	gv := nodes.GVR.GroupVersion()
+	if k.readAPI(other); k.backing(gv) != BackingUnknown || !k.undecided(gv) {
+		t.Errorf("by another APIService: backing %q, undecided %v", k.backing(gv), k.undecided(gv))
+	}
+	if k.readAPI(api); k.backing(gv) != BackingAggregated || k.undecided(gv) {
+		t.Errorf("by the one that is known: backing %q, undecided %v", k.backing(gv), k.undecided(gv))
+	}
+}
+
 var gadgetGR = schema.GroupResource{Group: "example.org", Resource: "gadgets"}
 
 // gadgetMeta is the metadata of a CRD.

@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -295,6 +296,56 @@ func TestRun_AClientsTimeoutDoesNotEndWatches(t *testing.T) {
 		w.change(func() {
 			if w.counts["crds.watch"] != 1 || w.counts["apis.watch"] != 1 {
 				t.Errorf("in two minutes: %v", w.counts)
+			}
+		})
+	})
+}
+
+// An event of a CRD may make an answer in memory untrue before documents list the type.
+func TestRun_AnEventEndsAnswersInMemory(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		runFor(t, r)
+		elapse(time.Minute)
+		asked := func() (count int) {
+			for range 2 {
+				_, _ = r.ResolveGVR(t.Context(), gadgets)
+			}
+			w.change(func() { count = w.counts["version"] })
+			return count
+		}
+		if got := asked(); got != 1 {
+			t.Errorf("%d requests for what is not served, want 1", got)
+		}
+		w.change(func() {
+			w.lags = []time.Duration{8 * time.Second} // of documents
+			w.setCRD(gadget("v1"))
+		})
+		elapse(100 * time.Millisecond)
+		if got := asked(); got != 2 {
+			t.Errorf("%d requests after its CRD was created, want 2", got)
+		}
+	})
+}
+
+// Once the removal of a type is known, questions about it need no request.
+func TestRun_ARemovedTypeIsNotAskedFor(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		w.change(func() { w.byService("gadgets", "others") })
+		next := heard(t, r)
+		runFor(t, r)
+		elapse(time.Minute)
+		next()
+		w.change(func() { w.backends[gadgetsService] = []string{"others"}; w.snapshot() })
+		elapse(2 * time.Minute)
+		if got, want := next(), []string{"Removed gadgets.v1.example.org (NotListed)"}; !slices.Equal(got, want) {
+			t.Fatalf("events: %q, want %q", got, want)
+		}
+		_, err := r.ResolveGVR(t.Context(), gadgets)
+		w.change(func() {
+			if !errors.Is(err, discovery.ErrNotServed) || w.counts["version"] != 0 {
+				t.Errorf("%v, after %d requests", err, w.counts["version"])
 			}
 		})
 	})
