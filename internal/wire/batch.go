@@ -10,47 +10,46 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Bounds of a batch. Below minBatch bytes a second goroutine costs more than it
-// saves.
+// Limits of a batch. For fewer than minBatch bytes, a second goroutine costs more
+// than it saves.
 const (
 	maxBatch   = 32
 	minBatch   = 4 << 10
 	maxWorkers = 4
 )
 
-// batch is a number of events that have arrived together and are decoded at the
-// same time, by as many goroutines as there are processors. They are delivered in
-// the order in which they came.
+// batch holds events that arrived together. Several goroutines decode them, at most
+// one for each processor. The events are delivered in the order of their arrival.
 type batch struct {
-	events []decoded
+	events []decodedEvent
 	lines  [][]byte // of the stream, one for each event
-	pause  int      // how many events are to be decoded singly
+	pause  int      // number of events to decode one at a time
 }
 
-// pauseAfter is how many events are decoded singly after one in a batch that was not
-// plain. All that was decoded behind it is thrown away, so that a stream of such
-// events would cost a multiple.
+// pauseAfter is the number of events that are decoded one at a time after a batch
+// that had an unusual event. The events after the unusual one have to be decoded
+// again, so batches are expensive for a stream with many of these events.
 const pauseAfter = 4 * maxBatch
 
-type decoded struct {
+type decodedEvent struct {
 	kind   watch.EventType
-	object *unstructured.Unstructured // nil: not plain
+	object *unstructured.Unstructured // nil: the event is unusual
 }
 
-// next lays the next event down, if there is one.
-func (b *batch) next(ahead *ahead) bool {
+// next stores the next event in bypass. It returns false if there is none.
+func (b *batch) next(bypass *bypass) bool {
 	if len(b.events) == 0 {
 		return false
 	}
-	ahead.kind, ahead.object = b.events[0].kind, b.events[0].object
-	b.events[0] = decoded{}
+	bypass.kind, bypass.object = b.events[0].kind, b.events[0].object
+	b.events[0] = decodedEvent{}
 	b.events = b.events[1:]
 	return true
 }
 
-// decode decodes the events at the beginning of data, as far as they are plain, one
-// on a line, and whole. It returns their length; zero if there are not at least
-// two lines, or the first is not plain.
+// decode decodes the complete lines at the beginning of data, each with one event,
+// up to the first unusual event. It returns the length of the decoded lines. The
+// length is zero if there are fewer than two lines, or the first event is unusual.
 func (b *batch) decode(settings *Settings, data []byte) (used int) {
 	if b.pause > 0 {
 		b.pause--
@@ -64,15 +63,15 @@ func (b *batch) decode(settings *Settings, data []byte) (used int) {
 	if len(b.lines) < 2 {
 		return 0
 	}
-	events := make([]decoded, len(b.lines))
-	var odd atomic.Int64 // index of the first event that is known not to be plain
-	odd.Store(int64(len(events)))
+	events := make([]decodedEvent, len(b.lines))
+	var unusual atomic.Int64 // index of the first event that is known to be unusual
+	unusual.Store(int64(len(events)))
 	b.work(func(i int) {
-		if int64(i) < odd.Load() && !events[i].decode(settings, b.lines[i]) {
-			lower(&odd, int64(i))
+		if int64(i) < unusual.Load() && !events[i].decode(settings, b.lines[i]) {
+			lower(&unusual, int64(i))
 		}
 	})
-	b.events = events[:odd.Load()]
+	b.events = events[:unusual.Load()]
 	if len(b.events) < len(events) {
 		b.pause = pauseAfter
 	}
@@ -82,22 +81,22 @@ func (b *batch) decode(settings *Settings, data []byte) (used int) {
 	return used
 }
 
-// decode decodes the one event that line is, if it is plain.
-func (d *decoded) decode(settings *Settings, line []byte) bool {
+// decode decodes line, which must be one ordinary event.
+func (d *decodedEvent) decode(settings *Settings, line []byte) bool {
 	return settings.decode(line, func(b *builder) (ok bool) {
 		d.kind, d.object, ok = b.event()
 		return ok && b.done()
 	})
 }
 
-// lower lowers v to x if it is greater.
+// lower sets v to x if v is greater.
 func lower(v *atomic.Int64, x int64) {
 	for old := v.Load(); x < old && !v.CompareAndSwap(old, x); old = v.Load() {
 	}
 }
 
-// cut sets lines to the whole lines at the beginning of data, newlines included, if
-// they are worth more than one goroutine.
+// cut sets lines to the complete lines at the beginning of data, including newlines.
+// If they have fewer than minBatch bytes, lines is empty.
 func (b *batch) cut(data []byte) {
 	b.lines = b.lines[:0]
 	size := 0
@@ -114,8 +113,7 @@ func (b *batch) cut(data []byte) {
 	}
 }
 
-// work calls do for each line, from several goroutines, and returns when all is
-// done.
+// work calls do for each line, from several goroutines, and returns after all calls.
 func (b *batch) work(do func(i int)) {
 	workers := min(runtime.GOMAXPROCS(0), maxWorkers, len(b.lines))
 	share := func(worker int) {

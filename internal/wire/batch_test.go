@@ -8,12 +8,13 @@ import (
 	"testing"
 )
 
-// What is decoded behind an unusual event is thrown away. That must stay rare, or a
-// stream of such events would cost a multiple of what it costs client-go.
+// The events of a batch after an unusual event are decoded again. This must be rare:
+// otherwise a stream of unusual events would be several times as expensive as with
+// client-go.
 func TestBatch_UnusualEventsCostLittleMoreThanWithClientGo(t *testing.T) {
-	odd := strings.Replace(plainEvent, `"metadata"`, `"spec":[{"a":{"b":["`+strings.Repeat("x", 400)+`"]}}],"metadata"`, 1)
-	odd = odd[:len(odd)-1] + `,"more":1}` + "\n"
-	stream := strings.Repeat(odd, 2000)
+	unusual := strings.Replace(ordinaryEvent, `"metadata"`, `"spec":[{"a":{"b":["`+strings.Repeat("x", 400)+`"]}}],"metadata"`, 1)
+	unusual = unusual[:len(unusual)-1] + `,"more":1}` + "\n"
+	stream := strings.Repeat(unusual, 2000)
 	allocations := func(name string) uint64 {
 		n := stockSerializer()
 		if name != "" {
@@ -36,18 +37,18 @@ func TestBatch_UnusualEventsCostLittleMoreThanWithClientGo(t *testing.T) {
 	}
 }
 
-// After an event that is not plain there is a pause, and then there are batches again.
-func TestBatch_PausesAndGoesOn(t *testing.T) {
+// After an unusual event, events are decoded one at a time, and later in batches again.
+func TestBatch_PausesAfterAnUnusualEvent(t *testing.T) {
 	if runtime.GOMAXPROCS(0) == 1 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	}
-	line := strings.Replace(plainEvent, `"metadata"`, `"spec":"`+strings.Repeat("x", 400)+`","metadata"`, 1) + "\n"
+	line := strings.Replace(ordinaryEvent, `"metadata"`, `"spec":"`+strings.Repeat("x", 400)+`","metadata"`, 1) + "\n"
 	data := bytes.Repeat([]byte(line), maxBatch)
 	settings := &Settings{Tables: NewTables(Own)}
 	b := &batch{}
-	odd := append([]byte(line+"{}\n"), data...)
-	if used := b.decode(settings, odd); used != len(line) {
-		t.Errorf("%d bytes used, want those of the one plain event, %d", used, len(line))
+	unusual := append([]byte(line+"{}\n"), data...)
+	if used := b.decode(settings, unusual); used != len(line) {
+		t.Errorf("%d bytes used, want those of the ordinary event, %d", used, len(line))
 	}
 	for range pauseAfter {
 		if used := b.decode(settings, data); used != 0 {
@@ -55,6 +56,6 @@ func TestBatch_PausesAndGoesOn(t *testing.T) {
 		}
 	}
 	if used := b.decode(settings, data); used != len(data) {
-		t.Errorf("%d bytes used after it, want %d", used, len(data))
+		t.Errorf("%d bytes used after the pause, want %d", used, len(data))
 	}
 }

@@ -10,8 +10,8 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
-// BenchmarkStream decodes watch events, one an iteration. Sizes and ratios of whole
-// informers are measured in the bench module.
+// BenchmarkStream decodes one watch event per iteration. The bench module measures
+// whole informers.
 func BenchmarkStream(b *testing.B) {
 	const objects = 1000
 	var data []byte
@@ -53,7 +53,7 @@ func (e *endless) Close() error { return nil }
 
 var _ io.ReadCloser = (*endless)(nil)
 
-// BenchmarkSkip shows what scanning alone costs: the floor for any decoder.
+// BenchmarkSkip measures only the scanner, as a lower bound for all decoders.
 func BenchmarkSkip(b *testing.B) {
 	data := encode(b, block(1))
 	b.SetBytes(int64(len(data)))

@@ -1,34 +1,35 @@
 package wire
 
-// builder makes unstructured values of the JSON that its scanner reads. It is used
-// by one goroutine at a time.
+// builder builds unstructured values from the JSON that its scanner reads. It is not
+// safe for concurrent use.
 type builder struct {
 	scanner
 	tables  *Tables
 	sharing Sharing
 	drop    *Drop
 
-	members  []member // of the objects under way, the innermost last
-	elements []any    // of the arrays under way
-	scratch  []byte   // of the string under way, if it has escapes
+	members  []member // of the objects that are being built, the innermost last
+	elements []any    // of the arrays that are being built
+	scratch  []byte   // the current string without escapes, if it had any
 }
 
-// forget lets go of the document, so that a builder at rest keeps nothing alive.
-func (b *builder) forget() {
-	const enough = 4 << 10
+// reset drops all references to the document, so that an unused builder in the pool
+// keeps no objects alive.
+func (b *builder) reset() {
+	const keep = 4 << 10 // capacity
 	b.scanner = scanner{}
 	b.drop = nil
-	b.members = emptied(b.members, enough)
-	b.elements = emptied(b.elements, enough)
-	if cap(b.scratch) > enough {
+	b.members = emptied(b.members, keep)
+	b.elements = emptied(b.elements, keep)
+	if cap(b.scratch) > keep {
 		b.scratch = nil
 	}
 }
 
-// emptied empties a stack on which a document that was given up may have left
-// something. One that has grown beyond enough it gives up.
-func emptied[E any](stack []E, enough int) []E {
-	if cap(stack) > enough {
+// emptied returns stack without the elements that an incomplete document may have
+// left. If its capacity is greater than keep, it returns nil.
+func emptied[E any](stack []E, keep int) []E {
+	if cap(stack) > keep {
 		return nil
 	}
 	clear(stack)
@@ -36,8 +37,8 @@ func emptied[E any](stack []E, enough int) []E {
 }
 
 // value is a decoded value with its hash: equal values have equal hashes. The hash
-// is zero if there is no use in looking for an equal one, because something in the
-// value has not been seen before.
+// is unseen if a part of the value has not been decoded before: then no table has an
+// equal value.
 type value struct {
 	any  any
 	hash uint64
@@ -45,7 +46,7 @@ type value struct {
 
 const unseen = 0
 
-// Hashes of values that have no content to hash.
+// Hashes of constants and empty values; the first value to mix for the others.
 const (
 	hashNull uint64 = iota + 1
 	hashTrue
@@ -56,7 +57,7 @@ const (
 	hashFloat
 )
 
-// mix returns a hash of h followed by x.
+// mix returns the hash of h followed by x, unseen if one of them is unseen.
 func mix(h, x uint64) uint64 {
 	if h == unseen || x == unseen {
 		return unseen

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A builder at rest must not keep the last object alive.
-func TestBuilder_KeepsNothing(t *testing.T) {
+// A builder in the pool must not keep the last object alive.
+func TestBuilder_KeepsNoObjectsAlive(t *testing.T) {
 	for _, size := range []int{10, 100_000} {
 		items := make([]any, size)
 		for i := range items {
@@ -19,7 +19,7 @@ func TestBuilder_KeepsNothing(t *testing.T) {
 		if _, ok := b.document(); !ok {
 			t.Fatal("not decoded")
 		}
-		b.forget()
+		b.reset()
 		if b.data != nil || b.drop != nil {
 			t.Error("the document is kept")
 		}
@@ -30,19 +30,18 @@ func TestBuilder_KeepsNothing(t *testing.T) {
 			t.Error("members are kept")
 		}
 		if cap(b.elements) > 10_000 {
-			t.Errorf("room for %d elements is kept", cap(b.elements))
+			t.Errorf("a capacity of %d elements is kept", cap(b.elements))
 		}
 	}
 }
 
-// Nor one that was given up in the middle.
-func TestBuilder_KeepsNothingOfWhatItGaveUp(t *testing.T) {
+func TestBuilder_KeepsNothingOfAnIncompleteDocument(t *testing.T) {
 	b := &builder{tables: NewTables(Shared)}
 	b.scanner = scanner{data: []byte(`{"a":{"b":"c"},"d":[1,{"e":[2,"f",`)}
 	if _, ok := b.document(); ok || len(b.members) == 0 || len(b.elements) == 0 {
-		t.Fatal("not given up with something on the stacks")
+		t.Fatal("the stacks are empty after an incomplete document")
 	}
-	b.forget()
+	b.reset()
 	if slices.ContainsFunc(b.elements[:cap(b.elements)], func(v any) bool { return v != nil }) {
 		t.Error("elements are kept")
 	}
@@ -51,8 +50,8 @@ func TestBuilder_KeepsNothingOfWhatItGaveUp(t *testing.T) {
 	}
 }
 
-// Allocations are what costs, so they have a budget: about two a map, two a string
-// that is new, and one an integer.
+// Most of the time of decoding is allocation. Expected are about two allocations per
+// map, two per new string, and one per integer.
 func TestDecode_Allocations(t *testing.T) {
 	data := encode(t, block(1))
 	settings := &Settings{Tables: NewTables(Shared)}
@@ -63,14 +62,14 @@ func TestDecode_Allocations(t *testing.T) {
 		decode()
 	}
 	if got := testing.AllocsPerRun(100, decode); got > 190 {
-		t.Errorf("%v allocations for an object that was seen before", got)
+		t.Errorf("%v allocations for an object that was decoded before", got)
 	}
 	settings.Sharing = Shared
 	for range sightings {
 		decode()
 	}
 	if got := testing.AllocsPerRun(100, decode); got > 60 {
-		t.Errorf("%v allocations for one whose parts are shared", got)
+		t.Errorf("%v allocations for an object whose parts are shared", got)
 	}
 	if got := testing.AllocsPerRun(100, func() {
 		if s := (scanner{data: data}); !s.skip() {
@@ -81,7 +80,7 @@ func TestDecode_Allocations(t *testing.T) {
 	}
 }
 
-// One client's decoders work at the same time, on the same tables.
+// The decoders of one client use the same tables at the same time.
 func TestDecode_Concurrently(t *testing.T) {
 	var docs [][]byte
 	for i := range 12 {

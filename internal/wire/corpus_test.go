@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// values is what stands in the objects, lists and events of the corpus: whatever
-// decoders are known to see differently.
+// values are the values in the objects, lists and events of the corpus: those that
+// decoders are known to treat differently.
 var values = []string{
 	`0`, `-0`, `-0.0`, `0.0`, `1`, `-1`, `1.0`, `1e3`, `1E+2`, `1e-7`, `0.1`, `1e400`, `-1e400`, `1e-400`,
 	`999999999999999999`, `-999999999999999999`, `1000000000000000000`, `9223372036854775807`, `9223372036854775808`,
@@ -29,10 +29,10 @@ var values = []string{
 	`[{"k":1},{"k":1},{"k":1.0},{"k":1},{"k":1e0}]`,
 }
 
-// large is the length of values that stand in one place only, to save time.
+// large is the length from which a value is used in one place only, to save time.
 const large = 4 << 10
 
-// objects are documents that single objects, items and events are made of.
+// objects are the documents for single objects, items and events.
 var objects = []string{
 	`{}`, ``, ` `, `null`, `[]`, `1`, `"x"`, `<html>`, `{"kind":"A"}`, `{"apiVersion":"v1"}`,
 	`{"apiVersion":"g/v1","kind":"A"}`, ` {"apiVersion":"g/v1","kind":"A"}` + "\n", `{"apiVersion":"g/v1","kind":"A"}x`, `{"apiVersion":"g/v1","kind":"A"}{}`, `{"apiVersion":"g/v1","kind":"A"}` + "\x00",
@@ -86,20 +86,20 @@ func listCorpus() []string {
 func streamCorpus(tb testing.TB) []string {
 	tb.Helper()
 	event := func(kind, object string) string { return `{"type":"` + kind + `","object":` + object + `}` }
-	plain := `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x","resourceVersion":"1"},"spec":{"a":[1,2]}}`
-	added := event("ADDED", plain) + "\n"
-	// Some of these together are worth more than one goroutine.
+	ordinary := `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x","resourceVersion":"1"},"spec":{"a":[1,2]}}`
+	added := event("ADDED", ordinary) + "\n"
+	// A few of these are enough for a batch.
 	wide := event("MODIFIED", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x"},"spec":"`+strings.Repeat("wide", 100)+`"}`)
 	all := []string{
-		"", "\n", "\n\n  \n", added, added + added + event("DELETED", plain), added + event("BOOKMARK", plain) + "\n" + event("ERROR", `{"apiVersion":"v1","kind":"Status","code":410}`) + "\n",
-		event("ADDED", plain) + event("MODIFIED", plain) + added, event("ADDED", plain) + " \t\r\n \n" + event("ADDED", plain) + "   ",
-		event("UNKNOWN", plain) + "\n" + added, event("added", plain) + "\n", event("", plain) + "\n", event(`ADD\u0045D`, plain) + "\n" + added,
-		`{"object":` + plain + `,"type":"ADDED"}` + "\n" + added, `{"type":"ADDED","object":` + plain + `,"extra":1}` + "\n" + added, `{"type":"ADDED","type":"DELETED","object":` + plain + "}\n", `{"type":"ADDED","object":` + plain + `,"object":` + plain + "}\n",
-		`{"type":"ADDED"}` + "\n" + added, `{"type":1,"object":` + plain + "}\n", `{"TYPE":"ADDED","object":` + plain + "}\n" + added, `{"kind":"A","apiVersion":"g/v1","type":"ADDED","object":` + plain + "}\n", `{"kind":"WatchEvent","apiVersion":"v1","type":"ADDED","object":` + plain + "}\n",
-		`{ "type" : "ADDED" , "object" : ` + plain + " }\n" + added, "{\n  \"type\": \"ADDED\",\n  \"object\": " + plain + "\n}\n{\n  \"type\": \"ADDED\",\n  \"object\": " + plain + "\n}\n",
+		"", "\n", "\n\n  \n", added, added + added + event("DELETED", ordinary), added + event("BOOKMARK", ordinary) + "\n" + event("ERROR", `{"apiVersion":"v1","kind":"Status","code":410}`) + "\n",
+		event("ADDED", ordinary) + event("MODIFIED", ordinary) + added, event("ADDED", ordinary) + " \t\r\n \n" + event("ADDED", ordinary) + "   ",
+		event("UNKNOWN", ordinary) + "\n" + added, event("added", ordinary) + "\n", event("", ordinary) + "\n", event(`ADD\u0045D`, ordinary) + "\n" + added,
+		`{"object":` + ordinary + `,"type":"ADDED"}` + "\n" + added, `{"type":"ADDED","object":` + ordinary + `,"extra":1}` + "\n" + added, `{"type":"ADDED","type":"DELETED","object":` + ordinary + "}\n", `{"type":"ADDED","object":` + ordinary + `,"object":` + ordinary + "}\n",
+		`{"type":"ADDED"}` + "\n" + added, `{"type":1,"object":` + ordinary + "}\n", `{"TYPE":"ADDED","object":` + ordinary + "}\n" + added, `{"kind":"A","apiVersion":"g/v1","type":"ADDED","object":` + ordinary + "}\n", `{"kind":"WatchEvent","apiVersion":"v1","type":"ADDED","object":` + ordinary + "}\n",
+		`{ "type" : "ADDED" , "object" : ` + ordinary + " }\n" + added, "{\n  \"type\": \"ADDED\",\n  \"object\": " + ordinary + "\n}\n{\n  \"type\": \"ADDED\",\n  \"object\": " + ordinary + "\n}\n",
 		added + `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"A","spec":"cut`, added + `{"type":"ADD`, added + "{", added + "}", added + "<html>\n", "<html>502</html>", added + "123 " + added, added + "12", `"x"` + "\n" + added, "null\n" + added, "[1]\n" + added, "true" + added,
-		added + "\x00" + added, added + "{\n", added + `{"type":garbage}` + "\n" + added, added + `{"type":"ADDED","object":` + plain + "}}\n" + added, added + `{"type":"ADDED","object":` + plain + "\n" + added,
-		added + `{"type":"ADDED","object":{"a":"` + "\n" + `"}}` + "\n", added + `{"type":"ADDED" "object":` + plain + "}\n",
+		added + "\x00" + added, added + "{\n", added + `{"type":garbage}` + "\n" + added, added + `{"type":"ADDED","object":` + ordinary + "}}\n" + added, added + `{"type":"ADDED","object":` + ordinary + "\n" + added,
+		added + `{"type":"ADDED","object":{"a":"` + "\n" + `"}}` + "\n", added + `{"type":"ADDED" "object":` + ordinary + "}\n",
 		strings.Repeat(added, 300), strings.Repeat(wide+"\n", 50) + wide + wide + "\n" + strings.Repeat(wide+"\n", 50),
 		strings.Repeat(wide+"\n", 50) + event("ERROR", `{"apiVersion":"v1","kind":"Status","code":410}`) + "\n" + strings.Repeat(wide+"\n", 50) + "{\n" + added, event("ADDED", `{"apiVersion":"g/v1","kind":"A","spec":"`+strings.Repeat("y", 200_000)+`"}`) + "\n" + added,
 	}

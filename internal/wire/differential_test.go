@@ -13,10 +13,10 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
-// outcome is all that a decoder says of some bytes.
+// outcome is everything that a decoder returns for some bytes.
 type outcome struct {
 	Object runtime.Object
-	Into   runtime.Object // what it was given to fill
+	Into   runtime.Object // the argument
 	GVK    string
 	Err    string
 }
@@ -30,7 +30,7 @@ func decodeOutcome(d runtime.Decoder, data []byte, into runtime.Object) outcome 
 	return o
 }
 
-// targets are what the dynamic client decodes into.
+// targets are the types that the dynamic client decodes into.
 var targets = map[string]func() runtime.Object{
 	"nothing":   func() runtime.Object { return nil },
 	"an object": func() runtime.Object { return &unstructured.Unstructured{} },
@@ -45,7 +45,7 @@ func sameDecoding(t *testing.T, ours runtime.NegotiatedSerializer, data []byte) 
 		input := append([]byte(nil), data...)
 		want := decodeOutcome(stock, input, target())
 		got := decodeOutcome(jsonInfo(t, ours).Serializer, input, target())
-		clear(input) // neither may keep it
+		clear(input) // neither result may refer to it
 		if !identical(want, got) {
 			t.Errorf("into %s: %.200q\n(-client-go +ours)\n%s", name, data, cmp.Diff(want, got))
 		}
@@ -75,13 +75,13 @@ func TestDecode_RealisticObjects(t *testing.T) {
 	}
 }
 
-// events is all that comes out of a watch stream.
+// events is everything that a decoder returns for a watch stream.
 type events struct {
 	Events []watch.Event
 	Err    string
 }
 
-// readEvents decodes body to its end, the way that client-go's rest client does.
+// readEvents decodes body to its end, as client-go's REST client does.
 func readEvents(info runtime.SerializerInfo, body io.ReadCloser) events {
 	frames := info.StreamSerializer.NewFrameReader(body)
 	d := restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), info.Serializer)
@@ -97,7 +97,7 @@ func readEvents(info runtime.SerializerInfo, body io.ReadCloser) events {
 	}
 }
 
-// pieces is a body that arrives in pieces of at most size bytes and ends with err.
+// pieces is a body that arrives in pieces of at most size bytes, and ends with err.
 type pieces struct {
 	data []byte
 	size int
@@ -117,8 +117,8 @@ func (p *pieces) Close() error { return nil }
 
 var errBroken = errors.New("connection broken")
 
-// sameStream checks that ours reads the stream data as client-go does, in pieces of
-// size bytes.
+// sameStream checks that ours decodes the stream data, in pieces of size bytes, as
+// client-go does.
 func sameStream(t *testing.T, ours runtime.NegotiatedSerializer, data []byte, size int) {
 	t.Helper()
 	for _, end := range []error{io.EOF, errBroken} {

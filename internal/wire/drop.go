@@ -8,19 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Drop is a set of fields that are left out of objects, as paths of names from the
-// object down. The names are those of objects in objects: a path does not go
-// through arrays. Nil drops nothing. It is read-only once it is in use.
+// Drop is a set of fields that are left out of decoded objects. A field is a path of
+// names from the root of the object; a path does not lead through arrays. A nil Drop
+// drops nothing. It must not be changed after the first decoding.
 //
-// What tells one object from another is never dropped: apiVersion, kind, and of the
-// metadata name, namespace, uid and resourceVersion.
+// The fields that identify an object are never dropped: apiVersion, kind, and name,
+// namespace, uid and resourceVersion of the metadata.
 type Drop struct {
 	here  bool
-	rest  bool // of metadata: all fields but those that are kept
+	rest  bool // of metadata: all fields except those that are kept
 	below map[string]*Drop
 }
 
-// kept reports whether metadata's field is never dropped.
+// kept reports whether a field of metadata is never dropped.
 func kept(field string) bool {
 	switch field {
 	case "name", "namespace", "uid", "resourceVersion":
@@ -29,11 +29,12 @@ func kept(field string) bool {
 	return false
 }
 
-// all drops the value that it is for.
+// all drops a whole value.
 var all = &Drop{here: true}
 
-// Add adds the field at path. It is what unstructured.RemoveNestedField would
-// remove, but for what is never dropped. An empty path is none.
+// Add adds the field at path. Objects are then decoded without the field that
+// unstructured.RemoveNestedField would remove, except for fields that are never
+// dropped. An empty path has no effect.
 func (d *Drop) Add(path ...string) {
 	metadata := len(path) > 0 && path[0] == "metadata"
 	if metadata && len(path) > 1 && kept(path[1]) || len(path) == 1 && (path[0] == "kind" || path[0] == "apiVersion") {
@@ -57,7 +58,7 @@ func (d *Drop) Add(path ...string) {
 	d.here = len(path) > 0
 }
 
-// remove drops the fields from an object that has them.
+// remove removes the fields from a decoded object.
 func (d *Drop) remove(object map[string]any) {
 	if d.rest {
 		maps.DeleteFunc(object, func(field string, _ any) bool { return !kept(field) })
@@ -71,7 +72,7 @@ func (d *Drop) remove(object map[string]any) {
 	}
 }
 
-// removeFrom drops the fields from what client-go's decoder returned.
+// removeFrom removes the fields from an object or a list that client-go has decoded.
 func (d *Drop) removeFrom(decoded runtime.Object) {
 	if d == nil {
 		return
@@ -88,21 +89,21 @@ func (d *Drop) removeFrom(decoded runtime.Object) {
 	}
 }
 
-// endsInitialEvents reports whether object is the bookmark at the end of a list, of which
-// nothing is dropped.
+// endsInitialEvents reports whether object is the bookmark that ends the initial events
+// of a watch-list. Nothing is dropped from it.
 func endsInitialEvents(object *unstructured.Unstructured) bool {
 	mark, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "annotations", metav1.InitialEventsAnnotationKey)
 	return mark == "true"
 }
 
-// place is where in an object a value stands. The zero place is anywhere below
-// an object's metadata, or beside it, with nothing to drop.
+// place is the position of a value in an object. The zero place is any position that
+// is neither the object itself nor its metadata, with nothing to drop.
 type place struct {
 	own  own
 	drop *Drop
 }
 
-// own says which parts of an object are never shared, since no two are equal.
+// own names the parts of an object that are never shared, because no two are equal.
 type own uint8
 
 const (

@@ -18,7 +18,7 @@ var dropped = [][]string{
 	{"metadata", "managedFields"},
 	{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"},
 	{"spec", "a"},
-	{"spec", "a", "b"}, // within what is dropped already
+	{"spec", "a", "b"}, // inside of another dropped field
 	{"status"},
 	{"Kind"},
 }
@@ -31,12 +31,12 @@ func dropAll(paths [][]string) *Drop {
 	return d
 }
 
-// dropping returns a serializer that drops these.
+// dropping returns a serializer that drops the fields in dropped.
 func dropping() runtime.NegotiatedSerializer {
 	return Negotiated(stockSerializer(), Settings{Tables: NewTables(Shared), Sharing: Shared, Drop: dropAll(dropped)})
 }
 
-// removed returns what is left of a decoded thing without the dropped fields.
+// removed removes the fields in dropped from decoded, and returns it.
 func removed(decoded runtime.Object) runtime.Object {
 	remove := func(u *unstructured.Unstructured) {
 		for _, path := range dropped {
@@ -54,15 +54,15 @@ func removed(decoded runtime.Object) runtime.Object {
 	return decoded
 }
 
-// sameDropping checks that what is decoded without some fields is what client-go
-// decodes with these fields removed, errors included.
+// sameDropping checks that the result of decoding data without the dropped fields, or the
+// error, is that of client-go with these fields removed.
 func sameDropping(t *testing.T, ours runtime.NegotiatedSerializer, data []byte) {
 	t.Helper()
 	for name, target := range targets {
 		want := decodeOutcome(jsonInfo(t, stockSerializer()).Serializer, data, target())
 		removed(want.Object)
 		got := decodeOutcome(jsonInfo(t, ours).Serializer, data, target())
-		if want.Object == nil { // what client-go leaves in its target then, means nothing
+		if want.Object == nil { // the contents of the target are undefined
 			want.Into, got.Into = nil, nil
 		}
 		if !identical(want, got) {
@@ -90,9 +90,9 @@ func TestDrop_EmptyPathDropsNothing(t *testing.T) {
 	}
 }
 
-// What tells one object from another stays, on both ways of decoding, whatever is to be
-// dropped: an item of a list would otherwise get the list's identity, or none.
-func TestDrop_KeepsIdentities(t *testing.T) {
+// Both decoders keep the fields that identify an object. Otherwise an item of a list would
+// get the kind of the list, or none.
+func TestDrop_KeepsTheFieldsThatIdentifyAnObject(t *testing.T) {
 	settings := Settings{Tables: NewTables(Own), Drop: dropAll([][]string{
 		{"kind"},
 		{"apiVersion"},
@@ -107,7 +107,7 @@ func TestDrop_KeepsIdentities(t *testing.T) {
 	info := jsonInfo(t, Negotiated(stockSerializer(), settings))
 	const metadata = `{"name":"n","namespace":"ns","uid":"u","resourceVersion":"7","labels":{"a":"b"},"annotations":{"c":"d"},"managedFields":[{}]}`
 	identity := map[string]any{"name": "n", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
-	for name, spec := range map[string]string{"plain": `1`, "for client-go's decoder": strings.Repeat("[", 1100) + strings.Repeat("]", 1100)} {
+	for name, spec := range map[string]string{"ordinary": `1`, "for client-go's decoder": strings.Repeat("[", 1100) + strings.Repeat("]", 1100)} {
 		for list, want := range map[string][2]string{
 			`{"apiVersion":"g/v1","kind":"WidgetList","items":[{"apiVersion":"g/v2","kind":"Gadget","metadata":` + metadata + `,"status":1,"spec":` + spec + `}]}`: {"g/v2", "Gadget"},
 			`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":` + metadata + `,"status":1,"spec":` + spec + `}]}`:                                          {"v1", "Pod"},
@@ -125,11 +125,11 @@ func TestDrop_KeepsIdentities(t *testing.T) {
 	}
 }
 
-// A watch-list ends with an annotation. Without it an informer would take the list for
-// one that never ends.
-func TestDrop_KeepsTheBookmarkThatEndsAList(t *testing.T) {
+// An annotation marks the end of the initial events of a watch-list. Without it, they
+// would never end.
+func TestDrop_KeepsTheBookmarkThatEndsInitialEvents(t *testing.T) {
 	settings := Settings{Tables: NewTables(Own), Drop: dropAll([][]string{{"metadata"}, {"metadata", "annotations"}, {"spec"}})}
-	for name, spec := range map[string]string{"plain": `1`, "for client-go's decoder": strings.Repeat("[", 1100) + strings.Repeat("]", 1100)} {
+	for name, spec := range map[string]string{"ordinary": `1`, "for client-go's decoder": strings.Repeat("[", 1100) + strings.Repeat("]", 1100)} {
 		object := `{"apiVersion":"g/v1","kind":"Widget","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"7"},"spec":` + spec + `}`
 		got := streamed(t, Negotiated(stockSerializer(), settings), `{"type":"BOOKMARK","object":`+object+`}`)
 		if value, _, _ := unstructured.NestedString(got.Object, "metadata", "annotations", "k8s.io/initial-events-end"); value != "true" {
@@ -155,9 +155,9 @@ func streamed(t *testing.T, ours runtime.NegotiatedSerializer, data string) *uns
 	return object.(*unstructured.Unstructured)
 }
 
-// Completing the items of a list must not reach into what they share with objects
-// that somebody reads at this moment. The race detector tells.
-func TestDrop_WritesToNothingThatIsShared(t *testing.T) {
+// Completing the items of a list must not write to maps that they share with other
+// objects. The race detector reports such a write.
+func TestDrop_DoesNotWriteToSharedParts(t *testing.T) {
 	settings := &Settings{Tables: NewTables(Shared), Sharing: Shared, Drop: dropAll([][]string{{"spec"}, {"metadata", "annotations", "dropped"}})}
 	info := jsonInfo(t, Negotiated(stockSerializer(), *settings))
 	data := []byte(`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"annotations":{"dropped":"x","a":"b","c":"d"}}}]}`)

@@ -5,8 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// event consumes a watch event whose object is for the dynamic client to return
-// as it is.
+// event consumes a watch event. It returns false if the event is unusual: the
+// dynamic client would not return its object as unstructured, the event has other
+// members, or type is not the first.
 func (b *builder) event() (kind watch.EventType, object *unstructured.Unstructured, ok bool) {
 	if !b.take('{') || !b.descend() || !b.field("type") || b.next() != '"' {
 		return "", nil, false
@@ -20,7 +21,7 @@ func (b *builder) event() (kind watch.EventType, object *unstructured.Unstructur
 		return "", nil, false
 	}
 	drop := b.drop
-	if kind == watch.Bookmark { // it has next to nothing, and its annotations are the end of a list
+	if kind == watch.Bookmark { // it is small, and an annotation may mark the end of a list
 		drop = nil
 	}
 	v, ok := b.object(root(drop))
@@ -35,13 +36,13 @@ func (b *builder) event() (kind watch.EventType, object *unstructured.Unstructur
 	return kind, &unstructured.Unstructured{Object: fields}, true
 }
 
-// field consumes a member's name and the colon, if the name is this one.
+// field consumes a member's name and the colon. It returns false for another name.
 func (b *builder) field(name string) bool {
 	t, ok := b.key()
 	return ok && string(b.data[t.start:t.end]) == name
 }
 
-// eventKind returns name as a constant, empty if no watch event is of that kind.
+// eventKind returns the constant for name, or "" if watch events have no such type.
 func eventKind(name []byte) watch.EventType {
 	switch string(name) {
 	case string(watch.Added):

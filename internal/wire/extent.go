@@ -2,9 +2,9 @@ package wire
 
 import "bytes"
 
-// extent finds out whether a stream's next value has arrived whole, and looks at
-// each byte once however small the pieces are that it arrives in. It does not
-// parse: when it says complete, the value may still prove to be incomplete or
+// extent finds out whether the next value of a stream has arrived completely. It
+// looks at each byte once, also if the value arrives in many small pieces. It does not
+// parse: after complete, the parser may still find that the value is incomplete or
 // invalid.
 type extent struct {
 	scanned  int
@@ -13,7 +13,7 @@ type extent struct {
 	escaped  bool
 }
 
-// depthLimit is how deep client-go's decoder lets JSON be nested.
+// depthLimit is the greatest depth of JSON that client-go's decoder accepts.
 const depthLimit = 10_000
 
 type found int
@@ -21,23 +21,23 @@ type found int
 const (
 	incomplete found = iota
 	complete
-	invalid // no JSON object
+	invalid // not a JSON object
 )
 
-// find looks at data, which begins with the value and is what the last call had,
-// or more.
+// find scans data, which begins with the value. The data of each call begins with the
+// data of the previous call.
 func (e *extent) find(data []byte) found {
 	if len(data) > 0 && data[0] != '{' {
 		return invalid
 	}
-	// API servers end each event with a newline, and have none within. Where that
-	// does not hold, the value proves to be incomplete.
+	// API servers end each event with a newline, and there is none within an event.
+	// If a stream has other newlines, the parser finds that the value is incomplete.
 	if bytes.IndexByte(data[e.scanned:min(len(data), e.scanned+busyWindow)], '\n') >= 0 {
 		return complete
 	}
 	for e.scanned < len(data) {
 		if e.inString && !e.escaped {
-			e.scanned += ordinary(data[e.scanned:])
+			e.scanned += plainPrefix(data[e.scanned:])
 			if e.scanned == len(data) {
 				break
 			}
@@ -54,7 +54,7 @@ func (e *extent) find(data []byte) found {
 	return incomplete
 }
 
-// step takes the next byte. It reports false if no JSON has it there.
+// step processes the next byte. It returns false if JSON can't have c in this place.
 func (e *extent) step(c byte) bool {
 	switch {
 	case e.escaped:
@@ -76,7 +76,7 @@ func (e *extent) step(c byte) bool {
 	return true
 }
 
-// outside has the other bytes that occur outside of strings.
+// outside has the other bytes that JSON has outside of strings.
 var outside = func() (set [256]bool) {
 	for _, c := range " \t\r,:+-.0123456789Eaeflnrstu" {
 		set[c] = true

@@ -18,7 +18,7 @@ func stockSerializer() runtime.NegotiatedSerializer {
 	return dynamic.ConfigFor(&rest.Config{}).NegotiatedSerializer
 }
 
-// jsonInfo returns the parts of n that a client decodes JSON with.
+// jsonInfo returns the serializers of n for JSON.
 func jsonInfo(tb testing.TB, n runtime.NegotiatedSerializer) runtime.SerializerInfo {
 	tb.Helper()
 	info, ok := runtime.SerializerInfoForMediaType(n.SupportedMediaTypes(), runtime.ContentTypeJSON)
@@ -28,8 +28,7 @@ func jsonInfo(tb testing.TB, n runtime.NegotiatedSerializer) runtime.SerializerI
 	return info
 }
 
-// variants returns a serializer for each way to decode that has to give client-go's
-// results.
+// variants returns serializers that must give the same results as client-go's.
 func variants() map[string]runtime.NegotiatedSerializer {
 	return map[string]runtime.NegotiatedSerializer{
 		"own":    Negotiated(stockSerializer(), Settings{Tables: NewTables(Own)}),
@@ -37,7 +36,7 @@ func variants() map[string]runtime.NegotiatedSerializer {
 	}
 }
 
-// identical reports whether two decoded things are equal to the sign of zero.
+// identical reports whether a and b are equal, including the sign of zeros.
 func identical(a, b any) bool {
 	if !reflect.DeepEqual(a, b) {
 		return false
@@ -54,7 +53,7 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// block returns the i-th of many objects that resemble Calico's IPAMBlocks.
+// block returns object i of a series that resembles Calico's IPAMBlocks.
 func block(i int) map[string]any {
 	r := rand.New(rand.NewPCG(uint64(i), 7)) //nolint:gosec // test data
 	node := fmt.Sprintf("ip-10-0-%d-%d.eu-west-1.compute.internal", i>>8, i&255)

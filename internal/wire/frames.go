@@ -12,28 +12,28 @@ import (
 // maxFrame is the length of the longest event, as in client-go's streaming package.
 const maxFrame = 16 << 20
 
-// frameReader cuts a watch stream into events. An event that is plain is decoded
-// where it lies and laid down in ahead; the reader then returns no bytes. One that
-// is valid JSON but unusual is returned as it is. With the first byte that is not
-// valid, everything from there on is left to client-go's reader.
+// frameReader splits a watch stream into events. It decodes an ordinary event in the
+// buffer, stores the result in bypass, and returns an empty frame. It returns the
+// bytes of an unusual event that is valid JSON. If an event is not valid JSON,
+// client-go's reader reads that event and the rest of the stream.
 //
-// Its methods are called by one goroutine, but for Close.
+// One goroutine calls all methods except Close.
 type frameReader struct {
 	settings *Settings
 	framer   runtime.Framer // client-go's
 	body     io.ReadCloser
-	ahead    *ahead
+	bypass   *bypass
 
 	buf     window
-	extent  extent        // of the value that buf begins with
-	err     error         // of the last read, once buf is used up
-	frame   []byte        // what is left to return of an unusual event
-	batch   batch         // events that were decoded with the last one
-	instead io.ReadCloser // client-go's reader; nil as long as it is not needed
-	limit   limit         // of what it reads
+	extent  extent        // of the value at the beginning of buf
+	err     error         // of the last read, to be returned after the contents of buf
+	frame   []byte        // the bytes of an unusual event that Read has yet to return
+	batch   batch         // events that were decoded together
+	instead io.ReadCloser // client-go's reader; nil until it is needed
+	limit   limit         // of the bytes that instead reads
 }
 
-// Read returns an event, or as much of it as p holds with io.ErrShortBuffer, as
+// Read returns an event, or io.ErrShortBuffer and the part that fits in p, as
 // client-go's framers do.
 func (f *frameReader) Read(p []byte) (int, error) {
 	if f.instead != nil {
@@ -41,7 +41,7 @@ func (f *frameReader) Read(p []byte) (int, error) {
 	}
 	if len(f.frame) == 0 {
 		if err := f.advance(); err != nil {
-			if errors.Is(err, errNotPlain) {
+			if errors.Is(err, errInvalid) {
 				return f.giveUp(p)
 			}
 			return 0, err
@@ -55,12 +55,12 @@ func (f *frameReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// errNotPlain says that the stream is for client-go's reader.
-var errNotPlain = errors.New("not plain")
+// errInvalid means that client-go's reader has to read the rest of the stream.
+var errInvalid = errors.New("not valid JSON")
 
-// advance reads until there is an event, and either decodes it or sets frame.
+// advance reads until an event is complete. It decodes the event or sets frame.
 func (f *frameReader) advance() error {
-	if f.batch.next(f.ahead) {
+	if f.batch.next(f.bypass) {
 		return nil
 	}
 	for {
@@ -68,19 +68,19 @@ func (f *frameReader) advance() error {
 		data := f.buf.bytes()
 		switch found := f.extent.find(data); {
 		case found == invalid:
-			return errNotPlain
+			return errInvalid
 		case found == complete:
 			if used := f.batch.decode(f.settings, data); used > 0 {
 				f.extent = extent{}
 				f.buf.consume(used)
-				f.batch.next(f.ahead)
+				f.batch.next(f.bypass)
 				return nil
 			}
 			return f.event(data)
 		case f.err != nil && len(data) == 0:
 			return f.err
 		case f.err != nil:
-			return errNotPlain
+			return errInvalid
 		case len(data) > maxFrame:
 			return streaming.ErrObjectTooLarge
 		}
@@ -88,19 +88,19 @@ func (f *frameReader) advance() error {
 	}
 }
 
-// event takes the event that data begins with.
+// event consumes the event at the beginning of data.
 func (f *frameReader) event(data []byte) error {
 	f.extent = extent{}
 	var used int
-	plain := f.settings.decode(data, func(b *builder) (ok bool) {
-		f.ahead.kind, f.ahead.object, ok = b.event()
+	ordinary := f.settings.decode(data, func(b *builder) (ok bool) {
+		f.bypass.kind, f.bypass.object, ok = b.event()
 		used = b.pos
 		return ok
 	})
-	if !plain {
+	if !ordinary {
 		s := scanner{data: data}
 		if !s.skip() {
-			return errNotPlain
+			return errInvalid
 		}
 		used = s.pos
 		f.frame = data[:used]
@@ -112,14 +112,14 @@ func (f *frameReader) event(data []byte) error {
 	return nil
 }
 
-// giveUp hands what has been read, and what comes after it, to client-go's reader.
+// giveUp passes the bytes in buf, and the rest of the stream, to client-go's reader.
 func (f *frameReader) giveUp(p []byte) (int, error) {
 	after := io.Reader(f.body)
 	if f.err != nil {
 		after = failing{f.err}
 	}
 	f.limit.from = io.MultiReader(bytes.NewReader(f.buf.bytes()), after)
-	f.buf = window{} // which goes when it has been read
+	f.buf = window{} // the multi-reader keeps the bytes until they are read
 	f.instead = f.framer.NewFrameReader(struct {
 		io.Reader
 		io.Closer
@@ -129,14 +129,14 @@ func (f *frameReader) giveUp(p []byte) (int, error) {
 
 func (f *frameReader) readInstead(p []byte) (int, error) {
 	n, err := f.instead.Read(p)
-	if err == nil { // the event has been read whole
+	if err == nil { // the event is complete
 		f.limit.read = 0
 	}
 	return n, err
 }
 
-// limit is what client-go's reader reads from. By itself that would buffer an event
-// that never ends until there is no memory left.
+// limit is the source of client-go's reader. Without it, that reader would buffer an
+// event that never ends until memory is exhausted.
 type limit struct {
 	from io.Reader
 	read int // since the last event
@@ -151,7 +151,7 @@ func (l *limit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the stream, and a Read that waits for it.
+// Close ends the stream and a Read that is in progress.
 func (f *frameReader) Close() error { return f.body.Close() }
 
 type failing struct{ err error }

@@ -14,27 +14,27 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
-// watchOf returns the decoder of a watch stream as client-go's rest client makes
-// it, on ours.
+// watchOf returns a decoder of a watch stream, as client-go's REST client makes it, with
+// our serializer.
 func watchOf(t *testing.T, body io.ReadCloser) *restwatch.Decoder {
 	t.Helper()
 	info := jsonInfo(t, variants()["own"])
 	return restwatch.NewDecoder(streaming.NewDecoder(info.StreamSerializer.NewFrameReader(body), info.StreamSerializer.Serializer), info.Serializer)
 }
 
-const plainEvent = `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x"}}}`
+const ordinaryEvent = `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"A","metadata":{"name":"x"}}}`
 
-// An event counts as soon as it is there. Waiting for the newline after it, which
-// not every server sends, would hold it back until the next one.
+// An event is delivered when it is complete. A decoder that waits for the newline behind
+// it, which some servers don't send, would delay the event until the next one.
 func TestStream_DeliversAnEventWithoutANewline(t *testing.T) {
 	server, body := io.Pipe()
 	d := watchOf(t, server)
 	defer d.Close()
 	go func() {
-		for _, piece := range []string{plainEvent[:20], plainEvent[20:], plainEvent + plainEvent[:3], plainEvent[3:]} {
+		for _, piece := range []string{ordinaryEvent[:20], ordinaryEvent[20:], ordinaryEvent + ordinaryEvent[:3], ordinaryEvent[3:]} {
 			_, _ = io.WriteString(body, piece)
 		}
-		// No end: nothing but the event itself says that it is complete.
+		// The stream does not end.
 	}()
 	for i := range 3 {
 		if kind, object, err := d.Decode(); err != nil || kind != "ADDED" || object.(*unstructured.Unstructured).GetName() != "x" {
@@ -43,20 +43,20 @@ func TestStream_DeliversAnEventWithoutANewline(t *testing.T) {
 	}
 }
 
-// What can't become an event is reported at once, not when the connection ends.
-func TestStream_ReportsGarbageAtOnce(t *testing.T) {
-	for _, garbage := range []string{"<html>", "{<", "12 ", `{"type":"ADDED"]]`, "{\"a\":\"\x01", "{\"type\":\n\n;"} {
+// Invalid data is reported at once, not when the connection ends.
+func TestStream_ReportsInvalidDataAtOnce(t *testing.T) {
+	for _, invalid := range []string{"<html>", "{<", "12 ", `{"type":"ADDED"]]`, "{\"a\":\"\x01", "{\"type\":\n\n;"} {
 		server, body := io.Pipe()
 		d := watchOf(t, server)
-		go func() { _, _ = io.WriteString(body, garbage) }()
+		go func() { _, _ = io.WriteString(body, invalid) }()
 		if _, _, err := d.Decode(); err == nil || errors.Is(err, io.EOF) {
-			t.Errorf("%q: error %v, want one about the garbage", garbage, err)
+			t.Errorf("%q: error %v, want one about the data", invalid, err)
 		}
 		d.Close()
 	}
 }
 
-// repeated is an endless body: a beginning, and then the same for ever.
+// repeated is a body that begins with begin and repeats again without end.
 type repeated struct {
 	begin, again string
 	read         int
@@ -74,13 +74,13 @@ func (r *repeated) Read(p []byte) (int, error) {
 
 func (r *repeated) Close() error { return nil }
 
-func TestStream_AnEndlessEventTakesBoundedMemory(t *testing.T) {
+func TestStream_MemoryForAnEndlessEventIsBounded(t *testing.T) {
 	for _, body := range []*repeated{
 		{begin: `{"type":"ADDED","object":{"a":"`, again: "a"},
 		{begin: `"`, again: "a"},
 		{begin: "{\n\"type\":\"ADDED\",\"object\":{\"a\":\"", again: "a"},
 		{begin: `{"type":"ADDED","object":{"a":[1`, again: "\n"},
-		{begin: plainEvent + "\n" + `"x`, again: "a"},
+		{begin: ordinaryEvent + "\n" + `"x`, again: "a"},
 	} {
 		d := watchOf(t, body)
 		begin := body.begin
@@ -103,7 +103,7 @@ func TestStream_AnEndlessEventTakesBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestStream_FramesAreLimitedToTheByteAsClientGos(t *testing.T) {
+func TestStream_LimitOfAnEventIsThatOfClientGo(t *testing.T) {
 	const around = `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"A","spec":""}}`
 	for extra, want := range map[int]error{-1: nil, 0: nil, 1: streaming.ErrObjectTooLarge} {
 		event := strings.Replace(around, `""`, `"`+strings.Repeat("x", maxFrame-len(around)+extra)+`"`, 1)
@@ -113,14 +113,14 @@ func TestStream_FramesAreLimitedToTheByteAsClientGos(t *testing.T) {
 	}
 }
 
-// The parts of a stream are made for one stream. If a later client-go used them for
-// two, the second would have to work, too.
-func TestStream_TwoStreamsOfOneMaking(t *testing.T) {
+// SupportedMediaTypes makes serializers for one stream. If a later client-go uses them for
+// two, the second stream must be decoded too.
+func TestStream_TwoStreamsOnOneSerializer(t *testing.T) {
 	info := jsonInfo(t, variants()["own"])
-	first := info.StreamSerializer.NewFrameReader(io.NopCloser(strings.NewReader(plainEvent)))
-	second := info.StreamSerializer.NewFrameReader(io.NopCloser(strings.NewReader(strings.Replace(plainEvent, `"x"`, `"y"`, 1))))
+	first := info.StreamSerializer.NewFrameReader(io.NopCloser(strings.NewReader(ordinaryEvent)))
+	second := info.StreamSerializer.NewFrameReader(io.NopCloser(strings.NewReader(strings.Replace(ordinaryEvent, `"x"`, `"y"`, 1))))
 	frames := map[io.Reader][]byte{first: make([]byte, 1<<10), second: make([]byte, 1<<10)}
-	for stream, buf := range frames { // both are ahead before either is decoded
+	for stream, buf := range frames { // both are read before either is decoded
 		n, err := stream.Read(buf)
 		if err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestStream_TwoStreamsOfOneMaking(t *testing.T) {
 	}
 }
 
-// A thousand watches that are quiet must not hold a thousand large buffers.
+// A thousand watches without events must not keep a thousand large buffers.
 func TestWindow_IsSmallAgainAfterABurst(t *testing.T) {
 	var w window
 	for range 50 {
@@ -150,15 +150,15 @@ func TestWindow_IsSmallAgainAfterABurst(t *testing.T) {
 		t.Errorf("%d bytes in a burst, want %d", len(w.buf), busyWindow)
 	}
 	for range 6 {
-		_ = w.fill(strings.NewReader(plainEvent))
+		_ = w.fill(strings.NewReader(ordinaryEvent))
 		w.consume(len(w.bytes()))
 	}
 	if len(w.buf) != minWindow {
-		t.Errorf("%d bytes after it, want %d", len(w.buf), minWindow)
+		t.Errorf("%d bytes after the burst, want %d", len(w.buf), minWindow)
 	}
 }
 
-func TestWindow_KeepsWhatIsNotUsed(t *testing.T) {
+func TestWindow_KeepsBytesThatAreNotConsumed(t *testing.T) {
 	var w window
 	var got []byte
 	want := bytes.Repeat([]byte("0123456789"), 10_000)
@@ -172,12 +172,11 @@ func TestWindow_KeepsWhatIsNotUsed(t *testing.T) {
 		w.consume(n)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("what came out is not what went in")
+		t.Error("the bytes differ from those that were read")
 	}
 }
 
-// However small the pieces, each byte is looked at once.
-func TestExtent_GoesOnWhereItStopped(t *testing.T) {
+func TestExtent_ScansEachByteOnce(t *testing.T) {
 	data := encode(t, block(1))
 	for _, size := range []int{1, 100, len(data)} {
 		var e extent
@@ -192,9 +191,9 @@ func TestExtent_GoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// The limit is an event's, not the stream's.
-func TestStream_ManyUnusualEventsAreNoLargeOne(t *testing.T) {
-	pretty := strings.Replace(plainEvent, ",", ",\n", 1)
+// The limit applies to one event, not to the stream.
+func TestStream_UnusualEventsAreLimitedSingly(t *testing.T) {
+	pretty := strings.Replace(ordinaryEvent, ",", ",\n", 1)
 	event := strings.Replace(pretty, `"x"`, `"`+strings.Repeat("x", maxFrame/4)+`"`, 1)
 	d := watchOf(t, io.NopCloser(strings.NewReader(strings.Repeat(event, 6))))
 	for i := range 6 {

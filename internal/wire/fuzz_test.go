@@ -2,13 +2,15 @@ package wire
 
 import "testing"
 
-// The fuzz targets hold the decoders against client-go's. Tables are kept from one
-// input to the next, and each input is decoded four times: the first leaves marks
-// of its strings, the second interns them and leaves marks of subtrees, the third
-// makes these shared, the fourth finds them.
+// sightings is how often the tests decode each input. The first time, tables store the
+// marks of its strings. The second time, they store the strings and the marks of
+// subtrees; the third time, the subtrees. The fourth time, the subtrees are shared. The
+// fuzz tests, which compare the decoders with client-go's, keep the tables between
+// inputs.
 const sightings = 4
 
-// maxSeed keeps seeds out that the fuzzing engine would take for hanging.
+// maxSeed is the length of the longest seed. For longer ones, the fuzzing engine reports
+// a hang.
 const maxSeed = 8 << 10
 
 func addSeeds(f *testing.F, corpus []string) {

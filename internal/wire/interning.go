@@ -8,7 +8,8 @@ const maxInterned = 256
 // stringTable interns strings.
 type stringTable struct{ table[interned] }
 
-// interned is a string, and the same as an interface value: making one allocates.
+// interned is a string, and the same string as an interface value, which saves the
+// allocation of a conversion.
 type interned struct {
 	text  string
 	boxed any
@@ -16,8 +17,8 @@ type interned struct {
 
 func newStringTable(slots int) *stringTable { return &stringTable{newTable[interned](slots)} }
 
-// lookup returns the string whose bytes are text and whose hash is given, nil if
-// it is not, or not yet, in the table.
+// lookup returns the interned string for text, which has the given hash. It returns
+// nil if the string is not in the table, or not yet.
 func (t *stringTable) lookup(text []byte, hash uint64) *interned {
 	first, second := t.pair(hash)
 	mark := markOf(hash)
@@ -36,5 +37,5 @@ func (t *stringTable) lookup(text []byte, hash uint64) *interned {
 	return in
 }
 
-// hashOf returns the hash of text under seed.
+// hashOf returns the hash of text with seed.
 func hashOf(seed maphash.Seed, text []byte) uint64 { return maphash.Bytes(seed, text) }

@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Settings is how a client decodes.
+// Settings are the settings of a client's decoders. Tables is required. Sharing may be
+// Shared only if the tables were made for it.
 type Settings struct {
 	Tables  *Tables
 	Sharing Sharing
@@ -17,8 +18,9 @@ func (s *Settings) decode(data []byte, use func(b *builder) bool) bool {
 	return s.Tables.decode(data, s.Sharing, s.Drop, use)
 }
 
-// Negotiated returns client-go's serializer for dynamic clients with the decoding
-// of JSON replaced. Encoding and other formats stay what they are.
+// Negotiated returns stock, client-go's serializer for dynamic clients, with another
+// decoder of JSON. Encoding and other formats are not changed. It is safe for concurrent
+// use, like stock.
 func Negotiated(stock runtime.NegotiatedSerializer, settings Settings) runtime.NegotiatedSerializer {
 	return &negotiated{NegotiatedSerializer: stock, settings: settings}
 }
@@ -28,8 +30,8 @@ type negotiated struct {
 	settings Settings
 }
 
-// SupportedMediaTypes is called for each request. What it returns is good for one
-// stream, whose three parts work hand in hand.
+// SupportedMediaTypes is called for each request. The result can decode one stream:
+// its serializer, stream serializer and framer have a bypass in common.
 func (n *negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	stock := n.NegotiatedSerializer.SupportedMediaTypes()
 	infos := make([]runtime.SerializerInfo, len(stock))
@@ -39,27 +41,27 @@ func (n *negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 		if info.MediaType != runtime.ContentTypeJSON || info.StreamSerializer == nil {
 			continue
 		}
-		ahead := &ahead{}
+		bypass := &bypass{}
 		stream := *info.StreamSerializer
-		info.Serializer = &serializer{Serializer: info.Serializer, settings: &n.settings, ahead: ahead}
-		stream.Serializer = &streamSerializer{Serializer: stream.Serializer, ahead: ahead}
-		stream.Framer = &framer{Framer: stream.Framer, settings: &n.settings, ahead: ahead}
+		info.Serializer = &serializer{Serializer: info.Serializer, settings: &n.settings, bypass: bypass}
+		stream.Serializer = &streamSerializer{Serializer: stream.Serializer, bypass: bypass}
+		stream.Framer = &framer{Framer: stream.Framer, settings: &n.settings, bypass: bypass}
 		info.StreamSerializer = &stream
 	}
 	return infos
 }
 
-// framer makes the frame reader of one stream. Asked for a second one, it returns
-// client-go's, since ahead has room for one stream.
+// framer makes frame readers. The first one is ours; all others are client-go's,
+// because a bypass serves one stream.
 type framer struct {
 	runtime.Framer
 	settings *Settings
-	ahead    *ahead
+	bypass   *bypass
 }
 
 func (f *framer) NewFrameReader(body io.ReadCloser) io.ReadCloser {
-	if !f.ahead.claim() {
+	if !f.bypass.claim() {
 		return f.Framer.NewFrameReader(body)
 	}
-	return &frameReader{settings: f.settings, framer: f.Framer, body: body, ahead: f.ahead}
+	return &frameReader{settings: f.settings, framer: f.Framer, body: body, bypass: f.bypass}
 }

@@ -5,15 +5,15 @@ import (
 	"strconv"
 )
 
-// number is the extent of a number and what was learned by reading it.
+// number is the extent of a number, and what the scanner has found out about it.
 type number struct {
 	start, end int
 	whole      bool   // neither fraction nor exponent
 	digits     int    // of the whole part
-	value      uint64 // of the whole part; right only up to safeDigits
+	value      uint64 // of the whole part; correct for at most safeDigits digits
 }
 
-// safeDigits is how many decimal digits always fit in an uint64.
+// safeDigits is the number of decimal digits that always fit in a uint64.
 const safeDigits = 19
 
 // number consumes the number at pos.
@@ -39,8 +39,8 @@ func (s *scanner) number() (n number, ok bool) {
 	return n, true
 }
 
-// tail returns the end of a number whose whole part ends at i, and whether that is
-// all there is of it.
+// tail returns the end of a number whose whole part ends at i, and whether it has
+// neither fraction nor exponent.
 func tail(data []byte, i int) (end int, whole, ok bool) {
 	whole = true
 	if i < len(data) && data[i] == '.' {
@@ -62,7 +62,7 @@ func tail(data []byte, i int) (end int, whole, ok bool) {
 	return i, whole, true
 }
 
-// digits returns the end of the digits that begin at i, and whether there are any.
+// digits returns the end of the digits that begin at i. ok is false if there are none.
 func digits(data []byte, i int) (end int, ok bool) {
 	begin := i
 	for i < len(data) && isDigit(data[i]) {
@@ -85,8 +85,9 @@ func (n number) integer(data []byte) (int64, bool) {
 	}
 }
 
-// any returns n as Kubernetes decodes it: int64 if it is written as an integer and
-// fits in one, else the nearest float64. It reports false for a number beyond both.
+// any returns n as Kubernetes decodes it: an int64 if n is written as an integer and
+// fits in one, else the nearest float64. It returns false if n is out of range for
+// both.
 func (n number) any(data []byte) (any, bool) {
 	if i, ok := n.integer(data); ok {
 		return i, true
@@ -94,16 +95,16 @@ func (n number) any(data []byte) (any, bool) {
 	return n.float(data)
 }
 
-// float returns n as the nearest float64, and whether there is one.
+// float returns the float64 nearest to n. It returns false if n is out of range.
 func (n number) float(data []byte) (float64, bool) {
 	f, err := strconv.ParseFloat(string(data[n.start:n.end]), 64)
 	return f, err == nil
 }
 
-// inRange reports whether any would return n.
+// inRange reports whether n is an int64 or in the range of float64.
 func (n number) inRange(data []byte) bool {
 	if n.whole && n.digits <= safeDigits {
-		return true // as a float64 if not as an int64
+		return true // any integer of this length is in the range of float64
 	}
 	_, ok := n.float(data)
 	return ok

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// document consumes the one object that data is.
+// document consumes all of data, which must be one object.
 func (b *builder) document() (map[string]any, bool) {
 	if b.next() != '{' {
 		return nil, false
@@ -17,8 +17,8 @@ func (b *builder) document() (map[string]any, bool) {
 	return v.any.(map[string]any), true
 }
 
-// list consumes the list that data is, with its items as single objects. What
-// has no items is none.
+// list consumes all of data, which must be one list, and decodes each item as an
+// object. It returns false for a document without items.
 func (b *builder) list(into *unstructured.UnstructuredList) bool {
 	if b.next() != '{' {
 		return false
@@ -57,7 +57,7 @@ func (b *builder) list(into *unstructured.UnstructuredList) bool {
 	return true
 }
 
-// items consumes a list's items, which are all objects.
+// items consumes the items of a list. Each must be an object.
 func (b *builder) items(into *unstructured.UnstructuredList) bool {
 	if b.next() != '[' {
 		return false
@@ -85,8 +85,8 @@ func (b *builder) items(into *unstructured.UnstructuredList) bool {
 	return ok
 }
 
-// completeItems gives items the kind that servers leave out of the lists of types
-// that are built in.
+// completeItems sets kind and apiVersion of items that have neither: API servers omit
+// both in lists of built-in types.
 func (b *builder) completeItems(list *unstructured.UnstructuredList) {
 	version, kind := list.GetAPIVersion(), itemKind(list.GetKind())
 	for i := range list.Items {
@@ -98,8 +98,9 @@ func (b *builder) completeItems(list *unstructured.UnstructuredList) {
 	}
 }
 
-// identity returns the kind of an object or a list. It reports false if client-go
-// would not take it for an unstructured one without a closer look.
+// identity returns the kind of an object or a list. It returns false for an object
+// that is left to client-go's decoder, because its kind or version is missing or
+// invalid.
 func identity(object map[string]any) (schema.GroupVersionKind, bool) {
 	kind, _ := object["kind"].(string)
 	version, _ := object["apiVersion"].(string)

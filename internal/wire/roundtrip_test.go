@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Calico's allocations are an array in which null means free and a number is an
-// index, zero among them.
+// In the array of Calico's allocations, null means that an address is free, and a number,
+// which can be zero, is an index.
 func TestDecode_NullsAndZerosSurviveTheRoundTrip(t *testing.T) {
 	type spec struct {
 		Allocations []*int `json:"allocations"`

@@ -6,21 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the recursion. client-go's limit is 10,000; what is deeper than
-// this goes to it.
+// maxDepth limits the recursion. Deeper documents are left to client-go's decoder,
+// whose limit is 10,000.
 const maxDepth = 1000
 
-// scanner reads JSON tokens from data, of which it builds nothing. A method moves
-// pos past what it accepts. It reports false, with pos anywhere, for what is no
-// valid JSON by encoding/json's rules, or ends too early.
+// scanner reads JSON tokens from data and builds no values. Each method moves pos
+// behind the token that it accepts. It returns false, and pos is undefined, if the
+// data is not valid JSON by the rules of encoding/json, or is incomplete.
 type scanner struct {
 	data  []byte
 	pos   int
 	depth int // of the value at pos, in objects and arrays
 }
 
-// next moves to the next byte that is no white space and returns it, zero at the
-// end. Zero begins no token.
+// next moves to the next byte that is not white space, and returns that byte. At the
+// end of the data it returns zero, which can't begin a token.
 func (s *scanner) next() byte {
 	for s.pos < len(s.data) {
 		switch c := s.data[s.pos]; c {
@@ -33,7 +33,7 @@ func (s *scanner) next() byte {
 	return 0
 }
 
-// take consumes c, and white space before it, if it comes next.
+// take consumes c and white space before it. It returns false for another byte.
 func (s *scanner) take(c byte) bool {
 	if s.next() != c {
 		return false
@@ -42,7 +42,7 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
-// literal consumes word, one of true, false and null.
+// literal consumes word, which is true, false or null.
 func (s *scanner) literal(word string) bool {
 	if len(s.data)-s.pos < len(word) || string(s.data[s.pos:s.pos+len(word)]) != word {
 		return false
@@ -51,7 +51,8 @@ func (s *scanner) literal(word string) bool {
 	return true
 }
 
-// descend counts one more level of nesting, ascend one less.
+// descend begins a level of nesting, and ascend ends it. descend returns false at
+// maxDepth.
 func (s *scanner) descend() bool {
 	s.depth++
 	return s.depth <= maxDepth
@@ -59,8 +60,8 @@ func (s *scanner) descend() bool {
 
 func (s *scanner) ascend() { s.depth-- }
 
-// more consumes what follows a member or element: a comma, and there is another
-// one, or the closing bracket.
+// more consumes the token after a member or element: a comma, and then again is true,
+// or the closing bracket.
 func (s *scanner) more(closing byte) (again, ok bool) {
 	switch s.next() {
 	case ',':
@@ -87,7 +88,7 @@ func (s *scanner) key() (t text, ok bool) {
 // text is the extent of a string's content, without the quotes.
 type text struct {
 	start, end int
-	// plain says that the content is the string: no escapes, valid UTF-8.
+	// plain means that the content is the string itself: valid UTF-8 without escapes.
 	plain bool
 }
 
@@ -97,7 +98,7 @@ func (s *scanner) text() (t text, ok bool) {
 	t = text{start: i, plain: true}
 	ascii := true
 	for {
-		i += ordinary(data[i:])
+		i += plainPrefix(data[i:])
 		if i >= len(data) {
 			return t, false
 		}
@@ -127,12 +128,12 @@ func (s *scanner) text() (t text, ok bool) {
 	}
 }
 
-// ordinary returns how many bytes at the beginning of b, at least, are text that
-// may stand in a string as it is.
-func ordinary(b []byte) int {
+// plainPrefix returns the length of a prefix of b that has only ASCII characters which
+// mean themselves in a JSON string. It may stop up to 7 bytes early.
+func plainPrefix(b []byte) int {
 	n := 0
 	for n+8 <= len(b) {
-		if m := unusual(binary.LittleEndian.Uint64(b[n:])); m != 0 {
+		if m := special(binary.LittleEndian.Uint64(b[n:])); m != 0 {
 			return n + bits.TrailingZeros64(m)/8
 		}
 		n += 8
@@ -140,17 +141,17 @@ func ordinary(b []byte) int {
 	return n
 }
 
-// unusual returns a word whose lowest set bit is in the first of w's bytes that is
-// a quote, a backslash, a control character or not ASCII; zero if there is none.
-// What is set above that bit means nothing.
-func unusual(w uint64) uint64 {
+// special returns zero if no byte of w is a quote, a backslash, a control character or
+// outside of ASCII. Otherwise the lowest set bit of the result is in the first such
+// byte; higher bits have no meaning.
+func special(w uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := w^ones*'"', w^ones*'\\'
 	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (w-ones*' ')&^w | w) & highs
 }
 
-// escape returns the length of the escape sequence that b begins with, zero if it
-// is none.
+// escape returns the length of the escape sequence at the beginning of b, or zero if it
+// is not valid.
 func escape(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -167,7 +168,8 @@ func escape(b []byte) int {
 	return 0
 }
 
-// skip consumes a value, whatever it is. A number beyond float64 is none.
+// skip consumes a value of any type. A number out of the range of float64 is not
+// valid.
 func (s *scanner) skip() bool {
 	switch c := s.next(); c {
 	case '"':
@@ -222,7 +224,7 @@ func (s *scanner) skipArray() bool {
 	return ok
 }
 
-// done reports whether nothing but white space is left.
+// done reports whether only white space is left.
 func (s *scanner) done() bool {
 	s.next()
 	return s.pos == len(s.data)

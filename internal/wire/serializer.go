@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// serializer decodes objects and lists. It encodes, and decodes what is unusual,
-// by client-go's serializer.
+// serializer decodes objects and lists. client-go's serializer encodes, and decodes
+// unusual input.
 type serializer struct {
 	runtime.Serializer
 	settings *Settings
-	ahead    *ahead // nil: not of a stream
+	bypass   *bypass // nil: not of a stream
 }
 
-// Decode has client-go's contract. It keeps nothing of data.
+// Decode has client-go's contract. The result does not refer to data.
 func (s *serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
-	if object := s.ahead.take(data); object != nil {
+	if object := s.bypass.take(data); object != nil {
 		gvk := object.GroupVersionKind()
 		return object, &gvk, nil
 	}
@@ -33,7 +33,7 @@ func (s *serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into
 	return object, gvk, err
 }
 
-// decode decodes what is plain. It changes into only if it succeeds.
+// decode decodes ordinary input. It changes into only if it succeeds.
 func (s *serializer) decode(data []byte, into runtime.Object) (runtime.Object, schema.GroupVersionKind, bool) {
 	switch into := into.(type) {
 	case nil:
@@ -46,7 +46,7 @@ func (s *serializer) decode(data []byte, into runtime.Object) (runtime.Object, s
 			return into, gvk, true
 		}
 	case *unstructured.UnstructuredList:
-		// What a list holds already would be kept by client-go's decoder.
+		// client-go's decoder keeps the fields that a list already has.
 		if into == nil || into.Object != nil {
 			break
 		}
@@ -81,8 +81,8 @@ func (s *serializer) list(data []byte) (list unstructured.UnstructuredList, gvk 
 // itemKind returns the kind of the items of a list of kind listKind.
 func itemKind(listKind string) string { return strings.TrimSuffix(listKind, "List") }
 
-// typed has the kinds that client-go's dynamic client decodes into structs, some of
-// them in one group only. All of these are left to it.
+// typed has the kinds that client-go's dynamic client decodes into structs, some in
+// one group only. Objects of these kinds are left to client-go in all groups.
 var typed = func() map[string]bool {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})

@@ -6,23 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// Bounds of what sharing keeps alive after the objects are gone.
+// Limits of the subtrees that a table keeps alive after the objects are gone.
 const (
 	maxSharedText  = 4 << 10 // JSON bytes of one subtree
-	maxSharedTotal = 8 << 20 // JSON bytes of all; their maps take up to eight times that
+	maxSharedTotal = 8 << 20 // JSON bytes of all; their maps use up to eight times as much memory
 )
 
-// subtreeTable holds subtrees that may be met again, so that equal ones become one.
-// What is found is compared.
+// subtreeTable holds subtrees, so that equal subtrees of several objects become one map
+// or slice. Its lookups compare contents, not only hashes.
 type subtreeTable struct {
 	table[subtree]
-	held atomic.Int64 // JSON bytes of what the slots hold
+	held atomic.Int64 // JSON bytes of all subtrees in the table
 }
 
 // subtree is an object or an array that is shared. It is never changed.
 type subtree struct {
-	size    int      // of the JSON it came from, in bytes
-	members []member // of an object, in the order in which they came; keys are unique
+	size    int      // of its JSON, in bytes
+	members []member // of an object, in the order of its JSON; keys are unique
 	value   any      // map[string]any or []any
 }
 
@@ -36,7 +36,7 @@ func newSubtreeTable(slots int) *subtreeTable {
 	return &subtreeTable{table: newTable[subtree](slots)}
 }
 
-// object returns the shared object with members, nil if there is none.
+// object returns the shared object that has exactly members, or nil.
 func (t *subtreeTable) object(hash uint64, members []member) any {
 	first, second := t.pair(hash)
 	mark := markOf(hash)
@@ -49,7 +49,7 @@ func (t *subtreeTable) object(hash uint64, members []member) any {
 	return nil
 }
 
-// array returns the shared array with elements, nil if there is none.
+// array returns the shared array that has exactly elements, or nil.
 func (t *subtreeTable) array(hash uint64, elements []any) any {
 	first, second := t.pair(hash)
 	mark := markOf(hash)
@@ -62,8 +62,8 @@ func (t *subtreeTable) array(hash uint64, elements []any) any {
 	return nil
 }
 
-// offer puts s into a slot of hash. If the table holds enough, the slot is emptied
-// instead, which makes room for later ones.
+// offer puts s into a slot of hash. If the table would exceed maxSharedTotal, it empties
+// the slot instead, which makes room for later subtrees.
 func (t *subtreeTable) offer(hash uint64, s *subtree) {
 	if t.held.Add(int64(s.size)) > maxSharedTotal {
 		t.held.Add(-int64(s.size))
@@ -74,7 +74,7 @@ func (t *subtreeTable) offer(hash uint64, s *subtree) {
 	}
 }
 
-// hasMembers reports whether s is the object with members.
+// hasMembers reports whether s is an object that has exactly members.
 func (s *subtree) hasMembers(members []member) bool {
 	if len(s.members) != len(members) || len(members) == 0 {
 		return false
@@ -87,14 +87,14 @@ func (s *subtree) hasMembers(members []member) bool {
 	return true
 }
 
-// hasElements reports whether s is the array with elements.
+// hasElements reports whether s is an array that has exactly elements.
 func (s *subtree) hasElements(elements []any) bool {
 	array, ok := s.value.([]any)
 	return ok && sameElements(elements, array)
 }
 
-// same reports whether two decoded values are equal, and not only as numbers: 1 and
-// 1.0 differ, and so do 0.0 and -0.0.
+// same reports whether two decoded values are equal. 1 and 1.0 differ, and so do 0.0
+// and -0.0.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -112,7 +112,7 @@ func same(a, b any) bool {
 	}
 	switch b.(type) {
 	case map[string]any, []any:
-		return false // which == can't compare
+		return false // == would panic
 	}
 	return a == b // nil, bool, int64
 }
@@ -122,7 +122,7 @@ func sameMembers(a, b map[string]any) bool {
 		return false
 	}
 	if reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() {
-		return true // shared already, as most are
+		return true // already shared, as most are
 	}
 	for key, value := range a {
 		other, ok := b[key]

@@ -6,38 +6,39 @@ import (
 	"testing"
 )
 
-const planted = 0xdead_beef_0000_0001
+const givenHash = 0xdead_beef_0000_0001
 
-// entered returns a table in which value is at the planted hash.
-func entered(value any, members ...member) *subtreeTable {
+// tableWith returns a table that has value at givenHash.
+func tableWith(value any, members ...member) *subtreeTable {
 	t := newSubtreeTable(8)
-	t.again(planted)
-	if t.again(planted) {
-		t.offer(planted, &subtree{size: 10, members: members, value: value})
+	t.again(givenHash)
+	if t.again(givenHash) {
+		t.offer(givenHash, &subtree{size: 10, members: members, value: value})
 	}
 	return t
 }
 
-func TestSubtrees_EqualOnesAreFound(t *testing.T) {
+func TestSubtrees_FindsEqualOnes(t *testing.T) {
 	inner := map[string]any{"x": int64(1)}
 	members := []member{{"a", inner}, {"b", "c"}}
 	object := newObject(members)
-	table := entered(object, members...)
+	table := tableWith(object, members...)
 	again := []member{{"a", map[string]any{"x": int64(1)}}, {"b", "c"}}
-	if found := table.object(planted, again); reflect.ValueOf(found).Pointer() != reflect.ValueOf(object).Pointer() {
-		t.Errorf("found %v, want the object that is there", found)
+	if found := table.object(givenHash, again); reflect.ValueOf(found).Pointer() != reflect.ValueOf(object).Pointer() {
+		t.Errorf("found %v, want the object in the table", found)
 	}
 	array := []any{int64(1), nil, inner}
-	table = entered(array)
-	if found, _ := table.array(planted, []any{int64(1), nil, map[string]any{"x": int64(1)}}).([]any); found == nil || &found[0] != &array[0] {
-		t.Errorf("found %v, want the array that is there", found)
+	table = tableWith(array)
+	if found, _ := table.array(givenHash, []any{int64(1), nil, map[string]any{"x": int64(1)}}).([]any); found == nil || &found[0] != &array[0] {
+		t.Errorf("found %v, want the array in the table", found)
 	}
 }
 
-// What differs and has, by bad luck or ill will, the same hash stays apart.
+// Values that differ are never merged, also if their hashes are equal by chance or
+// by intent.
 func TestSubtrees_CollisionsAreNotMerged(t *testing.T) {
 	kept := map[string]any{"a": int64(1), "b": map[string]any{"x": "y"}}
-	table := entered(kept, member{"a", int64(1)}, member{"b", map[string]any{"x": "y"}})
+	table := tableWith(kept, member{"a", int64(1)}, member{"b", map[string]any{"x": "y"}})
 	for name, other := range map[string][]member{
 		"other value":      {{"a", int64(2)}, {"b", map[string]any{"x": "y"}}},
 		"float":            {{"a", 1.0}, {"b", map[string]any{"x": "y"}}},
@@ -52,14 +53,14 @@ func TestSubtrees_CollisionsAreNotMerged(t *testing.T) {
 		"a key twice":      {{"a", int64(1)}, {"a", int64(1)}},
 		"nothing":          {},
 	} {
-		if found := table.object(planted, other); found != nil {
+		if found := table.object(givenHash, other); found != nil {
 			t.Errorf("%s: merged with %v", name, found)
 		}
 	}
-	if found := table.array(planted, []any{}); found != nil {
+	if found := table.array(givenHash, []any{}); found != nil {
 		t.Errorf("array merged with object %v", found)
 	}
-	table = entered([]any{0.0, "a", []any{true}})
+	table = tableWith([]any{0.0, "a", []any{true}})
 	for name, other := range map[string][]any{
 		"minus zero":  {negativeZero(), "a", []any{true}},
 		"integer":     {int64(0), "a", []any{true}},
@@ -68,11 +69,11 @@ func TestSubtrees_CollisionsAreNotMerged(t *testing.T) {
 		"string":      {0.0, "a", "true"},
 		"null":        {nil, "a", []any{true}},
 	} {
-		if found := table.array(planted, other); found != nil {
+		if found := table.array(givenHash, other); found != nil {
 			t.Errorf("%s: merged with %v", name, found)
 		}
 	}
-	if found := table.object(planted, []member{{"a", 0.0}}); found != nil {
+	if found := table.object(givenHash, []member{{"a", 0.0}}); found != nil {
 		t.Errorf("object merged with array %v", found)
 	}
 }
@@ -82,30 +83,29 @@ func negativeZero() float64 { zero := 0.0; return -zero }
 func TestStrings_CollisionsAreNotMerged(t *testing.T) {
 	table := newStringTable(8)
 	for range sightings {
-		table.lookup([]byte("one"), planted)
+		table.lookup([]byte("one"), givenHash)
 	}
-	if in := table.lookup([]byte("one"), planted); in == nil || in.text != "one" || in.boxed != any("one") {
+	if in := table.lookup([]byte("one"), givenHash); in == nil || in.text != "one" || in.boxed != any("one") {
 		t.Fatalf("found %v, want one", in)
 	}
 	for range sightings {
-		if in := table.lookup([]byte("two"), planted); in != nil && in.text != "two" {
+		if in := table.lookup([]byte("two"), givenHash); in != nil && in.text != "two" {
 			t.Errorf("two became %q", in.text)
 		}
 	}
 }
 
-func TestStrings_SeenOnceAreNotKept(t *testing.T) {
+func TestStrings_AreKeptFromTheSecondTimeOn(t *testing.T) {
 	table := newStringTable(8)
-	if in := table.lookup([]byte("a"), planted); in != nil {
-		t.Errorf("kept %q at first sight", in.text)
+	if in := table.lookup([]byte("a"), givenHash); in != nil {
+		t.Errorf("%q is kept after the first time", in.text)
 	}
-	first := table.lookup([]byte("a"), planted)
-	if first == nil || table.lookup([]byte("a"), planted) != first {
-		t.Error("not kept at second sight")
+	first := table.lookup([]byte("a"), givenHash)
+	if first == nil || table.lookup([]byte("a"), givenHash) != first {
+		t.Error("not kept after the second time")
 	}
 }
 
-// However much passes, what the tables keep is bounded.
 func TestTables_AreBounded(t *testing.T) {
 	tables := NewTables(Shared)
 	tables.subtrees = newSubtreeTable(64)
@@ -122,7 +122,7 @@ func TestTables_AreBounded(t *testing.T) {
 	}
 	held, filled := int64(0), 0
 	for i := range tables.subtrees.slots {
-		if s := tables.subtrees.slots[i].thing.Load(); s != nil {
+		if s := tables.subtrees.slots[i].value.Load(); s != nil {
 			held += int64(s.size)
 			filled++
 			if s.size > maxSharedText {
@@ -143,31 +143,31 @@ func TestSubtrees_TogetherAreBounded(t *testing.T) {
 	if held := table.held.Load(); held > maxSharedTotal || held < maxSharedTotal/2 {
 		t.Errorf("%d bytes held, want at most %d and not much less", held, maxSharedTotal)
 	}
-	// Full as it is, the table takes up new ones in time.
+	// New subtrees replace old ones in a full table.
 	for hash := range uint64(1 << 13) {
 		table.offer(hash, &subtree{size: 10, value: []any{hash}})
 	}
 	if held := table.held.Load(); held > maxSharedTotal/2 {
-		t.Errorf("%d bytes held, want the large ones to give way", held)
+		t.Errorf("%d bytes held, want small subtrees to replace the large ones", held)
 	}
 }
 
-// An object with a key twice has fewer members than were read. As one to share it
-// would pass for what it is not.
-func TestSubtrees_AKeyTwiceIsNotShared(t *testing.T) {
+// An object whose JSON has a key twice has fewer members than its JSON. If it were
+// shared, another object could be taken for equal.
+func TestSubtrees_AnObjectWithARepeatedKeyIsNotShared(t *testing.T) {
 	settings := &Settings{Tables: NewTables(Shared), Sharing: Shared}
 	for range 2 * sightings {
 		settings.decode([]byte(`{"spec":{"a":1,"a":1}}`), func(b *builder) bool { _, ok := b.document(); return ok })
 	}
 	for i := range settings.Tables.subtrees.slots {
-		if s := settings.Tables.subtrees.slots[i].thing.Load(); s != nil {
+		if s := settings.Tables.subtrees.slots[i].value.Load(); s != nil {
 			t.Errorf("%v is kept", s.value)
 		}
 	}
 }
 
-// No two objects are equal, nor is their metadata: those are not looked up, and not shared.
-func TestSubtrees_AnObjectAndItsMetadataAreItsOwn(t *testing.T) {
+// No two objects are equal, and no two metadata: neither is looked up or shared.
+func TestSubtrees_AnObjectAndItsMetadataAreNotShared(t *testing.T) {
 	settings := &Settings{Tables: NewTables(Shared), Sharing: Shared}
 	var objects [2 * sightings]map[string]any
 	for i := range objects {
@@ -187,15 +187,15 @@ func TestSubtrees_AnObjectAndItsMetadataAreItsOwn(t *testing.T) {
 	}
 }
 
-// Two things that share their slots and always come in turn enter all the same.
-func TestTable_ThingsThatComeInTurnEnter(t *testing.T) {
+// Two values with the same slots that alternate are both stored in time.
+func TestTable_StoresValuesThatAlternate(t *testing.T) {
 	table := newStringTable(2)
 	a, b := []byte("a"), []byte("b")
 	for range 200 {
-		table.lookup(a, planted)
-		table.lookup(b, planted^1<<40)
+		table.lookup(a, givenHash)
+		table.lookup(b, givenHash^1<<40)
 	}
-	if table.lookup(a, planted) == nil || table.lookup(b, planted^1<<40) == nil {
-		t.Error("one is kept out")
+	if table.lookup(a, givenHash) == nil || table.lookup(b, givenHash^1<<40) == nil {
+		t.Error("one is not in the table")
 	}
 }

@@ -5,30 +5,30 @@ import (
 	"sync"
 )
 
-// How many slots the tables have. Empty they take 0.6 MB a client, and 0.9 MB with
-// subtrees; full of what clusters have, some MB. At worst they take 13 MB, and 100 MB
+// Numbers of slots. Empty tables use 0.6 MB per client, or 0.9 MB with subtrees; with
+// the objects of a usual cluster, they use some MB. At most they use 13 MB, or 100 MB
 // with subtrees, as TestTables_TakeNoMoreMemoryThanDocumented measures: maxInterned and
-// maxSharedTotal bound that. There are more strings on a server than keys.
+// maxSharedTotal limit that. Objects have more distinct strings than keys.
 const (
 	keySlots     = 1 << 13
 	stringSlots  = 1 << 15
 	subtreeSlots = 1 << 14
 )
 
-// Tables is what the decoders of one client have in common: the strings and
-// subtrees that came before. They are bounded, and safe for concurrent use.
+// Tables hold strings and subtrees that have been decoded before, for all decoders of
+// one or more clients. Their size is bounded. They are safe for concurrent use.
 type Tables struct {
 	seed     maphash.Seed
 	keys     *stringTable
 	strings  *stringTable
-	subtrees *subtreeTable // nil: for Own objects only
+	subtrees *subtreeTable // nil: the tables are for Own only
 	builders sync.Pool     // of *builder
 
 	emptyObject, emptyArray any // shared
 }
 
-// NewTables returns empty tables, for decoders that share subtrees or for such that
-// don't.
+// NewTables returns empty tables. Tables for Shared serve also decoders that use Own;
+// tables for Own serve only these.
 func NewTables(sharing Sharing) *Tables {
 	t := &Tables{
 		seed:    maphash.MakeSeed(),
@@ -45,26 +45,27 @@ func NewTables(sharing Sharing) *Tables {
 	return t
 }
 
-// Sharing says whether equal subtrees of objects may be one map or slice.
+// Sharing determines whether equal subtrees of objects may be one map or slice.
 type Sharing bool
 
-// The two kinds of objects.
+// The values of Sharing.
 const (
-	// Own objects have maps and slices of their own, as client-go's have.
+	// Own gives each object maps and slices of its own, as client-go does.
 	Own Sharing = false
-	// Shared objects may have parts in common with others. Nobody may write to
-	// anything below an object and its metadata: it would change other objects.
+	// Shared lets objects have parts in common. The program must not write to any
+	// field except those of the object itself and of its metadata: a write would change
+	// other objects.
 	Shared Sharing = true
 )
 
-// decode lends use a builder at the beginning of data, and takes it back. What use
-// reports is returned.
+// decode calls use with a builder at the beginning of data, and returns its result. The
+// builder is not valid after use returns.
 func (t *Tables) decode(data []byte, sharing Sharing, drop *Drop, use func(b *builder) bool) bool {
 	b := t.builders.Get().(*builder)
 	b.scanner = scanner{data: data}
 	b.sharing, b.drop = sharing, drop
 	ok := use(b)
-	b.forget()
+	b.reset()
 	t.builders.Put(b)
 	return ok
 }

@@ -7,19 +7,19 @@ import (
 	"testing"
 )
 
-// What dynamicclient.New and WithSharing say of memory are these bounds.
+// Limits of memory, as documented by dynamicclient.New and WithSharing.
 const (
-	boundOfOwn    = 13 << 20
-	boundOfShared = 100 << 20
+	ownLimit    = 13 << 20
+	sharedLimit = 100 << 20
 )
 
-// What the tables keep when the longest strings that they intern have passed, in more
-// number than there are slots, and the subtrees that take the most memory for a byte.
+// The objects have more of the longest interned strings than the tables have slots, and
+// subtrees that need the most memory for each byte of JSON.
 func TestTables_TakeNoMoreMemoryThanDocumented(t *testing.T) {
 	for _, test := range []struct {
 		sharing Sharing
-		bound   uint64
-	}{{Own, boundOfOwn}, {Shared, boundOfShared}} {
+		limit   uint64
+	}{{Own, ownLimit}, {Shared, sharedLimit}} {
 		tables := NewTables(test.sharing)
 		settings := &Settings{Tables: tables, Sharing: test.sharing}
 		for batch := range 20 {
@@ -31,11 +31,11 @@ func TestTables_TakeNoMoreMemoryThanDocumented(t *testing.T) {
 			}
 		}
 		with := heap()
-		runtime.KeepAlive(settings) // and with it the tables, which go now
-		taken := with - heap()
-		t.Logf("sharing %v: %.1f MB", bool(test.sharing), float64(taken)/(1<<20))
-		if taken > test.bound || taken < test.bound/2 {
-			t.Errorf("sharing %v: the tables take %d bytes, want at most %d, and no less than half of that", bool(test.sharing), taken, test.bound)
+		runtime.KeepAlive(settings) // the tables can be collected from here on
+		used := with - heap()
+		t.Logf("sharing %v: %.1f MB", bool(test.sharing), float64(used)/(1<<20))
+		if used > test.limit || used < test.limit/2 {
+			t.Errorf("sharing %v: the tables use %d bytes, want at most %d, and at least half of that", bool(test.sharing), used, test.limit)
 		}
 	}
 }
@@ -48,6 +48,7 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
+// worst returns one of a series of objects that fill the tables.
 func worst(batch int) []byte {
 	var b strings.Builder
 	b.WriteString(`{"apiVersion":"v1","kind":"A","spec":{`)

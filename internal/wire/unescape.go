@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// appendUnescaped appends to dst the string whose content, as the scanner has
-// accepted it, is src. As in encoding/json, what is no valid UTF-8 and surrogates
-// that are no pair become U+FFFD.
+// appendUnescaped appends the string with the content src, which the scanner has
+// accepted, to dst. As in encoding/json, invalid UTF-8 and unpaired surrogates become
+// U+FFFD.
 func appendUnescaped(dst, src []byte) []byte {
 	for len(src) > 0 {
 		switch c := src[0]; {
@@ -28,8 +28,8 @@ func appendUnescaped(dst, src []byte) []byte {
 	return dst
 }
 
-// unescape returns the rune that the escape sequence at the beginning of src means,
-// and how long the sequence is.
+// unescape returns the rune of the escape sequence at the beginning of src, and the
+// length of the sequence.
 func unescape(src []byte) (r rune, n int) {
 	switch src[1] {
 	case 'b':
@@ -48,7 +48,7 @@ func unescape(src []byte) (r rune, n int) {
 	return rune(src[1]), 2
 }
 
-// unescapeUnicode is unescape for \uXXXX, which may be the first half of a pair.
+// unescapeUnicode is unescape for \uXXXX, which may be the first of a surrogate pair.
 func unescapeUnicode(src []byte) (r rune, n int) {
 	r = hex4(src[2:])
 	if !utf16.IsSurrogate(r) {
@@ -62,8 +62,8 @@ func unescapeUnicode(src []byte) (r rune, n int) {
 	return unicode.ReplacementChar, 6
 }
 
-// hex4 returns the value of the four hexadecimal digits that b begins with, -1 if
-// it does not.
+// hex4 returns the value of the four hexadecimal digits at the beginning of b, or -1 if
+// there are fewer.
 func hex4(b []byte) rune {
 	if len(b) < 4 {
 		return -1

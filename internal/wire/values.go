@@ -2,7 +2,7 @@ package wire
 
 import "strings"
 
-// value consumes the value at at.
+// value consumes a value, which is at place at of its object.
 func (b *builder) value(at place) (v value, ok bool) {
 	switch b.next() {
 	case '"':
@@ -30,8 +30,7 @@ func (b *builder) numeric() (v value, ok bool) {
 	if i, ok := n.integer(b.data); ok {
 		return value{i, mix(hashInt, uint64(i)<<1|1)}, true //nolint:gosec // a hash
 	}
-	// The same number written in two ways has two hashes, which costs no more than
-	// a chance to share.
+	// A number that is written in two ways has two hashes; then it is not shared.
 	v.any, ok = n.any(b.data)
 	v.hash = mix(hashFloat, hashOf(b.tables.seed, b.data[n.start:n.end]))
 	return v, ok
@@ -72,7 +71,7 @@ func (b *builder) name() (name string, hash uint64, ok bool) {
 	return string(content), hash, true
 }
 
-// content returns the bytes of a string. They are good until the next call.
+// content returns the bytes of a string. They are valid until the next call.
 func (b *builder) content(t text) []byte {
 	raw := b.data[t.start:t.end]
 	if t.plain {
@@ -106,13 +105,14 @@ func (b *builder) object(at place) (v value, ok bool) {
 	} else {
 		v.any = newObject(members)
 	}
-	clear(members) // a builder at rest keeps nothing alive
+	clear(members) // an unused builder must not keep objects alive
 	b.members = b.members[:base]
 	return v, true
 }
 
-// member consumes a member of the object at at, which hashes to hash so far, and
-// returns the hash with it. One that is dropped leaves no trace.
+// member consumes a member of the object at place at. hash is that of the members
+// before it; member returns the hash that includes it. A dropped member does not change
+// the hash.
 func (b *builder) member(at place, hash uint64) (_ uint64, ok bool) {
 	name, nameHash, ok := b.name()
 	if !ok {
@@ -133,15 +133,15 @@ func (b *builder) member(at place, hash uint64) (_ uint64, ok bool) {
 	return mix(mix(hash, nameHash), v.hash), true
 }
 
-// misspelt reports whether client-go, which finds an object's kind without regard to
-// upper and lower case, would take name for something that it is not.
+// misspelt reports whether name differs from kind or apiVersion only in case.
+// client-go's decoder, which ignores case, would use it for the object's kind.
 func misspelt(name string) bool {
 	return name != "kind" && strings.EqualFold(name, "kind") ||
 		name != "apiVersion" && strings.EqualFold(name, "apiVersion")
 }
 
-// fits reports whether client-go would take v as the member called name of an
-// object or a list, be it the last of that name or not.
+// fits reports whether client-go would accept v as the member called name of an object
+// or a list. It checks every member of that name, not only the last one.
 func fits(name string, v any) bool {
 	if name != "kind" && name != "apiVersion" {
 		return true
@@ -158,7 +158,7 @@ func newObject(members []member) map[string]any {
 	return object
 }
 
-// shareObject returns an object with members that came from size bytes.
+// shareObject returns an object with members, whose JSON has size bytes.
 func (b *builder) shareObject(hash uint64, members []member, size int) any {
 	if len(members) == 0 {
 		return b.tables.emptyObject
@@ -171,7 +171,7 @@ func (b *builder) shareObject(hash uint64, members []member, size int) any {
 		return shared
 	}
 	object := newObject(members)
-	// With a key twice, members are not what the object has.
+	// If a key occurs twice, the object has fewer members.
 	if subtrees.again(hash) && len(object) == len(members) {
 		subtrees.offer(hash, &subtree{size: size, members: append([]member(nil), members...), value: object})
 	}
@@ -216,7 +216,7 @@ func newArray(elements []any) []any {
 	return array
 }
 
-// shareArray returns an array with elements that came from size bytes.
+// shareArray returns an array with elements, whose JSON has size bytes.
 func (b *builder) shareArray(hash uint64, elements []any, size int) any {
 	if len(elements) == 0 {
 		return b.tables.emptyArray

@@ -2,18 +2,19 @@ package wire
 
 import "io"
 
-// A window is small while little comes, for there may be a thousand watches, and
-// larger while much comes, to save system calls.
+// Sizes of a window. It is small for a stream with few events, because a program may
+// have a thousand watches, and larger for a busy stream, to save system calls.
 const (
 	minWindow  = 4 << 10
 	busyWindow = 64 << 10
 )
 
-// window is what has been read of a stream and not been used.
+// window is a buffer with the bytes of a stream that have been read and not been
+// consumed.
 type window struct {
 	buf        []byte
 	start, end int
-	last       int // how much the last read brought
+	last       int // length of the last read
 }
 
 func (w *window) bytes() []byte { return w.buf[w.start:w.end] }
@@ -36,8 +37,8 @@ func (w *window) fill(r io.Reader) error {
 	return err
 }
 
-// makeRoom moves what there is to the beginning of a buffer that has room behind
-// it, and is as large as the stream is lively.
+// makeRoom moves the bytes to the beginning of the buffer, makes room behind them, and
+// adapts the size of the buffer to the length of the last read.
 func (w *window) makeRoom() {
 	used, size := w.end-w.start, len(w.buf)
 	switch {
