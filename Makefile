@@ -65,4 +65,4 @@ tidy-check: ## check that go.mod and go.sum of each module are complete, and tha
 
 verify: test lint tidy-check ## run all checks that a change must pass
 
-.PHONY: help build run test test-unit test-envtest mutants fuzz bench lint fmt tidy-check verify
+.PHONY: help build run test test-unit test-envtest mutants fuzz soak bench lint fmt tidy-check verify
