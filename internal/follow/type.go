@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gvrkit/gvrkit/discovery"
 )
@@ -27,8 +28,9 @@ type followed struct {
 
 	failure string // the error of the last attempt to acquire a lease; empty: there was none
 
-	began time.Time // the time of the last start
-	brief int       // the number of consecutive starts, each within calm of the previous one
+	began   time.Time     // the time of the last start
+	pause   time.Duration // between the last start and the next
+	backoff wait.Backoff  // the pauses after it, while each start is within calm of the previous one
 }
 
 func newFollowed(gr schema.GroupResource) *followed {
@@ -116,19 +118,19 @@ const (
 
 // due returns when the type may be started.
 func (t *followed) due() time.Time {
-	if t.brief == 0 {
+	if t.pause == 0 {
 		return time.Time{}
 	}
-	pause := min(firstPause<<min(t.brief-1, 10), longestPause)
-	return t.began.Add(pause)
+	return t.began.Add(t.pause)
 }
 
 // begins records that the type is started as want.
 func (t *followed) begins(now time.Time) {
 	if !t.began.IsZero() && now.Sub(t.began) < calm {
-		t.brief++
+		t.pause = t.backoff.Step()
 	} else {
-		t.brief = 0
+		t.pause = 0
+		t.backoff = wait.Backoff{Duration: firstPause, Factor: 2, Steps: 10, Cap: longestPause}
 	}
 	t.held, t.busy, t.began = true, true, now
 	t.res, t.end = *t.want, nil

@@ -180,7 +180,7 @@ func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
 		defer g.whileWaiting(ctx)()
 	}
 	for t.Serving != Served {
-		if err := wait(ctx, changed); err != nil {
+		if err := await(ctx, changed); err != nil {
 			return t, nil, err
 		}
 		t, changed = g.available.Current()
@@ -201,8 +201,8 @@ func (g *gate) whileWaiting(ctx context.Context) (enough func()) {
 	return enough
 }
 
-// wait waits for changed, or returns the error of ctx.
-func wait(ctx context.Context, changed <-chan struct{}) error {
+// await waits for changed, or returns the error of ctx.
+func await(ctx context.Context, changed <-chan struct{}) error {
 	select {
 	case <-changed:
 		return nil

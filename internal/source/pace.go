@@ -2,10 +2,10 @@ package source
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -25,10 +25,11 @@ const (
 // The reflector's back-off is not used: it can't be ended early, increases with unrelated
 // restarts, and is at least 0.8 s.
 type pace struct {
-	last  time.Duration // the previous pause, without jitter
-	until time.Time     // the end of the pause
-	firm  bool          // the server has requested the pause
-	of    int           // the generation of the type of the last request
+	backoff wait.Backoff  // the next pauses, if last is not zero
+	last    time.Duration // the previous pause, without jitter; zero: the next failure is the first
+	until   time.Time     // the end of the pause
+	firm    bool          // the server has requested the pause
+	of      int           // the generation of the type of the last request
 }
 
 // failed sets the next pause. Err may be nil, if a request has succeeded but its result can't be
@@ -39,8 +40,11 @@ func (p *pace) failed(now time.Time, err error) {
 		p.last = 0
 	}
 	first := p.last == 0
-	p.last = min(max(firstPause, 2*p.last), lastPause)
-	pause := p.last + rand.N(p.last/5) //nolint:gosec // not a secret
+	if first {
+		p.backoff = wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.2, Steps: 10, Cap: lastPause}
+	}
+	p.last = p.backoff.Duration
+	pause := p.backoff.Step()
 	p.firm = false
 	if first && expired(err) {
 		pause = 0
@@ -48,7 +52,7 @@ func (p *pace) failed(now time.Time, err error) {
 	if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
 		wish := time.Duration(seconds) * time.Second
 		if wish > pause {
-			pause, p.firm = wish+rand.N(wish/10+1), true //nolint:gosec // not a secret
+			pause, p.firm = wait.Jitter(wish, 0.1), true
 		}
 	}
 	p.until = now.Add(pause)

@@ -2,11 +2,11 @@ package source
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -77,7 +77,7 @@ func (s *splice) run(ctx context.Context) {
 // await waits until the state of the type changes.
 func (s *splice) await(ctx context.Context, changed <-chan struct{}) error {
 	defer s.whileWaiting(ctx)()
-	return wait(ctx, changed)
+	return await(ctx, changed)
 }
 
 // step executes the next step, and reports whether to continue. If it must wait for a change of
@@ -122,7 +122,7 @@ func (s *splice) options(version string) metav1.ListOptions {
 	opts.ResourceVersionMatch = ""
 	opts.SendInitialEvents = nil
 	if seconds := opts.TimeoutSeconds; seconds != nil { // a new random timeout, as for each watch of the reflector
-		again := int64(shortestWatch.Seconds()) + rand.Int64N(int64(shortestWatch.Seconds())) //nolint:gosec // not a secret
+		again := int64(wait.Jitter(shortestWatch, 1).Seconds())
 		opts.TimeoutSeconds = &again
 	}
 	return opts

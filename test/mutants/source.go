@@ -55,7 +55,7 @@ var ofSource = []table{
 		{"a version that goes back is waited for", "known.advanceLocked", never("err == nil && order < 0")},
 		{"the first list stays that of the first generation", "known.completeLocked", replace(
 			"!k.complete || k.of.Generation != of.Generation", "k.firstLists == 0")},
-		{"pauses do not grow", "pace.failed", replace("2*p.last", "p.last")},
+		{"pauses do not grow", "pace.failed", replace("Factor: 2", "Factor: 1")},
 		{"410 after a long watch waits", "pace.failed", never("first && expired(err)")},
 		{"410 again and again is not waited for", "pace.failed", within("expired(err)", always("first"))},
 		{"news of a type end a pause", "pace.wait", within("<-changed", drop("return false"))},
@@ -63,7 +63,7 @@ var ofSource = []table{
 		{"Retry-After does not lengthen a pause", "pace.failed", never("wish > pause")},
 		{"Retry ends a pause that the server wants", "pace.hasten", always("!p.firm")},
 		{"Retry does not end a pause", "pace.wait", drop("case <-retry:")},
-		{"pauses have no jitter", "pace.failed", replace("rand.N(p.last/5)", "0*rand.N(p.last/5)")},
+		{"pauses have no jitter", "pace.failed", drop("Jitter: 0.2")},
 		{"a pause never shrinks", "pace.failed", drop("p.last = 0")},
 		{"tweakListOptions is dropped on list", "requests.list", drop("r.tweak(&opts)")},
 		{"tweakListOptions is dropped on watch", "requests.watch", drop("r.tweak(&opts)")},
