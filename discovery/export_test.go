@@ -61,5 +61,9 @@ func WithPatience(patience time.Duration) Option {
 
 // WithJitter makes all waits of a running resolver as long as a number below 1 says.
 func WithJitter(number float64) Option {
-	return optionFunc(func(o *options) { o.jitter = func() float64 { return number } })
+	return optionFunc(func(o *options) {
+		o.jitter = func(d time.Duration, factor float64) time.Duration {
+			return d + time.Duration(number*factor*float64(d))
+		}
+	})
 }

@@ -219,6 +219,7 @@ func TestRun_ReadsNoCRDThatDocumentsList(t *testing.T) {
 	s, crds := crdServer(t, define(gadgetsCRD, "1"), define("widgets.example.org", "2"))
 	r := run(t, s, never())
 	l := listen(t, r)
+	s.paths() // if the documents were late, it has been read for them
 	defer typefacts.Of(r).Expect(gadgets.GroupResource())()
 	crds.put(define("doodads.example.org", "3").object())
 	l.wants("Added doodads.v1.example.org")

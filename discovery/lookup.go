@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 )
 
 // objectRef names a CRD or an APIService: the path of its collection, and its name.
@@ -20,7 +21,8 @@ type lookup struct {
 	busy     bool
 	changed  bool // the object, since it was asked for
 	failures int
-	after    time.Time // not before
+	backoff  utilwait.Backoff // after the next failures
+	after    time.Time        // not before
 }
 
 // How CRDs and APIServices are read one by one.
@@ -40,7 +42,7 @@ func (k *knowledge) toRead(path, name string) {
 		old.after, old.changed = time.Time{}, true
 		return
 	}
-	k.unread[ref] = &lookup{}
+	k.unread[ref] = &lookup{backoff: newBackoff(readBackoff, readAgain)}
 }
 
 // mayRead is toRead of an object that has not changed.
@@ -175,7 +177,7 @@ func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
 		}
 		state.busy = false
 		if err == nil {
-			if state.failures = 0; !state.changed {
+			if state.failures, state.backoff = 0, newBackoff(readBackoff, readAgain); !state.changed {
 				state.after = now.Add(readBackoff) // if that is not what is there, the server is behind
 			}
 			if ref.path == apiServicePath && l.known.readVersion(ref.name, api) {
@@ -183,7 +185,7 @@ func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
 			}
 			return learn()
 		}
-		state.after = now.Add(min(readBackoff<<min(state.failures, 10), readAgain))
+		state.after = now.Add(state.backoff.Step())
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			state.after = now.Add(readAgain)
 		}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -34,7 +35,7 @@ type metadataWatch struct {
 	endpoint *endpoint
 	path     string
 	pace     watchPace
-	jitter   func() float64
+	jitter   jitter
 
 	before func(ctx context.Context) // called before a watch is opened, and may wait
 
@@ -43,8 +44,8 @@ type metadataWatch struct {
 	state func(state SourceState, verb string, err error) // each change of it
 
 	// Those below belong to run, and to the reflector that it calls.
-	backoff time.Duration // the last one; 0: the last watch was steady
-	filled  bool          // the last list had something
+	backoff utilwait.Backoff // since the last watch that was steady
+	filled  bool             // the last list had something
 	current SourceState
 	text    string                     // of the error of current
 	opened  time.Time                  // when the watch was opened; zero: none was since the last list
@@ -189,6 +190,7 @@ func (w *metadataWatch) run(ctx context.Context) {
 		ListWithContextFunc: w.listPage, WatchFuncWithContext: w.open,
 	}}, &metav1.PartialObjectMetadata{}, w, cache.ReflectorOptions{Name: "discovery", TypeDescription: w.path})
 	quiet := klog.NewContext(ctx, klog.Logger{}) // state reports the outcome
+	w.worked()
 	for ctx.Err() == nil {
 		w.failed.Store(nil)
 		w.opened = time.Time{}
@@ -247,7 +249,7 @@ const overdueAfter = 30 * time.Second
 func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	switch {
 	case w.steady():
-		w.backoff = 0
+		w.worked()
 	case !w.opened.IsZero():
 		return nil, w.refuse(errEndedAtOnce)
 	}
@@ -290,6 +292,9 @@ func (w *metadataWatch) refuse(err error) error {
 func (w *metadataWatch) steady() bool {
 	return !w.opened.IsZero() && time.Since(w.opened) >= w.pace.steady
 }
+
+// worked ends the back-off: the next failure is the first.
+func (w *metadataWatch) worked() { w.backoff = newBackoff(w.pace.first, w.pace.last) }
 
 // boundedWatch is a watch whose request is to be ended, too.
 type boundedWatch struct {
@@ -361,7 +366,7 @@ func metaOf(object any) *slimMeta {
 func (w *metadataWatch) settle(ctx context.Context, err error) {
 	steady := w.steady()
 	if steady {
-		w.backoff = 0
+		w.worked()
 	}
 	failed := w.failed.Load()
 	switch {
@@ -389,11 +394,9 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 			healed = w.endpoint.recovery.failed(w.path)
 		}
 		w.report(SourceFailing, failed.verb, cause)
-		w.backoff = min(max(2*w.backoff, w.pace.first), w.pace.last)
-		delay := spread(w.backoff, 0.5, w.jitter)
+		delay := spread(w.backoff.Step(), 0.5, w.jitter)
 		if paused, is := errors.AsType[*pauseError](w.endpoint.pauses.of(w.path)); is {
-			delay, healed = max(time.Until(paused.until), 0), nil
-			delay += time.Duration(w.jitter() * float64(delay) / 10)
+			delay, healed = w.jitter(max(time.Until(paused.until), 0), 0.1), nil
 		}
 		wait(ctx, delay, healed)
 	}
@@ -408,9 +411,17 @@ func (w *metadataWatch) report(state SourceState, verb string, err error) {
 	w.state(state, verb, err)
 }
 
-// spread returns d, more or less by up to that part of it, as a number below 1 decides.
-func spread(d time.Duration, part float64, jitter func() float64) time.Duration {
-	return time.Duration(float64(d) * (1 - part + 2*part*jitter()))
+// jitter returns a duration from d to d and factor times d, as wait.Jitter does.
+type jitter func(d time.Duration, factor float64) time.Duration
+
+// spread returns a duration that differs from d by at most that part of d.
+func spread(d time.Duration, part float64, jitter jitter) time.Duration {
+	return jitter(time.Duration(float64(d)*(1-part)), 2*part/(1-part))
+}
+
+// newBackoff returns a back-off that doubles from first to last.
+func newBackoff(first, last time.Duration) utilwait.Backoff {
+	return utilwait.Backoff{Duration: first, Factor: 2, Steps: 10, Cap: last}
 }
 
 // wait returns after d, when ctx ends, or when early is closed.

@@ -1,8 +1,9 @@
 package discovery
 
 import (
-	"math/rand/v2"
 	"time"
+
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 )
 
 // defaultRequestTimeout bounds one question to the server. client-go's discovery
@@ -24,7 +25,7 @@ type options struct {
 	watchPace      watchPace
 	unknownRate    float32 // requests a second
 	unknownBurst   int
-	jitter         func() float64 // at least 0 and below 1
+	jitter         jitter // wait.Jitter, unless a test replaces it
 }
 
 // unknownRate and unknownBurst bound the requests of a resolver that runs about what it does
@@ -37,7 +38,7 @@ const (
 func newOptions(opts []Option) options {
 	o := options{
 		requestTimeout: defaultRequestTimeout, pace: usualPace, watchPace: usualWatchPace,
-		unknownRate: unknownRate, unknownBurst: unknownBurst, jitter: rand.Float64,
+		unknownRate: unknownRate, unknownBurst: unknownBurst, jitter: utilwait.Jitter,
 	}
 	for _, opt := range opts {
 		if opt != nil {

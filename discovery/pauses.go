@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -35,11 +36,11 @@ type pauses struct {
 
 // pauseError is what a path answers until then.
 type pauseError struct {
-	until    time.Time
-	asked    time.Time // when the server was last asked
-	wanted   bool      // the server has sent Retry-After
-	failures int       // in a row
-	err      error
+	until   time.Time
+	asked   time.Time        // when the server was last asked
+	wanted  bool             // the server has sent Retry-After
+	backoff utilwait.Backoff // after the next failures
+	err     error
 }
 
 func (e *pauseError) Error() string {
@@ -95,16 +96,15 @@ func (p *pauses) settle(path string, err error) {
 	case errors.Is(err, context.Canceled): // by the callers: it says nothing of the server
 		return
 	}
-	next := &pauseError{asked: now, err: err, failures: 1}
+	next := &pauseError{asked: now, err: err, backoff: newBackoff(firstBackoff, maxBackoff)}
 	last, known := p.paths[path]
 	if known {
-		next.failures += last.failures
+		next.backoff = last.backoff
+		next.until = now.Add(next.backoff.Step())
 	}
 	if after, wanted := apierrors.SuggestsClientDelay(err); wanted && after > 0 {
 		next.wanted = true
 		next.until = now.Add(min(time.Duration(after)*time.Second, maxPause))
-	} else if next.failures > 1 {
-		next.until = now.Add(min(firstBackoff<<min(next.failures-2, 10), maxBackoff))
 	}
 	if !known {
 		p.makeRoomLocked(now)

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 )
 
 func tooMany(seconds int) error {
@@ -98,4 +99,40 @@ func TestPauses_OnlyRetryAfterIsTheServersWish(t *testing.T) {
 			t.Errorf("obeyed for too long: %v", err)
 		}
 	})
+}
+
+func TestBackoff_DoublesUpToItsCap(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		first, last time.Duration
+		want        []time.Duration
+	}{
+		{"of a path", firstBackoff, maxBackoff, []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, time.Second, time.Second}},
+		{"of an object", readBackoff, readAgain, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}},
+		{"of a watch", usualWatchPace.first, usualWatchPace.last, []time.Duration{
+			200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
+			3200 * time.Millisecond, 6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond, 30 * time.Second, 30 * time.Second,
+		}},
+	} {
+		backoff := newBackoff(tc.first, tc.last)
+		for i, want := range tc.want {
+			if got := backoff.Step(); got != want {
+				t.Errorf("%s: pause %d = %v, want %v", tc.name, i, got, want)
+			}
+		}
+	}
+}
+
+func TestSpread_KeepsItsBounds(t *testing.T) {
+	for _, part := range []float64{0.1, 0.5} {
+		low, high := time.Duration(float64(time.Minute)*(1-part)), time.Duration(float64(time.Minute)*(1+part))
+		least, most := high, low
+		for range 1000 {
+			d := spread(time.Minute, part, utilwait.Jitter)
+			least, most = min(least, d), max(most, d)
+		}
+		if tenth := (high - low) / 10; least < low || least > low+tenth || most > high || most < high-tenth {
+			t.Errorf("spread by %v: from %v to %v, want from %v to %v", part, least, most, low, high)
+		}
+	}
 }

@@ -85,7 +85,7 @@ var ofDiscovery = []table{
 		{"a watch that was not steady is opened again at once", "metadataWatch.open", drop(
 			"case !w.opened.IsZero(): return nil, w.refuse(errEndedAtOnce)")},
 		{"client-go tries again what the transport has failed to do", "watchTransport.RoundTrip", drop("end(err)")},
-		{"a watch that worked does not end the back-off", "metadataWatch.open", drop("w.backoff = 0")},
+		{"a watch that worked does not end the back-off", "metadataWatch.open", drop("w.worked()")},
 		{"a list of another kind is accepted", "checkMetadata", never(`list.Kind != "PartialObjectMetadataList"`)},
 		{"WithRequestTimeout has no effect", "WithRequestTimeout", drop("o.requestTimeout = timeout")},
 		{"Retry-After is not obeyed", "pauses.of", never("paused != nil && time.Now().Before(paused.until)")},
