@@ -4,7 +4,7 @@ package wire
 // safe for concurrent use.
 type builder struct {
 	scanner
-	tables  *Tables
+	tables  *tables
 	sharing Sharing
 	drop    *Drop
 
@@ -17,7 +17,7 @@ type builder struct {
 // keeps no objects alive.
 func (b *builder) reset() {
 	const keep = 4 << 10 // capacity
-	b.scanner = scanner{}
+	b.scanner, b.tables = scanner{}, nil
 	b.drop = nil
 	b.members = emptied(b.members, keep)
 	b.elements = emptied(b.elements, keep)

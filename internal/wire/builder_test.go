@@ -14,7 +14,7 @@ func TestBuilder_KeepsNoObjectsAlive(t *testing.T) {
 			items[i] = map[string]any{"i": i}
 		}
 		data := encode(t, map[string]any{"spec": items, "text": "\n"})
-		b := &builder{tables: NewTables(Shared)}
+		b := &builder{tables: newTables(Shared, smallSizes)}
 		b.scanner = scanner{data: data}
 		if _, ok := b.document(); !ok {
 			t.Fatal("not decoded")
@@ -36,7 +36,7 @@ func TestBuilder_KeepsNoObjectsAlive(t *testing.T) {
 }
 
 func TestBuilder_KeepsNothingOfAnIncompleteDocument(t *testing.T) {
-	b := &builder{tables: NewTables(Shared)}
+	b := &builder{tables: newTables(Shared, smallSizes)}
 	b.scanner = scanner{data: []byte(`{"a":{"b":"c"},"d":[1,{"e":[2,"f",`)}
 	if _, ok := b.document(); ok || len(b.members) == 0 || len(b.elements) == 0 {
 		t.Fatal("the stacks are empty after an incomplete document")

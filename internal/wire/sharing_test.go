@@ -108,7 +108,9 @@ func TestStrings_AreKeptFromTheSecondTimeOn(t *testing.T) {
 
 func TestTables_AreBounded(t *testing.T) {
 	tables := NewTables(Shared)
-	tables.subtrees = newSubtreeTable(64)
+	limited := newTables(Shared, largeSizes)
+	limited.subtrees = newSubtreeTable(64)
+	tables.current.Store(limited)
 	settings := &Settings{Tables: tables, Sharing: Shared}
 	value := make([]byte, 3000)
 	for i := range value {
@@ -121,8 +123,8 @@ func TestTables_AreBounded(t *testing.T) {
 		}
 	}
 	held, filled := int64(0), 0
-	for i := range tables.subtrees.slots {
-		if s := tables.subtrees.slots[i].value.Load(); s != nil {
+	for i := range limited.subtrees.slots {
+		if s := limited.subtrees.slots[i].value.Load(); s != nil {
 			held += int64(s.size)
 			filled++
 			if s.size > maxSharedText {
@@ -130,8 +132,8 @@ func TestTables_AreBounded(t *testing.T) {
 			}
 		}
 	}
-	if filled == 0 || held != tables.subtrees.held.Load() {
-		t.Errorf("%d subtrees with %d bytes, %d by the count", filled, held, tables.subtrees.held.Load())
+	if filled == 0 || held != limited.subtrees.held.Load() {
+		t.Errorf("%d subtrees with %d bytes, %d by the count", filled, held, limited.subtrees.held.Load())
 	}
 }
 
@@ -159,8 +161,8 @@ func TestSubtrees_AnObjectWithARepeatedKeyIsNotShared(t *testing.T) {
 	for range 2 * sightings {
 		settings.decode([]byte(`{"spec":{"a":1,"a":1}}`), func(b *builder) bool { _, ok := b.document(); return ok })
 	}
-	for i := range settings.Tables.subtrees.slots {
-		if s := settings.Tables.subtrees.slots[i].value.Load(); s != nil {
+	for i := range settings.Tables.current.Load().subtrees.slots {
+		if s := settings.Tables.current.Load().subtrees.slots[i].value.Load(); s != nil {
 			t.Errorf("%v is kept", s.value)
 		}
 	}

@@ -3,26 +3,40 @@ package wire
 import (
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 )
 
-// Numbers of slots. Empty tables use 0.6 MB per client, or 0.9 MB with subtrees; with
-// the objects of a usual cluster, they use some MB. At most they use 13 MB, or 100 MB
-// with subtrees, as TestTables_TakeNoMoreMemoryThanDocumented measures: maxInterned and
-// maxSharedTotal limit that. Objects have more distinct strings than keys.
-const (
-	keySlots     = 1 << 13
-	stringSlots  = 1 << 15
-	subtreeSlots = 1 << 14
+// sizes are numbers of slots. Objects have more distinct strings than keys.
+type sizes struct{ keys, strings, subtrees int }
+
+// Tables begin small, since many programs read few objects: a client's tables use 64 KB. After
+// smallFor bytes of data, large empty tables replace them, once. Empty, these use 0.6 MB, or 0.9 MB
+// with subtrees; with the objects of a usual cluster, they use some MB. At most they use 13 MB, or
+// 100 MB with subtrees, as TestTables_TakeNoMoreMemoryThanDocumented measures: maxInterned and
+// maxSharedTotal limit that.
+var (
+	smallSizes = sizes{keys: 1 << 10, strings: 1 << 11, subtrees: 1 << 10}
+	largeSizes = sizes{keys: 1 << 13, strings: 1 << 15, subtrees: 1 << 14}
 )
+
+const smallFor = 256 << 10
 
 // Tables hold strings and subtrees that have been decoded before, for all decoders of
 // one or more clients. Their size is bounded. They are safe for concurrent use.
 type Tables struct {
+	sharing  Sharing
+	current  atomic.Pointer[tables]
+	decoded  atomic.Int64 // bytes, until the tables are large
+	builders sync.Pool    // of *builder
+}
+
+// tables are Tables of one size.
+type tables struct {
+	large    bool
 	seed     maphash.Seed
 	keys     *stringTable
 	strings  *stringTable
 	subtrees *subtreeTable // nil: the tables are for Own only
-	builders sync.Pool     // of *builder
 
 	emptyObject, emptyArray any // shared
 }
@@ -30,19 +44,36 @@ type Tables struct {
 // NewTables returns empty tables. Tables for Shared serve also decoders that use Own;
 // tables for Own serve only these.
 func NewTables(sharing Sharing) *Tables {
-	t := &Tables{
+	t := &Tables{sharing: sharing}
+	t.current.Store(newTables(sharing, smallSizes))
+	t.builders.New = func() any { return &builder{} }
+	return t
+}
+
+func newTables(sharing Sharing, size sizes) *tables {
+	t := &tables{
+		large:   size == largeSizes,
 		seed:    maphash.MakeSeed(),
-		keys:    newStringTable(keySlots),
-		strings: newStringTable(stringSlots),
+		keys:    newStringTable(size.keys),
+		strings: newStringTable(size.strings),
 
 		emptyObject: map[string]any{},
 		emptyArray:  []any{},
 	}
 	if sharing {
-		t.subtrees = newSubtreeTable(subtreeSlots)
+		t.subtrees = newSubtreeTable(size.subtrees)
 	}
-	t.builders.New = func() any { return &builder{tables: t} }
 	return t
+}
+
+// enter returns the tables for the next size bytes of data.
+func (t *Tables) enter(size int) *tables {
+	now := t.current.Load()
+	if now.large || t.decoded.Add(int64(size)) <= smallFor {
+		return now
+	}
+	t.current.CompareAndSwap(now, newTables(t.sharing, largeSizes))
+	return t.current.Load()
 }
 
 // Sharing determines whether equal subtrees of objects may be one map or slice.
@@ -62,6 +93,7 @@ const (
 // builder is not valid after use returns.
 func (t *Tables) decode(data []byte, sharing Sharing, drop *Drop, use func(b *builder) bool) bool {
 	b := t.builders.Get().(*builder)
+	b.tables = t.enter(len(data))
 	b.scanner = scanner{data: data}
 	b.sharing, b.drop = sharing, drop
 	ok := use(b)

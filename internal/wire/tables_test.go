@@ -40,6 +40,26 @@ func TestTables_TakeNoMoreMemoryThanDocumented(t *testing.T) {
 	}
 }
 
+// A program that reads little has small tables.
+func TestTables_GrowWithWhatIsRead(t *testing.T) {
+	settings := &Settings{Tables: NewTables(Shared), Sharing: Shared}
+	read := func(size int) *tables {
+		data := fmt.Appendf(nil, `{"spec":{"text":%q}}`, strings.Repeat("x", size))
+		if !settings.decode(data, func(b *builder) bool { _, ok := b.document(); return ok }) {
+			t.Fatal("not decoded")
+		}
+		return settings.Tables.current.Load()
+	}
+	first := read(smallFor / 2)
+	if got := read(smallFor / 4); got != first || len(got.strings.slots) != smallSizes.strings {
+		t.Errorf("after some bytes there are %d slots for strings, want %d, the same", len(got.strings.slots), smallSizes.strings)
+	}
+	grown := read(smallFor)
+	if got := read(smallFor); got != grown || len(got.strings.slots) != largeSizes.strings {
+		t.Errorf("after more bytes there are %d slots for strings, want %d, the same", len(got.strings.slots), largeSizes.strings)
+	}
+}
+
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()
