@@ -72,12 +72,14 @@ type choice struct {
 	transformed atomic.Bool
 }
 
-// forOne returns the client for one informer.
-func (c clients) forOne() dynamic.Interface {
+// forOne returns the client for one informer. The informer sets transformed, which may be nil, while it
+// has a transform.
+func (c clients) forOne() (client dynamic.Interface, transformed *atomic.Bool) {
 	if c.shared == nil {
-		return c.own
+		return c.own, nil
 	}
-	return &choice{clients: c}
+	chosen := &choice{clients: c}
+	return chosen, &chosen.transformed
 }
 
 // Resource implements dynamic.Interface.

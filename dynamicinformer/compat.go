@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/broadcast"
+	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/typestate"
 )
 
@@ -64,7 +65,8 @@ func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultRe
 // caller runs it. If indexers is nil, it has no index, not even by namespace.
 func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	o := newOptions(withExactResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
-	return newInformer(o.config(client, gvr), typestate.New(typestate.Config{GVR: gvr, Namespace: namespace, Changed: &broadcast.Broadcaster{}}).LogError, o.resync, indexers, nil)
+	state := typestate.New(typestate.Config{GVR: gvr, Namespace: namespace, Changed: &broadcast.Broadcaster{}})
+	return informer.New(informer.Config{Source: o.config(client, gvr), LogError: state.LogError, Resync: o.resync, Indexers: indexers})
 }
 
 // DropIn returns a view of the factory with client-go's interface, for code that takes a factory of

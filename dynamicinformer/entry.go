@@ -12,6 +12,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/inflight"
+	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/typestate"
 	"github.com/gvrkit/gvrkit/status"
@@ -54,7 +55,7 @@ const (
 type entry struct {
 	key
 	number   uint64 // a serial number in the factory
-	informer *informer
+	informer *informer.Informer
 	state    *typestate.State
 	metrics  *informermetrics.Relay // client-go's; nil: none
 	changed  *broadcast.Broadcaster // broadcast when the status may have changed
@@ -147,7 +148,8 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 			return f.options.resolver.ValidateVersion(ctx, e.gvr, e.versions)
 		},
 	})
-	cfg := s.config(f.clients.forOne(), k.gvr)
+	client, transformed := f.clients.forOne()
+	cfg := s.config(client, k.gvr)
 	cfg.Observer = e.state
 	cfg.Stalls = &f.stalls
 	cfg.Availability = e.state.Availability()
@@ -155,12 +157,13 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	cfg.Confirm = e.state.Confirm
 	cfg.Probed = e.state.Probed
 	e.metrics = f.options.identities.Relay(k.gvr)
-	e.informer = newInformer(cfg, e.state.LogError, s.resyncPeriod(), e.guard(s.allIndexers()), e.metrics)
-	e.state.Read(e.informer.source.State, e.informer.source.Has, e.hasSynced)
-	e.informer.guard, e.informer.unguarded = e.guard, s.allIndexers()
-	e.informer.over = func() bool { return closed(e.done) }
+	e.informer = informer.New(informer.Config{
+		Source: cfg, LogError: e.state.LogError, Resync: s.resyncPeriod(), Indexers: s.allIndexers(), Unindexed: e.state,
+		Refuse: e.refuse, Transformed: transformed, Metrics: e.metrics,
+	})
+	e.state.Read(e.informer.Source().State, e.informer.Source().Has, e.hasSynced)
 	if old != nil {
-		e.informer.readFrom(old.informer)
+		e.informer.ReadFrom(old.informer)
 	}
 	// These calls can't fail before the informer runs. Users may set other values until then.
 	_ = e.informer.SetTransform(s.transform)
@@ -179,13 +182,13 @@ func (e *entry) run(ctx context.Context, discovered bool) {
 		e.inform(ctx)
 		return
 	}
-	var informer sync.WaitGroup
-	defer informer.Wait()
+	var informing sync.WaitGroup
+	defer informing.Wait()
 	begun := false
 	e.state.Run(ctx, func() {
 		if !begun {
 			begun = true
-			informer.Go(func() { e.inform(ctx) })
+			informing.Go(func() { e.inform(ctx) })
 		}
 	})
 }
@@ -201,10 +204,18 @@ func (e *entry) inform(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	e.informer.source.Wait()
+	e.informer.Source().Wait()
 }
 
-func (e *entry) hasSynced() bool { return closed(e.informer.listed) }
+func (e *entry) hasSynced() bool { return closed(e.informer.Listed()) }
+
+// refuse returns why no handler can be added to the informer, which has not run.
+func (e *entry) refuse() error {
+	if closed(e.done) {
+		return ErrShutDown
+	}
+	return nil
+}
 
 func closed(ch <-chan struct{}) bool {
 	select {

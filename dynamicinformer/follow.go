@@ -189,7 +189,7 @@ func (l followedLease) Deletion(end discovery.Evidence) follow.Deletion {
 	}
 	now := e.state.Snapshot()
 	gone, given := now.Ended(end), now.Given
-	delivered, waiting := e.informer.handlers.Progress(l.handlers)
+	delivered, waiting := e.informer.Handlers().Progress(l.handlers)
 	d := follow.Deletion{Phase: follow.DeletionRunning, Objects: given.Objects, Delivered: delivered}
 	emptied := given.Objects == 0 || given.Generation == now.Generation && now.Serving != source.Gone
 	switch {

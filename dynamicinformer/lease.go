@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -81,7 +82,7 @@ func (l *Lease) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 // requested the pause. A request in progress continues. Retry does not block.
 func (l *Lease) Retry() {
 	l.entry.state.Look()
-	l.entry.informer.source.Retry()
+	l.entry.informer.Source().Retry()
 }
 
 // AddEventHandler adds a handler to the informer. The handler is called until the lease is released. It
@@ -102,7 +103,7 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 	if l.released.Load() {
 		return nil, ErrReleased
 	}
-	registration, err := l.entry.informer.addEventHandler(handler, opts, l.handlers)
+	registration, err := l.entry.informer.AddHandler(handler, opts, l.handlers)
 	if err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), err)
 	}
@@ -177,6 +178,46 @@ func (f *Factory) forgetLocked(e *entry) {
 	e.stopLinger()
 	f.dropLocked(e)
 	e.retireLocked()
+}
+
+// index adds the indexers that the informer does not have yet.
+func (l *Lease) index(indexers cache.Indexers) error {
+	missing := l.factory.claim(l.entry, indexers)
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := l.entry.informer.AddIndexers(missing); err != nil {
+		l.factory.disclaim(l.entry, missing)
+		return fmt.Errorf("dynamicinformer: %s: indexers: %w", discovery.RefOf(l.entry.gvr), err)
+	}
+	return nil
+}
+
+// claim returns the indexers that e does not have. The caller must add them to the informer.
+func (f *Factory) claim(e *entry, indexers cache.Indexers) cache.Indexers {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	missing := maps.Clone(indexers)
+	maps.DeleteFunc(missing, func(name string, _ cache.IndexFunc) bool {
+		_, there := e.settings.indexers[name]
+		return there
+	})
+	if len(missing) > 0 {
+		all := maps.Clone(missing) // other goroutines read the old map
+		maps.Copy(all, e.settings.indexers)
+		e.settings.indexers = all
+	}
+	return missing
+}
+
+// disclaim undoes claim for indexers that could not be added.
+func (f *Factory) disclaim(e *entry, indexers cache.Indexers) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e.settings.indexers = maps.Clone(e.settings.indexers) // other goroutines read the old map
+	for name := range indexers {
+		delete(e.settings.indexers, name)
+	}
 }
 
 var (

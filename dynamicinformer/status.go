@@ -44,7 +44,7 @@ func (f *Factory) status(e *entry) status.Informer {
 	i.ID, i.VersionPolicy = e.number, e.versions
 	i.Leases, i.Pinned, i.Owners = leases, pinned, owners
 	slices.SortFunc(i.Owners, func(a, b status.Owner) int { return strings.Compare(a.Name, b.Name) })
-	i.Handlers = e.informer.handlers.Stats(known.At)
+	i.Handlers = e.informer.Handlers().Stats(known.At)
 	return i
 }
 

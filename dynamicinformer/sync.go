@@ -151,7 +151,7 @@ const watchGrace = 100 * time.Millisecond
 // not require this. But client-go's fake clients lose events between a list and a watch, and many
 // tests write objects as soon as their informers have synced.
 func (e *entry) awaitWatch(ctx context.Context) {
-	watches := func() bool { return e.informer.source.State().Watched }
+	watches := func() bool { return e.informer.Source().State().Watched }
 	if watches() {
 		return
 	}
@@ -198,7 +198,7 @@ func (e *entry) awaitStore() {
 // it. It waits for the store's lock, which an index function may delay.
 func (e *entry) stores(number int) bool {
 	version := e.informer.GetStore().LastStoreSyncResourceVersion()
-	given := e.informer.source.State()
+	given := e.informer.Source().State()
 	if given.FirstLists != number || version == given.Version {
 		return true // a server's versions may decrease: the store has the last version
 	}
@@ -224,7 +224,7 @@ func (e *entry) firstList() <-chan struct{} {
 	if e.hasSynced() {
 		return nil
 	}
-	return e.informer.listed
+	return e.informer.Listed()
 }
 
 // notSynced returns an error with the reason why e has not synced, or nil if it has.

@@ -33,7 +33,7 @@ var ofDynamicinformer = []table{
 		{"a stopped informer is handed out again", "entry.ending", never("e.started() && closed(e.stop)")},
 		{"a fresh informer's lister is empty until it has synced", "Factory.newEntry", never("old != nil")},
 		{"the transform is not set", "Factory.newEntry", drop("_ = e.informer.SetTransform(s.transform)")},
-		{"the end of an informer does not wait for its requests", "entry.inform", drop("e.informer.source.Wait()")},
+		{"the end of an informer does not wait for its requests", "entry.inform", drop("e.informer.Source().Wait()")},
 		{"an informer run by hand is ended by the factory", "entry.inform", within("<-ctx.Done()", never("!e.informer.IsStopped()"))},
 		{"the last release ends nothing", "entry.retireLocked", drop("e.cancel()")},
 		{"leases of what never ran are never done", "entry.endLocked", replace(
@@ -71,12 +71,6 @@ var ofDynamicinformer = []table{
 		{"the namespace is dropped", "settings.config", replace("s.namespace", `""`)},
 		{"all informers resync at the same time", "settings.resyncPeriod", before(
 			"return wait.Jitter(s.resync-s.resync/10, 0.2)", "if true { return s.resync }")},
-		{"an index function that panics ends the process", "callIndex", replace("recover()", "any(nil)")},
-		{"a user's watch error handler is not called", "informer.SetWatchErrorHandlerWithContext", drop("i.errors.own.Store(&handler)")},
-		{"an informer runs before its transform is known of", "informer.SetTransform", replace(
-			"i.choice.transformed.Swap(true)", "i.choice.transformed.Load()")},
-		{"a transform that is refused counts", "informer.SetTransform", replace(
-			"i.choice.transformed.Store(own)", "i.choice.transformed.Store(own || transform != nil)")},
 		{"Shutdown does not wait", "Factory.drain", replace("case <-e.done:", "default:")},
 		{"Shutdown ends nothing", "Factory.Shutdown", drop("e.retireLocked()")},
 		{"waiting goes on for a factory that is closing", "Factory.close", drop("e.endLocked()")},
@@ -85,7 +79,7 @@ var ofDynamicinformer = []table{
 			"return !yield(l.Status())", "if true { yield(l.Status()); return true }")},
 		{"an explanation does not show the state of the resolver", "Factory.explain", never("resolver != nil")},
 		{"a resource has to be named with its version", "page.named", never("!found && e.gvr.GroupResource().String() == name")},
-		{"the page does not show handlers", "Factory.status", drop("i.Handlers = e.informer.handlers.Stats(known.At)")},
+		{"the page does not show handlers", "Factory.status", drop("i.Handlers = e.informer.Handlers().Stats(known.At)")},
 		{"an explanation of an unknown resource has no answer of discovery", "page.Explain", replace(
 			"s.explain(schema.GroupVersionResource{Resource: name}, nil, nil)",
 			"status.NewExplanation(schema.GroupVersionResource{Resource: name}, time.Now(), nil, nil, nil)")},
@@ -102,5 +96,17 @@ var ofDynamicinformer = []table{
 		{"a release takes what ForResource has", "users.none", never("u.pinned")},
 		{"a linger ends an informer that has been acquired again", "users.add", drop("u.stopLinger()")},
 		{"owners that have released their leases are still listed", "users.remove", drop("delete(u.owners, name)")},
+	}},
+	{"internal/informer", "dynamicinformer", []mutant{
+		{"an index function that panics ends the process", "callIndex", replace("recover()", "any(nil)")},
+		{"a user's watch error handler is not called", "Informer.SetWatchErrorHandlerWithContext", drop("i.errors.own.Store(&handler)")},
+		{"an informer that has ended accepts handlers", "Informer.AddHandler", never("i.refuse != nil && !i.IsStopped() && !i.isRunning()")},
+		{"a new informer's lister does not read the old cache", "Informer.ReadFrom", drop("i.before.Store(old.filled())")},
+	}},
+	{"internal/informer", "internal/informer", []mutant{
+		{"an informer runs before its transform is known of", "Informer.SetTransform", replace(
+			"i.transformed.Swap(true)", "i.transformed.Load()")},
+		{"a transform that is refused counts", "Informer.SetTransform", replace(
+			"i.transformed.Store(own)", "i.transformed.Store(own || transform != nil)")},
 	}},
 }

@@ -1,4 +1,4 @@
-package dynamicinformer
+package informer
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
@@ -24,25 +23,27 @@ import (
 const resyncCheck = 30 * time.Second
 
 // AddEventHandler implements cache.SharedInformer.
-func (i *informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+func (i *Informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
 
 // AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
-func (i *informer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resyncPeriod time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+func (i *Informer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resyncPeriod time.Duration) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &resyncPeriod})
 }
 
 // AddEventHandlerWithOptions implements cache.SharedInformer. A handler's resync period has an effect
 // also if the informer has none. If the informer is already running, it is at least 30 s.
-func (i *informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	return i.addEventHandler(handler, opts, nil)
+func (i *Informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddHandler(handler, opts, nil)
 }
 
-// addEventHandler adds a handler of group, which may be nil.
-func (i *informer) addEventHandler(handler cache.ResourceEventHandler, opts cache.HandlerOptions, group *handlers.Group) (cache.ResourceEventHandlerRegistration, error) {
-	if i.over != nil && i.over() && !i.IsStopped() && !i.isRunning() {
-		return nil, fmt.Errorf("handler %T was not added to the informer: %w", handler, ErrShutDown)
+// AddHandler adds a handler of group, which may be nil.
+func (i *Informer) AddHandler(handler cache.ResourceEventHandler, opts cache.HandlerOptions, group *handlers.Group) (cache.ResourceEventHandlerRegistration, error) {
+	if i.refuse != nil && !i.IsStopped() && !i.isRunning() {
+		if err := i.refuse(); err != nil {
+			return nil, fmt.Errorf("handler %T was not added to the informer: %w", handler, err)
+		}
 	}
 	if opts.ResyncPeriod == nil {
 		opts.ResyncPeriod = &i.resync
@@ -51,23 +52,23 @@ func (i *informer) addEventHandler(handler cache.ResourceEventHandler, opts cach
 }
 
 // isRunning reports whether the factory or a user runs the informer.
-func (i *informer) isRunning() bool {
+func (i *Informer) isRunning() bool {
 	informer, can := i.SharedIndexInformer.(interface{ HasStarted() bool })
 	return can && informer.HasStarted()
 }
 
 // RemoveEventHandler implements cache.SharedInformer.
-func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
+func (i *Informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	return i.handlers.Remove(handle)
 }
 
 // SetTransform implements cache.SharedInformer. The source transforms objects, and leaves out objects
 // for which the transform fails. The informer may be about to run: from now on it must get objects
 // without shared parts, before the transform is set.
-func (i *informer) SetTransform(transform cache.TransformFunc) error {
+func (i *Informer) SetTransform(transform cache.TransformFunc) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	own := i.choice != nil && i.choice.transformed.Swap(true)
+	own := i.transformed.Swap(true)
 	err := i.SharedIndexInformer.SetTransform(source.Unwrap)
 	if err == nil {
 		err = i.source.SetTransform(transform)
@@ -75,17 +76,12 @@ func (i *informer) SetTransform(transform cache.TransformFunc) error {
 	if err == nil {
 		own = transform != nil
 	}
-	if i.choice != nil {
-		i.choice.transformed.Store(own)
-	}
+	i.transformed.Store(own)
 	return err
 }
 
 // AddIndexers implements cache.SharedIndexInformer.
-func (i *informer) AddIndexers(indexers cache.Indexers) error {
-	if i.guard == nil {
-		return i.SharedIndexInformer.AddIndexers(indexers)
-	}
+func (i *Informer) AddIndexers(indexers cache.Indexers) error {
 	if err := i.SharedIndexInformer.AddIndexers(i.guard(indexers)); err != nil {
 		return err
 	}
@@ -98,22 +94,22 @@ func (i *informer) AddIndexers(indexers cache.Indexers) error {
 }
 
 // GetIndexer implements cache.SharedIndexInformer.
-func (i *informer) GetIndexer() cache.Indexer {
+func (i *Informer) GetIndexer() cache.Indexer {
 	indexer := i.SharedIndexInformer.GetIndexer()
-	if i.guard == nil {
+	if i.unindexed == nil {
 		return indexer
 	}
 	return &readIndexer{indexer, i}
 }
 
 // SetWatchErrorHandler implements cache.SharedInformer.
-func (i *informer) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
+func (i *Informer) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
 	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { handler(r, err) })
 }
 
 // SetWatchErrorHandlerWithContext implements cache.SharedInformer. The reflector does not call the
 // handler, since it gets no errors: the source, which retries requests, calls it.
-func (i *informer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
+func (i *Informer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if err := i.SharedIndexInformer.SetWatchErrorHandlerWithContext(handler); err != nil {
@@ -162,31 +158,44 @@ func standIn(lw cache.ListerWatcher, gvr schema.GroupVersionResource) func() *ca
 	})
 }
 
+// Unindexed gets the failures of index functions.
+type Unindexed interface {
+	// HasUnindexed reports whether Unindexed was called with an error for an object that is still
+	// without that index.
+	HasUnindexed() bool
+	// Unindexed is called with each failure of the function of index for the object under key, and
+	// with a nil error for each success while HasUnindexed is true.
+	Unindexed(key, index string, err error)
+}
+
 // guard wraps indexers, so that their functions may fail or panic for an object. client-go's store
-// would panic and end the process. Instead, the object is left out of that index, and the status
-// reports it.
-func (e *entry) guard(indexers cache.Indexers) cache.Indexers {
+// would panic and end the process. Instead, the object is left out of that index, and the failure is
+// reported.
+func (i *Informer) guard(indexers cache.Indexers) cache.Indexers {
+	if i.unindexed == nil {
+		return indexers
+	}
 	guarded := make(cache.Indexers, len(indexers))
 	for name, function := range indexers {
-		guarded[name] = e.guardIndex(name, function)
+		guarded[name] = i.guardIndex(name, function)
 	}
 	return guarded
 }
 
-func (e *entry) guardIndex(name string, function cache.IndexFunc) cache.IndexFunc {
+func (i *Informer) guardIndex(name string, function cache.IndexFunc) cache.IndexFunc {
 	if name == cache.NamespaceIndex || function == nil {
 		return function
 	}
 	return func(obj any) ([]string, error) {
 		values, err := callIndex(function, obj)
-		if err == nil && !e.state.HasUnindexed() {
+		if err == nil && !i.unindexed.HasUnindexed() {
 			return values, nil
 		}
 		if err != nil {
 			values, err = nil, fmt.Errorf("index %q: %w", name, err)
 		}
 		if key, unknown := cache.MetaNamespaceKeyFunc(obj); unknown == nil {
-			e.state.Unindexed(key, name, err)
+			i.unindexed.Unindexed(key, name, err)
 		}
 		return values, nil
 	}
@@ -206,7 +215,7 @@ func callIndex(function cache.IndexFunc, obj any) (values []string, err error) {
 // cache, so Index calls the original index function and does not report its error in the status.
 type readIndexer struct {
 	cache.Indexer
-	informer *informer
+	informer *Informer
 }
 
 // Index implements cache.Indexer.
@@ -250,49 +259,9 @@ func (r *readIndexer) AddIndexers(indexers cache.Indexers) error {
 }
 
 // indexFunc returns the original index function with that name.
-func (i *informer) indexFunc(name string) (cache.IndexFunc, bool) {
+func (i *Informer) indexFunc(name string) (cache.IndexFunc, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	function, known := i.unguarded[name]
 	return function, known
-}
-
-// index adds the indexers that the informer does not have yet.
-func (l *Lease) index(indexers cache.Indexers) error {
-	missing := l.factory.claim(l.entry, indexers)
-	if len(missing) == 0 {
-		return nil
-	}
-	if err := l.entry.informer.AddIndexers(missing); err != nil {
-		l.factory.disclaim(l.entry, missing)
-		return fmt.Errorf("dynamicinformer: %s: indexers: %w", discovery.RefOf(l.entry.gvr), err)
-	}
-	return nil
-}
-
-// claim returns the indexers that e does not have. The caller must add them to the informer.
-func (f *Factory) claim(e *entry, indexers cache.Indexers) cache.Indexers {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	missing := maps.Clone(indexers)
-	maps.DeleteFunc(missing, func(name string, _ cache.IndexFunc) bool {
-		_, there := e.settings.indexers[name]
-		return there
-	})
-	if len(missing) > 0 {
-		all := maps.Clone(missing) // other goroutines read the old map
-		maps.Copy(all, e.settings.indexers)
-		e.settings.indexers = all
-	}
-	return missing
-}
-
-// disclaim undoes claim for indexers that could not be added.
-func (f *Factory) disclaim(e *entry, indexers cache.Indexers) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	e.settings.indexers = maps.Clone(e.settings.indexers) // other goroutines read the old map
-	for name := range indexers {
-		delete(e.settings.indexers, name)
-	}
 }

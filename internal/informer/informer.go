@@ -1,0 +1,109 @@
+package informer
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/handlers"
+	"github.com/gvrkit/gvrkit/internal/informermetrics"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// Config configures an Informer.
+type Config struct {
+	// Source configures the source. New sets Report.
+	Source source.Config
+	// LogError gets each error of a list or watch that will be retried, unless a user has set a watch
+	// error handler.
+	LogError func(ctx context.Context, err error)
+	// Resync is the period of handlers without a period of their own.
+	Resync time.Duration
+	// Indexers are the first indexers, and read-only.
+	Indexers cache.Indexers
+	// Unindexed, if not nil, gets the failures of index functions. With nil, a failure panics, as in
+	// client-go.
+	Unindexed Unindexed
+	// Refuse, if not nil, returns why a handler can't be added to an informer that has never run.
+	Refuse func() error
+	// Transformed is set while the informer has a transform, which may write to objects. It may be nil.
+	Transformed *atomic.Bool
+	// Metrics are client-go's metrics of the informer; nil: none.
+	Metrics *informermetrics.Relay
+}
+
+// Informer is client-go's shared informer on one resource, with its source and its lister. The methods
+// that replace client-go's also inform other parts: the client whether there is a transform, the
+// source which handler gets errors, and the status about the calls of event handlers.
+type Informer struct {
+	cache.SharedIndexInformer
+	gvr         schema.GroupVersionResource
+	source      *source.Source
+	errors      *errorHandlers
+	handlers    *handlers.Set
+	listed      <-chan struct{} // closes when the informer has listed once
+	resync      time.Duration   // of handlers without a period of their own
+	refuse      func() error
+	transformed *atomic.Bool
+	unindexed   Unindexed // nil: index functions are called directly
+
+	// before is the stopped informer that this one replaces: its cache is read until this
+	// informer has synced. Nil if there is none.
+	before atomic.Pointer[Informer]
+
+	mu        sync.Mutex     // guards unguarded, and makes a setting and the report of it one step
+	unguarded cache.Indexers // the original index functions
+}
+
+var _ informers.GenericInformer = (*Informer)(nil)
+
+// New returns an informer that does not run. It sends no request. The example object of client-go's
+// informer is nil: with a kind, the reflector would drop objects of another kind and only log them.
+func New(cfg Config) *Informer {
+	gvr := cfg.Source.GVR
+	errorHandlers := &errorHandlers{usual: cfg.LogError, resource: gvr.String()}
+	cfg.Source.Report = errorHandlers.call
+	s := source.New(cfg.Source)
+	lw := s.ListerWatcher()
+	resync := max(0, cfg.Resync) // below zero, the reflector's timer would fire without a pause
+	if cfg.Transformed == nil {
+		cfg.Transformed = &atomic.Bool{}
+	}
+	i := &Informer{
+		gvr: gvr, source: s, errors: errorHandlers, resync: resync, refuse: cfg.Refuse, transformed: cfg.Transformed,
+		unindexed: cfg.Unindexed, unguarded: cfg.Indexers,
+	}
+	opts := cache.SharedIndexInformerOptions{
+		ResyncPeriod:      cmp.Or(resync, resyncCheck),
+		Indexers:          i.guard(cfg.Indexers),
+		ObjectDescription: gvr.String(),
+	}
+	cfg.Metrics.Identify(&opts)
+	i.SharedIndexInformer = cache.NewSharedIndexInformerWithOptions(lw, nil, opts)
+	indexer := i.SharedIndexInformer.GetIndexer()
+	s.LookUp(func(key string) (any, bool) {
+		item, there, err := indexer.GetByKey(key)
+		return item, there && err == nil
+	})
+	errorHandlers.standIn = standIn(lw, gvr)
+	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s), i.HasSyncedChecker().Done()
+	return i
+}
+
+// Source returns the informer's source.
+func (i *Informer) Source() *source.Source { return i.source }
+
+// Handlers returns the informer's event handlers.
+func (i *Informer) Handlers() *handlers.Set { return i.handlers }
+
+// Listed returns a channel that closes when the informer has listed once.
+func (i *Informer) Listed() <-chan struct{} { return i.listed }
+
+// Informer returns the shared informer.
+func (i *Informer) Informer() cache.SharedIndexInformer { return i }

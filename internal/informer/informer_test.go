@@ -1,0 +1,49 @@
+package informer
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// settable is an informer that takes transforms as answer says.
+type settable struct {
+	cache.SharedIndexInformer
+	answer func() error
+}
+
+func (s settable) SetTransform(cache.TransformFunc) error { return s.answer() }
+
+func keep(object any) (any, error) { return object, nil }
+
+// The informer may begin to list at the very moment that it has its transform.
+func TestInformer_KnowsOfATransformBeforeItIsThere(t *testing.T) {
+	var transformed atomic.Bool
+	known := false
+	i := &Informer{transformed: &transformed, SharedIndexInformer: settable{answer: func() error {
+		known = transformed.Load()
+		return nil
+	}}, source: source.New(source.Config{})}
+	if err := i.SetTransform(keep); err != nil || !known || !transformed.Load() {
+		t.Errorf("known then %v, now %v, error %v", known, transformed.Load(), err)
+	}
+	if err := i.SetTransform(nil); err != nil || transformed.Load() {
+		t.Errorf("without a transform: known %v, error %v", transformed.Load(), err)
+	}
+}
+
+func TestInformer_ARefusedTransformIsNone(t *testing.T) {
+	errStarted := errors.New("informer has already started")
+	for _, before := range []bool{false, true} {
+		var transformed atomic.Bool
+		transformed.Store(before)
+		i := &Informer{transformed: &transformed, SharedIndexInformer: settable{answer: func() error { return errStarted }}, source: source.New(source.Config{})}
+		if err := i.SetTransform(keep); !errors.Is(err, errStarted) || transformed.Load() != before {
+			t.Errorf("from %v to %v, error %v", before, transformed.Load(), err)
+		}
+	}
+}
