@@ -6,14 +6,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 )
@@ -123,9 +121,6 @@ func (s *restServer) root(ctx context.Context, path string, previous root, parse
 	return r
 }
 
-// errOtherFormat is an answer in a format that we do not read.
-var errOtherFormat = errors.New("the server's answer has an unknown format")
-
 // ask asks for the document of one root in the formats of accept. The server answers
 // in one of them, or, if it knows none, in whatever it likes.
 func (s *restServer) ask(ctx context.Context, path, accept string, previous root, parse func([]byte) ([]groupDoc, error)) (root, error) {
@@ -186,31 +181,6 @@ func readRoot(path string, r root, groups []groupDoc, err error) (root, error) {
 		return r, fmt.Errorf("GET %s: %w", path, belonging.err)
 	}
 	return r, nil
-}
-
-type format int
-
-const (
-	formatLegacy format = iota
-	formatAggregated
-	formatProtobuf // the same in protobuf
-	formatOther    // an aggregated one that is newer than this code
-)
-
-func formatOf(contentType string) format {
-	media, params, err := mime.ParseMediaType(contentType)
-	aggregated := params["g"] == "apidiscovery.k8s.io" && params["as"] == aggregatedKind
-	switch version := params["v"]; {
-	case media == runtime.ContentTypeProtobuf && aggregated && version == "v2":
-		return formatProtobuf
-	case media == runtime.ContentTypeProtobuf:
-		return formatOther
-	case err != nil || params["as"] == "":
-		return formatLegacy // or none at all, which shows when it is read
-	case aggregated && (version == "v2" || version == "v2beta1"):
-		return formatAggregated
-	}
-	return formatOther
 }
 
 func (s *restServer) groupVersion(ctx context.Context, gv schema.GroupVersion) (versionDoc, error) {

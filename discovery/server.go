@@ -2,12 +2,13 @@ package discovery
 
 import (
 	"context"
-	"iter"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 )
 
 // askAtOnce is how many group versions are asked about at a time, of a server that
@@ -31,94 +32,6 @@ type server interface {
 	requests() uint64
 }
 
-// document is what a server has told of all that it serves, in its own order. It is
-// not changed once made.
-type document struct {
-	core, named root
-}
-
-// root is the part of a document below /api, or below /apis.
-type root struct {
-	groups []groupDoc
-	err    error     // it could not be asked, or not all be read; groups are those known
-	etag   string    // of the answer, if it was complete
-	legacy bool      // the server has no aggregated discovery
-	date   time.Time // of the answer, by the server's clock, in whole seconds
-}
-
-// groups returns all groups, the core group first.
-func (d *document) groups() []groupDoc {
-	return append(slices.Clip(d.core.groups), d.named.groups...)
-}
-
-// versions returns all group versions, in order.
-func (d *document) versions() iter.Seq2[schema.GroupVersion, versionDoc] {
-	return func(yield func(schema.GroupVersion, versionDoc) bool) {
-		for _, group := range d.groups() {
-			for _, version := range group.versions {
-				if !yield(schema.GroupVersion{Group: group.name, Version: version.name}, version) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// withLastKnown returns the document with what previous knew wherever d could not be
-// told. A server that lists a group version and can't ask what serves it has not said
-// that its resources are gone.
-func (d *document) withLastKnown(previous *document) *document {
-	if previous == nil || previous == d {
-		return d
-	}
-	return &document{core: d.core.withLastKnown(previous.core), named: d.named.withLastKnown(previous.named)}
-}
-
-func (r root) withLastKnown(previous root) root {
-	groups := slices.Clone(r.groups)
-	for i, group := range groups {
-		if slices.ContainsFunc(group.versions, func(v versionDoc) bool { return v.err != nil }) {
-			groups[i] = group.withLastKnown(previous.group(group.name))
-		}
-	}
-	if r.err != nil { // what it does not list may be there
-		for _, group := range previous.groups {
-			if !slices.ContainsFunc(groups, func(g groupDoc) bool { return g.name == group.name }) {
-				groups = append(groups, group)
-			}
-		}
-	}
-	r.groups = groups
-	return r
-}
-
-// group returns the group of that name, if there is one.
-func (r root) group(name string) groupDoc {
-	i := slices.IndexFunc(r.groups, func(g groupDoc) bool { return g.name == name })
-	if i < 0 {
-		return groupDoc{}
-	}
-	return r.groups[i]
-}
-
-// withLastKnown returns g with what previous knew of its versions that could not be told.
-func (g groupDoc) withLastKnown(previous groupDoc) groupDoc {
-	versions := slices.Clone(g.versions)
-	for i, version := range versions {
-		known := slices.IndexFunc(previous.versions, func(v versionDoc) bool { return v.name == version.name })
-		if version.err == nil || known < 0 {
-			continue
-		}
-		version = version.copied()
-		for _, res := range previous.versions[known].resources {
-			version.add(res)
-		}
-		versions[i] = version
-	}
-	g.versions = versions
-	return g
-}
-
 // fill asks for the resources of each group version, which the legacy documents of
 // the roots do not have.
 func fill(ctx context.Context, groups []groupDoc, ask func(context.Context, schema.GroupVersion) (versionDoc, error)) {
@@ -140,4 +53,77 @@ func fill(ctx context.Context, groups []groupDoc, ask func(context.Context, sche
 		}
 	}
 	wg.Wait()
+}
+
+// adapter asks through client-go's interface, which tells neither what a stale group
+// last knew nor when to ask again, and has no way to ask for changes only.
+type adapter struct {
+	client discovery.DiscoveryInterfaceWithContext
+	calls  atomic.Uint64 // of its methods
+}
+
+// requests returns how often the client was asked, who may have known.
+func (s *adapter) requests() uint64 { return s.calls.Load() }
+
+func (s *adapter) failed() <-chan struct{} { return nil }
+
+func (s *adapter) everything(ctx context.Context, previous *document) (*document, error) {
+	list, lists, failed, err := s.groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var groups []groupDoc
+	if list != nil {
+		groups, _ = groupsOf(list) // a client's own; what it leaves out it has not
+	}
+	if len(groups) == 0 {
+		return nil, errNoGroups
+	}
+	if lists == nil {
+		fill(ctx, groups, s.groupVersion)
+	} else {
+		fill(ctx, groups, func(_ context.Context, gv schema.GroupVersion) (versionDoc, error) {
+			if lists[gv] == nil {
+				return versionDoc{}, failed[gv]
+			}
+			return readList(gv, lists[gv])
+		})
+	}
+	for i := range groups {
+		for j := range groups[i].versions {
+			version := &groups[i].versions[j]
+			if err := failed[schema.GroupVersion{Group: groups[i].name, Version: version.name}]; err != nil {
+				version.err = err // an aggregated half has said that it is stale
+			}
+		}
+	}
+	doc := &document{named: root{groups: groups, legacy: lists == nil}}
+	return doc.withLastKnown(previous), nil
+}
+
+func (s *adapter) named(ctx context.Context, previous *document) (*document, error) {
+	return s.everything(ctx, previous)
+}
+
+// groups asks for the groups and, where the client has aggregated discovery, for
+// their resources and what is stale; lists is nil where it has not.
+func (s *adapter) groups(ctx context.Context) (groups *metav1.APIGroupList, lists map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error) {
+	s.calls.Add(1)
+	switch client := s.client.(type) {
+	case discovery.AggregatedDiscoveryInterfaceWithContext:
+		return client.GroupsAndMaybeResourcesWithContext(ctx)
+	case discovery.AggregatedDiscoveryInterface:
+		return discovery.ToAggregatedDiscoveryInterfaceWithContext(client).GroupsAndMaybeResourcesWithContext(ctx)
+	}
+	groups, err = s.client.ServerGroupsWithContext(ctx)
+	return groups, nil, nil, err
+}
+
+func (s *adapter) groupVersion(ctx context.Context, gv schema.GroupVersion) (versionDoc, error) {
+	s.calls.Add(1)
+	list, err := s.client.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
+	if err != nil {
+		return versionDoc{}, err
+	}
+	return readList(gv, list)
 }

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"strings"
@@ -173,4 +174,114 @@ func (c *crd) isSettled() bool {
 	terminating := c.condition("Terminating")
 	return c.isEstablished() && names != nil && names.Status == "True" && reflect.DeepEqual(c.Spec.Names, c.Status.AcceptedNames) &&
 		(c.Metadata.DeletionTimestamp == nil || terminating != nil && terminating.Status == "True")
+}
+
+// explained returns refusal, or the reason for it if that is a CRD that is there.
+func (r *Resolver) explained(ctx context.Context, q question, refusal error) error {
+	rest, ok := r.server.(*restServer)
+	name := q.definition()
+	if !ok || name == "" {
+		return refusal
+	}
+	definition, _, err := r.definitions.do(ctx, name, nil, func(ctx context.Context) (*crd, error) {
+		definition, ref := &crd{}, objectRef{crdPath, name}
+		err := rest.object(ctx, ref, acceptLegacy, definition, &definition.Metadata)
+		rest.endpoint.pauses.settle(ref.path+"/"+ref.name, err)
+		return definition, err
+	})
+	switch {
+	case err != nil: // not there, or not to be told
+		return refusal
+	case !definition.isEstablished():
+		return newNotEstablishedError(q, definition)
+	}
+	for _, res := range definition.resources() {
+		if q.ref.Version == "" || res.GVR.Version == q.ref.Version {
+			return inconclusive(q.ref, errDisagree, res.GVR.GroupVersion())
+		}
+	}
+	return refusal
+}
+
+// definition returns the name of the CRD that q would be of, or "".
+func (q question) definition() string {
+	if q.form == kind || q.ref.Group == "" || q.ref.Resource != strings.ToLower(q.ref.Resource) {
+		return ""
+	}
+	gr := schema.GroupResource{Group: q.ref.Group, Resource: q.ref.Resource}
+	return gr.String()
+}
+
+// metaOnly asks for an object's metadata; a server that can't tell them alone sends all.
+const metaOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+// apiServicePath is where the APIServices are, on servers that aggregate others.
+const apiServicePath = "/apis/apiregistration.k8s.io/v1/apiservices"
+
+// automanaged is the label by which kube-apiserver marks the APIServices that it makes
+// itself: "onstart" for what is built in, "true" for those of CustomResourceDefinitions.
+const automanaged = "kube-aggregator.kubernetes.io/automanaged"
+
+// apiService is what is kept of an APIService.
+type apiService struct {
+	Metadata slimMeta `json:"metadata"`
+	Spec     struct {
+		Group   string `json:"group"`
+		Version string `json:"version"`
+		// Service is who serves the group version; nil: the server itself.
+		Service *struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"service"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []condition `json:"conditions"`
+	} `json:"status"`
+
+	// known says that Spec.Service is: the server makes none for others, and what it has
+	// not made itself has to be read.
+	known bool
+}
+
+// apiServiceOf returns what the metadata of an APIService tells of it.
+func apiServiceOf(meta *slimMeta) *apiService {
+	item := &apiService{Metadata: *meta}
+	gv := groupVersionOf(meta.Name)
+	item.Spec.Group, item.Spec.Version = gv.Group, gv.Version
+	item.known = item.isAutomanaged()
+	return item
+}
+
+// groupVersionOf returns the group version of the APIService of that name: the server sees to
+// it that the name says so.
+func groupVersionOf(name string) schema.GroupVersion {
+	version, group, _ := strings.Cut(name, ".")
+	return schema.GroupVersion{Group: group, Version: version}
+}
+
+func (a *apiService) groupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: a.Spec.Group, Version: a.Spec.Version}
+}
+
+// isAutomanaged reports whether there is one and the server has made it.
+func (a *apiService) isAutomanaged() bool { return a != nil && a.Metadata.Labels[automanaged] != "" }
+
+// backing says what serves the group version, as far as that is known. Of one that is local,
+// and that the server has not made itself, the CRDs tell.
+func (a *apiService) backing() Backing {
+	switch {
+	case a.Spec.Service != nil:
+		return BackingAggregated
+	case a.Metadata.Labels[automanaged] == "true":
+		return BackingCRD
+	case a.isAutomanaged():
+		return BackingBuiltIn
+	}
+	return BackingUnknown
+}
+
+// available reports whether the server reaches what serves the group version.
+func (a *apiService) available() bool {
+	i := slices.IndexFunc(a.Status.Conditions, func(c condition) bool { return c.Type == "Available" })
+	return i >= 0 && a.Status.Conditions[i].Status == "True"
 }
