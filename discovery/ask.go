@@ -227,7 +227,7 @@ func listedAs(version versionDoc, gvr schema.GroupVersionResource) (Resource, bo
 
 // groupVersion asks about one group version.
 func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (version versionDoc, joined bool, err error) {
-	version, joined, err = r.versions.do(ctx, gv, r.admit(), func(ctx context.Context) (versionDoc, error) {
+	version, joined, err = r.versions.Do(ctx, gv, r.admit(), func(ctx context.Context) (versionDoc, error) {
 		return r.server.groupVersion(ctx, gv)
 	})
 	if err == nil && version.err != nil {
@@ -278,7 +278,7 @@ func (r *Resolver) scope(q question) scope {
 // ask asks for documents, and keeps them. It returns what is known by them, which is put
 // together when it is called for.
 func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Context) error) (said func() *snapshot, joined bool, err error) {
-	return r.documents.do(ctx, which, admit, func(ctx context.Context) (func() *snapshot, error) {
+	return r.documents.Do(ctx, which, admit, func(ctx context.Context) (func() *snapshot, error) {
 		r.mu.Lock()
 		r.asked++
 		number, previous := r.asked, r.doc

@@ -15,14 +15,7 @@ func WithPace(awaited, polled, doubted time.Duration) Option {
 }
 
 // Waiting returns how many callers wait for documents.
-func Waiting(r *Resolver) int {
-	r.documents.mu.Lock()
-	defer r.documents.mu.Unlock()
-	if f := r.documents.flying[allGroups]; f != nil {
-		return f.waiting
-	}
-	return 0
-}
+func Waiting(r *Resolver) int { return r.documents.Callers(allGroups) }
 
 // WithForbiddenPace is how often a running resolver tries what is forbidden.
 func WithForbiddenPace(forbidden time.Duration) Option {

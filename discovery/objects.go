@@ -183,7 +183,7 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 	if !ok || name == "" {
 		return refusal
 	}
-	definition, _, err := r.definitions.do(ctx, name, nil, func(ctx context.Context) (*crd, error) {
+	definition, _, err := r.definitions.Do(ctx, name, nil, func(ctx context.Context) (*crd, error) {
 		definition, ref := &crd{}, objectRef{crdPath, name}
 		err := rest.object(ctx, ref, acceptLegacy, definition, &definition.Metadata)
 		rest.endpoint.pauses.settle(ref.path+"/"+ref.name, err)

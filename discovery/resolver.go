@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/gvrkit/gvrkit/internal/singleflight"
 )
 
 // informerVerbs are what an informer needs a resource to support.
@@ -25,10 +27,10 @@ type Resolver struct {
 	server  server
 	options options
 
-	documents   flights[scope, func() *snapshot]
-	versions    flights[schema.GroupVersion, versionDoc]
-	definitions flights[string, *crd]
-	metas       flights[struct{}, map[string]*slimMeta]
+	documents   singleflight.Group[scope, func() *snapshot]
+	versions    singleflight.Group[schema.GroupVersion, versionDoc]
+	definitions singleflight.Group[string, *crd]
+	metas       singleflight.Group[struct{}, map[string]*slimMeta]
 	unknown     flowcontrol.RateLimiter // of requests about what a run does not know
 
 	// current is what a run knows; nil while none does.
@@ -104,10 +106,10 @@ func NewFromDiscovery(client discovery.DiscoveryInterface, opts ...Option) (*Res
 func newResolver(s server, opts []Option) *Resolver {
 	r := &Resolver{server: s, options: newOptions(opts), changed: make(chan struct{}), running: make(chan struct{})}
 	r.unknown = flowcontrol.NewTokenBucketRateLimiter(r.options.unknownRate, r.options.unknownBurst)
-	r.documents.timeout = r.options.requestTimeout
-	r.versions.timeout = r.options.requestTimeout
-	r.definitions.timeout = r.options.requestTimeout
-	r.metas.timeout = r.options.requestTimeout
+	r.documents.Timeout = r.options.requestTimeout
+	r.versions.Timeout = r.options.requestTimeout
+	r.definitions.Timeout = r.options.requestTimeout
+	r.metas.Timeout = r.options.requestTimeout
 	return r
 }
 

@@ -137,7 +137,7 @@ func (r *Resolver) crds(ctx context.Context) (map[string]*slimMeta, error) {
 	if !ok {
 		return nil, errNoWatch
 	}
-	metas, _, err := r.metas.do(ctx, struct{}{}, nil, rest.crds)
+	metas, _, err := r.metas.Do(ctx, struct{}{}, nil, rest.crds)
 	return metas, err
 }
 

@@ -37,11 +37,6 @@ var ofDiscovery = []table{
 		{"a recreated CRD is reported as changed", "knowledge.eventsOf", never(
 			"deleted && old.byCRD() && (state.byCRD() || old.replaced(state))")},
 		{"a CRD that is younger than its type is taken as the one that served it", "typeState.replaced", never("!s.undecided.IsZero()")},
-		{"the context of one caller ends the request of all", "flights.takeOffLocked", replace("context.WithoutCancel(ctx)", "ctx")},
-		{"the last caller does not wait for the request that it ends", "flights.do", within("<-ctx.Done()", drop("<-current.done"))},
-		{"a request that has been given up is joined", "flights.leave", never("f.flying[key] == left")},
-		{"a shared request has no timeout", "flights.takeOffLocked", replace(
-			"context.WithTimeout(context.WithoutCancel(ctx), f.timeout)", "context.WithCancel(context.WithoutCancel(ctx))")},
 		{"a CRD with another UID is taken as the same", "knowledge.learnCRD", never("old != nil && old.UID != item.UID")},
 		{"one document without a type removes the type", "knowledge.endDoubts", replace("k.doubtFor", "0")},
 		{"a deletion is believed though the CRD exists again", "knowledge.readAPI", never("old.Metadata.UID != item.Metadata.UID")},
@@ -131,5 +126,11 @@ var ofDiscovery = []table{
 		{"a subscriber gets no event of a type that returned", "combined", replace("[]Event{last, now}", "[]Event{last}")},
 		{"weak evidence replaces strong evidence", "combined", replace("now.Resource = first.Resource", "return []Event{first}")},
 		{"a selector takes every version", "VersionPolicy.selects", always("res.Preferred()")},
+	}}, {"internal/singleflight", "internal/singleflight", []mutant{
+		{"the context of one caller ends the request of all", "Group.startLocked", replace("context.WithoutCancel(ctx)", "ctx")},
+		{"the last caller does not wait for the request that it ends", "Group.Do", within("<-ctx.Done()", drop("<-current.done"))},
+		{"a request that has been cancelled is joined", "Group.leave", never("g.calls[key] == left")},
+		{"a shared request has no timeout", "Group.startLocked", replace(
+			"context.WithTimeout(context.WithoutCancel(ctx), g.Timeout)", "context.WithCancel(context.WithoutCancel(ctx))")},
 	}},
 }
