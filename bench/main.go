@@ -1,10 +1,10 @@
-// Command bench compares gvrkit with client-go and controller-runtime, side by side.
+// Command bench compares gvrkit with client-go and controller-runtime.
 //
 //	go run ./bench [flags] [scenario ...]
 //
 // The scenarios are cache, discovery, leases and types; without an argument all of them run.
-// Package harness describes how they are measured. The command prints a table for each case;
-// with -out it also writes every single run as JSON, and charts.
+// Package harness describes the measurement. The command prints a table for each case; with -out
+// it also writes the figures of each run as JSON, and charts.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/gvrkit/gvrkit/bench/types"
 )
 
-// errUsage is matched by errors in the command line.
+// errUsage marks errors in the command line.
 var errUsage = errors.New("see -help")
 
 func scenarios() []harness.Scenario {
@@ -37,8 +37,8 @@ func scenarios() []harness.Scenario {
 
 func main() { os.Exit(program(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// program does what the role of this process demands. It returns the exit code: 0, 1 after a
-// failure, 2 if the command line is wrong.
+// program runs the role of this process. It returns the exit code: 0, 1 after a failure, or 2 if
+// the command line is wrong.
 func program(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -75,11 +75,11 @@ func parse(args []string, help io.Writer) (settings, error) {
 	s := settings{scenarios: scenarios()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.BoolVar(&s.Quick, "quick", false, "measure less of everything, in fewer rounds")
-	flags.UintVar(&s.Rounds, "rounds", 0, "how many `rounds` count, after one that does not (default 3 or 5)")
+	flags.BoolVar(&s.Quick, "quick", false, "measure smaller cases in fewer rounds")
+	flags.UintVar(&s.Rounds, "rounds", 0, "number of `rounds` that count, after a warm-up round (default 3 or 5)")
 	flags.StringVar(&s.out, "out", "", "`directory` for results and charts")
-	flags.StringVar(&s.from, "from", "", "measure nothing, and report the results in this `file`")
-	flags.Func("cases", "measure only cases whose name matches this `expression`, such as mix or back", func(text string) (err error) {
+	flags.StringVar(&s.from, "from", "", "print the results in this `file` instead of measuring")
+	flags.Func("cases", "measure only cases whose names match this regular `expression`, such as mix or back", func(text string) (err error) {
 		s.Cases, err = regexp.Compile(text)
 		return err
 	})
@@ -103,7 +103,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	return s, nil
 }
 
-// bench does what the command line asks for.
+// bench measures the scenarios of the command line, or reports results.
 func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	s, err := parse(args, stdout)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestProgram_HelpListsScenariosAndFlags(t *testing.T) {
 	}
 }
 
-func TestProgram_ReportsResultsOfBefore(t *testing.T) {
+func TestProgram_ReportsSavedResults(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
 	if code := program([]string{"-from", filepath.Join(dir, "none")}, &stdout, &stderr); code != 1 || !strings.Contains(stderr.String(), "no such file") {
@@ -76,7 +76,7 @@ func TestScenarios_HaveCompleteCases(t *testing.T) {
 	}
 }
 
-func TestScenarios_QuickIsLess(t *testing.T) {
+func TestScenarios_QuickRunsHaveFewerRounds(t *testing.T) {
 	count := func(quick bool) (n int) {
 		for _, s := range scenarios() {
 			for _, c := range s.Cases(quick) {

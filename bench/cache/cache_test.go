@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// do measures a contestant on a server that has some more objects than it expects.
-func do(t *testing.T, l load, contestant harness.Contestant, more int) (harness.Figures, error) {
+// measure measures a contestant on a server that has more objects than it expects.
+func measure(t *testing.T, l load, contestant harness.Contestant, more int) (harness.Figures, error) {
 	t.Helper()
 	handler, err := stub.New(t.Context(), stub.Config{Kind: l.kind.Name, Objects: l.objects + more})
 	if err != nil {
@@ -29,22 +29,22 @@ func do(t *testing.T, l load, contestant harness.Contestant, more int) (harness.
 	}
 	t.Cleanup(handler.Shutdown)
 	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close) // first
-	reached, err := json.Marshal(stub.Client{Host: server.URL})
+	t.Cleanup(server.Close) // runs before Shutdown
+	connection, err := json.Marshal(stub.Client{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // it only ends a test that hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // longer than the test takes
 	defer cancel()
-	return contestant.Measure(ctx, harness.Job{Servers: reached})
+	return contestant.Measure(ctx, harness.Job{Connection: connection})
 }
 
-func TestMeasure_EveryContestantCachesWhatTheServerHas(t *testing.T) {
+func TestMeasure_EachContestantCachesAllObjects(t *testing.T) {
 	for _, kind := range objects.All() {
 		c := newCase(load{kind, 20, 50}, 1)
 		for _, contestant := range c.Contestants {
 			t.Run(contestant.Name+"/"+kind.Name, func(t *testing.T) {
-				figures, err := do(t, load{kind, 20, 50}, contestant, 0)
+				figures, err := measure(t, load{kind, 20, 50}, contestant, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -60,7 +60,7 @@ func TestMeasure_EveryContestantCachesWhatTheServerHas(t *testing.T) {
 
 func TestMeasure_FailsIfTheServerHasOtherObjects(t *testing.T) {
 	l := load{objects.All()[1], 20, 50}
-	_, err := do(t, l, l.contestants()[0], 1)
+	_, err := measure(t, l, l.contestants()[0], 1)
 	if err == nil || !strings.Contains(err.Error(), "the server has 21, want 20") {
 		t.Errorf("error: %v", err)
 	}
@@ -74,7 +74,7 @@ func TestCompare_NamesTheObjectAndShowsTheDifference(t *testing.T) {
 	object := func() *unstructured.Unstructured { return &unstructured.Unstructured{Object: kind.Object(1)} }
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	if err := compare(store, false, object()); err == nil || !strings.Contains(err.Error(), object().GetName()) {
-		t.Errorf("an object that is missing: %v", err)
+		t.Errorf("missing object: %v", err)
 	}
 	cached := func(change func(*unstructured.Unstructured)) {
 		obj := object()
@@ -89,18 +89,18 @@ func TestCompare_NamesTheObjectAndShowsTheDifference(t *testing.T) {
 	}
 	cached(func(u *unstructured.Unstructured) { u.SetGeneration(4711) })
 	if err := compare(store, false, object()); err == nil || !strings.Contains(err.Error(), object().GetName()) || !strings.Contains(err.Error(), "4711") {
-		t.Errorf("an object that differs: %v", err)
+		t.Errorf("different object: %v", err)
 	}
 	cached(func(u *unstructured.Unstructured) { u.SetManagedFields(nil) })
 	if err := compare(store, false, object()); err == nil {
-		t.Error("managedFields may be missing")
+		t.Error("no error for missing managedFields")
 	}
 	if err := compare(store, true, object()); err != nil {
-		t.Errorf("managedFields may not be missing: %v", err)
+		t.Errorf("missing managedFields are allowed: %v", err)
 	}
 }
 
-func TestCounter_SaysWhatIsMissing(t *testing.T) {
+func TestCounter_ErrorHasTheNumberOfMissingEvents(t *testing.T) {
 	c := newCounter()
 	h := c.handler()
 	c.expect(3)

@@ -24,19 +24,19 @@ import (
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
-// load is how many objects the server has, and how many changes follow.
+// load is the number of objects on the server, and the number of changes to them.
 type load struct {
 	kind            objects.Kind
 	objects, events int
 }
 
-// system is one way to cache a resource.
+// system is an implementation of a cache of one resource.
 type system struct {
 	load
 
 	open      informers.Open
 	transform cache.TransformFunc // may be nil
-	stripped  bool                // its objects have no managedFields
+	stripped  bool                // cached objects have no managedFields
 }
 
 // run is one job.
@@ -52,25 +52,25 @@ type run struct {
 
 func (s system) measure(ctx context.Context, job harness.Job) (harness.Figures, error) {
 	var server stub.Client
-	if err := job.Reach(&server); err != nil {
+	if err := job.Connect(&server); err != nil {
 		return nil, err
 	}
 	r := &run{system: s, server: server, events: newCounter(), figures: harness.Figures{}}
-	life, end := context.WithCancel(ctx)
-	defer end()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
-	}{{"sync", r.sync}, {"after the sync", r.check}, {"events", r.follow}, {"after the events", r.check}} {
-		if err := step.do(life); err != nil {
+	}{{"sync", r.sync}, {"after the sync", r.check}, {"events", r.change}, {"after the events", r.check}} {
+		if err := step.do(running); err != nil {
 			return nil, fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
-	end()
+	stop()
 	return r.figures, r.set.Stop(ctx)
 }
 
-// sync measures how the cache is filled, and the memory that it has then.
+// sync measures the start of the cache until it is filled, and its memory then.
 func (r *run) sync(ctx context.Context) error {
 	empty, _ := usage.LiveMemory()
 	if err := r.fill(ctx); err != nil {
@@ -120,8 +120,8 @@ func (r *run) fill(ctx context.Context) (err error) {
 	return nil
 }
 
-// follow measures how changes are followed.
-func (r *run) follow(ctx context.Context) error {
+// change measures the events of changes.
+func (r *run) change(ctx context.Context) error {
 	runtime.GC()
 	begin, cpu := time.Now(), usage.CPU()
 	r.events.expect(r.load.events)
@@ -133,7 +133,7 @@ func (r *run) follow(ctx context.Context) error {
 	return errors.Join(err, <-changed)
 }
 
-// check compares all cached objects with what client-go's dynamic client returns.
+// check compares all cached objects with those that client-go's dynamic client returns.
 func (r *run) check(ctx context.Context) error {
 	client, err := dynamic.NewForConfig(r.server.Config())
 	if err != nil {
@@ -170,15 +170,15 @@ func compare(store cache.Store, stripped bool, want *unstructured.Unstructured) 
 		unstructured.RemoveNestedField(want.Object, "metadata", "managedFields")
 	}
 	if !reflect.DeepEqual(want.Object, got.Object) {
-		return fmt.Errorf("%s is cached wrongly (-want +got):\n%s", key, cmp.Diff(want.Object, got.Object))
+		return fmt.Errorf("the cached object %s differs (-want +got):\n%s", key, cmp.Diff(want.Object, got.Object))
 	}
 	return nil
 }
 
-// counter counts the events of a handler, and nothing else.
+// counter counts the events of a handler.
 type counter struct {
 	count, goal *atomic.Int64
-	reached     chan time.Time // gets when the goal was reached
+	reached     chan time.Time // gets the time when count is goal
 }
 
 func newCounter() counter {
@@ -188,7 +188,7 @@ func newCounter() counter {
 // expect sets the goal to n more events. It is called before the first of them.
 func (c counter) expect(n int) { c.goal.Store(c.count.Load() + int64(n)) }
 
-// wait waits until the goal is reached, and returns when it was.
+// wait waits until the goal is reached, and returns the time of that.
 func (c counter) wait(ctx context.Context) (time.Time, error) {
 	select {
 	case at := <-c.reached:
@@ -198,12 +198,12 @@ func (c counter) wait(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// handler returns a handler whose events are counted.
+// handler returns a handler that counts its events.
 func (c counter) handler() cache.ResourceEventHandler {
-	saw := func(any) {
+	count := func(any) {
 		if c.count.Add(1) == c.goal.Load() {
 			c.reached <- time.Now()
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: saw, UpdateFunc: func(_, obj any) { saw(obj) }, DeleteFunc: saw}
+	return cache.ResourceEventHandlerFuncs{AddFunc: count, UpdateFunc: func(_, obj any) { count(obj) }, DeleteFunc: count}
 }

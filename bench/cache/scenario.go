@@ -1,6 +1,6 @@
-// Package cache compares caches of one resource: what it costs to fill them, to keep them, and
-// to follow changes. After the first list and after the changes every cached object is compared
-// with the result of client-go's decoder; a difference fails the whole run.
+// Package cache compares caches of one resource: the CPU time and memory for the first list, for
+// the cached objects and for changes. After the first list and after the changes, a run compares
+// each cached object with the result of client-go's decoder, and fails if they differ.
 package cache
 
 import (
@@ -46,7 +46,8 @@ func cases(quick bool) []harness.Case {
 	return all
 }
 
-// newCase returns the case of a load. The server makes changes as fast as a contestant reads.
+// newCase returns the case with a load. The server sends changes as fast as a contestant reads
+// them.
 func newCase(l load, rounds int) harness.Case {
 	return harness.Case{
 		Name:        fmt.Sprintf("%s-%d", l.kind.Name, l.objects),

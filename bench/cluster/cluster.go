@@ -25,19 +25,19 @@ const (
 	KubeAPIServer = "kube-apiserver"
 )
 
-// Connection says how a server is reached. Processes pass it on as JSON.
+// Connection is how clients reach a server. Processes exchange it as JSON.
 type Connection struct {
 	Host  string               `json:"host"`
 	Token string               `json:"token"`
 	TLS   rest.TLSClientConfig `json:"tls"`
 }
 
-// Config returns a config without a limit on the rate of requests.
+// Config returns a config without a rate limit.
 func (c Connection) Config() *rest.Config {
 	return &rest.Config{Host: c.Host, BearerToken: c.Token, QPS: -1, WarningHandler: rest.NoWarnings{}, TLSClientConfig: c.TLS}
 }
 
-// Start starts the server with this name and fills it. A [Connection] reaches it.
+// Start starts the server with this name and fills it. The servers have a [Connection].
 func Start(ctx context.Context, name string, progress io.Writer, size Size) (*harness.Servers, error) {
 	start := startEmbedded
 	if name == KubeAPIServer {
@@ -53,25 +53,24 @@ func Start(ctx context.Context, name string, progress io.Writer, size Size) (*ha
 			return nil, errors.Join(fmt.Errorf("fill the server: %w", err), stop())
 		}
 	}
-	return &harness.Servers{Reached: c, Stop: stop}, nil
+	return &harness.Servers{Connection: c, Stop: stop}, nil
 }
 
-// StartPlain is Start with a proxy in front of the server, which clients reach by HTTP/1.1 without
-// TLS.
+// StartPlain is Start with a proxy in front of the server, so that clients use HTTP/1.1 without TLS.
 func StartPlain(ctx context.Context, name string, progress io.Writer, size Size) (*harness.Servers, error) {
 	servers, err := Start(ctx, name, progress, size)
 	if err != nil {
 		return nil, err
 	}
-	c := servers.Reached.(Connection)
+	c := servers.Connection.(Connection)
 	transport, err := rest.TransportFor(c.Config())
-	proxy, failed := faultproxy.Start(c.Host, transport) //nolint:contextcheck // it ends by Close
+	proxy, failed := faultproxy.Start(c.Host, transport) //nolint:contextcheck // Close ends it
 	if err := errors.Join(err, failed); err != nil {
 		return nil, errors.Join(err, servers.Stop())
 	}
 	return &harness.Servers{
-		Reached: Connection{Host: proxy.URL()},
-		Stop:    func() error { return errors.Join(proxy.Close(), servers.Stop()) },
+		Connection: Connection{Host: proxy.URL()},
+		Stop:       func() error { return errors.Join(proxy.Close(), servers.Stop()) },
 	}, nil
 }
 
@@ -88,7 +87,7 @@ func startKubeAPIServer(ctx context.Context, progress io.Writer) (*rest.Config, 
 	if err != nil {
 		return nil, nil, err
 	}
-	log.SetLogger(logr.Discard()) // envtest logs otherwise
+	log.SetLogger(logr.Discard()) // without it, envtest logs
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory: assets, ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute,
 	}

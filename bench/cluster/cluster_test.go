@@ -14,13 +14,14 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/gvrkit/gvrkit/bench/cluster"
+	"github.com/gvrkit/gvrkit/bench/cluster/clustertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestDefinitions_HaveNamesOfTheirOwn(t *testing.T) {
+func TestDefinitions_HaveDifferentNames(t *testing.T) {
 	names, kinds := map[string]int{}, map[schema.GroupKind]int{}
-	for _, d := range append(cluster.Definitions(600), cluster.Newcomer(0), cluster.Newcomer(1)) {
+	for _, d := range append(cluster.Definitions(600), cluster.Additional(0), cluster.Additional(1)) {
 		names[d.Name()]++
 		kinds[d.Types[0].GVK.GroupKind()]++
 	}
@@ -29,7 +30,7 @@ func TestDefinitions_HaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestDefinitions_AreAsLargeAsAskedForAndNoCopies(t *testing.T) {
+func TestDefinitions_HaveTheRequestedSizeAndDiffer(t *testing.T) {
 	const n, size = 20, 30_000
 	var all []byte
 	for _, d := range cluster.Definitions(n) {
@@ -43,7 +44,7 @@ func TestDefinitions_AreAsLargeAsAskedForAndNoCopies(t *testing.T) {
 		}
 		again, err := cluster.NewDefinition(d.Number).CRD(size).MarshalJSON()
 		if err != nil || string(again) != string(text) {
-			t.Errorf("%s is another one the second time: %v", d.Name(), err)
+			t.Errorf("%s differs the second time: %v", d.Name(), err)
 		}
 	}
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
@@ -55,7 +56,7 @@ func TestDefinitions_AreAsLargeAsAskedForAndNoCopies(t *testing.T) {
 	}
 }
 
-func TestConnection_SurvivesJSON(t *testing.T) {
+func TestConnection_RoundTripsThroughJSON(t *testing.T) {
 	want := cluster.Connection{Host: "https://127.0.0.1:1", Token: "t"}
 	want.TLS.CAData, want.TLS.ServerName = []byte("ca"), "kube"
 	text, err := json.Marshal(want)
@@ -71,7 +72,7 @@ func TestConnection_SurvivesJSON(t *testing.T) {
 	}
 }
 
-func TestStart_FailsIfTheServerDoesNotBecomeFull(t *testing.T) {
+func TestStart_FailsIfTheServerIsNotFilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := cluster.Start(ctx, cluster.Embedded, io.Discard, cluster.Size{CRDs: 1}); err == nil {
@@ -79,17 +80,8 @@ func TestStart_FailsIfTheServerDoesNotBecomeFull(t *testing.T) {
 	}
 }
 
-func TestStartPlain_IsReachedByHTTP1AndHasWhatWasAskedFor(t *testing.T) {
-	servers, err := cluster.StartPlain(t.Context(), cluster.Embedded, io.Discard, cluster.Size{CRDs: 3, SchemaBytes: 500})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := servers.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	c := servers.Reached.(cluster.Connection)
+func TestStartPlain_ServesCRDsOverHTTP(t *testing.T) {
+	c := clustertest.Start(t, cluster.StartPlain, cluster.Size{CRDs: 3, SchemaBytes: 500})
 	if cfg := c.Config(); cfg.Host[:7] != "http://" {
 		t.Errorf("host: %s", cfg.Host)
 	}
@@ -105,37 +97,37 @@ func TestStartPlain_IsReachedByHTTP1AndHasWhatWasAskedFor(t *testing.T) {
 			}
 		}
 	}
-	visits(t, c)
+	createAndDelete(t, c)
 }
 
-// visits lets a type come and go twice.
-func visits(t *testing.T, c cluster.Connection) {
+// createAndDelete creates and deletes a CRD twice.
+func createAndDelete(t *testing.T, c cluster.Connection) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // it only ends a test that hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // longer than the test takes
 	defer cancel()
-	v, err := c.Visitor(ctx, cluster.Newcomer(0), 500)
+	crd, err := c.TemporaryCRD(ctx, cluster.Additional(0), 500)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer v.Stop()
+	defer crd.Stop()
 	for range 2 {
 		before := time.Now()
-		came, err := v.Come(ctx)
+		created, err := crd.Create(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := v.Come(ctx); err == nil {
-			t.Error("it comes while it is there")
+		if _, err := crd.Create(ctx); err == nil {
+			t.Error("no error for a CRD that exists")
 		}
-		went, err := v.Go(ctx)
-		if err != nil || came.Before(before) || went.Before(came) || went.After(time.Now()) {
-			t.Errorf("it came at %v and went at %v: %v", came, went, err)
+		deleted, err := crd.Delete(ctx)
+		if err != nil || created.Before(before) || deleted.Before(created) || deleted.After(time.Now()) {
+			t.Errorf("created at %v and deleted at %v: %v", created, deleted, err)
 		}
 	}
 	over := errors.New("over")
 	ended, end := context.WithCancelCause(ctx)
 	end(over)
-	if _, err := v.Come(ended); !errors.Is(err, context.Canceled) && !errors.Is(err, over) {
-		t.Errorf("it comes after the end: %v", err)
+	if _, err := crd.Create(ended); !errors.Is(err, context.Canceled) && !errors.Is(err, over) {
+		t.Errorf("error after the end of the context: %v", err)
 	}
 }

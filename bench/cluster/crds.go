@@ -17,12 +17,13 @@ import (
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 )
 
-// Size is how much a server has.
+// Size is the number of CRDs on a server, the size of each schema, and the number of objects of
+// each CRD.
 type Size struct{ CRDs, SchemaBytes, Objects int }
 
-// Fill installs CRDs and creates the objects of each.
+// Fill installs CRDs and creates their objects.
 func (c Connection) Fill(ctx context.Context, s Size) error {
-	const batches, settle = 16, 5 * time.Second // servers build documents after CRDs have come
+	const batches, settle = 16, 5 * time.Second // until discovery documents have all CRDs
 	client, err := dynamic.NewForConfig(c.Config())
 	if err != nil {
 		return err
@@ -32,7 +33,7 @@ func (c Connection) Fill(ctx context.Context, s Size) error {
 		all[i] = d.CRD(s.SchemaBytes)
 	}
 	installs, installing := errgroup.WithContext(ctx)
-	for i := range batches { // a new CRD is served after a second
+	for i := range batches { // an API server takes about a second for each call
 		installs.Go(func() error {
 			return embedded.InstallCRDs(installing, c.Config(), all[i*len(all)/batches:(i+1)*len(all)/batches]...)
 		})
@@ -56,17 +57,18 @@ func (c Connection) Fill(ctx context.Context, s Size) error {
 	return writes.Wait()
 }
 
-// Visitor is a CRD that comes and goes. One goroutine at a time uses it.
-type Visitor struct {
+// TemporaryCRD is a CRD that is created and deleted during a measurement. It is not safe for
+// concurrent use.
+type TemporaryCRD struct {
 	Definition
 	watch.Interface // of the CRD; Stop ends it
 
-	crds     dynamic.ResourceInterface // with a connection of its own, so that it does not delay what is measured
+	crds     dynamic.ResourceInterface // with its own connection, which does not delay the measured client
 	manifest *unstructured.Unstructured
 }
 
-// Visitor returns a CRD that is not there yet. The caller stops it.
-func (c Connection) Visitor(ctx context.Context, d Definition, schemaBytes int) (*Visitor, error) {
+// TemporaryCRD returns a CRD that is not yet on the server. The caller must call Stop.
+func (c Connection) TemporaryCRD(ctx context.Context, d Definition, schemaBytes int) (*TemporaryCRD, error) {
 	cfg := c.Config()
 	cfg.Dial = (&net.Dialer{}).DialContext
 	client, err := dynamic.NewForConfig(cfg)
@@ -81,31 +83,31 @@ func (c Connection) Visitor(ctx context.Context, d Definition, schemaBytes int) 
 	}
 	opts.ResourceVersion = list.GetResourceVersion()
 	seen, err := crds.Watch(ctx, opts)
-	return &Visitor{d, seen, crds, d.CRD(schemaBytes)}, err
+	return &TemporaryCRD{d, seen, crds, d.CRD(schemaBytes)}, err
 }
 
-// Come creates the CRD. It returns when the event came that says Established.
-func (v *Visitor) Come(ctx context.Context) (time.Time, error) {
-	if _, err := v.crds.Create(ctx, v.manifest, metav1.CreateOptions{}); err != nil {
+// Create creates the CRD. It returns the time of the watch event in which it is Established.
+func (c *TemporaryCRD) Create(ctx context.Context) (time.Time, error) {
+	if _, err := c.crds.Create(ctx, c.manifest, metav1.CreateOptions{}); err != nil {
 		return time.Time{}, err
 	}
-	return v.await(ctx, func(event watch.EventType, crd *unstructured.Unstructured) bool {
+	return c.await(ctx, func(event watch.EventType, crd *unstructured.Unstructured) bool {
 		return event != watch.Deleted && Established(crd)
 	})
 }
 
-// Go deletes the CRD. It returns when the event came that says so.
-func (v *Visitor) Go(ctx context.Context) (time.Time, error) {
-	if err := v.crds.Delete(ctx, v.Name(), metav1.DeleteOptions{}); err != nil {
+// Delete deletes the CRD. It returns the time of the watch event for its deletion.
+func (c *TemporaryCRD) Delete(ctx context.Context) (time.Time, error) {
+	if err := c.crds.Delete(ctx, c.Name(), metav1.DeleteOptions{}); err != nil {
 		return time.Time{}, err
 	}
-	return v.await(ctx, func(event watch.EventType, _ *unstructured.Unstructured) bool { return event == watch.Deleted })
+	return c.await(ctx, func(event watch.EventType, _ *unstructured.Unstructured) bool { return event == watch.Deleted })
 }
 
-func (v *Visitor) await(ctx context.Context, of func(watch.EventType, *unstructured.Unstructured) bool) (time.Time, error) {
+func (c *TemporaryCRD) await(ctx context.Context, of func(watch.EventType, *unstructured.Unstructured) bool) (time.Time, error) {
 	for {
 		select {
-		case event, more := <-v.ResultChan():
+		case event, more := <-c.ResultChan():
 			now := time.Now()
 			if !more {
 				return now, errors.New("the benchmark's own watch has ended")
@@ -119,7 +121,7 @@ func (v *Visitor) await(ctx context.Context, of func(watch.EventType, *unstructu
 	}
 }
 
-// Established reports whether a CRD has the condition Established.
+// Established reports whether the condition Established of a CRD is true.
 func Established(crd *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	for _, condition := range conditions {

@@ -13,10 +13,10 @@ import (
 var CRDs = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 const (
-	// perGroup is how many CRDs a group has.
+	// perGroup is the number of CRDs of a group.
 	perGroup = 6
-	// newcomers is the number of the first CRD that no server has from the beginning.
-	newcomers = 1_000_000
+	// additional is the number of the first additional CRD.
+	additional = 1_000_000
 )
 
 // The parts of the names of groups and kinds.
@@ -35,14 +35,14 @@ type Type struct {
 }
 
 // Definition is a CustomResourceDefinition, generated from its number. Its names resemble those
-// of real ones.
+// of real CRDs.
 type Definition struct {
 	Number int
-	// Types are what it defines, the preferred version first.
+	// Types has a type for each version, the preferred version first.
 	Types []Type
 }
 
-// Definitions returns the first n.
+// Definitions returns the first n definitions.
 func Definitions(n int) []Definition {
 	all := make([]Definition, n)
 	for i := range all {
@@ -51,15 +51,15 @@ func Definitions(n int) []Definition {
 	return all
 }
 
-// Newcomer returns a CRD that no server has from the beginning, in a group of its own.
-func Newcomer(i int) Definition { return NewDefinition(newcomers + i) }
+// Additional returns a definition that is not among those of Fill, in a group of its own.
+func Additional(i int) Definition { return NewDefinition(additional + i) }
 
-// NewDefinition returns the CRD with the number i.
+// NewDefinition returns the definition with number i.
 func NewDefinition(i int) Definition {
 	group := i / perGroup
-	name := areas[group%len(areas)] + "." + domains[group/len(areas)%len(domains)] // of its own below 600
-	if i >= newcomers {
-		name = fmt.Sprintf("newcomer-%d.%s", i-newcomers, domains[0])
+	name := areas[group%len(areas)] + "." + domains[group/len(areas)%len(domains)] // different for each group below 600
+	if i >= additional {
+		name = fmt.Sprintf("additional-%d.%s", i-additional, domains[0])
 	}
 	kind := traits[i%len(traits)] + things[i/len(traits)%len(things)]
 	plural := strings.ToLower(kind) + "s"
@@ -77,7 +77,7 @@ func NewDefinition(i int) Definition {
 // Name returns the name of the CRD.
 func (d Definition) Name() string { return d.Types[0].GVR.GroupResource().String() }
 
-// CRD returns the CRD as a manifest, with schemas of about size bytes together.
+// CRD returns the CRD, with schemas of about size bytes in total.
 func (d Definition) CRD(size int) *unstructured.Unstructured {
 	first, s := d.Types[0], schemer{rand.New(rand.NewPCG(1, uint64(d.Number)))}
 	names := map[string]any{
@@ -109,8 +109,8 @@ func (d Definition) CRD(size int) *unstructured.Unstructured {
 	}}
 }
 
-// Object returns the i-th object of the type, of some 800 bytes. Most of them are in an
-// annotation: servers drop fields that the schema of a CRD lacks.
+// Object returns object i of the type, with about 800 bytes, most of them in an annotation: servers
+// drop fields that are not in the schema of the CRD.
 func (t Type) Object(i int) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetGroupVersionKind(t.GVK)
@@ -123,10 +123,10 @@ func (t Type) Object(i int) *unstructured.Unstructured {
 	return obj
 }
 
-// schemer makes random schemas, of which no two are alike.
+// schemer makes random schemas, no two of which are equal.
 type schemer struct{ *rand.Rand }
 
-// schema returns a schema of about size bytes of JSON. Most of them are descriptions of
+// schema returns a schema of about size bytes of JSON, most of them in descriptions of
 // properties.
 func (s schemer) schema(size int) map[string]any {
 	properties := map[string]any{}

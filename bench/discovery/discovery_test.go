@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -21,15 +20,16 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/bench/cluster"
+	"github.com/gvrkit/gvrkit/bench/cluster/clustertest"
 	"github.com/gvrkit/gvrkit/bench/harness"
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
 const (
-	// patience only ends a test that hangs: under load everything takes long.
-	patience = 3 * time.Minute
-	// shortRest is enough for a fake.
-	shortRest = 100 * time.Millisecond
+	// timeout is longer than any step of a test takes.
+	timeout = 3 * time.Minute
+	// shortIdle is the time without requests for fakes.
+	shortIdle = 100 * time.Millisecond
 )
 
 func TestMain(m *testing.M) {
@@ -41,33 +41,22 @@ func TestMain(m *testing.M) {
 
 func TestMeasure_OnARealServer(t *testing.T) {
 	size := cluster.Size{CRDs: 5, SchemaBytes: 2000}
-	servers, err := cluster.StartPlain(t.Context(), cluster.Embedded, io.Discard, size)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := servers.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	server := servers.Reached.(cluster.Connection)
-	reached, err := json.Marshal(map[string]any{plain: server, "": server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	everyContestant(t, size, reached)
-	t.Run("plain", func(t *testing.T) { onlyTheStart(t, size, reached) })
-	findWhatIsServed(t, server)
+	server := clustertest.Start(t, cluster.StartPlain, size)
+	job := clustertest.Job(t, map[string]any{plain: server, "": server})
+	eachContestant(t, size, job)
+	t.Run("plain", func(t *testing.T) { onlyTheStart(t, size, job) })
+	findTypes(t, server)
 	t.Run("arrival", func(t *testing.T) { arrivals(t, server) })
 }
 
-func everyContestant(t *testing.T, of cluster.Size, reached []byte) {
+func eachContestant(t *testing.T, of cluster.Size, job harness.Job) {
 	t.Helper()
 	const asks = 40
-	s := size{server: cluster.Embedded, Size: of, rest: 700 * time.Millisecond, poll: 20 * time.Millisecond, asks: asks}
+	s := size{server: cluster.Embedded, Size: of, idle: 700 * time.Millisecond, poll: 20 * time.Millisecond, asks: asks}
+	job.Round, job.Rounds = 1, 2
 	for _, c := range s.contestants() {
 		t.Run(c.Name, func(t *testing.T) {
-			f, err := c.Measure(t.Context(), harness.Job{Servers: reached, Round: 1, Rounds: 2})
+			f, err := c.Measure(t.Context(), job)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +71,7 @@ func everyContestant(t *testing.T, of cluster.Size, reached []byte) {
 			if slices.Min([]float64{f[mapping], f[allAnswers] - f[firstAnswer]}) <= 0 || f[mapping+requests]+f[ofKind+requests]+f[ofName+requests] != 0 {
 				t.Errorf("%v", f)
 			}
-			want, known := map[string]float64{"client-go": 2 * asks, "controller-runtime": asks}[c.Name] // forgets, or asks each time
+			want, known := map[string]float64{"client-go": 2 * asks, "controller-runtime": asks}[c.Name] // both ask the server each time
 			if known && f[noticed+requests] != want || !known && f[noticed+requests] > 4 {
 				t.Errorf("%v requests for a type that is not served, want %v", f[noticed+requests], want)
 			}
@@ -90,10 +79,10 @@ func everyContestant(t *testing.T, of cluster.Size, reached []byte) {
 	}
 }
 
-func onlyTheStart(t *testing.T, of cluster.Size, reached []byte) {
+func onlyTheStart(t *testing.T, of cluster.Size, job harness.Job) {
 	t.Helper()
-	s := size{server: cluster.Embedded, Size: of, rest: shortRest}
-	job := harness.Job{Part: plain, Servers: reached, Rounds: 1}
+	s := size{server: cluster.Embedded, Size: of, idle: shortIdle}
+	job.Part, job.Rounds = plain, 1
 	f, err := s.contestants()[0].Measure(t.Context(), job)
 	if err != nil || f[restRequests] != 2 || f[mapping] != 0 || f[arrival] != 0 {
 		t.Errorf("%v, %v", f, err)
@@ -101,7 +90,7 @@ func onlyTheStart(t *testing.T, of cluster.Size, reached []byte) {
 	s.CRDs++
 	job.Part = ""
 	if _, err := s.contestants()[0].Measure(t.Context(), job); err == nil || !strings.Contains(err.Error(), "6 CRDs: start: ") {
-		t.Errorf("a server with less: %v", err)
+		t.Errorf("a server with fewer CRDs: %v", err)
 	}
 }
 
@@ -109,10 +98,10 @@ func arrivals(t *testing.T, server cluster.Connection) {
 	t.Helper()
 	f := newFake()
 	r := newTestRun(server, newMapper(f))
-	r.phase, r.poll, r.comes = .4, time.Second, 20
+	r.phase, r.poll, r.additional = .4, time.Second, 20
 	const late = 150 * time.Millisecond
 	begin := time.Now()
-	var came time.Time
+	var served time.Time
 	r.mapper.await = func(ctx context.Context, gvr schema.GroupVersionResource) error {
 		client, err := upstream.NewDiscoveryClientForConfig(server.Config())
 		if err != nil {
@@ -126,31 +115,31 @@ func arrivals(t *testing.T, server cluster.Connection) {
 				return err
 			}
 		}
-		came = time.Now()
-		of := cluster.Newcomer(r.comes).Types[0]
+		served = time.Now()
+		of := cluster.Additional(r.additional).Types[0]
 		f.types[of.GVK] = of
 		return usage.Sleep(ctx, late)
 	}
 	err := r.arrive(t.Context())
-	if took := r.figures[arrival]; err != nil || took < harness.Millis(late)-100 || took > harness.Millis(patience) {
+	if took := r.figures[arrival]; err != nil || took < harness.Millis(late)-100 || took > harness.Millis(timeout) {
 		t.Errorf("%v, %v", r.figures, err)
 	}
-	if after := came.Sub(begin); after < lead+400*time.Millisecond {
-		t.Errorf("it came after %v", after)
+	if after := served.Sub(begin); after < lead+400*time.Millisecond {
+		t.Errorf("the type was served after %v", after)
 	}
-	r.comes++
+	r.additional++
 	r.mapper.await = func(context.Context, schema.GroupVersionResource) error { return nil }
-	f.types[newcomer(r.comes).GVK] = newcomer(r.comes).Type
-	if err := r.arrive(t.Context()); err == nil || !strings.Contains(err.Error(), "before it was created") {
-		t.Errorf("too early: %v", err)
+	f.types[additional(r.additional).GVK] = additional(r.additional).Type
+	if err := r.arrive(t.Context()); err == nil || !strings.Contains(err.Error(), "before its creation") {
+		t.Errorf("known too early: %v", err)
 	}
 	r.mapper.await = func(ctx context.Context, _ schema.GroupVersionResource) error { return usage.Sleep(ctx, time.Hour) }
 	if err := r.arrive(t.Context()); err == nil || !strings.Contains(err.Error(), "already exists") {
-		t.Errorf("it can't be created: %v", err)
+		t.Errorf("a CRD that exists: %v", err)
 	}
 }
 
-func TestPhase_IsSpreadOverTheRounds(t *testing.T) {
+func TestPhase_IsDistributedOverTheRounds(t *testing.T) {
 	for rounds := 1; rounds < 8; rounds++ {
 		var sum float64
 		seen := map[float64]bool{}
@@ -168,9 +157,9 @@ func TestPhase_IsSpreadOverTheRounds(t *testing.T) {
 	}
 }
 
-// fake is a mapper that knows the types of a server with two CRDs, and calls asked at each question.
+// fake is a mapper that knows the types of a server with two CRDs, and calls asked for each question.
 type fake struct {
-	meta.RESTMapper // none
+	meta.RESTMapper // nil
 
 	types map[schema.GroupVersionKind]cluster.Type
 	asked func(known bool) error
@@ -203,7 +192,7 @@ func (f *fake) ResourceFor(gvr schema.GroupVersionResource) (schema.GroupVersion
 	return gvr, nil
 }
 
-// request sends one request by the client of cfg.
+// request sends one request with a client for cfg.
 func request(ctx context.Context, cfg *rest.Config) error {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
@@ -221,18 +210,18 @@ func request(ctx context.Context, cfg *rest.Config) error {
 	return errors.Join(err, res.Body.Close())
 }
 
-// newTestRun returns a run with a mapper, which knows the types of a server with two CRDs.
+// newTestRun returns a run with a mapper on a server with two CRDs.
 func newTestRun(server cluster.Connection, m *mapper) *run {
-	s := system{size: size{rest: shortRest, asks: 50, poll: 10 * time.Millisecond}, open: func(*rest.Config) (*mapper, error) { return m, nil }}
+	s := system{size: size{idle: shortIdle, asks: 50, poll: 10 * time.Millisecond}, open: func(*rest.Config) (*mapper, error) { return m, nil }}
 	r := s.newRun(server, 2)
 	r.mapper = m
 	return r
 }
 
-// start measures the start of m on a server that answers everything.
+// start measures the start of m on a server that responds to all requests.
 func start(t *testing.T, m *mapper, change func(r *run)) (harness.Figures, error) {
 	t.Helper()
-	r := newTestRun(answers(t), m)
+	r := newTestRun(respondingServer(t), m)
 	if change != nil {
 		change(r)
 	}
@@ -240,8 +229,8 @@ func start(t *testing.T, m *mapper, change func(r *run)) (harness.Figures, error
 	return r.figures, err
 }
 
-// answers returns a server that answers everything, until the test ends.
-func answers(t *testing.T) cluster.Connection {
+// respondingServer returns a server that responds to all requests until the end of the test.
+func respondingServer(t *testing.T) cluster.Connection {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
 	t.Cleanup(server.Close)
@@ -255,11 +244,11 @@ func TestWarm_CountsRequestsAndAllocations(t *testing.T) {
 		kept = append(kept[:0:len(kept)], new([100]byte), new([100]byte), new([100]byte))
 		return nil
 	}
-	r := newTestRun(answers(t), newMapper(f))
+	r := newTestRun(respondingServer(t), newMapper(f))
 	if err := r.allWarm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := r.figures[mapping+allocs]; n != 4 || r.figures[mapping+requests] != 0 { // the mapping is the fourth
+	if n := r.figures[mapping+allocs]; n != 4 || r.figures[mapping+requests] != 0 { // three, and the mapping
 		t.Errorf("%v", r.figures)
 	}
 	f.asked = func(bool) error { return request(t.Context(), r.cfg) }
@@ -269,7 +258,7 @@ func TestWarm_CountsRequestsAndAllocations(t *testing.T) {
 	broken := errors.New("broken")
 	f.asked = func(bool) error { return broken }
 	if err := r.allWarm(t.Context()); !errors.Is(err, broken) {
-		t.Errorf("no answers: %v", err)
+		t.Errorf("with errors: %v", err)
 	}
 }
 
@@ -277,18 +266,18 @@ func TestWarm_IsTheTimeOfOneAnswer(t *testing.T) {
 	const delay = 2 * time.Millisecond
 	f := newFake()
 	f.asked = func(bool) error { return usage.Sleep(t.Context(), delay) }
-	r := newTestRun(answers(t), newMapper(f))
+	r := newTestRun(respondingServer(t), newMapper(f))
 	err := r.allWarm(t.Context())
 	if took := r.figures[mapping] / 1000; err != nil || took < harness.Millis(delay) || took > 50*harness.Millis(delay) {
 		t.Errorf("%v ms, %v", took, err)
 	}
 }
 
-func TestStart_CountsWhatIsRetainedAndAskedAfterTheAnswers(t *testing.T) {
+func TestStart_CountsMemoryAndRequestsUntilAtRest(t *testing.T) {
 	const size = 8 << 20
 	f := newFake()
 	var kept []byte
-	before := make([]byte, 2*size) // not the mapper's
+	before := make([]byte, 2*size) // does not count
 	f.asked = func(bool) error {
 		if kept == nil {
 			kept = make([]byte, size)
@@ -299,7 +288,7 @@ func TestStart_CountsWhatIsRetainedAndAskedAfterTheAnswers(t *testing.T) {
 	figures, err := start(t, m, func(r *run) {
 		m.run = func(ctx context.Context) error {
 			for range 6 {
-				if err := errors.Join(usage.Sleep(ctx, shortRest/10), request(ctx, r.cfg)); err != nil {
+				if err := errors.Join(usage.Sleep(ctx, shortIdle/10), request(ctx, r.cfg)); err != nil {
 					return err
 				}
 			}
@@ -320,13 +309,13 @@ func TestStart_CountsWhatIsRetainedAndAskedAfterTheAnswers(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-func TestStart_FailsIfRunDoes(t *testing.T) {
-	broken, cut := errors.New("it does not run"), errors.New("cut off")
+func TestStart_FailsIfRunFails(t *testing.T) {
+	broken, cut := errors.New("run failed"), errors.New("connection cut")
 	f := newFake()
 	m := newMapper(f)
 	m.settled, m.run = func() bool { return false }, func(context.Context) error { return broken }
 	if _, err := start(t, m, nil); !errors.Is(err, broken) {
-		t.Errorf("it never settles: %v", err)
+		t.Errorf("start without end: %v", err)
 	}
 	failed := make(chan struct{})
 	m.run = func(ctx context.Context) error {
@@ -342,7 +331,7 @@ func TestStart_FailsIfRunDoes(t *testing.T) {
 	}
 }
 
-func TestStart_NoWrongAnswerCounts(t *testing.T) {
+func TestStart_FailsOnWrongAnswers(t *testing.T) {
 	kind := cluster.NewDefinition(1).Types[0].GVK
 	for name, spoil := range map[string]func(*fake, *mapper){
 		"another resource": func(f *fake, _ *mapper) {
@@ -362,10 +351,10 @@ func TestStart_NoWrongAnswerCounts(t *testing.T) {
 			m.kind = func(_ context.Context, of *served) error { return of.check(schema.GroupVersionResource{}, nil) }
 		},
 		"a type that is not served": func(f *fake, _ *mapper) {
-			of := cluster.Newcomer(9).Types[0]
+			of := cluster.Additional(9).Types[0]
 			f.types[of.GVK] = of
 		},
-		"not a refusal": func(f *fake, _ *mapper) {
+		"another error": func(f *fake, _ *mapper) {
 			f.asked = func(known bool) error {
 				if known {
 					return nil
@@ -382,25 +371,25 @@ func TestStart_NoWrongAnswerCounts(t *testing.T) {
 		}
 	}
 	if _, err := start(t, newMapper(newFake()), nil); err != nil {
-		t.Errorf("right answers: %v", err)
+		t.Errorf("correct answers: %v", err)
 	}
 }
 
-func TestUnknown_ForgetsBeforeEachQuestionWhereThatIsNeeded(t *testing.T) {
+func TestUnknown_ResetsBeforeEachQuestionIfNecessary(t *testing.T) {
 	f := newFake()
-	var asked, forgotten int
+	var asked, resets int
 	f.asked = func(bool) error { asked++; return nil }
 	m := newMapper(f)
-	r := newTestRun(answers(t), m)
+	r := newTestRun(respondingServer(t), m)
 	if err := r.unknown(t.Context()); err != nil || asked != 50 {
 		t.Errorf("asked %d times: %v", asked, err)
 	}
 	asked = 0
-	m.forget = func() { forgotten++ }
+	m.reset = func() { resets++ }
 	if err := r.unknown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if few := 50 / forgetful; asked != few || forgotten != few {
-		t.Errorf("asked %d times, forgotten %d times", asked, forgotten)
+	if few := 50 / resetDivisor; asked != few || resets != few {
+		t.Errorf("asked %d times, reset %d times", asked, resets)
 	}
 }

@@ -16,33 +16,34 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// system is one way to learn what a server serves.
+// system is an implementation of discovery.
 type system struct {
 	size
 
-	comes int // the number of the newcomer that comes, of its own: servers list those that go for a while
+	additional int // number of the new type: each system has its own, as servers list deleted types for a while
 	// open makes a mapper for the server of cfg. It does not wait.
 	open func(cfg *rest.Config) (*mapper, error)
 }
 
-// mapper is a system at work. Fields that it lacks are nil.
+// mapper is a running system. A field is nil if the system has no such function.
 type mapper struct {
 	meta.RESTMapper
 
-	// run runs beside the mapper until ctx ends.
+	// run runs in the background until ctx ends.
 	run func(ctx context.Context) error
 	// settled reports whether the mapper has completed its start.
 	settled func() bool
-	// forget makes the next question one to the server. Without it a type that was not served
-	// is never found.
-	forget func()
+	// reset makes the next question go to the server. Without it, this mapper does not find new
+	// types.
+	reset func()
 	// await waits until a type is served.
 	await func(ctx context.Context, gvr schema.GroupVersionResource) error
-	// kind and name ask for a type by its kind, and by plural and group, in the system's own way.
+	// kind and name ask about a type by its kind, and by plural and group, with the system's own
+	// methods.
 	kind, name func(ctx context.Context, of *served) error
 }
 
-// newMapper returns a mapper that is asked by RESTMapping and ResourceFor.
+// newMapper returns a mapper whose methods are RESTMapping and ResourceFor.
 func newMapper(m meta.RESTMapper) *mapper {
 	asked := &mapper{RESTMapper: m}
 	asked.kind = func(_ context.Context, of *served) error { return asked.mapping(of) }
@@ -50,7 +51,7 @@ func newMapper(m meta.RESTMapper) *mapper {
 	return asked
 }
 
-// mapping asks for a type by RESTMapping and checks the answer.
+// mapping asks about a type by RESTMapping and checks the answer.
 func (m *mapper) mapping(of *served) error {
 	mapping, err := m.RESTMapping(of.kind, of.versions...)
 	if err != nil {
@@ -62,13 +63,13 @@ func (m *mapper) mapping(of *served) error {
 	return nil
 }
 
-// resource asks for a type by ResourceFor.
+// resource asks about a type by ResourceFor and checks the answer.
 func (m *mapper) resource(of *served) error {
 	got, err := m.ResourceFor(of.resource)
 	return of.check(got, err)
 }
 
-// check checks an answer of any version.
+// check checks an answer, with any version.
 func (s *served) check(got schema.GroupVersionResource, err error) error {
 	if err == nil && got.GroupResource() != s.GVR.GroupResource() {
 		err = fmt.Errorf("%v is resolved to %v", s.GVR, got)
@@ -84,8 +85,8 @@ func (s size) contestants() []harness.Contestant {
 	}
 }
 
-// openClientGo opens client-go's mapper on its cache. Once the cache has been filled the mapper
-// no longer resets itself: forget is left to the user.
+// openClientGo opens client-go's mapper on its cache. The mapper does not reset itself after the
+// cache has been filled; its user must call Reset.
 func openClientGo(cfg *rest.Config) (*mapper, error) {
 	client, err := upstream.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -93,12 +94,12 @@ func openClientGo(cfg *rest.Config) (*mapper, error) {
 	}
 	deferred := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
 	m := newMapper(deferred)
-	m.forget = deferred.Reset
+	m.reset = deferred.Reset
 	return m, nil
 }
 
-// openControllerRuntime opens controller-runtime's mapper. It asks the server for what it does
-// not know.
+// openControllerRuntime opens controller-runtime's mapper, which asks the server about unknown
+// types.
 func openControllerRuntime(cfg *rest.Config) (*mapper, error) {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
@@ -108,7 +109,7 @@ func openControllerRuntime(cfg *rest.Config) (*mapper, error) {
 	return newMapper(m), err
 }
 
-// openGVRKit opens a resolver that runs.
+// openGVRKit opens a resolver, which runs.
 func openGVRKit(cfg *rest.Config) (*mapper, error) {
 	resolver, err := discovery.NewForConfig(cfg)
 	if err != nil {
@@ -117,11 +118,11 @@ func openGVRKit(cfg *rest.Config) (*mapper, error) {
 	m := newMapper(resolver.RESTMapper())
 	m.run = resolver.Run
 	m.settled = func() bool {
-		told := func(s discovery.SourceStatus) bool {
+		complete := func(s discovery.SourceStatus) bool {
 			return s.State == discovery.SourceCurrent || s.State == discovery.SourceAbsent
 		}
 		s := resolver.Status()
-		return told(s.CRDs) && told(s.APIServices) && told(s.Documents) && s.Types > 0
+		return complete(s.CRDs) && complete(s.APIServices) && complete(s.Documents) && s.Types > 0
 	}
 	m.await = func(ctx context.Context, gvr schema.GroupVersionResource) error {
 		_, err := resolver.Await(ctx, gvr)

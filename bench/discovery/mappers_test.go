@@ -12,7 +12,7 @@ import (
 	"github.com/gvrkit/gvrkit/bench/cluster"
 )
 
-// opened opens a mapper on a server, until the test ends.
+// opened returns a mapper on a server. It runs until the end of the test.
 func opened(t *testing.T, open func(*rest.Config) (*mapper, error), server cluster.Connection) *mapper {
 	t.Helper()
 	m, err := open(server.Config())
@@ -35,25 +35,25 @@ func opened(t *testing.T, open func(*rest.Config) (*mapper, error), server clust
 	return m
 }
 
-// eventually waits until ok.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	for end := time.Now().Add(patience); !ok(); <-ticker.C {
+	for end := time.Now().Add(timeout); !ok(); <-ticker.C {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not in %v", what, patience)
+			t.Fatalf("%s: timeout after %v", what, timeout)
 		}
 	}
 }
 
-// findWhatIsServed lets each system find a type that is served, and one that comes.
-func findWhatIsServed(t *testing.T, server cluster.Connection) {
+// findTypes checks that each system finds a known type and a new one.
+func findTypes(t *testing.T, server cluster.Connection) {
 	t.Helper()
 	for i, open := range []func(*rest.Config) (*mapper, error){openClientGo, openControllerRuntime, openGVRKit} {
 		t.Run(size{}.contestants()[i].Name, func(t *testing.T) {
 			m := opened(t, open, server)
-			known, new := newServed(cluster.Definitions(5)[4].Types[0]), newcomer(10+i)
+			known, new := newServed(cluster.Definitions(5)[4].Types[0]), additional(10+i)
 			for way, ask := range map[string]func(context.Context, *served) error{
 				"mapping": func(_ context.Context, of *served) error { return m.mapping(of) }, "kind": m.kind, "name": m.name,
 				"resource": func(_ context.Context, of *served) error { return m.resource(of) },
@@ -71,12 +71,12 @@ func findWhatIsServed(t *testing.T, server cluster.Connection) {
 			if m.settled != nil {
 				eventually(t, "settled", m.settled)
 			}
-			visitor, err := server.Visitor(t.Context(), cluster.Newcomer(10+i), 500)
+			crd, err := server.TemporaryCRD(t.Context(), cluster.Additional(10+i), 500)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer visitor.Stop()
-			if _, err := visitor.Come(t.Context()); err != nil {
+			defer crd.Stop()
+			if _, err := crd.Create(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if m.await != nil {
@@ -84,13 +84,13 @@ func findWhatIsServed(t *testing.T, server cluster.Connection) {
 					t.Error(err)
 				}
 			}
-			eventually(t, "the newcomer", func() bool {
-				if m.forget != nil {
-					m.forget()
+			eventually(t, "mapping of the new type", func() bool {
+				if m.reset != nil {
+					m.reset()
 				}
 				return m.mapping(new) == nil
 			})
-			if _, err := visitor.Go(t.Context()); err != nil {
+			if _, err := crd.Delete(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

@@ -19,30 +19,30 @@ import (
 )
 
 const (
-	// lead is how long a new type is asked for before it comes. A part of an interval of polls
-	// is added.
+	// lead is the time of questions about a new type before it is created. A part of the polling
+	// interval is added.
 	lead = 500 * time.Millisecond
-	// forgetful is by how much fewer answers are measured of a system that must forget all it
-	// knows before each: these take long, and each takes the same.
-	forgetful = 20
+	// resetDivisor divides the number of questions to a system that must be reset before each
+	// question: each of these takes long, and the same time.
+	resetDivisor = 20
 )
 
 // run is one job.
 type run struct {
 	system
 
-	phase   float64 // when between two polls the new type comes, from 0 to 1
+	phase   float64 // time of the creation of the new type between two polls, from 0 to 1
 	server  cluster.Connection
 	cfg     *rest.Config
 	traffic *usage.Traffic
 	types   []*served
 	mapper  *mapper
-	beside  func(run func(context.Context) error) // runs something until the mapper is not used any more
+	beside  func(run func(context.Context) error) // runs a function until the end of the last step
 	figures harness.Figures
 }
 
-// served is a type that the server serves, and the arguments of questions about it: they are
-// made beforehand, since they are not at the cost of the system.
+// served is a type, and the arguments of questions about it. They are prepared, because their cost
+// is not that of the system.
 type served struct {
 	cluster.Type
 
@@ -56,13 +56,13 @@ func newServed(t cluster.Type) *served {
 	return &served{t, t.GVK.GroupKind(), []string{t.GVK.Version}, t.GVR.GroupResource().WithVersion(""), t.GVR.GroupResource().String()}
 }
 
-func newcomer(i int) *served { return newServed(cluster.Newcomer(i).Types[0]) }
+func additional(i int) *served { return newServed(cluster.Additional(i).Types[0]) }
 
-// phase spreads the time at which a new type comes between two polls over the rounds. It is the
-// same for all systems of a round.
+// phase distributes the creation of a new type between two polls over the rounds. It is the same
+// for all systems in a round.
 func phase(round, rounds int) float64 { return (float64(round%rounds) + .5) / float64(rounds) }
 
-// newRun returns a run on a server with so many CRDs.
+// newRun returns a run on a server with this number of CRDs.
 func (s system) newRun(server cluster.Connection, crds int) *run {
 	r := &run{system: s, server: server, cfg: server.Config(), figures: harness.Figures{}}
 	r.traffic = usage.Count(r.cfg)
@@ -77,7 +77,7 @@ func (s system) newRun(server cluster.Connection, crds int) *run {
 
 func (s system) measure(ctx context.Context, job harness.Job) (harness.Figures, error) {
 	var servers map[string]cluster.Connection
-	if err := job.Reach(&servers); err != nil {
+	if err := job.Connect(&servers); err != nil {
 		return nil, err
 	}
 	crds := s.CRDs
@@ -96,22 +96,22 @@ func (s system) measure(ctx context.Context, job harness.Job) (harness.Figures, 
 	return r.figures, nil
 }
 
-// do does some steps. What runs beside the mapper has ended when it returns.
+// do runs steps. When it returns, the functions of beside have ended.
 func (r *run) do(ctx context.Context, steps ...func(context.Context) error) (err error) {
 	beside, ctx := errgroup.WithContext(ctx)
-	life, end := context.WithCancel(ctx)
-	defer end()
-	r.beside = func(run func(context.Context) error) { beside.Go(func() error { return run(life) }) }
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	r.beside = func(run func(context.Context) error) { beside.Go(func() error { return run(running) }) }
 	for _, step := range steps {
 		if err == nil {
-			err = step(life)
+			err = step(running)
 		}
 	}
-	end()
+	stop()
 	return errors.Join(beside.Wait(), err)
 }
 
-// start opens the mapper, asks for all types, and measures until it is at rest.
+// start opens the mapper, asks about all types, and measures until the mapper is at rest.
 func (r *run) start(ctx context.Context) error {
 	empty, _ := usage.LiveMemory()
 	cpu := usage.CPU()
@@ -128,7 +128,7 @@ func (r *run) start(ctx context.Context) error {
 	for _, of := range r.types {
 		err = errors.Join(err, r.mapper.mapping(of), r.mapper.kind(ctx, of), r.mapper.name(ctx, of), r.mapper.resource(of))
 	}
-	if err := errors.Join(err, r.askUnknown(newcomer(9))); err != nil {
+	if err := errors.Join(err, r.askUnknown(additional(9))); err != nil {
 		return err
 	}
 	full, _ := usage.LiveMemory()
@@ -137,7 +137,7 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-// answers measures until there is a first answer, and one about each type.
+// answers measures until the first answer, and until the answers about all types.
 func (r *run) answers() (err error) {
 	begin := time.Now()
 	if r.mapper, err = r.open(r.cfg); err != nil {
@@ -161,27 +161,27 @@ func (r *run) answers() (err error) {
 	return nil
 }
 
-// requests returns how many requests the mapper has sent.
+// requests returns the number of requests that the mapper has sent.
 func (r *run) requests() float64 { return r.traffic.Counts().Requests() }
 
 // untilAtRest waits until the mapper has completed its start and sends no more requests.
 func (r *run) untilAtRest(ctx context.Context) error {
 	for r.mapper.settled != nil && !r.mapper.settled() {
 		if err := usage.Sleep(ctx, 2*time.Millisecond); err != nil {
-			return fmt.Errorf("it does not settle: %w", err)
+			return fmt.Errorf("wait for the end of the start: %w", err)
 		}
 	}
-	return r.traffic.Rest(ctx, r.rest)
+	return r.traffic.WaitIdle(ctx, r.idle)
 }
 
-// allWarm measures answers about known types, which are asked for in turn.
+// allWarm measures answers about all known types, one type after another.
 func (r *run) allWarm(ctx context.Context) error {
 	var err error
 	for name, ask := range map[string]func(context.Context, *served) error{
 		mapping: func(_ context.Context, of *served) error { return r.mapper.mapping(of) }, ofKind: r.mapper.kind, ofName: r.mapper.name,
 	} {
 		before := r.requests()
-		result := testing.Benchmark(func(b *testing.B) { //nolint:thelper // it is no helper
+		result := testing.Benchmark(func(b *testing.B) { //nolint:thelper // not a test helper
 			for i := range b.N {
 				if failed := ask(ctx, r.types[i%len(r.types)]); failed != nil {
 					err = fmt.Errorf("%s: %w", name, failed)
@@ -194,16 +194,16 @@ func (r *run) allWarm(ctx context.Context) error {
 	return err
 }
 
-// unknown measures answers about a type that is not served. They must be other ones once it is
-// served: what would never notice forgets all it knows before each.
+// unknown measures answers about a type that is not served. The answers must change when the type
+// is served, so a mapper that would not notice is reset before each question.
 func (r *run) unknown(context.Context) error {
-	n, of, before, begin := r.asks, newcomer(7), r.requests(), time.Now()
-	if r.mapper.forget != nil {
-		n = max(1, n/forgetful)
+	n, of, before, begin := r.asks, additional(7), r.requests(), time.Now()
+	if r.mapper.reset != nil {
+		n = max(1, n/resetDivisor)
 	}
 	for range n {
-		if r.mapper.forget != nil {
-			r.mapper.forget()
+		if r.mapper.reset != nil {
+			r.mapper.reset()
 		}
 		if err := r.askUnknown(of); err != nil {
 			return fmt.Errorf("%s: %w", noticed, err)
@@ -214,13 +214,13 @@ func (r *run) unknown(context.Context) error {
 	return nil
 }
 
-// arrive measures how soon a type that comes is known. The type goes again.
+// arrive measures the time until a new type is known. It deletes the type at the end.
 func (r *run) arrive(ctx context.Context) error {
-	visitor, err := r.server.Visitor(ctx, cluster.Newcomer(r.comes), r.SchemaBytes)
+	crd, err := r.server.TemporaryCRD(ctx, cluster.Additional(r.additional), r.SchemaBytes)
 	if err != nil {
 		return err
 	}
-	defer visitor.Stop()
+	defer crd.Stop()
 	before := r.requests()
 	var begun, established, known time.Time
 	waits, waiting := errgroup.WithContext(ctx)
@@ -229,11 +229,11 @@ func (r *run) arrive(ctx context.Context) error {
 			return err
 		}
 		begun = time.Now()
-		established, err = visitor.Come(waiting)
+		established, err = crd.Create(waiting)
 		return err
 	})
 	waits.Go(func() error {
-		err := r.untilKnown(waiting, newcomer(r.comes))
+		err := r.untilKnown(waiting, additional(r.additional))
 		known = time.Now()
 		return err
 	})
@@ -241,17 +241,17 @@ func (r *run) arrive(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", arrival, err)
 	}
 	if known.Before(begun) {
-		return fmt.Errorf("%s: it was served before it was created", arrival)
+		return fmt.Errorf("%s: the type was known before its creation", arrival)
 	}
 	if err := r.untilAtRest(ctx); err != nil {
 		return err
 	}
 	r.figures[arrival], r.figures[arrival+requests] = harness.Millis(known.Sub(established)), r.requests()-before
-	_, err = visitor.Go(ctx)
+	_, err = crd.Delete(ctx)
 	return errors.Join(err, r.untilAtRest(ctx))
 }
 
-// untilKnown awaits a type, or asks for it until it is served.
+// untilKnown waits until a type is known: it calls await, or asks repeatedly.
 func (r *run) untilKnown(ctx context.Context, of *served) error {
 	if r.mapper.await != nil {
 		if err := r.mapper.await(ctx, of.GVR); err != nil {
@@ -271,19 +271,19 @@ func (r *run) untilKnown(ctx context.Context, of *served) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%w; last: %w", context.Cause(ctx), last)
 		}
-		if r.mapper.forget != nil {
-			r.mapper.forget()
+		if r.mapper.reset != nil {
+			r.mapper.reset()
 		}
 	}
 }
 
-// askUnknown asks for a type that is not served.
+// askUnknown asks about a type that is not served.
 func (r *run) askUnknown(of *served) error {
 	switch _, err := r.mapper.RESTMapping(of.kind, of.versions...); {
 	case err == nil:
 		return errors.New("a type that is not served is mapped")
 	case !meta.IsNoMatchError(err):
-		return fmt.Errorf("not a refusal: %w", err)
+		return fmt.Errorf("want a no-match error: %w", err)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package discovery compares ways to learn what an API server serves: how they start, what an
-// answer costs, and when they notice a new type. Every answer is checked.
+// Package discovery compares implementations of discovery: the start, the cost of an answer, and
+// the time until a new type is found. A run checks every answer.
 package discovery
 
 import (
@@ -13,32 +13,32 @@ import (
 	"github.com/gvrkit/gvrkit/bench/harness"
 )
 
-// plain is the part of a run on a server without CRDs, of which only the start is measured. The
-// other part, without a name, is on a server with many.
+// plain is the part of a run on a server without CRDs, which measures only the start. The other
+// part, without a name, is on a server with many CRDs.
 const plain = "plain"
 
-// size says how much is measured.
+// size is the amount of work of a run.
 type size struct {
-	server string // its name
+	server string // embedded or kube-apiserver
 	cluster.Size
 
-	// rest is how long a system must not have sent a request to be at rest. gvrkit may ask
-	// again after half a second.
-	rest time.Duration
-	// poll is the interval at which a system that cannot wait for a new type asks for it.
+	// idle is the time without requests until a system is at rest. gvrkit may send another
+	// request after half a second.
+	idle time.Duration
+	// poll is the interval of questions to a system that can't wait for a new type.
 	poll time.Duration
-	// asks is how many answers are one measurement.
+	// asks is the number of questions about a type that is not served.
 	asks int
 }
 
 // Scenario returns the scenario.
 func Scenario() harness.Scenario {
 	return harness.Scenario{
-		Name: "discovery", About: "ways to learn what a server serves: start, answers, and new types",
+		Name: "discovery", About: "implementations of discovery: start, answers, and new types",
 		Cases: func(quick bool) []harness.Case {
 			s := size{
 				server: cluster.KubeAPIServer, Size: cluster.Size{CRDs: 300, SchemaBytes: 100_000},
-				rest: 700 * time.Millisecond, poll: 100 * time.Millisecond, asks: 1000,
+				idle: 700 * time.Millisecond, poll: 100 * time.Millisecond, asks: 1000,
 			}
 			rounds := 5
 			if quick {
@@ -64,8 +64,8 @@ func (s size) newCase(rounds int) harness.Case {
 				return nil, errors.Join(err, few.Stop())
 			}
 			return &harness.Servers{
-				Reached: map[string]any{plain: few.Reached, "": many.Reached},
-				Stop:    func() error { return errors.Join(few.Stop(), many.Stop()) },
+				Connection: map[string]any{plain: few.Connection, "": many.Connection},
+				Stop:       func() error { return errors.Join(few.Stop(), many.Stop()) },
 			}, nil
 		},
 	}

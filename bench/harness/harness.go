@@ -1,10 +1,11 @@
-// Package harness measures contestants side by side, each run in a process of its own, and
-// reports figures and their ratios.
+// Package harness compares contestants: it measures each in a process of its own, and reports
+// figures and their ratios.
 //
 // A [Scenario] has cases; a [Case] is one server with the contestants that are measured
-// against it. [Run] takes turns: each round measures every contestant once and begins with
-// another one. The first round does not count. Ratios are formed within a round and summed
-// up over the rounds, so that whatever else the machine does affects both sides of a ratio.
+// against it. [Run] measures rounds: each round measures every contestant once and begins with
+// another one. The first round is a warm-up and does not count. A ratio compares figures of the
+// same round, because another load of the machine affects both in the same way. The report has
+// medians of all rounds.
 //
 // The package knows nothing about Kubernetes.
 package harness
@@ -30,13 +31,13 @@ func Micros(d time.Duration, n int) float64 {
 	return float64(d) / float64(time.Microsecond) / float64(n)
 }
 
-// Scenario is a comparison.
+// Scenario is a group of cases.
 type Scenario struct {
 	Name string
 	// About describes the scenario in one line.
 	About string
 	// Cases returns the cases, the same ones in each process. A quick run has fewer or smaller
-	// ones.
+	// cases.
 	Cases func(quick bool) []Case
 }
 
@@ -49,16 +50,16 @@ type Case struct {
 	// relative to it.
 	Contestants []Contestant `json:"contestants"`
 	Metrics     []Metric     `json:"metrics"`
-	// Plot asks for a chart of the ratios of all metrics of which less is better.
+	// Plot means that the case has a chart of the ratios of all metrics without More.
 	Plot bool `json:"plot,omitempty"`
 
-	// Rounds is how many rounds count.
+	// Rounds is the number of rounds that count.
 	Rounds int `json:"-"`
-	// Parts are measured one after the other, each in a process of its own, and are one run
-	// together. The figures of a part with a name begin with that name, as in "part: figure".
-	// None is one part without a name.
+	// Parts are the parts of a run, which are measured one after another, each in a process of
+	// its own. The figures of a part with a name begin with that name, as in "part: figure".
+	// A case without parts has one part without a name.
 	Parts []string `json:"-"`
-	// Start starts the servers. progress takes lines about what takes long.
+	// Start starts the servers. It writes lines about long steps to progress.
 	Start func(ctx context.Context, progress io.Writer) (*Servers, error) `json:"-"`
 }
 
@@ -67,11 +68,11 @@ type Contestant struct {
 	Name string `json:"name"`
 	// About describes it in a few words.
 	About string `json:"about"`
-	// Target says that the targets of metrics apply to it.
+	// Target means that the targets of metrics apply to it.
 	Target bool `json:"target,omitempty"`
 	// Env is added to the environment of its processes.
 	Env []string `json:"-"`
-	// Measure does a job. It runs in a process of its own.
+	// Measure runs a job, in a process of its own.
 	Measure func(ctx context.Context, job Job) (Figures, error) `json:"-"`
 }
 
@@ -82,9 +83,9 @@ type Metric struct {
 	Section string `json:"section,omitempty"`
 	// Format prints a value with its unit.
 	Format string `json:"format"`
-	// More says that more is better.
+	// More means that greater values are better.
 	More bool `json:"more,omitempty"`
-	// AtMost is the target, if there is one. RatioAtMost is the target of the ratio to the
+	// AtMost is the target; nil is none. RatioAtMost is the target of the ratio to the
 	// reference; 0 is none.
 	AtMost      *float64 `json:"atMost,omitempty"`
 	RatioAtMost float64  `json:"ratioAtMost,omitempty"`
@@ -98,8 +99,8 @@ func (m Metric) Limit(atMost float64) Metric {
 
 // Servers are the running servers of a case.
 type Servers struct {
-	// Reached says how clients reach them. Processes get it as JSON.
-	Reached any
+	// Connection tells clients how to reach the servers. Processes get it as JSON.
+	Connection any
 	// Stop ends the servers.
 	Stop func() error
 }
@@ -111,22 +112,22 @@ type Job struct {
 	Case       string `json:"case"`
 	Contestant string `json:"contestant"`
 	Part       string `json:"part,omitempty"`
-	// Round is the number of the round, from 0, which does not count, to Rounds.
+	// Round is the number of the round: 0 for the warm-up, then 1 to Rounds.
 	Round  int `json:"round"`
 	Rounds int `json:"rounds"`
-	// Servers is how the servers are reached.
-	Servers json.RawMessage `json:"servers"`
+	// Connection is that of [Servers].
+	Connection json.RawMessage `json:"connection"`
 }
 
-// Reach decodes how the servers are reached into v.
-func (j Job) Reach(v any) error {
-	if err := json.Unmarshal(j.Servers, v); err != nil {
-		return fmt.Errorf("the servers of %s: %w", j.Scenario, err)
+// Connect decodes the connection to the servers into v.
+func (j Job) Connect(v any) error {
+	if err := json.Unmarshal(j.Connection, v); err != nil {
+		return fmt.Errorf("connection to the servers of %s: %w", j.Scenario, err)
 	}
 	return nil
 }
 
-// Find returns the element that name is the name of.
+// Find returns the element with this name.
 func Find[T any](all []T, name string, nameOf func(T) string) (T, error) {
 	var names []string
 	for _, v := range all {
@@ -136,5 +137,5 @@ func Find[T any](all []T, name string, nameOf func(T) string) (T, error) {
 		return all[at], nil
 	}
 	var none T
-	return none, fmt.Errorf("%q is unknown; there are %q", name, names)
+	return none, fmt.Errorf("unknown name %q; known are %q", name, names)
 }

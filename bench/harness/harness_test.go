@@ -21,8 +21,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if process.Role() == harness.Role { // the processes of jobs are this program, too
-		if err := harness.RunProcess(context.Background(), []harness.Scenario{fake(nil)}); err != nil { //nolint:forbidigo // a process has no other one
+	if process.Role() == harness.Role { // jobs run in processes of this program
+		if err := harness.RunProcess(context.Background(), []harness.Scenario{fake(nil)}); err != nil { //nolint:forbidigo // a process has no other context
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -31,18 +31,18 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fake is a scenario of two cases with two parts. stop is called when its servers are stopped.
+// fake returns a scenario of two cases with two parts. Its servers call stop when they stop.
 func fake(stop func() error) harness.Scenario {
 	measure := func(_ context.Context, job harness.Job) (harness.Figures, error) {
 		var n map[string]float64
-		if err := job.Reach(&n); err != nil {
+		if err := job.Connect(&n); err != nil {
 			return nil, err
 		}
 		if job.Contestant == "new" && os.Getenv("FAKE") != "7" {
-			return nil, errors.New("its environment is missing")
+			return nil, errors.New("the environment is missing")
 		}
 		if job.Round == 3 {
-			return nil, errors.New("three is too many")
+			return nil, errors.New("round 3 fails")
 		}
 		return harness.Figures{"answer": n[job.Part] * float64(1+job.Round)}, nil
 	}
@@ -50,7 +50,7 @@ func fake(stop func() error) harness.Scenario {
 		Name: "small", Title: "a small case", Rounds: 2, Parts: []string{"", "more"}, Metrics: []harness.Metric{{Name: "answer", Format: "%.0f"}},
 		Contestants: []harness.Contestant{{Name: "old", Measure: measure}, {Name: "new", Measure: measure, Env: []string{"FAKE=7"}}},
 		Start: func(context.Context, io.Writer) (*harness.Servers, error) {
-			return &harness.Servers{Reached: map[string]int{"": 1, "more": 10}, Stop: stop}, nil
+			return &harness.Servers{Connection: map[string]int{"": 1, "more": 10}, Stop: stop}, nil
 		},
 	}
 	other := c
@@ -81,18 +81,18 @@ func TestRun_MeasuresEachContestantInEachRound(t *testing.T) {
 	}
 }
 
-func TestRun_FailuresHaveTheirReason(t *testing.T) {
+func TestRun_ErrorsHaveTheirCause(t *testing.T) {
 	t.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0")
 	broken := errors.New("the server is broken")
 	results, err := harness.Run(t.Context(), fake(func() error { return broken }), harness.Options{Rounds: 3, Progress: io.Discard})
-	if err == nil || !strings.Contains(err.Error(), "fake, small: round 3, new: ") || !strings.Contains(err.Error(), "three is too many") {
-		t.Errorf("a job fails: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "fake, small: round 3, new: ") || !strings.Contains(err.Error(), "round 3 fails") {
+		t.Errorf("error: %v, want that of the job", err)
 	}
 	if !errors.Is(err, broken) {
-		t.Errorf("the servers do not stop: %v", err)
+		t.Errorf("error: %v, want also that of the servers", err)
 	}
 	if len(results.Cases) != 1 || len(results.Cases[0].Rounds) != 2 {
-		t.Errorf("the results until then are not there: %+v", results)
+		t.Errorf("results: %+v, want those before the failure", results)
 	}
 }
 
@@ -114,11 +114,11 @@ func TestSummarize_MedianMinAndMax(t *testing.T) {
 		}
 	}
 	if harness.Summarize(nil) != nil {
-		t.Error("there is a summary of nothing")
+		t.Error("there is a summary of no values")
 	}
 }
 
-// sample has rounds in which old took 4, 8 and 10 ms, and new 2, 2 and 1.
+// sample returns results of three rounds: old took 4, 8 and 10 ms, and new 2, 2 and 1.
 func sample() *harness.Results {
 	round := func(old, new float64) harness.Round {
 		return harness.Round{"old": {"time": old, "rate": 1 / old, "nothing": 0, "early": -1}, "new": {"time": new, "rate": 1 / new, "nothing": 3, "early": -2}}
@@ -126,7 +126,7 @@ func sample() *harness.Results {
 	return &harness.Results{Scenario: "sample", About: "a test", Environment: harness.CurrentEnvironment(), Cases: []*harness.CaseResults{{
 		Case: harness.Case{
 			Name: "one", Title: "the case of the test", Plot: true,
-			Contestants: []harness.Contestant{{Name: "old", About: "the reference"}, {Name: "new", About: "the other", Target: true}},
+			Contestants: []harness.Contestant{{Name: "old", About: "the reference"}, {Name: "new", About: "the second", Target: true}},
 			Metrics: []harness.Metric{
 				harness.Metric{Name: "time", Format: "%.1f ms", Section: "the heading"}.Limit(1.5),
 				{Name: "rate", Format: "%.2f", More: true, RatioAtMost: 5},
@@ -139,7 +139,7 @@ func sample() *harness.Results {
 	}}}
 }
 
-func TestCaseResults_RatiosAreWithinARoundAndWithoutTheFirst(t *testing.T) {
+func TestCaseResults_RatiosAreOfEachRoundWithoutTheWarmup(t *testing.T) {
 	c := sample().Cases[0]
 	if diff := cmp.Diff(&harness.Summary{Median: 8, Min: 4, Max: 10}, c.Values("time", "old")); diff != "" {
 		t.Errorf("time: %s", diff)
@@ -165,7 +165,7 @@ func TestResults_TableHasValuesRatiosAndTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"sample: a test", "the case of the test", "new: the other", "medians of 3 rounds", "the heading ",
+		"sample: a test", "the case of the test", "new: the second", "medians of 3 rounds", "the heading ",
 		"8.0 ms (4.0..10.0)", "2.0 ms ×0.25 (0.1..0.5)", "1.5 ms, MISSED by new", "×5\n",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -173,11 +173,11 @@ func TestResults_TableHasValuesRatiosAndTargets(t *testing.T) {
 		}
 	}
 	if strings.Contains(out.String(), "not measured") || strings.Contains(out.String(), "MISSED by old") {
-		t.Errorf("it has what it should not have:\n%s", &out)
+		t.Errorf("unexpected text in the table:\n%s", &out)
 	}
 }
 
-func TestResults_SurviveAFile(t *testing.T) {
+func TestResults_RoundTripThroughAFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "sample.json")
 	want := sample()
@@ -195,7 +195,7 @@ func TestResults_SurviveAFile(t *testing.T) {
 		t.Errorf("environment: %+v", e)
 	}
 	if _, err := harness.Read(path + "x"); err == nil {
-		t.Error("a file that does not exist was read")
+		t.Error("no error for a missing file")
 	}
 }
 
@@ -214,13 +214,13 @@ func TestResults_DrawAChart(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(text), ">rate<") {
-		t.Error("it has a metric of which more is better")
+		t.Error("the chart has a metric whose greater values are better")
 	}
 	for d := xml.NewDecoder(strings.NewReader(string(text))); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			t.Fatalf("it is no XML: %v", err)
+			t.Fatalf("invalid XML: %v", err)
 		}
 	}
 }

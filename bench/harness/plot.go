@@ -9,8 +9,8 @@ import (
 //go:embed chart.svg.tmpl
 var chartText string
 
-// chart is a bar chart: a group of bars for each metric, each as high as its ratio, and a line at
-// 1 for the reference.
+// chart is a bar chart: a group of bars for each metric, whose heights are ratios, and a line at 1
+// for the reference.
 var chart = template.Must(template.New("").Parse(chartText))
 
 // palette has a colour for each contestant. Readers with colour vision deficiency can
@@ -30,7 +30,7 @@ type drawing struct {
 	Width, Right, Scale float64
 }
 
-// draw returns the ratios of all metrics of which less is better, as SVG.
+// draw returns a chart of the ratios of all metrics without More, as SVG.
 func (c *CaseResults) draw() []byte {
 	const left, group, gap, highest = 40., 140., 20., 260.
 	d := drawing{CaseResults: c, Right: left, Scale: highest}

@@ -22,7 +22,7 @@ type Results struct {
 	Cases       []*CaseResults `json:"cases"`
 }
 
-// Environment is the machine and the software that results were measured with.
+// Environment describes the machine and the software of a measurement.
 type Environment struct {
 	Time    time.Time `json:"time"`
 	Command string    `json:"command"`
@@ -35,8 +35,7 @@ type Environment struct {
 	Modules map[string]string `json:"modules"`
 }
 
-// CurrentEnvironment returns the environment of this process. It has no CPU where there is no
-// /proc/cpuinfo.
+// CurrentEnvironment returns the environment of this process. Without /proc/cpuinfo, CPU is empty.
 func CurrentEnvironment() Environment {
 	e := Environment{
 		Time: time.Now().UTC().Truncate(time.Second), Command: strings.Join(append([]string{"go run ./bench"}, os.Args[1:]...), " "),
@@ -60,16 +59,16 @@ func CurrentEnvironment() Environment {
 type CaseResults struct {
 	Case
 
-	// Warmup is the round that does not count.
+	// Warmup is the first round, which does not count.
 	Warmup Round   `json:"warmup"`
 	Rounds []Round `json:"rounds"`
 }
 
-// Round is one run of each contestant, by its name.
+// Round has the figures of one run of each contestant, by its name.
 type Round map[string]Figures
 
-// Save writes the results to a directory, every single run included, and the charts of cases that
-// ask for one. It does nothing without a directory.
+// Save writes the results to a directory, with the figures of each run, and the charts of cases
+// with Plot. It does nothing if dir is empty.
 func (r *Results) Save(dir string) error {
 	if dir == "" {
 		return nil
@@ -102,10 +101,10 @@ func Read(path string) (*Results, error) {
 	return results, nil
 }
 
-// Summary sums up the values of several rounds. It is nil if there are none.
+// Summary summarizes the values of several rounds. It is nil if there are none.
 type Summary struct{ Median, Min, Max float64 }
 
-// Summarize sums up values.
+// Summarize summarizes values.
 func Summarize(values []float64) *Summary {
 	if len(values) == 0 {
 		return nil
@@ -113,8 +112,8 @@ func Summarize(values []float64) *Summary {
 	return &Summary{Median: Median(values), Min: slices.Min(values), Max: slices.Max(values)}
 }
 
-// Median returns the median of values, of which there is at least one: for an even number,
-// the mean of the middle two.
+// Median returns the median of values: for an even number of values, the mean of the middle two.
+// There must be at least one value.
 func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
@@ -123,7 +122,7 @@ func Median(values []float64) float64 {
 // Reference returns the name of the contestant that ratios are relative to.
 func (c *Case) Reference() string { return c.Contestants[0].Name }
 
-// Values sums up the values of a metric for a contestant.
+// Values summarizes the values of a metric for a contestant.
 func (c *CaseResults) Values(metric, contestant string) *Summary {
 	var values []float64
 	for _, round := range c.Rounds {
@@ -134,8 +133,8 @@ func (c *CaseResults) Values(metric, contestant string) *Summary {
 	return Summarize(values)
 }
 
-// Ratios sums up the ratios of a contestant to the reference within the same round. There is no
-// ratio to 0, or between values less than 0.
+// Ratios summarizes the ratios of a contestant to the reference in the same round. There is no
+// ratio if a value is negative, or that of the reference is 0.
 func (c *CaseResults) Ratios(metric, contestant string) *Summary {
 	var ratios []float64
 	for _, round := range c.Rounds {

@@ -12,24 +12,24 @@ import (
 	"github.com/gvrkit/gvrkit/bench/process"
 )
 
-// Role is the role of a process that does a [Job].
+// Role is the role of a process that runs a [Job].
 const Role = "measure"
 
-// patience is how long a job may take.
-const patience = 10 * time.Minute
+// jobTimeout is the longest time of a job.
+const jobTimeout = 10 * time.Minute
 
-// Options say how much is measured.
+// Options select what to measure.
 type Options struct {
 	Quick bool
-	// Rounds is how many rounds count, or 0 for what each case has.
+	// Rounds is the number of rounds that count; 0 is the number of each case.
 	Rounds uint
-	// Cases selects cases by their names. Nil selects all.
+	// Cases selects cases by name; nil selects all.
 	Cases *regexp.Regexp
-	// Progress takes a line for each run.
+	// Progress gets a line for each run.
 	Progress io.Writer
 }
 
-// Run measures the cases of s. With an error it returns the results up to then.
+// Run measures the cases of s. With an error, it returns the results before the error.
 func Run(ctx context.Context, s Scenario, o Options) (*Results, error) {
 	results := &Results{Scenario: s.Name, About: s.About, Environment: CurrentEnvironment()}
 	for _, c := range s.Cases(o.Quick) {
@@ -56,7 +56,7 @@ func (c *CaseResults) run(ctx context.Context, scenario string, o Options) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.Stop()) }()
-	reached, err := json.Marshal(servers.Reached)
+	connection, err := json.Marshal(servers.Connection)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (c *CaseResults) run(ctx context.Context, scenario string, o Options) (err 
 		for k := range c.Contestants {
 			contestant := c.Contestants[(n+k)%len(c.Contestants)]
 			begin := time.Now()
-			job := Job{Scenario: scenario, Quick: o.Quick, Case: c.Name, Contestant: contestant.Name, Round: n, Rounds: rounds, Servers: reached}
+			job := Job{Scenario: scenario, Quick: o.Quick, Case: c.Name, Contestant: contestant.Name, Round: n, Rounds: rounds, Connection: connection}
 			if round[contestant.Name], err = c.measure(ctx, job, contestant.Env); err != nil {
 				return fmt.Errorf("round %d, %s: %w", n, contestant.Name, err)
 			}
@@ -81,7 +81,7 @@ func (c *CaseResults) run(ctx context.Context, scenario string, o Options) (err 
 	return nil
 }
 
-// measure does a job for each part of the case.
+// measure runs a job for each part of the case.
 func (c *CaseResults) measure(ctx context.Context, job Job, env []string) (Figures, error) {
 	parts, figures := c.Parts, Figures{}
 	if parts == nil {
@@ -106,7 +106,7 @@ func (c *CaseResults) measure(ctx context.Context, job Job, env []string) (Figur
 	return figures, nil
 }
 
-// RunProcess makes this process do the job that its parent has sent.
+// RunProcess runs the job that the parent of this process has sent.
 func RunProcess(ctx context.Context, scenarios []Scenario) error {
 	var job Job
 	ctx, err := process.Request(ctx, &job)
@@ -125,7 +125,7 @@ func RunProcess(ctx context.Context, scenarios []Scenario) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("given up after %v", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, jobTimeout, fmt.Errorf("timeout after %v", jobTimeout))
 	defer cancel()
 	figures, err := contestant.Measure(ctx, job)
 	if err != nil {

@@ -39,7 +39,7 @@ func (c *CaseResults) writeTable(w io.Writer) error {
 	fmt.Fprintln(out, strings.Join(header, "\t"))
 	for _, m := range c.Metrics {
 		if m.Section != "" {
-			fmt.Fprintln(out, m.Section+strings.Repeat("\t", len(header)-1)) // the columns go on
+			fmt.Fprintln(out, m.Section+strings.Repeat("\t", len(header)-1)) // the section's rows have the same columns
 		}
 		fmt.Fprintln(out, strings.Join(c.row(m), "\t"))
 	}
@@ -60,7 +60,7 @@ func (c *CaseResults) row(m Metric) []string {
 	return append(cells, c.verdict(m))
 }
 
-// spread prints a summary, and its least and greatest value unless all are the same.
+// spread formats a summary, with its minimum and maximum if they differ.
 func spread(format string, s *Summary) string {
 	if s == nil {
 		return "-"

@@ -1,5 +1,5 @@
-// Package informers opens the informers that scenarios compare, those of client-go and of gvrkit,
-// in one form.
+// Package informers makes the informers of client-go and of gvrkit that scenarios compare, with one
+// interface.
 package informers
 
 import (
@@ -19,7 +19,7 @@ import (
 // Open makes a set of informers on the server of cfg. They run until ctx ends.
 type Open func(ctx context.Context, cfg *rest.Config) (*Set, error)
 
-// Set is the informers of one system.
+// Set is a group of informers of one implementation.
 type Set struct {
 	// Add makes an informer on a type.
 	Add func(ctx context.Context, gvr schema.GroupVersionResource) (cache.SharedIndexInformer, error)
@@ -27,24 +27,24 @@ type Set struct {
 	Start func()
 	// Wait waits until all informers have synced.
 	Wait func(ctx context.Context) error
-	// Stop waits until nothing runs, once the context of Open has ended.
+	// Stop waits until all goroutines have ended. The context of Open must have ended before.
 	Stop func(ctx context.Context) error
 }
 
-// Use opens a set on the server of cfg, and stops it after do.
+// Use opens a set of informers on the server of cfg, calls do, and stops the set.
 func (open Open) Use(ctx context.Context, cfg *rest.Config, do func(ctx context.Context, set *Set) error) error {
-	life, end := context.WithCancel(ctx)
-	defer end()
-	set, err := open(life, cfg)
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	set, err := open(running, cfg)
 	if err != nil {
 		return err
 	}
-	err = do(life, set)
-	end()
+	err = do(running, set)
+	stop()
 	return errors.Join(err, set.Stop(ctx))
 }
 
-// ClientGo opens client-go's factory.
+// ClientGo makes informers with client-go's factory.
 func ClientGo(ctx context.Context, cfg *rest.Config) (*Set, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
@@ -71,7 +71,7 @@ func ClientGo(ctx context.Context, cfg *rest.Config) (*Set, error) {
 	}, nil
 }
 
-// GVRKit opens gvrkit's factory, whose informers are made by ForResource.
+// GVRKit makes informers with ForResource of gvrkit's factory.
 func GVRKit(opts ...dynamicinformer.Option) Open {
 	return func(ctx context.Context, cfg *rest.Config) (*Set, error) {
 		factory, err := dynamicinformer.NewForConfig(cfg, opts...)
@@ -84,7 +84,7 @@ func GVRKit(opts ...dynamicinformer.Option) Open {
 	}
 }
 
-// Leases opens gvrkit's factory and starts it. Its informers are those of leases.
+// Leases makes informers with leases on gvrkit's factory, which it starts.
 func Leases(opts ...dynamicinformer.LeaseOption) Open {
 	return func(ctx context.Context, cfg *rest.Config) (*Set, error) {
 		factory, err := dynamicinformer.NewForConfig(cfg)

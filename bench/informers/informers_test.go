@@ -13,14 +13,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestUse_StopsTheSetAfterAFailureToo(t *testing.T) {
-	failed, left := errors.New("it fails"), errors.New("something is left")
-	var life context.Context
+func TestUse_StopsTheSetAfterAnError(t *testing.T) {
+	failed, left := errors.New("do failed"), errors.New("Stop failed")
+	var running context.Context
 	open := informers.Open(func(ctx context.Context, _ *rest.Config) (*informers.Set, error) {
-		life = ctx //nolint:fatcontext // to see that it ends
+		running = ctx //nolint:fatcontext // to check that it ends
 		return &informers.Set{Stop: func(ctx context.Context) error {
-			if life.Err() == nil || ctx.Err() != nil {
-				t.Errorf("stopped while its context has not ended (%v), or when that of Use has (%v)", life.Err(), ctx.Err())
+			if running.Err() == nil || ctx.Err() != nil {
+				t.Errorf("at Stop, the context of Open has error %v, and that of Use %v", running.Err(), ctx.Err())
 			}
 			return left
 		}}, nil
@@ -31,11 +31,11 @@ func TestUse_StopsTheSetAfterAFailureToo(t *testing.T) {
 	}
 }
 
-func TestUse_FailsIfTheSetDoesNotOpen(t *testing.T) {
-	broken := errors.New("it does not open")
+func TestUse_FailsIfOpenFails(t *testing.T) {
+	broken := errors.New("Open failed")
 	open := informers.Open(func(context.Context, *rest.Config) (*informers.Set, error) { return nil, broken })
 	err := open.Use(t.Context(), nil, func(context.Context, *informers.Set) error {
-		t.Error("it is used")
+		t.Error("do was called")
 		return nil
 	})
 	if !errors.Is(err, broken) {

@@ -23,30 +23,31 @@ import (
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
-// measureBack returns what measures an informer whose type comes, goes and comes back.
+// measureBack returns a function that measures an informer whose type is created, deleted and
+// created again.
 func (s size) measureBack(open informers.Open) func(context.Context, harness.Job) (harness.Figures, error) {
 	return func(ctx context.Context, job harness.Job) (harness.Figures, error) {
 		var server cluster.Connection
-		if err := job.Reach(&server); err != nil {
+		if err := job.Connect(&server); err != nil {
 			return nil, err
 		}
-		visitor, err := server.Visitor(ctx, cluster.NewDefinition(0), 300)
+		crd, err := server.TemporaryCRD(ctx, cluster.NewDefinition(0), 300)
 		if err != nil {
 			return nil, err
 		}
-		defer visitor.Stop()
+		defer crd.Stop()
 		var times []float64
 		if err := open.Use(ctx, server.Config(), func(ctx context.Context, set *informers.Set) error {
-			if _, err := set.Add(ctx, visitor.Types[0].GVR); err != nil {
+			if _, err := set.Add(ctx, crd.Types[0].GVR); err != nil {
 				return err
 			}
 			set.Start()
-			for i := range s.in(job.Round).cycles + 1 {
-				took, err := cycle(ctx, set, visitor)
+			for i := range s.forRound(job.Round).cycles + 1 {
+				took, err := cycle(ctx, set, crd)
 				if err != nil {
 					return fmt.Errorf("cycle %d: %w", i, err)
 				}
-				if i > 0 { // the first one is no return
+				if i > 0 { // in the first cycle, the type is new
 					times = append(times, harness.Millis(took))
 				}
 			}
@@ -58,13 +59,13 @@ func (s size) measureBack(open informers.Open) func(context.Context, harness.Job
 	}
 }
 
-// cycle lets the type come and go. It returns how long the informer takes from the event that
-// says Established until it has synced.
-func cycle(ctx context.Context, set *informers.Set, visitor *cluster.Visitor) (time.Duration, error) {
-	const patience, pause = time.Minute, 200 * time.Millisecond // until the informer knows that the type has gone
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("given up after %v", patience))
+// cycle creates and deletes the type. It returns the time from the event in which the CRD is
+// Established until the informer has synced.
+func cycle(ctx context.Context, set *informers.Set, crd *cluster.TemporaryCRD) (time.Duration, error) {
+	const timeout, pause = time.Minute, 200 * time.Millisecond // until the informer has stopped
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timeout after %v", timeout))
 	defer cancel()
-	established, err := visitor.Come(ctx)
+	established, err := crd.Create(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -72,13 +73,13 @@ func cycle(ctx context.Context, set *informers.Set, visitor *cluster.Visitor) (t
 		return 0, err
 	}
 	took := time.Since(established)
-	_, err = visitor.Go(ctx)
+	_, err = crd.Delete(ctx)
 	return took, errors.Join(err, usage.Sleep(ctx, pause))
 }
 
-// restarted is what users of client-go write: an informer on a CRD stops the informer on its type
-// when that goes, and starts another when the type comes back. Only the handler on the CRD uses
-// it, and stop once that has ended.
+// restarted is the solution of client-go's users: an informer on a CRD stops the informer on its
+// type when the CRD is deleted, and starts another one when it is created again. The fields are
+// used by the handler on the CRD, and after its end by Stop.
 type restarted struct {
 	client dynamic.Interface
 	gvr    schema.GroupVersionResource
@@ -86,7 +87,7 @@ type restarted struct {
 
 	uid    types.UID              // of the CRD whose objects the informer has
 	end    func()                 // ends the informer, if there is one
-	starts chan cache.DoneChecker // gets, of each informer that starts, whether it has synced
+	starts chan cache.DoneChecker // gets the HasSyncedChecker of each informer that starts
 }
 
 func openRestarted(ctx context.Context, cfg *rest.Config) (*informers.Set, error) {
@@ -97,8 +98,8 @@ func openRestarted(ctx context.Context, cfg *rest.Config) (*informers.Set, error
 	return newRestarted(ctx, client), nil
 }
 
-// newRestarted returns a set of one restarted informer. Its Wait is called once for each time
-// that the type comes.
+// newRestarted returns a set with one restarted informer. Wait must be called once after each
+// creation of the type.
 func newRestarted(ctx context.Context, client dynamic.Interface) *informers.Set {
 	r := &restarted{client: client, ctx: ctx, end: func() {}, starts: make(chan cache.DoneChecker, 100)}
 	crds := upstream.NewFilteredDynamicSharedInformerFactory(client, 0, metav1.NamespaceAll, func(opts *metav1.ListOptions) {
@@ -134,15 +135,15 @@ func newRestarted(ctx context.Context, client dynamic.Interface) *informers.Set 
 
 // onCRD is the handler on the CRD.
 func (r *restarted) onCRD() cache.ResourceEventHandler {
-	see := func(obj any) {
+	startIfEstablished := func(obj any) {
 		if crd, ok := obj.(*unstructured.Unstructured); ok && crd.GetDeletionTimestamp() == nil && cluster.Established(crd) {
 			r.start(crd.GetUID())
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }, DeleteFunc: func(any) { r.end() }}
+	return cache.ResourceEventHandlerFuncs{AddFunc: startIfEstablished, UpdateFunc: func(_, obj any) { startIfEstablished(obj) }, DeleteFunc: func(any) { r.end() }}
 }
 
-// start starts an informer on the type of a CRD, unless it runs.
+// start starts an informer on the type of the CRD with this UID, unless it runs.
 func (r *restarted) start(uid types.UID) {
 	if r.uid == uid || r.ctx.Err() != nil {
 		return

@@ -2,9 +2,7 @@ package leases
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
-	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/bench/cluster"
-	"github.com/gvrkit/gvrkit/bench/harness"
+	"github.com/gvrkit/gvrkit/bench/cluster/clustertest"
 	"github.com/gvrkit/gvrkit/bench/informers"
 	"github.com/gvrkit/gvrkit/bench/usage"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
@@ -27,8 +25,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// One of them sleeps until a millisecond after the last error, which is decades if that
-	// was outside the bubble; the other logs the errors that these tests cause.
+	// One handler sleeps until a millisecond after the last error, which is years if that error
+	// was outside of the bubble. The other one logs errors that these tests cause.
 	utilruntime.ErrorHandlers = nil
 	if err := flag.Set("test.benchtime", "20ms"); err != nil { // of testing.Benchmark
 		panic(err)
@@ -37,23 +35,12 @@ func TestMain(m *testing.M) {
 }
 
 func TestMeasure_EveryCaseOnARealServer(t *testing.T) {
-	servers, err := cluster.StartPlain(t.Context(), cluster.Embedded, io.Discard, cluster.Size{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := servers.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	reached, err := json.Marshal(servers.Reached)
-	if err != nil {
-		t.Fatal(err)
-	}
+	job := clustertest.Job(t, clustertest.Start(t, cluster.StartPlain, cluster.Size{}))
+	job.Round = 1
 	rates := map[string]float64{}
 	for _, c := range casesOf(size{absent: 50, settle: 100 * time.Millisecond, count: 2 * time.Second, cycles: 2}, 1) {
 		for _, contestant := range c.Contestants {
-			f, err := contestant.Measure(t.Context(), harness.Job{Servers: reached, Round: 1})
+			f, err := contestant.Measure(t.Context(), job)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", c.Name, contestant.Name, err)
 			}
@@ -62,7 +49,7 @@ func TestMeasure_EveryCaseOnARealServer(t *testing.T) {
 					t.Errorf("%s, %s: %s is %v", c.Name, contestant.Name, m.Name, v)
 				}
 				if strings.HasSuffix(m.Name, requests) && f[m.Name] != 0 {
-					t.Errorf("a lease that others hold costs %v requests", f[m.Name])
+					t.Errorf("a lease on a type that has a lease sends %v requests", f[m.Name])
 				}
 			}
 			if c.Name == "absent" {
@@ -75,7 +62,7 @@ func TestMeasure_EveryCaseOnARealServer(t *testing.T) {
 	}
 }
 
-// synced is an informer that says it has synced.
+// synced is an informer that has synced.
 type synced struct{ cache.SharedIndexInformer }
 
 func (synced) HasSynced() bool { return true }
@@ -110,69 +97,69 @@ func TestAcquire_FailsIfALeaseDoes(t *testing.T) {
 	}
 }
 
-func TestSize_TheRoundThatDoesNotCountIsNoLonger(t *testing.T) {
+func TestSize_TheWarmupIsNotLonger(t *testing.T) {
 	for _, full := range []size{{settle: time.Minute, count: time.Minute, cycles: 7, absent: 3}, {settle: time.Second, count: time.Millisecond, cycles: 1, absent: 3}} {
-		if s := full.in(0); s.settle > full.settle || s.count > full.count || s.cycles > full.cycles || s.absent != full.absent {
+		if s := full.forRound(0); s.settle > full.settle || s.count > full.count || s.cycles > full.cycles || s.absent != full.absent {
 			t.Errorf("%+v of %+v", s, full)
 		}
-		if full.in(1) != full {
-			t.Errorf("a round that counts: %+v of %+v", full.in(1), full)
+		if full.forRound(1) != full {
+			t.Errorf("a round that counts: %+v of %+v", full.forRound(1), full)
 		}
 	}
 }
 
 var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 
-// world is a cluster, and a restarted informer on its widgets.
-type world struct {
+// fixture is a cluster, and a restarted informer on its widgets.
+type fixture struct {
 	*fakecluster.Cluster
 	*informers.Set
 }
 
-// newWorld returns a cluster that serves CRDs. It ends with the bubble of the test.
-func newWorld(t *testing.T) *world {
+// newFixture returns a cluster that serves CRDs. The informer runs until the end of the test.
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	fake := fakecluster.New(fakecluster.Type{GVR: cluster.CRDs, Kind: "CustomResourceDefinition"})
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &world{fake, newRestarted(ctx, fake)}
+	f := &fixture{fake, newRestarted(ctx, fake)}
 	t.Cleanup(func() {
 		cancel()
-		if err := w.Stop(ctx); err != nil {
+		if err := f.Stop(ctx); err != nil {
 			t.Error(err)
 		}
 	})
-	if _, err := w.Add(ctx, widgets); err != nil {
+	if _, err := f.Add(ctx, widgets); err != nil {
 		t.Fatal(err)
 	}
-	w.Start()
-	return w
+	f.Start()
+	return f
 }
 
 // define creates a CRD and serves widgets.
-func (w *world) define(t *testing.T, name, established string) {
+func (f *fixture) define(t *testing.T, name, established string) {
 	t.Helper()
-	w.Serve(fakecluster.Type{GVR: widgets, Kind: "Widget"})
-	w.create(t, cluster.CRDs, &unstructured.Unstructured{Object: map[string]any{
+	f.Serve(fakecluster.Type{GVR: widgets, Kind: "Widget"})
+	f.create(t, cluster.CRDs, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},
 		"status": map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": established}}},
 	}})
 }
 
-func (w *world) create(t *testing.T, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) {
+func (f *fixture) create(t *testing.T, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) {
 	t.Helper()
-	if _, err := w.Resource(gvr).Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Resource(gvr).Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
 }
 
-// undefine deletes the CRD. Its objects go without an event.
-func (w *world) undefine(t *testing.T) {
+// undefine deletes the CRD. There are no events for its objects.
+func (f *fixture) undefine(t *testing.T) {
 	t.Helper()
-	if err := w.Resource(cluster.CRDs).Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
+	if err := f.Resource(cluster.CRDs).Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.Withdraw(widgets)
+	f.Withdraw(widgets)
 	synctest.Wait()
 }
 
@@ -187,40 +174,40 @@ func returns(t *testing.T, f func(context.Context) error) bool {
 	return <-done == nil
 }
 
-// asks reports whether the informer sends requests for widgets in the next minute.
-func (w *world) asks() bool {
-	before := len(w.Requests("list", widgets))
+// sendsLists reports whether the informer sends LISTs of widgets in the next minute.
+func (f *fixture) sendsLists() bool {
+	before := len(f.Requests("list", widgets))
 	<-time.After(time.Minute)
 	synctest.Wait()
-	return len(w.Requests("list", widgets)) > before
+	return len(f.Requests("list", widgets)) > before
 }
 
-func TestRestarted_FollowsATypeThatGoesAndComesBack(t *testing.T) {
+func TestRestarted_SyncsAgainWhenItsCRDIsCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		f := newFixture(t)
 		for range 2 {
-			if returns(t, w.Wait) {
-				t.Error("the type is not there, and the informer has synced")
+			if returns(t, f.Wait) {
+				t.Error("the informer has synced without the type")
 			}
-			w.define(t, "widgets.example.com", "True")
-			if !returns(t, w.Wait) || w.OpenWatches(widgets) != 1 {
-				t.Error("the type is served, and the informer does not know")
+			f.define(t, "widgets.example.com", "True")
+			if !returns(t, f.Wait) || f.OpenWatches(widgets) != 1 {
+				t.Error("the informer has not synced after the CRD was created")
 			}
-			w.undefine(t)
-			if w.asks() {
-				t.Error("the type has gone, and the informer does not know")
+			f.undefine(t)
+			if f.sendsLists() {
+				t.Error("the informer sends LISTs after the CRD was deleted")
 			}
 		}
 	})
 }
 
-func TestRestarted_AsksForNothingBeforeItsOwnCRDIsEstablished(t *testing.T) {
+func TestRestarted_SendsNoRequestBeforeItsCRDIsEstablished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define(t, "gadgets.example.com", "True")
-		w.define(t, "widgets.example.com", "False")
-		if lists, watches := w.Requests("list", widgets), w.Requests("watch", widgets); len(lists)+len(watches) > 0 {
-			t.Errorf("it asks: %v, %v", lists, watches)
+		f := newFixture(t)
+		f.define(t, "gadgets.example.com", "True")
+		f.define(t, "widgets.example.com", "False")
+		if lists, watches := f.Requests("list", widgets), f.Requests("watch", widgets); len(lists)+len(watches) > 0 {
+			t.Errorf("requests: %v, %v", lists, watches)
 		}
 	})
 }

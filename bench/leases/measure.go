@@ -18,13 +18,13 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
-// calm is how long goroutines beside informers get until they rest.
-const calm = 3 * time.Second
+// idleAfter is the time until goroutines besides those of informers are idle.
+const idleAfter = 3 * time.Second
 
-// cost measures a lease on a type that has synced and that another lease holds.
+// cost measures a lease on a synced type that has another lease.
 func (s size) cost(ctx context.Context, job harness.Job) (figures harness.Figures, err error) {
 	var server cluster.Connection
-	if err := job.Reach(&server); err != nil {
+	if err := job.Connect(&server); err != nil {
 		return nil, err
 	}
 	cfg := server.Config()
@@ -33,24 +33,24 @@ func (s size) cost(ctx context.Context, job harness.Job) (figures harness.Figure
 	if err != nil {
 		return nil, err
 	}
-	life, end := context.WithCancel(ctx)
+	running, stop := context.WithCancel(ctx)
 	defer func() {
-		end()
+		stop()
 		err = errors.Join(err, factory.Shutdown(ctx))
 	}()
-	factory.Start(life)
+	factory.Start(running)
 	held, err := factory.Acquire(ctx, cluster.CRDs)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
-	if err := errors.Join(held.WaitForSync(ctx), usage.Sleep(ctx, min(calm, s.in(job.Round).settle))); err != nil {
+	if err := errors.Join(held.WaitForSync(ctx), usage.Sleep(ctx, min(idleAfter, s.forRound(job.Round).settle))); err != nil {
 		return nil, err
 	}
 	figures = harness.Figures{}
 	for _, goroutines := range concurrency {
 		before := traffic.Counts().Requests()
-		result := testing.Benchmark(func(b *testing.B) { //nolint:thelper // it is no helper
+		result := testing.Benchmark(func(b *testing.B) { //nolint:thelper // not a test helper
 			err = errors.Join(err, acquire(ctx, factory, goroutines, b.N))
 		})
 		name := costName(goroutines)
@@ -60,7 +60,7 @@ func (s size) cost(ctx context.Context, job harness.Job) (figures harness.Figure
 	return figures, err
 }
 
-// acquire acquires and releases n leases on the type, in some goroutines.
+// acquire acquires and releases n leases in several goroutines.
 func acquire(ctx context.Context, factory *dynamicinformer.Factory, goroutines, n int) error {
 	pairs, ctx := errgroup.WithContext(ctx)
 	for k := range goroutines {
@@ -78,27 +78,28 @@ func acquire(ctx context.Context, factory *dynamicinformer.Factory, goroutines, 
 	return pairs.Wait()
 }
 
-// measureAbsent returns what measures informers on types that are not served.
+// measureAbsent returns a function that measures informers on types that are not served.
 func (s size) measureAbsent(open informers.Open) func(context.Context, harness.Job) (harness.Figures, error) {
 	return func(ctx context.Context, job harness.Job) (figures harness.Figures, err error) {
 		var server cluster.Connection
-		if err := job.Reach(&server); err != nil {
+		if err := job.Connect(&server); err != nil {
 			return nil, err
 		}
 		cfg := server.Config()
 		traffic := usage.Count(cfg)
 		err = open.Use(ctx, cfg, func(ctx context.Context, set *informers.Set) (err error) {
-			figures, err = s.in(job.Round).onAbsent(ctx, set, traffic)
+			figures, err = s.forRound(job.Round).onAbsent(ctx, set, traffic)
 			return err
 		})
 		return figures, err
 	}
 }
 
-// onAbsent measures the informers of a set. One before makes the memory that they share.
+// onAbsent measures the informers of a set. It makes one informer before, for the memory that
+// informers share.
 func (s size) onAbsent(ctx context.Context, set *informers.Set, traffic *usage.Traffic) (harness.Figures, error) {
 	first, err := addAbsent(ctx, set, 0, 1)
-	if err := errors.Join(err, handle(first), usage.Sleep(ctx, min(calm, s.settle))); err != nil {
+	if err := errors.Join(err, handle(first), usage.Sleep(ctx, min(idleAfter, s.settle))); err != nil {
 		return nil, err
 	}
 	begun, empty, idle := traffic.Counts().Requests(), memory(), runtime.NumGoroutine()
@@ -112,14 +113,14 @@ func (s size) onAbsent(ctx context.Context, set *informers.Set, traffic *usage.T
 	}
 	rate := (traffic.Counts().Requests() - settled) / time.Since(begin).Seconds()
 	bare, n := memory(), float64(s.absent)
-	if err := errors.Join(handle(all), usage.Sleep(ctx, min(calm, s.settle))); err != nil {
+	if err := errors.Join(handle(all), usage.Sleep(ctx, min(idleAfter, s.settle))); err != nil {
 		return nil, err
 	}
 	figures := harness.Figures{
 		startRequests: settled - begun, requestRate: rate, absentMemory: (bare - empty) / n,
 		handlerMemory: (memory() - bare) / n, absentGoroutines: float64(runtime.NumGoroutine()-idle) / n,
 	}
-	for i, informer := range all { // which keeps them until here
+	for i, informer := range all { // the informers are reachable until here
 		if informer.HasSynced() {
 			return nil, fmt.Errorf("informer %d has synced on a type that is not served", i)
 		}
@@ -127,19 +128,18 @@ func (s size) onAbsent(ctx context.Context, set *informers.Set, traffic *usage.T
 	return figures, nil
 }
 
-// memory returns the size of what is reachable and of stacks, in KB.
+// memory returns the size of reachable memory and of stacks, in KB.
 func memory() float64 {
 	heap, stacks := usage.LiveMemory()
 	return float64(heap+stacks) / 1e3
 }
 
-// addAbsent makes and starts n informers on types that the server does not serve, from the i-th
-// on.
+// addAbsent makes and starts n informers on types that are not served, beginning with type i.
 func addAbsent(ctx context.Context, set *informers.Set, i, n int) ([]cache.SharedIndexInformer, error) {
 	all := make([]cache.SharedIndexInformer, n)
 	for k := range all {
 		var err error
-		if all[k], err = set.Add(ctx, cluster.Newcomer(i + k).Types[0].GVR); err != nil {
+		if all[k], err = set.Add(ctx, cluster.Additional(i + k).Types[0].GVR); err != nil {
 			return nil, err
 		}
 		set.Start()

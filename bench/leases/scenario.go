@@ -1,5 +1,5 @@
-// Package leases compares informers on types that are not served, that go and that come back,
-// and measures what a lease costs.
+// Package leases compares informers on types that are not served, or that are deleted and created
+// again, and measures the cost of a lease.
 package leases
 
 import (
@@ -16,29 +16,28 @@ import (
 
 // Scenario returns the scenario.
 func Scenario() harness.Scenario {
-	return harness.Scenario{Name: "leases", About: "leases, and informers on types that are not served, go and come back", Cases: cases}
+	return harness.Scenario{Name: "leases", About: "leases, and informers on types that are not served, or are deleted and created again", Cases: cases}
 }
 
-// size says how much is measured.
+// size is the amount of work of a run.
 type size struct {
-	// absent is how many informers are on types that are not served. settle is how long they
-	// run before their requests are counted, and count how long these are counted. client-go's
-	// back-off grows for a minute.
+	// absent is the number of informers on types that are not served. Their requests are counted
+	// for the time count, after the time settle: client-go's back-off grows for a minute.
 	absent        int
 	settle, count time.Duration
-	// cycles is how many times a type comes back.
+	// cycles is the number of times that a type is created again.
 	cycles int
 }
 
-// in returns the size of a round. The one that does not count is short.
-func (s size) in(round int) size {
+// forRound returns the size of a round. The warm-up is short.
+func (s size) forRound(round int) size {
 	if round == 0 {
 		s.settle, s.count, s.cycles = min(s.settle, 5*time.Second), min(s.count, time.Second), 1
 	}
 	return s
 }
 
-// The names of metrics. Those of the case cost are made from parts.
+// The names of metrics, and suffixes of names.
 const (
 	startRequests    = "requests at the start"
 	requestRate      = "requests then"
@@ -53,7 +52,7 @@ const (
 	readyToSynced = "established until synced"
 )
 
-// concurrency is in how many goroutines leases are acquired.
+// concurrency has the numbers of goroutines that acquire leases.
 var concurrency = []int{1, 10, 100}
 
 func costName(goroutines int) string { return fmt.Sprintf("%d at a time", goroutines) }
@@ -75,7 +74,7 @@ func casesOf(s size, rounds int) []harness.Case {
 	lease := informers.Leases(dynamicinformer.WithAllowAbsent())
 	return []harness.Case{
 		{
-			Name: "cost", Title: "Acquire and Release of a type that has synced and that another lease holds",
+			Name: "cost", Title: "Acquire and Release of a synced type that has another lease",
 			Rounds: rounds, Start: plain, Metrics: costMetrics(),
 			Contestants: []harness.Contestant{gvrkit(s.cost)},
 		},
@@ -95,7 +94,7 @@ func casesOf(s size, rounds int) []harness.Case {
 			},
 		},
 		{
-			Name: "back", Title: fmt.Sprintf("a type goes and comes back, %d times a run", s.cycles),
+			Name: "back", Title: fmt.Sprintf("a type is deleted and created again, %d times per run", s.cycles),
 			Rounds: rounds, Start: direct,
 			Contestants: []harness.Contestant{
 				{Name: "restarted", About: "client-go's dynamicinformer, stopped and started by an informer on CRDs", Measure: s.measureBack(openRestarted)},

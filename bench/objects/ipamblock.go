@@ -11,26 +11,26 @@ const (
 	blocksPerNode = 4
 )
 
-// ipamBlock returns Calico's record of 64 addresses on a node, of which some thirty
-// are in use.
+// ipamBlock returns Calico's record of 64 addresses of a node, of which about thirty are
+// in use.
 func ipamBlock(i int) object {
-	d := newDice(blockDomain, i)
+	r := newRandom(blockSeed, i)
 	host := i / blocksPerNode
 	node := fmt.Sprintf("ip-10-%d-%d-%d.eu-west-1.compute.internal", host>>16&255, host>>8&255, host&255)
 	second, third, fourth := 64+i>>10&255, i>>2&255, i&3*blockSize
-	created := d.Ago(now, 400)
+	created := r.Ago(now, 400)
 	block := object{
 		"apiVersion": "crd.projectcalico.org/v1",
 		"kind":       "IPAMBlock",
 		"metadata": object{
 			"name":              fmt.Sprintf("10-%d-%d-%d-26", second, third, fourth),
-			"uid":               d.UID(),
+			"uid":               r.UID(),
 			"resourceVersion":   FormatVersion(Version(i)),
-			"generation":        int64(d.Between(1, 900)),
+			"generation":        int64(r.Between(1, 900)),
 			"creationTimestamp": timestamp(created),
-			"annotations":       object{"projectcalico.org/metadata": fmt.Sprintf(`{"uid":%q,"creationTimestamp":null}`, d.UID())},
+			"annotations":       object{"projectcalico.org/metadata": fmt.Sprintf(`{"uid":%q,"creationTimestamp":null}`, r.UID())},
 		},
-		"spec": blockSpec(d, node, fmt.Sprintf("10.%d.%d.%d/26", second, third, fourth)),
+		"spec": blockSpec(r, node, fmt.Sprintf("10.%d.%d.%d/26", second, third, fourth)),
 	}
 	block["metadata"].(object)["managedFields"] = managedFields(block, []writer{{
 		manager: "calico-ipam", operation: "Update", at: created, owns: []path{{"metadata", "annotations"}, {"spec"}},
@@ -38,12 +38,12 @@ func ipamBlock(i int) object {
 	return block
 }
 
-// blockSpec returns the addresses of a block: which are in use, by whom and since
+// blockSpec returns the addresses of a block: which are in use, by which pod, and since
 // which version of the block.
-func blockSpec(d dice, node, cidr string) object {
-	sequence := 1_700_000_000_000_000_000 + d.Int64N(1<<50)
-	inUse := d.Between(26, 34)
-	ordinals := d.Perm(blockSize)
+func blockSpec(r random, node, cidr string) object {
+	sequence := 1_700_000_000_000_000_000 + r.Int64N(1<<50)
+	inUse := r.Between(26, 34)
+	ordinals := r.Perm(blockSize)
 	allocations, attributes := make(list, blockSize), make(list, inUse)
 	sequences, unallocated := object{}, list{}
 	for k, ordinal := range ordinals {
@@ -52,8 +52,8 @@ func blockSpec(d dice, node, cidr string) object {
 			continue
 		}
 		allocations[ordinal] = int64(k)
-		attributes[k] = blockAttribute(d, node)
-		sequences[strconv.Itoa(ordinal)] = sequence - d.Int64N(int64(time.Hour))
+		attributes[k] = blockAttribute(r, node)
+		sequences[strconv.Itoa(ordinal)] = sequence - r.Int64N(int64(time.Hour))
 	}
 	return object{
 		"affinity": "host:" + node, "allocations": allocations, "attributes": attributes, "cidr": cidr, "deleted": false,
@@ -61,15 +61,15 @@ func blockSpec(d dice, node, cidr string) object {
 	}
 }
 
-// blockAttribute returns whose an address is.
-func blockAttribute(d dice, node string) object {
-	app := theWorld.app(d)
+// blockAttribute returns the pod that uses an address.
+func blockAttribute(r random, node string) object {
+	app := sampleCluster.app(r)
 	return object{
-		"handle_id": "k8s-pod-network." + d.Hex(64),
+		"handle_id": "k8s-pod-network." + r.Hex(64),
 		"secondary": object{
 			"namespace": app.Namespace,
 			"node":      node,
-			"pod":       fmt.Sprintf("%s-%s-%s", app.Name, d.Hex(9), d.Suffix()),
+			"pod":       fmt.Sprintf("%s-%s-%s", app.Name, r.Hex(9), r.Suffix()),
 		},
 	}
 }

@@ -1,9 +1,10 @@
-// Package objects makes the objects that scenarios are run on: deterministic, and encoded as an
-// API server encodes them.
+// Package objects generates the objects of scenarios: the same ones in each run, with the JSON of
+// an API server.
 //
-// Kind "ipamblock" is one shape, large and full of small maps, whose strings seldom repeat. Kind
-// "mix" is what a cluster with some hundreds of applications has: eleven shapes of many lengths,
-// in which labels, images, managers and phrases come back, and of which hardly any two are alike.
+// The objects of kind "ipamblock" have one shape. They are large, with many small maps, and few
+// strings occur twice. The objects of kind "mix" resemble those of a cluster with some hundreds of
+// applications: they have eleven shapes and many lengths. Labels, images, managers and phrases
+// occur in many objects, and hardly any two objects are equal in structure.
 package objects
 
 import (
@@ -12,20 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is one kind of objects to measure with.
+// Kind is one kind of objects.
 type Kind struct {
-	// Name is what it is called on the command line and in results.
+	// Name is the name of the kind in results.
 	Name string
 	GVR  schema.GroupVersionResource
 	GVK  schema.GroupVersionKind
-	// Object returns the object with number i, a fresh one each time.
+	// Object returns a new copy of the object with number i.
 	Object func(i int) map[string]any
-	// Counter is the last field with a whole number that a server's update counts up, besides
-	// metadata.generation. Objects may lack it.
+	// Counter is the last field with this name, an integer that each update on the server
+	// increments, like metadata.generation. Objects may lack it.
 	Counter string
 }
 
-// All returns the kinds that there are.
+// All returns all kinds.
 func All() []Kind {
 	calico, example := schema.GroupVersion{Group: "crd.projectcalico.org", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v1"}
 	return []Kind{
@@ -44,9 +45,9 @@ func Named(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("no kind %q", name)
 }
 
-// Version returns the resource version of the object with number i, before any update. Those
-// of all objects follow each other, and all have as many digits.
+// Version returns the resource version of the object with number i before the first update.
+// The versions of objects are consecutive, and all have the same number of digits.
 func Version(i int) int64 { return 1_000_000_000 + int64(i) }
 
-// FormatVersion writes a resource version.
+// FormatVersion formats a resource version.
 func FormatVersion(version int64) string { return fmt.Sprintf("%010d", version) }

@@ -8,28 +8,29 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// path leads to a field of an object.
+// path is the path of a field in an object.
 type path = []string
 
-// writer is one who wrote some fields of an object.
+// writer is a field manager, with the paths of the fields that it owns.
 type writer struct {
 	manager, operation, subresource string
 	at                              time.Time
 	owns, except                    []path
 }
 
-// keyedLists are the lists that servers merge by a key of their elements. A writer owns any
+// keyedLists has the keys of lists whose elements servers merge by key. A writer owns each
 // other list as a whole.
 var keyedLists = map[string][]string{
 	"conditions": {"type"}, "containers": {"name"}, "initContainers": {"name"}, "env": {"name"}, "volumes": {"name"},
 	"volumeMounts": {"mountPath"}, "ports": {"containerPort", "protocol"}, "ownerReferences": {"uid"},
 }
 
-// atomic are the maps that a writer owns as a whole, and the lists whose elements it does.
+// atomic has the maps that a writer owns as a whole, and the lists whose elements it owns as a
+// whole.
 var atomic = []string{"selector", "matchLabels", "nodeSelector", "ownerReferences", "sequenceNumberForAllocation"}
 
-// managedFields returns what a server would record of writers in an object: the fields that the
-// object has and nothing else.
+// managedFields returns the managedFields of an object with these writers, as a server records
+// them. It has only fields that the object has.
 func managedFields(obj object, writers []writer) list {
 	var entries list
 	for _, w := range writers {
@@ -43,7 +44,7 @@ func managedFields(obj object, writers []writer) list {
 			for i := range p {
 				at[i] = "f:" + p[i]
 			}
-			_ = unstructured.SetNestedMap(fields, w.fieldsOf(p, value), at...) // all of them are maps
+			_ = unstructured.SetNestedMap(fields, w.fieldsOf(p, value), at...) // all values are maps
 		}
 		if len(fields) == 0 {
 			continue
@@ -88,15 +89,15 @@ func (w writer) fieldsOf(p path, value any) object {
 			fields[key] = below
 		}
 	}
-	// An apply claims the leaves only, an update the containers too.
+	// An apply owns only the leaves, and an update also the containers.
 	if len(fields) > 0 && w.operation == "Update" {
 		fields["."] = object{}
 	}
 	return fields
 }
 
-// elementKey names an element of the list with this name. It is empty if a writer owns the list
-// as a whole.
+// elementKey returns the key of an element of the list called name, or "" if a writer owns the
+// list as a whole.
 func elementKey(name string, element any) string {
 	switch element := element.(type) {
 	case string:

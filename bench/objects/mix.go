@@ -15,8 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shapes are the shapes of the mix, and weights how many of a hundred objects have each. A shape is
-// a template of a [shape] in the manner of a custom resource that many clusters have.
+// shapes are the names of the shapes of the mix, and weights the percentage of objects with each.
+// The template of a shape is a [shape] in YAML, which resembles a custom resource that many
+// clusters have.
 var (
 	shapes  = strings.Fields("endpoint rollout secret certificate route appconfig application rules machine snapshot composition")
 	weights = []int{20, 14, 13, 10, 10, 8, 7, 6, 5, 4, 3}
@@ -47,10 +48,10 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"upper":   strings.ToUpper,
 }).ParseFS(shapeFiles, "shapes/*.yaml"))
 
-// shape is what templates say of an object.
+// shape is the part of an object that a template determines.
 type shape struct {
-	Name string `json:"name"` // gets a suffix that makes it unique
-	// Controlled says that a controller has made the object, and not a tool.
+	Name string `json:"name"` // without the suffix that makes it unique
+	// Controlled means that a controller has created the object, and not a tool.
 	Controlled  bool   `json:"controlled"`
 	Controller  string `json:"controller"` // the writer of the status
 	Generation  int64  `json:"generation"`
@@ -58,29 +59,29 @@ type shape struct {
 	Annotations object `json:"annotations"`
 	Finalizers  list   `json:"finalizers"`
 	Owner       object `json:"owner"`
-	Scaled      bool   `json:"scaled"` // spec.replicas has a writer of its own
+	Scaled      bool   `json:"scaled"` // an autoscaler owns spec.replicas
 	Spec        object `json:"spec"`
 	Status      object `json:"status"`
 }
 
-// draft is an object of the mix that is being made. Its methods are for templates.
+// draft is an object of the mix before it is complete. Templates call its methods.
 type draft struct {
-	dice
+	random
 	shape
 
 	App     app
 	Created time.Time
-	Settled time.Time // when its controller last had something to do
+	Settled time.Time // the last change by its controller
 }
 
 // mixed returns the object with number i of the mix.
 func mixed(i int) object {
-	r := newDice(mixDomain, i)
-	d := &draft{dice: r, App: theWorld.app(r), Created: r.Ago(now, 300)}
+	r := newRandom(mixSeed, i)
+	d := &draft{random: r, App: sampleCluster.app(r), Created: r.Ago(now, 300)}
 	d.Settled = d.Ago(now, int(now.Sub(d.Created).Hours()/24))
 	d.Generation = 1 + int64(d.ExpFloat64()*4)
 	at, k := d.IntN(100), 0
-	for ; at >= weights[k]; k++ { // the weights are a hundred together
+	for ; at >= weights[k]; k++ { // the sum of the weights is 100
 		at -= weights[k]
 	}
 	d.Name, d.Annotations = d.App.Name, object{}
@@ -89,7 +90,7 @@ func mixed(i int) object {
 	return d.finish(i)
 }
 
-// fill executes a template, and adds what it says to the shape.
+// fill executes a template, and adds the result to the shape.
 func (d *draft) fill(name string) {
 	var text bytes.Buffer
 	before := d.Annotations
@@ -98,12 +99,12 @@ func (d *draft) fill(name string) {
 	if err := errors.Join(err, invalid, utiljson.Unmarshal(json, &d.shape)); err != nil {
 		panic(fmt.Sprintf("objects: bug: the template of %s: %v\n%s", name, err, &text))
 	}
-	if d.Annotations == nil { // a template that adds none says null
+	if d.Annotations == nil { // a template that adds none has null
 		d.Annotations = before
 	}
 }
 
-// finish returns the object with number i.
+// finish returns the complete object, with number i.
 func (d *draft) finish(i int) object {
 	const restarted = "kubectl.kubernetes.io/restartedAt"
 	var others []writer
@@ -145,7 +146,7 @@ func (d *draft) finish(i int) object {
 	return obj
 }
 
-// lastApplied returns what kubectl keeps in an annotation.
+// lastApplied returns the annotation of kubectl with the last applied configuration.
 func (d *draft) lastApplied() string {
 	text, err := json.Marshal(object{
 		"apiVersion": "example.com/v1", "kind": "Widget", "spec": d.Spec,
@@ -157,7 +158,7 @@ func (d *draft) lastApplied() string {
 	return string(text) + "\n"
 }
 
-// writers returns who has written what of the object, besides others.
+// writers returns the writers of the object, including others.
 func (d *draft) writers(others []writer) []writer {
 	first := writer{
 		manager: d.App.Tool.Manager, operation: d.App.Tool.Operation, at: d.Transition(),
@@ -167,7 +168,7 @@ func (d *draft) writers(others []writer) []writer {
 		manager: d.Controller, operation: "Update", at: d.Transition(),
 		owns: []path{{"metadata", "finalizers"}, {"metadata", "ownerReferences"}},
 	}
-	if d.Controlled { // the controller has written all of it
+	if d.Controlled { // the controller owns all fields
 		first.manager, first.operation = links.manager, links.operation
 		first.owns, links.owns = append(first.owns, links.owns...), nil
 	}

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestKinds_AreDeterministicAndTheStockDecoderReadsThem(t *testing.T) {
+func TestKinds_AreDeterministicAndDecodable(t *testing.T) {
 	for _, kind := range All() {
 		for i := range 150 {
 			obj := kind.Object(i)
 			text, again := encode(t, obj), encode(t, kind.Object(i))
 			if !bytes.Equal(text, again) {
-				t.Fatalf("%s %d is another one the second time", kind.Name, i)
+				t.Fatalf("%s %d differs the second time", kind.Name, i)
 			}
 			decoded, gvk, err := unstructured.UnstructuredJSONScheme.Decode(text, nil, nil)
 			if err != nil {
@@ -30,7 +30,7 @@ func TestKinds_AreDeterministicAndTheStockDecoderReadsThem(t *testing.T) {
 			}
 			u := decoded.(*unstructured.Unstructured)
 			if diff := cmp.Diff(obj, u.Object); diff != "" {
-				t.Fatalf("%s %d is not what was encoded:\n%s", kind.Name, i, diff)
+				t.Fatalf("%s %d differs after decoding:\n%s", kind.Name, i, diff)
 			}
 			if (u.GetNamespace() != "") != (kind.Name == "mix") {
 				t.Errorf("%s %d has the namespace %q", kind.Name, i, u.GetNamespace())
@@ -75,7 +75,7 @@ func TestMix_HasObjectsOfAllShapesAndManyFieldSets(t *testing.T) {
 		total += weight
 	}
 	if total != 100 || len(weights) != len(shapes) {
-		t.Errorf("%d weights of %d shapes are %d together", len(weights), len(shapes), total)
+		t.Errorf("%d weights of %d shapes with sum %d", len(weights), len(shapes), total)
 	}
 	fieldSets := map[string]bool{}
 	const n = 500
@@ -87,11 +87,11 @@ func TestMix_HasObjectsOfAllShapesAndManyFieldSets(t *testing.T) {
 		fieldSets[string(encode(t, fields))] = true
 	}
 	if len(fieldSets) < n/2 {
-		t.Errorf("%d objects have but %d sets of fields", n, len(fieldSets))
+		t.Errorf("%d objects have only %d sets of fields", n, len(fieldSets))
 	}
 }
 
-func TestMix_IsAsLargeAndVariedAsItSays(t *testing.T) {
+func TestMix_HasTheDocumentedSizes(t *testing.T) {
 	const n = 500
 	kind, err := Named("mix")
 	if err != nil {
@@ -113,7 +113,7 @@ func TestMix_IsAsLargeAndVariedAsItSays(t *testing.T) {
 	}
 }
 
-func TestManagedFields_AreThoseThatTheObjectHas(t *testing.T) {
+func TestManagedFields_HasOnlyFieldsOfTheObject(t *testing.T) {
 	for _, kind := range All() {
 		for i := range 150 {
 			obj := kind.Object(i)
@@ -130,7 +130,7 @@ func TestManagedFields_AreThoseThatTheObjectHas(t *testing.T) {
 					t.Fatal(err)
 				}
 				if missing := missingField(fields, obj); missing != "" {
-					t.Fatalf("%s %d: %s manages %s, which it has not", kind.Name, i, entry.Manager, missing)
+					t.Fatalf("%s %d: %s manages %s, which is not in the object", kind.Name, i, entry.Manager, missing)
 				}
 			}
 			if len(entries) != len(managed) {
@@ -140,7 +140,7 @@ func TestManagedFields_AreThoseThatTheObjectHas(t *testing.T) {
 	}
 }
 
-// missingField returns the path of a field in a set that value has not, or nothing.
+// missingField returns the path of a field of the set that value does not have, or "".
 func missingField(fields object, value any) string {
 	for key, below := range fields {
 		var at any

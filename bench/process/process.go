@@ -1,7 +1,7 @@
 // Package process runs this program again as a child process in another role. Parent and
 // child exchange JSON: the parent writes one request to the child's standard input, and the
-// child writes its answers to standard output. A child ends when its parent closes that
-// input, or ends.
+// child writes its answers to standard output. A child ends when its parent closes the input or
+// ends.
 package process
 
 import (
@@ -19,7 +19,7 @@ import (
 const (
 	// roleEnv names the environment variable with the role of a child process.
 	roleEnv = "GVRKIT_BENCH_ROLE"
-	// stopTimeout is how long a child process may take to end.
+	// stopTimeout is the time for a child process to end before it is killed.
 	stopTimeout = 20 * time.Second
 )
 
@@ -34,8 +34,8 @@ type Process struct {
 	log     strings.Builder // standard error
 }
 
-// Start runs this program in a role, with env added to its environment, and sends it the
-// request. The end of ctx kills the process.
+// Start starts this program in a role, with env added to its environment, and sends it the
+// request. The process is killed when ctx ends.
 func Start(ctx context.Context, role string, env []string, request any) (*Process, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *Process) Stop() error {
 	if p.cmd.ProcessState != nil {
 		return nil
 	}
-	_ = p.stdin.Close() // it is closed already if the process has ended
+	_ = p.stdin.Close() // fails if the process has ended
 	kill := time.AfterFunc(stopTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer kill.Stop()
 	if err := p.cmd.Wait(); err != nil {
@@ -86,15 +86,15 @@ func (p *Process) Stop() error {
 	return nil
 }
 
-// Request decodes what the parent of this process has sent into v. The returned context ends
-// when the parent closes the standard input of this process.
+// Request decodes the request of this process's parent into v. The returned context ends when the
+// parent closes the standard input of this process.
 func Request(ctx context.Context, v any) (context.Context, error) {
 	if err := json.NewDecoder(os.Stdin).Decode(v); err != nil {
 		return ctx, fmt.Errorf("read the request: %w", err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until it is closed
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent closes it
 		cancel(errors.New("the parent process has closed the input"))
 	}()
 	return ctx, nil

@@ -13,16 +13,16 @@ import (
 	"github.com/gvrkit/gvrkit/bench/process"
 )
 
-// Client reaches the server at a base URL.
+// Client is a client of a [Server]: a connection, and requests for changes.
 type Client struct {
 	Host string `json:"host"`
 }
 
-// Config returns a config without a limit on the rate of requests.
+// Config returns a config without a rate limit.
 func (c Client) Config() *rest.Config { return &rest.Config{Host: c.Host, QPS: -1} }
 
-// Change makes the server change n objects, one after the other, as fast as its watches read.
-// It waits for a watch if there is none, and returns after the last change.
+// Change makes the server change n objects, one after another, as fast as its watches read the
+// events. It waits until there is a watch, and returns after the last change.
 func (c Client) Change(ctx context.Context, n int) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s%s%d", c.Host, eventsPath, n), http.NoBody)
 	if err != nil {
@@ -39,12 +39,13 @@ func (c Client) Change(ctx context.Context, n int) error {
 	return errors.Join(err, res.Body.Close())
 }
 
-// Start starts a server in a process of its own. The end of ctx kills it. A [Client] reaches it.
+// Start starts a server in a process of its own, which is killed when ctx ends. The servers have a
+// [Client].
 func Start(ctx context.Context, config Config) (*harness.Servers, error) {
 	child, err := process.Start(ctx, Role, nil, config)
 	if err != nil {
 		return nil, err
 	}
 	var c Client
-	return &harness.Servers{Reached: &c, Stop: child.Stop}, child.Read(&c)
+	return &harness.Servers{Connection: &c, Stop: child.Stop}, child.Read(&c)
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/gvrkit/gvrkit/bench/objects"
 )
 
-// bufferSize is how many bytes are written at a time, at most.
+// bufferSize is the number of bytes that are written at once.
 const bufferSize = 32 << 10
 
-// errTooOld answers requests for versions that the server does not have any more.
+// errTooOld is the response to requests for versions that the server does not keep.
 var errTooOld = apierrors.NewResourceExpired("the resource version is too old")
 
-// serve answers a list or a watch.
+// serve responds to a list or a watch.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	number := func(name string) int64 {
@@ -45,8 +45,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveList answers a list, or a page of it. A page after the first one is of the version of the
-// first one.
+// serveList responds with a list, or with a page of it. All pages have the version of the first
+// page.
 func (s *Server) serveList(w http.ResponseWriter, token string, limit int) {
 	items, version := s.list()
 	first, offset := version, 0
@@ -76,11 +76,11 @@ func (s *Server) serveList(w http.ResponseWriter, token string, limit int) {
 		_, _ = out.Write(item.Raw)
 	}
 	fmt.Fprint(out, "]}\n")
-	_ = out.Flush() // it fails if the client has gone
+	_ = out.Flush() // it fails after the client has closed the connection
 }
 
-// serveWatch answers a watch until ctx ends. A watch after version 0 begins with all objects; any
-// other version than the present one is too old, since no events are kept.
+// serveWatch serves a watch until ctx ends. A watch from version 0 begins with all objects. Other
+// versions than the present one are too old, because the server keeps no events.
 func (s *Server) serveWatch(ctx context.Context, w http.ResponseWriter, version int64, initial bool) {
 	out := bufio.NewWriterSize(w, bufferSize)
 	frame := func(event watch.EventType, text []byte) {
@@ -95,14 +95,14 @@ func (s *Server) serveWatch(ctx context.Context, w http.ResponseWriter, version 
 		return
 	}
 	defer events.Stop()
-	items, present := s.list() // it may have changes that come as events, too
+	items, present := s.list() // it may have changes that are also events
 	if !initial && version != 0 {
 		items = nil
 	}
 	if items == nil && version != present {
-		text, _ := json.Marshal(status(errTooOld)) // it has strings and numbers only
+		text, _ := json.Marshal(status(errTooOld)) // it has only strings and numbers
 		frame(watch.Error, text)
-		_ = flush() // it fails if the client has gone
+		_ = flush() // it fails after the client has closed the connection
 		return
 	}
 	s.watches.Add(1)
@@ -140,5 +140,5 @@ func status(err *apierrors.StatusError) metav1.Status {
 func fail(w http.ResponseWriter, err *apierrors.StatusError) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(err.ErrStatus.Code))
-	_ = json.NewEncoder(w).Encode(status(err)) // it fails if the client has gone
+	_ = json.NewEncoder(w).Encode(status(err)) // it fails after the client has closed the connection
 }

@@ -1,10 +1,9 @@
-// Package stub is an API server that answers from JSON that was encoded beforehand, so that a
-// benchmark of clients spends no time waiting for a server. It serves the objects of one kind,
-// with list, pages, watch and initial events. A watch begins at the present version, or is
-// answered with 410.
+// Package stub is an API server that responds with prepared JSON, so that a benchmark of clients
+// does not wait for the server. It serves the objects of one kind, with lists, pages, watches and
+// initial events. A watch from an earlier version gets 410.
 //
-// It has no discovery, selectors, single namespaces, writes, permissions, compression or TLS.
-// Changes are made by a request of its own; see [Client].
+// It has no discovery, selectors, lists of one namespace, writes, permissions, compression or TLS.
+// [Client.Change] makes changes.
 package stub
 
 import (
@@ -28,16 +27,16 @@ import (
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
-// Role is the role of a process that is a [Server].
+// Role is the role of a process that runs a [Server].
 const Role = "stub"
 
 // eventsPath is the path of [Client.Change], without the number.
 const eventsPath = "/bench/events/"
 
-// lead is how many events a change may be ahead of a watch.
-const lead = 512
+// queued is the number of events that can wait for the slowest watch.
+const queued = 512
 
-// Config says what a server has: so many objects of a kind.
+// Config is the number and the kind of a server's objects.
 type Config struct {
 	Kind    string `json:"kind"`
 	Objects int    `json:"objects"`
@@ -59,7 +58,7 @@ type Server struct {
 
 // item is the JSON of an object in one version. It never changes.
 type item struct {
-	runtime.Unknown // as which a broadcaster takes it
+	runtime.Unknown // a broadcaster requires a runtime.Object
 
 	version int64
 }
@@ -74,7 +73,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	}
 	s := &Server{
 		kind: kind, version: objects.Version(config.Objects - 1),
-		events: watch.NewLongQueueBroadcaster(lead, watch.WaitIfChannelFull),
+		events: watch.NewLongQueueBroadcaster(queued, watch.WaitIfChannelFull),
 	}
 	for i := range config.Objects {
 		text, err := json.Marshal(kind.Object(i))
@@ -91,7 +90,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 // Shutdown ends all watches.
 func (s *Server) Shutdown() { s.events.Shutdown() }
 
-// serveChange changes as many objects as the path says.
+// serveChange changes the number of objects in the path.
 func (s *Server) serveChange(w http.ResponseWriter, r *http.Request) {
 	n, err := strconv.Atoi(r.PathValue("number"))
 	if err != nil || n < 0 {
@@ -110,8 +109,8 @@ func (s *Server) serveChange(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// update changes the next object: it has another version, the next generation, and a counter
-// incremented if there is one.
+// update changes the next object: it sets the version, and increments the generation and the
+// counter, if there is one.
 func (s *Server) update() *item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +125,7 @@ func (s *Server) update() *item {
 	return s.items[index]
 }
 
-// after returns where the text after mark begins, or -1 without the mark.
+// after returns the index of the text after mark, or -1 if mark is not in text.
 func after(text []byte, index func(s, sep []byte) int, mark string) int {
 	if at := index(text, []byte(mark)); at >= 0 {
 		return at + len(mark)
@@ -134,7 +133,7 @@ func after(text []byte, index func(s, sep []byte) int, mark string) int {
 	return -1
 }
 
-// increment adds one to the whole number at a place in text, if there is one. It may change text.
+// increment increments the integer at index at of text, if at is not negative. It may change text.
 func increment(text []byte, at int) []byte {
 	if at < 0 {
 		return text
@@ -157,7 +156,7 @@ func (s *Server) list() ([]*item, int64) {
 	return slices.Clone(s.items), s.version
 }
 
-// RunProcess makes this process the server that its parent has asked for, on a loopback port.
+// RunProcess serves the configuration that the parent of this process has sent, on a loopback port.
 func RunProcess(ctx context.Context) error {
 	var config Config
 	ctx, err := process.Request(ctx, &config)
@@ -170,7 +169,7 @@ func RunProcess(ctx context.Context) error {
 	}
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	defer server.CloseClientConnections() // first
+	defer server.CloseClientConnections() // runs before Close
 	err = process.Answer(Client{server.URL})
 	<-ctx.Done()
 	return err

@@ -25,12 +25,12 @@ import (
 	"github.com/gvrkit/gvrkit/bench/stub"
 )
 
-// patience only ends a test that hangs: under load everything takes long.
-const patience = 3 * time.Minute
+// timeout is longer than any step of a test takes.
+const timeout = 3 * time.Minute
 
 func TestMain(m *testing.M) {
-	if process.Role() == stub.Role { // the process of a test is this program, too
-		if err := stub.RunProcess(context.Background()); err != nil { //nolint:forbidigo // a process has no other one
+	if process.Role() == stub.Role { // the server of a test runs in a process of this program
+		if err := stub.RunProcess(context.Background()); err != nil { //nolint:forbidigo // a process has no other context
 			panic(err)
 		}
 		return
@@ -51,7 +51,7 @@ func startKind(t *testing.T, name string, n int) (stub.Client, objects.Kind) {
 	}
 	t.Cleanup(handler.Shutdown)
 	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close) // first
+	t.Cleanup(server.Close) // runs before Shutdown
 	return stub.Client{Host: server.URL}, kind
 }
 
@@ -66,16 +66,16 @@ func dynamicClient(t *testing.T, c stub.Client) dynamic.Interface {
 
 func change(t *testing.T, c stub.Client, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := c.Change(ctx, n); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// follow runs client-go's informer until the test ends. It returns the store once it has
-// synced, and what it is updated with.
-func follow(t *testing.T, c stub.Client, kind objects.Kind) (cache.Store, <-chan *unstructured.Unstructured) {
+// inform runs client-go's informer until the test ends. It returns the store, which has synced, and
+// a channel of updated objects.
+func inform(t *testing.T, c stub.Client, kind objects.Kind) (cache.Store, <-chan *unstructured.Unstructured) {
 	t.Helper()
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient(t, c), 0)
 	informer := factory.ForResource(kind.GVR).Informer()
@@ -89,8 +89,8 @@ func follow(t *testing.T, c stub.Client, kind objects.Kind) (cache.Store, <-chan
 	ctx, cancel := context.WithCancel(t.Context())
 	factory.Start(ctx.Done())
 	t.Cleanup(factory.Shutdown)
-	t.Cleanup(cancel) // first
-	wait, stop := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel) // runs before Shutdown
+	wait, stop := context.WithTimeout(t.Context(), timeout)
 	defer stop()
 	if !cache.WaitForCacheSync(wait.Done(), informer.HasSynced) {
 		t.Fatal("the informer does not sync")
@@ -103,26 +103,26 @@ func next[T any](t *testing.T, from <-chan T) T {
 	select {
 	case v, ok := <-from:
 		if !ok {
-			t.Fatal("it ended early")
+			t.Fatal("the channel was closed")
 		}
 		return v
-	case <-time.After(patience):
-		t.Fatal("nothing comes")
+	case <-time.After(timeout):
+		t.Fatal("timeout")
 	}
 	panic("unreachable")
 }
 
 func versionOf(i int) string { return objects.FormatVersion(objects.Version(i)) }
 
-func TestObjects_AnInformerFollowsThem(t *testing.T) {
+func TestObjects_AnInformerGetsAllChanges(t *testing.T) {
 	const n = 30
-	eventsOf := map[string]int{"ipamblock": 100, "mix": 700} // more than a change may be ahead
+	eventsOf := map[string]int{"ipamblock": 100, "mix": 700} // more than the server queues
 	for _, kind := range objects.All() {
 		for _, watchList := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/watchList=%t", kind.Name, watchList), func(t *testing.T) {
 				featurestesting.SetFeatureDuringTest(t, features.WatchListClient, watchList)
 				c, kind := startKind(t, kind.Name, n)
-				store, updates := follow(t, c, kind)
+				store, updates := inform(t, c, kind)
 				if got := len(store.ListKeys()); got != n {
 					t.Fatalf("%d objects cached, want %d", got, n)
 				}
@@ -146,10 +146,10 @@ func TestObjects_AnInformerFollowsThem(t *testing.T) {
 	}
 }
 
-// counters are the paths of the counters.
+// counters has the path of the counter of each kind.
 var counters = map[string][]string{"ipamblock": {"spec", "sequenceNumber"}, "mix": {"status", "observedGeneration"}}
 
-func TestObjects_AChangeIncrementsAndLeavesTheRest(t *testing.T) {
+func TestObjects_AChangeIncrementsCounterAndGeneration(t *testing.T) {
 	for _, kind := range objects.All() {
 		counter := func(i int) (int64, bool) {
 			n, found, _ := unstructured.NestedInt64(kind.Object(i), counters[kind.Name]...)
@@ -160,7 +160,7 @@ func TestObjects_AChangeIncrementsAndLeavesTheRest(t *testing.T) {
 			n++
 		}
 		c, _ := startKind(t, kind.Name, n)
-		_, updates := follow(t, c, kind)
+		_, updates := inform(t, c, kind)
 		change(t, c, n)
 		var got *unstructured.Unstructured
 		for range n {
@@ -179,7 +179,7 @@ func TestObjects_AChangeIncrementsAndLeavesTheRest(t *testing.T) {
 	}
 }
 
-func TestLists_HavePagesUnlessAnyVersionWillDo(t *testing.T) {
+func TestLists_HavePagesExceptFromVersion0(t *testing.T) {
 	c, kind := startKind(t, "mix", 25)
 	resource := dynamicClient(t, c).Resource(kind.GVR)
 	opts := metav1.ListOptions{Limit: 10}
@@ -212,14 +212,14 @@ func TestLists_HavePagesUnlessAnyVersionWillDo(t *testing.T) {
 	}
 }
 
-func TestLists_APageAndAWatchOfAnEarlierVersionAreGone(t *testing.T) {
+func TestLists_APageAndAWatchOfAnEarlierVersionExpire(t *testing.T) {
 	c, kind := startKind(t, "mix", 5)
 	resource := dynamicClient(t, c).Resource(kind.GVR)
 	first, err := resource.List(t.Context(), metav1.ListOptions{Limit: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, updates := follow(t, c, kind)
+	_, updates := inform(t, c, kind)
 	change(t, c, 1)
 	next(t, updates)
 	if _, err := resource.List(t.Context(), metav1.ListOptions{Limit: 2, Continue: first.GetContinue()}); !apierrors.IsResourceExpired(err) {
@@ -248,8 +248,8 @@ func TestWatches_EndWithTheirTimeout(t *testing.T) {
 		if open {
 			t.Errorf("an event: %v", event)
 		}
-	case <-time.After(patience):
-		t.Error("it does not end")
+	case <-time.After(timeout):
+		t.Error("the watch does not end")
 	}
 }
 
@@ -279,7 +279,7 @@ func TestStart_ServesInAProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := *servers.Reached.(*stub.Client)
+	c := *servers.Connection.(*stub.Client)
 	if list, err := dynamicClient(t, c).Resource(kind.GVR).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
 		t.Errorf("list: %v, %v", list, err)
 	}
@@ -291,14 +291,14 @@ func TestStart_ServesInAProcess(t *testing.T) {
 	}
 }
 
-func TestWatches_HaveNoChangeTwice(t *testing.T) {
+func TestWatches_SendEachChangeOnce(t *testing.T) {
 	const n, events = 5, 300
 	c, kind := startKind(t, "mix", n)
-	_, updates := follow(t, c, kind)
+	_, updates := inform(t, c, kind)
 	changed := make(chan error, 1)
 	go func() { changed <- c.Change(t.Context(), events) }()
-	for range 5 { // watches that begin between changes
-		store, _ := follow(t, c, kind)
+	for range 5 { // these watches begin between changes
+		store, _ := inform(t, c, kind)
 		if got := len(store.ListKeys()); got != n {
 			t.Errorf("%d objects, want %d", got, n)
 		}

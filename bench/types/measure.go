@@ -13,17 +13,17 @@ import (
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
-// system is one way to start, on a server of a size.
+// system is an implementation of informers, on a server of a given size.
 type system struct {
 	cluster.Size
 
-	rest time.Duration // how long it must not have sent or read anything to be at rest
+	idle time.Duration // without requests and reads, until the system is at rest
 	open informers.Open
 }
 
 func (s system) measure(ctx context.Context, job harness.Job) (figures harness.Figures, err error) {
 	var server cluster.Connection
-	if err := job.Reach(&server); err != nil {
+	if err := job.Connect(&server); err != nil {
 		return nil, err
 	}
 	types := cluster.Definitions(s.CRDs)
@@ -48,8 +48,8 @@ func (s system) measure(ctx context.Context, job harness.Job) (figures harness.F
 		}
 		figures[returned], figures[returnedCPU] = harness.Millis(time.Since(begin)), harness.Millis(usage.CPU()-cpu)
 		figures[synced] = harness.Millis((<-last).Sub(begin))
-		if err := traffic.Rest(ctx, s.rest); err != nil {
-			return fmt.Errorf("it is not at rest: %w", err)
+		if err := traffic.WaitIdle(ctx, s.idle); err != nil {
+			return fmt.Errorf("wait until at rest: %w", err)
 		}
 		figures[restCPU] = harness.Millis(usage.CPU() - cpu)
 		counts := traffic.Counts()
@@ -64,7 +64,7 @@ func (s system) measure(ctx context.Context, job harness.Job) (figures harness.F
 	})
 }
 
-// whenSynced returns a channel that gets the time at which the last informer had synced, or ctx
+// whenSynced returns a channel that gets the time when the last informer has synced or ctx has
 // ended.
 func whenSynced(ctx context.Context, all []cache.SharedIndexInformer) <-chan time.Time {
 	at := make(chan time.Time, 1)

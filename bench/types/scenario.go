@@ -1,5 +1,5 @@
-// Package types compares what the start of a program costs that watches few or many types of
-// an API server with many CustomResourceDefinitions.
+// Package types compares the start of programs that watch one type or all types of an API server
+// with many CustomResourceDefinitions.
 package types
 
 import (
@@ -16,7 +16,7 @@ import (
 
 // Scenario returns the scenario.
 func Scenario() harness.Scenario {
-	return harness.Scenario{Name: "types", About: "the start of programs that watch few or many types of a server with many CRDs", Cases: cases}
+	return harness.Scenario{Name: "types", About: "the start of programs that watch one type or all types of a server with many CRDs", Cases: cases}
 }
 
 // The names of metrics.
@@ -46,11 +46,11 @@ func cases(quick bool) []harness.Case {
 	return all
 }
 
-// newCase returns a case with two parts: programs that watch one type, and all of them.
+// newCase returns a case with two parts: a program watches one type, or all types.
 func newCase(server string, s cluster.Size, rounds int) harness.Case {
 	c := harness.Case{
 		Name: fmt.Sprintf("%s-%d-%d", server, s.CRDs, s.SchemaBytes), Rounds: rounds,
-		Title:       fmt.Sprintf("%s with %d CRDs, which have schemas of %d bytes and %d objects each", server, s.CRDs, s.SchemaBytes, s.Objects),
+		Title:       fmt.Sprintf("%s with %d CRDs, each with schemas of %d bytes and %d objects", server, s.CRDs, s.SchemaBytes, s.Objects),
 		Contestants: contestants(s, 700*time.Millisecond),
 		Start: func(ctx context.Context, progress io.Writer) (*harness.Servers, error) {
 			return cluster.Start(ctx, server, progress, s)
@@ -63,7 +63,7 @@ func newCase(server string, s cluster.Size, rounds int) harness.Case {
 	return c
 }
 
-// partOf returns the name of the part in which so many types are watched.
+// partOf returns the name of the part that watches this number of types.
 func partOf(types int) string {
 	if types == 1 {
 		return "1 type"
@@ -71,9 +71,9 @@ func partOf(types int) string {
 	return fmt.Sprintf("%d types", types)
 }
 
-func contestants(s cluster.Size, rest time.Duration) []harness.Contestant {
+func contestants(s cluster.Size, idle time.Duration) []harness.Contestant {
 	add := func(name, about string, target bool, open informers.Open) harness.Contestant {
-		return harness.Contestant{Name: name, About: about, Target: target, Measure: system{s, rest, open}.measure}
+		return harness.Contestant{Name: name, About: about, Target: target, Measure: system{s, idle, open}.measure}
 	}
 	return []harness.Contestant{
 		add("client-go", "dynamicinformer: ForResource of each type, Start, WaitForCacheSync, which polls each 0.1 s", false, informers.ClientGo),
@@ -83,7 +83,7 @@ func contestants(s cluster.Size, rest time.Duration) []harness.Contestant {
 	}
 }
 
-// metrics are those of programs that watch so many types.
+// metrics returns the metrics of the part that watches this number of types.
 func metrics(types int) []harness.Metric {
 	all := []harness.Metric{
 		{Name: returned, Format: "%.1f ms"},

@@ -11,15 +11,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Counts are requests and the bytes of answers that have been read, decompressed. A watch is one
-// request.
+// Counts are numbers of requests, and of bytes that were read from responses, after decompression.
+// A watch is one request.
 type Counts struct {
-	// Documents, Definitions and Objects are the requests for documents of discovery, for CRDs
-	// and APIServices, and for objects.
+	// Documents, Definitions and Objects are the requests for discovery documents, for CRDs and
+	// APIServices, and for other objects.
 	Documents, Definitions, Objects int
-	// First is how many requests preceded the first one for objects.
+	// First is the number of requests before the first one for objects.
 	First int
-	// Bytes are those of answers to the first two.
+	// Bytes are those of responses with documents and definitions.
 	Bytes int
 }
 
@@ -31,10 +31,10 @@ type Traffic struct {
 	// mu guards the fields below.
 	mu     sync.Mutex
 	counts Counts
-	last   time.Time // when something was sent or read
+	last   time.Time // of the last request, response or read
 }
 
-// Count returns what counts the requests of all clients of cfg.
+// Count counts the requests of all clients that are made of cfg after the call.
 func Count(cfg *rest.Config) *Traffic {
 	t := &Traffic{last: time.Now()}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -57,7 +57,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
-// body is that of an answer. It reports how much of it is read.
+// body is the body of a response. It reports the number of bytes of each read.
 type body struct {
 	io.ReadCloser
 
@@ -78,8 +78,8 @@ func (t *Traffic) Counts() Counts {
 	return t.counts
 }
 
-// Rest waits until nothing has been sent or read for d.
-func (t *Traffic) Rest(ctx context.Context, d time.Duration) error {
+// WaitIdle waits until nothing has been sent or read for d.
+func (t *Traffic) WaitIdle(ctx context.Context, d time.Duration) error {
 	for {
 		t.mu.Lock()
 		left := d - time.Since(t.last)
@@ -105,7 +105,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// add adds a request, or the bytes that were read of an answer.
+// add adds requests for path, or bytes that were read from a response.
 func (t *Traffic) add(path string, requests, bytes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
-// echo answers each request with its path, one byte a second.
+// echo responds to each request with its path. Each byte takes delay.
 type echo struct{ delay time.Duration }
 
 func (e echo) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -32,7 +32,7 @@ func (s slow) Read(p []byte) (int, error) {
 	return s.from.Read(p[:1])
 }
 
-// get reads the answers of some paths.
+// get reads the responses for some paths.
 func get(t *testing.T, transport http.RoundTripper, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
@@ -59,7 +59,7 @@ func count(delay time.Duration) (*usage.Traffic, http.RoundTripper) {
 	return traffic, cfg.WrapTransport(echo{delay})
 }
 
-func TestTraffic_TellsDocumentsDefinitionsAndObjects(t *testing.T) {
+func TestTraffic_CountsDocumentsDefinitionsAndObjects(t *testing.T) {
 	for path, want := range map[string]usage.Counts{
 		"/api": {Documents: 1}, "/apis": {Documents: 1}, "/api/v1": {Documents: 1}, "/apis/example.com": {Documents: 1}, "/apis/example.com/v1": {Documents: 1},
 		"/apis/apiextensions.k8s.io/v1":                                     {Documents: 1},
@@ -80,7 +80,7 @@ func TestTraffic_TellsDocumentsDefinitionsAndObjects(t *testing.T) {
 	}
 }
 
-func TestTraffic_CountsWhatPrecedesTheFirstObjects(t *testing.T) {
+func TestTraffic_CountsRequestsBeforeTheFirstForObjects(t *testing.T) {
 	const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	traffic, transport := count(0)
 	get(t, transport, "/api", "/apis", crds, "/apis/g/v1/as", "/apis", "/apis/g/v1/bs")
@@ -90,19 +90,19 @@ func TestTraffic_CountsWhatPrecedesTheFirstObjects(t *testing.T) {
 	}
 }
 
-func TestTraffic_RestsWhenNothingWasReadForSoLong(t *testing.T) {
+func TestTraffic_IsIdleAfterATimeWithoutReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		traffic, transport := count(time.Second)
 		go get(t, transport, "/api")
 		synctest.Wait()
-		if err := traffic.Rest(t.Context(), 2*time.Second); err != nil || time.Since(begin) != 7*time.Second {
-			t.Errorf("it rests after %v: %v", time.Since(begin), err)
+		if err := traffic.WaitIdle(t.Context(), 2*time.Second); err != nil || time.Since(begin) != 7*time.Second {
+			t.Errorf("idle after %v: %v", time.Since(begin), err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := traffic.Rest(ctx, time.Hour); err == nil {
-			t.Error("it rests for longer than its context lasts")
+		if err := traffic.WaitIdle(ctx, time.Hour); err == nil {
+			t.Error("no error after the end of the context")
 		}
 	})
 }

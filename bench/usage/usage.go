@@ -1,4 +1,4 @@
-// Package usage measures the CPU time and the memory of this process.
+// Package usage measures the CPU time, the memory and the requests of this process.
 package usage
 
 import (
@@ -17,13 +17,13 @@ import (
 func CPU() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		panic("usage: bug: getrusage: " + err.Error()) // it has no other error than a wrong argument
+		panic("usage: bug: getrusage: " + err.Error()) // it fails only for a wrong argument
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// PeakRSS returns the greatest size that the memory of this process had, or 0 where there is no
-// /proc. Getrusage does not tell it: a child begins with its parent's peak.
+// PeakRSS returns the peak resident set size of this process, or 0 without /proc. Getrusage is not
+// used because a child process begins with the peak of its parent.
 func PeakRSS() (bytes int64, err error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if errors.Is(err, os.ErrNotExist) {
@@ -34,14 +34,14 @@ func PeakRSS() (bytes int64, err error) {
 	return bytes << 10, errors.Join(err, invalid)
 }
 
-// LiveMemory returns the size of what is reachable, and of the stacks of goroutines once they
-// have shrunk: a collection halves a stack at most.
+// LiveMemory returns the size of reachable memory, and of goroutine stacks after they have shrunk:
+// one garbage collection at most halves a stack.
 func LiveMemory() (heap, stacks int64) {
 	const collections = 8 // until stacks no longer shrink
 	var stats runtime.MemStats
 	before := uint64(math.MaxUint64)
 	for n := range collections {
-		runtime.GC() // the second one frees what finalizers and pools had kept
+		runtime.GC() // the second one frees memory of finalizers and pools
 		runtime.ReadMemStats(&stats)
 		if n > 0 && stats.StackInuse >= before {
 			break

@@ -8,26 +8,26 @@ import (
 	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
-func TestLiveMemory_IsWhatIsReachable(t *testing.T) {
+func TestLiveMemory_IsTheReachableMemory(t *testing.T) {
 	const size = 16 << 20
 	empty, _ := usage.LiveMemory()
 	kept := make([]byte, size)
 	full, _ := usage.LiveMemory()
 	runtime.KeepAlive(kept)
-	if grown := full - empty; grown < size-size/64 || grown > size+size/4 { // a few bytes of others may have gone
-		t.Errorf("it has grown by %d bytes, want %d", grown, size)
+	if grown := full - empty; grown < size-size/64 || grown > size+size/4 { // other memory may have been freed
+		t.Errorf("grown by %d bytes, want %d", grown, size)
 	}
 	if left, _ := usage.LiveMemory(); left-empty > size/4 {
 		t.Errorf("%d bytes are left", left-empty)
 	}
 }
 
-func TestPeakRSS_StaysWhenMemoryIsFreed(t *testing.T) {
+func TestPeakRSS_DoesNotDecrease(t *testing.T) {
 	before, err := usage.PeakRSS()
 	if err != nil || before < 1<<20 {
 		t.Fatalf("%d, %v", before, err)
 	}
-	kept := make([]byte, before) // more than there is
+	kept := make([]byte, before) // increases the peak
 	for i := range kept {
 		kept[i] = 1
 	}
@@ -38,7 +38,7 @@ func TestPeakRSS_StaysWhenMemoryIsFreed(t *testing.T) {
 	}
 	debug.FreeOSMemory()
 	after, err := usage.PeakRSS()
-	if about := before / 16; err != nil || full < before+about || after < full-about { // the kernel's counters are rough
+	if about := before / 16; err != nil || full < before+about || after < full-about { // the kernel's counters are not exact
 		t.Errorf("%d, then %d, then %d: %v", before, full, after, err)
 	}
 }
