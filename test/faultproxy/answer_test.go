@@ -16,11 +16,11 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// answerOf returns what a client gets who asks for blocks under fault.
+// answerOf returns the response to a request for blocks with fault.
 func answerOf(t *testing.T, fault faultproxy.Fault) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	under(t, fault).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, blocks, nil))
+	withFault(t, fault).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, blocks, nil))
 	return w
 }
 
@@ -33,7 +33,7 @@ func decoded(t *testing.T, body string) map[string]any {
 	return got
 }
 
-func TestStatus_IsJSONWhateverTheMessage(t *testing.T) {
+func TestStatus_IsJSONForAnyMessage(t *testing.T) {
 	message := "a \"b\"\n\x7f\a\U000e0001"
 	got := answerOf(t, faultproxy.Respond(faultproxy.Status(403, "Forbidden", message)))
 	want := map[string]any{
@@ -45,7 +45,7 @@ func TestStatus_IsJSONWhateverTheMessage(t *testing.T) {
 	}
 }
 
-func TestFail_GivesTheReasonThatGoesWithTheCode(t *testing.T) {
+func TestFail_HasTheReasonOfTheCode(t *testing.T) {
 	for code, want := range map[int]string{404: "NotFound", 429: "TooManyRequests", 410: "Expired", 418: ""} {
 		got := answerOf(t, faultproxy.Fail(code))
 		status := decoded(t, got.Body.String())
@@ -58,7 +58,7 @@ func TestFail_GivesTheReasonThatGoesWithTheCode(t *testing.T) {
 	}
 }
 
-func TestFail_NoCodeIs500(t *testing.T) {
+func TestFail_AnInvalidCodeBecomes500(t *testing.T) {
 	for _, code := range []int{-1, 0, 100, 199, 1000} {
 		got := answerOf(t, faultproxy.Fail(code))
 		if status := decoded(t, got.Body.String()); got.Code != 500 || status["code"] != 500. || status["reason"] != "InternalError" {
@@ -67,14 +67,14 @@ func TestFail_NoCodeIs500(t *testing.T) {
 	}
 }
 
-func TestStatus_NoCodeIs500(t *testing.T) {
+func TestStatus_AnInvalidCodeBecomes500(t *testing.T) {
 	got := answerOf(t, faultproxy.Respond(faultproxy.Status(0, "Odd", "")))
 	if status := decoded(t, got.Body.String()); got.Code != 500 || status["code"] != 500. || status["reason"] != "Odd" {
 		t.Errorf("%d %v", got.Code, status)
 	}
 }
 
-func TestRetryAfter_SaysWhenInHeaderAndStatus(t *testing.T) {
+func TestRetryAfter_IsInHeaderAndStatus(t *testing.T) {
 	for _, tc := range []struct {
 		d      time.Duration
 		header string
@@ -107,8 +107,8 @@ func TestHTML_IsAPage(t *testing.T) {
 	}
 }
 
-// hung sends a request that hangs and returns what ends it and, once it has ended,
-// the client's error.
+// hung sends a request that hangs. The channel gets the client's error after the request has
+// ended.
 func hung(t *testing.T, proxy *faultproxy.Proxy, client *http.Client, req *http.Request) <-chan error {
 	t.Helper()
 	before := proxy.Requests(nil)
@@ -124,7 +124,7 @@ func hung(t *testing.T, proxy *faultproxy.Proxy, client *http.Client, req *http.
 	return failed
 }
 
-func TestHang_GivesNoAnswerWhenTheProxyCloses(t *testing.T) {
+func TestHang_SendsNoResponseWhenTheProxyCloses(t *testing.T) {
 	proxy, client := serve(t)
 	proxy.Inject(nil, faultproxy.Hang())
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL()+blocks, strings.NewReader("unread"))
@@ -139,13 +139,13 @@ func TestHang_GivesNoAnswerWhenTheProxyCloses(t *testing.T) {
 		t.Error(err)
 	}
 	if err := <-failed; err == nil {
-		t.Error("the client got an answer")
+		t.Error("the client got a response")
 	}
 }
 
-// A body that is larger than what net/http reads ahead must not hide that the
-// client has left.
-func TestHang_EndsWhenTheClientLeaves(t *testing.T) {
+// net/http reads a part of the body. The proxy must notice that the client disconnects also if
+// the body is larger.
+func TestHang_EndsWhenTheClientDisconnects(t *testing.T) {
 	proxy, client := serve(t)
 	left := make(chan struct{})
 	proxy.Inject(nil, func(next http.Handler) http.Handler {
@@ -161,13 +161,13 @@ func TestHang_EndsWhenTheClientLeaves(t *testing.T) {
 	}
 	written := make(chan struct{})
 	req.Body = &announced{ReadCloser: req.Body, end: written}
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
+	ctx, disconnect := context.WithCancel(t.Context())
+	defer disconnect()
 	failed := hung(t, proxy, client, req.WithContext(ctx))
 	<-written
-	leave()
+	disconnect()
 	if err := <-failed; err == nil {
-		t.Error("the client got an answer")
+		t.Error("the client got a response")
 	}
 	<-left
 }
@@ -180,28 +180,28 @@ func TestHang_IsAnOpenWatchUntilCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := hung(t, proxy, client, req)
-	proxy.Heal() // does not end it
+	proxy.Heal() // does not end the request
 	if got := proxy.CutWatches(nil); got != 1 {
 		t.Errorf("cut = %d, want 1", got)
 	}
 	if err := <-failed; err == nil {
-		t.Error("the client got an answer")
+		t.Error("the client got a response")
 	}
 }
 
-// Whoever puts a limit of their own around it must not see it end well.
-func TestHang_NeverReturns(t *testing.T) {
-	ctx, leave := context.WithCancel(t.Context())
-	leave()
+// A caller with a timeout of its own must not see a complete response.
+func TestHang_AbortsTheResponse(t *testing.T) {
+	ctx, disconnect := context.WithCancel(t.Context())
+	disconnect()
 	defer func() {
 		if reason, _ := recover().(error); !errors.Is(reason, http.ErrAbortHandler) {
-			t.Errorf("it ended by %v", reason)
+			t.Errorf("panic with %v", reason)
 		}
 	}()
 	faultproxy.Hang()(healthy).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, blocks, nil))
 }
 
-// announced closes end once it has been read to its end.
+// announced is a reader that closes end when it has been read to its end.
 type announced struct {
 	io.ReadCloser
 	end chan struct{}

@@ -14,11 +14,11 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// page is the body that serveDocument gives. It is longer than net/http's buffers.
+// page is the body that serveDocument sends. It is longer than net/http's buffers.
 var page = `{"kind":"List","items":["` + strings.Repeat("0123456789", 5000) + `"]}` + "\n"
 
-// serveDocument serves page: compressed to who takes that, not at all to who has
-// it, with its length at paths that say so, and as a watch without an end.
+// serveDocument serves page: compressed if the client accepts that, 304 if the client has it,
+// with its length at some paths, and as a watch without an end.
 func serveDocument(t *testing.T) (*faultproxy.Proxy, *http.Client) {
 	t.Helper()
 	return serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,7 @@ func serveDocument(t *testing.T) (*faultproxy.Proxy, *http.Client) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(page)))
 		}
 		if r.URL.Query().Has("watch") {
-			w.(http.Flusher).Flush() // a header comes first, as by itself it does
+			w.(http.Flusher).Flush() // sends the header first
 			fmt.Fprint(w, page)
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
@@ -48,7 +48,7 @@ func serveDocument(t *testing.T) (*faultproxy.Proxy, *http.Client) {
 	}))
 }
 
-// read asks for url as one who has the page.
+// read requests url, with the ETag of the page.
 func read(t *testing.T, client *http.Client, url string) answer {
 	t.Helper()
 	return fetch(t, client, url, "If-None-Match", `"page"`)
@@ -79,7 +79,7 @@ func TestCutAt_SendsTheHeaderOfAnEmptyBody(t *testing.T) {
 	}
 }
 
-func TestCutAt_LeavesShorterBodiesWhole(t *testing.T) {
+func TestCutAt_DoesNotChangeShorterBodies(t *testing.T) {
 	proxy, client := serveDocument(t)
 	proxy.Inject(nil, faultproxy.CutAt(len(page)+1))
 	for _, shape := range []string{"", "/sized"} {
@@ -97,7 +97,7 @@ func TestCutAt_CutsAWatchAtItsLastByte(t *testing.T) {
 	}
 }
 
-func TestTruncate_EndsAsIfThatWereAll(t *testing.T) {
+func TestTruncate_EndsTheBodyWithoutAnError(t *testing.T) {
 	proxy, client := serveDocument(t)
 	for _, n := range []int{-1, 0, 1, 40_000, len(page)} {
 		remove := proxy.Inject(nil, faultproxy.Truncate(n))
@@ -116,7 +116,7 @@ func TestTruncate_StopsHandlersThatIgnoreErrors(t *testing.T) {
 	proxy.Inject(nil, faultproxy.Truncate(2))
 	proxy.Answer(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n, err := fmt.Fprint(w, "abc"); n != 2 || err == nil {
-			t.Errorf("wrote %d, %v, but only 2 are wanted", n, err)
+			t.Errorf("wrote %d, %v, want 2", n, err)
 		}
 		<-r.Context().Done()
 	}))
@@ -125,8 +125,8 @@ func TestTruncate_StopsHandlersThatIgnoreErrors(t *testing.T) {
 	}
 }
 
-// What breaks before the end was not the fault's doing, and stays broken.
-func TestTruncate_DoesNotMendWhatBreaksBefore(t *testing.T) {
+// An error of the server before the end is not hidden.
+func TestTruncate_KeepsAnErrorBeforeTheEnd(t *testing.T) {
 	proxy, client := serveDocument(t)
 	proxy.Inject(nil, faultproxy.Truncate(10))
 	proxy.Inject(nil, faultproxy.CutAt(5))
@@ -135,10 +135,10 @@ func TestTruncate_DoesNotMendWhatBreaksBefore(t *testing.T) {
 	}
 }
 
-func TestTruncate_DoesNotHideABug(t *testing.T) {
+func TestTruncate_PassesAPanicOn(t *testing.T) {
 	defer func() {
 		if reason := recover(); reason != "bug" {
-			t.Errorf("it ended by %v", reason)
+			t.Errorf("panic with %v", reason)
 		}
 	}()
 	buggy := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -148,7 +148,7 @@ func TestTruncate_DoesNotHideABug(t *testing.T) {
 	through(t, faultproxy.Truncate(1), buggy, blocks)
 }
 
-func TestGarble_MakesWhatFollowsNULs(t *testing.T) {
+func TestGarble_ReplacesLaterBytesByNULs(t *testing.T) {
 	proxy, client := serveDocument(t)
 	for _, n := range []int{-1, 0, 30, 40_000} {
 		remove := proxy.Inject(nil, faultproxy.Garble(n))
@@ -163,7 +163,7 @@ func TestGarble_MakesWhatFollowsNULs(t *testing.T) {
 	}
 }
 
-func TestGarble_LeavesShorterBodiesWhole(t *testing.T) {
+func TestGarble_DoesNotChangeShorterBodies(t *testing.T) {
 	proxy, client := serveDocument(t)
 	proxy.Inject(nil, faultproxy.Garble(len(page)))
 	if got := read(t, client, proxy.URL()+blocks); got.err != nil || got.body != page {

@@ -38,7 +38,7 @@ const (
 	metrics        = "metrics.k8s.io"
 )
 
-// serveDiscovery starts an API server that has nothing but discovery.
+// serveDiscovery starts a server that has only discovery documents.
 func serveDiscovery(t *testing.T) (*faultproxy.Proxy, *http.Client) {
 	t.Helper()
 	return serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +65,7 @@ func serveDiscovery(t *testing.T) (*faultproxy.Proxy, *http.Client) {
 	}))
 }
 
-// ask asks for url as one who takes accept and has the document with etag.
+// ask requests url with these headers.
 func ask(t *testing.T, client *http.Client, url, accept, etag string) answer {
 	t.Helper()
 	got := fetch(t, client, url, "Accept", accept, "If-None-Match", etag)
@@ -75,7 +75,7 @@ func ask(t *testing.T, client *http.Client, url, accept, etag string) answer {
 	return got
 }
 
-// parsed returns what JSON means, numbers as they stand.
+// parsed decodes JSON. Numbers keep their text.
 func parsed(t *testing.T, body string) any {
 	t.Helper()
 	var got any
@@ -109,7 +109,7 @@ func TestGroupFaults_ChangeTheAggregatedDocument(t *testing.T) {
 	}
 }
 
-func TestGroupFaults_BreakTheGroupsOwnDocuments(t *testing.T) {
+func TestGroupFaults_BreakTheDocumentsOfTheGroup(t *testing.T) {
 	for name, fault := range map[string]faultproxy.Fault{"BreakGroup": faultproxy.BreakGroup(metrics), "StaleGroup": faultproxy.StaleGroup(metrics)} {
 		proxy, client := serveDiscovery(t)
 		proxy.Inject(nil, fault)
@@ -124,7 +124,7 @@ func TestGroupFaults_BreakTheGroupsOwnDocuments(t *testing.T) {
 	}
 }
 
-func TestGroupFaults_BreakTheCoresOwnDocuments(t *testing.T) {
+func TestGroupFaults_BreakTheDocumentsOfTheCoreGroup(t *testing.T) {
 	proxy, client := serveDiscovery(t)
 	proxy.Inject(nil, faultproxy.BreakGroup(""))
 	for path, want := range map[string]int{"/api": 200, "/api/v1": 503, "/api/v1/pods": 200, "/apis/apps/v1": 200} {
@@ -134,7 +134,7 @@ func TestGroupFaults_BreakTheCoresOwnDocuments(t *testing.T) {
 	}
 }
 
-func TestGroupFaults_LeaveTheLegacyListAlone(t *testing.T) {
+func TestGroupFaults_DoNotChangeTheLegacyDocument(t *testing.T) {
 	proxy, client := serveDiscovery(t)
 	proxy.Inject(nil, faultproxy.BreakGroup(metrics))
 	if got := ask(t, client, proxy.URL()+"/apis", "application/json", ""); got.body != legacyGroups {
@@ -142,9 +142,9 @@ func TestGroupFaults_LeaveTheLegacyListAlone(t *testing.T) {
 	}
 }
 
-// Who has the server's document must get the changed one, must be able to keep
-// that, and must get the server's again afterwards.
-func TestGroupFaults_HaveAnETagOfTheirOwn(t *testing.T) {
+// A client that has the server's document gets the changed one, then 304 for it, and after the
+// fault the server's document again.
+func TestGroupFaults_ChangeTheETag(t *testing.T) {
 	proxy, client := serveDiscovery(t)
 	remove := proxy.Inject(nil, faultproxy.StaleGroup(metrics))
 	changed := ask(t, client, proxy.URL()+"/apis", asAggregated, serverETag)
@@ -161,7 +161,7 @@ func TestGroupFaults_HaveAnETagOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestGroupFaults_KeepTheETagOfWhatTheyDoNotChange(t *testing.T) {
+func TestGroupFaults_KeepTheETagOfAnUnchangedDocument(t *testing.T) {
 	proxy, client := serveDiscovery(t)
 	proxy.Inject(nil, faultproxy.StaleGroup("batch"))
 	if got := ask(t, client, proxy.URL()+"/apis", asAggregated, serverETag); got.code != http.StatusNotModified || got.body != "" {
@@ -178,7 +178,7 @@ func TestGroupFaults_PassFailuresOn(t *testing.T) {
 	}
 }
 
-func TestGroupFaults_LeaveOtherKindsAlone(t *testing.T) {
+func TestGroupFaults_DoNotChangeOtherKinds(t *testing.T) {
 	other := strings.Replace(aggregatedGroups, "APIGroupDiscoveryList", "List", 1)
 	for _, document := range []string{other, "{", "[]", "null", ""} {
 		if got := through(t, faultproxy.BreakGroup(metrics), streaming(document), "/apis"); got != document {

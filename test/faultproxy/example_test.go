@@ -11,8 +11,8 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// Two faults for the requests of one resource. Of several that match, the first is nearest to
-// the client.
+// This example has two faults for the requests of one resource. The first one is nearest to the
+// client.
 func ExampleProxy_Inject() {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})) // instead of an API server
 	defer server.Close()

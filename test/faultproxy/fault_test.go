@@ -14,20 +14,20 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// healthy answers each request well.
+// healthy responds to each request with 200.
 var healthy = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") })
 
-// under returns healthy under fault.
-func under(t *testing.T, fault faultproxy.Fault) http.Handler {
+// withFault returns healthy with fault.
+func withFault(t *testing.T, fault faultproxy.Fault) http.Handler {
 	t.Helper()
 	proxied := fault(healthy)
 	if proxied == nil {
-		t.Fatal("a fault of the package's own is nil")
+		t.Fatal("the fault is nil")
 	}
 	return proxied
 }
 
-// codes sends n requests and returns the status codes of the answers.
+// codes sends n requests and returns the status codes of the responses.
 func codes(t *testing.T, handler http.Handler, n int) []int {
 	t.Helper()
 	var got []int
@@ -60,7 +60,7 @@ func TestCombinators_ApplyToSomeRequests(t *testing.T) {
 		{"nil", faultproxy.Times(1, nil), []int{200}},
 		{"one that returns nil", faultproxy.Alternate(faultproxy.Respond(nil)), []int{200, 200}},
 	} {
-		if diff := cmp.Diff(tc.want, codes(t, under(t, tc.fault), len(tc.want))); diff != "" {
+		if diff := cmp.Diff(tc.want, codes(t, withFault(t, tc.fault), len(tc.want))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 	}
@@ -68,7 +68,7 @@ func TestCombinators_ApplyToSomeRequests(t *testing.T) {
 
 func TestShare_RoundsDownExactProducts(t *testing.T) {
 	failed := 0
-	for _, code := range codes(t, under(t, faultproxy.Share(0.29, faultproxy.Fail(500))), 100) {
+	for _, code := range codes(t, withFault(t, faultproxy.Share(0.29, faultproxy.Fail(500))), 100) {
 		if code == 500 {
 			failed++
 		}
@@ -78,9 +78,9 @@ func TestShare_RoundsDownExactProducts(t *testing.T) {
 	}
 }
 
-func TestCombinators_CountForEachInjection(t *testing.T) {
+func TestCombinators_CountPerInjection(t *testing.T) {
 	once := faultproxy.Times(1, faultproxy.Fail(404))
-	first, second := under(t, once), under(t, once)
+	first, second := withFault(t, once), withFault(t, once)
 	codes(t, first, 1)
 	if got := codes(t, second, 1); got[0] != 404 {
 		t.Errorf("status = %d, want 404", got[0])
@@ -89,7 +89,7 @@ func TestCombinators_CountForEachInjection(t *testing.T) {
 
 func TestFor_BeginsWithTheFirstRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handler := under(t, faultproxy.For(5*time.Second, faultproxy.Fail(404)))
+		handler := withFault(t, faultproxy.For(5*time.Second, faultproxy.Fail(404)))
 		<-time.After(time.Minute)
 		got := codes(t, handler, 1)
 		<-time.After(5*time.Second - 1)
@@ -102,9 +102,9 @@ func TestFor_BeginsWithTheFirstRequest(t *testing.T) {
 	})
 }
 
-func TestFor_NoTimeIsNever(t *testing.T) {
+func TestFor_ATimeThatIsNotPositiveHasNoEffect(t *testing.T) {
 	for _, d := range []time.Duration{0, -time.Second} {
-		if got := codes(t, under(t, faultproxy.For(d, faultproxy.Fail(404))), 1); got[0] != 200 {
+		if got := codes(t, withFault(t, faultproxy.For(d, faultproxy.Fail(404))), 1); got[0] != 200 {
 			t.Errorf("For(%v): status = %d, want 200", d, got[0])
 		}
 	}

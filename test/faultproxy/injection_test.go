@@ -9,8 +9,8 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// sees asks for blocks n times and returns the status codes.
-func sees(t *testing.T, proxy *faultproxy.Proxy, client *http.Client, n int) []int {
+// statuses requests blocks n times and returns the status codes.
+func statuses(t *testing.T, proxy *faultproxy.Proxy, client *http.Client, n int) []int {
 	t.Helper()
 	var got []int
 	for range n {
@@ -20,34 +20,34 @@ func sees(t *testing.T, proxy *faultproxy.Proxy, client *http.Client, n int) []i
 	return got
 }
 
-func TestInject_NestsInTheOrderGiven(t *testing.T) {
+func TestInject_NestsInOrder(t *testing.T) {
 	proxy, client := serve(t)
 	proxy.Inject(nil, faultproxy.Times(1, faultproxy.Fail(401)))
 	proxy.Inject(faultproxy.Path("/elsewhere"), faultproxy.Fail(402))
 	proxy.Inject(nil, faultproxy.Times(2, faultproxy.Fail(403)))
-	if diff := cmp.Diff([]int{401, 403, 403, 200}, sees(t, proxy, client, 4)); diff != "" {
+	if diff := cmp.Diff([]int{401, 403, 403, 200}, statuses(t, proxy, client, 4)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestInject_RemoveTakesAwayThisFaultAlone(t *testing.T) {
+func TestInject_RemoveRemovesOnlyThisFault(t *testing.T) {
 	proxy, client := serve(t)
 	removeFirst := proxy.Inject(nil, faultproxy.Fail(401))
 	removeSecond := proxy.Inject(nil, faultproxy.Fail(403))
-	got := sees(t, proxy, client, 1)
+	got := statuses(t, proxy, client, 1)
 	removeFirst()
 	removeFirst()
-	got = append(got, sees(t, proxy, client, 1)...)
+	got = append(got, statuses(t, proxy, client, 1)...)
 	removeSecond()
-	got = append(got, sees(t, proxy, client, 1)...)
+	got = append(got, statuses(t, proxy, client, 1)...)
 	if diff := cmp.Diff([]int{401, 403, 200}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// A request may be inside a fault that is taken away: what it passes on must not
-// come round to faults that it has passed.
-func TestInject_RemovedUnderwayPassesOnToWhatFollows(t *testing.T) {
+// A fault may be removed while it serves a request. The request must not reach earlier faults
+// again.
+func TestInject_ARemovedFaultPassesRequestsToLaterFaults(t *testing.T) {
 	proxy, client := serve(t)
 	var remove func()
 	passed := 0
@@ -65,17 +65,17 @@ func TestInject_RemovedUnderwayPassesOnToWhatFollows(t *testing.T) {
 		})
 	})
 	proxy.Inject(nil, faultproxy.Fail(418))
-	if got := sees(t, proxy, client, 1); got[0] != 418 || passed != 1 {
+	if got := statuses(t, proxy, client, 1); got[0] != 418 || passed != 1 {
 		t.Errorf("status = %d, want 418; passed the first %d times, want 1", got[0], passed)
 	}
 }
 
-func TestInject_NothingDoesNothing(t *testing.T) {
+func TestInject_ANilFaultHasNoEffect(t *testing.T) {
 	proxy, client := serve(t)
 	proxy.Inject(nil, nil)
 	proxy.Inject(nil, func(http.Handler) http.Handler { return nil })
 	proxy.Answer(nil, nil)
-	if got := sees(t, proxy, client, 1); got[0] != 200 {
+	if got := statuses(t, proxy, client, 1); got[0] != 200 {
 		t.Errorf("status = %d, want 200", got[0])
 	}
 }

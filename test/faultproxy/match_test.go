@@ -10,7 +10,7 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-func TestMatch_PicksByWhatARequestMeans(t *testing.T) {
+func TestMatch_SelectsRequests(t *testing.T) {
 	pods := faultproxy.Resource("", "pods")
 	urls := []string{
 		"/", "/readyz", "/api", "/api/", "/api/v1", "/api/v1/", "/apis", "/apis/apps", "/apis/apps/v1", "/apis/apps.example.com/v1",

@@ -53,7 +53,7 @@ func TestParseRequest(t *testing.T) {
 	}
 }
 
-func TestParseRequest_TellsHowItWasMade(t *testing.T) {
+func TestParseRequest_HasQueryAndHeaders(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis?timeout=32s", nil)
 	r.Header.Add("Accept", "application/json;as=APIGroupDiscoveryList")
 	r.Header.Add("Accept", "application/json")
@@ -67,8 +67,8 @@ func TestParseRequest_TellsHowItWasMade(t *testing.T) {
 	}
 }
 
-// serve starts a server that streams to watches until they leave and echoes the
-// path otherwise, and a proxy to it.
+// serve starts a server and a proxy to it. The server responds to watches until the client
+// disconnects, and to other requests with their path.
 func serve(t *testing.T) (*faultproxy.Proxy, *http.Client) {
 	t.Helper()
 	return serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,8 +101,8 @@ func serveBy(t *testing.T, handler http.Handler) (*faultproxy.Proxy, *http.Clien
 	return proxy, client
 }
 
-// open sends a request and returns the answer's status and body as far as it is
-// there, and what closes it; the test's end does so too.
+// open sends a request and returns the status and the body, which is also closed at the end of
+// the test.
 func open(t *testing.T, client *http.Client, url string) (status int, body io.ReadCloser) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -117,7 +117,7 @@ func open(t *testing.T, client *http.Client, url string) (status int, body io.Re
 	return res.StatusCode, res.Body
 }
 
-// answer is what a client has got, as far as it came.
+// answer is a response, with the part of the body before an error.
 type answer struct {
 	code   int
 	header http.Header
@@ -125,8 +125,7 @@ type answer struct {
 	err    error // in reading the body
 }
 
-// fetch sends a request for url with the headers given as key, value, … and
-// reads the answer.
+// fetch sends a request for url with headers, as key, value, key, …, and reads the response.
 func fetch(t *testing.T, client *http.Client, url string, headers ...string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -155,7 +154,7 @@ func get(t *testing.T, client *http.Client, url string) (status int, body string
 	return status, string(read)
 }
 
-// eventually waits for what the proxy sees a moment after the client.
+// eventually waits until holds returns true: the proxy may notice an event later than the client.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
@@ -165,7 +164,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("never: %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }
@@ -194,10 +193,10 @@ func TestProxy_CountsOpenWatches(t *testing.T) {
 	}
 }
 
-func TestProxy_AnswersInPlaceOfTheServer(t *testing.T) {
+func TestProxy_AnswersInsteadOfTheServer(t *testing.T) {
 	proxy, client := serve(t)
 	proxy.Answer(faultproxy.Path(blocks), faultproxy.Status(http.StatusForbidden, "Forbidden", "not you"))
-	proxy.Answer(faultproxy.All(), http.NotFoundHandler()) // comes second
+	proxy.Answer(faultproxy.All(), http.NotFoundHandler()) // the second answer
 	if got, _ := get(t, client, proxy.URL()+blocks); got != http.StatusForbidden {
 		t.Errorf("status = %d, want 403", got)
 	}
@@ -210,9 +209,9 @@ func TestProxy_AnswersInPlaceOfTheServer(t *testing.T) {
 	}
 }
 
-// net/http ends a request's context when its connection is cut only once the body
-// has been read.
-func TestProxy_CloseEndsAnswersThatHang(t *testing.T) {
+// net/http ends the context of a request whose connection is cut only after the body has been
+// read.
+func TestProxy_CloseEndsResponsesThatHang(t *testing.T) {
 	proxy, client := serve(t)
 	arrived := make(chan struct{})
 	proxy.Answer(faultproxy.All(), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -239,7 +238,7 @@ func TestProxy_CloseEndsAnswersThatHang(t *testing.T) {
 	<-done
 }
 
-func TestProxy_CutWatchesBreaksTheStreamsItPicks(t *testing.T) {
+func TestProxy_CutWatchesBreaksMatchingStreams(t *testing.T) {
 	proxy, client := serve(t)
 	_, cut := open(t, client, proxy.URL()+blocks+"?watch=true")
 	open(t, client, proxy.URL()+"/api/v1/pods?watch=true")
@@ -258,7 +257,7 @@ func TestProxy_CutWatchesBreaksTheStreamsItPicks(t *testing.T) {
 	}
 }
 
-func TestProxy_CutWatchesBreaksWhatEndsWell(t *testing.T) {
+func TestProxy_CutWatchesBreaksStreamsThatWouldEndWithoutError(t *testing.T) {
 	proxy, client := serve(t)
 	proxy.Answer(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
@@ -288,7 +287,7 @@ func TestProxy_PastIsInOrderOfArrival(t *testing.T) {
 	}
 }
 
-func TestStart_RefusesWhatIsNoURL(t *testing.T) {
+func TestStart_RejectsAnInvalidURL(t *testing.T) {
 	for _, target := range []string{"", "127.0.0.1:1", "://"} {
 		if proxy, err := faultproxy.Start(target, nil); err == nil {
 			t.Errorf("Start(%q): no error; Close: %v", target, proxy.Close())

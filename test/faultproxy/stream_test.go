@@ -18,7 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// Frames as servers send them. A line's end follows each; the last has some in it.
+// Frames as servers send them, without the newline after each. The last one contains newlines.
 const (
 	added    = `{"type":"ADDED","object":{"metadata":{"name":"a","annotations":{"k8s.io/initial-events-end":"true"}},"n":1.0e2}}`
 	bookmark = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}`
@@ -30,7 +30,7 @@ const (
 
 func lines(frames ...string) string { return strings.Join(frames, "\n") + "\n" }
 
-// streaming serves stream in small pieces, then ends.
+// streaming serves stream in small pieces, and ends.
 func streaming(stream string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -45,8 +45,7 @@ func streaming(stream string) http.Handler {
 	})
 }
 
-// through returns the body of the answer to a request for url when fault stands
-// before server.
+// through returns the body of the response to a request for url through fault to server.
 func through(t *testing.T, fault faultproxy.Fault, server http.Handler, url string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -54,7 +53,7 @@ func through(t *testing.T, fault faultproxy.Fault, server http.Handler, url stri
 	return w.Body.String()
 }
 
-func TestStreams_DropTheFramesTheySayAndNoOthers(t *testing.T) {
+func TestStreams_DropOnlyTheDocumentedFrames(t *testing.T) {
 	whole := lines(added, bookmark, broad, otherEnd, end, odd, added)
 	for _, tc := range []struct {
 		name  string
@@ -71,7 +70,7 @@ func TestStreams_DropTheFramesTheySayAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestStreams_PassWhatIsNoFrame(t *testing.T) {
+func TestStreams_PassInvalidFrames(t *testing.T) {
 	for _, stream := range []string{
 		"",
 		lines(added) + `{"type":"BOOKM`,
@@ -79,14 +78,14 @@ func TestStreams_PassWhatIsNoFrame(t *testing.T) {
 		"\x00\x00\x00\x05k8s\x00\n",
 		"\n[]\n",
 	} {
-		want := strings.TrimPrefix(stream, "\n") // the one freedom there is
+		want := strings.TrimPrefix(stream, "\n") // white space before a frame may be dropped
 		if got := through(t, faultproxy.DropBookmarks(), streaming(stream), blocks+"?watch=1"); got != want {
 			t.Errorf("%q became %q", stream, got)
 		}
 	}
 }
 
-func TestStreams_LeaveOtherRequestsAlone(t *testing.T) {
+func TestStreams_DoNotChangeOtherRequests(t *testing.T) {
 	for name, fault := range map[string]faultproxy.Fault{
 		"DropBookmarks": faultproxy.DropBookmarks(), "NeverInitialEventsEnd": faultproxy.NeverInitialEventsEnd(),
 		"DelayBookmarks": faultproxy.DelayBookmarks(time.Hour), "GoneEvent": faultproxy.GoneEvent(),
@@ -97,7 +96,7 @@ func TestStreams_LeaveOtherRequestsAlone(t *testing.T) {
 	}
 }
 
-func TestStreams_LeaveFailuresAlone(t *testing.T) {
+func TestStreams_DoNotChangeErrors(t *testing.T) {
 	proxy, client := serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, bookmark)
@@ -109,8 +108,8 @@ func TestStreams_LeaveFailuresAlone(t *testing.T) {
 	}
 }
 
-// net/http tells the length of an answer that is short.
-func TestStreams_AreNotOfTheLengthTheyHad(t *testing.T) {
+// net/http adds a Content-Length header to a short response.
+func TestStreams_HaveNoContentLength(t *testing.T) {
 	proxy, client := serveBy(t, streaming(lines(added, end)))
 	proxy.Inject(nil, faultproxy.DropBookmarks())
 	if got := fetch(t, client, proxy.URL()+blocks+"?watch=1"); got.err != nil || got.body != lines(added) {
@@ -118,7 +117,7 @@ func TestStreams_AreNotOfTheLengthTheyHad(t *testing.T) {
 	}
 }
 
-func TestStreams_BeginAfterInformationalAnswers(t *testing.T) {
+func TestStreams_BeginAfterInformationalResponses(t *testing.T) {
 	proxy, client := serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusEarlyHints)
 		_, _ = io.WriteString(w, lines(added, end))
@@ -129,8 +128,8 @@ func TestStreams_BeginAfterInformationalAnswers(t *testing.T) {
 	}
 }
 
-// A stream that breaks must not come out as one that ends.
-func TestStreams_BreakWhereTheServersDoes(t *testing.T) {
+// A broken stream of the server must not end without an error.
+func TestStreams_PassABrokenConnectionOn(t *testing.T) {
 	proxy, client := serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, lines(added)+`{"ty`)
 		w.(http.Flusher).Flush()
@@ -143,15 +142,15 @@ func TestStreams_BreakWhereTheServersDoes(t *testing.T) {
 	}
 }
 
-// Nothing may wait for what comes after it: neither the header nor a frame.
-func TestStreams_PassFramesAsTheyCome(t *testing.T) {
+// Neither the header nor a frame may wait for the next frame.
+func TestStreams_PassFramesAtOnce(t *testing.T) {
 	frames := make(chan string)
 	var asked http.Header
 	proxy, client := serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.Header
 		w.(http.Flusher).Flush()
 		for frame := range frames {
-			_, _ = io.WriteString(w, frame) // without a line's end
+			_, _ = io.WriteString(w, frame) // without a newline
 			w.(http.Flusher).Flush()
 		}
 	}))
@@ -186,7 +185,7 @@ func TestStreams_PassFramesAsTheyCome(t *testing.T) {
 	}
 }
 
-func TestStreams_SurviveASecondHeader(t *testing.T) {
+func TestStreams_IgnoreASecondHeader(t *testing.T) {
 	twice := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		w.WriteHeader(http.StatusOK) // net/http ignores it
@@ -197,7 +196,7 @@ func TestStreams_SurviveASecondHeader(t *testing.T) {
 	}
 }
 
-func TestDelayBookmarks_HoldsTheStreamAndItsOrder(t *testing.T) {
+func TestDelayBookmarks_DelaysTheStreamInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &clocked{start: time.Now()}
 		server := streaming(lines(added, bookmark, added, end, added))
@@ -209,7 +208,7 @@ func TestDelayBookmarks_HoldsTheStreamAndItsOrder(t *testing.T) {
 	})
 }
 
-// clocked notes when which frame is written.
+// clocked is a ResponseWriter that records the time of each frame.
 type clocked struct {
 	httptest.ResponseRecorder
 	start time.Time
@@ -227,7 +226,7 @@ func (c *clocked) Write(b []byte) (int, error) {
 
 func (c *clocked) Header() http.Header { return http.Header{} }
 
-func TestDelayBookmarks_EndsWhenTheClientLeaves(t *testing.T) {
+func TestDelayBookmarks_EndsWhenTheClientDisconnects(t *testing.T) {
 	left := make(chan struct{})
 	proxy, client := serveBy(t, streaming(lines(added, end, added)))
 	proxy.Inject(nil, func(next http.Handler) http.Handler {
@@ -246,7 +245,7 @@ func TestDelayBookmarks_EndsWhenTheClientLeaves(t *testing.T) {
 	<-left
 }
 
-func TestDelayBookmarks_LetsNothingOvertakeWhenCut(t *testing.T) {
+func TestDelayBookmarks_SendsNoLaterFrameWhenCut(t *testing.T) {
 	proxy, client := serveBy(t, streaming(lines(added, end, added)))
 	proxy.Inject(nil, faultproxy.DelayBookmarks(time.Hour))
 	_, body := open(t, client, proxy.URL()+blocks+"?watch=1")
@@ -260,7 +259,7 @@ func TestDelayBookmarks_LetsNothingOvertakeWhenCut(t *testing.T) {
 	}
 }
 
-func TestGoneEvent_IsOneErrorAndTheEnd(t *testing.T) {
+func TestGoneEvent_SendsOneErrorAndEnds(t *testing.T) {
 	body := through(t, faultproxy.GoneEvent(), streaming(added), blocks+"?watch=1")
 	frames := json.NewDecoder(bytes.NewReader([]byte(body)))
 	var frame struct {
@@ -277,6 +276,6 @@ func TestGoneEvent_IsOneErrorAndTheEnd(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 	if frames.More() {
-		t.Errorf("more follows: %s", body)
+		t.Errorf("the stream has more events: %s", body)
 	}
 }

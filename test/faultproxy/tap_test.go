@@ -10,12 +10,12 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-func TestFaults_AskForWhatTheyCanRead(t *testing.T) {
+func TestFaults_RequestJSONWithoutCompression(t *testing.T) {
 	for accept, want := range map[string]string{
 		"": "",
 		"application/json;as=Table;v=v1,application/json": "application/json;as=Table;v=v1,application/json",
 		"application/vnd.kubernetes.protobuf, */*;q=0.5":  "*/*;q=0.5",
-		"application/vnd.kubernetes.protobuf":             "application/vnd.kubernetes.protobuf", // or it gets nothing
+		"application/vnd.kubernetes.protobuf":             "application/vnd.kubernetes.protobuf", // the client accepts no JSON
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, blocks, nil)
 		if accept != "" {
@@ -32,7 +32,7 @@ func TestFaults_AskForWhatTheyCanRead(t *testing.T) {
 	}
 }
 
-func TestFaults_SeeAHeaderThatAFlushSends(t *testing.T) {
+func TestFaults_SeeTheHeaderThatAFlushSends(t *testing.T) {
 	proxy, client := serve(t)
 	proxy.Inject(nil, faultproxy.Truncate(1))
 	proxy.Answer(nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -45,7 +45,7 @@ func TestFaults_SeeAHeaderThatAFlushSends(t *testing.T) {
 	}
 }
 
-func TestFaults_LeaveTheConnectionInReach(t *testing.T) {
+func TestFaults_PassResponseControllerCallsOn(t *testing.T) {
 	proxy, client := serve(t)
 	proxy.Inject(nil, faultproxy.Garble(10))
 	proxy.Answer(nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
