@@ -288,16 +288,24 @@ func (k *knowledge) eventsOf(old, state typeState, at time.Time) []Event {
 // changedGroups returns the views of each group that differs, before and now, one of which may
 // be nil: in the order of before, and then of what has come.
 func changedGroups(before, now *snapshot) iter.Seq[[2]*groupView] {
+	// Most groups are the same in the same place. To look up each of them by name would be
+	// most of what an event costs where there are many.
+	same := func(i int) bool {
+		return before != nil && i < len(before.groups) && i < len(now.groups) && before.groups[i] == now.groups[i]
+	}
 	return func(yield func([2]*groupView) bool) {
 		if before != nil {
-			for _, old := range before.groups {
+			for i, old := range before.groups {
+				if same(i) {
+					continue
+				}
 				if view := now.group(old.name); view != old && !yield([2]*groupView{old, view}) {
 					return
 				}
 			}
 		}
-		for _, view := range now.groups {
-			if (before == nil || before.group(view.name) == nil) && !yield([2]*groupView{nil, view}) {
+		for i, view := range now.groups {
+			if !same(i) && (before == nil || before.group(view.name) == nil) && !yield([2]*groupView{nil, view}) {
 				return
 			}
 		}
