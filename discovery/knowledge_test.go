@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -269,7 +270,7 @@ func protobufDoc(list *apidiscovery.APIGroupDiscoveryList) []byte {
 	if err != nil {
 		panic(err)
 	}
-	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: aggregatedKind}, Raw: raw}
+	envelope := apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: aggregatedKind}, Raw: raw}
 	body, err := envelope.Marshal()
 	if err != nil {
 		panic(err)
@@ -277,51 +278,126 @@ func protobufDoc(list *apidiscovery.APIGroupDiscoveryList) []byte {
 	return append([]byte("k8s\x00"), body...)
 }
 
+// crowd is the knowledge of a run on a server with many CRDs.
+type crowd struct {
+	knowledge
+	items []*slimMeta
+	body  []byte // of the document
+	last  *snapshot
+	now   time.Time
+}
+
+func newCrowd(tb testing.TB, crds int) *crowd {
+	tb.Helper()
+	items, body := manyCRDs(crds)
+	groups, err := parseProtobuf(body, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := &crowd{knowledge: knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}, items: items, body: body, now: time.Now()}
+	c.learn(&document{named: root{groups: groups}}, 1, c.now)
+	c.learnCRDs(items, 1, c.now)
+	c.publish(tb, crds)
+	return c
+}
+
+// publish computes what subscribers are told, and expects that many events.
+func (c *crowd) publish(tb testing.TB, want int) {
+	tb.Helper()
+	now := c.snapshot(c.last, c.now)
+	if got := len(c.events(c.last, now, c.now)); got != want {
+		tb.Fatalf("%d events, want %d", got, want)
+	}
+	c.last = now
+}
+
+// change is the i-th write of the first CRD.
+func (c *crowd) change(i int) *slimMeta {
+	item := *c.items[0]
+	item.ResourceVersion = fmt.Sprint(i)
+	return &item
+}
+
+// relabel learns of another label of the first CRD.
+func (c *crowd) relabel(tb testing.TB, i int) {
+	tb.Helper()
+	item := c.change(i)
+	item.Labels = map[string]string{"i": fmt.Sprint(i)}
+	c.learnCRD(item, 1, c.now)
+	c.publish(tb, 1)
+}
+
 // What an event about one of many CRDs costs, from the watch until subscribers are told, and
 // what a document costs that differs in one group.
 func BenchmarkKnowledge(b *testing.B) {
 	for _, crds := range []int{100, 1000, 5000} {
-		items, body := manyCRDs(crds)
-		changed := [][]byte{body, bytes.Replace(body, []byte("Widget7"), []byte("Gadget7"), 1)}
-		groups, err := parseProtobuf(body, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		now := time.Now()
-		k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
-		k.learn(&document{named: root{groups: groups}}, 1, now)
-		k.learnCRDs(items, 1, now)
-		last := k.snapshot(nil, now)
-		k.events(nil, last, now)
-		publish := func(want int) {
-			c := k.snapshot(last, now)
-			if got := len(k.events(last, c, now)); got != want {
-				b.Fatalf("%d events, want %d", got, want)
-			}
-			last = c
-		}
+		c := newCrowd(b, crds)
 		b.Run(fmt.Sprintf("event/crds=%d", crds), func(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
 				i++
-				k.learnCRD(&slimMeta{
-					Name: items[0].Name, UID: items[0].UID, Generation: 1, ResourceVersion: fmt.Sprint(i),
-					Labels: map[string]string{"i": fmt.Sprint(i)},
-				}, 1, now)
-				publish(1)
+				c.relabel(b, i)
 			}
 		})
 		b.Run(fmt.Sprintf("document/crds=%d", crds), func(b *testing.B) {
 			b.ReportAllocs()
-			number := uint64(1)
+			changed := [][]byte{c.body, bytes.Replace(c.body, []byte("Widget7"), []byte("Gadget7"), 1)}
+			groups, number := c.doc.named.groups, uint64(1)
 			for b.Loop() {
 				number++
+				var err error
 				if groups, err = parseProtobuf(changed[(number+1)%2], groups); err != nil {
 					b.Fatal(err)
 				}
-				k.learn(&document{named: root{groups: groups}}, number, now)
-				publish(1)
+				c.learn(&document{named: root{groups: groups}}, number, c.now)
+				c.publish(b, 1)
+			}
+		})
+	}
+}
+
+// The work for an event, counted in allocations and their bytes, does not depend on how many
+// types there are, except that a snapshot has two pointers to each group.
+func TestKnowledge_AnEventCostsTheSameAmongManyTypes(t *testing.T) {
+	const small, rounds = 100, 50
+	for name, event := range map[string]func(t *testing.T, c *crowd, i int){
+		"another label": func(t *testing.T, c *crowd, i int) { t.Helper(); c.relabel(t, i) },
+		"another status": func(t *testing.T, c *crowd, i int) {
+			t.Helper()
+			c.learnCRD(c.change(i), 1, c.now)
+			c.publish(t, 0)
+		},
+		"another generation": func(t *testing.T, c *crowd, i int) {
+			t.Helper()
+			item := c.change(i)
+			item.Generation = int64(i)
+			c.learnCRD(item, 1, c.now)
+			c.publish(t, 0)
+		},
+		"another APIService": func(t *testing.T, c *crowd, i int) {
+			t.Helper()
+			c.learnAPI(&slimMeta{Name: "v1.group0.example.com", UID: types.UID(fmt.Sprint(i))})
+			c.publish(t, 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cost := func(crds int) (allocs, bytes float64) {
+				c, i := newCrowd(t, crds), 0
+				once := func() { i++; event(t, c, i) }
+				once()
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				allocs = testing.AllocsPerRun(rounds, once)
+				runtime.ReadMemStats(&after)
+				return allocs, float64(after.TotalAlloc-before.TotalAlloc)/(rounds+1)
+			}
+			allocs, bytes := cost(small)
+			for _, crds := range []int{1000, 5000} {
+				manyAllocs, manyBytes := cost(crds)
+				if manyAllocs > 1.1*allocs+5 || manyBytes > 1.1*bytes+2000+20*float64(crds)/10 {
+					t.Errorf("an event costs %.0f allocations and %.0f bytes with %d types, %.0f and %.0f with %d", manyAllocs, manyBytes, crds, allocs, bytes, small)
+				}
 			}
 		})
 	}
