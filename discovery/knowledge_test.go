@@ -390,7 +390,7 @@ func TestKnowledge_AnEventCostsTheSameAmongManyTypes(t *testing.T) {
 				runtime.ReadMemStats(&before)
 				allocs = testing.AllocsPerRun(rounds, once)
 				runtime.ReadMemStats(&after)
-				return allocs, float64(after.TotalAlloc-before.TotalAlloc)/(rounds+1)
+				return allocs, float64(after.TotalAlloc-before.TotalAlloc) / (rounds + 1)
 			}
 			allocs, bytes := cost(small)
 			for _, crds := range []int{1000, 5000} {

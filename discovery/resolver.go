@@ -122,9 +122,10 @@ func newResolver(s server, opts []Option) *Resolver {
 // unless there is a group config that has proxies.
 //
 // Where a name is the plural of one resource and the singular, a short name or the
-// kind of another, the first of these that fits decides, as in kubectl. Where it fits
-// resources of several groups, those of Kubernetes itself come first, as in kubectl;
-// otherwise that is an error.
+// kind of another, the first of these that fits decides. kubectl, too, takes plurals and
+// singulars before short names, and these before kinds. Where a name fits resources of
+// several groups, those of Kubernetes itself come first, as in kubectl; otherwise that is
+// an error.
 //
 // While the resolver runs, it costs nothing if the resource is known, and one request,
 // a conditional one, if it is not, unless the answer has been given since the last
