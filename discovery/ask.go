@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// answer returns what q means, from what is known if that says so, and otherwise from
-// the server.
+// answer returns the resource of q, from memory if possible, and otherwise from the server.
 func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 	for {
 		c := r.known(ctx)
@@ -29,12 +28,12 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 		}
 		if now := r.current.Load(); now == c || ctx.Err() != nil {
 			return r.askOne(ctx, q, c, err)
-		} // what is known has changed meanwhile, and may know better than the server tells
+		} // the run has learned a change, which the server's documents may not have yet
 	}
 }
 
-// known returns what a run knows, or nil if none does. One that has just begun is waited
-// for, for a while: it asks for what everybody wants to know.
+// known returns the snapshot of the run, or nil if the resolver does not run. It waits for the first
+// snapshot of a new run, for at most the time beginning.
 func (r *Resolver) known(ctx context.Context) *snapshot {
 	if c := r.current.Load(); c != nil {
 		return c
@@ -58,12 +57,11 @@ func (r *Resolver) known(ctx context.Context) *snapshot {
 	}
 }
 
-// beginning is how long a run may take until questions are put to the server by
-// themselves.
+// beginning is how long questions wait for the first snapshot of a run before they send requests of
+// their own.
 const beginning = 2 * time.Second
 
-// refused returns the refusal of q that needs no request to bear it out, as nothing has
-// changed since it was given, or nil.
+// refused returns the stored refusal of q if nothing has changed since it was stored, or nil.
 func (r *Resolver) refused(c *snapshot, q question) error {
 	r.mu.Lock()
 	refusal, denied := r.denied[q]
@@ -72,7 +70,7 @@ func (r *Resolver) refused(c *snapshot, q question) error {
 	switch {
 	case !denied:
 		return nil
-	case refusal == nil: // an event has said so
+	case refusal == nil: // an event has denied q
 		refusal = c.refuse(q)
 	}
 	if errors.Is(refusal, ErrInconclusive) {
@@ -81,8 +79,8 @@ func (r *Resolver) refused(c *snapshot, q question) error {
 	return refusal
 }
 
-// certain reports whether refusal, which c gave to q, needs no request to bear it out:
-// the CRDs say it, of which other answers of the server may be behind.
+// certain reports whether refusal, the result of q in c, is conclusive without a request: the CRDs are
+// the reason, and documents may be older than the CRDs.
 func (r *Resolver) certain(c *snapshot, q question, refusal error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,8 +91,8 @@ func (r *Resolver) certain(c *snapshot, q question, refusal error) bool {
 	return errors.Is(refusal, ErrNotEstablished) && r.live.certain() || full && c.decides(gvr.GroupResource())
 }
 
-// askOne asks the server about q alone, which c, what a run knows, refuses. What it
-// denies stays denied until the run learns of another change.
+// askOne sends a request for q, whose refusal in c, the snapshot of a run, is not certain. If the server
+// denies q, the refusal is stored until the run learns a change.
 func (r *Resolver) askOne(ctx context.Context, q question, c *snapshot, refusal error) (Resource, error) {
 	gvr, full := q.gvr()
 	if !full {
@@ -113,14 +111,14 @@ func (r *Resolver) askOne(ctx context.Context, q question, c *snapshot, refusal 
 		return res, nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return Resource{}, inconclusive(q.ref, err, gvr.GroupVersion())
-	case err == nil && errors.Is(refusal, ErrInconclusive): // it has answered itself
+	case err == nil && errors.Is(refusal, ErrInconclusive): // the group version has responded
 		refusal = &NotServedError{Ref: q.ref, GroupServed: true, suggested: c.suggestions(q.ref)}
 	}
 	r.deny(c, q, refusal)
 	return Resource{}, refusal
 }
 
-// askAll asks the server as if nothing were known.
+// askAll answers q with requests only.
 func (r *Resolver) askAll(ctx context.Context, q question) (Resource, error) {
 	gvr, full := q.gvr()
 	if full {
@@ -137,7 +135,7 @@ func (r *Resolver) askAll(ctx context.Context, q question) (Resource, error) {
 	return res, refusal
 }
 
-// askInFull asks the group version itself, and everybody else only if it refuses.
+// askInFull requests the group version of gvr, and all documents only if it does not list gvr.
 func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVersionResource) (Resource, error) {
 	gv := gvr.GroupVersion()
 	version, err := r.freshVersion(ctx, gvr)
@@ -148,11 +146,11 @@ func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVe
 	case err != nil && !apierrors.IsNotFound(err):
 		return Resource{}, inconclusive(q.ref, err, gv)
 	}
-	answered := err == nil && len(version.resources) > 0 // so that it is no
+	answered := err == nil && len(version.resources) > 0 // it is conclusive
 	c, err := r.freshFor(ctx, q)
 	switch {
 	case err != nil && answered:
-		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true} // there are only no suggestions
+		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true} // without suggestions
 	case err != nil:
 		return Resource{}, inconclusive(q.ref, err, gv)
 	}
@@ -168,8 +166,8 @@ func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVe
 	return Resource{}, refusal
 }
 
-// freshVersion asks gvr's group version. What is returned is not older than the call if
-// it does not list gvr.
+// freshVersion requests the group version of gvr. If the result does not list gvr, it is not older than
+// the call.
 func (r *Resolver) freshVersion(ctx context.Context, gvr schema.GroupVersionResource) (versionDoc, error) {
 	version, joined, err := r.groupVersion(ctx, gvr.GroupVersion())
 	if _, listed := listedAs(version, gvr); err == nil && !listed && joined {
@@ -178,22 +176,21 @@ func (r *Resolver) freshVersion(ctx context.Context, gvr schema.GroupVersionReso
 	return version, err
 }
 
-// fresh asks for everything. What is returned is not older than the call if try finds it
-// to refuse q; if it does not, that does not matter.
+// fresh requests all documents. If try refuses q with the result, the result is not older than the call.
 func (r *Resolver) fresh(ctx context.Context, q question, try func(*snapshot) error) (*snapshot, error) {
 	which := r.scope(q)
-	said, joined, err := r.ask(ctx, which, r.admit())
-	if err == nil && joined && errors.Is(try(said()), ErrNotServed) {
-		said, _, err = r.ask(ctx, which, r.admit())
+	result, joined, err := r.ask(ctx, which, r.admit())
+	if err == nil && joined && errors.Is(try(result()), ErrNotServed) {
+		result, _, err = r.ask(ctx, which, r.admit())
 	}
 	if err != nil {
 		return nil, err
 	}
-	return said(), nil
+	return result(), nil
 }
 
-// admit returns what keeps the requests about unknown names below their bound. A resolver
-// that does not run has none: what it is asked for is not known to be unknown.
+// admit returns the function that limits the rate of requests about unknown resources. It returns nil if
+// the resolver does not run, since then all resources are unknown.
 func (r *Resolver) admit() func(context.Context) error {
 	if r.current.Load() == nil {
 		return nil
@@ -206,8 +203,8 @@ func (r *Resolver) admit() func(context.Context) error {
 	}
 }
 
-// errTooMany is why a question was not put to the server.
-var errTooMany = fmt.Errorf("the server was not asked: more than %d questions a second about what is not known to be served", unknownRate)
+// errTooMany is the error for a question whose request was not sent because of the rate limit.
+var errTooMany = fmt.Errorf("no request was sent: more than %d questions per second about unknown resources", unknownRate)
 
 // freshFor is fresh for one of the resolver's own questions.
 func (r *Resolver) freshFor(ctx context.Context, q question) (*snapshot, error) {
@@ -217,6 +214,7 @@ func (r *Resolver) freshFor(ctx context.Context, q question) (*snapshot, error) 
 	})
 }
 
+// listedAs returns the resource gvr of version, if it lists gvr.
 func listedAs(version versionDoc, gvr schema.GroupVersionResource) (Resource, bool) {
 	i := slices.IndexFunc(version.resources, func(res Resource) bool { return res.GVR == gvr })
 	if i < 0 {
@@ -225,7 +223,7 @@ func listedAs(version versionDoc, gvr schema.GroupVersionResource) (Resource, bo
 	return version.resources[i], true
 }
 
-// groupVersion asks about one group version.
+// groupVersion requests one group version.
 func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (version versionDoc, joined bool, err error) {
 	version, joined, err = r.versions.Do(ctx, gv, r.admit(), func(ctx context.Context) (versionDoc, error) {
 		return r.server.groupVersion(ctx, gv)
@@ -236,7 +234,7 @@ func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (ve
 	return version, joined, err
 }
 
-// deny remembers refusal, which c gave to q, until a run learns of another change.
+// deny stores refusal, the result of q in c, until the run learns a change.
 func (r *Resolver) deny(c *snapshot, q question, refusal error) {
 	if !errors.Is(refusal, ErrNotServed) {
 		return
@@ -248,16 +246,16 @@ func (r *Resolver) deny(c *snapshot, q question, refusal error) {
 	}
 }
 
-// refresh asks for everything and returns what is known then.
+// refresh requests all documents, and returns the snapshot after that.
 func (r *Resolver) refresh(ctx context.Context) (*snapshot, error) {
-	said, _, err := r.ask(ctx, allGroups, nil)
+	result, _, err := r.ask(ctx, allGroups, nil)
 	if err != nil {
 		return nil, err
 	}
-	return said(), nil
+	return result(), nil
 }
 
-// scope is which groups documents are asked for.
+// scope selects the groups of a request for documents.
 type scope string
 
 const (
@@ -265,8 +263,8 @@ const (
 	namedGroups scope = "named" // all but the core group
 )
 
-// scope returns which documents can tell what q means. What the core group has does not
-// change while a server runs.
+// scope returns the documents that can answer q. The resources of the core group do not change while a
+// server runs.
 func (r *Resolver) scope(q question) scope {
 	core := q.inGroup && q.ref.Group == "" || !q.inGroup && q.ref.Version != "" && q.ref.Group == ""
 	if r.current.Load() == nil || core {
@@ -275,9 +273,8 @@ func (r *Resolver) scope(q question) scope {
 	return namedGroups
 }
 
-// ask asks for documents, and keeps them. It returns what is known by them, which is put
-// together when it is called for.
-func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Context) error) (said func() *snapshot, joined bool, err error) {
+// ask requests documents, and stores them. The function result computes the snapshot after that.
+func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Context) error) (result func() *snapshot, joined bool, err error) {
 	return r.documents.Do(ctx, which, admit, func(ctx context.Context) (func() *snapshot, error) {
 		r.mu.Lock()
 		r.asked++
@@ -289,17 +286,17 @@ func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Cont
 		}
 		doc, err := ask(ctx, previous)
 		if errors.Is(ctx.Err(), context.Canceled) {
-			return nil, context.Cause(ctx) // nobody waits; half an answer is none
+			return nil, context.Cause(ctx) // the callers have left, and the documents are incomplete
 		}
 		return r.keep(number, doc, err)
 	})
 }
 
-// keep takes the answer to request number, and returns what is known by it.
+// keep stores the response to a request, and returns a function that computes the snapshot after that.
 func (r *Resolver) keep(number uint64, doc *document, err error) (func() *snapshot, error) {
 	l, why := r.keepDocument(number, doc, err)
 	if why != nil {
-		l.logger.Info("Discovery documents can't be had; what was known stands", "err", why)
+		l.logger.Info("Discovery documents can't be read; the last known types stay", "err", why)
 	}
 	if err != nil {
 		return nil, err
@@ -313,7 +310,7 @@ func (r *Resolver) keep(number uint64, doc *document, err error) (func() *snapsh
 	return sync.OnceValue(func() *snapshot { return r.plain(doc, time.Now()) }), nil
 }
 
-// plain returns what doc alone says. An unchanged document says the same.
+// plain returns the snapshot of doc without a run. It is stored for the same document.
 func (r *Resolver) plain(doc *document, now time.Time) *snapshot {
 	r.mu.Lock()
 	c, of := r.said, r.saidBy
@@ -332,8 +329,8 @@ func (r *Resolver) plain(doc *document, now time.Time) *snapshot {
 	return c
 }
 
-// keepDocument keeps the answer unless a later one has overtaken it. It returns the run that
-// goes on, or nil, and the error if that is worth a line.
+// keepDocument stores the response, unless a later request has a response already. It returns the run, or
+// nil, and the error if it is to be logged.
 func (r *Resolver) keepDocument(number uint64, doc *document, err error) (l *live, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -347,7 +344,7 @@ func (r *Resolver) keepDocument(number uint64, doc *document, err error) (l *liv
 	return l, why
 }
 
-// learn takes a document, unless a later one has overtaken it.
+// learn learns a document, unless a later one has been learned.
 func (l *live) learn(doc *document, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Await waits until gvr is served, and returns it then; at once, if it is. While the
-// resolver runs, its events end the wait; otherwise Await asks every 2 s. A type that is
-// served may not be listable yet: the server may take some seconds more.
+// Await waits until gvr is served, and returns the resource. While the resolver runs, its events end the
+// wait; otherwise Await asks the server every 2 s. It may take some seconds more until the server can
+// list a new type.
 //
-// If ctx ends first, the error has the last answer, and ctx's cause. A GVR that can't
-// be is a [*RefError] at once.
+// If ctx ends first, the error has the last answer and the cause of ctx. For a GVR that is not possible,
+// Await returns a [*RefError] at once.
 func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (Resource, error) {
 	if err := CheckGVR(gvr); err != nil {
 		return Resource{}, err
@@ -35,7 +35,7 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 			if res := c.served(gvr); res != nil {
 				return *res, nil
 			}
-			err = errAwaited // and worked out at the end
+			err = errAwaited // the reason is computed at the end
 		} else {
 			res, err = r.ResolveGVR(ctx, gvr)
 			timer.Reset(r.options.pace.awaited)
@@ -60,15 +60,15 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 
 var errAwaited = errors.New("not served yet")
 
-// want is that callers wait for a type.
+// want records the callers that wait for a type.
 type want struct {
 	callers int
 	since   time.Time
-	left    time.Time // when one has left
+	left    time.Time // the time at which the last caller has left
 }
 
-// wantFor is how long a want is remembered without a caller: one that comes back, having
-// looked, goes on waiting.
+// wantFor is how long a want without callers is stored: a caller that returns after a check continues
+// its wait.
 const wantFor = 30 * time.Second
 
 // wants reports whether a caller waits for gr.
@@ -79,7 +79,7 @@ func (r *Resolver) wants(gr schema.GroupResource) bool {
 	return w != nil && w.callers > 0
 }
 
-// awaitedSince reports whether callers wait for types, and since when the last of them does.
+// awaitedSince reports whether callers wait for types, and returns the start of the latest wait.
 func (r *Resolver) awaitedSince(now time.Time) (waits bool, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ func (r *Resolver) awaitedSince(now time.Time) (waits bool, since time.Time) {
 	return waits, since
 }
 
-// expected takes it that a caller waits for gr from now on.
+// expected records that a caller waits for gr from now on.
 func (l *live) expected(gr schema.GroupResource) {
 	if l.resolver.polls(l) {
 		l.ask()

@@ -1,28 +1,27 @@
-// Package discovery answers what a Kubernetes API server serves: it turns a
-// reference that a person types into the resource it means, says before an informer is
-// made whether a resource can be listed and watched, and tells when types come, change
-// and go.
+// Package discovery finds out which resources a Kubernetes API server serves. It resolves a
+// reference such as "ipamblocks" to a resource, checks that a resource can be listed and watched
+// before an informer is created, and reports types that are added, changed or removed.
 //
-// There are three answers, never two:
+// An answer has one of three outcomes:
 //
-//   - served: a [Resource], an inert value that the caller may keep;
-//   - not served: an error that matches [ErrNotServed]. The server was asked and
-//     said no. meta.IsNoMatchError holds for it;
-//   - cannot tell: an error that matches [ErrInconclusive]. The server, or the part
-//     of it that would know, could not be asked. It never means absence.
+//   - served: a [Resource], a value that the caller may keep;
+//   - not served: an error that matches [ErrNotServed]. The server has responded, and does not
+//     serve the resource. meta.IsNoMatchError holds for the error;
+//   - inconclusive: an error that matches [ErrInconclusive]. The server, or the part of it that
+//     would serve the resource, did not respond. It does not mean that the resource is absent.
 //
-// A [Resolver] asks the server each time, which makes an answer true at the time it was
-// given. While [Resolver.Run] runs it need not ask: it watches
-// CustomResourceDefinitions and APIServices, polls where it may not, and answers from
-// memory. Then [Resolver.Subscribe] tells of changes, [Resolver.Await] waits for a type,
-// and [Resolver.RESTMapper] is a mapper that is never out of date.
+// A [Resolver] sends requests for each question, so that an answer is current when it is given.
+// While [Resolver.Run] runs, the resolver watches CustomResourceDefinitions and APIServices and
+// answers from memory. If it may not watch them, it polls. [Resolver.Subscribe] then reports
+// changes, [Resolver.Await] waits for a type, and [Resolver.RESTMapper] returns a mapper that is
+// always current.
 //
-// What a group version last told stands while it can't be asked, or while the server
-// marks what it says of it as stale. That a type is gone needs evidence: its CRD was
-// deleted, or the server has left it out twice. A request that fails is none.
+// The last known resources of a group version stay valid while the server can't be asked for them,
+// or marks its response as stale. A type is removed only if there is evidence: its CRD was deleted,
+// or two documents do not list the type. A failed request is not evidence.
 //
-// A resolver starts no goroutine that outlives the call that needs it, holds no lock
-// over a request and is safe for concurrent use.
+// A resolver starts no goroutine that outlives the call that needs it, holds no lock during a
+// request, and is safe for concurrent use.
 //
-// The package knows nothing of informers, nor of the objects of the resources.
+// The package does not know informers or the objects of the resources.
 package discovery

@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// document is what a server has told of all that it serves, in its own order. It is
-// not changed once made.
+// document is a server's list of all resources, in the server's order. It is immutable.
 type document struct {
 	core, named root
 }
@@ -17,10 +16,10 @@ type document struct {
 // root is the part of a document below /api, or below /apis.
 type root struct {
 	groups []groupDoc
-	err    error     // it could not be asked, or not all be read; groups are those known
-	etag   string    // of the answer, if it was complete
+	err    error     // the request failed, or the response is incomplete; groups are the known ones
+	etag   string    // of the response, if it was complete
 	legacy bool      // the server has no aggregated discovery
-	date   time.Time // of the answer, by the server's clock, in whole seconds
+	date   time.Time // of the response, by the server's clock, in whole seconds
 }
 
 // groups returns all groups, the core group first.
@@ -41,9 +40,8 @@ func (d *document) versions() iter.Seq2[schema.GroupVersion, versionDoc] {
 	}
 }
 
-// withLastKnown returns the document with what previous knew wherever d could not be
-// told. A server that lists a group version and can't ask what serves it has not said
-// that its resources are gone.
+// withLastKnown returns the document with the resources of previous for all group versions that
+// failed: their resources may still exist.
 func (d *document) withLastKnown(previous *document) *document {
 	if previous == nil || previous == d {
 		return d
@@ -58,7 +56,7 @@ func (r root) withLastKnown(previous root) root {
 			groups[i] = group.withLastKnown(previous.group(group.name))
 		}
 	}
-	if r.err != nil { // what it does not list may be there
+	if r.err != nil { // other groups may exist
 		for _, group := range previous.groups {
 			if !slices.ContainsFunc(groups, func(g groupDoc) bool { return g.name == group.name }) {
 				groups = append(groups, group)
@@ -69,7 +67,7 @@ func (r root) withLastKnown(previous root) root {
 	return r
 }
 
-// group returns the group of that name, if there is one.
+// group returns the group of that name, or the zero value.
 func (r root) group(name string) groupDoc {
 	i := slices.IndexFunc(r.groups, func(g groupDoc) bool { return g.name == name })
 	if i < 0 {
@@ -78,19 +76,19 @@ func (r root) group(name string) groupDoc {
 	return r.groups[i]
 }
 
-// groupDoc is what a server tells of a group. It is not changed once made.
+// groupDoc is the entry of a group in a document. It is immutable.
 type groupDoc struct {
 	name     string
 	versions []versionDoc // the preferred one first
-	raw      string       // what they were read from, in protobuf; "" if it was not protobuf
+	raw      string       // the bytes in protobuf; "" for another format
 }
 
-// is reports whether the versions of g are those of other, unread.
+// is reports whether g and other share their versions.
 func (g groupDoc) is(other groupDoc) bool {
 	return len(g.versions) > 0 && len(g.versions) == len(other.versions) && &g.versions[0] == &other.versions[0]
 }
 
-// withLastKnown returns g with what previous knew of its versions that could not be told.
+// withLastKnown returns g with the resources of previous for the versions that failed.
 func (g groupDoc) withLastKnown(previous groupDoc) groupDoc {
 	versions := slices.Clone(g.versions)
 	for i, version := range versions {
@@ -108,25 +106,25 @@ func (g groupDoc) withLastKnown(previous groupDoc) groupDoc {
 	return g
 }
 
-// versionDoc is what a server tells of a group version.
+// versionDoc is the list of resources of a group version.
 type versionDoc struct {
 	name      string
-	names     map[string]bool // of resources, once there are many
-	resources []Resource      // with err: those last known
-	err       error           // it could not be asked, or not entirely
+	names     map[string]bool // of resources, if there are many
+	resources []Resource      // with err: the last known ones
+	err       error           // the request failed, or the response is incomplete
 }
 
-// spoilt notes that not all of the answer could be read. What could counts.
-func (v *versionDoc) spoilt() {
+// markMalformed records that the response has invalid entries. The valid entries count.
+func (v *versionDoc) markMalformed() {
 	if v.err == nil {
 		v.err = errMalformed
 	}
 }
 
-// few is how many names are compared one by one.
+// few is the maximum number of names that are compared one by one.
 const few = 16
 
-// add adds a resource unless one of that name is there: the first counts.
+// add adds a resource. If there are several of one name, the first one counts.
 func (v *versionDoc) add(res Resource) {
 	if len(v.resources) < few {
 		if slices.ContainsFunc(v.resources, func(other Resource) bool { return other.GVR == res.GVR }) {
@@ -147,7 +145,7 @@ func (v *versionDoc) add(res Resource) {
 	v.resources = append(v.resources, res)
 }
 
-// copied returns v such that adding to it leaves v alone.
+// copied returns a copy to which resources can be added without an effect on v.
 func (v versionDoc) copied() versionDoc {
 	v.resources, v.names = slices.Clip(v.resources), nil
 	return v

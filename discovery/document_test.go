@@ -137,7 +137,7 @@ func TestDocument_ProtobufSaysWhatJSONSays(t *testing.T) {
 		}
 	}
 	for _, body := range []string{"", "k8s", "k8s\x00", "k8s\x00\x0a\xff", string(protobufDoc(list)[:40]), string(asJSON)} {
-		if groups, err := parseProtobuf([]byte(body), got); !errors.Is(err, errNoAnswer) {
+		if groups, err := parseProtobuf([]byte(body), got); !errors.Is(err, errNoList) {
 			t.Errorf("%q: %d groups, %v", body, len(groups), err)
 		}
 	}

@@ -26,16 +26,16 @@ import (
 	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
-// maxDocument bounds what is read of one answer: the aggregated document of 1,000
-// CRDs has some 3 MB.
+// maxDocument is the maximum size of a response body. The aggregated document of 1,000 CRDs has about
+// 3 MB.
 const maxDocument = 64 << 20
 
-// maxFault bounds what is read of an answer that only says what went wrong.
+// maxFault is the maximum number of bytes that are read of the body of an error response.
 const maxFault = 64 << 10
 
-// endpoint is the API server over HTTP. client-go's discovery client tells neither
-// ETag nor Retry-After, and repeats a request that the server wants later, up to ten
-// times, before it says so; hence requests of our own.
+// endpoint sends requests to the API server over HTTP. client-go's discovery client is not used,
+// since it does not return the headers ETag and Retry-After, and repeats a request up to ten times
+// when the server sends Retry-After.
 type endpoint struct {
 	base    *url.URL
 	client  *http.Client
@@ -46,7 +46,7 @@ type endpoint struct {
 	recovery recovery
 }
 
-// askedError is what an answer lacks, and when it was asked for.
+// askedError is an error with the time of the request.
 type askedError struct {
 	at  time.Time
 	err error
@@ -63,15 +63,15 @@ func newEndpoint(cfg *rest.Config, client *http.Client) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	unhurried := *client
-	unhurried.Timeout = 0 // it would end watches; requests have a context that ends
-	return &endpoint{base: base, client: &unhurried, limiter: cfg.RateLimiter}, nil
+	unlimited := *client
+	unlimited.Timeout = 0 // it would end watches; the contexts of requests have timeouts
+	return &endpoint{base: base, client: &unlimited, limiter: cfg.RateLimiter}, nil
 }
 
-// get returns the server's answer if its status is 200 or 304; the caller closes
-// its body. Any other is an error that has the server's Status, where it sent one.
-// A path is not asked for during its pause. Retry-After begins one; failures do where the
-// caller reports them to [pauses.settle].
+// get returns the server's response if its status code is 200 or 304. The caller closes the body.
+// Otherwise it returns an error with the server's Status, if the server has sent one. During the
+// pause of a path, it sends no request. Retry-After starts a pause; failures start one if the caller
+// passes them to [pauses.settle].
 func (e *endpoint) get(ctx context.Context, path string, header http.Header) (*http.Response, error) {
 	if err := e.pauses.of(path); err != nil {
 		return nil, err
@@ -106,13 +106,13 @@ func (e *endpoint) get(ctx context.Context, path string, header http.Header) (*h
 	return nil, fault
 }
 
-// faultOf makes the error of an answer that is none.
+// faultOf returns the error for a response with an error status code.
 func faultOf(res *http.Response) *apierrors.StatusError {
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxFault)) // what there is of it
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxFault)) // an incomplete body has a message, too
 	after := retryAfter(res.Header.Get("Retry-After"))
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Status != metav1.StatusSuccess {
-		status.Message = errtext.Text(status.Message) // it may be kept for a while
+		status.Message = errtext.Text(status.Message) // the error may be stored
 		if status.Code == 0 {
 			status.Code = int32(res.StatusCode) //nolint:gosec // three digits
 		}
@@ -123,7 +123,7 @@ func faultOf(res *http.Response) *apierrors.StatusError {
 			status.Details.RetryAfterSeconds = int32(min(after, 1<<30)) //nolint:gosec // bounded
 		}
 		if status.Code == http.StatusUnauthorized && strings.EqualFold(status.Message, "unauthorized") {
-			status.Message = "the server has asked for the client to provide credentials" // as client-go says it
+			status.Message = "the server has asked for the client to provide credentials" // client-go's text
 		}
 		return &apierrors.StatusError{ErrStatus: status}
 	}
@@ -131,13 +131,14 @@ func faultOf(res *http.Response) *apierrors.StatusError {
 	if len(message) > 200 || strings.ContainsAny(message, "<{\n") { // HTML, or an object
 		message = http.StatusText(res.StatusCode)
 	}
-	// The path goes into the message: there is no resource to name.
+	// The message has the path, since there is no resource.
 	fault := apierrors.NewGenericServerResponse(res.StatusCode, "get", schema.GroupResource{}, "", message, min(after, 1<<30), true)
 	fault.ErrStatus.Message = fmt.Sprintf("GET %s: %d %s", res.Request.URL.Path, res.StatusCode, message)
 	return fault
 }
 
-// retryAfter reads the header of that name: seconds, or a date. What is neither is 0.
+// retryAfter returns the seconds of a Retry-After header, which has seconds or a date. It returns 0 for
+// any other value.
 func retryAfter(header string) int {
 	if seconds, err := strconv.Atoi(header); err == nil {
 		return max(seconds, 0)
@@ -148,46 +149,46 @@ func retryAfter(header string) int {
 	return 0
 }
 
-// read reads a document to its end, and not beyond what one can be.
+// read returns the body of a response, which may have at most maxDocument bytes.
 func read(res *http.Response) ([]byte, error) {
 	var body bytes.Buffer
-	body.Grow(int(min(max(res.ContentLength, 0), 1<<20)) + bytes.MinRead) // -1 if it is not known
+	body.Grow(int(min(max(res.ContentLength, 0), 1<<20)) + bytes.MinRead) // the length is -1 if it is unknown
 	_, err := body.ReadFrom(io.LimitReader(res.Body, maxDocument+1))
 	if err == nil && body.Len() > maxDocument {
-		err = fmt.Errorf("GET %s: the answer exceeds %d bytes", res.Request.URL.Path, maxDocument)
+		err = fmt.Errorf("GET %s: the response exceeds %d bytes", res.Request.URL.Path, maxDocument)
 	}
 	return body.Bytes(), err
 }
 
 const (
-	// maxPause is the longest pause that a server's Retry-After makes.
+	// maxPause is the maximum pause for a Retry-After of the server.
 	maxPause = 10 * time.Minute
-	// firstBackoff is how long a path is not asked for after it has failed twice in a row. It
-	// doubles with each failure, up to maxBackoff. One failure may be tried again at once.
+	// firstBackoff is the pause of a path after its second failure in a row. It doubles with each
+	// failure, up to maxBackoff. There is no pause after the first failure.
 	firstBackoff = 50 * time.Millisecond
 	maxBackoff   = time.Second
-	// forgetAfter is how long after its pause a path still counts as failing.
+	// forgetAfter is how long a path still counts as failing after its pause.
 	forgetAfter = 10 * time.Second
-	// maxPaused is how many paths are remembered. Of more, any are forgotten: they are asked
-	// for too early, once each.
+	// maxPaused is the maximum number of stored paths. If there are more, any path is removed: its
+	// next request is sent too early.
 	maxPaused = 4096
 )
 
-// pauses are the paths of a server that are not asked for at present: the server has sent
-// Retry-After, or asking has failed several times in a row. The zero value has none.
+// pauses are the paths of a server to which no requests are sent at present, because the server has
+// sent Retry-After, or several requests in a row have failed. The zero value has no pauses.
 type pauses struct {
-	mu    sync.Mutex // never held over a request
+	mu    sync.Mutex // not held during requests
 	paths map[string]*pauseError
-	// look is when it is worth looking for paths to forget.
+	// look is the earliest time of the next search for paths to forget.
 	look time.Time
 }
 
-// pauseError is what a path answers until then.
+// pauseError is the error of requests for a path during its pause.
 type pauseError struct {
 	until   time.Time
-	asked   time.Time        // when the server was last asked
+	asked   time.Time        // the time of the last request
 	wanted  bool             // the server has sent Retry-After
-	backoff utilwait.Backoff // after the next failures
+	backoff utilwait.Backoff // the pauses after the next failures
 	err     error
 }
 
@@ -195,13 +196,13 @@ func (e *pauseError) Error() string {
 	if !e.wanted {
 		return e.err.Error()
 	}
-	return fmt.Sprintf("%v (not asked again before %s, as the server wants)", e.err, e.until.Format(time.RFC3339))
+	return fmt.Sprintf("%v (Retry-After: no request before %s)", e.err, e.until.Format(time.RFC3339))
 }
 
 func (e *pauseError) Unwrap() error { return e.err }
 
-// pausedUntil returns when what err says can be asked for again, if err consists of pauses
-// alone: then nothing was asked for.
+// pausedUntil reports whether err consists only of pauses, so that no request was sent, and returns
+// the end of the first pause.
 func pausedUntil(err error) (until time.Time, paused bool) {
 	causes := []error{err}
 	if several, is := errors.AsType[*causesError](err); is {
@@ -219,7 +220,7 @@ func pausedUntil(err error) (until time.Time, paused bool) {
 	return until, true
 }
 
-// of returns the error of a path that is not to be asked for yet, or nil.
+// of returns the error for a path during its pause, or nil.
 func (p *pauses) of(path string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,10 +230,10 @@ func (p *pauses) of(path string) error {
 	return nil
 }
 
-// settle takes how a request for a path has ended.
+// settle records the result of a request for a path.
 func (p *pauses) settle(path string, err error) {
 	if paused, is := errors.AsType[*pauseError](err); is && paused != nil {
-		return // there was none
+		return // no request was sent
 	}
 	now := time.Now()
 	p.mu.Lock()
@@ -241,7 +242,7 @@ func (p *pauses) settle(path string, err error) {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsNotAcceptable(err):
 		delete(p.paths, path)
 		return
-	case errors.Is(err, context.Canceled): // by the callers: it says nothing of the server
+	case errors.Is(err, context.Canceled): // the callers have left; the server has not failed
 		return
 	}
 	next := &pauseError{asked: now, err: err, backoff: newBackoff(firstBackoff, maxBackoff)}
@@ -263,8 +264,8 @@ func (p *pauses) settle(path string, err error) {
 	p.paths[path] = next
 }
 
-// makeRoomLocked forgets a path if there are maxPaused: all those that are over, if there can
-// be any, or else one of the others. Caller holds p.mu.
+// makeRoomLocked removes paths if there are maxPaused paths: all whose pause is over, or one of the
+// others. It searches for the former at most once in forgetAfter. Caller holds p.mu.
 func (p *pauses) makeRoomLocked(now time.Time) {
 	if len(p.paths) < maxPaused {
 		return
@@ -285,17 +286,17 @@ func (p *pauses) makeRoomLocked(now time.Time) {
 	}
 }
 
-// recovery ends back-offs after an outage. What waits is tried again at once when a request that
-// had failed succeeds. One that has not failed tells nothing: the server was not out, and with
-// two sources, of which each can be listed and not watched, each would hasten the other for ever.
+// recovery ends back-offs after an outage: when a request succeeds for a path whose last request
+// failed, all paths are tried again at once. The success of other paths has no effect. Otherwise two
+// sources that can be listed, but not watched, would end each other's back-off forever.
 type recovery struct {
 	mu      sync.Mutex
-	failing map[string]bool // by path; of watches, only their lists
+	failing map[string]bool // by path; for watches, only their lists
 	healed  chan struct{}   // closed when a path of failing succeeds
 }
 
-// failed notes that a request for path has failed, and returns a channel that is closed when
-// another that had failed succeeds.
+// failed records that a request for path has failed. It returns a channel that is closed when a
+// request for a path that had failed succeeds.
 func (r *recovery) failed(path string) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -306,8 +307,8 @@ func (r *recovery) failed(path string) <-chan struct{} {
 	return r.waitingLocked()
 }
 
-// waiting returns the same channel, for a request whose own success tells nothing: a watch that is
-// opened may be of no use.
+// waiting returns the same channel for a watch. The start of a watch does not count as success,
+// since the watch may end at once.
 func (r *recovery) waiting() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -321,7 +322,7 @@ func (r *recovery) waitingLocked() <-chan struct{} {
 	return r.healed
 }
 
-// succeeded notes that a request for path has succeeded.
+// succeeded records that a request for path has succeeded.
 func (r *recovery) succeeded(path string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

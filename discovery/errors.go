@@ -14,47 +14,48 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The kinds of failure, for errors.Is. Each has a type of its own with the
-// details, for errors.As.
+// The kinds of errors, for errors.Is. Each kind has a type with the details, for errors.As.
 var (
-	// ErrNotServed means that the server was asked and does not serve the resource. Type:
+	// ErrNotServed means that the server has responded, and does not serve the resource. Type:
 	// [*NotServedError].
 	ErrNotServed = errors.New("resource not served")
-	// ErrInconclusive means that the server could not be asked, or only in part. It says
-	// nothing about the resource; ask again. Type: [*InconclusiveError].
+	// ErrInconclusive means that the server, or a part of it, did not respond. It does not mean
+	// that the resource is absent: try again. Type: [*InconclusiveError].
 	ErrInconclusive = errors.New("discovery inconclusive")
-	// ErrNotEstablished means that there is a CustomResourceDefinition of the resource, and
-	// that the server does not serve it, or not yet. Such an error matches ErrNotServed,
-	// too. Type: [*NotEstablishedError].
+	// ErrNotEstablished means that the CustomResourceDefinition of the resource exists, and that
+	// the server does not serve it yet. Such an error also matches ErrNotServed. Type:
+	// [*NotEstablishedError].
 	ErrNotEstablished = errors.New("CustomResourceDefinition not established")
-	// ErrAmbiguous means that the reference fits resources of several groups. Type:
+	// ErrAmbiguous means that the reference matches resources of several groups. Type:
 	// [*AmbiguousError].
 	ErrAmbiguous = errors.New("ambiguous resource reference")
-	// ErrVerbNotSupported means that the resource is served, but not for these verbs.
+	// ErrVerbNotSupported means that the resource is served, but does not support a verb.
 	// Type: [*VerbError].
 	ErrVerbNotSupported = errors.New("verb not supported")
-	// ErrInvalidRef means that the reference can't name any resource. Type: [*RefError].
+	// ErrInvalidRef means that the reference is not the name of any possible resource. Type:
+	// [*RefError].
 	ErrInvalidRef = errors.New("invalid resource reference")
 )
 
-// NotServedError says that the server does not serve a resource, and what it
-// serves instead. It unwraps to apimachinery's *meta.NoResourceMatchError, or to its
-// *meta.NoKindMatchError if a kind was asked for.
+// NotServedError is the error for a resource that the server does not serve. It unwraps to
+// apimachinery's *meta.NoResourceMatchError, or to its *meta.NoKindMatchError if the question was
+// about a kind.
 type NotServedError struct {
 	// Ref is the resource that was asked for.
 	Ref Ref
-	// Versions are the versions in which the group does serve it, preferred
-	// first. Empty if there is none, or if the server did not tell.
+	// Versions are the versions in which the group serves the resource, the preferred one first.
+	// It is empty if there are none, or if they are not known.
 	Versions []string
-	// GroupServed says whether the server has the group that was asked for at all.
+	// GroupServed reports whether the server has the group of the reference.
 	GroupServed bool
 	kind        bool     // Ref.Resource is a kind
-	searched    []string // versions; more than one of a RESTMapping only
+	searched    []string // the versions of the question; only a RESTMapping has more than one
 	suggested   *suggestions
 }
 
-// Suggestions returns served resources with similar names, best first. They are looked for
-// when this method or Error is called first; until then the error keeps what was served.
+// Suggestions returns served resources with similar names, the most similar first. The first call
+// of Suggestions or Error searches for them; until then, the error keeps the list of served
+// resources.
 func (e *NotServedError) Suggestions() []Ref { return e.suggested.list() }
 
 func (e *NotServedError) Error() string {
@@ -87,26 +88,25 @@ func noMatch(ref Ref, kind bool, searched []string) error {
 	}
 }
 
-// InconclusiveError says that the server could not be asked about a resource. It
-// unwraps to the cause, so that apierrors.IsForbidden, context.DeadlineExceeded
-// and the like are found in it.
+// InconclusiveError is the error for a question that the server did not answer. It unwraps to the
+// cause, so that apierrors.IsForbidden or errors.Is with context.DeadlineExceeded hold for it.
 type InconclusiveError struct {
 	// Ref is the resource that was asked for.
 	Ref Ref
-	// Failed are the group versions that could not be asked, sorted; empty if
-	// the server could not be asked at all.
+	// Failed are the group versions whose requests failed, sorted. It is empty if the requests
+	// for the list of groups failed.
 	Failed []schema.GroupVersion
-	// Asked is when the server was last asked.
+	// Asked is the time of the last request.
 	Asked time.Time
-	// Again is when the server may be asked again: when it has said so, or after a short
-	// pause that grows to a second, where asking has failed several times in a row. Zero is
-	// at once. Asking earlier gets the same error without a request.
+	// Again is the time of the next possible request: the server's Retry-After, or the end of a
+	// short pause after several failures in a row, which increases to a second. Zero means now.
+	// Earlier questions get the same error without a request.
 	Again time.Time
-	// Err is why.
+	// Err is the cause.
 	Err error
 }
 
-// inconclusive returns the error of a question about ref that could not be put.
+// inconclusive returns the error for a question about ref that the server did not answer.
 func inconclusive(ref Ref, err error, failed ...schema.GroupVersion) *InconclusiveError {
 	out := &InconclusiveError{Ref: ref, Failed: failed, Asked: time.Now(), Err: err}
 	if asked, known := errors.AsType[*askedError](err); known {
@@ -136,7 +136,7 @@ func (e *InconclusiveError) Error() string {
 	return fmt.Sprintf("%s: %v%s", text, e.Err, advice(e.Err))
 }
 
-// advice returns what to do about err, as the end of a text, or "".
+// advice returns the end of an error text that says what to do about err, or "".
 func advice(err error) string {
 	switch {
 	case apierrors.IsUnauthorized(err):
@@ -153,15 +153,15 @@ func (e *InconclusiveError) Is(target error) bool { return target == ErrInconclu
 // Unwrap returns the cause.
 func (e *InconclusiveError) Unwrap() error { return e.Err }
 
-// NotEstablishedError says that a CustomResourceDefinition is there and is not served:
-// the server has not accepted it, or not yet. It matches ErrNotServed, too.
+// NotEstablishedError is the error for a resource whose CustomResourceDefinition exists and is not
+// served, because the server has not accepted it yet. It also matches ErrNotServed.
 type NotEstablishedError struct {
 	// Ref is the resource that was asked for.
 	Ref Ref
 	// CRD is the name of the CustomResourceDefinition.
 	CRD string
-	// Condition is the type of the CRD's condition that says why, NamesAccepted or
-	// Established; empty if the server has not looked at the CRD yet.
+	// Condition is the type of the CRD's condition that has the reason: NamesAccepted or
+	// Established. It is empty if the server has set no condition yet.
 	Condition string
 	// Reason and Message are the condition's.
 	Reason, Message string
@@ -170,7 +170,7 @@ type NotEstablishedError struct {
 	searched []string
 }
 
-// newNotEstablishedError tells of the condition that stands in the way.
+// newNotEstablishedError returns the error with the first condition that is not true.
 func newNotEstablishedError(q question, definition *crd) *NotEstablishedError {
 	err := &NotEstablishedError{Ref: q.ref, CRD: definition.Metadata.Name, kind: q.form == kind, searched: q.searched()}
 	for _, name := range []string{namesAccepted, established} {
@@ -198,13 +198,13 @@ func (e *NotEstablishedError) Is(target error) bool {
 // Unwrap makes meta.IsNoMatchError hold.
 func (e *NotEstablishedError) Unwrap() error { return noMatch(e.Ref, e.kind, e.searched) }
 
-// AmbiguousError says that a reference fits resources of several groups. It
-// unwraps to apimachinery's *meta.AmbiguousResourceError.
+// AmbiguousError is the error for a reference that matches resources of several groups. It unwraps
+// to apimachinery's *meta.AmbiguousResourceError.
 type AmbiguousError struct {
 	// Ref is the reference.
 	Ref Ref
-	// Candidates are what it fits, each in the version that its group prefers, in
-	// the order in which the server prefers the groups.
+	// Candidates are the resources that it matches, each in the preferred version of its group, in
+	// the server's order of groups.
 	Candidates []Resource
 }
 
@@ -229,33 +229,33 @@ func (e *AmbiguousError) Unwrap() error {
 	return err
 }
 
-// VerbError says that a served resource does not support a verb: the type does
-// not, whoever asks.
+// VerbError is the error for a served resource that does not support a verb. It does not depend on
+// the permissions of the user.
 type VerbError struct {
 	GVR schema.GroupVersionResource
-	// Missing are the verbs that were asked for and are not there.
+	// Missing are the verbs that the resource does not support.
 	Missing []string
-	// Verbs are those that are, sorted.
+	// Verbs are the verbs that it supports, sorted.
 	Verbs []string
 }
 
 func (e *VerbError) Error() string {
-	there := "no verb at all"
+	supported := "no verbs"
 	if len(e.Verbs) > 0 {
-		there = strings.Join(e.Verbs, ", ")
+		supported = strings.Join(e.Verbs, ", ")
 	}
 	return fmt.Sprintf("%s: the resource does not support %s; it supports %s",
-		RefOf(e.GVR), strings.Join(e.Missing, " and "), there)
+		RefOf(e.GVR), strings.Join(e.Missing, " and "), supported)
 }
 
 // Is reports whether target is ErrVerbNotSupported.
 func (e *VerbError) Is(target error) bool { return target == ErrVerbNotSupported }
 
-// RefError says why a reference or a GVR can't name a resource.
+// RefError is the error for a reference or a GVR that is not the name of any possible resource.
 type RefError struct {
-	// Ref is the reference as it was given.
+	// Ref is the reference.
 	Ref string
-	// Problem is what is wrong with it.
+	// Problem describes the mistake.
 	Problem string
 }
 
@@ -266,7 +266,7 @@ func (e *RefError) Error() string {
 // Is reports whether target is ErrInvalidRef.
 func (e *RefError) Is(target error) bool { return target == ErrInvalidRef }
 
-// missingVerbs returns those of want that res does not have as an error, or nil.
+// missingVerbs returns a *VerbError if res does not support all verbs of want, or nil.
 func missingVerbs(res Resource, want []string) error {
 	var missing []string
 	for _, verb := range want {
@@ -280,7 +280,7 @@ func missingVerbs(res Resource, want []string) error {
 	return &VerbError{GVR: res.GVR, Missing: missing, Verbs: slices.Sorted(slices.Values(res.Verbs))}
 }
 
-// causesError is several errors in one line, each text once.
+// causesError joins errors in one line. Each text occurs once.
 type causesError struct{ errs []error }
 
 func (e *causesError) Error() string {
@@ -293,10 +293,10 @@ func (e *causesError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unwrap returns all of them.
+// Unwrap returns all errors.
 func (e *causesError) Unwrap() []error { return e.errs }
 
-// nonEmpty returns those of texts that are not empty.
+// nonEmpty returns the texts that are not empty.
 func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
@@ -309,20 +309,20 @@ func refStrings(refs []Ref) []string {
 	return out
 }
 
-// maxNear is how many suggestions an error makes.
-const maxNear = 3
+// maxSuggestions is the maximum number of suggestions of an error.
+const maxSuggestions = 3
 
-// suggestions are the resources with names like that of ref. They are looked for when they
-// are first asked for: most errors are never read.
+// suggestions are the resources with names similar to that of ref. The first call of list searches
+// for them, since most errors are never read.
 type suggestions struct {
 	ref Ref
 
 	mu     sync.Mutex
-	groups []*groupView // what was served when the error was made; nil once looked through
+	groups []*groupView // the served groups at the time of the error; nil after the search
 	found  []Ref
 }
 
-// list returns them, best first. On nil there are none.
+// list returns the suggestions, the most similar first. A nil receiver has none.
 func (s *suggestions) list() []Ref {
 	if s == nil {
 		return nil
@@ -335,16 +335,16 @@ func (s *suggestions) list() []Ref {
 	return slices.Clone(s.found)
 }
 
-// similar returns the resources of groups whose plural, singular, kind or short name is
-// closest to that of ref, best first. The same name in another group is closest
-// of all.
+// similar returns the resources of groups whose plural, singular, kind or short name is the most
+// similar to that of ref, the most similar first. The same name in another group is the most
+// similar.
 func similar(groups []*groupView, ref Ref) []Ref {
 	type candidate struct {
 		ref      Ref
 		distance int
 	}
 	want := strings.ToLower(ref.Resource)
-	limit := max(1, len(want)/3) // a third of the letters may be wrong, and one always
+	limit := max(1, len(want)/3) // a third of the letters may differ, and at least one
 	var candidates []candidate
 	for _, g := range groups {
 		first := len(candidates)
@@ -372,7 +372,7 @@ func similar(groups []*groupView, ref Ref) []Ref {
 		if a.distance != b.distance {
 			return a.distance - b.distance
 		}
-		if ref.Group != "" { // a reference with a group means one like it
+		if ref.Group != "" { // prefer similar groups
 			if d := distance(ref.Group, a.ref.Group, math.MaxInt) - distance(ref.Group, b.ref.Group, math.MaxInt); d != 0 {
 				return d
 			}
@@ -380,22 +380,22 @@ func similar(groups []*groupView, ref Ref) []Ref {
 		return strings.Compare(a.ref.String(), b.ref.String())
 	})
 	var refs []Ref
-	for _, cand := range candidates[:min(maxNear, len(candidates))] {
+	for _, cand := range candidates[:min(maxSuggestions, len(candidates))] {
 		refs = append(refs, cand.ref)
 	}
 	return refs
 }
 
-// distanceOf returns the distance between want and name in lower case, or more than limit.
+// distanceOf returns the distance between want and name in lower case, or a number above limit.
 func distanceOf(want, name string, limit int) int {
 	if name == "" || max(len(want)-len(name), len(name)-len(want)) > limit {
-		return limit + 1 // each letter more is one
+		return limit + 1 // the distance is at least the difference of the lengths
 	}
 	return distance(want, strings.ToLower(name), limit)
 }
 
-// distance is Levenshtein's: the insertions, deletions and replacements of a byte
-// that turn a into b. It is more than limit where that is certain before the end.
+// distance returns the Levenshtein distance of a and b. If it is above limit, the result may be any
+// number above limit.
 func distance(a, b string, limit int) int {
 	var few [64]int
 	row := few[:0]

@@ -12,25 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Event is a change of what the server serves, of one type: one group and resource,
-// in whatever versions.
+// Event is a change of one type, that is, of one group and resource in all its versions.
 type Event struct {
 	Type EventType
-	// Resource is the type in the version that the server prefers; its Versions are
-	// all that are served. Of a type that is removed, it is the last that was known.
+	// Resource is the type in the preferred version. Its Versions are all served versions. If Type
+	// is Removed, Resource is the last known state.
 	Resource Resource
-	// Old is what Resource was before, if Type is Changed.
+	// Old is the previous Resource, if Type is Changed.
 	Old Resource
-	// Changes are what has changed, if Type is Changed.
+	// Changes are the aspects that have changed, if Type is Changed.
 	Changes []Change
-	// Evidence is why the type is taken to be gone, if Type is Removed.
+	// Evidence is the reason for which the type counts as removed, if Type is Removed.
 	Evidence Evidence
 }
 
-// EventType says what has happened to a type.
+// EventType is the type of an Event.
 type EventType string
 
-// What can happen to a type.
+// The types of events.
 const (
 	Added   EventType = "Added"
 	Changed EventType = "Changed"
@@ -40,52 +39,51 @@ const (
 // Change is one aspect of a type.
 type Change string
 
-// What can change about a type while it is served.
+// The aspects of a served type.
 const (
-	// VersionsChanged: other versions are served, or another is preferred.
+	// VersionsChanged: the served versions or the preferred version.
 	VersionsChanged Change = "Versions"
-	// NamesChanged: of kind, singular, short names or categories.
+	// NamesChanged: the kind, the singular, the short names or the categories.
 	NamesChanged Change = "Names"
-	// ScopeChanged: objects have moved into namespaces or out of them.
+	// ScopeChanged: the scope, namespaced or cluster.
 	ScopeChanged Change = "Scope"
-	// VerbsChanged: of the preferred version, or its subresources.
+	// VerbsChanged: the verbs of the preferred version, or its subresources.
 	VerbsChanged Change = "Verbs"
-	// ConversionChanged: objects are converted between versions in another way. Documents
-	// do not say so: there is an event only for types whose CRD was read, before and after.
+	// ConversionChanged: the conversion between versions. The documents do not have it: there is an
+	// event only if the type's CRD was read before and after the change.
 	ConversionChanged Change = "Conversion"
-	// BackingChanged: something else serves the type now. That it has become known
-	// what does, or is not known any more, is no change.
+	// BackingChanged: what serves the type. There is no event if the backing becomes known or
+	// unknown.
 	BackingChanged Change = "Backing"
-	// TerminatingChanged: the type's CRD is being deleted.
+	// TerminatingChanged: the deletion of the type's CRD has started.
 	TerminatingChanged Change = "Terminating"
-	// LabelsChanged: the labels of the type's CRD have changed or become known, or what
-	// serves the type has become known. Only subscribers with [WithLabelChanges] get it.
+	// LabelsChanged: the labels of the type's CRD have changed or become known, or the backing has
+	// become known. Only subscribers with [WithLabelChanges] get it.
 	LabelsChanged Change = "Labels"
 )
 
-// Evidence is why a type is taken to be gone. That requests for it fail is none.
+// Evidence is the reason for which a type counts as removed. Failed requests are not evidence.
 type Evidence struct {
 	Kind EvidenceKind
-	// CRDUID is the UID of the CustomResourceDefinition that is gone, if one is.
+	// CRDUID is the UID of the removed CustomResourceDefinition, if there was one.
 	CRDUID types.UID
-	// At is when it was seen.
+	// At is the time of the observation.
 	At time.Time
 }
 
-// EvidenceKind says from what it is concluded that a type is gone.
+// EvidenceKind is the kind of an Evidence.
 type EvidenceKind string
 
-// From what it can be concluded that a type is not served any more. Only the first
-// says that its objects are gone, too.
+// The kinds of evidence. Only CRDDeleted implies that the objects are deleted, too.
 const (
-	// CRDDeleted: its CustomResourceDefinition was deleted. Without a UID: what serves the
-	// type has become known, and was created after the type was.
+	// CRDDeleted: its CustomResourceDefinition was deleted. Without a UID: the backing has become
+	// known, and was created after the type was known.
 	CRDDeleted EvidenceKind = "CRDDeleted"
-	// NoVersionServed: its CustomResourceDefinition serves none of its versions, or
-	// is not established any more.
+	// NoVersionServed: its CustomResourceDefinition serves no version, or is not established any
+	// more.
 	NoVersionServed EvidenceKind = "NoVersionServed"
-	// NotListed: the server has left it out of what it serves, in two answers at
-	// least 5 s apart, or in one after the type's APIService was deleted.
+	// NotListed: two documents that were requested at least 5 s apart do not list the type, or one
+	// after its APIService was deleted.
 	NotListed EvidenceKind = "NotListed"
 )
 
@@ -100,39 +98,39 @@ func (e Event) String() string {
 	return text
 }
 
-// typeState is what events tell of a type.
+// typeState is the state of a type from which events are computed.
 type typeState struct {
 	resource   Resource  // in the preferred version
-	backing    Backing   // what serves it, as last known
-	uid        types.UID // of its CRD, as last known; empty if something else serves it
+	backing    Backing   // the last known one
+	uid        types.UID // of the last known CRD; empty if something else serves the type
 	conversion string
-	defined    bool              // there is a CRD of that name
-	labels     map[string]string // its labels
-	// undecided is the date of the document that listed the type when it was not known what
-	// serves it, and written when what serves it, if that is known, was written: of a CRD that
-	// is its creation. Both are of the server's clock.
+	defined    bool              // a CRD of that name exists
+	labels     map[string]string // of the CRD
+	// undecided is the date of the document that first listed the type, while its backing is not
+	// known. Written is the time of the last write of its APIService, or of the creation of its CRD.
+	// Both are times of the server's clock.
 	undecided, written time.Time
 }
 
-// replaced reports whether what is now known to serve the type was written after the document
-// by which the type was made known: that document was about something else.
+// replaced reports whether the backing that has become known is newer than the document that first
+// listed the type: then the document was about another backing.
 func (s typeState) replaced(now typeState) bool {
 	return !s.undecided.IsZero() && now.undecided.IsZero() && now.written.After(s.undecided)
 }
 
-// byCRD reports whether a CRD may be what serves the type.
+// byCRD reports whether a CRD may serve the type.
 func (s typeState) byCRD() bool {
 	return s.backing == BackingCRD || s.backing == BackingUnknown
 }
 
-// same reports whether other says the same of the type.
+// same reports whether s and other are equal, except for the resource, which the caller compares.
 func (s typeState) same(other typeState) bool {
 	return s.uid == other.uid && s.backing == other.backing && s.conversion == other.conversion && s.defined == other.defined &&
 		maps.Equal(s.labels, other.labels) && s.resource.GVR == other.resource.GVR
 }
 
-// types returns the types of a group, each once, in order. What is not known of them at the
-// moment is as before.
+// types returns the types of a group, each once, in order. Facts that are not known at present are
+// taken from before.
 func (k *knowledge) types(view, before *groupView) []typeState {
 	var states []typeState
 	seen := map[string]bool{}
@@ -174,14 +172,14 @@ func (k *knowledge) types(view, before *groupView) []typeState {
 	return states
 }
 
-// isDeleted reports whether the deletion of that CRD is about to be told. It has to be told once,
-// also of a type that something else may serve.
+// isDeleted reports whether the deletion of that CRD is to be reported. It is reported once, also for a
+// type that something else may serve.
 func (k *knowledge) isDeleted(gr schema.GroupResource, uid types.UID) bool {
 	evidence, deleted := k.deletions[gr]
 	return deleted && evidence.CRDUID == uid
 }
 
-// createdAt returns when the CRD of res was created, or otherwise if that is not known any more.
+// createdAt returns the time of the creation of the CRD of res, or otherwise if the CRD is not known.
 func (k *knowledge) createdAt(res Resource, otherwise time.Time) time.Time {
 	if of := k.crd(res.GVR.GroupResource()); of != nil && of.meta != nil {
 		return of.meta.created
@@ -189,8 +187,7 @@ func (k *knowledge) createdAt(res Resource, otherwise time.Time) time.Time {
 	return otherwise
 }
 
-// typeOf returns what is known of the type with that plural; of one that is not served, the
-// zero value.
+// typeOf returns the state of the type with that plural, or the zero value if it is not served.
 func (g *groupView) typeOf(plural string) typeState {
 	if g == nil {
 		return typeState{}
@@ -201,7 +198,7 @@ func (g *groupView) typeOf(plural string) typeState {
 	return typeState{}
 }
 
-// changes returns what differs between two states of one type.
+// changes returns the aspects in which two states of one type differ.
 func (s typeState) changes(now typeState) []Change {
 	a, b := s.resource, now.resource
 	var changes []Change
@@ -229,9 +226,9 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(a, b) || slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// events returns what has happened between two snapshots, in order for each type, and
-// forgets which CRDs were deleted meanwhile. A CRD that was created again is another type than
-// before, also with the UID that it had: its objects are gone.
+// events returns the changes between two snapshots, in order for each type, and clears the deletions of
+// CRDs since then. A CRD that was created again is another type, also with the same UID: its objects
+// were deleted.
 func (k *knowledge) events(before, now *snapshot, at time.Time) []Event {
 	var removed, events []Event
 	for pair := range changedGroups(before, now) {
@@ -258,7 +255,7 @@ func (k *knowledge) events(before, now *snapshot, at time.Time) []Event {
 	return append(removed, events...)
 }
 
-// eventsOf returns what has happened to a type that is served.
+// eventsOf returns the changes of a served type.
 func (k *knowledge) eventsOf(old, state typeState, at time.Time) []Event {
 	if old.resource.GVR.Resource == "" {
 		return []Event{{Type: Added, Resource: state.resource}}
@@ -285,11 +282,11 @@ func (k *knowledge) eventsOf(old, state typeState, at time.Time) []Event {
 	return nil
 }
 
-// changedGroups returns the views of each group that differs, before and now, one of which may
-// be nil: in the order of before, and then of what has come.
+// changedGroups returns the previous and the present view of each changed group, one of which may be
+// nil, in the order of before, and then the new groups.
 func changedGroups(before, now *snapshot) iter.Seq[[2]*groupView] {
-	// Most groups are the same in the same place. To look up each of them by name would be
-	// most of what an event costs where there are many.
+	// Most groups are the same at the same index. A search by name for each of them would be
+	// the greatest part of the cost of an event.
 	same := func(i int) bool {
 		return before != nil && i < len(before.groups) && i < len(now.groups) && before.groups[i] == now.groups[i]
 	}
@@ -312,7 +309,7 @@ func changedGroups(before, now *snapshot) iter.Seq[[2]*groupView] {
 	}
 }
 
-// evidence returns why a type is gone, of which old was known.
+// evidence returns the reason for which a type counts as removed, whose last state is old.
 func (k *knowledge) evidence(old typeState, at time.Time) Evidence {
 	state := k.crd(old.resource.GVR.GroupResource())
 	switch {
@@ -320,9 +317,9 @@ func (k *knowledge) evidence(old typeState, at time.Time) Evidence {
 		return Evidence{Kind: NotListed, At: at}
 	case state != nil && state.gone != nil && !state.gone.told:
 		return state.gone.Evidence
-	case state != nil && state.meta == nil: // something else has served it since
+	case state != nil && state.meta == nil: // something else has served it since the deletion
 		return Evidence{Kind: NotListed, At: at}
-	case state == nil || old.uid != "" && old.uid != state.meta.UID: // between two runs
+	case state == nil || old.uid != "" && old.uid != state.meta.UID: // it was deleted between two runs
 		return Evidence{Kind: CRDDeleted, CRDUID: old.uid, At: at}
 	}
 	return Evidence{Kind: NoVersionServed, CRDUID: state.meta.UID, At: at}

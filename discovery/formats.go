@@ -16,28 +16,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What a server says that can't be true is no answer.
+// The errors of responses that no API server sends. They make a question inconclusive.
 var (
 	errNoGroups  = errors.New("the server lists no API group: is it a Kubernetes API server?")
-	errNoAnswer  = errors.New("the server's answer is not a list of resources")
-	errOtherList = errors.New("the server's answer is about another group version")
-	errStale     = errors.New("the server marks its answer as stale: the API server behind this group version does not respond")
-	errMalformed = errors.New("the server's answer has entries without a kind or a scope")
-	// errIncomplete is of a whole document. There may be groups of which nothing is known.
-	errIncomplete = errors.New("the server's answer lacks fields that every API server sends")
-	// errOtherFormat is an answer in a format that we do not read.
-	errOtherFormat = errors.New("the server's answer has an unknown format")
+	errNoList    = errors.New("the response is not a list of resources")
+	errOtherList = errors.New("the response is for another group version")
+	errStale     = errors.New("the server marks its response as stale: the API server behind this group version does not respond")
+	errMalformed = errors.New("the response has entries without a kind or a scope")
+	// errIncomplete is an error of a whole document. There may be other groups.
+	errIncomplete = errors.New("the response lacks fields that every API server sends")
+	// errOtherFormat is the error for a response in an unsupported format.
+	errOtherFormat = errors.New("the response has an unknown format")
 )
 
-// parseAggregated reads the document that tells everything below a root. An error may
-// come beside what could be read: there may be more then.
+// parseAggregated reads the aggregated document of a root. If it returns groups and an error, there may
+// be other groups.
 func parseAggregated(body []byte) ([]groupDoc, error) {
 	var doc apidiscovery.APIGroupDiscoveryList
 	if err := json.Unmarshal(body, &doc); err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+		return nil, fmt.Errorf("%w: %w", errNoList, err)
 	}
 	if doc.Kind != aggregatedKind {
-		return nil, fmt.Errorf("%w of groups: kind %q", errNoAnswer, doc.Kind)
+		return nil, fmt.Errorf("%w of groups: kind %q", errNoList, doc.Kind)
 	}
 	if doc.Items == nil {
 		return nil, errIncomplete
@@ -51,31 +51,30 @@ func parseAggregated(body []byte) ([]groupDoc, error) {
 
 const aggregatedKind = "APIGroupDiscoveryList"
 
-// protobufPrefix is what the body of every answer of Kubernetes in protobuf begins with.
+// protobufPrefix is the prefix of all responses of Kubernetes in protobuf.
 var protobufPrefix = []byte("k8s\x00")
 
-// In protobuf, a message is a sequence of fields: a tag, which has the field's number and how it
-// is encoded, a length if it is encoded with one, and the value. All fields of an
-// APIGroupDiscoveryList are encoded with a length.
+// In protobuf, a message is a sequence of fields. A field is a tag, which has the field's number and
+// encoding, a length if the encoding has one, and the value. All fields of an APIGroupDiscoveryList
+// have a length.
 const (
 	withLength = 2
 	itemsField = 2
 )
 
-// parseProtobuf is parseAggregated for the same document in protobuf, where a list that is
-// empty can't be told from one that is missing. Groups that previous has, byte for byte, are
-// not read again.
+// parseProtobuf is parseAggregated for the same document in protobuf, in which an empty list and a
+// missing list are the same. Groups with the same bytes as in previous are not decoded again.
 func parseProtobuf(body []byte, previous []groupDoc) ([]groupDoc, error) {
 	body, kubernetes := bytes.CutPrefix(body, protobufPrefix)
 	if !kubernetes {
-		return nil, fmt.Errorf("%w: it does not begin as protobuf of Kubernetes does", errNoAnswer)
+		return nil, fmt.Errorf("%w: it does not have the prefix of Kubernetes protobuf", errNoList)
 	}
 	var envelope runtime.Unknown
 	if err := envelope.Unmarshal(body); err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+		return nil, fmt.Errorf("%w: %w", errNoList, err)
 	}
 	if envelope.Kind != aggregatedKind {
-		return nil, fmt.Errorf("%w of groups: kind %q", errNoAnswer, envelope.Kind)
+		return nil, fmt.Errorf("%w of groups: kind %q", errNoList, envelope.Kind)
 	}
 	known := make(map[string]groupDoc, len(previous))
 	for _, group := range previous {
@@ -88,7 +87,7 @@ func parseProtobuf(body []byte, previous []groupDoc) ([]groupDoc, error) {
 	for len(list) > 0 {
 		size, isGroup := nextField(list)
 		if size == 0 {
-			return nil, fmt.Errorf("%w: it is no list in protobuf", errNoAnswer)
+			return nil, fmt.Errorf("%w: it is not a list in protobuf", errNoList)
 		}
 		raw := text[:size]
 		list, text = list[size:], text[size:]
@@ -98,8 +97,8 @@ func parseProtobuf(body []byte, previous []groupDoc) ([]groupDoc, error) {
 		group, same := known[raw]
 		if !same {
 			var item apidiscovery.APIGroupDiscoveryList
-			if err := item.Unmarshal([]byte(raw)); err != nil { // one of its items
-				return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+			if err := item.Unmarshal([]byte(raw)); err != nil { // a list of one item
+				return nil, fmt.Errorf("%w: %w", errNoList, err)
 			}
 			group = all.group(&item.Items[0])
 		}
@@ -107,15 +106,15 @@ func parseProtobuf(body []byte, previous []groupDoc) ([]groupDoc, error) {
 		all.add(group, true)
 	}
 	if all.err != nil {
-		for i := range all.groups { // what could not be read is to be complained of the next time, too
+		for i := range all.groups { // so that the next document has the same error
 			all.groups[i].raw = ""
 		}
 	}
 	return all.groups, all.err
 }
 
-// nextField returns how many bytes the first field of an APIGroupDiscoveryList has, 0 if they are
-// none, and whether it is a group.
+// nextField returns the size of the first field of an APIGroupDiscoveryList, 0 if it is not a field,
+// and reports whether it is a group.
 func nextField(list []byte) (size int, isGroup bool) {
 	tag, ofTag := binary.Uvarint(list)
 	length, ofLength := binary.Uvarint(list[max(ofTag, 0):])
@@ -130,12 +129,13 @@ func nextField(list []byte) (size int, isGroup bool) {
 type groupList struct {
 	groups []groupDoc
 	names  map[string]bool
-	err    error // errIncomplete if not all could be read
+	err    error // errIncomplete if some entries are invalid
 }
 
-// add adds a group; the first of a name counts. Told says that its versions were.
-func (l *groupList) add(group groupDoc, told bool) {
-	if !told {
+// add adds a group. If there are several of one name, the first one counts. HasVersions reports whether
+// the entry has a list of versions, which may be empty.
+func (l *groupList) add(group groupDoc, hasVersions bool) {
+	if !hasVersions {
 		l.err = errIncomplete
 	}
 	if len(group.versions) == 0 || l.names[group.name] {
@@ -148,7 +148,7 @@ func (l *groupList) add(group groupDoc, told bool) {
 	l.groups = append(l.groups, group)
 }
 
-// group returns what item tells of a group.
+// group reads one item.
 func (l *groupList) group(item *apidiscovery.APIGroupDiscovery) groupDoc {
 	group := groupDoc{name: item.Name}
 	for i := range item.Versions {
@@ -161,7 +161,7 @@ func (l *groupList) group(item *apidiscovery.APIGroupDiscovery) groupDoc {
 	return group
 }
 
-// ofRoot returns the groups that can be below a root: only the core group has no name.
+// ofRoot removes the groups that can't be below a root: only the core group has no name.
 func (l *groupList) ofRoot(path string) {
 	for _, group := range l.groups {
 		if (group.name == "") != (path == corePath) {
@@ -181,13 +181,13 @@ func parseVersion(group string, in *apidiscovery.APIVersionDiscovery) versionDoc
 		entry := &in.Resources[i]
 		switch {
 		case entry.Resource == "" || strings.Contains(entry.Resource, "/"):
-			version.spoilt()
+			version.markMalformed()
 			continue
 		case (entry.ResponseKind == nil || entry.ResponseKind.Kind == "") && len(entry.Verbs) == 0:
-			continue // nothing but subresources
+			continue // it has only subresources
 		case entry.ResponseKind == nil || entry.ResponseKind.Kind == "",
 			entry.Scope != apidiscovery.ScopeCluster && entry.Scope != apidiscovery.ScopeNamespace:
-			version.spoilt()
+			version.markMalformed()
 			continue
 		}
 		res := Resource{
@@ -207,23 +207,23 @@ func parseVersion(group string, in *apidiscovery.APIVersionDiscovery) versionDoc
 	return version
 }
 
-// kindOf returns the kind of a resource's objects: a few are of another group.
+// kindOf returns the kind of a resource's objects, which may be of another group.
 func kindOf(gv schema.GroupVersion, kind *metav1.GroupVersionKind) schema.GroupVersionKind {
 	gvk := gv.WithKind(kind.Kind)
-	if kind.Version != "" { // an empty group beside it is the core group
+	if kind.Version != "" { // an empty group is the core group
 		gvk.Group, gvk.Version = kind.Group, kind.Version
 	}
 	return gvk
 }
 
-// parseCore reads the legacy answer of /api, which has no resources.
+// parseCore reads the legacy response of /api, which has no resources.
 func parseCore(body []byte) ([]groupDoc, error) {
 	var doc metav1.APIVersions
 	if err := json.Unmarshal(body, &doc); err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+		return nil, fmt.Errorf("%w: %w", errNoList, err)
 	}
 	if doc.Kind != "APIVersions" {
-		return nil, fmt.Errorf("%w of versions: kind %q", errNoAnswer, doc.Kind)
+		return nil, fmt.Errorf("%w of versions: kind %q", errNoList, doc.Kind)
 	}
 	if doc.Versions == nil {
 		return nil, errIncomplete
@@ -237,20 +237,20 @@ func parseCore(body []byte) ([]groupDoc, error) {
 	switch {
 	case len(core.versions) < len(doc.Versions):
 		return nil, errIncomplete
-	case core.versions == nil: // a server without a core group says so
+	case core.versions == nil: // the server has no core group
 		return []groupDoc{}, nil
 	}
 	return []groupDoc{core}, nil
 }
 
-// parseGroups reads the legacy answer of /apis, which has no resources.
+// parseGroups reads the legacy response of /apis, which has no resources.
 func parseGroups(body []byte) ([]groupDoc, error) {
 	var doc metav1.APIGroupList
 	if err := json.Unmarshal(body, &doc); err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+		return nil, fmt.Errorf("%w: %w", errNoList, err)
 	}
 	if doc.Kind != "APIGroupList" {
-		return nil, fmt.Errorf("%w of groups: kind %q", errNoAnswer, doc.Kind)
+		return nil, fmt.Errorf("%w of groups: kind %q", errNoList, doc.Kind)
 	}
 	if doc.Groups == nil {
 		return nil, errIncomplete
@@ -274,7 +274,7 @@ func groupsOf(list *metav1.APIGroupList) ([]groupDoc, error) {
 	return all.groups, all.err
 }
 
-// preferredFirst returns the group's versions, the preferred one moved to the front.
+// preferredFirst returns the group's versions with the preferred one first.
 func preferredFirst(group *metav1.APIGroup) []string {
 	versions := make([]string, 0, len(group.Versions))
 	for _, v := range group.Versions {
@@ -287,14 +287,14 @@ func preferredFirst(group *metav1.APIGroup) []string {
 	return versions
 }
 
-// parseList reads the resources of one group version.
+// parseList reads the legacy list of the resources of one group version.
 func parseList(gv schema.GroupVersion, body []byte) (versionDoc, error) {
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(body, &list); err != nil {
-		return versionDoc{}, fmt.Errorf("%w: %w", errNoAnswer, err)
+		return versionDoc{}, fmt.Errorf("%w: %w", errNoList, err)
 	}
 	if list.Kind != "APIResourceList" {
-		return versionDoc{}, fmt.Errorf("%w: kind %q", errNoAnswer, list.Kind)
+		return versionDoc{}, fmt.Errorf("%w: kind %q", errNoList, list.Kind)
 	}
 	return readList(gv, &list)
 }
@@ -302,11 +302,11 @@ func parseList(gv schema.GroupVersion, body []byte) (versionDoc, error) {
 func readList(gv schema.GroupVersion, list *metav1.APIResourceList) (versionDoc, error) {
 	switch {
 	case list == nil || list.GroupVersion == "" && list.APIResources == nil:
-		return versionDoc{}, errNoAnswer
+		return versionDoc{}, errNoList
 	case list.GroupVersion != gv.String():
 		return versionDoc{}, fmt.Errorf("%w: %q", errOtherList, list.GroupVersion)
 	case list.APIResources == nil:
-		return versionDoc{}, errNoAnswer
+		return versionDoc{}, errNoList
 	}
 	version := versionDoc{name: gv.Version}
 	subresources := map[string][]string{}
@@ -317,7 +317,7 @@ func readList(gv schema.GroupVersion, list *metav1.APIResourceList) (versionDoc,
 			continue
 		}
 		if entry.Name == "" || entry.Kind == "" {
-			version.spoilt()
+			version.markMalformed()
 			continue
 		}
 		kind := gv.WithKind(entry.Kind)
@@ -349,7 +349,7 @@ const (
 	formatLegacy format = iota
 	formatAggregated
 	formatProtobuf // the same in protobuf
-	formatOther    // an aggregated one that is newer than this code
+	formatOther    // an unknown aggregated format
 )
 
 func formatOf(contentType string) format {
@@ -361,7 +361,7 @@ func formatOf(contentType string) format {
 	case media == runtime.ContentTypeProtobuf:
 		return formatOther
 	case err != nil || params["as"] == "":
-		return formatLegacy // or none at all, which shows when it is read
+		return formatLegacy // or not a document, which the parser reports
 	case aggregated && (version == "v2" || version == "v2beta1"):
 		return formatAggregated
 	}

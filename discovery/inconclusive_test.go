@@ -289,7 +289,7 @@ func TestInconclusiveError_TextSaysWhatTheServerSaidAndWhatToDo(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup, stale(calicoGroup, "v3"))
 	_, err := s.resolver(t).ResolveAll(t.Context(), discovery.Selector{})
 	const want = "*: discovery can't tell whether there are more resources: could not read the resources of projectcalico.org/v3: " +
-		"the server marks its answer as stale: the API server behind this group version does not respond"
+		"the server marks its response as stale: the API server behind this group version does not respond"
 	if err == nil || err.Error() != want {
 		t.Errorf("of all: %v\nwant    %s", err, want)
 	}

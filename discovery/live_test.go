@@ -414,6 +414,7 @@ func TestRun_AnUnknownTypeCostsOneRequestUntilTheNextChange(t *testing.T) {
 				other := fmt.Sprintf("others%d.%c.example.org", round, name[2])
 				crds.put(define(other, "9").object())
 				l.wants("Added others" + fmt.Sprint(round) + ".v1." + name[2:3] + ".example.org")
+				eventually(t, "the run is idle", func() bool { return discovery.Idle(r) })
 			}
 		})
 	}

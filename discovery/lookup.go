@@ -16,23 +16,23 @@ import (
 // objectRef names a CRD or an APIService: the path of its collection, and its name.
 type objectRef struct{ path, name string }
 
-// lookup is how the reading of one object stands.
+// lookup is the state of the reads of one object.
 type lookup struct {
-	busy     bool
-	changed  bool // the object, since it was asked for
+	busy     bool // a read is in progress
+	changed  bool // the object has changed since the read began
 	failures int
-	backoff  utilwait.Backoff // after the next failures
-	after    time.Time        // not before
+	backoff  utilwait.Backoff // the pauses after the next failures
+	after    time.Time        // the earliest time of the next read
 }
 
-// How CRDs and APIServices are read one by one.
+// The limits of the reads of single CRDs and APIServices.
 const (
-	readAtOnce  = 4                // at a time
-	readBackoff = time.Second      // after a failure, doubling
-	readAgain   = 30 * time.Second // the longest wait after a failure
+	readAtOnce  = 4                // concurrent reads
+	readBackoff = time.Second      // the pause after the first failure; it doubles
+	readAgain   = 30 * time.Second // the maximum pause
 )
 
-// toRead notes that an object may have to be read, or read again.
+// toRead records that an object has changed and may have to be read.
 func (k *knowledge) toRead(path, name string) {
 	if k.unread == nil {
 		k.unread = map[objectRef]*lookup{}
@@ -45,21 +45,21 @@ func (k *knowledge) toRead(path, name string) {
 	k.unread[ref] = &lookup{backoff: newBackoff(readBackoff, readAgain)}
 }
 
-// mayRead is toRead of an object that has not changed.
+// mayRead records that an object that has not changed may have to be read.
 func (k *knowledge) mayRead(path, name string) {
 	if k.unread[objectRef{path, name}] == nil {
 		k.toRead(path, name)
 	}
 }
 
-// unreadable reports whether an object was tried to be read, and could not.
+// unreadable reports whether the last read of an object failed.
 func (k *knowledge) unreadable(path, name string) bool {
 	state := k.unread[objectRef{path, name}]
 	return state != nil && state.failures > 0
 }
 
-// due returns at most n objects that are to be read now, marked as busy, and how long it
-// takes until another may be; 0 if none.
+// due returns at most n objects to read now, which it marks as busy, and the time until the next object
+// is due; 0 if there is none.
 func (k *knowledge) due(n int, wanted func(schema.GroupResource) bool, late time.Duration, now time.Time) (refs []objectRef, next time.Duration) {
 	for ref, state := range k.unread {
 		if state.busy {
@@ -84,9 +84,9 @@ func (k *knowledge) due(n int, wanted func(schema.GroupResource) bool, late time
 	return refs, next
 }
 
-// needed reports whether an object has to be read, and when. A CRD has to be if its type is
-// wanted and the last document does not tell what the CRD is now; if documents may mean the
-// CRD before it; and if nothing is served of it for some time, to know why.
+// needed reports whether an object must be read, and when. A CRD must be read if a caller waits for its
+// type and the last document is older than the CRD's last change; if documents may describe the CRD
+// before it; and if it is not served for some time, for the reason.
 func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool, late time.Duration, now time.Time) (at time.Time, needed bool) {
 	if ref.path == apiServicePath {
 		item := k.api(groupVersionOf(ref.name))
@@ -106,12 +106,12 @@ func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool
 	case wanted(gr):
 		return now, true
 	case listed:
-		return now, false // the next document tells
+		return now, false // the next document has it
 	}
 	return state.came.Add(late), true
 }
 
-// doubts reports whether gr was served, and is not listed any more.
+// doubts reports whether gr was served and is not listed any more.
 func (k *knowledge) doubts(gr schema.GroupResource) bool {
 	for gvr := range k.doubted {
 		if gvr.GroupResource() == gr {
@@ -155,7 +155,7 @@ func (l *live) readObjects(ctx context.Context, s *restServer) {
 	}
 }
 
-// readObject reads one object, and learns what it says.
+// readObject reads one object, and learns it.
 func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
 	var learn func() (differs, ask bool)
 	definition, api := &crd{}, &apiService{}
@@ -178,7 +178,7 @@ func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
 		state.busy = false
 		if err == nil {
 			if state.failures, state.backoff = 0, newBackoff(readBackoff, readAgain); !state.changed {
-				state.after = now.Add(readBackoff) // if that is not what is there, the server is behind
+				state.after = now.Add(readBackoff) // if the object is not current, the server is behind
 			}
 			if ref.path == apiServicePath && l.known.readVersion(ref.name, api) {
 				delete(l.known.unread, ref)
@@ -194,13 +194,13 @@ func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
 	})
 }
 
-// readVersion reports whether item is of the version that is there.
+// readVersion reports whether item has the current resourceVersion.
 func (k *knowledge) readVersion(name string, item *apiService) bool {
 	now := k.api(groupVersionOf(name))
 	return now == nil || now.Metadata.ResourceVersion == item.Metadata.ResourceVersion
 }
 
-// object reads an object into a value that has its metadata at meta.
+// object reads an object into a value whose metadata is meta.
 func (s *restServer) object(ctx context.Context, ref objectRef, accept string, into any, meta *slimMeta) error {
 	res, err := s.endpoint.get(ctx, ref.path+"/"+ref.name, http.Header{"Accept": {accept}})
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *restServer) object(ctx context.Context, ref objectRef, accept string, i
 		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil || meta.Name != ref.name || meta.UID == "" {
-		return errors.Join(errNoAnswer, err)
+		return errors.Join(errNoList, err)
 	}
 	return nil
 }

@@ -11,19 +11,17 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// RESTMapper returns the resolver as apimachinery's mapper between kinds and resources,
-// for controller-runtime, for restmapper and whoever else takes one. It answers as
-// restmapper.NewDiscoveryRESTMapper does on what is served at the time, so that it
-// never has to be reset: a type that has come or gone, another version or another
-// scope is seen when the resolver sees it. The value is a meta.RESTMapperWithContext,
-// too.
+// RESTMapper returns a view of the resolver as apimachinery's mapper between kinds and resources, for
+// example for controller-runtime. Its answers are those of restmapper.NewDiscoveryRESTMapper for the
+// resources that are served at the time of the call. It needs no reset: it has new, changed and removed
+// types as soon as the resolver has them. The value is also a meta.RESTMapperWithContext.
 //
-// Let [Resolver.Run] run beside it: then it answers from memory, and asks once about
-// what is not served. Otherwise each call asks the server.
+// While [Resolver.Run] runs, the mapper answers from memory, and sends one request for a resource that
+// is not served. Otherwise each call sends requests.
 //
-// What is not served is an error for which meta.IsNoMatchError holds and that says what
-// there is instead. Where a part of the server can't be asked that may serve it, the
-// error is an [*InconclusiveError], for which it does not.
+// If a resource is not served, meta.IsNoMatchError holds for the error, and its text suggests other
+// resources. If a part of the server that may serve the resource does not respond, the error is an
+// [*InconclusiveError], for which meta.IsNoMatchError does not hold.
 func (r *Resolver) RESTMapper() meta.RESTMapper { return mapper{r} }
 
 type mapper struct{ resolver *Resolver }
@@ -33,8 +31,8 @@ var _ interface {
 	meta.RESTMapperWithContext
 } = mapper{}
 
-// mapped puts ask to a mapper of what is served, and counts the answer; q says what is
-// asked about, and by which method.
+// mapped calls ask with a mapper of the served resources, and counts the answer. The question q has the
+// arguments and the method.
 func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.RESTMapperWithContext) (T, error)) (T, error) {
 	answer, err := tryMapped(ctx, r, q, ask)
 	r.answers.count(err)
@@ -43,7 +41,7 @@ func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.R
 
 func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.RESTMapperWithContext) (T, error)) (T, error) {
 	var none T
-	// Of what has no match, answer says why.
+	// The error for a question without a match has the reason.
 	answer := func(c *snapshot) (T, error) {
 		found, err := ask(c.mapper())
 		if meta.IsNoMatchError(err) {
@@ -73,12 +71,12 @@ func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(met
 	return found, err
 }
 
-// isRefusal reports whether a newer answer of the server may be another than err.
+// isRefusal reports whether a new request may have another result than err.
 func isRefusal(err error) bool {
 	return errors.Is(err, ErrNotServed) || errors.Is(err, ErrInconclusive)
 }
 
-// makeMapper gives the snapshot to client-go's mapper.
+// makeMapper returns client-go's mapper of the snapshot.
 func (c *snapshot) makeMapper() meta.RESTMapperWithContext {
 	var groups []*restmapper.APIGroupResources
 	for res := range c.all() {
@@ -108,7 +106,7 @@ func (c *snapshot) makeMapper() meta.RESTMapperWithContext {
 	return restmapper.NewDiscoveryRESTMapperWithContext(groups)
 }
 
-// mapping returns what maps a kind to res.
+// mapping returns the mapping of res.
 func mapping(res *Resource) *meta.RESTMapping {
 	scope := meta.RESTScopeRoot
 	if res.Namespaced {
@@ -117,12 +115,12 @@ func mapping(res *Resource) *meta.RESTMapping {
 	return &meta.RESTMapping{Resource: res.GVR, GroupVersionKind: res.GVK, Scope: scope}
 }
 
-// partial is the question of a method that takes a partial resource.
+// partial returns the question of a method with a partial resource.
 func partial(method string, gvr schema.GroupVersionResource) question {
 	return question{ref: RefOf(gvr), form: anyForm, method: method}
 }
 
-// ofKind is the question of a method that takes a kind and versions.
+// ofKind returns the question of a method with a kind and versions.
 func ofKind(method string, gk schema.GroupKind, versions []string) question {
 	q := questionOfGVK(gk.WithVersion(""))
 	q.method = method
@@ -136,7 +134,7 @@ func ofKind(method string, gk schema.GroupKind, versions []string) question {
 	return q
 }
 
-// The methods that take a context.
+// The methods with a context.
 
 func (m mapper) KindForWithContext(ctx context.Context, gvr schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	return mapped(ctx, m.resolver, partial("KindFor", gvr), func(to meta.RESTMapperWithContext) (schema.GroupVersionKind, error) {
@@ -163,7 +161,7 @@ func (m mapper) ResourcesForWithContext(ctx context.Context, gvr schema.GroupVer
 }
 
 func (m mapper) RESTMappingWithContext(ctx context.Context, gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	// What is asked for most often, and client-go's mapper looks through all groups for.
+	// This is the most frequent question, for which client-go's mapper searches all groups.
 	if c := m.resolver.known(ctx); c != nil && len(versions) <= 1 {
 		version := ""
 		if len(versions) == 1 {
@@ -174,7 +172,7 @@ func (m mapper) RESTMappingWithContext(ctx context.Context, gk schema.GroupKind,
 			return mapping(res), nil
 		}
 	}
-	return m.slowMapping(ctx, gk, slices.Clone(versions)) // the caller's may stay on its stack
+	return m.slowMapping(ctx, gk, slices.Clone(versions)) // so that the caller's slice can be on its stack
 }
 
 func (m mapper) slowMapping(ctx context.Context, gk schema.GroupKind, versions []string) (*meta.RESTMapping, error) {
@@ -204,7 +202,7 @@ func (m mapper) ResourceSingularizerWithContext(ctx context.Context, resource st
 	return singular, nil
 }
 
-// The methods that take none. The resolver's request timeout bounds them.
+// The methods without a context. They end after the resolver's request timeout.
 
 func (m mapper) KindFor(gvr schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	return m.KindForWithContext(background(), gvr)

@@ -12,20 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// errUntold is of a group version whose APIService is there, and of which the documents
-// do not tell.
-var errUntold = errors.New("its APIService exists, but the discovery document does not list its resources yet")
+// errNotInDocument is the error of a group version that has an APIService, and is not in the documents.
+var errNotInDocument = errors.New("its APIService exists, but the discovery document does not list its resources yet")
 
-// difference is how what is known now differs from the last snapshot.
+// difference is the difference between the knowledge and the last snapshot.
 type difference struct {
-	any     bool         // in anything
-	regroup bool         // groups have come or gone, or are in another order
-	views   []*groupView // of the groups that say something else
+	any     bool         // there is a difference
+	regroup bool         // the list of groups or their order has changed
+	views   []*groupView // of the changed groups
 }
 
-// snapshot puts together what the sources say. What was served, as last says, and is
-// not mentioned by them is doubted, and kept for a while. Groups of which nothing has changed
-// are those of last.
+// snapshot computes a snapshot from the sources. A resource of last that no source has is doubted: it is
+// kept for a while. Unchanged groups are those of last.
 func (k *knowledge) snapshot(last *snapshot, now time.Time) *snapshot {
 	if k.views == nil {
 		k.views, k.all = map[string]*groupView{}, true
@@ -53,7 +51,7 @@ func (k *knowledge) snapshot(last *snapshot, now time.Time) *snapshot {
 	return c
 }
 
-// outdated returns the names of the groups of which something may have changed.
+// outdated returns the names of the groups that may have changed.
 func (k *knowledge) outdated(last *snapshot) map[string]bool {
 	if !k.all {
 		return k.dirty
@@ -76,7 +74,7 @@ func (k *knowledge) outdated(last *snapshot) map[string]bool {
 	return names
 }
 
-// renew puts one group together again, and notes in d how it differs.
+// renew computes the view of one group, and adds its difference to d.
 func (k *knowledge) renew(name string, last *snapshot, now time.Time, d *difference) {
 	var before *groupView
 	if last != nil {
@@ -99,8 +97,8 @@ func (k *knowledge) renew(name string, last *snapshot, now time.Time, d *differe
 	}
 }
 
-// deletedIn reports whether a CRD of a group was deleted since the last snapshot was made: its
-// type is another then, even if it is as it was.
+// deletedIn reports whether a CRD of the group was deleted since the last snapshot: then its type is
+// another type, also if it is equal.
 func (k *knowledge) deletedIn(group string) bool {
 	for gr := range k.deletions {
 		if gr.Group == group {
@@ -110,8 +108,7 @@ func (k *knowledge) deletedIn(group string) bool {
 	return false
 }
 
-// ordered returns the groups in the server's order, and those that no document lists after
-// them.
+// ordered returns the groups in the server's order, followed by those that no document lists.
 func (k *knowledge) ordered() []*groupView {
 	views := make([]*groupView, 0, len(k.views))
 	seen := make(map[string]bool, len(k.views))
@@ -131,7 +128,7 @@ func (k *knowledge) ordered() []*groupView {
 	return views
 }
 
-// view puts together what the sources say of one group, of which before was published last.
+// view computes the view of one group from the sources. Before is the view in the last snapshot.
 func (k *knowledge) view(name string, before *groupView, now time.Time) *groupView {
 	group := k.ofDocument(k.docs[name], before)
 	group.name = name
@@ -139,7 +136,7 @@ func (k *knowledge) view(name string, before *groupView, now time.Time) *groupVi
 		k.withCRDs(&group)
 	}
 	if k.apisRule {
-		k.withUntold(&group)
+		k.withAPIServices(&group)
 	}
 	k.withDoubted(&group, before, now)
 	group.versions = slices.DeleteFunc(group.versions, func(v versionDoc) bool { return v.name == "" })
@@ -149,8 +146,7 @@ func (k *knowledge) view(name string, before *groupView, now time.Time) *groupVi
 	return view
 }
 
-// withDefinitions adds what the CRDs of a group say of themselves, and notes which of them
-// nothing is served of.
+// withDefinitions adds the state of the CRDs of a group, and records the CRDs without a served resource.
 func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
 	name := view.name
 	served := map[string]bool{}
@@ -168,7 +164,7 @@ func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
 		_, other := served[plural]
 		switch {
 		case state.meta == nil:
-		case served[plural], other: // also what another server serves
+		case served[plural], other: // also if another server serves the resource
 			state.unlisted = time.Time{}
 			delete(k.unlisted, gr)
 		default:
@@ -187,8 +183,8 @@ func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
 	}
 }
 
-// withDoubted adds what was served before and is not mentioned any more, unless there is
-// evidence that it is gone.
+// withDoubted adds the resources of before that no source has any more, unless there is evidence that
+// they are removed.
 func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Time) {
 	listed := map[schema.GroupVersionResource]bool{}
 	for _, version := range group.versions {
@@ -224,14 +220,14 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 		}
 		k.doubted[res.GVR] = d
 		if state := k.crd(res.GVR.GroupResource()); state != nil && state.meta != nil {
-			k.mayRead(crdPath, state.meta.Name) // it knows
+			k.mayRead(crdPath, state.meta.Name) // the CRD is conclusive
 		}
 		group.version(res.GVR.Version).add(res)
 	}
 }
 
-// contradicted reports whether there is evidence that res is gone, whose CRD last had uid
-// and that nothing mentions any more.
+// contradicted reports whether there is evidence that res, which no source has any more, is removed. The
+// last known UID of its CRD is uid.
 func (k *knowledge) contradicted(res Resource, uid types.UID) bool {
 	gr := res.GVR.GroupResource()
 	state := k.crd(gr)
@@ -239,7 +235,7 @@ func (k *knowledge) contradicted(res Resource, uid types.UID) bool {
 	case k.dropped[res.GVR.GroupVersion()]:
 		return true
 	case res.Backing == BackingUnknown && k.automanages() && k.api(res.GVR.GroupVersion()) == nil:
-		return true // it was believed before the APIServices were known
+		return true // it was added before the APIServices were known
 	case res.Backing == BackingAggregated || res.Backing == BackingBuiltIn || !k.crdsRule:
 		return false
 	case state == nil:
@@ -248,8 +244,8 @@ func (k *knowledge) contradicted(res Resource, uid types.UID) bool {
 	return state.gone != nil || state.meta == nil || k.fresh(state)
 }
 
-// ofDocument returns what a document says of a group, of which before was published last, as far
-// as it is to be believed.
+// ofDocument returns the resources of a document's group that are current. Before is the view in the last
+// snapshot.
 func (k *knowledge) ofDocument(group groupDoc, before *groupView) groupDoc {
 	out := groupDoc{name: group.name}
 	for _, version := range group.versions {
@@ -262,7 +258,7 @@ func (k *knowledge) ofDocument(group groupDoc, before *groupView) groupDoc {
 			}
 		}
 		if backing == BackingCRD && k.crdsRule && k.crdsCurrent {
-			kept.err = nil // what is local is not behind another server
+			kept.err = nil // this server serves it, and no other server can fail
 			if len(kept.resources) == 0 {
 				continue
 			}
@@ -272,10 +268,9 @@ func (k *knowledge) ofDocument(group groupDoc, before *groupView) groupDoc {
 	return out
 }
 
-// believes reports whether res is served, given that a document lists it. Where the server
-// makes APIServices for all that it serves itself, a group version without one has just
-// gone, or is not there yet. Of a CRD that has changed or was deleted since, documents are
-// behind.
+// believes reports whether res, which a document lists, is served. If the server creates APIServices for
+// all types that it serves itself, a group version without an APIService has just been removed, or is not
+// available yet. If the CRD has changed or was deleted since, the document is out of date.
 func (k *knowledge) believes(res Resource, backing Backing, before *groupView) bool {
 	if _, there := k.apis[res.GVR.Group][res.GVR.Version]; !there && backing == BackingUnknown && k.automanages() {
 		return false
@@ -285,18 +280,18 @@ func (k *knowledge) believes(res Resource, backing Backing, before *groupView) b
 	case !k.crdsRule:
 		return true
 	case state != nil && state.gone != nil && state.gone.known:
-		return false // it means the CRD that served the type, whatever may serve it now
+		return false // the document lists the resource of the deleted CRD
 	case backing == BackingAggregated, backing == BackingBuiltIn, k.undecided(res.GVR.GroupVersion()):
 		return true
 	case state == nil:
 		return backing != BackingCRD || !k.crdsCurrent
 	case !k.apisRule && !before.typeOf(res.GVR.Resource).byCRD():
-		return true // as when APIServices were last known
+		return true // the last known backing is not a CRD
 	}
 	return state.gone == nil && !k.defines(state)
 }
 
-// decorated returns res with what is known to serve it.
+// decorated returns res with its backing, if that is known.
 func (k *knowledge) decorated(res Resource, backing Backing) Resource {
 	res.Backing = backing
 	if !k.crdsRule || k.undecided(res.GVR.GroupVersion()) || backing == BackingAggregated || backing == BackingBuiltIn {
@@ -310,13 +305,13 @@ func (k *knowledge) decorated(res Resource, backing Backing) Resource {
 		return res
 	}
 	if item := k.api(res.GVR.GroupVersion()); item != nil && item.known || item == nil && k.wasBuiltIn(res.GVR.GroupResource()) {
-		res.Backing = BackingBuiltIn // there is nothing else that could serve it
+		res.Backing = BackingBuiltIn // nothing else can serve it
 	}
 	return res
 }
 
-// wasBuiltIn reports whether gr has been listed without a CRD since all CRDs are known: then
-// the server has it itself. What is listed later may have a CRD that was not heard of yet.
+// wasBuiltIn reports whether gr was listed without a CRD when all CRDs were known for the first time: then
+// it is built in. A resource that is listed later may have a CRD that the watch does not have yet.
 func (k *knowledge) wasBuiltIn(gr schema.GroupResource) bool {
 	if k.builtIn == nil {
 		k.builtIn = map[schema.GroupResource]bool{}
@@ -330,7 +325,7 @@ func (k *knowledge) wasBuiltIn(gr schema.GroupResource) bool {
 	return k.builtIn[gr]
 }
 
-// withCRDs adds what the CRDs define that were read, which documents may not tell yet.
+// withCRDs adds the resources of the CRDs that were read, which the documents may not have yet.
 func (k *knowledge) withCRDs(group *groupDoc) {
 	for _, plural := range slices.Sorted(maps.Keys(k.crds[group.name])) {
 		state := k.crds[group.name][plural]
@@ -340,27 +335,27 @@ func (k *knowledge) withCRDs(group *groupDoc) {
 		for _, res := range state.definition.resources() {
 			gv := res.GVR.GroupVersion()
 			if backing := k.backing(gv); backing != BackingAggregated && backing != BackingBuiltIn && !k.undecided(gv) {
-				group.version(res.GVR.Version).add(res) // otherwise requests do not reach it
+				group.version(res.GVR.Version).add(res) // otherwise requests go to another server
 			}
 		}
 	}
 }
 
-// withUntold adds the versions of which documents should tell, and do not.
-func (k *knowledge) withUntold(group *groupDoc) {
+// withAPIServices adds the versions that have an APIService and are not in the documents.
+func (k *knowledge) withAPIServices(group *groupDoc) {
 	for _, item := range k.apis[group.name] {
 		gv := item.groupVersion()
 		if _, listed := k.docTold[gv]; listed || item.backing() != BackingAggregated || gv.Version == "" {
 			continue
 		}
 		if v := group.version(gv.Version); v.err == nil {
-			v.err = errUntold
+			v.err = errNotInDocument
 		}
 	}
 }
 
-// version returns the version of that name, which is added, in the order that the server
-// gives to versions unless told otherwise, if it is not there.
+// version returns the version of that name. If there is none, it adds the version, in the default order of
+// versions.
 func (g *groupDoc) version(name string) *versionDoc {
 	at := slices.IndexFunc(g.versions, func(v versionDoc) bool { return v.name == name })
 	if at < 0 {

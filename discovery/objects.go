@@ -13,23 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// crdPath is where the CustomResourceDefinitions are.
+// crdPath is the path of the CustomResourceDefinitions.
 const crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// The conditions of a CRD that say whether it is served.
+// The conditions of a CRD that decide whether it is served.
 const (
 	established   = "Established"
 	namesAccepted = "NamesAccepted"
 )
 
-// crdVerbs are what every custom resource supports, in the order in which the server
-// lists them.
+// crdVerbs are the verbs of every custom resource, in the server's order.
 var crdVerbs = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 
-// terminatingVerbs are what it supports while its CRD is being deleted.
+// terminatingVerbs are its verbs while its CRD is being deleted.
 var terminatingVerbs = []string{"delete", "deletecollection", "get", "list", "watch"}
 
-// slimMeta is what is kept of an object's metadata.
+// slimMeta is the part of an object's metadata that is stored.
 type slimMeta struct {
 	Name              string            `json:"name"`
 	UID               types.UID         `json:"uid"`
@@ -38,12 +37,12 @@ type slimMeta struct {
 	Labels            map[string]string `json:"labels,omitempty"`
 	DeletionTimestamp *metav1.Time      `json:"deletionTimestamp,omitempty"`
 
-	// created is when it was created, and touched when it was last written, both in whole
-	// seconds; zero if that is not told.
+	// created is the time of the creation, and touched of the last write, both in whole seconds;
+	// zero if it is not known.
 	created, touched time.Time
 }
 
-// condition is what is kept of a status condition.
+// condition is the part of a status condition that is stored.
 type condition struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
@@ -51,8 +50,8 @@ type condition struct {
 	Message string `json:"message"`
 }
 
-// crd is what is kept of a CustomResourceDefinition: never its schemas, of which one
-// may have a megabyte and more.
+// crd is the part of a CustomResourceDefinition that is stored. It does not have the schemas, which
+// may have more than a megabyte.
 type crd struct {
 	Metadata slimMeta `json:"metadata"`
 	Spec     struct {
@@ -66,8 +65,7 @@ type crd struct {
 	} `json:"spec"`
 	Status struct {
 		Conditions []condition `json:"conditions"`
-		// AcceptedNames are those that are served; the names of the spec may
-		// be another's.
+		// AcceptedNames are the served names. Another CRD may have the names of the spec.
 		AcceptedNames crdNames `json:"acceptedNames"`
 	} `json:"status"`
 }
@@ -103,7 +101,7 @@ func (c *crd) isEstablished() bool {
 	return cond != nil && cond.Status == "True"
 }
 
-// names returns the names that are served, or are to be.
+// names returns the served names, or those of the spec if there are none yet.
 func (c *crd) names() crdNames {
 	if c.Status.AcceptedNames.Plural == "" {
 		return c.Spec.Names
@@ -111,7 +109,7 @@ func (c *crd) names() crdNames {
 	return c.Status.AcceptedNames
 }
 
-// resources returns what is served of an established CRD, in the order of its versions.
+// resources returns the resources that an established CRD defines, in the order of its versions.
 func (c *crd) resources() []Resource {
 	if !c.isEstablished() {
 		return nil
@@ -150,7 +148,7 @@ func (c *crd) resources() []Resource {
 	return resources
 }
 
-// hasName reports whether r may mean the CRD by one of the names that it asks for.
+// hasName reports whether the name of r is one of the CRD's names.
 func (c *crd) hasName(r reading) bool {
 	names := c.Spec.Names
 	switch r.form {
@@ -167,8 +165,8 @@ func (c *crd) hasName(r reading) bool {
 	return false
 }
 
-// isSettled reports whether the server has dealt with the CRD as it is: its status says
-// nothing else as long as the generation is the same.
+// isSettled reports whether the server has processed this generation of the CRD: then the status does
+// not change until the next generation.
 func (c *crd) isSettled() bool {
 	names := c.condition(namesAccepted)
 	terminating := c.condition("Terminating")
@@ -176,7 +174,7 @@ func (c *crd) isSettled() bool {
 		(c.Metadata.DeletionTimestamp == nil || terminating != nil && terminating.Status == "True")
 }
 
-// explained returns refusal, or the reason for it if that is a CRD that is there.
+// explained returns refusal, or an error with its reason if the CRD of q exists.
 func (r *Resolver) explained(ctx context.Context, q question, refusal error) error {
 	rest, ok := r.server.(*restServer)
 	name := q.definition()
@@ -190,7 +188,7 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 		return definition, err
 	})
 	switch {
-	case err != nil: // not there, or not to be told
+	case err != nil: // it does not exist, or can't be read
 		return refusal
 	case !definition.isEstablished():
 		return newNotEstablishedError(q, definition)
@@ -203,7 +201,7 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 	return refusal
 }
 
-// definition returns the name of the CRD that q would be of, or "".
+// definition returns the name of the CRD that would define the resource of q, or "".
 func (q question) definition() string {
 	if q.form == kind || q.ref.Group == "" || q.ref.Resource != strings.ToLower(q.ref.Resource) {
 		return ""
@@ -212,23 +210,23 @@ func (q question) definition() string {
 	return gr.String()
 }
 
-// metaOnly asks for an object's metadata; a server that can't tell them alone sends all.
+// metaOnly requests the metadata of an object. A server that does not support it sends the object.
 const metaOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// apiServicePath is where the APIServices are, on servers that aggregate others.
+// apiServicePath is the path of the APIServices, on a server with an aggregator.
 const apiServicePath = "/apis/apiregistration.k8s.io/v1/apiservices"
 
-// automanaged is the label by which kube-apiserver marks the APIServices that it makes
-// itself: "onstart" for what is built in, "true" for those of CustomResourceDefinitions.
+// automanaged is the label of the APIServices that kube-apiserver creates: "onstart" for built-in
+// types, "true" for those of CustomResourceDefinitions.
 const automanaged = "kube-aggregator.kubernetes.io/automanaged"
 
-// apiService is what is kept of an APIService.
+// apiService is the part of an APIService that is stored.
 type apiService struct {
 	Metadata slimMeta `json:"metadata"`
 	Spec     struct {
 		Group   string `json:"group"`
 		Version string `json:"version"`
-		// Service is who serves the group version; nil: the server itself.
+		// Service is the server of the group version; nil: this server.
 		Service *struct {
 			Namespace string `json:"namespace"`
 			Name      string `json:"name"`
@@ -238,12 +236,12 @@ type apiService struct {
 		Conditions []condition `json:"conditions"`
 	} `json:"status"`
 
-	// known says that Spec.Service is: the server makes none for others, and what it has
-	// not made itself has to be read.
+	// known reports whether Spec.Service is known. It is nil for the APIServices that the server
+	// creates; the others must be read.
 	known bool
 }
 
-// apiServiceOf returns what the metadata of an APIService tells of it.
+// apiServiceOf returns an APIService from its metadata.
 func apiServiceOf(meta *slimMeta) *apiService {
 	item := &apiService{Metadata: *meta}
 	gv := groupVersionOf(meta.Name)
@@ -252,8 +250,8 @@ func apiServiceOf(meta *slimMeta) *apiService {
 	return item
 }
 
-// groupVersionOf returns the group version of the APIService of that name: the server sees to
-// it that the name says so.
+// groupVersionOf returns the group version of the APIService of that name, which the server's
+// validation guarantees.
 func groupVersionOf(name string) schema.GroupVersion {
 	version, group, _ := strings.Cut(name, ".")
 	return schema.GroupVersion{Group: group, Version: version}
@@ -263,11 +261,11 @@ func (a *apiService) groupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: a.Spec.Group, Version: a.Spec.Version}
 }
 
-// isAutomanaged reports whether there is one and the server has made it.
+// isAutomanaged reports whether a is not nil and the server has created it.
 func (a *apiService) isAutomanaged() bool { return a != nil && a.Metadata.Labels[automanaged] != "" }
 
-// backing says what serves the group version, as far as that is known. Of one that is local,
-// and that the server has not made itself, the CRDs tell.
+// backing returns what serves the group version. It is unknown for a local APIService that the server
+// has not created: then the CRDs decide.
 func (a *apiService) backing() Backing {
 	switch {
 	case a.Spec.Service != nil:
@@ -280,7 +278,7 @@ func (a *apiService) backing() Backing {
 	return BackingUnknown
 }
 
-// available reports whether the server reaches what serves the group version.
+// available reports whether the server behind the APIService is available.
 func (a *apiService) available() bool {
 	i := slices.IndexFunc(a.Status.Conditions, func(c condition) bool { return c.Type == "Available" })
 	return i >= 0 && a.Status.Conditions[i].Status == "True"

@@ -6,13 +6,11 @@ import (
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
 )
 
-// defaultRequestTimeout bounds one question to the server. client-go's discovery
-// client has a similar bound of its own, which it loses when it is given a
-// client to share.
+// defaultRequestTimeout is the default timeout of a request. client-go's discovery client has a
+// similar timeout, which it does not apply to an http.Client that it is given.
 const defaultRequestTimeout = 30 * time.Second
 
-// Option changes how a Resolver asks. Every combination of options is valid; a
-// nil Option has no effect.
+// Option configures a Resolver. Every combination of options is valid. A nil Option has no effect.
 type Option interface{ apply(*options) }
 
 type optionFunc func(*options)
@@ -28,8 +26,8 @@ type options struct {
 	jitter         jitter // wait.Jitter, unless a test replaces it
 }
 
-// unknownRate and unknownBurst bound the requests of a resolver that runs about what it does
-// not know to be served, as kubectl bounds its own for discovery.
+// unknownRate and unknownBurst limit the requests of a running resolver about unknown resources. They
+// are kubectl's limits for discovery.
 const (
 	unknownRate  = 50
 	unknownBurst = 300
@@ -48,9 +46,9 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// WithRequestTimeout bounds how long a question may take, within the bounds of
-// the caller's context; a server that does not answer in time is inconclusive.
-// The default is 30 s. A timeout of zero or less leaves the default.
+// WithRequestTimeout sets the timeout of requests, within the caller's context. If the server does not
+// respond in time, the answer is inconclusive. The default is 30 s. A timeout of zero or less has no
+// effect.
 func WithRequestTimeout(timeout time.Duration) Option {
 	return optionFunc(func(o *options) {
 		if timeout > 0 {

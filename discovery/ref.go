@@ -9,24 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Ref is a reference to a resource as a person writes it: plural, plural.group
-// or plural.version.group. Version and Group are empty where nothing was said;
-// the core group is the empty one, so "pods.v1" names it and "pods" does not.
+// Ref is a reference to a resource: plural, plural.group or plural.version.group. Version and Group are
+// empty if the reference does not have them. The core group is empty, too: "pods.v1" is in the core
+// group, and "pods" is in any group.
 type Ref struct {
 	Resource string
 	Version  string
 	Group    string
 }
 
-// RefOf returns the reference that names gvr in full.
+// RefOf returns the reference with all parts of gvr.
 func RefOf(gvr schema.GroupVersionResource) Ref {
 	return Ref{Resource: gvr.Resource, Version: gvr.Version, Group: gvr.Group}
 }
 
-// String returns the reference as it is written, for example
-// ipamblocks.v1.crd.projectcalico.org. ParseRef reads it back, to an equal Ref if
-// the version has the usual form and the group does not begin like one; Resolve
-// finds the same resource in any case.
+// String returns the reference as text, for example ipamblocks.v1.crd.projectcalico.org. ParseRef
+// returns an equal Ref from this text if the version has the usual form and the group does not begin
+// like a version. Resolve finds the same resource in any case.
 func (r Ref) String() string {
 	s := r.Resource
 	if r.Version != "" {
@@ -38,22 +37,21 @@ func (r Ref) String() string {
 	return s
 }
 
-// ParseRef reads a reference: plural, plural.group, plural.version.group, or one of the
-// forms with a slash, group/version/plural ("crd.projectcalico.org/v1/ipamblocks"; "v1/pods"
-// in the core group) and those that a GroupVersionResource and a GroupVersionKind print
-// ("crd.projectcalico.org/v1, Kind=IPAMBlock"). It asks no server: whether the resource
-// exists is for a [Resolver] to say.
+// ParseRef parses a reference: plural, plural.group, plural.version.group, or one of the forms with a
+// slash: group/version/plural ("crd.projectcalico.org/v1/ipamblocks", and "v1/pods" in the core group)
+// and the texts of a GroupVersionResource and a GroupVersionKind ("crd.projectcalico.org/v1,
+// Kind=IPAMBlock"). It sends no request. A [Resolver] finds out whether the resource exists.
 //
-// Without a slash, the second part is the version if it looks like one (v1, v1beta2) and the
-// start of the group otherwise; Resolve also tries the other reading. kubectl's form for the
-// core group, "pods.v1.", is accepted. An error is a [*RefError].
+// Without a slash, the second part is the version if it has the form of one (v1, v1beta2). Otherwise
+// it is the beginning of the group. Resolve also tries the other meaning. kubectl's form for the core
+// group, "pods.v1.", is accepted. An error is a [*RefError].
 func ParseRef(s string) (Ref, error) {
 	q, err := parseQuestion(s)
 	return q.ref, err
 }
 
-// parseQuestion returns what s asks for. The forms with a slash leave nothing to guess: the
-// group and the version are exact, and after "Kind=" the name is a kind.
+// parseQuestion parses a reference to a question. The forms with a slash have one meaning: the group and
+// the version are exact, and the name after "Kind=" is a kind.
 func parseQuestion(s string) (question, error) {
 	var (
 		q       question
@@ -96,7 +94,7 @@ func parseDotted(s string) (ref Ref, problem string) {
 	return ref, ""
 }
 
-// parseTyped reads what follows and precedes the comma of a printed GVR or GVK.
+// parseTyped parses the text of a GVR or a GVK: the parts before and after the comma.
 func parseTyped(gv, typed string) (q question, problem string) {
 	q = question{form: anyForm, inGroup: true}
 	name, isResource := strings.CutPrefix(typed, " Resource=")
@@ -115,7 +113,7 @@ func parseTyped(gv, typed string) (q question, problem string) {
 	return q, problemOf(q.ref, true)
 }
 
-// parseSlashed reads group/version/plural, and version/plural of the core group.
+// parseSlashed parses group/version/plural, and version/plural in the core group.
 func parseSlashed(parts []string) (q question, problem string) {
 	q = question{form: anyForm, inGroup: true}
 	core := versionForm.MatchString(parts[0]) && (len(parts) != 3 || !versionForm.MatchString(parts[1]))
@@ -132,14 +130,14 @@ func parseSlashed(parts []string) (q question, problem string) {
 	return q, problemOf(q.ref, true)
 }
 
-// Problems that several forms of a reference can have.
+// The problems of several forms of a reference.
 const (
-	subresource = "a subresource can't be listed or watched: leave out what follows the resource"
+	subresource = "a subresource can't be listed or watched: remove the part after the resource"
 	badGroup    = "the group is not a DNS name"
 )
 
-// checkResource returns what is wrong with the name of a resource, or "". Capitals are
-// allowed: a kind has them.
+// checkResource returns the problem of the name of a resource, or "". Capital letters are allowed, since
+// kinds have them.
 func checkResource(name string) string {
 	switch {
 	case name == "":
@@ -147,19 +145,19 @@ func checkResource(name string) string {
 	case strings.Contains(name, "/"):
 		return subresource
 	case len(validation.IsDNS1123Label(strings.ToLower(name))) > 0,
-		strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }): // some have ASCII for lower case
+		strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }): // the lower case of some is ASCII
 		return "the resource name is not a DNS label"
 	}
 	return ""
 }
 
-// CheckGVR returns a [*RefError] if gvr can't name a resource: if a part is empty, or it names
-// a subresource, or has characters that no server accepts. It asks no server.
+// CheckGVR returns a [*RefError] if gvr is not the name of any possible resource: a part is empty, it is
+// a subresource, or it has characters that no server accepts. It sends no request.
 func CheckGVR(gvr schema.GroupVersionResource) error {
 	return checkParts(RefOf(gvr), true)
 }
 
-// checkParts checks a resource or kind that a program gave in parts.
+// checkParts checks a resource or a kind that is given in parts.
 func checkParts(ref Ref, needVersion bool) error {
 	if problem := problemOf(ref, needVersion); problem != "" {
 		return &RefError{Ref: ref.String(), Problem: problem}
@@ -167,7 +165,7 @@ func checkParts(ref Ref, needVersion bool) error {
 	return nil
 }
 
-// problemOf returns what is wrong with ref, or "".
+// problemOf returns the problem of ref, or "".
 func problemOf(ref Ref, needVersion bool) string {
 	problem := checkResource(ref.Resource)
 	switch {
@@ -183,5 +181,5 @@ func problemOf(ref Ref, needVersion bool) string {
 	return ""
 }
 
-// versionForm is the form that Kubernetes gives its versions and recommends for CRDs.
+// versionForm is the form of the versions of Kubernetes, which it recommends for CRDs.
 var versionForm = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)

@@ -143,7 +143,7 @@ func TestParseRef_RefusesWithAReason(t *testing.T) {
 
 func TestRefError_TextSaysWhatIsWrongAndWhatIsWanted(t *testing.T) {
 	_, err := discovery.ParseRef("pods/log")
-	want := `resource reference "pods/log": a subresource can't be listed or watched: leave out what follows the resource; ` +
+	want := `resource reference "pods/log": a subresource can't be listed or watched: remove the part after the resource; ` +
 		`want plural, plural.group, plural.version.group or group/version/plural`
 	if err == nil || err.Error() != want {
 		t.Errorf("error = %v, want %s", err, want)

@@ -16,12 +16,12 @@ import (
 	"github.com/gvrkit/gvrkit/internal/singleflight"
 )
 
-// informerVerbs are what an informer needs a resource to support.
+// informerVerbs are the verbs that an informer requires.
 var informerVerbs = []string{"list", "watch"}
 
-// Resolver asks one API server what it serves. While [Resolver.Run] runs it knows, and
-// asks only about what it does not know; otherwise each question goes to the server.
-// Callers that ask the same at the same time share a request. It is safe for
+// Resolver answers questions about the resources of one API server. While [Resolver.Run] runs, it
+// answers from memory, and sends requests only for unknown resources. Otherwise it sends requests for
+// each question. Concurrent callers with the same question share a request. A Resolver is safe for
 // concurrent use.
 type Resolver struct {
 	server  server
@@ -31,13 +31,13 @@ type Resolver struct {
 	versions    singleflight.Group[schema.GroupVersion, versionDoc]
 	definitions singleflight.Group[string, *crd]
 	metas       singleflight.Group[struct{}, map[string]*slimMeta]
-	unknown     flowcontrol.RateLimiter // of requests about what a run does not know
+	unknown     flowcontrol.RateLimiter // of requests of a run about unknown resources
 
-	// current is what a run knows; nil while none does.
+	// current is the snapshot of the run; nil if there is no run, or no snapshot yet.
 	current atomic.Pointer[snapshot]
 
-	// mu guards the fields below. It is never held over a request, a channel
-	// operation that may block, or a subscriber's code.
+	// mu guards the fields below. It is not held during a request, a channel operation that may
+	// block, or a subscriber's code.
 	mu      sync.Mutex
 	asked   uint64        // requests for documents begun
 	doc     *document     // the last that was told, with what earlier ones knew
@@ -55,8 +55,7 @@ type Resolver struct {
 	answers answers
 }
 
-// NewForConfig returns a resolver for the server that cfg reaches. It does no I/O and
-// starts nothing.
+// NewForConfig returns a resolver for the server of cfg. It does no I/O and starts nothing.
 func NewForConfig(cfg *rest.Config, opts ...Option) (*Resolver, error) {
 	if cfg == nil {
 		return nil, errors.New("discovery: the rest.Config is nil")
@@ -72,10 +71,9 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Resolver, error) {
 	return NewForConfigAndClient(cfg, client, opts...)
 }
 
-// NewForConfigAndClient returns a resolver for the server that cfg reaches through
-// client, whose connections it shares. It does no I/O and starts nothing. Of cfg's
-// limits on the rate of requests, a RateLimiter is obeyed; QPS and Burst are for
-// clients that ask more.
+// NewForConfigAndClient returns a resolver for the server of cfg, which sends its requests through
+// client. It does no I/O and starts nothing. It obeys cfg.RateLimiter, and ignores cfg.QPS and
+// cfg.Burst.
 func NewForConfigAndClient(cfg *rest.Config, client *http.Client, opts ...Option) (*Resolver, error) {
 	if cfg == nil || client == nil {
 		return nil, errors.New("discovery: the rest.Config or the http.Client is nil")
@@ -91,11 +89,9 @@ func NewForConfigAndClient(cfg *rest.Config, client *http.Client, opts ...Option
 	return newResolver(&restServer{endpoint: endpoint, metadata: watched}, opts), nil
 }
 
-// NewFromDiscovery returns a resolver that asks through client. It is meant for
-// client-go's fakes: it has no watch, and does not learn when the server wants to be
-// asked again. A client that caches makes the resolver answer from that cache, for as
-// long as the cache likes; one without methods that take a context lets nobody cut a
-// question short.
+// NewFromDiscovery returns a resolver that calls client. It is meant for client-go's fakes: it has no
+// watches, and does not obey Retry-After. If client has a cache, the answers are as old as the cache. If
+// the methods of client have no context, calls do not end with the caller's context.
 func NewFromDiscovery(client discovery.DiscoveryInterface, opts ...Option) (*Resolver, error) {
 	if client == nil {
 		return nil, errors.New("discovery: the DiscoveryInterface is nil")
@@ -113,34 +109,31 @@ func newResolver(s server, opts []Option) *Resolver {
 	return r
 }
 
-// Resolve returns the resource that ref names: by plural, singular, short name or
-// kind, in any case, alone or followed by a group, or a version and a group, or in one of
-// the forms with a slash that [ParseRef] describes. Without a version it is the one that the
-// server prefers among those that serve the resource.
+// Resolve returns the resource that ref names. The name is a plural, singular, short name or kind, in
+// any case, alone or followed by a group, or by a version and a group, or in one of the forms with a
+// slash (see [ParseRef]). Without a version, the result is in the preferred version, among those that
+// have the resource.
 //
-// A group may be cut short, as in kubectl: proxies.config is proxies.config.openshift.io
-// unless there is a group config that has proxies.
+// The group may be a prefix, as in kubectl: proxies.config is proxies.config.openshift.io, unless there
+// is a group config with the resource proxies.
 //
-// Where a name is the plural of one resource and the singular, a short name or the
-// kind of another, the first of these that fits decides. kubectl, too, takes plurals and
-// singulars before short names, and these before kinds. Where a name fits resources of
-// several groups, those of Kubernetes itself come first, as in kubectl; otherwise that is
-// an error.
+// If a name is the plural of one resource and the singular, a short name or the kind of another, the
+// first of these forms decides. kubectl, too, prefers plurals and singulars to short names, and these
+// to kinds. If a name matches resources of several groups, Resolve prefers the groups of Kubernetes
+// itself, as kubectl does. Otherwise that is an error.
 //
-// While the resolver runs, it costs nothing if the resource is known, and one request,
-// a conditional one, if it is not, unless the answer has been given since the last
-// change. Callers that ask about unknown names at the same time share it, and there are at
-// most 50 such requests a second after a burst of 300: the caller waits for its turn.
-// Otherwise it costs two. On a server without aggregated discovery it costs one
-// for each group version.
+// While the resolver runs, a known resource needs no request. An unknown one needs one conditional
+// request, unless the same question was asked since the last change. Concurrent callers share this
+// request. There are at most 50 such requests per second after a burst of 300: the caller waits. If the
+// resolver does not run, Resolve sends two requests. On a server without aggregated discovery, it sends
+// one for each group version.
 //
-// What has failed twice in a row is asked again after a pause that grows to a second;
-// until then the answer is the last error.
+// After two failures in a row, the next request is sent after a pause, which increases to a second.
+// Until then, the answer is the last error.
 //
-// Errors are [*RefError], [*NotServedError], [*NotEstablishedError],
-// [*AmbiguousError], and [*InconclusiveError] if the server, or a group that may well
-// serve the resource, could not be asked and is not known from before. Once something
-// is found, groups that could not be asked do not count.
+// Errors are [*RefError], [*NotServedError], [*NotEstablishedError], [*AmbiguousError], and
+// [*InconclusiveError] if the server, or a group that may have the resource, does not respond and was
+// not known before. If a resource is found, groups that do not respond do not matter.
 func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 	c := r.current.Load()
 	if c != nil {
@@ -160,8 +153,8 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 	return res, err
 }
 
-// ResolveGVR returns the resource that is served as gvr. While the resolver does not
-// run it costs one request if so, which tells nothing of other versions.
+// ResolveGVR returns the resource that is served as gvr. If the resolver does not run, it sends one
+// request for a served resource, whose result does not have the other versions.
 func (r *Resolver) ResolveGVR(ctx context.Context, gvr schema.GroupVersionResource) (Resource, error) {
 	if c := r.current.Load(); c != nil {
 		if res := c.served(gvr); res != nil {
@@ -175,8 +168,7 @@ func (r *Resolver) ResolveGVR(ctx context.Context, gvr schema.GroupVersionResour
 	return r.answers.counted(r.answer(ctx, questionOfGVR(gvr)))
 }
 
-// ResolveGR returns the resource gr in the version that the server prefers. Errors are
-// those of Resolve.
+// ResolveGR returns the resource gr in the preferred version. The errors are those of Resolve.
 func (r *Resolver) ResolveGR(ctx context.Context, gr schema.GroupResource) (Resource, error) {
 	if err := checkParts(RefOf(gr.WithVersion("")), false); err != nil {
 		return Resource{}, err
@@ -184,8 +176,8 @@ func (r *Resolver) ResolveGR(ctx context.Context, gr schema.GroupResource) (Reso
 	return r.answers.counted(r.answer(ctx, questionOfGVR(gr.WithVersion(""))))
 }
 
-// ResolveGVK returns the resource whose objects are of gvk. Capitals count. Errors are
-// those of Resolve; to meta.IsNoMatchError it is a kind that matches nothing.
+// ResolveGVK returns the resource whose objects have the kind gvk. Kinds are case-sensitive. The errors
+// are those of Resolve; those for which meta.IsNoMatchError holds unwrap to a *meta.NoKindMatchError.
 func (r *Resolver) ResolveGVK(ctx context.Context, gvk schema.GroupVersionKind) (Resource, error) {
 	if c := r.current.Load(); c != nil && gvk.Version != "" {
 		if res := c.ofKind(gvk); res != nil {
@@ -200,7 +192,7 @@ func (r *Resolver) ResolveGVK(ctx context.Context, gvk schema.GroupVersionKind) 
 	return r.answers.counted(r.answer(ctx, q))
 }
 
-// ResolveGK is ResolveGVK for the version that the server prefers.
+// ResolveGK is ResolveGVK for the preferred version.
 func (r *Resolver) ResolveGK(ctx context.Context, gk schema.GroupKind) (Resource, error) {
 	if c := r.current.Load(); c != nil {
 		if res := c.ofKind(gk.WithVersion("")); res != nil {
@@ -215,16 +207,14 @@ func (r *Resolver) ResolveGK(ctx context.Context, gk schema.GroupKind) (Resource
 	return r.answers.counted(r.answer(ctx, q))
 }
 
-// Validate returns the resource that is served as gvr if it supports verbs, which
-// are list and watch if none are given. It does not ask whether the user may use the
-// verbs.
+// Validate returns the resource that is served as gvr if it supports verbs. The default verbs are list
+// and watch. Validate does not check the permissions of the user.
 //
-// While the resolver does not run it costs one request if so. If not, it costs a few
-// more: the server is asked for all that it serves, to say what is served instead, and
-// since a group version that is not found may be so for a moment, or for a wrong
-// address. Unless that bears it out, it is no refusal.
+// If the resolver does not run, Validate sends one request for a served resource. Otherwise it also
+// requests all documents: for suggestions, and because one response with status code 404 is not
+// conclusive. It may be temporary, or the address may be wrong.
 //
-// Errors are [*VerbError] and those of Resolve, but for [*AmbiguousError].
+// The errors are [*VerbError] and those of Resolve, except [*AmbiguousError].
 func (r *Resolver) Validate(ctx context.Context, gvr schema.GroupVersionResource, verbs ...string) (Resource, error) {
 	res, err := r.ResolveGVR(ctx, gvr)
 	if err != nil {

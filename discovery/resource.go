@@ -7,57 +7,57 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Resource is what a server said of one resource in one version. It is a value:
-// it holds no connection and does not change when the server does. Its slices
-// may be shared between copies and are read-only.
+// Resource describes one resource in one version, as the server has listed it. It is a value: it has
+// no connection to the server and does not change. Its slices may be shared between copies and are
+// read-only.
 type Resource struct {
 	// GVR is the resource's group, version and plural name.
 	GVR schema.GroupVersionResource
-	// GVK is the group, version and kind of its objects. A few built-in
-	// resources have objects of another group than their own.
+	// GVK is the group, version and kind of its objects. The objects of a few built-in resources
+	// have another group than the resource.
 	GVK schema.GroupVersionKind
-	// Singular is the singular name; empty if the server does not tell.
+	// Singular is the singular name; empty if the server does not send it.
 	Singular string
-	// ShortNames are the abbreviations, such as "po".
+	// ShortNames are the short names, such as "po".
 	ShortNames []string
-	// Categories are the groups of resources it is in, such as "all".
+	// Categories are the categories of the resource, such as "all".
 	Categories []string
-	// Namespaced says whether its objects live in namespaces.
+	// Namespaced reports whether its objects are in namespaces.
 	Namespaced bool
-	// Verbs are what the type allows: list, watch, get, create, …. Whether the
-	// user may is another question, which only the request itself answers.
+	// Verbs are the verbs that the resource supports, such as list, watch and get. They do not
+	// depend on the permissions of the user.
 	Verbs []string
 	// Subresources are the names of its subresources, such as "status".
 	Subresources []string
-	// Versions are the versions in which the server serves the resource, the
-	// preferred one first. Empty if only this version was asked about.
+	// Versions are the versions in which the server serves the resource, the preferred one first.
+	// It is empty if the question was only about this version.
 	Versions []string
-	// Backing is what serves it, where that is known.
+	// Backing is what serves the resource, if that is known.
 	Backing Backing
-	// CRDUID is the UID of the CustomResourceDefinition, where that is known. A
-	// CRD that was deleted and created again has another.
+	// CRDUID is the UID of the CustomResourceDefinition, if that is known. A CRD that was deleted
+	// and created again has another UID.
 	CRDUID types.UID
-	// Terminating says that the CRD is being deleted: its objects go first.
+	// Terminating reports whether the CRD is being deleted: its objects are deleted first.
 	Terminating bool
 }
 
-// Backing says what serves a resource.
+// Backing is what serves a resource.
 type Backing string
 
-// What serves a resource. It is known to a resolver that runs and may read
-// CustomResourceDefinitions and APIServices.
+// The possible backings of a resource. Only a running resolver that may read
+// CustomResourceDefinitions and APIServices knows the backing.
 const (
 	BackingUnknown    Backing = ""
 	BackingCRD        Backing = "CustomResourceDefinition"
-	BackingAggregated Backing = "APIService" // another server, behind this one
+	BackingAggregated Backing = "APIService" // another server behind the API server
 	BackingBuiltIn    Backing = "BuiltIn"
 )
 
 // Supports reports whether verb is among the resource's verbs.
 func (r Resource) Supports(verb string) bool { return slices.Contains(r.Verbs, verb) }
 
-// Preferred reports whether this is the version that the server prefers, among
-// those that serve the resource. It is false if that is not known.
+// Preferred reports whether this is the preferred version, among those that have the resource. It is
+// false if that is not known.
 func (r Resource) Preferred() bool {
 	return len(r.Versions) > 0 && r.Versions[0] == r.GVR.Version
 }

@@ -16,16 +16,15 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// The paths of the documents that tell everything.
+// The paths of the root documents.
 const (
 	corePath  = "/api"
 	namedPath = "/apis"
 )
 
-// accept asks for the aggregated format, which tells everything at once, in the
-// versions that there have been; a server that has none answers in the legacy one.
-// The two versions differ in nothing but their name. Protobuf is half as long, and is read in a
-// fraction of the time.
+// acceptAggregated requests the aggregated format, which has all resources, in its versions v2 and
+// v2beta1, which differ only in their names. A server without aggregated discovery responds in the
+// legacy format. Protobuf is half as long as JSON and is decoded faster.
 const (
 	acceptAggregated = "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 		"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
@@ -33,7 +32,7 @@ const (
 	acceptLegacy = "application/json"
 )
 
-// restServer asks over HTTP.
+// restServer is the server over HTTP.
 type restServer struct {
 	endpoint *endpoint
 	metadata metadata.Interface
@@ -59,8 +58,8 @@ func (s *restServer) everything(ctx context.Context, previous *document) (*docum
 	return doc.after(previous)
 }
 
-// named asks for the named groups alone: what the core group has does not change while
-// a server runs.
+// named requests only the named groups. The resources of the core group do not change while a server
+// runs.
 func (s *restServer) named(ctx context.Context, previous *document) (*document, error) {
 	if previous == nil || previous.core.err != nil || len(previous.core.groups) == 0 {
 		return s.everything(ctx, previous)
@@ -72,7 +71,8 @@ func (s *restServer) named(ctx context.Context, previous *document) (*document, 
 	return doc.after(previous)
 }
 
-// after returns the document that follows previous.
+// after returns the document after previous: previous itself if nothing has changed, and an error if
+// both roots failed.
 func (d document) after(previous *document) (*document, error) {
 	switch doc := d; {
 	case doc.core.err != nil && doc.named.err != nil:
@@ -86,7 +86,7 @@ func (d document) after(previous *document) (*document, error) {
 	}
 }
 
-// joined returns both errors as one, or the one that there is.
+// joined returns a and b as one error, or the one that is not nil.
 func joined(a, b error) error {
 	if a != nil && b != nil {
 		return &causesError{[]error{a, b}}
@@ -94,13 +94,13 @@ func joined(a, b error) error {
 	return cmp.Or(a, b)
 }
 
-// same reports whether r is the very answer that previous is.
+// same reports whether r is the same response as previous.
 func (r root) same(previous root) bool {
 	return r.err == nil && previous.err == nil && r.etag != "" && r.etag == previous.etag
 }
 
-// root asks for the document of one root. A server that has no such path serves
-// nothing there; one that had it has not lost it.
+// root requests the document of one root. If a server does not have the path, it serves nothing there,
+// unless it had the path before.
 func (s *restServer) root(ctx context.Context, path string, previous root, parse func([]byte) ([]groupDoc, error)) root {
 	r, err := s.ask(ctx, path, acceptAggregated, previous, parse)
 	if errors.Is(err, errOtherFormat) || apierrors.IsNotAcceptable(err) {
@@ -121,8 +121,8 @@ func (s *restServer) root(ctx context.Context, path string, previous root, parse
 	return r
 }
 
-// ask asks for the document of one root in the formats of accept. The server answers
-// in one of them, or, if it knows none, in whatever it likes.
+// ask requests the document of one root in the formats of accept. The server responds in one of them,
+// or in another format if it supports none.
 func (s *restServer) ask(ctx context.Context, path, accept string, previous root, parse func([]byte) ([]groupDoc, error)) (root, error) {
 	header := http.Header{"Accept": {accept}}
 	if strings.HasPrefix(previous.etag, `"`) {
@@ -135,7 +135,7 @@ func (s *restServer) ask(ctx context.Context, path, accept string, previous root
 	defer res.Body.Close() //nolint:errcheck // read only
 	if res.StatusCode == http.StatusNotModified {
 		if previous.etag == "" {
-			return root{}, fmt.Errorf("GET %s: %w: not modified, though nothing was known", path, errNoAnswer)
+			return root{}, fmt.Errorf("GET %s: %w: not modified, but no document is known", path, errNoList)
 		}
 		return previous, nil
 	}
@@ -171,8 +171,7 @@ func (s *restServer) ask(ctx context.Context, path, accept string, previous root
 	return readRoot(path, root{etag: etag, date: date}, groups, err)
 }
 
-// readRoot completes r with the groups that belong below path. An error may come beside
-// them.
+// readRoot adds the groups that belong below path to r. It may return groups and an error.
 func readRoot(path string, r root, groups []groupDoc, err error) (root, error) {
 	belonging := groupList{groups: groups, err: err}
 	belonging.ofRoot(path)
@@ -199,7 +198,7 @@ func (s *restServer) groupVersion(ctx context.Context, gv schema.GroupVersion) (
 	return version, err
 }
 
-// document asks for a document in the legacy format.
+// document requests a document in the legacy format.
 func (s *restServer) document(ctx context.Context, path string) ([]byte, error) {
 	res, err := s.endpoint.get(ctx, path, http.Header{"Accept": {acceptLegacy}})
 	if err != nil {

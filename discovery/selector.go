@@ -13,39 +13,39 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Selector selects types. What it says nothing of does not matter: the zero Selector
-// selects everything. It is a value; its slices are not changed.
+// Selector selects types. Empty fields match all types: the zero Selector selects everything. It is a
+// value: its slices are not changed.
 type Selector struct {
-	// Groups are the API groups to look in; "" is the core group.
+	// Groups are API groups; "" is the core group.
 	Groups []string
-	// Categories are those of which a type has one, such as "all" or "calico".
+	// Categories are categories such as "all". A type must have at least one of them.
 	Categories []string
-	// Verbs are those that a type must all support.
+	// Verbs are verbs. A type must support all of them.
 	Verbs []string
-	// Scope is where its objects live.
+	// Scope is the scope of the type.
 	Scope Scope
-	// Backing is what serves it. It is known only to a resolver that runs, for whom
-	// BackingCRD alone selects what CustomResourceDefinitions define.
+	// Backing is what serves the type. Only a running resolver knows it. BackingCRD selects all types
+	// with a CustomResourceDefinition, also if the resolver does not run.
 	Backing Backing
-	// CRDLabels selects by the labels of the type's CustomResourceDefinition. It
-	// selects nothing else than types that have one.
+	// CRDLabels selects types by the labels of their CustomResourceDefinitions. It does not select
+	// types without a CustomResourceDefinition.
 	CRDLabels labels.Selector
-	// Versions says in which versions. By default, that is the preferred one of each type.
+	// Versions selects the versions of each type. The default is the preferred version.
 	Versions VersionPolicy
 }
 
-// Scope says where objects live.
+// Scope is the scope of a type.
 type Scope string
 
-// Where objects can live.
+// The scopes.
 const (
 	AnyScope        Scope = ""
 	NamespaceScoped Scope = "Namespaced"
 	ClusterScoped   Scope = "Cluster"
 )
 
-// Matches reports whether the selector selects res, labels aside: these are the
-// CRD's, which a Resource does not have.
+// Matches reports whether the selector selects res. It ignores CRDLabels, since a Resource does not have
+// the labels of its CRD.
 func (s Selector) Matches(res Resource) bool {
 	return (len(s.Groups) == 0 || slices.Contains(s.Groups, res.GVR.Group)) &&
 		(len(s.Categories) == 0 || slices.ContainsFunc(res.Categories, func(c string) bool { return slices.Contains(s.Categories, c) })) &&
@@ -55,12 +55,12 @@ func (s Selector) Matches(res Resource) bool {
 		s.Versions.selects(&res)
 }
 
-// ResolveAll returns the resources that s selects, in the server's order of groups and
-// the preferred version first. None is no error.
+// ResolveAll returns the resources that s selects, in the server's order of groups, the preferred version
+// of each first. It is not an error if s selects nothing.
 //
-// Where a part of the server could not be asked that may have more, the error is an
-// [*InconclusiveError] and what was found comes beside it. Selecting by the labels of
-// CRDs needs the permission to list them.
+// If a part of the server that may have more resources does not respond, ResolveAll returns the found
+// resources and an [*InconclusiveError]. Selection by the labels of CRDs requires the permission to list
+// CRDs.
 func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, error) {
 	c := r.known(ctx)
 	if c == nil {
@@ -84,7 +84,7 @@ func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, erro
 			return definition != nil && (s.CRDLabels == nil || s.CRDLabels.Matches(labels.Set(definition.Labels)))
 		}
 		if s.Backing == BackingCRD {
-			s.Backing = BackingUnknown // labelled knows
+			s.Backing = BackingUnknown // labelled has checked it
 		}
 	}
 	var found []Resource
@@ -96,13 +96,13 @@ func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, erro
 	return found, c.unaskedFor(s)
 }
 
-// errBacking is why a resolver that does not run can't select by backing.
+// errBacking is the error for selection by backing if the backing is not known.
 var errBacking = errors.New("what serves a type is only known while Run runs")
 
-// everyResource is how errors of ResolveAll name what was asked for.
+// everyResource is the reference in errors of ResolveAll.
 var everyResource = Ref{Resource: "*"}
 
-// unaskedFor returns an error if there may be more that s selects.
+// unaskedFor returns an error if there may be more resources that s selects.
 func (c *snapshot) unaskedFor(s Selector) error {
 	unknown := c.unknownFor(reading{anyGroup: true})
 	if len(s.Groups) > 0 {
@@ -141,7 +141,7 @@ func (r *Resolver) crds(ctx context.Context) (map[string]*slimMeta, error) {
 	return metas, err
 }
 
-// knownCRDs returns what a run knows of the CRDs, or nil.
+// knownCRDs returns the metadata of the CRDs that a run knows, or nil.
 func (r *Resolver) knownCRDs() map[string]*slimMeta {
 	r.mu.Lock()
 	l := r.live
@@ -157,7 +157,7 @@ func (r *Resolver) knownCRDs() map[string]*slimMeta {
 	return l.known.metas()
 }
 
-// crds lists the CRDs without what they define.
+// crds lists the metadata of the CRDs.
 func (s *restServer) crds(ctx context.Context) (map[string]*slimMeta, error) {
 	const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 	res, err := s.endpoint.get(ctx, crdPath, http.Header{"Accept": {metadataOnly}})
@@ -182,7 +182,7 @@ func (s *restServer) crds(ctx context.Context) (map[string]*slimMeta, error) {
 		return nil, fmt.Errorf("GET %s: %w", crdPath, err)
 	}
 	if list.Kind != "PartialObjectMetadataList" && list.Kind != "CustomResourceDefinitionList" {
-		return nil, fmt.Errorf("GET %s: %w: kind %q", crdPath, errNoAnswer, list.Kind)
+		return nil, fmt.Errorf("GET %s: %w: kind %q", crdPath, errNoList, list.Kind)
 	}
 	metas := make(map[string]*slimMeta, len(list.Items))
 	for i := range list.Items {
@@ -191,13 +191,12 @@ func (s *restServer) crds(ctx context.Context) (map[string]*slimMeta, error) {
 	return metas, nil
 }
 
-// ErrInvalidSelector means that a selector says something that has no meaning. Type:
-// [*SelectorError].
+// ErrInvalidSelector means that a field of a selector has an invalid value. Type: [*SelectorError].
 var ErrInvalidSelector = errors.New("invalid selector")
 
-// SelectorError says what is wrong with a [Selector].
+// SelectorError is the error for a [Selector] with an invalid value.
 type SelectorError struct {
-	// Field is the name of the field, and Value what it may not be, or have.
+	// Field is the name of the field, and Value the invalid value.
 	Field string
 	Value string
 }
@@ -209,8 +208,8 @@ func (e *SelectorError) Error() string {
 // Is reports whether target is ErrInvalidSelector.
 func (e *SelectorError) Is(target error) bool { return target == ErrInvalidSelector }
 
-// Validate returns a [*SelectorError] if s says something that has no meaning, such as a
-// Scope that there is not, and nil otherwise. That s selects nothing is no error.
+// Validate returns a [*SelectorError] if a field of s has an invalid value, such as an unknown Scope, and
+// nil otherwise. A selector that selects no type can be valid.
 func (s Selector) Validate() error {
 	for _, group := range s.Groups {
 		if checkParts(Ref{Resource: "any", Group: group}, false) != nil {

@@ -11,29 +11,28 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// askAtOnce is how many group versions are asked about at a time, of a server that
-// has no aggregated discovery.
+// askAtOnce is the maximum number of concurrent requests for group versions to a server without
+// aggregated discovery.
 const askAtOnce = 8
 
-// server is who answers. The methods are safe for concurrent use.
+// server is the interface to an API server. The methods are safe for concurrent use.
 type server interface {
-	// everything asks for all groups and their resources. What previous has told
-	// is not sent again where the server can tell that nothing changed; then the
-	// answer is previous itself. The error is nil if any part could be asked.
+	// everything requests all groups and their resources. If the server reports that nothing has
+	// changed since previous, the result is previous. The error is nil if any part was received.
 	everything(ctx context.Context, previous *document) (*document, error)
-	// named is everything for all groups but the core group, of which previous tells.
+	// named is everything without a request for the core group, which is taken from previous.
 	named(ctx context.Context, previous *document) (*document, error)
-	// groupVersion asks for the resources of one group version.
+	// groupVersion requests the resources of one group version.
 	groupVersion(ctx context.Context, gv schema.GroupVersion) (versionDoc, error)
-	// failed notes that documents could not be had, and returns a channel that is closed
-	// when another request to the server succeeds; nil if that is not known.
+	// failed records that the request for documents has failed. It returns a channel that is closed
+	// when another request that had failed succeeds; nil if that is not known.
 	failed() <-chan struct{}
-	// requests returns how many requests have been sent.
+	// requests returns the number of requests so far.
 	requests() uint64
 }
 
-// fill asks for the resources of each group version, which the legacy documents of
-// the roots do not have.
+// fill requests the resources of each group version, since the legacy documents of the roots do not
+// have them.
 func fill(ctx context.Context, groups []groupDoc, ask func(context.Context, schema.GroupVersion) (versionDoc, error)) {
 	var wg sync.WaitGroup
 	places := make(chan struct{}, askAtOnce)
@@ -42,7 +41,7 @@ func fill(ctx context.Context, groups []groupDoc, ask func(context.Context, sche
 			places <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-places }()
-				version := &groups[i].versions[j] // nobody else's
+				version := &groups[i].versions[j] // only this goroutine writes to it
 				asked, err := ask(ctx, schema.GroupVersion{Group: groups[i].name, Version: version.name})
 				if err != nil {
 					asked.err = &askedError{at: time.Now(), err: err}
@@ -55,14 +54,14 @@ func fill(ctx context.Context, groups []groupDoc, ask func(context.Context, sche
 	wg.Wait()
 }
 
-// adapter asks through client-go's interface, which tells neither what a stale group
-// last knew nor when to ask again, and has no way to ask for changes only.
+// adapter is the server behind a client with client-go's interface, which returns neither the last
+// known resources of a stale group nor Retry-After, and has no conditional requests.
 type adapter struct {
 	client discovery.DiscoveryInterfaceWithContext
-	calls  atomic.Uint64 // of its methods
+	calls  atomic.Uint64 // of the client's methods
 }
 
-// requests returns how often the client was asked, who may have known.
+// requests returns the number of calls of the client, which may have answered from a cache.
 func (s *adapter) requests() uint64 { return s.calls.Load() }
 
 func (s *adapter) failed() <-chan struct{} { return nil }
@@ -74,7 +73,7 @@ func (s *adapter) everything(ctx context.Context, previous *document) (*document
 	}
 	var groups []groupDoc
 	if list != nil {
-		groups, _ = groupsOf(list) // a client's own; what it leaves out it has not
+		groups, _ = groupsOf(list) // what a client leaves out does not exist
 	}
 	if len(groups) == 0 {
 		return nil, errNoGroups
@@ -93,7 +92,7 @@ func (s *adapter) everything(ctx context.Context, previous *document) (*document
 		for j := range groups[i].versions {
 			version := &groups[i].versions[j]
 			if err := failed[schema.GroupVersion{Group: groups[i].name, Version: version.name}]; err != nil {
-				version.err = err // an aggregated half has said that it is stale
+				version.err = err // the aggregated document marks it as stale
 			}
 		}
 	}
@@ -105,8 +104,8 @@ func (s *adapter) named(ctx context.Context, previous *document) (*document, err
 	return s.everything(ctx, previous)
 }
 
-// groups asks for the groups and, where the client has aggregated discovery, for
-// their resources and what is stale; lists is nil where it has not.
+// groups requests the groups and, if the client has aggregated discovery, their resources and the
+// errors of stale group versions. Otherwise, lists is nil.
 func (s *adapter) groups(ctx context.Context) (groups *metav1.APIGroupList, lists map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error) {
 	s.calls.Add(1)
 	switch client := s.client.(type) {

@@ -15,42 +15,42 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// errDisagree is the state of a moment: of several API servers, or of the caches in
-// one, not all know of a type that has just come (kubernetes#115241).
-var errDisagree = errors.New("the server lists the resource, but its group version does not have it yet; ask again")
+// errDisagree is the error for a new type that not all API servers, or not all caches of one server,
+// know yet (kubernetes#115241).
+var errDisagree = errors.New("the server lists the resource, but its group version does not have it yet; try again")
 
-// snapshot is all that is known to be served, at one moment. It is not changed once
-// made. Groups that do not change are shared with the snapshot before it, with their
-// indexes, so that a change costs what its own group costs.
+// snapshot is the known state of all types at one time. It is immutable. Unchanged groups and their
+// indexes are shared with the previous snapshot, so that the cost of a change depends on its group
+// only.
 type snapshot struct {
 	groups []*groupView // in the server's order
 	byName []*groupView // the same, sorted by name
-	// coreUnknown and namedUnknown are why not even all groups are known: the core group, or
-	// those with a name. They are nil if they are.
+	// coreUnknown and namedUnknown are the errors for which the core group or the list of the named
+	// groups is not known. Nil: it is known.
 	coreUnknown, namedUnknown error
-	// crdsRule says that the CRDs are known, all of them.
+	// crdsRule reports whether all CRDs are known.
 	crdsRule bool
-	types    int // that are served
+	types    int // the number of served types
 
 	mapper func() meta.RESTMapperWithContext
 	memo   memo
 }
 
-// groupView is what is known of one group. It is not changed once made.
+// groupView is the known state of one group. It is immutable.
 type groupView struct {
 	name     string
-	versions []string // none if there are only CRDs that are not served
-	// resources are sorted by version, preferred first.
+	versions []string // empty if there are only CRDs that are not served
+	// resources are sorted by version, the preferred one first.
 	resources []Resource
-	// failed are the versions that exist but could not be asked. What is known of
-	// their resources is from before.
+	// failed are the existing versions whose requests failed. Their resources are the last known
+	// ones.
 	failed map[string]error
-	// waiting are the CRDs of the group that are there and not served.
+	// waiting are the existing CRDs of the group that are not served.
 	waiting []*crd
-	// types are what events tell of the types, each once.
+	// types are the states of the types, each once.
 	types []typeState
-	// decided are the plurals of which CRDs say all: what is not listed is not served,
-	// without a doubt.
+	// decided are the plurals for which the CRDs are conclusive: a version that is not listed is
+	// not served.
 	decided map[string]bool
 
 	index func() *index
@@ -64,13 +64,13 @@ type index struct {
 	types map[string]int   // in groupView.types, by plural
 }
 
-// hit is a resource that has a name, in the order of groupView.resources.
+// hit is a resource with a name, in the order of groupView.resources.
 type hit struct {
 	at   int
 	form nameForm
 }
 
-// newSnapshot lists groups, which are in the server's order.
+// newSnapshot returns a snapshot of groups, which are in the server's order.
 func newSnapshot(groups []*groupView, coreUnknown, namedUnknown error) *snapshot {
 	c := &snapshot{groups: groups, coreUnknown: coreUnknown, namedUnknown: namedUnknown, byName: slices.Clone(groups)}
 	slices.SortFunc(c.byName, func(a, b *groupView) int { return strings.Compare(a.name, b.name) })
@@ -97,8 +97,7 @@ func (c *snapshot) with(views []*groupView, coreUnknown, namedUnknown error) *sn
 	return now
 }
 
-// newGroupView lists what a group has. Of the errors of its versions, those count that
-// leave something open.
+// newGroupView returns the view of a group, without its types.
 func newGroupView(group groupDoc) *groupView {
 	g := &groupView{name: group.name}
 	versions := map[string][]string{}
@@ -123,20 +122,20 @@ func newGroupView(group groupDoc) *groupView {
 	return g
 }
 
-// same reports whether other says the same of everything.
+// same reports whether c and other are equal.
 func (c *snapshot) same(other *snapshot) bool {
 	return slices.EqualFunc(c.groups, other.groups, func(a, b *groupView) bool { return a == b || a.same(b) }) &&
 		errorText(c.coreUnknown) == errorText(other.coreUnknown) && errorText(c.namedUnknown) == errorText(other.namedUnknown) &&
 		c.crdsRule == other.crdsRule
 }
 
-// decides reports whether the CRDs say all that there is to say of gr.
+// decides reports whether the CRDs are conclusive about gr.
 func (c *snapshot) decides(gr schema.GroupResource) bool {
 	group := c.group(gr.Group)
 	return group != nil && group.decided[gr.Resource]
 }
 
-// same reports whether other says the same of the group.
+// same reports whether g and other are equal.
 func (g *groupView) same(other *groupView) bool {
 	return g.name == other.name && slices.Equal(g.versions, other.versions) && reflect.DeepEqual(g.resources, other.resources) &&
 		maps.EqualFunc(g.failed, other.failed, func(a, b error) bool { return errorText(a) == errorText(b) }) &&
@@ -151,7 +150,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// all returns all resources, those of a group by version, preferred first.
+// all returns all resources, those of a group by version, the preferred one first.
 func (c *snapshot) all() iter.Seq[*Resource] {
 	return func(yield func(*Resource) bool) {
 		for _, group := range c.groups {
@@ -173,7 +172,7 @@ func (c *snapshot) group(name string) *groupView {
 	return c.byName[i]
 }
 
-// served returns what is served as gvr, or nil.
+// served returns the resource that is served as gvr, or nil.
 func (c *snapshot) served(gvr schema.GroupVersionResource) *Resource {
 	group := c.group(gvr.Group)
 	if group == nil {
@@ -186,9 +185,9 @@ func (c *snapshot) served(gvr schema.GroupVersionResource) *Resource {
 	return &group.resources[at]
 }
 
-// groupsFor returns the groups in which r may be found.
+// groupsFor returns the groups that may have the resource of r.
 func (c *snapshot) groupsFor(r reading) []*groupView {
-	if r.anyGroup || r.form == kind { // a few resources have objects of another group
+	if r.anyGroup || r.form == kind { // the objects of a few resources have another group
 		return c.groups
 	}
 	if r.prefix {
@@ -231,7 +230,7 @@ func (x *index) add(name string, h hit) {
 	}
 }
 
-// hits returns what of the group has the name that r asks for.
+// hits returns the resources of the group with the name of r.
 func (g *groupView) hits(r reading) []hit {
 	if r.form == kind {
 		return g.index().kinds[r.name]
@@ -239,8 +238,8 @@ func (g *groupView) hits(r reading) []hit {
 	return g.index().names[r.name]
 }
 
-// find returns what r names: of those in the first form of name that fits any, each
-// group's in the version that the server prefers.
+// find returns the resources with the name of r: those for which it has the first form that matches any,
+// in the preferred version of each group.
 func (c *snapshot) find(r reading) []Resource {
 	groups := c.groupsFor(r)
 	best := anyForm
@@ -273,9 +272,9 @@ func (c *snapshot) find(r reading) []Resource {
 	return found
 }
 
-// ofKind returns the resource whose objects are of gvk, in the preferred version if gvk
-// has none. It is nil if there is none, or a choice, or a resource of another group or version
-// than its objects: then the rules of the method that was called decide.
+// ofKind returns the resource whose objects have the kind gvk, in the preferred version if gvk has none.
+// It returns nil if there is none, if there are several, or if the resource has another group or version
+// than its objects: then the rules of the called method decide.
 func (c *snapshot) ofKind(gvk schema.GroupVersionKind) *Resource {
 	g := c.group(gvk.Group)
 	if g == nil {
@@ -297,7 +296,7 @@ func (c *snapshot) ofKind(gvk schema.GroupVersionKind) *Resource {
 	return only
 }
 
-// answer returns the one resource that q means in any of its readings.
+// answer returns the resource of the first reading of q that matches any.
 func (c *snapshot) answer(q question) (Resource, error) {
 	if gvr, full := q.gvr(); full {
 		if res := c.served(gvr); res != nil {
@@ -318,14 +317,14 @@ func (c *snapshot) answer(q question) (Resource, error) {
 	return Resource{}, c.refuse(q)
 }
 
-// ofKubernetes reports whether res is in an API group of Kubernetes itself. These come
-// first in every server's order, and kubectl takes the first: "pods" is the core
-// group's, whoever else has pods.
+// ofKubernetes reports whether res is in an API group of Kubernetes itself. These groups are the first of
+// every server, and kubectl takes the first: "pods" is in the core group, also if another group has a
+// resource of this name.
 func ofKubernetes(res Resource) bool {
 	return res.Backing != BackingCRD && res.Backing != BackingAggregated && scheme.Scheme.IsGroupRegistered(res.GVR.Group)
 }
 
-// refuse returns the error for q, which nothing in the snapshot answers.
+// refuse returns the error for q, which has no answer in the snapshot.
 func (c *snapshot) refuse(q question) error {
 	readings := q.readings()
 	for _, r := range readings {
@@ -356,10 +355,10 @@ func (c *snapshot) refuse(q question) error {
 	return absent
 }
 
-// suggestions returns what is to be suggested instead of ref.
+// suggestions returns the suggestions for ref.
 func (c *snapshot) suggestions(ref Ref) *suggestions { return &suggestions{ref: ref, groups: c.groups} }
 
-// unknownFor returns why not all groups are known that r may mean, or nil.
+// unknownFor returns the error for which not all possible groups of r are known, or nil.
 func (c *snapshot) unknownFor(r reading) error {
 	switch {
 	case r.anyGroup:
@@ -370,8 +369,8 @@ func (c *snapshot) unknownFor(r reading) error {
 	return c.namedUnknown
 }
 
-// serves reports whether there is such a group. Where the version was only guessed, as
-// the first label of what may be the group, the version has to be there, too.
+// serves reports whether the group exists. If the version may be the first label of a group, the version
+// must exist, too.
 func (c *snapshot) serves(group, version string, q question) bool {
 	g := c.group(group)
 	if g == nil || len(g.versions) == 0 {
@@ -384,8 +383,7 @@ func (c *snapshot) serves(group, version string, q question) bool {
 	return failed || slices.ContainsFunc(g.resources, func(res Resource) bool { return res.GVR.Version == version })
 }
 
-// inconclusive returns an error if a group version that q might mean failed: what was
-// not found may be there.
+// inconclusive returns an error if a possible group version of q failed: it may have the resource.
 func (c *snapshot) inconclusive(q question, r reading) error {
 	failed := map[schema.GroupVersion]error{}
 	for _, g := range c.groups {
@@ -406,7 +404,7 @@ func (c *snapshot) inconclusive(q question, r reading) error {
 	return inconclusive(q.ref, &causesError{causes}, gvs...)
 }
 
-// waitingFor returns a CRD that r names and that is not served, or nil.
+// waitingFor returns the CRD with the name of r that is not served, or nil.
 func (c *snapshot) waitingFor(r reading) *crd {
 	for _, g := range c.groupsFor(r) {
 		for _, definition := range g.waiting {
@@ -421,14 +419,13 @@ func (c *snapshot) waitingFor(r reading) *crd {
 	return nil
 }
 
-// memo remembers what references have been found to mean. It lives as long as the
-// snapshot that it is about.
+// memo stores the resources of resolved references for one snapshot.
 type memo struct {
 	mu    sync.RWMutex
 	known map[string]Resource
 }
 
-// maxMemo bounds a memo: references may come from anybody.
+// maxMemo is the maximum number of entries, since references may come from users.
 const maxMemo = 4096
 
 func (m *memo) get(ref string) (Resource, bool) {

@@ -25,35 +25,35 @@ type Status struct {
 	Answers Answers
 }
 
-// SourceStatus is the state of one source of what is known.
+// SourceStatus is the status of one source.
 type SourceStatus struct {
 	State SourceState
-	// Since is when the source came into that state.
+	// Since is the time of the last change of State.
 	Since time.Time
-	// Verb is what was tried, list or watch, where it is not allowed or fails.
+	// Verb is the verb of the request that is forbidden or fails, list or watch.
 	Verb string
-	// Err is why, then.
+	// Err is the error of that request.
 	Err error
 }
 
-// SourceState is how one source of a running resolver does.
+// SourceState is the state of one source of a running resolver.
 type SourceState string
 
-// How a source can do.
+// The states of a source.
 const (
-	// SourceConnecting: it has not said anything yet.
+	// SourceConnecting: there is no response yet.
 	SourceConnecting SourceState = "Connecting"
-	// SourceCurrent: a watch is open; or, for documents, the last answer was whole.
+	// SourceCurrent: the watch is open, or, for documents, the last response was complete.
 	SourceCurrent SourceState = "Watching"
-	// SourceAbsent: the server has no such objects, and so there are none.
+	// SourceAbsent: the server does not have the resource, so that there are no objects.
 	SourceAbsent SourceState = "Absent"
-	// SourceForbidden: the user may not; the documents are polled instead.
+	// SourceForbidden: the user is not allowed to list or watch. The resolver polls the documents.
 	SourceForbidden SourceState = "Forbidden"
-	// SourceFailing: it is tried again and again; what was known stands.
+	// SourceFailing: requests fail, and are repeated. The last known objects stay.
 	SourceFailing SourceState = "Failing"
 )
 
-// Status returns where answers come from at present. It does not wait for anything.
+// Status returns the status of the resolver. It does not wait.
 func (r *Resolver) Status() Status {
 	s := Status{Requests: r.server.requests(), Answers: r.answers.soFar()}
 	r.mu.Lock()
@@ -67,7 +67,7 @@ func (r *Resolver) Status() Status {
 	return s
 }
 
-// certain reports whether what nobody has told of does not exist.
+// certain reports whether an object or a resource that no source has does not exist.
 func (l *live) certain() bool {
 	told := func(s SourceStatus) bool {
 		return s.State == SourceCurrent || s.State == SourceAbsent || s.State == SourceForbidden
@@ -75,7 +75,7 @@ func (l *live) certain() bool {
 	return told(l.crds) && told(l.apis) && l.docs.State == SourceCurrent
 }
 
-// polls reports whether a watch of l is missing.
+// polls reports whether one of the watches of l is not open.
 func (r *Resolver) polls(l *live) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,30 +83,29 @@ func (r *Resolver) polls(l *live) bool {
 		l.apis.State != SourceCurrent && l.apis.State != SourceAbsent
 }
 
-// Answers is how often questions about single resources have been answered, by outcome: those
-// of [Resolver.Resolve], of the methods like it and of the RESTMapper. What can't be the name of any is no question. The
-// counts only grow.
+// Answers are the numbers of answers to questions about single resources, by outcome: the answers of
+// [Resolver.Resolve], of the similar methods and of the RESTMapper. Invalid references do not count.
 type Answers struct {
 	// Served: the resource is served.
 	Served uint64
-	// NotServed: it is not; see [ErrNotServed].
+	// NotServed: the resource is not served; see [ErrNotServed].
 	NotServed uint64
-	// Inconclusive: the server could not be asked, or the caller did not wait; see
+	// Inconclusive: the server did not respond, or the context of the caller ended; see
 	// [ErrInconclusive].
 	Inconclusive uint64
-	// Ambiguous: the name fits several resources; see [ErrAmbiguous].
+	// Ambiguous: the name matches several resources; see [ErrAmbiguous].
 	Ambiguous uint64
 }
 
-// answers counts them. What is known is counted, too, so that it costs one addition, and no
-// line of memory that others read.
+// answers counts the answers. The padding keeps the counters out of the cache lines of other fields, since
+// answers from memory are counted, too.
 type answers struct {
 	_                                          [64]byte
 	served, notServed, inconclusive, ambiguous atomic.Uint64
 	_                                          [32]byte
 }
 
-// count counts an answer with err.
+// count counts an answer whose error is err.
 func (a *answers) count(err error) {
 	switch {
 	case err == nil:
@@ -115,12 +114,12 @@ func (a *answers) count(err error) {
 		a.notServed.Add(1)
 	case errors.Is(err, ErrInconclusive):
 		a.inconclusive.Add(1)
-	case meta.IsAmbiguousError(err): // client-go's mapper has one of its own
+	case meta.IsAmbiguousError(err): // the error of client-go's mapper
 		a.ambiguous.Add(1)
 	}
 }
 
-// counted counts the answer that it returns.
+// counted counts an answer, and returns it.
 func (a *answers) counted(res Resource, err error) (Resource, error) {
 	a.count(err)
 	return res, err

@@ -103,7 +103,7 @@ func TestValidate_MissingVerbs(t *testing.T) {
 		{
 			mute, nil,
 			&discovery.VerbError{GVR: mute, Missing: []string{"list", "watch"}},
-			"stones.v1.mute.io: the resource does not support list and watch; it supports no verb at all",
+			"stones.v1.mute.io: the resource does not support list and watch; it supports no verbs",
 		},
 	} {
 		_, err := r.Validate(t.Context(), tc.gvr, tc.ask...)

@@ -4,7 +4,7 @@ package main
 var ofDiscovery = []table{
 	{"discovery", "discovery", []mutant{
 		{"calls of a given discovery client do not count", "adapter.groupVersion", drop("s.calls.Add(1)")},
-		{"a refusal may be older than its question", "Resolver.fresh", never("err == nil && joined && errors.Is(try(said()), ErrNotServed)")},
+		{"a refusal may be older than its question", "Resolver.fresh", never("err == nil && joined && errors.Is(try(result()), ErrNotServed)")},
 		{"a resource that the server lists is reported as not served", "Resolver.askInFull", never("refusal == nil")},
 		{"an unreachable group version is reported as not served", "Resolver.askInFull", never("err != nil && !apierrors.IsNotFound(err)")},
 		{"an inconclusive answer does not say when to ask again", "inconclusive", drop("out.Asked, out.Again = paused.asked, paused.until")},
@@ -20,13 +20,13 @@ var ofDiscovery = []table{
 		{"the preferred version does not come first", "preferredFirst", replace(
 			"slices.Insert(versions, 0, v.Version)", "append(versions, v.Version)")},
 		{"a stale version is taken as current", "parseVersion", drop("version.err = errStale")},
-		{"an aggregated entry without a scope is skipped", "parseVersion", within("entry.Scope != apidiscovery.ScopeCluster", drop("version.spoilt()"))},
+		{"an aggregated entry without a scope is skipped", "parseVersion", within("entry.Scope != apidiscovery.ScopeCluster", drop("version.markMalformed()"))},
 		{"a document without a kind is accepted", "parseGroups", replace(`"APIGroupList"`, `"" && doc.Kind != "APIGroupList"`)},
-		{"a group without versions is complete", "groupList.add", drop("if !told { l.err = errIncomplete }")},
+		{"a group without versions is complete", "groupList.add", drop("if !hasVersions { l.err = errIncomplete }")},
 		{"a group without a name is accepted", "groupList.ofRoot", drop("l.err = errIncomplete")},
 		{"Retry-After of a proxy is not seen", "faultOf", after("message := strings.TrimSpace(string(body))", "after = 0")},
 		{"the rate limiter is not asked", "endpoint.get", never("e.limiter != nil")},
-		{"a client's timeout cuts watches", "newEndpoint", drop("unhurried.Timeout = 0")},
+		{"a client's timeout cuts watches", "newEndpoint", drop("unlimited.Timeout = 0")},
 		{"requests of discovery count only if they are answered", "endpoint.get", all(
 			drop("e.sent.Add(1)"), after("res, err := e.client.Do(req)", "if err == nil && res.StatusCode == http.StatusOK { e.sent.Add(1) }"))},
 		{"verbs are not checked", "missingVerbs", never("!res.Supports(verb)")},
@@ -74,7 +74,7 @@ var ofDiscovery = []table{
 			"k.dropped[res.GVR.GroupVersion()]", replace("true", "false"))},
 		{"a deleted CRD comes back with a document", "knowledge.believes", always("state.gone == nil")},
 		{"a type is removed by the first document that leaves it out", "knowledge.withDoubted", always("d.over")},
-		{"the group version of an APIService without a document is reported as not served", "knowledge.withUntold", always(
+		{"the group version of an APIService without a document is reported as not served", "knowledge.withAPIServices", always(
 			"listed || item.backing() != BackingAggregated")},
 		{"a collection that is not found is empty", "metadataWatch.settle", never("w.filled")},
 		{"a watch that was not steady is opened again at once", "metadataWatch.open", drop(
@@ -98,10 +98,10 @@ var ofDiscovery = []table{
 		{"an answer from memory does not count", "Resolver.Resolve", drop("r.answers.served.Add(1)")},
 		{"an answer about a GVR from memory does not count", "Resolver.ResolveGVR", drop("r.answers.served.Add(1)")},
 		{"an answer about a kind from memory does not count", "Resolver.ResolveGVK", drop("r.answers.served.Add(1)")},
-		{"an entry without a kind is skipped", "readList", drop("version.spoilt()")},
+		{"an entry without a kind is skipped", "readList", drop("version.markMalformed()")},
 		{"a list of another group version passes", "readList", never("list.GroupVersion != gv.String()")},
 		{"a document that is no list is read as an empty list", "readList", replace(
-			"case list.APIResources == nil: return versionDoc{}, errNoAnswer", "case list.APIResources == nil: return versionDoc{}, nil")},
+			"case list.APIResources == nil: return versionDoc{}, errNoList", "case list.APIResources == nil: return versionDoc{}, nil")},
 		{"a server without groups is accepted", "document.after", replace("return nil, errNoGroups", "return &doc, nil")},
 		{"unchanged documents are sent again", "restServer.ask", drop(`header.Set("If-None-Match", previous.etag)`)},
 		{"a later format is read as the legacy one", "formatOf", after(
