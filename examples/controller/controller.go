@@ -36,12 +36,11 @@ type controller struct {
 	report        func(block string, addresses []string)
 
 	mu    sync.Mutex
-	found map[string][]string // what was reported last of each block, if anything
+	found map[string][]string // the last reported addresses of each block, if there are any
 }
 
-// run runs the controller until ctx ends, which is no error. It calls report with the addresses of
-// a block that are allocated on nodes that are gone, whenever they have changed; with none if
-// there are none any more.
+// run runs the controller until ctx ends, and then returns nil. It calls report with the addresses of
+// a block that are allocated on nodes that do not exist, after each change of these addresses.
 func run(ctx context.Context, cfg *rest.Config, nodesGVR schema.GroupVersionResource, report func(block string, addresses []string)) (err error) {
 	factory, err := dynamicinformer.NewForConfig(cfg)
 	if err != nil {
@@ -118,7 +117,7 @@ func (c *controller) next(ctx context.Context) bool {
 	}
 	defer c.queue.Done(key)
 	if err := c.reconcile(ctx, key); err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Block is tried again", "block", key)
+		utilruntime.HandleErrorWithContext(ctx, err, "Retry block", "block", key)
 		c.queue.AddRateLimited(key)
 		return true
 	}
@@ -154,8 +153,8 @@ func (c *controller) reconcile(ctx context.Context, name string) error {
 	return nil
 }
 
-// gone reports whether a node does not exist. The cache of nodes may be behind that of blocks, so
-// the API server has the last word on a node that is not in it.
+// gone reports whether a node does not exist. The cache of nodes may be older than the cache of
+// blocks, so gone asks the API server about a node that is not in the cache.
 func (c *controller) gone(ctx context.Context, node string) (bool, error) {
 	_, err := c.nodes.Lister().Get(node)
 	if apierrors.IsNotFound(err) {
@@ -167,8 +166,8 @@ func (c *controller) gone(ctx context.Context, node string) (bool, error) {
 	return false, err
 }
 
-// publish reports addresses if they are not those that were reported last. The queue hands out a
-// block to one worker at a time, so the reports of one block are in order.
+// publish reports addresses if they differ from the last report. The queue gives a block to one
+// worker at a time, so the reports of one block are in order.
 func (c *controller) publish(block string, addresses []string) {
 	c.mu.Lock()
 	changed := !slices.Equal(c.found[block], addresses)

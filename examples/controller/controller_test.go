@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testNodes are the nodes of a server that has no built-in types.
+// testNodes are custom resources instead of nodes: the embedded server has no built-in types.
 var testNodes = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "nodes"}
 
 // report is one call of the controller's report function.
@@ -64,7 +64,7 @@ func start(t *testing.T) *cluster {
 	go func() {
 		ended <- run(ctx, server.Config(), testNodes, func(block string, addresses []string) { c.reports <- report{block, addresses} })
 	}()
-	t.Cleanup(func() { // before the server stops
+	t.Cleanup(func() { // runs before the server stops
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("run: %v", err)
@@ -95,7 +95,7 @@ func (c *cluster) createNode(name string) {
 	c.create(testNodes, "Node", name, nil)
 }
 
-// createBlock creates a block with an address for each node; "" is a free one.
+// createBlock creates a block with an address for each node; "" is a free address.
 func (c *cluster) createBlock(name, cidr string, nodes ...string) {
 	c.Helper()
 	allocations, attributes := make([]any, len(nodes)), []any{}
@@ -131,7 +131,7 @@ func (c *cluster) expect(block string, addresses ...string) {
 	}
 }
 
-func TestController_FollowsNodesAndBlocks(t *testing.T) {
+func TestController_ReportsChangesOfNodesAndBlocks(t *testing.T) {
 	c := start(t)
 	c.createNode("a")
 	c.createNode("b")
@@ -150,7 +150,7 @@ func TestController_FollowsNodesAndBlocks(t *testing.T) {
 	c.expect("two")
 }
 
-func TestController_ForgetsBlocksWhenTheTypeIsDeleted(t *testing.T) {
+func TestController_RemovesBlocksWhenTheTypeIsDeleted(t *testing.T) {
 	c := start(t)
 	c.installBlocks()
 	c.createBlock("one", "192.0.2.0/30", "missing")
@@ -163,7 +163,7 @@ func TestController_ForgetsBlocksWhenTheTypeIsDeleted(t *testing.T) {
 	c.expect("one", "192.0.2.0")
 }
 
-func TestController_AsksTheServerForNodesThatTheCacheLacks(t *testing.T) {
+func TestController_AsksTheServerForNodesThatAreNotCached(t *testing.T) {
 	node := &unstructured.Unstructured{}
 	node.SetGroupVersionKind(testNodes.GroupVersion().WithKind("Node"))
 	node.SetName("new")
@@ -172,7 +172,7 @@ func TestController_AsksTheServerForNodesThatTheCacheLacks(t *testing.T) {
 	client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "NodeList"}}, nil
 	})
-	client.PrependWatchReactor("nodes", clienttesting.DefaultWatchReactor(watch.NewFake(), nil)) // is silent
+	client.PrependWatchReactor("nodes", clienttesting.DefaultWatchReactor(watch.NewFake(), nil)) // without events
 	factory, err := dynamicinformer.New(client)
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,15 @@
-// Command controller finds addresses of Calico's IPAMBlocks that are allocated on nodes that do
-// not exist any more, and prints them. It may be started before Calico is installed.
+// Command controller finds addresses of Calico's IPAMBlocks that are allocated on nodes that no longer
+// exist, and prints them. It may be started before Calico is installed.
 //
-// It changes nothing in the cluster, and needs these rules of a ClusterRole:
+// It does not write to the cluster. It needs these rules of a ClusterRole:
 //
 //   - {apiGroups: [crd.projectcalico.org], resources: [ipamblocks], verbs: [list, watch]}
 //   - {apiGroups: [""], resources: [nodes], verbs: [get, list, watch]}
 //   - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, list, watch]}
 //   - {apiGroups: [apiregistration.k8s.io], resources: [apiservices], verbs: [list, watch]}
 //
-// The last two are optional: they show at once that a type was installed or removed.
+// The last two are optional: with them, the controller notices at once that a type was installed or
+// removed.
 package main
 
 import (
@@ -46,6 +47,6 @@ func program(kubeconfig string) error {
 			fmt.Println(block, "ok")
 			return
 		}
-		fmt.Println(block, "node is gone:", strings.Join(addresses, " "))
+		fmt.Println(block, "node does not exist:", strings.Join(addresses, " "))
 	})
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// usage is what --help prints before the flags.
+// usage is the text of --help before the flags.
 const usage = `everything [flags]
 
-It prints the types of a cluster as they come and go (+ and -), what becomes of those that can't
-be listed or watched (!), and their objects as they are added, updated and deleted, until Ctrl-C.
+everything prints types of a cluster when they are added (+) and removed (-), the states of types that
+can't be listed or watched (!), and objects when they are added, updated and deleted. Ctrl-C ends it.
 `
 
 // settings are the command line.
@@ -33,19 +33,19 @@ var errUsage = errors.New("see --help")
 // parse reads the command line. It returns flag.ErrHelp after printing help.
 func parse(args []string, help io.Writer) (settings, error) {
 	var (
-		s                          settings
-		groups, categories, chosen string
-		builtIn                    bool
+		s                             settings
+		groups, categories, crdLabels string
+		builtIn                       bool
 	)
 	flags := flag.NewFlagSet("everything", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error is one line, printed by whoever called
-	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "the kubeconfig `file`; by default kubectl's")
+	flags.SetOutput(io.Discard) // the caller prints the error, as one line
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "the kubeconfig `file`; by default that of kubectl")
 	flags.StringVar(&s.context, "context", "", "the context of the kubeconfig; by default the current one")
 	flags.StringVar(&groups, "group", "", "only types of these API `groups`, separated by commas")
 	flags.StringVar(&categories, "category", "", "only types of one of these `categories`, separated by commas")
-	flags.StringVar(&chosen, "crd-selector", "", "only types whose CRD's labels match this `selector`")
-	flags.BoolVar(&builtIn, "all", false, "also types that no CustomResourceDefinition defines")
-	flags.IntVar(&s.starts, "start-limit", 0, "types on their way to their first list at a time; 0 is the library's default")
+	flags.StringVar(&crdLabels, "crd-selector", "", "only types whose CRDs have labels that match this `selector`")
+	flags.BoolVar(&builtIn, "all", false, "also types without a CustomResourceDefinition")
+	flags.IntVar(&s.starts, "start-limit", 0, "how many types may wait for their first list at the same time; 0 is the default of the library")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(help, strings.TrimSuffix(usage, "\n"))
@@ -57,8 +57,8 @@ func parse(args []string, help io.Writer) (settings, error) {
 	if !builtIn {
 		s.selector.Backing = discovery.BackingCRD
 	}
-	if err == nil && chosen != "" {
-		s.selector.CRDLabels, err = labels.Parse(chosen)
+	if err == nil && crdLabels != "" {
+		s.selector.CRDLabels, err = labels.Parse(crdLabels)
 	}
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
@@ -72,7 +72,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	return s, nil
 }
 
-// list returns the parts of a list with commas.
+// list returns the elements of a list with commas.
 func list(text string) []string {
 	if text == "" {
 		return nil

@@ -1,6 +1,5 @@
-// Command everything prints the life of every type of a cluster and of all its objects, as
-// "kubectl get everything -w" would if there were such a thing: with no selection, that of
-// the types that CustomResourceDefinitions define.
+// Command everything watches all types of a cluster and all their objects, and prints their events,
+// like "kubectl get -w" for all types. Without --all, it watches types with CustomResourceDefinitions.
 package main
 
 import (
@@ -27,7 +26,7 @@ func main() {
 // program runs the command until ctx ends and returns its exit code: 0, 1 if something
 // failed, 2 if the command line is wrong.
 func program(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	klog.SetLogger(klog.Logger{}) // silent: what client-go would log is in the lines of states
+	klog.SetLogger(klog.Logger{}) // no log: the lines of states have the errors
 	s, err := parse(args, stdout)
 	if err == nil {
 		err = run(ctx, s, stdout)

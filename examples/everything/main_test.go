@@ -19,7 +19,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// programEnv makes the test binary be the program.
+// programEnv makes the test binary run as the program.
 const programEnv = "EVERYTHING_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// process is the program, run as a process of its own.
+// process is the program, as a child process.
 type process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -58,7 +58,7 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// wants reads lines until each of want has been the beginning of one, in any order.
+// wants reads lines until there was a line with each prefix in want, in any order.
 func (p *process) wants(want ...string) {
 	p.t.Helper()
 	var got []string
@@ -67,7 +67,7 @@ func (p *process) wants(want ...string) {
 		select {
 		case line, more := <-p.lines:
 			if !more {
-				p.t.Fatalf("it ended; missing %q in %q: %s", want, got, p.err.String())
+				p.t.Fatalf("the program ended; missing %q in %q: %s", want, got, p.err.String())
 			}
 			got = append(got, line)
 			for i, begin := range want {
@@ -109,7 +109,7 @@ func kubeconfigOf(t *testing.T, url string) string {
 	return path
 }
 
-func TestProgram_PrintsTheLifeOfEveryType(t *testing.T) {
+func TestProgram_PrintsTypesAndObjects(t *testing.T) {
 	s := startServer(t)
 	s.define("ships", "1", "titanic")
 	s.define("wrecks", "2")
@@ -117,7 +117,7 @@ func TestProgram_PrintsTheLifeOfEveryType(t *testing.T) {
 	p := start(t, "--kubeconfig", kubeconfigOf(t, s.URL), "--context", "test")
 	p.wants("+ ships.v1.sea.example.com started", "ADDED   ships.sea.example.com ns/titanic", "+ wrecks.v1.sea.example.com started",
 		"! wrecks.v1.sea.example.com Degraded (Unavailable): ")
-	<-s.watched // the server sends no events of before
+	<-s.watched // the server sends only later events
 	s.define("boats", "3", "boaty")
 	p.wants("+ boats.v1.sea.example.com started", "ADDED   boats.sea.example.com ns/boaty")
 	s.undefine("boats")
@@ -130,7 +130,7 @@ func TestProgram_PrintsTheLifeOfEveryType(t *testing.T) {
 	}
 }
 
-func TestProgram_FollowsWhatIsSelected(t *testing.T) {
+func TestProgram_WatchesOnlySelectedTypes(t *testing.T) {
 	s := startServer(t)
 	s.define("ships", "1", "titanic")
 	for _, args := range [][]string{{"--group", "land.example.com"}, {"--category", "none"}, {"--crd-selector", "team=net"}} {
@@ -154,10 +154,10 @@ func TestProgram_FollowsWhatIsSelected(t *testing.T) {
 	}
 }
 
-// A server that can't be reached, is none, or refuses the credentials does not become right by
-// waiting.
-func TestProgram_EndsAtAWrongServer(t *testing.T) {
-	answering := func(handler http.HandlerFunc) *httptest.Server {
+// The program does not wait for a server that can't be reached, that is not an API server, or that
+// rejects the credentials.
+func TestProgram_FailsOnAWrongServer(t *testing.T) {
+	serve := func(handler http.HandlerFunc) *httptest.Server {
 		s := httptest.NewServer(handler)
 		t.Cleanup(s.Close)
 		return s
@@ -167,10 +167,10 @@ func TestProgram_EndsAtAWrongServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	closed := answering(nil)
+	closed := serve(nil)
 	closed.Close()
-	web := answering(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "<html>Welcome</html>") })
-	wrongToken := answering(func(w http.ResponseWriter, _ *http.Request) {
+	web := serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "<html>Welcome</html>") })
+	wrongToken := serve(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprintln(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`)
@@ -181,7 +181,7 @@ func TestProgram_EndsAtAWrongServer(t *testing.T) {
 		"silent":      {"http://" + silent.Addr().String(), " has not answered for 1.5s; check the server in the kubeconfig"},
 		"no TLS":      {"https" + strings.TrimPrefix(web.URL, "http"), "HTTP response to HTTPS client; check the server in the kubeconfig"},
 		"a web site":  {web.URL, "check the server in the kubeconfig"},
-		"wrong token": {wrongToken.URL, " refuses the user: "},
+		"wrong token": {wrongToken.URL, " rejects the user: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, "--kubeconfig", kubeconfigOf(t, tc.url))
@@ -193,7 +193,7 @@ func TestProgram_EndsAtAWrongServer(t *testing.T) {
 	}
 }
 
-func TestProgram_RefusesAWrongCommandLine(t *testing.T) {
+func TestProgram_RejectsAWrongCommandLine(t *testing.T) {
 	for _, tc := range []struct {
 		args []string
 		code int

@@ -18,7 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// printer prints a line for each thing that happens. It is safe for concurrent use.
+// printer prints a line for each event. It is safe for concurrent use.
 type printer struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -28,50 +28,50 @@ type printer struct {
 
 func newPrinter(out io.Writer) *printer { return &printer{out: out} }
 
-func (p *printer) say(format string, args ...any) {
+func (p *printer) printf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// wait waits until nothing is printed any more.
+// wait waits for the goroutines that print.
 func (p *printer) wait() { p.watching.Wait() }
 
-// funcs returns what prints the lives of types, until ctx ends: then all stop, which is not
-// worth a line each.
+// funcs returns functions that print the start and the stop of types. After the end of ctx, when all
+// types stop, they print nothing.
 func (p *printer) funcs(ctx context.Context) dynamicinformer.FollowFuncs {
 	return dynamicinformer.FollowFuncs{
 		Started: func(l *dynamicinformer.Lease) {
 			ref := discovery.RefOf(l.Status().GVR)
-			p.say("+ %s started", ref)
+			p.printf("+ %s started", ref)
 			p.watching.Go(func() { p.states(ref, l.Watch(ctx)) })
-			_, _ = l.AddEventHandler(objects{p, l.Status().GVR.GroupResource()}) // unless everything ends
+			_, _ = l.AddEventHandler(objects{p, l.Status().GVR.GroupResource()}) // fails only after the end of the lease
 		},
 		Stopped: func(res discovery.Resource, evidence discovery.Evidence) {
 			if ctx.Err() == nil {
-				p.say("- %s stopped (%s)", discovery.RefOf(res.GVR), cmp.Or(string(evidence.Kind), "not selected any more"))
+				p.printf("- %s stopped (%s)", discovery.RefOf(res.GVR), cmp.Or(string(evidence.Kind), "no longer selected"))
 			}
 		},
 	}
 }
 
-// states prints what goes wrong with a type, and that it is well again. What it comes through
-// on its way is not worth a line.
+// states prints when a type becomes degraded, and when it has synced again. It does not print other
+// states.
 func (p *printer) states(ref discovery.Ref, states iter.Seq[status.Informer]) {
-	var told status.Reason
+	var printed status.Reason
 	for s := range states {
 		switch {
-		case s.State == status.StateDegraded && s.Reason != told:
-			told = s.Reason
-			p.say("! %s %s (%s): %v", ref, s.State, s.Reason, s.Err)
-		case s.State == status.StateSynced && told != "":
-			told = ""
-			p.say("! %s %s", ref, s.State)
+		case s.State == status.StateDegraded && s.Reason != printed:
+			printed = s.Reason
+			p.printf("! %s %s (%s): %v", ref, s.State, s.Reason, s.Err)
+		case s.State == status.StateSynced && printed != "":
+			printed = ""
+			p.printf("! %s %s", ref, s.State)
 		}
 	}
 }
 
-// objects prints what happens to the objects of one type.
+// objects prints the events of the objects of one type.
 type objects struct {
 	printer *printer
 	of      schema.GroupResource
@@ -82,7 +82,7 @@ var _ cache.ResourceEventHandler = objects{}
 // OnAdd implements cache.ResourceEventHandler.
 func (o objects) OnAdd(obj any, _ bool) { o.print("ADDED", obj) }
 
-// OnUpdate implements cache.ResourceEventHandler. What has not changed is not shown.
+// OnUpdate implements cache.ResourceEventHandler. It prints only changed objects.
 func (o objects) OnUpdate(oldObj, newObj any) {
 	before, err := meta.Accessor(oldObj)
 	after, failed := meta.Accessor(newObj)
@@ -99,11 +99,11 @@ func (o objects) OnDelete(obj any) {
 	o.print("DELETED", obj)
 }
 
-func (o objects) print(what string, obj any) {
+func (o objects) print(event string, obj any) {
 	object, err := meta.Accessor(obj)
 	if err != nil {
-		return // what is no object is not shown
+		return // not an object
 	}
 	name := strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
-	o.printer.say("%-7s %s %s", what, o.of, name)
+	o.printer.printf("%-7s %s %s", event, o.of, name)
 }

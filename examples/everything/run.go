@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// shutdownTimeout is how long the end may take.
+	// shutdownTimeout is the timeout of the shutdown.
 	shutdownTimeout = 10 * time.Second
-	// answerTimeout is how long the server may take to answer for the first time, and
-	// pluginTimeout if a plugin gets the credentials before: it may ask a person.
+	// answerTimeout is the timeout of the first response of the server. If a plugin gets the
+	// credentials, which may require a person, it is pluginTimeout.
 	answerTimeout = 1500 * time.Millisecond
 	pluginTimeout = time.Minute
 )
 
-// run follows what s selects until ctx ends.
+// run follows the types that s selects until ctx ends.
 func run(ctx context.Context, s settings, stdout io.Writer) (err error) {
 	cfg, err := kubeconfig(s)
 	if err != nil {
@@ -55,8 +55,8 @@ func run(ctx context.Context, s settings, stdout io.Writer) (err error) {
 		dynamicinformer.WithLeaseOptions(dynamicinformer.WithLeaseName("everything")))
 }
 
-// answers returns an error if there is no API server at the host of cfg, or if it refuses the
-// credentials. The factory would wait for both to change.
+// answers returns an error if there is no API server at the host of cfg, or if it rejects the
+// credentials. A factory would wait in both cases.
 func answers(ctx context.Context, cfg *rest.Config, resolver *discovery.Resolver) error {
 	timeout := answerTimeout
 	if cfg.ExecProvider != nil || cfg.AuthProvider != nil {
@@ -67,10 +67,10 @@ func answers(ctx context.Context, cfg *rest.Config, resolver *discovery.Resolver
 	_, err := resolver.Resolve(asking, "customresourcedefinitions.v1.apiextensions.k8s.io")
 	failed, is := errors.AsType[*discovery.InconclusiveError](err)
 	switch {
-	case !is, ctx.Err() != nil: // a server that does not serve CRDs has answered, too
+	case !is, ctx.Err() != nil: // a NotServed error is also an answer
 		return nil
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
-		return fmt.Errorf("%s refuses the user: %w; check the user in the kubeconfig", cfg.Host, failed.Err)
+		return fmt.Errorf("%s rejects the user: %w; check the user in the kubeconfig", cfg.Host, failed.Err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s has not answered for %v; check the server in the kubeconfig", cfg.Host, timeout)
 	}

@@ -14,25 +14,24 @@ import (
 
 const crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// server is as much of an API server as the program needs: CRDs that can be watched, and
-// objects that can be listed.
+// server is a small API server: it has CRDs that can be watched, and objects that can be listed.
 type server struct {
 	*httptest.Server
 	ended chan struct{}
 
-	watched chan struct{} // has one for each watch of CRDs
+	watched chan struct{} // gets a value for each watch of CRDs
 
 	mu      sync.Mutex
 	version int
 	crds    map[string]map[string]any
 	objects map[string][]any // by plural
-	sunk    map[string]bool  // plurals whose requests fail
+	failing map[string]bool  // plurals whose requests fail
 	watches []chan []byte
 }
 
 func startServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{crds: map[string]map[string]any{}, objects: map[string][]any{}, sunk: map[string]bool{}, version: 1, ended: make(chan struct{}), watched: make(chan struct{}, 100)}
+	s := &server{crds: map[string]map[string]any{}, objects: map[string][]any{}, failing: map[string]bool{}, version: 1, ended: make(chan struct{}), watched: make(chan struct{}, 100)}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
 		close(s.ended)
@@ -64,12 +63,12 @@ func (s *server) define(plural, uid string, names ...string) {
 	s.notifyLocked("ADDED", s.crds[plural])
 }
 
-// metadataOf returns the metadata of a CRD as an object of its own.
+// metadataOf returns the metadata of a CRD as a PartialObjectMetadata.
 func metadataOf(crd map[string]any) map[string]any {
 	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": crd["metadata"]}
 }
 
-// group returns what documents tell of the CRDs: their group, if there is any.
+// group returns the group of the CRDs for the discovery document, or nil without CRDs.
 func (s *server) group() []any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +102,7 @@ func (s *server) undefine(plural string) {
 func (s *server) failRequests(plural string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sunk[plural] = true
+	s.failing[plural] = true
 }
 
 func (s *server) notifyLocked(kind string, crd map[string]any) {
@@ -123,7 +122,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	plural := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	watch := r.URL.Query().Get("watch") != ""
 	s.mu.Lock()
-	sunk, crd := s.sunk[plural], s.crds[plural]
+	failing, crd := s.failing[plural], s.crds[plural]
 	s.mu.Unlock()
 	switch {
 	case r.URL.Path == "/api", r.URL.Path == "/apis":
@@ -138,7 +137,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 	case crd == nil:
 		refuse(w, http.StatusNotFound, "NotFound")
-	case sunk:
+	case failing:
 		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable")
 	case r.URL.Query().Get("sendInitialEvents") != "":
 		refuse(w, http.StatusBadRequest, "BadRequest") // a list follows
@@ -167,7 +166,7 @@ func (s *server) documents(w http.ResponseWriter, path string) {
 	send(w, map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items})
 }
 
-// list sends what all adds.
+// list sends a list with the items that all adds.
 func (s *server) list(w http.ResponseWriter, kind string, all func(add func(item any))) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,8 +182,8 @@ func (s *server) list(w http.ResponseWriter, kind string, all func(add func(item
 	})
 }
 
-// watch sends events of CRDs from now on, or nothing, until the request ends. The program
-// tells of no type before it watches, so that a test which waits for that misses nothing.
+// watch sends later events of CRDs, or no events, until the request ends. A test that waits for the
+// watch misses no event.
 func (s *server) watch(w http.ResponseWriter, r *http.Request, ofCRDs bool) {
 	events := make(chan []byte, 100)
 	s.mu.Lock()

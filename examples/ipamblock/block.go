@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// blockGroupVersion is where Calico's IPAMBlocks live.
+// blockGroupVersion is the group version of Calico's IPAMBlocks.
 var (
 	blockGroupVersion = schema.GroupVersion{Group: "crd.projectcalico.org", Version: "v1"}
 	blockGVR          = blockGroupVersion.WithResource("ipamblocks")
 )
 
-// block is what the viewer shows of an IPAMBlock.
+// block has the fields of an IPAMBlock that the viewer shows.
 type block struct {
 	Name            string `json:"name"`
 	CIDR            string `json:"cidr"`
@@ -27,9 +27,9 @@ type block struct {
 	ResourceVersion string `json:"resourceVersion"`
 }
 
-// readBlock reads obj, which may be a cached one: it copies nothing that it would
-// have to give back and writes nothing. A field that is missing or of another
-// type than Calico's is shown as empty; of what is no block, only the name is there.
+// readBlock reads obj, which may be a cached object: it does not write to obj. A field that
+// is missing, or that does not have Calico's type, is empty. An object that is not a block
+// has only a name.
 func readBlock(obj *unstructured.Unstructured) block {
 	b := block{Name: obj.GetName(), ResourceVersion: obj.GetResourceVersion(), Node: "-"}
 	if namespace := obj.GetNamespace(); namespace != "" {
@@ -79,13 +79,13 @@ func newBlock(cidr, node string, size int) *unstructured.Unstructured {
 	return obj
 }
 
-// blockName is the name that Calico gives the block of a CIDR.
+// blockName returns Calico's name of the block with a CIDR.
 func blockName(cidr string) string {
 	return strings.NewReplacer(".", "-", ":", "-", "/", "-").Replace(cidr)
 }
 
-// allocate takes the next free address of obj for pod. It writes to obj, which
-// must be the caller's own and not one of a cache.
+// allocate allocates the next free address of obj for pod. It writes to obj, which must not
+// be a cached object.
 func allocate(obj *unstructured.Unstructured, pod string) error {
 	free := slice(obj, "unallocated")
 	if len(free) == 0 {
@@ -94,7 +94,7 @@ func allocate(obj *unstructured.Unstructured, pod string) error {
 	ordinal, ok := free[0].(int64)
 	allocations := slice(obj, "allocations")
 	if !ok || ordinal < 0 || int(ordinal) >= len(allocations) {
-		return fmt.Errorf("block %s: unallocated begins with %v, which is no ordinal of it", obj.GetName(), free[0])
+		return fmt.Errorf("block %s: unallocated begins with %v, which is not an address of the block", obj.GetName(), free[0])
 	}
 	attributes := slice(obj, "attributes")
 	allocations[ordinal] = int64(len(attributes))
@@ -110,28 +110,27 @@ func allocate(obj *unstructured.Unstructured, pod string) error {
 	return unstructured.SetNestedField(obj.Object, sequence, "spec", "sequenceNumberForAllocation", strconv.FormatInt(ordinal, 10))
 }
 
-// release frees the lowest address of obj that is taken. Like allocate it writes
-// to obj.
+// release frees the lowest allocated address of obj. It writes to obj, like allocate.
 func release(obj *unstructured.Unstructured) error {
 	allocations := slice(obj, "allocations")
 	ordinal := slices.IndexFunc(allocations, func(attribute any) bool { return attribute != nil })
 	if ordinal < 0 {
 		return fmt.Errorf("block %s is empty", obj.GetName())
 	}
-	gone, ok := allocations[ordinal].(int64)
+	removed, ok := allocations[ordinal].(int64)
 	attributes := slice(obj, "attributes")
-	if !ok || gone < 0 || int(gone) >= len(attributes) {
-		return fmt.Errorf("block %s: allocation %d refers to %v, which is no attribute of it", obj.GetName(), ordinal, allocations[ordinal])
+	if !ok || removed < 0 || int(removed) >= len(attributes) {
+		return fmt.Errorf("block %s: allocation %d refers to %v, which is not an attribute of the block", obj.GetName(), ordinal, allocations[ordinal])
 	}
 	allocations[ordinal] = nil
-	for i, attribute := range allocations { // those behind it move up
-		if index, ok := attribute.(int64); ok && index > gone {
+	for i, attribute := range allocations { // the later attributes move up
+		if index, ok := attribute.(int64); ok && index > removed {
 			allocations[i] = index - 1
 		}
 	}
 	sequence, _, _ := unstructured.NestedInt64(obj.Object, "spec", "sequenceNumber")
 	spec := obj.Object["spec"].(map[string]any)
-	spec["attributes"] = slices.Delete(attributes, int(gone), int(gone)+1)
+	spec["attributes"] = slices.Delete(attributes, int(removed), int(removed)+1)
 	spec["unallocated"] = append(slice(obj, "unallocated"), int64(ordinal))
 	spec["sequenceNumber"] = sequence + 1
 	unstructured.RemoveNestedField(obj.Object, "spec", "sequenceNumberForAllocation", strconv.Itoa(ordinal))

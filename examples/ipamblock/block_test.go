@@ -17,7 +17,7 @@ func TestBlock_AllocateAndRelease(t *testing.T) {
 		}
 	}
 	if err := allocate(obj, "one-too-many"); err == nil {
-		t.Error("a full block gave an address")
+		t.Error("allocated an address of a full block")
 	}
 	if err := release(obj); err != nil {
 		t.Fatal(err)
@@ -41,12 +41,12 @@ func TestBlock_AllocateAndRelease(t *testing.T) {
 		t.Errorf("block (-want +got):\n%s", diff)
 	}
 	if err := release(newBlock("10.0.0.0/30", "node-a", 4)); err == nil {
-		t.Error("an empty block released an address")
+		t.Error("released an address of an empty block")
 	}
 }
 
-// What a server sends may have any shape: it is shown as far as it goes.
-func TestBlock_MalformedIsNoPanic(t *testing.T) {
+// Objects of a server may have any fields.
+func TestBlock_MalformedObjectsDoNotPanic(t *testing.T) {
 	for _, spec := range []any{
 		nil, "text",
 		[]any{},

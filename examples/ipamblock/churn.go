@@ -17,11 +17,11 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// absence is how long the CRD stays away.
+// absence is the time between the deletion and the creation of the CRD.
 const absence = time.Second
 
-// churn deletes the CRD under the running informer, creates it again, and makes a block:
-// what a restart of the program would otherwise be needed for.
+// churn deletes the CRD of a running informer, and creates the CRD and a block again. The informer
+// continues without a restart of the program.
 type churn struct {
 	client dynamic.Interface
 	crd    *unstructured.Unstructured
@@ -29,7 +29,7 @@ type churn struct {
 	view   *viewer
 }
 
-// run returns when the viewer has seen all of it.
+// run returns when the viewer has all events.
 func (c *churn) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
 	defer cancel()
@@ -41,7 +41,7 @@ func (c *churn) run(ctx context.Context) error {
 		return err
 	}
 	if err := c.view.waitFor(ctx, func(now counts) bool { return now.Deleted-before.Deleted >= before.Added-before.Deleted }); err != nil {
-		return fmt.Errorf("not all deletions have been seen: %w", err)
+		return fmt.Errorf("wait for the deletions: %w", err)
 	}
 	select {
 	case <-time.After(absence):
@@ -63,7 +63,7 @@ func (c *churn) run(ctx context.Context) error {
 		if !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) {
 			return fmt.Errorf("create block %s: %w", demoBlocks[0].cidr, err)
 		}
-		if err := pause(ctx); err != nil { // a type that is established is not always served yet
+		if err := pause(ctx); err != nil { // an established type may not be served yet
 			return err
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// The demonstration's blocks: documentation addresses, so that on a real cluster
-// they are nobody's.
+// demoBlocks are the blocks of the demonstration. Their addresses are reserved for
+// documentation, so that a real cluster does not use them.
 var demoBlocks = []struct{ cidr, node string }{
 	{"192.0.2.0/28", "node-a"},
 	{"198.51.100.0/28", "node-b"},
@@ -21,18 +21,18 @@ var demoBlocks = []struct{ cidr, node string }{
 
 const (
 	demoSize = 16
-	// demoPace is the time between two writes: as fast as a person can follow.
+	// demoPace is the time between two writes, slow enough for a reader.
 	demoPace = 150 * time.Millisecond
 )
 
-// demo makes blocks, allocates and frees addresses in them and deletes one. It
-// leaves the others on a server of its own, and nothing on somebody else's.
+// demo creates blocks, allocates and frees addresses, and deletes one block. With cleanUp, it
+// deletes all of its blocks at the end.
 type demo struct {
 	blocks  dynamic.ResourceInterface
 	cleanUp bool
 }
 
-// run writes. It returns early, with ctx's error, if ctx ends.
+// run writes the blocks. If ctx ends, it returns early with the error of ctx.
 func (d *demo) run(ctx context.Context) (err error) {
 	for _, b := range demoBlocks {
 		if _, err := d.blocks.Create(ctx, newBlock(b.cidr, b.node, demoSize), metav1.CreateOptions{}); err != nil {
@@ -66,8 +66,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// wanted reports whether the events so far are all that run causes, deletions to
-// clean up included.
+// wanted reports whether all events of run have been counted, including the deletions of
+// cleanUp.
 func (d *demo) wanted(c counts) bool {
 	deleted := 1
 	if d.cleanUp {
@@ -85,8 +85,8 @@ func fill(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// change updates the block of cidr. What it changes is fresh from the server and
-// its own; an object of the cache would have to be copied first.
+// change updates the block of cidr. It changes an object from the server, not a cached object,
+// which would have to be copied first.
 func (d *demo) change(ctx context.Context, cidr string, edit func(*unstructured.Unstructured) error) error {
 	obj, err := d.blocks.Get(ctx, blockName(cidr), metav1.GetOptions{})
 	if err != nil {
@@ -101,8 +101,8 @@ func (d *demo) change(ctx context.Context, cidr string, edit func(*unstructured.
 	return pause(ctx)
 }
 
-// remove deletes the block of cidr if it is still there, also when ctx has ended,
-// and returns what went wrong first.
+// remove deletes the block of cidr if it exists, also after the end of ctx. It returns before if
+// that is an error, and otherwise its own error.
 func (d *demo) remove(ctx context.Context, cidr string, before error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

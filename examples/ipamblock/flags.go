@@ -11,12 +11,12 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// usage is what --help prints before the flags.
+// usage is the text of --help before the flags.
 const usage = `ipamblock [flags] [resource]
 
-It watches Calico's IPAMBlocks: with no flags on an API server of its own, which it starts.
-Another resource is named by plural, singular, short name or kind, alone or followed by
-a group, or a version and a group, such as ipamblocks.v1.crd.projectcalico.org.
+ipamblock watches Calico's IPAMBlocks. Without flags, it starts an API server, and writes to it. To
+watch another resource, give its plural, singular, short name or kind. A group, or a version and a
+group, may follow, as in ipamblocks.v1.crd.projectcalico.org.
 `
 
 // settings are the command line.
@@ -29,10 +29,10 @@ type settings struct {
 	duration   time.Duration
 	resync     time.Duration
 	output     string
-	http       string // where to serve pages; empty: nowhere
+	http       string // address of the pages; empty: none
 }
 
-// real reports whether a real cluster is meant, and not the embedded server.
+// real reports whether to watch a real cluster instead of the embedded server.
 func (s settings) real() bool { return s.kubeconfig != "" || s.context != "" }
 
 // errUsage marks errors of the command line.
@@ -42,15 +42,15 @@ var errUsage = errors.New("see --help")
 func parse(args []string, help io.Writer) (settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("ipamblock", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error is one line, printed by whoever called
+	flags.SetOutput(io.Discard) // the caller prints the error, as one line
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "watch the cluster of this kubeconfig `file` until Ctrl-C")
 	flags.StringVar(&s.context, "context", "", "watch the cluster of this context of the kubeconfig until Ctrl-C")
-	flags.BoolVar(&s.demoWrites, "demo-writes", false, "on a real cluster, also write: make a few blocks of documentation addresses and remove them")
-	flags.BoolVar(&s.crdChurn, "crd-churn", false, "on the embedded server, also delete the CRD under the running informer and create it again")
+	flags.BoolVar(&s.demoWrites, "demo-writes", false, "on a real cluster, also create some blocks with addresses reserved for documentation, and delete them")
+	flags.BoolVar(&s.crdChurn, "crd-churn", false, "on the embedded server, also delete the CRD while the informer runs, and create it again")
 	flags.DurationVar(&s.duration, "duration", 0, "end after this time; by default after the demonstration, or with Ctrl-C")
-	flags.DurationVar(&s.resync, "resync", 0, "show every block again in this period; by default never")
-	flags.StringVar(&s.output, "output", "text", "text or json, one object a line")
-	flags.StringVar(&s.http, "http", "", "serve pages about the informers and the blocks at this `address`; a port alone, such as :0, is on this machine only")
+	flags.DurationVar(&s.resync, "resync", 0, "resync period, after which every block is shown again; by default none")
+	flags.StringVar(&s.output, "output", "text", "text, or json with one object per line")
+	flags.StringVar(&s.http, "http", "", "serve pages about the informers and the blocks at this `address`; a port without a host, such as :0, listens on localhost")
 	err := flags.Parse(args)
 	s.ref = "ipamblocks"
 	if flags.NArg() > 0 {
@@ -85,23 +85,23 @@ func (s settings) validate(flags *flag.FlagSet) error {
 	case badRef != nil:
 		return badRef
 	case isEmpty(flags, "kubeconfig") || isEmpty(flags, "context"):
-		return errors.New("--kubeconfig and --context are not empty; leave them out for the embedded server")
+		return errors.New("--kubeconfig and --context must not be empty; omit them for the embedded server")
 	case isEmpty(flags, "http"):
-		return errors.New("--http is not empty; :0 is a port that is free")
+		return errors.New("--http must not be empty; :0 is any free port")
 	case s.output != "text" && s.output != "json":
-		return fmt.Errorf("--output is text or json, not %q", s.output)
+		return fmt.Errorf("--output must be text or json, not %q", s.output)
 	case s.duration < 0 || s.resync < 0:
-		return errors.New("--duration and --resync are not below zero")
+		return errors.New("--duration and --resync must not be negative")
 	case s.crdChurn && (s.real() || s.ref != "ipamblocks"):
-		return errors.New("--crd-churn is for the embedded server and its ipamblocks: it deletes a CRD and all that is of it")
+		return errors.New("--crd-churn is only for ipamblocks on the embedded server: it deletes a CRD and its objects")
 	case s.demoWrites && !s.real():
-		return errors.New("--demo-writes goes with --kubeconfig or --context; the embedded server is always written to")
+		return errors.New("--demo-writes requires --kubeconfig or --context; without them, the program always writes to its own server")
 	}
 	return nil
 }
 
-// isEmpty reports whether the flag called name was given, and nothing with it, as
-// by a script whose variable is not set.
+// isEmpty reports whether the flag called name has an empty value, as in a script with an unset
+// variable.
 func isEmpty(flags *flag.FlagSet, name string) (empty bool) {
 	flags.Visit(func(f *flag.Flag) { empty = empty || f.Name == name && f.Value.String() == "" })
 	return empty

@@ -1,6 +1,5 @@
-// Command ipamblock shows Calico's IPAMBlocks as they come, change and go, watched
-// through gvrkit. With no flags it needs no cluster: it starts an API server of its
-// own, writes to it, and ends.
+// Command ipamblock watches Calico's IPAMBlocks with gvrkit and prints their events. Without flags
+// it needs no cluster: it starts an API server, writes to it, and ends.
 package main
 
 import (
@@ -23,7 +22,7 @@ func main() { os.Exit(program(os.Args[1:], os.Stdout, os.Stderr)) }
 // program runs the command and returns its exit code: 0, 1 if something failed,
 // 2 if the command line is wrong.
 func program(args []string, stdout, stderr io.Writer) int {
-	// What client-go would log comes as one error, with its reason.
+	// No log: the error of this program has the reason.
 	klog.SetLogger(logr.Discard())
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

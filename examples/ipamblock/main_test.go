@@ -24,7 +24,7 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// programEnv makes the test binary be the program.
+// programEnv makes the test binary run as the program.
 const programEnv = "IPAMBLOCK_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -34,8 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// call runs the program, as a process of its own so that everything it prints is
-// seen, and returns its exit code and output.
+// call runs the program as a child process, and returns its exit code and output.
 func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -54,7 +53,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// cacheDir is where the user's server binary is, for a program with another home.
+// cacheDir returns the directory with the built server, for a program with another home directory.
 func cacheDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.UserCacheDir()
@@ -93,8 +92,8 @@ func TestProgram_DemonstratesWithoutACluster(t *testing.T) {
 	}
 }
 
-// The type goes and comes back, and the viewer sees it: it is not started again.
-func TestProgram_ChurnsTheCRD(t *testing.T) {
+// The informer continues when its CRD is deleted and created again.
+func TestProgram_DeletesAndCreatesTheCRD(t *testing.T) {
 	code, stdout, stderr := call(t, "--crd-churn")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
@@ -109,7 +108,7 @@ func TestProgram_ChurnsTheCRD(t *testing.T) {
 			lines = append(lines, strings.Join(fields, " "))
 		}
 	}
-	slices.Sort(lines[1:4]) // how soon the state is known, among the deletions, is open
+	slices.Sort(lines[1:4]) // the order of the state and the deletions varies
 	want := []string{
 		"DELETED 203.0.113.0/28",
 		"DELETED 192.0.2.0/28", "DELETED 198.51.100.0/28", "STATE NotServed NotFound CRDDeleted",
@@ -145,25 +144,25 @@ func TestProgram_UsageErrorsAreOneLineAndCode2(t *testing.T) {
 	}
 }
 
-func TestProgram_TakesAnyReference(t *testing.T) {
-	for _, tc := range []struct{ ref, says string }{
+func TestProgram_AcceptsEachFormOfAReference(t *testing.T) {
+	for _, tc := range []struct{ ref, want string }{
 		{"IPAMBlock", "watching ipamblocks.v1.crd.projectcalico.org"},
 		{"ipamblock.v1.crd.projectcalico.org", "watching ipamblocks.v1.crd.projectcalico.org"},
 		{"crd", "watching customresourcedefinitions.v1.apiextensions.k8s.io"},
 	} {
 		t.Run(tc.ref, func(t *testing.T) {
 			code, stdout, stderr := call(t, tc.ref)
-			if code != 0 || !strings.Contains(stderr, tc.says) {
-				t.Errorf("exit code %d, no %q: %s", code, tc.says, stderr)
+			if code != 0 || !strings.Contains(stderr, tc.want) {
+				t.Errorf("exit code %d, no %q: %s", code, tc.want, stderr)
 			}
 			if tc.ref == "crd" && !strings.Contains(stdout, "ADDED    ipamblocks.crd.projectcalico.org\n") {
-				t.Errorf("no CRD is shown by name: %s", stdout)
+				t.Errorf("the output does not have the name of the CRD: %s", stdout)
 			}
 		})
 	}
 }
 
-func TestProgram_AMisspeltReferenceGetsASuggestion(t *testing.T) {
+func TestProgram_SuggestsANameForAMisspeltReference(t *testing.T) {
 	code, _, stderr := call(t, "ipamblcks")
 	const want = "ipamblock: ipamblcks: not served by the API server; did you mean ipamblocks.crd.projectcalico.org?\n"
 	if code != 1 || !strings.HasSuffix(stderr, want) {
@@ -171,13 +170,13 @@ func TestProgram_AMisspeltReferenceGetsASuggestion(t *testing.T) {
 	}
 }
 
-func TestProgram_HelpIsNoError(t *testing.T) {
+func TestProgram_HelpExitsWith0(t *testing.T) {
 	if code, stdout, _ := call(t, "--help"); code != 0 || !strings.Contains(stdout, "-kubeconfig") {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}
 }
 
-// kubeconfigFor writes a kubeconfig that reaches cfg and returns its path.
+// kubeconfigFor writes a kubeconfig for the server of cfg and returns its path.
 func kubeconfigFor(t *testing.T, cfg *rest.Config) string {
 	t.Helper()
 	file := clientcmdapi.NewConfig()
@@ -239,7 +238,7 @@ func startProxy(t *testing.T, server *embedded.Server) *faultproxy.Proxy {
 	return proxy
 }
 
-func TestProgram_FailuresAreOneClearLineAndCode1(t *testing.T) {
+func TestProgram_FailuresAreOneLineAndCode1(t *testing.T) {
 	server := startServer(t)
 	proxy := startProxy(t, server)
 	expectFailure := func(args []string, within string) {
@@ -274,7 +273,7 @@ func TestProgram_FailuresAreOneClearLineAndCode1(t *testing.T) {
 	expectFailure([]string{"--kubeconfig", proxied}, `Forbidden for`)
 }
 
-func TestProgram_EndsWellWithCtrlC(t *testing.T) {
+func TestProgram_CtrlCExitsWith0(t *testing.T) {
 	server := startServer(t)
 	installCRD(t, server)
 	cmd := command(t, "--kubeconfig", kubeconfigFor(t, server.Config()))
@@ -288,7 +287,7 @@ func TestProgram_EndsWellWithCtrlC(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stderr)
-	for lines.Scan() && !strings.Contains(lines.Text(), "watching") { // not before it has begun
+	for lines.Scan() && !strings.Contains(lines.Text(), "watching") { // until it watches
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -301,7 +300,7 @@ func TestProgram_EndsWellWithCtrlC(t *testing.T) {
 	}
 }
 
-func TestProgram_OnARealClusterWritesOnlyIfTold(t *testing.T) {
+func TestProgram_WritesToARealClusterOnlyWithDemoWrites(t *testing.T) {
 	server := startServer(t)
 	installCRD(t, server)
 	proxy := startProxy(t, server)
@@ -337,7 +336,7 @@ func TestProgram_OnARealClusterWritesOnlyIfTold(t *testing.T) {
 		}
 	}
 	if left != 0 {
-		t.Errorf("blocks left behind: %d\n%s", left, stdout)
+		t.Errorf("blocks that were not deleted: %d\n%s", left, stdout)
 	}
 	if last.Summary == nil || last.Summary.Added != 3 || last.Summary.Deleted != 3 {
 		t.Errorf("summary: %+v", last.Summary)

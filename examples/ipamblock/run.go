@@ -26,14 +26,14 @@ import (
 var crdManifest []byte
 
 const (
-	askTimeout      = 10 * time.Second // one question to discovery
+	askTimeout      = 10 * time.Second // of a question to discovery
 	syncTimeout     = 30 * time.Second
-	syncLook        = time.Second // between two looks at why it is not synced
+	checkInterval   = time.Second // between two checks of the reason while the informer syncs
 	eventsTimeout   = 30 * time.Second
 	shutdownTimeout = 10 * time.Second
 )
 
-// run is the whole job on the server that s means.
+// run watches the server that s selects: a cluster, or an embedded server that it starts.
 func run(ctx context.Context, s settings, stdout, stderr io.Writer) (err error) {
 	if s.real() {
 		cfg, err := kubeconfig(s)
@@ -42,7 +42,7 @@ func run(ctx context.Context, s settings, stdout, stderr io.Writer) (err error) 
 		}
 		return watch(ctx, cfg, s, stdout, stderr)
 	}
-	say(stderr, "starting an API server on this machine")
+	progress(stderr, "starting an API server on this machine")
 	server, err := embedded.Start(ctx, embedded.WithProgress(stderr))
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func run(ctx context.Context, s settings, stdout, stderr io.Writer) (err error) 
 	if err != nil {
 		return err
 	}
-	say(stderr, "installing %s", crd.GetName())
+	progress(stderr, "installing %s", crd.GetName())
 	if err := server.InstallCRDs(ctx, crd); err != nil {
 		return err
 	}
@@ -72,7 +72,8 @@ func kubeconfig(s settings) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// watch is the library at work: resolve, validate, ask, start, wait.
+// watch resolves and validates the reference, acquires a lease, starts the factory, and prints the
+// events.
 func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.Writer) (err error) {
 	if s.duration > 0 {
 		var cancel context.CancelFunc
@@ -83,12 +84,12 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	say(stderr, "asking %s for %s", cfg.Host, s.ref)
+	progress(stderr, "resolving %s on %s", s.ref, cfg.Host)
 	gvr, err := resolve(ctx, resolver, s.ref)
 	if err != nil {
 		return err
 	}
-	say(stderr, "watching %s", discovery.RefOf(gvr))
+	progress(stderr, "watching %s", discovery.RefOf(gvr))
 
 	factory, err := dynamicinformer.NewForConfig(cfg,
 		dynamicinformer.WithDiscovery(resolver),
@@ -96,19 +97,19 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	// Discovery has just said what it is: Ctrl-C is for what comes.
+	// Ctrl-C from here on ends the program with the summary.
 	acquire, done := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	blocks, err := factory.Acquire(acquire, gvr)
 	done()
 	if err != nil {
 		return err
 	}
-	if s.http != "" { // it ends after the factory, of which it can tell until then
+	if s.http != "" { // the pages end after the factory
 		pages, failed := startSite(ctx, s.http, factory, blocks.Lister())
 		if failed != nil {
 			return failed
 		}
-		say(stderr, "informers at %s, blocks at %sblocks", pages.url, pages.url)
+		progress(stderr, "informers at %s, blocks at %sblocks", pages.url, pages.url)
 		defer func() { err = errors.Join(err, pages.close(ctx)) }()
 	}
 	factory.Start(ctx)
@@ -124,12 +125,12 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	following.Go(func() { view.follow(blocks.Watch(ctx)) })
 	err = waitSynced(ctx, blocks, stderr)
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled): // Ctrl-C while it waited is no failure
+	case errors.Is(ctx.Err(), context.Canceled): // Ctrl-C is not a failure
 		return finish(blocks, view)
 	case err != nil:
 		return err
 	}
-	select { // the cache has all of the list, and the viewer is about to
+	select { // the cache has the list; wait for the viewer
 	case <-shown.HasSyncedChecker().Done():
 	case <-ctx.Done():
 	}
@@ -139,9 +140,8 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	return finish(blocks, view)
 }
 
-// resolve finds what ref means on this server and whether it can be watched. Where
-// Calico's API server runs too, two groups have ipamblocks: the one of the CRD is meant,
-// unless ref says which.
+// resolve resolves ref and validates that it can be watched. If Calico's API server runs too, two
+// groups have ipamblocks; without a group, ref means that of the CRD.
 func resolve(ctx context.Context, resolver *discovery.Resolver, ref string) (schema.GroupVersionResource, error) {
 	resource, err := resolver.Resolve(ctx, ref)
 	if several, is := errors.AsType[*discovery.AmbiguousError](err); is {
@@ -158,42 +158,41 @@ func resolve(ctx context.Context, resolver *discovery.Resolver, ref string) (sch
 	return resource.GVR, err
 }
 
-// waitSynced waits for the first list and tells stderr what it waits for. It gives
-// up at once on what waiting does not mend.
+// waitSynced waits for the first list and prints each reason to stderr. It returns early for a
+// lasting reason.
 func waitSynced(ctx context.Context, blocks *dynamicinformer.Lease, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	told := status.ReasonSyncing
+	printed := status.ReasonSyncing
 	for {
-		look, done := context.WithTimeout(ctx, syncLook)
-		err := blocks.WaitForSync(look, dynamicinformer.WithFailFast())
-		ended := look.Err() != nil
+		check, done := context.WithTimeout(ctx, checkInterval)
+		err := blocks.WaitForSync(check, dynamicinformer.WithFailFast())
+		ended := check.Err() != nil
 		done()
 		var why *status.NotSyncedError
 		if !errors.As(err, &why) || !ended || ctx.Err() != nil {
 			return err
 		}
-		if told != why.Reason {
-			told = why.Reason
-			say(stderr, "waiting: %v", err)
+		if printed != why.Reason {
+			printed = why.Reason
+			progress(stderr, "waiting: %v", err)
 		}
 	}
 }
 
-// untilTheEnd writes, if there is something to write, and waits for the end: that
-// of the demonstration, of the duration, or Ctrl-C.
+// untilTheEnd runs the demonstration, if there is one, and waits for the end of the duration or for
+// Ctrl-C.
 func untilTheEnd(ctx context.Context, cfg *rest.Config, s settings, blocks *dynamicinformer.Lease, view *viewer, stderr io.Writer) error {
-	ofBlocks := blocks.Resource().GVR == blockGVR // the demonstration is
-	if ofBlocks && (!s.real() || s.demoWrites) {
+	if blocks.Resource().GVR == blockGVR && (!s.real() || s.demoWrites) {
 		if err := demonstrate(ctx, cfg, s, blocks, view); err != nil {
 			return unlessEnded(ctx, err)
 		}
 	}
 	switch {
 	case s.duration > 0:
-		say(stderr, "watching on until %v have passed; Ctrl-C ends it", s.duration)
+		progress(stderr, "watching for %v; Ctrl-C ends it", s.duration)
 	case s.real():
-		say(stderr, "watching on until Ctrl-C")
+		progress(stderr, "watching until Ctrl-C")
 	default:
 		return nil
 	}
@@ -201,7 +200,7 @@ func untilTheEnd(ctx context.Context, cfg *rest.Config, s settings, blocks *dyna
 	return nil
 }
 
-// demonstrate writes, and waits until view has shown it.
+// demonstrate runs the demonstration, and waits until view has shown its events.
 func demonstrate(ctx context.Context, cfg *rest.Config, s settings, blocks *dynamicinformer.Lease, view *viewer) error {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
@@ -230,17 +229,17 @@ func readCRD() (*unstructured.Unstructured, error) {
 	return crd, nil
 }
 
-// awaitEvents waits until view has shown what d has written.
+// awaitEvents waits until view has shown the events of d.
 func awaitEvents(ctx context.Context, view *viewer, d *demo) error {
 	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
 	defer cancel()
 	if err := view.waitFor(ctx, d.wanted); err != nil {
-		return fmt.Errorf("not all that was written has been seen: %w", err)
+		return fmt.Errorf("wait for the events of the demonstration: %w", err)
 	}
 	return nil
 }
 
-// unlessEnded drops err if it is only that the time is up, or Ctrl-C.
+// unlessEnded returns nil after the end of ctx, by the duration or Ctrl-C, and otherwise err.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -256,14 +255,14 @@ func finish(blocks *dynamicinformer.Lease, view *viewer) error {
 	return nil
 }
 
-// shutdown waits for the informer to end, also after ctx has.
+// shutdown waits for the end of the informer, also after the end of ctx.
 func shutdown(ctx context.Context, factory *dynamicinformer.Factory) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	return factory.Shutdown(ctx)
 }
 
-// say prints a line of progress.
-func say(stderr io.Writer, format string, args ...any) {
+// progress prints a line of progress.
+func progress(stderr io.Writer, format string, args ...any) {
 	fmt.Fprintf(stderr, "ipamblock: "+format+"\n", args...)
 }

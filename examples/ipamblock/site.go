@@ -14,8 +14,8 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
-// patience is how long browsers have to take what they asked for when the program ends.
-const patience = 2 * time.Second
+// closeTimeout is the time for responses that are in progress when the program ends.
+const closeTimeout = 2 * time.Second
 
 // site shows the informers at / and /informers/, and the blocks at /blocks.
 type site struct {
@@ -24,7 +24,7 @@ type site struct {
 	ended  chan error
 }
 
-// startSite serves on address, which is one that siteAddress has returned, until close.
+// startSite serves the site on address, a result of siteAddress, until close.
 func startSite(ctx context.Context, address string, factory *dynamicinformer.Factory, blocks cache.GenericLister) (*site, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -46,11 +46,11 @@ func startSite(ctx context.Context, address string, factory *dynamicinformer.Fac
 
 // close ends the site, also after ctx has ended, and waits for it.
 func (s *site) close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	err := s.server.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = s.server.Close() // whoever still reads has had his time
+		err = s.server.Close() // ends the remaining responses
 	}
 	if ended := <-s.ended; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, ended)
@@ -58,8 +58,8 @@ func (s *site) close(ctx context.Context) error {
 	return err
 }
 
-// siteAddress returns where to listen for what --http says: a port alone, with or without
-// a colon, is one of this machine's own.
+// siteAddress returns the address to listen on for the value of --http. A port without a host, with
+// or without a colon, is on localhost.
 func siteAddress(given string) (string, error) {
 	if !strings.Contains(given, ":") {
 		given = ":" + given
@@ -69,7 +69,7 @@ func siteAddress(given string) (string, error) {
 		return "", err
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return "", errors.New("the port is a number up to 65535")
+		return "", errors.New("the port must be a number up to 65535")
 	}
 	if host == "" {
 		host = "127.0.0.1"

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestSite_APortAloneIsOfThisMachine(t *testing.T) {
+func TestSite_APortWithoutAHostIsOnLocalhost(t *testing.T) {
 	for given, want := range map[string]string{
 		":0": "127.0.0.1:0", "0": "127.0.0.1:0", "8080": "127.0.0.1:8080", "localhost:80": "localhost:80", "0.0.0.0:80": "0.0.0.0:80", "[::1]:80": "[::1]:80",
 	} {
@@ -21,7 +21,7 @@ func TestSite_APortAloneIsOfThisMachine(t *testing.T) {
 	}
 	for _, given := range []string{"host:", "::1", "host", ":http", ":70000", ":-1"} {
 		if got, err := siteAddress(given); err == nil {
-			t.Errorf("%q is taken as %q", given, got)
+			t.Errorf("%q is accepted as %q", given, got)
 		}
 	}
 }
@@ -39,7 +39,7 @@ func fetch(t *testing.T, url string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = answer.Body.Close() }() // read to its end
+	defer func() { _ = answer.Body.Close() }() // the body has been read
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s, %v", url, answer.Status, err)
@@ -47,9 +47,9 @@ func fetch(t *testing.T, url string) string {
 	return string(body)
 }
 
-// startWithPages starts the program and returns what it prints, what it says besides, and the
-// address of its pages.
-func startWithPages(t *testing.T, cmd *exec.Cmd) (lines, said *bufio.Scanner, url string) {
+// startWithPages starts the program and returns its output, its progress, and the address of its
+// pages.
+func startWithPages(t *testing.T, cmd *exec.Cmd) (lines, progress *bufio.Scanner, url string) {
 	t.Helper()
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -63,18 +63,18 @@ func startWithPages(t *testing.T, cmd *exec.Cmd) (lines, said *bufio.Scanner, ur
 		t.Fatal(err)
 	}
 	address := regexp.MustCompile(`informers at (http://127\.0\.0\.1:\d+/), blocks at (http://127\.0\.0\.1:\d+/blocks)$`)
-	for said = bufio.NewScanner(stderr); url == "" && said.Scan(); {
-		if found := address.FindStringSubmatch(said.Text()); found != nil {
+	for progress = bufio.NewScanner(stderr); url == "" && progress.Scan(); {
+		if found := address.FindStringSubmatch(progress.Text()); found != nil {
 			url = found[1]
 		}
 	}
-	return bufio.NewScanner(stdout), said, url
+	return bufio.NewScanner(stdout), progress, url
 }
 
 func TestProgram_ServesPagesUntilItEnds(t *testing.T) {
 	cmd := command(t, "--http", ":0", "--duration", "5m")
-	lines, said, url := startWithPages(t, cmd)
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "DELETED") { // the last that the demonstration does
+	lines, progress, url := startWithPages(t, cmd)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "DELETED") { // the last event of the demonstration
 	}
 	for page, parts := range map[string][]string{
 		"": {"ipamblocks.v1.crd.projectcalico.org", "Synced", `<td data-label="Objects" class="n">2</td>`},
@@ -88,8 +88,8 @@ func TestProgram_ServesPagesUntilItEnds(t *testing.T) {
 			}
 		}
 	}
-	if !said.Scan() || said.Text() != "ipamblock: watching on until 5m0s have passed; Ctrl-C ends it" {
-		t.Errorf("after the demonstration it says %q", said.Text())
+	if !progress.Scan() || progress.Text() != "ipamblock: watching for 5m0s; Ctrl-C ends it" {
+		t.Errorf("progress after the demonstration: %q", progress.Text())
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

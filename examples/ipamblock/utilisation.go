@@ -25,7 +25,7 @@ var utilisationScript string
 
 var (
 	utilisationTemplate = template.Must(template.New("").Parse(utilisationPage))
-	// utilisationPolicy lets a browser run our script and none besides.
+	// utilisationPolicy allows a browser to run only our script.
 	utilisationPolicy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 		digest(utilisationScript), digest(utilisationStyle))
 )
@@ -35,21 +35,21 @@ func digest(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// cellsAtMost is how many blocks one page shows.
-const cellsAtMost = 2000
+// maxCells is the number of blocks that a page shows.
+const maxCells = 2000
 
-// utilisation is a page that shows how full the blocks of a lister are, a cell each. It
-// reads the cache alone, and writes nothing.
+// utilisation is a page that shows the utilisation of the blocks of a lister. It reads only the cache,
+// and does not write.
 type utilisation struct{ blocks cache.GenericLister }
 
-// cell is one block on it.
+// cell is a block on the page.
 type cell struct {
 	block
-	Level   string // how full, in a word
+	Level   string // of utilisation, as a word
 	Percent string
 }
 
-// utilisationView is what the template shows.
+// utilisationView is the data of the template.
 type utilisationView struct {
 	At               string
 	Cells            []cell
@@ -77,7 +77,7 @@ func (u *utilisation) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(page.Bytes()) // whoever has asked has gone, then
+	_, _ = w.Write(page.Bytes()) // it fails after the client has closed the connection
 }
 
 func newUtilisationView(blocks []block, at time.Time) *utilisationView {
@@ -92,14 +92,14 @@ func newUtilisationView(blocks []block, at time.Time) *utilisationView {
 		}
 	}
 	v.Percent = percent(v.Used, v.Size)
-	v.NotShown = max(0, len(blocks)-cellsAtMost)
+	v.NotShown = max(0, len(blocks)-maxCells)
 	for _, b := range blocks[:len(blocks)-v.NotShown] {
 		v.Cells = append(v.Cells, cell{b, level(b.Used, b.Size), percent(b.Used, b.Size)})
 	}
 	return v
 }
 
-// level says how full a block is.
+// level returns the level of utilisation of a block.
 func level(used, size int) string {
 	switch {
 	case size == 0:
@@ -116,7 +116,7 @@ func level(used, size int) string {
 	return "low"
 }
 
-// percent returns how much of size is used, 100 % only if it is all.
+// percent returns used as a percentage of size, rounded down.
 func percent(used, size int) string {
 	if size == 0 {
 		return "-"

@@ -1,25 +1,25 @@
 "use strict";
-// The page asks for itself again every second, while somebody can see it.
+// The page updates itself every second while it is visible.
 (() => {
-  const told = document.getElementById("told");
+  const state = document.getElementById("state");
   let last = new Date();
   async function update() {
     if (!document.hidden) {
       try {
-        const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(10000) });
-        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
-        if (!fresh) throw new Error(`the answer was ${answer.status}`);
+        const response = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(10000) });
+        const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("live");
+        if (!fresh) throw new Error(`the server responded with ${response.status}`);
         document.getElementById("live").replaceWith(fresh);
         last = new Date();
-        told.textContent = "Live";
-        told.className = "";
+        state.textContent = "Live";
+        state.className = "";
       } catch (err) {
-        told.textContent = `Not updated since ${last.toLocaleTimeString()}: ${err.message}`;
-        told.className = "lost";
+        state.textContent = `Not updated since ${last.toLocaleTimeString()}: ${err.message}`;
+        state.className = "lost";
       }
     }
     setTimeout(update, 1000);
   }
-  told.textContent = "Live";
+  state.textContent = "Live";
   setTimeout(update, 1000);
 })();

@@ -34,7 +34,7 @@ func TestUtilisation_EscapesEverything(t *testing.T) {
 	nameless.SetName(evil)
 	got := blocksPage(t, obj, nameless)
 	if body := got.Body.String(); strings.Count(body, "<script") != 1 || strings.Count(body, "&lt;script&gt;alert(1)") != 4 {
-		t.Errorf("markup gets through, or is lost:\n%s", body)
+		t.Errorf("markup is not escaped, or is missing:\n%s", body)
 	}
 	policy := got.Header().Get("Content-Security-Policy")
 	if !strings.HasPrefix(policy, "default-src 'none'; script-src 'sha256-") || got.Header().Get("X-Content-Type-Options") != "nosniff" {
@@ -42,7 +42,7 @@ func TestUtilisation_EscapesEverything(t *testing.T) {
 	}
 }
 
-func TestUtilisation_SaysHowFull(t *testing.T) {
+func TestUtilisation_LevelsAndPercentages(t *testing.T) {
 	for _, tc := range []struct {
 		used, size   int
 		level, shown string

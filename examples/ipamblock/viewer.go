@@ -19,8 +19,8 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// viewer prints blocks and what happens to them: lines for people, or one JSON
-// object a line. It is the informer's event handler, and safe for concurrent use.
+// viewer prints blocks and their events, as text or as one JSON object per line. It is the
+// informer's event handler, and safe for concurrent use.
 type viewer struct {
 	json bool
 
@@ -30,7 +30,7 @@ type viewer struct {
 	seen   chan struct{} // closed, and replaced, after each event
 }
 
-// counts says how many events there were.
+// counts has the numbers of events.
 type counts struct {
 	Added   int `json:"added"`
 	Updated int `json:"updated"`
@@ -46,14 +46,14 @@ func newViewer(out io.Writer, asJSON bool) *viewer {
 
 var _ cache.ResourceEventHandler = (*viewer)(nil)
 
-// OnAdd prints a block that is there.
+// OnAdd prints a block that was added.
 func (v *viewer) OnAdd(obj any, _ bool) {
 	if b, ok := asBlock(obj); ok {
 		v.event("ADDED", b, "", func(c *counts) { c.Added++ })
 	}
 }
 
-// OnUpdate prints a block that has changed, or is shown again by a resync.
+// OnUpdate prints a block that has changed, or that a resync delivers again.
 func (v *viewer) OnUpdate(oldObj, newObj any) {
 	before, ok := asBlock(oldObj)
 	after, isBlock := asBlock(newObj)
@@ -66,7 +66,7 @@ func (v *viewer) OnUpdate(oldObj, newObj any) {
 	}
 }
 
-// OnDelete prints a block that is gone, in its last known state.
+// OnDelete prints a block that was deleted, in its last known state.
 func (v *viewer) OnDelete(obj any) {
 	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = last.Obj
@@ -102,7 +102,7 @@ func (v *viewer) event(kind string, b block, note string, count func(*counts)) {
 	v.seen = make(chan struct{})
 }
 
-// state prints a change of how the informer does.
+// state prints a state of the informer.
 func (v *viewer) state(now status.Informer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -117,20 +117,20 @@ func (v *viewer) state(now status.Informer) {
 	fmt.Fprintln(v.out, strings.TrimRight(fmt.Sprintf("STATE    %-20s %s %s", now.State, now.Reason, now.Evidence.Kind), " "))
 }
 
-// follow prints the states that come, but for those before the first list is complete.
+// follow prints the states of the informer after its first list.
 func (v *viewer) follow(states iter.Seq[status.Informer]) {
 	synced, last := false, status.StateSynced
 	for now := range states {
 		synced = synced || now.State == status.StateSynced
-		passing := now.State == status.StateStarting || now.State == status.StateStopped
-		if synced && !passing && now.State != last {
+		transient := now.State == status.StateStarting || now.State == status.StateStopped
+		if synced && !transient && now.State != last {
 			last = now.State
 			v.state(now)
 		}
 	}
 }
 
-// count returns how many events there were so far.
+// count returns the numbers of events so far.
 func (v *viewer) count() counts {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -139,10 +139,10 @@ func (v *viewer) count() counts {
 
 // encode prints value as a line of JSON. The caller holds v.mu.
 func (v *viewer) encode(value any) {
-	_ = json.NewEncoder(v.out).Encode(value) // like printing: nobody to tell
+	_ = json.NewEncoder(v.out).Encode(value) // like fmt.Fprintln, it ignores errors of the output
 }
 
-// waitFor waits until enough holds for the events so far, or ctx ends.
+// waitFor waits until enough returns true for the events so far, or ctx ends.
 func (v *viewer) waitFor(ctx context.Context, enough func(counts) bool) error {
 	for {
 		v.mu.Lock()
@@ -159,7 +159,7 @@ func (v *viewer) waitFor(ctx context.Context, enough func(counts) bool) error {
 	}
 }
 
-// table prints the blocks that lister knows, by CIDR.
+// table prints the blocks of lister, sorted by CIDR.
 func (v *viewer) table(lister cache.GenericLister) error {
 	objs, err := lister.List(labels.Everything())
 	if err != nil {
@@ -190,7 +190,7 @@ func blocksOf(objs []runtime.Object) []block {
 	return blocks
 }
 
-// summary prints how many events there were.
+// summary prints the numbers of events.
 func (v *viewer) summary() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -203,7 +203,7 @@ func (v *viewer) summary() {
 		c.total(), c.Added, c.Updated, c.Resyncs, c.Deleted)
 }
 
-// row shows a block in the columns of the table.
+// row returns the columns of the table for a block.
 func row(b block) string {
 	deleting := ""
 	if b.Deleting {
@@ -213,7 +213,7 @@ func row(b block) string {
 	if name == "" {
 		name = b.Name
 	}
-	if b.CIDR == "" && b.Size == 0 { // no block
+	if b.CIDR == "" && b.Size == 0 { // not a block
 		return name + deleting
 	}
 	return fmt.Sprintf("%-20s %-14s %4d/%-4d [%s]%s", name, b.Node, b.Used, b.Size, bar(b.Used, b.Size), deleting)
@@ -222,7 +222,8 @@ func row(b block) string {
 // barWidth is the number of cells in a bar.
 const barWidth = 10
 
-// bar draws used of size, any use at all as one cell and only a full block full.
+// bar draws used of size. It has at least one cell if used is not zero, and all cells only if the
+// block is full.
 func bar(used, size int) string {
 	cells := 0
 	if size > 0 && used > 0 {
