@@ -34,8 +34,8 @@ func section(t *testing.T, heading string) []string {
 	return strings.Split(inside, "\n")
 }
 
-// packages returns the directories of the root module with Go files, and the packages of the module
-// that their files import, without tests.
+// packages returns the directories of the root module with Go files, except tests, and for each the
+// packages of this repository that it imports.
 func packages(t *testing.T) map[string][]string {
 	t.Helper()
 	imports := map[string][]string{}
@@ -60,7 +60,7 @@ func packages(t *testing.T) map[string][]string {
 		if err != nil {
 			return err
 		}
-		imports[dir] = append(imports[dir], []string{}...)
+		imports[dir] = append(imports[dir], []string{}...) // also without imports
 		for _, spec := range file.Imports {
 			name, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
@@ -88,19 +88,19 @@ func TestPackages_AreInTheTableAndImportDownward(t *testing.T) {
 		}
 	}
 	for dir, imports := range packages(t) {
-		if _, there := row[dir]; !there {
+		if _, listed := row[dir]; !listed {
 			t.Errorf("the table has no package %s", dir)
 			continue
 		}
 		for _, other := range imports {
-			if at, there := row[other]; there && at <= row[dir] {
+			if at, listed := row[other]; listed && at <= row[dir] {
 				t.Errorf("%s imports %s, which is not below it in the table", dir, other)
 			}
 		}
 	}
 }
 
-// A walk is a line that gives its bounds, and the table after it.
+// A walk is a line with its limits, and the table after it.
 func TestWalks_AreShort(t *testing.T) {
 	bounds := regexp.MustCompile(`at most (\d+) files and ([\d,]+) lines:$`)
 	row := regexp.MustCompile("^\\| `([^`]+)` \\| (.+) \\|$")
@@ -137,6 +137,6 @@ func TestWalks_AreShort(t *testing.T) {
 	}
 	check()
 	if walks == 0 {
-		t.Error("there is no walk")
+		t.Error("ARCHITECTURE.md has no walks")
 	}
 }

@@ -1,14 +1,14 @@
 package main
 
-// ofDynamicinformer are ways to break the factory and its leases.
+// ofDynamicinformer has mutants of the factory and its leases.
 var ofDynamicinformer = []table{
 	{"dynamicinformer", "dynamicinformer", []mutant{
 		{"conflicting options of leases are accepted", "Factory.sharedLocked", always("err == nil")},
 		{"a separate informer is shared", "Factory.Acquire", drop("k.separate = f.singles.Add(1)")},
-		{"a lease forgets what Acquire has validated", "Factory.Acquire", drop("l.validated = &found")},
-		{"Acquire validates nothing", "Factory.validate", always("f.options.resolver == nil")},
-		{"WithAllowAbsent allows what can't be watched", "Factory.validate", always("errors.Is(err, discovery.ErrNotServed)")},
-		{"a factory that has ended gives leases", "Factory.tryJoin", replace("return false, ErrShutDown", "return true, nil")},
+		{"a lease does not have the resource that Acquire has validated", "Factory.Acquire", drop("l.validated = &found")},
+		{"Acquire does not validate", "Factory.validate", always("f.options.resolver == nil")},
+		{"WithAllowAbsent allows types that can't be watched", "Factory.validate", always("errors.Is(err, discovery.ErrNotServed)")},
+		{"a factory that has ended returns leases", "Factory.tryJoin", replace("return false, ErrShutDown", "return true, nil")},
 		{"a transform writes to shared objects", "choice.Resource", never("c.transformed.Load()")},
 		{"parts are shared while mutations are detected", "detectsMutations", replace("return detects", "return detects && false")},
 		{"a factory has two rate limits", "newClients", drop("cfg = limited(cfg)")},
@@ -20,47 +20,47 @@ var ofDynamicinformer = []table{
 		{"the drop-in loses the namespace", "NewFilteredDynamicSharedInformerFactory", drop("WithNamespace(namespace)")},
 		{"the drop-in loses tweakListOptions", "NewFilteredDynamicSharedInformerFactory", drop("WithTweakListOptions(tweakListOptions)")},
 		{"the drop-in loses the resync period", "NewFilteredDynamicSharedInformerFactory", drop("withExactResync(defaultResync)")},
-		{"closures of one place are one", "sameFunc", replace(
+		{"different closures of one function are equal", "sameFunc", replace(
 			"*(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))",
 			"(*(*unsafe.Pointer)(unsafe.Pointer(&a)) == nil) == (*(*unsafe.Pointer)(unsafe.Pointer(&b)) == nil)")},
 		{"ForResource does not share", "Factory.pin", never("old != nil && (!old.ending() || closed(f.closing))")},
-		{"an informer stopped by hand is handed out again", "Factory.forResource", always("fresh || !e.informer.IsStopped()")},
+		{"an informer that a user has stopped is returned again", "Factory.forResource", always("fresh || !e.informer.IsStopped()")},
 		{"a factory that is closing replaces informers by empty ones", "Factory.pin", never("closed(f.closing)")},
-		{"an informer asked for after Shutdown runs", "Factory.putLocked", drop("e.endLocked()")},
-		{"a released informer is handed out again", "Factory.dropLocked", drop("delete(f.entries, e.key)")},
-		{"an informer that is new is missing in the status", "Factory.putLocked", drop("f.order = nil")},
-		{"an informer that is released stays in the status", "Factory.dropLocked", drop("f.order = nil")},
-		{"a stopped informer is handed out again", "entry.ending", never("e.started() && closed(e.stop)")},
-		{"a fresh informer's lister is empty until it has synced", "Factory.newEntry", never("old != nil")},
+		{"an informer that is requested after Shutdown runs", "Factory.putLocked", drop("e.endLocked()")},
+		{"a released informer is returned again", "Factory.dropLocked", drop("delete(f.entries, e.key)")},
+		{"a new informer is missing in the status", "Factory.putLocked", drop("f.order = nil")},
+		{"a released informer stays in the status", "Factory.dropLocked", drop("f.order = nil")},
+		{"a stopped informer is returned again", "entry.ending", never("e.started() && closed(e.stop)")},
+		{"the lister of a new informer is empty until it has synced", "Factory.newEntry", never("old != nil")},
 		{"the transform is not set", "Factory.newEntry", drop("_ = e.informer.SetTransform(s.transform)")},
 		{"the end of an informer does not wait for its requests", "entry.inform", drop("e.informer.Source().Wait()")},
-		{"an informer run by hand is ended by the factory", "entry.inform", within("<-ctx.Done()", never("!e.informer.IsStopped()"))},
-		{"the last release ends nothing", "entry.retireLocked", drop("e.cancel()")},
-		{"leases of what never ran are never done", "entry.endLocked", replace(
+		{"the factory ends an informer that a user runs", "entry.inform", within("<-ctx.Done()", never("!e.informer.IsStopped()"))},
+		{"the last release does not end the informer", "entry.retireLocked", drop("e.cancel()")},
+		{"leases of an informer that never ran are never done", "entry.endLocked", replace(
 			"for l := range e.leases { l.handlers.Close() }", "if e.started() { for l := range e.leases { l.handlers.Close() } }")},
 		{"an informer that has ended keeps its identity", "entry.inform", drop("defer e.metrics.End()")},
 		{"informers that wait for their type have metrics", "Factory.newEntry", after(
 			"e.metrics = f.options.identities.Relay(k.gvr)", "e.metrics.Begin()")},
 		{"Start starts twice", "Factory.startLocked", replace("e.phase != waiting", "e.phase > running")},
-		{"an informer asked for after Start does not run", "Factory.ForResource", never("f.ctx != nil")},
+		{"an informer that is requested after Start does not run", "Factory.ForResource", never("f.ctx != nil")},
 		{"the end of Start's context does not close the factory", "Factory.Start", replace("f.close", "func() {}")},
 		{"NewForConfig has no discovery by default", "NewForConfig", replace("WithDiscovery(resolver)", "WithDiscovery(resolver), WithDiscovery(nil)")},
 		{"discovery can't be turned off", "NewForConfig", replace(
 			"append([]Option{WithDiscovery(resolver)}, opts...)", "append(opts, WithDiscovery(resolver))")},
 		{"Shutdown does not wait for the removal of handlers", "Factory.startLocked", drop("<-e.pending.Done()")},
 		{"Follow does not begin with the factory", "Factory.Start", drop("close(f.started)")},
-		{"Follow has no resolver that runs", "Factory.Start", drop("f.resolver.start(ctx)")},
+		{"the resolver does not run for Follow", "Factory.Start", drop("f.resolver.start(ctx)")},
 		{"no user agent by default", "NewForConfig", replace("rest.DefaultKubernetesUserAgent()", `""`)},
 		{"a lease is released before its handlers have the deletions", "followedLease.Deletion", always("!waiting")},
 		{"Follow does not wait for the factory's start", "Factory.awaitStart", replace("case <-f.started:", "default:")},
 		{"a lease is released before the type's objects are gone", "followedLease.Deletion", always("end.Kind != discovery.CRDDeleted")},
-		{"Follow takes a type that is not listed as deleted", "followedLease.Deletion", replace("follow.DeletionUnknown", "follow.DeletionDone")},
-		{"Follow gives up what others have with other options", "Factory.acquireFollowed", never("errors.Is(err, ErrConflict)")},
+		{"Follow takes a type that was never listed for deleted", "followedLease.Deletion", replace("follow.DeletionUnknown", "follow.DeletionDone")},
+		{"Follow fails for types that have leases with other options", "Factory.acquireFollowed", never("errors.Is(err, ErrConflict)")},
 		{"a degraded informer is never unhealthy", "healthPolicy.problem", always("p.tolerance < 0")},
 		{"readiness tolerates an informer that has never synced", "healthPolicy.problem", never("!s.Listed")},
-		{"a health check that fails answers 200", "HealthCheck.ServeHTTP", drop("w.WriteHeader(http.StatusInternalServerError)")},
+		{"a failed health check responds with 200", "HealthCheck.ServeHTTP", drop("w.WriteHeader(http.StatusInternalServerError)")},
 		{"Lease.Retry does not ask discovery", "Lease.Retry", drop("l.entry.state.Look()")},
-		{"two releases of one lease count", "Lease.Release", replace("if l.released.Swap(true) { return }", "l.released.Store(true)")},
+		{"two releases of one lease count twice", "Lease.Release", replace("if l.released.Swap(true) { return }", "l.released.Store(true)")},
 		{"a lease removes handlers of other leases", "Lease.RemoveEventHandler", drop("if !l.handlers.Has(registration) { return nil }")},
 		{"WithLinger has no effect", "Factory.part", always("e.linger <= 0")},
 		{"the end of an earlier linger ends a later one", "Factory.expire", replace("e.lingering == this", "e.lingering != nil")},
@@ -68,14 +68,14 @@ var ofDynamicinformer = []table{
 			"go func() { defer done(); for _, registration := range added { _ = l.entry.informer.RemoveEventHandler(registration) } }()",
 			"func() { defer done(); for _, registration := range added { _ = l.entry.informer.RemoveEventHandler(registration) } }()")},
 		{"no index by namespace", "settings.allIndexers", drop("all[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc")},
-		{"the namespace is dropped", "settings.config", replace("s.namespace", `""`)},
+		{"the namespace is ignored", "settings.config", replace("s.namespace", `""`)},
 		{"all informers resync at the same time", "settings.resyncPeriod", before(
 			"return wait.Jitter(s.resync-s.resync/10, 0.2)", "if true { return s.resync }")},
 		{"Shutdown does not wait", "Factory.drain", replace("case <-e.done:", "default:")},
-		{"Shutdown ends nothing", "Factory.Shutdown", drop("e.retireLocked()")},
-		{"waiting goes on for a factory that is closing", "Factory.close", drop("e.endLocked()")},
-		{"Shutdown leaves the removal of handlers behind", "Factory.drain", drop("f.removals.Done()")},
-		{"a loop over statuses ends after the first", "Lease.Watch", before(
+		{"Shutdown does not end informers", "Factory.Shutdown", drop("e.retireLocked()")},
+		{"a wait does not end when the factory closes", "Factory.close", drop("e.endLocked()")},
+		{"Shutdown returns before the removal of handlers", "Factory.drain", drop("f.removals.Done()")},
+		{"a loop over statuses ends after the first status", "Lease.Watch", before(
 			"return !yield(l.Status())", "if true { yield(l.Status()); return true }")},
 		{"an explanation does not show the state of the resolver", "Factory.explain", never("resolver != nil")},
 		{"a resource has to be named with its version", "page.named", never("!found && e.gvr.GroupResource().String() == name")},
@@ -84,16 +84,16 @@ var ofDynamicinformer = []table{
 			"s.explain(schema.GroupVersionResource{Resource: name}, nil, nil)",
 			"status.NewExplanation(schema.GroupVersionResource{Resource: name}, time.Now(), nil, nil, nil)")},
 		{"WaitForCacheSync includes informers not started", "Factory.waitForStarted", always("e.started()")},
-		{"waiting goes on for an informer that has ended", "entry.await", within("met()", never("ended"))},
+		{"a wait does not end with its informer", "entry.await", within("met()", never("ended"))},
 		{"WaitForSync accepts a resource without an informer", "Factory.WaitForSync", never("unknown != nil")},
 		{"FailFast has no effect", "Factory.wait", never("o.failFast && (f.notRunning(e).Lasting() || now.Lasting())")},
 		{"WaitForSync does not wait for the watch", "entry.awaitWatch", always("watches()")},
-		{"a watch without answer is waited for", "entry.awaitWatch", replace("watchGrace", "1e6*watchGrace")},
+		{"a wait does not end while a watch has no response", "entry.awaitWatch", replace("watchGrace", "1e6*watchGrace")},
 		{"a wait misses a change between two checks", "entry.await", replace(
 			"changed, first, ended := e.changed.Next(), e.firstList(), closed(e.done); if met() || ended { return }",
 			"if met() || closed(e.done) { return }; changed, first, ended := e.changed.Next(), e.firstList(), false; _ = ended")},
-		{"a release takes the informer from others", "users.none", always("len(u.leases) == 0")},
-		{"a release takes what ForResource has", "users.none", never("u.pinned")},
+		{"a release ends the informer of other leases", "users.none", always("len(u.leases) == 0")},
+		{"a release ends the informer of ForResource", "users.none", never("u.pinned")},
 		{"a linger ends an informer that has been acquired again", "users.add", drop("u.stopLinger()")},
 		{"owners that have released their leases are still listed", "users.remove", drop("delete(u.owners, name)")},
 	}},
@@ -104,9 +104,9 @@ var ofDynamicinformer = []table{
 		{"a new informer's lister does not read the old cache", "Informer.ReadFrom", drop("i.before.Store(old.filled())")},
 	}},
 	{"internal/informer", "internal/informer", []mutant{
-		{"an informer runs before its transform is known of", "Informer.SetTransform", replace(
+		{"an informer runs before its transform is set", "Informer.SetTransform", replace(
 			"i.transformed.Swap(true)", "i.transformed.Load()")},
-		{"a transform that is refused counts", "Informer.SetTransform", replace(
+		{"a rejected transform is used", "Informer.SetTransform", replace(
 			"i.transformed.Store(own)", "i.transformed.Store(own || transform != nil)")},
 	}},
 }

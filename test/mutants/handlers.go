@@ -1,14 +1,14 @@
 package main
 
-// ofHandlers are ways to break what stands on informers: handlers, Follow and metrics of informers.
+// ofHandlers has mutants of handlers, Follow and metrics of informers.
 var ofHandlers = []table{
 	{"internal/handlers", "dynamicinformer", []mutant{
 		{"handlers outlive their lease", "Group.Close", drop("g.calls.Close()")},
-		{"handlers of a released informer that never ran are left", "Group.Has", replace(
+		{"handlers of a released informer that never ran are not removed", "Group.Has", replace(
 			"own.handler.group == g", "own.handler.group == g && !g.calls.Closed()")},
-		{"a handler that was idle has no backlog", "handler.stats", always("now.Sub(lastEvent) > idleAfter")},
+		{"a handler that was idle never has a backlog", "handler.stats", always("now.Sub(lastEvent) > idleAfter")},
 		{"a resync counts as an event", "handler.OnUpdate", replace("0", "1")},
-		{"the status does not say since when a handler is blocked", "handler.stats", drop("s.BehindSince = h.running")},
+		{"the status does not have the time since which a handler is blocked", "handler.stats", drop("s.BehindSince = h.running")},
 		{"a registration has the wrapper's name", "namedChecker.Name", replace(
 			"strings.Replace(c.DoneChecker.Name(), nameOf(c.handler), c.handler.name, 1)", "strings.Clone(c.DoneChecker.Name())")},
 		{"a removed handler is called", "Set.Remove", drop("r.handler.remove()")},
@@ -21,35 +21,35 @@ var ofHandlers = []table{
 		{"a handler that is idle keeps its backlog", "handler.stats", drop("h.before = given - h.taken")},
 	}},
 	{"internal/follow", "dynamicinformer", []mutant{
-		{"Follow waits for the callbacks of others", "follower.proceedLocked", replace(
+		{"callbacks of Follow wait for callbacks of other types", "follower.proceedLocked", replace(
 			"f.goroutines.Go(func() { f.work(ctx, t) })", "f.mu.Unlock(); f.work(ctx, t); f.mu.Lock()")},
 		{"leases outlive Follow", "follower.end", drop("for _, l := range leases { l.Release() }")},
 		{"any number of types are started at a time", "follower.startQueuedLocked", always("f.slots > 0")},
-		{"a type that hangs keeps its place", "follower.awaitFirstList", replace("startPatience", "1e6*startPatience")},
-		{"a type that is forbidden keeps its place for a while", "follower.awaitFirstList", never("l.Waits()")},
-		{"a type that flaps is started each time", "follower.startQueuedLocked", never("wait > 0")},
-		{"a lease is released however far its deletions are", "follower.awaitDeletion", replace(
+		{"a type that hangs keeps its place in the queue", "follower.awaitFirstList", replace("startPatience", "1e6*startPatience")},
+		{"a forbidden type keeps its place in the queue for a while", "follower.awaitFirstList", never("l.Waits()")},
+		{"a type is started each time that it is created and deleted", "follower.startQueuedLocked", never("wait > 0")},
+		{"a lease is released before its deletions are delivered", "follower.awaitDeletion", replace(
 			"now.Phase == DeletionDone", "now.Phase >= DeletionUnknown")},
-		{"a handler that is stuck holds up the end for ever", "follower.awaitDeletion", never("time.Since(progress) >= stopPatience")},
+		{"a stuck handler prevents the end of Follow", "follower.awaitDeletion", never("time.Since(progress) >= stopPatience")},
 	}},
 	{"internal/follow", "internal/follow", []mutant{
 		{"Follow takes a CRD that was created again as the same type", "followed.other", never(
 			`uid != "" && t.res.CRDUID != "" && uid != t.res.CRDUID`)},
-		{"a type that goes on is stopped", "followed.selected", drop("t.end = nil")},
-		{"the end of a CRD is not for good", "followed.ends", always("t.end == nil || t.end.Kind != discovery.CRDDeleted")},
+		{"a type that is still served is stopped", "followed.selected", drop("t.end = nil")},
+		{"the deletion of a CRD does not end its type", "followed.ends", always("t.end == nil || t.end.Kind != discovery.CRDDeleted")},
 	}},
 	{"internal/informermetrics", "dynamicinformer", []mutant{
 		{"each informer asks client-go for an identity", "Identities.Relay", always("own == nil")},
 		{"the informer that began last takes the identity", "identity.update", replace("i.running[0]", "i.running[len(i.running)-1]")},
-		{"an identity does not pass", "identity.update", replace(
+		{"an identity does not pass to the next informer", "identity.update", replace(
 			"len(i.running) > 0", "next = i.published; next == nil && len(i.running) > 0")},
 		{"an identity gets no latencies", "identity.switchTo", drop("next.latency.connect(i.latency)")},
-		{"a provider of metrics is called by two at a time", "identity.update", within("next == last", never("i.switching"))},
-		{"a provider of metrics is not told when informers go", "identity.switchTo", drop("provider.ForgetInformer(i.id)")},
-		{"metrics that can't be forgotten stay as they were", "identity.switchTo", drop("i.version.Set(0)")},
-		{"an informer does not know its identity", "Relay.Identify", drop("o.Identifier = r.identity.id")},
+		{"two goroutines call a provider of metrics at the same time", "identity.update", within("next == last", never("i.switching"))},
+		{"a provider of metrics does not get the end of informers", "identity.switchTo", drop("provider.ForgetInformer(i.id)")},
+		{"metrics that can't be deleted keep their values", "identity.switchTo", drop("i.version.Set(0)")},
+		{"an informer has no identity", "Relay.Identify", drop("o.Identifier = r.identity.id")},
 		{"the last values are lost when the identity passes", "relayedGauge.connect", drop("to.Set(math.Float64frombits(last))")},
-		{"what is set before the identity passes is lost", "relayedGauge.Set", drop("g.last.Store(math.Float64bits(value))")},
+		{"values that are set before the identity passes are lost", "relayedGauge.Set", drop("g.last.Store(math.Float64bits(value))")},
 		{"client-go's own provider of metrics is not used", "Relay.Identify", always("r.identity.provider != nil")},
 	}},
 }

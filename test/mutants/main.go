@@ -1,11 +1,11 @@
-// Command mutants breaks the library on purpose, one way at a time, and shows which
-// test notices. It prints a line for each mutant with the first test that kills it,
-// and says so if that test had to be ended by the timeout. It fails if a mutant survives,
-// does not compile or no longer fits the source.
+// Command mutants tests the tests: it changes the library in one way after another, and runs the
+// tests. It prints a line for each mutant with the first tests that fail, and whether they ended by a
+// timeout. It fails if a mutant survives, which means that no test fails, or if a mutant does not
+// compile or does not fit the source.
 //
 //	go run ./test/mutants [part of a mutant's name, package or function …]
 //
-// Mutants are applied through go's overlay: the source is never written to.
+// Mutants are applied with the overlay of the go command, and no file of the source is written.
 package main
 
 import (
@@ -25,22 +25,22 @@ import (
 	"time"
 )
 
-// table has the mutants of a package that one package's tests should notice.
+// table has mutants of one package, and the package whose tests must kill them.
 type table struct {
-	dir     string // the package's, below the module's root
-	tests   string
+	dir     string // of the mutants, below the root of the module
+	tests   string // directory of the tests
 	mutants []mutant
 }
 
-// mutant is one way to break the library.
+// mutant is a change that breaks the library.
 type mutant struct {
 	name   string
-	decl   string // what it changes: "function", "Type.Method", or the name of another declaration
+	decl   string // the changed declaration: "function", "Type.Method", or another name
 	change change
 }
 
-// tables are the ways to break the library that its tests have to notice. What a mutant
-// changes must be in its package, once; a change of the code may have to change it.
+// tables has all mutants. The code that a mutant changes must occur once in its declaration, so a
+// change of the library may require a change of a mutant.
 var tables = slices.Concat(ofDynamicinformer, ofSource, ofTypestate, ofHandlers, ofStatus, ofDiscovery, ofWire)
 
 func main() {
@@ -57,7 +57,7 @@ func run(ctx context.Context, parts []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(scratch) }() // it is the system's temporary directory
+	defer func() { _ = os.RemoveAll(scratch) }() // in the system's temporary directory
 	begun, tried, survived := time.Now(), 0, 0
 	for _, t := range tables {
 		for _, m := range t.mutants {
@@ -81,7 +81,7 @@ func run(ctx context.Context, parts []string) error {
 	fmt.Printf("%d mutants, %d killed in %v\n", tried, tried-survived, time.Since(begun).Round(time.Second))
 	switch {
 	case tried == 0:
-		return errors.New("no mutant has such a name")
+		return errors.New("no mutant matches")
 	case survived > 0:
 		return fmt.Errorf("%d survived", survived)
 	}
@@ -92,7 +92,7 @@ func wanted(name string, parts []string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(name, part) })
 }
 
-// try returns the tests that fail with m; nil if all pass.
+// try returns the tests that fail with m, or nil if all pass.
 func try(ctx context.Context, scratch string, t table, m mutant) ([]string, error) {
 	overlay, err := writeOverlay(scratch, t, m)
 	if err != nil {
@@ -110,8 +110,8 @@ func try(ctx context.Context, scratch string, t table, m mutant) ([]string, erro
 	return failures(output)
 }
 
-// writeOverlay writes the mutated file and the overlay that puts it in place, and returns
-// the path of the latter.
+// writeOverlay writes the mutated file and an overlay that replaces the original by it. It returns the
+// path of the overlay.
 func writeOverlay(scratch string, t table, m mutant) (string, error) {
 	files, err := load(t.dir)
 	if err != nil {
@@ -137,10 +137,10 @@ func writeOverlay(scratch string, t table, m mutant) (string, error) {
 	return path, os.WriteFile(path, overlay, 0o600)
 }
 
-// failures reads the output of go test -json. If the process died, the tests that
-// were running count. A build that failed is an error: such a mutant shows nothing.
+// failures returns the failed tests in the output of go test -json. If the process ended early, it
+// returns the tests that were running. A failed build is an error, because then no test ran.
 func failures(output []byte) ([]string, error) {
-	var said strings.Builder
+	var build strings.Builder
 	var failed []string
 	running := map[string]bool{}
 	lines := bufio.NewScanner(bytes.NewReader(output))
@@ -148,13 +148,13 @@ func failures(output []byte) ([]string, error) {
 	for lines.Scan() {
 		var event struct{ Action, Test, Output, FailedBuild string }
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			continue // what go prints beside its events
+			continue // a line that is not an event
 		}
 		switch {
 		case event.Action == "build-output":
-			said.WriteString(event.Output)
+			build.WriteString(event.Output)
 		case event.FailedBuild != "":
-			return nil, fmt.Errorf("it does not compile:\n%s", said.String())
+			return nil, fmt.Errorf("the mutant does not compile:\n%s", build.String())
 		case event.Test == "":
 		case event.Action == "run":
 			running[event.Test] = true
@@ -169,7 +169,7 @@ func failures(output []byte) ([]string, error) {
 		failed = slices.Sorted(maps.Keys(running))
 	}
 	if failed == nil {
-		failed = []string{"the package's end"} // goleak
+		failed = []string{"the end of the package"} // goleak
 	}
 	if bytes.Contains(output, []byte("panic: test timed out after")) {
 		failed[0] += " (timed out)"

@@ -18,7 +18,6 @@ import (
 
 const root = "../.."
 
-// What a mutant changes is in its package, once.
 func TestMutants_FitTheSource(t *testing.T) {
 	names := map[string]bool{}
 	for _, table := range tables {
@@ -28,7 +27,7 @@ func TestMutants_FitTheSource(t *testing.T) {
 		}
 		for _, m := range table.mutants {
 			if names[m.name] {
-				t.Errorf("%s: there is another of that name", m.name)
+				t.Errorf("%s: the name is not unique", m.name)
 			}
 			names[m.name] = true
 			if _, _, err := m.apply(files); err != nil {
@@ -38,11 +37,11 @@ func TestMutants_FitTheSource(t *testing.T) {
 	}
 }
 
-// A mutant that does not compile shows nothing. Those of different declarations are
-// compiled together; if that fails, each for itself.
+// A mutant must compile. Mutants of different declarations are compiled together. If that fails, each
+// is compiled alone.
 func TestMutants_Compile(t *testing.T) {
 	c := newChecker(t)
-	rounds := map[string][][]mutant{} // by package; in each round a declaration is changed once
+	rounds := map[string][][]mutant{} // by package; a round has at most one mutant of each declaration
 	for _, table := range tables {
 		for _, m := range table.mutants {
 			all := rounds[table.dir]
@@ -62,7 +61,7 @@ func TestMutants_Compile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, round := range rounds[dir] {
-			round = slices.DeleteFunc(round, func(m mutant) bool { _, _, err := m.edits(files); return err != nil }) // see above
+			round = slices.DeleteFunc(round, func(m mutant) bool { _, _, err := m.edits(files); return err != nil }) // TestMutants_FitTheSource reports it
 			if c.check(files, round...) == nil {
 				continue
 			}
@@ -75,7 +74,7 @@ func TestMutants_Compile(t *testing.T) {
 	}
 }
 
-// checker type-checks packages whose imports have been compiled.
+// checker type-checks packages. It imports compiled packages.
 type checker struct {
 	fset    *token.FileSet
 	imports types.Importer

@@ -1,11 +1,11 @@
 package main
 
-// ofStatus are ways to break what is read: statuses, the page, the metrics and the listers.
+// ofStatus has mutants of statuses, the page, the metrics and the listers.
 var ofStatus = []table{
 	{"status", "dynamicinformer", []mutant{
 		{"advice on a forbidden request has no rule", "NotSyncedError.Advice", replace(
 			`"grant this rule to the user in a " + roleText(e.GVR, e.Namespace)`, `"grant it"`)},
-		{"an error says twice that a request is forbidden", "requestText", drop("text = rest")},
+		{"an error has the text of a forbidden request twice", "requestText", drop("text = rest")},
 		{"Forbidden is not lasting", "Reason.Lasting", drop("ReasonForbidden")},
 	}},
 	{"status", "status", []mutant{
@@ -13,14 +13,14 @@ var ofStatus = []table{
 	}},
 	{"internal/statuspage", "internal/statuspage", []mutant{
 		{"each browser has its own call of Status", "answers.find", never("found != nil")},
-		{"an answer is never made again", "answer.outdated", never("!now.Before(a.until)")},
+		{"a response is never produced again", "answer.outdated", never("!now.Before(a.until)")},
 		{"a panic leaves other requests waiting", "answer.produce", replace(
 			"defer close(a.made); a.value, a.until, a.err = by(ctx)", "a.value, a.until, a.err = by(ctx); close(a.made)")},
-		{"a request that ends also ends the answer that others wait for", "answers.get", replace("context.WithoutCancel(ctx)", "ctx")},
+		{"the end of a request ends the response for other requests", "answers.get", replace("context.WithoutCancel(ctx)", "ctx")},
 		{"a request that has ended still waits", "answers.get", never("<-ctx.Done()")},
-		{"a page has all handlers that there are", "bounded", replace(
+		{"the number of handlers on a page has no limit", "bounded", replace(
 			"i.Handlers, i.MoreHandlers = i.Handlers[:b.items:b.items], more", "i.Handlers, i.MoreHandlers = i.Handlers, 0*more")},
-		{"the page takes any method", "Handler.ServeHTTP", never("r.Method != http.MethodGet && r.Method != http.MethodHead")},
+		{"the page accepts any method", "Handler.ServeHTTP", never("r.Method != http.MethodGet && r.Method != http.MethodHead")},
 		{"HEAD has a body", "response.send", always("to.Method == http.MethodGet")},
 		{"a path below the page shows the table", "Handler.ServeHTTP", never(`at.resource != "" && q.resource == ""`)},
 		{"a page without a slash at its end is a resource", "Handler.ServeHTTP", always("!q.unsure")},
@@ -28,23 +28,23 @@ var ofStatus = []table{
 		{"links lead to the root", "query.link", replace(`q.base + "?"`, `"/?"`)},
 		{"any path below the page is a resource", "placeOf", replace("unknown: true", "resource: path[0]")},
 		{"a part of the page's path may not be stripped", "below", replace("mount[1:]", "nil")},
-		{"the case of a state matters", "newQuery", replace("strings.EqualFold(string(s), string(q.state))", "s == q.state")},
+		{"states are case-sensitive", "newQuery", replace("strings.EqualFold(string(s), string(q.state))", "s == q.state")},
 		{"any script may run in the page", "policy", replace("digest(string(script))", `"unsafe-inline"`)},
 		{"a row does not name stuck handlers", "newRow", drop("Stuck: plain(stuck(i, at))")},
-		{"a table has any number of rows", "Table.cut", always("len(part.Informers) < rowsAtMost")},
+		{"the number of rows of a table has no limit", "Table.cut", always("len(part.Informers) < rowsAtMost")},
 		{"an informer with a stuck handler does not come first", "rank", drop("case i.Late(at): return 1")},
-		{"control characters get onto the page", "unprintable", always("unicode.IsPrint(r)")},
+		{"the page contains control characters", "unprintable", always("unicode.IsPrint(r)")},
 	}},
 	{"metrics", "metrics", []mutant{
-		{"counters fall with an informer", "past.pass", drop("next.ended.add(traffic)")},
-		{"counters of what has gone are kept", "past.pass", drop("if !goesOn { next.ended = counts{} }")},
+		{"counters decrease with the end of an informer", "past.pass", drop("next.ended.add(traffic)")},
+		{"counters of an informer that has ended are kept", "past.pass", drop("if !goesOn { next.ended = counts{} }")},
 	}},
 	{"lister", "lister", []mutant{
 		{"a failed Get is a typed nil", "object", replace("if err != nil { return nil, err }; return obj, nil", "return obj, err")},
 		{"NotFound has the wrong resource", "get", replace("gvr.GroupResource()", "schema.GroupResource{Resource: gvr.Resource}")},
-		{"NotFound has the key for a name", "namespaceLister.Get", replace(
+		{"NotFound has the key instead of the name", "namespaceLister.Get", replace(
 			`get(l.indexer, l.gvr, l.namespace+"/"+name, name)`, `get(l.indexer, l.gvr, l.namespace+"/"+name, l.namespace+"/"+name)`)},
-		{"a namespace lists all", "namespaceLister.List", replace("l.namespace", `""`)},
+		{"the lister of a namespace lists all namespaces", "namespaceLister.List", replace("l.namespace", `""`)},
 		{"the selector is ignored", "orEverything", replace("return selector", "return labels.Everything()")},
 	}},
 }

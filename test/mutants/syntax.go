@@ -17,23 +17,23 @@ import (
 type place struct {
 	file   string
 	src    []byte
-	body   int           // where the body of a function begins, after its brace
-	words  []word        // the declaration's tokens
-	nodes  map[span]kind // what may be changed in it
-	blocks []span        // see within
+	body   int           // offset of the body of a function, after its brace
+	words  []word        // the tokens of the declaration
+	nodes  map[span]kind // the parts that can be changed
+	blocks []span        // the blocks for within
 }
 
-// span is a part of a file, in bytes.
+// span is a part of a file, as byte offsets.
 type span struct{ from, to int }
 
-// kind is what a change has to know of a part of the source.
+// kind is the kind of a part of the source.
 type kind int
 
 const (
-	part      kind = iota // any other, such as an expression
-	element               // of a literal, of a call's arguments or of a case's conditions
-	statement             // one statement, or several in a row
-	receive               // what a case of a select receives, without a variable
+	part      kind = iota // another part, such as an expression
+	element               // an element of a literal, an argument, or a condition of a case
+	statement             // one statement, or consecutive statements
+	receive               // the receive operation of a case of a select, without a variable
 	clause                // a case of a switch or select
 )
 
@@ -49,27 +49,27 @@ type edit struct {
 	text string
 }
 
-// change is one way to change a declaration.
+// change changes a declaration.
 type change func(place) ([]edit, error)
 
-// drop skips the statements that read like code, or cuts out a case, an argument or an
-// element of a literal.
+// drop skips the statements that match code, or removes a case, an argument or an element of a
+// literal.
 //
-// Code is compared token by token, without comments and layout, and has to occur once in
-// the declaration. It is a whole expression, statement or case, or a few statements.
+// A part of the source matches code if it has the same tokens; comments and layout do not count. The
+// part is an expression, a case, or one or more statements, and must occur once in the declaration.
 func drop(code string) change {
 	return at(code, func(p place, s span, k kind) (edit, error) {
 		switch k {
 		case part:
 			return edit{}, fmt.Errorf("a part of an expression can't be dropped: %s", code)
-		case statement: // variables and imports stay in use
+		case statement: // keeps variables and imports in use
 			return edit{s, "if false {\n" + p.text(s) + "\n}"}, nil
 		case element:
-			ahead := strings.TrimRight(string(p.src[:s.from]), " \t\n")
-			rest := strings.TrimLeft(string(p.src[s.to:]), " \t\n")
-			if cut, found := strings.CutSuffix(ahead, ","); found {
+			before := strings.TrimRight(string(p.src[:s.from]), " \t\n")
+			after := strings.TrimLeft(string(p.src[s.to:]), " \t\n")
+			if cut, found := strings.CutSuffix(before, ","); found {
 				s.from = len(cut)
-			} else if cut, found := strings.CutPrefix(rest, ","); found {
+			} else if cut, found := strings.CutPrefix(after, ","); found {
 				s.to = len(p.src) - len(cut)
 			}
 		}
@@ -77,8 +77,8 @@ func drop(code string) change {
 	})
 }
 
-// never makes the condition that reads like code false. A case of a select that
-// receives it waits for ever.
+// never makes the condition that matches code false. If code is the receive operation of a case of a
+// select, that case waits for ever.
 func never(code string) change {
 	return at(code, func(p place, s span, k kind) (edit, error) {
 		if k == receive {
@@ -88,34 +88,34 @@ func never(code string) change {
 	})
 }
 
-// always makes the condition that reads like code true.
+// always makes the condition that matches code true.
 func always(code string) change {
 	return at(code, func(p place, s span, _ kind) (edit, error) {
 		return edit{s, "(true || (" + p.text(s) + "))"}, nil
 	})
 }
 
-// replace puts text in the place of code.
+// replace replaces code by text.
 func replace(code, text string) change {
 	return at(code, func(_ place, s span, _ kind) (edit, error) { return edit{s, text}, nil })
 }
 
-// before puts text before the statements that read like code.
+// before inserts text before the statements that match code.
 func before(code, text string) change {
 	return at(code, func(_ place, s span, k kind) (edit, error) {
 		return edit{span{s.from, s.from}, text + "\n"}, stands(k, code)
 	})
 }
 
-// after puts text after the statements that read like code.
+// after inserts text after the statements that match code.
 func after(code, text string) change {
 	return at(code, func(_ place, s span, k kind) (edit, error) {
 		return edit{span{s.to, s.to}, "\n" + text}, stands(k, code)
 	})
 }
 
-// within makes a change in the smallest block that has code: an if, for, switch, select
-// or case, or a function literal.
+// within makes a change in the smallest block that contains code: an if, for, switch, select or case,
+// or a function literal.
 func within(code string, c change) change {
 	return func(p place) ([]edit, error) {
 		s, _, err := p.find(code)
@@ -134,11 +134,11 @@ func within(code string, c change) change {
 	}
 }
 
-// returns makes a function return values and do nothing else.
+// returns makes a function return values at once.
 func returns(values string) change {
 	return func(p place) ([]edit, error) {
 		if p.body == 0 {
-			return nil, errors.New("it has no body")
+			return nil, errors.New("the declaration has no body")
 		}
 		return []edit{{span{p.body, p.body}, "if true {\nreturn " + values + "\n}\n"}}, nil
 	}
@@ -158,7 +158,7 @@ func all(changes ...change) change {
 	}
 }
 
-// at is the change that how makes where the declaration reads like code.
+// at makes the change how to the part of the declaration that matches code.
 func at(code string, how func(place, span, kind) (edit, error)) change {
 	return func(p place) ([]edit, error) {
 		s, k, err := p.find(code)
@@ -172,12 +172,12 @@ func at(code string, how func(place, span, kind) (edit, error)) change {
 
 func stands(k kind, code string) error {
 	if k != statement && k != clause {
-		return fmt.Errorf("this is no statement: %s", code)
+		return fmt.Errorf("not a statement: %s", code)
 	}
 	return nil
 }
 
-// find returns the only part of the place that reads like code.
+// find returns the part of the place that matches code, which must occur once.
 func (p place) find(code string) (found span, is kind, err error) {
 	want, times := scan([]byte(code)), 0
 	for i := range max(0, len(p.words)-len(want)+1) {
@@ -190,12 +190,12 @@ func (p place) find(code string) (found span, is kind, err error) {
 		}
 	}
 	if times != 1 {
-		return span{}, part, fmt.Errorf("%s has this %d times, want once: %s", p.file, times, code)
+		return span{}, part, fmt.Errorf("%s has %d matches, want 1: %s", p.file, times, code)
 	}
 	return found, is, nil
 }
 
-// apply returns the path of the file that m changes, and its source as m makes it.
+// apply returns the path of the file that m changes, and the changed source.
 func (m mutant) apply(files []file) (path string, src []byte, err error) {
 	p, edits, err := m.edits(files)
 	if err != nil {
@@ -276,7 +276,7 @@ func find(files []file, name string) (place, error) {
 			}
 		}
 	}
-	return place{}, fmt.Errorf("there is no %s", name)
+	return place{}, fmt.Errorf("no declaration of %s", name)
 }
 
 func declares(spec ast.Spec, name string) bool {

@@ -34,7 +34,7 @@ func (t *T[K]) f(a, b bool) int {
 func TestChange_EachKind(t *testing.T) {
 	for name, test := range map[string]struct {
 		change   change
-		from, to string // what it changes in the sample
+		from, to string // the change of the sample
 	}{
 		"drop a statement":        {drop("g(0, a)"), "g(0,\n\t\t\ta)", "if false {\ng(0,\n\t\t\ta)\n}"},
 		"drop statements":         {drop("g(0, a); return 1"), "g(0,\n\t\t\ta)\n\t\treturn 1", "if false {\ng(0,\n\t\t\ta)\n\t\treturn 1\n}"},
@@ -65,18 +65,18 @@ func TestChange_EachKind(t *testing.T) {
 	}
 }
 
-func TestChange_ThatDoesNotFit(t *testing.T) {
+func TestChange_FailsIfItDoesNotFit(t *testing.T) {
 	for name, test := range map[string]struct {
 		change change
 		want   string
 	}{
-		"not there":           {drop("h()"), "0 times"},
-		"there twice":         {drop("return 1"), "2 times"},
-		"part of a statement": {replace("b { g", "x"), "0 times"},
+		"missing":             {drop("h()"), "0 matches"},
+		"twice":               {drop("return 1"), "2 matches"},
+		"part of a statement": {replace("b { g", "x"), "0 matches"},
 		"drop a condition":    {drop("a && b"), "can't be dropped"},
-		"before a condition":  {before("a && b", "h()"), "no statement"},
-		"outside the block":   {within("a && b", replace("2", "4")), "0 times"},
-		"two in one place":    {all(drop("g(v, b)"), replace("v", "w")), "2 times"},
+		"before a condition":  {before("a && b", "h()"), "not a statement"},
+		"outside the block":   {within("a && b", replace("2", "4")), "0 matches"},
+		"two in one place":    {all(drop("g(v, b)"), replace("v", "w")), "2 matches"},
 		"overlapping":         {all(drop("g(v, b)"), within("g(v, b)", drop("b"))), "overlap"},
 	} {
 		t.Run(name, func(t *testing.T) {

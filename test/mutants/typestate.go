@@ -1,28 +1,28 @@
 package main
 
-// ofTypestate are ways to break what an informer knows of its type.
+// ofTypestate has mutants of the state of a type.
 var ofTypestate = []table{
 	{"internal/typestate", "dynamicinformer", []mutant{
-		{"a resolver is not told that a type is awaited", "inquiry.once", drop("q.expects(true)")},
+		{"a resolver does not get the expectation of a type", "inquiry.once", drop("q.expects(true)")},
 		{"a NotFound does not make a resolver poll", "inquiry.once", replace("q.expects(doubted)", "q.expects(doubted && false)")},
 		{"every retry is logged", "stateLog.retried", always("l.isNew(reason)")},
 		{"a recovery is not logged", "stateLog.healed", never(`reason != ""`)},
-		{"a type that flaps floods the log", "stateLog.admit", never("l.lines == linesEachMinute")},
-		{"the end of a type is logged as if it were waited for", "stateLog.vanished", all(
+		{"the log has a line for each change of a type that changes often", "stateLog.admit", never("l.lines == linesEachMinute")},
+		{"the deletion of a type is logged as a wait", "stateLog.vanished", all(
 			drop("l.isNew(reason)"), replace("!known", "!known && l.isNew(reason)"))},
-		{"an object without an index stays one when it is gone", "State.rejectedLocked", never("!s.has(at.key)")},
-		{"a condition is dated from its last failure", "Condition.failed", replace(
+		{"an object whose index function failed stays in the status after its deletion", "State.rejectedLocked", never("!s.has(at.key)")},
+		{"a condition has the time of its last failure", "Condition.failed", replace(
 			"if c.Err == nil { c = Condition{Since: now} }", "c = Condition{Since: now, Attempts: c.Attempts}")},
 		{"WaitForSync does not wait for the store", "Snapshot.Synced", always("s.stored >= s.Given.FirstLists")},
-		{"a stale cache is not said to be", "Snapshot.Status", drop("i.StaleSince = failing.Since")},
-		{"a watch-list that has been answered counts as complete", "Snapshot.given", always("s.Given.Complete")},
-		{"the status does not say when the next attempt is", "Snapshot.Status", drop("i.NextRetry = s.Given.Due")},
+		{"the status of a stale cache has no StaleSince", "Snapshot.Status", drop("i.StaleSince = failing.Since")},
+		{"a watch-list with a response counts as complete", "Snapshot.given", always("s.Given.Complete")},
+		{"the status does not have the time of the next attempt", "Snapshot.Status", drop("i.NextRetry = s.Given.Due")},
 		{"validation is skipped", "New", replace("source.Held", "source.Served")},
-		{"a refusal of discovery stays after it has agreed", "Snapshot.serve", replace(
+		{"a NotServed answer is kept after a Served answer", "Snapshot.serve", replace(
 			"s.Evidence, s.denied, s.Discovery = discovery.Evidence{}, time.Time{}, Condition{}",
 			"s.Evidence, s.denied = discovery.Evidence{}, time.Time{}")},
-		{"a refusal of discovery is not a condition", "Snapshot.refuse", drop("s.Discovery = s.Discovery.failed(err, reason, s.At)")},
-		{"discovery is believed on its first denial", "absentFor", replace("15 * time.Second", "0")},
+		{"a NotServed answer is not a condition", "Snapshot.refuse", drop("s.Discovery = s.Discovery.failed(err, reason, s.At)")},
+		{"one NotServed answer is enough evidence", "absentFor", replace("15 * time.Second", "0")},
 		{"SyncedSince is from before a failure", "State.changeLocked", within("next.Rejected.Count > 0", never("failing"))},
 		{"SyncedSince is from before the type was served again", "State.changeLocked", never("!next.given()")},
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
@@ -31,13 +31,13 @@ var ofTypestate = []table{
 		{"an inconclusive answer stops an informer", "State.answered", never(
 			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known()")},
 		{"events of discovery are ignored", "State.Look", drop("case s.news <- struct{}{}:")},
-		{"discovery is asked without a bound", "State.ask", replace("q.limiter.Wait(ctx) == nil", "ctx.Err() == nil")},
+		{"the rate of questions to discovery has no limit", "State.ask", replace("q.limiter.Wait(ctx) == nil", "ctx.Err() == nil")},
 		{"another served version has no reason of its own", "Classify", never(
 			"errors.As(err, &notServed) && len(notServed.Versions) > 0")},
 		{"a return from gone is the same type", "Snapshot.replacedBy", drop("s.Serving == source.Gone")},
 		{"a restored CRD is the same type", "Snapshot.replacedBy", drop("s.Evidence.Kind == discovery.CRDDeleted")},
 		{"another backing is the same type", "Snapshot.replacedBy", never("old.Backing != res.Backing")},
-		{"a UID outlives the CRD that has it", "Snapshot.completed", never(
+		{"a UID is kept after the end of its CRD", "Snapshot.completed", never(
 			"res.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingCRD")},
 		{"a refused watch is lasting", "Snapshot.Lasting", never("verb == source.VerbWatch")},
 		{"evidence does not end synced", "Snapshot.given", always("s.Evidence.Kind != discovery.CRDDeleted")},
@@ -48,12 +48,12 @@ var ofTypestate = []table{
 		{"a condition does not end when its request succeeds", "State.Succeeded", drop("next.List = Condition{}")},
 		{"an inconclusive confirmation counts as a denial", "State.Confirm", within(
 			"!errors.Is(err, discovery.ErrNotServed)", replace("true", "false"))},
-		{"a CRD that a confirmation misses is no evidence", "State.Confirm", never("s.now.uid() == known")},
+		{"a CRD that a confirmation does not find is no evidence", "State.Confirm", never("s.now.uid() == known")},
 		{"a probe of another type counts", "State.Probed", never("s.now.sourceType() != t")},
-		{"an answer that is out of date counts", "State.answered", never("heard != s.heard")},
-		{"the conditions of a type are those of the next", "Snapshot.serve", drop(
+		{"an outdated answer counts", "State.answered", never("heard != s.heard")},
+		{"the next type keeps the conditions of a type", "Snapshot.serve", drop(
 			"s.List, s.Watch, s.doubt = Condition{}, Condition{}, time.Time{}")},
-		{"a refusal of discovery counts as the end of a type", "Snapshot.refuse", before(
+		{"a NotServed answer counts as the end of a type", "Snapshot.refuse", before(
 			"case s.Evidence.Kind == discovery.CRDDeleted: s.Serving = source.Gone", "case denied: s.Serving = source.Gone")},
 		{"another served version counts as the end of a type", "Snapshot.refuse", never("elsewhere(err)")},
 		{"old evidence counts against a new type", "State.Heard", replace(

@@ -1,6 +1,6 @@
 package main
 
-// ofWire are ways to break the one-pass decoder, and the clients that use it.
+// ofWire has mutants of the one-pass decoder, and of the clients that use it.
 var ofWire = []table{
 	{"internal/wire", "dynamicinformer", []mutant{
 		{"objects are shared without Shared", "builder.object", always("bool(b.sharing)")},
@@ -24,7 +24,7 @@ var ofWire = []table{
 		{"an endless event has no limit", "frameReader.advance", replace("maxFrame", "8*maxFrame")},
 		{"an endless event has no limit for client-go's reader", "limit.Read", replace("maxFrame", "8*maxFrame")},
 		{"the limit for client-go's reader applies to the stream", "frameReader.readInstead", drop("f.limit.read = 0")},
-		{"a large event passes", "frameReader.event", replace("maxFrame", "2*maxFrame")},
+		{"a large event is accepted", "frameReader.event", replace("maxFrame", "2*maxFrame")},
 		{"a broken connection is read as the end of the stream", "frameReader.giveUp", replace("failing{f.err}", "failing{io.EOF}")},
 		{"an unusual event is read twice", "frameReader.event", replace("f.buf.consume(used)", "if ordinary { f.buf.consume(used) }")},
 		{"interned strings are not compared", "stringTable.lookup", within("first.find(mark)", always("in.text == string(text)"))},
@@ -41,7 +41,7 @@ var ofWire = []table{
 		{"an object may have no version", "identity", never(`gv.Version == ""`)},
 		{"control characters stand in strings", "scanner.text", drop("case c < ' ': return t, false")},
 		{"control characters are not seen eight at a time", "special", replace("(w-ones*' ')&^w", "0")},
-		{"invalid UTF-8 passes", "scanner.text", drop("t.plain = t.plain && (ascii || utf8.Valid(data[t.start:i]))")},
+		{"invalid UTF-8 is accepted", "scanner.text", drop("t.plain = t.plain && (ascii || utf8.Valid(data[t.start:i]))")},
 		{"escapes are not checked", "escape", after("case 'u': if hex4(b[2:]) < 0 { return 0 }; return 6", "default: return 2")},
 		{"missing commas are accepted", "scanner.more", replace("return false, false", "return true, true")},
 		{"nesting has no limit", "scanner.descend", always("s.depth <= maxDepth")},
@@ -56,8 +56,8 @@ var ofWire = []table{
 		{"half a surrogate pair drops the next characters", "unescapeUnicode", replace(
 			"return unicode.ReplacementChar, 6", "return unicode.ReplacementChar, 12")},
 		{"upper-case hexadecimal digits are refused", "hex4", replace("'A' - 10", "'A' - 11")},
-		{"a kind that is no string passes", "builder.member", never("at.own == ownRoot && !fits(name, v.any)")},
-		{"a name that client-go takes for kind passes", "misspelt", never(`name != "kind" && strings.EqualFold(name, "kind")`)},
+		{"a kind that is not a string is accepted", "builder.member", never("at.own == ownRoot && !fits(name, v.any)")},
+		{"a name that client-go takes for kind is accepted", "misspelt", never(`name != "kind" && strings.EqualFold(name, "kind")`)},
 		{"escaped strings share their bytes", "builder.content", replace("b.scratch[:0]", "b.scratch")},
 		{"a builder keeps the last document alive", "builder.object", drop("clear(members)")},
 		{"an object with a key twice is shared", "builder.shareObject", always("len(object) == len(members)")},

@@ -2,5 +2,5 @@
 // packages. It takes the tests from the module cache and changes only the import lines.
 //
 // These tests check little: a copy of the packages that ignores half of its arguments passes them.
-// The tables in package dynamicinformer check more.
+// The tests of package dynamicinformer check more.
 package upstream

@@ -14,13 +14,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// imports is what changes: client-go's packages for ours.
+// imports replaces the imports of client-go's packages by ours.
 var imports = strings.NewReplacer(
 	`	"k8s.io/client-go/dynamic/dynamicinformer"`, `	"github.com/gvrkit/gvrkit/dynamicinformer"`,
 	`	"k8s.io/client-go/dynamic/dynamiclister"`, `	dynamiclister "github.com/gvrkit/gvrkit/lister"`,
 )
 
-// goList returns what go list says of the one thing that args name.
+// goList returns the output of go list.
 func goList(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
@@ -35,7 +35,7 @@ func TestClientGosOwnTestsPass(t *testing.T) {
 	here := goList(t, "-f", "{{.Dir}}", ".")
 	for _, tc := range []struct {
 		file string
-		want []string // a few of its tests, so that finding none is noticed
+		want []string // some of its tests, which must have run
 	}{
 		{"dynamicinformer/informer_test.go", []string{"TestDynamicSharedInformerFactory", "TestFilteredDynamicSharedInformerFactory", "TestWatchListSemanticsSimple"}},
 		{"dynamiclister/lister_test.go", []string{"TestNamespaceGetMethod", "TestListerListMethod"}},
@@ -47,10 +47,10 @@ func TestClientGosOwnTestsPass(t *testing.T) {
 			}
 			changed := imports.Replace(string(original))
 			if changed == string(original) {
-				t.Fatal("it imports nothing of what is replaced")
+				t.Fatal("the file has none of the imports to replace")
 			}
-			// The package is one that only the overlay has: nothing is written to the
-			// source tree, and the tests run where there is a folder.
+			// The package is only in the overlay, so that no file is written to the source tree.
+			// The tests run in another directory, as its own does not exist.
 			folder := filepath.Dir(tc.file)
 			overlay := overlayWith(t, filepath.Join(here, folder, "upstream_test.go"), changed)
 			binary := filepath.Join(t.TempDir(), "upstream.test")
