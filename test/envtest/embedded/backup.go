@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// backupPath is that of the child's backup request, as in package inprocess.
+// backupPath is the path of the child's backup request, as in package inprocess.
 const backupPath = "/embedded/backup"
 
-// Backup is what a server has stored at one moment: all CRDs and all of their objects. It
-// is in memory, does not change, and can be restored many times, also on other servers.
+// Backup has all CRDs of a server and all of their objects at one moment. It is in memory,
+// does not change, and can be restored many times, also on other servers.
 type Backup struct{ content []byte }
 
-// Backup returns what the server has stored, as an administrator backs up etcd.
+// Backup returns all CRDs and objects of the server, like a backup of etcd.
 func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	i, err := newInstaller(s.config)
 	if err != nil {
@@ -28,9 +28,9 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	return &Backup{content}, nil
 }
 
-// Restore stores the CRDs and objects of b, as an administrator restores etcd, but while
-// the server runs. They have the UIDs that they had, and other resource versions. Objects
-// that b does not have stay; call [Server.Reset] first to delete them. Restore returns when
+// Restore stores the CRDs and objects of b, like a restore of etcd, but while the server
+// runs. They have the same UIDs as before, and other resource versions. Objects that are
+// not in b are kept; call [Server.Reset] first to delete them. Restore returns when
 // all CRDs can be listed with their objects. If it fails, some of the objects may be
 // stored.
 //

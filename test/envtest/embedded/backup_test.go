@@ -40,7 +40,7 @@ func backUp(t *testing.T, server *embedded.Server) *embedded.Backup {
 	return backup
 }
 
-func TestServer_RestoreBringsBackCRDsAndObjectsWithTheirUIDs(t *testing.T) {
+func TestServer_RestoreKeepsUIDs(t *testing.T) {
 	server := start(t)
 	if err := server.InstallCRDs(t.Context(), crd(t)); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestServer_RestoreBringsBackCRDsAndObjectsWithTheirUIDs(t *testing.T) {
 		if got := uids(t, server, "0"); !maps.Equal(got, want) {
 			t.Errorf("UIDs after Restore: %v, want %v", got, want)
 		}
-		create(t, widgets, "c") // without the delay of a CRD that has just been Established
+		create(t, widgets, "c") // without the delay for a new CRD
 	}
 
 	another := start(t)

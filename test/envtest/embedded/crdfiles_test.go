@@ -71,10 +71,10 @@ func TestInstallCRDFiles_ReadsFilesDirectoriesDocumentsAndLists(t *testing.T) {
 	for plural, want := range map[string]bool{
 		"apples": true, "pears": true, "plums": true, "figs": true, "grapes": true, "nuts": false,
 	} {
-		// Installed means listable: no retry here.
+		// An installed type can be listed without a retry.
 		_, err := objects.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: plural}).List(t.Context(), metav1.ListOptions{})
 		if got := err == nil; got != want || err != nil && !apierrors.IsNotFound(err) {
-			t.Errorf("list %s: %v, want it to be served: %t", plural, err, want)
+			t.Errorf("list %s: %v, want served: %t", plural, err, want)
 		}
 	}
 }
@@ -86,14 +86,14 @@ func indented(manifest string) string {
 
 func TestInstallCRDFiles_ErrorsNameFileAndCRD(t *testing.T) {
 	dir := t.TempDir()
-	unreachable := &rest.Config{Host: "https://127.0.0.1:1"} // files are read before a request is made
+	unreachable := &rest.Config{Host: "https://127.0.0.1:1"} // files are read before the first request
 	for name, test := range map[string]struct {
 		files map[string]string
 		want  []string
 	}{
 		"no such file": {nil, []string{"no such file"}},
 		"no CRD":       {map[string]string{"a.yaml": "kind: Deployment\n"}, []string{"no CustomResourceDefinition"}},
-		"no YAML": {
+		"invalid YAML": {
 			map[string]string{"a.yaml": manifest("apples", "Apple") + "---\n\tx: {\n"},
 			[]string{"a.yaml, document 2"},
 		},
@@ -105,7 +105,7 @@ func TestInstallCRDFiles_ErrorsNameFileAndCRD(t *testing.T) {
 			map[string]string{"a.yaml": strings.ReplaceAll(manifest("apples", "Apple"), "name: apples.example.com", "labels: {}")},
 			[]string{"a.yaml, document 1", "metadata.name"},
 		},
-		"two that differ": {
+		"two different CRDs": {
 			map[string]string{"a.yaml": manifest("apples", "Apple"), "b.yaml": manifest("apples", "Other")},
 			[]string{"apples.example.com", "a.yaml, document 1", "b.yaml, document 1"},
 		},
@@ -125,7 +125,7 @@ func TestInstallCRDFiles_ErrorsNameFileAndCRD(t *testing.T) {
 	}
 }
 
-func TestInstallCRDFiles_ErrorOfTheServerNamesFileAndCRD(t *testing.T) {
+func TestInstallCRDFiles_ErrorsOfTheServerNameFileAndCRD(t *testing.T) {
 	path := write(t, t.TempDir(), "crds.yaml",
 		manifest("apples", "Apple")+"---\n"+strings.ReplaceAll(manifest("pears", "Pear"), "group: example.com", "group: example.org"))
 	server := start(t)
@@ -140,7 +140,7 @@ func TestInstallCRDFiles_ErrorOfTheServerNamesFileAndCRD(t *testing.T) {
 	}
 }
 
-// An API server holds up creations for two seconds after a CRD is Established.
+// An API server delays creations for two seconds after a CRD is Established.
 func TestInstallCRDs_ObjectsCanBeCreatedAtOnce(t *testing.T) {
 	server := start(t)
 	if err := server.InstallCRDs(t.Context(), crd(t)); err != nil {
@@ -151,6 +151,6 @@ func TestInstallCRDs_ObjectsCanBeCreatedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if wait := untilCreatable(t, installed); wait > 0 {
-		t.Errorf("creations are held up for another %v", wait)
+		t.Errorf("creations are delayed for another %v", wait)
 	}
 }

@@ -29,7 +29,7 @@
 //
 // # What the server does not have
 //
-// It serves CRDs, their objects, discovery and OpenAPI, and nothing else. A test that
+// It serves only CRDs, their objects, discovery and OpenAPI. A test that
 // needs built-in types such as Pods, namespaces as objects, RBAC, admission or garbage
 // collection requires kube-apiserver. Package
 // [github.com/gvrkit/gvrkit/test/envtest/controlplane] of this repository finds or

@@ -13,7 +13,7 @@ import (
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 )
 
-// A server with the CRDs of a directory, and an object.
+// This example installs the CRDs of a directory, and creates an object.
 func Example() {
 	ctx := context.Background()
 	server, err := embedded.Start(ctx)
@@ -40,7 +40,7 @@ func Example() {
 	// Output: Widget a
 }
 
-// One server for a suite: each spec begins without CRDs and objects.
+// All specs of a suite can use one server. Each begins without CRDs and objects.
 func ExampleServer_Reset() {
 	ctx := context.Background()
 	server, err := embedded.Start(ctx)
@@ -72,7 +72,7 @@ func ExampleServer_Reset() {
 	// <nil>
 }
 
-// One set of CRDs for a suite: each spec begins without objects.
+// All specs of a suite can use the same CRDs. Each begins without objects.
 func ExampleServer_ResetObjects() {
 	ctx := context.Background()
 	server, err := embedded.Start(ctx)
@@ -103,7 +103,7 @@ func ExampleServer_ResetObjects() {
 	// <nil>
 }
 
-// A file for a program that is started with --kubeconfig.
+// A program with the flag --kubeconfig can use this file.
 func ExampleServer_WriteKubeconfig() {
 	server, err := embedded.Start(context.Background())
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// With such an object in etcd, the API server answers 500 to its GET and 429 to each
-// list and watch of its type, for as long as the object exists.
-func TestServer_RefusesTopLevelItemsAndWatchesGoOn(t *testing.T) {
+// While such an object is in etcd, the API server responds with 500 to its GET, and with
+// 429 to each list and watch of its type.
+func TestServer_RejectsTopLevelItemsAndWatchesContinue(t *testing.T) {
 	server := start(t)
 	anyFields := crd(t)
 	version := anyFields.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
@@ -37,11 +37,11 @@ func TestServer_RefusesTopLevelItemsAndWatchesGoOn(t *testing.T) {
 		created := widget("with-items")
 		created.Object["items"] = items
 		_, err := widgets.Create(t.Context(), created, metav1.CreateOptions{})
-		wantRefused(t, "create with "+name, err)
+		wantRejected(t, "create with "+name, err)
 		updated := first.DeepCopy()
 		updated.Object["items"] = items
 		_, err = widgets.Update(t.Context(), updated, metav1.UpdateOptions{})
-		wantRefused(t, "update with "+name, err)
+		wantRejected(t, "update with "+name, err)
 	}
 	below := widget("last")
 	if err := unstructured.SetNestedSlice(below.Object, []any{"a"}, "spec", "items"); err != nil {
@@ -52,7 +52,7 @@ func TestServer_RefusesTopLevelItemsAndWatchesGoOn(t *testing.T) {
 	}
 	wantNames(t, "a watch that was open", before, watch.Added, "first", "last")
 
-	// All objects and then changes, as an informer asks for them.
+	// All objects and then changes, as for an informer.
 	initial := true
 	after, err := widgets.Watch(t.Context(), metav1.ListOptions{
 		SendInitialEvents: &initial, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
@@ -64,10 +64,10 @@ func TestServer_RefusesTopLevelItemsAndWatchesGoOn(t *testing.T) {
 	wantNames(t, "a watch that begins with all objects", after, watch.Added, "first", "last")
 }
 
-func wantRefused(t *testing.T, what string, err error) {
+func wantRejected(t *testing.T, request string, err error) {
 	t.Helper()
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "items: Forbidden") {
-		t.Errorf("%s: %v, want Invalid because of items", what, err)
+		t.Errorf("%s: %v, want Invalid because of items", request, err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func TestServer_KubeconfigReachesTheServer(t *testing.T) {
+func TestServer_KubeconfigIsForTheServer(t *testing.T) {
 	server := start(t)
 	if err := server.InstallCRDs(t.Context(), crd(t)); err != nil {
 		t.Fatal(err)
@@ -27,10 +27,10 @@ func TestServer_KubeconfigReachesTheServer(t *testing.T) {
 	}
 }
 
-func TestServer_KubeconfigFileIsForItsOwnerOnly(t *testing.T) {
+func TestServer_KubeconfigFileIsReadableOnlyByItsOwner(t *testing.T) {
 	server := start(t)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil { // readable for others
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil { // readable for other users
 		t.Fatal(err)
 	}
 	if err := server.WriteKubeconfig(path); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 )
 
-// parentEnv makes the test binary be a program that starts a server and waits to
-// be killed; see TestServer_DiesWithItsParent.
+// parentEnv makes the test binary run as a program that starts a server and waits until it
+// is killed; see TestServer_EndsWithItsParent.
 const parentEnv = "GVRKIT_TEST_PARENT"
 
 func TestMain(m *testing.M) {

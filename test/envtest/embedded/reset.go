@@ -106,7 +106,7 @@ func (s *Server) resetObjects(ctx context.Context) error {
 	return i.waitCurrent(ctx)
 }
 
-// waitCurrent waits until lists of all types have what etcd has.
+// waitCurrent waits until lists of all types have the objects in etcd.
 func (i *installer) waitCurrent(ctx context.Context) error {
 	crds, err := i.crds.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -114,7 +114,7 @@ func (i *installer) waitCurrent(ctx context.Context) error {
 	}
 	for _, crd := range crds.Items {
 		for _, path := range listPaths(&crd) {
-			// Without a resource version the server brings its watch cache up to date first.
+			// For a list without a resource version, the server updates its watch cache first.
 			err := i.raw.Get().AbsPath(path).Param("limit", "1").Do(ctx).Error()
 			if err != nil && !apierrors.IsNotFound(err) { // not found: not Established
 				return fmt.Errorf("list %s: %w", path, err)

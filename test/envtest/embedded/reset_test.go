@@ -25,7 +25,7 @@ func definitions(t *testing.T, cfg *rest.Config) dynamic.ResourceInterface {
 	return c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 }
 
-// untilCreatable returns how long an API server goes on holding up creations.
+// untilCreatable returns the time for which an API server still delays creations.
 func untilCreatable(t *testing.T, crd *unstructured.Unstructured) time.Duration {
 	t.Helper()
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")

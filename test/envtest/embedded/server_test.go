@@ -45,8 +45,8 @@ func stop(t *testing.T, server *embedded.Server) {
 	}
 }
 
-// tempDir is t.TempDir with a short path, so that the directories that a server makes
-// are in it: a socket's path can't be long.
+// tempDir is t.TempDir with a short path: a server uses the directory for temporary files
+// only if the path of its socket is short enough.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "gvrkit-") //nolint:usetesting // t.TempDir has the test's name
@@ -98,7 +98,7 @@ func widget(name string) *unstructured.Unstructured {
 	}}
 }
 
-// refused reports whether nobody listens at host any more.
+// refused reports whether a connection to host fails.
 func refused(t *testing.T, host string) bool {
 	t.Helper()
 	to, err := url.Parse(host)
@@ -112,7 +112,7 @@ func refused(t *testing.T, host string) bool {
 	return err != nil
 }
 
-func TestServer_KeepsDataAcrossServersAndLeavesNothing(t *testing.T) {
+func TestServer_KeepsItsDataDirectoryAndRemovesTemporaryFiles(t *testing.T) {
 	data, tmp := t.TempDir(), tempDir(t)
 	t.Setenv("TMPDIR", tmp)
 
@@ -120,7 +120,7 @@ func TestServer_KeepsDataAcrossServersAndLeavesNothing(t *testing.T) {
 	if err := first.InstallCRDs(t.Context(), crd(t)); err != nil {
 		t.Fatalf("InstallCRDs: %v", err)
 	}
-	// Installed means listable: no retry here.
+	// An installed type can be listed without a retry.
 	if _, err := client(t, first.Config()).List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("list right after InstallCRDs: %v", err)
 	}
@@ -129,12 +129,12 @@ func TestServer_KeepsDataAcrossServersAndLeavesNothing(t *testing.T) {
 	}
 	stop(t, first)
 	if !refused(t, first.Config().Host) {
-		t.Error("something still listens after Stop")
+		t.Error("the port is open after Stop")
 	}
 
 	second := start(t, embedded.WithDataDir(data))
 	if err := second.InstallCRDs(t.Context(), crd(t)); err != nil {
-		t.Errorf("InstallCRDs of what is there: %v", err)
+		t.Errorf("InstallCRDs of an installed CRD: %v", err)
 	}
 	if _, err := client(t, second.Config()).Namespace("ns").Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
 		t.Errorf("the object of the first server: %v", err)
@@ -149,7 +149,7 @@ func TestServer_KeepsDataAcrossServersAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestServer_WantsItsToken(t *testing.T) {
+func TestServer_RequiresItsToken(t *testing.T) {
 	server := start(t)
 	cfg := server.Config()
 	cfg.BearerToken = ""
@@ -161,7 +161,7 @@ func TestServer_WantsItsToken(t *testing.T) {
 	}
 }
 
-func TestServer_TwoAtOnceAreApart(t *testing.T) {
+func TestServer_TwoServersAreIndependent(t *testing.T) {
 	servers := make([]*embedded.Server, 2)
 	var wg sync.WaitGroup
 	for i := range servers {
@@ -195,7 +195,7 @@ func TestServer_FeatureGatesAndLog(t *testing.T) {
 	}
 }
 
-func TestServer_SecondOneOnADataDirectoryFailsAtOnce(t *testing.T) {
+func TestServer_SecondServerOnADataDirectoryFailsAtOnce(t *testing.T) {
 	data := t.TempDir()
 	start(t, embedded.WithDataDir(data))
 	if _, err := embedded.Start(t.Context(), embedded.WithDataDir(data)); err == nil || !strings.Contains(err.Error(), data) {
@@ -203,24 +203,24 @@ func TestServer_SecondOneOnADataDirectoryFailsAtOnce(t *testing.T) {
 	}
 }
 
-// fullDisk is a caller's writer that fails.
+// fullDisk is a writer that fails.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-func TestServer_LogThatCantBeWrittenIsNoFailureOfTheServers(t *testing.T) {
+func TestServer_IgnoresErrorsOfTheLog(t *testing.T) {
 	stop(t, start(t, embedded.WithLog(fullDisk{})))
 }
 
-func TestServer_UnknownFeatureGateIsAnErrorWithTheServersWords(t *testing.T) {
+func TestServer_AnUnknownFeatureGateIsAnErrorThatNamesIt(t *testing.T) {
 	_, err := embedded.Start(t.Context(), embedded.WithFeatureGates(map[string]bool{"NoSuchGate": true}))
 	if err == nil || !strings.Contains(err.Error(), "NoSuchGate") {
 		t.Errorf("Start: %v", err)
 	}
 }
 
-func TestServer_StartHonoursItsContext(t *testing.T) {
-	start(t) // the binary is there: what is cut short below is the start, not the build
+func TestServer_StartEndsWithItsContext(t *testing.T) {
+	start(t) // builds the binary, so that the context ends the start and not the build
 	tmp := tempDir(t)
 	t.Setenv("TMPDIR", tmp)
 	for _, after := range []time.Duration{50, 150, 250, 350, 450} {
@@ -228,10 +228,10 @@ func TestServer_StartHonoursItsContext(t *testing.T) {
 		server, err := embedded.Start(ctx)
 		cancel()
 		switch {
-		case err == nil: // quick enough: then it has to be stopped
+		case err == nil: // the server was ready in time
 			stop(t, server)
 		case !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "failed"):
-			t.Errorf("after %d ms: %v, want DeadlineExceeded and no more", after, err)
+			t.Errorf("after %d ms: %v, want only DeadlineExceeded", after, err)
 		}
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
@@ -239,7 +239,7 @@ func TestServer_StartHonoursItsContext(t *testing.T) {
 	}
 }
 
-func TestInstallCRDs_SaysWhatIsWrong(t *testing.T) {
+func TestInstallCRDs_ErrorsHaveTheReason(t *testing.T) {
 	server := start(t)
 	if err := server.InstallCRDs(t.Context(), nil); err == nil {
 		t.Error("nil CRD: no error")
@@ -259,12 +259,12 @@ func TestInstallCRDs_SaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := server.InstallCRDs(t.Context(), taken); err == nil || !strings.Contains(err.Error(), "names not accepted") {
-		t.Errorf("CRD with a kind that is taken: %v", err)
+		t.Errorf("CRD with the kind of another CRD: %v", err)
 	}
 }
 
-func TestServer_DiesWithItsParent(t *testing.T) {
-	start(t) // build, if need be, where the progress can be seen
+func TestServer_EndsWithItsParent(t *testing.T) {
+	start(t) // builds the binary here if necessary, so that progress is printed
 	tmp := tempDir(t)
 	parent := exec.CommandContext(t.Context(), os.Args[0])
 	parent.Env = append(os.Environ(), parentEnv+"=1", "TMPDIR="+tmp)
@@ -284,12 +284,12 @@ func TestServer_DiesWithItsParent(t *testing.T) {
 	}
 	host = strings.TrimSpace(host)
 	if refused(t, host) {
-		t.Fatal("the server is not there")
+		t.Fatal("the server does not accept connections")
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = parent.Wait() // killed: that is its error
+	_ = parent.Wait() // its error is that it was killed
 
 	gone := func() bool {
 		left, err := os.ReadDir(tmp)
@@ -300,7 +300,7 @@ func TestServer_DiesWithItsParent(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("20 s after its parent was killed, the server or its data is still there")
+			t.Fatal("20 s after the end of its parent, the server runs or has temporary files")
 		}
 	}
 }

@@ -26,9 +26,10 @@ const (
 
 // Build returns the directory with the recipe's programs. If the cache does not have it,
 // Build builds the programs and writes messages to progress. The directory is complete or
-// does not exist, and is read-only. The end of ctx ends a build, and the wait for one.
+// does not exist. Callers must not write to it. The end of ctx ends a build, and also the
+// wait for the build of another process.
 func Build(ctx context.Context, recipe Recipe, progress io.Writer) (string, error) {
-	// Not in the caller's directory, whose go.mod may require another Go version.
+	// The go.mod of the current directory may require another Go version.
 	toolchain, err := goCommand(ctx, os.TempDir(), "env", "GOVERSION", "GOOS", "GOARCH").Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("build %s: the Go command fails: %w: %s", recipe.Name, err, exit.Stderr)
@@ -106,7 +107,7 @@ func build(ctx context.Context, recipe Recipe, dir string, progress io.Writer) (
 
 func compile(ctx context.Context, recipe Recipe, source, target string, progress io.Writer) error {
 	begun := time.Now()
-	fmt.Fprintf(progress, "%s: building it for the first time: %s\n", recipe.Name, recipe.Notice)
+	fmt.Fprintf(progress, "%s: building for the first time: %s\n", recipe.Name, recipe.Notice)
 	args := []string{"build", "-v", "-ldflags", recipe.LinkFlags, "-o", target + string(filepath.Separator)}
 	cmd := goCommand(ctx, source, append(args, recipe.Packages...)...)
 	output, err := cmd.StderrPipe()
@@ -117,24 +118,24 @@ func compile(ctx context.Context, recipe Recipe, source, target string, progress
 		return err
 	}
 	// Read to the end before Wait, which closes the pipe.
-	complaints := follow(output, func(packages int) {
+	messages := follow(output, func(packages int) {
 		fmt.Fprintf(progress, "%s: %d packages compiled in %v\n", recipe.Name, packages, time.Since(begun).Round(time.Second))
 	})
 	if err := cmd.Wait(); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("%w\n%s", err, complaints)
+		return fmt.Errorf("%w\n%s", err, messages)
 	}
-	fmt.Fprintf(progress, "%s: built in %v, kept in %s\n", recipe.Name, time.Since(begun).Round(time.Second), filepath.Dir(target))
+	fmt.Fprintf(progress, "%s: built in %v in %s\n", recipe.Name, time.Since(begun).Round(time.Second), filepath.Dir(target))
 	return nil
 }
 
 // follow reads the output of go build -v, reports the number of packages from time to time,
 // and returns the lines that are neither packages nor downloads.
-func follow(output io.Reader, tell func(packages int)) (complaints string) {
+func follow(output io.Reader, report func(packages int)) (messages string) {
 	var lines []string
-	packages, told := 0, time.Now()
+	packages, reported := 0, time.Now()
 	scanner := bufio.NewScanner(output)
 	for scanner.Scan() {
 		switch line := scanner.Text(); {
@@ -144,9 +145,9 @@ func follow(output io.Reader, tell func(packages int)) (complaints string) {
 		default:
 			packages++
 		}
-		if time.Since(told) >= progressEvery {
-			told = time.Now()
-			tell(packages)
+		if time.Since(reported) >= progressEvery {
+			reported = time.Now()
+			report(packages)
 		}
 	}
 	_, _ = io.Copy(io.Discard, output) // after an error of the scanner, the writer must not block

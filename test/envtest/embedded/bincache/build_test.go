@@ -15,22 +15,22 @@ import (
 	"github.com/gvrkit/gvrkit/test/envtest/embedded/bincache"
 )
 
-// hello is a recipe for a program that prints what, in a cache of the test's own.
-func hello(t *testing.T, what string) bincache.Recipe {
+// hello is a recipe for a program that prints text.
+func hello(t *testing.T, text string) bincache.Recipe {
 	t.Helper()
 	return bincache.Recipe{
 		Name: "hello",
 		Source: fstest.MapFS{
 			"go.mod":           {Data: []byte("module example.com/hello\n\ngo 1.26.0\n")},
-			"cmd/hi/main.go":   {Data: []byte("package main\n\nfunc main() { print(`" + what + "`) }\n")},
-			"cmd/hi/x_test.go": {Data: []byte("not even Go")},
+			"cmd/hi/main.go":   {Data: []byte("package main\n\nfunc main() { print(`" + text + "`) }\n")},
+			"cmd/hi/x_test.go": {Data: []byte("not Go")},
 		},
 		Packages: []string{"./cmd/hi"},
 		Notice:   "a moment",
 	}
 }
 
-// useCache gives the test a user's cache of its own, but Go its usual one.
+// useCache gives the test its own user cache. The Go command uses its usual cache.
 func useCache(t *testing.T) (dir string) {
 	t.Helper()
 	goCache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
@@ -63,7 +63,7 @@ func TestBuild_OnceForEachSource(t *testing.T) {
 	if err != nil || again != dir || second.Len() > 0 {
 		t.Errorf("the second time: %q, %v, %q", again, err, second.String())
 	}
-	if !strings.Contains(first.String(), "building it for the first time: a moment") {
+	if !strings.Contains(first.String(), "building for the first time: a moment") {
 		t.Errorf("progress: %q", first.String())
 	}
 	changed, err := bincache.Build(t.Context(), hello(t, "two"), &other)
@@ -75,7 +75,7 @@ func TestBuild_OnceForEachSource(t *testing.T) {
 	}
 }
 
-func TestBuild_ManyAtOnceBuildOnce(t *testing.T) {
+func TestBuild_ConcurrentCallsBuildOnce(t *testing.T) {
 	useCache(t)
 	outs := make([]bytes.Buffer, 4)
 	var wg sync.WaitGroup
@@ -89,14 +89,14 @@ func TestBuild_ManyAtOnceBuildOnce(t *testing.T) {
 	wg.Wait()
 	builds := 0
 	for i := range outs {
-		builds += strings.Count(outs[i].String(), "building it")
+		builds += strings.Count(outs[i].String(), "building for the first time")
 	}
 	if builds != 1 {
 		t.Errorf("%d builds, want 1", builds)
 	}
 }
 
-func TestBuild_FailureHasTheCompilersWordsAndLeavesNothing(t *testing.T) {
+func TestBuild_ErrorHasTheMessagesOfTheCompilerAndFilesAreRemoved(t *testing.T) {
 	cache := useCache(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -122,7 +122,7 @@ func TestBuild_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestBuild_WithoutGoSaysSo(t *testing.T) {
+func TestBuild_ErrorWithoutTheGoCommand(t *testing.T) {
 	useCache(t)
 	t.Setenv("PATH", t.TempDir())
 	if _, err := bincache.Build(t.Context(), hello(t, "one"), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "Go command") {

@@ -23,7 +23,7 @@ type Recipe struct {
 	// LinkFlags are passed to the linker. They should not affect the compilation of
 	// packages, so that other builds of the same packages share the build cache.
 	LinkFlags string
-	// Notice is printed before a build, for example how long it takes.
+	// Notice is printed before a build, for example its usual time.
 	Notice string
 }
 

@@ -29,7 +29,7 @@ func (noTopLevelItems) Validate(_ context.Context, attributes admission.Attribut
 	if _, found := obj.UnstructuredContent()["items"]; !found {
 		return nil
 	}
-	const why = "Kubernetes takes an object with this top-level field for a list, and can't serve watches of its type; put the field below spec"
+	const why = "Kubernetes decodes an object with this top-level field as a list, and can't serve watches of its type; put the field below spec"
 	return apierrors.NewInvalid(attributes.GetKind().GroupKind(), attributes.GetName(),
 		field.ErrorList{field.Forbidden(field.NewPath("items"), why)})
 }

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newAPIServer assembles the CRD server on member, which listens on socket. The
-// options' own Config method is of no use here: it wants a core API server to exist.
+// newAPIServer assembles the CRD server on member, which listens on socket. It does not use
+// the Config method of the options, which requires a core API server.
 func newAPIServer(member *etcdserver.EtcdServer, socket string, clients *clients) (*apiserver.CustomResourceDefinitions, error) {
 	opts := crdoptions.NewCustomResourceDefinitionsServerOptions(io.Discard, io.Discard)
 	rec := opts.RecommendedOptions
@@ -42,23 +42,23 @@ func newAPIServer(member *etcdserver.EtcdServer, socket string, clients *clients
 		"PUT " + BackupPath: restoreHandler(member, prefix),
 	})
 	if err != nil {
-		return nil, errors.Join(err, listener.Close()) // on success the server closes it
+		return nil, errors.Join(err, listener.Close()) // otherwise the server closes it
 	}
 	return srv, nil
 }
 
-// withoutCore switches off what would ask a kube-apiserver for something.
+// withoutCore disables features that send requests to a kube-apiserver.
 func withoutCore(rec *genericoptions.RecommendedOptions) {
 	rec.CoreAPI = nil
 	rec.Admission = nil
 	rec.Authentication = nil // assemble sets a stricter one
-	rec.Authorization = nil  // whoever is authenticated may do everything
+	rec.Authorization = nil  // an authenticated user may do everything
 	rec.Features.EnablePriorityAndFairness = false
 	rec.Features.EnableProfiling = false
 }
 
-// listenLoopback gives serving a listener of our own, so that the port is known
-// and can't be taken between choosing and binding, and a certificate in memory.
+// listenLoopback gives serving a listener, so that the port is known from the beginning, and a
+// certificate in memory.
 func listenLoopback(serving *genericoptions.SecureServingOptionsWithLoopback) (net.Listener, error) {
 	loopback := net.IPv4(127, 0, 0, 1)
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: loopback})
@@ -124,7 +124,7 @@ func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions, clients *
 				nil, nil, cfg.LoopbackClientConfig, cfg.TracerProvider),
 		},
 	}
-	// What the CRD server does not serve; everything else is 404.
+	// The CRD server does not serve these paths. All other paths are 404.
 	rest := http.NewServeMux()
 	rest.Handle("GET /apis", rootDiscovery(groups))
 	for pattern, handler := range own {
@@ -133,7 +133,7 @@ func assemble(opts *crdoptions.CustomResourceDefinitionsServerOptions, clients *
 	return full.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(rest))
 }
 
-// withCodec returns a copy of cfg with which a plain REST client can be made.
+// withCodec returns a copy of cfg for an unversioned REST client.
 func withCodec(cfg *rest.Config) *rest.Config {
 	c := rest.CopyConfig(cfg)
 	c.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()

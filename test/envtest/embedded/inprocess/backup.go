@@ -15,7 +15,7 @@ import (
 // changes from etcd some milliseconds after the response.
 const BackupPath = "/embedded/backup"
 
-// stored is what etcd has under a key.
+// stored is a key and its value in etcd.
 type stored struct {
 	Key   []byte `json:"key"`
 	Value []byte `json:"value"`
@@ -35,7 +35,7 @@ func backupHandler(member *etcdserver.EtcdServer, prefix string) http.Handler {
 			pairs = append(pairs, stored{kv.Key, kv.Value})
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(pairs) // the client may have left
+		_ = json.NewEncoder(w).Encode(pairs) // it fails after the client has disconnected
 	})
 }
 

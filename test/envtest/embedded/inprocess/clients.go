@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// requestGrace is how long requests may go on after the server has begun to
-	// stop. It is not for watches, which do not end by themselves.
+	// requestGrace is the time for requests in progress after the server has begun to stop.
+	// It does not apply to watches, which do not end by themselves.
 	requestGrace = time.Second
-	// connectionGrace is how long clients get to read the end of their responses
-	// and to close their connections.
+	// connectionGrace is the time for clients to read the end of their responses and to
+	// close their connections.
 	connectionGrace = 100 * time.Millisecond
-	// endPoll is the time between two looks at what is left.
+	// endPoll is the interval between two checks of the remaining requests or connections.
 	endPoll = 2 * time.Millisecond
 )
 
-// clients keeps the requests and connections of a server, so that they can be
-// ended. Without it the API server would wait a minute for watches, and a second
-// for each idle HTTP/2 connection. It is safe for concurrent use.
+// clients records the requests and connections of a server, so that they can be ended.
+// Without it, the API server would wait a minute for watches, and a second for each idle
+// HTTP/2 connection. It is safe for concurrent use.
 type clients struct {
 	mu       sync.Mutex
 	requests map[*request]struct{}
@@ -40,8 +40,8 @@ func newClients() *clients {
 	return &clients{requests: map[*request]struct{}{}, conns: map[*conn]struct{}{}}
 }
 
-// handler returns next, with the requests that it serves kept in c. A request that
-// comes after end gets 503.
+// handler returns a handler that calls next, and records the requests in c. A request that
+// arrives after end gets 503.
 func (c *clients) handler(next http.Handler, longRunning func(*http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithCancel(req.Context())
@@ -72,14 +72,14 @@ func (c *clients) done(r *request) {
 	delete(c.requests, r)
 }
 
-// listener returns inner, with the connections that it accepts kept in c.
+// listener returns a listener that records the connections of inner in c.
 func (c *clients) listener(inner net.Listener) net.Listener {
 	return &listener{Listener: inner, clients: c}
 }
 
-// end ends watches at once and other requests after a grace period, and then
-// closes all connections. It returns when no connection is left open; a handler may
-// still be about to notice that its request was cancelled.
+// end ends watches at once and other requests after a grace period, and then closes all
+// connections. It returns when all connections are closed; the handler of a cancelled
+// request may still run.
 func (c *clients) end() {
 	c.mu.Lock()
 	c.stopping = true
@@ -115,7 +115,7 @@ func (c *clients) noConns() bool {
 	return len(c.conns) == 0
 }
 
-// closeConns closes all connections, and those that are accepted from now on.
+// closeConns closes all connections, also those that are accepted later.
 func (c *clients) closeConns() {
 	c.mu.Lock()
 	c.closing = true
@@ -129,8 +129,8 @@ func (c *clients) closeConns() {
 	}
 }
 
-// waitUntil waits until done returns true, for at most limit, and reports whether
-// it did.
+// waitUntil waits until done returns true, but at most for limit. It reports whether done
+// returned true.
 func waitUntil(limit time.Duration, done func() bool) bool {
 	tick := time.NewTicker(endPoll)
 	defer tick.Stop()
@@ -154,12 +154,12 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 	c := &conn{Conn: inner, clients: l.clients}
 	if !l.clients.opened(c) {
-		_ = inner.Close() // the server finds that out when it reads
+		_ = inner.Close() // the server gets an error when it reads
 	}
 	return c, nil
 }
 
-// opened keeps a connection, unless connections are being closed.
+// opened records a connection. It returns false after closeConns.
 func (c *clients) opened(open *conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,7 +175,7 @@ func (c *clients) closed(open *conn) {
 	delete(c.conns, open)
 }
 
-// conn is a connection that its clients forget when it is closed.
+// conn is a connection that removes itself from clients when it is closed.
 type conn struct {
 	net.Conn
 	clients *clients

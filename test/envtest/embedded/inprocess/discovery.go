@@ -11,24 +11,24 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// rootDiscovery serves GET /apis in both formats. The CRD server keeps the list of
-// groups, but kube-apiserver's aggregator is what serves it.
+// rootDiscovery serves GET /apis in both formats. The CRD server has the list of groups, but
+// does not serve it: in kube-apiserver, the aggregator does.
 func rootDiscovery(groups aggregated.ResourceManager) http.Handler {
 	return aggregated.WrapAggregatedDiscoveryToHandler(legacyGroups(groups), groups, nil)
 }
 
-// legacyGroups answers with an APIGroupList. The manager has one way out, its
-// HTTP handler for the aggregated format, so the list is made from that.
+// legacyGroups responds with an APIGroupList. It makes the list from the aggregated format:
+// the manager has only an HTTP handler for that format.
 func legacyGroups(groups aggregated.ResourceManager) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		ask := req.Clone(req.Context())
-		ask.Header.Set("Accept", discovery.AcceptV2)
-		ask.Header.Del("If-None-Match") // it is the ETag of the other format
-		answer := httptest.NewRecorder()
-		groups.ServeHTTP(answer, ask)
+		aggregatedReq := req.Clone(req.Context())
+		aggregatedReq.Header.Set("Accept", discovery.AcceptV2)
+		aggregatedReq.Header.Del("If-None-Match") // it is an ETag of the legacy format
+		response := httptest.NewRecorder()
+		groups.ServeHTTP(response, aggregatedReq)
 
 		var all apidiscoveryv2.APIGroupDiscoveryList
-		if err := json.Unmarshal(answer.Body.Bytes(), &all); err != nil {
+		if err := json.Unmarshal(response.Body.Bytes(), &all); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}

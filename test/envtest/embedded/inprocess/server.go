@@ -18,27 +18,26 @@ import (
 )
 
 const (
-	// readyPoll is the time between two looks at /readyz while the server starts.
+	// readyPoll is the interval of requests for /readyz while the server starts.
 	readyPoll = 20 * time.Millisecond
 	// readyTimeout is the maximum time of a start after its context has ended.
 	readyTimeout = time.Minute
 )
 
-// Options says how to run a server. The zero value is a server on a temporary
-// directory that Stop removes.
+// Options are the options of a server. The zero value is a server on a temporary directory
+// that Stop removes.
 type Options struct {
-	// DataDir holds etcd's files. A directory that a former server used brings
-	// its objects back. Empty means a directory in TempDir.
+	// DataDir has etcd's files. With the directory of an earlier server, a server has
+	// the same objects. Empty means a directory in TempDir.
 	DataDir string
 
-	// TempDir holds what the server needs while it runs, such as etcd's socket.
-	// Other users must not be able to enter it (mode 0700): etcd asks for no
-	// credentials. Stop does not remove it. Empty means a new directory that Stop
-	// removes.
+	// TempDir has files of the running server, such as etcd's socket. Other users must
+	// not be able to enter it (mode 0700), because etcd requires no credentials. Stop
+	// does not remove it. Empty means a new directory that Stop removes.
 	TempDir string
 
-	// FeatureGates are set in the feature gates of k8s.io/apiserver, which
-	// belong to the process: they stay set after Stop.
+	// FeatureGates are set in the feature gates of k8s.io/apiserver, which are global
+	// variables: they remain set after Stop.
 	FeatureGates map[string]bool
 }
 
@@ -81,13 +80,13 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// setGates sets gates, if all of them are known: one that is not, once set, would
-// make every later start of the process fail.
+// setGates sets gates if all of them are known. An unknown gate that is set would make every
+// later start in this process fail.
 func setGates(gates map[string]bool) error {
 	known := utilfeature.DefaultMutableFeatureGate.GetAll()
 	for name := range gates {
 		if _, ok := known[featuregate.Feature(name)]; !ok {
-			return fmt.Errorf("there is none called %q", name)
+			return fmt.Errorf("unknown feature gate %q", name)
 		}
 	}
 	return utilfeature.DefaultMutableFeatureGate.SetFromMap(gates)
@@ -112,18 +111,18 @@ func (s *Server) run(ctx context.Context, opts Options) error {
 	}
 	s.config = rest.CopyConfig(srv.GenericAPIServer.LoopbackClientConfig)
 
-	// The server outlives the start: it keeps ctx's values, not its end.
+	// The server keeps the values of ctx, but does not end with it.
 	serveCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	go func() {
 		defer close(s.done)
-		defer store.Close() // after the API server has let go of it
+		defer store.Close() // after the end of the API server
 		s.err = serve(serveCtx, srv, clients)
 	}()
 	return nil
 }
 
-// serve serves until ctx ends, and then ends what clients still have open.
+// serve serves until ctx ends, and then ends the requests and connections of clients.
 func serve(ctx context.Context, srv *apiserver.CustomResourceDefinitions, clients *clients) error {
 	ended := make(chan error, 1)
 	go func() { ended <- srv.GenericAPIServer.PrepareRun().RunWithContext(ctx) }()
@@ -136,44 +135,44 @@ func serve(ctx context.Context, srv *apiserver.CustomResourceDefinitions, client
 	}
 }
 
-// waitReady waits until the server is ready, also when ctx has ended: a server that
-// is stopped before its start-up hooks have run takes the process down with it.
-// That is a matter of a second; what takes longer is given up.
+// waitReady waits until the server is ready, also after the end of ctx: a server that is
+// stopped before its start-up hooks have run ends the process. This takes about a second;
+// waitReady returns an error after readyTimeout.
 func (s *Server) waitReady(ctx context.Context) error {
 	client, err := rest.UnversionedRESTClientFor(withCodec(s.config))
 	if err != nil {
 		return err
 	}
-	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {
-		err := client.Get().AbsPath("/readyz").Do(patient).Error()
+		err := client.Get().AbsPath("/readyz").Do(waiting).Error()
 		if err == nil {
 			return ctx.Err()
 		}
 		select {
 		case <-s.done:
 			return errors.New("the server ended while it started")
-		case <-patient.Done():
-			return errors.Join(patient.Err(), err)
+		case <-waiting.Done():
+			return errors.Join(waiting.Err(), err)
 		case <-tick.C:
 		}
 	}
 }
 
-// Config returns a copy of the client configuration that reaches the server:
-// its address, certificate authority and bearer token.
+// Config returns a copy of the client configuration for the server: its address, certificate
+// authority and bearer token.
 func (s *Server) Config() *rest.Config { return rest.CopyConfig(s.config) }
 
-// Done is closed when the server has ended, whether by Stop or by itself.
+// Done returns a channel that closes when the server has ended, by Stop or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Stop ends the server, waits until it and etcd have ended, and removes the
-// temporary directory that Start made. It takes some tenths of a second, however
-// many watches are open: they end at once. Other requests get a second to end
-// before they are cancelled. Calls after the first return the same error.
+// Stop stops the server, waits until the server and etcd have ended, and removes the temporary
+// directory of Start. It takes some tenths of a second, with any number of open watches, which
+// end at once. Other requests have a second before they are cancelled. Later calls return the
+// same error.
 func (s *Server) Stop() error {
 	s.cancel()
 	<-s.done

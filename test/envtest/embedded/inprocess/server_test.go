@@ -19,9 +19,9 @@ import (
 	"github.com/gvrkit/gvrkit/test/envtest/embedded/inprocess"
 )
 
-// TestMain allows the two goroutines that the API server leaves behind: one a
-// process, which logs /healthz for ever, and a timer of the watch cache's, which
-// runs out. Neither can be ended from outside (kubernetes/kubernetes#108483).
+// TestMain ignores two goroutines of the API server that can't be ended
+// (kubernetes/kubernetes#108483): one per process, which logs /healthz for ever, and a timer of
+// the watch cache, which ends by itself.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("k8s.io/apimachinery/pkg/util/wait.Forever"),
@@ -49,7 +49,7 @@ func startWith(t *testing.T, opts inprocess.Options) *inprocess.Server {
 	return server
 }
 
-// httpClient returns a client whose connections end with the test.
+// httpClient returns a client whose idle connections are closed at the end of the test.
 func httpClient(t *testing.T, cfg *rest.Config) *http.Client {
 	t.Helper()
 	client, err := rest.HTTPClientFor(cfg)
@@ -70,8 +70,8 @@ func listCRDs(t *testing.T, cfg *rest.Config) error {
 	return err
 }
 
-// tempDir is t.TempDir with a short path, so that the directories that a server makes
-// are in it: a socket's path can't be long.
+// tempDir is t.TempDir with a short path: a server uses the directory for temporary files
+// only if the path of its socket is short enough.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "gvrkit-") //nolint:usetesting // t.TempDir has the test's name
@@ -86,7 +86,7 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
-func TestServer_ServesItsTokenHolderOnly(t *testing.T) {
+func TestServer_RequiresItsToken(t *testing.T) {
 	server := start(t)
 	if err := listCRDs(t, server.Config()); err != nil {
 		t.Errorf("list: %v", err)
@@ -124,7 +124,7 @@ func status(t *testing.T, client *http.Client, method, url string) int {
 	return resp.StatusCode
 }
 
-func TestServer_StopLeavesNothing(t *testing.T) {
+func TestServer_StopRemovesTemporaryFiles(t *testing.T) {
 	tmp := tempDir(t)
 	t.Setenv("TMPDIR", tmp)
 	server := start(t)
@@ -159,7 +159,7 @@ func TestServer_DiscoveryInBothFormats(t *testing.T) {
 	}
 }
 
-func TestServer_TwoSideBySide(t *testing.T) {
+func TestServer_TwoServersInOneProcess(t *testing.T) {
 	a, b := start(t), start(t)
 	for _, server := range []*inprocess.Server{a, b} {
 		if err := listCRDs(t, server.Config()); err != nil {
@@ -168,8 +168,8 @@ func TestServer_TwoSideBySide(t *testing.T) {
 	}
 }
 
-// At any moment of it: etcd first, then the API server with its start-up hooks.
-func TestStart_EndsWithItsContextAndLeavesNothing(t *testing.T) {
+// The context ends at several moments: while etcd starts, and while the API server starts.
+func TestStart_EndsWithItsContextAndRemovesTemporaryFiles(t *testing.T) {
 	for _, after := range []time.Duration{50, 150, 250, 350, 450} {
 		tmp := tempDir(t)
 		t.Setenv("TMPDIR", tmp)
@@ -177,7 +177,7 @@ func TestStart_EndsWithItsContextAndLeavesNothing(t *testing.T) {
 		server, err := inprocess.Start(ctx, inprocess.Options{})
 		cancel()
 		switch {
-		case err == nil: // quick enough: then it has to be stopped
+		case err == nil: // the server was ready in time
 			if err := server.Stop(); err != nil {
 				t.Errorf("Stop: %v", err)
 			}
@@ -190,10 +190,10 @@ func TestStart_EndsWithItsContextAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestStart_UnknownFeatureGateSpoilsNothing(t *testing.T) {
+func TestStart_AnUnknownFeatureGateDoesNotAffectLaterStarts(t *testing.T) {
 	_, err := inprocess.Start(t.Context(), inprocess.Options{FeatureGates: map[string]bool{"NoSuchGate": true}})
 	if err == nil || !strings.Contains(err.Error(), "NoSuchGate") {
 		t.Errorf("Start: %v", err)
 	}
-	start(t) // the gates are the process's
+	start(t) // in the same process, with the same gates
 }

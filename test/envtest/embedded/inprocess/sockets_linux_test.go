@@ -13,11 +13,11 @@ import (
 	"github.com/gvrkit/gvrkit/test/envtest/embedded/inprocess"
 )
 
-// etcd asks for no credentials, so that who can connect to it can do everything.
-func TestServer_EtcdListensWhereNoOtherUserCanConnect(t *testing.T) {
+// etcd requires no credentials: a user who can connect to it can do everything.
+func TestServer_OtherUsersCannotConnectToEtcd(t *testing.T) {
 	for name, opts := range map[string]inprocess.Options{
 		"temporary data directory":                             {},
-		"data directory of the caller, which others may enter": {DataDir: enterable(t)},
+		"data directory of the caller, which other users may enter": {DataDir: enterable(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := startWith(t, opts)
@@ -27,10 +27,10 @@ func TestServer_EtcdListensWhereNoOtherUserCanConnect(t *testing.T) {
 			}
 			tcp, unix := listening(t)
 			if want := []string{api.Port()}; !slices.Equal(tcp, want) {
-				t.Errorf("TCP ports that this process listens on: %v, want the API server's alone: %v", tcp, want)
+				t.Errorf("TCP ports that this process listens on: %v, want only that of the API server: %v", tcp, want)
 			}
 			if len(unix) != 1 {
-				t.Fatalf("Unix domain sockets that this process listens on: %v, want etcd's alone", unix)
+				t.Fatalf("Unix domain sockets that this process listens on: %v, want only that of etcd", unix)
 			}
 			info, err := os.Stat(filepath.Dir(unix[0]))
 			if err != nil {
@@ -43,7 +43,7 @@ func TestServer_EtcdListensWhereNoOtherUserCanConnect(t *testing.T) {
 	}
 }
 
-func TestStart_RefusesATemporaryDirectoryThatOthersMayEnter(t *testing.T) {
+func TestStart_RejectsATemporaryDirectoryThatOtherUsersMayEnter(t *testing.T) {
 	_, err := inprocess.Start(t.Context(), inprocess.Options{TempDir: enterable(t)})
 	if err == nil || !strings.Contains(err.Error(), "0755") {
 		t.Errorf("Start: %v", err)
@@ -61,7 +61,7 @@ func enterable(t *testing.T) string {
 }
 
 // listening returns the TCP ports and the paths of the Unix domain sockets that this
-// process listens on, as the kernel says.
+// process listens on, from /proc.
 func listening(t *testing.T) (tcp, unix []string) {
 	t.Helper()
 	mine := sockets(t)

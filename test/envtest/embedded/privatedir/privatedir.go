@@ -1,5 +1,5 @@
-// Package privatedir creates temporary directories for a Unix domain socket that only
-// the current user may open. It knows nothing of the server on the socket.
+// Package privatedir creates temporary directories for a Unix domain socket that only the
+// current user may open. It does not depend on the server on the socket.
 package privatedir
 
 import (
@@ -13,14 +13,14 @@ import (
 const (
 	// socketName is the name of the socket in its directory.
 	socketName = "etcd.sock"
-	// maxSocketPath is the length of the longest path that a socket can have on
-	// each system that has Unix domain sockets. Linux allows 107 bytes, macOS 103.
+	// maxSocketPath is the length of a socket's path that all systems with Unix domain
+	// sockets allow. Linux allows 107 bytes, and macOS 103.
 	maxSocketPath = 103
 )
 
-// New makes a directory that only the current user may enter (mode 0700). The
-// caller removes it. It is in the system's directory for temporary files, or in
-// /tmp if paths in that are too long for a socket.
+// New creates a directory that only the current user may enter (mode 0700). The caller must
+// remove it. It is in the system's directory for temporary files, or in /tmp if the path of a
+// socket would be too long.
 func New() (string, error) {
 	dir, err := make0700(os.TempDir())
 	if err != nil || len(Socket(dir)) <= maxSocketPath || runtime.GOOS == "windows" {
@@ -35,8 +35,8 @@ func New() (string, error) {
 // Socket returns the path of the socket in dir.
 func Socket(dir string) string { return filepath.Join(dir, socketName) }
 
-// Check returns an error unless dir is a directory that New could have made: its
-// owner alone may enter it, and the path of a socket in it is short enough.
+// Check returns an error unless dir is like a directory of New: only its owner may enter it,
+// and the path of a socket in it is short enough.
 func Check(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -59,7 +59,7 @@ func make0700(parent string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The umask may have taken permissions away; it can't have added any.
+	// The umask may have removed permissions of the owner.
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return "", errors.Join(err, os.Remove(dir))
 	}

@@ -24,13 +24,13 @@ func TestNew_OnlyItsOwnerMayEnter(t *testing.T) {
 	}
 }
 
-func TestNew_SocketFitsWhereTheTemporaryDirectoryHasALongPath(t *testing.T) {
+func TestNew_UsesTmpIfTheTemporaryDirectoryHasALongPath(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("d", 100))
 	if err := os.Mkdir(long, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", long)
-	socket, err := net.Listen("unix", privatedir.Socket(newDir(t))) //nolint:noctx // a local socket: there is nothing to wait for
+	socket, err := net.Listen("unix", privatedir.Socket(newDir(t))) //nolint:noctx // a local socket does not block
 	if err != nil {
 		t.Fatal(err)
 	}

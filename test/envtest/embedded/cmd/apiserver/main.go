@@ -38,7 +38,7 @@ func main() {
 func run() (err error) {
 	var (
 		dataDir = flag.String("data-dir", "", "directory of etcd's files; empty: one in the temporary directory")
-		tempDir = flag.String("temp-dir", "", "directory of mode 0700 for what is needed while the server runs, removed at the end; empty: a new one")
+		tempDir = flag.String("temp-dir", "", "directory of mode 0700 for files of the running server, removed at the end; empty: a new one")
 		gates   = map[string]bool{}
 	)
 	flag.Var(cliflag.NewMapStringBool(&gates), "feature-gates", "k8s.io/apiserver feature gates: Name=true,Name=false")
@@ -47,14 +47,14 @@ func run() (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(*tempDir)) }()
 	}
 
-	// A terminal's Ctrl-C goes to the whole process group. The parent decides what
-	// it means; this process ends when standard input does. Nor may a log line
-	// without a reader end this process before the temporary directory is removed.
+	// Ctrl-C in a terminal sends a signal to the whole process group. This process ignores
+	// it, and ends when the parent closes standard input. It also ignores that no process
+	// reads its log, so that the temporary directory is removed at the end.
 	signal.Ignore(os.Interrupt, syscall.SIGPIPE)
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // end of file or broken pipe: the parent is gone
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent
 		cancel()
 	}()
 
@@ -65,7 +65,7 @@ func run() (err error) {
 	cfg := server.Config()
 	ready := connection{Host: cfg.Host, Token: cfg.BearerToken, CAData: cfg.CAData, Name: cfg.ServerName}
 	if err := json.NewEncoder(os.Stdout).Encode(ready); err != nil {
-		cancel() // nobody reads: nothing to serve
+		cancel() // the parent has ended
 	}
 	select {
 	case <-ctx.Done():
