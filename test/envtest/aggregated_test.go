@@ -20,15 +20,14 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// These specs need an aggregation layer: groups that aggregated API servers serve.
+// These specs are about groups of aggregated API servers.
 
 var (
 	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 	services    = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 )
 
-// behindService returns the APIService by which a service in the default namespace
-// serves v1 of group.
+// behindService returns the APIService for v1 of group on a service in the default namespace.
 func behindService(group, service string, port int) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"group": group, "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
@@ -47,11 +46,11 @@ type backend struct {
 	connection *connection
 	ships      schema.GroupVersionResource
 	down       atomic.Bool
-	empty      atomic.Bool // it has no type
-	handler    shipHandler // serves the objects of its type
+	empty      atomic.Bool // ships are not served
+	handler    shipHandler // serves the ships
 }
 
-// startBackend starts and registers a backend, until the end of the spec.
+// startBackend starts a backend and registers it, both until the end of the spec.
 func startBackend(ctx context.Context, d *connection) *backend {
 	GinkgoHelper()
 	b, service, port := startBackendUnregistered(ctx, d)
@@ -59,16 +58,16 @@ func startBackend(ctx context.Context, d *connection) *backend {
 	return b
 }
 
-// startBackendUnregistered starts a backend that has a service, and no APIService yet.
+// startBackendUnregistered starts a backend with a service and without an APIService.
 func startBackendUnregistered(ctx context.Context, d *connection) (b *backend, service string, port int) {
 	GinkgoHelper()
 	b = &backend{connection: d, ships: schema.GroupVersionResource{Group: ownGroup("behind"), Version: "v1", Resource: "ships"}}
 	b.handler.gvr = b.ships
 	server := httptest.NewUnstartedServer(b)
-	server.Config.ErrorLog = log.New(GinkgoWriter, "", 0) // kube-apiserver hangs up on it often
+	server.Config.ErrorLog = log.New(GinkgoWriter, "", 0) // kube-apiserver often closes connections early
 	server.StartTLS()
 	DeferCleanup(func() {
-		server.CloseClientConnections() // watches
+		server.CloseClientConnections() // ends watches
 		server.Close()
 	})
 	_, number, err := net.SplitHostPort(server.Listener.Addr().String())
@@ -103,7 +102,8 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-// touch lets kube-apiserver look at the backend now: by itself it does so each minute.
+// touch makes kube-apiserver request the backend's documents now. It does so once a minute without
+// touch.
 func (b *backend) touch(ctx context.Context) {
 	GinkgoHelper()
 	b.connection.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": unique("touch")}}})
@@ -114,8 +114,8 @@ var _ = Describe("Discovery of groups of aggregated API servers, on "+kubeAPISer
 		h := newShipGroup(ctx, kubeAPIServer)
 		idle := connect(kubeAPIServer).resolver // does not run
 		events := h.groupEvents(h.group)
-		group := ownGroup("nobody")
-		h.admin.create(ctx, apiServices, "", behindService(group, unique("nobody"), 443))
+		group := ownGroup("noserver")
+		h.admin.create(ctx, apiServices, "", behindService(group, unique("noserver"), 443))
 
 		for _, r := range []*discovery.Resolver{h.resolver, idle} {
 			lost := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "ships"}
@@ -134,7 +134,7 @@ var _ = Describe("Discovery of groups of aggregated API servers, on "+kubeAPISer
 			_, err = r.Resolve(ctx, "cranes."+h.group)
 			Expect(err).To(MatchError(discovery.ErrNotServed))
 			all, err := r.ResolveAll(ctx, discovery.Selector{})
-			Expect(err).To(MatchError(discovery.ErrInconclusive), "there may be more")
+			Expect(err).To(MatchError(discovery.ErrInconclusive), "the list may be incomplete")
 			Expect(len(all)).To(BeNumerically(">", 20))
 			Expect(r.ResolveAll(ctx, discovery.Selector{Groups: []string{h.group}})).To(HaveLen(1))
 		}
@@ -158,7 +158,7 @@ var _ = Describe("Discovery of groups of aggregated API servers, on "+kubeAPISer
 
 		b.down.Store(true)
 		b.touch(ctx)
-		Eventually(unknown).Should(MatchError(discovery.ErrInconclusive), "the documents say so now")
+		Eventually(unknown).Should(MatchError(discovery.ErrInconclusive), "once the documents show the failure")
 		Expect(r.ResolveGVR(ctx, b.ships)).To(HaveField("Versions", []string{"v1"}))
 		Consistently(events.texts, "6s", "100ms").Should(HaveLen(1))
 
@@ -173,24 +173,24 @@ var _ = Describe("Discovery of groups of aggregated API servers, on "+kubeAPISer
 		d.live()
 		b := startBackend(ctx, admin)
 		events := d.groupEvents(b.ships.Group)
-		// looking asks for the documents, as the resolver does by itself each minute.
-		looking := func() []string {
+		// refreshed makes the resolver read the documents, as it does once a minute.
+		refreshed := func() []string {
 			_, err := d.resolver.Resolve(ctx, unique("nothing")+"."+b.ships.Group)
 			Expect(err).To(MatchError(discovery.ErrNotServed))
 			return events.texts()
 		}
-		came, went := "Added ships.v1."+b.ships.Group, "Removed ships.v1."+b.ships.Group+" (NotListed)"
-		Eventually(events.texts).Should(Equal([]string{came}))
+		added, removed := "Added ships.v1."+b.ships.Group, "Removed ships.v1."+b.ships.Group+" (NotListed)"
+		Eventually(events.texts).Should(Equal([]string{added}))
 
 		b.empty.Store(true)
 		b.touch(ctx)
-		Eventually(looking, "30s", "250ms").Should(Equal([]string{came, went}))
+		Eventually(refreshed, "30s", "250ms").Should(Equal([]string{added, removed}))
 		b.empty.Store(false)
 		b.touch(ctx)
-		Eventually(looking, "30s", "250ms").Should(Equal([]string{came, went, came}))
+		Eventually(refreshed, "30s", "250ms").Should(Equal([]string{added, removed, added}))
 
 		Expect(admin.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{})).To(Succeed())
-		Eventually(events.texts).Should(Equal([]string{came, went, came, went}))
+		Eventually(events.texts).Should(Equal([]string{added, removed, added, removed}))
 		_, err := d.resolver.ResolveGVR(ctx, b.ships)
 		Expect(err).To(MatchError(discovery.ErrNotServed))
 	})

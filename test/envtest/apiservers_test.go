@@ -18,13 +18,13 @@ import (
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 )
 
-// place is an API server that specs run on.
+// apiServer is an API server that specs run on.
 type apiServer struct {
 	name string
-	// start starts the server. The suite's clean-up stops it.
+	// start starts the server. The cleanup of the suite stops it.
 	start func(ctx context.Context) *rest.Config
-	// whole means that the server has the whole Kubernetes API: there are core types, and
-	// namespaces must exist.
+	// whole means that the server has the whole Kubernetes API: it serves core types, and
+	// requires that namespaces exist.
 	whole bool
 
 	config *rest.Config // set by start, before any spec
@@ -80,8 +80,8 @@ func (at *apiServer) install(ctx context.Context, crds ...*unstructured.Unstruct
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// ensureNamespace creates namespace if the server requires that. It is not deleted: a test
-// control plane does not complete the deletion of a namespace.
+// ensureNamespace creates namespace if the server requires that. It does not delete the namespace
+// later, because a test control plane does not complete such a deletion.
 func (at *apiServer) ensureNamespace(ctx context.Context, client dynamic.Interface, namespace string) {
 	GinkgoHelper()
 	if !at.whole || namespace == "" {

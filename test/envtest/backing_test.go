@@ -23,10 +23,10 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// These specs are about a type that another server takes over.
+// These specs are about types that change their server, and about types that are restored in etcd.
 
-// shipHandler serves lists and watches of the ships of a backend. Its resource versions are far
-// above those of etcd, as those of another etcd may be.
+// shipHandler serves lists and watches of the ships of a backend. Its resource versions are greater
+// than those of the other server, as those of another etcd may be.
 type shipHandler struct {
 	gvr schema.GroupVersionResource
 
@@ -52,14 +52,10 @@ func (s *shipHandler) has(count int, generation string) {
 }
 
 func (s *shipHandler) addLocked() unstructured.Unstructured {
-	ship := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(len(s.ships))}}}
-	ship.SetAPIVersion(s.gvr.GroupVersion().String())
-	ship.SetKind("Ship")
+	ship := newObject(s.gvr.GroupVersion().WithKind("Ship"), fmt.Sprintf("ship-%04d", len(s.ships)), len(s.ships), map[string]string{"generation": s.generation})
 	ship.SetNamespace("harbor")
-	ship.SetName(fmt.Sprintf("ship-%04d", len(s.ships)))
 	ship.SetUID(types.UID(s.generation + "-" + ship.GetName()))
-	ship.SetLabels(map[string]string{"generation": s.generation})
-	s.ships = append(s.ships, ship)
+	s.ships = append(s.ships, *ship)
 	s.ships[len(s.ships)-1].SetResourceVersion(s.versionLocked())
 	return s.ships[len(s.ships)-1]
 }
@@ -73,7 +69,7 @@ func (s *shipHandler) add() {
 	defer s.mu.Unlock()
 	ship := s.addLocked()
 	for watch := range s.watches {
-		watch <- ship // which has room for one
+		watch <- ship // its buffer has room for one
 	}
 }
 
@@ -91,8 +87,8 @@ func (s *shipHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// watch sends ships that are added. It begins with none: the specs add no ship between a list and
-// the watch that follows it.
+// watch sends ships that are added after the request: no spec adds a ship between a list and the
+// watch after it.
 func (s *shipHandler) watch(w http.ResponseWriter, r *http.Request) {
 	added := make(chan unstructured.Unstructured, 1)
 	s.mu.Lock()
@@ -169,7 +165,7 @@ func (w *statusObserver) look() {
 			return
 		}
 	}
-	w.problems[fmt.Sprintf("Synced, generation %d, with %v; want all of one of %v", after.Generation, counts, w.sizes)] = struct{}{}
+	w.problems[fmt.Sprintf("Synced, generation %d, with %v; want all objects of one of %v", after.Generation, counts, w.sizes)] = struct{}{}
 }
 
 // check waits until w has seen the state Synced, stops w, and expects no problems.
@@ -180,15 +176,15 @@ func (w *statusObserver) check() {
 	Expect(w.problems).To(BeEmpty())
 }
 
-// takes makes the backend serve its group, whatever serves it now. The APIService is deleted at the end of
-// the spec: without its server, discovery would be inconclusive for all later specs.
+// takes makes the backend serve its group, whichever server serves it now. The APIService is deleted
+// at the end of the spec: without its server, discovery would be inconclusive for all later specs.
 func (b *backend) takes(ctx context.Context, service string, port int) {
 	GinkgoHelper()
-	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a clean-up has a context of its own
-		_ = b.connection.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{}) // once may be enough
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a cleanup has its own context
+		_ = b.connection.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{}) // it may be deleted already
 	})
 	b.connection.patch(ctx, apiServices, "v1."+b.ships.Group, map[string]any{
-		"metadata": map[string]any{"labels": map[string]any{"kube-aggregator.kubernetes.io/automanaged": nil}}, // or it would be put right
+		"metadata": map[string]any{"labels": map[string]any{"kube-aggregator.kubernetes.io/automanaged": nil}}, // with it, kube-apiserver would undo the change
 		"spec":     behindService(b.ships.Group, service, port).Object["spec"],
 	})
 }
@@ -211,7 +207,7 @@ var _ = Describe("A type whose server changes, on "+kubeAPIServer.name, func() {
 	deleted := func(ctx context.Context, b *backend) { // kube-apiserver creates another one for the CRD
 		Expect(b.connection.client.Resource(apiServices).Delete(ctx, "v1."+b.ships.Group, metav1.DeleteOptions{})).To(Succeed())
 	}
-	nothing := func(*connection, faultproxy.Match) {}
+	keepWatches := func(*connection, faultproxy.Match) {}
 	cut := func(d *connection, of faultproxy.Match) { d.proxy.CutWatches(of) }
 
 	DescribeTable("is followed from an aggregated server to a CRD and back",
@@ -220,22 +216,21 @@ var _ = Describe("A type whose server changes, on "+kubeAPIServer.name, func() {
 			d, admin := connect(kubeAPIServer), connect(kubeAPIServer)
 			b, service, port := startBackendUnregistered(ctx, admin)
 			crd := newCRD(b.ships.Group, "Ship", "v1")
-			maker := &leasedType{connection: admin, gvr: b.ships, crd: crd, born: 1}
+			maker := &leasedType{connection: admin, gvr: b.ships, crd: crd, created: 1}
 			admin.define(ctx, crd)
 			maker.createShips(ctx, ofCRD) // its label is 1
 			b.handler.has(behind, "behind")
 			b.takes(ctx, service, port)
 			Eventually(b.listed(ctx)).Should(Equal("behind"))
 
-			f := d.factory()
-			f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
+			f := d.startedFactory()
 			l, err := f.Acquire(ctx, b.ships, dynamicinformer.WithAllowAbsent())
 			Expect(err).NotTo(HaveOccurred())
 			recorder := newEventLog(l)
 			w := observeStatus(l, map[string]int{"behind": behind, "1": ofCRD, "again": again})
 			Expect(l.WaitForSync(ctx)).To(Succeed())
 			Eventually(recorder.addsAndDeletes).Should(Equal([2]int{behind, 0}))
-			Eventually(l.Resource).Should(HaveField("Backing", discovery.BackingAggregated)) // discovery hears of it after the first list
+			Eventually(l.Resource).Should(HaveField("Backing", discovery.BackingAggregated)) // discovery reports it after the first list
 			of := faultproxy.Resource(b.ships.Group, b.ships.Resource)
 
 			began := time.Now()
@@ -257,7 +252,7 @@ var _ = Describe("A type whose server changes, on "+kubeAPIServer.name, func() {
 			AddReportEntry("the aggregated server's objects", time.Since(began).String())
 			Expect(l.WaitForSync(ctx)).To(Succeed())
 
-			admin.undefine(ctx, crd.GetName()) // which serves nothing any more
+			admin.undefine(ctx, crd.GetName()) // it no longer serves the type
 			before := d.proxy.Requests(of)
 			Consistently(recorder.addsAndDeletes, "3s").Should(Equal([2]int{behind + ofCRD + again, behind + ofCRD}))
 			Expect(d.proxy.Requests(of)).To(BeNumerically("<=", before+3))
@@ -267,20 +262,20 @@ var _ = Describe("A type whose server changes, on "+kubeAPIServer.name, func() {
 			Eventually(recorder.addsAndDeletes).Should(Equal([2]int{behind + ofCRD + again + 1, behind + ofCRD}))
 			recorder.check()
 		},
-		Entry("when its APIService is made local", NodeTimeout(3*time.Minute), inPlace, nothing),
+		Entry("when its APIService is made local", NodeTimeout(3*time.Minute), inPlace, keepWatches),
 		Entry("when its APIService is made local and watches are cut", NodeTimeout(3*time.Minute), inPlace, cut),
-		Entry("when its APIService is deleted", NodeTimeout(3*time.Minute), deleted, nothing),
+		Entry("when its APIService is deleted", NodeTimeout(3*time.Minute), deleted, keepWatches),
 		Entry("when its APIService is deleted and watches are cut", NodeTimeout(3*time.Minute), deleted, cut),
 	)
 })
 
-// stored is what etcd has under a key.
+// stored is a key and its value in etcd.
 type stored struct {
 	Key   []byte `json:"key"`
 	Value []byte `json:"value"`
 }
 
-// askEtcd makes a request of the JSON interface of kubeAPIServer's etcd.
+// askEtcd sends a request to the JSON interface of kubeAPIServer's etcd.
 func askEtcd(ctx context.Context, method string, body, answer any) {
 	GinkgoHelper()
 	content, err := json.Marshal(body)
@@ -290,12 +285,12 @@ func askEtcd(ctx context.Context, method string, body, answer any) {
 	request.Close = true
 	response, err := http.DefaultClient.Do(request)
 	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = response.Body.Close() }() // read to its end
+	defer func() { _ = response.Body.Close() }() // the body has been read
 	Expect(response.StatusCode).To(Equal(http.StatusOK))
 	Expect(json.NewDecoder(response.Body).Decode(answer)).To(Succeed())
 }
 
-// backUp returns what etcd has under prefix.
+// backUp returns all keys in etcd that begin with prefix.
 func backUp(ctx context.Context, prefix string) []stored {
 	GinkgoHelper()
 	end := []byte(prefix)
@@ -308,7 +303,7 @@ func backUp(ctx context.Context, prefix string) []stored {
 	return answer.Pairs
 }
 
-// restore writes to etcd what it had.
+// restore writes keys to etcd.
 func restore(ctx context.Context, pairs []stored) {
 	GinkgoHelper()
 	for _, pair := range pairs {
@@ -316,8 +311,8 @@ func restore(ctx context.Context, pairs []stored) {
 	}
 }
 
-// backUpOnKubeAPIServer leases a type with objects on kubeAPIServer. It returns how to store the
-// type and the objects again as they are now.
+// backUpOnKubeAPIServer leases a type with objects on kubeAPIServer. It returns a function that
+// restores the type and the objects of now.
 func backUpOnKubeAPIServer(ctx context.Context, objects int) (*leasedType, func(context.Context)) {
 	GinkgoHelper()
 	f := leaseType(ctx, kubeAPIServer, objects)
@@ -331,7 +326,7 @@ func backUpOnKubeAPIServer(ctx context.Context, objects int) (*leasedType, func(
 	}
 }
 
-// backUpOnEmbeddedServer does the same on an embedded server of its own.
+// backUpOnEmbeddedServer does the same on another embedded server.
 func backUpOnEmbeddedServer(ctx context.Context, objects int) (*leasedType, func(context.Context)) {
 	GinkgoHelper()
 	server, err := embedded.Start(ctx)

@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -24,8 +23,7 @@ import (
 var _ = Describe("Leases on "+embeddedServer.name, func() {
 	It("are acquired and released by the thousand without leaks", func(ctx SpecContext) {
 		d := connect(embeddedServer)
-		f := d.factory()
-		f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
+		f := d.startedFactory()
 		keep, err := f.Acquire(ctx, widgets)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(keep.WaitForSync(ctx)).To(Succeed())
@@ -55,12 +53,12 @@ var _ = Describe("Leases on "+embeddedServer.name, func() {
 		Eventually(func() int { return d.proxy.OpenWatches(ofBlocks) }).Should(BeZero())
 		Expect(d.proxy.OpenWatches(faultproxy.Resource(widgets.Group, widgets.Resource))).To(Equal(1))
 		Expect(f.Status()).To(HaveLen(1))
-		Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", base+20)) // connections of the proxy's
+		Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", base+20)) // connections of the proxy
 	})
 })
 
-// soakSize is how many CRDs come and go how often: a few times in each run of the suite,
-// and as GVRKIT_SOAK says, such as 40x200, in a long one.
+// soakSize returns the number of CRDs, and how often they are created and deleted. GVRKIT_SOAK
+// sets both, such as 40x200, for a long run.
 func soakSize() (crds, cycles int) {
 	GinkgoHelper()
 	size, set := os.LookupEnv("GVRKIT_SOAK")
@@ -68,19 +66,19 @@ func soakSize() (crds, cycles int) {
 		return 8, 5
 	}
 	_, err := fmt.Sscanf(size, "%dx%d", &crds, &cycles)
-	Expect(err).NotTo(HaveOccurred(), "GVRKIT_SOAK is CRDs x cycles")
+	Expect(err).NotTo(HaveOccurred(), "GVRKIT_SOAK must be CRDs x cycles, such as 40x200")
 	return crds, cycles
 }
 
-// The server sleeps 2 s on a create right after a CRD is established, so the first cycle
-// alone makes objects.
+// The server delays a create by 2 s soon after a CRD is established. Therefore only the first cycle
+// creates objects.
 var _ = Describe("Types on "+embeddedServer.name, func() {
 	It("are created and deleted by the hundred without leaks of their informers", func(ctx SpecContext) {
 		crds, cycles := soakSize()
 		d := connect(embeddedServer)
 		f := d.factory()
-		// What is logged, and which requests there were, the test itself would keep.
-		f.Start(klog.NewContext(context.Background(), klog.Logger{})) //nolint:forbidigo // it ends with the factory's shutdown
+		// The log would use memory of the test.
+		f.Start(klog.NewContext(context.Background(), klog.Logger{})) //nolint:forbidigo // the factory ends by Shutdown
 		group := ownGroup("soak")
 		settle := func() (goroutines int, heap uint64) {
 			runtime.GC()
@@ -109,10 +107,7 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 					defer cancel()
 					Expect(l.WaitForSync(wait)).To(Succeed())
 					if objects {
-						boat := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(i)}}}
-						boat.SetAPIVersion(group + "/v1")
-						boat.SetKind(fmt.Sprintf("Boat%d", i))
-						boat.SetName("boat")
+						boat := newObject(schema.GroupVersionKind{Group: group, Version: "v1", Kind: fmt.Sprintf("Boat%d", i)}, "boat", i, nil)
 						Expect(retryUntilServed(ctx, func() error {
 							_, err := d.client.Resource(l.Resource().GVR).Namespace("harbor").Create(ctx, boat, metav1.CreateOptions{})
 							return err
@@ -126,7 +121,7 @@ var _ = Describe("Types on "+embeddedServer.name, func() {
 			all.Wait()
 			d.proxy.Forget()
 		}
-		cycle(true) // what is made once
+		cycle(true) // allocates what later cycles use again
 		goroutines, heap := settle()
 		for i := range cycles {
 			cycle(false)

@@ -20,8 +20,8 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicclient"
 )
 
-// pair is client-go's dynamic client and gvrkit's on one connection, with nothing
-// between them and the server: TLS, HTTP/2, and gzip for what is large.
+// pair has client-go's dynamic client and gvrkit's on one connection, without a proxy: they use TLS,
+// HTTP/2, and gzip for large responses.
 type pair struct{ stock, fast dynamic.Interface }
 
 func openPair(at *apiServer, opts ...dynamicclient.Option) pair {
@@ -36,16 +36,15 @@ func openPair(at *apiServer, opts ...dynamicclient.Option) pair {
 	return pair{stock, fast}
 }
 
-// answer is what comes of a request.
+// answer is the result of a request.
 type answer struct {
 	of  any
 	err error
 }
 
-// alike does a thing that changes nothing with both clients and expects the same
-// from both, which it returns. A server writes by itself too, and each list says
-// how far it has come: what counts is an answer with client-go's answers before
-// and after it alike.
+// alike sends a read request with both clients, expects equal answers, and returns the answer. The
+// server may write in the meantime, and each list has the newest version. Therefore alike repeats
+// the requests until client-go's answers before and after that of gvrkit are equal.
 func (p pair) alike(do func(client dynamic.Interface) (any, error)) answer {
 	GinkgoHelper()
 	ask := func(client dynamic.Interface) answer {
@@ -56,12 +55,12 @@ func (p pair) alike(do func(client dynamic.Interface) (any, error)) answer {
 	Eventually(func() bool {
 		before, got, after = ask(p.stock), ask(p.fast), ask(p.stock)
 		return reflect.DeepEqual(before, after)
-	}).Should(BeTrue(), "the server stands still for three requests")
+	}).Should(BeTrue(), "two equal answers of client-go")
 	Expect(got).To(Equal(after))
 	return got
 }
 
-// reads is alike for what succeeds, fails for what does not.
+// reads is alike for a request that succeeds, and fails for a request that fails.
 func (p pair) reads(do func(client dynamic.Interface) (any, error)) {
 	GinkgoHelper()
 	Expect(p.alike(do).err).NotTo(HaveOccurred())
@@ -72,7 +71,7 @@ func (p pair) fails(do func(client dynamic.Interface) (any, error)) {
 	Expect(p.alike(do).err).To(HaveOccurred())
 }
 
-// listed does a list that begins anew as often as it says.
+// listed returns all pages of a list.
 func listed(ctx context.Context, client dynamic.ResourceInterface, opts metav1.ListOptions) ([]*unstructured.UnstructuredList, error) {
 	var pages []*unstructured.UnstructuredList
 	for {
@@ -81,7 +80,7 @@ func listed(ctx context.Context, client dynamic.ResourceInterface, opts metav1.L
 			return pages, err
 		}
 		opts.Continue = page.GetContinue()
-		page.SetContinue("") // says when it was asked
+		page.SetContinue("") // it depends on the time
 		pages = append(pages, page)
 		if opts.Continue == "" {
 			return pages, nil
@@ -89,7 +88,7 @@ func listed(ctx context.Context, client dynamic.ResourceInterface, opts metav1.L
 	}
 }
 
-// initial returns the events that a watch-list begins with.
+// initial returns the initial events of a watch-list.
 func initial(ctx context.Context, client dynamic.ResourceInterface, selector string) ([]watch.Event, error) {
 	w, err := client.Watch(ctx, metav1.ListOptions{
 		LabelSelector: selector, SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
@@ -101,7 +100,7 @@ func initial(ctx context.Context, client dynamic.ResourceInterface, selector str
 	var events []watch.Event
 	for event := range w.ResultChan() {
 		if event.Type == watch.Bookmark {
-			return events, nil // its resourceVersion moves on
+			return events, nil // without the bookmark, whose resourceVersion changes
 		}
 		events = append(events, event)
 	}
@@ -113,7 +112,7 @@ var _ = Describe("The fast client", onEachServer(func(at *apiServer) {
 		d, p, label := connect(at), openPair(at), unique("parity")
 		for i := range 120 {
 			block := newBlock(fmt.Sprintf("%s-%03d", label, i), label)
-			block.SetAnnotations(map[string]string{"large": fmt.Sprintf("%01000d <&> \u00e9\u2028", i)}) // all pass the size that is compressed
+			block.SetAnnotations(map[string]string{"large": fmt.Sprintf("%01000d <&> \u00e9\u2028", i)}) // large enough for compression
 			d.create(ctx, blocks, "", block)
 		}
 		selected := metav1.ListOptions{LabelSelector: "spec=" + label}
@@ -125,7 +124,7 @@ var _ = Describe("The fast client", onEachServer(func(at *apiServer) {
 		p.reads(func(c dynamic.Interface) (any, error) { return listed(ctx, c.Resource(blocks), pages) })
 		p.reads(func(c dynamic.Interface) (any, error) { return initial(ctx, c.Resource(blocks), "spec="+label) })
 		p.reads(func(c dynamic.Interface) (any, error) {
-			return listed(ctx, c.Resource(blocks), metav1.ListOptions{LabelSelector: "spec=nobody"})
+			return listed(ctx, c.Resource(blocks), metav1.ListOptions{LabelSelector: "spec=none"})
 		})
 		if at.whole {
 			for _, gvr := range []schema.GroupVersionResource{namespaces, {Version: "v1", Resource: "services"}, {Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}, rbac.WithResource("clusterroles")} {
@@ -195,7 +194,7 @@ var _ = Describe("The fast client", onEachServer(func(at *apiServer) {
 	})
 }))
 
-// asTable asks for the table that kubectl prints.
+// asTable requests tables, as kubectl does.
 type asTable struct{ next http.RoundTripper }
 
 func (a asTable) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -215,7 +214,7 @@ var _ = Describe("The fast client with tables", onEachServer(func(at *apiServer)
 			table, err := c.Resource(blocks).Get(ctx, label, metav1.GetOptions{})
 			if err == nil {
 				Expect(table.GetKind()).To(Equal("Table"))
-				delete(table.Object, "rows") // one of them is an age
+				delete(table.Object, "rows") // a row has an age, which changes
 			}
 			return runtime.Object(table), err
 		})

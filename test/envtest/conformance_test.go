@@ -15,7 +15,7 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// newFactory is what client-go and gvrkit have in common.
+// newFactory is a constructor of client-go or of gvrkit.
 type newFactory func(client dynamic.Interface, resync time.Duration, namespace string, tweak dynamicinformer.TweakListOptionsFunc) upstream.DynamicSharedInformerFactory
 
 func ofClientGo(client dynamic.Interface, resync time.Duration, namespace string, tweak dynamicinformer.TweakListOptionsFunc) upstream.DynamicSharedInformerFactory {
@@ -37,22 +37,22 @@ func (d *connection) traffic(gvr schema.GroupVersionResource) traffic {
 	}
 }
 
-// What only a server can show of the two factories being alike; the rest is shown
-// in memory, where there is more of it.
+// These specs compare the two factories on real servers. More comparisons, with a fake server, are
+// in package dynamicinformer.
 var _ = Describe("The drop-in factory", onEachServer(func(at *apiServer) {
-	for name, createShips := range map[string]newFactory{"client-go's": ofClientGo, "gvrkit's": ofGvrkit} {
-		// start runs a factory on gvr until the spec ends.
+	for name, create := range map[string]newFactory{"client-go's": ofClientGo, "gvrkit's": ofGvrkit} {
+		// start starts a factory with an informer on gvr, which runs until the spec ends.
 		start := func(d *connection, gvr schema.GroupVersionResource, namespace, label string) (upstream.DynamicSharedInformerFactory, *events) {
 			GinkgoHelper()
-			factory := createShips(d.client, 0, namespace, func(o *metav1.ListOptions) { o.LabelSelector = "spec=" + label })
+			factory := create(d.client, 0, namespace, func(o *metav1.ListOptions) { o.LabelSelector = "spec=" + label })
 			got := listen(factory.ForResource(gvr).Informer())
-			ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
+			ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the running node
 			DeferCleanup(func() { stop(); factory.Shutdown() })
 			factory.Start(ctx.Done())
 			return factory, got
 		}
 
-		It(name+" asks the server for one watch that begins with the list", func(ctx SpecContext) {
+		It(name+" sends one watch request, which begins with the list", func(ctx SpecContext) {
 			d, label := connect(at), unique("traffic")
 			d.create(ctx, widgets, label, newWidget("listed", label))
 			d.create(ctx, widgets, label, newWidget("not-selected", "other"))
@@ -64,7 +64,7 @@ var _ = Describe("The drop-in factory", onEachServer(func(at *apiServer) {
 			Expect(d.traffic(widgets)).To(Equal(traffic{lists: 0, watches: 1}))
 		})
 
-		It(name+" delivers the deletes of a CRD that goes, and keeps asking", func(ctx SpecContext) {
+		It(name+" delivers the deletions when its CRD is deleted, and repeats its requests", func(ctx SpecContext) {
 			d, label := connect(at), unique("gone")
 			gvr := schema.GroupVersionResource{Group: label + ".example.com", Version: "v1", Resource: "gizmos"}
 			crd := manifest("testdata/gizmos.yaml")
@@ -72,9 +72,7 @@ var _ = Describe("The drop-in factory", onEachServer(func(at *apiServer) {
 			crd.Object["spec"].(map[string]any)["group"] = gvr.Group
 			at.install(ctx, crd)
 			for _, object := range []string{"a", "b"} {
-				obj := newWidget(object, label)
-				obj.SetGroupVersionKind(gvr.GroupVersion().WithKind("Gizmo"))
-				d.create(ctx, gvr, label, obj)
+				d.create(ctx, gvr, label, newObject(gvr.GroupVersion().WithKind("Gizmo"), object, 1, map[string]string{"spec": label}))
 			}
 			factory, got := start(d, gvr, "", label)
 			Expect(factory.WaitForCacheSync(ctx.Done())).To(Equal(map[schema.GroupVersionResource]bool{gvr: true}))

@@ -21,15 +21,15 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// What specs need that make types of their own and let a resolver run meanwhile.
+// The functions of this file are for specs that create types, and for running resolvers.
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// ownGroup returns a group that no other spec has.
+// ownGroup returns a group that no other spec uses.
 func ownGroup(prefix string) string { return unique(prefix) + ".example.com" }
 
-// newCRD returns the CRD of a namespaced kind that is served in versions and stored
-// in the first.
+// newCRD returns the CRD of a namespaced kind that is served in versions, and stored in the
+// first version.
 func newCRD(group, kind string, versions ...string) *unstructured.Unstructured {
 	singular := strings.ToLower(kind)
 	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -44,7 +44,7 @@ func newCRD(group, kind string, versions ...string) *unstructured.Unstructured {
 	return crd
 }
 
-// serve makes versions those that crd is served in.
+// serve sets the versions of crd; all are served.
 func serve(crd *unstructured.Unstructured, versions ...string) {
 	var list []any
 	for i, version := range versions {
@@ -58,18 +58,18 @@ func serve(crd *unstructured.Unstructured, versions ...string) {
 	crd.Object["spec"].(map[string]any)["versions"] = list
 }
 
-// define creates crds and removes them with the spec. It does not wait until they
-// are served.
+// define creates crds, and deletes them at the end of the spec. It does not wait until they are
+// served.
 func (d *connection) define(ctx context.Context, crds ...*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, crd := range crds {
 		_, err := d.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) { d.undefine(ctx, crd.GetName()) }) //nolint:contextcheck // a clean-up has a context of its own
+		DeferCleanup(func(ctx SpecContext) { d.undefine(ctx, crd.GetName()) }) //nolint:contextcheck // a cleanup has its own context
 	}
 }
 
-// undefine deletes a CRD, if it is there, and waits until it is gone.
+// undefine deletes a CRD, if it exists, and waits until it is gone.
 func (d *connection) undefine(ctx context.Context, name string) {
 	GinkgoHelper()
 	err := d.client.Resource(definitions).Delete(ctx, name, metav1.DeleteOptions{})
@@ -85,15 +85,15 @@ func (d *connection) undefine(ctx context.Context, name string) {
 	}).WithPolling(100 * time.Millisecond).Should(Satisfy(apierrors.IsNotFound))
 }
 
-// resume lets the server go on with the deletion of a CRD, if that has failed. One in
-// some hundred that are deleted soon after they were created fails, since the storage
-// is still initializing, and if the server then runs into a conflict with its own note
-// of that, it does not try again before its resync, minutes later.
+// resume makes the server retry the deletion of a CRD, if it has failed. Of CRDs that are deleted
+// soon after their creation, about one in a hundred fails, because the storage is initializing. If
+// the server's update of the condition then has a conflict, the server would retry only after
+// minutes, at its resync.
 func (d *connection) resume(ctx context.Context, crd *unstructured.Unstructured) {
 	for _, condition := range conditions(crd) {
 		if condition.(map[string]any)["reason"] == "InstanceDeletionFailed" {
-			note := fmt.Appendf(nil, `{"metadata":{"annotations":{"resumed":%q}}}`, unique("resumed"))
-			_, _ = d.client.Resource(definitions).Patch(ctx, crd.GetName(), types.MergePatchType, note, metav1.PatchOptions{}) // it may be gone now
+			annotation := fmt.Appendf(nil, `{"metadata":{"annotations":{"resumed":%q}}}`, unique("resumed"))
+			_, _ = d.client.Resource(definitions).Patch(ctx, crd.GetName(), types.MergePatchType, annotation, metav1.PatchOptions{}) // it may be deleted now
 		}
 	}
 }
@@ -114,23 +114,17 @@ func (d *connection) patch(ctx context.Context, gvr schema.GroupVersionResource,
 	return patched
 }
 
-// live runs the connection's resolver until the spec ends, and returns it once it knows what
-// is served.
+// live runs the connection's resolver until the spec ends. It returns when the resolver has read
+// the discovery documents.
 func (d *connection) live() *discovery.Resolver {
 	GinkgoHelper()
-	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
-	ended := make(chan error, 1)
-	go func() { ended <- d.resolver.Run(ctx) }()
-	DeferCleanup(func() {
-		stop()
-		Eventually(ended).Should(Receive(BeNil()))
-	})
+	untilEnd(d.resolver.Run)
 	Eventually(func() discovery.SourceState { return d.resolver.Status().Documents.State }).Should(Equal(discovery.SourceCurrent))
 	return d.resolver
 }
 
-// quiet waits until the running resolver has nothing left to ask about by itself. As
-// long as something is in the balance it asks every 2 s; otherwise, once a minute.
+// quiet waits until the running resolver sends no more requests: it sends requests every 2 s while
+// an answer is uncertain, and otherwise once a minute.
 func (d *connection) quiet() {
 	GinkgoHelper()
 	var (
@@ -145,14 +139,14 @@ func (d *connection) quiet() {
 	}).Should(BeNumerically(">", 2500*time.Millisecond))
 }
 
-// costs returns how many requests are made while do runs.
+// costs returns the number of requests during do.
 func (d *connection) costs(do func()) int {
 	before := d.proxy.Requests(faultproxy.All())
 	do()
 	return d.proxy.Requests(faultproxy.All()) - before
 }
 
-// groupEvents are the events of one group that a subscriber gets.
+// groupEvents records the events of one group that a subscriber gets.
 type groupEvents struct {
 	mu   sync.Mutex
 	past []discovery.Event
@@ -161,10 +155,7 @@ type groupEvents struct {
 // groupEvents subscribes to the events of group, until the spec ends.
 func (d *connection) groupEvents(group string) *groupEvents {
 	n := &groupEvents{}
-	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	untilEnd(func(ctx context.Context) error {
 		for event := range d.resolver.Subscribe(ctx) {
 			if event.Resource.GVR.Group == group {
 				n.mu.Lock()
@@ -172,10 +163,7 @@ func (d *connection) groupEvents(group string) *groupEvents {
 				n.mu.Unlock()
 			}
 		}
-	}()
-	DeferCleanup(func() {
-		stop()
-		Eventually(ended).Should(BeClosed())
+		return nil
 	})
 	return n
 }

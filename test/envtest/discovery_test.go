@@ -81,7 +81,7 @@ var _ = Describe("Discovery", onEachServer(func(at *apiServer) {
 		Expect(err).To(MatchError(discovery.ErrInconclusive))
 		Expect(err).NotTo(MatchError(discovery.ErrNotServed))
 		_, err = d.resolver.Validate(ctx, blocks)
-		Expect(err).NotTo(HaveOccurred(), "other groups are untouched")
+		Expect(err).NotTo(HaveOccurred(), "other groups are not affected")
 	})
 }))
 
@@ -99,9 +99,7 @@ var _ = Describe("A factory with discovery", onEachServer(func(at *apiServer) {
 
 		at.install(ctx, manifest("testdata/gizmos.yaml"))
 		Expect(f.WaitForSync(ctx, dynamicinformer.WithResources(gvr))).To(Succeed())
-		obj := newWidget("a", "late")
-		obj.SetGroupVersionKind(gvr.GroupVersion().WithKind("Gizmo"))
-		d.create(ctx, gvr, "ns", obj)
+		d.create(ctx, gvr, "ns", newObject(gvr.GroupVersion().WithKind("Gizmo"), "a", 1, nil))
 		Eventually(got.all).Should(Equal([]string{"add ns/a"}))
 	})
 
@@ -122,7 +120,7 @@ var _ = Describe("A factory with discovery", onEachServer(func(at *apiServer) {
 		f.ForResource(widgets)
 		f.ForResource(blocks)
 		f.Start(ctx)
-		Expect(f.WaitForSync(ctx, dynamicinformer.WithResources(blocks))).To(Succeed(), "others are untouched")
+		Expect(f.WaitForSync(ctx, dynamicinformer.WithResources(blocks))).To(Succeed(), "other types are not affected")
 		err := waitFor(ctx, f, time.Second)
 		Expect(reason(err)).To(Equal(status.ReasonForbidden))
 		Expect(err).To(MatchError(ContainSubstring(`widgets.v1.example.com: not synced: cannot list`)))
@@ -137,8 +135,8 @@ var _ = Describe("A factory with discovery", onEachServer(func(at *apiServer) {
 		f.Start(ctx)
 		Expect(f.WaitForSync(ctx)).To(Succeed())
 		Expect(f.Shutdown(ctx)).To(Succeed())
-		asked := d.proxy.Requests(faultproxy.Any(faultproxy.Path("/apis"), faultproxy.Resource(definitions.Group, definitions.Resource)))
-		Expect(asked).NotTo(BeZero(), "discovery was asked, or a CRD seen, first")
+		requests := d.proxy.Requests(faultproxy.Any(faultproxy.Path("/apis"), faultproxy.Resource(definitions.Group, definitions.Resource)))
+		Expect(requests).NotTo(BeZero(), "requests of discovery")
 	})
 }))
 

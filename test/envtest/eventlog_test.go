@@ -18,8 +18,8 @@ import (
 // all objects of the old type are deleted before the first object of the new type is added.
 type eventLog struct {
 	mu         sync.Mutex
-	there      map[string]types.UID
-	of         map[string]string // the generation of each object, from its label
+	present    map[string]types.UID
+	generation map[string]string // of each object, from its label
 	adds       int
 	updates    int // without updates with equal resourceVersions
 	deletes    int
@@ -29,7 +29,7 @@ type eventLog struct {
 // newEventLog adds an eventLog to the lease's informer.
 func newEventLog(l *dynamicinformer.Lease) *eventLog {
 	GinkgoHelper()
-	b := &eventLog{there: map[string]types.UID{}, of: map[string]string{}}
+	b := &eventLog{present: map[string]types.UID{}, generation: map[string]string{}}
 	_, err := l.AddEventHandler(b)
 	Expect(err).NotTo(HaveOccurred())
 	return b
@@ -39,17 +39,17 @@ func (b *eventLog) OnAdd(obj any, _ bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key, object := b.open("add", obj)
-	if _, there := b.there[key]; there {
-		b.report("%s is added though it is there", key)
+	if _, present := b.present[key]; present {
+		b.report("%s is added twice", key)
 	}
 	generation := object.GetLabels()["generation"]
-	for other, old := range b.of {
+	for other, old := range b.generation {
 		if old != generation {
-			b.report("%s of generation %s is added while %s of %s is there", key, generation, other, old)
+			b.report("%s of generation %s is added before the deletion of %s of generation %s", key, generation, other, old)
 			break
 		}
 	}
-	b.there[key], b.of[key] = object.GetUID(), generation
+	b.present[key], b.generation[key] = object.GetUID(), generation
 	b.adds++
 }
 
@@ -58,8 +58,8 @@ func (b *eventLog) OnUpdate(oldObj, newObj any) {
 	defer b.mu.Unlock()
 	key, object := b.open("update", newObj)
 	_, old := b.open("update", oldObj)
-	if uid := b.there[key]; uid != object.GetUID() || uid != old.GetUID() {
-		b.report("%s is updated from %s to %s and was added as %s", key, old.GetUID(), object.GetUID(), uid)
+	if uid := b.present[key]; uid != object.GetUID() || uid != old.GetUID() {
+		b.report("%s is updated from UID %s to %s and was added with UID %s", key, old.GetUID(), object.GetUID(), uid)
 	}
 	if old.GetResourceVersion() != object.GetResourceVersion() {
 		b.updates++
@@ -70,14 +70,14 @@ func (b *eventLog) OnDelete(obj any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key, object := b.open("delete", obj)
-	if uid, there := b.there[key]; !there || uid != object.GetUID() {
-		b.report("%s is deleted as %s and was added as %q", key, object.GetUID(), uid)
+	if uid, present := b.present[key]; !present || uid != object.GetUID() {
+		b.report("%s is deleted with UID %s and was added with UID %q", key, object.GetUID(), uid)
 	}
 	if _, found, _ := unstructured.NestedMap(object.Object, "spec"); !found {
 		b.report("%s is deleted without its last state", key)
 	}
-	delete(b.there, key)
-	delete(b.of, key)
+	delete(b.present, key)
+	delete(b.generation, key)
 	b.deletes++
 }
 
@@ -87,7 +87,7 @@ func (b *eventLog) open(what string, obj any) (string, *unstructured.Unstructure
 	}
 	object, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		b.report("%s of a %T", what, obj)
+		b.report("%s event of type %T", what, obj)
 		object = &unstructured.Unstructured{Object: map[string]any{}}
 	}
 	return cache.MetaObjectToName(object).String(), object

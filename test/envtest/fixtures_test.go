@@ -72,12 +72,33 @@ func (d *connection) factory(opts ...dynamicinformer.Option) *dynamicinformer.Fa
 	return f
 }
 
+// startedFactory returns a started factory with discovery that is shut down at the end of the spec.
+func (d *connection) startedFactory(opts ...dynamicinformer.Option) *dynamicinformer.Factory {
+	GinkgoHelper()
+	f := d.factory(opts...)
+	f.Start(context.Background()) //nolint:forbidigo // the factory ends by Shutdown
+	return f
+}
+
+// untilEnd runs a function until the spec ends or stop is called. The function must return nil.
+func untilEnd(run func(ctx context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the running node
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		Eventually(ended).Should(Receive(BeNil()))
+	})
+	DeferCleanup(stop)
+	return stop
+}
+
 var serial atomic.Int64
 
 // unique returns a name that no other spec uses.
 func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, serial.Add(1)) }
 
-// only limits a factory to the objects with the label of this spec.
+// only limits a factory to the objects with the label of a spec.
 func only(label string) dynamicinformer.Option {
 	return dynamicinformer.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "spec=" + label })
 }
@@ -96,11 +117,15 @@ func newBlock(name, label string) *unstructured.Unstructured {
 }
 
 func newWidget(name, label string) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
-	obj.SetAPIVersion(widgets.GroupVersion().String())
-	obj.SetKind("Widget")
+	return newObject(widgets.GroupVersion().WithKind("Widget"), name, 1, map[string]string{"spec": label})
+}
+
+// newObject returns an object with this size in its spec.
+func newObject(gvk schema.GroupVersionKind, name string, size int, labels map[string]string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(size)}}}
+	obj.SetGroupVersionKind(gvk)
 	obj.SetName(name)
-	obj.SetLabels(map[string]string{"spec": label})
+	obj.SetLabels(labels)
 	return obj
 }
 
@@ -111,7 +136,7 @@ func (d *connection) create(ctx context.Context, gvr schema.GroupVersionResource
 	client := d.client.Resource(gvr).Namespace(namespace)
 	created, err := client.Create(ctx, obj, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a clean-up has a context of its own
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a cleanup has its own context
 		_ = client.Delete(ctx, obj.GetName(), metav1.DeleteOptions{}) // the spec may have deleted it
 	})
 	return created

@@ -54,10 +54,10 @@ func (b *followLog) funcs() dynamicinformer.FollowFuncs {
 			name := res.GVR.GroupResource().String()
 			b.mu.Lock()
 			b.calls = append(b.calls, strings.TrimSpace(fmt.Sprintf("stop %s %s", name, evidence.Kind)))
-			there := b.started[name]
+			started := b.started[name]
 			delete(b.started, name)
 			b.mu.Unlock()
-			Expect(there).To(BeTrue(), name)
+			Expect(started).To(BeTrue(), name)
 			if evidence.Kind == discovery.CRDDeleted {
 				Expect(evidence.CRDUID).To(Equal(res.CRDUID))
 			}
@@ -83,13 +83,15 @@ func (b *followLog) count() int {
 func (d *connection) follow(f *dynamicinformer.Factory, s discovery.Selector) (recorder *followLog, stop func()) {
 	GinkgoHelper()
 	recorder = &followLog{started: map[string]bool{}}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the node that is running
-	f.Start(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- f.Follow(ctx, s, recorder.funcs()) }()
+	started := make(chan struct{})
+	end := untilEnd(func(ctx context.Context) error {
+		f.Start(ctx)
+		close(started)
+		return f.Follow(ctx, s, recorder.funcs())
+	})
+	<-started
 	stop = sync.OnceFunc(func() {
-		cancel()
-		Eventually(ended).Should(Receive(BeNil()))
+		end()
 		Expect(f.Status()).To(BeEmpty())
 		Expect(recorder.count()).To(BeZero())
 	})
@@ -97,8 +99,8 @@ func (d *connection) follow(f *dynamicinformer.Factory, s discovery.Selector) (r
 	return recorder, stop
 }
 
-// expectShown expects that the page and the metrics of f have the n broken types of group with the
-// reason, and no type of group well.
+// expectShown expects that the page and the metrics of f have the n broken types of group with their
+// reason, and no type of the group well.
 func expectShown(ctx context.Context, f *dynamicinformer.Factory, group string, n int, well string) {
 	GinkgoHelper()
 	answer := httptest.NewRecorder()
@@ -128,31 +130,31 @@ var _ = Describe("Following types", onEachServer(func(at *apiServer) {
 	It("syncs all types that can be listed, and reports the reasons for the others", func(ctx SpecContext) {
 		wellTypes, brokenTypes := 290, 10
 		if at.whole {
-			wellTypes = 25 // each costs it a second
+			wellTypes = 25 // each takes a second
 		}
-		well, violations := ownGroup("well"), ownGroup("broken")
+		well, broken := ownGroup("well"), ownGroup("broken")
 		var crds []*unstructured.Unstructured
 		for i := range wellTypes {
 			crds = append(crds, newCRD(well, fmt.Sprintf("Ship%03d", i), "v1"))
 		}
 		for i := range brokenTypes {
-			crds = append(crds, newCRD(violations, fmt.Sprintf("Wreck%d", i), "v1"))
+			crds = append(crds, newCRD(broken, fmt.Sprintf("Wreck%d", i), "v1"))
 		}
 		admin, began := connect(at), time.Now()
 		admin.defineMany(ctx, well, crds)
-		AddReportEntry("types made", time.Since(began).String())
+		AddReportEntry("types created", time.Since(began).String())
 
 		d := connect(at)
-		d.proxy.Inject(faultproxy.All(inGroup(violations), faultproxy.Verb("list", "watch")), faultproxy.Fail(503))
-		f, err := dynamicinformer.NewForConfig(d.config) // which sees each attempt
+		d.proxy.Inject(faultproxy.All(inGroup(broken), faultproxy.Verb("list", "watch")), faultproxy.Fail(503))
+		f, err := dynamicinformer.NewForConfig(d.config) // it reports each failed attempt
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(10*time.Second))
 		began = time.Now()
-		recorder, stop := d.follow(f, discovery.Selector{Groups: []string{well, violations}})
+		recorder, stop := d.follow(f, discovery.Selector{Groups: []string{well, broken}})
 		states := func() map[string]int {
 			count := map[string]int{}
 			for _, s := range f.Status() {
-				count[fmt.Sprint(s.GVR.Group == violations, s.State, s.Reason)]++
+				count[fmt.Sprint(s.GVR.Group == broken, s.State, s.Reason)]++
 			}
 			return count
 		}
@@ -160,11 +162,11 @@ var _ = Describe("Following types", onEachServer(func(at *apiServer) {
 			fmt.Sprint(false, status.StateSynced, ""):                        wellTypes,
 			fmt.Sprint(true, status.StateDegraded, status.ReasonUnavailable): brokenTypes,
 		}))
-		AddReportEntry("all that are well are synced", time.Since(began).String())
+		AddReportEntry("types of the first group synced", time.Since(began).String())
 		Expect(recorder.count()).To(Equal(wellTypes + brokenTypes))
-		Expect(f.Explain(schema.GroupVersionResource{Group: violations, Version: "v1", Resource: "wreck0s"}).String()).To(SatisfyAll(
-			ContainSubstring("wreck0s.v1."+violations), ContainSubstring(`lease of "follow"`), ContainSubstring("Cannot list: "), ContainSubstring("Unavailable")))
-		expectShown(ctx, f, violations, brokenTypes, well)
+		Expect(f.Explain(schema.GroupVersionResource{Group: broken, Version: "v1", Resource: "wreck0s"}).String()).To(SatisfyAll(
+			ContainSubstring("wreck0s.v1."+broken), ContainSubstring(`lease of "follow"`), ContainSubstring("Cannot list: "), ContainSubstring("Unavailable")))
+		expectShown(ctx, f, broken, brokenTypes, well)
 
 		d.proxy.Heal()
 		Eventually(func() int { return states()[fmt.Sprint(true, status.StateSynced, "")] }, "60s").Should(Equal(brokenTypes))
@@ -178,7 +180,7 @@ var _ = Describe("Following types", onEachServer(func(at *apiServer) {
 		Eventually(func() []string { return recorder.of(ship.GetName()) }).Should(HaveLen(3))
 		Eventually(func() int { return states()[fmt.Sprint(false, status.StateSynced, "")] }, "30s").Should(Equal(wellTypes))
 		stop()
-		Eventually(func() int { return d.proxy.OpenWatches(faultproxy.Any(inGroup(well), inGroup(violations))) }).Should(BeZero())
+		Eventually(func() int { return d.proxy.OpenWatches(faultproxy.Any(inGroup(well), inGroup(broken))) }).Should(BeZero())
 	}, NodeTimeout(5*time.Minute))
 
 	It("sends handlers the deletions of a removed type, and distinguishes it from the next type with its name", func(ctx SpecContext) {
@@ -194,7 +196,7 @@ var _ = Describe("Following types", onEachServer(func(at *apiServer) {
 		for range 2 {
 			fl.undefine(ctx, name)
 			fl.again(ctx, nil)
-			want = append(want, end, start) // one that comes and goes unseen is not told of
+			want = append(want, end, start)
 			Eventually(func() []string { return recorder.of(name) }, "60s").Should(Equal(want))
 		}
 		Expect(recorder.all()).To(HaveLen(2 * ships))

@@ -11,7 +11,7 @@ import (
 
 var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, func() {
 	It("reports that, and finds later types by polling", func(ctx SpecContext) {
-		d, admin, group := connectAsUser(unique("polly")), connect(kubeAPIServer), ownGroup("polled")
+		d, admin, group := connectAsUser(unique("polling")), connect(kubeAPIServer), ownGroup("polled")
 		r := d.live()
 		for _, of := range []func() discovery.SourceStatus{
 			func() discovery.SourceStatus { return r.Status().CRDs }, func() discovery.SourceStatus { return r.Status().APIServices },
@@ -31,7 +31,7 @@ var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, 
 	})
 
 	It("awaits a type that is created later", func(ctx SpecContext) {
-		d, admin, group := connectAsUser(unique("patience")), connect(kubeAPIServer), ownGroup("awaited")
+		d, admin, group := connectAsUser(unique("awaiting")), connect(kubeAPIServer), ownGroup("awaited")
 		r := d.live()
 		awaited := make(chan error, 1)
 		go func() {
@@ -44,7 +44,7 @@ var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, 
 	})
 
 	It("watches when the permission is granted", func(ctx SpecContext) {
-		d := connectAsUser(unique("grace"))
+		d := connectAsUser(unique("granted"))
 		r := d.live()
 		state := func() discovery.SourceState { return r.Status().CRDs.State }
 		Eventually(state).Should(Equal(discovery.SourceForbidden))

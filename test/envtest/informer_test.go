@@ -77,7 +77,7 @@ var _ = Describe("An informer", onEachServer(func(at *apiServer) {
 		Expect(f.WaitForSync(ctx)).To(Succeed())
 		d.create(ctx, widgets, label, newWidget("watched-other-label", "other"))
 		d.create(ctx, widgets, label+"-elsewhere", newWidget("watched-elsewhere", label))
-		d.create(ctx, widgets, label, newWidget("watched", label)) // last: what came before it has been seen
+		d.create(ctx, widgets, label, newWidget("watched", label)) // after its event, there are no more events for earlier objects
 		Eventually(got.all).Should(ContainElement("add " + label + "/watched"))
 		Expect(got.all()).To(Equal([]string{"add " + label + "/listed", "add " + label + "/watched"}))
 	})
@@ -97,7 +97,7 @@ var _ = Describe("An informer", onEachServer(func(at *apiServer) {
 		ofBlocks := faultproxy.Resource(blocks.Group, blocks.Resource)
 		Expect(d.proxy.OpenWatches(ofBlocks)).To(Equal(1))
 		Expect(d.proxy.Requests(faultproxy.All(ofBlocks, faultproxy.Verb("watch")))).To(Equal(1))
-		Expect(d.proxy.Requests(faultproxy.All(ofBlocks, faultproxy.Verb("list")))).To(BeZero(), "the watch brings the list")
+		Expect(d.proxy.Requests(faultproxy.All(ofBlocks, faultproxy.Verb("list")))).To(BeZero(), "the watch has initial events")
 	})
 
 	It("sends an update for cached objects after each resync period", func(ctx SpecContext) {
@@ -108,7 +108,7 @@ var _ = Describe("An informer", onEachServer(func(at *apiServer) {
 		f.Start(ctx)
 		Eventually(got.all).Should(Equal([]string{"add " + label, "update " + label, "update " + label}))
 		ofBlocks := faultproxy.Resource(blocks.Group, blocks.Resource)
-		Expect(d.proxy.Requests(faultproxy.All(ofBlocks, faultproxy.Verb("list", "watch")))).To(Equal(1), "a resync asks the server for nothing")
+		Expect(d.proxy.Requests(faultproxy.All(ofBlocks, faultproxy.Verb("list", "watch")))).To(Equal(1), "a resync sends no request")
 	})
 
 	It("stores transformed objects", func(ctx SpecContext) {
@@ -144,8 +144,8 @@ var _ = Describe("An informer", onEachServer(func(at *apiServer) {
 		Expect(f.WaitForSync(ctx)).To(Succeed())
 		Expect(f.Shutdown(ctx)).To(Succeed())
 		Eventually(func() int { return d.proxy.OpenWatches(faultproxy.All()) }).Should(BeZero())
-		// What is left are connections, of the client's and the proxy's pools.
-		Expect(goleak.Find(before, // which waits a while for what is about to end
+		// Only goroutines of the connection pools of client and proxy may be left.
+		Expect(goleak.Find(before, // waits for goroutines that are about to end
 			goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 			goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
 			goleak.IgnoreAnyFunction("net/http.(*Transport).dialConn.gowrap1"),

@@ -18,8 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// What only all of Kubernetes' API has: core types, and users who may not do
-// everything.
+// These specs need a server with the whole Kubernetes API: core types and RBAC.
 
 var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -28,7 +27,7 @@ var (
 )
 
 var _ = Describe("Core types on "+kubeAPIServer.name, func() {
-	It("are watched as types of CRDs are", func(ctx SpecContext) {
+	It("are watched like custom resources", func(ctx SpecContext) {
 		d, label := connect(kubeAPIServer), unique("core")
 		f := d.factory(only(label))
 		got := map[schema.GroupVersionResource]*events{}
@@ -53,7 +52,7 @@ var _ = Describe("Core types on "+kubeAPIServer.name, func() {
 		Expect(err).To(MatchError(discovery.ErrVerbNotSupported))
 		Expect(err).To(MatchError(ContainSubstring("supports create")))
 
-		statuses := schema.GroupVersionResource{Version: "v1", Resource: "componentstatuses"} // listed, not watched
+		statuses := schema.GroupVersionResource{Version: "v1", Resource: "componentstatuses"} // can be listed and not watched
 		f := d.factory()
 		f.ForResource(statuses)
 		f.Start(ctx)
@@ -81,7 +80,7 @@ var _ = Describe("Core types on "+kubeAPIServer.name, func() {
 			}
 			res, err := resolver.Resolve(ctx, "events")
 			Expect(err).NotTo(HaveOccurred())
-			Expect(res.GVR.Group).To(BeEmpty(), "events.k8s.io has them, too; kubectl takes the core group's")
+			Expect(res.GVR.Group).To(BeEmpty(), "also in events.k8s.io; kubectl uses the core group")
 			_, err = resolver.Resolve(ctx, "deploymant")
 			Expect(err).To(MatchError(ContainSubstring("did you mean deployments.apps?")))
 		},
@@ -148,10 +147,10 @@ func connectAsUser(user string) userConnection {
 	return userConnection{connection: connectAs(kubeAPIServer, added.Config()), user: user}
 }
 
-// grant lets user use verbs on gvr in namespace, or everywhere if it is empty.
+// grant allows user the verbs on gvr in namespace, or in all namespaces if it is empty.
 func grant(ctx context.Context, user, namespace string, gvr schema.GroupVersionResource, verbs ...string) {
 	GinkgoHelper()
-	admin := connect(kubeAPIServer) //nolint:contextcheck // a connection ends with the spec, not with ctx
+	admin := connect(kubeAPIServer) //nolint:contextcheck // the connection ends with the spec
 	kind, prefix := "Role", ""
 	if namespace == "" {
 		kind, prefix = "ClusterRole", "cluster"

@@ -29,18 +29,17 @@ type leasedType struct {
 	crd      *unstructured.Unstructured
 	lease    *dynamicinformer.Lease
 	eventLog *eventLog
-	born     int // the number of times that the type has been created
+	created  int // the number of times that the type has been created
 }
 
 // leaseAbsentType acquires a lease on a type that does not exist yet.
 func leaseAbsentType(ctx context.Context, at *apiServer, opts ...dynamicinformer.LeaseOption) *leasedType {
 	GinkgoHelper()
-	d := connect(at)                                      //nolint:contextcheck // a connection ends with the spec, not with ctx
-	f := &leasedType{connection: d, factory: d.factory()} //nolint:contextcheck // so does the factory
+	d := connect(at)                                             //nolint:contextcheck // the connection ends with the spec
+	f := &leasedType{connection: d, factory: d.startedFactory()} //nolint:contextcheck // so does the factory
 	group := ownGroup("fleet")
 	f.crd = newCRD(group, "Ship", "v1")
 	f.gvr = schema.GroupVersionResource{Group: group, Version: "v1", Resource: "ships"}
-	f.factory.Start(context.Background()) //nolint:contextcheck,forbidigo // it ends with the factory's shutdown
 	var err error
 	f.lease, err = f.factory.Acquire(ctx, f.gvr, append([]dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}, opts...)...)
 	Expect(err).NotTo(HaveOccurred())
@@ -53,7 +52,7 @@ func leaseType(ctx context.Context, at *apiServer, ships int, opts ...dynamicinf
 	GinkgoHelper()
 	f := leaseAbsentType(ctx, at, opts...)
 	f.define(ctx, f.crd)
-	f.born++
+	f.created++
 	f.createShips(ctx, ships)
 	f.synced(ctx)
 	Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{ships, 0}))
@@ -69,11 +68,7 @@ func (f *leasedType) createShips(ctx context.Context, ships int) {
 	for worker := range 8 {
 		all.Go(func() {
 			for i := worker; i < ships; i += 8 {
-				ship := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(i)}}}
-				ship.SetAPIVersion(f.gvr.GroupVersion().String())
-				ship.SetKind("Ship")
-				ship.SetName(fmt.Sprintf("ship-%04d", i))
-				ship.SetLabels(map[string]string{"generation": fmt.Sprint(f.born)})
+				ship := newObject(f.gvr.GroupVersion().WithKind("Ship"), fmt.Sprintf("ship-%04d", i), i, map[string]string{"generation": fmt.Sprint(f.created)})
 				if err := retryUntilServed(ctx, func() error {
 					_, err := client.Create(ctx, ship, metav1.CreateOptions{})
 					return err
@@ -131,7 +126,7 @@ func (f *leasedType) again(ctx context.Context, change func(crd *unstructured.Un
 	}
 	_, err := f.client.Resource(definitions).Create(ctx, f.crd, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	f.born++
+	f.created++
 }
 
 // synced waits until the lease's informer has synced.
@@ -163,7 +158,7 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 		Expect(f.status().State).To(Equal(status.StateNotServed))
 		Expect(f.proxy.Requests(f.requests())).To(BeZero())
 		f.define(ctx, f.crd)
-		f.born++
+		f.created++
 		f.createShips(ctx, 3)
 		f.synced(ctx)
 		Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{3, 0}))
@@ -186,7 +181,7 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 	})
 
 	for name, meanwhile := range map[string]func(f *leasedType) (undo func()){
-		"with its watch up": func(*leasedType) func() { return func() {} },
+		"with its watch open": func(*leasedType) func() { return func() {} },
 		"with its watch cut in the middle of the deletions": func(f *leasedType) func() {
 			done := make(chan struct{})
 			go func() {
@@ -197,7 +192,7 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 			}()
 			return func() { <-done }
 		},
-		"with nothing to be seen of it": func(f *leasedType) func() {
+		"while its requests fail": func(f *leasedType) func() {
 			f.proxy.Inject(f.requests("list", "watch"), faultproxy.Fail(503))
 			f.proxy.CutWatches(f.requests())
 			return f.proxy.Heal
@@ -276,7 +271,7 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 		f := leaseAbsentType(ctx, at)
 		serve(f.crd, "v1", "v2")
 		f.define(ctx, f.crd)
-		f.born++
+		f.created++
 		f.createShips(ctx, 20)
 		f.synced(ctx)
 		preferred, err := f.factory.Acquire(ctx, f.gvr, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
@@ -330,15 +325,15 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 	It("does nothing after writes to a CRD that do not change its type", func(ctx SpecContext) {
 		f := leaseType(ctx, at, 5)
 		f.quiet()
-		asked := func() int {
+		requests := func() int {
 			return f.proxy.Requests(faultproxy.Any(f.requests("list"), faultproxy.AnyDiscovery()))
 		}
-		before := asked()
+		before := requests()
 		for i := range 50 {
 			describe(f.crd, fmt.Sprint("note ", i))
 			f.patch(ctx, definitions, f.crd.GetName(), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"note": fmt.Sprint(i)}}})
 		}
-		Consistently(asked, "2s").Should(Equal(before))
+		Consistently(requests, "2s").Should(Equal(before))
 		Expect(f.status().State).To(Equal(status.StateSynced))
 	})
 }))
@@ -347,8 +342,7 @@ var _ = Describe("A lease under RBAC, on "+kubeAPIServer.name, func() {
 	It("reports the forbidden verbs, continues when they are granted, and keeps its cache when they are revoked", func(ctx SpecContext) {
 		d, admin, label := connectAsUser(unique("sailor")), connect(kubeAPIServer), unique("rbac")
 		admin.create(ctx, blocks, "", newBlock(label, label))
-		f := d.factory()
-		f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
+		f := d.startedFactory()
 		l, err := f.Acquire(ctx, blocks, dynamicinformer.WithLabelSelector("spec="+label))
 		Expect(err).NotTo(HaveOccurred())
 		recorder := newEventLog(l)

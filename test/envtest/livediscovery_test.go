@@ -22,7 +22,7 @@ var _ = Describe("A resolver that runs", onEachServer(func(at *apiServer) {
 	It("answers from memory", func(ctx SpecContext) {
 		r := connect(at).live()
 		Eventually(func() discovery.SourceState { return r.Status().CRDs.State }).Should(Equal(discovery.SourceCurrent))
-		want := discovery.SourceAbsent // no other servers stand behind this one
+		want := discovery.SourceAbsent // the embedded server has no aggregation layer
 		if at.whole {
 			want = discovery.SourceCurrent
 		}
@@ -34,14 +34,14 @@ var _ = Describe("A resolver that runs", onEachServer(func(at *apiServer) {
 	})
 
 	It("begins with one request for each of the two documents", func() {
-		Eventually(func() int { // the types of specs before this one are gone, and no CRD is some seconds old
+		Eventually(func() int { // until the types of earlier specs are deleted, and no CRD is new
 			d := connect(at)
 			d.live()
 			d.quiet()
 			return d.proxy.Requests(faultproxy.AnyDiscovery())
 		}, "90s").Should(Equal(2))
 		var starting []*connection
-		for range 5 { // sources are heard in any order
+		for range 5 { // the order of the first responses varies
 			d := connect(at)
 			d.live()
 			starting = append(starting, d)
@@ -127,8 +127,8 @@ var _ = Describe("A resolver that runs", onEachServer(func(at *apiServer) {
 		Eventually(state).Should(Equal(discovery.SourceFailing))
 		h.admin.undefine(ctx, "ships."+h.group)
 		h.admin.define(ctx, newCRD(h.group, "Ship", "v1", "v2"))
-		Expect(events.addedAndRemoved()).To(HaveLen(1), "what was known stands")
-		h.proxy.Inject(faultproxy.All(ofCRDs, faultproxy.Verb("watch")), faultproxy.Times(1, faultproxy.GoneStatus())) // a list has to tell
+		Expect(events.addedAndRemoved()).To(HaveLen(1), "the last known state")
+		h.proxy.Inject(faultproxy.All(ofCRDs, faultproxy.Verb("watch")), faultproxy.Times(1, faultproxy.GoneStatus())) // makes it list
 		again()
 		Eventually(state).Should(Equal(discovery.SourceCurrent))
 		Eventually(events.addedAndRemoved).Should(matchTwoTypes("ships." + h.group))
@@ -150,8 +150,8 @@ var _ = Describe("A resolver that runs", onEachServer(func(at *apiServer) {
 			}
 			names := map[string]any{"shortNames": []any{"sh"}}
 			h.admin.patch(ctx, definitions, "ships."+h.group, map[string]any{"spec": map[string]any{"names": names}})
-			Eventually(events.texts).Should(HaveLen(2), "of the last write, after which nothing is under way")
-		})).To(BeNumerically("<", 2*21), "documents, conditionally, fewer than there are writes")
+			Eventually(events.texts).Should(HaveLen(2), "the event of the last write")
+		})).To(BeNumerically("<", 2*21), "conditional requests for the two documents, fewer than one per write")
 		Expect(read()).To(Equal(before))
 		Expect(events.texts()).To(Equal([]string{"Added ships.v2." + h.group, "Changed ships.v2." + h.group + " [Names]"}))
 	})
@@ -174,7 +174,7 @@ var _ = Describe("A resolver that runs", onEachServer(func(at *apiServer) {
 
 	It("returns the server's reason why a CRD is not served, until it is served", func(ctx SpecContext) {
 		h := newShipGroup(ctx, at)
-		rival := newCRD(h.group, "Ship", "v1") // the same kind, called otherwise
+		rival := newCRD(h.group, "Ship", "v1") // the same kind with another name
 		rival.SetName("boats." + h.group)
 		rival.Object["spec"].(map[string]any)["names"] = map[string]any{"plural": "boats", "singular": "boat", "kind": "Ship"}
 		h.admin.define(ctx, rival)
@@ -201,7 +201,7 @@ var _ = Describe("A resolver that runs", onEachServer(func(at *apiServer) {
 			Expect(refused.Error()).To(ContainSubstring(refused.Message))
 		}
 		_, err := h.resolver.ResolveGVR(ctx, h.ships.WithVersion("v1"))
-		Expect(err).NotTo(HaveOccurred(), "who came first is served")
+		Expect(err).NotTo(HaveOccurred(), "the first CRD is served")
 
 		h.admin.undefine(ctx, "ships."+h.group)
 		for _, r := range []*discovery.Resolver{h.resolver, others} {
@@ -211,21 +211,22 @@ var _ = Describe("A resolver that runs", onEachServer(func(at *apiServer) {
 	})
 }))
 
-// matchTwoTypes matches Added, Removed and Added: two types of crd's name, one after the other.
+// matchTwoTypes matches the events Added, Removed and Added for two types with the name of crd, one
+// after another.
 func matchTwoTypes(crd string) gomegatypes.GomegaMatcher {
 	return WithTransform(func(events []discovery.Event) error {
 		if len(events) != 3 {
-			return fmt.Errorf("told %v", events)
+			return fmt.Errorf("events %v", events)
 		}
-		came, went, back := events[0], events[1], events[2]
-		first, second := came.Resource.CRDUID, back.Resource.CRDUID
+		added, removed, again := events[0], events[1], events[2]
+		first, second := added.Resource.CRDUID, again.Resource.CRDUID
 		switch {
-		case came.Type != discovery.Added || went.Type != discovery.Removed || back.Type != discovery.Added:
-			return fmt.Errorf("told %v", events)
+		case added.Type != discovery.Added || removed.Type != discovery.Removed || again.Type != discovery.Added:
+			return fmt.Errorf("events %v", events)
 		case first == "" || second == "" || first == second:
-			return fmt.Errorf("%s had UID %q, and %q then", crd, first, second)
-		case went.Evidence.Kind != discovery.CRDDeleted || went.Evidence.CRDUID != first:
-			return fmt.Errorf("%s had UID %q, but the evidence is %+v", crd, first, went.Evidence)
+			return fmt.Errorf("%s had UID %q, and later %q", crd, first, second)
+		case removed.Evidence.Kind != discovery.CRDDeleted || removed.Evidence.CRDUID != first:
+			return fmt.Errorf("%s had UID %q, but the evidence is %+v", crd, first, removed.Evidence)
 		}
 		return nil
 	}, Succeed())
@@ -233,7 +234,7 @@ func matchTwoTypes(crd string) gomegatypes.GomegaMatcher {
 
 const definitionPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// describe gives each of crd's schemas a description.
+// describe sets the description of each schema of crd.
 func describe(crd *unstructured.Unstructured, text string) {
 	for _, version := range crd.Object["spec"].(map[string]any)["versions"].([]any) {
 		schema := version.(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)

@@ -17,12 +17,12 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// defineMany is define for many, which are made and removed at once.
+// defineMany is define for many CRDs, which are created and deleted in parallel.
 func (d *connection) defineMany(ctx context.Context, label string, crds []*unstructured.Unstructured) {
 	GinkgoHelper()
 	client := d.client.Resource(definitions)
 	of := metav1.ListOptions{LabelSelector: "spec=" + label}
-	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a clean-up has a context of its own
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a cleanup has its own context
 		Expect(client.DeleteCollection(ctx, metav1.DeleteOptions{}, of)).To(Succeed())
 		Eventually(func() (int, error) {
 			left, err := client.List(ctx, of)
@@ -74,10 +74,10 @@ var _ = Describe("A group of 300 types", onEachServer(func(at *apiServer) {
 			found, err := admin.resolver.ResolveAll(ctx, discovery.Selector{Groups: []string{group}})
 			return len(found), err
 		}, "5m", "250ms").Should(Equal(types))
-		made := time.Now()
-		AddReportEntry("types made", made.Sub(began).String())
-		// Of CRDs that were written a moment ago, documents may be behind: they are asked for again.
-		Eventually(func() time.Duration { return time.Since(made) }, "20s").Should(BeNumerically(">", 11*time.Second))
+		created := time.Now()
+		AddReportEntry("types created", created.Sub(began).String())
+		// Documents may not have new CRDs yet, so a resolver requests them again for 10 s.
+		Eventually(func() time.Duration { return time.Since(created) }, "20s").Should(BeNumerically(">", 11*time.Second))
 
 		d := connect(at)
 		r := d.live()

@@ -15,7 +15,7 @@ import (
 var _ = Describe("controller-runtime's client with the resolver's mapper", onEachServer(func(at *apiServer) {
 	It("reads objects of a CRD that was created after the client", func(ctx SpecContext) {
 		d, admin := connect(at), connect(at)
-		ships := schema.GroupVersionResource{Group: ownGroup("younger"), Version: "v1", Resource: "ships"}
+		ships := schema.GroupVersionResource{Group: ownGroup("later"), Version: "v1", Resource: "ships"}
 		ship := ships.GroupVersion().WithKind("Ship")
 		reader, err := client.New(d.config, client.Options{HTTPClient: d.http, Mapper: d.live().RESTMapper()})
 		Expect(err).NotTo(HaveOccurred())
@@ -30,15 +30,13 @@ var _ = Describe("controller-runtime's client with the resolver's mapper", onEac
 		crd := newCRD(ships.Group, ship.Kind, ships.Version)
 		DeferCleanup(func(ctx SpecContext) { admin.undefine(ctx, crd.GetName()) })
 		at.install(ctx, crd)
-		obj := newWidget("a", ships.Group)
-		obj.SetGroupVersionKind(ship)
-		created := admin.create(ctx, ships, "harbour", obj)
+		created := admin.create(ctx, ships, "harbour", newObject(ship, "a", 1, nil))
 		Eventually(read).Should(Equal(created))
 
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(ships.GroupVersion().WithKind("ShipList"))
 		Expect(reader.List(ctx, list, client.InNamespace("harbour"))).To(Succeed())
 		Expect(list.Items).To(HaveLen(1))
-		Expect(d.proxy.Requests(faultproxy.Discovery(ships.Group))).To(BeZero(), "the resolver was told")
+		Expect(d.proxy.Requests(faultproxy.Discovery(ships.Group))).To(BeZero(), "requests for the documents of the group")
 	})
 }))

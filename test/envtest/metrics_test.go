@@ -23,7 +23,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// scraper asks what a registry has over HTTP, as Prometheus does.
+// scraper reads a registry over HTTP, as Prometheus does.
 type scraper struct{ server *httptest.Server }
 
 func newScraper(registry *prometheus.Registry) *scraper {
@@ -60,11 +60,10 @@ var _ = Describe("Metrics on "+embeddedServer.name, func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(name.Release)
 		informers := metrics.NewInformerMetrics()
-		f := d.factory(dynamicinformer.WithInformerMetrics(name, informers))
+		f := d.startedFactory(dynamicinformer.WithInformerMetrics(name, informers))
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(metrics.NewCollector(f), informers)
 		s := newScraper(registry)
-		f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
 		keep, err := f.Acquire(ctx, widgets)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(keep.WaitForSync(ctx)).To(Succeed())

@@ -12,7 +12,7 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// again returns when an error says that the server may be asked again.
+// again returns the time from which the server may be asked again, from err.
 func again(err error) time.Time {
 	GinkgoHelper()
 	var inconclusive *discovery.InconclusiveError
@@ -21,11 +21,11 @@ func again(err error) time.Time {
 }
 
 var _ = Describe("A server that responds with Retry-After", onEachServer(func(at *apiServer) {
-	// An overloaded server says 429, one that is starting 503.
+	// An overloaded server responds with 429, and a starting server with 503.
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
-		said := "with " + http.StatusText(code) + ", "
+		prefix := "with " + http.StatusText(code) + ", "
 
-		It(said+"is not asked for that group version meanwhile, and for others is", func(ctx SpecContext) {
+		It(prefix+"gets no more requests for that group version until then, and requests for other ones", func(ctx SpecContext) {
 			d := connect(at)
 			ofWidgets := faultproxy.Path("/apis/" + widgets.GroupVersion().String())
 			d.proxy.Inject(ofWidgets, faultproxy.RetryAfter(code, 30*time.Second))
@@ -44,7 +44,7 @@ var _ = Describe("A server that responds with Retry-After", onEachServer(func(at
 			Expect(err).NotTo(HaveOccurred())
 		})
 
-		It(said+"is asked again when it has said, and not before", func(ctx SpecContext) {
+		It(prefix+"gets the next request at the time that it has set, and not earlier", func(ctx SpecContext) {
 			d := connect(at)
 			ofWidgets := faultproxy.Path("/apis/" + widgets.GroupVersion().String())
 			d.proxy.Inject(ofWidgets, faultproxy.Times(1, faultproxy.RetryAfter(code, 2*time.Second)))
@@ -55,7 +55,7 @@ var _ = Describe("A server that responds with Retry-After", onEachServer(func(at
 			Expect(d.proxy.Requests(ofWidgets)).To(Equal(2))
 		})
 
-		It(said+"for all its groups, is asked for none of them, and what is known stands", func(ctx SpecContext) {
+		It(prefix+"for all groups, gets no more requests for discovery, and known types are kept", func(ctx SpecContext) {
 			h := newShipGroup(ctx, at)
 			h.quiet()
 			h.proxy.Inject(faultproxy.Path("/apis"), faultproxy.RetryAfter(code, 30*time.Second))
@@ -63,14 +63,14 @@ var _ = Describe("A server that responds with Retry-After", onEachServer(func(at
 			asked := time.Now()
 			for range 10 {
 				_, err := h.resolver.ResolveGK(ctx, h.kind("Crane"))
-				Expect(err).To(MatchError(discovery.ErrInconclusive), "it may have come")
+				Expect(err).To(MatchError(discovery.ErrInconclusive), "the type may exist")
 				Expect(again(err)).To(BeTemporally("~", asked.Add(30*time.Second), 10*time.Second))
 			}
 			Expect(h.proxy.Requests(faultproxy.Path("/apis")) - before).To(Equal(1))
 			_, err := h.resolver.ResolveGK(ctx, h.ship)
 			Expect(err).NotTo(HaveOccurred())
 			h.admin.define(ctx, newCRD(h.group, "Pier", "v1"))
-			Eventually(func() error { _, err := h.resolver.ResolveGK(ctx, h.kind("Pier")); return err }).Should(Succeed(), "the CRD tells")
+			Eventually(func() error { _, err := h.resolver.ResolveGK(ctx, h.kind("Pier")); return err }).Should(Succeed(), "the CRD shows the type")
 			Expect(h.proxy.Requests(faultproxy.Path("/apis")) - before).To(Equal(1))
 		})
 	}

@@ -23,16 +23,16 @@ var _ = Describe("The program that articles on client-go show", onEachServer(fun
 		Expect(string(after)).To(Equal(changed))
 	})
 
-	DescribeTable("sees the same on",
+	DescribeTable("prints the same with",
 		func(ctx SpecContext, run func(*rest.Config, <-chan struct{}, chan<- string) error) {
 			d, name := connect(at), unique("article")
 			d.create(ctx, blocks, "", newBlock(name, name))
-			said, stop, ended := make(chan string, 100), make(chan struct{}), make(chan error, 1)
-			go func() { ended <- run(d.config, stop, said) }()
+			printed, stop, ended := make(chan string, 100), make(chan struct{}), make(chan error, 1)
+			go func() { ended <- run(d.config, stop, printed) }()
 			var lines []string
 			seen := func() []string {
-				for len(said) > 0 {
-					lines = append(lines, <-said)
+				for len(printed) > 0 {
+					lines = append(lines, <-printed)
 				}
 				return lines
 			}

@@ -61,9 +61,9 @@ var _ = Describe("ResolveAll", onEachServer(func(at *apiServer) {
 
 	It("follows the labels of a CRD", func(ctx SpecContext) {
 		h := newShipGroup(ctx, at)
-		everywhere := discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"port": h.group})}
-		Expect(h.resolver.ResolveAll(ctx, everywhere)).To(BeEmpty())
+		selector := discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"port": h.group})}
+		Expect(h.resolver.ResolveAll(ctx, selector)).To(BeEmpty())
 		h.admin.patch(ctx, definitions, "ships."+h.group, map[string]any{"metadata": map[string]any{"labels": map[string]any{"port": h.group}}})
-		Eventually(func() ([]discovery.Resource, error) { return h.resolver.ResolveAll(ctx, everywhere) }).Should(HaveLen(1))
+		Eventually(func() ([]discovery.Resource, error) { return h.resolver.ResolveAll(ctx, selector) }).Should(HaveLen(1))
 	})
 }))

@@ -29,28 +29,26 @@ func TestEnvtest(t *testing.T) {
 	RunSpecs(t, "gvrkit on a real API server")
 }
 
-// The servers are the whole suite's. Specs share their types and keep apart by
-// label or namespace.
+// All specs share the servers and these types. Each spec uses its own label or namespace.
 var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, at := range apiServers {
 		By("starting " + at.name)
 		at.config = at.start(ctx)
-		// The manifest of the example is the project's own IPAMBlock CRD.
+		// The manifest of the example is a CRD of this repository for IPAMBlocks.
 		at.install(ctx, manifest("../../examples/ipamblock/crd.yaml"), manifest("testdata/widgets.yaml"))
 	}
 }, NodeTimeout(30*time.Minute)) // the first start of a server builds it
 
-// An APIService whose server is gone makes discovery inconclusive for all specs after it, in
-// whatever order they run.
+// An APIService without its server would make discovery inconclusive for all later specs.
 var _ = BeforeEach(func(ctx SpecContext) {
 	client, err := dynamic.NewForConfig(kubeAPIServer.config)
 	Expect(err).NotTo(HaveOccurred())
 	all, err := client.Resource(apiServices).List(ctx, metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	for _, service := range all.Items {
-		_, elsewhere, err := unstructured.NestedMap(service.Object, "spec", "service")
+		_, remote, err := unstructured.NestedMap(service.Object, "spec", "service")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(elsewhere).To(BeFalse(), "a spec has left %s", service.GetName())
+		Expect(remote).To(BeFalse(), "an earlier spec did not delete %s", service.GetName())
 	}
 })
 

@@ -25,15 +25,14 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// noted is what a program caches that wants no object of the API: it is no runtime.Object.
-type noted struct {
+// custom is an object that a program caches and that is not a runtime.Object.
+type custom struct {
 	metav1.ObjectMeta
 
 	Size int64
 }
 
-// writingTransforms are what programs do to objects before they are cached. Each writes to the
-// object that it gets.
+// writingTransforms are transforms as programs use them. Each writes to its argument.
 var writingTransforms = map[string]func(obj *unstructured.Unstructured) any{
 	"removes managed fields": func(obj *unstructured.Unstructured) any {
 		obj.SetManagedFields(nil)
@@ -61,13 +60,13 @@ var writingTransforms = map[string]func(obj *unstructured.Unstructured) any{
 	},
 	"returns a struct of its own": func(obj *unstructured.Unstructured) any {
 		size, _, _ := unstructured.NestedInt64(obj.Object, "spec", "size")
-		own := &noted{ObjectMeta: metaOf(obj), Size: size}
+		own := &custom{ObjectMeta: metaOf(obj), Size: size}
 		clear(obj.Object)
 		return own
 	},
 }
 
-// metaOf returns what an object is recognized by.
+// metaOf returns the fields that identify an object.
 func metaOf(obj *unstructured.Unstructured) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion()}
 }
@@ -81,24 +80,24 @@ type transformReader struct {
 	transform  func(*unstructured.Unstructured) any
 
 	mu       sync.Mutex
-	there    map[string]types.UID
+	present  map[string]types.UID
 	adds     int
 	resyncs  int
 	deletes  int
 	problems []string
 }
 
-// newTransformReader starts an informer on gvr, which may not be served yet. Its factory is made
-// as most programs make theirs.
+// newTransformReader starts an informer on gvr, which may not be served yet. It uses NewForConfig, as
+// most programs do.
 func newTransformReader(ctx context.Context, name string, gvr schema.GroupVersionResource, policy dynamicinformer.WatchListPolicy, transform func(*unstructured.Unstructured) any) *transformReader {
 	GinkgoHelper()
-	a := &transformReader{name: name, connection: connect(embeddedServer), transform: transform, there: map[string]types.UID{}} //nolint:contextcheck // a connection goes with the spec
+	a := &transformReader{name: name, connection: connect(embeddedServer), transform: transform, present: map[string]types.UID{}} //nolint:contextcheck // the connection ends with the spec
 	f, err := dynamicinformer.NewForConfig(a.connection.config,
 		dynamicinformer.WithTransform(func(obj any) (any, error) { return transform(obj.(*unstructured.Unstructured)), nil }),
 		dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithResync(time.Second))
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(20*time.Second)) //nolint:contextcheck // a clean-up has a context of its own
-	f.Start(context.Background())                                                                              //nolint:contextcheck,forbidigo // it ends with the factory's shutdown
+	DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(20*time.Second)) //nolint:contextcheck // a cleanup has its own context
+	f.Start(context.Background())                                                                              //nolint:contextcheck,forbidigo // the factory ends by Shutdown
 	a.lease, err = f.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent())
 	Expect(err).NotTo(HaveOccurred())
 	_, err = a.lease.AddEventHandler(a)
@@ -110,10 +109,10 @@ func (a *transformReader) OnAdd(obj any, _ bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key, uid := a.read(obj)
-	if _, there := a.there[key]; there {
-		a.problem("%s is added, and is there", key)
+	if _, present := a.present[key]; present {
+		a.problem("%s is added twice", key)
 	}
-	a.there[key] = uid
+	a.present[key] = uid
 	a.adds++
 }
 
@@ -122,8 +121,8 @@ func (a *transformReader) OnUpdate(before, after any) {
 	defer a.mu.Unlock()
 	key, uid := a.read(after)
 	old, oldUID := a.read(before)
-	if there := a.there[key]; key != old || uid != there || oldUID != there {
-		a.problem("%s %s is updated to %s %s, and %s is there", old, oldUID, key, uid, there)
+	if added := a.present[key]; key != old || uid != added || oldUID != added {
+		a.problem("%s %s is updated to %s %s, and was added with UID %s", old, oldUID, key, uid, added)
 	}
 	if equality.Semantic.DeepEqual(before, after) {
 		a.resyncs++
@@ -137,14 +136,14 @@ func (a *transformReader) OnDelete(obj any) {
 		obj = last.Obj
 	}
 	key, uid := a.read(obj)
-	if there := a.there[key]; uid != there {
-		a.problem("%s %s is deleted, and %q is there", key, uid, there)
+	if added := a.present[key]; uid != added {
+		a.problem("%s %s is deleted, and was added with UID %q", key, uid, added)
 	}
-	delete(a.there, key)
+	delete(a.present, key)
 	a.deletes++
 }
 
-// read reads all of an object.
+// read reads all fields of an object.
 func (a *transformReader) read(obj any) (key string, uid types.UID) {
 	if _, err := json.Marshal(obj); err != nil {
 		a.problem("%v", err)
@@ -161,8 +160,8 @@ func (a *transformReader) problem(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, args...))
 }
 
-// expect expects that the cache becomes what the server lists, as the transform makes it, and
-// the handler's account, too.
+// expect expects that the cache and the handler get all objects on the server, transformed, and no
+// others.
 func (a *transformReader) expect(ctx context.Context, admin dynamic.ResourceInterface) {
 	GinkgoHelper()
 	list, err := admin.List(ctx, metav1.ListOptions{})
@@ -186,8 +185,8 @@ func (a *transformReader) expect(ctx context.Context, admin dynamic.ResourceInte
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if len(a.there) != len(keys) {
-			return fmt.Errorf("the handler has been given %d objects, the cache %d", len(a.there), len(keys))
+		if len(a.present) != len(keys) {
+			return fmt.Errorf("the handler has %d objects, the server %d", len(a.present), len(keys))
 		}
 		return nil
 	}, "30s", "50ms").Should(Succeed(), a.name)
@@ -198,34 +197,29 @@ func (a *transformReader) expect(ctx context.Context, admin dynamic.ResourceInte
 
 // writers create, change and delete objects until they are stopped.
 type writers struct {
-	stop func()
-	made func() int
+	stop    func()
+	created func() int
 }
 
-// write starts writers of objects of gvr. What the server refuses, as long as the type is not
-// there, they try again.
+// write starts writers of objects of gvr. They repeat requests that fail, as all do without the type.
 func write(client dynamic.ResourceInterface, gvr schema.GroupVersionResource, kind string) writers {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // it ends with stop
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // stop ends it
 	var (
-		all  sync.WaitGroup
-		mu   sync.Mutex
-		made int
+		all     sync.WaitGroup
+		mu      sync.Mutex
+		created int
 	)
 	for worker := range 3 {
 		all.Go(func() {
 			defer GinkgoRecover()
 			for i := 0; ctx.Err() == nil; i++ {
 				name := fmt.Sprintf("o%d-%d", worker, i%20)
-				obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(i)}}}
-				obj.SetAPIVersion(gvr.GroupVersion().String())
-				obj.SetKind(kind)
-				obj.SetName(name)
-				obj.SetLabels(map[string]string{"made": fmt.Sprint(i)})
+				obj := newObject(gvr.GroupVersion().WithKind(kind), name, i, map[string]string{"created": fmt.Sprint(i)})
 				_, err := client.Create(ctx, obj, metav1.CreateOptions{})
 				switch {
 				case err == nil:
 					mu.Lock()
-					made++
+					created++
 					mu.Unlock()
 				case apierrors.IsAlreadyExists(err) && i%3 == 0:
 					_ = client.Delete(ctx, name, metav1.DeleteOptions{})
@@ -241,8 +235,8 @@ func write(client dynamic.ResourceInterface, gvr schema.GroupVersionResource, ki
 		})
 	}
 	return writers{
-		stop: sync.OnceFunc(func() { cancel(); all.Wait() }),
-		made: func() int { mu.Lock(); defer mu.Unlock(); return made },
+		stop:    sync.OnceFunc(func() { cancel(); all.Wait() }),
+		created: func() int { mu.Lock(); defer mu.Unlock(); return created },
 	}
 }
 
@@ -273,33 +267,33 @@ var _ = Describe("A transform that writes to its objects, on "+embeddedServer.na
 
 		w := write(ships.Namespace("harbor"), gvr, "Ship")
 		DeferCleanup(func() { w.stop() }) // also at the end of the spec
-		storm := func(writes int) {
+		awaitCreations := func(n int) {
 			GinkgoHelper()
-			enough := w.made() + writes
-			Eventually(w.made, "30s").Should(BeNumerically(">=", enough))
+			enough := w.created() + n
+			Eventually(w.created, "30s").Should(BeNumerically(">=", enough))
 		}
-		storm(100)
-		for range 3 { // cut: the watch goes on from its version
+		awaitCreations(100)
+		for range 3 { // the watch resumes at its version
 			each(func(a *transformReader) { a.connection.proxy.CutWatches(watches) })
-			storm(20)
+			awaitCreations(20)
 		}
-		for _, gone := range []faultproxy.Fault{faultproxy.GoneStatus(), faultproxy.GoneEvent()} { // expired: a list follows
+		for _, gone := range []faultproxy.Fault{faultproxy.GoneStatus(), faultproxy.GoneEvent()} { // a list follows
 			each(func(a *transformReader) {
 				a.connection.proxy.Inject(watches, faultproxy.Times(1, gone))
 				a.connection.proxy.CutWatches(watches)
 			})
-			storm(50)
+			awaitCreations(50)
 		}
 		w.stop()
 		expect()
 		each(func(a *transformReader) { a.connection.proxy.Heal() })
 
 		w = write(ships.Namespace("harbor"), gvr, "Ship")
-		for range 2 { // objects are written while their type goes, and as soon as it is back
+		for range 2 { // writes continue while the type is deleted and created again
 			admin.undefine(ctx, crd.GetName())
 			_, err := admin.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			storm(50)
+			awaitCreations(50)
 		}
 		w.stop()
 		expect()
@@ -310,7 +304,7 @@ var _ = Describe("A transform that writes to its objects, on "+embeddedServer.na
 			Eventually(func() []int {
 				a.mu.Lock()
 				defer a.mu.Unlock()
-				return []int{len(a.there), a.adds - a.deletes}
+				return []int{len(a.present), a.adds - a.deletes}
 			}).Should(Equal([]int{0, 0}), a.name)
 			a.mu.Lock()
 			defer a.mu.Unlock()

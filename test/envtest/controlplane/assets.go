@@ -43,8 +43,8 @@ const (
 // programs are the programs that envtest requires. It does not require kubectl.
 var programs = []string{"kube-apiserver", "etcd"}
 
-// Version is the Kubernetes release to run: that of ENVTEST_K8S_VERSION, or the
-// default.
+// Version returns the Kubernetes release of the suites: that of ENVTEST_K8S_VERSION, or
+// [DefaultVersion].
 func Version() string {
 	if version := os.Getenv(envVersion); version != "" {
 		return strings.TrimPrefix(version, "v")

@@ -11,8 +11,8 @@ import (
 // root is the directory of the repository.
 const root = "../../.."
 
-// Each Go snippet of the README and of docs/ is in code that compiles, to the letter but for the
-// indentation.
+// Each Go snippet of the README and of docs/ must be in code that compiles, with the same text except
+// for indentation.
 func TestDocs_SnippetsCompile(t *testing.T) {
 	code := "\n"
 	for _, path := range []string{"snippets_test.go", root + "/dynamicinformer/example_test.go"} {
@@ -31,7 +31,6 @@ func TestDocs_SnippetsCompile(t *testing.T) {
 	}
 }
 
-// The README's program is short.
 func TestReadme_ProgramIsShort(t *testing.T) {
 	program := snippets(read(t, root+"/README.md"))[0]
 	if !strings.HasPrefix(program, "func ") {

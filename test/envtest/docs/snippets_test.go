@@ -91,7 +91,7 @@ func _(mux *http.ServeMux, factory *dynamicinformer.Factory) {
 	mux.Handle("/informers/", factory.Handler())
 }
 
-// checks is what a manager.Manager of controller-runtime has.
+// checks is the part of controller-runtime's manager.Manager that the docs use.
 type checks interface {
 	AddReadyzCheck(name string, check healthz.Checker) error
 }

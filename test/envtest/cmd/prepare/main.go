@@ -1,5 +1,5 @@
-// Command prepare finds or builds the API servers of the suites before the tests do, and
-// prints progress: go test would not print it.
+// Command prepare finds or builds the API servers of the suites before the tests, and prints its
+// progress, which go test would not print.
 package main
 
 import (
