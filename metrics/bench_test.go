@@ -12,7 +12,7 @@ import (
 	"github.com/gvrkit/gvrkit/metrics"
 )
 
-// A scrape of many types, and the part of it that is the collector's.
+// The benchmark measures a scrape of many types, and the part of the collector.
 func BenchmarkCollector(b *testing.B) {
 	for _, types := range []int{100, 10_000} {
 		f, err := dynamicinformer.New(fakecluster.New())

@@ -79,8 +79,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// look returns the statuses of all informers, and all resources. Concurrent scrapes look one after
-// the other, so that counters do not decrease.
+// look returns the statuses of all informers, and all resources. Concurrent scrapes call it one after
+// another, so that counters do not decrease.
 func (c *collector) look() ([]status.Informer, []*resource) {
 	c.carry.mu.Lock()
 	defer c.carry.mu.Unlock()

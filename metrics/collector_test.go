@@ -32,8 +32,8 @@ import (
 // gears are not served.
 var gears = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gears"}
 
-// What there is of a program with two leases on widgets, one of them slow, and one on a type
-// that is not there. How often discovery asks is its own affair.
+// The program has two leases on widgets, one with a slow handler, and a lease on a type that is not
+// served. The test does not check the number of discovery requests.
 func TestCollector_CollectsAllMetrics(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		for i := range 3 {
@@ -87,7 +87,7 @@ func TestCollector_WorksBeforeStartAndAfterShutdown(t *testing.T) {
 	}
 }
 
-func TestCollector_SeriesGoWithTheInformer(t *testing.T) {
+func TestCollector_SeriesEndWithTheInformer(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		base := gather(in.T, in.collector)
 		for range 3 {
@@ -107,7 +107,7 @@ func TestCollector_SeriesGoWithTheInformer(t *testing.T) {
 	})
 }
 
-// A handler's call that does not return holds up no scrape, and shows.
+// A blocked handler does not delay a scrape, and has a series.
 func TestCollector_HandlersBacklogAndLag(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		for i := range 3 {
@@ -155,8 +155,8 @@ func TestCollector_HandlersBacklogAndLag(t *testing.T) {
 	})
 }
 
-// What can't be asked is stale for as long as that lasts.
-func TestCollector_ReportsHowLongACacheIsStale(t *testing.T) {
+// A cache is stale while requests fail.
+func TestCollector_ReportsTheAgeOfAStaleCache(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		in.create("w0")
 		in.acquire(widgets)
@@ -179,7 +179,7 @@ func TestCollector_ReportsHowLongACacheIsStale(t *testing.T) {
 	})
 }
 
-// No name breaks a scrape, and what is the same as a label is one series.
+// Each name is a valid label value. Names with equal label values have one series.
 func TestCollector_AnyNameIsALabel(t *testing.T) {
 	f := newFactory(t, fakecluster.New())
 	c := metrics.NewCollector(f)
@@ -198,7 +198,7 @@ func TestCollector_AnyNameIsALabel(t *testing.T) {
 			t.Errorf("a label of %d bytes", len(name))
 		}
 	}
-	if len(leased) != 15 { // \xff is \xfe, and one long name the other
+	if len(leased) != 15 { // the names with \xff and \xfe are equal, and so are the long names
 		t.Errorf("%d resources: %v", len(leased), ofResources(leased))
 	}
 	if _, err := testutil.CollectAndLint(c); err != nil {
@@ -207,10 +207,10 @@ func TestCollector_AnyNameIsALabel(t *testing.T) {
 	shutdown(t, f)
 }
 
-// maxLabel is how long a label with one invalid rune at its end may be in quotes.
+// maxLabel is the maximum length of a quoted label with one invalid rune at its end.
 const maxLabel = 2 * 260
 
-// Work and series are bounded by the resources that a program asks for, and by the option.
+// The number of series is limited by the resources of the program, and by the option.
 func TestCollector_TenThousandTypes(t *testing.T) {
 	const types = 10_000
 	f := newFactory(t, fakecluster.New())
@@ -232,7 +232,7 @@ func TestCollector_TenThousandTypes(t *testing.T) {
 	shutdown(t, f)
 }
 
-// samples returns what c collects, unchecked.
+// samples returns the metrics of c without checks.
 func samples(c prometheus.Collector) []prometheus.Metric {
 	to := make(chan prometheus.Metric, 1000)
 	go func() {
@@ -246,9 +246,9 @@ func samples(c prometheus.Collector) []prometheus.Metric {
 	return all
 }
 
-// Scrapers beside types that come and go, leases, and a Shutdown: each scrape is whole, and
-// nothing is left.
-func TestCollector_ScrapesWhileTypesFlapAndTheFactoryEnds(t *testing.T) {
+// Scrapes run while types are created and deleted, leases are acquired and released, and the factory
+// is shut down. Each scrape is complete, and at the end there are no series of resources.
+func TestCollector_ScrapesDuringChangesAndShutdown(t *testing.T) {
 	name, err := cache.NewInformerName(t.Name())
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func TestCollector_ScrapesWhileTypesFlapAndTheFactoryEnds(t *testing.T) {
 		all.Wait()
 		synctest.Wait()
 		if got := scrape(in.T, registry); len(got) != len(base) {
-			in.Errorf("%d series when nobody has a lease, %d at the beginning: %v", len(got), len(base), ofResources(got))
+			in.Errorf("%d series without leases, %d at the beginning: %v", len(got), len(base), ofResources(got))
 		}
 		for range 10 {
 			in.acquire(widgets, dynamicinformer.WithSeparateInformer(), dynamicinformer.WithAllowAbsent())
@@ -316,7 +316,7 @@ func TestCollector_ScrapesWhileTypesFlapAndTheFactoryEnds(t *testing.T) {
 
 func TestCollector_ReportsDiscovery(t *testing.T) {
 	inBubble(t, func(in bubble) {
-		synctest.Wait() // the resolver runs once the factory has been started
+		synctest.Wait() // the resolver runs after the start of the factory
 		checkSeries(in.T, gather(in.T, in.collector), map[string]float64{"discovery_running{}": 1, "discovery_requests_total{}": 2})
 		in.acquire(widgets)
 		in.acquire(gears, dynamicinformer.WithAllowAbsent())
@@ -348,8 +348,8 @@ func TestCollector_ReportsDiscovery(t *testing.T) {
 	}
 }
 
-// A constant that is added must get a series.
-func TestCollector_KnowsEachState(t *testing.T) {
+// A new constant must get a series.
+func TestCollector_HasASeriesForEachState(t *testing.T) {
 	scraped := map[string]bool{}
 	inBubble(t, func(in bubble) {
 		in.acquire(widgets)
@@ -363,7 +363,7 @@ func TestCollector_KnowsEachState(t *testing.T) {
 	})
 	for _, state := range constants(t, "../status/state.go", "State") {
 		if !scraped["informers "+strconv.Quote(state)] {
-			t.Errorf("no series for the state %s of informers", state)
+			t.Errorf("gvrkit_informers has no series for the state %s", state)
 		}
 		if live := state != string(status.StateStopped); live != scraped["informer_state "+strconv.Quote(state)] {
 			t.Errorf("the state %s of an informer: series %v, want %v", state, !live, live)

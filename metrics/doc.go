@@ -9,5 +9,5 @@
 // leases are not labels. Two factories of one process need additional labels: see
 // prometheus.WrapRegistererWith.
 //
-// The package knows nothing of the storage of series, and of alerts.
+// The package has no storage of series and no alerts.
 package metrics

@@ -16,8 +16,8 @@ import (
 	"github.com/gvrkit/gvrkit/metrics"
 )
 
-// newMeteredFactory returns a factory, and the page for Prometheus with the states of its
-// informers and with client-go's own metrics of them. Release name after Shutdown.
+// newMeteredFactory returns a factory, and a handler for Prometheus with the states of its
+// informers and with client-go's metrics of informers. Release name after Shutdown.
 func newMeteredFactory(cfg *rest.Config, name *cache.InformerName) (*dynamicinformer.Factory, http.Handler, error) {
 	informers := metrics.NewInformerMetrics()
 	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithInformerMetrics(name, informers))
@@ -29,7 +29,7 @@ func newMeteredFactory(cfg *rest.Config, name *cache.InformerName) (*dynamicinfo
 	return factory, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
 }
 
-// A factory with one informer, which has not been started.
+// The factory has one informer, and has not been started.
 func Example() {
 	name, err := cache.NewInformerName("my-controller")
 	if err != nil {

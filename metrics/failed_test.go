@@ -12,7 +12,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// metricsOf collects what one scrape of statuses has.
+// metricsOf is a collector of statuses.
 type metricsOf []status.Informer
 
 func (metricsOf) Describe(descs chan<- *prometheus.Desc) { (&collector{}).Describe(descs) }

@@ -23,8 +23,8 @@ var (
 	widgetType = fakecluster.Type{GVR: widgets, Kind: "Widget", Namespaced: true}
 )
 
-// bubble is where a test runs: with a started factory, on a cluster with widgets, and a
-// collector of it.
+// bubble is a test in a synctest bubble, with a cluster with widgets, a started factory and its
+// collector.
 type bubble struct {
 	*testing.T
 	cluster   *fakecluster.Cluster
@@ -72,7 +72,7 @@ func (in bubble) create(name string) {
 	}
 }
 
-// acquire returns a lease whose informer has done what it does by itself.
+// acquire returns a lease, after all goroutines have become idle.
 func (in bubble) acquire(gvr schema.GroupVersionResource, opts ...dynamicinformer.LeaseOption) *dynamicinformer.Lease {
 	in.Helper()
 	l, err := in.factory.Acquire(in.Context(), gvr, opts...)
@@ -91,8 +91,8 @@ func gather(t *testing.T, collectors ...prometheus.Collector) map[string]float64
 	return scrape(t, registry)
 }
 
-// scrape returns the values of all series, as "name{label=value …}", of histograms how many
-// values they have.
+// scrape returns the values of all series, as "name{label=value …}". For a histogram, this is the
+// number of its values.
 func scrape(t *testing.T, registry prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -113,7 +113,7 @@ func scrape(t *testing.T, registry prometheus.Gatherer) map[string]float64 {
 	return values
 }
 
-// ofWidgets returns the name of a series of theirs, as gather has it.
+// ofWidgets returns the name of a series of widgets, as in the result of gather.
 func ofWidgets(name string) string {
 	return name + `{group="example.com",resource="widgets",version="v1"}`
 }
@@ -123,12 +123,12 @@ func checkSeries(t *testing.T, got, want map[string]float64) {
 	t.Helper()
 	for name, value := range want {
 		if there, is := got[name]; !is || there != value {
-			t.Errorf("%s = %v (there: %v), want %v", name, there, is, value)
+			t.Errorf("%s = %v (exists: %v), want %v", name, there, is, value)
 		}
 	}
 }
 
-// ofResources returns the names in all that are of single resources.
+// ofResources returns the names of the series of resources.
 func ofResources(all map[string]float64) []string {
 	return slices.Sorted(func(yield func(string) bool) {
 		for name := range all {
@@ -139,7 +139,7 @@ func ofResources(all map[string]float64) []string {
 	})
 }
 
-// slow is a handler whose calls return when they are let.
+// slow is a handler whose calls wait for the channel.
 type slow chan struct{}
 
 func (s slow) OnAdd(any, bool)   { <-s }

@@ -25,8 +25,8 @@ func newName(t *testing.T, text string) *cache.InformerName {
 	return name
 }
 
-// Client-go's metrics of an informer are there while it runs, in each generation.
-func TestInformerMetrics_ComeAndGoWithTheInformer(t *testing.T) {
+// client-go's metrics exist while the informer runs, in each generation.
+func TestInformerMetrics_ExistWhileTheInformerRuns(t *testing.T) {
 	m := metrics.NewInformerMetrics()
 	named := func(metric string) string {
 		return metric + `{group="example.com",name="controller",resource="widgets",version="v1"}`
@@ -84,7 +84,7 @@ gvrkit_informer_processing_seconds_count{group="example.com",name="controller",r
 	}
 }
 
-// A name that is used again has nothing of what was released.
+// A name that is used again does not have the series of the released name.
 func TestInformerMetrics_ReleasedNamesHaveNoSeries(t *testing.T) {
 	m := metrics.NewInformerMetrics()
 	name := newName(t, "controller")
@@ -112,7 +112,7 @@ func TestInformerMetrics_AnyNameIsALabel(t *testing.T) {
 		m.NewQueuedItemMetric(name.WithResource(widgets)).Set(float64(i))
 		m.NewQueuedItemMetric(name.WithResource(schema.GroupVersionResource{Group: text, Version: text, Resource: text})).Set(float64(i))
 	}
-	if got := len(gather(t, m)); got != 3*2*5 { // two of them are the same as a label
+	if got := len(gather(t, m)); got != 3*2*5 { // two names have equal label values
 		t.Errorf("%d series, want 30", got)
 	}
 	if _, err := testutil.CollectAndLint(m); err != nil {

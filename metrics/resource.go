@@ -103,7 +103,7 @@ func (r *resource) add(s *status.Informer, now time.Time) {
 	}
 }
 
-// age returns how long ago since was, or 0 if it is zero.
+// age returns the time from since to now, or 0 if since is zero.
 func age(since, now time.Time) time.Duration {
 	if since.IsZero() {
 		return 0

@@ -14,8 +14,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// The informers on one resource are one set of series: sums, and the one that is worst off.
-func TestCollector_SeveralInformersOnAResourceAreOne(t *testing.T) {
+// Several informers on a resource have common series: sums, and the worst state.
+func TestCollector_InformersOnAResourceHaveCommonSeries(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		in.create("w0")
 		in.acquire(widgets)
@@ -46,9 +46,9 @@ func TestCollector_SeveralInformersOnAResourceAreOne(t *testing.T) {
 	})
 }
 
-// Of two informers one ends: what it has counted stays, and nothing is counted twice. With
-// the last one the series vanish, and begin anew with the next.
-func TestCollector_CountersDoNotFall(t *testing.T) {
+// If one of two informers ends, its counts are kept, and no event is counted twice. The series end
+// with the last informer, and start at zero with the next one.
+func TestCollector_CountersDoNotDecrease(t *testing.T) {
 	const forbidden = `informer_failures_total{group="example.com",reason="Forbidden",resource="widgets",version="v1"}`
 	inBubble(t, func(in bubble) {
 		in.create("w0")
@@ -91,13 +91,13 @@ func TestCollector_CountersDoNotFall(t *testing.T) {
 		again := gather(in.T, in.collector)
 		checkSeries(in.T, again, map[string]float64{ofWidgets("informer_events_total"): 2}) // the objects
 		if failures, told := again[forbidden]; told {
-			in.Errorf("failures of another one: %v", failures)
+			in.Errorf("failures of the next informer: %v", failures)
 		}
 	})
 }
 
-// What one that goes on has counted meanwhile is not taken for what another had.
-func TestCollector_CountsOfARunningInformerAreItsOwn(t *testing.T) {
+// Later counts of an informer that continues are not counted for an informer that has ended.
+func TestCollector_CountsOfAContinuingInformerAreAdded(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		create := func(prefix string, n int) {
 			for i := range n {
@@ -110,21 +110,21 @@ func TestCollector_CountsOfARunningInformerAreItsOwn(t *testing.T) {
 		last := in.acquire(widgets)
 		first := in.acquire(widgets, dynamicinformer.WithSeparateInformer())
 		if got := events(); got != 20 {
-			in.Errorf("of two: %v", got)
+			in.Errorf("two informers: %v", got)
 		}
 		first.Release()
 		create("x", 15)
 		if got := events(); got != 35 {
-			in.Errorf("one of them has had 15 more: %v, want 35", got)
+			in.Errorf("after 15 more events of one informer: %v, want 35", got)
 		}
 		last.Release()
 		in.acquire(widgets)
 		if got := events(); got != 25 {
-			in.Errorf("of another one after all have ended: %v, want 25", got)
+			in.Errorf("the next informer, after the end of all: %v, want 25", got)
 		}
 		create("y", 1)
 		if got := events(); got != 26 {
-			in.Errorf("and one more: %v, want 26", got)
+			in.Errorf("after one more event: %v, want 26", got)
 		}
 	})
 }

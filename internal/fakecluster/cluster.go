@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Type is a resource that the cluster serves. Nil Verbs mean all that it can do.
+// Type is a resource that the cluster serves. Nil Verbs mean all verbs of the package.
 type Type struct {
 	GVR        schema.GroupVersionResource
 	Kind       string
@@ -19,8 +19,7 @@ type Type struct {
 	Verbs      []string
 }
 
-// Request is one request to the cluster, as interceptors see it. Options are
-// those of a list or watch.
+// Request is a request to the cluster. Options are those of a list or watch.
 type Request struct {
 	Verb      string
 	GVR       schema.GroupVersionResource
@@ -29,8 +28,8 @@ type Request struct {
 	Options   metav1.ListOptions
 }
 
-// Interceptor sees each request before it is served. An error is the answer to
-// the request. It may block until ctx ends.
+// Interceptor is called with each request before it is served. If it returns an error, that
+// is the response. It may block until ctx ends.
 type Interceptor func(ctx context.Context, req Request) error
 
 // Cluster is an API server in memory. It is safe for concurrent use.
@@ -46,7 +45,7 @@ type Cluster struct {
 
 var _ dynamic.Interface = (*Cluster)(nil)
 
-// New returns a cluster that serves types and holds nothing.
+// New returns a cluster that serves types, without objects.
 func New(types ...Type) *Cluster {
 	c := &Cluster{
 		types:   map[schema.GroupVersionResource]*store{},
@@ -57,8 +56,8 @@ func New(types ...Type) *Cluster {
 	return c
 }
 
-// Serve adds types, which begin without objects. Of one that was there before, nothing
-// is left: a watch from before is too old.
+// Serve adds types, which begin without objects. A type that exists is replaced: its
+// objects are removed, and earlier resource versions are expired.
 func (c *Cluster) Serve(types ...Type) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +70,7 @@ func (c *Cluster) Serve(types ...Type) {
 	}
 }
 
-// Withdraw ends the watches of gvr, without a word of its objects, and serves it no more.
+// Withdraw stops serving gvr and ends its watches, without events for its objects.
 func (c *Cluster) Withdraw(gvr schema.GroupVersionResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,24 +85,24 @@ func (c *Cluster) withdrawLocked(gvr schema.GroupVersionResource) {
 	}
 }
 
-// Intercept makes f see each request from now on, in place of any before it. Nil
-// ends that.
+// Intercept sets the interceptor of later requests, and replaces an earlier one. Nil
+// removes it.
 func (c *Cluster) Intercept(f Interceptor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.intercept = f
 }
 
-// MuteInitialEventsEnd makes watch-list streams keep the bookmark that ends their
-// initial events to themselves, as some proxies and aggregated servers do.
+// MuteInitialEventsEnd makes watch-list streams omit the bookmark that ends their initial
+// events, as some proxies and aggregated servers do.
 func (c *Cluster) MuteInitialEventsEnd() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.muteInitial = true
 }
 
-// Requests returns the requests for gvr with verb so far, in order. Requests to
-// discovery have the verb "discover" and, of their GVR, what was asked.
+// Requests returns the requests for gvr with verb so far, in order. Discovery requests have
+// the verb VerbDiscover, and the GVR described there.
 func (c *Cluster) Requests(verb string, gvr schema.GroupVersionResource) []Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,14 +115,14 @@ func (c *Cluster) Requests(verb string, gvr schema.GroupVersionResource) []Reque
 	return found
 }
 
-// OpenWatches returns how many watches of gvr are open.
+// OpenWatches returns the number of open watches of gvr.
 func (c *Cluster) OpenWatches(gvr schema.GroupVersionResource) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open[gvr]
 }
 
-// Expire makes watches from any resourceVersion before now answer 410 Gone.
+// Expire makes watches from each earlier resourceVersion respond with 410 Gone.
 func (c *Cluster) Expire(gvr schema.GroupVersionResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,15 +131,15 @@ func (c *Cluster) Expire(gvr schema.GroupVersionResource) {
 	}
 }
 
-// SetVersion makes the next change that of the version after this one, as if another server
-// answered from now on.
+// SetVersion sets the resource version of the last change, as if another server responded
+// from now on.
 func (c *Cluster) SetVersion(version int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.version = version
 }
 
-// CloseWatches ends the open watches of gvr, as a server does that goes down.
+// CloseWatches ends the open watches of gvr, as a server does when it stops.
 func (c *Cluster) CloseWatches(gvr schema.GroupVersionResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,13 +148,13 @@ func (c *Cluster) CloseWatches(gvr schema.GroupVersionResource) {
 	}
 }
 
-// Resource returns the client of gvr, served or not.
+// Resource returns the client of gvr, also if gvr is not served.
 func (c *Cluster) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
 	return &namespaceable{resource{cluster: c, gvr: gvr}}
 }
 
-// arrive counts a request, lets the interceptor answer it, and returns the store
-// that it is for.
+// arrive records a request, calls the interceptor, and returns the store of the request's
+// resource.
 func (c *Cluster) arrive(ctx context.Context, req Request) (*store, error) {
 	if err := c.admit(ctx, req); err != nil {
 		return nil, err
@@ -185,7 +184,7 @@ func (c *Cluster) admit(ctx context.Context, req Request) error {
 	return ctx.Err()
 }
 
-// notServed is what an API server answers where it serves nothing.
+// notServed returns the response of an API server to a path that it does not serve.
 func notServed(verb string) error {
 	return apierrors.NewGenericServerResponse(404, verb, schema.GroupResource{}, "", "404 page not found", 0, true)
 }

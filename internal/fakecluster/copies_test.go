@@ -11,21 +11,21 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// overwrite changes obj the way a careless user does, in depth.
+// overwrite changes fields at several depths of obj.
 func overwrite(t *testing.T, obj any) {
 	t.Helper()
 	content := obj.(*unstructured.Unstructured).Object
 	content["spec"].(map[string]any)["list"].([]any)[0] = "spoiled"
 }
 
-// newDeep makes the object a, which has something to overwrite.
+// newDeep returns the object a, with fields to overwrite.
 func newDeep() *unstructured.Unstructured {
 	obj := newObject("a", "")
 	obj.Object["spec"] = map[string]any{"list": []any{"good"}}
 	return obj
 }
 
-// checkGood reports the object if it was spoiled in the cluster.
+// checkGood checks that the object in the cluster was not changed.
 func checkGood(t *testing.T, cluster *fakecluster.Cluster, after string) {
 	t.Helper()
 	obj, err := in(cluster, "ns").Get(t.Context(), "a", metav1.GetOptions{})
@@ -33,11 +33,11 @@ func checkGood(t *testing.T, cluster *fakecluster.Cluster, after string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(newDeep().Object["spec"], obj.Object["spec"]); diff != "" {
-		t.Errorf("the cluster's object after spoiling %s (-want +got):\n%s", after, diff)
+		t.Errorf("the cluster's object after a write to %s (-want +got):\n%s", after, diff)
 	}
 }
 
-func TestCopies_ObjectsPassedInAndReturnedAreTheCallers(t *testing.T) {
+func TestCopies_ArgumentsAndResultsAreNotShared(t *testing.T) {
 	cluster := fakecluster.New(widgetType)
 	client := in(cluster, "ns")
 	ctx := t.Context()
@@ -70,7 +70,7 @@ func TestCopies_ObjectsPassedInAndReturnedAreTheCallers(t *testing.T) {
 	checkGood(t, cluster, "what list returned")
 }
 
-func TestCopies_EachWatchHasItsOwn(t *testing.T) {
+func TestCopies_WatchesDoNotShareObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		client := in(cluster, "ns")
@@ -91,14 +91,14 @@ func TestCopies_EachWatchHasItsOwn(t *testing.T) {
 		for _, event := range take(second) {
 			obj := event.Object.(*unstructured.Unstructured)
 			if diff := cmp.Diff(newDeep().Object["spec"], obj.Object["spec"]); diff != "" {
-				t.Errorf("%s event after spoiling another watch's (-want +got):\n%s", event.Type, diff)
+				t.Errorf("%s event after a write to that of another watch (-want +got):\n%s", event.Type, diff)
 			}
 		}
 	})
 }
 
-// The history is kept too: a watch that resumes sees it unspoiled.
-func TestCopies_HistoryIsNotSpoiled(t *testing.T) {
+// A watch that resumes gets the events of the past without the changes of callers.
+func TestCopies_HistoryIsNotShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		client := in(cluster, "ns")

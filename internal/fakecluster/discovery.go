@@ -11,18 +11,18 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Discovery returns a discovery client of the cluster. It answers for groups and
-// resources; its other methods are not there and panic.
+// Discovery returns a discovery client of the cluster. It has groups and resources; its
+// other methods panic.
 func (c *Cluster) Discovery() discovery.DiscoveryInterface {
 	return &discoveryClient{cluster: c}
 }
 
-// VerbDiscover is the verb of discovery requests. Those about all groups have an
-// empty GVR, the others a group and version.
+// VerbDiscover is the verb of discovery requests. A request for all groups has an empty GVR,
+// and the other requests have a group and version.
 const VerbDiscover = "discover"
 
 type discoveryClient struct {
-	discovery.DiscoveryInterfaces // nil: what is not overridden is not there
+	discovery.DiscoveryInterfaces // nil: other methods panic
 	cluster                       *Cluster
 }
 

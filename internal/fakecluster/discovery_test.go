@@ -15,7 +15,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// discoverer returns the cluster's discovery client as its users take it.
+// discoverer returns the cluster's discovery client.
 func discoverer(cluster *fakecluster.Cluster) discovery.DiscoveryInterfaceWithContext {
 	return discovery.ToDiscoveryInterfaceWithContext(cluster.Discovery())
 }
@@ -75,7 +75,7 @@ func TestDiscovery_GroupVersionThatIsNotServedIs404(t *testing.T) {
 	}
 }
 
-func TestDiscovery_SeesTypesThatComeLater(t *testing.T) {
+func TestDiscovery_HasTypesThatAreServedLater(t *testing.T) {
 	cluster := fakecluster.New()
 	client := discoverer(cluster)
 	if got, err := client.ServerGroupsWithContext(t.Context()); err != nil || len(got.Groups) != 0 {
@@ -108,7 +108,7 @@ func TestDiscovery_IsCountedAndIntercepted(t *testing.T) {
 			t.Errorf("resources: %v, want the interceptor's error", err)
 		}
 	}
-	list(t, in(cluster, ""), metav1.ListOptions{}) // the other requests go on
+	list(t, in(cluster, ""), metav1.ListOptions{}) // other requests are not affected
 	if got := len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{})); got != 1 {
 		t.Errorf("requests about groups = %d, want 1", got)
 	}

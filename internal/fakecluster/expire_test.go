@@ -11,7 +11,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-func TestExpire_WatchFromBeforeAnswersGone(t *testing.T) {
+func TestExpire_WatchFromAnEarlierVersionIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		client := in(cluster, "ns")
@@ -25,7 +25,7 @@ func TestExpire_WatchFromBeforeAnswersGone(t *testing.T) {
 		if got := cluster.OpenWatches(widgets); got != 0 {
 			t.Errorf("open watches = %d, want 0", got)
 		}
-		// Now is not before now, and a list finds out what now is.
+		// The present version is not expired. A list returns it.
 		if got := list(t, client, metav1.ListOptions{}).GetResourceVersion(); got != last {
 			t.Errorf("resourceVersion of a list = %s, want %s", got, last)
 		}
@@ -37,14 +37,14 @@ func TestExpire_WatchFromBeforeAnswersGone(t *testing.T) {
 	})
 }
 
-// The server has forgotten what the watch would have to send next.
+// The server no longer has the next event of the watch.
 func TestExpire_OpenWatchThatIsBehindGetsAnErrorAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		client := in(cluster, "ns")
 		w := openNow(t, client, metav1.ListOptions{})
 		create(t, client, "a", "")
-		synctest.Wait() // a is on its way; what comes now has to wait
+		synctest.Wait() // the watch is sending a; later events wait
 		create(t, client, "b", "")
 		cluster.Expire(widgets)
 		if diff := cmp.Diff([]string{"ADDED ns/a", "ERROR Expired", "CLOSED"}, seen(w)); diff != "" {
@@ -56,12 +56,12 @@ func TestExpire_OpenWatchThatIsBehindGetsAnErrorAndEnds(t *testing.T) {
 	})
 }
 
-// The last version that an idle watch knows of is from before, too.
-func TestExpire_IdleWatchFromBeforeGetsAnErrorAndEnds(t *testing.T) {
+// The last version of an idle watch is also expired.
+func TestExpire_IdleWatchGetsAnErrorAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		w := openNow(t, in(cluster, ""), metav1.ListOptions{})
-		create(t, cluster.Resource(blocks), "b", "") // the cluster goes on, widgets do not
+		create(t, cluster.Resource(blocks), "b", "") // a later version, without a change of widgets
 		synctest.Wait()
 		cluster.Expire(widgets)
 		if diff := cmp.Diff([]string{"ERROR Expired", "CLOSED"}, seen(w)); diff != "" {
@@ -70,7 +70,7 @@ func TestExpire_IdleWatchFromBeforeGetsAnErrorAndEnds(t *testing.T) {
 	})
 }
 
-func TestExpire_OpenWatchThatIsUpToDateGoesOn(t *testing.T) {
+func TestExpire_OpenWatchThatIsCurrentContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		client := in(cluster, "ns")
@@ -87,7 +87,7 @@ func TestExpire_OpenWatchThatIsUpToDateGoesOn(t *testing.T) {
 	})
 }
 
-func TestExpire_OtherTypesAreUntouched(t *testing.T) {
+func TestExpire_DoesNotAffectOtherTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		b := create(t, cluster.Resource(blocks), "b", "")
@@ -123,7 +123,7 @@ func TestCloseWatches_EndsThemWithoutAnError(t *testing.T) {
 			t.Errorf("open watches = %d, want 0 and 1", got)
 		}
 
-		// What happened in between is not lost: a new watch resumes.
+		// A new watch resumes, and gets the events of the meantime.
 		create(t, client, "b", "")
 		again := open(t, client, metav1.ListOptions{ResourceVersion: a.GetResourceVersion()})
 		if diff := cmp.Diff([]string{"ADDED ns/b"}, seen(again)); diff != "" {

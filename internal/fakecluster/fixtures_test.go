@@ -30,7 +30,7 @@ func in(cluster *fakecluster.Cluster, namespace string) dynamic.ResourceInterfac
 	return cluster.Resource(widgets).Namespace(namespace)
 }
 
-// newObject makes an object, red if color is, without a color if color is empty.
+// newObject returns an object with this color as a label, if color is not empty.
 func newObject(name, color string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetName(name)
@@ -94,18 +94,18 @@ func open(t *testing.T, client dynamic.ResourceInterface, opts metav1.ListOption
 	return w
 }
 
-// openNow opens a watch that begins without initial events.
+// openNow opens a watch without initial events.
 func openNow(t *testing.T, client dynamic.ResourceInterface, opts metav1.ListOptions) watch.Interface {
 	t.Helper()
 	opts.ResourceVersion = list(t, client, metav1.ListOptions{}).GetResourceVersion()
 	return open(t, client, opts)
 }
 
-// take returns the events that w has ready: all there will be until something
-// happens to the cluster.
+// take returns the events that w can send now, which are all events before the next change
+// of the cluster.
 func take(w watch.Interface) []watch.Event {
 	var events []watch.Event
-	for len(events) < 1000 { // far more than any test has: a watch that repeats itself
+	for len(events) < 1000 { // more than any test has; ends a watch that repeats events
 		synctest.Wait()
 		select {
 		case event, open := <-w.ResultChan():
@@ -120,7 +120,7 @@ func take(w watch.Interface) []watch.Event {
 	return events
 }
 
-// seen is take in words.
+// seen returns the events of take as strings.
 func seen(w watch.Interface) []string {
 	var words []string
 	for _, event := range take(w) {

@@ -53,16 +53,16 @@ func TestWatchList_BookmarkOfAnEmptyType(t *testing.T) {
 		if got, want := textOf(events[0]), "BOOKMARK at "+version+`, end of initial events: "true"`; got != want {
 			t.Errorf("event = %s, want %s", got, want)
 		}
-		// A bookmark is of the watched type: a reflector drops others.
+		// A reflector ignores bookmarks with another kind.
 		if got, want := events[0].Object.GetObjectKind().GroupVersionKind(), widgets.GroupVersion().WithKind("Widget"); got != want {
 			t.Errorf("its kind = %v, want %v", got, want)
 		}
 	})
 }
 
-// The state sent is at least as new as the version asked for, and it is all of
-// it: the watch does not resume.
-func TestWatchList_SendsAllWhateverTheResourceVersion(t *testing.T) {
+// The initial events are all objects, at a version that is not older than the requested one.
+// The watch does not resume at that version.
+func TestWatchList_SendsAllObjectsForAnyResourceVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		a := create(t, in(cluster, "ns"), "a", "")

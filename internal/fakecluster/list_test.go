@@ -48,7 +48,7 @@ func TestList_HasKindAndResourceVersion(t *testing.T) {
 	if got, want := got.GroupVersionKind(), widgets.GroupVersion().WithKind("WidgetList"); got != want {
 		t.Errorf("kind = %v, want %v", got, want)
 	}
-	// That of the whole cluster: another type's change is in it.
+	// It is the version of the whole cluster, including changes of other types.
 	if got, want := got.GetResourceVersion(), other.GetResourceVersion(); got != want {
 		t.Errorf("resourceVersion = %s, want %s", got, want)
 	}
@@ -68,7 +68,7 @@ func TestSelectors_InvalidIsABadRequest(t *testing.T) {
 	for name, opts := range map[string]metav1.ListOptions{
 		"label": {LabelSelector: "color in red"},
 		"field": {FieldSelector: "metadata.name"},
-		// Custom resources have no selectable fields but these two by themselves.
+		// By default, only two fields of custom resources are selectable.
 		"field that is not selectable": {FieldSelector: "spec.nodeName=x"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-func TestCreate_FillsInWhatTheServerKnows(t *testing.T) {
+func TestCreate_SetsTheFieldsOfTheServer(t *testing.T) {
 	cluster := fakecluster.New(widgetType)
 	sent := newObject("a", "red")
 	created, err := in(cluster, "ns").Create(t.Context(), sent, metav1.CreateOptions{})
@@ -47,7 +47,7 @@ func TestCreate_GetReturnsTheSame(t *testing.T) {
 	}
 }
 
-func TestCreate_SecondOfANameIsRefused(t *testing.T) {
+func TestCreate_SecondObjectWithANameIsRejected(t *testing.T) {
 	cluster := fakecluster.New(widgetType)
 	create(t, in(cluster, "ns"), "a", "red")
 	_, err := in(cluster, "ns").Create(t.Context(), newObject("a", "blue"), metav1.CreateOptions{})
@@ -69,9 +69,8 @@ func TestCreate_NameIsFreeInAnotherNamespace(t *testing.T) {
 	}
 }
 
-// Every change has a resourceVersion of its own, above all before it: watches
-// resume by that.
-func TestObjects_ResourceVersionsRise(t *testing.T) {
+// Each change has a greater resourceVersion than earlier changes, so that watches can resume.
+func TestObjects_ResourceVersionsIncrease(t *testing.T) {
 	cluster := fakecluster.New(widgetType, blockType)
 	client := in(cluster, "ns")
 	var got []int
@@ -92,7 +91,7 @@ func TestObjects_ResourceVersionsRise(t *testing.T) {
 	note(list(t, client, metav1.ListOptions{}).GetResourceVersion())
 	for i := 1; i < len(got); i++ {
 		if got[i] <= got[i-1] {
-			t.Fatalf("resourceVersions %v do not rise", got)
+			t.Fatalf("resourceVersions %v do not increase", got)
 		}
 	}
 }
@@ -130,7 +129,7 @@ func TestUpdate_StaleIsAConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(fresh, got); diff != "" {
-		t.Errorf("the refused update changed the object (-want +got):\n%s", diff)
+		t.Errorf("the rejected update changed the object (-want +got):\n%s", diff)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// askAll makes one request of each verb about the object a and returns the errors.
+// askAll sends a request with each verb for the object a, and returns the errors.
 func askAll(ctx context.Context, client dynamic.ResourceInterface) map[string]error {
 	errs := map[string]error{}
 	_, errs["create"] = client.Create(ctx, newObject("a", ""), metav1.CreateOptions{})
@@ -49,8 +49,8 @@ func TestRequests_AllVerbsWork(t *testing.T) {
 	})
 }
 
-// An API server has no such paths, so what it answers is no NotFound of an object.
-func TestRequests_WhatIsNotServedIs404(t *testing.T) {
+// An API server does not have such paths, so its response is not a NotFound of an object.
+func TestRequests_ForATypeThatIsNotServedGet404(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		otherVersion := widgets
@@ -87,7 +87,7 @@ func TestServe_AddsATypeLater(t *testing.T) {
 	})
 }
 
-func TestRequests_VerbThatTheTypeLacksIs405(t *testing.T) {
+func TestRequests_WithAVerbThatTheTypeLacksGet405(t *testing.T) {
 	for _, verb := range []string{"create", "delete", "get", "list", "update", "watch"} {
 		t.Run(verb, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestRequests_VerbThatTheTypeLacksIs405(t *testing.T) {
 	}
 }
 
-func TestRequests_WhatTheClusterCannotDoIsMethodNotSupported(t *testing.T) {
+func TestRequests_UnsupportedMethodsGetMethodNotSupported(t *testing.T) {
 	cluster := fakecluster.New(widgetType)
 	client := in(cluster, "ns")
 	obj := create(t, client, "a", "")
@@ -128,7 +128,7 @@ func TestRequests_WhatTheClusterCannotDoIsMethodNotSupported(t *testing.T) {
 	}
 }
 
-func TestRequests_AreCountedAsTheyWereMade(t *testing.T) {
+func TestRequests_AreRecordedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		listed := metav1.ListOptions{LabelSelector: "color=red", ResourceVersion: "0"}
@@ -137,7 +137,7 @@ func TestRequests_AreCountedAsTheyWereMade(t *testing.T) {
 		list(t, in(cluster, ""), metav1.ListOptions{})
 		open(t, in(cluster, "ns"), watched)
 		if _, err := in(cluster, "ns").Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Fatalf("get: %v", err) // refused, and counted
+			t.Fatalf("get: %v", err) // the request counts
 		}
 		for verb, want := range map[string][]fakecluster.Request{
 			"list": {
@@ -158,7 +158,7 @@ func TestRequests_AreCountedAsTheyWereMade(t *testing.T) {
 	})
 }
 
-func TestOpenWatches_CountsEachTypeOnItsOwn(t *testing.T) {
+func TestOpenWatches_CountsByType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		count := func(gvr schema.GroupVersionResource, want int) {
@@ -180,7 +180,7 @@ func TestOpenWatches_CountsEachTypeOnItsOwn(t *testing.T) {
 	})
 }
 
-func TestIntercept_ErrorIsTheAnswer(t *testing.T) {
+func TestIntercept_ErrorIsTheResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		broken := errors.New("broken")
@@ -198,7 +198,7 @@ func TestIntercept_ErrorIsTheAnswer(t *testing.T) {
 			t.Errorf("intercepted (-want +got):\n%s", diff)
 		}
 		if got := len(cluster.Requests("list", widgets)); got != 1 {
-			t.Errorf("requests = %d, want 1: the refused one counts", got)
+			t.Errorf("requests = %d, want 1: the failed request counts", got)
 		}
 		cluster.Intercept(nil)
 		if got := keys(list(t, in(cluster, ""), metav1.ListOptions{})); got != nil {
@@ -207,7 +207,7 @@ func TestIntercept_ErrorIsTheAnswer(t *testing.T) {
 	})
 }
 
-func TestIntercept_SeesRequestsOfWhatIsNotServed(t *testing.T) {
+func TestIntercept_GetsRequestsForTypesThatAreNotServed(t *testing.T) {
 	cluster := fakecluster.New()
 	throttled := apierrors.NewTooManyRequests("slowly", 1)
 	cluster.Intercept(func(context.Context, fakecluster.Request) error { return throttled })
@@ -216,8 +216,8 @@ func TestIntercept_SeesRequestsOfWhatIsNotServed(t *testing.T) {
 	}
 }
 
-// An interceptor that blocks until the end of the context is a server that never
-// answers; it holds up no other request.
+// An interceptor that blocks until the end of the context is like a server that does not
+// respond. It does not delay other requests.
 func TestIntercept_HangEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
@@ -242,7 +242,7 @@ func TestIntercept_HangEndsWithTheContext(t *testing.T) {
 			}
 		}
 		if took := time.Since(begun); took != time.Minute {
-			t.Errorf("they hung for %v, want a minute", took)
+			t.Errorf("the requests ended after %v, want a minute", took)
 		}
 		if got := cluster.OpenWatches(widgets); got != 0 {
 			t.Errorf("open watches = %d, want 0", got)
@@ -250,7 +250,7 @@ func TestIntercept_HangEndsWithTheContext(t *testing.T) {
 	})
 }
 
-func TestRequests_EndedContextIsTheAnswer(t *testing.T) {
+func TestRequests_FailAfterTheEndOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -262,7 +262,7 @@ func TestRequests_EndedContextIsTheAnswer(t *testing.T) {
 	})
 }
 
-func TestRequests_ForASubresourceAreNotForTheObject(t *testing.T) {
+func TestRequests_ForASubresourceDoNotAffectTheObject(t *testing.T) {
 	cluster := fakecluster.New(widgetType)
 	create(t, in(cluster, "ns"), "a", "")
 	if err := in(cluster, "ns").Delete(t.Context(), "a", metav1.DeleteOptions{}, "status"); !apierrors.IsMethodNotSupported(err) {

@@ -20,7 +20,7 @@ func (n *namespaceable) Namespace(namespace string) dynamic.ResourceInterface {
 	return &r
 }
 
-// resource is the client of one resource in one namespace, or in all.
+// resource is the client of a resource in one namespace, or in all namespaces.
 type resource struct {
 	cluster   *Cluster
 	gvr       schema.GroupVersionResource
@@ -31,7 +31,7 @@ func (r *resource) request(verb, name string) Request {
 	return Request{Verb: verb, GVR: r.gvr, Namespace: r.namespace, Name: name}
 }
 
-// arrive is the cluster's, for requests about one object.
+// arrive is Cluster.arrive for requests for one object.
 func (r *resource) arrive(ctx context.Context, verb, name string, subresources []string) (*store, error) {
 	if len(subresources) > 0 {
 		return nil, r.unsupported(verb + " " + subresources[0])

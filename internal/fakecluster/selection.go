@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selection is which objects a list or watch is about.
+// selection selects the objects of a list or watch.
 type selection struct {
 	namespace string // empty: all
 	labels    labels.Selector
 	fields    fields.Selector
 }
 
-// newSelection reads the selectors of opts. Fields are those that every custom
-// resource has: metadata.name and metadata.namespace.
+// newSelection parses the selectors of opts. The selectable fields are those of all custom
+// resources: metadata.name and metadata.namespace.
 func newSelection(namespace string, opts metav1.ListOptions) (selection, error) {
 	byLabel, err := labels.Parse(opts.LabelSelector)
 	if err != nil {

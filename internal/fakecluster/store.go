@@ -7,35 +7,34 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// store holds the objects of one type and what has happened to them. The
-// cluster's mu guards it.
+// store has the objects of one type and their changes. The cluster's mu guards it.
 type store struct {
 	Type
 	objects map[string]*unstructured.Unstructured // by namespace/name
 	history []change
-	floor   int64 // changes up to this version have been forgotten
+	floor   int64 // changes up to this version have expired
 
-	// changed is closed, and replaced, when something happens.
+	// changed is closed and replaced after each change.
 	changed chan struct{}
-	// epoch counts the times that open watches have been closed.
+	// epoch is the number of times that open watches were closed.
 	epoch int
 }
 
-// change is what happened to one object. before is nil for a creation, after for
-// a deletion. Both are immutable; version is that of the change.
+// change is a change of one object. before is nil for a creation, and after for a deletion.
+// Both are immutable. version is the resource version of the change.
 type change struct {
 	version       int64
 	before, after *unstructured.Unstructured
 }
 
-// newStore returns the store of a type that begins to be served at version.
+// newStore returns the store of a type that is served from version on.
 func newStore(t Type, version int64) *store {
 	return &store{Type: t, objects: map[string]*unstructured.Unstructured{}, floor: version, changed: make(chan struct{})}
 }
 
 func (s *store) supports(verb string) bool { return slices.Contains(s.Verbs, verb) }
 
-// record keeps a change and wakes the watches.
+// record adds a change and wakes the watches.
 func (s *store) record(ch change) {
 	s.history = append(s.history, ch)
 	s.wake()
@@ -80,8 +79,8 @@ func (s *store) matching(sel selection) []*unstructured.Unstructured {
 	return found
 }
 
-// event returns what a watch with selection sel sees of ch: an object that begins
-// to match is added, one that ceases to is deleted.
+// event returns the event of ch for a watch with selection sel. For an object that begins to
+// match, the event is ADDED, and for an object that no longer matches, DELETED.
 func (ch change) event(sel selection) (watch.Event, bool) {
 	was := ch.before != nil && sel.matches(ch.before)
 	is := ch.after != nil && sel.matches(ch.after)

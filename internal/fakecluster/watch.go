@@ -38,8 +38,8 @@ func (r *resource) Watch(ctx context.Context, opts metav1.ListOptions) (watch.In
 	return w, nil
 }
 
-// watcher is one open watch. Its goroutine ends with Stop, with the request's
-// context, when its time is up, or when the cluster closes the watch.
+// watcher is an open watch. Its goroutine ends after Stop, after the end of the request's
+// context, after its timeout, or when the cluster closes the watch.
 type watcher struct {
 	cluster *Cluster
 	store   *store
@@ -48,15 +48,15 @@ type watcher struct {
 	cancel  context.CancelFunc
 	ended   sync.Once
 
-	pending []watch.Event // owned by run once it runs
-	version int64         // of the last change that is in pending
+	pending []watch.Event // owned by run after its start
+	version int64         // of the last change in pending
 	epoch   int
 }
 
 func (w *watcher) Stop()                          { w.cancel() }
 func (w *watcher) ResultChan() <-chan watch.Event { return w.events }
 
-// begin fills pending with the initial events that opts ask for.
+// begin sets pending to the initial events for opts.
 func (w *watcher) begin(opts metav1.ListOptions) error {
 	w.cluster.mu.Lock()
 	defer w.cluster.mu.Unlock()
@@ -120,8 +120,8 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// collect moves what has happened since into pending. It returns the channel that
-// tells of more, and whether the watch is still open.
+// collect adds later changes to pending. It returns a channel that closes at the next change,
+// and whether the watch is open.
 func (w *watcher) collect() (<-chan struct{}, bool) {
 	w.cluster.mu.Lock()
 	defer w.cluster.mu.Unlock()
@@ -130,9 +130,9 @@ func (w *watcher) collect() (<-chan struct{}, bool) {
 		return nil, false
 	}
 	if w.version < w.store.floor {
-		status := apierrors.NewResourceExpired("the watch has fallen behind").Status()
+		status := apierrors.NewResourceExpired("the next events of the watch have expired").Status()
 		w.pending = append(w.pending, watch.Event{Type: watch.Error, Object: &status})
-		w.epoch-- // the next call finds the watch closed
+		w.epoch-- // the next call closes the watch
 		return w.store.changed, true
 	}
 	for _, ch := range w.store.since(w.version) {

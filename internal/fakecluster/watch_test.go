@@ -16,7 +16,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-func TestWatch_SeesEachChangeInOrder(t *testing.T) {
+func TestWatch_SendsEachChangeInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		client := in(cluster, "ns")
@@ -32,7 +32,7 @@ func TestWatch_SeesEachChangeInOrder(t *testing.T) {
 	})
 }
 
-func TestWatch_EventsCarryTheObjectAtItsVersion(t *testing.T) {
+func TestWatch_EventsHaveTheObjectAtItsVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		client := in(cluster, "ns")
@@ -54,7 +54,7 @@ func TestWatch_EventsCarryTheObjectAtItsVersion(t *testing.T) {
 	})
 }
 
-func TestWatch_OtherTypesAreNotSeen(t *testing.T) {
+func TestWatch_HasNoEventsOfOtherTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		w := openNow(t, in(cluster, ""), metav1.ListOptions{})
@@ -94,8 +94,8 @@ func TestWatch_SelectorsAndNamespace(t *testing.T) {
 	}
 }
 
-// To a watch with a selector, an object that begins to match is new, and one that
-// ceases to is gone.
+// A watch with a selector gets ADDED for an object that begins to match, and DELETED for an
+// object that no longer matches.
 func TestWatch_BeginningAndCeasingToMatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
@@ -158,7 +158,7 @@ func TestWatch_SyntheticAddedWithoutAResourceVersion(t *testing.T) {
 				remove(t, client, "b")
 				create(t, client, "b", "red")
 				w := open(t, client, metav1.ListOptions{ResourceVersion: version, LabelSelector: "color=red"})
-				// What there is, once each, and no bookmark: nobody asked for it.
+				// Each object once, and no bookmark, which was not requested.
 				if diff := cmp.Diff([]string{"ADDED ns/a", "ADDED ns/b"}, seen(w)); diff != "" {
 					t.Errorf("initial events (-want +got):\n%s", diff)
 				}
@@ -171,7 +171,7 @@ func TestWatch_SyntheticAddedWithoutAResourceVersion(t *testing.T) {
 	}
 }
 
-func TestWatch_ResourceVersionThatIsNoneIsABadRequest(t *testing.T) {
+func TestWatch_InvalidResourceVersionIsABadRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		if _, err := in(cluster, "").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "x"}); !apierrors.IsBadRequest(err) {
@@ -184,7 +184,7 @@ func TestWatch_StopEndsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		w := open(t, in(cluster, ""), metav1.ListOptions{})
-		create(t, in(cluster, "ns"), "unread", "") // its goroutine is about to send
+		create(t, in(cluster, "ns"), "unread", "") // its goroutine sends this event
 		synctest.Wait()
 		w.Stop()
 		w.Stop()
@@ -215,8 +215,8 @@ func TestWatch_EndOfItsContextEndsIt(t *testing.T) {
 	})
 }
 
-// A watch that nobody reads holds up neither the cluster nor other watches, and
-// loses nothing.
+// A watch without a reader delays neither the cluster nor other watches, and does not lose
+// events.
 func TestWatch_UnreadWatchDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
@@ -236,7 +236,7 @@ func TestWatch_UnreadWatchDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-func TestWatch_VersionsOfEventsRise(t *testing.T) {
+func TestWatch_VersionsOfEventsIncrease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		client := in(cluster, "ns")
@@ -251,7 +251,7 @@ func TestWatch_VersionsOfEventsRise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Resuming from the event's own version repeats nothing.
+		// A watch from the version of an event does not repeat that event.
 		if got, want := obj.GetResourceVersion(), updated.GetResourceVersion(); got != want {
 			t.Fatalf("resourceVersion = %s, want %s", got, want)
 		}
@@ -261,7 +261,7 @@ func TestWatch_VersionsOfEventsRise(t *testing.T) {
 	})
 }
 
-func TestWatch_EndsInTime(t *testing.T) {
+func TestWatch_EndsAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		client := in(cluster, "ns")
@@ -269,11 +269,11 @@ func TestWatch_EndsInTime(t *testing.T) {
 		time.Sleep(time.Minute - time.Nanosecond)
 		create(t, client, "a", "")
 		if diff := cmp.Diff([]string{"ADDED ns/a"}, seen(w)); diff != "" {
-			t.Errorf("within its time (-want +got):\n%s", diff)
+			t.Errorf("before the timeout (-want +got):\n%s", diff)
 		}
 		time.Sleep(time.Nanosecond)
 		if diff := cmp.Diff([]string{"CLOSED"}, seen(w)); diff != "" {
-			t.Errorf("after it (-want +got):\n%s", diff)
+			t.Errorf("after the timeout (-want +got):\n%s", diff)
 		}
 		if got := cluster.OpenWatches(widgets); got != 0 {
 			t.Errorf("open watches: %d", got)

@@ -18,12 +18,12 @@ func TestWithdraw_EndsWatchesWithoutAnError(t *testing.T) {
 		create(t, client, "a", "")
 		w := openNow(t, client, metav1.ListOptions{})
 		cluster.Withdraw(widgets)
-		cluster.Withdraw(widgets) // is no more than once
+		cluster.Withdraw(widgets) // has no further effect
 		if diff := cmp.Diff([]string{"CLOSED"}, seen(w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if _, err := client.List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("list of what is not served: %v", err)
+			t.Errorf("list of a type that is not served: %v", err)
 		}
 		if got := cluster.OpenWatches(widgets); got != 0 {
 			t.Errorf("open watches = %d", got)
@@ -31,7 +31,7 @@ func TestWithdraw_EndsWatchesWithoutAnError(t *testing.T) {
 	})
 }
 
-func TestServe_AgainIsAnotherType(t *testing.T) {
+func TestServe_ReplacesAnExistingType(t *testing.T) {
 	for name, withdraw := range map[string]bool{"withdrawn before": true, "served until then": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestServe_AgainIsAnotherType(t *testing.T) {
 					t.Errorf("events of a watch from before (-want +got):\n%s", diff)
 				}
 				if got := len(list(t, client, metav1.ListOptions{}).Items); got != 0 {
-					t.Errorf("it begins with %d objects", got)
+					t.Errorf("the type begins with %d objects", got)
 				}
 				if _, err := client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: before}); !apierrors.IsResourceExpired(err) {
 					t.Errorf("watch from before: %v, want Expired", err)

@@ -8,11 +8,11 @@ import (
 // Bookmark is the object of the bookmark that ends initial events.
 const Bookmark = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"resourceVersion":"9","creationTimestamp":null,"annotations":{"k8s.io/initial-events-end":"true"}}}`
 
-// Similar is how many widgets SimilarWidgets returns. A client's tables take a part for good
-// when they meet it the second time.
+// Similar is the number of widgets of SimilarWidgets. A client stores a common part of objects
+// when it is decoded for the second time.
 const Similar = 50
 
-// WidgetList returns the list of items.
+// WidgetList returns a list with items.
 func WidgetList(items ...string) string {
 	return `{"apiVersion":"example.com/v1","kind":"WidgetList","metadata":{"resourceVersion":"9"},"items":[` + strings.Join(items, ",") + `]}`
 }
@@ -22,26 +22,25 @@ func Event(kind, object string) string {
 	return `{"type":"` + kind + `","object":` + object + "}\n"
 }
 
-// Failure returns a Status of a request that failed.
+// Failure returns the Status of a failed request, with details and a pause of 3 s.
 func Failure(code int, reason string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Failure","message":"it failed","reason":%q,"code":%d,`+
 		`"details":{"name":"a","group":"example.com","kind":"widgets","causes":[{"reason":"FieldValueInvalid","message":"m","field":"spec.x"}],"retryAfterSeconds":3}}`, reason, code)
 }
 
-// Refusal is Failure without a pause that the server asks for: what is tried next is tried at
-// once.
+// Refusal is Failure without details, so that clients may retry at once.
 func Refusal(code int, reason string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Failure","message":"it failed","reason":%q,"code":%d}`, reason, code)
 }
 
-// SimilarWidget returns widget i of many that have most parts in common.
+// SimilarWidget returns widget i of a series with many common parts.
 func SimilarWidget(i int) string {
 	return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w%d","namespace":"ns","resourceVersion":"%d","labels":{"app":"x"},"annotations":{},`+
 		`"managedFields":[{"manager":"m","operation":"Update","fieldsV1":{"f:spec":{".":{},"f:replicas":{}}}}]},`+
 		`"spec":{"template":{"labels":{"app":"x"},"args":["a","b"],"none":[]},"replicas":3},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, i, i+1)
 }
 
-// SimilarWidgets returns all of them.
+// SimilarWidgets returns the series.
 func SimilarWidgets() (objects []string) {
 	for i := range Similar {
 		objects = append(objects, SimilarWidget(i))

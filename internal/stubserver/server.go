@@ -1,5 +1,5 @@
-// Package stubserver has an HTTP server for tests that answers as its script says and keeps what
-// it was asked. It knows nothing of Kubernetes but a rest.Config that reaches it.
+// Package stubserver is an HTTP server for tests, which responds with a script and records requests.
+// Of Kubernetes, it has only a rest.Config for the server.
 package stubserver
 
 import (
@@ -18,25 +18,25 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Reply is how an API server answers a request.
+// Reply responds to a request.
 type Reply func(w http.ResponseWriter, r *http.Request)
 
-// Arrival is a request as the server got it.
+// Arrival is a request that the server has received.
 type Arrival struct {
 	Proto, Method, Path, Query, Body string
 	Header                           http.Header
 }
 
-// Server records what it is asked and answers from a script.
+// Server records requests and responds with a script.
 type Server struct {
 	*httptest.Server
 
 	mu     sync.Mutex
-	script []Reply // the last one answers all that comes after
+	script []Reply // the last reply is for all later requests
 	seen   []Arrival
 }
 
-// New returns a server that ends with t, and fails t if a goroutine is left then.
+// New returns a server that runs until the end of t. It fails t if a goroutine is left then.
 func New(t *testing.T) *Server {
 	t.Helper()
 	s := newServer(t)
@@ -67,7 +67,7 @@ func newServer(t *testing.T) *Server {
 	return s
 }
 
-// closeIdle closes the connections that client-go keeps for this server.
+// closeIdle closes client-go's idle connections to this server.
 func (s *Server) closeIdle(t *testing.T) {
 	t.Helper()
 	for _, plain := range []bool{false, true} {
@@ -102,7 +102,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})(w, r)
 }
 
-// record keeps a and returns the Reply to it.
+// record records a and returns the reply to it.
 func (s *Server) record(a Arrival) Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *Server) record(a Arrival) Reply {
 	return s.script[min(len(s.seen), len(s.script))-1]
 }
 
-// Prepare sets what the next requests are answered with.
+// Prepare sets the replies to the next requests.
 func (s *Server) Prepare(script ...Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *Server) Arrivals() []Arrival {
 	return s.seen
 }
 
-// Respond answers with one body. A contentType of "" is sent as none.
+// Respond responds with body. If contentType is empty, the response has no content type.
 func Respond(status int, contentType, body string) Reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		SetContentType(w, contentType)
@@ -133,7 +133,7 @@ func Respond(status int, contentType, body string) Reply {
 	}
 }
 
-// SetContentType sets the content type of an answer; "" sends none.
+// SetContentType sets the content type of a response; "" means none.
 func SetContentType(w http.ResponseWriter, contentType string) {
 	w.Header()["Content-Type"] = nil // net/http would guess
 	if contentType != "" {
@@ -141,21 +141,21 @@ func SetContentType(w http.ResponseWriter, contentType string) {
 	}
 }
 
-// JSON answers as API servers do.
+// JSON responds with a JSON body, as API servers do.
 func JSON(body string) Reply { return Respond(http.StatusOK, "application/json", body) }
 
-// Stream sends each chunk by itself and ends.
+// Stream sends and flushes each chunk, and ends.
 func Stream(chunks ...string) Reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		SetContentType(w, "application/json")
 		for _, chunk := range chunks {
-			_, _ = io.WriteString(w, chunk) // may be long; whoever hung up, knows
+			_, _ = io.WriteString(w, chunk) // it fails after the client has disconnected
 			w.(http.Flusher).Flush()
 		}
 	}
 }
 
-// Hang sends body and then nothing more, not even the headers if body is empty.
+// Hang sends body, and does not end the response. If body is empty, it does not send headers.
 func Hang(body string) Reply {
 	return func(w http.ResponseWriter, r *http.Request) {
 		SetContentType(w, "application/json")
@@ -177,7 +177,7 @@ func Break(body string) Reply {
 	}
 }
 
-// WithHeader adds a header to what next answers.
+// WithHeader adds a header to the response of next.
 func WithHeader(key, value string, next Reply) Reply {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add(key, value)
@@ -185,8 +185,8 @@ func WithHeader(key, value string, next Reply) Reply {
 	}
 }
 
-// Gzip compresses the chunks if the client accepts that, and leaves out the last
-// cut bytes of the result.
+// Gzip compresses the chunks if the client accepts that, and omits the last cut bytes of the
+// result.
 func Gzip(cut int, chunks ...string) Reply {
 	return func(w http.ResponseWriter, r *http.Request) {
 		SetContentType(w, "application/json")
@@ -210,7 +210,7 @@ func Gzip(cut int, chunks ...string) Reply {
 	}
 }
 
-// holdBack never writes the last count bytes.
+// holdBack is a writer that does not pass the last count bytes on.
 type holdBack struct {
 	io.Writer
 	count int

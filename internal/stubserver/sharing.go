@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// InCommon returns, for each path, how many of the parts of objects there are not an
-// object's own.
+// InCommon returns, for each path, the number of maps and slices that objects share.
 func InCommon(objects []*unstructured.Unstructured) map[string]int {
 	uses := map[uintptr]int{}
 	for _, object := range objects {
@@ -25,7 +24,8 @@ func InCommon(objects []*unstructured.Unstructured) map[string]int {
 	return common
 }
 
-// InBoth returns how many parts of objects of first are parts of objects of second, too.
+// InBoth returns the number of maps and slices that objects of first share with objects of
+// second.
 func InBoth(first, second []*unstructured.Unstructured) (common int) {
 	uses := map[uintptr]bool{}
 	for _, object := range first {
@@ -41,7 +41,8 @@ func InBoth(first, second []*unstructured.Unstructured) (common int) {
 	return common
 }
 
-// MuchInCommon reports whether objects share much, and nothing that is their own.
+// MuchInCommon reports whether objects share many parts, but neither themselves nor their
+// metadata.
 func MuchInCommon(objects []*unstructured.Unstructured) bool {
 	common, shared := InCommon(objects), 0
 	for _, count := range common {
@@ -50,8 +51,8 @@ func MuchInCommon(objects []*unstructured.Unstructured) bool {
 	return shared > 4*len(objects) && common[""]+common[".metadata"] == 0
 }
 
-// parts calls visit with each map and slice that value is made of, and where it is.
-// A slice of nothing has no place in memory.
+// parts calls visit with each map and slice in value, and its address. Empty slices have no
+// address.
 func parts(value any, path string, visit func(path string, at uintptr)) {
 	switch value := value.(type) {
 	case map[string]any:
