@@ -218,6 +218,42 @@ func TestRun_WhatIsExpectedInVainIsAskedForOnceAMinute(t *testing.T) {
 	}
 }
 
+// Where CRDs and APIServices can't be watched, a poll is two conditional requests. It is slow while
+// each type that is wanted is served, and quick while one is absent.
+func TestRun_APollIsQuickOnlyWhileAWantedTypeIsAbsent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		for _, class := range []string{"crds.list", "crds.watch", "crds.get", "apis.list", "apis.watch", "apis.get"} {
+			w.fault[class] = "403"
+		}
+		w.setCRD(gadget("v1"))
+		runFor(t, r)
+		polls := func(during time.Duration, least, most int) {
+			t.Helper()
+			w.change(func() { clear(w.counts); w.unchanged = 0 })
+			elapse(during)
+			w.change(func() {
+				core, named := w.counts["core"], w.counts["named"]
+				if core != named || named < least || named > most {
+					t.Errorf("%d and %d requests for documents in %v, want %d to %d each: %v", core, named, during, least, most, w.counts)
+				}
+				if w.unchanged != core+named {
+					t.Errorf("%d of %d requests got a document that had not changed", core+named-w.unchanged, core+named)
+				}
+			})
+		}
+		elapse(5 * time.Minute) // what is new may change again
+		polls(10*time.Minute, 9, 11)
+		absent := typefacts.Of(r).Expect(widgets.GroupResource())
+		polls(58*time.Second, 24, 30)
+		elapse(10 * time.Second)
+		polls(10*time.Minute, 50, 70)
+		absent()
+		elapse(time.Minute)
+		polls(10*time.Minute, 9, 11)
+	})
+}
+
 // A type that is waited for where CRDs can't be watched is asked for at the same pace for ever.
 func TestRun_WhatIsWaitedForIsAskedForEveryTenSeconds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {

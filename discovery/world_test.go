@@ -190,9 +190,11 @@ type world struct {
 	lasts    time.Duration // a watch; 0: for ever
 	healer   string        // a request of this class that is answered ends all faults
 	counts   map[string]int
-	deleted  map[string]time.Time // CRDs, by UID
-	log      []string
-	start    time.Time
+	// unchanged is how many documents were not sent, because the client had them.
+	unchanged int
+	deleted   map[string]time.Time // CRDs, by UID
+	log       []string
+	start     time.Time
 }
 
 func newWorld(seed uint64) *world {
@@ -567,6 +569,7 @@ func (w *world) document(req *http.Request, class string) *http.Response {
 		}
 		return w.finish(answer(req, 200, "application/json", body))
 	case !w.noETag && req.Header.Get("If-None-Match") == etag:
+		w.unchanged++
 		res = answer(req, 304, "", nil)
 	case w.asJSON || !strings.Contains(req.Header.Get("Accept"), "protobuf"):
 		res = answer(req, 200, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", asJSON)
