@@ -53,8 +53,7 @@ func TestRetryAfter_IsObeyed(t *testing.T) {
 	}
 }
 
-// Whether in a proxy's own way or in a Status.
-func TestRetryAfter_IsFoundWhereverItIs(t *testing.T) {
+func TestRetryAfter_IsReadFromHeadersAndStatuses(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"header of a proxy": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "30")
@@ -86,8 +85,7 @@ func say429(body string) http.HandlerFunc {
 	}
 }
 
-// What a group last told stands while it can't be asked.
-func TestResolve_LastKnownGoodStandsWhileAGroupIsDown(t *testing.T) {
+func TestResolve_LastKnownResourcesStayWhileAGroupFails(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			s := newServer(t, f, everything()...)
@@ -111,8 +109,8 @@ func TestResolve_LastKnownGoodStandsWhileAGroupIsDown(t *testing.T) {
 	}
 }
 
-// A stale version may come with what the server last knew of it.
-func TestResolve_WhatAServerLastKnewIsBelieved(t *testing.T) {
+// A stale version may have the resources that the server last knew.
+func TestResolve_ResourcesOfAStaleGroupVersionAreServed(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup)
 	s.answer("/apis", say("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", `{
 		"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":"example.com"},"versions":[
@@ -140,9 +138,9 @@ func TestResolve_UnchangedDocumentsAreNotSentAgain(t *testing.T) {
 	}
 }
 
-// A server of before 1.30 has only the beta of the format; one that has only a later
-// one is asked in the legacy format.
-func TestResolve_ReadsWhatFormatThereIs(t *testing.T) {
+// A server before 1.30 has only the beta format. A server with only a later format is asked for the
+// legacy format.
+func TestResolve_ReadsEachFormat(t *testing.T) {
 	for _, tc := range []struct {
 		name, contentType string
 		asked             int // times for the roots
@@ -216,7 +214,7 @@ func TestResolve_CallersShareRequests(t *testing.T) {
 	}
 }
 
-// An answer that was under way when the question came may be older than what is asked about.
+// A response to a request in progress may be older than the question.
 func TestResolve_ARefusalIsNotOlderThanItsQuestion(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup)
 	arrived, release := make(chan struct{}), make(chan struct{})
@@ -262,8 +260,8 @@ func TestNewForConfig_ObeysARateLimiter(t *testing.T) {
 	}
 }
 
-// A config may be of a client of one group.
-func TestNewForConfig_AsksBelowTheHostOnly(t *testing.T) {
+// The config may be that of a client for one group.
+func TestNewForConfig_IgnoresTheAPIPathOfAGroup(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	r, err := discovery.NewForConfig(&rest.Config{
 		Host: s.URL, APIPath: "/apis", ContentConfig: rest.ContentConfig{GroupVersion: new(widgets.GroupVersion())},
@@ -281,7 +279,7 @@ func TestNewForConfig_AsksBelowTheHostOnly(t *testing.T) {
 	}
 }
 
-// Kubectl takes the first, where that is one of Kubernetes' own.
+// kubectl takes the first group if it is one of Kubernetes itself.
 func TestResolve_GroupsOfKubernetesComeFirst(t *testing.T) {
 	for _, f := range formats {
 		s := newServer(t, f, coreGroup, appsGroup, metricsPods, exampleGroup, served("example.net", "deployments", "widgets"))
@@ -322,7 +320,7 @@ func TestResolve_PluralsComeBeforeSingularsShortNamesAndKinds(t *testing.T) {
 	}
 }
 
-func TestNotServed_SaysWhetherThereIsSuchAGroup(t *testing.T) {
+func TestNotServedError_GroupServed(t *testing.T) {
 	r := newServer(t, aggregated, everything()...).resolver(t)
 	for ref, want := range map[string]bool{
 		"unicorns.example.com":         true,
@@ -375,7 +373,7 @@ func TestResolve_ByParts(t *testing.T) {
 	}
 }
 
-func TestResolve_BadPartsAskNothing(t *testing.T) {
+func TestResolve_InvalidPartsSendNoRequest(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	r := s.resolver(t)
 	for _, ask := range []func() error{
@@ -396,8 +394,8 @@ func TestResolve_BadPartsAskNothing(t *testing.T) {
 	}
 }
 
-// What can't be read may be what was asked for.
-func TestResolve_EntriesThatCannotBeReadLeaveTheirGroupVersionOpen(t *testing.T) {
+// The invalid entry may be the resource of the question.
+func TestResolve_InvalidEntriesMakeTheirGroupVersionInconclusive(t *testing.T) {
 	const v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	for name, entry := range map[string]string{
 		"no scope":      `{"resource":"gizmos","responseKind":{"kind":"Gizmo"},"verbs":["list"]}`,
@@ -422,7 +420,7 @@ func TestResolve_EntriesThatCannotBeReadLeaveTheirGroupVersionOpen(t *testing.T)
 	})
 }
 
-func TestValidate_AListWithoutResourcesIsNoAnswer(t *testing.T) {
+func TestValidate_AListWithoutResourcesIsInconclusive(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	s.answer("/apis/example.com/v1", say("application/json", `{"kind":"APIResourceList","groupVersion":"example.com/v1"}`))
 	_, err := s.resolver(t).Validate(t.Context(), widgets)
@@ -432,7 +430,7 @@ func TestValidate_AListWithoutResourcesIsNoAnswer(t *testing.T) {
 	checkInconclusive(t, err, "widgets.v1.example.com", nil)
 }
 
-func TestResolver_WhatFailsIsAskedAFewTimes(t *testing.T) {
+func TestResolver_FailedPathsArePaused(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"500":  refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError),
 		"401":  refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized),
@@ -462,7 +460,7 @@ func TestResolver_WhatFailsIsAskedAFewTimes(t *testing.T) {
 	}
 }
 
-func TestResolver_ManyAskTogetherAboutWhatFails(t *testing.T) {
+func TestResolver_ConcurrentCallersShareFailedRequests(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	r := run(t, s, never())
 	s.answer("*", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
@@ -481,7 +479,7 @@ func TestResolver_ManyAskTogetherAboutWhatFails(t *testing.T) {
 	}
 }
 
-func TestResolver_RequestsAboutUnknownNamesAreBounded(t *testing.T) {
+func TestResolver_RequestsForUnknownNamesAreLimited(t *testing.T) {
 	for name, ask := range map[string]func(r *discovery.Resolver, i int) error{
 		"names": func(r *discovery.Resolver, i int) error {
 			_, err := r.Resolve(t.Context(), fmt.Sprint("unicorns", i))
@@ -519,7 +517,7 @@ func TestResolver_RequestsAboutUnknownNamesAreBounded(t *testing.T) {
 	}
 }
 
-func TestResolver_UnknownNamesShareARequestThatWaitsForItsTurn(t *testing.T) {
+func TestResolver_UnknownNamesShareADelayedRequest(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	r := run(t, s, never(), discovery.WithUnknownRate(2, 1))
 	if _, err := r.Resolve(t.Context(), "unicorns"); !errors.Is(err, discovery.ErrNotServed) {
@@ -540,7 +538,7 @@ func TestResolver_UnknownNamesShareARequestThatWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-func TestNotServedError_IsSafeToKeepAndToShare(t *testing.T) {
+func TestNotServedError_IsSafeForConcurrentUse(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	r := s.resolver(t)
 	_, err := r.Resolve(t.Context(), "widgzts")

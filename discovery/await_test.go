@@ -25,7 +25,7 @@ func awaited(ctx context.Context, r *discovery.Resolver) <-chan error {
 	return done
 }
 
-func TestAwait_ReturnsWhenTheTypeComes(t *testing.T) {
+func TestAwait_ReturnsWhenTheTypeIsServed(t *testing.T) {
 	gadgetGroup := group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{{Name: "gadgets", Kind: "Gadget", Verbs: all}}}}}
 	byCRD := func(_ *apiServer, crds *collection) { crds.put(define(gadgetsCRD, "1").object()) }
 	byDocument := func(s *apiServer, _ *collection) { s.serve(coreGroup, gadgetGroup) }
@@ -68,7 +68,7 @@ func TestAwait_ReturnsWhenTheTypeComes(t *testing.T) {
 	}
 }
 
-func TestAwait_ReturnsAtOnceWhatIsServed(t *testing.T) {
+func TestAwait_ReturnsAServedTypeAtOnce(t *testing.T) {
 	s, _ := crdServer(t, define(gadgetsCRD, "1"))
 	r := run(t, s, never())
 	s.paths()
@@ -80,7 +80,7 @@ func TestAwait_ReturnsAtOnceWhatIsServed(t *testing.T) {
 	}
 }
 
-func TestAwait_SaysWhyNotAtTheEndOfItsContext(t *testing.T) {
+func TestAwait_ErrorHasTheLastAnswerAndTheCause(t *testing.T) {
 	s, _ := crdServer(t)
 	for name, r := range map[string]*discovery.Resolver{"running": run(t, s, never()), "not running": s.resolver(t, never())} {
 		t.Run(name, func(t *testing.T) {

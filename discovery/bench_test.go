@@ -17,7 +17,7 @@ import (
 // unbounded lifts the bound of requests about unknown names.
 var unbounded = discovery.WithUnknownRate(1e6, 1e6)
 
-// The budget of a question whose answer is known.
+// The allocation budget of a question that is answered from memory.
 func TestRun_KnownTypesAllocateAlmostNothing(t *testing.T) {
 	s, _ := crdServer(t, define(gadgetsCRD, "1"))
 	r := run(t, s, never())
@@ -40,9 +40,9 @@ func TestRun_KnownTypesAllocateAlmostNothing(t *testing.T) {
 	}
 }
 
-// An unchanged document is not learnt again, and no suggestions are looked for that are not
-// asked for: the budget does not depend on the number of types. It includes the server's part.
-func TestResolve_UnknownNamesCostTheSameOnACrowdedServer(t *testing.T) {
+// An unchanged document is not learned again, and suggestions are only computed on demand: the budget does
+// not depend on the number of types. It includes the server's allocations.
+func TestResolve_UnknownNamesCostTheSameWithManyTypes(t *testing.T) {
 	s := crowdedServer(t, 500)
 	running, i := run(t, s, never(), unbounded), 0
 	for name, r := range map[string]*discovery.Resolver{"running": running, "not running": s.resolver(t)} {
@@ -89,8 +89,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// What names cost that are not known to be served, one after the other, on a server with many
-// CRDs. The bound of their rate is lifted.
+// The cost of unknown names, one after the other, on a server with many CRDs, without the rate limit.
 func BenchmarkResolve_UnknownNames(b *testing.B) {
 	for _, crds := range []int{100, 1000} {
 		r := run(b, crowdedServer(b, crds), never(), unbounded)

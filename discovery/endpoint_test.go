@@ -19,8 +19,8 @@ func tooMany(seconds int) error {
 	return apierrors.NewTooManyRequests("later", seconds)
 }
 
-// 20,000 resources may be refused by one server: each refusal costs the same.
-func TestPauses_AreBoundedAndCostTheSame(t *testing.T) {
+// One server may refuse 20,000 resources. Each refusal has the same cost.
+func TestPauses_AreBoundedAndHaveConstantCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pauses
 		for i := range 20_000 {
@@ -80,8 +80,8 @@ func TestPauses_GrowWhileAPathFails(t *testing.T) {
 	})
 }
 
-// client-go takes each 5xx for a reason to wait; only what the server has said is its wish.
-func TestPauses_OnlyRetryAfterIsTheServersWish(t *testing.T) {
+// client-go waits after each 5xx. Only Retry-After counts as requested by the server.
+func TestPauses_OnlyRetryAfterCountsAsRequestedByTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pauses
 		fault := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable}}
@@ -146,7 +146,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-func TestRecovery_WhatHadFailedAndSucceedsEndsBackOffs(t *testing.T) {
+func TestRecovery_ARequestThatSucceedsAfterAFailureEndsBackOffs(t *testing.T) {
 	var r recovery
 	r.succeeded("/apis")
 	crds, watch := r.failed("/crds"), r.waiting()

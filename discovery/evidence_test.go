@@ -25,8 +25,8 @@ var extensionsGroup = group{name: "apiextensions.k8s.io", versions: []version{{n
 	{Name: "customresourcedefinitions", SingularName: "customresourcedefinition", Kind: "CustomResourceDefinition", Verbs: all},
 }}}}
 
-// A server may be behind a proxy that has lost it, or restart its handlers.
-func TestEvidence_ACRDListThatFailsDeletesNothing(t *testing.T) {
+// A proxy may have lost its server, or the server may restart its handlers.
+func TestEvidence_AFailedListOfCRDsRemovesNothing(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"404":           http.NotFound,
 		"another list":  say("application/json", `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`),
@@ -52,8 +52,8 @@ func TestEvidence_ACRDListThatFailsDeletesNothing(t *testing.T) {
 	}
 }
 
-// A CRD is not established at first, whatever documents still say of the one before it.
-func TestEvidence_ARecreatedCRDIsAnotherFromTheBeginning(t *testing.T) {
+// A new CRD is not established yet, also if documents still list the resources of the CRD before it.
+func TestEvidence_ARecreatedCRDIsAnotherTypeAtOnce(t *testing.T) {
 	fresh := define(gadgetsCRD, "2")
 	fresh.conditions = nil
 	for name, recreate := range map[string]func(*collection){
@@ -90,8 +90,8 @@ func TestEvidence_ARecreatedCRDIsAnotherFromTheBeginning(t *testing.T) {
 	}
 }
 
-// While a watch does not work, what is known stands, and documents may add to it.
-func TestEvidence_DocumentsAddToWhatAWatchKnew(t *testing.T) {
+// While a watch fails, the known types stay, and documents may add types.
+func TestEvidence_DocumentsAddTypesWhileAWatchFails(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup)
 	crds := newCollection(define("widgets.example.org", "1").object())
 	apis := newCollection(
@@ -117,8 +117,8 @@ func TestEvidence_DocumentsAddToWhatAWatchKnew(t *testing.T) {
 	}
 }
 
-// A new run knows nothing of what the last one was told twice.
-func TestEvidence_ASecondRunNeedsTwoAnswersToo(t *testing.T) {
+// A new run does not know the documents of the last run.
+func TestEvidence_ASecondRunNeedsTwoDocumentsToo(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup, exampleGroup)
 	r := s.resolver(t, discovery.WithPace(5*time.Millisecond, 5*time.Millisecond, 200*time.Millisecond))
 	start := func() (stop func()) {
@@ -147,8 +147,8 @@ func TestEvidence_ASecondRunNeedsTwoAnswersToo(t *testing.T) {
 	}
 }
 
-// As of a server that has just started.
-func TestEvidence_AnAPIServiceThatDocumentsDoNotMentionIsLeftOpen(t *testing.T) {
+// For example while the server is starting.
+func TestEvidence_AnAPIServiceThatDocumentsDoNotListIsInconclusive(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup, metricsGroup)
 	apis := newCollection(metricsService("True"))
 	s.collections(t, newCollection(), apis)
@@ -168,8 +168,7 @@ func TestEvidence_AnAPIServiceThatDocumentsDoNotMentionIsLeftOpen(t *testing.T) 
 	l.wants("Added widgets.v1.example.com")
 }
 
-// What nobody has heard of may come with the next event.
-func TestEvidence_ARefusalDoesNotOutliveAnAPIService(t *testing.T) {
+func TestEvidence_ANewAPIServiceEndsAStoredRefusal(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup)
 	apis := newCollection()
 	s.collections(t, newCollection(), apis)
@@ -188,8 +187,8 @@ func TestEvidence_ARefusalDoesNotOutliveAnAPIService(t *testing.T) {
 	})
 }
 
-// The last to wait leaves, and what has been answered so far is no answer.
-func TestEvidence_ACancelledQuestionTellsNobodyAnything(t *testing.T) {
+// When the last caller leaves, the responses so far are incomplete.
+func TestEvidence_ACancelledQuestionDoesNotAffectOthers(t *testing.T) {
 	s, _ := crdServer(t)
 	r := run(t, s, never())
 	eventually(t, "all is certain", func() bool { return r.Status().APIServices.State == discovery.SourceAbsent })
@@ -211,8 +210,7 @@ func TestEvidence_ACancelledQuestionTellsNobodyAnything(t *testing.T) {
 	checkKind(t, err, discovery.ErrNotServed)
 }
 
-// What was known stands, and is remembered, when a question is given up half-way.
-func TestEvidence_ACancelledQuestionLeavesWhatIsKnown(t *testing.T) {
+func TestEvidence_ACancelledQuestionRemovesNothing(t *testing.T) {
 	s := newServer(t, legacy, coreGroup, appsGroup)
 	s.collections(t, newCollection(), nil)
 	r := run(t, s, never())
@@ -245,8 +243,7 @@ func TestEvidence_ACancelledQuestionLeavesWhatIsKnown(t *testing.T) {
 	}
 }
 
-// Of which nothing can be concluded.
-func TestEvidence_DocumentsThatLackFieldsLeaveThingsOpen(t *testing.T) {
+func TestEvidence_DocumentsThatLackFieldsAreInconclusive(t *testing.T) {
 	const v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	for _, tc := range []struct{ contentType, body string }{
 		{"application/json", `{}`},
@@ -286,7 +283,7 @@ func TestEvidence_DocumentsThatLackFieldsLeaveThingsOpen(t *testing.T) {
 	}
 }
 
-func TestInconclusive_SaysWhenItMayBeAskedAgain(t *testing.T) {
+func TestInconclusiveError_Again(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			s := newServer(t, f, everything()...)
@@ -304,7 +301,6 @@ func TestInconclusive_SaysWhenItMayBeAskedAgain(t *testing.T) {
 	}
 }
 
-// However much happens.
 func TestRun_RequestsAreSpaced(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup, metricsGroup)
 	apis := newCollection(metricsService("True"))
@@ -326,8 +322,8 @@ func TestRun_RequestsAreSpaced(t *testing.T) {
 	}
 }
 
-// An event has answered the question, though the group version is behind.
-func TestRun_AVersionThatIsNotServedAnyMoreIsNotAskedAbout(t *testing.T) {
+// The event answers the question, also if the group version is behind.
+func TestRun_ARemovedVersionNeedsNoRequest(t *testing.T) {
 	d := define(gadgetsCRD, "1")
 	d.versions, d.served["v1beta1"] = []string{"v1", "v1beta1"}, true
 	s, crds := crdServer(t, d)
@@ -350,9 +346,8 @@ func TestRun_AVersionThatIsNotServedAnyMoreIsNotAskedAbout(t *testing.T) {
 	}
 }
 
-// When it becomes known only later which CRD serves a type, it may be one that has replaced
-// the CRD that the document was about.
-func TestEvidence_ACRDThatIsYoungerThanItsTypeHasReplacedAnother(t *testing.T) {
+// If the CRD of a type becomes known later than the type, it may have replaced the CRD of the document.
+func TestEvidence_ACRDThatIsNewerThanItsTypeHasReplacedAnother(t *testing.T) {
 	for name, tc := range map[string]struct {
 		age    time.Duration
 		events []string
@@ -391,8 +386,7 @@ func (w *world) byService(plurals ...string) {
 	w.setAPI(&wapi{name: gadgetsService, service: true, available: true})
 }
 
-// What serves a type may change while that can't be told. It is told later.
-func TestEvidence_AnotherBackingIsToldAfterATimeWithoutOne(t *testing.T) {
+func TestEvidence_ABackingThatChangesWhileUnknownIsReportedLater(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		w.change(func() { w.byService("gadgets") })
@@ -420,8 +414,9 @@ func TestEvidence_AnotherBackingIsToldAfterATimeWithoutOne(t *testing.T) {
 	})
 }
 
-// Who may list APIServices may not get them. Then a CRD of the same name may be another's.
-func TestEvidence_AnAPIServiceThatCannotBeReadHasNoCRD(t *testing.T) {
+// A user may be allowed to list APIServices, and not to get them. Then the CRD of that name may not serve
+// the type.
+func TestEvidence_ATypeWhoseAPIServiceCannotBeReadHasNoCRD(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		w.change(func() {
@@ -444,8 +439,8 @@ func TestEvidence_AnAPIServiceThatCannotBeReadHasNoCRD(t *testing.T) {
 	})
 }
 
-// Where APIServices are forbidden, documents say in the end what CRDs do not.
-func TestEvidence_WhatServesATypeInPlaceOfItsCRDIsBelieved(t *testing.T) {
+// If APIServices are forbidden, the documents decide in the end.
+func TestEvidence_AnotherServerMayServeATypeAfterItsCRD(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		w.change(func() {
@@ -465,8 +460,8 @@ func TestEvidence_WhatServesATypeInPlaceOfItsCRDIsBelieved(t *testing.T) {
 	})
 }
 
-// A CRD may say that a type is served while another server is asked for it.
-func TestEvidence_ACRDThatDocumentsRefuteIsNotServed(t *testing.T) {
+// The CRD is established, and another server receives the requests for the type.
+func TestEvidence_ACRDThatDocumentsContradictIsNotServed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		w.change(func() { w.fault["apis.list"] = "403" })
@@ -488,9 +483,9 @@ func TestEvidence_ACRDThatDocumentsRefuteIsNotServed(t *testing.T) {
 	})
 }
 
-// Documents that are older than the end of a CRD list its type. Whatever an APIService that is
-// still to be read turns out to be, they don't mean its server.
-func TestEvidence_TheEndOfACRDIsToldOnce(t *testing.T) {
+// Documents that are older than the deletion of a CRD list its type. They do not describe the server of an
+// APIService that is still to be read.
+func TestEvidence_TheDeletionOfACRDIsReportedOnce(t *testing.T) {
 	for name, upset := range map[string]func(w *world){
 		"and an APIService comes": func(w *world) {},
 		"and it can't be read":    func(w *world) { w.fault["apis.get"] = "403" },
@@ -523,8 +518,7 @@ func TestEvidence_TheEndOfACRDIsToldOnce(t *testing.T) {
 	}
 }
 
-// What serves a type after the end of its CRD may not be told, and go, too.
-func TestEvidence_WhatIsNotListedAfterTheEndOfItsCRDIsNotListed(t *testing.T) {
+func TestEvidence_ATypeThatIsRemovedAfterItsCRDIsNotListed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		w.change(func() {
@@ -554,9 +548,9 @@ func TestEvidence_WhatIsNotListedAfterTheEndOfItsCRDIsNotListed(t *testing.T) {
 	})
 }
 
-// A run that does not know the APIServices yet goes on from what the one before knew: the end of a
-// CRD says nothing of a type that another server serves.
-func TestEvidence_AnotherRunRemembersWhatServesAType(t *testing.T) {
+// A run that does not know the APIServices yet starts with the state of the last run: the deletion of a CRD
+// does not affect a type that another server serves.
+func TestEvidence_ASecondRunKnowsTheBackingOfAType(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		w.change(func() {

@@ -48,7 +48,7 @@ func ask(ctx context.Context, r *discovery.Resolver) map[string]error {
 	return map[string]error{"Resolve": resolve, "Validate": validate}
 }
 
-func TestInconclusive_TheServerCannotBeAsked(t *testing.T) {
+func TestInconclusive_TheServerRespondsWithAnError(t *testing.T) {
 	for _, tc := range troubles {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, f := range formats {
@@ -67,7 +67,7 @@ func TestInconclusive_TheServerCannotBeAsked(t *testing.T) {
 	}
 }
 
-func TestInconclusive_TheServerIsNotThere(t *testing.T) {
+func TestInconclusive_TheServerDoesNotExist(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	r := s.resolver(t)
 	s.Close()
@@ -76,7 +76,7 @@ func TestInconclusive_TheServerIsNotThere(t *testing.T) {
 	}
 }
 
-// A proxy without a backend answers 404 to all; an API server has /apis.
+// A proxy without a backend responds with 404 to all requests. An API server has /apis.
 func TestResolve_404OfEverythingIsInconclusive(t *testing.T) {
 	s := newServer(t, aggregated)
 	s.answer("*", http.NotFound)
@@ -84,8 +84,7 @@ func TestResolve_404OfEverythingIsInconclusive(t *testing.T) {
 	checkInconclusive(t, err, "widgets", nil)
 }
 
-// One root is not enough to tell what is not served.
-func TestResolve_HalfAnAnswerIsInconclusive(t *testing.T) {
+func TestResolve_OneRootAloneIsInconclusive(t *testing.T) {
 	for _, path := range []string{"/api", "/apis"} {
 		for _, f := range formats {
 			t.Run(string(f), func(t *testing.T) {
@@ -98,7 +97,6 @@ func TestResolve_HalfAnAnswerIsInconclusive(t *testing.T) {
 	}
 }
 
-// The root that has answered tells all about its groups.
 func TestResolve_ARootIsConclusiveAboutItsOwnGroups(t *testing.T) {
 	for _, tc := range []struct {
 		down                string
@@ -171,8 +169,7 @@ func checkInconclusive(t *testing.T, err error, ref string, cause func(error) bo
 	return inconclusive.Failed
 }
 
-// One group whose server is down: what others serve is served, what others do not
-// is not, and only what the group may serve can't be told.
+// If the server of one group fails, only questions that may be about this group are inconclusive.
 func TestResolve_OneStaleGroupVersionIsInconclusiveForItselfOnly(t *testing.T) {
 	groups := []group{
 		coreGroup, stale(exampleGroup, "v1beta1"), stale(acmeGroup, "stable"), stale(calicoGroup, "v3"), stale(v1AcmeGroup, "v2"),
@@ -231,7 +228,7 @@ func TestResolve_OneStaleGroupVersionIsInconclusiveForItselfOnly(t *testing.T) {
 	}
 }
 
-func TestInconclusiveError_TextSaysWhatTheServerSaidAndWhatToDo(t *testing.T) {
+func TestInconclusiveError_TextHasTheServersMessageAndAdvice(t *testing.T) {
 	const (
 		blocks = "ipamblocks.projectcalico.org: discovery can't tell whether it is served: could not read the resources of projectcalico.org/v3: "
 		path   = "/apis/projectcalico.org/v3"
@@ -295,7 +292,7 @@ func TestInconclusiveError_TextSaysWhatTheServerSaidAndWhatToDo(t *testing.T) {
 	}
 }
 
-// Legacy discovery asks each group version, and each may have trouble of its own.
+// In legacy discovery, each group version is a request, and may fail with another error.
 func TestResolve_OneFailingGroupVersionUnwrapsToItsCause(t *testing.T) {
 	const path = "/apis/projectcalico.org/v3"
 	for _, tc := range troubles {
@@ -312,8 +309,8 @@ func TestResolve_OneFailingGroupVersionUnwrapsToItsCause(t *testing.T) {
 	}
 }
 
-// Listed among the groups and yet not found: it comes or goes.
-func TestResolve_GroupVersionThatGoesMeanwhileIsInconclusive(t *testing.T) {
+// A group that is listed and not found is being added or removed.
+func TestResolve_GroupVersionThatIsRemovedMeanwhileIsInconclusive(t *testing.T) {
 	s := newServer(t, legacy, everything()...)
 	s.answer("/apis/projectcalico.org/v3", http.NotFound)
 	_, err := s.resolver(t).Resolve(t.Context(), "ipamblocks.v3.projectcalico.org")
@@ -343,9 +340,9 @@ func TestInconclusiveError_UnwrapsToAllCauses(t *testing.T) {
 	})
 }
 
-// Answers that contradict one another, or that no API server gives, are none.
+// Contradictory responses, and responses that no API server sends, are inconclusive.
 
-func TestInconclusive_JSONThatIsNoDiscoveryDocument(t *testing.T) {
+func TestInconclusive_JSONThatIsNotADocument(t *testing.T) {
 	for name, body := range map[string]string{
 		"a portal's":   `{"message":"please log in"}`,
 		"null":         `null`,
@@ -365,7 +362,7 @@ func TestInconclusive_JSONThatIsNoDiscoveryDocument(t *testing.T) {
 	}
 }
 
-func TestValidate_ListOfAnotherGroupVersionIsNoAnswer(t *testing.T) {
+func TestValidate_ListOfAnotherGroupVersionIsInconclusive(t *testing.T) {
 	s := newServer(t, legacy, everything()...)
 	s.answer("/apis/example.com/v1", say("application/json",
 		`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"other.com/v1","resources":[{"name":"widgets","kind":"Widget","verbs":["list","watch"]}]}`))
@@ -373,8 +370,8 @@ func TestValidate_ListOfAnotherGroupVersionIsNoAnswer(t *testing.T) {
 	checkInconclusive(t, err, "widgets.v1.example.com", nil)
 }
 
-// One of several API servers does not know the type yet; the next one does.
-func TestValidate_404ThatTheRestContradictsIsInconclusive(t *testing.T) {
+// One of several API servers does not know the type yet.
+func TestValidate_404ThatDocumentsContradictIsInconclusive(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			s := newServer(t, f, everything()...)
@@ -400,7 +397,7 @@ func TestValidate_404OfAStaleGroupVersionIsInconclusive(t *testing.T) {
 	checkInconclusive(t, err, "ipamblocks.v3.projectcalico.org", nil)
 }
 
-// A wrong address, or an ingress without a backend.
+// The address is wrong, or an ingress has no backend.
 func TestValidate_404OfEverythingIsInconclusive(t *testing.T) {
 	s := newServer(t, aggregated)
 	s.answer("*", http.NotFound)
@@ -408,15 +405,15 @@ func TestValidate_404OfEverythingIsInconclusive(t *testing.T) {
 	checkInconclusive(t, err, "widgets.v1.example.com", nil)
 }
 
-func TestResolve_CoreGroupVersionThatGoesMeanwhileIsInconclusive(t *testing.T) {
+func TestResolve_CoreGroupVersionThatIsRemovedMeanwhileIsInconclusive(t *testing.T) {
 	s := newServer(t, legacy, everything()...)
 	s.answer("/api/v1", http.NotFound)
 	_, err := s.resolver(t).Resolve(t.Context(), "pods")
 	checkInconclusive(t, err, "pods", nil)
 }
 
-// Where /api is not there, client-go drops what /apis says is stale.
-func TestResolve_StaleGroupBesideNoCoreGroupIsInconclusive(t *testing.T) {
+// Without /api, client-go ignores the stale group versions of /apis.
+func TestResolve_StaleGroupWithoutACoreGroupIsInconclusive(t *testing.T) {
 	s := newServer(t, aggregated, exampleGroup, stale(calicoGroup, "v3"))
 	s.answer("/api", http.NotFound)
 	_, err := s.resolver(t).Resolve(t.Context(), "ipamblocks.projectcalico.org")

@@ -34,9 +34,8 @@ func metricsAPI() *apiService {
 	return item
 }
 
-// An APIService that is written anew is gone for a moment, and a document of that
-// moment may come late.
-func TestKnowledge_AnAPIServiceThatIsBackHasNotGone(t *testing.T) {
+// An APIService that is replaced is absent for a moment, and a document of that moment may arrive later.
+func TestKnowledge_ARecreatedAPIServiceIsNotDropped(t *testing.T) {
 	for name, back := range map[string]bool{"back": true, "gone": false} {
 		t.Run(name, func(t *testing.T) {
 			k := knowledge{apisRule: true, apisCurrent: true, doubtFor: time.Hour}
@@ -98,8 +97,8 @@ func gadgetDoc() *document {
 	}}}}}
 }
 
-// News of the one before may come late.
-func TestKnowledge_TheEndOfAnotherCRDIsNoNews(t *testing.T) {
+// The event of the CRD before it may be late.
+func TestKnowledge_TheDeletionOfAnotherCRDHasNoEffect(t *testing.T) {
 	k := knowledge{crdsRule: true, crdsCurrent: true}
 	now := time.Now()
 	k.learnCRD(gadgetMeta("2"), 0, now)
@@ -111,9 +110,9 @@ func TestKnowledge_TheEndOfAnotherCRDIsNoNews(t *testing.T) {
 	}
 }
 
-// A CRD was created again. Documents mean the one before until it was read, until one has
-// left it out, or until one is late enough that can't mean it.
-func TestKnowledge_ARecreatedCRDIsServedOnceSomethingTellsOfIt(t *testing.T) {
+// Documents describe the deleted CRD until the new one was read, until a document does not list it, or
+// until enough time has passed.
+func TestKnowledge_ARecreatedCRDIsServedOnceASourceHasIt(t *testing.T) {
 	now := time.Now()
 	for name, tc := range map[string]struct {
 		tell func(k *knowledge)
@@ -158,7 +157,7 @@ func TestKnowledge_ARecreatedCRDIsServedOnceSomethingTellsOfIt(t *testing.T) {
 	}
 }
 
-// etcd was restored: the CRD is back as it was, and between two publications.
+// After a restore of etcd, the same CRD may return between two snapshots.
 func TestKnowledge_ACRDThatReturnsWithItsUIDIsAnother(t *testing.T) {
 	k := knowledge{crdsRule: true, crdsCurrent: true}
 	now := time.Now()
@@ -175,8 +174,7 @@ func TestKnowledge_ACRDThatReturnsWithItsUIDIsAnother(t *testing.T) {
 	}
 }
 
-// What is put together by difference is what would be put together anew.
-func TestKnowledge_TheDifferenceMakesTheWhole(t *testing.T) {
+func TestKnowledge_ChangesHaveTheResultOfAFullComputation(t *testing.T) {
 	for seed := range uint64(80) {
 		r, now := rand.New(rand.NewPCG(seed, 0)), time.Now() //nolint:gosec // a test
 		k := knowledge{crdsRule: true, crdsCurrent: true, apisRule: seed%2 == 0, apisCurrent: seed%4 == 0, doubtFor: doubtFor}
@@ -327,8 +325,8 @@ func (c *crowd) relabel(tb testing.TB, i int) {
 	c.publish(tb, 1)
 }
 
-// What an event about one of many CRDs costs, from the watch until subscribers are told, and
-// what a document costs that differs in one group.
+// The cost of an event of one of many CRDs, from the watch to the subscribers, and of a document that
+// differs in one group.
 func BenchmarkKnowledge(b *testing.B) {
 	for _, crds := range []int{100, 1000, 5000} {
 		c := newCrowd(b, crds)

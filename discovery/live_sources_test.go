@@ -14,7 +14,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
-func TestRun_WhereWatchesAreForbiddenItPolls(t *testing.T) {
+func TestRun_PollsIfWatchesAreForbidden(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup)
 	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
 	s.answer(apiServicePath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
@@ -35,8 +35,8 @@ func TestRun_WhereWatchesAreForbiddenItPolls(t *testing.T) {
 	}
 }
 
-// Of several API servers one may be behind.
-func TestRun_WhatIsNotListedOnceStays(t *testing.T) {
+// One of several API servers may be behind.
+func TestRun_ATypeThatOneDocumentDoesNotListStays(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup, exampleGroup)
 	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
 	r := run(t, s, discovery.WithPace(time.Millisecond, time.Millisecond, time.Hour))
@@ -49,7 +49,7 @@ func TestRun_WhatIsNotListedOnceStays(t *testing.T) {
 	}
 }
 
-func TestRun_ServerWithoutCRDsAndAPIServicesHasNone(t *testing.T) {
+func TestRun_CRDsAndAPIServicesMayBeAbsent(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup)
 	r := run(t, s, never())
 	eventually(t, "both are absent", func() bool {
@@ -107,8 +107,7 @@ func TestRun_AnAvailableAPIServiceIsAwaited(t *testing.T) {
 	l.wants("Added nodes.v1beta1.metrics.k8s.io")
 }
 
-// No event is needed for that.
-func TestRun_FailedDocumentsAreAskedForAgain(t *testing.T) {
+func TestRun_FailedDocumentsAreRequestedAgain(t *testing.T) {
 	s, _ := crdServer(t)
 	s.answer("/apis", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
 	s.answer("/api", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
@@ -124,7 +123,7 @@ func TestRun_FailedDocumentsAreAskedForAgain(t *testing.T) {
 	eventually(t, "the types are known", func() bool { return r.Status().Types > 0 })
 }
 
-func TestRun_OnceAtATime(t *testing.T) {
+func TestRun_AConcurrentRunIsAnError(t *testing.T) {
 	s, _ := crdServer(t)
 	r := run(t, s, never())
 	if err := r.Run(t.Context()); !errors.Is(err, discovery.ErrRunning) {
@@ -132,7 +131,7 @@ func TestRun_OnceAtATime(t *testing.T) {
 	}
 }
 
-func TestRun_AfterItsEndQuestionsAreAskedAgain(t *testing.T) {
+func TestRun_AfterItsEndQuestionsSendRequests(t *testing.T) {
 	s, crds := crdServer(t)
 	r := s.resolver(t, never())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -154,8 +153,8 @@ func TestRun_AfterItsEndQuestionsAreAskedAgain(t *testing.T) {
 	}
 }
 
-// Who goes on listening is told what has changed meanwhile, and nothing twice.
-func TestRun_ASecondRunTellsWhatHasChangedSinceTheFirst(t *testing.T) {
+// A subscriber of both runs gets the changes, and no event twice.
+func TestRun_ASecondRunReportsTheChangesSinceTheFirst(t *testing.T) {
 	s, crds := crdServer(t, define(gadgetsCRD, "1"), define("widgets.example.org", "2"))
 	r := s.resolver(t, never())
 	start := func() (stop func()) {
@@ -183,8 +182,7 @@ func TestRun_ASecondRunTellsWhatHasChangedSinceTheFirst(t *testing.T) {
 	l.wants("Added doodads.v1.example.org")
 }
 
-// Asking about one does not make another unknown again.
-func TestRun_UnknownTypesAreRememberedTogether(t *testing.T) {
+func TestRun_RefusalsOfSeveralTypesAreStored(t *testing.T) {
 	s, _ := crdServer(t)
 	r := run(t, s, never())
 	eventually(t, "all is certain", func() bool { return r.Status().APIServices.State == discovery.SourceAbsent })
@@ -199,9 +197,9 @@ func TestRun_UnknownTypesAreRememberedTogether(t *testing.T) {
 	}
 }
 
-// A server that makes APIServices for all that it serves says by them what is there;
-// its documents, or those of one that is behind, may still list what has gone.
-func TestRun_WhatHasNoAPIServiceIsNotBelieved(t *testing.T) {
+// A server that creates APIServices for all its types has an APIService for each served group version. Its
+// documents may still list removed types.
+func TestRun_AGroupVersionWithoutAPIServiceIsNotServed(t *testing.T) {
 	onStart := map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"}
 	byCRD := map[string]string{"kube-aggregator.kubernetes.io/automanaged": "true"}
 	ghosts := group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{
@@ -225,7 +223,7 @@ func TestRun_WhatHasNoAPIServiceIsNotBelieved(t *testing.T) {
 	}
 }
 
-// Permission comes, and goes again.
+// The permission is granted, and revoked later.
 func TestRun_ForbiddenWatchesAreTriedAgain(t *testing.T) {
 	s, crds := crdServer(t, define(gadgetsCRD, "1"))
 	s.serve(coreGroup, group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{
@@ -258,8 +256,8 @@ func TestRun_ForbiddenWatchesAreTriedAgain(t *testing.T) {
 // crdVerbs are what a custom resource supports.
 var crdVerbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 
-// A program asks for all its types as it starts.
-func TestRun_QuestionsWaitForABeginning(t *testing.T) {
+// A program asks for all its types when it starts.
+func TestRun_QuestionsWaitForTheFirstSnapshot(t *testing.T) {
 	s, _ := crdServer(t, define(gadgetsCRD, "1"), define("widgets.example.org", "2"))
 	r := s.resolver(t, never())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -281,7 +279,7 @@ func TestRun_QuestionsWaitForABeginning(t *testing.T) {
 	}
 }
 
-func TestRun_ABeginningThatFailsHoldsUpNobody(t *testing.T) {
+func TestRun_QuestionsDoNotWaitForAFailedStart(t *testing.T) {
 	s, _ := crdServer(t)
 	s.answer("*", refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
 	r := s.resolver(t, never())
@@ -295,8 +293,8 @@ func TestRun_ABeginningThatFailsHoldsUpNobody(t *testing.T) {
 	checkInconclusive(t, err, "pods", nil)
 }
 
-// Such a server says so, and nothing of its answer is missing.
-func TestRun_AServerWithoutACoreGroupSaysWhatIsGone(t *testing.T) {
+// Its response for the core group is complete.
+func TestRun_AServerWithoutACoreGroupIsConclusive(t *testing.T) {
 	s := newServer(t, legacy, appsGroup, exampleGroup)
 	s.answer("/api", say("application/json", `{"kind":"APIVersions","versions":[]}`))
 	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))

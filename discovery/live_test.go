@@ -129,7 +129,7 @@ func crdServer(t *testing.T, definitions ...definition) (*apiServer, *collection
 	return s, crds
 }
 
-func TestRun_KnownTypesCostNoRequest(t *testing.T) {
+func TestRun_KnownTypesNeedNoRequest(t *testing.T) {
 	s, _ := crdServer(t, define(gadgetsCRD, "1"))
 	r := run(t, s, never())
 	s.paths()
@@ -148,7 +148,7 @@ func TestRun_KnownTypesCostNoRequest(t *testing.T) {
 	}
 }
 
-func TestRun_ACRDTellsAllOfItsType(t *testing.T) {
+func TestRun_ACRDDefinesAllFieldsOfItsType(t *testing.T) {
 	d := define(gadgetsCRD, "uid-1")
 	d.versions = []string{"v1alpha1", "v2", "v1"}
 	d.served = map[string]bool{"v2": true, "v1alpha1": true}
@@ -175,7 +175,7 @@ func TestRun_ACRDTellsAllOfItsType(t *testing.T) {
 	}
 }
 
-func TestRun_ANewCRDIsToldAtOnce(t *testing.T) {
+func TestRun_ANewCRDIsReportedAtOnce(t *testing.T) {
 	s, crds := crdServer(t)
 	r := run(t, s, never())
 	l := listen(t, r)
@@ -190,8 +190,8 @@ func TestRun_ANewCRDIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// Documents may be behind, and the CRD of a type that is waited for is read.
-func TestRun_ACRDThatIsWaitedForIsServedBeforeDocumentsTell(t *testing.T) {
+// The documents may be behind. The CRD of an awaited type is read.
+func TestRun_AnAwaitedCRDIsServedBeforeDocumentsListIt(t *testing.T) {
 	s, crds := crdServer(t)
 	s.mu.Lock()
 	s.behind = true
@@ -214,7 +214,7 @@ func TestRun_ACRDThatIsWaitedForIsServedBeforeDocumentsTell(t *testing.T) {
 	}
 }
 
-// CRDs are large: one has its schemas.
+// CRDs are large, since they have schemas.
 func TestRun_ReadsNoCRDThatDocumentsList(t *testing.T) {
 	s, crds := crdServer(t, define(gadgetsCRD, "1"), define("widgets.example.org", "2"))
 	r := run(t, s, never())
@@ -228,8 +228,8 @@ func TestRun_ReadsNoCRDThatDocumentsList(t *testing.T) {
 	}
 }
 
-// How objects are converted is in the CRD alone.
-func TestRun_AnotherConversionIsToldOfATypeThatIsWaitedFor(t *testing.T) {
+// Only the CRD has the conversion.
+func TestRun_AnotherConversionOfAnAwaitedTypeIsReported(t *testing.T) {
 	s, crds := crdServer(t, define(gadgetsCRD, "1"))
 	s.mu.Lock()
 	s.behind = true // so that the CRD is what tells
@@ -248,8 +248,8 @@ func TestRun_AnotherConversionIsToldOfATypeThatIsWaitedFor(t *testing.T) {
 	l.wants("Changed gadgets.v1.example.org [Conversion]")
 }
 
-// Discovery lists a deleted CRD for a while, and must not bring its type back.
-func TestRun_ADeletedCRDIsGoneAtOnceWhateverDocumentsSay(t *testing.T) {
+// Documents list the type of a deleted CRD for a while. The type must not return.
+func TestRun_ADeletedCRDIsRemovedAtOnceAlthoughDocumentsListIt(t *testing.T) {
 	s, crds := crdServer(t, define(gadgetsCRD, "1"))
 	s.serve(coreGroup, group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{
 		{Name: "gadgets", SingularName: "gadget", Kind: "Gadget", Verbs: all},
@@ -298,7 +298,7 @@ func TestRun_ARecreatedCRDIsRemovedAndAdded(t *testing.T) {
 	}
 }
 
-func TestRun_WritesThatChangeNoTypeTellNothing(t *testing.T) {
+func TestRun_WritesThatChangeNoTypeHaveNoEvents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		write func(d *definition, i int)
 		most  int // requests
@@ -326,7 +326,7 @@ func TestRun_WritesThatChangeNoTypeTellNothing(t *testing.T) {
 	}
 }
 
-func TestRun_ChangesAreTold(t *testing.T) {
+func TestRun_ChangesAreReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*definition)
 		want   string
@@ -349,7 +349,7 @@ func TestRun_ChangesAreTold(t *testing.T) {
 	}
 }
 
-func TestRun_ACRDThatIsNotEstablishedSaysWhy(t *testing.T) {
+func TestRun_ErrorOfACRDThatIsNotEstablishedHasTheReason(t *testing.T) {
 	d := define(gadgetsCRD, "1")
 	d.conditions = map[string]string{"NamesAccepted": "False", "Established": "False"}
 	d.message = `"Gadget" is already in use`
@@ -372,8 +372,8 @@ func TestRun_ACRDThatIsNotEstablishedSaysWhy(t *testing.T) {
 	l.wants("Added gadgets.v1.example.org")
 }
 
-// Without a run, the reason is asked for.
-func TestResolve_ACRDThatIsNotEstablishedSaysWhy(t *testing.T) {
+// Without a run, the CRD is read for the reason.
+func TestResolve_ErrorOfACRDThatIsNotEstablishedHasTheReason(t *testing.T) {
 	d := define(gadgetsCRD, "1")
 	d.conditions = nil
 	s, _ := crdServer(t, d)
@@ -387,7 +387,7 @@ func TestResolve_ACRDThatIsNotEstablishedSaysWhy(t *testing.T) {
 	checkKind(t, err, discovery.ErrNotEstablished)
 }
 
-func TestRun_AnUnknownTypeCostsOneRequestUntilTheNextChange(t *testing.T) {
+func TestRun_AnUnknownTypeNeedsOneRequestUntilTheNextChange(t *testing.T) {
 	s, crds := crdServer(t)
 	r := run(t, s, never())
 	eventually(t, "both watches said something", func() bool {
@@ -440,8 +440,8 @@ func begin(t *testing.T, s *apiServer, opts ...discovery.Option) *discovery.Reso
 	return r
 }
 
-// What serves a type is known when the type is: a change of it would not be noticed otherwise.
-func TestRun_TheFirstAnswerKnowsWhatServesATypeAlready(t *testing.T) {
+// Otherwise a change of the backing would not be noticed.
+func TestRun_TheFirstSnapshotHasTheBackings(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup)
 	crds := newCollection(define(gadgetsCRD, "1").object())
 	apis := newCollection(
@@ -477,7 +477,7 @@ func TestRun_TheFirstAnswerKnowsWhatServesATypeAlready(t *testing.T) {
 	}
 }
 
-func TestRun_TheFirstAnswerDoesNotWaitForALostList(t *testing.T) {
+func TestRun_TheFirstSnapshotDoesNotWaitForAListThatHangs(t *testing.T) {
 	s, _ := crdServer(t, define(gadgetsCRD, "1"))
 	s.serve(coreGroup, gadgetGroup)
 	s.answer(crdPath, hang)
@@ -488,8 +488,7 @@ func TestRun_TheFirstAnswerDoesNotWaitForALostList(t *testing.T) {
 	}
 }
 
-// Whoever asks while documents can't be had is not kept waiting for them.
-func TestRun_AFailedBeginningDelaysNoQuestion(t *testing.T) {
+func TestRun_AFailedStartDelaysNoQuestion(t *testing.T) {
 	s, _ := crdServer(t)
 	s.answer("/api", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
 	s.answer("/apis", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))

@@ -103,9 +103,9 @@ func toldMapping(mapping *meta.RESTMapping) string {
 	return fmt.Sprint(mapping.Resource, mapping.GroupVersionKind, mapping.Scope.Name())
 }
 
-// As client-go's, on what is served now; but for what is ambiguous or absent, of which
-// only the kind of error is the same. Every server lists the preferred version first.
-func TestRESTMapper_AnswersAsClientGos(t *testing.T) {
+// For ambiguous and absent kinds, only the kind of the error is the same. Every server lists the preferred
+// version first.
+func TestRESTMapper_AnswersLikeClientGos(t *testing.T) {
 	groups := everything()
 	for i := range groups {
 		groups[i].versions = slices.Clone(groups[i].versions)
@@ -126,7 +126,7 @@ func TestRESTMapper_AnswersAsClientGos(t *testing.T) {
 	}
 }
 
-func TestRESTMapper_FollowsWhatHappens(t *testing.T) {
+func TestRESTMapper_FollowsChanges(t *testing.T) {
 	s, crds := crdServer(t)
 	r := run(t, s, never())
 	m := r.RESTMapper()
@@ -160,7 +160,7 @@ func TestRESTMapper_FollowsWhatHappens(t *testing.T) {
 	}
 }
 
-func TestRESTMapper_KnownTypesCostNoRequest(t *testing.T) {
+func TestRESTMapper_KnownTypesNeedNoRequest(t *testing.T) {
 	s, _ := crdServer(t, define(gadgetsCRD, "1"))
 	m := run(t, s, never()).RESTMapper()
 	s.paths()
@@ -174,7 +174,7 @@ func TestRESTMapper_KnownTypesCostNoRequest(t *testing.T) {
 	}
 }
 
-func TestRESTMapper_AbsentKindsAreAskedForOnce(t *testing.T) {
+func TestRESTMapper_AnAbsentKindNeedsOneRequest(t *testing.T) {
 	s, _ := crdServer(t, define(gadgetsCRD, "1"))
 	r := run(t, s, never())
 	eventually(t, "all is certain", func() bool { return r.Status().APIServices.State == discovery.SourceAbsent })
@@ -189,8 +189,8 @@ func TestRESTMapper_AbsentKindsAreAskedForOnce(t *testing.T) {
 	}
 }
 
-// Client-go's calls it no match.
-func TestRESTMapper_AGroupThatIsDownIsNotAbsent(t *testing.T) {
+// client-go's mapper returns a no-match error.
+func TestRESTMapper_AFailedGroupIsNotAbsent(t *testing.T) {
 	for _, f := range formats {
 		s := newServer(t, f, coreGroup, stale(calicoGroup, "v3"))
 		for name, r := range map[string]*discovery.Resolver{"running": run(t, s, never()), "not running": s.resolver(t)} {

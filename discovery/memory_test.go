@@ -18,7 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-var resolveSeed = flag.Uint64("resolve.seed", 0, "run TestResolver_MethodsAnswerAsIfAskedAlone with this seed alone")
+var resolveSeed = flag.Uint64("resolve.seed", 0, "run TestResolver_StoredRefusalsDoNotChangeAnswers with this seed alone")
 
 // collidingGroups are groups whose names mean something else to each of the methods.
 func collidingGroups() []group {
@@ -178,9 +178,8 @@ func alone(t *testing.T, s *apiServer, all []inquiry) map[string]string {
 	return want
 }
 
-// A resolver that runs remembers what is not served. The memory must not change what any
-// method answers, whatever has been asked before.
-func TestResolver_MethodsAnswerAsIfAskedAlone(t *testing.T) {
+// A running resolver stores refusals. They must not change the answer of any method.
+func TestResolver_StoredRefusalsDoNotChangeAnswers(t *testing.T) {
 	seed := *resolveSeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -251,7 +250,7 @@ func about(name string, calls []string) []string {
 	return out
 }
 
-func TestResolver_ARefusalIsOfOneMethodAndItsArguments(t *testing.T) {
+func TestResolver_ARefusalIsStoredForOneMethodAndItsArguments(t *testing.T) {
 	s := newServer(t, aggregated, collidingGroups()...)
 	r := run(t, s, never())
 	eventually(t, "all is certain", func() bool { return r.Status().APIServices.State == discovery.SourceAbsent })
@@ -298,7 +297,7 @@ func TestResolver_ARefusalIsOfOneMethodAndItsArguments(t *testing.T) {
 	served("to a mapper it is", err)
 }
 
-func TestRESTMapper_ARefusalNamesAllVersionsThatWereAskedFor(t *testing.T) {
+func TestRESTMapper_ARefusalHasAllVersionsOfTheQuestion(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	for name, r := range map[string]*discovery.Resolver{"running": run(t, s, never()), "not running": s.resolver(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -315,8 +314,8 @@ func TestRESTMapper_ARefusalNamesAllVersionsThatWereAskedFor(t *testing.T) {
 	}
 }
 
-// A group that could not be asked may serve what a mapper does not find.
-func TestRESTMapper_AGroupThatIsDownIsNotAbsentInAnyOfItsForms(t *testing.T) {
+// A failed group may serve the resource that the mapper does not find.
+func TestRESTMapper_AFailedGroupIsNotAbsentInAnyForm(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup, stale(calicoGroup, "v3"))
 	m := s.resolver(t).RESTMapper()
 	for _, gvr := range []schema.GroupVersionResource{

@@ -19,7 +19,7 @@ type notServed struct {
 	text     string
 }
 
-func TestResolve_NotServedTellsWhatIs(t *testing.T) {
+func TestResolve_NotServedErrorHasVersionsAndSuggestions(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			s := newServer(t, f, everything()...)
@@ -118,7 +118,7 @@ func served(groupName string, names ...string) group {
 	return group{name: groupName, versions: []version{v}}
 }
 
-func TestNotServed_NearNamesAreThreeAtMostAndBestFirst(t *testing.T) {
+func TestSuggestions_AreThreeAtMostAndBestFirst(t *testing.T) {
 	s := newServer(t, aggregated,
 		served("a.com", "blocxx", "blockss", "sockets"), // two wrong letters, one too many, too many wrong
 		served("b.com", "block", "clocks", "blocks"),
@@ -130,8 +130,7 @@ func TestNotServed_NearNamesAreThreeAtMostAndBestFirst(t *testing.T) {
 	})
 }
 
-// A third of the letters may be wrong.
-func TestNotServed_NearEndsAtAThirdOfTheName(t *testing.T) {
+func TestSuggestions_DifferByAThirdAtMost(t *testing.T) {
 	for _, tc := range []struct{ ref, served, near string }{
 		{"po", "pod", "pod.a.com"}, // of a short name, one
 		{"po", "pods", ""},
@@ -154,7 +153,7 @@ func TestNotServed_NearEndsAtAThirdOfTheName(t *testing.T) {
 	}
 }
 
-func TestNotServed_NearLooksAtEveryName(t *testing.T) {
+func TestSuggestions_AreFoundByEachNameForm(t *testing.T) {
 	s := newServer(t, aggregated, group{name: "a.com", versions: []version{{name: "v1", resources: []metav1.APIResource{
 		{Name: "sheep", SingularName: "ewe", Kind: "BGPRule", Verbs: all, ShortNames: []string{"unrelated", "fw"}},
 	}}}})
@@ -167,8 +166,8 @@ func TestNotServed_NearLooksAtEveryName(t *testing.T) {
 	}
 }
 
-// A resource in many versions is one suggestion, as near as its best name.
-func TestNotServed_NearNamesAResourceOnce(t *testing.T) {
+// A resource in many versions is one suggestion, with the distance of its most similar name.
+func TestSuggestions_HaveEachResourceOnce(t *testing.T) {
 	_, err := newServer(t, legacy, served("a.com", "fidget"), exampleGroup).resolver(t).Resolve(t.Context(), "Widgert")
 	checkNotServed(t, err, "Widgert", notServed{
 		"", "widgets.example.com fidget.a.com",
@@ -176,8 +175,8 @@ func TestNotServed_NearNamesAResourceOnce(t *testing.T) {
 	})
 }
 
-// What could not be read may be what was asked for; what could be read is there.
-func TestResolve_EntriesWithoutANameLeaveItsGroupVersionOpen(t *testing.T) {
+// An invalid entry may be the resource of the question. The valid entries are served.
+func TestResolve_EntriesWithoutANameMakeTheirGroupVersionInconclusive(t *testing.T) {
 	spoilt := group{name: "example.com", versions: []version{{name: "v1", resources: []metav1.APIResource{
 		{Kind: "Gizmo", Verbs: all},
 		{Name: "widgets", Kind: "Widget", Verbs: all},
@@ -222,7 +221,7 @@ func TestResolve_GroupWithoutVersionsIsNoError(t *testing.T) {
 	}
 }
 
-func TestNotServed_NearPrefersTheGroupThatWasNamed(t *testing.T) {
+func TestSuggestions_PreferSimilarGroups(t *testing.T) {
 	_, err := newServer(t, aggregated, calicoGroup, crdCalicoGroup).resolver(t).Resolve(t.Context(), "ipamblcks.projectcalico.org")
 	if got := asType[*discovery.NotServedError](t, err, discovery.ErrNotServed).Suggestions()[0].String(); got != "ipamblocks.projectcalico.org" {
 		t.Errorf("first suggestion = %s", got)

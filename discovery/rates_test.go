@@ -13,8 +13,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
-// Of two sources that don't work, none may end the other's back-off, over and over.
-func TestRun_WhatNeverWorksIsAskedForSlowly(t *testing.T) {
+// Two sources that fail must not end each other's back-off.
+func TestRun_RequestsThatAlwaysFailAreRare(t *testing.T) {
 	for _, fault := range []string{"500", "404", "410", "401", "403", "html", "emptyjson", "garbage", "endsatonce", "reset", "hang", "flaky"} {
 		for name, classes := range map[string][]string{
 			"watches": {"crds.watch", "apis.watch"},
@@ -69,8 +69,8 @@ func (w *world) every(t *testing.T, period time.Duration, do func()) {
 	})
 }
 
-// A watch that is of no use each time is opened less and less often, whatever it has brought.
-func TestRun_AWatchThatEndsSoonIsOpenedLessAndLessOften(t *testing.T) {
+// Events during a short watch make no difference.
+func TestRun_AShortWatchIsOpenedLessAndLessOften(t *testing.T) {
 	for name, upset := range map[string]func(t *testing.T, w *world){
 		"its connection is reset":     func(_ *testing.T, w *world) { w.change(func() { w.fault["crds.watch"] = "reset" }) },
 		"it has nothing to tell":      func(_ *testing.T, w *world) { w.change(func() { w.fault["crds.watch"] = "endsatonce" }) },
@@ -112,8 +112,8 @@ func TestRun_AWatchThatEndsSoonIsOpenedLessAndLessOften(t *testing.T) {
 	}
 }
 
-// The ordinary end of a watch is no failure, and one that works makes up for those that did not.
-func TestRun_AWatchThatHasWorkedIsOpenedAgainAtOnce(t *testing.T) {
+// The normal end of a watch is not a failure, and a watch that works ends the back-off.
+func TestRun_AWatchThatWorkedIsOpenedAgainAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		w.fault["crds.watch"] = "reset"
@@ -153,8 +153,8 @@ func TestRun_AWatchThatHasWorkedIsOpenedAgainAtOnce(t *testing.T) {
 	})
 }
 
-// What never becomes otherwise is asked for like all else in the end. News are asked for at once.
-func TestRun_WhatIsExpectedInVainIsAskedForOnceAMinute(t *testing.T) {
+// Changes are requested at once.
+func TestRun_DocumentsThatDoNotChangeAsExpectedAreRequestedOnceAMinute(t *testing.T) {
 	const metrics = "v1beta1.metrics.k8s.io"
 	for name, upset := range map[string]func(w *world){
 		"a CRD that is not established": func(w *world) {
@@ -218,9 +218,9 @@ func TestRun_WhatIsExpectedInVainIsAskedForOnceAMinute(t *testing.T) {
 	}
 }
 
-// Where CRDs and APIServices can't be watched, a poll is two conditional requests. It is slow while
-// each type that is wanted is served, and quick while one is absent.
-func TestRun_APollIsQuickOnlyWhileAWantedTypeIsAbsent(t *testing.T) {
+// If CRDs and APIServices can't be watched, a poll is two conditional requests, once a minute while all
+// awaited types are served.
+func TestRun_PollsAreFrequentOnlyWhileAnAwaitedTypeIsAbsent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		for _, class := range []string{"crds.list", "crds.watch", "crds.get", "apis.list", "apis.watch", "apis.get"} {
@@ -254,8 +254,8 @@ func TestRun_APollIsQuickOnlyWhileAWantedTypeIsAbsent(t *testing.T) {
 	})
 }
 
-// A type that is waited for where CRDs can't be watched is asked for at the same pace for ever.
-func TestRun_WhatIsWaitedForIsAskedForEveryTenSeconds(t *testing.T) {
+// If CRDs can't be watched, the requests for an awaited type do not become less frequent.
+func TestRun_AnAwaitedTypeIsRequestedEveryTenSeconds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		w.fault["crds.watch"] = "403"

@@ -15,7 +15,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-func TestResolve_FindsWhatARefMeans(t *testing.T) {
+func TestResolve_FindsTheResourceOfAReference(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			s := newServer(t, f, everything()...)
@@ -115,7 +115,7 @@ func TestResolve_FormsWithASlashAreExact(t *testing.T) {
 	}
 }
 
-func TestResolve_TellsWhatTheServerTold(t *testing.T) {
+func TestResolve_ReturnsTheFieldsOfTheServer(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			s := newServer(t, f, everything()...)
@@ -152,7 +152,7 @@ func TestResolve_TellsWhatTheServerTold(t *testing.T) {
 	}
 }
 
-// As autoscaling's Scale once was in extensions.
+// For example, Scale of autoscaling was a kind in extensions.
 func TestResolve_KindMayBeOfAnotherGroup(t *testing.T) {
 	s := newServer(t, legacy, group{name: "example.com", versions: []version{{name: "v1", resources: []metav1.APIResource{
 		{Name: "scales", Group: "autoscaling", Version: "v2", Kind: "Scale", Verbs: all},
@@ -169,9 +169,8 @@ func TestResolve_KindMayBeOfAnotherGroup(t *testing.T) {
 	}
 }
 
-// "widgets.v1.acme.io" may be v1 of acme.io, or any version of v1.acme.io. Both
-// are served here.
-func TestResolve_VersionAndGroupApartComeFirst(t *testing.T) {
+// "widgets.v1.acme.io" may be v1 of acme.io, or any version of v1.acme.io. Both are served in this test.
+func TestResolve_VersionAndGroupComeBeforeTheWholeAsGroup(t *testing.T) {
 	served := []metav1.APIResource{{Name: "widgets", Kind: "Widget", Verbs: all}}
 	groups := []group{
 		{name: "v1.acme.io", versions: []version{{name: "v2", resources: served}}},
@@ -258,7 +257,7 @@ func TestResolve_AmbiguityIsAboutPreferredVersionsOnly(t *testing.T) {
 	}
 }
 
-func TestResolve_InvalidRefAsksNothing(t *testing.T) {
+func TestResolve_InvalidReferenceSendsNoRequest(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	_, err := s.resolver(t).Resolve(t.Context(), "pods/log")
 	checkKind(t, err, discovery.ErrInvalidRef)
@@ -267,7 +266,7 @@ func TestResolve_InvalidRefAsksNothing(t *testing.T) {
 	}
 }
 
-func TestResolve_CostsTwoRequestsIfAggregated(t *testing.T) {
+func TestResolve_SendsTwoRequestsIfAggregated(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	r := s.resolver(t)
 	for range 2 { // the second time too: nothing is kept
@@ -280,8 +279,8 @@ func TestResolve_CostsTwoRequestsIfAggregated(t *testing.T) {
 	}
 }
 
-// A partial failure is asked for once, not twice as client-go's own method does.
-func TestResolve_CostsOneRequestAGroupVersionIfLegacy(t *testing.T) {
+// A group version that fails is requested once. client-go's method requests it twice.
+func TestResolve_SendsOneRequestPerGroupVersionIfLegacy(t *testing.T) {
 	s := newServer(t, legacy, coreGroup, stale(exampleGroup, "v1beta1"))
 	if _, err := s.resolver(t).Resolve(t.Context(), "pods"); err != nil {
 		t.Fatalf("Resolve: %v", err)
@@ -296,7 +295,7 @@ func TestResolve_CostsOneRequestAGroupVersionIfLegacy(t *testing.T) {
 	}
 }
 
-func TestResolve_AnswersAreTrueWhenGiven(t *testing.T) {
+func TestResolve_AnswersAreCurrent(t *testing.T) {
 	cluster := fakecluster.New(fakecluster.Type{GVR: widgets.GroupVersion().WithResource("gadgets"), Kind: "Gadget"})
 	r := fromCluster(t, cluster)
 	_, err := r.Resolve(t.Context(), "widgets")
@@ -307,8 +306,8 @@ func TestResolve_AnswersAreTrueWhenGiven(t *testing.T) {
 	}
 }
 
-// The race detector is what judges this one.
-func TestResolver_ManyMayAskAtOnce(t *testing.T) {
+// The race detector checks this test.
+func TestResolver_IsSafeForConcurrentUse(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			s := newServer(t, f, everything()...)
@@ -336,7 +335,7 @@ func TestResolver_ManyMayAskAtOnce(t *testing.T) {
 	}
 }
 
-func TestResolve_AGroupMayBeCutShort(t *testing.T) {
+func TestResolve_AGroupMayBeAPrefix(t *testing.T) {
 	blocks := func(groupName string, versions ...string) group {
 		g := blocksGroup(groupName, versions[0])
 		for _, name := range versions[1:] {

@@ -51,7 +51,7 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-func TestNew_AsksNothingAndIgnoresNilOptions(t *testing.T) {
+func TestNew_SendsNoRequestAndIgnoresNilOptions(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	transport := &counter{RoundTripper: s.Client().Transport}
 	cfg := &rest.Config{Host: s.URL}
@@ -79,7 +79,7 @@ func TestNew_AsksNothingAndIgnoresNilOptions(t *testing.T) {
 	}
 }
 
-// Fakes know no contexts.
+// client-go's fakes have no contexts.
 func TestNewFromDiscovery_TakesClientGosFake(t *testing.T) {
 	fake := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
 		GroupVersion: "example.com/v1",

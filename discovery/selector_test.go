@@ -52,7 +52,7 @@ func TestResolveAll_SelectsInTheServersOrder(t *testing.T) {
 	}
 }
 
-func TestResolveAll_ByWhatCRDsSay(t *testing.T) {
+func TestResolveAll_SelectsByCRDs(t *testing.T) {
 	labelled := define("widgets.example.org", "2")
 	labelled.labels = map[string]string{"team": "net"}
 	s, _ := crdServer(t, define(gadgetsCRD, "1"), labelled)
@@ -76,7 +76,7 @@ func TestResolveAll_ByWhatCRDsSay(t *testing.T) {
 	}
 }
 
-func TestResolveAll_SaysWhatIsMissing(t *testing.T) {
+func TestResolveAll_ReturnsTheRestIfAGroupFails(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup, stale(calicoGroup, "v3"))
 	r := s.resolver(t)
 	got, err := r.ResolveAll(t.Context(), discovery.Selector{Verbs: []string{"watch"}})
@@ -127,7 +127,7 @@ func ofTeam(team string) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{"team": team})
 }
 
-func TestSelects_ByWhatIsKnownAtTheMoment(t *testing.T) {
+func TestSelects_UsesTheRunsKnowledge(t *testing.T) {
 	labelled := define(gadgetsCRD, "1")
 	labelled.labels = map[string]string{"team": "net"}
 	s, crds := crdServer(t, labelled)
@@ -184,7 +184,7 @@ func TestSelects_ByWhatIsKnownAtTheMoment(t *testing.T) {
 	checkKind(t, err, discovery.ErrInconclusive)
 }
 
-func TestSelects_IsInconclusiveWhereNothingIsKnown(t *testing.T) {
+func TestSelects_IsInconclusiveWithoutKnowledge(t *testing.T) {
 	s, _ := crdServer(t, define(gadgetsCRD, "1"))
 	res := discovery.Resource{GVR: gadgets}
 	byLabel, byBacking := discovery.Selector{CRDLabels: labels.Everything()}, discovery.Selector{Backing: discovery.BackingAggregated}

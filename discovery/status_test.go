@@ -13,7 +13,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// Each way to ask counts once, whatever it takes to answer.
+// Each question counts once, also if it needs several requests.
 func TestStatus_CountsAnswersByOutcome(t *testing.T) {
 	ways := map[string]func(t *testing.T, r *discovery.Resolver, gvr schema.GroupVersionResource, kind string) error{
 		"Resolve": func(t *testing.T, r *discovery.Resolver, gvr schema.GroupVersionResource, _ string) error {
@@ -109,7 +109,7 @@ func TestStatus_CountsRequests(t *testing.T) {
 	}
 }
 
-// Lists, watches and documents of a run are requests, too.
+// Lists, watches and documents of a run count as requests.
 func TestStatus_CountsTheRequestsOfARun(t *testing.T) {
 	s, _ := crdServer(t, define(gadgetsCRD, "1"))
 	r := run(t, s, never())
@@ -120,7 +120,7 @@ func TestStatus_CountsTheRequestsOfARun(t *testing.T) {
 	})
 }
 
-func TestStatus_CountsTheCallsOfAGivenClient(t *testing.T) {
+func TestStatus_CountsTheCallsOfAClient(t *testing.T) {
 	r := fromCluster(t, fakecluster.New(podType, widgetType))
 	if _, err := r.ResolveGVR(t.Context(), pods); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestStatus_CountsTheCallsOfAGivenClient(t *testing.T) {
 	}
 }
 
-func TestStatus_CountsWhatIsAskedAtTheSameTime(t *testing.T) {
+func TestStatus_CountsConcurrentQuestions(t *testing.T) {
 	s, _ := crdServer(t, define(gadgetsCRD, "1"))
 	r := run(t, s, never())
 	var all sync.WaitGroup

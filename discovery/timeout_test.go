@@ -34,7 +34,7 @@ var everyQuestion = []struct {
 	}},
 }
 
-func TestRequestTimeout_BoundsEachQuestion(t *testing.T) {
+func TestRequestTimeout_EndsEachQuestion(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		opts []discovery.Option
@@ -67,7 +67,7 @@ func TestRequestTimeout_BoundsEachQuestion(t *testing.T) {
 	}
 }
 
-func TestRequestTimeout_CallersContextIsABoundToo(t *testing.T) {
+func TestRequestTimeout_TheCallersContextMayEndEarlier(t *testing.T) {
 	for _, question := range everyQuestion {
 		t.Run(question.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,8 +89,7 @@ func TestRequestTimeout_CallersContextIsABoundToo(t *testing.T) {
 	}
 }
 
-// A group version that hangs costs the time, and nobody else's answer.
-func TestRequestTimeout_OneGroupVersionThatHangsLeavesTheOthers(t *testing.T) {
+func TestRequestTimeout_AGroupVersionThatHangsDoesNotAffectOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(podType, widgetType)
 		hangAt(cluster, widgets.GroupVersion())
@@ -100,8 +99,9 @@ func TestRequestTimeout_OneGroupVersionThatHangsLeavesTheOthers(t *testing.T) {
 	})
 }
 
-// The group version came in time, without the resource; only suggestions did not.
-func TestRequestTimeout_SuggestionsThatHangLeaveTheRefusal(t *testing.T) {
+// The response for the group version is in time, and does not list the resource. Only the documents for
+// suggestions hang.
+func TestRequestTimeout_ARefusalStaysIfDocumentsHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		hangAt(cluster, schema.GroupVersion{})
@@ -116,8 +116,8 @@ func TestRequestTimeout_SuggestionsThatHangLeaveTheRefusal(t *testing.T) {
 	})
 }
 
-// What a bubble can't show: that the deadline is found in what net/http makes of it.
-func TestRequestTimeout_HoldsOverHTTP(t *testing.T) {
+// A bubble can't show that errors of net/http match the deadline.
+func TestRequestTimeout_EndsHTTPRequests(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			s := newServer(t, f, everything()...)
@@ -134,7 +134,7 @@ func TestRequestTimeout_HoldsOverHTTP(t *testing.T) {
 	}
 }
 
-func TestResolver_EndedContextAsksNothing(t *testing.T) {
+func TestResolver_EndedContextSendsNoRequest(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			s := newServer(t, f, everything()...)

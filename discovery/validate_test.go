@@ -14,7 +14,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-func TestValidate_ServedCostsOneRequest(t *testing.T) {
+func TestValidate_AServedResourceNeedsOneRequest(t *testing.T) {
 	for _, tc := range []struct {
 		gvr  schema.GroupVersionResource
 		path string
@@ -45,7 +45,7 @@ func TestValidate_ServedCostsOneRequest(t *testing.T) {
 	}
 }
 
-func TestValidate_TellsWhatResolveTells(t *testing.T) {
+func TestValidate_ReturnsWhatResolveReturns(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			s := newServer(t, f, everything()...)
@@ -129,7 +129,7 @@ func TestValidate_MissingVerbs(t *testing.T) {
 	}
 }
 
-func TestValidate_MalformedGVRAsksNothing(t *testing.T) {
+func TestValidate_InvalidGVRSendsNoRequest(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	r := s.resolver(t)
 	for _, tc := range []struct {
@@ -160,7 +160,7 @@ func TestValidate_MalformedGVRAsksNothing(t *testing.T) {
 	}
 }
 
-func TestValidate_NotServedTellsWhatIs(t *testing.T) {
+func TestValidate_NotServedErrorHasVersionsAndSuggestions(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			s := newServer(t, f, everything()...)
@@ -202,7 +202,7 @@ func TestValidate_NotServedTellsWhatIs(t *testing.T) {
 	}
 }
 
-// As of aggregated API servers that are asked without kube-apiserver before them.
+// For example an aggregated API server without kube-apiserver.
 func TestValidate_AbsentCoreGroupIsNotServed(t *testing.T) {
 	s := newServer(t, legacy, exampleGroup)
 	_, err := s.resolver(t).Validate(t.Context(), pods)
@@ -211,8 +211,8 @@ func TestValidate_AbsentCoreGroupIsNotServed(t *testing.T) {
 	})
 }
 
-// The group version itself said no; what the rest says only makes that longer.
-func TestValidate_RefusalStandsWithoutSuggestions(t *testing.T) {
+// The response for the group version is conclusive. The documents only have suggestions.
+func TestValidate_ARefusalNeedsNoSuggestions(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	s.answer("/apis", refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
 	_, err := s.resolver(t).Validate(t.Context(), schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "flanges"})
@@ -221,8 +221,8 @@ func TestValidate_RefusalStandsWithoutSuggestions(t *testing.T) {
 	})
 }
 
-// Whatever the others say: they do not know this one.
-func TestValidate_GroupVersionThatCannotBeAskedIsInconclusive(t *testing.T) {
+// The other group versions do not matter.
+func TestValidate_FailedGroupVersionIsInconclusive(t *testing.T) {
 	for _, tc := range troubles {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(t, aggregated, everything()...)
@@ -243,7 +243,7 @@ func TestValidate_GroupVersionThatCannotBeAskedIsInconclusive(t *testing.T) {
 	}
 }
 
-func TestValidate_CoreGroupThatCannotBeAskedIsInconclusive(t *testing.T) {
+func TestValidate_FailedCoreGroupIsInconclusive(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
 	s.answer("/api/v1", refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
 	_, err := s.resolver(t).Validate(t.Context(), pods)

@@ -92,8 +92,8 @@ func gadget(versions ...string) wcrd {
 	return wcrd{name: gadgetsCRD, uid: "1", group: "example.org", plural: "gadgets", kind: "Gadget", versions: versions, established: true, namespaced: true}
 }
 
-// A CRD may be deleted between two runs, and CRDs may be forbidden to the second one.
-func TestRun_ATypeOfACRDThatIsNotKnownAnyMoreIsDoubted(t *testing.T) {
+// A CRD may be deleted between two runs, and CRDs may be forbidden during the second one.
+func TestRun_ACRDThatIsDeletedBetweenRunsIsDoubted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		w.change(func() { w.setCRD(gadget("v1")) })
@@ -118,8 +118,8 @@ func TestRun_ATypeOfACRDThatIsNotKnownAnyMoreIsDoubted(t *testing.T) {
 	})
 }
 
-// Nothing but the clock may ever say that a request hangs.
-func TestRun_AWatchThatIsNotAnsweredIsGivenUp(t *testing.T) {
+// Only a timeout ends a request that hangs.
+func TestRun_AWatchWithoutAResponseEnds(t *testing.T) {
 	for _, class := range []string{"crds.watch", "apis.watch"} {
 		t.Run(class, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
@@ -144,8 +144,8 @@ func TestRun_AWatchThatIsNotAnsweredIsGivenUp(t *testing.T) {
 	}
 }
 
-// An API server ends a watch when it was asked to. Where it does not, the connection hangs.
-func TestRun_AWatchThatDoesNotEndIsGivenUp(t *testing.T) {
+// An API server ends a watch after its timeout. Otherwise the connection hangs.
+func TestRun_AnOverdueWatchEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		runFor(t, r)
@@ -161,8 +161,8 @@ func TestRun_AWatchThatDoesNotEndIsGivenUp(t *testing.T) {
 	})
 }
 
-// A document that lacks a part says nothing of what is in it, and must not be a second answer.
-func TestEvidence_APartThatFailsIsNoAnswer(t *testing.T) {
+// A document without one root must not count as the second document.
+func TestEvidence_AFailedRootIsNotEvidence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		w.change(func() {
@@ -190,8 +190,8 @@ func TestEvidence_APartThatFailsIsNoAnswer(t *testing.T) {
 	})
 }
 
-// After an outage, documents are asked for as soon as another request succeeds that had failed.
-func TestRun_DocumentsAreAskedForWhenTheServerAnswersAgain(t *testing.T) {
+// After an outage, documents are requested as soon as another request succeeds that had failed.
+func TestRun_DocumentsAreRequestedWhenTheServerResponds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		runFor(t, r)
@@ -226,9 +226,8 @@ func TestRun_DocumentsAreAskedForWhenTheServerAnswersAgain(t *testing.T) {
 	})
 }
 
-// That documents are not asked for within a second of a question that failed puts them off by no
-// more than that.
-func TestRun_APauseDoesNotBeginABackOffAgain(t *testing.T) {
+// A pause of a second after a failed question delays the documents by a second only.
+func TestRun_APauseDoesNotRestartTheBackOff(t *testing.T) {
 	for name, question := range map[string]schema.GroupResource{
 		"of the named groups": {Group: "example.org", Resource: "bolts"},
 		"of all groups":       {Resource: "bolts"},
@@ -263,8 +262,8 @@ func TestRun_APauseDoesNotBeginABackOffAgain(t *testing.T) {
 	}
 }
 
-// A pause may be over when the rest of the documents has come.
-func TestRun_APauseMayEndBeforeTheAnswer(t *testing.T) {
+// The pause of one root may be over when the other root has responded.
+func TestRun_APauseMayEndBeforeTheResponse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		runFor(t, r)
@@ -282,7 +281,7 @@ func TestRun_APauseMayEndBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-// A client's timeout is meant for requests, not for watches.
+// The timeout of an http.Client would end watches, too.
 func TestRun_AClientsTimeoutDoesNotEndWatches(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, _ *discovery.Resolver) {
 		t.Helper()
@@ -301,7 +300,7 @@ func TestRun_AClientsTimeoutDoesNotEndWatches(t *testing.T) {
 	})
 }
 
-// An event of a CRD may make an answer in memory untrue before documents list the type.
+// An event of a CRD removes a stored refusal before documents list the type.
 func TestRun_AnEventEndsAnswersInMemory(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
@@ -328,8 +327,7 @@ func TestRun_AnEventEndsAnswersInMemory(t *testing.T) {
 	})
 }
 
-// Once the removal of a type is known, questions about it need no request.
-func TestRun_ARemovedTypeIsNotAskedFor(t *testing.T) {
+func TestRun_ARemovedTypeNeedsNoRequest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
 		w.change(func() { w.byService("gadgets", "others") })
