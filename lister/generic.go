@@ -1,10 +1,11 @@
 package lister
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/objectlister"
 )
 
 // NewRuntimeObjectShim returns lister as a cache.GenericLister, the interface that
@@ -20,11 +21,11 @@ func NewRuntimeObjectShim(lister Lister) cache.GenericLister {
 type genericLister struct{ lister Lister }
 
 func (g *genericLister) List(selector labels.Selector) ([]runtime.Object, error) {
-	return objects(g.lister.List(selector))
+	return objectlister.Objects(g.lister.List(selector))
 }
 
 func (g *genericLister) Get(name string) (runtime.Object, error) {
-	return object(g.lister.Get(name))
+	return objectlister.Object(g.lister.Get(name))
 }
 
 func (g *genericLister) ByNamespace(namespace string) cache.GenericNamespaceLister {
@@ -34,28 +35,9 @@ func (g *genericLister) ByNamespace(namespace string) cache.GenericNamespaceList
 type genericNamespaceLister struct{ lister NamespaceLister }
 
 func (g *genericNamespaceLister) List(selector labels.Selector) ([]runtime.Object, error) {
-	return objects(g.lister.List(selector))
+	return objectlister.Objects(g.lister.List(selector))
 }
 
 func (g *genericNamespaceLister) Get(name string) (runtime.Object, error) {
-	return object(g.lister.Get(name))
-}
-
-// object returns a nil interface if err is not nil, instead of an interface with a nil pointer.
-func object(obj *unstructured.Unstructured, err error) (runtime.Object, error) {
-	if err != nil {
-		return nil, err
-	}
-	return obj, nil
-}
-
-func objects(objs []*unstructured.Unstructured, err error) ([]runtime.Object, error) {
-	if err != nil {
-		return nil, err
-	}
-	generic := make([]runtime.Object, len(objs))
-	for i, obj := range objs {
-		generic[i] = obj
-	}
-	return generic, nil
+	return objectlister.Object(g.lister.Get(name))
 }

@@ -1,13 +1,12 @@
 package lister
 
 import (
-	"fmt"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/objectlister"
 )
 
 // Lister reads all objects of one resource. The objects are those of the cache: they are
@@ -45,110 +44,29 @@ type NamespaceLister interface {
 // replaced it, there is an error with the resource and the type. If indexer is nil, every call
 // returns an error.
 func New(indexer cache.Indexer, gvr schema.GroupVersionResource) Lister {
-	return &lister{indexer: indexer, gvr: gvr}
+	return &lister{objectlister.Of[*unstructured.Unstructured]{Package: "lister", Indexer: indexer, GVR: gvr}}
 }
 
 type lister struct {
-	indexer cache.Indexer
-	gvr     schema.GroupVersionResource
+	objectlister.Of[*unstructured.Unstructured]
 }
 
-func (l *lister) List(selector labels.Selector) ([]*unstructured.Unstructured, error) {
-	if l.indexer == nil {
-		return nil, errNoIndexer(l.gvr)
-	}
-	into := collector{gvr: l.gvr}
-	err := cache.ListAll(l.indexer, orEverything(selector), into.add)
-	return into.result(err)
-}
-
-func (l *lister) Get(name string) (*unstructured.Unstructured, error) {
-	return get(l.indexer, l.gvr, name, name)
-}
+func (l *lister) Get(name string) (*unstructured.Unstructured, error) { return l.Of.Get(name, name) }
 
 func (l *lister) Namespace(namespace string) NamespaceLister {
-	return &namespaceLister{indexer: l.indexer, gvr: l.gvr, namespace: namespace}
+	return &namespaceLister{lister: l, namespace: namespace}
 }
 
 type namespaceLister struct {
-	indexer   cache.Indexer
-	gvr       schema.GroupVersionResource
+	lister    *lister
 	namespace string
 }
 
 func (l *namespaceLister) List(selector labels.Selector) ([]*unstructured.Unstructured, error) {
-	if l.indexer == nil {
-		return nil, errNoIndexer(l.gvr)
-	}
-	into := collector{gvr: l.gvr}
-	err := cache.ListAllByNamespace(l.indexer, l.namespace, orEverything(selector), into.add)
-	return into.result(err)
+	return l.lister.ListIn(l.namespace, selector)
 }
 
 func (l *namespaceLister) Get(name string) (*unstructured.Unstructured, error) {
 	// No object has the key "/name", so Get finds none in the empty namespace, as upstream.
-	return get(l.indexer, l.gvr, l.namespace+"/"+name, name)
-}
-
-func get(indexer cache.Indexer, gvr schema.GroupVersionResource, key, name string) (*unstructured.Unstructured, error) {
-	if indexer == nil {
-		return nil, errNoIndexer(gvr)
-	}
-	cached, exists, err := indexer.GetByKey(key)
-	if err != nil {
-		return nil, err
-	}
-	if !exists {
-		return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
-	}
-	return asUnstructured(gvr, cached)
-}
-
-func errNoIndexer(gvr schema.GroupVersionResource) error {
-	return fmt.Errorf("lister: %s: the indexer is nil", gvr.GroupResource())
-}
-
-// collector collects the objects from the callbacks of client-go's list functions, and the error of
-// the first object of another type.
-type collector struct {
-	gvr     schema.GroupVersionResource
-	objects []*unstructured.Unstructured
-	err     error
-}
-
-func (c *collector) add(cached any) {
-	obj, err := asUnstructured(c.gvr, cached)
-	if err != nil {
-		if c.err == nil {
-			c.err = err
-		}
-		return
-	}
-	c.objects = append(c.objects, obj)
-}
-
-func (c *collector) result(err error) ([]*unstructured.Unstructured, error) {
-	if err == nil {
-		err = c.err
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c.objects, nil
-}
-
-func asUnstructured(gvr schema.GroupVersionResource, cached any) (*unstructured.Unstructured, error) {
-	obj, ok := cached.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("lister: %s: cached object is a %T, want *unstructured.Unstructured: a transform changed its type, read the informer's indexer instead",
-			gvr.GroupResource(), cached)
-	}
-	return obj, nil
-}
-
-func orEverything(selector labels.Selector) labels.Selector {
-	if selector == nil {
-		return labels.Everything()
-	}
-	return selector
+	return l.lister.Of.Get(l.namespace+"/"+name, name)
 }

@@ -39,12 +39,19 @@ var ofStatus = []table{
 		{"counters decrease with the end of an informer", "past.pass", drop("next.ended.add(traffic)")},
 		{"counters of an informer that has ended are kept", "past.pass", drop("if !goesOn { next.ended = counts{} }")},
 	}},
+	{"internal/objectlister", "lister", []mutant{
+		{"a failed Get is a typed nil", "Object", replace("if err != nil { return nil, err }; return object, nil", "return object, err")},
+		{"NotFound has the wrong resource", "Of.Get", replace("l.GVR.GroupResource()", "schema.GroupResource{Resource: l.GVR.Resource}")},
+		{"the selector is ignored", "Of.collect", always("selector == nil")},
+	}},
 	{"lister", "lister", []mutant{
-		{"a failed Get is a typed nil", "object", replace("if err != nil { return nil, err }; return obj, nil", "return obj, err")},
-		{"NotFound has the wrong resource", "get", replace("gvr.GroupResource()", "schema.GroupResource{Resource: gvr.Resource}")},
 		{"NotFound has the key instead of the name", "namespaceLister.Get", replace(
-			`get(l.indexer, l.gvr, l.namespace+"/"+name, name)`, `get(l.indexer, l.gvr, l.namespace+"/"+name, l.namespace+"/"+name)`)},
+			`l.lister.Of.Get(l.namespace+"/"+name, name)`, `l.lister.Of.Get(l.namespace+"/"+name, l.namespace+"/"+name)`)},
 		{"the lister of a namespace lists all namespaces", "namespaceLister.List", replace("l.namespace", `""`)},
-		{"the selector is ignored", "orEverything", replace("return selector", "return labels.Everything()")},
+	}},
+	{"metadatalister", "metadatalister", []mutant{
+		{"NotFound of metadata has the key instead of the name", "namespaceLister.Get", replace(
+			`l.lister.Of.Get(l.namespace+"/"+name, name)`, `l.lister.Of.Get(l.namespace+"/"+name, l.namespace+"/"+name)`)},
+		{"the metadata lister of a namespace lists all namespaces", "namespaceLister.List", replace("l.namespace", `""`)},
 	}},
 }

@@ -1,0 +1,110 @@
+// Package objectlister has the common code of the listers of all forms of objects: [Of] reads the objects
+// of one Go type from an indexer. It does not know what the types are.
+package objectlister
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Of reads the objects of one resource, which are of type T, from an indexer.
+type Of[T runtime.Object] struct {
+	Package string // the package of the lister, for the texts of errors
+	Indexer cache.Indexer
+	GVR     schema.GroupVersionResource // for the texts of errors
+}
+
+// List returns the objects that selector matches; a nil selector matches all.
+func (l *Of[T]) List(selector labels.Selector) ([]T, error) {
+	return l.collect(selector, func(selector labels.Selector, add cache.AppendFunc) error {
+		return cache.ListAll(l.Indexer, selector, add)
+	})
+}
+
+// ListIn returns the objects in namespace that selector matches; a nil selector matches all, and an
+// empty namespace means all namespaces.
+func (l *Of[T]) ListIn(namespace string, selector labels.Selector) ([]T, error) {
+	return l.collect(selector, func(selector labels.Selector, add cache.AppendFunc) error {
+		return cache.ListAllByNamespace(l.Indexer, namespace, selector, add)
+	})
+}
+
+func (l *Of[T]) collect(selector labels.Selector, list func(labels.Selector, cache.AppendFunc) error) ([]T, error) {
+	if l.Indexer == nil {
+		return nil, l.errNoIndexer()
+	}
+	if selector == nil {
+		selector = labels.Everything()
+	}
+	var objects []T
+	var wrong error
+	err := list(selector, func(cached any) {
+		object, err := l.object(cached)
+		if err == nil {
+			objects = append(objects, object)
+		} else if wrong == nil {
+			wrong = err
+		}
+	})
+	if err == nil {
+		err = wrong
+	}
+	if err != nil {
+		return nil, err
+	}
+	return objects, nil
+}
+
+// Get returns the object under key in the cache. If there is none, the error names it.
+func (l *Of[T]) Get(key, name string) (T, error) {
+	var none T
+	if l.Indexer == nil {
+		return none, l.errNoIndexer()
+	}
+	cached, exists, err := l.Indexer.GetByKey(key)
+	if err != nil {
+		return none, err
+	}
+	if !exists {
+		return none, apierrors.NewNotFound(l.GVR.GroupResource(), name)
+	}
+	return l.object(cached)
+}
+
+func (l *Of[T]) object(cached any) (T, error) {
+	object, is := cached.(T)
+	if !is {
+		return object, fmt.Errorf("%s: %s: cached object is a %T, want %T: a transform changed its type, read the informer's indexer instead",
+			l.Package, l.GVR.GroupResource(), cached, object)
+	}
+	return object, nil
+}
+
+func (l *Of[T]) errNoIndexer() error {
+	return fmt.Errorf("%s: %s: the indexer is nil", l.Package, l.GVR.GroupResource())
+}
+
+// Object returns a nil interface if err is not nil, instead of an interface with a nil pointer.
+func Object[T runtime.Object](object T, err error) (runtime.Object, error) {
+	if err != nil {
+		return nil, err
+	}
+	return object, nil
+}
+
+// Objects returns objects as a slice of runtime.Object.
+func Objects[T runtime.Object](objects []T, err error) ([]runtime.Object, error) {
+	if err != nil {
+		return nil, err
+	}
+	generic := make([]runtime.Object, len(objects))
+	for i, object := range objects {
+		generic[i] = object
+	}
+	return generic, nil
+}
