@@ -30,7 +30,10 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: acquire: %s: %w", discovery.RefOf(gvr), err)
 	}
-	k := key{gvr: gvr, versions: o.versions}
+	if err := o.form.check(&f.clients); err != nil {
+		return nil, fmt.Errorf("dynamicinformer: acquire: %s: %w", discovery.RefOf(gvr), err)
+	}
+	k := key{gvr: gvr, versions: o.versions, form: o.form}
 	if o.separate {
 		k.separate = f.singles.Add(1)
 	}
@@ -143,7 +146,7 @@ func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, error) {
 		return nil, nil
 	}
 	k.separate = ofForResource
-	if own := f.entries[k]; own != nil && !own.ending() && o.versions == (discovery.VersionPolicy{}) && conflict(k.gvr, &own.settings, &o.settings) == nil {
+	if own := f.entries[k]; own != nil && !own.ending() && o.versions == (discovery.VersionPolicy{}) && o.form == f.options.form && conflict(k.gvr, &own.settings, &o.settings) == nil {
 		return own, nil
 	}
 	return nil, err

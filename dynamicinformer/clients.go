@@ -2,25 +2,28 @@ package dynamicinformer
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"os"
-	"reflect"
 	"strconv"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/gvrkit/gvrkit/dynamicclient"
 )
 
-// clients are a factory's dynamic clients. Two clients have one connection pool, one rate limit
+// clients are a factory's clients. They have one connection pool, one rate limit
 // and one set of tables.
 type clients struct {
 	own    dynamic.Interface // its objects may be written to before they are cached
 	shared dynamic.Interface // its objects share equal parts; nil: there is only own
+
+	metadata metadata.Interface // nil: there is none
 }
 
 // newClients returns the clients of a factory for the server that cfg reaches.
@@ -35,7 +38,11 @@ func newClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.
 	if err != nil {
 		return clients{}, err
 	}
-	return clients{own: own, shared: shared}, nil
+	partial, err := metadata.NewForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return clients{}, fmt.Errorf("dynamicinformer: %w", err)
+	}
+	return clients{own: own, shared: shared, metadata: partial}, nil
 }
 
 // limited returns cfg with the rate limiter that client-go would create for it, so that several
@@ -68,18 +75,8 @@ func detectsMutations() bool {
 // choice is the dynamic client of one informer: the client with shared parts, unless the informer
 // has a transform.
 type choice struct {
-	clients
+	*clients
 	transformed atomic.Bool
-}
-
-// forOne returns the client for one informer. The informer sets transformed, which may be nil, while it
-// has a transform.
-func (c clients) forOne() (client dynamic.Interface, transformed *atomic.Bool) {
-	if c.shared == nil {
-		return c.own, nil
-	}
-	chosen := &choice{clients: c}
-	return chosen, &chosen.transformed
 }
 
 // Resource implements dynamic.Interface.
@@ -88,12 +85,4 @@ func (c *choice) Resource(gvr schema.GroupVersionResource) dynamic.Namespaceable
 		return c.own.Resource(gvr)
 	}
 	return c.shared.Resource(gvr)
-}
-
-// orNil returns client, and nil for one that holds a nil pointer.
-func orNil(client dynamic.Interface) dynamic.Interface {
-	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil
-	}
-	return client
 }

@@ -9,10 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/informer"
+	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typestate"
 )
 
@@ -65,8 +67,32 @@ func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultRe
 // caller runs it. If indexers is nil, it has no index, not even by namespace.
 func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	o := newOptions(withExactResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
-	state := typestate.New(typestate.Config{GVR: gvr, Namespace: namespace, Changed: &broadcast.Broadcaster{}})
-	return informer.New(informer.Config{Source: o.config(client, gvr), LogError: state.LogError, Resync: o.resync, Indexers: indexers})
+	return standalone(source.Unstructured(client), o, gvr, indexers)
+}
+
+// standalone returns an informer without a factory.
+func standalone(client source.Client, o options, gvr schema.GroupVersionResource, indexers cache.Indexers) informers.GenericInformer {
+	state := typestate.New(typestate.Config{GVR: gvr, Namespace: o.namespace, Changed: &broadcast.Broadcaster{}})
+	return informer.New(informer.Config{
+		Source: o.config(client, gvr), LogError: state.LogError, Resync: o.resync, Indexers: indexers, Lister: o.form.lister,
+	})
+}
+
+// NewFilteredMetadataSharedInformerFactory is NewFilteredDynamicSharedInformerFactory with a metadata
+// client: the objects are *metav1.PartialObjectMetadata. Package metadatainformer has client-go's names
+// for it.
+func NewFilteredMetadataSharedInformerFactory(client metadata.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc, transform cache.TransformFunc) DynamicSharedInformerFactory {
+	o := newOptions(withExactResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions), WithTransform(transform))
+	o.form = asMetadata{}
+	return newFactory(clients{metadata: client}, o).DropIn()
+}
+
+// NewFilteredMetadataInformer is NewFilteredDynamicInformer with a metadata client: the objects are
+// *metav1.PartialObjectMetadata. Package metadatainformer has client-go's name for it.
+func NewFilteredMetadataInformer(client metadata.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
+	o := newOptions(withExactResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
+	o.form = asMetadata{}
+	return standalone(source.Metadata(client), o, gvr, indexers)
 }
 
 // DropIn returns a view of the factory with client-go's interface, for code that takes a factory of
@@ -85,7 +111,7 @@ func (v *dynamicSharedInformerFactory) Start(stopCh <-chan struct{}) {
 }
 
 func (v *dynamicSharedInformerFactory) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
-	return v.factory.forResource(gvr).informer
+	return v.factory.forResource(gvr, v.factory.options.form).informer
 }
 
 func (v *dynamicSharedInformerFactory) WaitForCacheSync(stopCh <-chan struct{}) map[schema.GroupVersionResource]bool {

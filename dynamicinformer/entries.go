@@ -9,10 +9,10 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// forResource is ForResource without the start.
-func (f *Factory) forResource(gvr schema.GroupVersionResource) *entry {
+// forResource is ForResource without the start, in any form.
+func (f *Factory) forResource(gvr schema.GroupVersionResource, form form) *entry {
 	for {
-		e, fresh := f.pin(gvr)
+		e, fresh := f.pin(gvr, form)
 		// A user may have run the informer without the factory, and stopped it. IsStopped is
 		// called without f.mu, since the informer's own lock may be held for some time.
 		if fresh || !e.informer.IsStopped() || !f.replace(e, nil) {
@@ -21,12 +21,12 @@ func (f *Factory) forResource(gvr schema.GroupVersionResource) *entry {
 	}
 }
 
-// pin returns the entry of gvr with the factory's options, and keeps it until the factory ends. If
+// pin returns the entry of gvr and form with the factory's options, and keeps it until the factory ends. If
 // there is none, or if the entry is ending, it creates one.
-func (f *Factory) pin(gvr schema.GroupVersionResource) (e *entry, fresh bool) {
-	k, s := key{gvr: gvr}, f.options.settings
+func (f *Factory) pin(gvr schema.GroupVersionResource, form form) (e *entry, fresh bool) {
+	k, s := key{gvr: gvr, form: form}, f.options.settings
 	f.mu.Lock()
-	old := f.entries[key{gvr: gvr, separate: ofForResource}]
+	old := f.entries[key{gvr: gvr, form: form, separate: ofForResource}]
 	if old != nil {
 		k.separate = ofForResource
 	} else if old = f.entries[k]; old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {

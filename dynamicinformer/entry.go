@@ -1,13 +1,9 @@
 package dynamicinformer
 
 import (
-	"cmp"
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/broadcast"
@@ -17,26 +13,6 @@ import (
 	"github.com/gvrkit/gvrkit/internal/typestate"
 	"github.com/gvrkit/gvrkit/status"
 )
-
-// key identifies an entry.
-type key struct {
-	gvr      schema.GroupVersionResource
-	versions discovery.VersionPolicy
-	separate uint64 // 0: the entry is shared
-}
-
-// compare orders keys by name: group, version, resource.
-func (k *key) compare(other *key) int {
-	return cmp.Or(
-		strings.Compare(k.gvr.Group, other.gvr.Group), strings.Compare(k.gvr.Version, other.gvr.Version),
-		strings.Compare(k.gvr.Resource, other.gvr.Resource),
-		strings.Compare(k.versions.String(), other.versions.String()), cmp.Compare(k.separate, other.separate),
-	)
-}
-
-// ofForResource is the value of key.separate for an entry that ForResource has created beside an
-// entry with other options.
-const ofForResource = ^uint64(0)
 
 // phase is the phase of an entry. It only increases.
 type phase int
@@ -148,7 +124,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 			return f.options.resolver.ValidateVersion(ctx, e.gvr, e.versions)
 		},
 	})
-	client, transformed := f.clients.forOne()
+	client, transformed := k.form.client(&f.clients)
 	cfg := s.config(client, k.gvr)
 	cfg.Observer = e.state
 	cfg.Stalls = &f.stalls
@@ -159,7 +135,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.metrics = f.options.identities.Relay(k.gvr)
 	e.informer = informer.New(informer.Config{
 		Source: cfg, LogError: e.state.LogError, Resync: s.resyncPeriod(), Indexers: s.allIndexers(), Unindexed: e.state,
-		Refuse: e.refuse, Transformed: transformed, Metrics: e.metrics,
+		Refuse: e.refuse, Lister: k.form.lister, Transformed: transformed, Metrics: e.metrics,
 	})
 	e.state.Read(e.informer.Source().State, e.informer.Source().Has, e.hasSynced)
 	if old != nil {

@@ -89,6 +89,9 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.metadata != nil {
+		clients.metadata = o.metadata
+	}
 	return newFactory(clients, o), nil
 }
 
@@ -97,14 +100,14 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 // retries of client: client-go's client returns a 503 with Retry-After after ten seconds or
 // more. New does no I/O.
 func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
-	if orNil(client) == nil {
+	if source.Unstructured(client) == nil {
 		return nil, errors.New("dynamicinformer: the dynamic client is nil")
 	}
 	o := newOptions(opts...)
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
 	}
-	return newFactory(clients{own: client}, o), nil
+	return newFactory(clients{own: client, metadata: o.metadata}, o), nil
 }
 
 func newFactory(clients clients, o options) *Factory {
@@ -223,7 +226,7 @@ func (f *Factory) handle(event discovery.Event) {
 // With discovery, no list or watch is sent before the resource has been resolved and validated. Until
 // then the informer waits, and [Factory.WaitForSync] returns the reason.
 func (f *Factory) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
-	e := f.forResource(gvr)
+	e := f.forResource(gvr, f.options.form)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ctx != nil {

@@ -118,8 +118,8 @@ func TestNewDynamicSharedInformerFactory_WhatCannotWorkIsReportedOnce(t *testing
 		namespace string
 		says      string
 	}{
-		"no client":            {nil, "", "the dynamic client is nil"},
-		"a nil pointer":        {(*dynamic.DynamicClient)(nil), "", "the dynamic client is nil"},
+		"no client":            {nil, "", "the client is nil"},
+		"a nil pointer":        {(*dynamic.DynamicClient)(nil), "", "the client is nil"},
 		"no name of namespace": {fakecluster.New(widgetType), "No Good/", `WithNamespace("No Good/")`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -47,13 +48,15 @@ func (f informerOptionFunc) applyToLease(o *leaseOptions) { f(&o.settings) }
 
 type options struct {
 	settings
+	form       form
+	metadata   metadata.Interface
 	resolver   *discovery.Resolver
 	client     []dynamicclient.Option
 	identities *informermetrics.Identities // nil: no metrics
 }
 
 func newOptions(opts ...Option) options {
-	var o options
+	o := options{form: asUnstructured{}}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.apply(&o)
@@ -76,6 +79,12 @@ func WithDiscovery(resolver *discovery.Resolver) Option {
 func WithClientOptions(opts ...dynamicclient.Option) Option {
 	opts = slices.Clone(opts)
 	return optionFunc(func(o *options) { o.client = append(o.client, opts...) })
+}
+
+// WithMetadataClient sets the client of informers with metadata only, see [WithMetadataOnly]. New has no
+// such client by default; NewForConfig creates one.
+func WithMetadataClient(client metadata.Interface) Option {
+	return optionFunc(func(o *options) { o.metadata = client })
 }
 
 // WithNamespace limits informers to namespace. The default is all namespaces. A namespace that is not
@@ -207,6 +216,16 @@ func WithAllowAbsent() LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.absent = true })
 }
 
+// WithMetadataOnly makes the informer request and cache only the metadata of objects. Objects are
+// *metav1.PartialObjectMetadata, also in transforms, index functions and handlers; package metadatalister
+// reads them. They are shared and read-only. As with client-go, their apiVersion and kind are empty or
+// those of PartialObjectMetadata, never those of the type. An informer with metadata and one with whole
+// objects are separate: each has its own watch. A factory of New needs [WithMetadataClient]; without it,
+// Acquire returns an [*OptionError].
+func WithMetadataOnly() LeaseOption {
+	return leaseOptionFunc(func(o *leaseOptions) { o.form = asMetadata{} })
+}
+
 // WithSeparateInformer gives the lease its own informer, with its own cache and watch. Without it,
 // leases share an informer and must have the same options.
 func WithSeparateInformer() LeaseOption {
@@ -243,12 +262,15 @@ var ErrInvalidOption = errors.New("invalid option")
 
 // OptionError reports that an option has a value that no server accepts. It unwraps to the cause.
 type OptionError struct {
-	// Option is the name of the option, and Value its value.
+	// Option is the name of the option, and Value its value; empty if it has none.
 	Option, Value string
 	Err           error
 }
 
 func (e *OptionError) Error() string {
+	if e.Value == "" {
+		return fmt.Sprintf("%s: %v", e.Option, e.Err)
+	}
 	return fmt.Sprintf("%s(%q): %v", e.Option, errtext.Cut(e.Value), e.Err)
 }
 

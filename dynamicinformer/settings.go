@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -41,6 +40,7 @@ type settings struct {
 type leaseOptions struct {
 	settings
 	versions discovery.VersionPolicy
+	form     form
 	absent   bool
 	separate bool
 	linger   time.Duration
@@ -48,7 +48,7 @@ type leaseOptions struct {
 }
 
 func (f *Factory) leaseOptions(opts []LeaseOption) leaseOptions {
-	o := leaseOptions{settings: f.options.settings}
+	o := leaseOptions{settings: f.options.settings, form: f.options.form}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.applyToLease(&o)
@@ -110,9 +110,9 @@ func (s *settings) allIndexers() cache.Indexers {
 }
 
 // config returns the configuration of the source on gvr.
-func (s *settings) config(client dynamic.Interface, gvr schema.GroupVersionResource) source.Config {
+func (s *settings) config(client source.Client, gvr schema.GroupVersionResource) source.Config {
 	return source.Config{
-		Client: orNil(client), Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
+		Client: client, Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
 		NoWatchList: s.watchList == WatchListNever, WatchListAnywhere: s.watchList == WatchListAnywhere,
 		PageSize: s.pageSize,
 	}

@@ -41,7 +41,7 @@ func (f *Factory) status(e *entry) status.Informer {
 		notRunning = ""
 	}
 	i := known.Status(notRunning)
-	i.ID, i.VersionPolicy = e.number, e.versions
+	i.ID, i.VersionPolicy, i.Form = e.number, e.versions, e.form.String()
 	i.Leases, i.Pinned, i.Owners = leases, pinned, owners
 	slices.SortFunc(i.Owners, func(a, b status.Owner) int { return strings.Compare(a.Name, b.Name) })
 	i.Handlers = e.informer.Handlers().Stats(known.At)

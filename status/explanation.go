@@ -133,8 +133,11 @@ func (e *Explanation) wanted(i *Informer) string {
 		by = append(by, fmt.Sprintf("%s %s for %s", count(o.Leases, "lease"), name, e.since(o.Since)))
 	}
 	policy := ""
+	if i.Form != "" {
+		policy = fmt.Sprintf(" as %s", i.Form)
+	}
 	if i.VersionPolicy != discovery.Exact() {
-		policy = fmt.Sprintf(" with version policy %s", i.VersionPolicy)
+		policy += fmt.Sprintf(" with version policy %s", i.VersionPolicy)
 	}
 	state := i.Summary(e.At)
 	switch {

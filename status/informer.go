@@ -13,6 +13,9 @@ type Informer struct {
 	// GVR is the requested resource, and VersionPolicy selects the version that the informer reads.
 	GVR           schema.GroupVersionResource `json:"-"`
 	VersionPolicy discovery.VersionPolicy     `json:"versionPolicy,omitzero"`
+	// Form is the form of the objects: empty for *unstructured.Unstructured, "metadata" for metadata
+	// only, or a Go type.
+	Form string `json:"form,omitempty"`
 	// ID is the number of the informer. It is unique in a factory.
 	ID uint64 `json:"id"`
 	// Resource is the last result of discovery for GVR. If there was none, only its GVR is set.

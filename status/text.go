@@ -101,6 +101,9 @@ func (i Informer) Notes() string {
 	if i.Namespace != "" {
 		notes = append(notes, "namespace "+i.Namespace)
 	}
+	if i.Form != "" {
+		notes = append(notes, i.Form)
+	}
 	if i.VersionPolicy != discovery.Exact() {
 		notes = append(notes, i.VersionPolicy.String())
 	}

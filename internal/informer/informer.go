@@ -32,6 +32,8 @@ type Config struct {
 	Unindexed Unindexed
 	// Refuse, if not nil, returns why a handler can't be added to an informer that has never run.
 	Refuse func() error
+	// Lister returns a lister on the informer's objects in an indexer.
+	Lister func(cache.Indexer, schema.GroupVersionResource) cache.GenericLister
 	// Transformed is set while the informer has a transform, which may write to objects. It may be nil.
 	Transformed *atomic.Bool
 	// Metrics are client-go's metrics of the informer; nil: none.
@@ -49,6 +51,7 @@ type Informer struct {
 	handlers    *handlers.Set
 	listed      <-chan struct{} // closes when the informer has listed once
 	resync      time.Duration   // of handlers without a period of their own
+	lister      func(cache.Indexer, schema.GroupVersionResource) cache.GenericLister
 	refuse      func() error
 	transformed *atomic.Bool
 	unindexed   Unindexed // nil: index functions are called directly
@@ -76,7 +79,7 @@ func New(cfg Config) *Informer {
 		cfg.Transformed = &atomic.Bool{}
 	}
 	i := &Informer{
-		gvr: gvr, source: s, errors: errorHandlers, resync: resync, refuse: cfg.Refuse, transformed: cfg.Transformed,
+		gvr: gvr, source: s, errors: errorHandlers, resync: resync, lister: cfg.Lister, refuse: cfg.Refuse, transformed: cfg.Transformed,
 		unindexed: cfg.Unindexed, unguarded: cfg.Indexers,
 	}
 	opts := cache.SharedIndexInformerOptions{

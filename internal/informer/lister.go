@@ -1,15 +1,11 @@
 package informer
 
-import (
-	"k8s.io/client-go/tools/cache"
-
-	"github.com/gvrkit/gvrkit/lister"
-)
+import "k8s.io/client-go/tools/cache"
 
 // Lister returns a lister on the informer's cache. Its objects are shared and
 // read-only.
 func (i *Informer) Lister() cache.GenericLister {
-	return lister.NewRuntimeObjectShim(lister.New(i.filled().GetIndexer(), i.gvr))
+	return i.lister(i.filled().GetIndexer(), i.gvr)
 }
 
 // ReadFrom makes i's lister read old's cache until i has synced. Otherwise a program that calls Lister

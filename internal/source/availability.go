@@ -42,6 +42,9 @@ type Type struct {
 	UID string
 }
 
+// kind returns the GroupVersionKind of the objects.
+func (t Type) kind() schema.GroupVersionKind { return t.GVR.GroupVersion().WithKind(t.Kind) }
+
 // sameObjects reports whether requests for t and other return the same objects.
 func (t Type) sameObjects(other Type) bool {
 	return t.GVR == other.GVR && t.Namespaced == other.Namespaced && t.Generation == other.Generation

@@ -42,7 +42,7 @@ func TestClient_RequestArrivesAsItWasMade(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := &script{}
 				opts := metav1.ListOptions{ResourceVersion: "7", TimeoutSeconds: new(int64(300)), AllowWatchBookmarks: true}
-				ask(t, source.Config{Client: client, GVR: widgets}, verb, opts)
+				ask(t, source.Config{Client: source.Unstructured(client), GVR: widgets}, verb, opts)
 				want := []request{{Verb: verb, GVR: widgets, Options: opts}}
 				if diff := cmp.Diff(want, client.requests()); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
@@ -57,7 +57,7 @@ func TestClient_NamespaceHoldsForEachVerb(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := &script{}
-				ask(t, source.Config{Client: client, GVR: widgets, Namespace: "ns"}, verb, metav1.ListOptions{})
+				ask(t, source.Config{Client: source.Unstructured(client), GVR: widgets, Namespace: "ns"}, verb, metav1.ListOptions{})
 				want := []request{{Verb: verb, GVR: widgets, Namespace: "ns"}}
 				if diff := cmp.Diff(want, client.requests()); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
@@ -73,7 +73,7 @@ func TestClient_TweakHoldsForEachVerb(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := &script{}
-				cfg := source.Config{Client: client, GVR: widgets, Tweak: func(o *metav1.ListOptions) {
+				cfg := source.Config{Client: source.Unstructured(client), GVR: widgets, Tweak: func(o *metav1.ListOptions) {
 					o.LabelSelector += "color=red" // two times would show
 				}}
 				ask(t, cfg, verb, metav1.ListOptions{ResourceVersion: "7"})
@@ -96,7 +96,7 @@ func TestClient_ErrorComesWithNothingElse(t *testing.T) {
 				return (*watch.FakeWatcher)(nil), broken
 			},
 		}
-		lw := newLW(source.Config{Client: client, GVR: widgets})
+		lw := newLW(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		if list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); list != nil || !errors.Is(err, broken) {
 			t.Errorf("list = %#v, %v; want a literal nil and the client's error", list, err)
 		}
@@ -115,13 +115,13 @@ func TestClient_AnswerThatIsNoListIsAnError(t *testing.T) {
 		t.Run("kind="+kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				observer := &observer{}
-				lw := newLW(source.Config{GVR: widgets, Observer: observer, Client: &script{
+				lw := newLW(source.Config{GVR: widgets, Observer: observer, Client: source.Unstructured(&script{
 					list: func(context.Context) (*unstructured.UnstructuredList, error) {
 						answer := &unstructured.UnstructuredList{Object: map[string]any{}}
 						answer.SetKind(kind)
 						return answer, nil
 					},
-				}})
+				})})
 				list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
 				if isList {
 					if err != nil || list == nil {
@@ -141,7 +141,7 @@ func TestClient_AnswerThatIsNoListIsAnError(t *testing.T) {
 // What can't work is not tried again, and told of once.
 func TestSource_WithoutAClientReportsOnce(t *testing.T) {
 	for name, cfg := range map[string]source.Config{
-		"no client": {}, "invalid": {Invalid: source.ErrInvalid, Client: &script{}},
+		"no client": {}, "invalid": {Invalid: source.ErrInvalid, Client: source.Unstructured(&script{})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestListerWatcher_CarriesTheClientsWatchListMarker(t *testing.T) {
 		{"no client", nil, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			lw := source.New(source.Config{Client: tc.client, GVR: widgets}).ListerWatcher()
+			lw := source.New(source.Config{Client: source.Unstructured(tc.client), GVR: widgets}).ListerWatcher()
 			if got := watchlist.DoesClientNotSupportWatchListSemantics(lw); got != tc.want {
 				t.Errorf("marker = %v, want %v", got, tc.want)
 			}

@@ -58,7 +58,7 @@ func (s *splice) delete(ctx context.Context, keys []string) bool {
 			continue
 		}
 		version, _, of := s.known.place()
-		event := store.deletion(key, id, version, of)
+		event := store.deletion(s.cfg.Client, key, id, version, of)
 		if !s.send(event) {
 			return false
 		}
@@ -111,7 +111,7 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 		s.putOff(&s.pace, nil)
 		return ctx.Err() == nil
 	}
-	if !s.delete(ctx, s.missingIn(content, t)) || !s.give(content, t) || !s.send(bookmark(content.version, t)) {
+	if !s.delete(ctx, s.missingIn(content, t)) || !s.give(content, t) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
 		return false
 	}
 	s.known.completed(content.version, t)

@@ -68,7 +68,7 @@ func TestFaults_WatchListRequestGetsThemPlain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				observer := &observer{}
-				lw := newLW(source.Config{Client: &script{watch: always(nil, fault)}, GVR: widgets, Observer: observer})
+				lw := newLW(source.Config{Client: source.Unstructured(&script{watch: always(nil, fault)}), GVR: widgets, Observer: observer})
 				_, err := lw.WatchWithContext(t.Context(), watchList())
 				if !isPlain(err) || !strings.Contains(err.Error(), fault.Error()) {
 					t.Errorf("error = %#v, want a plain one with the text of %v", err, fault)
@@ -117,7 +117,7 @@ func TestFaults_OrdinaryWatchGetsThemAsTheyAre(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := &script{watch: always(nil, fault)}
-				lw := newLW(source.Config{Client: client, GVR: widgets})
+				lw := newLW(source.Config{Client: source.Unstructured(client), GVR: widgets})
 				if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); err != fault { //nolint:errorlint // itself, not one that wraps it
 					t.Errorf("answer: %v, want %v itself", err, fault)
 				}

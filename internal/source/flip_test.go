@@ -97,7 +97,7 @@ func TestFlips_WithinAGenerationDoNotHastenTheFirstList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Served)
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) { return nil, errors.New("broken") }
-		s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available})
 		startList(t.Context(), s)
 		for begun := time.Now(); time.Since(begun) < 10*time.Minute && len(client.requests()) < tooMany; time.Sleep(50 * time.Millisecond) {
 			set(available, source.Held)
@@ -154,7 +154,7 @@ func TestFlips_ByARequestThatFailsDoNotHastenIt(t *testing.T) {
 				<-ctx.Done()
 				return nil, errors.New("broken")
 			}
-			startList(t.Context(), source.New(source.Config{Client: client, GVR: widgets, Availability: available}))
+			startList(t.Context(), source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available}))
 			time.Sleep(10 * time.Minute)
 			if got := len(client.requests()); got < 20 || got > 40 {
 				t.Errorf("requests in 10 min = %d", got)
@@ -212,7 +212,7 @@ func TestFlips_DuringARequestAreNotReported(t *testing.T) {
 					}
 					if begin == nil {
 						client := &script{list: func(ctx context.Context) (*unstructured.UnstructuredList, error) { return nil, hang(ctx) }}
-						cfg.Client = client
+						cfg.Client = source.Unstructured(client)
 						startList(t.Context(), source.New(cfg))
 						flip(available, serving)
 						time.Sleep(time.Second)

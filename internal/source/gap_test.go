@@ -162,7 +162,7 @@ func TestSplice_WatchesThatEndAtOnceAreSpacedOut(t *testing.T) {
 			}
 			return watch.NewEmptyWatch(), nil
 		}
-		s := source.New(source.Config{Client: client, GVR: widgets})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
 			list := &unstructured.UnstructuredList{}
 			list.SetResourceVersion("7")
@@ -194,7 +194,7 @@ func TestSplice_BrokenStreamIsFollowedByAList(t *testing.T) {
 			server.Error(status)
 			return server, nil
 		}
-		s := source.New(source.Config{Client: client, GVR: widgets, Report: func(_ context.Context, err error) { reported = append(reported, err) }})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Report: func(_ context.Context, err error) { reported = append(reported, err) }})
 		<-startList(t.Context(), s)
 		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
 		go func() {
@@ -355,7 +355,7 @@ func newWatched(t *testing.T, cfg source.Config) *watched {
 		w.server = newServerWatch()
 		return w.server, nil
 	}
-	cfg.Client, cfg.GVR = w.script, widgets
+	cfg.Client, cfg.GVR = source.Unstructured(w.script), widgets
 	w.source = source.New(cfg)
 	<-startList(t.Context(), w.source)
 	w.open(metav1.ListOptions{ResourceVersion: "7"})
@@ -520,7 +520,7 @@ func TestSplice_ObjectsOfAnotherKind(t *testing.T) {
 		create(t, cluster, "ns", "a", "red")
 		observer := &observer{}
 		r := runInformer(t, source.Config{
-			Client: cluster, GVR: widgets, Observer: observer,
+			Client: source.Unstructured(cluster), GVR: widgets, Observer: observer,
 			Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Namespaced: true, Kind: "Widget"}),
 		})
 		time.Sleep(time.Second)
@@ -559,7 +559,7 @@ func TestSplice_ObjectsWithoutUIDsAreToldByTheirNames(t *testing.T) {
 			}
 			return newServerWatch(), nil
 		}
-		s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available})
 		<-startList(t.Context(), s)
 		version++
 		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
@@ -601,7 +601,7 @@ func TestSplice_ServerWithoutVersions(t *testing.T) {
 					}
 					return server, nil
 				}
-				r := runInformer(t, source.Config{Client: client, GVR: widgets})
+				r := runInformer(t, source.Config{Client: source.Unstructured(client), GVR: widgets})
 				if !r.HasSynced() {
 					t.Error("not synced")
 				}
@@ -645,7 +645,7 @@ func TestSplice_WatchesOfOneEventAreSpacedOut(t *testing.T) {
 					time.AfterFunc(time.Duration(lasting.Load()), server.Stop)
 					return server, nil
 				}
-				s := source.New(source.Config{Client: client, GVR: widgets})
+				s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 				<-startList(t.Context(), s)
 				w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
 				go func() {
@@ -693,7 +693,7 @@ func TestSplice_ObjectsWithoutVersionsAreUpdated(t *testing.T) {
 			time.Sleep(time.Hour)
 			return watch.NewEmptyWatch(), nil // and what has happened since?
 		}
-		s := source.New(source.Config{Client: client, GVR: widgets})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		<-startList(t.Context(), s)
 		w := openWatch(t, gateOf(s), metav1.ListOptions{})
 		time.Sleep(time.Hour + time.Minute)

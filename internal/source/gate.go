@@ -297,12 +297,17 @@ func (g *gate) requests(t Type) *requests {
 		if !t.Namespaced {
 			namespace = metav1.NamespaceAll
 		}
+		kind := ""
+		if g.cfg.Client.KeepsKind() {
+			kind = t.Kind
+		}
 		g.stage = &requests{
 			next:     &client{Config: g.cfg, gvr: t.GVR, namespace: namespace},
 			tweak:    g.cfg.Tweak,
 			observer: g.cfg.Observer,
 			calls:    &g.calls,
 			of:       t,
+			kind:     kind,
 			stalls:   g.cfg.Stalls,
 
 			throttled: &g.throttled,

@@ -52,7 +52,7 @@ func TestGate_NothingLeavesWhileTheTypeIsNotServed(t *testing.T) {
 		t.Run(string(serving), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, available := &script{}, newAvailability(serving)
-				s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
+				s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available})
 				opened := make(chan error)
 				go func() { opened <- s.Open(t.Context()) }()
 				watched := make(chan error)
@@ -94,7 +94,7 @@ func TestGate_NothingLeavesWhileTheTypeIsNotServed(t *testing.T) {
 func TestGate_WithoutAvailabilityIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}
-		s := source.New(source.Config{Client: client, GVR: widgets, Namespace: "ns"})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Namespace: "ns"})
 		if err := s.Open(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -184,7 +184,7 @@ func TestGate_ScopeDecidesAboutTheNamespace(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := &script{}
 				s := source.New(source.Config{
-					Client: client, GVR: widgets, Namespace: "ns",
+					Client: source.Unstructured(client), GVR: widgets, Namespace: "ns",
 					Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Namespaced: namespaced}),
 				})
 				<-startList(t.Context(), s)
@@ -219,7 +219,7 @@ func TestGate_ListsAreConsistentAndWhole(t *testing.T) {
 			}
 			return list, nil
 		}
-		s := source.New(source.Config{Client: client, GVR: widgets})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		list, err := gateOf(s).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 500})
 		if err != nil {
 			t.Fatal(err)
@@ -254,7 +254,7 @@ func TestGate_ListIsTriedAgainUntilItWorks(t *testing.T) {
 			return &unstructured.UnstructuredList{}, nil
 		}
 		s := source.New(source.Config{
-			Client: client, GVR: widgets,
+			Client: source.Unstructured(client), GVR: widgets,
 			Report: func(_ context.Context, err error) { reported = append(reported, err) },
 		})
 		if a := <-startList(t.Context(), s); a.err != nil {
@@ -287,7 +287,7 @@ func TestGate_ServersWishForAPauseIsObeyed(t *testing.T) {
 			}
 			return &unstructured.UnstructuredList{}, nil
 		}
-		s := source.New(source.Config{Client: client, GVR: widgets})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		listed := startList(t.Context(), s)
 		time.Sleep(10 * time.Second)
 		s.Retry() // does not know better
@@ -317,7 +317,7 @@ func TestGate_RetryIsAtOnce(t *testing.T) {
 			}
 			return &unstructured.UnstructuredList{}, nil
 		}
-		s := source.New(source.Config{Client: client, GVR: widgets})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		listed := startList(t.Context(), s)
 		time.Sleep(10 * time.Minute)
 		if got := len(client.requests()); got > 30 {
@@ -351,7 +351,7 @@ func TestGate_ListOfATypeThatChangesBeginsAnew(t *testing.T) {
 					list.SetResourceVersion(fmt.Sprint(len(client.requests())))
 					return list, nil
 				}
-				s := source.New(source.Config{Client: client, GVR: widgets, Availability: available, Observer: observer})
+				s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available, Observer: observer})
 				listed := startList(t.Context(), s)
 				now, _ := available.Current()
 				change(&now)
@@ -383,7 +383,7 @@ func TestGate_WatchListIsTriedWhereItIsWanted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, observer := &script{}, &observer{}
 				cfg := tc.cfg
-				cfg.Client, cfg.GVR, cfg.Observer = client, widgets, observer
+				cfg.Client, cfg.GVR, cfg.Observer = source.Unstructured(client), widgets, observer
 				cfg.Availability = source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Aggregated: tc.aggregated})
 				w, err := gateOf(source.New(cfg)).WatchWithContext(t.Context(), watchList())
 				if w != nil {
@@ -404,7 +404,7 @@ func TestGate_WatchListIsTriedWhereItIsWanted(t *testing.T) {
 func TestGate_PagesAreAsLargeAsIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}
-		s := source.New(source.Config{Client: client, GVR: widgets, PageSize: 7})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, PageSize: 7})
 		if _, err := gateOf(s).ListWithContext(t.Context(), metav1.ListOptions{Limit: 500}); err != nil {
 			t.Fatal(err)
 		}
@@ -428,7 +428,7 @@ func TestGate_EndOfContextEndsTheWaitAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				observer := &observer{}
-				s := source.New(source.Config{Client: &script{list: tc.list}, GVR: widgets, Availability: newAvailability(tc.serving), Observer: observer})
+				s := source.New(source.Config{Client: source.Unstructured(&script{list: tc.list}), GVR: widgets, Availability: newAvailability(tc.serving), Observer: observer})
 				ctx, cancel := context.WithCancel(t.Context())
 				listed := startList(ctx, s)
 				time.Sleep(100 * time.Second) // in the middle of a pause
@@ -454,7 +454,7 @@ func TestGate_CallsWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		available := newAvailability(source.Held)
 		called := 0
-		s := source.New(source.Config{Client: &script{}, GVR: widgets, Availability: available, WhileWaiting: func(context.Context) {
+		s := source.New(source.Config{Client: source.Unstructured(&script{}), GVR: widgets, Availability: available, WhileWaiting: func(context.Context) {
 			called++
 			set(available, source.Served)
 		}})
@@ -472,7 +472,7 @@ func TestGate_CallsWhileWaiting(t *testing.T) {
 func TestGate_FirstWatchIsOpenWhenItIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}
-		s := source.New(source.Config{Client: client, GVR: widgets})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		<-startList(t.Context(), s)
 		if s.State().Watched {
 			t.Error("watched before anybody has")

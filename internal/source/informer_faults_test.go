@@ -37,7 +37,7 @@ func TestInformer_FaultOfAWatchListRequestIsFollowedByAList(t *testing.T) {
 					}
 					return nil
 				})
-				r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
+				r := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: widgets})
 				if r.HasSynced() != (pauseAfter(fault) == 0) {
 					t.Errorf("synced at once: %v", r.HasSynced())
 				}
@@ -107,7 +107,7 @@ func checkFallsBack(t *testing.T, fail func(server *watch.FakeWatcher), pause ti
 		}
 		return server, nil
 	}
-	r := runInformer(t, source.Config{Client: client, GVR: widgets})
+	r := runInformer(t, source.Config{Client: source.Unstructured(client), GVR: widgets})
 	if r.HasSynced() != (pause == 0) {
 		t.Errorf("synced at once: %v", r.HasSynced())
 	}
@@ -149,7 +149,7 @@ func TestInformer_StopsAtOnceWhateverIsWrong(t *testing.T) {
 				cluster := fakecluster.New(widgetType)
 				cluster.MuteInitialEventsEnd()
 				cluster.Intercept(intercept)
-				r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
+				r := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: widgets})
 				time.Sleep(2*time.Second + 345*time.Millisecond) // in the middle of something
 				if took := r.stop(); took != 0 {
 					t.Errorf("stopping took %v", took)
@@ -166,7 +166,7 @@ func TestInformer_StopsAtOnceInASilentWatchList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, observer := fakecluster.New(widgetType), &observer{}
 		cluster.MuteInitialEventsEnd()
-		r := runInformer(t, source.Config{Client: cluster, GVR: widgets, Observer: observer})
+		r := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: widgets, Observer: observer})
 		time.Sleep(5 * time.Second)
 		if took := r.stop(); took != 0 {
 			t.Errorf("stopping took %v", took)
@@ -192,7 +192,7 @@ func TestInformer_LeavesNoListBehind(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			return nil
 		})
-		r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
+		r := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: widgets})
 		time.Sleep(time.Second)
 		begun := time.Now()
 		r.cancel()

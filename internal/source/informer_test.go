@@ -100,7 +100,7 @@ func TestInformer_SyncsByWatchList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, observer := fakecluster.New(widgetType), &observer{}
 		create(t, cluster, "ns", "a", "red")
-		r := runInformer(t, source.Config{Client: cluster, GVR: widgets, Observer: observer})
+		r := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: widgets, Observer: observer})
 		if !r.HasSynced() {
 			t.Error("not synced")
 		}
@@ -138,7 +138,7 @@ func TestInformer_SelectorAndNamespaceHoldForListAndWatch(t *testing.T) {
 				}
 				add("listed")
 				r := runInformer(t, source.Config{
-					Client: cluster, GVR: widgets, Namespace: "ns",
+					Client: source.Unstructured(cluster), GVR: widgets, Namespace: "ns",
 					Tweak: func(o *metav1.ListOptions) { o.LabelSelector = "color=red" },
 				})
 				time.Sleep(10 * time.Second)
@@ -160,7 +160,7 @@ func TestInformer_StalledWatchListFallsBackToList(t *testing.T) {
 		cluster, observer := fakecluster.New(widgetType), &observer{}
 		cluster.MuteInitialEventsEnd()
 		create(t, cluster, "ns", "a", "red")
-		r := runInformer(t, source.Config{Client: cluster, GVR: widgets, Observer: observer})
+		r := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: widgets, Observer: observer})
 		time.Sleep(10*time.Second - time.Nanosecond)
 		if r.HasSynced() {
 			t.Error("synced without the bookmark")
@@ -196,7 +196,7 @@ func TestInformer_ListAfterAFailedWatchListIsNotForgotten(t *testing.T) {
 			cluster := fakecluster.New(widgetType)
 			cluster.MuteInitialEventsEnd()
 			create(t, cluster, "ns", "a", "red")
-			r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
+			r := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: widgets})
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
 			if lists := len(cluster.Requests("list", widgets)); lists != 1 {
@@ -215,7 +215,7 @@ func TestInformer_OnAFakeClientListsAtOnce(t *testing.T) {
 		obj.SetGroupVersionKind(widgets.GroupVersion().WithKind("Widget"))
 		kinds := map[schema.GroupVersionResource]string{widgets: "WidgetList"}
 		client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, obj)
-		r := runInformer(t, source.Config{Client: client, GVR: widgets})
+		r := runInformer(t, source.Config{Client: source.Unstructured(client), GVR: widgets})
 		if diff := cmp.Diff([]string{"ns/a"}, r.keys()); diff != "" {
 			t.Errorf("keys (-want +got):\n%s", diff)
 		}
@@ -228,7 +228,7 @@ func TestInformer_WaitsAtTheGateAndDropsTheNamespace(t *testing.T) {
 		cluster := fakecluster.New(blockType)
 		create(t, cluster, "", "b", "red")
 		available := newAvailability(source.Held)
-		r := runInformer(t, source.Config{Client: cluster, GVR: blocks, Namespace: "ns", Availability: available})
+		r := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: blocks, Namespace: "ns", Availability: available})
 		time.Sleep(time.Hour)
 		if r.HasSynced() || len(cluster.Requests("watch", blocks)) > 0 || len(cluster.Requests("list", blocks)) > 0 {
 			t.Error("requests left before it was served")

@@ -23,7 +23,7 @@ func TestObserver_GetsTheResultOfAList(t *testing.T) {
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
 			return &unstructured.UnstructuredList{}, answers[len(client.requests())-1]
 		}
-		lw := gateOf(source.New(source.Config{Client: client, GVR: widgets, Observer: observer}))
+		lw := gateOf(source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer}))
 		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Error(err)
 		}
@@ -50,7 +50,7 @@ func TestObserver_GetsAListWhenItIsComplete(t *testing.T) {
 			}
 			return list, nil
 		}
-		lw := gateOf(source.New(source.Config{Client: client, GVR: widgets, Observer: observer}))
+		lw := gateOf(source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer}))
 		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Error(err)
 		}
@@ -81,7 +81,7 @@ func TestObserver_GetsTheResultOfAWatch(t *testing.T) {
 				opts := metav1.ListOptions{SendInitialEvents: initial}
 				broken := errors.New("broken")
 				client, observer := &script{watch: always(nil, broken)}, &observer{}
-				lw := newLW(source.Config{Client: client, GVR: widgets, Observer: observer})
+				lw := newLW(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer})
 				if _, err := lw.WatchWithContext(t.Context(), opts); !errors.Is(err, broken) {
 					t.Errorf("watch: %v, want the client's error", err)
 				}
@@ -106,7 +106,7 @@ func TestObserver_GetsTheResultOfAWatch(t *testing.T) {
 func TestObserver_GetsAnErrorEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer, server := &observer{}, newServerWatch()
-		lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Observer: observer})
+		lw := newLW(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets, Observer: observer})
 		w := openWatch(t, lw, metav1.ListOptions{ResourceVersion: "1"})
 		status := apierrors.NewResourceExpired("too old").Status()
 		server.Error(&status)
@@ -125,7 +125,7 @@ func TestObserver_GetsAnErrorEvent(t *testing.T) {
 func TestObserver_GetsAListByWatchList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer, server := &observer{}, newServerWatch()
-		lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Observer: observer})
+		lw := newLW(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets, Observer: observer})
 		w := openWatch(t, lw, watchList())
 		expect := func(when string, want ...string) {
 			t.Helper()
@@ -155,7 +155,7 @@ func TestObserver_EndOfTheCallersContextIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		observer, client := &observer{}, &script{}
-		lw := newLW(source.Config{Client: client, GVR: widgets, Observer: observer})
+		lw := newLW(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer})
 		for range 50 {
 			ctx, cancel := context.WithCancel(t.Context())
 			client.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) { return nil, hang(ctx) }
@@ -202,10 +202,10 @@ func TestObserver_EndOfTheCallersContextIsNoFailure(t *testing.T) {
 func TestObserver_ContextErrorFromElsewhereIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer := &observer{}
-		lw := newLW(source.Config{GVR: widgets, Observer: observer, Client: &script{
+		lw := newLW(source.Config{GVR: widgets, Observer: observer, Client: source.Unstructured(&script{
 			list:  func(context.Context) (*unstructured.UnstructuredList, error) { return nil, context.DeadlineExceeded },
 			watch: always(nil, context.Canceled),
-		}})
+		})})
 		_, listErr := lw.ListWithContext(t.Context(), metav1.ListOptions{})
 		_, watchErr := lw.WatchWithContext(t.Context(), metav1.ListOptions{})
 		if listErr == nil || watchErr == nil {
@@ -218,7 +218,7 @@ func TestObserver_ContextErrorFromElsewhereIsAFailure(t *testing.T) {
 func TestObserver_MayBeNil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newServerWatch()
-		lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})
+		lw := newLW(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets})
 		list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
 		if err != nil || list == nil {
 			t.Errorf("list = %v, %v", list, err)

@@ -38,7 +38,7 @@ func TestSplice_OverdueWatchIsGivenUp(t *testing.T) {
 			opened = append(opened, newServerWatch())
 			return opened[len(opened)-1], nil
 		}
-		s := source.New(source.Config{Client: client, GVR: widgets, Observer: observer})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer})
 		<-startList(t.Context(), s)
 		openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7", TimeoutSeconds: new(int64(400))})
 		time.Sleep(329 * time.Second) // it is the source that says how long
@@ -61,7 +61,7 @@ func TestSplice_OverdueWatchListIsFollowedByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newServerWatch()
 		client := &script{watch: always(server, nil)}
-		s := source.New(source.Config{Client: client, GVR: widgets})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		opts := watchList()
 		opts.TimeoutSeconds = new(int64(300))
 		w := openWatch(t, gateOf(s), opts)
@@ -126,7 +126,7 @@ func TestGate_CancelledListIsNoFailure(t *testing.T) {
 		client := &script{list: func(ctx context.Context) (*unstructured.UnstructuredList, error) { <-ctx.Done(); return nil, ctx.Err() }}
 		reports := 0
 		s := source.New(source.Config{
-			Client: client, GVR: widgets, Availability: available,
+			Client: source.Unstructured(client), GVR: widgets, Availability: available,
 			Report: func(context.Context, error) { reports++ },
 		})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -32,6 +32,7 @@ type requests struct {
 	observer Observer
 	calls    *inflight.Counter // requests in progress and open streams
 	of       Type
+	kind     string // the kind of the objects; empty: it is not checked
 	stalls   *Stalls
 	tweak    func(*metav1.ListOptions) // nil: options are not changed
 
@@ -66,7 +67,7 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 		err = errNoList
 	}
 	if err == nil {
-		err = checkKinds(r.of.Kind, list)
+		err = checkKinds(r.kind, list)
 	}
 	if err != nil {
 		r.failed(ctx, VerbList, err)

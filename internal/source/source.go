@@ -8,13 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 )
 
 // Config configures a Source.
 type Config struct {
-	Client dynamic.Interface
+	Client Client
 	// Invalid is why no request is possible; nil if requests are possible. It is reported once, as
 	// the failure of a list that is not retried. A nil Client has the same effect.
 	Invalid error
@@ -81,8 +80,7 @@ const (
 
 // Source lists and watches one resource for one reflector.
 type Source struct {
-	client dynamic.Interface
-	gate   *gate
+	gate *gate
 }
 
 // New returns a source. It does no I/O and starts nothing.
@@ -102,10 +100,7 @@ func New(cfg Config) *Source {
 	if cfg.Probed == nil {
 		cfg.Probed = cfg.Availability.probed
 	}
-	return &Source{
-		client: cfg.Client,
-		gate:   &gate{cfg: cfg, available: cfg.Availability},
-	}
+	return &Source{gate: &gate{cfg: cfg, available: cfg.Availability}}
 }
 
 // ListerWatcher returns the source with the interface that informers use. It has
@@ -119,7 +114,7 @@ func (s *Source) ListerWatcher() cache.ListerWatcher {
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			return s.gate.WatchWithContext(ctx, opts)
 		},
-	}, s.client)
+	}, s.gate.cfg.Client)
 }
 
 // LookUp sets the function that reads the reflector's store by key. If the source creates

@@ -33,7 +33,7 @@ func newTestInformer(t *testing.T, modify func(*source.Config), names ...string)
 	t.Helper()
 	w := &testInformer{t: t, cluster: fakecluster.New(widgetType), available: newAvailability(source.Served), observer: &observer{}, handler: &handler{}}
 	w.create(names...)
-	cfg := source.Config{Client: w.cluster, GVR: widgets, Availability: w.available, Observer: w.observer}
+	cfg := source.Config{Client: source.Unstructured(w.cluster), GVR: widgets, Availability: w.available, Observer: w.observer}
 	if modify != nil {
 		modify(&cfg)
 	}

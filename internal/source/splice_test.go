@@ -112,7 +112,7 @@ func TestSplice_DeletionOfWhatTheStoreDoesNotHave(t *testing.T) {
 		now, _ := available.Current()
 		now.Kind = "Widget"
 		available.Set(now)
-		s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available})
 		<-startList(t.Context(), s)
 		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
 		synctest.Wait()
@@ -312,7 +312,7 @@ func TestSplice_VersionIsHandedOver(t *testing.T) {
 			list.SetResourceVersion("7")
 			return list, nil
 		}
-		s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available})
 		<-startList(t.Context(), s)
 		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
 		synctest.Wait()

@@ -23,7 +23,7 @@ func TestStream_PassesEventsOnInOrderAndUnchanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := newServerWatch()
-				lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})
+				lw := newLW(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets})
 				w := openWatch(t, lw, opts)
 				expired := apierrors.NewResourceExpired("too old").Status()
 				sent := []watch.Event{
@@ -72,7 +72,7 @@ func TestStream_Ends(t *testing.T) {
 			t.Run(kind+" "+tc.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					server := newServerWatch()
-					lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})
+					lw := newLW(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets})
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					w, err := lw.WatchWithContext(ctx, opts)
@@ -108,7 +108,7 @@ func TestStream_EndsWithTheServersWatch(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				observer, server := &observer{}, newServerWatch()
-				lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Observer: observer})
+				lw := newLW(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets, Observer: observer})
 				w := openWatch(t, lw, opts)
 				server.Action(watch.Bookmark, newBookmark("true"))
 				server.Add(newObject("a"))
@@ -158,7 +158,7 @@ func TestStream_DrainsTheClientsWatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := newLateWatch(500 * time.Millisecond)
-				lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})
+				lw := newLW(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				w, err := lw.WatchWithContext(ctx, watchList())
@@ -185,7 +185,7 @@ func TestStream_DrainsTheClientsWatch(t *testing.T) {
 // Some watches that tests make never close their channel. Nobody waits for ever.
 func TestStream_GivesUpOnAWatchThatNeverCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := source.New(source.Config{GVR: widgets, Client: &script{watch: always(watch.NewProxyWatcher(make(chan watch.Event)), nil)}})
+		s := source.New(source.Config{GVR: widgets, Client: source.Unstructured(&script{watch: always(watch.NewProxyWatcher(make(chan watch.Event)), nil)})})
 		ctx, cancel := context.WithCancel(t.Context())
 		if _, err := source.RequestsOf(s).WatchWithContext(ctx, metav1.ListOptions{}); err != nil {
 			t.Fatal(err)

@@ -78,11 +78,11 @@ func (l lookUp) object(key string) metav1.Object {
 // state with a resourceVersion that is not below version, up to which the reflector has everything.
 // If the store does not have the object, the event has only its name and UID. If the last state
 // can't be copied, the event has the cached object.
-func (l lookUp) deletion(key string, id identity, version string, t Type) watch.Event {
+func (l lookUp) deletion(client Client, key string, id identity, version string, t Type) watch.Event {
 	gone := lastState(l.object(key))
 	if gone == nil {
 		name, _ := cache.ParseObjectName(key)
-		made := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
+		made := client.New(t.kind())
 		made.SetNamespace(name.Namespace)
 		made.SetName(name.Name)
 		made.SetUID(id.uid)
@@ -90,7 +90,7 @@ func (l lookUp) deletion(key string, id identity, version string, t Type) watch.
 		gone = made
 	}
 	if content, is := gone.(*unstructured.Unstructured); is && content.GetKind() == "" {
-		content.SetGroupVersionKind(t.GVR.GroupVersion().WithKind(t.Kind))
+		content.SetGroupVersionKind(t.kind())
 	}
 	if copied, is := gone.(metav1.Object); is && version != "" {
 		if _, cached := gone.(*carrier); !cached {
@@ -143,9 +143,8 @@ func copyOf(value any) any {
 }
 
 // bookmark returns the bookmark event for version.
-func bookmark(version string, t Type) watch.Event {
-	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
-	obj.SetGroupVersionKind(t.GVR.GroupVersion().WithKind(t.Kind))
+func bookmark(client Client, version string, t Type) watch.Event {
+	obj := client.New(t.kind())
 	obj.SetResourceVersion(version)
 	return watch.Event{Type: watch.Bookmark, Object: obj}
 }

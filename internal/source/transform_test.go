@@ -139,7 +139,7 @@ func newFake(t *testing.T, transform func(*unstructured.Unstructured) any) *fake
 		client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"}),
 	}
 	f.client.PrependWatchReactor("widgets", f.watch)
-	s := source.New(source.Config{Client: f.client, GVR: widgets, Availability: f.available})
+	s := source.New(source.Config{Client: source.Unstructured(f.client), GVR: widgets, Availability: f.available})
 	informer := cache.NewSharedIndexInformer(s.ListerWatcher(), nil, time.Minute, cache.Indexers{})
 	s.LookUp(func(key string) (any, bool) {
 		item, there, err := informer.GetStore().GetByKey(key)

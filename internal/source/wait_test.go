@@ -27,12 +27,12 @@ func waitTakes(s *source.Source) time.Duration {
 // A reflector that is stopped in the middle of a LIST leaves it behind.
 func TestWait_WaitsForAListUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := source.New(source.Config{GVR: widgets, Client: &script{
+		s := source.New(source.Config{GVR: widgets, Client: source.Unstructured(&script{
 			list: func(context.Context) (*unstructured.UnstructuredList, error) {
 				time.Sleep(3 * time.Second) // whatever its context does
 				return &unstructured.UnstructuredList{}, nil
 			},
-		}})
+		})})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = source.RequestsOf(s).ListWithContext(ctx, metav1.ListOptions{}) }()
 		synctest.Wait()
@@ -47,12 +47,12 @@ func TestWait_WaitsForAWatchRequestUnderWay(t *testing.T) {
 	for kind, opts := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := source.New(source.Config{GVR: widgets, Client: &script{
+				s := source.New(source.Config{GVR: widgets, Client: source.Unstructured(&script{
 					watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 						time.Sleep(3 * time.Second)
 						return nil, errors.New("broken")
 					},
-				}})
+				})})
 				go func() { _, _ = source.RequestsOf(s).WatchWithContext(t.Context(), opts) }()
 				synctest.Wait()
 				if took := waitTakes(s); took != 3*time.Second {
@@ -67,11 +67,11 @@ func TestWait_WaitsForOpenStreams(t *testing.T) {
 	for kind, opts := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := source.New(source.Config{GVR: widgets, Client: &script{
+				s := source.New(source.Config{GVR: widgets, Client: source.Unstructured(&script{
 					watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 						return newLateWatch(300 * time.Millisecond), nil
 					},
-				}})
+				})})
 				ctx, cancel := context.WithCancel(t.Context())
 				lw := source.RequestsOf(s)
 				for range 2 {
@@ -93,7 +93,7 @@ func TestWait_OfWhatHasEndedReturnsAtOnce(t *testing.T) {
 		broken := errors.New("broken")
 		client := &script{watch: always(nil, broken)}
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) { return nil, broken }
-		s := source.New(source.Config{Client: client, GVR: widgets})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		lw := source.RequestsOf(s)
 		_, _ = lw.ListWithContext(t.Context(), metav1.ListOptions{})
 		for _, opts := range kinds {
@@ -120,7 +120,7 @@ func TestWait_OfWhatHasEndedReturnsAtOnce(t *testing.T) {
 func TestWait_LetsNothingBeginAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, observer := &script{}, &observer{}
-		s := source.New(source.Config{Client: client, GVR: widgets, Observer: observer})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer})
 		s.Wait()
 		lw := source.RequestsOf(s)
 		if list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err == nil || list != nil {
@@ -145,7 +145,7 @@ func TestWait_LetsNothingBeginAfterIt(t *testing.T) {
 func TestWait_RequestHeldBackByTheGateDoesNotLeaveLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Held)
-		s := source.New(source.Config{Client: client, GVR: widgets, Availability: available})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available})
 		ended := make(chan error)
 		go func() { _, err := gateOf(s).ListWithContext(t.Context(), metav1.ListOptions{}); ended <- err }()
 		synctest.Wait()
@@ -169,7 +169,7 @@ func TestWait_NothingIsUnderWayWhenItReturns(t *testing.T) {
 		for range 1000 {
 			var begun atomic.Int32
 			var over atomic.Bool
-			s := source.New(source.Config{GVR: widgets, Client: &script{
+			s := source.New(source.Config{GVR: widgets, Client: source.Unstructured(&script{
 				list: func(context.Context) (*unstructured.UnstructuredList, error) {
 					begun.Add(1)
 					runtime.Gosched()
@@ -178,7 +178,7 @@ func TestWait_NothingIsUnderWayWhenItReturns(t *testing.T) {
 					}
 					return &unstructured.UnstructuredList{}, nil
 				},
-			}})
+			})})
 			var callers sync.WaitGroup
 			for range 4 {
 				callers.Go(func() {

@@ -28,7 +28,7 @@ func newWatchListStream(t *testing.T) *watchListStream {
 	t.Helper()
 	r := &watchListStream{client: &script{}, observer: &observer{}, server: newServerWatch()}
 	r.client.watch = always(r.server, nil)
-	r.lw = newLW(source.Config{Client: r.client, GVR: widgets, Observer: r.observer})
+	r.lw = newLW(source.Config{Client: source.Unstructured(r.client), GVR: widgets, Observer: r.observer})
 	r.w = openWatch(t, r.lw, watchList())
 	return r
 }
@@ -197,7 +197,7 @@ func TestWatch_SilenceIsNoStall(t *testing.T) {
 		t.Run("sendInitialEvents "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := newServerWatch()
-				lw := newLW(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets})
+				lw := newLW(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets})
 				w := openWatch(t, lw, metav1.ListOptions{SendInitialEvents: initial})
 				time.Sleep(24 * time.Hour)
 				server.Add(newObject("a"))
@@ -257,7 +257,7 @@ func TestWatchList_StallIsRememberedForTheType(t *testing.T) {
 		stalls := &source.Stalls{}
 		open := func(generation int, uid string) error {
 			lw := newLW(source.Config{
-				Client: &script{}, GVR: widgets, Stalls: stalls,
+				Client: source.Unstructured(&script{}), GVR: widgets, Stalls: stalls,
 				Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Generation: generation, UID: uid}),
 			})
 			w, err := lw.WatchWithContext(t.Context(), watchList())
@@ -294,7 +294,7 @@ func TestWatchList_StallConcernsNoOtherRequests(t *testing.T) {
 		openWatch(t, r.lw, metav1.ListOptions{ResourceVersion: "1"})
 		openWatch(t, r.lw, metav1.ListOptions{SendInitialEvents: new(false)})
 		// Another resource has another server, perhaps.
-		openWatch(t, newLW(source.Config{Client: r.client, GVR: blocks}), watchList())
+		openWatch(t, newLW(source.Config{Client: source.Unstructured(r.client), GVR: blocks}), watchList())
 		if got := len(r.client.requests()); got != 4 {
 			t.Errorf("requests = %d, want 4", got)
 		}
@@ -337,7 +337,7 @@ func TestWatchList_UnreadErrorOfItsOwnHoldsUpNothing(t *testing.T) {
 			t.Run(failure+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					observer, server := &observer{}, newServerWatch()
-					s := source.New(source.Config{Client: &script{watch: always(server, nil)}, GVR: widgets, Observer: observer})
+					s := source.New(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets, Observer: observer})
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					w, err := source.RequestsOf(s).WatchWithContext(ctx, watchList())
@@ -386,7 +386,7 @@ func TestWatchList_RequestWithoutAnswerFallsBackToList(t *testing.T) {
 			}
 			return nil
 		})
-		r := runInformer(t, source.Config{Client: cluster, GVR: widgets})
+		r := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: widgets})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !r.HasSynced() {
@@ -403,7 +403,7 @@ func TestWatchList_TweakedAwayIsFollowedByAListAtOnce(t *testing.T) {
 		cluster, observer := fakecluster.New(widgetType), &observer{}
 		create(t, cluster, "ns", "a", "red")
 		r := runInformer(t, source.Config{
-			Client: cluster, GVR: widgets, Observer: observer,
+			Client: source.Unstructured(cluster), GVR: widgets, Observer: observer,
 			Tweak: func(opts *metav1.ListOptions) { *opts = metav1.ListOptions{ResourceVersion: opts.ResourceVersion} },
 		})
 		if !r.HasSynced() {

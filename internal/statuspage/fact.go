@@ -41,6 +41,9 @@ func factsOf(i *status.Informer, at time.Time) []fact {
 		namespace = "none: cluster-scoped"
 	}
 	add("Namespace", namespace)
+	if i.Form != "" {
+		add("Form", i.Form)
+	}
 	add("Version policy", i.VersionPolicy.String())
 	add("Served as", i.ServedAs())
 	add("Evidence of its end", i.EvidenceText())

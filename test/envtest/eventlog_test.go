@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -17,6 +19,8 @@ import (
 // and updated or deleted with the same UID if the handler has it. When a type was created again,
 // all objects of the old type are deleted before the first object of the new type is added.
 type eventLog struct {
+	whole func(obj any) bool // whether obj is of the right Go type, with its state
+
 	mu         sync.Mutex
 	present    map[string]types.UID
 	generation map[string]string // of each object, from its label
@@ -29,7 +33,20 @@ type eventLog struct {
 // newEventLog adds an eventLog to the lease's informer.
 func newEventLog(l *dynamicinformer.Lease) *eventLog {
 	GinkgoHelper()
-	b := &eventLog{present: map[string]types.UID{}, generation: map[string]string{}}
+	return newEventLogOf(l, func(obj any) bool {
+		object, is := obj.(*unstructured.Unstructured)
+		if !is {
+			return false
+		}
+		_, found, _ := unstructured.NestedMap(object.Object, "spec")
+		return found
+	})
+}
+
+// newEventLogOf is newEventLog for an informer whose objects are as whole demands.
+func newEventLogOf(l *dynamicinformer.Lease, whole func(obj any) bool) *eventLog {
+	GinkgoHelper()
+	b := &eventLog{whole: whole, present: map[string]types.UID{}, generation: map[string]string{}}
 	_, err := l.AddEventHandler(b)
 	Expect(err).NotTo(HaveOccurred())
 	return b
@@ -73,22 +90,21 @@ func (b *eventLog) OnDelete(obj any) {
 	if uid, present := b.present[key]; !present || uid != object.GetUID() {
 		b.report("%s is deleted with UID %s and was added with UID %q", key, object.GetUID(), uid)
 	}
-	if _, found, _ := unstructured.NestedMap(object.Object, "spec"); !found {
-		b.report("%s is deleted without its last state", key)
-	}
 	delete(b.present, key)
 	delete(b.generation, key)
 	b.deletes++
 }
 
-func (b *eventLog) open(what string, obj any) (string, *unstructured.Unstructured) {
+func (b *eventLog) open(what string, obj any) (string, metav1.Object) {
 	if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
 		obj = last.Obj
 	}
-	object, ok := obj.(*unstructured.Unstructured)
-	if !ok {
+	object, err := meta.Accessor(obj)
+	if err != nil {
 		b.report("%s event of type %T", what, obj)
-		object = &unstructured.Unstructured{Object: map[string]any{}}
+		object = &metav1.ObjectMeta{}
+	} else if !b.whole(obj) {
+		b.report("%s of %s: its type is %T, or it has no state", what, object.GetName(), obj)
 	}
 	return cache.MetaObjectToName(object).String(), object
 }

@@ -37,14 +37,20 @@ func leaseAbsentType(ctx context.Context, at *apiServer, opts ...dynamicinformer
 	GinkgoHelper()
 	d := connect(at)                                             //nolint:contextcheck // the connection ends with the spec
 	f := &leasedType{connection: d, factory: d.startedFactory()} //nolint:contextcheck // so does the factory
+	f.acquire(ctx, opts...)
+	f.eventLog = newEventLog(f.lease)
+	return f
+}
+
+// acquire acquires a lease on a type that does not exist yet.
+func (f *leasedType) acquire(ctx context.Context, opts ...dynamicinformer.LeaseOption) {
+	GinkgoHelper()
 	group := ownGroup("fleet")
 	f.crd = newCRD(group, "Ship", "v1")
 	f.gvr = schema.GroupVersionResource{Group: group, Version: "v1", Resource: "ships"}
 	var err error
 	f.lease, err = f.factory.Acquire(ctx, f.gvr, append([]dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}, opts...)...)
 	Expect(err).NotTo(HaveOccurred())
-	f.eventLog = newEventLog(f.lease)
-	return f
 }
 
 // leaseType creates a type with this number of ships, and acquires a lease on it.

@@ -4,6 +4,8 @@ package main
 var ofDynamicinformer = []table{
 	{"dynamicinformer", "dynamicinformer", []mutant{
 		{"conflicting options of leases are accepted", "Factory.sharedLocked", always("err == nil")},
+		{"metadata and whole objects share an informer", "Factory.Acquire", drop("form: o.form")},
+		{"a factory without a metadata client accepts WithMetadataOnly", "asMetadata.check", never("source.Metadata(c.metadata) == nil")},
 		{"a separate informer is shared", "Factory.Acquire", drop("k.separate = f.singles.Add(1)")},
 		{"a lease does not have the resource that Acquire has validated", "Factory.Acquire", drop("l.validated = &found")},
 		{"Acquire does not validate", "Factory.validate", always("f.options.resolver == nil")},
@@ -16,7 +18,7 @@ var ofDynamicinformer = []table{
 			"_ = v.factory.drain(context.Background())")},
 		{"the drop-in's Shutdown leaves the factory open", "dynamicSharedInformerFactory.Shutdown", drop("v.factory.close()")},
 		{"the drop-in starts informers by itself", "dynamicSharedInformerFactory.ForResource", replace(
-			"v.factory.forResource(gvr).informer", "v.factory.ForResource(gvr)")},
+			"v.factory.forResource(gvr, v.factory.options.form).informer", "v.factory.ForResource(gvr)")},
 		{"the drop-in loses the namespace", "NewFilteredDynamicSharedInformerFactory", drop("WithNamespace(namespace)")},
 		{"the drop-in loses tweakListOptions", "NewFilteredDynamicSharedInformerFactory", drop("WithTweakListOptions(tweakListOptions)")},
 		{"the drop-in loses the resync period", "NewFilteredDynamicSharedInformerFactory", drop("withExactResync(defaultResync)")},

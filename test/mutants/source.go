@@ -3,7 +3,7 @@ package main
 // ofSource has mutants of the stages between the reflector and the server.
 var ofSource = []table{
 	{"internal/source", "dynamicinformer", []mutant{
-		{"a response that is not a list is read as an empty list", "client.ListWithContext", always(`strings.HasSuffix(kind, "List")`)},
+		{"a response that is not a list is read as an empty list", "unstructuredClient.List", always(`strings.HasSuffix(kind, "List")`)},
 		{"a list that replaces a watch counts as a failure of the watch", "splice.content", drop("from = from.unreported()")},
 		{"early objects of a new type are deleted", "splice.settle", never("replaced && t.Serving == Served")},
 		{"attempts that client-go hides are not reported", "requests.observed", drop("r.failed(ctx, verb, errtext.Clean(err))")},
@@ -15,7 +15,8 @@ var ofSource = []table{
 	}},
 	{"internal/source", "internal/source", []mutant{
 		{"a held type's watch is ended", "Type.follows", never("now.Serving == Held")},
-		{"requests go to all namespaces", "client.resource", replace("c.namespace", `""`)},
+		{"lists are of all namespaces", "client.ListWithContext", replace("c.namespace", `""`)},
+		{"watches are of all namespaces", "client.WatchWithContext", replace("c.namespace", `""`)},
 		{"a deleted type keeps its objects", "splice.flush", drop("if !s.deleteAll(ctx) { return false }")},
 		{"KeepCache keeps nothing", "splice.settle", drop("s.cfg.KeepCache")},
 		{"another generation is taken for a change", "splice.replaced", never("of.Generation != t.Generation")},
@@ -24,7 +25,7 @@ var ofSource = []table{
 		{"a list of another type is accepted", "splice.confirmed", always("s.cfg.Confirm(ctx, t)")},
 		{"an unchanged object is sent as an update", "splice.give", never("!rewritten && item.identity == id")},
 		{"objects stay in the old version of their type", "splice.give", never("of.GVR != t.GVR")},
-		{"a list does not end with a bookmark", "splice.relist", never("!s.send(bookmark(content.version, t))")},
+		{"a list does not end with a bookmark", "splice.relist", never("!s.send(bookmark(s.cfg.Client, content.version, t))")},
 		{"no probe is sent for a missing type", "splice.probe", replace(
 			"apierrors.IsNotFound(err)", "(apierrors.IsNotFound(err) || err != nil)")},
 		{"a missing type that responds counts as deleted", "splice.probe", replace("false", "true")},
@@ -73,8 +74,8 @@ var ofSource = []table{
 		{"the end of the caller's context is reported as a failure", "requests.failed", always("ctx.Err() == nil")},
 		{"a watch-list request without a response is waited for", "requests.open", replace(
 			"time.AfterFunc(answerAfter, cancel)", "time.AfterFunc(answerAfter, func() {})")},
-		{"objects of another kind in a list are accepted", "requests.list", replace("checkKinds(r.of.Kind, list)", "nil")},
-		{"the watch-list marker is not forwarded", "Source.ListerWatcher", replace("s.client", "nil")},
+		{"objects of another kind in a list are accepted", "requests.list", replace("checkKinds(r.kind, list)", "nil")},
+		{"the watch-list marker is not forwarded", "unstructuredClient.IsWatchListSemanticsUnSupported", replace("c.Interface", "nil")},
 		{"a recreated object in a watch is an update", "splice.passObject", never("!old.same(id)")},
 		{"requests are sent for a held type", "splice.step", never("t.Serving == Held")},
 		{"requests continue when a type is deleted", "splice.forward", never("!t.follows(now)")},

@@ -1,0 +1,110 @@
+package envtest_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// forMetadata matches requests for metadata only.
+func forMetadata(r faultproxy.Request) bool {
+	return strings.Contains(r.Accept, "as=PartialObjectMetadata")
+}
+
+// leaseMetadata acquires a lease with metadata only on a type that does not exist yet.
+func leaseMetadata(ctx context.Context, at *apiServer, opts ...dynamicinformer.LeaseOption) *leasedType {
+	GinkgoHelper()
+	d := connect(at) //nolint:contextcheck // a connection ends with the spec, not with ctx
+	factory, err := dynamicinformer.NewForConfig(d.config)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(factory.Shutdown(ctx)).To(Succeed()) }) //nolint:contextcheck // a clean-up has a context of its own
+	factory.Start(context.WithoutCancel(ctx))
+	f := &leasedType{connection: d, factory: factory}
+	f.acquire(ctx, append(opts, dynamicinformer.WithMetadataOnly())...)
+	f.eventLog = newEventLogOf(f.lease, func(obj any) bool {
+		object, is := obj.(*metav1.PartialObjectMetadata)
+		return is && object.UID != "" && object.Labels["generation"] != ""
+	})
+	return f
+}
+
+var _ = Describe("A lease with metadata only", onEachServer(func(at *apiServer) {
+	It("follows a type that is created, changed, deleted and created again", func(ctx SpecContext) {
+		f := leaseMetadata(ctx, at)
+		Eventually(func() status.Reason { return f.status().Reason }).Should(Equal(status.ReasonNotFound))
+		f.define(ctx, f.crd)
+		f.created++
+		f.createShips(ctx, 20)
+		f.synced(ctx)
+		Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{20, 0}))
+		f.resize(ctx, 5, 7)
+		Eventually(f.eventLog.changes).Should(Equal(5))
+		f.proxy.CutWatches(f.requests())
+		f.resize(ctx, 3, 8)
+		Eventually(f.eventLog.changes).Should(Equal(8))
+
+		f.undefine(ctx, f.crd.GetName())
+		Eventually(f.eventLog.addsAndDeletes, "60s").Should(Equal([2]int{20, 20}))
+		Eventually(f.status).Should(SatisfyAll(HaveField("State", status.StateNotServed), HaveField("Form", "metadata"), HaveField("Objects", 0)))
+		f.again(ctx, nil)
+		f.createShips(ctx, 10)
+		f.synced(ctx)
+		Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{30, 20}))
+		f.eventLog.check()
+		Expect(f.proxy.Requests(faultproxy.All(f.requests("list", "watch"), forMetadata))).To(Equal(f.proxy.Requests(f.requests("list", "watch"))))
+	})
+
+	It("emits deletions with the last state when its watch sees none", func(ctx SpecContext) {
+		f := leaseMetadata(ctx, at)
+		f.define(ctx, f.crd)
+		f.created++
+		f.createShips(ctx, 20)
+		f.synced(ctx)
+		f.proxy.Inject(f.requests("list", "watch"), faultproxy.Fail(503))
+		f.proxy.CutWatches(f.requests())
+		f.undefine(ctx, f.crd.GetName())
+		Eventually(f.eventLog.addsAndDeletes, "60s").Should(Equal([2]int{20, 20}))
+		f.proxy.Heal()
+		f.eventLog.check()
+	})
+
+	It("has a watch of its own beside whole objects, and their versions", func(ctx SpecContext) {
+		f := leaseMetadata(ctx, at, dynamicinformer.WithLabelSelector("generation=1"))
+		whole, err := f.factory.Acquire(ctx, f.gvr, dynamicinformer.WithAllowAbsent())
+		Expect(err).NotTo(HaveOccurred())
+		f.define(ctx, f.crd)
+		f.created++
+		f.createShips(ctx, 5)
+		f.created++
+		other := &unstructured.Unstructured{Object: map[string]any{}}
+		other.SetGroupVersionKind(f.gvr.GroupVersion().WithKind("Ship"))
+		other.SetName("unlabelled")
+		f.create(ctx, f.gvr, f.namespace(ctx), other)
+		f.synced(ctx)
+		Expect(whole.WaitForSync(ctx)).To(Succeed())
+		Eventually(func() int { return len(whole.Informer().GetStore().ListKeys()) }).Should(Equal(6))
+		Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{5, 0}))
+		Expect(f.proxy.OpenWatches(f.requests())).To(Equal(2))
+		Expect(f.proxy.OpenWatches(faultproxy.All(f.requests(), forMetadata))).To(Equal(1))
+		partial, err := f.lease.Lister().List(labels.Everything())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(partial).To(HaveLen(5))
+		for _, each := range partial {
+			object := each.(*metav1.PartialObjectMetadata)
+			same, err := whole.Lister().ByNamespace(object.Namespace).Get(object.Name)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(object.ResourceVersion).To(Equal(same.(*unstructured.Unstructured).GetResourceVersion()))
+			Expect(object.ManagedFields).To(Equal(same.(*unstructured.Unstructured).GetManagedFields()))
+		}
+		f.eventLog.check()
+	})
+}))
