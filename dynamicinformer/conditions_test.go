@@ -192,6 +192,41 @@ func TestStatus_AnExpiredVersionIsNoFailure(t *testing.T) {
 	})
 }
 
+// The server of a type may have changed when it refuses a watch: a resolver that may not watch asks at
+// once, and not again for each refusal.
+func TestLife_ARefusedWatchIsLookedIntoOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		syncedLease(t, f)
+		polls := func(during time.Duration) int {
+			before := len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{}))
+			time.Sleep(during)
+			return len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{})) - before
+		}
+		time.Sleep(2 * time.Minute)
+		for polls(time.Second) > 0 { // the next one by itself is a minute away
+		}
+		for polls(time.Second) == 0 {
+		}
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "watch" {
+				return apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch")
+			}
+			return nil
+		})
+		cluster.CloseWatches(widgets)
+		if got := polls(2 * time.Second); got != 1 {
+			t.Errorf("polls within 2 s of the refusal: %d, want 1", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := polls(10 * time.Minute); got > 12 {
+			t.Errorf("polls within 10 minutes, while watches are refused: %d", got)
+		}
+		shutdown(t, f)
+	})
+}
+
 // A resolver that may not watch is made to ask more often, while requests are answered
 // NotFound and it does not say why.
 func TestLife_UnexplainedNotFoundIsLookedInto(t *testing.T) {

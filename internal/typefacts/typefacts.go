@@ -18,7 +18,7 @@ type Facts interface {
 	Pending(gr schema.GroupResource) error
 
 	// Expect tells the resolver that the caller waits for gr until stop is called: as Await does,
-	// or because requests for gr are NotFound although it is served. If the resolver runs and can't
+	// or because requests for gr are NotFound, or its watches are refused, although it is served. If the resolver runs and can't
 	// watch CRDs or APIServices, it requests the discovery documents at once, then every 2 s, and
 	// after a minute every 10 s. If it can watch them, it reads the CRD of gr after each change,
 	// until the documents list gr. Expect has no effect on a resolver that does not run. Neither

@@ -43,7 +43,7 @@ const (
 	// lookEvery is the interval of reads of Pending, for whose changes a resolver has no event. A
 	// read sends no request.
 	lookEvery = 2 * time.Second
-	// doubtFor is how long a resolver polls more often after a NotFound that discovery does not
+	// doubtFor is how long a resolver polls more often after a failure that discovery does not
 	// explain.
 	doubtFor = 30 * time.Second
 )
@@ -96,7 +96,8 @@ func (q *inquiry) once(ctx context.Context) (goOn bool) {
 		return false
 	}
 	q.backoff = newBackoff()
-	// While requests for a served type are NotFound, a resolver that polls must poll more often.
+	// While requests for a served type are NotFound, or since its watches are refused, a resolver that
+	// polls must poll more often.
 	q.until, q.looks = q.doubtedSince().Add(doubtFor), false
 	doubted := time.Now().Before(q.until)
 	if !doubted {
@@ -148,7 +149,7 @@ func (s *State) learn(ctx context.Context) error {
 	return err
 }
 
-// doubtedSince returns the time of the last NotFound that discovery does not explain. A call of
+// doubtedSince returns the time of the last failure that discovery does not explain. A call of
 // Snapshot would double the stack of a waiting goroutine.
 func (s *State) doubtedSince() time.Time {
 	s.mu.Lock()

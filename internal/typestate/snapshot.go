@@ -43,7 +43,7 @@ type Snapshot struct {
 	Traffic status.Traffic
 
 	denied time.Time // since when discovery says that a served type is not served, without evidence
-	doubt  time.Time // the time of the last NotFound
+	doubt  time.Time // the time of the last NotFound or first refused watch
 	expiry time.Time // the time when a watch last expired
 	stored int       // the number of the last first list that is in the store
 }

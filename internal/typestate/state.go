@@ -319,7 +319,7 @@ func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
 // Failed implements source.Observer. An expired watch is a failure only if it happens often.
 func (s *State) Failed(verb string, err error) {
 	reason := Classify(err)
-	notFound := apierrors.IsNotFound(err) && s.cfg.Resolver != nil
+	doubted := apierrors.IsNotFound(err)
 	expired := isExpired(err)
 	s.change(func(next *Snapshot) {
 		if expired {
@@ -333,13 +333,16 @@ func (s *State) Failed(verb string, err error) {
 		if verb == source.VerbList {
 			next.List = next.List.failed(err, reason, next.At)
 		} else {
+			// Another server of the type may refuse watches. Later refusals say nothing new.
+			doubted = doubted || next.Watch.Err == nil && (apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err))
 			next.Watch = next.Watch.failed(err, reason, next.At)
 		}
-		if notFound {
+		doubted = doubted && s.cfg.Resolver != nil
+		if doubted {
 			next.doubt = next.At
 		}
 	})
-	if notFound {
+	if doubted {
 		s.Look()
 	}
 }

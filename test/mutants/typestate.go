@@ -5,6 +5,8 @@ var ofTypestate = []table{
 	{"internal/typestate", "dynamicinformer", []mutant{
 		{"a resolver does not get the expectation of a type", "inquiry.once", drop("q.expects(true)")},
 		{"a NotFound does not make a resolver poll", "inquiry.once", replace("q.expects(doubted)", "q.expects(doubted && false)")},
+		{"a refused watch does not make a resolver poll", "State.Failed", never("apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)")},
+		{"a resolver polls more often after each refused watch", "State.Failed", always("next.Watch.Err == nil")},
 		{"every retry is logged", "stateLog.retried", always("l.isNew(reason)")},
 		{"a recovery is not logged", "stateLog.healed", never(`reason != ""`)},
 		{"the log has a line for each change of a type that changes often", "stateLog.admit", never("l.lines == linesEachMinute")},
