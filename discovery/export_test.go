@@ -46,6 +46,9 @@ func Idle(r *Resolver) bool {
 	return len(l.news) == 0 && len(l.known.dirty) == 0 && !l.known.all && len(l.known.unread) == 0
 }
 
+// Published identifies what a running resolver has made known last.
+func Published(r *Resolver) any { return r.current.Load() }
+
 // WithPatience is how long the first answer of a running resolver waits for the lists of CRDs
 // and APIServices.
 func WithPatience(patience time.Duration) Option {

@@ -3,6 +3,7 @@ package discovery
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -398,5 +399,27 @@ func TestKnowledge_AnEventCostsTheSameAmongManyTypes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Of a document, only the groups that have changed are computed again.
+func TestKnowledge_UnchangedGroupsAreNotComputedAgain(t *testing.T) {
+	_, body := manyCRDs(100)
+	for name, test := range map[string]struct {
+		body []byte
+		want []string
+	}{
+		"the same document":      {body, nil},
+		"another kind in group0": {bytes.Replace(body, []byte("Widget7"), []byte("Gadget7"), 1), []string{"group0.example.com"}},
+	} {
+		c := newCrowd(t, 100)
+		groups, err := parseProtobuf(test.body, c.doc.named.groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.learn(&document{named: root{groups: groups}}, 2, c.now)
+		if got := slices.Sorted(maps.Keys(c.dirty)); !slices.Equal(got, test.want) {
+			t.Errorf("%s: computes %q, want %q", name, got, test.want)
+		}
 	}
 }

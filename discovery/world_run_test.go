@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -346,5 +347,31 @@ func TestRun_ARemovedTypeNeedsNoRequest(t *testing.T) {
 				t.Errorf("%v, after %d requests", err, w.counts["version"])
 			}
 		})
+	})
+}
+
+// Changes in quick succession are computed together: what a run makes known is at least 20 ms apart.
+func TestRun_ChangesAreLearntInBatches(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		w.change(func() { w.setCRD(gadget("v1")) })
+		runFor(t, r)
+		elapse(10 * time.Minute)
+		const changes = 200
+		published, last := 0, discovery.Published(r)
+		for i := range changes {
+			w.change(func() {
+				c := gadget("v1")
+				c.labels = map[string]string{"i": strconv.Itoa(i)}
+				w.setCRD(c)
+			})
+			elapse(time.Millisecond)
+			if now := discovery.Published(r); now != last {
+				published, last = published+1, now
+			}
+		}
+		if published < 5 || published > changes/20+1 {
+			t.Errorf("%d changes in %d ms were made known in %d steps, want one each 20 ms", changes, changes, published)
+		}
 	})
 }
