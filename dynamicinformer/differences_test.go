@@ -22,14 +22,14 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// difference is a row that holds for gvrkit and not for client-go, on purpose.
+// difference is a behaviour of gvrkit that client-go intentionally does not have.
 type difference struct {
 	behaviour
-	readme string // what the README says of client-go
+	row    string // client-go's column in docs/migration.md
 	reason string
 }
 
-// Rows of the README that have two differences each.
+// Rows of docs/migration.md that have two differences each.
 const (
 	polls   = "`WaitForCacheSync` polls every 100 ms, one informer after another, and also waits for stopped informers."
 	ends    = "An informer that the server throttles sleeps and ignores its stop channel; `Shutdown` returns while a LIST is in progress."
@@ -38,7 +38,7 @@ const (
 	asks    = "Requests for a type that is not installed, or can't be watched, are retried without end; a type that can't be watched is reported as synced."
 )
 
-// differences is the complete list. The README's table has the same rows in the same order.
+// differences is the complete list. The table in docs/migration.md has the same rows in the same order.
 var differences = []difference{
 	{
 		behaviour: behaviour{"a failed Get of a generic lister returns nil", func(r *trial) {
@@ -50,7 +50,7 @@ var differences = []difference{
 				r.errorf("ByNamespace.Get: %T, %v", obj, err)
 			}
 		}},
-		readme: "A generic lister's failed `Get` returns an object that is not nil but holds a nil pointer.",
+		row:    "A generic lister's failed `Get` returns an object that is not nil but holds a nil pointer.",
 		reason: "code that compares the object with nil panics on it",
 	},
 	{
@@ -67,7 +67,7 @@ var differences = []difference{
 				r.errorf("the same one: %v, AddEventHandler: %v", again == stopped, err)
 			}
 		}},
-		readme: "`ForResource` returns a stopped informer again, and that informer rejects handlers.",
+		row:    "`ForResource` returns a stopped informer again, and that informer rejects handlers.",
 		reason: "there is no way to get another (kubernetes#138800)",
 	},
 	{
@@ -84,7 +84,7 @@ var differences = []difference{
 				r.errorf("it took %v, want %v", time.Since(begun), delay)
 			}
 		}},
-		readme: polls,
+		row:    polls,
 		reason: "polling is slow, and in fake time it moves the clock",
 	},
 	{
@@ -101,7 +101,7 @@ var differences = []difference{
 				r.errorf("it took %v", time.Since(begun))
 			}
 		}},
-		readme: polls,
+		row:    polls,
 		reason: "what has ended will never sync",
 	},
 	{
@@ -116,7 +116,7 @@ var differences = []difference{
 			}
 			r.expect(events, "add ns/a")
 		}},
-		readme: "A watch-list stream that never ends its initial events hangs the informer.",
+		row:    "A watch-list stream that never ends its initial events hangs the informer.",
 		reason: "some proxies and aggregated servers swallow the bookmark (kubernetes#140890)",
 	},
 	{
@@ -134,7 +134,7 @@ var differences = []difference{
 				r.errorf("it took %v", took)
 			}
 		}},
-		readme: ends,
+		row:    ends,
 		reason: "a shutdown takes up to a minute (reflector.watchList)",
 	},
 	{
@@ -161,7 +161,7 @@ var differences = []difference{
 			}
 			<-release
 		}},
-		readme: ends,
+		row:    ends,
 		reason: "a goroutine that outlives the shutdown is a leak, and fails tests that look for leaks",
 	},
 	{
@@ -176,7 +176,7 @@ var differences = []difference{
 			time.Sleep(time.Minute)
 			r.expect(events, "add ns/a")
 		}},
-		readme: "A response to LIST that is not a list, such as a Status, empties the cache.",
+		row:    "A response to LIST that is not a list, such as a Status, empties the cache.",
 		reason: "no event may be invented from bad input",
 	},
 	{
@@ -187,7 +187,7 @@ var differences = []difference{
 			r.run(factory)
 			r.expect(events, "add b")
 		}},
-		readme: "If a namespace is set, requests for a cluster-scoped type get 404 without end.",
+		row:    "If a namespace is set, requests for a cluster-scoped type get 404 without end.",
 		reason: "no server has such a path; ipamblocks is a case",
 	},
 	{
@@ -202,7 +202,7 @@ var differences = []difference{
 				r.errorf("synced, or asked for: %d lists", r.requests("list"))
 			}
 		}},
-		readme: asks,
+		row:    asks,
 		reason: "the cache is stale from then on (velero#9384)",
 	},
 	{
@@ -220,7 +220,7 @@ var differences = []difference{
 				r.errorf("not synced a minute after it is served")
 			}
 		}},
-		readme: asks,
+		row:    asks,
 		reason: "the storm hides what is wrong, and loads the server",
 	},
 	{
@@ -239,7 +239,7 @@ var differences = []difference{
 				r.errorf("%d requests while it is gone", got)
 			}
 		}},
-		readme: "When a CRD is deleted, its objects stay in the cache, and requests are retried until the CRD is installed again.",
+		row:    "When a CRD is deleted, its objects stay in the cache, and requests are retried until the CRD is installed again.",
 		reason: "programs go on working with what is not there (kyverno#13862)",
 	},
 	{
@@ -263,7 +263,7 @@ var differences = []difference{
 			time.Sleep(time.Minute)
 			r.expect(events, "delete ns/replaced", "add ns/replaced")
 		}},
-		readme: relists,
+		row:    relists,
 		reason: "handlers work for nothing, and take one object for another",
 	},
 	{
@@ -293,7 +293,7 @@ var differences = []difference{
 				r.errorf("the deletion has no object: %T", object)
 			}
 		}},
-		readme: relists,
+		row:    relists,
 		reason: "the informer knows which one it is, and passes its deletion on as a watch would",
 	},
 	{
@@ -308,7 +308,7 @@ var differences = []difference{
 			time.Sleep(35 * time.Second)
 			r.expect(events, "add ns/a", "update ns/a", "update ns/a", "update ns/a")
 		}},
-		readme: "A handler's resync period has no effect if the factory has none.",
+		row:    "A handler's resync period has no effect if the factory has none.",
 		reason: "the caller has asked for it",
 	},
 	{
@@ -320,7 +320,7 @@ var differences = []difference{
 				r.errorf("no error")
 			}
 		}},
-		readme: "After `Shutdown`, an informer that was never started accepts handlers.",
+		row:    "After `Shutdown`, an informer that was never started accepts handlers.",
 		reason: "they would never be called",
 	},
 	{
@@ -343,7 +343,7 @@ var differences = []difference{
 			time.Sleep(time.Minute)
 			r.expect(events, "add ns/b")
 		}},
-		readme: "A transform that fails for one object fails the whole list, and an index function that fails ends the process.",
+		row:    "A transform that fails for one object fails the whole list, and an index function that fails ends the process.",
 		reason: "one object must not keep all others from being served",
 	},
 	{
@@ -358,7 +358,7 @@ var differences = []difference{
 				}
 			}
 		}},
-		readme: "The first list may come from an outdated cache of the server.",
+		row:    "The first list may come from an outdated cache of the server.",
 		reason: "an informer reports that it has synced to what was there some time ago",
 	},
 	{
@@ -382,7 +382,7 @@ var differences = []difference{
 				}
 			}
 		}},
-		readme: logs,
+		row:    logs,
 		reason: "logs and pages are read by others than Secrets",
 	},
 	{
@@ -400,7 +400,7 @@ var differences = []difference{
 				r.errorf("%d lines", got)
 			}
 		}},
-		readme: logs,
+		row:    logs,
 		reason: "250,000 lines a day have been counted (kubernetes#142072)",
 	},
 }
@@ -421,15 +421,15 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// The README's table has the differences, all of them and no others.
-func TestReadme_TableHasTheDifferences(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+// The table in docs/migration.md has all differences and no others.
+func TestMigration_TableHasTheDifferences(t *testing.T) {
+	page, err := os.ReadFile("../docs/migration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, found := strings.Cut(string(readme), "| client-go | gvrkit |\n|---|---|\n")
+	_, table, found := strings.Cut(string(page), "| client-go | gvrkit |\n|---|---|\n")
 	if !found {
-		t.Fatal("the README has no table of differences")
+		t.Fatal("docs/migration.md has no table of differences")
 	}
 	var got, want []string
 	for line := range strings.Lines(table) {
@@ -439,14 +439,14 @@ func TestReadme_TableHasTheDifferences(t *testing.T) {
 		got = append(got, strings.TrimSpace(strings.Split(line, "|")[1]))
 	}
 	for _, row := range differences {
-		want = append(want, row.readme)
+		want = append(want, row.row)
 	}
 	want = slices.Compact(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 	if slices.Contains(want, "") {
-		t.Error("a difference is not in the README")
+		t.Error("a difference is not in docs/migration.md")
 	}
 }
 

@@ -34,7 +34,7 @@
 // listed, or has ended; at 4, each retry. [Factory.Status] and [Factory.Explain] return the same at
 // any time, and [Factory.Readyz] reports problems.
 //
-// Differences from client-go's package, which the README lists: a stopped informer is not returned
+// Differences from client-go's package, which docs/migration.md lists: a stopped informer is not returned
 // again. Waiting does not poll, and does not wait for stopped informers. A failed Get of a generic
 // lister returns a nil object. If a watch-list stalls, fails or is throttled, a LIST follows. A
 // response that is not a list does not empty a cache. The first list is consistent. After a gap,

@@ -6,7 +6,7 @@
 //   - {apiGroups: [crd.projectcalico.org], resources: [ipamblocks], verbs: [list, watch]}
 //   - {apiGroups: [""], resources: [nodes], verbs: [get, list, watch]}
 //   - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, list, watch]}
-//   - {apiGroups: [apiregistration.k8s.io], resources: [apiservices], verbs: [list, watch]}
+//   - {apiGroups: [apiregistration.k8s.io], resources: [apiservices], verbs: [get, list, watch]}
 //
 // The last two are optional: with them, the controller notices at once that a type was installed or
 // removed.
