@@ -18,7 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// ask makes one request with verb and ends what it opened.
+// ask sends one request with verb, and stops a watch that it opens.
 func ask(t *testing.T, cfg source.Config, verb string, opts metav1.ListOptions) {
 	t.Helper()
 	lw := newLW(cfg)
@@ -36,7 +36,7 @@ func ask(t *testing.T, cfg source.Config, verb string, opts metav1.ListOptions) 
 	w.Stop()
 }
 
-func TestClient_RequestArrivesAsItWasMade(t *testing.T) {
+func TestClient_RequestHasTheOptions(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		t.Run(verb, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestClient_RequestArrivesAsItWasMade(t *testing.T) {
 	}
 }
 
-func TestClient_NamespaceHoldsForEachVerb(t *testing.T) {
+func TestClient_NamespaceAppliesToEachVerb(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		t.Run(verb, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -67,14 +67,14 @@ func TestClient_NamespaceHoldsForEachVerb(t *testing.T) {
 	}
 }
 
-// The tweak changes what it wants to change, and nothing else gets lost.
-func TestClient_TweakHoldsForEachVerb(t *testing.T) {
+// The tweak changes options, and other options are kept.
+func TestClient_TweakAppliesToEachVerb(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		t.Run(verb, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := &script{}
 				cfg := source.Config{Client: source.Unstructured(client), GVR: widgets, Tweak: func(o *metav1.ListOptions) {
-					o.LabelSelector += "color=red" // two times would show
+					o.LabelSelector += "color=red" // called twice, it would repeat the selector
 				}}
 				ask(t, cfg, verb, metav1.ListOptions{ResourceVersion: "7"})
 				want := []request{{Verb: verb, GVR: widgets, Options: metav1.ListOptions{ResourceVersion: "7", LabelSelector: "color=red"}}}
@@ -86,8 +86,8 @@ func TestClient_TweakHoldsForEachVerb(t *testing.T) {
 	}
 }
 
-// A nil pointer in an interface is not nil, and reflectors look.
-func TestClient_ErrorComesWithNothingElse(t *testing.T) {
+// A nil pointer in an interface is not nil, and reflectors compare with nil.
+func TestClient_ErrorComesWithALiteralNil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		client := &script{
@@ -109,8 +109,8 @@ func TestClient_ErrorComesWithNothingElse(t *testing.T) {
 	})
 }
 
-// A Status, or one object, has no items: taken for a list it would empty the cache.
-func TestClient_AnswerThatIsNoListIsAnError(t *testing.T) {
+// A Status or a single object has no items: read as a list, it would empty the cache.
+func TestClient_ResponseThatIsNotAListIsAnError(t *testing.T) {
 	for kind, isList := range map[string]bool{"Status": false, "Widget": false, "WidgetList": true, "List": true, "": true} {
 		t.Run("kind="+kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestClient_AnswerThatIsNoListIsAnError(t *testing.T) {
 				list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
 				if isList {
 					if err != nil || list == nil {
-						t.Errorf("list = %v, %v; want what the server sent", list, err)
+						t.Errorf("list = %v, %v; want the server's list", list, err)
 					}
 					return
 				}
@@ -138,7 +138,7 @@ func TestClient_AnswerThatIsNoListIsAnError(t *testing.T) {
 	}
 }
 
-// What can't work is not tried again, and told of once.
+// An invalid configuration is reported once, and no request is retried.
 func TestSource_WithoutAClientReportsOnce(t *testing.T) {
 	for name, cfg := range map[string]source.Config{
 		"no client": {}, "invalid": {Invalid: source.ErrInvalid, Client: source.Unstructured(&script{})},
@@ -159,7 +159,7 @@ func TestSource_WithoutAClientReportsOnce(t *testing.T) {
 					t.Errorf("the list ended with %v", err)
 				}
 				if diff := cmp.Diff([]string{"list failed"}, observer.reports()); diff != "" {
-					t.Errorf("observer heard (-want +got):\n%s", diff)
+					t.Errorf("reports (-want +got):\n%s", diff)
 				}
 				list := (*source.ListError)(nil)
 				if len(reported) != 1 || !errors.Is(reported[0], source.ErrInvalid) || !errors.As(reported[0], &list) {
@@ -170,7 +170,7 @@ func TestSource_WithoutAClientReportsOnce(t *testing.T) {
 	}
 }
 
-// marked is a client that says whether it can do watch-list.
+// marked is a client with the marker for watch-list.
 type marked struct {
 	dynamic.Interface
 	cannot bool
@@ -178,7 +178,7 @@ type marked struct {
 
 func (m marked) IsWatchListSemanticsUnSupported() bool { return m.cannot }
 
-func TestListerWatcher_CarriesTheClientsWatchListMarker(t *testing.T) {
+func TestListerWatcher_HasTheWatchListMarkerOfTheClient(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		client dynamic.Interface

@@ -11,10 +11,10 @@ import (
 // Requests is the requests stage of a source, without the gate: each watch is one stream.
 type Requests struct{ stage *requests }
 
-// NewRequests returns that of cfg.
+// NewRequests returns the requests stage of a source with cfg.
 func NewRequests(cfg Config) *Requests { return RequestsOf(New(cfg)) }
 
-// RequestsOf returns that of s.
+// RequestsOf returns the requests stage of s.
 func RequestsOf(s *Source) *Requests {
 	t, _ := s.gate.available.Current()
 	return &Requests{s.gate.requests(t)}

@@ -18,8 +18,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// The faults that a reflector retries by itself in a watch-list, without a look
-// at its context, each as a server or the network reports it.
+// The errors for which a reflector retries a watch-list without a check of its context, as a
+// server or the network reports them.
 var faults = map[string]error{
 	"too many requests":                 apierrors.NewTooManyRequests("slowly, please", 1),
 	"connection refused":                &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
@@ -29,23 +29,21 @@ var faults = map[string]error{
 	"too large, in servers before 1.17": apierrors.NewTimeoutError("Too large resource version: 7, current: 5", 1),
 }
 
-// tooLarge is the answer to a resourceVersion that the server has not seen yet.
+// tooLarge is the response to a resourceVersion that the server has not reached yet.
 func tooLarge() error {
 	err := apierrors.NewTimeoutError("Too large resource version: 7, current: 5", 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 	return err
 }
 
-// isPlain reports whether err is an error that a reflector takes for none of the
-// faults.
+// isPlain reports whether a reflector recognises err as none of the faults.
 func isPlain(err error) bool {
 	return err != nil && !apierrors.IsTooManyRequests(err) && !utilnet.IsConnectionRefused(err) &&
 		!apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) &&
 		!apierrors.IsTimeout(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// statusOf returns the object of the ERROR event for err, nil if no server could
-// send it.
+// statusOf returns the object of the ERROR event for err, or nil if a server can't send it.
 func statusOf(err error) *metav1.Status {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -58,12 +56,12 @@ func statusOf(err error) *metav1.Status {
 func TestFaults_AreNotPlain(t *testing.T) {
 	for name, fault := range faults {
 		if isPlain(fault) {
-			t.Errorf("%s: the tests here would not see it", name)
+			t.Errorf("%s: isPlain returns true", name)
 		}
 	}
 }
 
-func TestFaults_WatchListRequestGetsThemPlain(t *testing.T) {
+func TestFaults_BecomePlainErrorsOfAWatchListRequest(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -74,7 +72,7 @@ func TestFaults_WatchListRequestGetsThemPlain(t *testing.T) {
 					t.Errorf("error = %#v, want a plain one with the text of %v", err, fault)
 				}
 				if diff := cmp.Diff([]string{"watch failed"}, observer.reports()); diff != "" {
-					t.Errorf("observer heard (-want +got):\n%s", diff)
+					t.Errorf("reports (-want +got):\n%s", diff)
 				}
 				checkErrors(t, observer, fault)
 			})
@@ -82,7 +80,7 @@ func TestFaults_WatchListRequestGetsThemPlain(t *testing.T) {
 	}
 }
 
-func TestFaults_ErrorEventAmongInitialEventsIsMadePlain(t *testing.T) {
+func TestFaults_BecomePlainErrorEventsAmongInitialEvents(t *testing.T) {
 	for name, fault := range faults {
 		status := statusOf(fault)
 		if status == nil {
@@ -101,7 +99,7 @@ func TestFaults_ErrorEventAmongInitialEventsIsMadePlain(t *testing.T) {
 					t.Errorf("error = %#v, want a plain one with the text of %v", err, fault)
 				}
 				if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
-					t.Errorf("observer heard (-want +got):\n%s", diff)
+					t.Errorf("reports (-want +got):\n%s", diff)
 				}
 				if got := r.observer.errors(); len(got) != 1 || !cmp.Equal(status, statusOf(got[0])) {
 					t.Errorf("observer's errors: %#v, want %#v", got, fault)
@@ -111,15 +109,15 @@ func TestFaults_ErrorEventAmongInitialEventsIsMadePlain(t *testing.T) {
 	}
 }
 
-// In an ordinary watch a reflector handles them well.
-func TestFaults_OrdinaryWatchGetsThemAsTheyAre(t *testing.T) {
+// In an ordinary watch, a reflector handles these errors.
+func TestFaults_AreUnchangedInAnOrdinaryWatch(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := &script{watch: always(nil, fault)}
 				lw := newLW(source.Config{Client: source.Unstructured(client), GVR: widgets})
-				if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); err != fault { //nolint:errorlint // itself, not one that wraps it
-					t.Errorf("answer: %v, want %v itself", err, fault)
+				if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); err != fault { //nolint:errorlint // the same error, not wrapped
+					t.Errorf("error: %v, want the same %v", err, fault)
 				}
 				status := statusOf(fault)
 				if status == nil {
@@ -137,7 +135,7 @@ func TestFaults_OrdinaryWatchGetsThemAsTheyAre(t *testing.T) {
 	}
 }
 
-// An ERROR event's object is a Status, or anything at all.
+// The object of an ERROR event is not always a Status.
 func TestFaults_ErrorEventWithoutAStatus(t *testing.T) {
 	for name, event := range map[string]watch.Event{
 		"of an object":   {Type: watch.Error, Object: newObject("a")},
@@ -151,7 +149,7 @@ func TestFaults_ErrorEventWithoutAStatus(t *testing.T) {
 					t.Errorf("events (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
-					t.Errorf("observer heard (-want +got):\n%s", diff)
+					t.Errorf("reports (-want +got):\n%s", diff)
 				}
 			})
 		})

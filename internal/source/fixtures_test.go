@@ -25,7 +25,7 @@ var (
 	blocks  = schema.GroupVersionResource{Group: "crd.projectcalico.org", Version: "v1", Resource: "ipamblocks"}
 )
 
-// request is one that a script got.
+// request is a request to a script.
 type request struct {
 	Verb      string
 	GVR       schema.GroupVersionResource
@@ -33,8 +33,8 @@ type request struct {
 	Options   metav1.ListOptions
 }
 
-// script is a dynamic client whose answers are functions. Without them a list is
-// empty and a watch silent.
+// script is a dynamic client with functions for its responses. Without them, a list is empty,
+// and a watch has no events.
 type script struct {
 	list  func(ctx context.Context) (*unstructured.UnstructuredList, error)
 	watch func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
@@ -53,7 +53,7 @@ func (s *script) record(req request) {
 	s.got = append(s.got, req)
 }
 
-// requests returns those so far.
+// requests returns the requests so far.
 func (s *script) requests() []request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *script) requests() []request {
 }
 
 type scripted struct {
-	dynamic.NamespaceableResourceInterface // nil: what is not overridden is not there
+	dynamic.NamespaceableResourceInterface // nil: other methods panic
 	script                                 *script
 	gvr                                    schema.GroupVersionResource
 	namespace                              string
@@ -87,28 +87,28 @@ func (s *scripted) Watch(ctx context.Context, opts metav1.ListOptions) (watch.In
 	return s.script.watch(ctx, opts)
 }
 
-// always answers each watch with w or err.
+// always responds to each watch with w or err.
 func always(w watch.Interface, err error) func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 	return func(context.Context, metav1.ListOptions) (watch.Interface, error) { return w, err }
 }
 
-// newServerWatch returns a watch whose server side never blocks. Its Stop, too,
-// is what a server does that closes the stream.
+// newServerWatch returns a watch whose server side never blocks. Its Stop is also the end of
+// the stream by the server.
 func newServerWatch() *watch.FakeWatcher {
 	return watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 100})
 }
 
-// observer keeps what it hears.
+// observer records reports.
 type observer struct {
 	mu   sync.Mutex
 	said []string
 	errs []error
 }
 
-func (o *observer) note(what string, err error) {
+func (o *observer) note(report string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.said = append(o.said, what)
+	o.said = append(o.said, report)
 	if err != nil {
 		o.errs = append(o.errs, err)
 	}
@@ -117,7 +117,6 @@ func (o *observer) note(what string, err error) {
 func (o *observer) Failed(verb string, err error) { o.note(verb+" failed", err) }
 func (o *observer) Succeeded(verb string)         { o.note(verb+" succeeded", nil) }
 
-// Completed is not noted: State tells.
 func (o *observer) Received(int) {}
 func (o *observer) Completed()   {}
 
@@ -135,10 +134,10 @@ func (o *observer) errors() []error {
 	return append([]error(nil), o.errs...)
 }
 
-// newLW returns the requests stage of cfg: what is behind the gate.
+// newLW returns the requests stage of cfg, which is behind the gate.
 func newLW(cfg source.Config) cache.ListerWatcherWithContext { return source.NewRequests(cfg) }
 
-// gateOf returns s as a reflector takes it.
+// gateOf returns s as a ListerWatcher for a reflector.
 func gateOf(s *source.Source) cache.ListerWatcherWithContext {
 	return cache.ToListerWatcherWithContext(s.ListerWatcher())
 }
@@ -163,11 +162,11 @@ func openWatch(t *testing.T, lw cache.ListerWatcherWithContext, opts metav1.List
 	return w
 }
 
-// take returns the events that w has ready: all there will be until time passes
-// or the server does something.
+// take returns the events that w can send now, which are all events before time passes or the
+// server sends another one.
 func take(w watch.Interface) []watch.Event {
 	var events []watch.Event
-	for len(events) < 1000 { // far more than any test has: a watch that repeats itself
+	for len(events) < 1000 { // more than any test has; ends a watch that repeats events
 		synctest.Wait()
 		select {
 		case event, open := <-w.ResultChan():
@@ -182,10 +181,10 @@ func take(w watch.Interface) []watch.Event {
 	return events
 }
 
-// closed is the type of the event that stands for the end of a stream.
+// closed is the type of the event for the end of a stream.
 const closed watch.EventType = "CLOSED"
 
-// seen is take in words.
+// seen returns the events of take as strings.
 func seen(w watch.Interface) []string {
 	var words []string
 	for _, event := range take(w) {
@@ -210,8 +209,7 @@ func newObject(name string) *unstructured.Unstructured {
 	return obj
 }
 
-// newBookmark makes a bookmark, with the mark that ends initial events if mark is
-// "true".
+// newBookmark returns a bookmark. It ends initial events if mark is "true".
 func newBookmark(mark string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetResourceVersion("1")

@@ -16,17 +16,16 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// flip makes what is known of a type something else, and at once what it was.
+// flip changes the state of a type, and at once changes it back.
 func flip(available *source.Availability, serving source.Serving) {
 	before, _ := available.Current()
 	set(available, serving)
 	available.Set(before)
 }
 
-// Round-robin replicas that disagree: a list is answered, a watch is not found, and each such
-// answer makes discovery say that the type is missing, until the list that probes it says
-// that it is not.
-func TestFlips_OfAProbeThatSucceedsDoNotHasten(t *testing.T) {
+// Replicas of a server disagree: a list succeeds, and a watch is NotFound. After each NotFound,
+// discovery reports that the type is missing, until a list, as a probe, succeeds.
+func TestFlips_BySuccessfulProbesDoNotHastenRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		available := newAvailability(source.Served)
 		w := newWatched(t, source.Config{Availability: available, Observer: &missing{available: available}})
@@ -40,17 +39,17 @@ func TestFlips_OfAProbeThatSucceedsDoNotHasten(t *testing.T) {
 		w.set(nil)
 		time.Sleep(time.Minute + 30*time.Second)
 		if now, _ := available.Current(); now.Serving != source.Served {
-			t.Errorf("it is %s", now.Serving)
+			t.Errorf("the type is %s", now.Serving)
 		}
 		before := len(w.requests())
 		time.Sleep(time.Hour)
 		if got := w.since(before); len(got) != 0 {
-			t.Errorf("requests when watches are answered: %q", got)
+			t.Errorf("requests after watches succeed: %q", got)
 		}
 	})
 }
 
-// missing is an observer that takes each NotFound of a watch for the type's end.
+// missing is an observer that makes the type missing after each NotFound of a watch.
 type missing struct {
 	observer
 	available *source.Availability
@@ -62,9 +61,8 @@ func (m *missing) Failed(verb string, err error) {
 	}
 }
 
-// However often what is known changes and changes back, within a generation nothing is tried
-// before its time.
-func TestFlips_WithinAGenerationDoNotHasten(t *testing.T) {
+// Any number of changes of the state within a generation does not end a pause early.
+func TestFlips_WithinAGenerationDoNotHastenRequests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		serving source.Serving
 		err     error
@@ -111,9 +109,9 @@ func TestFlips_WithinAGenerationDoNotHastenTheFirstList(t *testing.T) {
 	})
 }
 
-// Each request that fails makes something else known, for a moment or for good. It is put off
-// like any other.
-func TestFlips_ByARequestThatFailsDoNotHastenIt(t *testing.T) {
+// Each failed request changes the state, for a moment or permanently. There is a pause as after
+// other failures.
+func TestFlips_ByAFailedRequestDoNotHastenTheNextOne(t *testing.T) {
 	for name, tc := range map[string]struct {
 		serving source.Serving
 		err     *apierrors.StatusError // that ends the watch
@@ -127,7 +125,7 @@ func TestFlips_ByARequestThatFailsDoNotHastenIt(t *testing.T) {
 				available := newAvailability(source.Served)
 				w := newWatched(t, source.Config{Availability: available})
 				broken := func(ctx context.Context) error {
-					if len(w.requests()) < tooMany { // or time would never pass
+					if len(w.requests()) < tooMany { // otherwise time would not pass
 						flip(available, source.Held)
 					}
 					<-ctx.Done()
@@ -148,7 +146,7 @@ func TestFlips_ByARequestThatFailsDoNotHastenIt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client, available := &script{}, newAvailability(source.Served)
 			client.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) {
-				if len(client.requests()) < tooMany { // or time would never pass
+				if len(client.requests()) < tooMany { // otherwise time would not pass
 					flip(available, source.Held)
 				}
 				<-ctx.Done()
@@ -163,8 +161,8 @@ func TestFlips_ByARequestThatFailsDoNotHastenIt(t *testing.T) {
 	})
 }
 
-// Another generation is news: what has failed before does not count.
-func TestFlips_AnotherGenerationIsTriedAtOnce(t *testing.T) {
+// Failures of an earlier generation do not count.
+func TestFlips_RequestsForAnotherGenerationAreSentAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		available := newAvailability(source.Served)
 		w := newWatched(t, source.Config{Availability: available})
@@ -183,8 +181,8 @@ func TestFlips_AnotherGenerationIsTriedAtOnce(t *testing.T) {
 	})
 }
 
-// A request that the source itself ends, since something else has become known of the type,
-// has not failed, even if that is over before anything looks.
+// A request that the source cancels because of a change of the state has not failed, also if the
+// state has changed back.
 func TestFlips_DuringARequestAreNotReported(t *testing.T) {
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for name, begin := range map[string]func(t *testing.T, w *watched){
@@ -231,7 +229,7 @@ func TestFlips_DuringARequestAreNotReported(t *testing.T) {
 					flip(available, serving)
 					time.Sleep(time.Second)
 					if got := w.since(before); len(got) == 0 {
-						t.Error("it is not tried again")
+						t.Error("the request is not sent again")
 					}
 					for _, err := range observer.errors() {
 						if !apierrors.IsResourceExpired(err) {

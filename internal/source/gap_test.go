@@ -21,7 +21,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// NotFound alone is no end, however long it goes on.
+// NotFound for any time does not mean that the type is gone.
 func TestSplice_SpuriousNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
@@ -37,20 +37,20 @@ func TestSplice_SpuriousNotFound(t *testing.T) {
 		}
 		lists := len(w.cluster.Requests("list", widgets))
 		if lists < 5 || lists > 20 {
-			t.Errorf("lists in 10 min = %d, want one with each watch once these are slow", lists)
+			t.Errorf("lists in 10 min = %d, want one for each watch after the pauses have grown", lists)
 		}
 		w.cluster.Intercept(nil)
 		w.create("b")
 		time.Sleep(36 * time.Second)
 		w.expect("after that", "add b red")
 		if got := len(w.cluster.Requests("list", widgets)); got != lists {
-			t.Errorf("lists = %d, want no other than the %d: nothing was missed", got, lists)
+			t.Errorf("lists = %d, want no more than the %d: no event was missed", got, lists)
 		}
 	})
 }
 
-// A list in the middle of things shows as what has happened since, once each.
-func TestSplice_ExpiredWatchIsBridged(t *testing.T) {
+// After an expired watch, a list gives the changes since then, once each.
+func TestSplice_ListReplacesAnExpiredWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "same", "changed", "deleted", "replaced")
 		w.offline(func() {
@@ -69,7 +69,7 @@ func TestSplice_ExpiredWatchIsBridged(t *testing.T) {
 	})
 }
 
-// offline does something while nothing can be watched.
+// offline calls do while all watches fail.
 func (w *testInformer) offline(do func()) {
 	w.t.Helper()
 	w.cluster.Intercept(failing("watch", apierrors.NewServiceUnavailable("down"), 0))
@@ -81,9 +81,9 @@ func (w *testInformer) offline(do func()) {
 	w.source.Retry()
 }
 
-// A type that was deleted and created again while the watch was down is not known to be
-// another one when it is listed. Somebody else is about to say so.
-func TestSplice_ListOfAnotherTypeIsNotTaken(t *testing.T) {
+// A type was deleted and created again while the watch failed. The source does not know this
+// before the list; the confirmation reports it.
+func TestSplice_ListOfAnotherTypeIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var confirmed []source.Type
 		w := newTestInformer(t, func(cfg *source.Config) {
@@ -93,22 +93,22 @@ func TestSplice_ListOfAnotherTypeIsNotTaken(t *testing.T) {
 			}
 		}, "a", "b")
 		if len(confirmed) != 0 {
-			t.Errorf("the first list was to be confirmed")
+			t.Errorf("the first list was confirmed")
 		}
 		w.cluster.Withdraw(widgets)
 		w.cluster.Serve(widgetType)
 		w.create("b", "c")
-		time.Sleep(time.Second) // two watches, and a list
+		time.Sleep(time.Second) // for two watches and a list
 		w.expect("before it is known")
 		if len(confirmed) != 1 {
-			t.Errorf("asked %d times, want once", len(confirmed))
+			t.Errorf("%d confirmations, want one", len(confirmed))
 		}
 		w.replaceType()
 		w.expect("when it is known", "delete a red", "delete b red", "add b red", "add c red")
 	})
 }
 
-func TestSplice_ConfirmedListIsTaken(t *testing.T) {
+func TestSplice_ConfirmedListIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		confirmed := 0
 		w := newTestInformer(t, func(cfg *source.Config) {
@@ -121,16 +121,16 @@ func TestSplice_ConfirmedListIsTaken(t *testing.T) {
 		time.Sleep(time.Second)
 		w.expect("then", "add b red")
 		if confirmed != 1 {
-			t.Errorf("asked %d times, want once", confirmed)
+			t.Errorf("%d confirmations, want one", confirmed)
 		}
 	})
 }
 
-func TestSplice_WatchesAreOpenedAgainFromWhereTheyWere(t *testing.T) {
+func TestSplice_WatchesResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		for i := range 5 {
-			time.Sleep(5 * time.Minute) // each has lasted
+			time.Sleep(5 * time.Minute) // a watch that lasts
 			w.cluster.CloseWatches(widgets)
 			name := fmt.Sprint("new-", i)
 			w.create(name)
@@ -142,7 +142,7 @@ func TestSplice_WatchesAreOpenedAgainFromWhereTheyWere(t *testing.T) {
 				t.Errorf("watch %d has the options %v", i, opts)
 			}
 			if seconds := opts.TimeoutSeconds; seconds == nil || *seconds < 300 || *seconds >= 600 {
-				t.Errorf("watch %d may last %v s", i, seconds)
+				t.Errorf("watch %d has a timeout of %v s", i, seconds)
 			}
 		}
 		if got := len(w.cluster.Requests("list", widgets)); got != 0 {
@@ -152,12 +152,12 @@ func TestSplice_WatchesAreOpenedAgainFromWhereTheyWere(t *testing.T) {
 	})
 }
 
-// A server that closes each watch at once is not asked more and more often.
-func TestSplice_WatchesThatEndAtOnceAreSpacedOut(t *testing.T) {
+// The server closes each watch at once. The pauses between requests grow.
+func TestSplice_PausesGrowWhileWatchesEndAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}
 		client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
-			if len(client.requests()) > tooMany { // or time would never pass
+			if len(client.requests()) > tooMany { // otherwise time would not pass
 				return newServerWatch(), nil
 			}
 			return watch.NewEmptyWatch(), nil
@@ -178,7 +178,7 @@ func TestSplice_WatchesThatEndAtOnceAreSpacedOut(t *testing.T) {
 	})
 }
 
-// What can't be read would be sent again: a list gets past it. But not over and over.
+// An event that can't be decoded would be sent again, so a list follows. The pauses grow.
 func TestSplice_BrokenStreamIsFollowedByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []error
@@ -214,9 +214,9 @@ func TestSplice_BrokenStreamIsFollowedByAList(t *testing.T) {
 	})
 }
 
-// Where a watch is refused and a list is not, lists make up for it: at the pace to which the
-// watches have slowed down.
-func TestSplice_RefusedWatchIsMadeUpForByLists(t *testing.T) {
+// Watches are refused, and lists are allowed. After the pauses have grown, a list replaces each
+// watch.
+func TestSplice_ListsReplaceRefusedWatches(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"forbidden":     apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("revoked")),
 		"not supported": apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch"),
@@ -230,7 +230,7 @@ func TestSplice_RefusedWatchIsMadeUpForByLists(t *testing.T) {
 				w := newTestInformer(t, nil, "a")
 				w.cluster.Intercept(failing("watch", refusal, 0))
 				w.cluster.CloseWatches(widgets)
-				time.Sleep(3 * time.Minute) // until they have slowed down
+				time.Sleep(3 * time.Minute) // until the pauses have grown
 				for i := range 10 {
 					name := fmt.Sprint("new-", i)
 					w.create(name)
@@ -246,17 +246,17 @@ func TestSplice_RefusedWatchIsMadeUpForByLists(t *testing.T) {
 				w.create("last")
 				w.cluster.Intercept(nil)
 				w.source.Retry()
-				time.Sleep(25 * time.Second) // the server of one has asked for that
+				time.Sleep(25 * time.Second) // one of the responses has a Retry-After
 				w.expect("soon after Retry, once it is not refused", "add last red")
 			})
 		})
 	}
 }
 
-// A server that wants to be left alone gets no list either, until its pause is over.
-func TestSplice_ListWaitsForThePauseThatTheServerWants(t *testing.T) {
+// The server requests a pause. A list also waits for its end.
+func TestSplice_ListWaitsForRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const pause = time.Minute // longer than any other
+		const pause = time.Minute // longer than all other pauses
 		w := newWatched(t, source.Config{})
 		list, open := w.list, w.watch
 		var refused time.Time
@@ -266,7 +266,7 @@ func TestSplice_ListWaitsForThePauseThatTheServerWants(t *testing.T) {
 		}
 		w.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			if left := pause - time.Since(refused); left > 0 {
-				t.Errorf("a list is %v too early", left)
+				t.Errorf("a list is sent %v early", left)
 			}
 			return list(ctx)
 		}
@@ -279,9 +279,9 @@ func TestSplice_ListWaitsForThePauseThatTheServerWants(t *testing.T) {
 	})
 }
 
-// A server that closes each watch after some seconds is not calm, and yet it works: what fails
-// after a while of that is tried again as soon as what fails first.
-func TestSplice_PausesShrinkWhileShortWatchesWork(t *testing.T) {
+// The server closes each watch after some seconds. Such watches are successful: after some time,
+// the pause after a failure is as short as the first one.
+func TestSplice_PausesShrinkWhileShortWatchesSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatched(t, source.Config{})
 		open := w.watch
@@ -306,8 +306,7 @@ func TestSplice_PausesShrinkWhileShortWatchesWork(t *testing.T) {
 	})
 }
 
-// What a server that wants to be asked less would have to answer, too, or one that can't be
-// reached, is not asked for.
+// No lists are sent to a server that is overloaded or can't be reached.
 func TestSplice_ListsDoNotAddToTheLoad(t *testing.T) {
 	for _, name := range []string{"too many requests", "connection refused"} {
 		t.Run(name, func(t *testing.T) {
@@ -324,14 +323,14 @@ func TestSplice_ListsDoNotAddToTheLoad(t *testing.T) {
 	}
 }
 
-// watched is a source on a scripted server whose list is empty, at version 7, and whose
-// watches the test holds: server is the one that is open.
+// watched is a source on a scripted server. Its list is empty, at version 7. The test sends the
+// events of watches: server is the open watch.
 type watched struct {
 	*script
 	t         *testing.T
 	source    *source.Source
-	available *source.Availability // if the test needs it
-	refuse    error                // the next watches
+	available *source.Availability // nil in most tests
+	refuse    error                // the error of later watches
 	server    *watch.FakeWatcher
 }
 
@@ -344,7 +343,7 @@ func newWatched(t *testing.T, cfg source.Config) *watched {
 		return list, nil
 	}
 	w.watch = func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
-		if len(w.requests()) > 10*tooMany { // or time would never pass
+		if len(w.requests()) > 10*tooMany { // otherwise time would not pass
 			<-ctx.Done()
 		}
 		w.mu.Lock()
@@ -362,7 +361,7 @@ func newWatched(t *testing.T, cfg source.Config) *watched {
 	return w
 }
 
-// open watches as a reflector does. An error is an end.
+// open opens a watch as a reflector does. An error ends it.
 func (w *watched) open(opts metav1.ListOptions) {
 	out, err := gateOf(w.source).WatchWithContext(w.t.Context(), opts)
 	if err != nil {
@@ -376,7 +375,7 @@ func (w *watched) open(opts metav1.ListOptions) {
 	synctest.Wait()
 }
 
-// replaceType sets another type with the same name.
+// replaceType makes the type another type with the same name.
 func (w *watched) replaceType() {
 	now, _ := w.available.Current()
 	now.Serving = source.Served
@@ -390,7 +389,7 @@ func (w *watched) set(refuse error) {
 	w.refuse = refuse
 }
 
-// fail ends the watch with err, which may be nil.
+// fail ends the watch, with err if it is not nil.
 func (w *watched) fail(err *apierrors.StatusError) {
 	w.mu.Lock()
 	server := w.server
@@ -402,7 +401,7 @@ func (w *watched) fail(err *apierrors.StatusError) {
 	synctest.Wait()
 }
 
-// since returns the requests after the first n, in words.
+// since returns the requests after the first n as strings.
 func (w *watched) since(n int) (words []string) {
 	synctest.Wait()
 	for _, req := range w.requests()[n:] {
@@ -411,8 +410,8 @@ func (w *watched) since(n int) (words []string) {
 	return words
 }
 
-// The store may still have the version of a type that is gone when the next type has been listed, whose
-// versions may be smaller.
+// The store may still have the version of the type that is gone after the list of the next type,
+// whose versions may be smaller.
 func TestSplice_KeepsTheVersionOfATypeThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		available := newAvailability(source.Served)
@@ -438,14 +437,14 @@ func TestSplice_KeepsTheVersionOfATypeThatIsGone(t *testing.T) {
 	})
 }
 
-// A stream that the server ends since it has too much to do has told everything so far.
-func TestSplice_ThrottledStreamIsNoReasonToList(t *testing.T) {
+// A stream that the server ends because of overload has sent all events so far.
+func TestSplice_NoListFollowsAThrottledStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatched(t, source.Config{})
 		w.fail(apierrors.NewTooManyRequests("slowly", 5))
 		time.Sleep(5*time.Second - time.Millisecond)
 		if got := w.since(2); got != nil {
-			t.Errorf("requests while the server wants to be left alone: %q", got)
+			t.Errorf("requests during Retry-After: %q", got)
 		}
 		time.Sleep(time.Second)
 		if diff := cmp.Diff([]string{"watch 7"}, w.since(2)); diff != "" {
@@ -454,9 +453,9 @@ func TestSplice_ThrottledStreamIsNoReasonToList(t *testing.T) {
 	})
 }
 
-// That the version to watch from has expired when a watch has lasted is the ordinary course
-// of things: there is no pause, however it is said.
-func TestSplice_ExpiryAfterALongWatchIsFollowedByAListAtOnce(t *testing.T) {
+// After a long watch, it is normal that the version has expired: a list follows without a pause,
+// for each form of the error.
+func TestSplice_ListFollowsAnExpiredLongWatchAtOnce(t *testing.T) {
 	const lasts = 11 * time.Second
 	expiry := apierrors.NewResourceExpired("too old")
 	for name, expire := range map[string]struct {
@@ -484,7 +483,7 @@ func TestSplice_ExpiryAfterALongWatchIsFollowedByAListAtOnce(t *testing.T) {
 				}})
 				w.set(apierrors.NewServiceUnavailable("down"))
 				w.fail(nil)
-				time.Sleep(20 * time.Second) // the pauses have become long
+				time.Sleep(20 * time.Second) // the pauses have grown
 				w.set(nil)
 				time.Sleep(20*time.Second + lasts)
 				for range 3 {
@@ -500,8 +499,8 @@ func TestSplice_ExpiryAfterALongWatchIsFollowedByAListAtOnce(t *testing.T) {
 	}
 }
 
-// A version that expires each time is another thing.
-func TestSplice_ExpiryAgainAndAgainIsSpacedOut(t *testing.T) {
+// If the version expires each time, the pauses grow.
+func TestSplice_PausesGrowWhileVersionsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(failing("watch", apierrors.NewResourceExpired("too old"), 0))
@@ -513,7 +512,7 @@ func TestSplice_ExpiryAgainAndAgainIsSpacedOut(t *testing.T) {
 	})
 }
 
-// A reflector that is told the kind would drop such objects without a word.
+// A reflector with an expected kind would ignore such objects without an error.
 func TestSplice_ObjectsOfAnotherKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(fakecluster.Type{GVR: widgets, Kind: "Gadget", Namespaced: true})
@@ -525,7 +524,7 @@ func TestSplice_ObjectsOfAnotherKind(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 		if r.HasSynced() || len(r.keys()) > 0 {
-			t.Error("it took them")
+			t.Error("the objects are in the store")
 		}
 		for _, err := range observer.errors() {
 			if !errors.Is(err, source.ErrWrongKind) {
@@ -533,14 +532,14 @@ func TestSplice_ObjectsOfAnotherKind(t *testing.T) {
 			}
 		}
 		if len(observer.errors()) < 2 {
-			t.Errorf("errors: %v, want one of the watch-list and one of a list at least", observer.errors())
+			t.Errorf("errors: %v, want at least one for the watch-list and one for a list", observer.errors())
 		}
 		r.stop()
 	})
 }
 
-// Objects without UIDs are identified by their keys; those of the next type are other objects.
-func TestSplice_ObjectsWithoutUIDsAreToldByTheirNames(t *testing.T) {
+// Objects without UIDs are identified by their keys. Objects of the next type are different.
+func TestSplice_ObjectsWithoutUIDsAreIdentifiedByTheirKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Served)
 		version := 7
@@ -578,7 +577,7 @@ func TestSplice_ObjectsWithoutUIDsAreToldByTheirNames(t *testing.T) {
 	})
 }
 
-// Such servers are there, behind APIServices. What they send has no place in an order.
+// Some aggregated API servers send objects without resource versions.
 func TestSplice_ServerWithoutVersions(t *testing.T) {
 	for _, version := range []string{"", "0"} {
 		t.Run("version "+strconv.Quote(version), func(t *testing.T) {
@@ -620,9 +619,9 @@ func TestSplice_ServerWithoutVersions(t *testing.T) {
 	}
 }
 
-// A server that sends one event, or a bookmark, and closes is asked more and more slowly.
-// Since its watches tell less than what happens, lists make up for it then.
-func TestSplice_WatchesOfOneEventAreSpacedOut(t *testing.T) {
+// The server closes each watch after one event or bookmark. The pauses grow. Lists replace the
+// watches, which do not send all changes.
+func TestSplice_PausesGrowWhileWatchesSendOneEvent(t *testing.T) {
 	for name, event := range map[string]watch.Event{
 		"event":    {Type: watch.Modified, Object: newObject("a")},
 		"bookmark": {Type: watch.Bookmark, Object: newBookmark("")},
@@ -638,7 +637,7 @@ func TestSplice_WatchesOfOneEventAreSpacedOut(t *testing.T) {
 				var lasting atomic.Int64
 				client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 					server := newServerWatch()
-					if len(client.requests()) > tooMany { // or time would never pass
+					if len(client.requests()) > tooMany { // otherwise time would not pass
 						return server, nil
 					}
 					server.Action(event.Type, event.Object.DeepCopyObject())
@@ -668,7 +667,7 @@ func TestSplice_WatchesOfOneEventAreSpacedOut(t *testing.T) {
 	}
 }
 
-// count returns how many of requests are lists and watches.
+// count returns the numbers of lists and watches in requests.
 func count(requests []request) (lists, watches int) {
 	for _, req := range requests {
 		if req.Verb == "list" {
@@ -680,7 +679,7 @@ func count(requests []request) (lists, watches int) {
 	return lists, watches
 }
 
-// Where objects have no versions, none can be said to be the same.
+// Without versions, no object is known to be unchanged.
 func TestSplice_ObjectsWithoutVersionsAreUpdated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}
@@ -691,7 +690,7 @@ func TestSplice_ObjectsWithoutVersionsAreUpdated(t *testing.T) {
 		}
 		client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 			time.Sleep(time.Hour)
-			return watch.NewEmptyWatch(), nil // and what has happened since?
+			return watch.NewEmptyWatch(), nil // may have missed changes
 		}
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		<-startList(t.Context(), s)

@@ -18,25 +18,25 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// newAvailability returns what is known of widgets.
+// newAvailability returns the availability of widgets.
 func newAvailability(serving source.Serving) *source.Availability {
 	return source.NewAvailability(source.Type{Serving: serving, GVR: widgets, Namespaced: true})
 }
 
-// set changes what is known of widgets to serving, and nothing else.
+// set changes only Serving of the availability.
 func set(available *source.Availability, serving source.Serving) {
 	t, _ := available.Current()
 	t.Serving = serving
 	available.Set(t)
 }
 
-// answer is what a list came to.
+// answer is the result of a list.
 type answer struct {
 	list runtime.Object
 	err  error
 }
 
-// startList lists through the gate of s, in the background.
+// startList sends a list through the gate of s, in another goroutine.
 func startList(ctx context.Context, s *source.Source) <-chan answer {
 	ended := make(chan answer, 1)
 	go func() {
@@ -47,7 +47,7 @@ func startList(ctx context.Context, s *source.Source) <-chan answer {
 	return ended
 }
 
-func TestGate_NothingLeavesWhileTheTypeIsNotServed(t *testing.T) {
+func TestGate_SendsNoRequestWhileTheTypeIsNotServed(t *testing.T) {
 	for _, serving := range []source.Serving{source.Held, source.Missing, source.Gone} {
 		t.Run(string(serving), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestGate_WithoutAvailabilityIsOpen(t *testing.T) {
 	})
 }
 
-// The first list of a generation is consistent, by whatever way it comes about.
+// The first list of a generation is consistent in all cases.
 func TestGate_FirstListOfAGenerationIsConsistent(t *testing.T) {
 	for name, first := range map[string]func(w *watched){
 		"a list":       func(w *watched) { startList(w.t.Context(), w.source) },
@@ -170,7 +170,7 @@ func TestGate_FirstListOfAGenerationIsConsistent(t *testing.T) {
 						}
 					}
 					if lists == 0 {
-						t.Error("nothing is listed")
+						t.Error("no list")
 					}
 				})
 			})
@@ -178,7 +178,7 @@ func TestGate_FirstListOfAGenerationIsConsistent(t *testing.T) {
 	}
 }
 
-func TestGate_ScopeDecidesAboutTheNamespace(t *testing.T) {
+func TestGate_ClusterScopedTypesIgnoreTheNamespace(t *testing.T) {
 	for namespaced, want := range map[bool]string{true: "ns", false: ""} {
 		t.Run(fmt.Sprintf("namespaced=%v", namespaced), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestGate_ScopeDecidesAboutTheNamespace(t *testing.T) {
 	}
 }
 
-// A stale list is worse than a slow one: what a type's cache begins with is what there is.
-func TestGate_ListsAreConsistentAndWhole(t *testing.T) {
+// A cache must begin with a current list, also if that is slower.
+func TestGate_ListsAreConsistentAndComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pages := []string{"", "more", "still more"}
 		client := &script{}
@@ -240,7 +240,7 @@ func TestGate_ListsAreConsistentAndWhole(t *testing.T) {
 	})
 }
 
-func TestGate_ListIsTriedAgainUntilItWorks(t *testing.T) {
+func TestGate_RetriesAListUntilItSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []error
 		var at []time.Time
@@ -270,7 +270,7 @@ func TestGate_ListIsTriedAgainUntilItWorks(t *testing.T) {
 			pause = min(2*pause, 30*time.Second)
 		}
 		if !jittered {
-			t.Error("no pause has jitter: all informers of a process would ask at the same moments")
+			t.Error("no pause has jitter: all informers of a process would send requests at the same time")
 		}
 		if len(reported) != 14 || !errors.Is(reported[0], broken) {
 			t.Errorf("reported: %v, want each of 14 failures", reported)
@@ -278,7 +278,7 @@ func TestGate_ListIsTriedAgainUntilItWorks(t *testing.T) {
 	})
 }
 
-func TestGate_ServersWishForAPauseIsObeyed(t *testing.T) {
+func TestGate_ObeysRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
@@ -290,7 +290,7 @@ func TestGate_ServersWishForAPauseIsObeyed(t *testing.T) {
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		listed := startList(t.Context(), s)
 		time.Sleep(10 * time.Second)
-		s.Retry() // does not know better
+		s.Retry() // does not end a pause of Retry-After
 		time.Sleep(20*time.Second - time.Nanosecond)
 		synctest.Wait()
 		if got := len(client.requests()); got != 1 {
@@ -306,7 +306,7 @@ func TestGate_ServersWishForAPauseIsObeyed(t *testing.T) {
 	})
 }
 
-func TestGate_RetryIsAtOnce(t *testing.T) {
+func TestGate_RetryEndsAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forbidden := apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
 		client := &script{}
@@ -332,9 +332,8 @@ func TestGate_RetryIsAtOnce(t *testing.T) {
 	})
 }
 
-// What is asked for while the type goes away is not waited for, and its answer does not
-// count.
-func TestGate_ListOfATypeThatChangesBeginsAnew(t *testing.T) {
+// A list that is in progress when the type is deleted is cancelled, and its result is not used.
+func TestGate_RepeatsTheListOfATypeThatChanges(t *testing.T) {
 	for name, change := range map[string]func(*source.Type){
 		"gone and back": func(now *source.Type) { now.Generation++ },
 		"version":       func(now *source.Type) { now.GVR.Version = "v2" },
@@ -345,7 +344,7 @@ func TestGate_ListOfATypeThatChangesBeginsAnew(t *testing.T) {
 				client, available, observer := &script{}, newAvailability(source.Served), &observer{}
 				client.list = func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 					if len(client.requests()) == 1 {
-						<-ctx.Done() // and yet it answers
+						<-ctx.Done() // returns a list after the end of its context
 					}
 					list := &unstructured.UnstructuredList{}
 					list.SetResourceVersion(fmt.Sprint(len(client.requests())))
@@ -360,7 +359,7 @@ func TestGate_ListOfATypeThatChangesBeginsAnew(t *testing.T) {
 					t.Fatal(a.err)
 				}
 				if got := s.State(); got.Version != "2" || got.Generation != now.Generation || got.Listed != "2" {
-					t.Errorf("state is %+v, want that of the second list", got)
+					t.Errorf("state %+v, want that of the second list", got)
 				}
 				checkErrors(t, observer)
 			})
@@ -368,7 +367,7 @@ func TestGate_ListOfATypeThatChangesBeginsAnew(t *testing.T) {
 	}
 }
 
-func TestGate_WatchListIsTriedWhereItIsWanted(t *testing.T) {
+func TestGate_UsesWatchListByPolicy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg        source.Config
 		aggregated bool
@@ -401,7 +400,7 @@ func TestGate_WatchListIsTriedWhereItIsWanted(t *testing.T) {
 	}
 }
 
-func TestGate_PagesAreAsLargeAsIsWanted(t *testing.T) {
+func TestGate_PagesHaveTheConfiguredSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, PageSize: 7})
@@ -431,7 +430,7 @@ func TestGate_EndOfContextEndsTheWaitAtOnce(t *testing.T) {
 				s := source.New(source.Config{Client: source.Unstructured(&script{list: tc.list}), GVR: widgets, Availability: newAvailability(tc.serving), Observer: observer})
 				ctx, cancel := context.WithCancel(t.Context())
 				listed := startList(ctx, s)
-				time.Sleep(100 * time.Second) // in the middle of a pause
+				time.Sleep(100 * time.Second) // within a pause
 				synctest.Wait()
 				before := observer.reports()
 				cancel()
@@ -443,7 +442,7 @@ func TestGate_EndOfContextEndsTheWaitAtOnce(t *testing.T) {
 					t.Errorf("it took %v", took)
 				}
 				if diff := cmp.Diff(before, observer.reports()); diff != "" {
-					t.Errorf("observer heard since (-want +got):\n%s", diff)
+					t.Errorf("later reports (-want +got):\n%s", diff)
 				}
 			})
 		})
@@ -475,7 +474,7 @@ func TestGate_FirstWatchIsOpenWhenItIsReturned(t *testing.T) {
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		<-startList(t.Context(), s)
 		if s.State().Watched {
-			t.Error("watched before anybody has")
+			t.Error("watched before the first watch")
 		}
 		w, err := gateOf(s).WatchWithContext(t.Context(), metav1.ListOptions{})
 		if err != nil {

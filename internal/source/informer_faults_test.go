@@ -17,12 +17,12 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// tooMany is more requests than an informer makes in any test here. A reflector
-// that spins would never let a bubble's time pass: from there on, nothing answers.
+// tooMany is more requests than an informer sends in any test. If a reflector repeats requests
+// without a pause, the time of the bubble does not pass: further requests get no response.
 const tooMany = 100
 
-// A fault that meets watch-list only costs nothing: the informer lists.
-func TestInformer_FaultOfAWatchListRequestIsFollowedByAList(t *testing.T) {
+// If only the watch-list request fails, the informer lists.
+func TestInformer_ListFollowsAFailedWatchListRequest(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestInformer_FaultOfAWatchListRequestIsFollowedByAList(t *testing.T) {
 	}
 }
 
-func TestInformer_FaultAmongInitialEventsIsFollowedByAList(t *testing.T) {
+func TestInformer_ListFollowsAnErrorAmongInitialEvents(t *testing.T) {
 	for name, fault := range faults {
 		status := statusOf(fault)
 		if status == nil {
@@ -69,14 +69,14 @@ func TestInformer_FaultAmongInitialEventsIsFollowedByAList(t *testing.T) {
 	}
 }
 
-func TestInformer_EarlyEndOfInitialEventsIsFollowedByAList(t *testing.T) {
+func TestInformer_ListFollowsAnEarlyEndOfInitialEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		checkFallsBack(t, func(server *watch.FakeWatcher) { server.Stop() }, 0)
 	})
 }
 
-// pauseAfter returns for how long a LIST waits after a watch-list that has failed by fault, at
-// most: the server of one has asked for a second.
+// pauseAfter returns the longest pause before the LIST after a watch-list that has failed with
+// fault: one of the faults has a Retry-After of a second.
 func pauseAfter(fault error) time.Duration {
 	if apierrors.IsTooManyRequests(fault) {
 		return 1100 * time.Millisecond
@@ -84,8 +84,8 @@ func pauseAfter(fault error) time.Duration {
 	return 0
 }
 
-// checkFallsBack runs an informer whose watch-list is broken off by fail, and
-// expects that it lists after pause and then watches.
+// checkFallsBack runs an informer whose watch-list fail ends, and expects a list after pause and
+// then a watch.
 func checkFallsBack(t *testing.T, fail func(server *watch.FakeWatcher), pause time.Duration) {
 	t.Helper()
 	client := &script{
@@ -123,8 +123,8 @@ func checkFallsBack(t *testing.T, fail func(server *watch.FakeWatcher), pause ti
 	r.stop()
 }
 
-// A reflector's own retries of these sleep or spin without a look at its context.
-func TestInformer_StopsAtOnceWhateverIsWrong(t *testing.T) {
+// A reflector's own retries of these errors do not check its context.
+func TestInformer_StopsAtOnceAfterEachFault(t *testing.T) {
 	interceptors := map[string]fakecluster.Interceptor{
 		"requests hang": func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() },
 		"lists hang": func(ctx context.Context, req fakecluster.Request) error {
@@ -150,7 +150,7 @@ func TestInformer_StopsAtOnceWhateverIsWrong(t *testing.T) {
 				cluster.MuteInitialEventsEnd()
 				cluster.Intercept(intercept)
 				r := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: widgets})
-				time.Sleep(2*time.Second + 345*time.Millisecond) // in the middle of something
+				time.Sleep(2*time.Second + 345*time.Millisecond) // at any moment
 				if took := r.stop(); took != 0 {
 					t.Errorf("stopping took %v", took)
 				}
@@ -175,14 +175,14 @@ func TestInformer_StopsAtOnceInASilentWatchList(t *testing.T) {
 			t.Errorf("open watches = %d, want 0", got)
 		}
 		if got := observer.reports(); got != nil {
-			t.Errorf("observer heard %q, want nothing", got)
+			t.Errorf("reports %q, want none", got)
 		}
 	})
 }
 
-// The reflector returns at once; its list, which does not look at its context,
-// is still under way, and Wait waits for it.
-func TestInformer_LeavesNoListBehind(t *testing.T) {
+// The reflector returns at once. Its list, which ignores its context, is in progress, and Wait
+// waits for it.
+func TestInformer_WaitsForItsList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {

@@ -24,7 +24,7 @@ var (
 	blockType  = fakecluster.Type{GVR: blocks, Kind: "IPAMBlock"}
 )
 
-// run is client-go's informer on a source, running.
+// run is client-go's informer, running on a source.
 type run struct {
 	cache.SharedIndexInformer
 	source *source.Source
@@ -54,7 +54,7 @@ func runInformer(t *testing.T, cfg source.Config) *run {
 	return r
 }
 
-// stop ends the informer and returns how long that took.
+// stop ends the informer and returns the time that it took.
 func (r *run) stop() time.Duration {
 	begun := time.Now()
 	r.cancel()
@@ -63,7 +63,7 @@ func (r *run) stop() time.Duration {
 	return time.Since(begun)
 }
 
-// keys returns what is in the informer's store.
+// keys returns the keys in the informer's store.
 func (r *run) keys() []string {
 	synctest.Wait()
 	return slices.Sorted(slices.Values(r.GetStore().ListKeys()))
@@ -83,8 +83,7 @@ func create(t *testing.T, cluster *fakecluster.Cluster, namespace, name, color s
 	}
 }
 
-// asked returns how many lists, watch-lists and ordinary watches of widgets the
-// cluster was asked for.
+// asked returns the numbers of requests for lists, watch-lists and ordinary watches of widgets.
 func asked(cluster *fakecluster.Cluster) []int {
 	watchLists := 0
 	watches := cluster.Requests("watch", widgets)
@@ -118,12 +117,12 @@ func TestInformer_SyncsByWatchList(t *testing.T) {
 			t.Errorf("open watches = %d, want 0", got)
 		}
 		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, observer.reports()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
+			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 	})
 }
 
-func TestInformer_SelectorAndNamespaceHoldForListAndWatch(t *testing.T) {
+func TestInformer_SelectorAndNamespaceApplyToListAndWatch(t *testing.T) {
 	for name, mute := range map[string]bool{"by watch-list": false, "by list": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -181,17 +180,17 @@ func TestInformer_StalledWatchListFallsBackToList(t *testing.T) {
 			t.Errorf("open watches = %d, want 1: the stalled one is closed", got)
 		}
 		if diff := cmp.Diff([]string{"watch failed", "list succeeded", "watch succeeded"}, observer.reports()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
+			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 		r.stop()
 	})
 }
 
-// The reflector lists as soon as it has the error of a watch-list. What the source knows of the
-// watch-list must be forgotten by then: if that came later, it would forget the list, list once
-// more, and miss what is deleted in between.
-func TestInformer_ListAfterAFailedWatchListIsNotForgotten(t *testing.T) {
-	for range 100 { // it was one in ten
+// The reflector lists as soon as it has the error of a watch-list. The source must have discarded
+// the objects of the watch-list before: otherwise it would discard the list, list again, and miss
+// deletions in the meantime.
+func TestInformer_KeepsTheListAfterAFailedWatchList(t *testing.T) {
+	for range 100 { // the test failed once in ten rounds
 		synctest.Test(t, func(t *testing.T) {
 			cluster := fakecluster.New(widgetType)
 			cluster.MuteInitialEventsEnd()
@@ -207,9 +206,9 @@ func TestInformer_ListAfterAFailedWatchListIsNotForgotten(t *testing.T) {
 	}
 }
 
-// client-go's fake can't do watch-list: it accepts the request and never sends
-// the bookmark. An informer that knows does not try.
-func TestInformer_OnAFakeClientListsAtOnce(t *testing.T) {
+// client-go's fake client does not support watch-list: it accepts the request and never sends the
+// bookmark. It has a marker for this.
+func TestInformer_ListsAtOnceOnAFakeClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		obj := newObject("a")
 		obj.SetGroupVersionKind(widgets.GroupVersion().WithKind("Widget"))
@@ -223,7 +222,7 @@ func TestInformer_OnAFakeClientListsAtOnce(t *testing.T) {
 	})
 }
 
-func TestInformer_WaitsAtTheGateAndDropsTheNamespace(t *testing.T) {
+func TestInformer_WaitsForItsTypeAndIgnoresTheNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(blockType)
 		create(t, cluster, "", "b", "red")
@@ -231,7 +230,7 @@ func TestInformer_WaitsAtTheGateAndDropsTheNamespace(t *testing.T) {
 		r := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: blocks, Namespace: "ns", Availability: available})
 		time.Sleep(time.Hour)
 		if r.HasSynced() || len(cluster.Requests("watch", blocks)) > 0 || len(cluster.Requests("list", blocks)) > 0 {
-			t.Error("requests left before it was served")
+			t.Error("requests were sent before the type was served")
 		}
 		available.Set(source.Type{Serving: source.Served, GVR: blocks})
 		if diff := cmp.Diff([]string{"b"}, r.keys()); diff != "" {

@@ -19,9 +19,9 @@ import (
 
 var seed = flag.Uint64("seed", 0, "the only seed of the model test")
 
-// What happens at random to a type and its objects, with the informer looking or not,
-// ends where the cluster is, by way of adds, updates and deletes that fit.
-func TestModel_InformerEndsWhereTheClusterIs(t *testing.T) {
+// A type and its objects change at random, also while requests fail. At the end, the informer has
+// the objects of the cluster, and the handler got consistent events.
+func TestModel_InformerHasTheObjectsOfTheCluster(t *testing.T) {
 	seeds := make([]uint64, 300)
 	for i := range seeds {
 		seeds[i] = rand.Uint64()
@@ -39,7 +39,7 @@ func TestModel_InformerEndsWhereTheClusterIs(t *testing.T) {
 
 func runModel(t *testing.T, seed uint64) {
 	t.Helper()
-	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // to be repeated
+	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // reproducible
 	w := newTestInformer(t, func(cfg *source.Config) { cfg.KeepCache = seed%2 == 0 }, "a", "b", "c")
 	eventChecker := &eventChecker{t: t, there: map[string]types.UID{}}
 	if _, err := w.AddEventHandler(eventChecker); err != nil {
@@ -66,7 +66,7 @@ func runModel(t *testing.T, seed uint64) {
 type model struct {
 	*testInformer
 	random *rand.Rand
-	absent bool // there is no such type
+	absent bool // the type does not exist
 	broken bool // requests fail
 }
 
@@ -78,7 +78,7 @@ func (m *model) step() {
 	}
 }
 
-// stepObject lets something happen to an object.
+// stepObject changes an object.
 func (m *model) stepObject() {
 	name := string(rune('a' + m.random.IntN(6)))
 	client := m.cluster.Resource(widgets).Namespace("ns")
@@ -86,7 +86,7 @@ func (m *model) stepObject() {
 	case 0, 1, 2:
 		obj := newObject(name)
 		obj.SetResourceVersion("")
-		_, _ = client.Create(m.t.Context(), obj, metav1.CreateOptions{}) // it may be there, or the type not
+		_, _ = client.Create(m.t.Context(), obj, metav1.CreateOptions{}) // fails if the object exists or the type does not
 	case 3, 4:
 		_ = client.Delete(m.t.Context(), name, metav1.DeleteOptions{})
 	case 5, 6:
@@ -97,7 +97,7 @@ func (m *model) stepObject() {
 	}
 }
 
-// stepType lets something happen to the type, or to requests.
+// stepType changes the type, or makes requests fail.
 func (m *model) stepType() {
 	switch m.random.IntN(7) {
 	case 0:
@@ -114,7 +114,7 @@ func (m *model) stepType() {
 			m.createType()
 			m.absent = false
 		}
-	case 4: // nobody sees it go
+	case 4: // deleted and created again without an event
 		if !m.absent {
 			m.cluster.Serve(widgetType)
 			m.replaceType()
@@ -152,7 +152,7 @@ func (m *model) fail() {
 	m.cluster.CloseWatches(widgets)
 }
 
-// settle lets everything heal.
+// settle ends all failures.
 func (m *model) settle() {
 	m.cluster.Intercept(nil)
 	if m.absent {
@@ -202,7 +202,7 @@ func (b *eventChecker) OnUpdate(oldObj, newObj any) {
 func (b *eventChecker) OnDelete(obj any) {
 	object, ok := obj.(metav1.Object)
 	if !ok {
-		b.t.Errorf("delete of a %T", obj)
+		b.t.Errorf("delete event with a %T", obj)
 		return
 	}
 	if uid := b.there[object.GetName()]; uid != object.GetUID() {

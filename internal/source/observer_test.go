@@ -28,15 +28,15 @@ func TestObserver_GetsTheResultOfAList(t *testing.T) {
 			t.Error(err)
 		}
 		if diff := cmp.Diff([]string{"list failed", "list succeeded"}, observer.reports()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
+			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 		checkErrors(t, observer, broken)
 	})
 }
 
-// A page is no success before the last one has come: one that always fails would be over
-// each time its first page is there.
-func TestObserver_GetsAListWhenItIsComplete(t *testing.T) {
+// A list succeeds with its last page. Otherwise a failure of later pages would end each time that
+// the first page succeeds.
+func TestObserver_GetsTheSuccessOfAListWithItsLastPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		client, observer := &script{}, &observer{}
@@ -55,7 +55,7 @@ func TestObserver_GetsAListWhenItIsComplete(t *testing.T) {
 			t.Error(err)
 		}
 		if diff := cmp.Diff([]string{"list failed", "list succeeded"}, observer.reports()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
+			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestObserver_GetsTheResultOfAWatch(t *testing.T) {
 				server.Stop()
 				take(w)
 				if diff := cmp.Diff([]string{"watch failed", "watch succeeded"}, observer.reports()); diff != "" {
-					t.Errorf("observer heard (-want +got):\n%s", diff)
+					t.Errorf("reports (-want +got):\n%s", diff)
 				}
 				checkErrors(t, observer, broken)
 			})
@@ -112,7 +112,7 @@ func TestObserver_GetsAnErrorEvent(t *testing.T) {
 		server.Error(&status)
 		take(w)
 		if diff := cmp.Diff([]string{"watch succeeded", "watch failed"}, observer.reports()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
+			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 		if got := observer.errors(); len(got) != 1 || !apierrors.IsResourceExpired(got[0]) {
 			t.Errorf("its errors: %v, want the server's", got)
@@ -120,8 +120,8 @@ func TestObserver_GetsAnErrorEvent(t *testing.T) {
 	})
 }
 
-// A watch-list is a list until its initial events have ended. Then the list has
-// succeeded, once: other bookmarks are nothing to tell.
+// A watch-list is a list until the end of its initial events. Then the list has succeeded once;
+// later bookmarks are not reported.
 func TestObserver_GetsAListByWatchList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer, server := &observer{}, newServerWatch()
@@ -138,8 +138,8 @@ func TestObserver_GetsAListByWatchList(t *testing.T) {
 		server.Add(newObject("a"))
 		server.Action(watch.Bookmark, newBookmark(""))
 		server.Action(watch.Bookmark, newBookmark("false"))
-		server.Action(watch.Modified, newBookmark("true")) // no bookmark, whatever it says
-		server.Action(watch.Bookmark, &metav1.Status{})    // no object
+		server.Action(watch.Modified, newBookmark("true")) // not a bookmark, in spite of its annotation
+		server.Action(watch.Bookmark, &metav1.Status{})    // not an object of the type
 		expect("among the initial events")
 		server.Action(watch.Bookmark, newBookmark("true"))
 		expect("at their end", "list succeeded", "watch succeeded")
@@ -149,9 +149,9 @@ func TestObserver_GetsAListByWatchList(t *testing.T) {
 	})
 }
 
-// Errors that only say that the caller has given up are nobody's trouble. The
-// stream may meet its end in either of two ways, hence the rounds.
-func TestObserver_EndOfTheCallersContextIsNoFailure(t *testing.T) {
+// The end of the caller's context is not a failure. There are several rounds, because the stream
+// can end in two ways.
+func TestObserver_EndOfTheCallersContextIsNotAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		observer, client := &observer{}, &script{}
@@ -185,20 +185,20 @@ func TestObserver_EndOfTheCallersContextIsNoFailure(t *testing.T) {
 			}
 			for range 3 {
 				if err := <-ended; err == nil {
-					t.Fatal("a request without an answer has no error")
+					t.Fatal("a request without a response has no error")
 				}
 			}
 			take(broken)
 			take(cut)
 		}
 		if got := observer.reports(); got != nil {
-			t.Errorf("observer heard %q, want nothing", got)
+			t.Errorf("reports %q, want none", got)
 		}
 	})
 }
 
-// A context error is a failure like others while the caller's own context lives:
-// clients have timeouts of their own.
+// A context error is a failure while the caller's context has not ended: clients have their own
+// timeouts.
 func TestObserver_ContextErrorFromElsewhereIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer := &observer{}

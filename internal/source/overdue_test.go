@@ -16,8 +16,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// The connection hangs, and the server's end of the watch does not get through.
-func TestSplice_OverdueWatchIsGivenUp(t *testing.T) {
+// The connection hangs, so that the end of the watch does not arrive.
+func TestSplice_EndsAnOverdueWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var opened []*watch.FakeWatcher
@@ -41,7 +41,7 @@ func TestSplice_OverdueWatchIsGivenUp(t *testing.T) {
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer})
 		<-startList(t.Context(), s)
 		openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7", TimeoutSeconds: new(int64(400))})
-		time.Sleep(329 * time.Second) // it is the source that says how long
+		time.Sleep(329 * time.Second) // the source has set a shorter timeout
 		if got := len(watches()); got != 1 {
 			t.Errorf("watches = %d", got)
 		}
@@ -49,7 +49,7 @@ func TestSplice_OverdueWatchIsGivenUp(t *testing.T) {
 		synctest.Wait()
 		servers := watches()
 		if len(servers) != 2 || !servers[0].IsStopped() || servers[1].IsStopped() {
-			t.Errorf("watches after its time = %d, want another one in its place", len(servers))
+			t.Errorf("watches after its timeout = %d, want another one", len(servers))
 		}
 		if got := observer.errors(); len(got) != 1 {
 			t.Errorf("errors: %v, want one", got)
@@ -66,7 +66,7 @@ func TestSplice_OverdueWatchListIsFollowedByAList(t *testing.T) {
 		opts.TimeoutSeconds = new(int64(300))
 		w := openWatch(t, gateOf(s), opts)
 		last := watch.Added
-		for i := 0; i < 40 && last == watch.Added; i++ { // it goes on and on
+		for i := 0; i < 40 && last == watch.Added; i++ { // a watch-list that does not end
 			if !server.IsStopped() {
 				server.Add(newObject("a"))
 			}
@@ -78,13 +78,13 @@ func TestSplice_OverdueWatchListIsFollowedByAList(t *testing.T) {
 			t.Errorf("the last event is %s, want an error", last)
 		}
 		if diff := cmp.Diff([]string{"CLOSED"}, seen(w)); diff != "" {
-			t.Errorf("events after it (-want +got):\n%s", diff)
+			t.Errorf("events after the error (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// A request without an answer ends, sooner or later.
-func TestSplice_RequestsWithoutAnswerEnd(t *testing.T) {
+// A request without a response ends after a timeout.
+func TestSplice_RequestsWithoutAResponseEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() })
@@ -105,8 +105,8 @@ func TestSplice_RequestsWithoutAnswerEnd(t *testing.T) {
 	})
 }
 
-// The time of a watch is what it was asked for in the end.
-func TestSplice_TweakedTimeCounts(t *testing.T) {
+// The timeout of a watch is the one that the tweak has set.
+func TestSplice_UsesTheTimeoutOfTheTweak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, func(cfg *source.Config) {
 			cfg.Tweak = func(o *metav1.ListOptions) { o.TimeoutSeconds = new(int64(7200)) }
@@ -119,8 +119,8 @@ func TestSplice_TweakedTimeCounts(t *testing.T) {
 	})
 }
 
-// A list that is cancelled since the type has changed has not failed.
-func TestGate_CancelledListIsNoFailure(t *testing.T) {
+// A list that is cancelled because the type has changed has not failed.
+func TestGate_CancelledListIsNotAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		available := newAvailability(source.Served)
 		client := &script{list: func(ctx context.Context) (*unstructured.UnstructuredList, error) { <-ctx.Done(); return nil, ctx.Err() }}

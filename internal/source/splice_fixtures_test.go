@@ -28,7 +28,8 @@ type testInformer struct {
 	handler   *handler
 }
 
-// newTestInformer returns one with the named widgets. Modify may change the configuration of the source.
+// newTestInformer returns a testInformer with widgets of these names. modify, if it is not nil,
+// changes the configuration of the source.
 func newTestInformer(t *testing.T, modify func(*source.Config), names ...string) *testInformer {
 	t.Helper()
 	w := &testInformer{t: t, cluster: fakecluster.New(widgetType), available: newAvailability(source.Served), observer: &observer{}, handler: &handler{}}
@@ -76,8 +77,8 @@ func (w *testInformer) setColor(name, color string) {
 	}
 }
 
-// deleteType deletes the CRD without an event for the end of its objects, and
-// createType creates another CRD after that.
+// deleteType deletes the CRD without events for its objects. createType creates another CRD after
+// that.
 func (w *testInformer) deleteType() {
 	w.cluster.Withdraw(widgets)
 	set(w.available, source.Gone)
@@ -91,7 +92,7 @@ func (w *testInformer) createType() {
 	w.available.Set(now)
 }
 
-// expect compares what the handler has got since the last call.
+// expect compares the events of the handler since the last call.
 func (w *testInformer) expect(when string, want ...string) {
 	w.t.Helper()
 	synctest.Wait()
@@ -100,7 +101,7 @@ func (w *testInformer) expect(when string, want ...string) {
 	}
 }
 
-// handler writes down what it gets: of an update, both colors.
+// handler records its events, with both colors of an update.
 type handler struct {
 	mu   sync.Mutex
 	got  []string
@@ -128,10 +129,10 @@ func (h *handler) OnDelete(obj any) {
 	h.gone = append(h.gone, obj.(metav1.Object))
 }
 
-func (h *handler) note(what string) {
+func (h *handler) note(event string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.got = append(h.got, what)
+	h.got = append(h.got, event)
 }
 
 func (h *handler) take() []string {
@@ -142,7 +143,7 @@ func (h *handler) take() []string {
 	return got
 }
 
-// short is an object's name and color.
+// short returns the name and color of an object.
 func short(obj any) string {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
@@ -151,7 +152,8 @@ func short(obj any) string {
 	return accessor.GetName() + " " + accessor.GetLabels()["color"]
 }
 
-// failing makes each request of verb fail with err, but for the first so many.
+// failing makes requests with verb fail with err, except for the first requests, up to the number
+// but.
 func failing(verb string, err error, but int) fakecluster.Interceptor {
 	var seen atomic.Int64
 	return func(_ context.Context, req fakecluster.Request) error {

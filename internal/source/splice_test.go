@@ -19,8 +19,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// Each of many rounds is as quick as the first: no back-off of anybody's applies.
-func TestSplice_TypeThatComesAndGoes(t *testing.T) {
+// Each round takes as long as the first one: there is no back-off.
+func TestSplice_TypeIsDeletedAndCreatedManyTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a", "b")
 		begun := time.Now()
@@ -30,12 +30,12 @@ func TestSplice_TypeThatComesAndGoes(t *testing.T) {
 			before := asked(w.cluster)
 			synctest.Wait()
 			if got := w.keys(); len(got) != 0 {
-				t.Fatalf("round %d: %v is left", round, got)
+				t.Fatalf("round %d: the store has %v", round, got)
 			}
-			w.cluster.Serve(widgetType) // before anybody knows that it is back
+			w.cluster.Serve(widgetType) // before the source knows it
 			synctest.Wait()
 			if diff := cmp.Diff(before, asked(w.cluster)); diff != "" {
-				t.Fatalf("round %d: requests while it was gone (-want +got):\n%s", round, diff)
+				t.Fatalf("round %d: requests while the type did not exist (-want +got):\n%s", round, diff)
 			}
 			w.createType()
 			w.create("a", "b")
@@ -50,14 +50,14 @@ func TestSplice_TypeThatComesAndGoes(t *testing.T) {
 	})
 }
 
-// The server may have told of some deletions before it is known that all are gone.
-func TestSplice_DeletionsThatRaceWithTheEnd(t *testing.T) {
+// The server may send some deletions before the source knows that the type is gone.
+func TestSplice_DeletionsDuringTheEndOfTheType(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	for told := range len(names) + 1 {
 		t.Run(strconv.Itoa(told), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newTestInformer(t, nil, names...)
-				w.remove(names[:told]...) // the watch may be anywhere in between
+				w.remove(names[:told]...) // the watch may have sent some of them
 				if told%2 == 0 {
 					synctest.Wait()
 				}
@@ -90,16 +90,16 @@ func TestSplice_DeletedObjectsHaveTheirLastState(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(before, cached); diff != "" {
-			t.Errorf("the cached object has been written to (-want +got):\n%s", diff)
+			t.Errorf("the cached object has changed (-want +got):\n%s", diff)
 		}
 		if got := w.LastSyncResourceVersion(); got != last {
-			t.Errorf("the informer is at %s, and was at %s", got, last)
+			t.Errorf("the informer has version %s, and had %s", got, last)
 		}
 	})
 }
 
-// An object whose last state is nowhere is deleted by its name.
-func TestSplice_DeletionOfWhatTheStoreDoesNotHave(t *testing.T) {
+// The deletion of an object without a known last state has only its name.
+func TestSplice_DeletionOfAnObjectThatIsNotInTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Served)
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
@@ -129,13 +129,13 @@ func TestSplice_DeletionOfWhatTheStoreDoesNotHave(t *testing.T) {
 	})
 }
 
-// Two generations never meet: not in the cache, nor in an update.
-func TestSplice_TypeCreatedAgainUnseen(t *testing.T) {
+// The cache never has objects of two generations, and no update has objects of both.
+func TestSplice_TypeIsCreatedAgainWithoutEvents(t *testing.T) {
 	for name, keep := range map[string]bool{"EmitDeletes": false, "KeepCache": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newTestInformer(t, func(cfg *source.Config) { cfg.KeepCache = keep }, "a", "b")
-				w.unwatched() // as long as nobody has said that it is another
+				w.unwatched() // until the source knows that the type is another one
 				w.cluster.Withdraw(widgets)
 				w.cluster.Serve(widgetType)
 				w.create("b", "c")
@@ -146,7 +146,7 @@ func TestSplice_TypeCreatedAgainUnseen(t *testing.T) {
 	}
 }
 
-// replaceType sets another type with the same name.
+// replaceType makes the type another type with the same name.
 func (w *testInformer) replaceType() {
 	now, _ := w.available.Current()
 	now.Generation++
@@ -160,7 +160,7 @@ func (w *testInformer) unwatched() {
 	synctest.Wait()
 }
 
-func TestSplice_KeepCacheKeepsUntilThereIsMore(t *testing.T) {
+func TestSplice_KeepCacheKeepsObjectsUntilTheNextList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, func(cfg *source.Config) { cfg.KeepCache = true }, "a", "b")
 		w.deleteType()
@@ -177,18 +177,18 @@ func TestSplice_KeepCacheKeepsUntilThereIsMore(t *testing.T) {
 	})
 }
 
-// What has been kept of a type that was gone is not all there is now, before it is listed: also
-// where nothing tells one type from the next.
+// Kept objects of a type that was gone are not a complete list before the next list, also if the
+// two types can't be distinguished.
 func TestSplice_KeptObjectsAreNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, func(cfg *source.Config) { cfg.KeepCache = true }, "a")
 		if state := w.source.State(); !state.Complete || state.FirstLists != 1 {
-			t.Errorf("at first: %+v", state)
+			t.Errorf("at the beginning: %+v", state)
 		}
 		w.deleteType()
 		w.expect("gone:")
 		if state := w.source.State(); state.Complete || state.Listed != "" || state.Objects != 1 {
-			t.Errorf("gone: %+v", state)
+			t.Errorf("while the type is gone: %+v", state)
 		}
 		w.cluster.Serve(widgetType)
 		w.create("b")
@@ -196,20 +196,19 @@ func TestSplice_KeptObjectsAreNotComplete(t *testing.T) {
 		set(w.available, source.Served)
 		time.Sleep(time.Minute)
 		if state := w.source.State(); state.Complete || state.FirstLists != 1 {
-			t.Errorf("before it is listed: %+v", state)
+			t.Errorf("before the list: %+v", state)
 		}
 		w.cluster.Intercept(nil)
 		w.source.Retry()
 		w.expect("listed:", "delete a red", "add b red")
 		if state := w.source.State(); !state.Complete || state.FirstLists != 2 || state.Listed == "" {
-			t.Errorf("listed: %+v", state)
+			t.Errorf("after the list: %+v", state)
 		}
 	})
 }
 
-// A server whose etcd was restored counts from where it was then. What waits for the version
-// of a list waits for one that comes.
-func TestSplice_VersionThatGoesBack(t *testing.T) {
+// Versions of a server whose etcd was restored go back. A wait for the version of a list must end.
+func TestSplice_VersionsGoBack(t *testing.T) {
 	for name, back := range map[string]func(w *watched){
 		"in a watch": func(w *watched) {
 			obj := newObject("a")
@@ -238,7 +237,7 @@ func TestSplice_VersionThatGoesBack(t *testing.T) {
 				back(w)
 				time.Sleep(time.Second)
 				if state := w.source.State(); state.Listed != "3" || state.Version != "3" {
-					t.Errorf("then: %+v", state)
+					t.Errorf("after: %+v", state)
 				}
 			})
 		})
@@ -264,9 +263,9 @@ func TestSplice_ScopeChanges(t *testing.T) {
 	})
 }
 
-// The server may send objects of a new type before anything says that it is another one. They
-// are not deleted and added again when that is known, unless they cannot be listed then.
-func TestSplice_ObjectsOfTheNextTypeThatComeEarlyStay(t *testing.T) {
+// The server may send objects of a new type before the source knows that the type is another one.
+// They are not deleted and added again later, unless the next list does not have them.
+func TestSplice_KeepsEarlyObjectsOfTheNextType(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault error
 		want  []string
@@ -278,7 +277,7 @@ func TestSplice_ObjectsOfTheNextTypeThatComeEarlyStay(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newTestInformer(t, nil, "a", "b")
 				w.remove("a")
-				w.create("a") // of the next type
+				w.create("a") // an object of the next type
 				w.expect("before it is known", "delete a red", "add a red")
 				w.cluster.CloseWatches(widgets)
 				w.cluster.Intercept(failing("watch", errors.New("down"), 0))
@@ -296,8 +295,8 @@ func TestSplice_ObjectsOfTheNextTypeThatComeEarlyStay(t *testing.T) {
 	}
 }
 
-// The same objects in another version: they are written anew, and none comes or goes.
-func TestSplice_VersionIsHandedOver(t *testing.T) {
+// The same objects are served in another version: they are updated, not deleted and added.
+func TestSplice_ChangesTheVersionByUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Served)
 		version := "v1"
@@ -328,7 +327,7 @@ func TestSplice_VersionIsHandedOver(t *testing.T) {
 	})
 }
 
-// A type that is held back is not gone. Its watch goes on while the server lets it.
+// A held type is not gone. Its watch continues until the server ends it.
 func TestSplice_HeldTypeKeepsItsWatchAndItsCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
@@ -341,17 +340,17 @@ func TestSplice_HeldTypeKeepsItsWatchAndItsCache(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.expect("closed:")
 		if diff := cmp.Diff(before, asked(w.cluster)); diff != "" {
-			t.Errorf("requests while it is held (-want +got):\n%s", diff)
+			t.Errorf("requests while the type is held (-want +got):\n%s", diff)
 		}
 		set(w.available, source.Served)
 		w.expect("served again:", "add c red")
 		if after := asked(w.cluster); after[0] != before[0] || after[2] != before[2]+1 {
-			t.Errorf("lists, watch-lists, watches = %v after %v: want one watch, from where it was", after, before)
+			t.Errorf("lists, watch-lists, watches = %v after %v: want one watch, which resumes", after, before)
 		}
 	})
 }
 
-func TestSplice_MissingTypeIsGoneIfRequestsSaySo(t *testing.T) {
+func TestSplice_MissingTypeIsGoneAfterNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		set(w.available, source.Missing)
@@ -371,7 +370,7 @@ func TestSplice_MissingTypeIsGoneIfRequestsSaySo(t *testing.T) {
 	})
 }
 
-// Unavailable is no NotFound.
+// Unavailable is not NotFound.
 func TestSplice_MissingTypeWhoseServerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []error
@@ -383,7 +382,7 @@ func TestSplice_MissingTypeWhoseServerFails(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		w.expect("while nobody can tell")
 		if got := len(w.cluster.Requests("list", widgets)); got < 5 || got > 30 {
-			t.Errorf("asked %d times in 10 min", got)
+			t.Errorf("%d requests in 10 min", got)
 		} else if len(reported) != got {
 			t.Errorf("%d failures are reported, want %d", len(reported), got)
 		}
@@ -394,20 +393,20 @@ func TestSplice_MissingTypeWhoseServerFails(t *testing.T) {
 	})
 }
 
-func TestSplice_EndsAtOnceWhateverItDoes(t *testing.T) {
+func TestSplice_EndsAtOnceInEachState(t *testing.T) {
 	hang := func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() }
 	for name, do := range map[string]func(w *testInformer){
-		"watches":  func(*testInformer) {},
-		"is held":  func(w *testInformer) { set(w.available, source.Held); w.cluster.CloseWatches(widgets) },
-		"has gone": func(w *testInformer) { w.deleteType() },
-		"waits to try": func(w *testInformer) {
+		"watches": func(*testInformer) {},
+		"is held": func(w *testInformer) { set(w.available, source.Held); w.cluster.CloseWatches(widgets) },
+		"is gone": func(w *testInformer) { w.deleteType() },
+		"pauses": func(w *testInformer) {
 			w.cluster.Intercept(failing("watch", errors.New("broken"), 0))
 			w.cluster.CloseWatches(widgets)
 		},
-		"watch hangs":   func(w *testInformer) { w.cluster.Intercept(hang); w.cluster.CloseWatches(widgets) },
-		"list hangs":    func(w *testInformer) { w.cluster.Intercept(hang); w.replaceType() },
-		"probe hangs":   func(w *testInformer) { w.cluster.Intercept(hang); set(w.available, source.Missing) },
-		"has come back": func(w *testInformer) { w.deleteType(); w.createType() },
+		"watch hangs":      func(w *testInformer) { w.cluster.Intercept(hang); w.cluster.CloseWatches(widgets) },
+		"list hangs":       func(w *testInformer) { w.cluster.Intercept(hang); w.replaceType() },
+		"probe hangs":      func(w *testInformer) { w.cluster.Intercept(hang); set(w.available, source.Missing) },
+		"is created again": func(w *testInformer) { w.deleteType(); w.createType() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -425,7 +424,7 @@ func TestSplice_EndsAtOnceWhateverItDoes(t *testing.T) {
 	}
 }
 
-// A request that hangs when the type goes is not waited for.
+// A request that hangs is cancelled when the type is deleted.
 func TestSplice_HangingRequestsEndOnChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")

@@ -15,10 +15,10 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// kinds are the two kinds of watch that streams are made from.
+// kinds has the options of the two kinds of watch.
 var kinds = map[string]metav1.ListOptions{"watch": {ResourceVersion: "1"}, "watch-list": watchList()}
 
-func TestStream_PassesEventsOnInOrderAndUnchanged(t *testing.T) {
+func TestStream_PassesEventsInOrderAndUnchanged(t *testing.T) {
 	for name, opts := range kinds {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestStream_PassesEventsOnInOrderAndUnchanged(t *testing.T) {
 					{Type: watch.Modified, Object: newObject("a")},
 					{Type: watch.Bookmark, Object: newBookmark("true")},
 					{Type: watch.Deleted, Object: newObject("a")},
-					{Type: watch.Error, Object: &expired}, // after the initial events: as it is
+					{Type: watch.Error, Object: &expired}, // unchanged after the initial events
 				}
 				for _, event := range sent {
 					server.Action(event.Type, event.Object)
@@ -51,14 +51,13 @@ func TestStream_PassesEventsOnInOrderAndUnchanged(t *testing.T) {
 	}
 }
 
-// However a stream ends: its channel is closed, and the client's watch is stopped
-// and closed.
+// At each end of a stream, its channel is closed, and the client's watch is stopped and closed.
 func TestStream_Ends(t *testing.T) {
 	stop := func(w watch.Interface, _ func()) { w.Stop() }
 	cancel := func(_ watch.Interface, cancel func()) { cancel() }
 	for _, tc := range []struct {
 		name   string
-		unread int // events that nobody reads
+		unread int // number of events without a reader
 		end    func(w watch.Interface, cancel func())
 	}{
 		{"on Stop", 0, stop},
@@ -89,20 +88,19 @@ func TestStream_Ends(t *testing.T) {
 						t.Errorf("events (-want +got):\n%s", diff)
 					}
 					if !server.IsStopped() {
-						t.Error("the client's watch has not been stopped")
+						t.Error("the client's watch was not stopped")
 					}
 					if took := time.Since(begun); took != 0 {
 						t.Errorf("it took %v", took)
 					}
-					w.Stop() // has no effect any more
+					w.Stop() // has no effect after the end
 				})
 			})
 		}
 	}
 }
 
-// The server's end of an ordinary watch is its normal end, and so is that of a
-// watch-list whose initial events are over.
+// It is normal that the server ends an ordinary watch, or a watch-list after its initial events.
 func TestStream_EndsWithTheServersWatch(t *testing.T) {
 	for kind, opts := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -123,8 +121,7 @@ func TestStream_EndsWithTheServersWatch(t *testing.T) {
 	}
 }
 
-// lateWatch is a watch whose goroutine, once stopped, still has events to send,
-// takes its time over them, and closes its channel after that.
+// lateWatch is a watch whose goroutine still sends events after Stop, and closes its channel later.
 type lateWatch struct {
 	events  chan watch.Event
 	stopped chan struct{}
@@ -147,8 +144,8 @@ func newLateWatch(takes time.Duration) *lateWatch {
 func (s *lateWatch) Stop()                          { s.once.Do(func() { close(s.stopped) }) }
 func (s *lateWatch) ResultChan() <-chan watch.Event { return s.events }
 
-// A client's goroutine that is left with events nobody reads is left for ever.
-// The stream reads them, and is closed only when that goroutine has ended.
+// A goroutine of the client would wait for ever if its last events had no reader. The stream reads
+// them, and ends after that goroutine.
 func TestStream_DrainsTheClientsWatch(t *testing.T) {
 	for name, end := range map[string]func(w watch.Interface, cancel func()){
 		"on Stop":                   func(w watch.Interface, _ func()) { w.Stop() },
@@ -182,8 +179,8 @@ func TestStream_DrainsTheClientsWatch(t *testing.T) {
 	}
 }
 
-// Some watches that tests make never close their channel. Nobody waits for ever.
-func TestStream_GivesUpOnAWatchThatNeverCloses(t *testing.T) {
+// Some watches of tests never close their channel. The stream ends without them.
+func TestStream_EndsWithoutAWatchThatNeverCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source.New(source.Config{GVR: widgets, Client: source.Unstructured(&script{watch: always(watch.NewProxyWatcher(make(chan watch.Event)), nil)})})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -197,7 +194,7 @@ func TestStream_GivesUpOnAWatchThatNeverCloses(t *testing.T) {
 	})
 }
 
-// Servers close a watch after an error: that is not another one.
+// Servers close a watch after an error. The end is not another error.
 func TestStream_ErrorAmongInitialEventsIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
@@ -208,7 +205,7 @@ func TestStream_ErrorAmongInitialEventsIsReportedOnce(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
+			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// transforms are what users do to objects before they are cached.
+// transforms are transforms that users write.
 var transforms = map[string]func(obj *unstructured.Unstructured) any{
 	"removes managed fields": func(obj *unstructured.Unstructured) any {
 		obj.SetManagedFields(nil)
@@ -64,7 +64,7 @@ var transforms = map[string]func(obj *unstructured.Unstructured) any{
 		}
 		return obj
 	},
-	"sets a number that is not one of JSON's": func(obj *unstructured.Unstructured) any {
+	"sets a number of a type that JSON does not have": func(obj *unstructured.Unstructured) any {
 		obj.Object["generation"] = 7
 		return obj
 	},
@@ -75,9 +75,9 @@ var transforms = map[string]func(obj *unstructured.Unstructured) any{
 	},
 }
 
-// An object that was given to the reflector belongs to the informer's transform, which may
-// write to it at once. Nothing of the source reads it then: the race detector tells, and
-// without it the runtime ends the process.
+// An object that was sent to the reflector belongs to the informer's transform, which may write to
+// it at once: the source must not read it any more. The race detector reports such a read. Without
+// it, the runtime ends the process.
 func TestTransform_MayWriteToEachObject(t *testing.T) {
 	for name, transform := range transforms {
 		t.Run(name, func(t *testing.T) {
@@ -93,13 +93,13 @@ func checkTransform(t *testing.T, transform func(*unstructured.Unstructured) any
 	f.expect("created", 40)
 	f.update(0, 40)
 	f.expect("updated", 40)
-	if got := f.reports; got["added"] != 40 || got["deleted"] != 0 || got["updated"] < 40 {
+	if got := f.counts; got["added"] != 40 || got["deleted"] != 0 || got["updated"] < 40 {
 		t.Errorf("updated: the handler got %v, want 40 objects added and none deleted", got)
 	}
 	f.remove(0, 10)
 	f.expect("deleted", 30)
 
-	f.disconnect() // what happens now is made up for by a list
+	f.disconnect() // a list gives the changes of the meantime
 	f.update(10, 20)
 	f.remove(20, 30)
 	f.create(40, 50)
@@ -116,26 +116,26 @@ func checkTransform(t *testing.T, transform func(*unstructured.Unstructured) any
 	f.stop()
 }
 
-// fake is an informer on client-go's fake client, with a transform, a resync period, and a
-// handler that reads all of each object.
+// fake is an informer on client-go's fake client, with a transform, a resync period, and a handler
+// that reads all fields of each object.
 type fake struct {
 	*run
 	t         *testing.T
 	client    *dynamicfake.FakeDynamicClient
 	available *source.Availability
 
-	mu      sync.Mutex
-	watches []watch.Interface
-	offline bool
-	there   map[string]bool // by the handler's account
-	reports map[string]int  // how many of each
-	told    []string        // what can't be
+	mu       sync.Mutex
+	watches  []watch.Interface
+	offline  bool
+	present  map[string]bool // objects, by the events of the handler
+	counts   map[string]int  // of events
+	problems []string
 }
 
 func newFake(t *testing.T, transform func(*unstructured.Unstructured) any) *fake {
 	t.Helper()
 	f := &fake{
-		t: t, available: newAvailability(source.Served), there: map[string]bool{}, reports: map[string]int{},
+		t: t, available: newAvailability(source.Served), present: map[string]bool{}, counts: map[string]int{},
 		client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"}),
 	}
 	f.client.PrependWatchReactor("widgets", f.watch)
@@ -152,9 +152,9 @@ func newFake(t *testing.T, transform func(*unstructured.Unstructured) any) *fake
 		t.Fatal(err)
 	}
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { f.hear("added", obj, false, true) },
-		UpdateFunc: func(_, obj any) { f.hear("updated", obj, true, true) },
-		DeleteFunc: func(obj any) { f.hear("deleted", obj, true, false) },
+		AddFunc:    func(obj any) { f.record("added", obj, false, true) },
+		UpdateFunc: func(_, obj any) { f.record("updated", obj, true, true) },
+		DeleteFunc: func(obj any) { f.record("deleted", obj, true, false) },
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func newFake(t *testing.T, transform func(*unstructured.Unstructured) any) *fake
 	return f
 }
 
-// watch answers a watch, with an error while the server is not to be reached.
+// watch responds to a watch, with an error while the server can't be reached.
 func (f *fake) watch(action clienttesting.Action) (bool, watch.Interface, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -238,7 +238,7 @@ func (f *fake) remove(from, to int) {
 	}
 }
 
-func (f *fake) hear(what string, obj any, before, after bool) {
+func (f *fake) record(event string, obj any, before, after bool) {
 	if last, is := obj.(cache.DeletedFinalStateUnknown); is {
 		obj = last.Obj
 	}
@@ -253,39 +253,38 @@ func (f *fake) hear(what string, obj any, before, after bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := accessor.GetName()
-	f.reports[what]++
-	if f.there[name] != before {
-		f.told = append(f.told, name+" "+what)
+	f.counts[event]++
+	if f.present[name] != before {
+		f.problems = append(f.problems, name+" "+event)
 	}
-	f.there[name] = after
+	f.present[name] = after
 	if !after {
-		delete(f.there, name)
+		delete(f.present, name)
 	}
 }
 
-// expect waits for some resyncs, and compares what is in the store with what the handler has
-// been told.
+// expect waits for some resyncs, and compares the objects in the store with those of the handler.
 func (f *fake) expect(when string, objects int) {
 	f.t.Helper()
 	time.Sleep(5 * time.Minute)
 	synctest.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.told != nil {
-		f.t.Errorf("%s: the handler got %q", when, f.told)
+	if f.problems != nil {
+		f.t.Errorf("%s: the handler got %q", when, f.problems)
 	}
 	var reports []string
-	for name := range f.there {
+	for name := range f.present {
 		reports = append(reports, "ns/"+name)
 	}
 	slices.Sort(reports)
 	if diff := cmp.Diff(slices.Sorted(slices.Values(f.GetStore().ListKeys())), reports); diff != "" || len(reports) != objects {
-		f.t.Errorf("%s: %d objects, want %d (-in the store +by the handler):\n%s", when, len(reports), objects, diff)
+		f.t.Errorf("%s: %d objects, want %d (-store +handler):\n%s", when, len(reports), objects, diff)
 	}
 }
 
-// A transform that comes when the source has begun to read would hold for some objects only.
-func TestTransform_IsRefusedOnceTheSourceReads(t *testing.T) {
+// A transform that is set after the start of the source would apply only to some objects.
+func TestTransform_CannotBeSetAfterTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, func(obj *unstructured.Unstructured) any { return obj })
 		f.create(0, 1)

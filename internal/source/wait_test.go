@@ -17,19 +17,19 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// waitTakes returns how long s.Wait takes.
+// waitTakes returns the time that s.Wait takes.
 func waitTakes(s *source.Source) time.Duration {
 	begun := time.Now()
 	s.Wait()
 	return time.Since(begun)
 }
 
-// A reflector that is stopped in the middle of a LIST leaves it behind.
-func TestWait_WaitsForAListUnderWay(t *testing.T) {
+// A reflector that is stopped during a LIST does not wait for it.
+func TestWait_WaitsForAListInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source.New(source.Config{GVR: widgets, Client: source.Unstructured(&script{
 			list: func(context.Context) (*unstructured.UnstructuredList, error) {
-				time.Sleep(3 * time.Second) // whatever its context does
+				time.Sleep(3 * time.Second) // ignores its context
 				return &unstructured.UnstructuredList{}, nil
 			},
 		})})
@@ -43,7 +43,7 @@ func TestWait_WaitsForAListUnderWay(t *testing.T) {
 	})
 }
 
-func TestWait_WaitsForAWatchRequestUnderWay(t *testing.T) {
+func TestWait_WaitsForAWatchRequestInProgress(t *testing.T) {
 	for kind, opts := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestWait_WaitsForOpenStreams(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				cancel() // nobody stops or reads the streams
+				cancel() // without Stop and without a reader
 				if took := waitTakes(s); took != 300*time.Millisecond {
 					t.Errorf("Wait took %v, the watches 0.3 s", took)
 				}
@@ -88,7 +88,7 @@ func TestWait_WaitsForOpenStreams(t *testing.T) {
 	}
 }
 
-func TestWait_OfWhatHasEndedReturnsAtOnce(t *testing.T) {
+func TestWait_ReturnsAtOnceAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		client := &script{watch: always(nil, broken)}
@@ -111,13 +111,13 @@ func TestWait_OfWhatHasEndedReturnsAtOnce(t *testing.T) {
 		synctest.Wait()
 		for range 2 { // also when it is called again
 			if took := waitTakes(s); took != 0 {
-				t.Errorf("Wait took %v with nothing under way", took)
+				t.Errorf("Wait took %v without requests", took)
 			}
 		}
 	})
 }
 
-func TestWait_LetsNothingBeginAfterIt(t *testing.T) {
+func TestWait_RejectsLaterRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, observer := &script{}, &observer{}
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer})
@@ -134,15 +134,14 @@ func TestWait_LetsNothingBeginAfterIt(t *testing.T) {
 		if got := client.requests(); got != nil {
 			t.Errorf("requests: %v", got)
 		}
-		if got := observer.reports(); got != nil { // that a stopped informer asks for nothing is no trouble
-			t.Errorf("observer heard %q", got)
+		if got := observer.reports(); got != nil { // a rejected request of a stopped informer is not a failure
+			t.Errorf("reports %q", got)
 		}
 	})
 }
 
-// A request that the gate holds back is not under way, and when it is let
-// through it is too late.
-func TestWait_RequestHeldBackByTheGateDoesNotLeaveLater(t *testing.T) {
+// A request that waits at the gate is not in progress, and is not sent later.
+func TestWait_RequestAtTheGateIsNotSentLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Held)
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available})
@@ -162,9 +161,9 @@ func TestWait_RequestHeldBackByTheGateDoesNotLeaveLater(t *testing.T) {
 	})
 }
 
-// Requests that race with Wait are either waited for or refused. The race
-// detector sees a count that is added while Wait may be waiting.
-func TestWait_NothingIsUnderWayWhenItReturns(t *testing.T) {
+// Requests during Wait are either waited for or rejected. The race detector reports a counter that
+// is incremented while Wait may be waiting.
+func TestWait_NoRequestIsInProgressWhenItReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 1000 {
 			var begun atomic.Int32
@@ -174,7 +173,7 @@ func TestWait_NothingIsUnderWayWhenItReturns(t *testing.T) {
 					begun.Add(1)
 					runtime.Gosched()
 					if over.Load() {
-						t.Error("a list is under way after Wait")
+						t.Error("a list is in progress after Wait")
 					}
 					return &unstructured.UnstructuredList{}, nil
 				},

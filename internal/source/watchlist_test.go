@@ -15,7 +15,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// watchListStream is a source on one server watch, opened as a watch-list.
+// watchListStream is a source with one watch-list.
 type watchListStream struct {
 	client   *script
 	observer *observer
@@ -48,14 +48,14 @@ func TestWatchList_StalledStreamEndsWithAnError(t *testing.T) {
 			t.Error("the client's watch has not been stopped")
 		}
 		if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
+			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 		checkErrors(t, r.observer, source.ErrBookmarkMissing)
 	})
 }
 
-// A type with many objects on a slow server takes minutes, and is not stalled.
-func TestWatchList_SlowButSteadyStreamIsNoStall(t *testing.T) {
+// The initial events of many objects from a slow server take minutes, without a stall.
+func TestWatchList_SlowStreamIsNotAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
 		for range 10_000 {
@@ -71,12 +71,12 @@ func TestWatchList_SlowButSteadyStreamIsNoStall(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, r.observer.reports()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
+			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 	})
 }
 
-func TestWatchList_SilenceCountsFromTheLastEvent(t *testing.T) {
+func TestWatchList_StallIsCountedFromTheLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
 		time.Sleep(7 * time.Second)
@@ -84,21 +84,21 @@ func TestWatchList_SilenceCountsFromTheLastEvent(t *testing.T) {
 		seen(r.w)
 		time.Sleep(10*time.Second - time.Nanosecond)
 		if got := seen(r.w); got != nil {
-			t.Fatalf("events before 10 s of silence: %q", got)
+			t.Fatalf("events before 10 s without events: %q", got)
 		}
 		time.Sleep(time.Nanosecond)
 		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
-			t.Errorf("events after 10 s of silence (-want +got):\n%s", diff)
+			t.Errorf("events after 10 s without events (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// A server that ignores the request for initial events goes on with what happens.
-func TestWatchList_WhatALivelyTypeSendsIsNoInitialEvent(t *testing.T) {
+// A server that ignores the request for initial events sends later changes.
+func TestWatchList_ChangesAreNotInitialEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
 		time.Sleep(5 * time.Second)
-		begun := time.Now() // the first event that is none of the initial ones
+		begun := time.Now() // the first change
 		for time.Since(begun) < 10*time.Second {
 			r.server.Modify(newObject("a"))
 			r.server.Add(newObject("b"))
@@ -113,9 +113,8 @@ func TestWatchList_WhatALivelyTypeSendsIsNoInitialEvent(t *testing.T) {
 	})
 }
 
-// A server that ignores the request for initial events, and on which objects are created all
-// the time, sends nothing else.
-func TestWatchList_ObjectsThatKeepComingAreNoInitialEvents(t *testing.T) {
+// A server that ignores the request for initial events sends only objects that are created later.
+func TestWatchList_NewObjectsAreNotInitialEvents(t *testing.T) {
 	for _, each := range []time.Duration{100 * time.Millisecond, 9 * time.Second} {
 		t.Run(each.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -128,12 +127,12 @@ func TestWatchList_ObjectsThatKeepComingAreNoInitialEvents(t *testing.T) {
 						break
 					}
 					if objects++; time.Since(begun) > time.Hour {
-						t.Fatal("they are waited for")
+						t.Fatal("the stream does not end")
 					}
 				}
 				bound := time.Minute + time.Duration(objects)*50*time.Millisecond
 				if took := time.Since(begun); took < bound-each || took > bound+each {
-					t.Errorf("given up after %v, want %v", took, bound)
+					t.Errorf("ended after %v, want %v", took, bound)
 				}
 				checkErrors(t, r.observer, source.ErrBookmarkMissing)
 			})
@@ -141,8 +140,8 @@ func TestWatchList_ObjectsThatKeepComingAreNoInitialEvents(t *testing.T) {
 	}
 }
 
-// The server has sent all of it, it is the reflector that takes its time.
-func TestWatchList_SlowConsumerIsNoStall(t *testing.T) {
+// The server has sent all events, and the reflector is slow.
+func TestWatchList_SlowConsumerIsNotAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
 		for range 20 {
@@ -160,12 +159,12 @@ func TestWatchList_SlowConsumerIsNoStall(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, r.observer.reports()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
+			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 	})
 }
 
-func TestWatchList_SilenceAfterTheBookmarkIsNoStall(t *testing.T) {
+func TestWatchList_NoEventsAfterTheBookmarkIsNotAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
 		r.server.Action(watch.Bookmark, newBookmark("true"))
@@ -179,7 +178,7 @@ func TestWatchList_SilenceAfterTheBookmarkIsNoStall(t *testing.T) {
 	})
 }
 
-func TestWatchList_BookmarksWithoutTheMarkDoNotEndTheInitialEvents(t *testing.T) {
+func TestWatchList_OtherBookmarksDoNotEndTheInitialEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
 		r.server.Action(watch.Bookmark, newBookmark(""))
@@ -192,7 +191,7 @@ func TestWatchList_BookmarksWithoutTheMarkDoNotEndTheInitialEvents(t *testing.T)
 	})
 }
 
-func TestWatch_SilenceIsNoStall(t *testing.T) {
+func TestWatch_NoEventsIsNotAStall(t *testing.T) {
 	for name, initial := range map[string]*bool{"unset": nil, "false": new(false)} {
 		t.Run("sendInitialEvents "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -211,7 +210,7 @@ func TestWatch_SilenceIsNoStall(t *testing.T) {
 	}
 }
 
-// stalls makes the watch-list stall.
+// stalls sends no events until the watch-list has stalled.
 func (r *watchListStream) stalls(t *testing.T) {
 	t.Helper()
 	time.Sleep(10 * time.Second)
@@ -233,8 +232,8 @@ func TestWatchList_IsNotTriedForAnHourAfterAStall(t *testing.T) {
 		if got := len(r.client.requests()); got != 1 {
 			t.Errorf("requests = %d, want 1", got)
 		}
-		if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" { // of the stall
-			t.Errorf("observer heard (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" { // the stall
+			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 
 		time.Sleep(time.Nanosecond)
@@ -243,15 +242,14 @@ func TestWatchList_IsNotTriedForAnHourAfterAStall(t *testing.T) {
 		if got := len(r.client.requests()); got != 2 {
 			t.Errorf("requests after the hour = %d, want 2", got)
 		}
-		r.stalls(t) // and it is remembered again
+		r.stalls(t) // the second stall is also remembered
 		if _, err := r.lw.WatchWithContext(t.Context(), watchList()); err == nil {
 			t.Error("watch-list after the second stall has no error")
 		}
 	})
 }
 
-// Another informer on the type knows of the stall, one on a type that was created again
-// does not need to.
+// A stall is remembered for all informers on the type, and not for a type that was created again.
 func TestWatchList_StallIsRememberedForTheType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stalls := &source.Stalls{}
@@ -265,7 +263,7 @@ func TestWatchList_StallIsRememberedForTheType(t *testing.T) {
 				return err
 			}
 			defer w.Stop()
-			time.Sleep(10 * time.Second) // silence
+			time.Sleep(10 * time.Second) // a stall
 			take(w)
 			return nil
 		}
@@ -275,18 +273,18 @@ func TestWatchList_StallIsRememberedForTheType(t *testing.T) {
 		if err := open(1, ""); !isPlain(err) {
 			t.Errorf("the same type: %v, want a plain error", err)
 		}
-		for i, uid := range []string{"", "a", "b"} { // by turns unknown, found out, and another
+		for i, uid := range []string{"", "a", "b"} { // an unknown UID, a known UID, and another UID
 			if err := open(2-i/2, uid); err != nil {
-				t.Errorf("another one, %q: %v", uid, err)
+				t.Errorf("another generation, UID %q: %v", uid, err)
 			}
 		}
 		if err := open(5, "a"); !isPlain(err) {
-			t.Errorf("the same type for one who has counted on: %v, want a plain error", err)
+			t.Errorf("the same type with another generation number: %v, want a plain error", err)
 		}
 	})
 }
 
-func TestWatchList_StallConcernsNoOtherRequests(t *testing.T) {
+func TestWatchList_StallDoesNotAffectOtherRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
 		r.stalls(t)
@@ -301,9 +299,9 @@ func TestWatchList_StallConcernsNoOtherRequests(t *testing.T) {
 	})
 }
 
-// To a reflector that waits for initial events the end of a stream is a reason to
-// ask for them again, at once and for ever. The error makes it LIST.
-func TestWatchList_StreamThatEndsTooEarlyEndsWithAnError(t *testing.T) {
+// A reflector would request the initial events again after the end of the stream, at once and for
+// ever. After an error, it sends a LIST.
+func TestWatchList_StreamThatEndsEarlyHasAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
 		r.server.Add(newObject("a"))
@@ -312,7 +310,7 @@ func TestWatchList_StreamThatEndsTooEarlyEndsWithAnError(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
-			t.Errorf("observer heard (-want +got):\n%s", diff)
+			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 		checkErrors(t, r.observer, source.ErrBookmarkMissing)
 
@@ -322,8 +320,8 @@ func TestWatchList_StreamThatEndsTooEarlyEndsWithAnError(t *testing.T) {
 	})
 }
 
-// The reflector may have turned away by the time the stream has an error to send.
-func TestWatchList_UnreadErrorOfItsOwnHoldsUpNothing(t *testing.T) {
+// The reflector may have stopped the watch before the stream sends its error.
+func TestWatchList_ErrorWithoutAReaderDoesNotBlock(t *testing.T) {
 	fails := map[string]func(server *watch.FakeWatcher){
 		"ended":   func(server *watch.FakeWatcher) { server.Stop() },
 		"stalled": func(*watch.FakeWatcher) { time.Sleep(11 * time.Second) },
@@ -358,8 +356,8 @@ func TestWatchList_UnreadErrorOfItsOwnHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// Also when it is past the initial events: the bookmark has long been sent.
-func TestWatchList_SlowConsumerOfALivelyTypeIsNoStall(t *testing.T) {
+// The server has sent the bookmark and later events, and the reflector is slow.
+func TestWatchList_SlowConsumerAfterTheBookmarkIsNotAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
 		for range 10 {
@@ -375,8 +373,8 @@ func TestWatchList_SlowConsumerOfALivelyTypeIsNoStall(t *testing.T) {
 	})
 }
 
-// Some proxies send no head of an answer before there is an event.
-func TestWatchList_RequestWithoutAnswerFallsBackToList(t *testing.T) {
+// Some proxies send no response headers before the first event.
+func TestWatchList_RequestWithoutResponseFallsBackToList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
@@ -396,9 +394,8 @@ func TestWatchList_RequestWithoutAnswerFallsBackToList(t *testing.T) {
 	})
 }
 
-// A caller's tweak may leave nothing of the options. A LIST is no worse, and does not wait for
-// a bookmark.
-func TestWatchList_TweakedAwayIsFollowedByAListAtOnce(t *testing.T) {
+// A tweak may replace all options. Then a LIST follows at once, without a wait for the bookmark.
+func TestWatchList_ListFollowsAtOnceIfATweakRemovesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, observer := fakecluster.New(widgetType), &observer{}
 		create(t, cluster, "ns", "a", "red")
