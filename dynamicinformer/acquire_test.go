@@ -29,14 +29,14 @@ func TestAcquire_FirstStartsAndLastReleaseEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.Release()
-			a.Release() // is one
+			a.Release() // counts once
 			synctest.Wait()
 			if got := cluster.OpenWatches(widgets); got != 1 {
 				t.Errorf("open watches while there is a lease: %d", got)
 			}
 			b.Release()
 			if !isDone(a) || !isDone(b) {
-				t.Error("a lease without handlers that is released is not done")
+				t.Error("a released lease without handlers is not done")
 			}
 			if got := cluster.OpenWatches(widgets); got != 0 {
 				t.Errorf("open watches after the last release: %d", got)
@@ -45,7 +45,7 @@ func TestAcquire_FirstStartsAndLastReleaseEnds(t *testing.T) {
 				t.Errorf("watches = %d, want 1", got)
 			}
 			if got := f.Status(); len(got) != 0 {
-				t.Errorf("what is forgotten has a status: %+v", got)
+				t.Errorf("status of a released informer: %+v", got)
 			}
 		}
 	})
@@ -63,14 +63,14 @@ func TestAcquire_ValidatesBeforeItCreatesAnInformer(t *testing.T) {
 			opts []dynamicinformer.LeaseOption
 			is   error
 		}{
-			"absent":                    {absent, nil, discovery.ErrNotServed},
-			"another version":           {widgets.GroupResource().WithVersion("v2"), nil, discovery.ErrNotServed},
-			"can't be watched":          {listOnly.GVR, nil, discovery.ErrVerbNotSupported},
-			"can't be watched, ever":    {listOnly.GVR, []dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}, discovery.ErrVerbNotSupported},
-			"empty":                     {schema.GroupVersionResource{}, nil, discovery.ErrInvalidRef},
-			"empty, though it may come": {schema.GroupVersionResource{}, []dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}, discovery.ErrInvalidRef},
-			"subresource":               {widgets.GroupVersion().WithResource("widgets/status"), nil, discovery.ErrInvalidRef},
-			"no version":                {widgets.GroupResource().WithVersion(""), nil, discovery.ErrInvalidRef},
+			"absent":                                 {absent, nil, discovery.ErrNotServed},
+			"another version":                        {widgets.GroupResource().WithVersion("v2"), nil, discovery.ErrNotServed},
+			"can't be watched":                       {listOnly.GVR, nil, discovery.ErrVerbNotSupported},
+			"can't be watched, with WithAllowAbsent": {listOnly.GVR, []dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}, discovery.ErrVerbNotSupported},
+			"empty":                                  {schema.GroupVersionResource{}, nil, discovery.ErrInvalidRef},
+			"empty, with WithAllowAbsent":            {schema.GroupVersionResource{}, []dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}, discovery.ErrInvalidRef},
+			"subresource":                            {widgets.GroupVersion().WithResource("widgets/status"), nil, discovery.ErrInvalidRef},
+			"no version":                             {widgets.GroupResource().WithVersion(""), nil, discovery.ErrInvalidRef},
 		} {
 			l, err := f.Acquire(t.Context(), tc.gvr, tc.opts...)
 			if l != nil || !errors.Is(err, tc.is) {
@@ -81,7 +81,7 @@ func TestAcquire_ValidatesBeforeItCreatesAnInformer(t *testing.T) {
 			t.Errorf("apimachinery does not know %v", err)
 		}
 		if got := f.Status(); len(got) != 0 {
-			t.Errorf("made: %+v", got)
+			t.Errorf("informers: %+v", got)
 		}
 		shutdown(t, f)
 	})
@@ -107,7 +107,7 @@ func TestAcquire_AllowAbsentWaitsForTheType(t *testing.T) {
 			t.Errorf("status: %+v", got)
 		}
 		if got := len(cluster.Requests("list", widgets)) + len(cluster.Requests("watch", widgets)); got != 0 {
-			t.Errorf("requests before it is there: %d", got)
+			t.Errorf("requests before the type is served: %d", got)
 		}
 		cluster.Serve(widgetType)
 		create(t, cluster, widgets, "ns", "a")
@@ -137,14 +137,14 @@ func TestAcquire_WhenDiscoveryIsInconclusive(t *testing.T) {
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
 		f.Start(t.Context())
 		if _, err := f.Acquire(t.Context(), widgets); !errors.Is(err, discovery.ErrInconclusive) || !apierrors.IsServiceUnavailable(err) {
-			t.Errorf("error = %v, want an inconclusive one", err)
+			t.Errorf("error = %v, want ErrInconclusive", err)
 		}
 		l := acquire(t, f, widgets, dynamicinformer.WithAllowAbsent())
 		synctest.Wait()
 		if got := l.Status(); got.State != status.StateUnknown || got.Reason != status.ReasonDiscoveryFailed {
 			t.Errorf("status: %+v", got)
 		}
-		time.Sleep(time.Hour) // until discovery is asked as rarely as it gets
+		time.Sleep(time.Hour) // until the pauses between questions have their maximum
 		cluster.Intercept(nil)
 		begun := time.Now()
 		l.Retry()
@@ -214,7 +214,7 @@ func TestAcquire_BeforeStartAndAfterShutdown(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := len(cluster.Requests("watch", blocks)); got != 0 {
-			t.Errorf("what was released before Start has been asked for")
+			t.Errorf("requests for an informer that was released before Start")
 		}
 		shutdown(t, f)
 		if _, err := f.Acquire(t.Context(), widgets); !errors.Is(err, dynamicinformer.ErrShutDown) {
@@ -237,6 +237,7 @@ func TestAcquire_BeforeStartAndAfterShutdown(t *testing.T) {
 	})
 }
 
+// timedOut returns a context that has ended.
 func timedOut(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -287,7 +288,7 @@ func TestAcquire_SharesALingeringInformer(t *testing.T) {
 		c := acquire(t, f, widgets)
 		time.Sleep(time.Hour)
 		if got := informersOn(cluster, widgets); got != 1 || cluster.OpenWatches(widgets) != 1 {
-			t.Errorf("informers so far: %d, want 1: it did not linger", got)
+			t.Errorf("informers so far: %d, want 1 that lingers", got)
 		}
 		c.Release()
 		time.Sleep(time.Minute + time.Nanosecond)
@@ -298,13 +299,14 @@ func TestAcquire_SharesALingeringInformer(t *testing.T) {
 		acquire(t, f, widgets)
 		synctest.Wait()
 		if got := informersOn(cluster, widgets); got != 2 {
-			t.Errorf("informers after it has been forgotten = %d, want another one", got)
+			t.Errorf("informers after the linger = %d, want another one", got)
 		}
 		d := acquire(t, f, blocks, dynamicinformer.WithLinger(time.Hour))
-		d.Release() // and Shutdown does not wait for it
+		d.Release() // Shutdown does not wait for the linger
 	})
 }
 
+// informersOn returns the number of informers that have begun to list gvr.
 func informersOn(cluster *fakecluster.Cluster, gvr schema.GroupVersionResource) int {
 	begun := 0
 	for _, req := range cluster.Requests("watch", gvr) {
@@ -315,8 +317,8 @@ func informersOn(cluster *fakecluster.Cluster, gvr schema.GroupVersionResource) 
 	return begun
 }
 
-// A lease says what it is on as soon as it is there, before its informer has learnt anything.
-func TestLease_ResourceIsWholeOnceAcquireHasValidated(t *testing.T) {
+// Lease.Resource is complete when Acquire returns, before the informer runs.
+func TestLease_ResourceIsCompleteAfterAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
@@ -326,7 +328,7 @@ func TestLease_ResourceIsWholeOnceAcquireHasValidated(t *testing.T) {
 			}
 		}
 		if got := acquire(t, f, gadgets, dynamicinformer.WithAllowAbsent()).Resource(); got.GVR != gadgets || got.GVK.Kind != "" {
-			t.Errorf("of an absent type: %+v", got)
+			t.Errorf("resource of an absent type: %+v", got)
 		}
 		shutdown(t, f)
 	})

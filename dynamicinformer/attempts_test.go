@@ -14,7 +14,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// client-go tries such an answer again ten times before it lets anybody know.
+// client-go retries such a request ten times before it returns the error.
 func TestNewForConfig_ReasonsAppearWithTheFirstAttempt(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "30")

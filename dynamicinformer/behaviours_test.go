@@ -22,7 +22,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// expect compares the events that a recorder has got.
+// expect compares the events of a recorder.
 func (r *trial) expect(events *recorder, want ...string) {
 	r.t.Helper()
 	synctest.Wait()
@@ -39,8 +39,8 @@ func (r *trial) widgets() dynamic.ResourceInterface {
 	return r.cluster.Resource(widgets).Namespace("ns")
 }
 
-// noWatchList refuses watch-list requests, as servers before 1.27 do, so that the
-// reflector lists.
+// noWatchList rejects watch-list requests, as servers before 1.27 do, so that the reflector
+// lists.
 func noWatchList(_ context.Context, req fakecluster.Request) error {
 	if req.Options.SendInitialEvents != nil {
 		return apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "ListOptions"}, "", nil)
@@ -48,8 +48,8 @@ func noWatchList(_ context.Context, req fakecluster.Request) error {
 	return nil
 }
 
-// cacheMovesOn holds if what happens in two hours comes to handlers within two minutes though
-// each watch is refused, by some list a minute and no more than client-go's.
+// cacheMovesOn checks that handlers get changes within two minutes for two hours, though each
+// watch is refused. The informer sends some lists a minute, and no more than client-go.
 func cacheMovesOn(refusal error) func(r *trial) {
 	return func(r *trial) {
 		r.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
@@ -71,7 +71,7 @@ func cacheMovesOn(refusal error) func(r *trial) {
 			}
 			time.Sleep(3 * time.Minute)
 			got = slices.DeleteFunc(append(got, events.take()...), func(event string) bool {
-				return event == "update ns/"+name // by client-go's lists
+				return event == "update ns/"+name // from client-go's lists
 			})
 			if diff := cmp.Diff([]string{"add ns/" + name, "delete ns/" + name}, got); diff != "" {
 				r.errorf("events (-want +got):\n%s", diff)
@@ -84,7 +84,7 @@ func cacheMovesOn(refusal error) func(r *trial) {
 	}
 }
 
-// conformance is what both packages do alike.
+// conformance has the behaviours that both packages have.
 var conformance = []behaviour{
 	{"adds updates and deletes are delivered in order", func(r *trial) {
 		r.create("ns", "before")
@@ -101,11 +101,11 @@ var conformance = []behaviour{
 		}
 		r.expect(events, "add ns/a", "update ns/a", "delete ns/a")
 	}},
-	{"tweakListOptions holds for the list", func(r *trial) { listsOnlyA(r, nil) }},
-	{"tweakListOptions holds for the watch", func(r *trial) { watchesOnlyA(r, nil) }},
-	{"tweakListOptions holds for the list without watch-list", func(r *trial) { listsOnlyA(r, noWatchList) }},
-	{"tweakListOptions holds for the watch without watch-list", func(r *trial) { watchesOnlyA(r, noWatchList) }},
-	{"the namespace holds for list and watch", func(r *trial) {
+	{"tweakListOptions applies to the list", func(r *trial) { listsOnlyA(r, nil) }},
+	{"tweakListOptions applies to the watch", func(r *trial) { watchesOnlyA(r, nil) }},
+	{"tweakListOptions applies to the list without watch-list", func(r *trial) { listsOnlyA(r, noWatchList) }},
+	{"tweakListOptions applies to the watch without watch-list", func(r *trial) { watchesOnlyA(r, noWatchList) }},
+	{"the namespace applies to list and watch", func(r *trial) {
 		r.create("ns", "listed")
 		r.create("other", "listed")
 		factory := r.newFactory(r.cluster, 0, "ns", nil)
@@ -128,14 +128,14 @@ var conformance = []behaviour{
 			r.errorf("open watches: %d", got)
 		}
 	}},
-	{"ForResource asks the server for nothing and starts nothing", func(r *trial) {
+	{"ForResource sends no request and starts no informer", func(r *trial) {
 		r.plain().ForResource(widgets)
 		synctest.Wait()
 		if r.requests("list")+r.requests("watch") > 0 {
 			r.errorf("requests before Start")
 		}
 	}},
-	{"a watch error handler gets the reflector's words", func(r *trial) {
+	{"a watch error handler gets the reflector's error", func(r *trial) {
 		answer(r.cluster, errors.New("boom"))
 		factory := r.plain()
 		var texts []string
@@ -162,7 +162,7 @@ var conformance = []behaviour{
 			r.errorf("watches: %d", got)
 		}
 	}},
-	{"Start runs what has been asked for since", func(r *trial) {
+	{"Start runs informers that were requested since the last Start", func(r *trial) {
 		factory := r.plain()
 		factory.ForResource(widgets)
 		r.run(factory)
@@ -176,7 +176,7 @@ var conformance = []behaviour{
 			r.errorf("open watches: %d", got)
 		}
 	}},
-	{"WaitForCacheSync covers what has been started", func(r *trial) {
+	{"WaitForCacheSync waits for started informers", func(r *trial) {
 		factory := r.plain()
 		factory.ForResource(widgets)
 		r.run(factory)
@@ -186,7 +186,7 @@ var conformance = []behaviour{
 			r.errorf("(-want +got):\n%s", diff)
 		}
 	}},
-	{"WaitForCacheSync tells which have not synced", func(r *trial) {
+	{"WaitForCacheSync returns which informers have not synced", func(r *trial) {
 		answer(r.cluster, apierrors.NewServiceUnavailable("down"))
 		factory := r.plain()
 		factory.ForResource(widgets)
@@ -199,7 +199,7 @@ var conformance = []behaviour{
 			r.errorf("(-want +got):\n%s", diff)
 		}
 	}},
-	{"WaitForCacheSync of a synced cache is true though its channel is closed", func(r *trial) {
+	{"WaitForCacheSync returns true for a synced cache after its channel is closed", func(r *trial) {
 		factory := r.plain()
 		factory.ForResource(widgets)
 		r.run(factory)
@@ -207,12 +207,12 @@ var conformance = []behaviour{
 			r.errorf("false")
 		}
 	}},
-	{"Shutdown waits for the stop channel and ends nothing by itself", func(r *trial) {
+	{"Shutdown waits for the stop channel and does not end informers", func(r *trial) {
 		factory := r.plain()
 		factory.ForResource(widgets)
 		stop, down := make(chan struct{}), make(chan struct{})
 		factory.Start(stop)
-		for range 2 { // concurrently, too
+		for range 2 { // also concurrently
 			go func() { factory.Shutdown(); down <- struct{}{} }()
 		}
 		synctest.Wait()
@@ -234,7 +234,7 @@ var conformance = []behaviour{
 			r.errorf("open watches afterwards: %d", got)
 		}
 	}},
-	{"Start after Shutdown runs nothing", func(r *trial) {
+	{"Start after Shutdown runs no informer", func(r *trial) {
 		factory := r.plain()
 		factory.ForResource(widgets)
 		factory.Shutdown()
@@ -244,7 +244,7 @@ var conformance = []behaviour{
 			r.errorf("watches: %d", got)
 		}
 	}},
-	{"the default resync period holds", func(r *trial) {
+	{"the default resync period is used", func(r *trial) {
 		r.create("ns", "a")
 		factory := r.newFactory(r.cluster, time.Minute, metav1.NamespaceAll, nil)
 		events := listen(r.t, factory.ForResource(widgets).Informer())
@@ -283,7 +283,7 @@ var conformance = []behaviour{
 			r.errorf("they are not")
 		}
 	}},
-	{"a single informer has the indexers it is given and no others", func(r *trial) {
+	{"a single informer has only the indexers of its caller", func(r *trial) {
 		byName := func(any) ([]string, error) { return nil, nil }
 		with := r.newInformer(r.cluster, widgets, "", 0, cache.Indexers{"name": byName}, nil).Informer().GetIndexer().GetIndexers()
 		without := r.newInformer(r.cluster, widgets, "", 0, nil, nil).Informer().GetIndexer().GetIndexers()
@@ -291,7 +291,7 @@ var conformance = []behaviour{
 			r.errorf("with: %d, without: %d", len(with), len(without))
 		}
 	}},
-	{"a single informer honours namespace and tweak", func(r *trial) {
+	{"a single informer uses namespace and tweak", func(r *trial) {
 		r.create("ns", "a")
 		r.create("ns", "b")
 		r.create("other", "a")
@@ -300,7 +300,7 @@ var conformance = []behaviour{
 		go single.Informer().Run(r.stop)
 		r.expect(events, "add ns/a")
 	}},
-	{"watch-list is used with a client that can do it", func(r *trial) {
+	{"watch-list is used with a client that supports it", func(r *trial) {
 		factory := r.plain()
 		factory.ForResource(widgets)
 		r.run(factory)
@@ -308,7 +308,7 @@ var conformance = []behaviour{
 			r.errorf("%d lists, %d watches", r.requests("list"), r.requests("watch"))
 		}
 	}},
-	{"watch-list is not used with a client that says it can't", func(r *trial) {
+	{"watch-list is not used with a client that does not support it", func(r *trial) {
 		factory := r.newFactory(withoutWatchList{r.cluster}, 0, metav1.NamespaceAll, nil)
 		factory.ForResource(widgets)
 		r.run(factory)
@@ -330,7 +330,7 @@ var conformance = []behaviour{
 			r.errorf("lists: %d", got)
 		}
 	}},
-	{"what was missed is made up for when a watch has expired", func(r *trial) {
+	{"after an expired watch, handlers get missed changes", func(r *trial) {
 		r.create("ns", "stays")
 		r.create("ns", "goes")
 		factory := r.plain()
@@ -347,7 +347,7 @@ var conformance = []behaviour{
 		time.Sleep(time.Minute)
 		counts := map[string]int{}
 		for _, event := range events.take() {
-			if event != "update ns/stays" { // a relist may show it again
+			if event != "update ns/stays" { // a relist may send it again
 				counts[event]++
 			}
 		}
@@ -355,14 +355,14 @@ var conformance = []behaviour{
 			r.errorf("events (-want +got):\n%s", diff)
 		}
 	}},
-	{"a handler that comes late gets what is there as adds", func(r *trial) {
+	{"a handler that is added later gets an add for each object", func(r *trial) {
 		r.create("ns", "a")
 		factory := r.plain()
 		informer := factory.ForResource(widgets).Informer()
 		r.run(factory)
 		r.expect(listen(r.t, informer), "add ns/a")
 	}},
-	{"a type that is forbidden is asked for again", func(r *trial) {
+	{"a forbidden request is retried", func(r *trial) {
 		r.create("ns", "a")
 		answer(r.cluster, apierrors.NewForbidden(widgets.GroupResource(), "", nil))
 		factory := r.plain()
@@ -373,9 +373,9 @@ var conformance = []behaviour{
 		time.Sleep(2 * time.Minute)
 		r.expect(events, "add ns/a")
 	}},
-	{"a forbidden watch is made up for by lists", cacheMovesOn(apierrors.NewForbidden(widgets.GroupResource(), "", nil))},
-	{"a watch that is not supported is made up for by lists", cacheMovesOn(apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch"))},
-	{"a watch that breaks the server is made up for by lists", cacheMovesOn(apierrors.NewInternalError(errors.New("no")))},
+	{"lists replace a forbidden watch", cacheMovesOn(apierrors.NewForbidden(widgets.GroupResource(), "", nil))},
+	{"lists replace a watch that is not supported", cacheMovesOn(apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch"))},
+	{"lists replace a watch that gets a server error", cacheMovesOn(apierrors.NewInternalError(errors.New("no")))},
 	{"a transform may write to each object, also to those that are deleted", func(r *trial) {
 		factory := r.plain()
 		informer := factory.ForResource(widgets).Informer()
@@ -428,7 +428,7 @@ var conformance = []behaviour{
 			r.errorf("SetTransform of a running informer: no error")
 		}
 	}},
-	{"a handler is known by its own name, and its end can be waited for", func(r *trial) {
+	{"a registration has the handler's name, and its end can be waited for", func(r *trial) {
 		r.create("ns", "a")
 		factory := r.plain()
 		informer := factory.ForResource(widgets).Informer()
@@ -457,7 +457,7 @@ var conformance = []behaviour{
 			r.errorf("the end of a handler's last call was not waited for")
 		}
 	}},
-	{"an informer that has stopped takes no handlers", func(r *trial) {
+	{"a stopped informer accepts no handlers", func(r *trial) {
 		factory := r.plain()
 		informer := factory.ForResource(widgets).Informer()
 		stop := make(chan struct{})
@@ -469,7 +469,7 @@ var conformance = []behaviour{
 			r.errorf("AddEventHandler: %v, IsStopped: %v", err, informer.IsStopped())
 		}
 	}},
-	{"an informer can be run by hand", func(r *trial) {
+	{"an informer can be run without its factory", func(r *trial) {
 		r.create("ns", "a")
 		informer := r.plain().ForResource(widgets).Informer()
 		events := listen(r.t, informer)
@@ -478,8 +478,8 @@ var conformance = []behaviour{
 	}},
 }
 
-// withoutWatchList is a client that says it can't do watch-list, as client-go's
-// fakes do.
+// withoutWatchList is a client with the marker that it does not support watch-list, like
+// client-go's fakes.
 type withoutWatchList struct{ *fakecluster.Cluster }
 
 func (withoutWatchList) IsWatchListSemanticsUnSupported() bool { return true }

@@ -13,7 +13,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// benchFactories returns a synced factory of each package on a cluster with objects
+// benchFactories returns a synced factory of each package on a cluster with this number of
 // widgets.
 func benchFactories(b *testing.B, objects int) map[string]dynamicinformer.DynamicSharedInformerFactory {
 	b.Helper()
@@ -75,7 +75,7 @@ func BenchmarkLister(b *testing.B) {
 	}
 }
 
-// BenchmarkStatus asks about a thousand synced informers: what a scrape or a page costs.
+// BenchmarkStatus reads the status of a thousand synced informers, as a scrape or a page does.
 func BenchmarkStatus(b *testing.B) {
 	const types = 1000
 	var served []fakecluster.Type

@@ -13,7 +13,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// Informers that their user runs without the factory, as client-go's users do.
+// These tests are about informers that a user runs without the factory, as users of client-go do.
 
 func TestFactory_InformerRunByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestFactory_InformerRunByHand(t *testing.T) {
 		go func() { defer close(ended); informer.RunWithContext(byHand) }()
 		synctest.Wait()
 
-		// Started too, and shut down: neither touches what its user runs.
+		// Start and Shutdown of the factory do not affect an informer that its user runs.
 		events := listen(t, informer)
 		start(ctx, f)
 		shutdown(t, f)
@@ -43,7 +43,7 @@ func TestFactory_InformerRunByHand(t *testing.T) {
 	})
 }
 
-func TestFactory_InformerRunByHandAndStoppedIsNotHandedOutAgain(t *testing.T) {
+func TestFactory_InformerRunByHandAndStoppedIsNotReturnedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		f := newFactory(t, fakecluster.New(widgetType))
@@ -52,12 +52,12 @@ func TestFactory_InformerRunByHandAndStoppedIsNotHandedOutAgain(t *testing.T) {
 		stop()
 		informer.RunWithContext(byHand)
 		if f.ForResource(widgets).Informer() == informer {
-			t.Error("a stopped informer was handed out again")
+			t.Error("ForResource returned a stopped informer")
 		}
 	})
 }
 
-// A context that has ended says nothing about who runs the informer.
+// The end of Start's context does not end an informer that its user runs.
 func TestFactory_InformerRunByHandOutlivesAStartThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
@@ -99,14 +99,14 @@ func TestFactory_InformerRunByHandAndStoppedIsReplacedThoughStarted(t *testing.T
 		again := f.ForResource(widgets).Informer()
 		synctest.Wait()
 		if again == informer || !again.HasSynced() {
-			t.Errorf("the same one: %v, synced: %v", again == informer, again.HasSynced())
+			t.Errorf("same informer: %v, synced: %v", again == informer, again.HasSynced())
 		}
 		shutdown(t, f)
 	})
 }
 
-// An index function of theirs holds up the informer's locks, and not who gives a lease back.
-func TestFactory_InformerRunByHandHoldsUpNoRelease(t *testing.T) {
+// An index function of the user blocks while it holds the informer's lock. Release does not wait.
+func TestFactory_InformerRunByHandDoesNotBlockRelease(t *testing.T) {
 	cluster := fakecluster.New(widgetType)
 	f := newFactory(t, cluster)
 	informer := f.ForResource(widgets).Informer()

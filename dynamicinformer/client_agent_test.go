@@ -14,8 +14,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
-// A server's audit log should say whose informers these are, as it does of
-// client-go's.
+// The audit log of a server shows the user agent, as for client-go.
 func TestNewForConfig_SetsTheUserAgent(t *testing.T) {
 	for agent, want := range map[string]string{"": rest.DefaultKubernetesUserAgent(), "mine/1.0": "mine/1.0"} {
 		s := stubserver.New(t)
@@ -44,12 +43,12 @@ func TestNewForConfig_SetsTheUserAgent(t *testing.T) {
 	}
 }
 
-// What client-go refuses of a rest.Config a factory refuses with the same words.
-func TestNewForConfig_RefusesWhatClientGoRefuses(t *testing.T) {
+// A factory rejects each rest.Config that client-go rejects, with the same text.
+func TestNewForConfig_RejectsConfigsThatClientGoRejects(t *testing.T) {
 	for name, cfg := range map[string]*rest.Config{
-		"a CA that is none":        {Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("x")}},
-		"a host that is none":      {Host: "http://[::1"},
-		"a CA that is not checked": {Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{Insecure: true, CAData: []byte("x")}},
+		"an invalid CA":      {Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("x")}},
+		"an invalid host":    {Host: "http://[::1"},
+		"a CA with Insecure": {Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{Insecure: true, CAData: []byte("x")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, want := dynamic.NewForConfig(cfg)

@@ -15,11 +15,11 @@ import (
 	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
-// cluster is an API server for informers: it has similar objects of each resource, and
-// sends each once more, changed, when updates is closed.
+// cluster is an API server for informers. It has similar objects of each resource, and sends an
+// update of each when updates is closed.
 type cluster struct {
 	*stubserver.Server
-	listed  bool // initial objects come in a list: streams of them are refused
+	listed  bool // watch-lists are rejected, so that informers list
 	updates chan struct{}
 }
 
@@ -49,7 +49,7 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// streamOn streams begin and, when it is time for them, the updates.
+// streamOn streams begin, and the updates when they are due.
 func (c *cluster) streamOn(begin string, w http.ResponseWriter, r *http.Request) {
 	stubserver.SetContentType(w, "application/json")
 	fmt.Fprint(w, begin)

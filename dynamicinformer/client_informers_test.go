@@ -15,7 +15,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
-// cached returns the objects that f's informer on gvr has, by name.
+// cached returns the objects of f's informer on gvr, sorted by name.
 func cached(f *dynamicinformer.Factory, gvr schema.GroupVersionResource) (objects []*unstructured.Unstructured) {
 	for _, object := range f.ForResource(gvr).Informer().GetStore().List() {
 		objects = append(objects, object.(*unstructured.Unstructured))
@@ -24,8 +24,8 @@ func cached(f *dynamicinformer.Factory, gvr schema.GroupVersionResource) (object
 	return objects
 }
 
-// expected returns the objects that a cache should have, as encoding/json and change
-// make them.
+// expected returns the objects that a cache should have: decoded by encoding/json and changed by
+// change.
 func expected(t *testing.T, change cache.TransformFunc) (objects []*unstructured.Unstructured) {
 	t.Helper()
 	for i := range stubserver.Similar {
@@ -44,8 +44,8 @@ func expected(t *testing.T, change cache.TransformFunc) (objects []*unstructured
 
 func unchanged(object any) (any, error) { return object, nil }
 
-// writeName is a transform that writes an object's name into parts of it that equal
-// those of others.
+// writeName is a transform that writes the name of an object into parts that are equal in all
+// objects.
 func writeName(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -69,7 +69,7 @@ func writeName(object any) (any, error) {
 	return object, nil
 }
 
-// listModes runs a test for each way in which informers get their first objects.
+// listModes runs a test with initial objects from a list, and with those from a watch-list.
 func listModes(t *testing.T, test func(t *testing.T, c *cluster)) {
 	t.Helper()
 	for name, listed := range map[string]bool{"streamed": false, "listed": true} {
@@ -123,8 +123,8 @@ func TestClientInformers_TransformMayWriteToItsObjects(t *testing.T) {
 	}
 }
 
-// informerWith returns a way to make a factory whose informer on widgets is given
-// transforms.
+// informerWith returns a constructor of factories whose informer on widgets gets transforms, one
+// after another.
 func informerWith(transforms ...cache.TransformFunc) func(*testing.T, *cluster) *dynamicinformer.Factory {
 	return func(t *testing.T, c *cluster) *dynamicinformer.Factory {
 		t.Helper()
@@ -138,7 +138,7 @@ func informerWith(transforms ...cache.TransformFunc) func(*testing.T, *cluster) 
 	}
 }
 
-func TestClientInformers_TransformOfOneIsNoneOfAnother(t *testing.T) {
+func TestClientInformers_TransformDoesNotAffectOtherInformers(t *testing.T) {
 	listModes(t, func(t *testing.T, c *cluster) { //nolint:thelper // it is the test
 		f := informerWith(writeName)(t, c)
 		defer shutdown(t, f)
@@ -156,7 +156,7 @@ func TestClientInformers_TransformOfOneIsNoneOfAnother(t *testing.T) {
 	})
 }
 
-func TestClientInformers_TransformThatIsUnsetIsNone(t *testing.T) {
+func TestClientInformers_TransformCanBeUnset(t *testing.T) {
 	c := newCluster(t)
 	f := informerWith(writeName, nil)(t, c)
 	defer shutdown(t, f)
@@ -170,7 +170,7 @@ func TestClientInformers_TransformThatIsUnsetIsNone(t *testing.T) {
 	}
 }
 
-func TestClientInformers_OptionsOfTheClientHold(t *testing.T) {
+func TestClientInformers_UseTheOptionsOfTheClient(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		opts   []dynamicinformer.Option

@@ -15,7 +15,7 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
-// limiter is a rate limiter that counts and does not limit.
+// limiter is a rate limiter that counts requests, without a limit.
 type limiter struct {
 	flowcontrol.RateLimiter
 	waits atomic.Int64
@@ -28,8 +28,8 @@ func (l *limiter) Wait(context.Context) error {
 	return nil
 }
 
-// withBurst returns a factory that may make one list by itself and has to wait for
-// hours for the next. Its informer on widgets has a transform, the one on blocks none.
+// withBurst returns a factory that may send one list, and must wait for hours before the next one.
+// Its informer on widgets has a transform, and its informer on blocks has none.
 func withBurst(t *testing.T, c *cluster, config func(cfg *rest.Config)) *dynamicinformer.Factory {
 	t.Helper()
 	c.listed = true // client-go does not limit streams
@@ -54,24 +54,24 @@ func TestClientInformers_ClientsOfAFactoryHaveOneRateLimit(t *testing.T) {
 		if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
 			select {
 			case failures <- err:
-			default: // it tries again
+			default: // a retry
 			}
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for less than a wait for the limiter takes
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // shorter than the wait for the limiter
 	defer cancel()
 	f.Start(ctx)
 	synced := make(chan error, 1)
 	go func() { synced <- f.WaitForSync(ctx) }()
 	select {
-	case err := <-failures: // one of the two is over the limit, whichever it is
+	case err := <-failures: // of either informer
 		if !strings.Contains(err.Error(), "client rate limiter Wait returned an error") {
 			t.Error(err)
 		}
 	case err := <-synced:
-		t.Errorf("nobody was over the limit: %v", err)
+		t.Errorf("no request was over the limit: %v", err)
 	}
 	lists := 0
 	for _, a := range c.Arrivals() {
@@ -93,6 +93,6 @@ func TestClientInformers_ClientsOfAFactoryUseTheRateLimiterOfTheConfig(t *testin
 	f.Start(t.Context())
 	c.sync(t, f)
 	if got := counting.waits.Load(); got != 2 {
-		t.Errorf("the limiter was asked %d times, want 2: once a list", got)
+		t.Errorf("the limiter was called %d times, want 2, one for each list", got)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
-// The names of client-go's package, with its signatures: what compiles here
-// compiles in a program that has changed its import line. Values of the two
-// interfaces assign to each other; function types that return them do not.
+// These are the names of client-go's package with its signatures, as a program with a changed import
+// line uses them. Values of the two interfaces can be assigned to each other, but function types that
+// return them can't.
 
 var (
 	_ dynamicinformer.DynamicSharedInformerFactory = upstream.DynamicSharedInformerFactory(nil)
@@ -25,7 +25,7 @@ var (
 	_ upstream.TweakListOptionsFunc        = dynamicinformer.TweakListOptionsFunc(nil)
 )
 
-// A client-go option passes as it is, and gives a factory of client-go's type.
+// An option of client-go can be used, and a factory has client-go's type.
 func _(client dynamic.Interface, tweak upstream.TweakListOptionsFunc) {
 	var (
 		_ upstream.DynamicSharedInformerFactory = dynamicinformer.NewDynamicSharedInformerFactory(client, 0)

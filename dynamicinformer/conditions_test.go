@@ -18,8 +18,8 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// withLog returns ctx with a logger of its own at the default verbosity, and what
-// reads the error lines logged to it.
+// withLog returns ctx with a logger at the default verbosity, and a function that returns the error
+// lines of that logger.
 func withLog(t *testing.T, ctx context.Context) (_ context.Context, failures func() []ktesting.LogEntry) {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
@@ -29,7 +29,7 @@ func withLog(t *testing.T, ctx context.Context) (_ context.Context, failures fun
 	}
 }
 
-// reasonsIn returns the reasons that lines give.
+// reasonsIn returns the reasons in lines.
 func reasonsIn(lines []ktesting.LogEntry) []any {
 	var reasons []any
 	for _, line := range lines {
@@ -55,7 +55,7 @@ func TestLog_OneLineForEachReasonNotForEachRetry(t *testing.T) {
 		if err := f.WaitForSync(ctx); err != nil {
 			t.Fatal(err)
 		}
-		// Having healed in between, the same reason is news again.
+		// After a success, the same reason is logged again.
 		answer(cluster, apierrors.NewServiceUnavailable("down"))
 		cluster.CloseWatches(widgets)
 		time.Sleep(10 * time.Minute)
@@ -71,8 +71,8 @@ func TestLog_OneLineForEachReasonNotForEachRetry(t *testing.T) {
 	})
 }
 
-// Since and attempts begin anew once something has worked.
-func TestNotSyncedError_CountsFromTheFirstFailureInARow(t *testing.T) {
+// Since and Attempts begin again after a successful request.
+func TestNotSyncedError_CountsFromTheFirstConsecutiveFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType)
@@ -96,7 +96,7 @@ func TestNotSyncedError_CountsFromTheFirstFailureInARow(t *testing.T) {
 	})
 }
 
-// What an established watch had, and has got over by watch-list, is over.
+// A successful watch-list ends the failure of a watch.
 func TestLog_EachOutageOfAWatchIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, failures := withLog(t, t.Context())
@@ -119,14 +119,14 @@ func TestLog_EachOutageOfAWatchIsLogged(t *testing.T) {
 	})
 }
 
-// A refusal is over when discovery has agreed, also if the list then hangs.
-func TestNotSyncedError_RefusalEndsWithAdmission(t *testing.T) {
+// A NotServed answer ends when discovery reports that the type is served, also if the list then hangs.
+func TestNotSyncedError_NotServedEndsWhenTheTypeIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(blockType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithNamespace("ns"))
 		f.ForResource(widgets)
-		time.Sleep(time.Hour) // nobody waits yet
+		time.Sleep(time.Hour) // without a wait
 		start(ctx, f)
 		clusterScoped := widgetType
 		clusterScoped.Namespaced = false
@@ -142,21 +142,21 @@ func TestNotSyncedError_RefusalEndsWithAdmission(t *testing.T) {
 			t.Errorf("while the list hangs: %+v", got)
 		}
 		if waited := time.Since(got.Since); waited > 2*time.Minute {
-			t.Errorf("syncing for %v, of which an hour was before Start", waited)
+			t.Errorf("syncing for %v, including an hour before Start", waited)
 		}
 		shutdown(t, f)
 	})
 }
 
-// A version that expires once in a while is no failure; one that expires again and again is.
-func TestStatus_AnExpiredVersionIsNoFailure(t *testing.T) {
+// An expired version is not a failure, unless versions expire repeatedly.
+func TestStatus_AnExpiredVersionIsNotAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		f := newFactory(t, cluster)
 		l := syncedLease(t, f)
 		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 			if req.Verb == "list" {
-				time.Sleep(time.Second) // or a status may be replaced before it is received
+				time.Sleep(time.Second) // otherwise a status may be replaced before it is received
 			}
 			return nil
 		})
@@ -171,14 +171,14 @@ func TestStatus_AnExpiredVersionIsNoFailure(t *testing.T) {
 				}
 			}()
 			synctest.Wait()
-			create(t, cluster, blocks, "", "a"+string(rune('0'+i))) // of which the watch does not know
+			create(t, cluster, blocks, "", "a"+string(rune('0'+i))) // the watch has no event for it
 			cluster.Expire(widgets)
 			cluster.CloseWatches(widgets)
 			time.Sleep(10 * time.Second)
 			enough()
 			<-seen
-			often := i == 2                                              // this one comes soon after the one before
-			if !often && slices.Contains(states, status.StateDegraded) { // when it is often, the last state may be the only one that is seen
+			often := i == 2                                              // soon after the previous expiry
+			if !often && slices.Contains(states, status.StateDegraded) { // otherwise the loop may receive only the last state
 				t.Errorf("round %d: %v", i, states)
 			}
 			if got := l.Status(); (got.Traffic.Failures != nil) != often || got.State != status.StateSynced {
@@ -192,9 +192,9 @@ func TestStatus_AnExpiredVersionIsNoFailure(t *testing.T) {
 	})
 }
 
-// The server of a type may have changed when it refuses a watch: a resolver that may not watch asks at
-// once, and not again for each refusal.
-func TestLife_ARefusedWatchIsLookedIntoOnce(t *testing.T) {
+// The server of a type may have changed when it rejects a watch. A resolver without watches polls at once,
+// and does not poll again for each rejected watch.
+func TestType_ARejectedWatchMakesTheResolverPollOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
@@ -205,7 +205,7 @@ func TestLife_ARefusedWatchIsLookedIntoOnce(t *testing.T) {
 			return len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{})) - before
 		}
 		time.Sleep(2 * time.Minute)
-		for polls(time.Second) > 0 { // the next one by itself is a minute away
+		for polls(time.Second) > 0 { // so that the next poll is a minute away
 		}
 		for polls(time.Second) == 0 {
 		}
@@ -217,19 +217,19 @@ func TestLife_ARefusedWatchIsLookedIntoOnce(t *testing.T) {
 		})
 		cluster.CloseWatches(widgets)
 		if got := polls(2 * time.Second); got != 1 {
-			t.Errorf("polls within 2 s of the refusal: %d, want 1", got)
+			t.Errorf("polls within 2 s of the rejected watch: %d, want 1", got)
 		}
 		time.Sleep(2 * time.Minute)
 		if got := polls(10 * time.Minute); got > 12 {
-			t.Errorf("polls within 10 minutes, while watches are refused: %d", got)
+			t.Errorf("polls within 10 minutes, while watches are rejected: %d", got)
 		}
 		shutdown(t, f)
 	})
 }
 
-// A resolver that may not watch is made to ask more often, while requests are answered
-// NotFound and it does not say why.
-func TestLife_UnexplainedNotFoundIsLookedInto(t *testing.T) {
+// While requests are NotFound, and discovery does not explain that, a resolver without watches polls
+// more often.
+func TestType_AnUnexplainedNotFoundMakesTheResolverPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
@@ -241,7 +241,7 @@ func TestLife_UnexplainedNotFoundIsLookedInto(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got := polls(); got > 1 {
-			t.Errorf("polls within 20 s, while all is well: %d", got)
+			t.Errorf("polls within 20 s, without failures: %d", got)
 		}
 		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 			if req.Verb == fakecluster.VerbDiscover {
@@ -252,7 +252,7 @@ func TestLife_UnexplainedNotFoundIsLookedInto(t *testing.T) {
 		cluster.CloseWatches(widgets)
 		time.Sleep(time.Second)
 		if got := polls(); got < 3 {
-			t.Errorf("polls within 20 s, while requests are answered NotFound: %d", got)
+			t.Errorf("polls within 20 s, while requests are NotFound: %d", got)
 		}
 		cluster.Intercept(nil)
 		time.Sleep(2 * time.Minute)

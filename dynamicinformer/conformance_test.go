@@ -24,8 +24,7 @@ type implementation struct {
 	newFactory  func(client dynamic.Interface, resync time.Duration, namespace string, tweak func(*metav1.ListOptions)) upstream.DynamicSharedInformerFactory
 	newInformer func(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resync time.Duration, indexers cache.Indexers, tweak func(*metav1.ListOptions)) informers.GenericInformer
 
-	// newDiscovering is a factory with all that the package has to find out about
-	// types beforehand, in client-go's form.
+	// newDiscovering returns a factory with discovery, if the package has it, in client-go's form.
 	newDiscovering func(t *testing.T, cluster *fakecluster.Cluster, namespace string) upstream.DynamicSharedInformerFactory
 }
 
@@ -54,25 +53,25 @@ var gvrkit = implementation{
 	},
 }
 
-// behaviour is a row: something that a factory or an informer does.
+// behaviour is a row of a table: a behaviour of factories or informers.
 type behaviour struct {
 	name  string
 	holds func(r *trial)
 }
 
-// trial is a row being tried with one implementation, in a bubble of its own, on a
-// cluster with both types and nothing in it.
+// trial is the test of a row with one implementation, in its own bubble, on a cluster with both types
+// and without objects.
 type trial struct {
 	implementation
 	t       *testing.T
 	cluster *fakecluster.Cluster
-	stop    <-chan struct{} // closes when the row has ended
+	stop    <-chan struct{} // closes at the end of the row
 
 	problems []string
 }
 
-// errorf says that the behaviour does not hold. It is not yet a failed test: of a
-// difference that is what must happen on one side.
+// errorf records that the implementation does not have the behaviour. This does not fail the test:
+// for a difference, client-go must not have it.
 func (r *trial) errorf(format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf(format, args...))
 }
@@ -82,27 +81,27 @@ func (r *trial) plain() upstream.DynamicSharedInformerFactory {
 	return r.newFactory(r.cluster, 0, metav1.NamespaceAll, nil)
 }
 
-// run starts factory until the end of the trial and lets everything settle.
+// run starts factory until the end of the trial, and waits until all goroutines are idle.
 func (r *trial) run(factory upstream.DynamicSharedInformerFactory) {
 	factory.Start(r.stop)
 	synctest.Wait()
 }
 
-// synced waits for the factory's caches for d, and returns whether gvr's has synced.
+// synced waits at most d for the factory's caches, and returns whether that of gvr has synced.
 func (r *trial) synced(factory upstream.DynamicSharedInformerFactory, d time.Duration, gvr schema.GroupVersionResource) bool {
 	ctx, cancel := context.WithTimeout(r.t.Context(), d)
 	defer cancel()
 	return factory.WaitForCacheSync(ctx.Done())[gvr]
 }
 
-// try tries a row and returns what does not hold.
+// try runs a row and returns its errors.
 func try(t *testing.T, impl implementation, row behaviour) (problems []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		r := &trial{implementation: impl, t: t, cluster: fakecluster.New(widgetType, blockType), stop: stop}
 		row.holds(r)
-		close(stop) // what has been started ends, or the bubble says so
+		close(stop) // a goroutine that does not end fails the bubble
 		problems = r.problems
 	})
 	return problems

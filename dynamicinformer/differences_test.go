@@ -43,10 +43,10 @@ var differences = []difference{
 	{
 		behaviour: behaviour{"a failed Get of a generic lister returns nil", func(r *trial) {
 			lister := r.plain().ForResource(widgets).Lister()
-			if obj, err := lister.Get("nobody"); obj != nil || !apierrors.IsNotFound(err) {
+			if obj, err := lister.Get("missing"); obj != nil || !apierrors.IsNotFound(err) {
 				r.errorf("Get: %T, %v", obj, err)
 			}
-			if obj, err := lister.ByNamespace("ns").Get("nobody"); obj != nil || !apierrors.IsNotFound(err) {
+			if obj, err := lister.ByNamespace("ns").Get("missing"); obj != nil || !apierrors.IsNotFound(err) {
 				r.errorf("ByNamespace.Get: %T, %v", obj, err)
 			}
 		}},
@@ -54,7 +54,7 @@ var differences = []difference{
 		reason: "code that compares the object with nil panics on it",
 	},
 	{
-		behaviour: behaviour{"a stopped informer is not handed out again", func(r *trial) {
+		behaviour: behaviour{"ForResource does not return a stopped informer", func(r *trial) {
 			factory := r.plain()
 			stopped := factory.ForResource(widgets).Informer()
 			stop := make(chan struct{})
@@ -68,7 +68,7 @@ var differences = []difference{
 			}
 		}},
 		row:    "`ForResource` returns a stopped informer again, and that informer rejects handlers.",
-		reason: "there is no way to get another (kubernetes#138800)",
+		reason: "otherwise a program can't get a running informer (kubernetes#138800)",
 	},
 	{
 		behaviour: behaviour{"waiting does not poll", func(r *trial) {
@@ -102,7 +102,7 @@ var differences = []difference{
 			}
 		}},
 		row:    polls,
-		reason: "what has ended will never sync",
+		reason: "an informer that has ended never syncs",
 	},
 	{
 		behaviour: behaviour{"a watch-list stream without its bookmark falls back to LIST", func(r *trial) {
@@ -117,7 +117,7 @@ var differences = []difference{
 			r.expect(events, "add ns/a")
 		}},
 		row:    "A watch-list stream that never ends its initial events hangs the informer.",
-		reason: "some proxies and aggregated servers swallow the bookmark (kubernetes#140890)",
+		reason: "some proxies and aggregated servers do not send the bookmark (kubernetes#140890)",
 	},
 	{
 		behaviour: behaviour{"an informer that is throttled ends at once", func(r *trial) {
@@ -138,13 +138,13 @@ var differences = []difference{
 		reason: "a shutdown takes up to a minute (reflector.watchList)",
 	},
 	{
-		behaviour: behaviour{"a shutdown leaves no request behind", func(r *trial) {
+		behaviour: behaviour{"a shutdown waits for requests", func(r *trial) {
 			release := make(chan struct{})
 			r.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 				if req.Verb == "watch" {
 					return apierrors.NewBadRequest("no watch-list here")
 				}
-				<-release // a client that does not heed its context
+				<-release // a client that ignores its context
 				return nil
 			})
 			factory := r.plain()
@@ -165,19 +165,19 @@ var differences = []difference{
 		reason: "a goroutine that outlives the shutdown is a leak, and fails tests that look for leaks",
 	},
 	{
-		behaviour: behaviour{"what is no list does not empty the cache", func(r *trial) {
+		behaviour: behaviour{"a response that is not a list does not empty the cache", func(r *trial) {
 			r.create("ns", "a")
 			factory := r.newFactory(notAList{r.cluster}, 0, metav1.NamespaceAll, nil)
 			events := listen(r.t, factory.ForResource(widgets).Informer())
 			r.run(factory)
 			r.cluster.CloseWatches(widgets)
 			r.cluster.Expire(widgets)
-			r.cluster.Intercept(noWatchList) // what follows is a LIST
+			r.cluster.Intercept(noWatchList) // the next request is a LIST
 			time.Sleep(time.Minute)
 			r.expect(events, "add ns/a")
 		}},
 		row:    "A response to LIST that is not a list, such as a Status, empties the cache.",
-		reason: "no event may be invented from bad input",
+		reason: "invalid input must not cause events",
 	},
 	{
 		behaviour: behaviour{"a cluster-scoped type ignores the namespace", func(r *trial) {
@@ -188,7 +188,7 @@ var differences = []difference{
 			r.expect(events, "add b")
 		}},
 		row:    "If a namespace is set, requests for a cluster-scoped type get 404 without end.",
-		reason: "no server has such a path; ipamblocks is a case",
+		reason: "no server has such a path, for example for ipamblocks",
 	},
 	{
 		behaviour: behaviour{"a type that can't be watched is not reported synced", func(r *trial) {
@@ -206,7 +206,7 @@ var differences = []difference{
 		reason: "the cache is stale from then on (velero#9384)",
 	},
 	{
-		behaviour: behaviour{"nothing is asked of a type that is not served", func(r *trial) {
+		behaviour: behaviour{"no request is sent for a type that is not served", func(r *trial) {
 			r.cluster = fakecluster.New(blockType)
 			factory := r.newDiscovering(r.t, r.cluster, metav1.NamespaceAll)
 			factory.ForResource(widgets)
@@ -221,10 +221,10 @@ var differences = []difference{
 			}
 		}},
 		row:    asks,
-		reason: "the storm hides what is wrong, and loads the server",
+		reason: "the requests hide the reason, and load the server",
 	},
 	{
-		behaviour: behaviour{"a type that has gone leaves nothing", func(r *trial) {
+		behaviour: behaviour{"the objects of a type that is gone are deleted", func(r *trial) {
 			r.create("ns", "a")
 			factory := r.newDiscovering(r.t, r.cluster, metav1.NamespaceAll)
 			events := listen(r.t, factory.ForResource(widgets).Informer())
@@ -240,10 +240,10 @@ var differences = []difference{
 			}
 		}},
 		row:    "When a CRD is deleted, its objects stay in the cache, and requests are retried until the CRD is installed again.",
-		reason: "programs go on working with what is not there (kyverno#13862)",
+		reason: "programs continue to use objects that do not exist (kyverno#13862)",
 	},
 	{
-		behaviour: behaviour{"after a gap there is what has changed", func(r *trial) {
+		behaviour: behaviour{"after a gap, handlers get only changes", func(r *trial) {
 			r.create("ns", "same")
 			r.create("ns", "replaced")
 			factory := r.plain()
@@ -264,7 +264,7 @@ var differences = []difference{
 			r.expect(events, "delete ns/replaced", "add ns/replaced")
 		}},
 		row:    relists,
-		reason: "handlers work for nothing, and take one object for another",
+		reason: "handlers do unnecessary work, and take one object for another",
 	},
 	{
 		behaviour: behaviour{"a deletion in a gap has the object", func(r *trial) {
@@ -294,7 +294,7 @@ var differences = []difference{
 			}
 		}},
 		row:    relists,
-		reason: "the informer knows which one it is, and passes its deletion on as a watch would",
+		reason: "the informer has the last state, so that the deletion is like that of a watch",
 	},
 	{
 		behaviour: behaviour{"a handler has a resync period where its informer has none", func(r *trial) {
@@ -312,7 +312,7 @@ var differences = []difference{
 		reason: "the caller has asked for it",
 	},
 	{
-		behaviour: behaviour{"what has ended takes no handler", func(r *trial) {
+		behaviour: behaviour{"an informer that has ended accepts no handler", func(r *trial) {
 			factory := r.plain()
 			informer := factory.ForResource(widgets).Informer()
 			factory.Shutdown()
@@ -321,7 +321,7 @@ var differences = []difference{
 			}
 		}},
 		row:    "After `Shutdown`, an informer that was never started accepts handlers.",
-		reason: "they would never be called",
+		reason: "the handler would never be called",
 	},
 	{
 		behaviour: behaviour{"an object that the transform fails for is left out of a list", func(r *trial) {
@@ -344,7 +344,7 @@ var differences = []difference{
 			r.expect(events, "add ns/b")
 		}},
 		row:    "A transform that fails for one object fails the whole list, and an index function that fails ends the process.",
-		reason: "one object must not keep all others from being served",
+		reason: "one object must not affect all others",
 	},
 	{
 		behaviour: behaviour{"the first list is consistent", func(r *trial) {
@@ -359,10 +359,10 @@ var differences = []difference{
 			}
 		}},
 		row:    "The first list may come from an outdated cache of the server.",
-		reason: "an informer reports that it has synced to what was there some time ago",
+		reason: "otherwise an informer with an outdated cache reports that it has synced",
 	},
 	{
-		behaviour: behaviour{"errors quote no body", func(r *trial) {
+		behaviour: behaviour{"errors contain no response body", func(r *trial) {
 			ctx, failures := withLog(r.t, r.t.Context())
 			answer(r.cluster, runtime.NewMissingKindErr(secret))
 			ctx, cancel := context.WithCancel(ctx)
@@ -374,7 +374,7 @@ var differences = []difference{
 			<-ended
 			lines := failures()
 			if len(lines) == 0 {
-				r.t.Error("nothing is logged")
+				r.t.Error("the log is empty")
 			}
 			for _, line := range lines {
 				if strings.Contains(fmt.Sprint(line.Err), secret) {
@@ -383,7 +383,7 @@ var differences = []difference{
 			}
 		}},
 		row:    logs,
-		reason: "logs and pages are read by others than Secrets",
+		reason: "users who may not read Secrets read logs and pages",
 	},
 	{
 		behaviour: behaviour{"a reason is logged once", func(r *trial) {
@@ -401,7 +401,7 @@ var differences = []difference{
 			}
 		}},
 		row:    logs,
-		reason: "250,000 lines a day have been counted (kubernetes#142072)",
+		reason: "client-go has logged 250,000 lines a day (kubernetes#142072)",
 	},
 }
 
@@ -415,7 +415,7 @@ func TestDifferences(t *testing.T) {
 				t.Error(problem)
 			}
 			if problems := try(t, clientGo, row.behaviour); problems == nil {
-				t.Error("client-go does so too: it is no difference any more")
+				t.Error("client-go has this behaviour too")
 			}
 		})
 	}
@@ -450,7 +450,7 @@ func TestMigration_TableHasTheDifferences(t *testing.T) {
 	}
 }
 
-// notAList is a client whose server answers lists with a Status that says success.
+// notAList is a client whose server responds to lists with a Status of success.
 type notAList struct{ dynamic.Interface }
 
 func (c notAList) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {

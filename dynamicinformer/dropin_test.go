@@ -45,12 +45,12 @@ func TestDropIn_NeverStartsByItself(t *testing.T) {
 			t.Errorf("WaitForCacheSync covers the started informers (-want +got):\n%s", diff)
 		}
 		if got := cluster.OpenWatches(blocks); got != 0 {
-			t.Error("an informer ran that Start had not started")
+			t.Error("an informer ran without Start")
 		}
 	})
 }
 
-func TestDropIn_ViewOfAStartedFactoryStartsNothing(t *testing.T) {
+func TestDropIn_ViewOfAStartedFactoryDoesNotStartInformers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType)
@@ -70,7 +70,7 @@ func TestDropIn_ViewOfAStartedFactoryStartsNothing(t *testing.T) {
 	})
 }
 
-func TestDropIn_InformerLivesByTheChannelOfTheStartThatRanIt(t *testing.T) {
+func TestDropIn_InformerEndsWithTheChannelOfItsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		factory := dynamicinformer.NewDynamicSharedInformerFactory(cluster, 0)
@@ -82,7 +82,7 @@ func TestDropIn_InformerLivesByTheChannelOfTheStartThatRanIt(t *testing.T) {
 		close(second)
 		synctest.Wait()
 		if got := cluster.OpenWatches(widgets); got != 1 {
-			t.Errorf("open watches = %d, want 1: the second Start had nothing to run", got)
+			t.Errorf("open watches = %d, want only that of the first Start", got)
 		}
 		close(first)
 		factory.Shutdown()
@@ -92,7 +92,7 @@ func TestDropIn_InformerLivesByTheChannelOfTheStartThatRanIt(t *testing.T) {
 	})
 }
 
-func TestDropIn_StartAfterShutdownDoesNothing(t *testing.T) {
+func TestDropIn_StartAfterShutdownHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType)
@@ -107,7 +107,7 @@ func TestDropIn_StartAfterShutdownDoesNothing(t *testing.T) {
 	})
 }
 
-func TestDropIn_FilteredFactoryUsesAllItIsGiven(t *testing.T) {
+func TestDropIn_FilteredFactoryUsesAllArguments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType)
@@ -121,7 +121,7 @@ func TestDropIn_FilteredFactoryUsesAllItIsGiven(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if diff := cmp.Diff([]string{"add ns/in", "update ns/in"}, events.take()); diff != "" {
-			t.Errorf("events of a minute, resync included (-want +got):\n%s", diff)
+			t.Errorf("events of a minute, including resyncs (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -176,7 +176,7 @@ func TestDropIn_SilentWatchListFallsBackToList(t *testing.T) {
 		short, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		if got := factory.WaitForCacheSync(short.Done()); !got[widgets] {
-			t.Fatal("never synced")
+			t.Fatal("not synced")
 		}
 		if took := time.Since(begun); took != 10*time.Second {
 			t.Errorf("synced after %v, want 10 s", took)
@@ -207,10 +207,10 @@ func TestNewFilteredDynamicInformer_RunsAlone(t *testing.T) {
 		}
 		found, err := generic.Informer().GetIndexer().ByIndex("name", "in")
 		if err != nil || len(found) != 1 {
-			t.Errorf("the indexer that was given: %v, %v", found, err)
+			t.Errorf("the indexer of the caller: %v, %v", found, err)
 		}
 		if _, byNamespace := generic.Informer().GetIndexer().GetIndexers()[cache.NamespaceIndex]; byNamespace {
-			t.Error("there is an indexer that was not given")
+			t.Error("there is another indexer")
 		}
 		cancel()
 		<-ended

@@ -25,8 +25,8 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// newFakeClient returns a fake of client-go that has the gadget default/a and serves its type
-// and nothing else.
+// newFakeClient returns client-go's fake client, which serves gadgets, and has the gadget
+// default/a.
 func newFakeClient(gadgets schema.GroupVersionResource) *dynamicfake.FakeDynamicClient {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{gadgets: "GadgetList"},
@@ -56,7 +56,7 @@ func newFakeFactory(client *dynamicfake.FakeDynamicClient) *dynamicinformer.Fact
 	return factory
 }
 
-// A lease on the informer of one resource, which stops with its last lease.
+// The lease starts the informer of one resource, which stops with its last lease.
 func ExampleFactory_Acquire() {
 	ctx := context.Background()
 	gadgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
@@ -87,7 +87,7 @@ func ExampleFactory_Acquire() {
 	// <nil>
 }
 
-// The server refuses the list until the user gets the permission.
+// The server rejects the list until the user has the permission.
 func ExampleLease_Watch() {
 	ctx := context.Background()
 	gadgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
@@ -109,7 +109,7 @@ func ExampleLease_Watch() {
 		}
 		if current.State == status.StateSynced {
 			fmt.Println(current.State, current.Objects)
-			break // otherwise the channel closes when the informer has ended
+			break // otherwise the loop ends with the informer
 		}
 	}
 	lease.Release()
@@ -120,7 +120,7 @@ func ExampleLease_Watch() {
 	// <nil>
 }
 
-// A handler on every type of a group.
+// The handler gets the objects of every type of a group.
 func ExampleFactory_Follow() {
 	gadgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
 	factory := newFakeFactory(newFakeClient(gadgets))
@@ -137,7 +137,7 @@ func ExampleFactory_Follow() {
 				log.Fatal(err)
 			}
 			<-shown.HasSyncedChecker().Done() // the handler has had every listed object
-			cancel()                          // a program would go on, and learn of new types
+			cancel()                          // a program would continue, and get new types
 		},
 		Stopped: func(res discovery.Resource, _ discovery.Evidence) { fmt.Println("stopped", res.GVK.Kind) },
 	})

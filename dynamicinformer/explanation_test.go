@@ -17,7 +17,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// explained returns what f says about gvr, a line for each step.
+// explained returns f's explanation of gvr, with a line for each step.
 func explained(f *dynamicinformer.Factory, gvr schema.GroupVersionResource) []string {
 	synctest.Wait()
 	return strings.Split(f.Explain(gvr).String(), "\n")
@@ -82,7 +82,7 @@ func TestExplain_DescribesEachStep(t *testing.T) {
 	})
 }
 
-func TestExplain_SaysWhatIsRetriedAndWhatToDo(t *testing.T) {
+func TestExplain_HasRetriesAndAdvice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		cluster.Intercept(func(context.Context, fakecluster.Request) error {
@@ -110,8 +110,8 @@ func TestExplain_SaysWhatIsRetriedAndWhatToDo(t *testing.T) {
 	})
 }
 
-// What a server says of a missing permission is said once, with the rule that grants it.
-func TestExplain_ForbiddenIsSaidOnceWithTheRule(t *testing.T) {
+// An explanation has the server's text of a forbidden request once, with the rule that allows it.
+func TestExplain_HasTheForbiddenRequestOnceWithTheRule(t *testing.T) {
 	for namespace, role := range map[string]string{"": "ClusterRole", "ns": `Role of namespace "ns"`} {
 		synctest.Test(t, func(t *testing.T) {
 			cluster := fakecluster.New(widgetType)
@@ -150,7 +150,7 @@ func TestExplain_CountsGenerationsFromOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := f.Explain(widgets).String(); strings.Contains(text, "generation") {
-			t.Errorf("the first one: %s", text)
+			t.Errorf("first generation: %s", text)
 		}
 		cluster.Withdraw(widgets)
 		clusterScoped := widgetType
@@ -159,14 +159,14 @@ func TestExplain_CountsGenerationsFromOne(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		text := f.Explain(widgets).String()
 		if !strings.Contains(text, "kind Widget, cluster-scoped. This is generation 2 of this type.") || strings.Contains(text, "namespaces") {
-			t.Errorf("the second one: %s", text)
+			t.Errorf("second generation: %s", text)
 		}
 		shutdown(t, f)
 	})
 }
 
-// Before Start nothing is known of the scope, and nothing is said of it.
-func TestWaitForSync_NotStartedSaysNothingOfTheScope(t *testing.T) {
+// Before Start the scope is unknown, and errors do not contain it.
+func TestWaitForSync_NotStartedHasNoScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFactory(t, fakecluster.New(widgetType))
 		err := f.WaitForSync(briefly(t), dynamicinformer.WithFailFast(), dynamicinformer.WithResources(widgets))

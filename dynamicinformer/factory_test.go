@@ -75,7 +75,7 @@ func TestFactory_ForResourceShares(t *testing.T) {
 			t.Error("two calls with one GVR returned two informers")
 		}
 		if a, b := f.ForResource(widgets), f.ForResource(blocks); a.Informer() == b.Informer() {
-			t.Error("two GVRs share an informer")
+			t.Error("two GVRs have the same informer")
 		}
 		start(ctx, f)
 		if got := cluster.OpenWatches(widgets); got != 1 {
@@ -85,7 +85,7 @@ func TestFactory_ForResourceShares(t *testing.T) {
 	})
 }
 
-func TestFactory_ForResourceAsksNothing(t *testing.T) {
+func TestFactory_ForResourceSendsNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
@@ -101,7 +101,7 @@ func TestFactory_ForResourceAsksNothing(t *testing.T) {
 	})
 }
 
-func TestFactory_RunsInformersAskedForAfterStart(t *testing.T) {
+func TestFactory_RunsInformersThatAreRequestedAfterStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType)
@@ -115,7 +115,7 @@ func TestFactory_RunsInformersAskedForAfterStart(t *testing.T) {
 	})
 }
 
-func TestFactory_EndOfStartContextEndsAll(t *testing.T) {
+func TestFactory_EndOfStartContextEndsAllInformers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType, blockType)
@@ -133,7 +133,7 @@ func TestFactory_EndOfStartContextEndsAll(t *testing.T) {
 		view.Start(ctx.Done())
 		start(ctx, f)
 		if got := len(cluster.Requests("watch", blocks)); got != 0 {
-			t.Errorf("an informer was started on a factory whose context has ended")
+			t.Errorf("an informer was started after the end of the context")
 		}
 		if err := f.WaitForSync(ctx, dynamicinformer.WithResources(blocks)); reasonOf(t, err) != status.ReasonStopped {
 			t.Errorf("WaitForSync: %v", err)
@@ -141,7 +141,7 @@ func TestFactory_EndOfStartContextEndsAll(t *testing.T) {
 	})
 }
 
-func TestFactory_StoppedInformerIsNotHandedOutAgain(t *testing.T) {
+func TestFactory_StoppedInformerIsNotReturnedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType)
@@ -153,10 +153,10 @@ func TestFactory_StoppedInformerIsNotHandedOutAgain(t *testing.T) {
 		view.Start(stop)
 		synctest.Wait()
 		close(stop)
-		// No wait: it is told to end, and may still be running.
+		// No wait: the informer may still be running.
 		second := view.ForResource(widgets).Informer()
 		if first == second {
-			t.Fatal("a stopped informer was handed out again")
+			t.Fatal("ForResource returned a stopped informer")
 		}
 		events := listen(t, second)
 		view.Start(ctx.Done())
@@ -212,7 +212,7 @@ func TestDropIn_ResyncIsExact(t *testing.T) {
 	})
 }
 
-func TestFactory_ResyncIsSpread(t *testing.T) {
+func TestFactory_ResyncHasJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		create(t, cluster, widgets, "ns", "a")
@@ -243,13 +243,13 @@ func TestFactory_ResyncIsSpread(t *testing.T) {
 			t.Errorf("resync (-want +got):\n%s", diff)
 		}
 		if got := never.take(); got != nil {
-			t.Errorf("resync where there is none: %q", got)
+			t.Errorf("resync without a period: %q", got)
 		}
 		shutdown(t, f)
 	})
 }
 
-func TestFactory_SelectorAndNamespaceHoldForListAndWatch(t *testing.T) {
+func TestFactory_SelectorAndNamespaceApplyToListAndWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType)
@@ -302,7 +302,7 @@ func TestFactory_TransformAndIndexers(t *testing.T) {
 			t.Errorf("the transform was not applied")
 		}
 		if _, ok := generic.Informer().GetIndexer().GetIndexers()[cache.NamespaceIndex]; !ok {
-			t.Error("there is no index by namespace: listing one goes through all objects")
+			t.Error("there is no index by namespace")
 		}
 		listed, err := generic.Lister().ByNamespace("ns").List(labels.Everything())
 		if err != nil || len(listed) != 1 {
@@ -312,7 +312,7 @@ func TestFactory_TransformAndIndexers(t *testing.T) {
 	})
 }
 
-// A handler is user code: it may call back into the factory.
+// A handler may call the factory.
 func TestFactory_HandlerMayCallTheFactory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -337,7 +337,7 @@ func TestFactory_HandlerMayCallTheFactory(t *testing.T) {
 	})
 }
 
-func TestNewForConfig_HasDiscoveryUnlessToldNotTo(t *testing.T) {
+func TestNewForConfig_HasDiscoveryByDefault(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		opts []dynamicinformer.Option
@@ -367,13 +367,13 @@ func TestNewForConfig_HasDiscoveryUnlessToldNotTo(t *testing.T) {
 			}
 			shutdown(t, f)
 			if got := asked.Load(); got != tc.want {
-				t.Errorf("discovery was asked %d times, want %d", got, tc.want)
+				t.Errorf("%d discovery requests, want %d", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestNew_RefusesNil(t *testing.T) {
+func TestNew_RejectsNil(t *testing.T) {
 	if _, err := dynamicinformer.New(nil); err == nil {
 		t.Error("New(nil) has no error")
 	}

@@ -34,8 +34,7 @@ func newObject(name string, labels map[string]string) *unstructured.Unstructured
 	return obj
 }
 
-// create makes an object without labels; create in namespace "" is for types
-// that have none.
+// create creates an object without labels. For cluster-scoped types, namespace is "".
 func create(t *testing.T, client dynamic.Interface, gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	obj, err := client.Resource(gvr).Namespace(namespace).Create(t.Context(), newObject(name, nil), metav1.CreateOptions{})
@@ -63,7 +62,7 @@ func withDiscovery(t *testing.T, cluster *fakecluster.Cluster) dynamicinformer.O
 	return dynamicinformer.WithDiscovery(resolver)
 }
 
-// start starts f on ctx and waits until nothing more happens by itself.
+// start starts f with ctx and waits until all goroutines are idle.
 func start(ctx context.Context, f *dynamicinformer.Factory) {
 	f.Start(ctx)
 	synctest.Wait()
@@ -76,13 +75,13 @@ func shutdown(t *testing.T, f *dynamicinformer.Factory) {
 	}
 }
 
-// recorder is an event handler that keeps what it gets, as "add ns/name".
+// recorder is an event handler that records its events, as "add ns/name".
 type recorder struct {
 	mu     sync.Mutex
 	events []string
 }
 
-func (r *recorder) record(what string, obj any) {
+func (r *recorder) record(event string, obj any) {
 	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = last.Obj
 	}
@@ -92,14 +91,14 @@ func (r *recorder) record(what string, obj any) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, what+" "+key)
+	r.events = append(r.events, event+" "+key)
 }
 
 func (r *recorder) OnAdd(obj any, _ bool) { r.record("add", obj) }
 func (r *recorder) OnUpdate(_, obj any)   { r.record("update", obj) }
 func (r *recorder) OnDelete(obj any)      { r.record("delete", obj) }
 
-// take returns the events so far and forgets them.
+// take returns the events since the last call.
 func (r *recorder) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

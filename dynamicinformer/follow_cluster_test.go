@@ -25,8 +25,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// crdCluster is a cluster whose types are CustomResourceDefinitions that can be watched: the
-// transport of a resolver's HTTP client, so that there are no sockets.
+// crdCluster is a cluster whose types have CustomResourceDefinitions. It is the transport of a
+// resolver's HTTP client, so that no sockets are used.
 type crdCluster struct {
 	*fakecluster.Cluster
 
@@ -34,7 +34,7 @@ type crdCluster struct {
 	version int
 	uid     int
 	crds    map[string]map[string]any
-	frames  []string // the event of each version, from the first on
+	frames  []string // the event of each version, beginning with the first
 	news    broadcast.Broadcaster
 	down    bool
 }
@@ -43,7 +43,7 @@ func newCRDCluster() *crdCluster {
 	return &crdCluster{Cluster: fakecluster.New(), crds: map[string]map[string]any{}}
 }
 
-// factory returns one on w, not started, with a resolver that runs while informers do.
+// factory returns a factory on w with discovery. It is not started.
 func (w *crdCluster) factory(t *testing.T, opts ...dynamicinformer.Option) *dynamicinformer.Factory {
 	t.Helper()
 	cfg := &rest.Config{Host: "http://cluster.invalid"}
@@ -59,8 +59,7 @@ func kindOf(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "things.example.com", Version: "v1", Resource: name}
 }
 
-// define creates or replaces the CRD of a type, and with a fresh UID the type. Edit may
-// change the CRD.
+// define creates or replaces the CRD of a type, with a new UID. Edits change the CRD.
 func (w *crdCluster) define(name string, edits ...func(crd map[string]any)) {
 	gvr := kindOf(name)
 	w.Serve(fakecluster.Type{GVR: gvr, Kind: kindName(name), Namespaced: true})
@@ -100,7 +99,7 @@ func (w *crdCluster) change(name string, edit func(crd map[string]any)) {
 	if err != nil {
 		panic(err)
 	}
-	crd := map[string]any{} // the old one is in frames
+	crd := map[string]any{} // a copy: the previous version is in frames
 	if err := json.Unmarshal(content, &crd); err != nil {
 		panic(err)
 	}
@@ -109,7 +108,7 @@ func (w *crdCluster) change(name string, edit func(crd map[string]any)) {
 	w.notifyLocked("MODIFIED", crd)
 }
 
-// label makes a team's what a CRD is labelled as.
+// label sets the label team of a CRD.
 func label(team string) func(crd map[string]any) {
 	return func(crd map[string]any) {
 		crd["metadata"].(map[string]any)["labels"] = map[string]string{"team": team}
@@ -134,7 +133,7 @@ func versions(served map[string]bool) func(crd map[string]any) {
 	}
 }
 
-// undefine deletes the CRD of a type, with its objects, of which the watches say nothing.
+// undefine deletes the CRD of a type and its objects. Watches of objects get no events.
 func (w *crdCluster) undefine(name string) {
 	w.Withdraw(kindOf(name))
 	w.mu.Lock()
@@ -153,7 +152,7 @@ func (w *crdCluster) has(name string) string {
 	return ""
 }
 
-// breakDiscovery makes all requests to discovery fail, watches included, or heals it.
+// breakDiscovery makes all requests of discovery fail, including watches, or ends that.
 func (w *crdCluster) breakDiscovery(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,7 +191,7 @@ func (w *crdCluster) RoundTrip(req *http.Request) (*http.Response, error) {
 	case path == "/api", path == "/apis":
 		media += ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 		items := []any{}
-		if path == "/apis" { // a server has some group
+		if path == "/apis" { // a server always has a group
 			items = append(items, map[string]any{"metadata": map[string]any{"name": "none.example.com"}, "versions": []any{map[string]any{
 				"version": "v1", "freshness": "Current", "resources": []any{map[string]any{
 					"resource": "nones", "scope": "Cluster", "verbs": []string{"get"}, "responseKind": map[string]any{"kind": "None"},
@@ -241,12 +240,12 @@ func answerAs(req *http.Request, code int, media string, body any) *http.Respons
 	}
 }
 
-// metadataOf returns the metadata of a CRD as an object of its own.
+// metadataOf returns the metadata of a CRD as a PartialObjectMetadata.
 func metadataOf(crd map[string]any) map[string]any {
 	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": crd["metadata"]}
 }
 
-// groupLocked returns what documents tell of the CRDs: their group, if anything is served.
+// groupLocked returns the group of the CRDs for the discovery document, if a type is served.
 func (w *crdCluster) groupLocked() []any {
 	resources := map[string][]any{} // by version
 	for _, name := range slices.Sorted(maps.Keys(w.crds)) {
@@ -277,11 +276,11 @@ func (w *crdCluster) groupLocked() []any {
 
 // crdWatch is the body of a watch of CRDs.
 type crdWatch struct {
-	ctx     context.Context //nolint:containedctx // the request's
+	ctx     context.Context //nolint:containedctx // of the request
 	cluster *crdCluster
 	at      int              // the version that has been sent
-	left    []byte           // of its event
-	end     <-chan time.Time // in order, as whoever watches has asked
+	left    []byte           // the unread part of its event
+	end     <-chan time.Time // the timeout of the request
 }
 
 func (b *crdWatch) Read(p []byte) (int, error) {

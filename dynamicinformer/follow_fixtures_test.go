@@ -21,8 +21,8 @@ import (
 type callLog struct {
 	recorder
 
-	held map[string]<-chan struct{} // what a call, such as "start ships", waits for before it returns
-	each time.Duration              // what a handler's call takes
+	held map[string]<-chan struct{} // channels that calls, such as "start ships", wait for
+	each time.Duration              // the time of a handler's call
 
 	leases sync.Map // by the name of the type
 }
@@ -40,7 +40,7 @@ func (d *callLog) stops() []string {
 	return slices.DeleteFunc(slices.Clone(d.events), func(line string) bool { return !strings.HasPrefix(line, "stop ") })
 }
 
-// write keeps a call, and returns what to wait for before it returns.
+// write records a call, and returns a channel that the call must wait for, or nil.
 func (d *callLog) write(call, name string, detail ...any) (until <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,17 +76,17 @@ func waitUntil(until <-chan struct{}) {
 	}
 }
 
-// wants checks what has been written, in order.
-func (d *callLog) wants(t *testing.T, what string, want ...string) {
+// wants compares the calls since the last comparison.
+func (d *callLog) wants(t *testing.T, when string, want ...string) {
 	t.Helper()
-	time.Sleep(100 * time.Millisecond) // a resolver learns what happens in batches
+	time.Sleep(100 * time.Millisecond) // a resolver reads events in batches
 	synctest.Wait()
 	if diff := cmp.Diff(want, d.take()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
+		t.Errorf("%s (-want +got):\n%s", when, diff)
 	}
 }
 
-// follower is a call of Follow that goes on.
+// follower is a running call of Follow.
 type follower struct {
 	*callLog
 	t      *testing.T
@@ -94,13 +94,13 @@ type follower struct {
 	ended  chan error
 }
 
-// follow begins to follow what s selects, on a factory that is started.
+// follow calls Follow with s on a factory that is started.
 func follow(t *testing.T, f *dynamicinformer.Factory, s discovery.Selector, opts ...dynamicinformer.FollowOption) *follower {
 	t.Helper()
 	return (&callLog{}).follow(t, f, s, opts...)
 }
 
-// follow is the function of that name for a diary that some calls are to wait for.
+// follow is the function follow, with this log.
 func (d *callLog) follow(t *testing.T, f *dynamicinformer.Factory, s discovery.Selector, opts ...dynamicinformer.FollowOption) *follower {
 	t.Helper()
 	f.Start(t.Context())
@@ -110,7 +110,7 @@ func (d *callLog) follow(t *testing.T, f *dynamicinformer.Factory, s discovery.S
 	return w
 }
 
-// leave ends it.
+// leave ends the call of Follow.
 func (w *follower) leave() {
 	w.t.Helper()
 	w.cancel()
@@ -119,7 +119,7 @@ func (w *follower) leave() {
 	}
 }
 
-// end ends it, and checks that nothing is left.
+// end ends the call of Follow, and checks that f has no informers.
 func (w *follower) end(f *dynamicinformer.Factory) {
 	w.t.Helper()
 	w.leave()

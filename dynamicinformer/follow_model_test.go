@@ -21,7 +21,7 @@ import (
 
 var followSeed = flag.Uint64("follow.seed", 0, "run TestFollow_Model with this seed alone")
 
-// model is what random types have come to, seen by callbacks that take their time.
+// model has the expected state of random types. Its callbacks take some time.
 type model struct {
 	t      *testing.T
 	seed   uint64
@@ -29,15 +29,15 @@ type model struct {
 
 	mu      sync.Mutex
 	started map[string]bool
-	calls   map[string]bool // under way
+	calls   map[string]bool // calls in progress
 	pause   *rand.Rand
 }
 
-// call is a callback of the type of that name. It takes its time, and no other may begin.
+// call is a callback for the type with this name. No other call for the type may begin before its end.
 func (m *model) call(name string, change func()) {
 	m.mu.Lock()
 	if m.calls[name] {
-		m.t.Errorf("seed %d: two calls of %s at a time", m.seed, name)
+		m.t.Errorf("seed %d: two calls for %s at the same time", m.seed, name)
 	}
 	m.calls[name] = true
 	change()
@@ -67,10 +67,10 @@ func (m *model) funcs() dynamicinformer.FollowFuncs {
 			name := res.GVR.Resource
 			m.call(name, func() {
 				if !m.started[name] {
-					m.t.Errorf("seed %d: %s is stopped, and it was not started", m.seed, name)
+					m.t.Errorf("seed %d: %s is stopped without a start", m.seed, name)
 				}
 				if evidence.Kind == discovery.CRDDeleted && evidence.CRDUID != res.CRDUID {
-					m.t.Errorf("seed %d: %s of %s is stopped for the end of %s", m.seed, name, res.CRDUID, evidence.CRDUID)
+					m.t.Errorf("seed %d: %s with UID %s is stopped with evidence for UID %s", m.seed, name, res.CRDUID, evidence.CRDUID)
 				}
 				delete(m.started, name)
 			})
@@ -78,13 +78,13 @@ func (m *model) funcs() dynamicinformer.FollowFuncs {
 	}
 }
 
-// step does something to the cluster.
+// step changes the cluster.
 func (m *model) step(w *crdCluster, labelled map[string]bool) {
 	name := fmt.Sprintf("ships%d", m.random.IntN(5))
 	team := []string{"net", "other"}[m.random.IntN(2)]
 	switch there := w.has(name) != ""; m.random.IntN(10) {
 	case 0, 1, 2:
-		w.define(name, label(team)) // also in place of one that is there
+		w.define(name, label(team)) // may replace an existing type
 		labelled[name] = team == "net"
 	case 3, 4:
 		if there {
@@ -107,8 +107,8 @@ func (m *model) step(w *crdCluster, labelled map[string]bool) {
 	}
 }
 
-// Whatever happens to types, while callbacks take their time: calls alternate, the last state
-// is right, and nothing is left at the end.
+// Types change at random while callbacks take some time. Starts and stops alternate, the last state is
+// correct, and at the end no type is started.
 func TestFollow_Model(t *testing.T) {
 	seeds := make([]uint64, 30)
 	for i := range seeds {
@@ -166,7 +166,7 @@ func runModel(t *testing.T, seed uint64) {
 		t.Errorf("seed %d: %v", seed, err)
 	}
 	if len(f.Status()) > 0 || len(m.started) > 0 {
-		t.Errorf("seed %d: left are %d informers, started are %v", seed, len(f.Status()), m.started)
+		t.Errorf("seed %d: %d informers are left, started: %v", seed, len(f.Status()), m.started)
 	}
 	shutdown(t, f)
 }

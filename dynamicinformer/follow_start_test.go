@@ -21,7 +21,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// lists are the first lists of types, each of which takes its time.
+// lists intercepts the first lists of types, which take some time.
 type lists struct {
 	takes func(name string) time.Duration
 
@@ -55,7 +55,7 @@ func (l *lists) intercept(ctx context.Context, req fakecluster.Request) error {
 	return ctx.Err()
 }
 
-func TestFollow_StartsNoMoreThanTheLimitAtATime(t *testing.T) {
+func TestFollow_StartsAtMostTheLimitAtATime(t *testing.T) {
 	for limit, opts := range map[int][]dynamicinformer.FollowOption{
 		3: {dynamicinformer.WithStartLimit(5), nil, dynamicinformer.WithStartLimit(3)},
 		8: {dynamicinformer.WithStartLimit(0)},
@@ -81,13 +81,13 @@ func TestFollow_StartsNoMoreThanTheLimitAtATime(t *testing.T) {
 	}
 }
 
-// One that hangs makes way after a while, one that fails at once, and the rest is synced.
-func TestFollow_TypeThatCannotBeListedFreesItsSlot(t *testing.T) {
+// A type that hangs frees its place after a while, and a type that fails at once. The other types sync.
+func TestFollow_TypeThatCannotBeListedFreesItsPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		bad  func(ctx context.Context) error
-		want time.Duration // for all that are well
+		want time.Duration // until the other types have synced
 	}{
-		"hanging": {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 15 * time.Second}, // 6 of them, 2 at a time
+		"hanging": {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 15 * time.Second}, // 6 types, 2 at a time
 		"forbidden": {func(context.Context) error {
 			return apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
 		}, 0},
@@ -119,7 +119,7 @@ func TestFollow_TypeThatCannotBeListedFreesItsSlot(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 				}
 				if took := time.Since(began); took < tc.want || took > tc.want+time.Second {
-					t.Errorf("the others were synced after %v, want %v", took, tc.want)
+					t.Errorf("the other types synced after %v, want %v", took, tc.want)
 				}
 				if _, others := synced(f); others != 6 {
 					t.Errorf("%d are not, want 6", others)
@@ -130,7 +130,7 @@ func TestFollow_TypeThatCannotBeListedFreesItsSlot(t *testing.T) {
 	}
 }
 
-// synced returns how many informers are, and how many are not.
+// synced returns the numbers of informers that have synced, and of others.
 func synced(f *dynamicinformer.Factory) (synced, others int) {
 	for _, s := range f.Status() {
 		if s.State == status.StateSynced {
@@ -142,8 +142,8 @@ func synced(f *dynamicinformer.Factory) (synced, others int) {
 	return synced, others
 }
 
-// They have their leases, and go on.
-func TestFollow_TypeIsSyncedWhenItCanBeListed(t *testing.T) {
+// The leases of types that can't be listed are kept, and their requests are retried.
+func TestFollow_TypeSyncsWhenItCanBeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		for i := range 20 {
@@ -178,10 +178,10 @@ func TestFollow_BadInput(t *testing.T) {
 		f := cluster.factory(t)
 		err := f.Follow(t.Context(), discovery.Selector{Scope: "Galaxy"}, dynamicinformer.FollowFuncs{})
 		if bad, is := errors.AsType[*discovery.SelectorError](err); !is || bad.Field != "Scope" {
-			t.Errorf("of a wrong selector: %v", err)
+			t.Errorf("with an invalid selector: %v", err)
 		}
 
-		// Before Start nothing happens.
+		// Before Start, Follow waits.
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
 		go func() { ended <- f.Follow(ctx, discovery.Selector{}, dynamicinformer.FollowFuncs{}) }()
@@ -192,7 +192,7 @@ func TestFollow_BadInput(t *testing.T) {
 		}
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the end of the context before Start: %v", err)
+			t.Errorf("end of the context before Start: %v", err)
 		}
 		if err := f.Follow(ctx, discovery.Selector{}, dynamicinformer.FollowFuncs{}); err != nil {
 			t.Errorf("with a context that has ended: %v", err)
@@ -205,22 +205,22 @@ func TestFollow_BadInput(t *testing.T) {
 		}
 		shutdown(t, f)
 		if err := <-ended; !errors.Is(err, dynamicinformer.ErrShutDown) {
-			t.Errorf("shut down: %v", err)
+			t.Errorf("at Shutdown: %v", err)
 		}
 		if err := f.Follow(t.Context(), discovery.Selector{}, dynamicinformer.FollowFuncs{}); !errors.Is(err, dynamicinformer.ErrShutDown) {
-			t.Errorf("after that: %v", err)
+			t.Errorf("after Shutdown: %v", err)
 		}
 		unstarted := cluster.factory(t)
 		go func() { ended <- unstarted.Follow(t.Context(), discovery.Selector{}, dynamicinformer.FollowFuncs{}) }()
 		synctest.Wait()
 		shutdown(t, unstarted)
 		if err := <-ended; !errors.Is(err, dynamicinformer.ErrShutDown) {
-			t.Errorf("shut down, never started: %v", err)
+			t.Errorf("at Shutdown without Start: %v", err)
 		}
 	})
 }
 
-// A callback may call anything of the factory.
+// A callback may call all methods of the factory.
 func TestFollow_CallbacksMayCallTheFactory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
@@ -255,7 +255,7 @@ func TestFollow_CallbacksMayCallTheFactory(t *testing.T) {
 	})
 }
 
-// Others may have an informer on the type with other options.
+// The type has an informer with other options.
 func TestFollow_LeasesWithOtherOptionsGetASeparateInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
@@ -268,7 +268,7 @@ func TestFollow_LeasesWithOtherOptionsGetASeparateInformer(t *testing.T) {
 		w := follow(t, f, discovery.Selector{}, dynamicinformer.WithLeaseOptions(dynamicinformer.WithLeaseName("mine")))
 		w.wants(t, "the start", "start ships", "add ns/a")
 		if got, err := other.Lister().List(labels.Everything()); err != nil || len(got) > 0 || len(f.Status()) != 2 {
-			t.Errorf("the other's: %d objects, %v, %d informers", len(got), err, len(f.Status()))
+			t.Errorf("informer with other options: %d objects, %v, %d informers", len(got), err, len(f.Status()))
 		}
 		other.Release()
 		if got := f.Status()[0].Owners[0].Name; got != "mine" {
@@ -278,8 +278,8 @@ func TestFollow_LeasesWithOtherOptionsGetASeparateInformer(t *testing.T) {
 	})
 }
 
-// A type that comes and goes all the time costs no more than a few lists.
-func TestFollow_FlappingTypeIsStartedLessOften(t *testing.T) {
+// A type that is created and deleted all the time causes only a few lists.
+func TestFollow_TypeThatChangesOftenIsStartedLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		cluster.define("ships")
@@ -301,16 +301,16 @@ func TestFollow_FlappingTypeIsStartedLessOften(t *testing.T) {
 		time.Sleep(time.Minute)
 		began := time.Now()
 		cluster.define("ships")
-		time.Sleep(100 * time.Millisecond) // a resolver learns what happens in batches
+		time.Sleep(100 * time.Millisecond) // a resolver reads events in batches
 		synctest.Wait()
 		if err := f.WaitForSync(t.Context(), dynamicinformer.WithResources(kindOf("ships"))); err != nil || time.Since(began) > 100*time.Millisecond {
-			t.Errorf("after a while: %v, %v", err, time.Since(began))
+			t.Errorf("later: %v, %v", err, time.Since(began))
 		}
 		w.end(f)
 	})
 }
 
-// checkAlternates expects that a type starts and stops in turn, and whether it is started.
+// checkAlternates checks that starts and stops of a type alternate, and whether it is started at the end.
 func checkAlternates(t *testing.T, lines []string, name string, started bool) {
 	t.Helper()
 	is := false
@@ -329,7 +329,7 @@ func checkAlternates(t *testing.T, lines []string, name string, started bool) {
 	}
 }
 
-// A type that is well has no goroutine of Follow's.
+// Follow has no goroutine for a type that has synced.
 func TestFollow_ManyTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1200
@@ -353,7 +353,7 @@ func TestFollow_ManyTypes(t *testing.T) {
 	})
 }
 
-// goroutinesOf returns how many goroutines are in functions that are named so.
+// goroutinesOf returns the number of goroutines in functions with this name.
 func goroutinesOf(name string) (count int) {
 	buf := make([]byte, 64<<20)
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {

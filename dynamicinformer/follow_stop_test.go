@@ -14,8 +14,8 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
-// A handler is told of the end of each object before its lease is released, however slow it is.
-func TestFollow_HandlersGetTheDeletionsOfATypeThatGoes(t *testing.T) {
+// A slow handler gets the deletion of each object before its lease is released.
+func TestFollow_HandlersGetTheDeletionsOfADeletedType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 100
 		cluster := newCRDCluster()
@@ -37,14 +37,14 @@ func TestFollow_HandlersGetTheDeletionsOfATypeThatGoes(t *testing.T) {
 	})
 }
 
-// slowly follows everything, with handlers that take their time.
+// slowly follows all types, with slow handlers.
 func slowly(t *testing.T, f *dynamicinformer.Factory, each time.Duration, opts ...dynamicinformer.FollowOption) *follower {
 	t.Helper()
 	w := &follower{callLog: &callLog{each: each}}
 	return w.follow(t, f, discovery.Selector{}, opts...)
 }
 
-// One that is stuck does not hold it up for ever, nor the handlers of others at all.
+// A stuck handler delays Stopped for a limited time, and does not delay handlers of other types.
 func TestFollow_StuckHandlerDelaysStoppedForALimitedTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		own  bool
@@ -66,7 +66,7 @@ func TestFollow_StuckHandlerDelaysStoppedForALimitedTime(t *testing.T) {
 				w.wants(t, "the start", "start ships", "add ns/a")
 				l, there := w.leases.Load("ships")
 				if !there {
-					t.Fatal("no lease")
+					t.Fatal("the type has no lease")
 				}
 				lease := l.(*dynamicinformer.Lease)
 				if !tc.own {
@@ -81,7 +81,7 @@ func TestFollow_StuckHandlerDelaysStoppedForALimitedTime(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 				}
 				if took := time.Since(began); took < tc.want || took > tc.want+time.Second {
-					t.Errorf("it took %v, want %v", took, tc.want)
+					t.Errorf("Stopped after %v, want %v", took, tc.want)
 				}
 				w.wants(t, "the end", "delete ns/a", "stop ships CRDDeleted "+uid)
 				close(stuck)
@@ -110,15 +110,14 @@ func TestFollow_KeepCacheKeepsTheCache(t *testing.T) {
 	})
 }
 
-// What the informer was given a moment ago waits also for a handler that had nothing to do
-// for long.
-func TestHandlerStatus_BacklogOfOneThatWasIdle(t *testing.T) {
+// New events count as waiting also for a handler that was idle for a long time.
+func TestHandlerStatus_BacklogOfAnIdleHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		cluster.define("ships")
 		held := make(chan struct{})
 		f := cluster.factory(t, dynamicinformer.WithIndexers(cache.Indexers{"held": func(any) ([]string, error) {
-			<-held // the store is not done with the object, and has not passed it on
+			<-held // the store has not passed the object on
 			return nil, nil
 		}}))
 		w := follow(t, f, discovery.Selector{})

@@ -44,7 +44,7 @@ func TestFollow_TypesAreAddedAndRemoved(t *testing.T) {
 		synctest.Wait()
 		got := w.take()
 		if len(got) != 3 || got[2] != "stop boats CRDDeleted "+uid {
-			t.Errorf("the end: %q", got)
+			t.Errorf("deletions: %q", got)
 		}
 		if got := len(f.Status()); got != 1 {
 			t.Errorf("informers = %d, want 1", got)
@@ -58,8 +58,8 @@ func TestFollow_TypesAreAddedAndRemoved(t *testing.T) {
 	})
 }
 
-// The end of one and the beginning of the next are told, although it is there all the time.
-func TestFollow_AnotherCRDOfTheSameNameIsAnotherType(t *testing.T) {
+// The CRD is replaced by another one. Stopped and Started are called.
+func TestFollow_AnotherCRDWithTheSameNameIsAnotherType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		cluster.define("ships")
@@ -75,12 +75,12 @@ func TestFollow_AnotherCRDOfTheSameNameIsAnotherType(t *testing.T) {
 	})
 }
 
-// What happens while a callback runs is put together: the last state counts, and that the type
-// is another one.
+// Changes during a callback are combined: the callbacks get the last state, and whether the type is
+// another one.
 func TestFollow_SlowCallbackGetsTheLastState(t *testing.T) {
 	for name, tc := range map[string]struct {
 		happens func(w *crdCluster)
-		want    []string // after the start; UIDs aside
+		want    []string // after the start, without UIDs
 	}{
 		"gone":                     {func(w *crdCluster) { w.undefine("ships") }, []string{"stop ships CRDDeleted"}},
 		"gone and come":            {func(w *crdCluster) { w.define("ships") }, []string{"stop ships CRDDeleted", "start ships"}},
@@ -117,7 +117,7 @@ func TestFollow_SlowCallbackGetsTheLastState(t *testing.T) {
 					got = append(got, strings.Join(strings.Fields(line)[:min(3, len(strings.Fields(line)))], " "))
 				}
 				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("then (-want +got):\n%s", diff)
+					t.Errorf("later calls (-want +got):\n%s", diff)
 				}
 				w.end(f)
 			})
@@ -125,7 +125,7 @@ func TestFollow_SlowCallbackGetsTheLastState(t *testing.T) {
 	}
 }
 
-// flap creates a type again and again.
+// flap creates a type again several times.
 func flap(w *crdCluster, name string, times int) {
 	for range times {
 		w.define(name)
@@ -151,7 +151,7 @@ func TestFollow_BlockedCallbackDoesNotDelayOtherTypes(t *testing.T) {
 			w.wants(t, "the others", fmt.Sprintf("stop %s CRDDeleted %s", name, uid))
 		}
 		if err := f.WaitForSync(t.Context(), dynamicinformer.WithResources(kindOf("ships"))); err != nil {
-			t.Errorf("the type itself: %v", err)
+			t.Errorf("the type with the callback: %v", err)
 		}
 		w.cancel()
 		time.Sleep(time.Minute)
@@ -161,14 +161,14 @@ func TestFollow_BlockedCallbackDoesNotDelayOtherTypes(t *testing.T) {
 		default:
 		}
 		if left := f.Status(); len(left) > 0 {
-			t.Errorf("its leases are not given back: %+v", left)
+			t.Errorf("leases that were not released: %+v", left)
 		}
 		close(held)
 		w.end(f)
 	})
 }
 
-func TestFollow_StartsAndStopsWhatIsSelected(t *testing.T) {
+func TestFollow_StartsAndStopsSelectedTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		cluster.define("ships", categories("fleet"))
@@ -196,7 +196,7 @@ func TestFollow_StartsAndStopsWhatIsSelected(t *testing.T) {
 	})
 }
 
-func TestFollow_FailuresStopNoType(t *testing.T) {
+func TestFollow_FailuresDoNotStopTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
 		cluster.define("ships", label("net"))
@@ -241,7 +241,7 @@ func TestFollow_FailuresStopNoType(t *testing.T) {
 	})
 }
 
-// That a server without CRDs does not list a type is evidence when the type itself says so.
+// On a server without CRDs, a type that is not listed is gone if its requests are NotFound too.
 func TestFollow_TypeIsGoneWhenItIsNotListedAndNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
@@ -250,7 +250,7 @@ func TestFollow_TypeIsGoneWhenItIsNotListedAndNotFound(t *testing.T) {
 		w := follow(t, f, discovery.Selector{Groups: []string{widgets.Group}})
 		w.wants(t, "the start", "start widgets", "add ns/a")
 
-		// It is said to be gone, and answers.
+		// Discovery does not list the type, but requests for it succeed.
 		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 			if req.Verb == fakecluster.VerbDiscover && req.GVR.Group == widgets.Group {
 				return apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{}, "", "", 0, true)

@@ -19,7 +19,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// uid gives a CRD a UID that it had before.
+// uid sets the UID of a CRD to an earlier one.
 func uid(old string) func(crd map[string]any) {
 	return func(crd map[string]any) { crd["metadata"].(map[string]any)["uid"] = old }
 }
@@ -53,7 +53,7 @@ func TestGeneration_RestoredCRDIsServedAgain(t *testing.T) {
 					}
 					synctest.Wait()
 					got, once := events.take(), []string{"delete ns/a", "add ns/a"}
-					if between == 0 && len(got) == 4 { // the new object came before the end of the old type
+					if between == 0 && len(got) == 4 { // the new object was added before the end of the old type
 						got = got[2:]
 					}
 					if diff := cmp.Diff(once, got); diff != "" {
@@ -69,13 +69,13 @@ func TestGeneration_RestoredCRDIsServedAgain(t *testing.T) {
 	}
 }
 
-// The reflector has the list of another generation before the store does: an index function holds
-// the store up. Not in a bubble, whose time stands still while a lock is waited for.
-func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
+// The reflector has the list of another generation before the store, which waits for an index
+// function. The test is not in a bubble, whose time does not pass while a goroutine waits for a lock.
+func TestGeneration_SyncedWhenTheStoreHasTheList(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		policy  dynamicinformer.RemovalPolicy
-		version int64 // of the generation before
+		version int64 // of the previous generation
 	}{
 		{"EmitDeletes", dynamicinformer.EmitDeletes, 0},
 		{"KeepCache", dynamicinformer.KeepCache, 0},
@@ -112,7 +112,7 @@ func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
 				}
 			}
 			until(func(now status.Informer) bool { return now.Resource.CRDUID != "" })
-			cluster.Intercept(func(_ context.Context, req fakecluster.Request) error { // nothing is read before it is known
+			cluster.Intercept(func(_ context.Context, req fakecluster.Request) error { // requests wait until the generation is known
 				if req.Verb == "list" || req.Verb == "watch" {
 					return apierrors.NewServiceUnavailable("not yet")
 				}
@@ -131,10 +131,10 @@ func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			if err := l.WaitForSync(short); !errors.Is(err, status.ErrNotSynced) {
-				t.Errorf("the store has no list yet: %v", err)
+				t.Errorf("wait before the store has the list: %v", err)
 			}
 			if got := l.Status(); got.State == status.StateSynced {
-				t.Errorf("the store has no list yet: %+v", got)
+				t.Errorf("status before the store has the list: %+v", got)
 			}
 			released()
 			if err := l.WaitForSync(t.Context()); err != nil {
@@ -152,8 +152,8 @@ func TestGeneration_SyncedOnceTheStoreHasTheList(t *testing.T) {
 	}
 }
 
-// Where no UID is known, a type that has come back is not synced before it is listed again,
-// though its objects were kept.
+// Without UIDs, a type that is served again is not synced before the next list, although its objects
+// were kept.
 func TestGeneration_KeptCacheIsNotSyncedBeforeTheNextList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
@@ -168,22 +168,22 @@ func TestGeneration_KeptCacheIsNotSyncedBeforeTheNextList(t *testing.T) {
 		cluster.Serve(widgetType)
 		time.Sleep(5 * time.Minute)
 		if got := l.Status(); got.State == status.StateSynced || got.Resource.GVR != widgets || got.Evidence.Kind != "" {
-			t.Errorf("served, and not listed: %+v", got)
+			t.Errorf("before the list: %+v", got)
 		}
 		if err := waitFor(t.Context(), f, time.Minute); reasonOf(t, err) != status.ReasonUnavailable {
 			t.Errorf("wait: %v", err)
 		}
 		cluster.Intercept(nil)
 		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Errorf("listed: %v", err)
+			t.Errorf("after the list: %v", err)
 		}
 		shutdown(t, f)
 	})
 }
 
-// A watch that is refused does not keep the cache from being listed: whatever the watch-list
-// policy is, and whether or not the caller gives up on lasting reasons, the answer is the same.
-func TestWaitForSync_RefusedWatchHasOneAnswer(t *testing.T) {
+// A forbidden watch does not prevent the list. WaitForSync returns the same with each watch-list
+// policy, with and without FailFast.
+func TestWaitForSync_ForbiddenWatchHasOneResult(t *testing.T) {
 	for _, policy := range []dynamicinformer.WatchListPolicy{dynamicinformer.WatchListAuto, dynamicinformer.WatchListNever, dynamicinformer.WatchListAnywhere} {
 		for _, failFast := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/FailFast=%t", policy, failFast), func(t *testing.T) {

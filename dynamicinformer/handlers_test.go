@@ -19,7 +19,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// slow is a handler whose calls return when they are let.
+// slow is a handler whose calls wait for doneWith.
 type slow struct {
 	let   chan struct{}
 	calls chan string
@@ -31,7 +31,7 @@ func (s *slow) OnAdd(any, bool)   { s.calls <- "add"; <-s.let }
 func (s *slow) OnUpdate(any, any) { s.calls <- "update"; <-s.let }
 func (s *slow) OnDelete(any)      { s.calls <- "delete"; <-s.let }
 
-// doneWith lets so many calls return.
+// doneWith lets this number of calls return.
 func (s *slow) doneWith(calls int) {
 	for range calls {
 		s.let <- struct{}{}
@@ -47,7 +47,7 @@ func erase(t *testing.T, cluster *fakecluster.Cluster, name string) {
 	}
 }
 
-// handlerOf returns the only handler of l's informer.
+// handlerOf returns the status of the only handler of l's informer.
 func handlerOf(t *testing.T, l *dynamicinformer.Lease) status.Handler {
 	t.Helper()
 	synctest.Wait()
@@ -94,8 +94,8 @@ func TestHandlerStatus_CountsWaitingEvents(t *testing.T) {
 	})
 }
 
-// What is there when a handler is added, it gets; what came before is not its business.
-func TestHandlerStatus_CountsFromWhereItWasAdded(t *testing.T) {
+// A handler gets the objects that exist when it is added. Earlier events do not count.
+func TestHandlerStatus_CountsEventsFromItsAdditionOn(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		l := acquire(in.T, in.factory, widgets)
 		for i := range 10 {
@@ -121,8 +121,8 @@ func TestHandlerStatus_CountsFromWhereItWasAdded(t *testing.T) {
 	})
 }
 
-// A resync is a call, and no event: it does not make up for one that waits.
-func TestHandlerStatus_ResyncsAreNoEvents(t *testing.T) {
+// A resync is a call, but not an event. It does not decrease the number of waiting events.
+func TestHandlerStatus_ResyncsAreNotEvents(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		create(in.T, in.cluster, widgets, "ns", "a")
 		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithResync(10*time.Second))
@@ -148,8 +148,8 @@ func TestHandlerStatus_ResyncsAreNoEvents(t *testing.T) {
 	})
 }
 
-// Who is not called has nothing waiting, whatever the counters say: they are wrong for a
-// handler that is added while an update is on its way into the cache.
+// A handler without a call in progress has no waiting events. The counters are wrong for a handler
+// that is added while the cache is updated.
 func TestHandlerStatus_IdleHandlerHasNoBacklog(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		var hold atomic.Pointer[chan struct{}]
@@ -191,8 +191,7 @@ func TestHandlerStatus_IdleHandlerHasNoBacklog(t *testing.T) {
 	})
 }
 
-// An object that cannot be transformed reaches no handler: nothing waits for it, however
-// busy its type is.
+// An object whose transform fails does not reach handlers, and does not count as waiting.
 func TestHandlerStatus_FailedTransformsDoNotWait(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithTransform(func(obj any) (any, error) {
@@ -274,7 +273,7 @@ func TestStatus_HasTheOwnersOfLeases(t *testing.T) {
 			in.Errorf("owners (-want +got):\n%s", diff)
 		}
 		first.Release()
-		first.Release() // which has no effect
+		first.Release() // the second call has no effect
 		second.Release()
 		if got := other.Status(); len(got.Owners) != 1 || got.Owners[0].Name != "" || got.Leases != 1 {
 			in.Errorf("after two were released: %+v", got.Owners)

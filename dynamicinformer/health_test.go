@@ -17,7 +17,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// What k8s.io/apiserver and controller-runtime take.
+// The interfaces of k8s.io/apiserver and controller-runtime.
 var (
 	_ interface {
 		Name() string
@@ -27,7 +27,8 @@ var (
 	_ http.Handler                  = (*dynamicinformer.HealthCheck)(nil)
 )
 
-// checkHealth expects that check fails with a text that begins and ends so; empty: that it does not.
+// checkHealth expects that check fails with a text that begins and ends as want, or that it succeeds if
+// want is empty.
 func checkHealth(t *testing.T, when string, check *dynamicinformer.HealthCheck, want string) {
 	t.Helper()
 	synctest.Wait()
@@ -40,7 +41,7 @@ func checkHealth(t *testing.T, when string, check *dynamicinformer.HealthCheck, 
 	}
 }
 
-func TestReadyz_WaitsForWhatIsServed(t *testing.T) {
+func TestReadyz_WaitsForServedTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
@@ -69,7 +70,7 @@ func TestReadyz_WaitsForWhatIsServed(t *testing.T) {
 	})
 }
 
-func TestHealth_ToleratesForAWhile(t *testing.T) {
+func TestHealth_ToleratesShortFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster)
@@ -100,8 +101,8 @@ func TestHealth_ToleratesForAWhile(t *testing.T) {
 	})
 }
 
-// One that has never synced is not ready, however short that is.
-func TestReadyz_FailsAtOnceForWhatHasNeverSynced(t *testing.T) {
+// An informer that has never synced is not ready, without tolerance.
+func TestReadyz_FailsAtOnceForAnInformerThatHasNeverSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		cluster.Intercept(func(context.Context, fakecluster.Request) error { return errors.New("broken") })
@@ -114,7 +115,7 @@ func TestReadyz_FailsAtOnceForWhatHasNeverSynced(t *testing.T) {
 	})
 }
 
-func TestHealthz_LooksAtHandlers(t *testing.T) {
+func TestHealthz_ChecksHandlers(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		create(in.T, in.cluster, widgets, "ns", "a")
 		l := acquire(in.T, in.factory, widgets)
@@ -149,8 +150,8 @@ func TestHealthError_IsBounded(t *testing.T) {
 	shutdown(t, f)
 }
 
-// One that is only slow is not unhealthy, and one whose type comes back has its time, too.
-func TestHealth_ListsTakeTheirTime(t *testing.T) {
+// A slow list is not unhealthy, also that of a type that is served again.
+func TestHealth_ToleratesSlowLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		hang := func(ctx context.Context, req fakecluster.Request) error {

@@ -22,10 +22,10 @@ import (
 type metricsRecorder struct {
 	mu    sync.Mutex
 	past  []string
-	shown map[string]float64 // gauges, and how much was observed
-	takes time.Duration      // that a call takes, in a bubble
+	shown map[string]float64 // gauges, and numbers of observations
+	takes time.Duration      // of a call, in a bubble
 	busy  atomic.Int32
-	met   atomic.Bool // two calls were under way at a time
+	met   atomic.Bool // two calls were in progress at the same time
 }
 
 func (p *metricsRecorder) note(what string, id cache.InformerNameAndResource) {
@@ -58,7 +58,7 @@ func (p *metricsRecorder) NewProcessingLatencyMetric(id cache.InformerNameAndRes
 	return p.metric("latency", id)
 }
 
-// take returns what there was, and forgets it.
+// take returns the calls since the last take.
 func (p *metricsRecorder) take() []string {
 	synctest.Wait()
 	p.mu.Lock()
@@ -68,7 +68,7 @@ func (p *metricsRecorder) take() []string {
 	return past
 }
 
-// value returns what is shown, and whether anything was.
+// value returns the value of a metric, and whether it has one.
 func (p *metricsRecorder) value(name string) (float64, bool) {
 	synctest.Wait()
 	p.mu.Lock()
@@ -77,7 +77,7 @@ func (p *metricsRecorder) value(name string) (float64, bool) {
 	return value, there
 }
 
-// forgetter is a metricsRecorder with a call for the end of informers.
+// forgetter is a metricsRecorder that records the end of informers.
 type forgetter struct{ metricsRecorder }
 
 func (f *forgetter) ForgetInformer(id cache.InformerNameAndResource) {
@@ -117,7 +117,7 @@ func checkShown(t *testing.T, p *metricsRecorder, name string, want float64) {
 	}
 }
 
-// informerName returns a name of the test's own.
+// informerName returns a name for the test.
 func informerName(t *testing.T) *cache.InformerName {
 	t.Helper()
 	name, err := cache.NewInformerName(t.Name())
@@ -128,7 +128,7 @@ func informerName(t *testing.T) *cache.InformerName {
 	return name
 }
 
-// inMetrics runs a test in a bubble with a started factory whose metrics are p's.
+// inMetrics runs a test in a bubble, with a started factory that has p as its provider of metrics.
 func inMetrics(t *testing.T, p cache.InformerMetricsProvider, test func(in bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ var (
 	observedOf = "latency widgets"
 )
 
-// Client-go gives a name and a GVR to the first who asks only.
+// client-go allows a name and a GVR for one informer only.
 func TestWithInformerMetrics_EachInformerOfAGVRHasThem(t *testing.T) {
 	p := &forgetter{}
 	inMetrics(t, p, func(in bubble) {
@@ -185,8 +185,8 @@ func resourceVersionOf(t *testing.T, l *dynamicinformer.Lease) int {
 	return version
 }
 
-// One that has not ended, since a handler has not returned, speaks on; the next one's values
-// are there as soon as it has ended.
+// An informer whose handler has not returned keeps its metrics. When it has ended, the metrics have the
+// values of the next informer.
 func TestWithInformerMetrics_PassWhenTheOldInformerHasEnded(t *testing.T) {
 	p := &forgetter{}
 	inMetrics(t, p, func(in bubble) {
@@ -224,7 +224,7 @@ func TestWithInformerMetrics_PassWhenTheOldInformerHasEnded(t *testing.T) {
 	})
 }
 
-func TestWithInformerMetrics_OneOfTwoAtATimePublishes(t *testing.T) {
+func TestWithInformerMetrics_OneOfTwoInformersPublishes(t *testing.T) {
 	p := &forgetter{}
 	inMetrics(t, p, func(in bubble) {
 		create(in.T, in.cluster, widgets, "ns", "w0")
@@ -236,12 +236,12 @@ func TestWithInformerMetrics_OneOfTwoAtATimePublishes(t *testing.T) {
 		third := acquire(in.T, in.factory, widgets, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
 		synctest.Wait()
 		observed, _ := p.value(observedOf)
-		create(in.T, in.cluster, widgets, "other", "w2") // the second does not see it
+		create(in.T, in.cluster, widgets, "other", "w2") // not selected by the second
 		synctest.Wait()
 		if now, _ := p.value(observedOf); now != observed+1 {
 			in.Errorf("observed %v of one event", now-observed)
 		}
-		third.Release() // says nothing, and so leaves nothing
+		third.Release() // it has published no values
 		first.Release()
 		checkShown(in.T, &p.metricsRecorder, versionOf, float64(resourceVersionOf(in.T, second)))
 		if diff := cmp.Diff(asked, p.take()); diff != "" {
@@ -254,7 +254,7 @@ func TestWithInformerMetrics_OneOfTwoAtATimePublishes(t *testing.T) {
 	})
 }
 
-func TestWithInformerMetrics_AskForNothingWhereNothingRuns(t *testing.T) {
+func TestWithInformerMetrics_NoMetricsBeforeTheInformerRuns(t *testing.T) {
 	p := &forgetter{}
 	inMetrics(t, p, func(in bubble) {
 		in.cluster.Withdraw(widgets)
@@ -263,7 +263,7 @@ func TestWithInformerMetrics_AskForNothingWhereNothingRuns(t *testing.T) {
 		synctest.Wait()
 	})
 	if got := p.past; got != nil {
-		t.Errorf("asked for a type that is not served: %v", got)
+		t.Errorf("calls for a type that is not served: %v", got)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFactory(t, fakecluster.New(widgetType), dynamicinformer.WithInformerMetrics(informerName(t), p))
@@ -271,7 +271,7 @@ func TestWithInformerMetrics_AskForNothingWhereNothingRuns(t *testing.T) {
 		shutdown(t, f)
 	})
 	if got := p.past; got != nil {
-		t.Errorf("asked before the factory was started: %v", got)
+		t.Errorf("calls before the start of the factory: %v", got)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestWithInformerMetrics_WithoutANameThereAreNone(t *testing.T) {
 		shutdown(t, f)
 	})
 	if got := p.past; got != nil {
-		t.Errorf("asked: %v", got)
+		t.Errorf("calls: %v", got)
 	}
 }
 
@@ -316,8 +316,8 @@ func TestWithInformerMetrics_ReleasedNamesPublishNothing(t *testing.T) {
 	})
 }
 
-// Two factories of one option are as one.
-func TestWithInformerMetrics_OneOptionOfTwoFactoriesIsOneName(t *testing.T) {
+// Two factories with the same option have one identity per GVR.
+func TestWithInformerMetrics_FactoriesWithOneOptionHaveOneName(t *testing.T) {
 	p := &forgetter{}
 	synctest.Test(t, func(t *testing.T) {
 		cluster, option := fakecluster.New(widgetType), dynamicinformer.WithInformerMetrics(informerName(t), p)
@@ -337,8 +337,9 @@ func TestWithInformerMetrics_OneOptionOfTwoFactoriesIsOneName(t *testing.T) {
 	})
 }
 
-// Whoever comes and goes, the provider is asked by one at a time and left with nothing.
-func TestWithInformerMetrics_ManyAtATimeLeaveNothing(t *testing.T) {
+// Many informers start and end concurrently. The provider is called by one goroutine at a time, and at
+// the end all metrics are forgotten.
+func TestWithInformerMetrics_ConcurrentInformersLeaveNoMetrics(t *testing.T) {
 	p := &forgetter{metricsRecorder{takes: time.Millisecond}}
 	inMetrics(t, p, func(in bubble) {
 		create(in.T, in.cluster, widgets, "ns", "w0")
@@ -365,13 +366,13 @@ func TestWithInformerMetrics_ManyAtATimeLeaveNothing(t *testing.T) {
 		all.Wait()
 	})
 	if p.met.Load() {
-		t.Error("the provider was called by two at a time")
+		t.Error("two goroutines called the provider at the same time")
 	}
 	past := p.past
 	asks := slices.Index(past, forgotten[0])
 	for len(past) > 0 {
 		if asks != len(asked) {
-			t.Fatalf("asked %d times before it forgot, want %d: %v", asks, len(asked), past)
+			t.Fatalf("%d metrics before a call of ForgetInformer, want %d: %v", asks, len(asked), past)
 		}
 		past = past[asks+1:]
 		asks = slices.Index(past, forgotten[0])
@@ -381,7 +382,7 @@ func TestWithInformerMetrics_ManyAtATimeLeaveNothing(t *testing.T) {
 	}
 }
 
-// processWide is given to client-go by whichever test comes first: there is one in a process.
+// processWide is the provider that the first of these tests passes to client-go: a process has one.
 var processWide = &metricsRecorder{}
 
 func TestWithInformerMetrics_NilIsTheProcessWideProvider(t *testing.T) {
@@ -391,7 +392,7 @@ func TestWithInformerMetrics_NilIsTheProcessWideProvider(t *testing.T) {
 		cluster := fakecluster.New(fakecluster.Type{GVR: own, Kind: "Gear"})
 		f := newFactory(t, cluster, dynamicinformer.WithInformerMetrics(informerName(t), nil))
 		f.Start(t.Context())
-		for i := range 2 { // the second has the identity, too
+		for i := range 2 { // the second informer gets the identity too
 			create(t, cluster, own, "", fmt.Sprintf("g%d", i))
 			l := acquire(t, f, own)
 			synctest.Wait()

@@ -19,7 +19,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// acquire returns a lease that the test needs.
+// acquire returns a lease, or fails the test.
 func acquire(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionResource, opts ...dynamicinformer.LeaseOption) *dynamicinformer.Lease {
 	t.Helper()
 	l, err := f.Acquire(t.Context(), gvr, opts...)
@@ -29,7 +29,7 @@ func acquire(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionRe
 	return l
 }
 
-// syncedLease starts f, and returns a lease on widgets whose informer has synced and has nothing left to do.
+// syncedLease starts f, and returns a lease on widgets whose informer has synced and is idle.
 func syncedLease(t *testing.T, f *dynamicinformer.Factory) *dynamicinformer.Lease {
 	t.Helper()
 	f.Start(t.Context())
@@ -41,7 +41,7 @@ func syncedLease(t *testing.T, f *dynamicinformer.Factory) *dynamicinformer.Leas
 	return l
 }
 
-// isDone reports whether no handler of l is called any more.
+// isDone reports whether Done of l is closed.
 func isDone(l *dynamicinformer.Lease) bool {
 	synctest.Wait()
 	select {
@@ -52,15 +52,15 @@ func isDone(l *dynamicinformer.Lease) bool {
 	}
 }
 
-// bubble is where a test of leases runs: with a started factory, on a cluster with
-// widgets and blocks.
+// bubble is a test of leases in a synctest bubble, with a started factory on a cluster with widgets and
+// blocks.
 type bubble struct {
 	*testing.T
 	cluster *fakecluster.Cluster
 	factory *dynamicinformer.Factory
 }
 
-// inLeases runs a test in one, and expects that no watch is left.
+// inLeases runs a test in a bubble, and checks that no watch is open at the end.
 func inLeases(t *testing.T, test func(in bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,16 +77,12 @@ func inLeases(t *testing.T, test func(in bubble)) {
 	})
 }
 
-// The first caller's question is not everybody's, and its end is nobody's.
-// timedOut returns a context that has ended.
-// Whoever comes while the old informer ends gets another one at once.
-// informersOn returns how many informers have begun to list gvr.
 func TestLease_ViewRejectsChangesForOtherUsers(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, f := in.T, in.factory
 		l := acquire(t, f, widgets)
 		view := l.Informer()
-		view.Run(nil) // returns
+		view.Run(nil) // returns at once
 		view.RunWithContext(t.Context())
 		for name, err := range map[string]error{
 			"SetTransform":                    view.SetTransform(nil),
@@ -121,7 +117,7 @@ func TestLease_ViewRejectsChangesForOtherUsers(t *testing.T) {
 	})
 }
 
-// A type that hangs, in whatever way, is nobody else's trouble.
+// A type that hangs does not affect other types.
 func TestLease_StuckTypeDoesNotAffectOthers(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
@@ -143,7 +139,7 @@ func TestLease_StuckTypeDoesNotAffectOthers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
 		if err := f.WaitForSync(ctx, dynamicinformer.WithResources(widgets, blocks)); reasonOf(t, err) != status.ReasonSyncing {
-			t.Errorf("both: %v", err)
+			t.Errorf("wait for both types: %v", err)
 		}
 		if got := f.Status(); len(got) != 2 {
 			t.Errorf("status: %v", got)
@@ -154,12 +150,12 @@ func TestLease_StuckTypeDoesNotAffectOthers(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		if got := reasonOf(t, <-waiting); got != status.ReasonStopped {
-			t.Errorf("who waited learns %s, want Stopped", got)
+			t.Errorf("the wait returned %s, want Stopped", got)
 		}
 	})
 }
 
-func TestLease_HandlersMayDoEverything(t *testing.T) {
+func TestLease_HandlersMayCallAllMethods(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
 		l := acquire(t, f, widgets)
@@ -199,7 +195,7 @@ func TestLease_HandlersMayDoEverything(t *testing.T) {
 		create(t, cluster, widgets, "ns", "a")
 		<-done
 		if !isDone(l) {
-			t.Error("not done")
+			t.Error("the lease is not done")
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// The callback of a timer that has fired may run late: after the informer was acquired and
-// released again, so that a new linger has begun.
+// The callback of a timer may run late, after the informer was acquired and released again, and another
+// linger has begun.
 func TestExpire_OfAnEarlierLingerHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
@@ -31,7 +31,7 @@ func TestExpire_OfAnEarlierLingerHasNoEffect(t *testing.T) {
 		e, first := use()
 		again, second := use()
 		if again != e {
-			t.Fatal("it did not linger")
+			t.Fatal("the informer does not linger")
 		}
 		f.expire(e, first)
 		if e.ending() {

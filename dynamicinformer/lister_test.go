@@ -14,9 +14,9 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// A reconciler that asks for the lister each time must not take the end of its
-// informer for the end of its objects.
-func TestFactory_ListerStillReadsWhenTheInformerHasEnded(t *testing.T) {
+// A reconciler may call ForResource for each read. It must not take the end of the informer for the end
+// of its objects.
+func TestFactory_ListerReadsAfterTheEndOfTheInformer(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		end  func(t *testing.T, f *dynamicinformer.Factory, cancel func())
@@ -46,7 +46,7 @@ func TestFactory_ListerStillReadsWhenTheInformerHasEnded(t *testing.T) {
 	}
 }
 
-func TestFactory_ListerOfAFreshInformerReadsTheOldCacheUntilItHasSynced(t *testing.T) {
+func TestFactory_ListerOfANewInformerReadsTheOldCacheUntilItHasSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		create(t, cluster, widgets, "ns", "old")
@@ -73,7 +73,7 @@ func TestFactory_ListerOfAFreshInformerReadsTheOldCacheUntilItHasSynced(t *testi
 				t.Errorf("running (-want +got):\n%s", diff)
 			}
 			close(stop)
-			for range 2 { // also when a fresh one was handed out and never started
+			for range 2 { // also if a new informer was returned and never started
 				if diff := cmp.Diff([]string{want}, names()); diff != "" {
 					t.Errorf("stopped (-want +got):\n%s", diff)
 				}

@@ -18,8 +18,8 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// logging returns a context whose logger writes up to verbosity, and what returns the
-// lines that an informer has written since it was last called, with their reasons.
+// logging returns a context with a logger of this verbosity, and a function that returns the lines of
+// informers since its last call, with their reasons.
 func logging(t *testing.T, verbosity int) (_ context.Context, lines func() []string) {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(verbosity)))
@@ -44,7 +44,7 @@ func logging(t *testing.T, verbosity int) (_ context.Context, lines func() []str
 	}
 }
 
-// A line for each change, none for each retry.
+// The log has a line for each change, and none for a retry.
 func TestLog_HasALineForEachChangeOfAType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, lines := logging(t, 2)
@@ -80,7 +80,7 @@ func TestLog_HasALineForEachChangeOfAType(t *testing.T) {
 		time.Sleep(time.Hour)
 		got := lines()
 		if len(got) == 0 || len(got) > 3 || got[len(got)-1] != "The resource is gone, waiting for it to come back NotListed" {
-			t.Errorf("withdrawn: %q", got)
+			t.Errorf("after the end of the type: %q", got)
 		}
 		cluster.Serve(widgetType)
 		if err := l.WaitForSync(t.Context()); err != nil {
@@ -93,8 +93,8 @@ func TestLog_HasALineForEachChangeOfAType(t *testing.T) {
 	})
 }
 
-// However often it changes, the log can be read.
-func TestLog_FlappingTypeIsBounded(t *testing.T) {
+// The number of lines for a type that changes often is limited.
+func TestLog_LinesPerMinuteAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, lines := logging(t, 0)
 		cluster := fakecluster.New(widgetType)
@@ -124,7 +124,7 @@ func TestLog_FlappingTypeIsBounded(t *testing.T) {
 		time.Sleep(time.Second)
 		got := lines()
 		if len(got) != 1 || len(got[0]) <= len("Failed to list or watch, retrying Unavailable") {
-			t.Errorf("the next one, which says how many were left out: %q", got)
+			t.Errorf("the next line, with the number of omitted lines: %q", got)
 		}
 		cluster.Intercept(nil)
 		shutdown(t, f)

@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{}) // the zero logger is silent
-	// client-go hands errors to these. Its own list logs them, and keeps them a
-	// millisecond apart by a clock that bubbles do not share.
+	// client-go's default handlers log errors, and delay them by a millisecond of a time that bubbles
+	// do not share.
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
 		func(ctx context.Context, err error, msg string, keysAndValues ...any) {
 			klog.FromContext(ctx).Error(err, msg, keysAndValues...)

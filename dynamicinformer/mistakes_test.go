@@ -22,7 +22,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// wrongOptions have values that no server accepts.
+// wrongOptions are options with values that all servers reject.
 var wrongOptions = []struct {
 	option, value string
 	with          dynamicinformer.InformerOption
@@ -63,7 +63,7 @@ func TestOptions_AValueThatNoServerAcceptsIsAnError(t *testing.T) {
 	}
 }
 
-// What is wrong on the caller's side does not go away by waiting.
+// A wait can't help against an error of the caller.
 func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 	plain, secure := stubserver.New(t), stubserver.NewTLS(t)
 	host := func(server *httptest.Server, scheme string) *rest.Config {
@@ -85,7 +85,7 @@ func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 	} {
 		for name, opts := range map[string][]dynamicinformer.Option{"": {dynamicinformer.WithDiscovery(nil)}, ", with discovery": nil} {
 			if opts == nil && test.reason == status.ReasonBadRequest {
-				continue // of discovery that is an answer like any other
+				continue // for discovery, this is a normal response
 			}
 			t.Run(test.name+name, func(t *testing.T) {
 				plain.Prepare(unknown)
@@ -111,8 +111,8 @@ func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 	}
 }
 
-// client-go would panic, and a factory of this form has no way to return an error.
-func TestNewDynamicSharedInformerFactory_WhatCannotWorkIsReportedOnce(t *testing.T) {
+// client-go panics for a nil client. This constructor can't return an error.
+func TestNewDynamicSharedInformerFactory_InvalidArgumentsAreReportedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		client    dynamic.Interface
 		namespace string
@@ -137,7 +137,7 @@ func TestNewDynamicSharedInformerFactory_WhatCannotWorkIsReportedOnce(t *testing
 					t.Errorf("reasons (-want +got):\n%s", diff)
 				}
 				if len(lines) == 1 && !strings.Contains(lines[0].Err.Error(), test.says) {
-					t.Errorf("the line says %v", lines[0].Err)
+					t.Errorf("error in the log: %v", lines[0].Err)
 				}
 				cancel()
 				<-ended
@@ -160,14 +160,14 @@ func TestNewDynamicSharedInformerFactory_WhatCannotWorkIsReportedOnce(t *testing
 					t.Errorf("the watch error handler was called with %v", err)
 				}
 				if cluster, is := test.client.(*fakecluster.Cluster); is && len(cluster.Requests("list", widgets))+len(cluster.Requests("watch", widgets)) > 0 {
-					t.Error("a request was made")
+					t.Error("a request was sent")
 				}
 			})
 		})
 	}
 }
 
-func TestNew_RefusesANilPointer(t *testing.T) {
+func TestNew_RejectsANilPointer(t *testing.T) {
 	if _, err := dynamicinformer.New((*dynamic.DynamicClient)(nil)); err == nil {
 		t.Error("no error")
 	}
@@ -178,7 +178,7 @@ func TestFactory_StartOfANilContextRunsUntilShutdown(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster)
 		f.ForResource(widgets)
-		f.Start(nil) //nolint:staticcheck // that is what is tested
+		f.Start(nil) //nolint:staticcheck // this is tested
 		if err := waitFor(t.Context(), f, time.Minute); err != nil {
 			t.Error(err)
 		}
@@ -186,7 +186,7 @@ func TestFactory_StartOfANilContextRunsUntilShutdown(t *testing.T) {
 	})
 }
 
-// A handler that will never be called is not accepted.
+// A handler that would never be called is rejected.
 func TestFactory_AddEventHandlerAfterShutdownIsAnError(t *testing.T) {
 	for name, run := range map[string]func(t *testing.T, f *dynamicinformer.Factory){
 		"of an informer that ran":       func(t *testing.T, f *dynamicinformer.Factory) { t.Helper(); start(t.Context(), f) },
@@ -203,10 +203,10 @@ func TestFactory_AddEventHandlerAfterShutdownIsAnError(t *testing.T) {
 					for when, informer := range map[string]cache.SharedIndexInformer{"before": before, "after": f.ForResource(widgets).Informer(), "first after": f.ForResource(gadgets).Informer()} {
 						registration, err := informer.AddEventHandler(&recorder{})
 						if err == nil || registration != nil {
-							t.Errorf("asked for %s: %v, %v", when, registration, err)
+							t.Errorf("informer requested %s: %v, %v", when, registration, err)
 						}
 						if _, err = informer.AddEventHandlerWithResyncPeriod(&recorder{}, time.Minute); err == nil {
-							t.Errorf("asked for %s, with a resync period: no error", when)
+							t.Errorf("informer requested %s, with a resync period: no error", when)
 						}
 					}
 				})
@@ -215,7 +215,7 @@ func TestFactory_AddEventHandlerAfterShutdownIsAnError(t *testing.T) {
 	}
 }
 
-// A program may run by hand what a factory has made, also when that has ended.
+// A program may run an informer of a factory without the factory, also after its end.
 func TestFactory_AddEventHandlerToAnInformerThatRunsByHandAfterShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
@@ -237,8 +237,8 @@ func TestFactory_AddEventHandlerToAnInformerThatRunsByHandAfterShutdown(t *testi
 	})
 }
 
-// A lease's handlers come when the informer runs already.
-func TestLease_HandlersHaveAResyncPeriodOfTheirOwn(t *testing.T) {
+// Handlers of a lease are added to a running informer.
+func TestLease_HandlersHaveTheirOwnResyncPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		create(t, cluster, widgets, "ns", "a")

@@ -34,7 +34,7 @@ func TestAcquire_SharesWithForResource(t *testing.T) {
 		}
 		again.Release()
 
-		// One with other options than the factory's is not ForResource's to have.
+		// ForResource does not share an informer with other options than the factory's.
 		red := acquire(t, f, blocks, dynamicinformer.WithLabelSelector("color=red"))
 		create(t, cluster, blocks, "", "a")
 		whole := f.ForResource(blocks)
@@ -82,13 +82,13 @@ func TestAcquire_ConflictsAreNamed(t *testing.T) {
 				if !is || !errors.Is(err, dynamicinformer.ErrConflict) || conflict.Option != option || conflict.GVR != widgets || conflict.Have == "" || conflict.Want == "" {
 					t.Fatalf("error = %v, want a conflict about %s", err, option)
 				}
-				acquire(t, f, widgets, tc.have).Release() // the same is no conflict
+				acquire(t, f, widgets, tc.have).Release() // equal options do not conflict
 				own := acquire(t, f, widgets, tc.want, dynamicinformer.WithSeparateInformer())
 				if err := own.WaitForSync(t.Context()); err != nil {
 					t.Error(err)
 				}
 				first.Release()
-				acquire(t, f, widgets, tc.want) // the other one has gone
+				acquire(t, f, widgets, tc.want) // after the release of the first lease
 			})
 		})
 	}
@@ -116,8 +116,8 @@ func TestAcquire_IndexersAreAdded(t *testing.T) {
 	})
 }
 
-// A lease with other options was there first: ForResource has an informer of its own, and
-// goes on having it.
+// ForResource gets its own informer if there is a lease with other options, and then always returns that
+// informer.
 func TestForResource_ReturnsTheSameInformerWithAnyLeases(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
@@ -128,10 +128,10 @@ func TestForResource_ReturnsTheSameInformerWithAnyLeases(t *testing.T) {
 			t.Error("ForResource returns another one when the lease has gone")
 		}
 		blue := acquire(t, f, widgets, dynamicinformer.WithLabelSelector("color=blue"))
-		same := acquire(t, f, widgets) // as ForResource
+		same := acquire(t, f, widgets) // shares with ForResource
 		synctest.Wait()
 		if got := cluster.OpenWatches(widgets); got != 2 {
-			t.Errorf("open watches = %d, want that of blue and one of the others", got)
+			t.Errorf("open watches = %d, want one for blue and one for the others", got)
 		}
 		same.Release()
 		blue.Release()
@@ -153,7 +153,7 @@ func TestAcquire_OtherOptionsReplaceALingeringInformer(t *testing.T) {
 	})
 }
 
-// An index that could not be added is not there for the next one either.
+// After an error, the informer has none of the new indexes.
 func TestAcquire_IndexersThatCannotBeAdded(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, f := in.T, in.factory
@@ -164,7 +164,7 @@ func TestAcquire_IndexersThatCannotBeAdded(t *testing.T) {
 		}
 		for range 2 {
 			if l, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithIndexers(cache.Indexers{"x": index})); err == nil {
-				t.Errorf("a lease on somebody else's index: %v", l)
+				t.Errorf("no error for an index of another lease: %v", l)
 			}
 		}
 	})
@@ -194,7 +194,7 @@ func TestAcquire_InformerThatWasRunByHandIsNotShared(t *testing.T) {
 }
 
 // A lease ends by its release, or with the factory.
-func TestDropIn_RunsAndStopsNoLeases(t *testing.T) {
+func TestDropIn_DoesNotStartOrStopLeases(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster := in.T, in.cluster
 		f := newFactory(t, cluster)

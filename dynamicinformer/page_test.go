@@ -26,7 +26,7 @@ import (
 
 var gadgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
 
-// look returns what f's page answers to query.
+// look returns the response of handler to query.
 func look(t *testing.T, handler http.Handler, query string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -34,7 +34,7 @@ func look(t *testing.T, handler http.Handler, query string) *httptest.ResponseRe
 	return w
 }
 
-// lookAs is look, and reads the answer, which is JSON, into to.
+// lookAs is look, and decodes the JSON of the response into to.
 func lookAs(t *testing.T, handler http.Handler, query string, to any) {
 	t.Helper()
 	if err := json.Unmarshal(look(t, handler, "format=json&"+query).Body.Bytes(), to); err != nil {
@@ -42,8 +42,8 @@ func lookAs(t *testing.T, handler http.Handler, query string, to any) {
 	}
 }
 
-// threeInformers starts a factory with one informer that follows and has a handler that hangs,
-// one that may not, and one whose type is not there, and lets a minute pass.
+// threeInformers returns a factory that has run for a minute with three informers: one has synced and has
+// a handler that hangs, one is forbidden, and the type of the third is not served.
 func threeInformers(t *testing.T) (f *dynamicinformer.Factory, handler *slow) {
 	t.Helper()
 	cluster := fakecluster.New(widgetType, blockType)
@@ -68,7 +68,7 @@ func threeInformers(t *testing.T) (f *dynamicinformer.Factory, handler *slow) {
 	return f, handler
 }
 
-// shownBy returns the informer on gvr that is on the page, and what Status says of it.
+// shownBy returns the informer on gvr on the page, and in Status.
 func shownBy(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionResource) (map[string]any, status.Informer) {
 	t.Helper()
 	var table struct {
@@ -85,7 +85,7 @@ func shownBy(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionRe
 	return nil, status.Informer{}
 }
 
-// asJSON returns what value is as JSON.
+// asJSON returns value after encoding to JSON and decoding.
 func asJSON(t *testing.T, value any) (read any) {
 	t.Helper()
 	body, err := json.Marshal(value)
@@ -116,8 +116,8 @@ func checkSynced(t *testing.T, f *dynamicinformer.Factory) {
 	}
 }
 
-// All that Status says is on the page, under the same words.
-func TestHandler_ShowsWhatStatusSays(t *testing.T) {
+// The page has all fields of Status with the same names.
+func TestHandler_ShowsAllFieldsOfStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, handler := threeInformers(t)
 		got, s := shownBy(t, f, blocks)
@@ -151,7 +151,7 @@ func TestHandler_ShowsWhatStatusSays(t *testing.T) {
 	})
 }
 
-func TestHandler_ShowsWhatExplainSays(t *testing.T) {
+func TestHandler_ShowsTheExplanation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
@@ -164,7 +164,7 @@ func TestHandler_ShowsWhatExplainSays(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		e := f.Explain(widgets)
-		// By the name in full, or as a CustomResourceDefinition is called.
+		// By the full name, or by the name of the CustomResourceDefinition.
 		for _, name := range []string{"widgets.v1.example.com", "widgets.example.com"} {
 			var d map[string]any
 			lookAs(t, handler, "resource="+name, &d)
@@ -185,7 +185,7 @@ func TestHandler_ShowsWhatExplainSays(t *testing.T) {
 	})
 }
 
-func TestHandler_SaysThatThereIsNoInformer(t *testing.T) {
+func TestHandler_ReportsThatThereIsNoInformer(t *testing.T) {
 	f := newFactory(t, fakecluster.New(widgetType))
 	f.ForResource(widgets)
 	for name, says := range map[string]string{
@@ -201,7 +201,7 @@ func TestHandler_SaysThatThereIsNoInformer(t *testing.T) {
 	}
 }
 
-// A name that has no informer is not found in a factory that has discovery, which the page shows.
+// For a name without an informer, the page returns 404 and shows that the factory has discovery.
 func TestHandler_NotFoundShowsDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
@@ -216,7 +216,7 @@ func TestHandler_NotFoundShowsDiscovery(t *testing.T) {
 	})
 }
 
-// A GVR is whatever the program says; even one that is no name has a page.
+// Each GVR of a program has a page, also if it is not a valid name.
 func TestHandler_FindsTypesOfAnyName(t *testing.T) {
 	f := newFactory(t, fakecluster.New())
 	f.ForResource(schema.GroupVersionResource{Group: "<script>alert(1)</script>", Version: "next", Resource: "a b"})
@@ -226,7 +226,7 @@ func TestHandler_FindsTypesOfAnyName(t *testing.T) {
 	}
 }
 
-// Ten thousand types are looked at in a moment.
+// The page is fast with ten thousand types.
 func TestHandler_TenThousandTypes(t *testing.T) {
 	f := newFactory(t, fakecluster.New())
 	for i := range 10_000 {

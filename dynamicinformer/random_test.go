@@ -23,15 +23,15 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// ledger checks that each object's events are add (update)* delete, of one UID.
-type ledger struct {
+// eventChecker checks that the events of each object are one add, updates and a delete, with one UID.
+type eventChecker struct {
 	t        *testing.T
 	mu       sync.Mutex
 	is       map[string]string // key to UID
 	problems []string
 }
 
-func (j *ledger) of(obj any) (string, string) {
+func (j *eventChecker) of(obj any) (string, string) {
 	if u, is := obj.(cache.DeletedFinalStateUnknown); is {
 		obj = u.Obj
 	}
@@ -43,7 +43,7 @@ func (j *ledger) of(obj any) (string, string) {
 	return m.GetNamespace() + "/" + m.GetName(), string(m.GetUID())
 }
 
-func (j *ledger) OnAdd(obj any, _ bool) {
+func (j *eventChecker) OnAdd(obj any, _ bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	k, uid := j.of(obj)
@@ -53,7 +53,7 @@ func (j *ledger) OnAdd(obj any, _ bool) {
 	j.is[k] = uid
 }
 
-func (j *ledger) OnUpdate(old, obj any) {
+func (j *eventChecker) OnUpdate(old, obj any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	k, uid := j.of(obj)
@@ -63,7 +63,7 @@ func (j *ledger) OnUpdate(old, obj any) {
 	}
 }
 
-func (j *ledger) OnDelete(obj any) {
+func (j *eventChecker) OnDelete(obj any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	k, uid := j.of(obj)
@@ -73,9 +73,9 @@ func (j *ledger) OnDelete(obj any) {
 	delete(j.is, k)
 }
 
-// Whatever fails, in any order: the cache ends as the server is, each object's events are an
-// addition, updates and a deletion, no update spans two objects, and nothing is left.
-func TestFactory_RandomFaultsEndInWhatTheServerHas(t *testing.T) {
+// Requests fail at random. At the end, the cache has the objects of the server. The events of each object
+// are an addition, updates and a deletion, no update has two objects, and all goroutines end.
+func TestFactory_HasTheObjectsOfTheServerAfterRandomFaults(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { randomFaults(t, seed+1000) }) })
 	}
@@ -108,7 +108,7 @@ func randomFaults(t *testing.T, seed uint64) {
 	f := newFactory(t, cluster, opts...)
 	f.Start(t.Context())
 	l := acquire(t, f, widgets)
-	j := &ledger{t: t, is: map[string]string{}}
+	j := &eventChecker{t: t, is: map[string]string{}}
 	if _, err := l.AddEventHandler(j); err != nil {
 		t.Fatal(err)
 	}

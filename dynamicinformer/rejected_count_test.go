@@ -18,7 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// relist makes the informers on widgets list again: the version that they watch from has expired.
+// relist makes the informers on widgets list again: their watches end, and their version has expired.
 func relist(t *testing.T, cluster *fakecluster.Cluster, i int) {
 	t.Helper()
 	create(t, cluster, blocks, "", fmt.Sprintf("later-%d", i)) // a later version
@@ -28,14 +28,14 @@ func relist(t *testing.T, cluster *fakecluster.Cluster, i int) {
 	synctest.Wait()
 }
 
-// An object that is bad now and is listed again is still there: that it is left out is no deletion.
-func TestRejected_ARelistDoesNotDeleteAnObjectThatIsStillThere(t *testing.T) {
+// The transform fails for an object in a relist. The object exists, so it is not deleted.
+func TestRejected_ARelistDoesNotDeleteAnObjectThatExists(t *testing.T) {
 	for _, policy := range []dynamicinformer.WatchListPolicy{dynamicinformer.WatchListAuto, dynamicinformer.WatchListNever} {
 		t.Run(policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cluster := fakecluster.New(widgetType, blockType)
 				create(t, cluster, widgets, "ns", "a")
-				f := newFactory(t, cluster, dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithTransform(refuseBad))
+				f := newFactory(t, cluster, dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithTransform(rejectBad))
 				f.Start(t.Context())
 				l := acquire(t, f, widgets)
 				events := listen(t, l.Informer())
@@ -60,13 +60,13 @@ func TestRejected_ARelistDoesNotDeleteAnObjectThatIsStillThere(t *testing.T) {
 	}
 }
 
-// Another list of the same bad objects is no news of them.
-func TestRejected_SinceIsThatOfTheFirstFailureWhateverIsListedAgain(t *testing.T) {
+// Another list of the same bad objects does not change Since.
+func TestRejected_SinceIsTheTimeOfTheFirstFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		create(t, cluster, widgets, "ns", "a")
 		relabel(t, cluster, "a", "error")
-		f := newFactory(t, cluster, dynamicinformer.WithTransform(refuseBad))
+		f := newFactory(t, cluster, dynamicinformer.WithTransform(rejectBad))
 		l := syncedLease(t, f)
 		since := l.Status().Since
 		time.Sleep(time.Hour)
@@ -78,8 +78,8 @@ func TestRejected_SinceIsThatOfTheFirstFailureWhateverIsListedAgain(t *testing.T
 	})
 }
 
-// Of more bad objects than are known by name, each is counted once, and as long as it is bad.
-func TestRejected_AnObjectBeyondTheNamedOnesIsCountedOnce(t *testing.T) {
+// If there are more bad objects than recorded names, each is counted once while it is bad.
+func TestRejected_AnObjectWithoutARecordedNameIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		for i := range 1002 {
@@ -87,7 +87,7 @@ func TestRejected_AnObjectBeyondTheNamedOnesIsCountedOnce(t *testing.T) {
 			create(t, cluster, widgets, "ns", name)
 			relabel(t, cluster, name, "error")
 		}
-		f := newFactory(t, cluster, dynamicinformer.WithTransform(refuseBad))
+		f := newFactory(t, cluster, dynamicinformer.WithTransform(rejectBad))
 		l := syncedLease(t, f)
 		for range 50 {
 			relabel(t, cluster, "w1001", "error")
@@ -107,10 +107,10 @@ func TestRejected_AnObjectBeyondTheNamedOnesIsCountedOnce(t *testing.T) {
 	})
 }
 
-// The object that the status names is one that is bad.
-func TestRejected_LastFailedIsNotAnObjectThatIsGood(t *testing.T) {
+// LastFailed is always an object that is bad now.
+func TestRejected_LastFailedIsABadObject(t *testing.T) {
 	for name, opt := range map[string]dynamicinformer.Option{
-		"transform": dynamicinformer.WithTransform(refuseBad),
+		"transform": dynamicinformer.WithTransform(rejectBad),
 		"index":     dynamicinformer.WithIndexers(cache.Indexers{"label": badIndex}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,8 +142,8 @@ func badIndex(obj any) ([]string, error) {
 	return []string{"good"}, nil
 }
 
-// The index is whole again: the status says since when.
-func TestRejected_ByAnIndexFunctionSyncedSinceItIsGood(t *testing.T) {
+// SyncedSince is the time from which the index is complete again.
+func TestRejected_ByAnIndexFunctionSyncedSinceIsTheEndOfTheFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		create(t, cluster, widgets, "ns", "a")
@@ -160,7 +160,7 @@ func TestRejected_ByAnIndexFunctionSyncedSinceItIsGood(t *testing.T) {
 	})
 }
 
-// Who reads with an object of their own says nothing about the cache.
+// A read of an index with an object of the caller does not change the status of the cache.
 func TestIndexers_ReadsDoNotReportFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
@@ -180,14 +180,14 @@ func TestIndexers_ReadsDoNotReportFailures(t *testing.T) {
 		mine.SetLabels(nil)
 		_, _ = l.Informer().GetIndexer().Index("label", mine)
 		if got := l.Status(); got.State != status.StateDegraded {
-			t.Errorf("after a read of one that is bad: %s", got.State)
+			t.Errorf("after a read with a bad object: %s", got.State)
 		}
 		shutdown(t, f)
 	})
 }
 
-// What a watch-list brought that broke is never delivered: a handler is not behind with it.
-func TestBacklog_OfAWatchListThatBrokeIsNotCounted(t *testing.T) {
+// Objects of a watch-list that fails are not delivered, and do not count as waiting.
+func TestBacklog_DoesNotCountObjectsOfAFailedWatchList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		for i := range 100 {
@@ -207,20 +207,21 @@ func TestBacklog_OfAWatchListThatBrokeIsNotCounted(t *testing.T) {
 			l.Status()
 		}
 		if h := l.Status().Handlers[0]; h.Backlog != 0 || !h.BehindSince.IsZero() {
-			t.Errorf("a handler that is never behind has a backlog of %d since %v, %d delivered", h.Backlog, h.BehindSince, h.Delivered)
+			t.Errorf("an idle handler has a backlog of %d since %v, %d delivered", h.Backlog, h.BehindSince, h.Delivered)
 		}
 		shutdown(t, f)
 	})
 }
 
-// embedding embeds what has a DeepCopyObject, which it inherits.
+// embedding inherits DeepCopyObject from an embedded type.
 type embedding struct {
 	*unstructured.Unstructured
 	extra string
 }
 
-// A deletion that the library makes up has the type of what is cached, also if that inherits its DeepCopyObject: handlers assert it.
-func TestTransform_DeletionsHaveItsTypeAlsoIfThatInheritsDeepCopyObject(t *testing.T) {
+// A synthetic deletion has the type of the cached object, also if that type inherits DeepCopyObject. Handlers
+// assert the type.
+func TestTransform_SyntheticDeletionsHaveTheTypeOfTheCachedObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		create(t, cluster, widgets, "ns", "a")
@@ -246,7 +247,7 @@ func TestTransform_DeletionsHaveItsTypeAlsoIfThatInheritsDeepCopyObject(t *testi
 	})
 }
 
-// An object whose transform changes its name, and fails for it in the end, is deleted when the server deletes it.
+// The transform renames an object, and later fails for it. The object is deleted when the server deletes it.
 func TestTransform_RenamedObjectsAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
@@ -277,8 +278,8 @@ func TestTransform_RenamedObjectsAreDeleted(t *testing.T) {
 	})
 }
 
-// What a watch-list brought that broke is not in the cache.
-func TestStatus_ObjectsOfAWatchListThatBrokeAreNotCounted(t *testing.T) {
+// Objects of a watch-list that fails are not in the cache.
+func TestStatus_DoesNotCountObjectsOfAFailedWatchList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		for _, name := range []string{"a", "b", "c"} {

@@ -21,9 +21,9 @@ import (
 
 var errBad = errors.New("bad object")
 
-// refuseBad is a transform that fails for an object labelled bad. It writes to those that it
-// accepts, as transforms do.
-func refuseBad(obj any) (any, error) {
+// rejectBad is a transform that fails for an object labelled bad. It writes to other objects, as transforms
+// do.
+func rejectBad(obj any) (any, error) {
 	object := obj.(*unstructured.Unstructured)
 	switch object.GetLabels()["bad"] {
 	case "error":
@@ -59,8 +59,8 @@ func deleteWidget(t *testing.T, cluster *fakecluster.Cluster, name string) {
 	}
 }
 
-// An object that the transform fails for is left out and named; all others are served. It comes
-// in with its next good version.
+// An object for which the transform fails is left out and named, and all others are served. The object is
+// added with its next good version.
 func TestRejected_ByTheTransform(t *testing.T) {
 	for _, policy := range []dynamicinformer.WatchListPolicy{dynamicinformer.WatchListAuto, dynamicinformer.WatchListNever} {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestRejected_ByTheTransform(t *testing.T) {
 				relabel(t, cluster, "w10", "error")
 				relabel(t, cluster, "w20", "panic")
 				relabel(t, cluster, "w30", "nil")
-				f := newFactory(t, cluster, dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithTransform(refuseBad), dynamicinformer.WithPageSize(7))
+				f := newFactory(t, cluster, dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithTransform(rejectBad), dynamicinformer.WithPageSize(7))
 				f.Start(t.Context())
 				l := acquire(t, f, widgets)
 				events := listen(t, l.Informer())
@@ -119,7 +119,7 @@ func TestRejected_ByTheTransform(t *testing.T) {
 				check("the last bad one is deleted", 0, 97)
 				for _, item := range l.Informer().GetStore().List() {
 					if item.(*unstructured.Unstructured).GetAnnotations()["seen"] != "true" {
-						t.Fatalf("not transformed: %v", item)
+						t.Fatalf("object without the change of the transform: %v", item)
 					}
 				}
 				shutdown(t, f)
@@ -128,15 +128,14 @@ func TestRejected_ByTheTransform(t *testing.T) {
 	}
 }
 
-// slim is what a transform may return: no runtime.Object, only something with metadata.
-type slim struct{ metav1.ObjectMeta }
+// custom is an object with metadata that is not a runtime.Object.
+type custom struct{ metav1.ObjectMeta }
 
-// A transform may return any type that has metadata; deletions that the library makes up have
-// that type, too.
+// A transform may return any type with metadata. Synthetic deletions have that type too.
 func TestTransform_MayReturnAnyTypeWithMetadata(t *testing.T) {
 	for name, toType := range map[string]func(*unstructured.Unstructured) any{
 		"no runtime.Object": func(obj *unstructured.Unstructured) any {
-			return &slim{metav1.ObjectMeta{Name: obj.GetName(), Namespace: obj.GetNamespace()}}
+			return &custom{metav1.ObjectMeta{Name: obj.GetName(), Namespace: obj.GetNamespace()}}
 		},
 		"PartialObjectMetadata": func(obj *unstructured.Unstructured) any {
 			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: obj.GetName(), Namespace: obj.GetNamespace(), ResourceVersion: obj.GetResourceVersion()}}
@@ -186,7 +185,7 @@ func TestTransform_MayReturnAnyTypeWithMetadata(t *testing.T) {
 					t.Errorf("events (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff(map[string]int{"a": 2, "b": 1}, calls); diff != "" {
-					t.Errorf("calls: an addition and a deletion of the server are one each (-want +got):\n%s", diff)
+					t.Errorf("calls, one for each addition and deletion of the server (-want +got):\n%s", diff)
 				}
 			})
 		})

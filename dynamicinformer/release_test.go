@@ -31,12 +31,12 @@ func TestRelease_EndsAHangingListAtOnce(t *testing.T) {
 		l.Release()
 		synctest.Wait()
 		if took := time.Since(begun); took != 0 || under != 0 || !isDone(l) {
-			t.Errorf("after %v requests under way = %d, done = %v", took, under, isDone(l))
+			t.Errorf("after %v requests in progress = %d, done = %v", took, under, isDone(l))
 		}
 	})
 }
 
-func TestRelease_FromTheLeasesOwnHandler(t *testing.T) {
+func TestRelease_InAHandlerOfTheLease(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
 		for _, others := range []bool{false, true} {
@@ -82,7 +82,7 @@ func TestRelease_WhileAHandlerIsAdded(t *testing.T) {
 				t.Fatalf("%v, %v", registration, err)
 			}
 			if !isDone(l) {
-				t.Fatal("not done")
+				t.Fatal("the lease is not done")
 			}
 		}
 		if got := len(first.Status().Handlers); got != 0 {
@@ -91,9 +91,9 @@ func TestRelease_WhileAHandlerIsAdded(t *testing.T) {
 	})
 }
 
-// Whoever waits for the end of a handler does so after the release, too, of an informer that was
-// never run and of one whose type has not come.
-func TestRelease_EndsOfHandlersCanBeWaitedFor(t *testing.T) {
+// A program can wait for the end of a handler after the release, also if the informer never ran or its type
+// is not served.
+func TestRelease_EndsHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		for _, started := range []bool{false, true} {
@@ -139,7 +139,7 @@ func TestRelease_RemovesOnlyItsOwnHandlers(t *testing.T) {
 		if _, err := a.Informer().AddEventHandlerWithResyncPeriod(viaView, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.RemoveEventHandler(registration); err != nil { // is not a's
+		if err := a.RemoveEventHandler(registration); err != nil { // registered by another lease
 			t.Error(err)
 		}
 		create(t, cluster, widgets, "ns", "one")
@@ -164,7 +164,7 @@ func TestRelease_RemovesOnlyItsOwnHandlers(t *testing.T) {
 			t.Errorf("a removed handler got %q", got)
 		}
 		if isDone(b) {
-			t.Error("done without a release")
+			t.Error("the lease is done without a release")
 		}
 	})
 }

@@ -21,14 +21,14 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// secret is what must not leave the library.
+// secret is the text that the library must not show.
 const secret = "c2VjcmV0IGRhdGE="
 
-// secretFields are the fields of a Secret but for its kind and version.
+// secretFields are the fields of a Secret without kind and version.
 const secretFields = `"metadata":{"name":"s","namespace":"ns","resourceVersion":"1"},"data":{"password":"` + secret + `"}`
 
-// leaks are answers that client-go's errors quote. The first one is for lists, the second
-// one for watches.
+// leaks are responses that errors of client-go contain. The first reply is for lists, the second one for
+// watches.
 var leaks = []struct {
 	name        string
 	list, watch stubserver.Reply
@@ -48,8 +48,8 @@ var leaks = []struct {
 	{name: "403 with an object as text", list: stubserver.Respond(403, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`), reason: status.ReasonForbidden, is: apierrors.IsForbidden},
 }
 
-// leaking answers as leak says. A watch that is not of interest is refused, so that a LIST
-// follows; a list that is not is empty.
+// leaking responds with list and watch. If watch is nil, watches are rejected, so that a LIST follows. If
+// list is nil, lists are empty.
 func leaking(list, watch stubserver.Reply) stubserver.Reply {
 	return func(w http.ResponseWriter, r *http.Request) {
 		watching := r.URL.Query().Get("watch") != ""
@@ -66,7 +66,7 @@ func leaking(list, watch stubserver.Reply) stubserver.Reply {
 	}
 }
 
-// factoriesOf are factories on our client and on client-go's.
+// factoriesOf has constructors of factories with our client and with client-go's.
 var factoriesOf = map[string]func(t *testing.T, cfg *rest.Config, opts ...dynamicinformer.Option) *dynamicinformer.Factory{
 	"NewForConfig": func(t *testing.T, cfg *rest.Config, opts ...dynamicinformer.Option) *dynamicinformer.Factory {
 		t.Helper()
@@ -86,7 +86,7 @@ var factoriesOf = map[string]func(t *testing.T, cfg *rest.Config, opts ...dynami
 	},
 }
 
-func TestFactory_NoBodyOfAnAnswerLeavesTheLibrary(t *testing.T) {
+func TestFactory_ShowsNoResponseBody(t *testing.T) {
 	s := stubserver.New(t)
 	for _, leak := range leaks {
 		for name, factory := range factoriesOf {
@@ -116,7 +116,7 @@ func TestFactory_NoBodyOfAnAnswerLeavesTheLibrary(t *testing.T) {
 	}
 }
 
-func TestFactory_NoBodyOfADiscoveryAnswerLeavesTheLibrary(t *testing.T) {
+func TestFactory_ShowsNoBodyOfADiscoveryResponse(t *testing.T) {
 	s := stubserver.New(t)
 	for name, answer := range map[string]stubserver.Reply{
 		"as text":    stubserver.Respond(500, "text/plain", `{"apiVersion":"v1","kind":"Secret",`+secretFields+`}`),
@@ -139,8 +139,8 @@ func TestFactory_NoBodyOfADiscoveryAnswerLeavesTheLibrary(t *testing.T) {
 	}
 }
 
-// checkShownOf runs an informer of f until a request has failed for reason, and looks at
-// everything that is to be seen of that.
+// checkShownOf runs an informer of f until a request has failed with reason, and checks all texts about
+// this.
 func checkShownOf(t *testing.T, f *dynamicinformer.Factory, reason status.Reason, is func(error) bool) {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(4), ktesting.AnyToString(func(v any) string { return fmt.Sprintf("%v", v) })))
@@ -180,18 +180,18 @@ func checkShownOf(t *testing.T, f *dynamicinformer.Factory, reason status.Reason
 	}
 }
 
-// checkShows checks that text is short, too.
-func checkShows(t *testing.T, what, text string) {
+// checkShows checks that text does not contain the secret, and is short.
+func checkShows(t *testing.T, where, text string) {
 	t.Helper()
-	checkHides(t, what, text)
+	checkHides(t, where, text)
 	if len(text) > 8<<10 {
-		t.Errorf("%s: %d bytes: %.300s…", what, len(text), text)
+		t.Errorf("%s: %d bytes: %.300s…", where, len(text), text)
 	}
 }
 
-func checkHides(t *testing.T, what, text string) {
+func checkHides(t *testing.T, where, text string) {
 	t.Helper()
 	if at := strings.Index(text, secret); at >= 0 {
-		t.Errorf("%s shows the object: …%s…", what, text[max(0, at-200):min(len(text), at+100)])
+		t.Errorf("%s shows the object: …%s…", where, text[max(0, at-200):min(len(text), at+100)])
 	}
 }

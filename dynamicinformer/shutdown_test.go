@@ -66,9 +66,9 @@ func TestFactory_ShutdownEndsAHangingList(t *testing.T) {
 	})
 }
 
-// A client that does not heed its context keeps a goroutine in the reflector's
-// LIST, which client-go's informer leaves behind when it ends.
-func TestFactory_ShutdownWaitsForARequestThatGoesOn(t *testing.T) {
+// With a client that ignores its context, the goroutine of the reflector's LIST continues after the end of
+// client-go's informer.
+func TestFactory_ShutdownWaitsForARequestInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType)
@@ -100,7 +100,7 @@ func TestFactory_ClosedFactoryKeepsItsInformers(t *testing.T) {
 		start(t.Context(), f)
 		shutdown(t, f)
 		if f.ForResource(widgets).Informer() != informer {
-			t.Error("there is a fresh informer, which can't run any more")
+			t.Error("ForResource returned a new informer, which can't run")
 		}
 	})
 }
@@ -122,9 +122,9 @@ func TestFactory_ShutdownBeforeStart(t *testing.T) {
 	})
 }
 
-// What a release has left to do with an informer is the factory's, also of an informer that
-// is run by hand and goes on after the factory. The hanging index function keeps the
-// informer's lock; a bubble's time stands still at locks.
+// The factory owns the removal of handlers after a release, also for an informer that a user runs and that
+// continues after the factory. The index function hangs while it holds the informer's lock; the time of a
+// bubble does not pass while a goroutine waits for a lock.
 func TestShutdown_WaitsForTheRemovalOfHandlers(t *testing.T) {
 	cluster := fakecluster.New(widgetType)
 	create(t, cluster, widgets, "ns", "a")
@@ -139,7 +139,7 @@ func TestShutdown_WaitsForTheRemovalOfHandlers(t *testing.T) {
 	if _, err := l.AddEventHandler(&recorder{}); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(50 * time.Millisecond) // until the factory has found that the informer runs
+	<-time.After(50 * time.Millisecond) // until the factory waits for the lock
 	hangs, goOn, indexed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		indexed <- informer.AddIndexers(cache.Indexers{"slow": func(any) ([]string, error) {

@@ -18,17 +18,17 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// checkSince checks that l is synced since want, of which who waits hears up to 10 ms late.
-func checkSince(t *testing.T, what string, l *dynamicinformer.Lease, want time.Time) {
+// checkSince checks that l is synced since want, or at most 10 ms later.
+func checkSince(t *testing.T, when string, l *dynamicinformer.Lease, want time.Time) {
 	t.Helper()
 	got := l.Status()
 	if got.State != status.StateSynced || got.Since.After(want) || want.Sub(got.Since) > 10*time.Millisecond {
-		t.Errorf("%s: %s (%s) since %v, want Synced since %v", what, got.State, got.Reason, got.Since, want)
+		t.Errorf("%s: %s (%s) since %v, want Synced since %v", when, got.State, got.Reason, got.Since, want)
 	}
 }
 
-// Since when all is well: the list, the end of what was wrong, or the list of the next type
-// of that name.
+// SyncedSince is the time of the list, of the end of a failure, or of the list of the next type with the
+// same name.
 func TestStatus_SyncedSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, fakecluster.Type{GVR: gadgets, Kind: "Gadget"})
@@ -65,7 +65,7 @@ func TestStatus_SyncedSince(t *testing.T) {
 		cluster.Withdraw(widgets)
 		time.Sleep(2 * time.Minute)
 		if got := l.Status(); got.State != status.StateNotServed {
-			t.Errorf("withdrawn: %+v", got)
+			t.Errorf("after the end of the type: %+v", got)
 		}
 		cluster.Serve(widgetType)
 		back := time.Now()
@@ -79,7 +79,7 @@ func TestStatus_SyncedSince(t *testing.T) {
 	})
 }
 
-// A type that is held back, as another version of it is served, needs no list when it is back.
+// A type whose version is not served for a while is not listed again.
 func TestStatus_SyncedSinceItsVersionIsServedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, documents := fakecluster.New(widgetType), fakecluster.New(widgetType)
@@ -110,7 +110,7 @@ func TestStatus_SyncedSinceItsVersionIsServedAgain(t *testing.T) {
 	})
 }
 
-// The deletion of what there was is no list of what there is.
+// The deletions of old objects are not a list of the next type.
 func TestStatus_SyncedSinceTheNextTypeIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, fakecluster.Type{GVR: gadgets, Kind: "Gadget"})
@@ -146,7 +146,7 @@ func TestStatus_SyncedSinceTheNextTypeIsListed(t *testing.T) {
 	})
 }
 
-// A watch-list that is answered is not all there yet.
+// A watch-list with a response is not complete.
 func TestStatus_SyncedSinceTheEndOfInitialEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
@@ -167,7 +167,7 @@ func TestStatus_SyncedSinceTheEndOfInitialEvents(t *testing.T) {
 	})
 }
 
-// slowStreams is a client whose events come every other second.
+// slowStreams is a client whose watches have an event every two seconds.
 type slowStreams struct{ dynamic.Interface }
 
 func (c slowStreams) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {

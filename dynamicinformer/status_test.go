@@ -9,7 +9,7 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
-// names returns the resources that f's status has, in its order.
+// names returns the resources in f's status, in order.
 func names(f *dynamicinformer.Factory) (all []string) {
 	for _, s := range f.Status() {
 		all = append(all, s.GVR.Resource)
@@ -17,8 +17,8 @@ func names(f *dynamicinformer.Factory) (all []string) {
 	return all
 }
 
-// The order of informers is kept from one status to the next, and they come and go between.
-func TestStatus_HasTheInformersOfTheMoment(t *testing.T) {
+// Informers are created and released between calls of Status, and the order is kept.
+func TestStatus_HasTheCurrentInformers(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, f := in.T, in.factory
 		check := func(what string, want ...string) {

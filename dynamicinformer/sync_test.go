@@ -36,7 +36,7 @@ func reasonOf(t *testing.T, err error) status.Reason {
 	return notSynced(t, err).Reason
 }
 
-// waitFor waits for gvrs for d.
+// waitFor waits at most d for gvrs.
 func waitFor(ctx context.Context, f *dynamicinformer.Factory, d time.Duration, gvrs ...schema.GroupVersionResource) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -155,7 +155,7 @@ func TestWaitForSync_StuckTypeDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-func TestWaitForSync_EndedContextOfASyncedFactoryIsNoError(t *testing.T) {
+func TestWaitForSync_SyncedFactoryIgnoresTheEndOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		f := newFactory(t, fakecluster.New(widgetType))
@@ -178,7 +178,7 @@ func TestWaitForSync_NotStartedStoppedUnknown(t *testing.T) {
 		f := newFactory(t, cluster)
 		begun := time.Now()
 		if got := reasonOf(t, f.WaitForSync(ctx, dynamicinformer.WithResources(blocks))); got != status.ReasonNotStarted || time.Since(begun) > 0 {
-			t.Errorf("never asked for: %s after %v, want NotStarted at once", got, time.Since(begun))
+			t.Errorf("never requested: %s after %v, want NotStarted at once", got, time.Since(begun))
 		}
 		f.ForResource(widgets)
 		if got := reasonOf(t, waitFor(ctx, f, time.Second, widgets)); got != status.ReasonNotStarted {
@@ -202,14 +202,14 @@ func TestWaitForSync_EndsWhenTheFactoryCloses(t *testing.T) {
 		waiting := make(chan error)
 		go func() { waiting <- f.WaitForSync(ctx, dynamicinformer.WithResources(widgets)) }()
 		synctest.Wait()
-		shutdown(t, f) // never started: now it never will be
+		shutdown(t, f) // without Start
 		if got := reasonOf(t, <-waiting); got != status.ReasonStopped {
 			t.Errorf("reason = %s, want Stopped", got)
 		}
 	})
 }
 
-func TestDiscovery_NothingLeavesBeforeTheTypeIsServed(t *testing.T) {
+func TestDiscovery_NoRequestIsSentBeforeTheTypeIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(blockType)
@@ -226,17 +226,17 @@ func TestDiscovery_NothingLeavesBeforeTheTypeIsServed(t *testing.T) {
 				t.Errorf("%s requests for a type that is not served: %d", verb, got)
 			}
 		}
-		// Every 10 s for a minute and then every 50 s, since it can't be watched and each group
+		// Every 10 s for a minute and then every 50 s, because discovery can't be watched, and each group
 		// version is a request.
 		asked := len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{}))
 		if asked < 14 || asked > 24 {
-			t.Errorf("discovery was asked %d times in 10 minutes", asked)
+			t.Errorf("%d discovery requests in 10 minutes", asked)
 		}
 
 		cluster.Serve(widgetType)
 		create(t, cluster, widgets, "ns", "a")
 		if err := waitFor(ctx, f, time.Minute, widgets); err != nil {
-			t.Errorf("after the type has come: %v", err)
+			t.Errorf("after the type is served: %v", err)
 		}
 		synctest.Wait()
 		if got := events.take(); len(got) != 1 {
@@ -246,7 +246,7 @@ func TestDiscovery_NothingLeavesBeforeTheTypeIsServed(t *testing.T) {
 	})
 }
 
-func TestDiscovery_TypeThatComesIsNoticedSoon(t *testing.T) {
+func TestDiscovery_NewTypeIsNoticedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(blockType)
@@ -265,7 +265,7 @@ func TestDiscovery_TypeThatComesIsNoticedSoon(t *testing.T) {
 	})
 }
 
-func TestDiscovery_RefusalsHaveReasons(t *testing.T) {
+func TestDiscovery_NotServedAnswersHaveReasons(t *testing.T) {
 	readOnly := widgetType
 	readOnly.Verbs = []string{"get", "list"}
 	other := widgetType
@@ -299,7 +299,7 @@ func TestDiscovery_RefusalsHaveReasons(t *testing.T) {
 	}
 }
 
-func TestDiscovery_FailingIsNotAbsent(t *testing.T) {
+func TestDiscovery_AFailureIsNotAnAbsentType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		cluster := fakecluster.New(widgetType)
@@ -318,7 +318,7 @@ func TestDiscovery_FailingIsNotAbsent(t *testing.T) {
 		}
 		cluster.Intercept(nil)
 		if err := waitFor(ctx, f, time.Minute); err != nil {
-			t.Errorf("healed: %v", err)
+			t.Errorf("after the failure: %v", err)
 		}
 		shutdown(t, f)
 	})
@@ -348,8 +348,8 @@ func TestDiscovery_ClusterScopedIgnoresNamespace(t *testing.T) {
 	})
 }
 
-// The list may be complete at any moment between two looks: whoever waits is told.
-func TestWaitForSync_MissesNothing(t *testing.T) {
+// A wait ends when the list is complete, at any moment.
+func TestWaitForSync_DoesNotMissTheEndOfTheList(t *testing.T) {
 	cluster := fakecluster.New(widgetType)
 	for range 500 {
 		f := newFactory(t, cluster)
@@ -375,8 +375,8 @@ func TestWaitForSync_MissesNothing(t *testing.T) {
 	}
 }
 
-// The fakes of tests forget what happens between a list and a watch. A watch that is not
-// answered, as by some proxies, is not waited for.
+// client-go's fakes lose events between a list and a watch, so WaitForSync waits for the watch. If a watch
+// has no response, as with some proxies, the wait ends after a while.
 func TestWaitForSync_WaitsForTheFirstWatchForALimitedTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer, takes time.Duration

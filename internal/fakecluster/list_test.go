@@ -12,7 +12,7 @@ import (
 
 func TestList_SelectorsAndNamespace(t *testing.T) {
 	cluster := fakecluster.New(widgetType)
-	// Not in the order of their keys.
+	// The objects are not in the order of their keys.
 	create(t, in(cluster, "other"), "a", "red")
 	create(t, in(cluster, "ns"), "c", "red")
 	create(t, in(cluster, "ns"), "b", "blue")

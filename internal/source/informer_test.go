@@ -45,7 +45,7 @@ func runInformer(t *testing.T, cfg source.Config) *run {
 		item, there, err := store.GetByKey(key)
 		return item, there && err == nil
 	})
-	// The default one throttles by the time of its last call in any bubble.
+	// The default handler uses the time of its last call, which may be that of another bubble.
 	if err := r.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func TestObserver_GetsTheResultOfAWatch(t *testing.T) {
 				server := newServerWatch()
 				client.watch = always(server, nil)
 				w := openWatch(t, lw, opts)
-				// It is told that the watch was accepted, not what comes in it.
+				// The report is that the watch was accepted, and not its events.
 				server.Add(newObject("a"))
 				server.Action(watch.Bookmark, newBookmark("true"))
 				take(w)
@@ -166,7 +166,7 @@ func TestObserver_EndOfTheCallersContextIsNotAFailure(t *testing.T) {
 			go func() { _, err := lw.WatchWithContext(ctx, watchList()); ended <- err }()
 			synctest.Wait()
 
-			// Streams whose server says something, or ends, just as the context does.
+			// Streams that get an event, or end, at the same time as the context.
 			client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 				cancel()
 				server := newServerWatch()

@@ -111,7 +111,7 @@ func TestStream_EndsWithTheServersWatch(t *testing.T) {
 				server.Action(watch.Bookmark, newBookmark("true"))
 				server.Add(newObject("a"))
 				server.Stop()
-				// What was sent before the end arrives before it.
+				// Earlier events arrive before the end.
 				if diff := cmp.Diff([]string{"BOOKMARK ", "ADDED a", "CLOSED"}, seen(w)); diff != "" {
 					t.Errorf("events (-want +got):\n%s", diff)
 				}

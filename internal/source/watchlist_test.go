@@ -291,7 +291,7 @@ func TestWatchList_StallDoesNotAffectOtherRequests(t *testing.T) {
 		r.client.watch = nil
 		openWatch(t, r.lw, metav1.ListOptions{ResourceVersion: "1"})
 		openWatch(t, r.lw, metav1.ListOptions{SendInitialEvents: new(false)})
-		// Another resource has another server, perhaps.
+		// Another resource may have another server.
 		openWatch(t, newLW(source.Config{Client: source.Unstructured(r.client), GVR: blocks}), watchList())
 		if got := len(r.client.requests()); got != 4 {
 			t.Errorf("requests = %d, want 4", got)
@@ -314,7 +314,7 @@ func TestWatchList_StreamThatEndsEarlyHasAnError(t *testing.T) {
 		}
 		checkErrors(t, r.observer, source.ErrBookmarkMissing)
 
-		// It was no stall: the next one may well go better.
+		// This was not a stall, so the next watch-list is sent.
 		r.client.watch = nil
 		openWatch(t, r.lw, watchList())
 	})

@@ -15,7 +15,7 @@ type chromium struct {
 	path string
 }
 
-// newChromium finds one. The test is skipped if there is none.
+// newChromium returns the installed browser. The test is skipped if there is none.
 func newChromium(t *testing.T) *chromium {
 	t.Helper()
 	for _, name := range []string{os.Getenv("CHROME"), "chromium", "chromium-browser", "google-chrome"} {
@@ -30,8 +30,7 @@ func newChromium(t *testing.T) *chromium {
 	return nil
 }
 
-// run opens url, does what args say, and returns what it prints. Profile and home are its
-// own, and gone afterwards.
+// run opens url with args, and returns the output. It uses a temporary profile and home directory.
 func (c *chromium) run(url string, args ...string) string {
 	c.t.Helper()
 	home := c.t.TempDir()
@@ -52,8 +51,8 @@ func (c *chromium) run(url string, args ...string) string {
 	return stdout.String()
 }
 
-// dom returns the document at url as it is after a time of the page's own clock, which
-// runs as fast as it can, and stands while an answer is waited for.
+// dom returns the document at url after some virtual time of the page. Virtual time runs as fast as
+// possible, and stops during requests.
 func (c *chromium) dom(url string, after time.Duration) string {
 	c.t.Helper()
 	return c.run(url, "--virtual-time-budget="+milliseconds(after), "--dump-dom")

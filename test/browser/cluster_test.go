@@ -61,7 +61,7 @@ func acquire(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionRe
 	return l
 }
 
-// create makes n objects.
+// create creates n objects.
 func create(t *testing.T, cluster *fakecluster.Cluster, gvr schema.GroupVersionResource, namespace string, n int) {
 	t.Helper()
 	for i := range n {

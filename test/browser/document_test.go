@@ -18,12 +18,12 @@ var (
 	statusOf = regexp.MustCompile(`(?s)<p id="connection"[^>]*>.*?</p>`)
 )
 
-// words returns what a person reads of a piece of a document.
+// words returns the visible text of a part of a document.
 func words(markup string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tag.ReplaceAllString(markup, " "))), " ")
 }
 
-// table returns the cells of each row that is an informer's.
+// table returns the cells of the row of each informer.
 func table(document string) [][]string {
 	var rows [][]string
 	for _, markup := range tableRow.FindAllString(document, -1) {
@@ -45,5 +45,5 @@ func items(document string) []string {
 	return all
 }
 
-// connection returns what the page says about being live.
+// connection returns the page's text about its connection.
 func connection(document string) string { return words(statusOf.FindString(document)) }

@@ -45,7 +45,7 @@ func await(ctx context.Context, t *testing.T, l *dynamicinformer.Lease, state st
 	t.Errorf("%v is %s, not %s: %v", last.GVR, last.State, state, last.Err)
 }
 
-// forbid makes cluster refuse to list and watch gvr from now on.
+// forbid makes later lists and watches of gvr forbidden.
 func forbid(cluster *fakecluster.Cluster, gvr schema.GroupVersionResource) {
 	cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 		if req.GVR == gvr {
@@ -57,7 +57,7 @@ func forbid(cluster *fakecluster.Cluster, gvr schema.GroupVersionResource) {
 	cluster.CloseWatches(gvr)
 }
 
-func TestPage_TableShowsWhatStatusSays(t *testing.T) {
+func TestPage_TableShowsTheStatus(t *testing.T) {
 	browser := newChromium(t)
 	cluster := newCluster()
 	create(t, cluster, blocks, "", 3)
@@ -84,13 +84,13 @@ func TestPage_TableShowsWhatStatusSays(t *testing.T) {
 	}
 	for _, row := range table(document) {
 		reason, _, _ := strings.Cut(row[2], " ")
-		state, _, _ := strings.Cut(row[0], " ") // for how long
+		state, _, _ := strings.Cut(row[0], " ") // without its duration
 		got = append(got, []string{state, row[1], reason, row[3], row[5]})
 	}
 	byName := func(a, b []string) int { return strings.Compare(a[1], b[1]) }
 	slices.SortFunc(want, byName)
 	if len(got) == 3 && (got[0][0] != "Degraded" || got[1][0] != "NotServed" || got[2][0] != "Synced") {
-		t.Errorf("what is wrong is not first: %q", got)
+		t.Errorf("the first rows are not problems: %q", got)
 	}
 	slices.SortFunc(got, byName)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -101,8 +101,8 @@ func TestPage_TableShowsWhatStatusSays(t *testing.T) {
 	}
 }
 
-// The type degrades after the page has been opened. The browser asks once for the page as
-// such; all else the script does.
+// The type becomes degraded after the page was opened. The browser requests the page once, and the script
+// requests the updates.
 func TestPage_ChangesWithoutReload(t *testing.T) {
 	browser := newChromium(t)
 	cluster := newCluster()
@@ -114,7 +114,7 @@ func TestPage_ChangesWithoutReload(t *testing.T) {
 	await(t.Context(), t, l, status.StateSynced)
 
 	var opened, updates atomic.Int32
-	before, after := f.Handler(), f.Handler() // the page's clock is quicker than the half second for which one remembers
+	before, after := f.Handler(), f.Handler() // virtual time is faster than the half second for which a handler keeps a response
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Sec-Fetch-Mode") == "navigate" {
 			opened.Add(1)
@@ -133,11 +133,11 @@ func TestPage_ChangesWithoutReload(t *testing.T) {
 		t.Errorf("rows: %q", rows)
 	}
 	if opened.Load() != 1 || updates.Load() < 2 || connection(document) != "Live" {
-		t.Errorf("opened %d times, %d updates, %q", opened.Load(), updates.Load(), connection(document))
+		t.Errorf("%d page loads, %d updates, %q", opened.Load(), updates.Load(), connection(document))
 	}
 }
 
-func TestPage_SaysWhenItCannotUpdate(t *testing.T) {
+func TestPage_ReportsFailedUpdates(t *testing.T) {
 	browser := newChromium(t)
 	f := newFactory(t, newCluster())
 	f.ForResource(blocks)
@@ -157,17 +157,17 @@ func TestPage_SaysWhenItCannotUpdate(t *testing.T) {
 			}))
 			document := browser.dom(url, 7*time.Second)
 			if got := connection(document); !strings.HasPrefix(got, "Not updated since ") || updates.Load() < 3 {
-				t.Errorf("after %d updates it says %q", updates.Load(), got)
+				t.Errorf("after %d updates: %q", updates.Load(), got)
 			}
 			if rows := table(document); len(rows) != 1 {
-				t.Errorf("what was known is gone: %q", rows)
+				t.Errorf("rows after a failed update: %q", rows)
 			}
 		})
 	}
 }
 
-// Markup in the names of types and leases, and in errors, is shown and does nothing, at
-// first and in what the script takes over.
+// Markup in the names of types and leases, and in errors, is shown as text, in the page and in the updates
+// of the script.
 func TestPage_MarkupDoesNotRun(t *testing.T) {
 	browser := newChromium(t)
 	const evil = `<script>document.title="owned"</script><img src="x" onerror="document.title='owned'">`
@@ -188,7 +188,7 @@ func TestPage_MarkupDoesNotRun(t *testing.T) {
 	for _, query := range []string{"", detail, "?q=%3Cscript%3Edocument.title%3D%22owned%22%3C/script%3E"} {
 		document := browser.dom(url+"/"+query, 5*time.Second)
 		if strings.Contains(document, "<title>owned") || strings.Contains(document, "<img") || strings.Count(document, "<script") != 1 {
-			t.Errorf("%q: markup gets through:\n%s", query, document)
+			t.Errorf("%q: markup is not escaped:\n%s", query, document)
 		}
 		if connection(document) != "Live" {
 			t.Errorf("%q: %q", query, connection(document))
@@ -197,7 +197,7 @@ func TestPage_MarkupDoesNotRun(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(words(document), `example.com<script>document.title="owned"</script>`) {
-			t.Errorf("%q: the name can't be read:\n%s", query, words(document))
+			t.Errorf("%q: the name is not shown:\n%s", query, words(document))
 		}
 	}
 }

@@ -25,21 +25,20 @@ import (
 
 var screenshot = flag.String("screenshot", "", "where TestPage_Screenshot writes its picture; by default nowhere that lasts")
 
-// slowPool is a handler that takes its time for each object.
+// slowPool is a handler whose calls wait for done.
 type slowPool struct{ done <-chan struct{} }
 
 func (s *slowPool) OnAdd(any, bool)   { <-s.done }
 func (s *slowPool) OnUpdate(any, any) { <-s.done }
 func (s *slowPool) OnDelete(any)      { <-s.done }
 
-// today is what the clock of a bubble, which begins with the year 2000, is set to, so
-// that the picture shows a time that readers know.
+// today is the time of the bubble at the beginning. Without it, the picture would show the year 2000.
 const today = 26*365*24*time.Hour + 200*24*time.Hour + 3*time.Hour
 
-// pass lets so much of a bubble's time pass.
+// pass lets the time of the bubble pass.
 func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in a bubble
 
-// An hour in the life of a factory, in a bubble's time, and then a picture of its page.
+// The factory runs for an hour in the time of a bubble. Then the test makes a picture of its page.
 func TestPage_Screenshot(t *testing.T) {
 	browser := newChromium(t)
 	var shown *httptest.ResponseRecorder
@@ -74,7 +73,7 @@ func TestPage_Screenshot(t *testing.T) {
 	}
 }
 
-// anHour runs a factory for about as long and returns its page then.
+// anHour runs a factory for about an hour, and returns its page.
 func anHour(t *testing.T) *httptest.ResponseRecorder {
 	t.Helper()
 	pass(today)

@@ -22,9 +22,9 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// A resolver without watches asks: what is not listed in two answers, and not found by a
-// request, is gone.
-func TestLife_TypeIsRemovedAndInstalledAgain(t *testing.T) {
+// With a resolver without watches, a type is gone if two discovery answers do not have it and a request
+// is NotFound.
+func TestType_IsRemovedAndInstalledAgain(t *testing.T) {
 	for _, policy := range []dynamicinformer.RemovalPolicy{dynamicinformer.EmitDeletes, dynamicinformer.KeepCache} {
 		t.Run(policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestLife_TypeIsRemovedAndInstalledAgain(t *testing.T) {
 				cluster.Withdraw(widgets)
 				time.Sleep(4 * time.Second)
 				if got := l.Status(); got.State != status.StateDegraded || got.Objects != 1 {
-					t.Errorf("before there is evidence: %+v", got)
+					t.Errorf("before the evidence: %+v", got)
 				}
 				time.Sleep(3 * time.Minute)
 				checkGone(t, l)
@@ -66,10 +66,10 @@ func TestLife_TypeIsRemovedAndInstalledAgain(t *testing.T) {
 					want = []string{"delete ns/a", "add ns/b"}
 				}
 				if diff := cmp.Diff(want, events.take()); diff != "" {
-					t.Errorf("events of the return (-want +got):\n%s", diff)
+					t.Errorf("events after the second installation (-want +got):\n%s", diff)
 				}
 				if got := l.Status(); got.State != status.StateSynced || got.Reason != "" || got.Evidence.Kind != "" {
-					t.Errorf("back: %+v", got)
+					t.Errorf("after the second installation: %+v", got)
 				}
 				shutdown(t, f)
 			})
@@ -77,9 +77,9 @@ func TestLife_TypeIsRemovedAndInstalledAgain(t *testing.T) {
 	}
 }
 
-// What KeepCache has kept of a type that was gone is not in sync with what has come in its
-// place, before that is listed and in the store, also where nothing tells the two apart.
-func TestLife_KeptObjectsAreNotSynced(t *testing.T) {
+// Objects that KeepCache has kept are not synced with the next type before its list is in the store, also
+// if the two types can't be distinguished.
+func TestType_KeptObjectsAreNotSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache))
@@ -105,23 +105,23 @@ func TestLife_KeptObjectsAreNotSynced(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if now := l.Status(); now.State == status.StateSynced {
-			t.Errorf("before it is listed: %+v", now)
+			t.Errorf("before the list: %+v", now)
 		}
 		if err := waitFor(t.Context(), f, time.Minute); err == nil {
-			t.Error("synced before it is listed")
+			t.Error("synced before the list")
 		}
 		cluster.Intercept(nil)
 		if err := waitFor(t.Context(), f, 2*time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		if keys := l.Informer().GetStore().ListKeys(); len(keys) != objects {
-			t.Errorf("synced, and in the store there are %d objects, want %d", len(keys), objects)
+			t.Errorf("synced with %d objects in the store, want %d", len(keys), objects)
 		}
 		shutdown(t, f)
 	})
 }
 
-// briefly returns a context that ends in a minute, for waits that must end by themselves.
+// briefly returns a context that ends in a minute, for waits that must end earlier.
 func briefly(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -129,22 +129,22 @@ func briefly(t *testing.T) context.Context {
 	return ctx
 }
 
-// checkGone expects that l says that its type is.
+// checkGone checks that the type of l is gone.
 func checkGone(t *testing.T, l *dynamicinformer.Lease) {
 	t.Helper()
 	now := l.Status()
 	if now.State != status.StateNotServed || now.Evidence.Kind != discovery.NotListed || now.StaleSince.IsZero() != (now.Objects == 0) {
-		t.Errorf("gone: %+v", now)
+		t.Errorf("status: %+v", now)
 	}
 	if err := l.WaitForSync(briefly(t), dynamicinformer.WithFailFast()); reasonOf(t, err) != status.ReasonNotFound {
 		t.Errorf("wait: %v", err)
 	}
 	if !cache.IsDone(l.HasSyncedChecker()) {
-		t.Error("it has listed once, and yet")
+		t.Error("HasSynced is false after the first list")
 	}
 }
 
-func TestLife_ForbiddenIsTriedAgainSlowlyAndOnRetry(t *testing.T) {
+func TestType_ForbiddenIsRetriedSlowlyAndOnRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		forbidden := apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
@@ -174,8 +174,8 @@ func TestLife_ForbiddenIsTriedAgainSlowlyAndOnRetry(t *testing.T) {
 	})
 }
 
-// What there is stays, and it is said since when.
-func TestLife_RevokedKeepsItsCache(t *testing.T) {
+// The cache is kept, and the status has the time since then.
+func TestType_KeepsItsCacheWhenPermissionsAreRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		forbidden := apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
@@ -193,10 +193,10 @@ func TestLife_RevokedKeepsItsCache(t *testing.T) {
 			t.Errorf("status: %+v", now)
 		}
 		if late := now.StaleSince.Sub(revoked); late < 0 || late > 2*time.Second {
-			t.Errorf("stale since %v after it was revoked", late)
+			t.Errorf("stale since %v after the revocation", late)
 		}
 		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Errorf("it has synced, and yet: %v", err)
+			t.Errorf("wait after the first sync: %v", err)
 		}
 		shutdown(t, f)
 	})
@@ -213,7 +213,7 @@ func TestLease_WatchReturnsTheLastState(t *testing.T) {
 		others, stopOthers := iter.Pull(l.Watch(ctx))
 		defer stopOthers()
 		if first, open := others(); !open || first.State != status.StateUnknown {
-			t.Errorf("another one: %s", first.State)
+			t.Errorf("another loop: %s", first.State)
 		}
 		next := func() status.State {
 			synctest.Wait()
@@ -224,47 +224,47 @@ func TestLease_WatchReturnsTheLastState(t *testing.T) {
 			t.Errorf("before Start: %s", got)
 		}
 		f.Start(t.Context())
-		if got := next(); got != status.StateSynced { // and nothing in between
-			t.Errorf("after it: %s", got)
+		if got := next(); got != status.StateSynced { // without other states before
+			t.Errorf("after Start: %s", got)
 		}
 		answer(cluster, apierrors.NewServiceUnavailable("down"))
 		cluster.CloseWatches(widgets)
 		time.Sleep(time.Second)
 		if got := next(); got != status.StateDegraded {
-			t.Errorf("down: %s", got)
+			t.Errorf("during the failure: %s", got)
 		}
 		cluster.Intercept(nil)
 		time.Sleep(time.Minute)
 		if got := next(); got != status.StateSynced {
-			t.Errorf("healed: %s", got)
+			t.Errorf("after the failure: %s", got)
 		}
-		others() // what it has missed
+		others() // states that the loop has not received
 		cancel()
 		if _, open := others(); open {
-			t.Error("it goes on after the end of its context")
+			t.Error("the loop continues after the end of its context")
 		}
 		l.Release()
 		if got := next(); got != status.StateStopped {
-			t.Errorf("released: %s", got)
+			t.Errorf("after Release: %s", got)
 		}
 		if _, open := watch(); open {
-			t.Error("it goes on after the end of the informer")
+			t.Error("the loop continues after the end of the informer")
 		}
 		shutdown(t, f)
 	})
 }
 
-func TestVersionPolicy_DecidesWhereRequestsGo(t *testing.T) {
+func TestVersionPolicy_DeterminesTheVersionOfRequests(t *testing.T) {
 	v2 := widgets.GroupResource().WithVersion("v2")
 	typeV2 := widgetType
 	typeV2.GVR = v2
 	for _, tc := range []struct {
 		policy        discovery.VersionPolicy
 		text          string
-		before, after string // v2 is served, too
+		before, after string // before and after v2 is also served
 	}{
 		{discovery.Exact(), "Exact", "v1", "v1"},
-		{discovery.FollowPreferred(), "FollowPreferred", "v1", "v1"}, // the cluster prefers the first
+		{discovery.FollowPreferred(), "FollowPreferred", "v1", "v1"}, // the cluster prefers the first version
 		{discovery.FirstOf("v2", "v1"), "FirstOf(v2, v1)", "v1", "v2"},
 	} {
 		t.Run(tc.text, func(t *testing.T) {
@@ -282,7 +282,7 @@ func TestVersionPolicy_DecidesWhereRequestsGo(t *testing.T) {
 				cluster.Serve(typeV2)
 				time.Sleep(2 * time.Minute)
 				if got := l.Resource().GVR.Version; got != tc.after {
-					t.Errorf("then in %s, want %s", got, tc.after)
+					t.Errorf("later in %s, want %s", got, tc.after)
 				}
 				for version, want := range map[string]int{"v1": 1, "v2": 1} {
 					if version != tc.after {
@@ -298,7 +298,7 @@ func TestVersionPolicy_DecidesWhereRequestsGo(t *testing.T) {
 	}
 }
 
-func TestVersionPolicy_ALeaseIsOnOneVersion(t *testing.T) {
+func TestVersionPolicy_ALeaseHasOneVersion(t *testing.T) {
 	f := newFactory(t, fakecluster.New(widgetType))
 	_, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithVersionPolicy(discovery.EveryVersion()))
 	if wrong, is := errors.AsType[*dynamicinformer.OptionError](err); !is || wrong.Option != "WithVersionPolicy" || wrong.Value != "EveryVersion" {
@@ -306,7 +306,7 @@ func TestVersionPolicy_ALeaseIsOnOneVersion(t *testing.T) {
 	}
 }
 
-func TestVersionPolicy_LeasesUnderDifferentOnesDoNotShare(t *testing.T) {
+func TestVersionPolicy_LeasesWithDifferentPoliciesDoNotShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
@@ -324,8 +324,8 @@ func TestVersionPolicy_LeasesUnderDifferentOnesDoNotShare(t *testing.T) {
 	})
 }
 
-// A handler that a program has given to client-go's informer gets what it got there.
-func TestInformer_WatchErrorHandlerOfItsOwn(t *testing.T) {
+// A watch error handler for client-go's informer gets the same arguments.
+func TestInformer_CallsTheWatchErrorHandlerOfTheUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
 		answer(cluster, apierrors.NewServiceUnavailable("down"))
@@ -334,7 +334,7 @@ func TestInformer_WatchErrorHandlerOfItsOwn(t *testing.T) {
 		var calls atomic.Int32
 		err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 			calls.Add(1)
-			cache.DefaultWatchErrorHandler(ctx, r, err) // asks the reflector for its name
+			cache.DefaultWatchErrorHandler(ctx, r, err) // uses the name of the reflector
 			if !apierrors.IsServiceUnavailable(err) {
 				t.Errorf("error: %v", err)
 			}
@@ -349,15 +349,15 @@ func TestInformer_WatchErrorHandlerOfItsOwn(t *testing.T) {
 			t.Errorf("called %d times, logged %d", calls.Load(), len(failures()))
 		}
 		if err := informer.SetWatchErrorHandler(func(*cache.Reflector, error) {}); err == nil {
-			t.Error("it can be set while the informer runs")
+			t.Error("no error for a handler that is set while the informer runs")
 		}
 		shutdown(t, f)
 	})
 }
 
-// Its list hangs, and it goes, and comes: it is listed then, and not when somebody asks
-// discovery some minutes later.
-func TestLife_TypeThatGoesBeforeItsFirstList(t *testing.T) {
+// The first list hangs, and the type is removed and installed again. It is listed at once, and not after
+// the next question to discovery some minutes later.
+func TestType_IsRemovedBeforeItsFirstList(t *testing.T) {
 	for range 10 {
 		synctest.Test(t, func(t *testing.T) {
 			cluster := fakecluster.New(widgetType, blockType)
@@ -384,15 +384,15 @@ func TestLife_TypeThatGoesBeforeItsFirstList(t *testing.T) {
 	}
 }
 
-// What a transform makes of objects may be of any type: reflectors take deletions of one only.
-func TestLife_DeletionsOfTransformedObjects(t *testing.T) {
+// A transform may return objects of any type. Reflectors accept deletions of one type only.
+func TestType_DeletionsOfTransformedObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		create(t, cluster, widgets, "ns", "a")
 		f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithTransform(func(obj any) (any, error) {
 			object, err := meta.Accessor(obj)
 			if err != nil {
-				return obj, nil //nolint:nilerr // what is no object stays as it is
+				return obj, nil //nolint:nilerr // not an object
 			}
 			slim := &metav1.PartialObjectMetadata{}
 			slim.SetName(object.GetName())
@@ -414,13 +414,13 @@ func TestLife_DeletionsOfTransformedObjects(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if got := l.Informer().GetStore().ListKeys(); len(got) != 0 {
-			t.Errorf("left: %v", got)
+			t.Errorf("objects in the store: %v", got)
 		}
 		shutdown(t, f)
 	})
 }
 
-func TestWaitForSync_FailFastHoldsForAll(t *testing.T) {
+func TestWaitForSync_FailFastReturnsForTheFirstLastingReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
@@ -443,9 +443,9 @@ func TestWaitForSync_FailFastHoldsForAll(t *testing.T) {
 	})
 }
 
-// A resolver that comes to know what is served only when the type is gone never tells of
-// its end: it denies the type, twice, and so does the type.
-func TestLife_EndThatTheResolverHasNotSeen(t *testing.T) {
+// A resolver that starts after the end of a type has no event for it. The type is gone after two NotServed
+// answers and a NotFound.
+func TestType_EndBeforeTheStartOfTheResolver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType, blockType)
 		var up atomic.Bool
