@@ -408,8 +408,12 @@ func TestRun_AnUnknownTypeNeedsOneRequestUntilTheNextChange(t *testing.T) {
 				for range 10 {
 					checkKind(t, ask(), discovery.ErrNotServed)
 				}
-				if got := len(s.paths()); got != 1 && (name == "a GVR" || got != 2) {
-					t.Errorf("round %d: %d requests", round, got)
+				paths := s.paths()
+				questions := slices.DeleteFunc(slices.Clone(paths), func(path string) bool { // the run may ask for documents itself
+					return name == "a GVR" && path != "/apis/example.org/v1"
+				})
+				if got := len(questions); got != 1 && (name == "a GVR" || got != 2) {
+					t.Errorf("round %d: requests: %q", round, paths)
 				}
 				other := fmt.Sprintf("others%d.%c.example.org", round, name[2])
 				crds.put(define(other, "9").object())
