@@ -101,6 +101,31 @@ func TestHealth_ToleratesShortFailures(t *testing.T) {
 	})
 }
 
+// A failing transform is shown by health checks also if all other objects are served.
+func TestReadyz_ReportsObjectsThatATransformFailsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		create(t, cluster, widgets, "ns", "b")
+		relabel(t, cluster, "b", "error")
+		f := newFactory(t, cluster, dynamicinformer.WithTransform(rejectBad))
+		f.ForResource(widgets)
+		f.Start(t.Context())
+		if err := f.WaitForSync(t.Context()); err != nil {
+			t.Errorf("the others are not served: %v", err)
+		}
+		ready := f.Readyz(dynamicinformer.WithHealthTolerance(time.Minute))
+		time.Sleep(50 * time.Second)
+		checkHealth(t, "within a minute", ready, "")
+		time.Sleep(20*time.Second + 500*time.Millisecond)
+		checkHealth(t, "after it", ready, "widgets.v1.example.com: Degraded (TransformFailed) for 70s")
+		relabel(t, cluster, "b", "")
+		time.Sleep(time.Second)
+		checkHealth(t, "when the object is good", ready, "")
+		shutdown(t, f)
+	})
+}
+
 // An informer that has never synced is not ready, without tolerance.
 func TestReadyz_FailsAtOnceForAnInformerThatHasNeverSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
