@@ -16,7 +16,7 @@ func init() {
 	typefacts.Of = func(resolver any) typefacts.Facts { return facts{resolver.(*Resolver)} }
 }
 
-// facts is what only the informers of this module ask of a resolver.
+// facts is the view of a resolver for the informers of this module.
 type facts struct{ *Resolver }
 
 // Pending implements typefacts.Facts.
@@ -37,7 +37,7 @@ func (r facts) Pending(gr schema.GroupResource) error {
 // Expect implements typefacts.Facts.
 func (r facts) Expect(gr schema.GroupResource) (stop func()) { return r.expect(gr) }
 
-// expect takes it that a caller waits for gr, until stop is called.
+// expect records that a caller waits for gr, until stop is called.
 func (r *Resolver) expect(gr schema.GroupResource) (stop func()) {
 	r.mu.Lock()
 	if r.wanted == nil {

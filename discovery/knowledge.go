@@ -8,109 +8,108 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// doubtFor is how long a resource that a document no longer lists is still taken to be
-// served: of several API servers, the one that answers may be behind. Another document
-// must then say the same. What the server's own objects say needs no second answer.
+// doubtFor is how long a resource that a document does not list any more counts as served: one of several
+// API servers may be behind. After that time, another document must not list the resource either. If a
+// CRD or an APIService is the evidence, one document is enough.
 const doubtFor = 5 * time.Second
 
-// knowledge is what a running resolver knows from its sources: documents, which say what is
-// served; the metadata of CRDs and APIServices, which say what is there, what has changed and
-// what is deleted; and those CRDs and APIServices that were read one by one. It is guarded by
-// its owner's lock, and does no I/O.
+// knowledge has the data of a running resolver's sources: the documents, which list the served resources;
+// the metadata of CRDs and APIServices, which has creations, changes and deletions; and the CRDs and
+// APIServices that were read. Its owner's lock guards it. It does no I/O.
 //
-// What is known is kept by group. A change marks its group as dirty, and only dirty groups
-// are put together anew.
+// The data are stored by group. A change marks its group as dirty, and only dirty groups are computed
+// again.
 type knowledge struct {
 	doubtFor time.Duration
-	doc      *document // nil: none has come yet
-	docAt    uint64    // the number of the request that it answers
-	toldAt   uint64    // of the last one that told of the named groups; others repeat what was known
-	docTold  map[schema.GroupVersion]bool
+	doc      *document                    // nil: there is none yet
+	docAt    uint64                       // the number of its request
+	toldAt   uint64                       // the number of the last request whose response has the named groups
+	docTold  map[schema.GroupVersion]bool // the group versions of doc; true: not stale
 	docs     map[string]groupDoc
-	listed   map[string]map[string][]*Resource // by group and plural, once asked for
+	listed   map[string]map[string][]*Resource // by group and plural, computed on demand
 
-	// crdsHeard and apisHeard say that the CRDs and the APIServices have been listed, or can't
-	// be at the moment.
+	// crdsHeard and apisHeard report whether the first list of CRDs and APIServices has succeeded or
+	// failed.
 	crdsHeard, apisHeard bool
 
 	crds map[string]map[string]*crdState // by group and plural
-	// crdsRule says that the list of CRDs was complete, and crdsCurrent that it is followed
-	// at this moment: what is not in it is not there, whatever documents say.
+	// crdsRule reports whether the list of CRDs is complete, and crdsCurrent whether the watch is open: a
+	// CRD that is not in the list does not exist, also if documents list its resource.
 	crdsRule    bool
 	crdsCurrent bool
 	apis        map[string]map[string]*apiService // by group and version
 	apisRule    bool
 	apisCurrent bool
 
-	// gone are CRDs that are deleted, for as long as documents may list their resources.
+	// gone are the deleted CRDs, while documents may list their resources.
 	gone map[schema.GroupResource]*crdState
-	// builtIn are the types that had no CRD when all CRDs were known first.
+	// builtIn are the types without a CRD at the first complete list of CRDs.
 	builtIn map[schema.GroupResource]bool
-	// deletions are the CRDs that were deleted since the last snapshot was made.
+	// deletions are the CRDs that were deleted since the last snapshot.
 	deletions map[schema.GroupResource]Evidence
-	// doubted are resources that nothing lists any more.
+	// doubted are the resources that no source has any more.
 	doubted map[schema.GroupVersionResource]doubt
-	// dropped are group versions whose APIService is deleted: the next document that does
-	// not list their resources needs no second one.
+	// dropped are the group versions whose APIService is deleted: one document that does not list their
+	// resources is enough.
 	dropped map[schema.GroupVersion]bool
-	// unlisted are CRDs that are there and of which nothing is served.
+	// unlisted are the existing CRDs without a served resource.
 	unlisted map[schema.GroupResource]*crdState
-	// changed is when a CRD has last changed so that documents may tell other things.
+	// changed is the time of the last change of a CRD that may change the documents.
 	changed time.Time
-	// stirred is when there was last a new reason for documents to change.
+	// stirred is the time of the last event because of which the documents are expected to change.
 	stirred time.Time
-	// defined are the CRDs of which a definition was read.
+	// defined are the CRDs that were read.
 	defined map[schema.GroupResource]*crdState
 	// unread are the objects that may have to be read one by one.
 	unread map[objectRef]*lookup
 
 	dirty map[string]bool // groups
 	all   bool            // all groups are dirty
-	// regroup says that a document has other groups, or in another order.
+	// regroup reports whether the list of groups or their order has changed.
 	regroup bool
-	views   map[string]*groupView // as last put together
+	views   map[string]*groupView // the last computed ones
 }
 
-// crdState is what is known of a CRD.
+// crdState is the state of a CRD.
 type crdState struct {
-	meta *slimMeta // nil: it is deleted
-	gone *deletion // the CRD before it, while documents may mean that one
-	// definition is what was read of it; nil: nothing was. It may be out of date.
+	meta *slimMeta // nil: the CRD is deleted
+	gone *deletion // of the CRD before it, while documents may list the resource of that CRD
+	// definition is the CRD as it was read; nil: it was not. It may be out of date.
 	definition *crd
-	// changedAt is the number of requests for documents that had begun when its type may
-	// have changed. Later ones tell of that.
+	// changedAt is the number of requests for documents before the last change of the type. Later
+	// documents have the change.
 	changedAt uint64
 	came      time.Time
-	unlisted  time.Time // since when nothing is served of it; zero: something is
-	// differs is since when documents, which should tell of the definition, say something else;
-	// zero: they don't. Refuted says that this has lasted: something else serves the type, too.
+	unlisted  time.Time // since when no resource of it is served; zero: one is
+	// differs is since when documents after the last change differ from the definition; zero: they do
+	// not. Refuted reports whether they have differed for a long time: something else also serves the
+	// type.
 	differs time.Time
 	refuted bool
 }
 
-// staleFor is how long after the last document that listed the resource of a deleted
-// CRD there may be another one, of an API server that is behind.
+// staleFor is how long documents of an API server that is behind may list the resource of a deleted CRD.
 const staleFor = time.Minute
 
-// deletion is what is known of a CRD that is deleted.
+// deletion is the state of a deleted CRD.
 type deletion struct {
 	Evidence
-	askedAt uint64    // the number of requests for documents that had begun then
-	listed  time.Time // when a document last listed its resource, or when it was deleted
-	left    bool      // a later document has not listed it
-	known   bool      // it was known to serve the type, and documents are older than its end
-	told    bool      // to subscribers, where it makes a difference
+	askedAt uint64    // the number of requests for documents before the deletion
+	listed  time.Time // the time of the last document with its resource, or of the deletion
+	left    bool      // a later document does not list its resource
+	known   bool      // it served the type, and there is no document after the deletion
+	told    bool      // to subscribers, or it has no event
 }
 
-// doubt is a resource that was served and is not mentioned any more, without evidence
-// that it is gone. It is taken to be served until it is over.
+// doubt is a resource that was served and that no source has any more, without evidence of its removal. It
+// counts as served until the doubt is over.
 type doubt struct {
 	since time.Time
-	over  bool // documents have left it out for long enough
+	over  bool // two documents do not list it
 }
 
-// heard reports whether both lists have come, or can't, and what they leave open has been
-// read.
+// heard reports whether the first lists of both sources have succeeded or failed, and all APIServices that
+// must be read were read.
 func (k *knowledge) heard() bool {
 	for ref, state := range k.unread {
 		if ref.path == apiServicePath && state.failures == 0 {
@@ -128,9 +127,9 @@ func (k *knowledge) touch(group string) {
 	k.dirty[group] = true
 }
 
-// learn takes a document, which answers request number.
+// learn learns a document, the response to the request of this number.
 func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
-	for gv := range k.dropped { // what the last one left out has been dealt with
+	for gv := range k.dropped { // the last document did not list it
 		if _, listed := k.docTold[gv]; !listed && k.doc != nil {
 			delete(k.dropped, gv)
 			k.touch(gv.Group)
@@ -149,20 +148,20 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 		if k.toldAt == number && number > state.changedAt {
 			k.compare(gr, state, now)
 		}
-		if !k.defines(state) { // from now on the documents do
+		if !k.defines(state) { // the documents decide from now on
 			k.touch(gr.Group)
 		}
 	}
 }
 
-// endDoubts ends doubts that documents have borne out.
+// endDoubts ends the doubts that documents confirm.
 func (k *knowledge) endDoubts(now time.Time) {
 	for gvr, d := range k.doubted {
 		gv := gvr.GroupVersion()
 		_, fresh := k.docTold[gv]
 		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !fresh
 		if gvr.Group == "" && k.doc.core.err != nil || gvr.Group != "" && k.doc.named.err != nil {
-			continue // it repeats what was known
+			continue // the document has the last known resources
 		}
 		if over := now.Sub(d.since) >= k.doubtFor && !awaited; over != d.over {
 			d.over = over
@@ -172,8 +171,8 @@ func (k *knowledge) endDoubts(now time.Time) {
 	}
 }
 
-// endDeletions ends what is known of deleted CRDs that documents, of which the last answers request
-// number, can't mean any more.
+// endDeletions removes the deleted CRDs whose resources documents can't list any more. The last document
+// is the response to the request of this number.
 func (k *knowledge) endDeletions(number uint64, now time.Time) {
 	for gr, state := range k.gone {
 		listed := k.lists(gr)
@@ -182,7 +181,7 @@ func (k *knowledge) endDeletions(number uint64, now time.Time) {
 			k.touch(gr.Group)
 		}
 		switch {
-		case number > k.toldAt: // it repeats what was known
+		case number > k.toldAt: // the document has the last known resources
 		case listed && k.outlived(gr, state, now):
 			k.endDeletion(gr, state)
 		case listed:
@@ -198,8 +197,8 @@ func (k *knowledge) endDeletions(number uint64, now time.Time) {
 	}
 }
 
-// outlived reports whether documents that list gr mean another than the CRD that is gone: one
-// that can't be read, and of which they have had the time to tell, or what something else serves.
+// outlived reports whether documents list gr because of something else than the deleted CRD: a new CRD that
+// can't be read and is old enough, or something else that serves the type.
 func (k *knowledge) outlived(gr schema.GroupResource, state *crdState, now time.Time) bool {
 	if !state.gone.left && state.meta != nil && k.unreadable(crdPath, state.meta.Name) && now.Sub(state.came) >= k.doubtFor {
 		return true
@@ -207,8 +206,8 @@ func (k *knowledge) outlived(gr schema.GroupResource, state *crdState, now time.
 	return now.Sub(state.gone.At) > staleFor && k.unbacked(gr)
 }
 
-// learnGroups takes the groups of a document. Those that are as in the last one are not put
-// together again.
+// learnGroups learns the groups of a document. Groups that are equal to those of the last one are not
+// computed again.
 func (k *knowledge) learnGroups(doc *document, now time.Time) {
 	before, groups := k.docs, doc.groups()
 	k.regroup = k.regroup || k.doc == nil || !slices.EqualFunc(k.doc.groups(), groups, func(a, b groupDoc) bool { return a.name == b.name })
@@ -233,7 +232,7 @@ func (k *knowledge) learnGroups(doc *document, now time.Time) {
 	}
 }
 
-// compare takes what the last document lists of a CRD that was read.
+// compare compares the last document with a CRD that was read.
 func (k *knowledge) compare(gr schema.GroupResource, state *crdState, now time.Time) {
 	listed, definition := k.listing(gr), state.definition.resources()
 	defined := make([]*Resource, len(definition))
@@ -260,8 +259,7 @@ func (k *knowledge) compare(gr schema.GroupResource, state *crdState, now time.T
 	}
 }
 
-// endDeletion forgets the CRD before. The caller sees to it that documents mean the
-// one that is there, or none.
+// endDeletion removes the deletion: documents describe the existing CRD, or none.
 func (k *knowledge) endDeletion(gr schema.GroupResource, state *crdState) {
 	state.gone = nil
 	delete(k.gone, gr)
@@ -277,7 +275,7 @@ func (k *knowledge) endDeletion(gr schema.GroupResource, state *crdState) {
 // lists reports whether the last document lists gr in any version.
 func (k *knowledge) lists(gr schema.GroupResource) bool { return len(k.listing(gr)) > 0 }
 
-// listing returns what the last document lists of gr, in each version.
+// listing returns the resources of gr in the last document, in each version.
 func (k *knowledge) listing(gr schema.GroupResource) []*Resource {
 	listed, known := k.listed[gr.Group]
 	if !known {
@@ -296,15 +294,14 @@ func (k *knowledge) listing(gr schema.GroupResource) []*Resource {
 	return listed[gr.Resource]
 }
 
-// unbacked reports whether the last document lists gr in a version of which APIServices do not
-// say what is behind it.
+// unbacked reports whether the last document lists gr in a version whose backing is not known.
 func (k *knowledge) unbacked(gr schema.GroupResource) bool {
 	return slices.ContainsFunc(k.listing(gr), func(res *Resource) bool {
 		return k.backing(res.GVR.GroupVersion()) == BackingUnknown
 	})
 }
 
-// versionsOf returns the group versions of doc, and whether what it says of each is fresh.
+// versionsOf returns the group versions of doc. The value is false for those that are stale or failed.
 func versionsOf(doc *document) map[schema.GroupVersion]bool {
 	versions := map[schema.GroupVersion]bool{}
 	for gv, version := range doc.versions() {
@@ -313,15 +310,14 @@ func versionsOf(doc *document) map[schema.GroupVersion]bool {
 	return versions
 }
 
-// groupResourceOf returns what the CRD of that name defines: the server sees to it that the
-// name says so.
+// groupResourceOf returns the resource of the CRD of that name, which the server's validation guarantees.
 func groupResourceOf(name string) schema.GroupResource { return schema.ParseGroupResource(name) }
 
-// crd returns what is known of the CRD of gr, or nil.
+// crd returns the state of the CRD of gr, or nil.
 func (k *knowledge) crd(gr schema.GroupResource) *crdState { return k.crds[gr.Group][gr.Resource] }
 
-// learnCRDs takes a complete list of the CRDs, of which number requests for documents had
-// begun, and reports whether the documents may now tell other things.
+// learnCRDs learns a complete list of the CRDs, after number requests for documents. It reports whether the
+// documents may have changed.
 func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (ask bool) {
 	first := len(k.crds) == 0
 	there := make(map[string]bool, len(items))
@@ -350,12 +346,11 @@ func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (
 	return ask
 }
 
-// recently is how long ago an object must have been written for a document of the same
-// moment to tell of it for certain.
+// recently is the age of an object's last write after which all documents have it.
 const recently = 10 * time.Second
 
-// learnCRD takes the metadata of a CRD and reports whether the documents may now tell other
-// things. Most writes change a status, and nothing of the type.
+// learnCRD learns the metadata of a CRD, and reports whether the documents may have changed. Most writes
+// change only the status.
 func (k *knowledge) learnCRD(item *slimMeta, number uint64, now time.Time) (ask bool) {
 	gr := groupResourceOf(item.Name)
 	state := k.crd(gr)
@@ -392,8 +387,8 @@ func (k *knowledge) learnCRD(item *slimMeta, number uint64, now time.Time) (ask 
 	return true
 }
 
-// forgetCRD takes the end of a CRD and reports whether it is news: of one that has been
-// created again since, it is none.
+// forgetCRD records the deletion of a CRD. It reports false if the CRD is not known, or has been created
+// again.
 func (k *knowledge) forgetCRD(item *slimMeta, number uint64, now time.Time) bool {
 	gr := groupResourceOf(item.Name)
 	state := k.crd(gr)
@@ -404,7 +399,7 @@ func (k *knowledge) forgetCRD(item *slimMeta, number uint64, now time.Time) bool
 	return true
 }
 
-// noteDeleted notes that the CRD of gr is deleted, of which state is what is known.
+// noteDeleted records that the CRD of gr, whose state is state, is deleted.
 func (k *knowledge) noteDeleted(gr schema.GroupResource, state *crdState, number uint64, now time.Time) {
 	evidence := Evidence{Kind: CRDDeleted, CRDUID: state.meta.UID, At: now}
 	if k.gone == nil {
@@ -414,7 +409,7 @@ func (k *knowledge) noteDeleted(gr schema.GroupResource, state *crdState, number
 	state.gone = &deletion{Evidence: evidence, askedAt: number, listed: now, known: known}
 	state.meta, state.definition, state.unlisted = nil, nil, time.Time{}
 	k.gone[gr] = state
-	if _, deleted := k.deletions[gr]; !deleted { // the first is of the CRD that was told
+	if _, deleted := k.deletions[gr]; !deleted { // the subscribers know the first CRD
 		k.deletions[gr] = evidence
 	}
 	delete(k.unlisted, gr)
@@ -423,7 +418,7 @@ func (k *knowledge) noteDeleted(gr schema.GroupResource, state *crdState, number
 	k.touch(gr.Group)
 }
 
-// read takes a CRD that was read, and reports whether it is of use.
+// read learns a CRD that was read, and reports whether it is valid.
 func (k *knowledge) read(definition *crd) bool {
 	gr := groupResourceOf(definition.Metadata.Name)
 	state := k.crd(gr)
@@ -431,7 +426,7 @@ func (k *knowledge) read(definition *crd) bool {
 		return false
 	}
 	if definition.Spec.Group != gr.Group || definition.names().Plural != gr.Resource || gr.Resource == "" {
-		return false // no API server says so
+		return false // no API server accepts such a CRD
 	}
 	if k.defined == nil {
 		k.defined = map[schema.GroupResource]*crdState{}
@@ -442,14 +437,14 @@ func (k *knowledge) read(definition *crd) bool {
 	return true
 }
 
-// settle ends what is known of the CRD before if the one that is there is known to be served.
+// settle removes the deletion of the CRD before if the existing one is known to be served.
 func (k *knowledge) settle(gr schema.GroupResource, state *crdState) {
 	if state.gone != nil && (state.gone.left || k.fresh(state) && state.definition.isEstablished()) {
 		k.endDeletion(gr, state)
 	}
 }
 
-// fresh reports whether what was read of a CRD is what is there now.
+// fresh reports whether the CRD was read after its last change.
 func (k *knowledge) fresh(state *crdState) bool {
 	d, meta := state.definition, state.meta
 	if d == nil || meta == nil || d.Metadata.UID != meta.UID || d.Metadata.Generation < meta.Generation {
@@ -460,8 +455,8 @@ func (k *knowledge) fresh(state *crdState) bool {
 			(d.isSettled() || d.Metadata.ResourceVersion == meta.ResourceVersion)
 }
 
-// defines reports whether what was read of a CRD says what is served, rather than the last
-// document: it is as new as the CRD, or the document is older than its last change.
+// defines reports whether the CRD that was read decides about its resources, and not the last document: it
+// is fresh, or the document is older than the last change of the CRD.
 func (k *knowledge) defines(state *crdState) bool {
 	return state.definition != nil && state.meta != nil && !state.refuted && state.definition.isEstablished() &&
 		state.definition.Metadata.UID == state.meta.UID && (k.fresh(state) || k.toldAt <= state.changedAt)
@@ -481,8 +476,7 @@ func (k *knowledge) setAPI(item *apiService) {
 	k.apis[gv.Group][gv.Version] = item
 }
 
-// learnAPIs takes a complete list of the APIServices and reports whether the documents
-// may now tell other things.
+// learnAPIs learns a complete list of the APIServices, and reports whether the documents may have changed.
 func (k *knowledge) learnAPIs(items []*slimMeta) (ask bool) {
 	there := make(map[string]bool, len(items))
 	first := len(k.apis) == 0
@@ -501,8 +495,8 @@ func (k *knowledge) learnAPIs(items []*slimMeta) (ask bool) {
 	return ask
 }
 
-// learnAPI takes the metadata of an APIService and reports whether the documents may now tell
-// other things. What is behind it is in the metadata only if the server has made it itself.
+// learnAPI learns the metadata of an APIService, and reports whether the documents may have changed. The
+// metadata has the backing only if the server has created the APIService.
 func (k *knowledge) learnAPI(meta *slimMeta) (ask bool) {
 	item := apiServiceOf(meta)
 	old := k.api(item.groupVersion())
@@ -521,8 +515,7 @@ func (k *knowledge) learnAPI(meta *slimMeta) (ask bool) {
 	return item.known
 }
 
-// readAPI takes an APIService that was read, and reports whether the documents may now tell
-// other things.
+// readAPI learns an APIService that was read, and reports whether the documents may have changed.
 func (k *knowledge) readAPI(item *apiService) (ask bool) {
 	old := k.api(apiServiceOf(&item.Metadata).groupVersion())
 	if old == nil || old.Metadata.UID != item.Metadata.UID {
@@ -534,7 +527,7 @@ func (k *knowledge) readAPI(item *apiService) (ask bool) {
 	return !old.known || old.backing() != item.backing() || old.available() != item.available()
 }
 
-// forgetAPI takes the end of an APIService: what it served needs no second answer.
+// forgetAPI records the deletion of an APIService: one document is enough for the removal of its types.
 func (k *knowledge) forgetAPI(meta *slimMeta) (ask bool) {
 	item := k.api(apiServiceOf(meta).groupVersion())
 	if item == nil {
@@ -551,7 +544,7 @@ func (k *knowledge) forgetAPI(meta *slimMeta) (ask bool) {
 	return item.backing() != BackingCRD || !k.crdsRule
 }
 
-// backing says what serves gv, as far as APIServices tell.
+// backing returns what serves gv, according to the APIServices.
 func (k *knowledge) backing(gv schema.GroupVersion) Backing {
 	if !k.apisRule {
 		return BackingUnknown
@@ -560,27 +553,27 @@ func (k *knowledge) backing(gv schema.GroupVersion) Backing {
 		return item.backing()
 	}
 	if k.dropped[gv] {
-		return BackingAggregated // until the documents agree
+		return BackingAggregated // until a document does not list it
 	}
 	return BackingUnknown
 }
 
-// undecided reports whether gv has an APIService that is still to be read: it may be of another
-// server, whatever CRDs there are.
+// undecided reports whether gv has an APIService that is still to be read: another server may serve it, also
+// if there is a CRD.
 func (k *knowledge) undecided(gv schema.GroupVersion) bool {
 	item := k.api(gv)
 	return k.apisRule && item != nil && !item.known
 }
 
-// automanages reports whether the server makes APIServices for what it serves itself.
+// automanages reports whether the server creates APIServices for the group versions that it serves itself.
 func (k *knowledge) automanages() bool {
 	return k.apisRule && k.apisCurrent && k.api(coreV1).isAutomanaged()
 }
 
-// coreV1 is what every API server with an aggregator serves.
+// coreV1 is a group version of every API server with an aggregator.
 var coreV1 = schema.GroupVersion{Version: "v1"}
 
-// unsettled reports whether the documents are expected to change by themselves soon.
+// unsettled reports whether the documents are expected to change soon.
 func (k *knowledge) unsettled(now time.Time) bool {
 	for _, state := range k.gone {
 		if !state.gone.left {
@@ -595,12 +588,12 @@ func (k *knowledge) unsettled(now time.Time) bool {
 	return len(k.doubted) > 0 || len(k.dropped) > 0 || len(k.unlisted) > 0 || now.Sub(k.changed) < k.doubtFor
 }
 
-// partial reports whether the last document, or half of it, could not be had.
+// partial reports whether the request for the last document, or for one of its roots, has failed.
 func (k *knowledge) partial() bool {
 	return k.doc == nil || k.doc.core.err != nil || k.doc.named.err != nil
 }
 
-// stale reports whether the last document could not tell of a group version that it lists.
+// stale reports whether a group version of the last document is stale or has failed.
 func (k *knowledge) stale() bool {
 	for _, fresh := range k.docTold {
 		if !fresh {
@@ -610,8 +603,8 @@ func (k *knowledge) stale() bool {
 	return false
 }
 
-// awaited reports whether an APIService is available of whose resources no document
-// has told: discovery is behind the APIServices by up to a minute.
+// awaited reports whether an APIService is available whose resources no document has: discovery is behind
+// the APIServices by up to a minute.
 func (k *knowledge) awaited() bool {
 	if k.doc == nil {
 		return true

@@ -13,32 +13,33 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// pace is how often a running resolver asks for documents.
+// pace has the intervals of a running resolver.
 type pace struct {
-	// awaited: they are expected to change, or a type is waited for that no watch tells of.
+	// awaited is the interval of requests for documents while they are expected to change, or a
+	// caller waits for a type that no watch reports.
 	awaited time.Duration
-	// patient: the same, after a minute of it.
+	// patient is the same interval after the time hurry.
 	patient time.Duration
-	// settled: nothing is expected, or no longer. What is behind an APIService may change
-	// without any object changing.
+	// settled is the interval while no change is expected. The resources of an APIService may change
+	// without a change of any object.
 	settled time.Duration
-	// legacy is how much slower a server is asked that has no aggregated discovery and
-	// answers each group version by itself; never slower than settled.
-	legacy time.Duration // a factor
-	// hurry is how long it is asked at the pace of awaited before that of patient.
+	// legacy is the factor of the intervals for a server without aggregated discovery, which needs a
+	// request for each group version. They do not exceed settled.
+	legacy time.Duration
+	// hurry is how long the interval is awaited before it is patient.
 	hurry time.Duration
-	// persist is how long documents are expected to change before the pace is settled.
+	// persist is how long a change is expected before the interval is settled.
 	persist time.Duration
-	// doubted is how long what a document no longer lists is taken to be served.
+	// doubted is how long a resource counts as served that documents do not list any more.
 	doubted time.Duration
-	// batch is how long news wait for more.
+	// batch is how long a change waits for other changes, so that they are published together.
 	batch time.Duration
-	// gap is how long it is at least between two requests in the long run.
+	// gap is the minimum time between two requests in a long series.
 	gap time.Duration
-	// late is how long after a CRD has come it is read if nothing is served of it.
+	// late is the time after which a new CRD is read if no resource of it is served.
 	late time.Duration
-	// first is how long the first answer waits for the lists of CRDs and APIServices, which
-	// say what serves a type, once the documents are there.
+	// first is how long the first snapshot waits for the lists of CRDs and APIServices, which have the
+	// backings, after the documents.
 	first time.Duration
 }
 
@@ -56,42 +57,40 @@ var usualPace = pace{
 	first:   time.Second,
 }
 
-// ErrRunning is what Run returns for a resolver that runs already.
+// ErrRunning is the error of Run if the resolver runs already.
 var ErrRunning = errors.New("discovery: the resolver runs already")
 
-// Run keeps the resolver up to date until ctx ends, and then returns nil. While it
-// runs, questions are answered from memory, [Resolver.Subscribe] tells of changes, and
-// that a type is not served is known until the next change.
+// Run keeps the resolver current until ctx ends, and then returns nil. While it runs, the resolver
+// answers from memory, [Resolver.Subscribe] reports changes, and refusals are stored until the next
+// change.
 //
-// What is served comes from the discovery documents. What serves it comes from the metadata of
-// CustomResourceDefinitions and APIServices, which is watched: it says what is created and
-// deleted, and when to ask for documents again. Run begins with both documents and both lists at
-// the same time, and its first answer has all of them; after a second it has what has come by
-// then. A CRD itself is read only while its type is waited for ([Resolver.Await],
-// an informer) and the documents do not list it, and to learn why a CRD is not served. An
-// APIService is read if the server has not made it itself.
+// The discovery documents have the served resources. The metadata of CustomResourceDefinitions and
+// APIServices, which Run watches, has the backings, and shows when the documents have to be requested
+// again. Run starts with requests for both documents and both lists at the same time. The first snapshot
+// has all four, or, after a second, those that were received. Run reads a CRD only while a caller waits
+// for its type ([Resolver.Await] or an informer) and the documents do not list it, and for the reason
+// for which a CRD is not served. It reads an APIService if the server has not created it.
 //
-// [Resolver.Status] says how each source does, and the logger in ctx logs when that
-// changes. A server that has no CRDs or no APIServices has none.
+// [Resolver.Status] has the state of each source, and the logger in ctx logs its changes. A server may
+// have no CRDs or no APIServices.
 //
-// The documents are asked for
+// Run requests the documents
 //
 //   - once a minute;
-//   - at once, if an object has changed or a watch has failed: requests are at least 50 ms
-//     apart, and 500 ms if that goes on;
-//   - every 2 s while they are expected to change, as after a change, or while a CRD is not
-//     established; after a minute without news every 10 s, after five minutes once a minute;
-//   - every 10 s while they can't say what a group version serves, as of an APIService whose
-//     server is gone; after five minutes without news once a minute;
-//   - every 2 s while a type is waited for and CRDs or APIServices can't be watched, after
-//     a minute every 10 s. A type that is deleted and created again between two answers is
-//     then not noticed as another;
-//   - 2, 4, 8 … 30 s after a request that failed, or as soon as another that had failed
-//     succeeds; within a second of a question that failed, at the end of that second.
+//   - at once, if an object has changed or a watch has failed: requests are at least 50 ms apart, and
+//     500 ms in a long series;
+//   - every 2 s while they are expected to change, for example after a change, or while a CRD is not
+//     established; after a minute without changes every 10 s, after five minutes once a minute;
+//   - every 10 s while they lack the resources of a group version, for example of an APIService whose
+//     server does not respond; after five minutes without changes once a minute;
+//   - every 2 s while a caller waits for a type and CRDs or APIServices can't be watched, after a minute
+//     every 10 s. A type that is deleted and created again between two documents is then not noticed
+//     as another type;
+//   - 2, 4, 8 … 30 s after a failed request, or as soon as another request succeeds that had failed; if
+//     a question has failed less than a second ago, at the end of that second.
 //
-// Where nothing has changed a request costs some hundred bytes. On a server without
-// aggregated discovery, where each group version is a request, 2 s are 10 s and 10 s are
-// 50 s.
+// A request for an unchanged document costs a few hundred bytes. On a server without aggregated discovery,
+// which needs a request for each group version, 2 s are 10 s and 10 s are 50 s.
 //
 // The permissions that it can use are get, list and watch on
 // customresourcedefinitions.apiextensions.k8s.io and
@@ -127,9 +126,9 @@ func (r *Resolver) Run(ctx context.Context) error {
 	return nil
 }
 
-// Running returns a channel that is closed if Run runs, and otherwise as soon as it does. From
-// then on questions wait for what Run learns, for a second or two, before they are put to the
-// server. Once Run has returned, another call returns another channel.
+// Running returns a channel that is closed when Run runs. From then on, questions wait a second or two
+// for the first snapshot of Run before they send requests. After Run has returned, Running returns
+// another channel.
 func (r *Resolver) Running() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,18 +140,17 @@ type live struct {
 	resolver  *Resolver
 	pace      pace
 	logger    klog.Logger
-	kick      chan struct{} // has one if documents are to be asked for now
-	news      chan struct{} // has one if something was learned that is not published
-	reads     chan struct{} // has one if it may be that an object is to be read
-	published chan struct{} // closed when there is a first answer
+	kick      chan struct{} // has a value if documents are to be requested now
+	news      chan struct{} // has a value if there are changes to publish
+	reads     chan struct{} // has a value if an object may have to be read
+	published chan struct{} // closed after the first snapshot
 
-	// mu guards what follows. It is not held over a request, and taken before the
-	// resolver's, never after it: questions do not wait for it.
+	// mu guards the fields below. It is not held during requests. It is locked before the resolver's
+	// lock, never after it: questions do not wait for it.
 	mu    sync.Mutex
 	known knowledge
-	late  bool // the first answer waits no longer
-	// unsettled is whether the documents were expected to change when the last answer was
-	// made known.
+	late  bool // the first snapshot does not wait any longer
+	// unsettled reports whether the documents were expected to change at the last snapshot.
 	unsettled bool
 
 	// These are guarded by the resolver's lock.
@@ -168,7 +166,7 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 	w := &metadataWatch{
 		getter: s.metadata.Resource(src.resource), endpoint: s.endpoint, path: src.path, pace: l.resolver.options.watchPace, jitter: l.resolver.options.jitter,
 		before: func(ctx context.Context) {
-			if !opened { // whoever waits for the first answer goes first: a watch loses nothing by it
+			if !opened { // callers wait for the first snapshot; a later watch gets the same events
 				wait(ctx, l.pace.first, l.published)
 				wait(ctx, l.pace.batch, nil)
 			}
@@ -187,8 +185,8 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 	w.run(ctx)
 }
 
-// hear is update for news of objects: if they are a reason to ask for documents, these are
-// expected to change from now on.
+// hear is update for changes of objects: if documents are to be requested, they are expected to change
+// from now on.
 func (l *live) hear(learn func(now time.Time) (differs, ask bool)) {
 	l.update(func(now time.Time) (differs, ask bool) {
 		if differs, ask = learn(now); ask {
@@ -198,8 +196,8 @@ func (l *live) hear(learn func(now time.Time) (differs, ask bool)) {
 	})
 }
 
-// update lets a source say what it has learned: whether anything that is known differs by
-// it, and whether documents are to be asked for. It does not wait for questions.
+// update calls learn, which changes the knowledge. Learn reports whether the knowledge differs, and
+// whether documents are to be requested.
 func (l *live) update(learn func(now time.Time) (differs, ask bool)) {
 	l.mu.Lock()
 	differs, ask := learn(time.Now())
@@ -214,8 +212,7 @@ func (l *live) update(learn func(now time.Time) (differs, ask bool)) {
 	signal(l.reads)
 }
 
-// publishNews makes known what was learned, until ctx ends. What is learned in quick
-// succession is made known together.
+// publishNews publishes changes until ctx ends. Changes in quick succession are published together.
 func (l *live) publishNews(ctx context.Context) {
 	var last time.Time
 	first := time.NewTimer(l.pace.first)
@@ -247,7 +244,7 @@ func (l *live) publishNews(ctx context.Context) {
 	}
 }
 
-// poll asks for documents until ctx ends, as often as needed.
+// poll requests documents until ctx ends, as often as needed.
 func (l *live) poll(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -267,7 +264,7 @@ func (l *live) poll(ctx context.Context) {
 		case <-timer.C:
 		}
 		select {
-		case <-l.kick: // what it is for is asked for now
+		case <-l.kick: // its request is sent now
 		default:
 		}
 		if gap = min(2*gap, l.pace.gap); gap == 0 || time.Since(asked) > 2*l.pace.gap {
@@ -276,7 +273,7 @@ func (l *live) poll(ctx context.Context) {
 		_, _, err := l.resolver.ask(ctx, allGroups, nil)
 		if err != nil {
 			failures++
-			l.begin() // questions are put to the server
+			l.begin() // questions send requests
 		} else {
 			failures = 0
 		}
@@ -285,7 +282,7 @@ func (l *live) poll(ctx context.Context) {
 		if until, paused := pausedUntil(cmp.Or(err, l.missing())); paused {
 			wait = min(wait, l.jittered(max(until.Sub(asked), 0)*10/9))
 		}
-		if failures > 0 { // news do not make the server answer, but it may answer other requests again
+		if failures > 0 { // events do not end the pause, but the success of another request does
 			if !pauseUntil(ctx, wait, l.resolver.server.failed()) {
 				return
 			}
@@ -299,7 +296,7 @@ func (l *live) poll(ctx context.Context) {
 	}
 }
 
-// missing returns why the last document lacks the core group, or all others; nil if it has both.
+// missing returns the error of the last document's roots; nil if it has both.
 func (l *live) missing() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,7 +306,7 @@ func (l *live) missing() error {
 	return joined(l.known.doc.core.err, l.known.doc.named.err)
 }
 
-// begin lets questions wait no longer for a first answer.
+// begin ends the wait of questions for the first snapshot.
 func (l *live) begin() {
 	r := l.resolver
 	r.mu.Lock()
@@ -320,24 +317,25 @@ func (l *live) begin() {
 	}
 }
 
-// pause waits for d, and reports whether ctx lasted for so long.
+// pause waits for d, and reports whether ctx has not ended.
 func pause(ctx context.Context, d time.Duration) bool { return pauseUntil(ctx, d, nil) }
 
-// pauseUntil is pause that early ends.
+// pauseUntil is pause, which also returns when early is closed.
 func pauseUntil(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
 	wait(ctx, d, early)
 	return ctx.Err() == nil
 }
 
-// jittered keeps many programs from asking at the same time.
+// jittered returns a duration that differs from d by at most a tenth, so that many programs do not send
+// their requests at the same time.
 func (l *live) jittered(d time.Duration) time.Duration {
 	return spread(d, 0.1, l.resolver.options.jitter)
 }
 
-// ask has documents asked for now. It does not block.
+// ask makes poll request documents now. It does not block.
 func (l *live) ask() { signal(l.kick) }
 
-// signal puts one into c unless there is one. It does not block.
+// signal puts a value into c, unless c has one. It does not block.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -345,12 +343,12 @@ func signal(c chan struct{}) {
 	}
 }
 
-// errNoWatch is why a resolver that was made with NewFromDiscovery asks.
+// errNoWatch is the error of the watches of a resolver of NewFromDiscovery.
 var errNoWatch = errors.New("client-go's DiscoveryInterface has no watch")
 
-// publishLocked puts what is known together, and tells who wants to know what has
-// changed. The first time it waits until the documents and both lists have come, so that each
-// type is made known with what serves it; but not for long. Caller holds l.mu.
+// publishLocked publishes a snapshot of the knowledge, and the events. The first snapshot waits for the
+// documents and both lists, so that each type has its backing, but not longer than pace.first. Caller
+// holds l.mu.
 func (l *live) publishLocked(now time.Time) {
 	if l.known.doc == nil || !l.late && !l.known.heard() {
 		return
@@ -372,8 +370,8 @@ func (l *live) publishLocked(now time.Time) {
 	}
 }
 
-// pause returns how long to wait before the documents are asked for again, after so many
-// failures in a row.
+// pause returns the time until the next request for documents, after the given number of failures in a
+// row.
 func (l *live) pause(failures int, now time.Time) time.Duration {
 	if failures > 0 {
 		return min(2*time.Second<<min(failures-1, 4), 30*time.Second, 16*l.pace.awaited)
@@ -402,17 +400,15 @@ func (l *live) pause(failures int, now time.Time) time.Duration {
 	return wait
 }
 
-// source is a resource whose metadata a run watches, and what it does with what it hears.
-// The functions are called with the run's lock held. They report whether anything that is
-// known differs, and whether documents are to be asked for.
+// source is a resource whose metadata a run watches. The functions are called with the run's lock held.
+// They report whether the knowledge differs, and whether documents are to be requested.
 type source struct {
 	resource schema.GroupVersionResource
 	path     string
 	status   *SourceStatus
-	// rule says whether what was heard decides, and current whether it is followed at
-	// this moment.
+	// rule reports whether the list of objects is complete, and current whether the watch is open.
 	rule, current *bool
-	heard         *bool // it has listed, or can't
+	heard         *bool // there was a list, or a failure
 	all           func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool)
 	one           func(kind watch.EventType, item *slimMeta, number uint64, now time.Time) (differs, ask bool)
 }
@@ -453,7 +449,7 @@ func (l *live) apiSource() source {
 	}
 }
 
-// enter takes a new state of a source.
+// enter records a new state of a source.
 func (l *live) enter(src source, state SourceState, verb string, err error) {
 	var changed bool
 	l.update(func(now time.Time) (differs, ask bool) {
@@ -467,16 +463,16 @@ func (l *live) enter(src source, state SourceState, verb string, err error) {
 	switch {
 	case !changed:
 	case state == SourceForbidden:
-		l.logger.Info("Not allowed to watch; asking for discovery documents instead", "path", src.path, "verb", verb, "err", err)
+		l.logger.Info("Watch is forbidden; polling discovery documents instead", "path", src.path, "verb", verb, "err", err)
 	case state == SourceFailing:
-		l.logger.V(2).Info("The watch does not work; trying again", "path", src.path, "verb", verb, "err", err)
+		l.logger.V(2).Info("Watch has failed; trying again", "path", src.path, "verb", verb, "err", err)
 	default:
-		l.logger.V(2).Info("The watch has changed its state", "path", src.path, "state", state)
+		l.logger.V(2).Info("Watch has another state", "path", src.path, "state", state)
 	}
 }
 
-// listed takes a complete list. The first one counts at once, later ones when the watch is
-// open: where only that is refused, a list would be out of date by then.
+// listed records a complete list. The first list counts at once, later lists when the watch is open: if
+// only the watch is forbidden, the list is out of date.
 func (s source) listed(items []*slimMeta, number uint64, now time.Time) (differs, ask bool) {
 	if !*s.heard {
 		*s.heard, *s.rule, *s.current = true, true, true
@@ -484,7 +480,7 @@ func (s source) listed(items []*slimMeta, number uint64, now time.Time) (differs
 	return s.all(items, number, now)
 }
 
-// enter takes a new state.
+// enter records a new state.
 func (s source) enter(state SourceState, err error, number uint64, now time.Time) (differs, ask bool) {
 	first := !*s.heard
 	*s.heard = true
@@ -498,14 +494,14 @@ func (s source) enter(state SourceState, err error, number uint64, now time.Time
 	case state == SourceForbidden && !apierrors.IsUnauthorized(err):
 		differs, ask = *s.rule, *s.rule
 		*s.rule, *s.current = false, false
-	default: // what is known stands, and documents may add to it
+	default: // the known objects stay, and documents may add resources
 		differs, ask = *s.current, *s.current
 		*s.current = false
 	}
 	return differs || first, ask
 }
 
-// become changes the state, and reports whether it is another one.
+// become sets the state, and reports whether it has changed.
 func (s *SourceStatus) become(state SourceState, verb string, err error, now time.Time) (changed bool) {
 	changed = s.State != state
 	s.State, s.Verb, s.Err = state, verb, err
@@ -515,8 +511,8 @@ func (s *SourceStatus) become(state SourceState, verb string, err error, now tim
 	return changed
 }
 
-// noteDocumentsLocked takes how a request for documents went, and reports whether that
-// is worth a line. Caller holds the resolver's lock.
+// noteDocumentsLocked records the result of a request for documents, and reports whether it is to be
+// logged. Caller holds the resolver's lock.
 func (l *live) noteDocumentsLocked(doc *document, err error, now time.Time) (failing bool) {
 	if err == nil && (doc.core.err != nil || doc.named.err != nil) {
 		err = joined(doc.core.err, doc.named.err)
@@ -525,7 +521,7 @@ func (l *live) noteDocumentsLocked(doc *document, err error, now time.Time) (fai
 	case err == nil:
 		l.docs.become(SourceCurrent, "", nil, now)
 		return false
-	case errors.Is(err, context.Canceled): // nobody wanted them any more
+	case errors.Is(err, context.Canceled): // the callers have left
 		return false
 	}
 	return l.docs.become(SourceFailing, "get", err, now)

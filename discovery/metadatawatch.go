@@ -25,11 +25,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// metadataWatch keeps the metadata of all objects of one resource up to date, by
-// client-go's metadata client and its reflector. How long to wait after a failure, and
-// what a 403 or a 404 means, is decided here: the reflector would repeat every request.
+// metadataWatch lists and watches the metadata of all objects of one resource, with client-go's metadata
+// client and reflector. It has the back-off, and handles 403 and 404, since the reflector would repeat
+// every request.
 //
-// It is the reflector's store. All callbacks are made by run, one at a time.
+// It is the reflector's store. Run makes all callbacks, one at a time.
 type metadataWatch struct {
 	getter   metadata.Getter
 	endpoint *endpoint
@@ -37,29 +37,29 @@ type metadataWatch struct {
 	pace     watchPace
 	jitter   jitter
 
-	before func(ctx context.Context) // called before a watch is opened, and may wait
+	before func(ctx context.Context) // called before a watch is opened; may wait
 
-	list  func(items []*slimMeta)                         // all there is: what is not among them is deleted
+	list  func(items []*slimMeta)                         // a complete list
 	event func(kind watch.EventType, item *slimMeta)      // Added, Modified or Deleted
-	state func(state SourceState, verb string, err error) // each change of it
+	state func(state SourceState, verb string, err error) // called for each change of the state
 
-	// Those below belong to run, and to the reflector that it calls.
+	// Only run and its reflector use the fields below.
 	backoff utilwait.Backoff // since the last watch that was steady
-	filled  bool             // the last list had something
+	filled  bool             // the last list was not empty
 	current SourceState
 	text    string                     // of the error of current
-	opened  time.Time                  // when the watch was opened; zero: none was since the last list
+	opened  time.Time                  // the start of the watch; zero: there was none since the last list
 	failed  atomic.Pointer[watchError] // of the last request
 }
 
-// watchPace is how long a metadataWatch waits. Waits are spread, so that many processes do
-// not ask at the same time.
+// watchPace has the intervals of a metadataWatch. They have jitter, so that many processes do not send
+// their requests at the same time.
 type watchPace struct {
 	first, last time.Duration // the back-off doubles from first to last
-	absent      time.Duration // before a resource that the server does not have is asked for again
-	forbidden   time.Duration // before what is forbidden is asked for again
-	steady      time.Duration // a shorter watch is a failure, whatever it has brought
-	page        time.Duration // before a page of a list, or a watch that is not answered, is given up
+	absent      time.Duration // between requests for a resource that the server does not have
+	forbidden   time.Duration // between requests that are forbidden
+	steady      time.Duration // a shorter watch is a failure, also if it had events
+	page        time.Duration // the timeout of a page of a list, and of the start of a watch
 }
 
 var usualWatchPace = watchPace{
@@ -68,8 +68,8 @@ var usualWatchPace = watchPace{
 	steady: 5 * time.Second, page: 90 * time.Second,
 }
 
-// watchError is how a request has failed. It does not unwrap: of some errors the reflector
-// makes a wait of its own, which could not be cut short.
+// watchError is the error of a request. It does not unwrap: after some errors the reflector would wait
+// itself, and this wait can't be ended early.
 type watchError struct {
 	verb string
 	err  error
@@ -78,28 +78,28 @@ type watchError struct {
 func (e *watchError) Error() string { return e.err.Error() }
 
 var (
-	// errNotMetadata is of an answer from which nothing can be concluded. The metadata
-	// client takes any JSON for a list of objects, even an empty one.
-	errNotMetadata = errors.New("the server's answer is not metadata")
-	// errEndedAtOnce is of a watch that was not steady.
+	// errNotMetadata is the error of an invalid response. The metadata client accepts any JSON as a
+	// list of objects.
+	errNotMetadata = errors.New("the response is not metadata")
+	// errEndedAtOnce is the error of a watch that was not steady.
 	errEndedAtOnce = errors.New("the server ended the watch at once")
-	// errOverdue is of a watch that the server did not answer.
-	errOverdue = errors.New("the server did not answer in time")
+	// errOverdue is the error of a watch without a response.
+	errOverdue = errors.New("the server did not respond in time")
 )
 
-// newMetadataClient returns client-go's client for metadata, whose requests count as the
-// endpoint's and obey the same Retry-After.
+// newMetadataClient returns client-go's client for metadata. Its requests count as requests of the
+// endpoint, and obey the endpoint's pauses.
 func newMetadataClient(cfg *rest.Config, client *http.Client, e *endpoint) (metadata.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	if cfg.RateLimiter == nil {
-		cfg.QPS = -1 // as for the endpoint's own requests
+		cfg.QPS = -1 // no limit, as for the endpoint's own requests
 	}
 	shared := *client
 	shared.Transport = watchTransport{endpoint: e, next: client.Transport}
 	return metadata.NewForConfigAndClient(cfg, &shared)
 }
 
-// watchTransport passes on the requests of the metadata client.
+// watchTransport is the transport of the metadata client.
 type watchTransport struct {
 	endpoint *endpoint
 	next     http.RoundTripper // nil: the default one
@@ -129,8 +129,7 @@ func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return res, nil
 	}
-	// The client would wait by itself for as long as Retry-After says, up to ten times, and
-	// it would quote a body that is no Status.
+	// The client would wait for Retry-After up to ten times, and its error would have the whole body.
 	res.Request = req
 	fault := faultOf(res)
 	_ = res.Body.Close()
@@ -146,22 +145,21 @@ func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// attempt is the key under which a context has what ends it.
+// attempt is the key of a context's cancel function.
 type attempt struct{}
 
-// newAttempt returns a context for one request of the metadata client, which ends when the
-// transport fails. The client would hide that, try again by itself up to ten times, and at last
-// take it for a watch that has nothing to tell.
+// newAttempt returns a context for one request of the metadata client, which ends when the transport
+// fails. Otherwise the client would hide the error, repeat the request up to ten times, and at last
+// return a watch without events.
 func newAttempt(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	return context.WithValue(ctx, attempt{}, end), end
 }
 
-// checkMetadata returns an error if res, in JSON, is not a list of metadata. The metadata client
-// takes a list of any other objects for one. It does not do so in protobuf, which is what
-// servers send.
+// checkMetadata returns an error if res is JSON and not a list of metadata. The metadata client accepts a
+// list of any objects in JSON, but not in protobuf, which servers send.
 func checkMetadata(res *http.Response, watches bool) error {
-	switch media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); { // none is neither
+	switch media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); { // it may be missing
 	case media == "application/vnd.kubernetes.protobuf", watches && media == "application/json":
 		return nil
 	case media != "application/json":
@@ -183,8 +181,7 @@ func checkMetadata(res *http.Response, watches bool) error {
 	return nil
 }
 
-// run keeps the metadata up to date until ctx ends. No callback is made after it has
-// returned. It is called once.
+// run lists and watches until ctx ends. There are no callbacks after it has returned. It is called once.
 func (w *metadataWatch) run(ctx context.Context) {
 	reflector := cache.NewReflectorWithOptions(listWatch{&cache.ListWatch{
 		ListWithContextFunc: w.listPage, WatchFuncWithContext: w.open,
@@ -201,21 +198,21 @@ func (w *metadataWatch) run(ctx context.Context) {
 	}
 }
 
-// listWatch is a ListWatch for which the reflector does not try a watch-list: a server that
-// never ends the initial events would keep it waiting for ever.
+// listWatch is a ListWatch for which the reflector does not send a watch-list: it would wait forever for a
+// server that does not end the initial events.
 type listWatch struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is asked by the reflector.
+// IsWatchListSemanticsUnSupported is called by the reflector.
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// listPage asks for a page of the list.
+// listPage requests a page of the list.
 func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.pace.page)
 	defer cancel()
 	asked, end := newAttempt(ctx)
 	defer end(nil)
 	if opts.ResourceVersion == "0" {
-		opts.ResourceVersion = "" // a server that is behind would bring back what is deleted
+		opts.ResourceVersion = "" // the list of a server that is behind has deleted objects
 	}
 	page, err := w.getter.List(asked, opts)
 	switch {
@@ -225,7 +222,7 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 	case page.ResourceVersion == "":
 		err = errNotMetadata
 	case page.Continue != "" && page.Continue == opts.Continue:
-		err = errors.New("the list does not end: a page names itself as the next")
+		err = errors.New("the list does not end: a page refers to itself as the next one")
 	}
 	for i := 0; err == nil && i < len(page.Items); i++ {
 		if item := &page.Items[i]; item.Name == "" || item.UID == "" {
@@ -244,8 +241,8 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 // that hangs, and nothing else may ever say so.
 const overdueAfter = 30 * time.Second
 
-// open opens the watch. One that the server does not answer, or does not end in time, is given up.
-// After one that was not steady there is a list first, which is put off as after any failure.
+// open opens the watch. A watch without a response, or which the server does not end in time, is ended.
+// After a watch that was not steady, there is a back-off and a list first.
 func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	switch {
 	case w.steady():
@@ -281,7 +278,7 @@ func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watc
 	return bounded, nil
 }
 
-// refuse notes why there is no watch.
+// refuse records and returns the error of a watch.
 func (w *metadataWatch) refuse(err error) error {
 	failed := &watchError{verb: "watch", err: err}
 	w.failed.Store(failed)
@@ -296,7 +293,7 @@ func (w *metadataWatch) steady() bool {
 // worked ends the back-off: the next failure is the first.
 func (w *metadataWatch) worked() { w.backoff = newBackoff(w.pace.first, w.pace.last) }
 
-// boundedWatch is a watch whose request is to be ended, too.
+// boundedWatch is a watch whose Stop also ends the request.
 type boundedWatch struct {
 	watch.Interface
 	end func()
@@ -308,7 +305,7 @@ func (w *boundedWatch) Stop() {
 	w.end()
 }
 
-// Replace takes a complete list. The methods are those of the reflector's store.
+// Replace learns a complete list. This and the following methods are those of the reflector's store.
 func (w *metadataWatch) Replace(objects []any, _ string) error {
 	items := make([]*slimMeta, 0, len(objects))
 	for _, object := range objects {
@@ -321,16 +318,16 @@ func (w *metadataWatch) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Add takes an object that has come.
+// Add learns a new object.
 func (w *metadataWatch) Add(object any) error { return w.take(watch.Added, object) }
 
-// Update takes an object that has changed.
+// Update learns a changed object.
 func (w *metadataWatch) Update(object any) error { return w.take(watch.Modified, object) }
 
-// Delete takes an object that is deleted.
+// Delete learns a deletion.
 func (w *metadataWatch) Delete(object any) error { return w.take(watch.Deleted, object) }
 
-// Resync is of no use here.
+// Resync does nothing.
 func (w *metadataWatch) Resync() error { return nil }
 
 func (w *metadataWatch) take(kind watch.EventType, object any) error {
@@ -342,8 +339,8 @@ func (w *metadataWatch) take(kind watch.EventType, object any) error {
 	return nil
 }
 
-// metaOf returns what is kept of an object's metadata. Annotations, where a CRD may have all
-// of its schemas once more, are not.
+// metaOf returns the stored part of an object's metadata. It does not have the annotations, in which a CRD
+// may have a copy of its schemas.
 func metaOf(object any) *slimMeta {
 	in, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -362,7 +359,7 @@ func metaOf(object any) *slimMeta {
 	return item
 }
 
-// settle reports what has come of an attempt, and waits until the next.
+// settle reports the result of an attempt, and waits until the next one.
 func (w *metadataWatch) settle(ctx context.Context, err error) {
 	steady := w.steady()
 	if steady {
@@ -373,7 +370,7 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	case failed != nil:
 	case err != nil:
 		failed = &watchError{verb: "list", err: err}
-	case steady: // a watch that worked has ended, which is no failure
+	case steady: // the end of a watch that worked is not a failure
 		wait(ctx, spread(w.pace.first, 0.5, w.jitter), nil)
 		return
 	default:
@@ -385,7 +382,7 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 		w.report(SourceForbidden, failed.verb, cause)
 		wait(ctx, spread(w.pace.forbidden, 0.1, w.jitter), nil)
 	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled:
-		// One that had something has not lost it: such a request went astray.
+		// If the last list was not empty, the resource exists, and the 404 is of a wrong server.
 		w.report(SourceAbsent, failed.verb, cause)
 		wait(ctx, spread(w.pace.absent, 0.1, w.jitter), nil)
 	default:
@@ -424,7 +421,7 @@ func newBackoff(first, last time.Duration) utilwait.Backoff {
 	return utilwait.Backoff{Duration: first, Factor: 2, Steps: 10, Cap: last}
 }
 
-// wait returns after d, when ctx ends, or when early is closed.
+// wait returns after d, or when ctx ends or early is closed.
 func wait(ctx context.Context, d time.Duration, early <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -435,7 +432,7 @@ func wait(ctx context.Context, d time.Duration, early <-chan struct{}) {
 	}
 }
 
-// The resources that a resolver watches.
+// The resources that a run watches.
 var (
 	crdResource        = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	apiServiceResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}

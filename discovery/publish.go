@@ -27,40 +27,39 @@ func (r *Resolver) end() {
 	r.signalLocked()
 }
 
-// lastKnown returns what a run knew last, also one that has ended; nil if none has known
-// anything.
+// lastKnown returns the last snapshot of a run, which may have ended; nil if there was none.
 func (r *Resolver) lastKnown() *snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
 }
 
-// askedSoFar returns how many requests for documents have begun.
+// askedSoFar returns the number of requests for documents so far.
 func (r *Resolver) askedSoFar() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.asked
 }
 
-// forgetDenials forgets what was denied: it may be otherwise now.
+// forgetDenials removes the stored refusals, which may be out of date.
 func (r *Resolver) forgetDenials() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.denied = nil
 }
 
-// replace makes c what is known to l, and tells subscribers.
+// replace makes c the snapshot of l, and sends events to the subscribers.
 func (r *Resolver) replace(l *live, c *snapshot, events []Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.live != l || r.current.Load() == c && len(events) == 0 {
-		return // it goes on being current, with all that it has been found to say
+		return // c stays, with its memo
 	}
 	l.begun = true
 	r.last = c
 	r.current.Store(c)
 	r.denied = nil
-	for _, event := range events { // they answer questions
+	for _, event := range events { // removed versions are denied
 		was := event.Old
 		if event.Type == Removed {
 			was = event.Resource
@@ -83,11 +82,11 @@ func (r *Resolver) signalLocked() {
 	r.changed = make(chan struct{})
 }
 
-// maxDenied bounds how many negative answers are kept.
+// maxDenied is the maximum number of stored refusals.
 const maxDenied = 4096
 
-// denyLocked remembers that q is refused for good, until something changes. Where the
-// refusal is nil it is worked out by whoever asks. Caller holds r.mu.
+// denyLocked stores the refusal of q until the next change. If refusal is nil, the next question computes
+// it. Caller holds r.mu.
 func (r *Resolver) denyLocked(q question, refusal error) {
 	if r.denied == nil {
 		r.denied = map[question]error{}
@@ -97,7 +96,7 @@ func (r *Resolver) denyLocked(q question, refusal error) {
 	}
 }
 
-// join adds a subscriber, and tells it what is there.
+// join adds a subscriber, which gets an Added for each served type.
 func (r *Resolver) join(box *mailbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

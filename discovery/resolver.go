@@ -48,7 +48,7 @@ type Resolver struct {
 	running chan struct{} // closed while it does
 	last    *snapshot     // what a run knew, also after it, and subscribers were told
 	wanted  map[schema.GroupResource]*want
-	denied  map[question]error // what current refuses for good
+	denied  map[question]error // stored refusals; nil: to be computed
 	changed chan struct{}      // closed when current changes
 	boxes   map[*mailbox]bool
 

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// errCRDsUnknown is why it can't be told what selects by CustomResourceDefinitions.
+// errCRDsUnknown is the error for selection by a CustomResourceDefinition that is not known.
 var errCRDsUnknown = errors.New("its CustomResourceDefinition is not known at present")
 
-// Selects reports whether s selects res, of which [Resolver.Subscribe] has told: what a
-// Resource does not say of its type is what the run knows at the moment. It asks nobody. If
-// it can't be told the error is an [*InconclusiveError]: nothing runs, or may list the
-// CustomResourceDefinitions or APIServices, or the type's CRD has gone or been created again,
-// of which the subscriber is about to be told.
+// Selects reports whether s selects res, the resource of an event of [Resolver.Subscribe]. It takes the facts
+// that a Resource does not have, such as the labels of its CRD, from the run. It sends no request. The error
+// is an [*InconclusiveError] if the resolver does not run, if it may not list CustomResourceDefinitions or
+// APIServices, or if the type's CRD was deleted or created again since the event: then the subscriber gets
+// another event.
 func (r *Resolver) Selects(s Selector, res Resource) (bool, error) {
 	wanted := s.Backing
 	s.Backing = BackingUnknown
@@ -33,7 +33,7 @@ func (r *Resolver) Selects(s Selector, res Resource) (bool, error) {
 		switch {
 		case !known.crdsRule, !known.defined && res.CRDUID != "", known.defined && res.CRDUID != "" && known.uid != res.CRDUID:
 			return false, inconclusive(RefOf(res.GVR), errCRDsUnknown)
-		case !known.defined, s.CRDLabels != nil && !s.CRDLabels.Matches(known.labels): // which may be anybody's code
+		case !known.defined, s.CRDLabels != nil && !s.CRDLabels.Matches(known.labels): // Matches may be a user's code
 			return false, nil
 		case wanted == BackingUnknown, wanted == BackingCRD:
 			return true, nil
@@ -45,16 +45,16 @@ func (r *Resolver) Selects(s Selector, res Resource) (bool, error) {
 	return known.backing == wanted, nil
 }
 
-// knownType is what a run knows of a type besides its resource.
+// knownType has the facts of a type that its resource does not have.
 type knownType struct {
-	crdsRule bool // it knows of all CustomResourceDefinitions
-	defined  bool // there is one
+	crdsRule bool // all CustomResourceDefinitions are known
+	defined  bool // the type has one
 	uid      types.UID
 	labels   labels.Set // of the CustomResourceDefinition; never written to
 	backing  Backing
 }
 
-// knownOf returns what is known of res's type, and whether anything is.
+// knownOf returns the facts of the type of res, and reports whether the resolver runs.
 func (r *Resolver) knownOf(res Resource) (known knownType, running bool) {
 	c := r.current.Load()
 	if c == nil {

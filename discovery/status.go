@@ -8,20 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Status says where a resolver's answers come from.
+// Status is the state of a resolver.
 type Status struct {
-	// Running says whether Run runs; otherwise each question goes to the server, and
-	// of the other fields only the counts are set.
+	// Running reports whether Run runs. Otherwise, of the other fields only the counts are set.
 	Running bool
 	// CRDs and APIServices are the watches.
 	CRDs, APIServices SourceStatus
-	// Documents are the discovery documents, which are asked for.
+	// Documents are the discovery documents.
 	Documents SourceStatus
-	// Types is how many group resources are known to be served.
+	// Types is the number of served types.
 	Types int
-	// Requests is how many requests have been sent so far, watches included.
+	// Requests is the number of requests so far, including watches.
 	Requests uint64
-	// Answers is how questions have been answered so far.
+	// Answers are the numbers of answers so far.
 	Answers Answers
 }
 
@@ -69,10 +68,10 @@ func (r *Resolver) Status() Status {
 
 // certain reports whether an object or a resource that no source has does not exist.
 func (l *live) certain() bool {
-	told := func(s SourceStatus) bool {
+	conclusive := func(s SourceStatus) bool {
 		return s.State == SourceCurrent || s.State == SourceAbsent || s.State == SourceForbidden
 	}
-	return told(l.crds) && told(l.apis) && l.docs.State == SourceCurrent
+	return conclusive(l.crds) && conclusive(l.apis) && l.docs.State == SourceCurrent
 }
 
 // polls reports whether one of the watches of l is not open.

@@ -9,17 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Subscribe returns the changes of what the server serves, for a range statement:
-// first an Added for each type that is served when the range begins, then what
-// happens, in order for each type. They come from [Resolver.Run]; while that does not
-// run nothing happens, and what it knew last is what is served. The sequence ends with ctx, or
-// when the loop is left. It may be ranged over several times and by several goroutines, each on
-// its own.
+// Subscribe returns events for a range statement: first an Added for each served type, then the changes, in
+// order for each type. The events are those of [Resolver.Run]. While Run does not run, there are no
+// changes, and the served types are those of the last run. The sequence ends with ctx, or at the end of the
+// loop. It may be used several times and by several goroutines: each loop gets all events.
 //
-// The loop may be slow: events of a type that wait are merged, at most two for each type. A
-// type that was removed and added again is Removed, then Added; one that was added and removed
-// while the loop was busy has no event. Changes of labels of a type's CRD are left out unless
-// [WithLabelChanges] asks for them.
+// The loop may be slow: waiting events of one type are merged to at most two. A type that was removed and
+// added again has a Removed and an Added. A type that was added and removed during one iteration has no
+// event. Changes of the labels of CRDs have no events, except with [WithLabelChanges].
 func (r *Resolver) Subscribe(ctx context.Context, opts ...SubscribeOption) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		box := &mailbox{news: make(chan struct{}, 1)}
@@ -45,21 +42,20 @@ func (r *Resolver) Subscribe(ctx context.Context, opts ...SubscribeOption) iter.
 	}
 }
 
-// SubscribeOption changes which events one subscriber gets. Nil has no effect.
+// SubscribeOption selects the events of one subscriber. Nil has no effect.
 type SubscribeOption interface{ applyToMailbox(*mailbox) }
 
 type subscribeOptionFunc func(*mailbox)
 
 func (f subscribeOptionFunc) applyToMailbox(b *mailbox) { f(b) }
 
-// WithLabelChanges tells the subscriber also of [LabelsChanged], for one who selects types by
-// the labels of their CRDs.
+// WithLabelChanges adds events for [LabelsChanged], for subscribers that select types by the labels of
+// their CRDs.
 func WithLabelChanges() SubscribeOption {
 	return subscribeOptionFunc(func(b *mailbox) { b.labels = true })
 }
 
-// mailbox holds what a subscriber has not been told yet: at most two events of each
-// type, whatever happens.
+// mailbox has the waiting events of one subscriber: at most two for each type.
 type mailbox struct {
 	news   chan struct{} // has one if there are events
 	labels bool          // it wants to know of LabelsChanged
@@ -69,8 +65,8 @@ type mailbox struct {
 	order   []schema.GroupResource // of pending, first to change first
 }
 
-// wanted returns those of events that the subscriber is to be told of. It writes to none of
-// them: other subscribers get them, too.
+// wanted returns the events for the subscriber. It does not write to events, which other subscribers also
+// get.
 func (b *mailbox) wanted(events []Event) []Event {
 	if b.labels || !slices.ContainsFunc(events, func(e Event) bool { return slices.Contains(e.Changes, LabelsChanged) }) {
 		return events
@@ -88,7 +84,7 @@ func (b *mailbox) wanted(events []Event) []Event {
 	return wanted
 }
 
-// put adds events, and wakes the subscriber.
+// put adds events, and notifies the subscriber.
 func (b *mailbox) put(events []Event) {
 	events = b.wanted(events)
 	if len(events) == 0 {
@@ -115,11 +111,11 @@ func (b *mailbox) put(events []Event) {
 	b.mu.Unlock()
 	select {
 	case b.news <- struct{}{}:
-	default: // it has been woken
+	default: // it has been notified
 	}
 }
 
-// take yields what waits, type after type, until nothing does.
+// take yields the waiting events, one type after the other, until there are none.
 func (b *mailbox) take(yield func(Event) bool) {
 	for {
 		event, some := b.next()
@@ -129,7 +125,7 @@ func (b *mailbox) take(yield func(Event) bool) {
 	}
 }
 
-// next takes an event of the type that has waited longest.
+// next removes the first event of the type that has waited longest.
 func (b *mailbox) next() (event Event, some bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,22 +143,22 @@ func (b *mailbox) next() (event Event, some bool) {
 	return waiting[0], true
 }
 
-// combined merges now into the events of one type that wait for a subscriber. Waiting is empty, one
-// event, or Removed and Added.
+// combined merges now into the waiting events of one type. Waiting is empty, one event, or Removed and
+// Added.
 func combined(waiting []Event, now Event) []Event {
 	if len(waiting) == 0 {
 		return []Event{now}
 	}
 	first, last := waiting[0], waiting[len(waiting)-1]
 	switch {
-	case last.Type == Removed: // and comes back
+	case last.Type == Removed: // now is Added
 		return []Event{last, now}
 	case now.Type == Removed && first.Type == Added:
-		return nil // it was never told
-	case now.Type == Removed && first.Type == Removed: // what is removed is what was known
+		return nil // the subscriber does not know the type
+	case now.Type == Removed && first.Type == Removed: // the subscriber knows the first one
 		now.Resource = first.Resource
 		if uid := first.Evidence.CRDUID; uid != now.Evidence.CRDUID && uid != "" {
-			now.Evidence.Kind, now.Evidence.CRDUID = CRDDeleted, uid // it was another's place
+			now.Evidence.Kind, now.Evidence.CRDUID = CRDDeleted, uid // the first CRD was deleted
 		}
 		return []Event{now}
 	case now.Type == Removed:

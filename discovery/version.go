@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// VersionPolicy says in which version a resource is read, or in which versions a [Selector]
-// selects it. It is a value, and policies that say the same are equal. The zero value is [Exact].
+// VersionPolicy is the choice of the version in which a resource is read, or of the versions that a
+// [Selector] selects. It is a comparable value. The zero value is [Exact].
 type VersionPolicy struct {
 	name     string // empty: Exact
 	versions string // of FirstOf, in order, joined by commas
@@ -22,15 +22,13 @@ const (
 	everyVersion    = "EveryVersion"
 )
 
-// Exact is the version that the resource is named with. A selector names none: for it, Exact is
-// FollowPreferred.
+// Exact is the version of the GVR. For a selector, which has no GVR, it is FollowPreferred.
 func Exact() VersionPolicy { return VersionPolicy{} }
 
-// FollowPreferred is the version that the server prefers at the time.
+// FollowPreferred is the version that the server currently prefers.
 func FollowPreferred() VersionPolicy { return VersionPolicy{name: followPreferred} }
 
-// FirstOf is the first of versions that the server serves at the time. Without versions it is
-// Exact.
+// FirstOf is the first of versions that the server currently serves. Without versions it is Exact.
 func FirstOf(versions ...string) VersionPolicy {
 	if len(versions) == 0 {
 		return Exact()
@@ -38,11 +36,11 @@ func FirstOf(versions ...string) VersionPolicy {
 	return VersionPolicy{name: firstOf, versions: strings.Join(versions, ",")}
 }
 
-// EveryVersion is each version that the server serves, for selectors: the objects are the same in
-// all of them. For one resource it is Exact.
+// EveryVersion is each served version, for selectors: the objects are the same in all versions. For one
+// resource it is Exact.
 func EveryVersion() VersionPolicy { return VersionPolicy{name: everyVersion} }
 
-// String returns the policy as it is written, such as "FirstOf(v2, v1)".
+// String returns the policy as text, such as "FirstOf(v2, v1)".
 func (p VersionPolicy) String() string {
 	switch p.name {
 	case "":
@@ -53,10 +51,10 @@ func (p VersionPolicy) String() string {
 	return p.name
 }
 
-// MarshalText returns what String does, for JSON.
+// MarshalText returns the text of String, for JSON.
 func (p VersionPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// selects reports whether a selector with p selects res among the versions of its type.
+// selects reports whether a selector with the policy p selects the version of res.
 func (p VersionPolicy) selects(res *Resource) bool {
 	switch {
 	case p.name == everyVersion, len(res.Versions) == 0:
@@ -72,8 +70,8 @@ func (p VersionPolicy) selects(res *Resource) bool {
 	return res.Preferred()
 }
 
-// ValidateVersion does what [Resolver.Validate] does, for the version of gvr that policy chooses.
-// Under FirstOf, a version that cannot be told is not passed over: a later one may be wrong.
+// ValidateVersion is [Resolver.Validate] for the version of gvr that policy chooses. With FirstOf, an
+// inconclusive answer about a version is an error: the next version may be the wrong one.
 func (r *Resolver) ValidateVersion(ctx context.Context, gvr schema.GroupVersionResource, policy VersionPolicy) (Resource, error) {
 	switch policy.name {
 	case followPreferred:
