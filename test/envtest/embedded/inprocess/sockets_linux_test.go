@@ -16,7 +16,7 @@ import (
 // etcd requires no credentials: a user who can connect to it can do everything.
 func TestServer_OtherUsersCannotConnectToEtcd(t *testing.T) {
 	for name, opts := range map[string]inprocess.Options{
-		"temporary data directory":                             {},
+		"temporary data directory":                                  {},
 		"data directory of the caller, which other users may enter": {DataDir: enterable(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
