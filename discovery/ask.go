@@ -42,10 +42,14 @@ func (r *Resolver) known(ctx context.Context) *snapshot {
 	defer patience.Stop()
 	for {
 		r.mu.Lock()
-		begins, changed := r.live != nil && !r.live.begun, r.changed
+		l, changed := r.live, r.changed
+		begins := l != nil && !l.begun
 		r.mu.Unlock()
 		if !begins {
 			return r.current.Load()
+		}
+		if ctx.Err() == nil {
+			l.widen()
 		}
 		select {
 		case <-changed:
@@ -348,7 +352,7 @@ func (r *Resolver) keepDocument(number uint64, doc *document, err error) (l *liv
 func (l *live) learn(doc *document, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if number <= l.known.docAt {
+	if number <= l.known.docAt || l.narrow != nil { // a narrow run would not notice that it is out of date
 		return
 	}
 	now := time.Now()

@@ -52,6 +52,7 @@ func (r *Resolver) expect(gr schema.GroupResource) (stop func()) {
 	l := r.live
 	r.mu.Unlock()
 	if l != nil {
+		l.widen()
 		l.expected(gr)
 	}
 	return sync.OnceFunc(func() {

@@ -60,6 +60,8 @@ type knowledge struct {
 	stirred time.Time
 	// defined are the CRDs that were read.
 	defined map[schema.GroupResource]*crdState
+	// before are the CRDs that the run knew when it was narrow, until the first list of all CRDs.
+	before []narrowObject
 	// unread are the objects that may have to be read one by one.
 	unread map[objectRef]*lookup
 
@@ -320,6 +322,10 @@ func (k *knowledge) crd(gr schema.GroupResource) *crdState { return k.crds[gr.Gr
 // documents may have changed.
 func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (ask bool) {
 	first := len(k.crds) == 0
+	for _, object := range k.before {
+		k.recall(object, number, now)
+	}
+	k.before = nil
 	there := make(map[string]bool, len(items))
 	for _, item := range items {
 		there[item.Name] = true
@@ -334,7 +340,9 @@ func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (
 	}
 	since := k.changed
 	for _, item := range items {
-		if changed := k.learnCRD(item, number, now); !first || now.Sub(item.touched) <= recently {
+		recalled := k.crd(groupResourceOf(item.Name)) != nil
+		changed := k.learnCRD(item, number, now)
+		if !first || recalled || now.Sub(item.touched) <= recently {
 			ask = ask || changed
 			continue
 		}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
+
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 // pace has the intervals of a running resolver.
@@ -92,11 +94,26 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // A request for an unchanged document costs a few hundred bytes. On a server without aggregated discovery,
 // which needs a request for each group version, 2 s are 10 s and 10 s are 50 s.
 //
-// The permissions that it can use are get, list and watch on
-// customresourcedefinitions.apiextensions.k8s.io and
-// apiservices.apiregistration.k8s.io. It returns an error if the resolver runs already.
-// It can be run again after it has returned. A resolver that was made with
-// [NewFromDiscovery] has no watches, and asks.
+// The resolver of a factory of package dynamicinformer begins with a narrow run, which
+// [Status.Narrow] reports: it requests only the types of the factory's informers, while they are at
+// most four. For each type it reads the document of the group version, once a minute, and lists and
+// watches the metadata of the type's CRD and APIService. The run widens to what is described above,
+// for good, when
+//
+//   - an informer is on a fifth type, or on another version or with another [VersionPolicy] than
+//     [Exact];
+//   - the program asks the resolver a question, or subscribes;
+//   - a type is not served, or its CRD was written less than ten seconds ago;
+//   - a request fails, or the server does not answer within a second at the start;
+//   - the document, the generation of the CRD or the server behind the APIService has changed, or
+//     one of these objects is deleted.
+//
+// Run uses the permissions get, list and watch on customresourcedefinitions.apiextensions.k8s.io and
+// apiservices.apiregistration.k8s.io. A narrow run uses list and watch with a field selector for
+// metadata.name, which RBAC also allows by a rule with resourceNames.
+//
+// Run returns an error if the resolver runs already. It can be run again after it has returned. A
+// resolver that was made with [NewFromDiscovery] has no watches, and asks.
 func (r *Resolver) Run(ctx context.Context) error {
 	l := &live{
 		resolver:  r,
@@ -110,12 +127,22 @@ func (r *Resolver) Run(ctx context.Context) error {
 	}
 	s, watches := r.server.(*restServer)
 	l.known.crdsHeard, l.known.apisHeard = !watches, !watches
+	if watches && typefacts.ForInformers(ctx) {
+		l.narrow = newNarrow(l, s)
+	}
+	n := l.narrow
 	if err := r.begin(l); err != nil {
+		if !typefacts.ForInformers(ctx) {
+			r.widen()
+		}
 		return err
 	}
 	var wg sync.WaitGroup
 	defer r.end()
 	defer wg.Wait()
+	if n != nil && !n.run(ctx) {
+		return nil
+	}
 	wg.Go(func() { l.publishNews(ctx) })
 	if watches {
 		wg.Go(func() { l.readObjects(ctx, s) })
@@ -158,6 +185,10 @@ type live struct {
 	apis  SourceStatus
 	docs  SourceStatus
 	begun bool // there is a first answer, or documents could not be had
+
+	// narrow is the first phase of a run for informers; nil: it has ended, or there was none. It is
+	// written with both locks held.
+	narrow *narrow
 }
 
 // watch watches the metadata of a source until ctx ends.
@@ -419,6 +450,9 @@ func (l *live) crdSource() source {
 		resource: crdResource, path: crdPath, status: &l.crds, heard: &k.crdsHeard, rule: &k.crdsRule, current: &k.crdsCurrent,
 		all: func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool) {
 			k.all = true
+			if k.before != nil { // also after a failure, so that what was known is compared with it
+				k.crdsRule, k.crdsCurrent = true, true
+			}
 			return true, k.learnCRDs(items, number, now)
 		},
 		one: func(kind watch.EventType, item *slimMeta, number uint64, now time.Time) (differs, ask bool) {

@@ -15,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
@@ -34,6 +35,7 @@ type metadataWatch struct {
 	getter   metadata.Getter
 	endpoint *endpoint
 	path     string
+	name     string // of the only object that is watched; empty: all objects are
 	pace     watchPace
 	jitter   jitter
 
@@ -214,6 +216,7 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 	if opts.ResourceVersion == "0" {
 		opts.ResourceVersion = "" // the list of a server that is behind has deleted objects
 	}
+	w.selectName(&opts)
 	page, err := w.getter.List(asked, opts)
 	switch {
 	case asked.Err() != nil && ctx.Err() == nil:
@@ -237,6 +240,13 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 	return page, nil
 }
 
+// selectName limits a request to the object that is watched.
+func (w *metadataWatch) selectName(opts *metav1.ListOptions) {
+	if w.name != "" {
+		opts.FieldSelector = fields.OneTermEqualSelector("metadata.name", w.name).String()
+	}
+}
+
 // overdueAfter is how long after its time a watch may end. One that does not has a connection
 // that hangs, and nothing else may ever say so.
 const overdueAfter = 30 * time.Second
@@ -251,6 +261,7 @@ func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watc
 		return nil, w.refuse(errEndedAtOnce)
 	}
 	w.before(ctx)
+	w.selectName(&opts)
 	asked, end := newAttempt(ctx)
 	patience := time.AfterFunc(w.pace.page, func() { end(errOverdue) })
 	watching, err := w.getter.Watch(asked, opts)

@@ -1,20 +1,61 @@
 package discovery
 
-// begin registers a run.
+// begin registers a run. A narrow run widens at once if it has to compare what it finds with an
+// earlier run, or if a program waits for its results.
 func (r *Resolver) begin(l *live) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.live != nil {
 		return ErrRunning
 	}
+	if l.narrow != nil && (r.last != nil || r.observedLocked()) {
+		close(l.narrow.widened)
+		l.narrow = nil
+	}
 	r.live, r.said, r.saidBy = l, nil, nil
 	close(r.running)
-	l.crds, l.apis, l.docs = SourceStatus{State: SourceConnecting}, SourceStatus{State: SourceConnecting}, SourceStatus{State: SourceConnecting}
+	l.connectLocked()
 	if _, rest := r.server.(*restServer); !rest {
 		l.crds = SourceStatus{State: SourceForbidden, Err: errNoWatch}
 		l.apis = l.crds
 	}
 	return nil
+}
+
+// connectLocked sets all sources to SourceConnecting. Caller holds the resolver's lock.
+func (l *live) connectLocked() {
+	connecting := SourceStatus{State: SourceConnecting}
+	l.crds, l.apis, l.docs = connecting, connecting, connecting
+}
+
+// liveRun returns the current run, or nil.
+func (r *Resolver) liveRun() *live {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.live
+}
+
+// observedLocked reports whether a caller waits for a type, or a program subscribes. Caller holds
+// r.mu.
+func (r *Resolver) observedLocked() bool {
+	for _, w := range r.wanted {
+		if w.callers > 0 {
+			return true
+		}
+	}
+	for box := range r.boxes {
+		if !box.informers {
+			return true
+		}
+	}
+	return false
+}
+
+// rememberNarrow takes what a narrow run knows.
+func (r *Resolver) rememberNarrow(c *snapshot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last, r.untold = c, true
 }
 
 // end ends a run: what it knew is not kept up to date any more.
@@ -71,8 +112,16 @@ func (r *Resolver) replace(l *live, c *snapshot, events []Event) {
 			}
 		}
 	}
+	others := events
+	if r.untold {
+		r.untold, others = false, added(c)
+	}
 	for box := range r.boxes {
-		box.put(events)
+		if box.informers {
+			box.put(events)
+		} else {
+			box.put(others)
+		}
 	}
 	r.signalLocked()
 }
@@ -104,15 +153,19 @@ func (r *Resolver) join(box *mailbox) {
 		r.boxes = map[*mailbox]bool{}
 	}
 	r.boxes[box] = true
-	var events []Event
-	if r.last != nil {
-		for _, group := range r.last.groups {
-			for i := range group.types {
-				events = append(events, Event{Type: Added, Resource: group.types[i].resource})
-			}
+	if r.last != nil && (box.informers || !r.untold) {
+		box.put(added(r.last))
+	}
+}
+
+// added returns an Added event of each type of c.
+func added(c *snapshot) (events []Event) {
+	for _, group := range c.groups {
+		for i := range group.types {
+			events = append(events, Event{Type: Added, Resource: group.types[i].resource})
 		}
 	}
-	box.put(events)
+	return events
 }
 
 func (r *Resolver) part(box *mailbox) {

@@ -47,6 +47,7 @@ type Resolver struct {
 	live    *live         // nil while Run does not run
 	running chan struct{} // closed while it does
 	last    *snapshot     // what a run knew, also after it, and subscribers were told
+	untold  bool          // last is of a narrow run: programs do not have its events
 	wanted  map[schema.GroupResource]*want
 	denied  map[question]error // stored refusals; nil: to be computed
 	changed chan struct{}      // closed when current changes

@@ -58,6 +58,7 @@ type knownType struct {
 func (r *Resolver) knownOf(res Resource) (known knownType, running bool) {
 	c := r.current.Load()
 	if c == nil {
+		r.widen()
 		return known, false
 	}
 	state := c.group(res.GVR.Group).typeOf(res.GVR.Resource)

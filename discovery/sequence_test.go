@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 var (
@@ -125,6 +126,17 @@ type subscriber struct {
 	errors       []string
 	skipEvidence bool
 	lag          time.Duration
+	// informers says that the subscriber is a factory. It may get no Added of the types that its
+	// informers have asked for.
+	informers bool
+}
+
+func newSubscriber(w *world, lags []time.Duration) *subscriber {
+	p := &subscriber{w: w, known: map[string]discovery.Resource{}, adds: map[string]int{}, added: map[string]time.Time{}, ended: map[types.UID]time.Time{}}
+	for _, lag := range lags {
+		p.lag = max(p.lag, lag)
+	}
+	return p
 }
 
 func (p *subscriber) take(e discovery.Event) {
@@ -135,6 +147,12 @@ func (p *subscriber) take(e discovery.Event) {
 	key := e.Resource.GVR.GroupResource().String()
 	p.w.note("    event %v uid=%s backing=%s versions=%v ev=%+v", e, e.Resource.CRDUID, e.Resource.Backing, e.Resource.Versions, e.Evidence.CRDUID)
 	old, there := p.known[key]
+	if p.informers && !there && e.Type != discovery.Added {
+		old, there = e.Resource, true
+		if e.Type == discovery.Changed {
+			old = e.Old
+		}
+	}
 	bad := func(format string, args ...any) {
 		text := fmt.Sprintf("%8.2f %v: ", time.Since(p.w.start).Seconds(), e) + fmt.Sprintf(format, args...)
 		p.errors = append(p.errors, text)
@@ -219,33 +237,41 @@ func sightOf(r discovery.Resource) sight {
 	return s
 }
 
-func (p *subscriber) differs(ctx context.Context, r *discovery.Resolver, uids bool) string {
+// differs returns how what the subscriber was told differs from the truth.
+func (p *subscriber) differs(name string) (out []string) {
 	truth := p.w.truth()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var out []string
 	for key, want := range truth {
 		got, there := p.known[key]
 		s := sightOf(got)
 		s.uid = want.uid
 		if !there {
-			out = append(out, fmt.Sprintf("subscriber lacks %s", key))
+			out = append(out, fmt.Sprintf("%s lacks %s", name, key))
 		} else if s != want {
-			out = append(out, fmt.Sprintf("subscriber: %s is %+v, want %+v", key, s, want))
+			out = append(out, fmt.Sprintf("%s: %s is %+v, want %+v", name, key, s, want))
 		}
+	}
+	for key := range p.known {
+		if _, there := truth[key]; !there {
+			out = append(out, fmt.Sprintf("%s has %s, which is gone", name, key))
+		}
+	}
+	return out
+}
+
+// answersDiffer returns how the answers of r differ from the truth.
+func (w *world) answersDiffer(ctx context.Context, r *discovery.Resolver, uids bool) (out []string) {
+	truth := w.truth()
+	for key, want := range truth {
 		gr := schema.ParseGroupResource(key)
 		res, err := r.ResolveGR(ctx, gr)
-		s = sightOf(res)
+		s := sightOf(res)
 		if !uids {
 			s.uid = want.uid
 		}
 		if err != nil || s != want {
 			out = append(out, fmt.Sprintf("resolver: %s is %+v (%v), want %+v", key, s, err, want))
-		}
-	}
-	for key := range p.known {
-		if _, there := truth[key]; !there {
-			out = append(out, fmt.Sprintf("subscriber has %s, which is gone", key))
 		}
 	}
 	for _, key := range randomTypes {
@@ -255,8 +281,7 @@ func (p *subscriber) differs(ctx context.Context, r *discovery.Resolver, uids bo
 			}
 		}
 	}
-	slices.Sort(out)
-	return strings.Join(out, "\n")
+	return out
 }
 
 // sequence is what may happen.
@@ -269,6 +294,7 @@ type sequence struct {
 	skew         time.Duration   // of the server's clock
 	bare         bool            // answers have no ETag and no Date
 	json, legacy bool            // formats of documents
+	narrow       bool            // Run begins for informers
 }
 
 // runSequence lets things happen in rounds, and compares what is known with the truth after each.
@@ -294,6 +320,13 @@ func runSequence(t *testing.T, plan sequence) {
 		if plan.forbid == "apis" || plan.forbid == "both" {
 			steady["apis.list"], steady["apis.watch"], steady["apis.get"] = "403", "403", "403"
 		}
+		if plan.narrow && w.rng.IntN(2) == 0 {
+			for class, fault := range steady {
+				if fault == "403" && !strings.HasSuffix(class, ".get") {
+					steady[class] = "403all"
+				}
+			}
+		}
 		w.fault = maps.Clone(steady)
 		for range 5 {
 			w.act()
@@ -306,6 +339,9 @@ func runSequence(t *testing.T, plan sequence) {
 		var wg sync.WaitGroup
 		start := func() (stop func()) {
 			ctx, stop := context.WithCancel(ctx)
+			if plan.narrow {
+				ctx = typefacts.WithInformers(ctx)
+			}
 			wg.Go(func() {
 				if err := r.Run(ctx); err != nil {
 					t.Errorf("Run: %v", err)
@@ -313,16 +349,39 @@ func runSequence(t *testing.T, plan sequence) {
 			})
 			return stop
 		}
-		stopRun := start()
-		p := &subscriber{w: w, known: map[string]discovery.Resource{}, adds: map[string]int{}, added: map[string]time.Time{}, ended: map[types.UID]time.Time{}}
-		for _, lag := range plan.lags {
-			p.lag = max(p.lag, lag)
+		var f *randomFactory
+		begins := 0 // the round in which the program begins to use the resolver
+		if plan.narrow {
+			f = newRandomFactory(w, r, plan.lags)
+			w.mu.Lock()
+			begins = w.rng.IntN(5)
+			pause := time.Duration(w.rng.IntN(60)) * time.Second
+			w.mu.Unlock()
+			time.Sleep(pause)
 		}
-		wg.Go(func() {
-			for e := range r.Subscribe(ctx) {
-				p.take(e)
+		stopRun := start()
+		if plan.narrow {
+			synctest.Wait() // a factory waits for Running
+			wg.Go(func() { f.run(ctx) })
+		}
+		p := newSubscriber(w, plan.lags)
+		use := func() { // by the program
+			w.mu.Lock()
+			w.note("the program subscribes")
+			question := plan.narrow && w.rng.IntN(2) == 0
+			w.mu.Unlock()
+			if question {
+				_, _ = r.ResolveGR(ctx, schema.ParseGroupResource(randomTypes[0]))
 			}
-		})
+			wg.Go(func() {
+				for e := range r.Subscribe(ctx) {
+					p.take(e)
+				}
+			})
+		}
+		if !plan.narrow {
+			use()
+		}
 		settle := 240*time.Second + p.lag // a watch that hangs for 90 s, a back-off, and what documents may still list for a minute
 		uids := plan.forbid != "crds" && plan.forbid != "both" && plan.forbid != "crdwatch" && plan.forbid != "apis" && plan.forbid != "get"
 		var lastTruth map[string]sight
@@ -346,9 +405,22 @@ func runSequence(t *testing.T, plan sequence) {
 				}
 			}
 			n := 1 + w.rng.IntN(8)
+			if round < begins {
+				n = w.rng.IntN(3)
+			}
+			at := -1 // after which change the program begins to use the resolver
+			if plan.narrow && round == begins {
+				at = w.rng.IntN(n + 1)
+			}
 			w.mu.Unlock()
-			for range n {
+			if at == 0 {
+				use()
+			}
+			for i := range n {
 				w.act()
+				if at == i+1 {
+					use()
+				}
 				w.mu.Lock()
 				d := []time.Duration{0, time.Millisecond, 30 * time.Millisecond, time.Second, 4 * time.Second, 20 * time.Second}[w.rng.IntN(6)]
 				if plan.faults && w.rng.IntN(4) == 0 {
@@ -360,7 +432,11 @@ func runSequence(t *testing.T, plan sequence) {
 				w.mu.Unlock()
 				time.Sleep(d)
 				w.mu.Lock()
-				again := plan.reruns && w.rng.IntN(6) == 0
+				rare := 6
+				if round < begins {
+					rare = 2
+				}
+				again := plan.reruns && w.rng.IntN(rare) == 0
 				w.mu.Unlock()
 				if again {
 					w.mu.Lock()
@@ -396,13 +472,21 @@ func runSequence(t *testing.T, plan sequence) {
 			if limit := 250; !plan.legacy && total > limit {
 				t.Errorf("round %d: %d requests in %v: %v", round, total, settle, w.counts)
 			}
-			diff := p.differs(ctx, r, uids)
-			if diff != "" {
-				t.Errorf("round %d at %.2f: not converged:\n%s", round, time.Since(w.start).Seconds(), diff)
+			var differences []string
+			if plan.narrow {
+				differences = f.differs(r, uids)
+			}
+			if round >= begins {
+				differences = append(differences, p.differs("subscriber")...)
+				differences = append(differences, w.answersDiffer(ctx, r, uids)...)
+			}
+			if differences != nil {
+				slices.Sort(differences)
+				t.Errorf("round %d at %.2f: not converged:\n%s", round, time.Since(w.start).Seconds(), strings.Join(differences, "\n"))
 			}
 			truth := w.truth()
 			p.mu.Lock()
-			if uids && !plan.reruns {
+			if uids && !plan.reruns && round > begins {
 				for key, now := range truth {
 					if before, was := lastTruth[key]; was && before.uid != now.uid && before.uid != "" && now.uid != "" && p.adds[key] == lastAdds[key] {
 						t.Errorf("round %d: %s went from %s to %s without Removed and Added", round, key, before.uid, now.uid)
@@ -415,6 +499,11 @@ func runSequence(t *testing.T, plan sequence) {
 			}
 			p.errors = nil
 			p.mu.Unlock()
+			if plan.narrow {
+				for _, e := range f.mistakes() {
+					t.Errorf("round %d: informers: %s", round, e)
+				}
+			}
 			if t.Failed() {
 				break
 			}
@@ -457,7 +546,8 @@ func TestRun_RandomSequences(t *testing.T) {
 		{"no APIServices, and faults", sequence{forbid: "apis", faults: true}},
 		{"no CRDs, and faults", sequence{forbid: "crds", faults: true}},
 	}
-	seeds := []uint64{1029, 1208, 10285} // which have found something
+	found := []uint64{1029, 1208, 10285} // seeds of runs for programs that have found something
+	seeds := slices.Clone(found)
 	for seed := *firstSequence; seed < *firstSequence+*sequences; seed++ {
 		seeds = append(seeds, seed)
 	}
@@ -465,6 +555,9 @@ func TestRun_RandomSequences(t *testing.T) {
 	for _, seed := range slices.Compact(seeds) {
 		mode := modes[seed%uint64(len(modes))]
 		mode.seed = seed
+		if mode.narrow = seed/uint64(len(modes))%2 == 1 && !slices.Contains(found, seed); mode.narrow {
+			mode.name = "narrow, " + mode.name
+		}
 		t.Run(fmt.Sprintf("%s/seed=%d", mode.name, seed), func(t *testing.T) { runSequence(t, mode.sequence) })
 	}
 }

@@ -12,6 +12,10 @@ import (
 type Status struct {
 	// Running reports whether Run runs. Otherwise, of the other fields only the counts are set.
 	Running bool
+	// Narrow says that the run is narrow: it requests only the few types of a factory's informers;
+	// see [Resolver.Run]. CRDs, APIServices, Documents and Types are then about these types. CRDs
+	// and APIServices stay SourceConnecting if all types are in the core group.
+	Narrow bool
 	// CRDs and APIServices are the watches.
 	CRDs, APIServices SourceStatus
 	// Documents are the discovery documents.
@@ -59,6 +63,7 @@ func (r *Resolver) Status() Status {
 	defer r.mu.Unlock()
 	if l := r.live; l != nil {
 		s.Running, s.CRDs, s.APIServices, s.Documents = true, l.crds, l.apis, l.docs
+		s.Narrow = l.narrow != nil
 		if r.last != nil {
 			s.Types = r.last.types
 		}

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 // Subscribe returns events for a range statement: first an Added for each served type, then the changes, in
@@ -19,7 +21,7 @@ import (
 // event. Changes of the labels of CRDs have no events, except with [WithLabelChanges].
 func (r *Resolver) Subscribe(ctx context.Context, opts ...SubscribeOption) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		box := &mailbox{news: make(chan struct{}, 1)}
+		box := &mailbox{news: make(chan struct{}, 1), informers: typefacts.ForInformers(ctx)}
 		for _, opt := range opts {
 			if opt != nil {
 				opt.applyToMailbox(box)
@@ -27,6 +29,9 @@ func (r *Resolver) Subscribe(ctx context.Context, opts ...SubscribeOption) iter.
 		}
 		r.join(box)
 		defer r.part(box)
+		if !box.informers {
+			r.widen()
+		}
 		for {
 			for event := range box.take {
 				if ctx.Err() != nil || !yield(event) {
@@ -57,8 +62,9 @@ func WithLabelChanges() SubscribeOption {
 
 // mailbox has the waiting events of one subscriber: at most two for each type.
 type mailbox struct {
-	news   chan struct{} // has one if there are events
-	labels bool          // it wants to know of LabelsChanged
+	news      chan struct{} // has one if there are events
+	labels    bool          // it wants to know of LabelsChanged
+	informers bool          // the subscriber is a factory, whose informers have asked for their types
 
 	mu      sync.Mutex // never held while an event is handled
 	pending map[schema.GroupResource][]Event

@@ -93,5 +93,8 @@ func (r *Resolver) ValidateVersion(ctx context.Context, gvr schema.GroupVersionR
 		}
 		return Resource{}, first
 	}
+	if res, served := r.narrowly(ctx, gvr); served {
+		return res, nil
+	}
 	return r.Validate(ctx, gvr)
 }

@@ -51,7 +51,12 @@ func runFor(t *testing.T, r *discovery.Resolver) (stop func()) {
 // heard returns a function that returns what a subscriber has heard since it was called last.
 func heard(t *testing.T, r *discovery.Resolver) func() []string {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	return heardWith(t.Context(), t, r)
+}
+
+func heardWith(ctx context.Context, t *testing.T, r *discovery.Resolver) func() []string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
 	var (
 		wg    sync.WaitGroup
 		mu    sync.Mutex

@@ -111,6 +111,7 @@ type wobj interface {
 
 type frame struct {
 	rv   int
+	name string
 	line []byte
 }
 
@@ -124,6 +125,7 @@ type coll struct {
 
 type stream struct {
 	ctx    context.Context //nolint:containedctx // of the request
+	name   string          // of the only object; empty: all
 	closed chan struct{}
 	once   sync.Once
 	frames chan []byte
@@ -166,6 +168,7 @@ type snap struct {
 	at     time.Time
 	groups []apidiscovery.APIGroupDiscovery
 	truth  map[string]sight
+	mixed  map[string]bool // types whose CRD is there, and whose v1 is of another server
 }
 
 // world is an API server in memory, which a bubble may hold: CRDs, APIServices, what they make it
@@ -195,6 +198,7 @@ type world struct {
 	deleted   map[string]time.Time // CRDs, by UID
 	log       []string
 	start     time.Time
+	asked     []string // paths, with the verb watch and the name of a selector
 }
 
 func newWorld(seed uint64) *world {
@@ -242,9 +246,11 @@ func (w *world) tell(c *coll, kind, name string, o wobj) {
 		panic(err)
 	}
 	line = append(line, '\n')
-	c.log = append(c.log, frame{w.rv, line})
+	c.log = append(c.log, frame{w.rv, name, line})
 	for s := range c.streams {
-		s.frames <- line
+		if s.name == "" || s.name == name {
+			s.frames <- line
+		}
 	}
 	w.snapshot()
 }
@@ -373,7 +379,11 @@ func (w *world) snapshot() {
 			}
 		}
 	}
-	s := snap{at: time.Now(), truth: truth}
+	s := snap{at: time.Now(), truth: truth, mixed: map[string]bool{}}
+	for name, o := range w.crds.objs {
+		a, _ := w.apis.objs["v1."+o.(*wcrd).group].(*wapi)
+		s.mixed[name] = a != nil && a.service
+	}
 	for _, g := range slices.Sorted(maps.Keys(groups)) {
 		item := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g}}
 		for _, v := range slices.Backward(slices.Sorted(maps.Keys(groups[g]))) {
@@ -432,9 +442,17 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counts[class]++
+	only := strings.TrimPrefix(req.URL.Query().Get("fieldSelector"), "metadata.name=")
+	w.asked = append(w.asked, strings.TrimSuffix(class[strings.Index(class, ".")+1:]+" "+req.URL.Path+" "+only, " "))
 	f := w.fault[class]
 	if f == "flaky" {
 		f = []string{"", "500", "hang1", "410", "reset"}[rand.New(rand.NewPCG(uint64(w.counts[class]), uint64(len(class)))).IntN(5)] //nolint:gosec // a test
+	}
+	if f == "403all" { // RBAC allows named objects
+		f = "403"
+		if only != "" {
+			f = ""
+		}
 	}
 	if f == "replica404" {
 		f = []string{"", "404"}[w.turn%2]
@@ -493,7 +511,9 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	case strings.HasSuffix(class, ".list"):
 		items := []any{}
 		for _, name := range slices.Sorted(maps.Keys(c.objs)) {
-			items = append(items, w.render(c, name, c.objs[name], false))
+			if only == "" || only == name {
+				items = append(items, w.render(c, name, c.objs[name], false))
+			}
 		}
 		body, _ := json.Marshal(map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"resourceVersion": strconv.Itoa(w.rv)}, "items": items})
 		return answer(req, 200, "application/json", body), nil
@@ -502,10 +522,10 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 		if since < c.min {
 			return statusAnswer(req, 410, "Expired"), nil
 		}
-		s := &stream{ctx: req.Context(), closed: make(chan struct{}), frames: make(chan []byte, 10000)}
+		s := &stream{ctx: req.Context(), name: only, closed: make(chan struct{}), frames: make(chan []byte, 10000)}
 		s.onEnd = func() { w.mu.Lock(); defer w.mu.Unlock(); delete(c.streams, s) }
 		for _, f := range c.log {
-			if f.rv > since {
+			if f.rv > since && (only == "" || only == f.name) {
 				s.frames <- f.line
 			}
 		}

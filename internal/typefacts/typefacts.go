@@ -1,6 +1,6 @@
 // Package typefacts gives the informers of this module access to facts of a resolver that package
-// discovery does not export. [Of] returns the [Facts] of a resolver. The package does not know how a
-// resolver finds them.
+// discovery does not export. [Of] returns the [Facts] of a resolver, and [WithInformers] marks the
+// calls of informers. The package does not know how a resolver finds the facts.
 package typefacts
 
 import (
@@ -35,3 +35,18 @@ type Facts interface {
 // Of returns the facts of resolver, a *discovery.Resolver that is not nil. Package discovery sets
 // it during initialisation. It must not be changed later.
 var Of func(resolver any) Facts
+
+// Few is the largest number of types for which a resolver requests only these types.
+const Few = 4
+
+type informers struct{}
+
+// WithInformers returns a context for the calls of a factory and its informers to a resolver: Run,
+// Subscribe and ValidateVersion. While these are the only calls, and are about few types, the
+// resolver requests only these types.
+func WithInformers(ctx context.Context) context.Context {
+	return context.WithValue(ctx, informers{}, true)
+}
+
+// ForInformers reports whether ctx is derived from a context of WithInformers.
+func ForInformers(ctx context.Context) bool { return ctx.Value(informers{}) != nil }

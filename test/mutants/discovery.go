@@ -8,7 +8,7 @@ var ofDiscovery = []table{
 		{"a resource that the server lists is reported as not served", "Resolver.askInFull", never("refusal == nil")},
 		{"an unreachable group version is reported as not served", "Resolver.askInFull", never("err != nil && !apierrors.IsNotFound(err)")},
 		{"an inconclusive answer does not say when to ask again", "inconclusive", drop("out.Asked, out.Again = paused.asked, paused.until")},
-		{"a question does not wait for a run that has just begun", "Resolver.known", never("r.live != nil && !r.live.begun")},
+		{"a question does not wait for a run that has just begun", "Resolver.known", never("l != nil && !l.begun")},
 		{"Await returns a resource that is not served", "Resolver.Await", always("err == nil")},
 		{"Await does not notice changes", "Resolver.Await", never("<-changed")},
 		{"inconclusive answers count as not served", "answers.count", replace("a.inconclusive.Add(1)", "a.notServed.Add(1)")},
@@ -87,7 +87,7 @@ var ofDiscovery = []table{
 		{"a list of another kind is accepted", "checkMetadata", never(`list.Kind != "PartialObjectMetadataList"`)},
 		{"WithRequestTimeout has no effect", "WithRequestTimeout", drop("o.requestTimeout = timeout")},
 		{"Retry-After is not obeyed", "pauses.of", never("paused != nil && time.Now().Before(paused.until)")},
-		{"a subscriber that comes late gets no events", "Resolver.join", drop("box.put(events)")},
+		{"a subscriber that comes late gets no events", "Resolver.join", drop("box.put(added(r.last))")},
 		{"subscribers lose the types of the previous run", "Resolver.end", replace(
 			"r.live, r.running = nil, make(chan struct{})", "r.live, r.running, r.last = nil, make(chan struct{}), nil")},
 		{"an unchanged snapshot is replaced", "Resolver.replace", never("r.current.Load() == c && len(events) == 0")},

@@ -41,7 +41,7 @@ type mutant struct {
 
 // tables has all mutants. The code that a mutant changes must occur once in its declaration, so a
 // change of the library may require a change of a mutant.
-var tables = slices.Concat(ofDynamicinformer, ofSource, ofTypestate, ofHandlers, ofStatus, ofDiscovery, ofWire)
+var tables = slices.Concat(ofDynamicinformer, ofSource, ofTypestate, ofHandlers, ofStatus, ofDiscovery, ofNarrowRuns, ofWire)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -1,0 +1,253 @@
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
+)
+
+func aboutGadgets(events []string) []string {
+	return slices.DeleteFunc(events, func(e string) bool { return !strings.Contains(e, " gadgets.") })
+}
+
+// The types of the narrow run are compared with the types of the server, whatever has happened.
+func TestNarrow_IsComparedWithAllTypesWhenItWidens(t *testing.T) {
+	recreated := func(uid string) func(w *world) {
+		return func(w *world) {
+			w.dropCRD(gadgetsCRD)
+			c := gadget("v1")
+			c.uid = uid
+			w.setCRD(c)
+		}
+	}
+	outage := func(what func(w *world)) func(w *world) {
+		return func(w *world) {
+			for _, class := range []string{"core", "named", "crds.list", "apis.list"} {
+				w.fault[class] = "500"
+			}
+			what(w)
+		}
+	}
+	// Only the wide run knows all versions of a type. This may be the first event.
+	versions, gone, added := "Changed gadgets.v1.example.org [Versions]", "Removed gadgets.v1.example.org (CRDDeleted)", "Added gadgets.v1.example.org"
+	for name, test := range map[string]struct {
+		happens func(w *world)
+		want    []string
+	}{
+		"nothing":                              {func(*world) {}, []string{versions}},
+		"deleted":                              {func(w *world) { w.dropCRD(gadgetsCRD) }, []string{gone}},
+		"recreated":                            {recreated("2"), []string{gone, added}},
+		"recreated with its old UID":           {recreated("1"), []string{gone, added}},
+		"deleted in an outage":                 {outage(func(w *world) { w.dropCRD(gadgetsCRD) }), []string{gone}},
+		"recreated in an outage":               {outage(recreated("2")), []string{gone, added}},
+		"recreated in an outage, with its UID": {outage(recreated("1")), []string{gone, added}},
+		"recreated unheard":                    {outage(func(w *world) { clear(w.crds.streams); recreated("2")(w) }), []string{gone, added}},
+		"deleted unheard":                      {outage(func(w *world) { clear(w.crds.streams); w.dropCRD(gadgetsCRD) }), []string{gone}},
+		"the version is not served any more":   {func(w *world) { w.setCRD(gadget("v2")) }, []string{"Changed gadgets.v2.example.org [Versions]"}},
+		"another server takes over": {func(w *world) {
+			w.backends["v1.example.org"] = []string{"gadgets"}
+			w.setAPI(&wapi{name: "v1.example.org", service: true, available: true})
+		}, []string{"Changed gadgets.v1.example.org [Versions Backing]"}},
+		"documents are behind": {func(w *world) {
+			w.lags = []time.Duration{3 * time.Second}
+			recreated("2")(w)
+		}, []string{gone, added}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+				t.Helper()
+				informers := heardByInformers(t, r)
+				admit(t, r, gadgets)
+				elapse(time.Minute)
+				w.change(func() { test.happens(w) })
+				synctest.Wait()
+				program := heard(t, r) // widens the run, if nothing else has
+				elapse(30 * time.Second)
+				w.change(func() { clear(w.fault) })
+				elapse(2 * time.Minute)
+				if got := aboutGadgets(informers()); !slices.Equal(got, test.want) && !slices.Equal(got, append([]string{versions}, test.want...)) {
+					t.Errorf("informers: %q, want %q", got, test.want)
+				}
+				// A program has no event about a type before Added.
+				got := aboutGadgets(program())
+				if len(got) > 0 && got[0] != added && got[0] != "Added gadgets.v2.example.org" || len(got) > 1 && !slices.Equal(got[1:], test.want) {
+					t.Errorf("a program: %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestNarrow_AProgramHasOneAddedOfEachType(t *testing.T) {
+	inNarrow(t, []string{"v2", "v1"}, func(t *testing.T, _ *world, r *discovery.Resolver) {
+		t.Helper()
+		informers := heardByInformers(t, r)
+		admit(t, r, gadgets)
+		elapse(time.Minute)
+		if got := informers(); len(got) > 0 {
+			t.Errorf("informers: %q", got)
+		}
+		program := heard(t, r)
+		elapse(time.Minute)
+		got := program()
+		slices.Sort(got)
+		want := []string{
+			"Added apiservices.v1.apiregistration.k8s.io", "Added bolts.v1.example.net", "Added customresourcedefinitions.v1.apiextensions.k8s.io",
+			"Added deployments.v1.apps", "Added gadgets.v2.example.org", "Added nuts.v1.example.net", "Added pods.v1", "Added screws.v1.example.net", "Added washers.v1.example.net",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("a program: %q, want %q", got, want)
+		}
+		if got := informers(); len(got) != len(want) || !slices.Contains(got, "Changed gadgets.v2.example.org [Versions]") {
+			t.Errorf("informers: %q", got)
+		}
+	})
+}
+
+func TestNarrow_ARunThatAProgramWaitsForIsNotNarrow(t *testing.T) {
+	for name, observe := range map[string]func(ctx context.Context, r *discovery.Resolver){
+		"by a subscriber": func(ctx context.Context, r *discovery.Resolver) {
+			for range r.Subscribe(ctx) { // it listens
+			}
+		},
+		"by one who waits": func(ctx context.Context, r *discovery.Resolver) { _, _ = r.Await(ctx, gadgets) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, _ *world, r *discovery.Resolver) {
+				t.Helper()
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				defer wg.Wait()
+				defer cancel()
+				wg.Go(func() { observe(ctx, r) })
+				synctest.Wait()
+				wg.Go(func() { _ = r.Run(typefacts.WithInformers(ctx)) })
+				synctest.Wait()
+				if r.Status().Narrow {
+					t.Error("the run is narrow")
+				}
+			})
+		})
+	}
+}
+
+// The informers of a second factory on the resolver asked the run of the first. The run of the second
+// finds out what has changed for them.
+func TestNarrow_TheNextRunComparesWithTheLast(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		w.change(func() { w.setCRD(gadget("v1")) })
+		elapse(time.Minute)
+		informers := heardByInformers(t, r)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		first, endFirst := context.WithCancel(typefacts.WithInformers(t.Context()))
+		wg.Go(func() { _ = r.Run(first) })
+		synctest.Wait()
+		admit(t, r, gadgets)
+		endFirst()
+		elapse(time.Second)
+		w.change(func() {
+			w.drop(w.crds, gadgetsCRD)
+			c := gadget("v1")
+			c.uid = "2"
+			w.setCRD(c)
+		})
+		second, endSecond := context.WithCancel(typefacts.WithInformers(t.Context()))
+		defer endSecond()
+		wg.Go(func() { _ = r.Run(second) })
+		elapse(time.Minute)
+		if got, want := aboutGadgets(informers()), []string{"Removed gadgets.v1.example.org (CRDDeleted)", "Added gadgets.v1.example.org"}; !slices.Equal(got, want) {
+			t.Errorf("informers: %q, want %q", got, want)
+		}
+		program := heard(t, r)
+		elapse(time.Minute)
+		if got, want := aboutGadgets(program()), []string{"Added gadgets.v1.example.org"}; !slices.Equal(got, want) {
+			t.Errorf("a program: %q, want %q", got, want)
+		}
+	})
+}
+
+// A question that was asked before the run may be answered after its start.
+func TestNarrow_AnOldDocumentIsNotUsedWhenTheRunWidens(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		w.change(func() { w.setCRD(gadget("v1")) })
+		elapse(time.Minute)
+		w.change(func() { w.fault["named"] = "hang1" })
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		wg.Go(func() { _, _ = r.ResolveAll(ctx, discovery.Selector{}) })
+		synctest.Wait()
+		wg.Go(func() { _ = r.Run(typefacts.WithInformers(ctx)) })
+		elapse(10 * time.Second)
+		if !r.Status().Narrow {
+			t.Fatal("the run is not narrow")
+		}
+		w.change(func() {
+			w.drop(w.crds, gadgetsCRD)
+			c := gadget("v1")
+			c.uid, c.namespaced = "2", false
+			w.setCRD(c)
+		})
+		elapse(time.Minute)
+		w.change(func() { w.fault["named"], w.fault["core"] = "500", "500" })
+		for range 2 {
+			if res, err := r.Resolve(t.Context(), "gadgets"); !errors.Is(err, discovery.ErrInconclusive) {
+				t.Errorf("%+v, %v", res, err)
+			}
+			elapse(10 * time.Second)
+		}
+	})
+}
+
+func TestNarrow_SourcesConnectWhenTheRunWidens(t *testing.T) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		admit(t, r, gadgets)
+		elapse(30 * time.Second)
+		w.change(func() { w.fault["crds.list"], w.fault["named"] = "hang", "hang" })
+		heard(t, r)
+		elapse(5 * time.Second)
+		if s := r.Status(); s.Narrow || s.CRDs.State != discovery.SourceConnecting || s.Documents.State != discovery.SourceConnecting {
+			t.Errorf("status: %+v", s)
+		}
+	})
+}
+
+// The CRD is missing in a list by name, and is back with its UID when all CRDs are listed.
+func TestNarrow_AMissingCRDIsDeletedAlsoIfItComesBack(t *testing.T) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+		t.Helper()
+		informers := heardByInformers(t, r)
+		admit(t, r, gadgets)
+		elapse(30 * time.Second)
+		w.change(func() {
+			streams := maps.Clone(w.crds.streams)
+			clear(w.crds.streams)      // they do not get the deletion
+			w.drop(w.crds, gadgetsCRD) // its APIService goes later
+			w.crds.streams = streams
+			w.cut(w.crds, true)
+			w.fault["crds.list"] = "hang1"
+		})
+		for r.Status().Narrow {
+			elapse(100 * time.Millisecond)
+		}
+		w.change(func() { w.setCRD(gadget("v1")) })
+		elapse(time.Minute)
+		if got := aboutGadgets(informers()); !slices.Contains(got, "Removed gadgets.v1.example.org (CRDDeleted)") || got[len(got)-1] != "Added gadgets.v1.example.org" {
+			t.Errorf("informers: %q", got)
+		}
+	})
+}
