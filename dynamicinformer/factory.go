@@ -135,7 +135,7 @@ func (f *Factory) Start(ctx context.Context) { //nolint:contextcheck // without 
 	}
 	f.ctx = ctx
 	f.unhook = context.AfterFunc(ctx, f.close)
-	f.resolver.start(ctx)
+	f.resolver.start(ctx, len(f.entries))
 	close(f.started)
 	f.mu.Unlock()
 	f.startAll(ctx, func(*entry) bool { return true })
@@ -159,7 +159,7 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	if e.phase != waiting {
 		return
 	}
-	f.resolver.start(ctx)
+	f.resolver.start(ctx, len(f.entries))
 	own := e.startLocked(ctx)
 	gr := e.gvr.GroupResource()
 	f.running[gr] = append(f.running[gr], e)
@@ -236,7 +236,7 @@ func (f *Factory) ForResource(gvr schema.GroupVersionResource) informers.Generic
 }
 
 // Resolver returns the factory's discovery, or nil without discovery. The factory runs it from Start
-// on. Its status has the number of questions that the factory has asked.
+// on; while the informers are on at most four types, it requests only these types.
 func (f *Factory) Resolver() *discovery.Resolver { return f.options.resolver }
 
 // Client returns the dynamic client of the factory, for other requests of the program. It is the

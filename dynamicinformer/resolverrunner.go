@@ -6,7 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 // resolverRunner runs a factory's resolver, and passes its events on. The factory's mu guards it.
@@ -19,12 +22,15 @@ type resolverRunner struct {
 }
 
 // start begins a run, unless there is one. It uses the values of ctx, but not its end: the run lasts
-// until stop.
-func (r *resolverRunner) start(ctx context.Context) {
+// until stop. If there are few types, the run begins narrow.
+func (r *resolverRunner) start(ctx context.Context, types int) {
 	if r.resolver == nil || r.cancel != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	if ctx = context.WithoutCancel(ctx); types <= typefacts.Few {
+		ctx = typefacts.WithInformers(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
 	before, done := r.done, make(chan struct{})
 	r.cancel, r.done = cancel, done
 	go func() {
@@ -50,6 +56,11 @@ func (r *resolverRunner) begun() <-chan struct{} {
 		return nil
 	}
 	return r.resolver.Running()
+}
+
+// resolve asks the resolver, which must exist, for the version of gvr that an informer can use.
+func (f *Factory) resolve(ctx context.Context, gvr schema.GroupVersionResource, versions discovery.VersionPolicy) (discovery.Resource, error) {
+	return f.options.resolver.ValidateVersion(typefacts.WithInformers(ctx), gvr, versions)
 }
 
 // runAgain is the pause between attempts to run the resolver while another caller runs it.

@@ -51,7 +51,7 @@ var ofDynamicinformer = []table{
 			"append([]Option{WithDiscovery(resolver)}, opts...)", "append(opts, WithDiscovery(resolver))")},
 		{"Shutdown does not wait for the removal of handlers", "Factory.startLocked", drop("<-e.pending.Done()")},
 		{"Follow does not begin with the factory", "Factory.Start", drop("close(f.started)")},
-		{"the resolver does not run for Follow", "Factory.Start", drop("f.resolver.start(ctx)")},
+		{"the resolver does not run for Follow", "Factory.Start", drop("f.resolver.start(ctx, len(f.entries))")},
 		{"no user agent by default", "NewForConfig", replace("rest.DefaultKubernetesUserAgent()", `""`)},
 		{"a lease is released before its handlers have the deletions", "followedLease.Deletion", always("!waiting")},
 		{"Follow does not wait for the factory's start", "Factory.awaitStart", replace("case <-f.started:", "default:")},
