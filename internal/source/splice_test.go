@@ -129,6 +129,42 @@ func TestSplice_DeletionOfAnObjectThatIsNotInTheStore(t *testing.T) {
 	})
 }
 
+// The store may be behind the reflector: a deletion waits until the store has the object, so that it has
+// the last state.
+func TestSplice_DeletionWaitsForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, available := &script{}, newAvailability(source.Served)
+		last := newObject("a")
+		last.SetUID("u")
+		last.SetResourceVersion("6")
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*last.DeepCopy()}}
+			list.SetResourceVersion("7")
+			return list, nil
+		}
+		before := last.DeepCopy()
+		before.SetResourceVersion("5")
+		before.SetLabels(map[string]string{"state": "before"})
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available})
+		<-startList(t.Context(), s)
+		begun := time.Now()
+		s.LookUp(func(string) (any, bool) {
+			if time.Since(begun) < 300*time.Millisecond {
+				return before, true
+			}
+			return last, true
+		})
+		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "7"})
+		synctest.Wait()
+		set(available, source.Gone)
+		time.Sleep(time.Second)
+		events := take(w)
+		if len(events) != 1 || events[0].Type != watch.Deleted || len(events[0].Object.(*unstructured.Unstructured).GetLabels()) > 0 {
+			t.Errorf("events: %v, want a deletion with the last state", events)
+		}
+	})
+}
+
 // The cache never has objects of two generations, and no update has objects of both.
 func TestSplice_TypeIsCreatedAgainWithoutEvents(t *testing.T) {
 	for name, keep := range map[string]bool{"EmitDeletes": false, "KeepCache": true} {
