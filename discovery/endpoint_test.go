@@ -109,6 +109,7 @@ func TestBackoff_DoublesUpToItsCap(t *testing.T) {
 	}{
 		{"of a path", firstBackoff, maxBackoff, []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, time.Second, time.Second}},
 		{"of an object", readBackoff, readAgain, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}},
+		{"of documents", usualPace.backoff().Duration, usualPace.backoff().Cap, []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}},
 		{"of a watch", usualWatchPace.first, usualWatchPace.last, []time.Duration{
 			200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
 			3200 * time.Millisecond, 6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond, 30 * time.Second, 30 * time.Second,

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 
@@ -57,6 +58,12 @@ var usualPace = pace{
 	gap:     500 * time.Millisecond,
 	late:    time.Second,
 	first:   time.Second,
+}
+
+// backoff returns the back-off of requests for documents.
+func (p pace) backoff() utilwait.Backoff {
+	longest := min(30*time.Second, 16*p.awaited)
+	return newBackoff(min(2*time.Second, longest), longest)
 }
 
 // ErrRunning is the error of Run if the resolver runs already.
@@ -280,9 +287,9 @@ func (l *live) poll(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var (
-		failures int
-		gap      time.Duration // after the last request
-		asked    time.Time
+		backoff = l.pace.backoff()
+		gap     time.Duration // after the last request
+		asked   time.Time
 	)
 	for {
 		select {
@@ -302,25 +309,25 @@ func (l *live) poll(ctx context.Context) {
 			gap = l.pace.gap / 10
 		}
 		_, _, err := l.resolver.ask(ctx, allGroups, nil)
-		if err != nil {
-			failures++
-			l.begin() // questions send requests
-		} else {
-			failures = 0
-		}
 		asked = time.Now()
-		wait := l.jittered(l.pause(failures, asked))
-		if until, paused := pausedUntil(cmp.Or(err, l.missing())); paused {
-			wait = min(wait, l.jittered(max(until.Sub(asked), 0)*10/9))
+		delay := l.interval(asked)
+		if err != nil {
+			delay = backoff.Step()
+			l.begin() // questions send requests
 		}
-		if failures > 0 { // events do not end the pause, but the success of another request does
-			if !pauseUntil(ctx, wait, l.resolver.server.failed()) {
+		delay = l.jittered(delay)
+		if until, paused := pausedUntil(cmp.Or(err, l.missing())); paused {
+			delay = min(delay, l.jittered(max(until.Sub(asked), 0)*10/9))
+		}
+		if err != nil { // events do not end the pause, but the success of another request does
+			if !pauseUntil(ctx, delay, l.resolver.server.failed()) {
 				return
 			}
 			timer.Reset(0)
 			continue
 		}
-		timer.Reset(wait)
+		backoff = l.pace.backoff()
+		timer.Reset(delay)
 		if !pause(ctx, gap) {
 			return
 		}
@@ -401,12 +408,8 @@ func (l *live) publishLocked(now time.Time) {
 	}
 }
 
-// pause returns the time until the next request for documents, after the given number of failures in a
-// row.
-func (l *live) pause(failures int, now time.Time) time.Duration {
-	if failures > 0 {
-		return min(2*time.Second<<min(failures-1, 4), 30*time.Second, 16*l.pace.awaited)
-	}
+// interval returns the time until the next request for documents, after one that succeeded.
+func (l *live) interval(now time.Time) time.Duration {
 	l.mu.Lock()
 	expected, quiet := l.known.unsettled(now) || l.known.awaited(), now.Sub(l.known.stirred)
 	hurry := expected && quiet < l.pace.hurry
@@ -418,17 +421,17 @@ func (l *live) pause(failures int, now time.Time) time.Duration {
 		expected = expected || waits
 		hurry = hurry || waits && now.Sub(since) < l.pace.hurry
 	}
-	wait := l.pace.settled
+	interval := l.pace.settled
 	switch {
 	case hurry:
-		wait = l.pace.awaited
+		interval = l.pace.awaited
 	case expected:
-		wait = l.pace.patient
+		interval = l.pace.patient
 	}
 	if legacy {
-		wait = min(wait*l.pace.legacy, max(wait, l.pace.settled))
+		interval = min(interval*l.pace.legacy, max(interval, l.pace.settled))
 	}
-	return wait
+	return interval
 }
 
 // source is a resource whose metadata a run watches. The functions are called with the run's lock held.
