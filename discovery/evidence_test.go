@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -389,11 +388,7 @@ func (w *world) byService(plurals ...string) {
 func TestEvidence_ABackingThatChangesWhileUnknownIsReportedLater(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() { w.byService("gadgets") })
-		next := heard(t, r)
-		runFor(t, r)
-		elapse(time.Minute)
-		next()
+		next, _ := started(t, w, r, func() { w.byService("gadgets") })
 		w.change(func() {
 			w.fault["apis.list"] = "403"
 			w.cut(w.apis, true)
@@ -408,9 +403,7 @@ func TestEvidence_ABackingThatChangesWhileUnknownIsReportedLater(t *testing.T) {
 			w.fault["apis.list"] = ""
 		})
 		elapse(2 * time.Minute)
-		if got, want := next(), []string{"Changed gadgets.v1.example.org [Backing]"}; !slices.Equal(got, want) {
-			t.Errorf("events: %q, want %q", got, want)
-		}
+		wantEvents(t, next, "Changed gadgets.v1.example.org [Backing]")
 	})
 }
 
@@ -433,9 +426,7 @@ func TestEvidence_ATypeWhoseAPIServiceCannotBeReadHasNoCRD(t *testing.T) {
 		next()
 		w.change(func() { w.dropCRD(gadgetsCRD) })
 		elapse(3 * time.Minute)
-		if got := next(); len(got) > 0 {
-			t.Errorf("events: %q", got)
-		}
+		wantEvents(t, next)
 	})
 }
 
@@ -496,23 +487,15 @@ func TestEvidence_TheDeletionOfACRDIsReportedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 				t.Helper()
-				w.change(func() {
+				next, _ := started(t, w, r, func() {
 					upset(w)
 					w.setCRD(gadget("v1"))
 				})
-				elapse(3 * time.Second)
-				next := heard(t, r)
-				runFor(t, r)
-				elapse(time.Minute)
-				next()
 				w.change(func() { w.dropCRD(gadgetsCRD) })
 				elapse(5 * time.Millisecond)
 				w.change(func() { w.byService("others") })
 				elapse(time.Minute)
-				want := []string{"Removed gadgets.v1.example.org (CRDDeleted)", "Added others.v1.example.org"}
-				if got := next(); !slices.Equal(got, want) {
-					t.Errorf("events: %q, want %q", got, want)
-				}
+				wantEvents(t, next, "Removed gadgets.v1.example.org (CRDDeleted)", "Added others.v1.example.org")
 			})
 		})
 	}
@@ -521,30 +504,20 @@ func TestEvidence_TheDeletionOfACRDIsReportedOnce(t *testing.T) {
 func TestEvidence_ATypeThatIsRemovedAfterItsCRDIsNotListed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() {
+		next, _ := started(t, w, r, func() {
 			w.fault["apis.get"] = "403"
 			w.setCRD(gadget("v2", "v1"))
 		})
-		elapse(3 * time.Second)
-		next := heard(t, r)
-		runFor(t, r)
-		elapse(time.Minute)
-		next()
 		w.change(func() { w.dropCRD(gadgetsCRD) })
 		elapse(5 * time.Millisecond)
 		w.change(func() { w.byService("gadgets") })
 		elapse(20 * time.Second)
-		want := []string{"Removed gadgets.v2.example.org (CRDDeleted)", "Added gadgets.v1.example.org"}
-		if got := next(); !slices.Equal(got, want) {
-			t.Errorf("events: %q, want %q", got, want)
-		}
+		wantEvents(t, next, "Removed gadgets.v2.example.org (CRDDeleted)", "Added gadgets.v1.example.org")
 		w.change(func() {
 			w.setAPI(&wapi{name: "v1.example.org", auto: "true", available: true})
 		})
 		elapse(time.Minute)
-		if got, want := next(), []string{"Removed gadgets.v1.example.org (NotListed)"}; !slices.Equal(got, want) {
-			t.Errorf("events: %q, want %q", got, want)
-		}
+		wantEvents(t, next, "Removed gadgets.v1.example.org (NotListed)")
 	})
 }
 
@@ -553,15 +526,10 @@ func TestEvidence_ATypeThatIsRemovedAfterItsCRDIsNotListed(t *testing.T) {
 func TestEvidence_ASecondRunKnowsTheBackingOfAType(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() {
+		next, stop := started(t, w, r, func() {
 			w.byService("gadgets")
 			w.setCRD(gadget("v1"))
 		})
-		elapse(3 * time.Second)
-		next := heard(t, r)
-		stop := runFor(t, r)
-		elapse(time.Minute)
-		next()
 		stop()
 		w.change(func() { w.fault["apis.list"], w.fault["named"] = "hang", "hang" })
 		runFor(t, r)
@@ -571,8 +539,6 @@ func TestEvidence_ASecondRunKnowsTheBackingOfAType(t *testing.T) {
 			w.fault["named"] = ""
 		})
 		elapse(time.Minute)
-		if got := next(); len(got) > 0 {
-			t.Errorf("events: %q", got)
-		}
+		wantEvents(t, next)
 	})
 }

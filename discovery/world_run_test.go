@@ -83,6 +83,27 @@ func heardWith(ctx context.Context, t *testing.T, r *discovery.Resolver) func() 
 	}
 }
 
+// started sets up the server, runs r for a minute, and returns the function of heard, without the
+// events so far.
+func started(t *testing.T, w *world, r *discovery.Resolver, setUp func()) (next func() []string, stop func()) {
+	t.Helper()
+	w.change(setUp)
+	elapse(3 * time.Second)
+	next = heard(t, r)
+	stop = runFor(t, r)
+	elapse(time.Minute)
+	next()
+	return next, stop
+}
+
+// wantEvents checks the events since the last call of next.
+func wantEvents(t *testing.T, next func() []string, want ...string) {
+	t.Helper()
+	if got := next(); !slices.Equal(got, want) {
+		t.Errorf("events: %q, want %q", got, want)
+	}
+}
+
 // elapse lets d go by in a bubble.
 func elapse(d time.Duration) { time.Sleep(d) }
 
@@ -102,11 +123,7 @@ func gadget(versions ...string) wcrd {
 func TestRun_ACRDThatIsDeletedBetweenRunsIsDoubted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() { w.setCRD(gadget("v1")) })
-		elapse(3 * time.Second)
-		next := heard(t, r)
-		stop := runFor(t, r)
-		elapse(time.Minute)
+		next, stop := started(t, w, r, func() { w.setCRD(gadget("v1")) })
 		stop()
 		w.change(func() {
 			w.dropCRD(gadgetsCRD)
@@ -118,9 +135,7 @@ func TestRun_ACRDThatIsDeletedBetweenRunsIsDoubted(t *testing.T) {
 		next()
 		runFor(t, r)
 		elapse(time.Minute)
-		if got, want := next(), []string{"Removed gadgets.v1.example.org (NotListed)"}; !slices.Equal(got, want) {
-			t.Errorf("events: %q, want %q", got, want)
-		}
+		wantEvents(t, next, "Removed gadgets.v1.example.org (NotListed)")
 	})
 }
 
@@ -171,15 +186,10 @@ func TestRun_AnOverdueWatchEnds(t *testing.T) {
 func TestEvidence_AFailedRootIsNotEvidence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() {
+		next, _ := started(t, w, r, func() {
 			w.fault["crds.list"], w.fault["crds.watch"], w.fault["crds.get"] = "403", "403", "403"
 			w.setCRD(gadget("v2"))
 		})
-		elapse(3 * time.Second)
-		next := heard(t, r)
-		runFor(t, r)
-		elapse(time.Minute)
-		next()
 		w.change(func() {
 			w.fault["named"] = "500"
 			w.setCRD(gadget("v1")) // its objects are the same
@@ -190,9 +200,7 @@ func TestEvidence_AFailedRootIsNotEvidence(t *testing.T) {
 		}
 		w.change(func() { w.fault["named"] = "" })
 		elapse(time.Minute)
-		if got, want := next(), []string{"Changed gadgets.v1.example.org [Versions]"}; !slices.Equal(got, want) {
-			t.Errorf("events: %q, want %q", got, want)
-		}
+		wantEvents(t, next, "Changed gadgets.v1.example.org [Versions]")
 	})
 }
 
@@ -336,11 +344,7 @@ func TestRun_AnEventEndsAnswersInMemory(t *testing.T) {
 func TestRun_ARemovedTypeNeedsNoRequest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() { w.byService("gadgets", "others") })
-		next := heard(t, r)
-		runFor(t, r)
-		elapse(time.Minute)
-		next()
+		next, _ := started(t, w, r, func() { w.byService("gadgets", "others") })
 		w.change(func() { w.backends[gadgetsService] = []string{"others"}; w.snapshot() })
 		elapse(2 * time.Minute)
 		if got, want := next(), []string{"Removed gadgets.v1.example.org (NotListed)"}; !slices.Equal(got, want) {
