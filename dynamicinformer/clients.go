@@ -24,6 +24,10 @@ type clients struct {
 	shared dynamic.Interface // its objects share equal parts; nil: there is only own
 
 	metadata metadata.Interface // nil: there is none
+
+	// config and http are for further clients; http is nil if there is only own.
+	config *rest.Config
+	http   *http.Client
 }
 
 // newClients returns the clients of a factory for the server that cfg reaches.
@@ -42,7 +46,7 @@ func newClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.
 	if err != nil {
 		return clients{}, fmt.Errorf("dynamicinformer: %w", err)
 	}
-	return clients{own: own, shared: shared, metadata: partial}, nil
+	return clients{own: own, shared: shared, metadata: partial, config: cfg, http: httpClient}, nil
 }
 
 // limited returns cfg with the rate limiter that client-go would create for it, so that several

@@ -2,6 +2,8 @@ package dynamicinformer
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -20,7 +23,7 @@ import (
 
 // This file has the names of k8s.io/client-go/dynamic/dynamicinformer v0.37.2
 // with the same signatures, so that a program uses this package after the change of
-// an import line. It has no logic: everything is a view of Factory.
+// an import line, and those of its siblings for metadata. Everything is a view of Factory.
 
 // DynamicSharedInformerFactory has the same methods as client-go's interface of this name. Values of
 // the two interfaces can be assigned to each other.
@@ -121,4 +124,58 @@ func (v *dynamicSharedInformerFactory) WaitForCacheSync(stopCh <-chan struct{}) 
 func (v *dynamicSharedInformerFactory) Shutdown() {
 	v.factory.close()
 	_ = v.factory.drain(context.Background()) // can't fail: this context never ends
+}
+
+// InformerFactory returns informers on any resource. It has the methods of the interface of this name in
+// k8s.io/controller-manager/pkg/informerfactory, which the garbage collector and the quota controller use.
+// Values of the two interfaces can be assigned to each other.
+type InformerFactory interface {
+	// ForResource returns the informer for gvr, creating it on first use.
+	ForResource(gvr schema.GroupVersionResource) (informers.GenericInformer, error)
+	// Start runs the requested informers that have not been started, each until stopCh closes.
+	Start(stopCh <-chan struct{})
+}
+
+// ObjectOrMetadata returns a view of two factories: ForResource returns shared's informer if shared knows
+// the type, and otherwise f's informer with metadata only. Start starts both factories.
+//
+// If f has discovery, ForResource returns the error of [discovery.Resolver.Validate] for a type that f
+// would watch and that is not served, or that can't be listed and watched. It waits for discovery for up
+// to ten seconds. If discovery is inconclusive, there is no error, and the informer waits for the type. If f
+// has no metadata client, the error is an [*OptionError].
+func ObjectOrMetadata(shared informers.SharedInformerFactory, f *Factory) InformerFactory {
+	return &objectOrMetadata{shared, f}
+}
+
+type objectOrMetadata struct {
+	shared  informers.SharedInformerFactory
+	factory *Factory
+}
+
+// validateAfter is the maximum time that ForResource waits for discovery.
+const validateAfter = 10 * time.Second
+
+func (o *objectOrMetadata) ForResource(gvr schema.GroupVersionResource) (informers.GenericInformer, error) {
+	if informer, err := o.shared.ForResource(gvr); err == nil {
+		return informer, nil
+	}
+	if err := discovery.CheckGVR(gvr); err != nil {
+		return nil, fmt.Errorf("dynamicinformer: %w", err)
+	}
+	if err := (asMetadata{}).check(&o.factory.clients); err != nil {
+		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(gvr), err)
+	}
+	if resolver := o.factory.Resolver(); resolver != nil {
+		ctx, cancel := context.WithTimeout(wait.ContextForChannel(nil), validateAfter)
+		defer cancel()
+		if _, err := resolver.Validate(ctx, gvr); err != nil && !errors.Is(err, discovery.ErrInconclusive) && ctx.Err() == nil {
+			return nil, fmt.Errorf("dynamicinformer: %w", err)
+		}
+	}
+	return o.factory.forResource(gvr, asMetadata{}).informer, nil
+}
+
+func (o *objectOrMetadata) Start(stopCh <-chan struct{}) {
+	o.shared.Start(stopCh)
+	o.factory.DropIn().Start(stopCh)
 }

@@ -31,7 +31,8 @@ const (
 	ReasonIndexFailed Reason = "IndexFailed"
 	// ReasonConversionFailed: the CRD's conversion webhook failed.
 	ReasonConversionFailed Reason = "ConversionFailed"
-	// ReasonDecodeFailed: the response can't be decoded.
+	// ReasonDecodeFailed: a response can't be decoded or, with FailedObjects, some objects can't be
+	// decoded to the informer's form. These objects are left out of the cache.
 	ReasonDecodeFailed Reason = "DecodeFailed"
 	// ReasonBadRequest: the request is invalid, such as a selector by a field that the type does
 	// not have, or no request is possible with the options or the client.

@@ -40,6 +40,9 @@ type Client interface {
 	// namespaces, or that the type is cluster-scoped.
 	List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error)
 	Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error)
+	// Convert returns the function that converts an object of a list or event to the source's form; nil:
+	// the objects have this form. If the function returns an error, the object is left out.
+	Convert() func(obj runtime.Object) (runtime.Object, error)
 	// New returns an empty object of a type of kind gvk, for an event that no server has sent.
 	New(gvk schema.GroupVersionKind) Object
 	// KeepsKind reports whether objects have the kind of their type. If they do, the source rejects
@@ -76,6 +79,8 @@ func (c unstructuredClient) Watch(ctx context.Context, gvr schema.GroupVersionRe
 	return c.Resource(gvr).Namespace(namespace).Watch(ctx, opts)
 }
 
+func (c unstructuredClient) Convert() func(runtime.Object) (runtime.Object, error) { return nil }
+
 func (c unstructuredClient) New(gvk schema.GroupVersionKind) Object {
 	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
 	obj.SetGroupVersionKind(gvk)
@@ -110,6 +115,8 @@ func (c metadataClient) List(ctx context.Context, gvr schema.GroupVersionResourc
 func (c metadataClient) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	return c.Resource(gvr).Namespace(namespace).Watch(ctx, opts)
 }
+
+func (c metadataClient) Convert() func(runtime.Object) (runtime.Object, error) { return nil }
 
 func (c metadataClient) New(schema.GroupVersionKind) Object {
 	return &metav1.PartialObjectMetadata{}

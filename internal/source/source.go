@@ -100,7 +100,11 @@ func New(cfg Config) *Source {
 	if cfg.Probed == nil {
 		cfg.Probed = cfg.Availability.probed
 	}
-	return &Source{gate: &gate{cfg: cfg, available: cfg.Availability}}
+	s := &Source{gate: &gate{cfg: cfg, available: cfg.Availability}}
+	if cfg.Client != nil {
+		s.gate.transform.convert = cfg.Client.Convert()
+	}
+	return s
 }
 
 // ListerWatcher returns the source with the interface that informers use. It has

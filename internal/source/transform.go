@@ -19,14 +19,18 @@ import (
 // ErrTransform is the error of an object for which the informer's transform fails.
 var ErrTransform = errors.New("the transform failed")
 
+// ErrDecode is the error of an object that is not of the source's form.
+var ErrDecode = errors.New("the object can't be decoded")
+
 // ErrStarted is returned by SetTransform after the source has begun to read.
 var ErrStarted = errors.New("informer has already started")
 
-// transform is the informer's transform. It does not run in client-go's queue: there, a failure for
+// transform is the conversion by the client, and the informer's transform. It does not run in client-go's queue: there, a failure for
 // one object would fail the whole list, and would not name the object.
 type transform struct {
-	mu       sync.Mutex // guards the check of sealed and the setting of the transform
-	sealed   bool       // the source has begun to read
+	convert  func(runtime.Object) (runtime.Object, error) // precedes function; nil: none
+	mu       sync.Mutex                                   // guards the check of sealed and the setting of the transform
+	sealed   bool                                         // the source has begun to read
 	function atomic.Pointer[cache.TransformFunc]
 }
 
@@ -56,11 +60,16 @@ func (s *Source) SetTransform(f cache.TransformFunc) error {
 	return nil
 }
 
-// isSet reports whether there is a transform.
-func (t *transform) isSet() bool { return t.function.Load() != nil }
+// isSet reports whether there is a conversion or a transform.
+func (t *transform) isSet() bool { return t.convert != nil || t.function.Load() != nil }
 
-// apply returns the transformed obj, and its key in the cache.
+// apply returns the converted and transformed obj, and its key in the cache.
 func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err error) {
+	if t.convert != nil {
+		if obj, err = t.convert(obj); err != nil {
+			return nil, "", fmt.Errorf("%w: %w", ErrDecode, err)
+		}
+	}
 	function := t.function.Load()
 	if function == nil {
 		accessor, err := meta.Accessor(obj)
@@ -130,7 +139,7 @@ func (l listed) list() runtime.Object {
 // maxRejected is the number of rejected objects whose errors are stored.
 const maxRejected = 1000
 
-// Rejected describes the objects that are left out because the transform fails for them.
+// Rejected describes the objects that are left out because the conversion or the transform fails for them.
 type Rejected struct {
 	// Count is the present number of these objects.
 	Count int

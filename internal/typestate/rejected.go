@@ -1,8 +1,10 @@
 package typestate
 
 import (
+	"errors"
 	"time"
 
+	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -90,7 +92,11 @@ func (s *State) rejectedLocked(now *Snapshot) Rejected {
 		if r.Count > 0 && r.Since.Before(since) {
 			since = r.Since
 		}
-		r = Rejected{Count: r.Count + given.Count, Key: given.Key, Err: given.Err, Reason: status.ReasonTransformFailed, Since: since}
+		reason := status.ReasonTransformFailed
+		if errors.Is(given.Err, source.ErrDecode) {
+			reason = status.ReasonDecodeFailed
+		}
+		r = Rejected{Count: r.Count + given.Count, Key: given.Key, Err: given.Err, Reason: reason, Since: since}
 	}
 	return r
 }

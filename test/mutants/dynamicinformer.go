@@ -6,6 +6,7 @@ var ofDynamicinformer = []table{
 		{"conflicting options of leases are accepted", "Factory.sharedLocked", always("err == nil")},
 		{"metadata and whole objects share an informer", "Factory.Acquire", drop("form: o.form")},
 		{"a factory without a metadata client accepts WithMetadataOnly", "asMetadata.check", never("source.Metadata(c.metadata) == nil")},
+		{"AcquireTyped accepts WithMetadataOnly", "AcquireTyped", never("o.form == (asMetadata{})")},
 		{"a separate informer is shared", "Factory.Acquire", drop("k.separate = f.singles.Add(1)")},
 		{"a lease does not have the resource that Acquire has validated", "Factory.Acquire", drop("l.validated = &found")},
 		{"Acquire does not validate", "Factory.validate", always("f.options.resolver == nil")},
@@ -110,5 +111,15 @@ var ofDynamicinformer = []table{
 			"i.transformed.Swap(true)", "i.transformed.Load()")},
 		{"a rejected transform is used", "Informer.SetTransform", replace(
 			"i.transformed.Store(own)", "i.transformed.Store(own || transform != nil)")},
+	}},
+	{"internal/typed", "dynamicinformer", []mutant{
+		{"an object that can't be decoded ends the list", "Of.decode", replace("return nameless(data, err)", "return nil, err")},
+		{"an object that can't be decoded is cached", "direct.Convert", replace("return nil, u.err", "return u, nil")},
+		{"an object that can't be decoded has no name", "nameless", drop("u.Name, u.Namespace = identity.Metadata.Name, identity.Metadata.Namespace")},
+		{"objects of watch events are not of the type", "serializer.Decode", always(`kind.Kind == "Status"`)},
+		{"an object that can't be converted has an error without the field", "converting.convert", replace(
+			"data, err := json.Marshal(content.Object); if err != nil { return nil, err }; to = c.of.empty(); if err := kjson.UnmarshalCaseSensitivePreserveInts(data, to); err != nil { return nil, err }; return to, nil",
+			"return nil, runtime.DefaultUnstructuredConverter.FromUnstructured(content.Object, to)")},
+		{"a form without a type of its own is accepted", "Of.Check", never("t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()")},
 	}},
 }

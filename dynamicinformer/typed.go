@@ -1,0 +1,99 @@
+package dynamicinformer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/listers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/internal/typed"
+)
+
+// Object is what the type T of [AcquireTyped] must be: a pointer to a struct with TypeMeta and ObjectMeta.
+type Object interface {
+	cache.Object
+	runtime.Object
+	metav1.Object
+}
+
+// TypedLease is a lease on an informer whose objects are of type T. Cached objects are shared and
+// read-only. It has all methods of [Lease]; Informer and Lister have client-go's typed variants.
+type TypedLease[T Object] struct {
+	*Lease
+}
+
+// AcquireTyped is [Factory.Acquire] for an informer whose objects are of type T, such as *corev1.Pod or the
+// Go type of a custom resource. With a factory of NewForConfig, the server's JSON is decoded straight to T.
+// With a factory of New, the objects of its client are converted to T. Fields that T does not have are
+// dropped. T is also the type of objects in transforms, index functions and handlers.
+//
+// An object that can't be decoded to T is left out, and the status names it, with
+// [status.ReasonDecodeFailed]; all others are served. The object is added with its next version that can be
+// decoded. Leases with equal T share an informer; the informers of other leases on gvr are separate. The
+// client options of [WithClientOptions] do not apply.
+//
+// If T is not a pointer to a struct, or with [WithMetadataOnly], the error is an [*OptionError].
+func AcquireTyped[T Object](ctx context.Context, f *Factory, gvr schema.GroupVersionResource, opts ...LeaseOption) (*TypedLease[T], error) {
+	opts = append(slices.Clip(opts), leaseOptionFunc(func(o *leaseOptions) {
+		if o.form == (asMetadata{}) {
+			o.form = mixed{}
+			return
+		}
+		o.form = as[T]{}
+	}))
+	lease, err := f.Acquire(ctx, gvr, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &TypedLease[T]{lease}, nil
+}
+
+// Informer returns the lease's view of the shared informer, as [Lease.Informer] does.
+func (l *TypedLease[T]) Informer() cache.TypedSharedIndexInformer[T] {
+	return cache.NewTypedSharedIndexInformer[T](l.Lease.Informer())
+}
+
+// Lister returns a lister on the informer's cache. Its objects are shared and read-only.
+// listers.NewNamespaced limits it to a namespace.
+func (l *TypedLease[T]) Lister() listers.ResourceIndexer[T] {
+	return listers.New[T](l.Lease.Informer().GetIndexer(), l.entry.gvr.GroupResource())
+}
+
+// as is the form of AcquireTyped.
+type as[T Object] struct{ typed.Of[T] }
+
+func (a as[T]) check(*clients) error {
+	if err := a.Check(); err != nil {
+		return &OptionError{Option: "AcquireTyped", Err: err}
+	}
+	return nil
+}
+
+func (a as[T]) client(c *clients) (source.Client, *atomic.Bool) {
+	if c.http == nil {
+		return typed.Convert[T](c.own), nil
+	}
+	client, err := typed.New[T](c.config, c.http)
+	if err != nil { // the same configuration has given other clients
+		return nil, nil
+	}
+	return client, nil
+}
+
+func (a as[T]) lister(indexer cache.Indexer, gvr schema.GroupVersionResource) cache.GenericLister {
+	return cache.NewGenericLister(indexer, gvr.GroupResource())
+}
+
+// mixed is the form of AcquireTyped with WithMetadataOnly, which no lease has.
+type mixed struct{ asMetadata }
+
+func (mixed) check(*clients) error {
+	return &OptionError{Option: "WithMetadataOnly", Err: fmt.Errorf("AcquireTyped returns whole objects: use Acquire")}
+}

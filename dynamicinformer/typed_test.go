@@ -1,0 +1,307 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	goruntime "runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/listers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
+	"github.com/gvrkit/gvrkit/status"
+)
+
+// typedWidget is the Go type of a widget.
+type typedWidget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec typedWidgetSpec `json:"spec"`
+}
+
+type typedWidgetSpec struct {
+	Size  int64               `json:"size"`
+	Slots []*int              `json:"slots,omitempty"`
+	Ports *[]int              `json:"ports,omitempty"`
+	Port  intstr.IntOrString  `json:"port,omitzero"`
+	Since *metav1.Time        `json:"since,omitempty"`
+	Sizes map[string]*float64 `json:"sizes,omitempty"`
+}
+
+func (w *typedWidget) DeepCopyObject() runtime.Object {
+	c := *w
+	w.DeepCopyInto(&c.ObjectMeta)
+	return &c
+}
+
+// shorthand is the description of w in tests.
+func shorthand(w *typedWidget) string {
+	return fmt.Sprintf("%s/%s %d", w.Namespace, w.Name, w.Spec.Size)
+}
+
+// typedEvents is a handler that records events.
+type typedEvents struct{ happened chan string }
+
+func (e *typedEvents) OnAdd(w *typedWidget, _ bool) { e.happened <- "add " + shorthand(w) }
+func (e *typedEvents) OnUpdate(old, w *typedWidget) {
+	e.happened <- "update " + shorthand(old) + " to " + shorthand(w)
+}
+
+func (e *typedEvents) OnDelete(w cache.DeletedObject[*typedWidget]) {
+	e.happened <- "delete " + shorthand(w.OptionalObj)
+}
+
+func widgetJSON(name string, version int, spec string) string {
+	return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":%q,"namespace":"ns","uid":"u-%s","resourceVersion":"%d"},"spec":%s}`, name, name, version, spec)
+}
+
+// exactSpec has what a decoder can get wrong.
+const exactSpec = `{"size":1152921504606846977,"slots":[null,0,3],"ports":null,"port":"http","since":"2026-01-02T03:04:05Z","sizes":{"a":1.5,"b":null},"unknown":{"deep":[1]},"Size":7}`
+
+// typedServer serves widgets whose events a test sends.
+type typedServer struct {
+	*stubserver.Server
+	initial []string
+	events  chan string
+}
+
+func (s *typedServer) answer(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	if query.Get("watch") == "" {
+		stubserver.JSON(stubserver.WidgetList(s.initial...))(w, r)
+		return
+	}
+	stubserver.SetContentType(w, "application/json")
+	if query.Get("sendInitialEvents") != "" {
+		fmt.Fprint(w, frames("ADDED", s.initial)+stubserver.Event("BOOKMARK", stubserver.Bookmark))
+	}
+	for {
+		w.(http.Flusher).Flush()
+		select {
+		case event := <-s.events:
+			fmt.Fprint(w, event)
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func TestAcquireTyped_DecodesToTheType(t *testing.T) {
+	for _, policy := range []dynamicinformer.WatchListPolicy{dynamicinformer.WatchListAuto, dynamicinformer.WatchListNever} {
+		t.Run(policy.String(), func(t *testing.T) {
+			s := &typedServer{Server: stubserver.New(t), events: make(chan string), initial: []string{
+				widgetJSON("exact", 2, exactSpec), widgetJSON("bad", 3, `{"size":"large"}`), widgetJSON("plain", 4, `{"size":1}`),
+			}}
+			s.Prepare(s.answer)
+			f, err := dynamicinformer.NewForConfig(s.RESTConfig(), dynamicinformer.WithDiscovery(nil), dynamicinformer.WithWatchListPolicy(policy))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = f.Shutdown(context.WithoutCancel(t.Context())) }()
+			f.Start(t.Context())
+			l, err := dynamicinformer.AcquireTyped[*typedWidget](t.Context(), f, widgets)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkTyped(t, l, func(kind, object string) { s.events <- stubserver.Event(kind, object) })
+		})
+	}
+}
+
+// checkTyped checks a lease on the widgets exact, bad and plain. send sends an event.
+func checkTyped(t *testing.T, l *dynamicinformer.TypedLease[*typedWidget], send func(kind, object string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := l.WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Status(); got.State != status.StateDegraded || got.Reason != status.ReasonDecodeFailed || got.FailedObjects != 1 ||
+		got.LastFailed != "ns/bad" || got.Objects != 2 || !strings.Contains(got.Err.Error(), "size") || got.Form != "*dynamicinformer_test.typedWidget" {
+		t.Errorf("status: %+v", got)
+	}
+	exact, err := listers.NewNamespaced(l.Lister(), "ns").Get("exact")
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero, three, sized := 0, 3, 1.5
+	since := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Local())
+	want := &typedWidget{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Widget"},
+		ObjectMeta: metav1.ObjectMeta{Name: "exact", Namespace: "ns", UID: "u-exact", ResourceVersion: "2"},
+		Spec: typedWidgetSpec{
+			Size: 1<<60 + 1, Slots: []*int{nil, &zero, &three}, Port: intstr.FromString("http"), Since: &since,
+			Sizes: map[string]*float64{"a": &sized, "b": nil},
+		},
+	}
+	if diff := cmp.Diff(want, exact); diff != "" {
+		t.Errorf("the object (-want +got):\n%s", diff)
+	}
+	events := &typedEvents{happened: make(chan string, 10)}
+	if _, err := l.Informer().AddTypedEventHandler(events); err != nil {
+		t.Fatal(err)
+	}
+	next := func(want ...string) {
+		t.Helper()
+		for range want {
+			select {
+			case got := <-events.happened:
+				if !strings.Contains(strings.Join(want, "\n"), got) {
+					t.Errorf("event %q, want one of %q", got, want)
+				}
+			case <-ctx.Done():
+				t.Fatalf("no event, want one of %q", want)
+			}
+		}
+	}
+	next("add ns/exact 1152921504606846977", "add ns/plain 1")
+	send("MODIFIED", widgetJSON("bad", 13, `{"size":2}`))
+	next("add ns/bad 2")
+	send("MODIFIED", widgetJSON("plain", 14, `{"size":{}}`))
+	send("MODIFIED", widgetJSON("exact", 15, `{"size":5}`))
+	next("update ns/exact 1152921504606846977 to ns/exact 5")
+	if got := l.Status(); got.FailedObjects != 1 || got.LastFailed != "ns/plain" || got.Objects != 3 {
+		t.Errorf("one that was good can't be decoded: %+v", got)
+	}
+	send("ADDED", widgetJSON("never", 16, `[]`))
+	send("DELETED", widgetJSON("never", 17, `[]`))
+	send("DELETED", widgetJSON("plain", 18, `{"size":{}}`))
+	next("delete ns/plain 1")
+	send("DELETED", widgetJSON("bad", 19, `{"size":2}`))
+	next("delete ns/bad 2")
+	for { // an object counts until its deletion has been sent
+		got := l.Status()
+		if got.State == status.StateSynced && got.FailedObjects == 0 && got.Objects == 1 {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("without bad objects: %+v", got)
+		}
+		goruntime.Gosched()
+	}
+	if all, err := l.Lister().List(labels.Everything()); err != nil || len(all) != 1 {
+		t.Errorf("the lister has %v, %v", all, err)
+	}
+}
+
+// A factory of New converts the objects of its client.
+func TestAcquireTyped_ConvertsTheObjectsOfAClient(t *testing.T) {
+	s := &typedServer{Server: stubserver.New(t), events: make(chan string), initial: []string{
+		widgetJSON("exact", 2, exactSpec), widgetJSON("bad", 3, `{"size":"large"}`), widgetJSON("plain", 4, `{"size":1}`),
+	}}
+	s.Prepare(s.answer)
+	client, err := dynamic.NewForConfig(s.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := dynamicinformer.New(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Shutdown(context.WithoutCancel(t.Context())) }()
+	f.Start(t.Context())
+	l, err := dynamicinformer.AcquireTyped[*typedWidget](t.Context(), f, widgets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkTyped(t, l, func(kind, object string) { s.events <- stubserver.Event(kind, object) })
+}
+
+// When the type of the objects goes, handlers get deletions of the Go type.
+func TestAcquireTyped_OfATypeThatGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		l, err := dynamicinformer.AcquireTyped[*typedWidget](t.Context(), f, widgets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := &typedEvents{happened: make(chan string, 10)}
+		if _, err := l.Informer().AddTypedEventHandler(events); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Withdraw(widgets)
+		time.Sleep(10 * time.Minute)
+		var all []string
+		for len(events.happened) > 0 {
+			all = append(all, <-events.happened)
+		}
+		if diff := cmp.Diff([]string{"add ns/a 0", "delete ns/a 0"}, all); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestAcquireTyped_SharesAnInformerByType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		f.Start(t.Context())
+		one, err := dynamicinformer.AcquireTyped[*typedWidget](t.Context(), f, widgets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := dynamicinformer.AcquireTyped[*typedWidget](t.Context(), f, widgets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := dynamicinformer.AcquireTyped[*corev1.Pod](t.Context(), f, widgets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := acquire(t, f, widgets)
+		ids := []uint64{one.Status().ID, two.Status().ID, other.Status().ID, whole.Status().ID}
+		if ids[0] != ids[1] || ids[0] == ids[2] || ids[0] == ids[3] || ids[2] == ids[3] {
+			t.Errorf("the informers are %v", ids)
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestAcquireTyped_RefusesWhatIsNoTypeOfItsOwn(t *testing.T) {
+	f, err := dynamicinformer.New(fakecluster.New(widgetType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, acquire := range map[string]func() error{
+		"unstructured": func() error {
+			_, err := dynamicinformer.AcquireTyped[*unstructured.Unstructured](t.Context(), f, widgets)
+			return err
+		},
+		"metadata": func() error {
+			_, err := dynamicinformer.AcquireTyped[*metav1.PartialObjectMetadata](t.Context(), f, widgets)
+			return err
+		},
+		"with metadata only": func() error {
+			_, err := dynamicinformer.AcquireTyped[*typedWidget](t.Context(), f, widgets, dynamicinformer.WithMetadataOnly())
+			return err
+		},
+	} {
+		if err := acquire(); !errors.Is(err, dynamicinformer.ErrInvalidOption) {
+			t.Errorf("%s: %v, want an OptionError", name, err)
+		}
+	}
+}

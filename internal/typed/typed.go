@@ -1,0 +1,281 @@
+// Package typed has clients of a source whose objects are of a Go type T: [New] decodes JSON straight to
+// T, and [Convert] converts the objects of a dynamic client. An object that is not a T is an error of that
+// object alone. The package does not know informers.
+package typed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// Of is a Go type of objects: a pointer to a struct with TypeMeta and ObjectMeta.
+type Of[T source.Object] struct{}
+
+// Check returns an error if T is not a pointer to a struct, or is a type without a field for each form of
+// object, such as *unstructured.Unstructured.
+func (Of[T]) Check() error {
+	t := reflect.TypeFor[T]()
+	switch {
+	case t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct:
+		return fmt.Errorf("%v is not a pointer to a struct", t)
+	case t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]():
+		return fmt.Errorf("%v is not a type of its own: use Acquire", t)
+	}
+	return nil
+}
+
+// String returns the name of T.
+func (Of[T]) String() string { return reflect.TypeFor[T]().String() }
+
+// empty returns a T without content.
+func (Of[T]) empty() T { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) }
+
+// undecodable stands for an object that is not a T. It has the object's metadata, as far as that can be
+// read.
+type undecodable struct {
+	metav1.PartialObjectMetadata
+	err error
+}
+
+var _ source.Object = (*undecodable)(nil)
+
+// client has what both clients have in common.
+type client[T source.Object] struct{ of Of[T] }
+
+// New implements source.Client.
+func (c client[T]) New(gvk schema.GroupVersionKind) source.Object {
+	object := c.of.empty()
+	object.GetObjectKind().SetGroupVersionKind(gvk)
+	return object
+}
+
+// KeepsKind implements source.Client.
+func (c client[T]) KeepsKind() bool { return true }
+
+// direct decodes responses to T.
+type direct[T source.Object] struct {
+	client[T]
+	rest rest.Interface
+}
+
+// New returns a client that decodes the server's JSON straight to T. The transport settings of cfg have no
+// effect. It does no I/O.
+func New[T source.Object](cfg *rest.Config, httpClient *http.Client) (source.Client, error) {
+	cfg = dynamic.ConfigFor(cfg)
+	cfg.AcceptContentTypes, cfg.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	cfg.NegotiatedSerializer = negotiated[T]{NegotiatedSerializer: cfg.NegotiatedSerializer}
+	cfg.GroupVersion = nil
+	cfg.APIPath = "/unused" // requests have absolute paths
+	client, err := rest.UnversionedRESTClientForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &direct[T]{rest: client}, nil
+}
+
+var parameters = func() runtime.ParameterCodec {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return runtime.NewParameterCodec(scheme)
+}()
+
+// request returns a request for the objects of gvr in namespace.
+func (c *direct[T]) request(gvr schema.GroupVersionResource, namespace string, opts *metav1.ListOptions) *rest.Request {
+	path := []string{"apis", gvr.Group, gvr.Version}
+	if gvr.Group == "" {
+		path = []string{"api", gvr.Version}
+	}
+	if namespace != "" {
+		path = append(path, "namespaces", namespace)
+	}
+	return c.rest.Get().AbsPath(append(path, gvr.Resource)...).SetHeader("Accept", runtime.ContentTypeJSON).
+		SpecificallyVersionedParams(opts, parameters, schema.GroupVersion{Version: "v1"})
+}
+
+// envelope is a list whose items are not decoded yet.
+type envelope struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []json.RawMessage `json:"items"`
+}
+
+// List implements source.Client.
+func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	body, err := c.request(gvr, namespace, &opts).Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	var response envelope
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &response); err != nil {
+		return nil, fmt.Errorf("decode the list: %w", err)
+	}
+	kind, isList := strings.CutSuffix(response.Kind, "List")
+	if response.Kind != "" && !isList {
+		return nil, fmt.Errorf("%w: the server sent a %s", source.ErrNotAList, errtext.Cut(response.Kind))
+	}
+	list := &internalversion.List{ListMeta: response.ListMeta, Items: make([]runtime.Object, len(response.Items))}
+	for i, item := range response.Items {
+		object, err := c.of.decode(item, metav1.TypeMeta{APIVersion: response.APIVersion, Kind: kind})
+		if err != nil {
+			return nil, fmt.Errorf("decode item %d of the list: %w", i, err)
+		}
+		list.Items[i] = object
+	}
+	return list, nil
+}
+
+// Watch implements source.Client.
+func (c *direct[T]) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+	opts.Watch = true
+	return c.request(gvr, namespace, &opts).Watch(ctx)
+}
+
+// Convert implements source.Client.
+func (c *direct[T]) Convert() func(runtime.Object) (runtime.Object, error) {
+	return func(object runtime.Object) (runtime.Object, error) {
+		if u, is := object.(*undecodable); is {
+			return nil, u.err
+		}
+		return object, nil
+	}
+}
+
+// IsWatchListSemanticsUnSupported implements source.Client.
+func (c *direct[T]) IsWatchListSemanticsUnSupported() bool { return false }
+
+// decode returns the object in data: a T, or an *undecodable. It returns an error if data has no name of
+// an object. An object without apiVersion and kind, as in lists of built-in types, gets missing.
+func (of Of[T]) decode(data []byte, missing metav1.TypeMeta) (source.Object, error) {
+	object := of.empty()
+	err := kjson.UnmarshalCaseSensitivePreserveInts(data, object)
+	if err != nil {
+		return nameless(data, err)
+	}
+	if kind := object.GetObjectKind(); kind.GroupVersionKind().Empty() {
+		kind.SetGroupVersionKind(missing.GroupVersionKind())
+	}
+	return object, nil
+}
+
+// nameless returns an undecodable for the object in data, which err says is not a T.
+func nameless(data []byte, err error) (source.Object, error) {
+	var identity struct {
+		metav1.TypeMeta `json:",inline"`
+
+		Metadata struct {
+			Name            string `json:"name"`
+			Namespace       string `json:"namespace"`
+			UID             string `json:"uid"`
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if unread := kjson.UnmarshalCaseSensitivePreserveInts(data, &identity); unread != nil {
+		return nil, err
+	}
+	u := &undecodable{err: err}
+	u.TypeMeta = identity.TypeMeta
+	u.Name, u.Namespace = identity.Metadata.Name, identity.Metadata.Namespace
+	u.UID, u.ResourceVersion = types.UID(identity.Metadata.UID), identity.Metadata.ResourceVersion
+	if u.Name == "" && u.ResourceVersion == "" {
+		return nil, err
+	}
+	return u, nil
+}
+
+// negotiated decodes the objects of watch events to T. Everything else is left to client-go's serializer
+// for dynamic clients.
+type negotiated[T source.Object] struct{ runtime.NegotiatedSerializer }
+
+func (n negotiated[T]) SupportedMediaTypes() []runtime.SerializerInfo {
+	infos := slices.Clone(n.NegotiatedSerializer.SupportedMediaTypes())
+	for i := range infos {
+		if infos[i].MediaType == runtime.ContentTypeJSON {
+			infos[i].Serializer = serializer[T]{Serializer: infos[i].Serializer}
+		}
+	}
+	return infos
+}
+
+type serializer[T source.Object] struct {
+	runtime.Serializer
+	of Of[T]
+}
+
+// Decode implements runtime.Decoder.
+func (s serializer[T]) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	var kind metav1.TypeMeta
+	if into != nil || kjson.UnmarshalCaseSensitivePreserveInts(data, &kind) != nil || kind.Kind == "" || kind.Kind == "Status" {
+		return s.Serializer.Decode(data, defaults, into)
+	}
+	object, err := s.of.decode(data, kind)
+	if err != nil {
+		return nil, nil, err
+	}
+	gvk := kind.GroupVersionKind()
+	return object, &gvk, nil
+}
+
+// converting converts the objects of another client to T.
+type converting[T source.Object] struct {
+	source.Client
+	client[T]
+}
+
+// Convert returns a client that converts the objects of a dynamic client to T. If client is nil, or holds
+// a nil pointer, the result is nil.
+func Convert[T source.Object](client dynamic.Interface) source.Client {
+	unstructured := source.Unstructured(client)
+	if unstructured == nil {
+		return nil
+	}
+	return &converting[T]{Client: unstructured}
+}
+
+// New implements source.Client.
+func (c *converting[T]) New(gvk schema.GroupVersionKind) source.Object { return c.client.New(gvk) }
+
+// KeepsKind implements source.Client.
+func (c *converting[T]) KeepsKind() bool { return true }
+
+// Convert implements source.Client.
+func (c *converting[T]) Convert() func(runtime.Object) (runtime.Object, error) { return c.convert }
+
+func (c *converting[T]) convert(object runtime.Object) (runtime.Object, error) {
+	content, is := object.(*unstructured.Unstructured)
+	if !is {
+		return nil, fmt.Errorf("the client returned a %T, want *unstructured.Unstructured", object)
+	}
+	to := c.of.empty()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content.Object, to); err == nil {
+		return to, nil
+	}
+	data, err := json.Marshal(content.Object) // the decoder's error names the field
+	if err != nil {
+		return nil, err
+	}
+	to = c.of.empty()
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, to); err != nil {
+		return nil, err
+	}
+	return to, nil
+}

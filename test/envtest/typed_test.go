@@ -1,0 +1,133 @@
+package envtest_test
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/listers"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// ship is the Go type of a ship.
+type ship struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Size int64 `json:"size"`
+	} `json:"spec"`
+}
+
+func (s *ship) DeepCopyObject() runtime.Object {
+	c := *s
+	s.DeepCopyInto(&c.ObjectMeta)
+	return &c
+}
+
+var _ = Describe("A typed lease", onEachServer(func(at *apiServer) {
+	It("serves the objects that fit the type, and names those that do not", func(ctx SpecContext) {
+		const good, bad = 97, 3
+		whole := leaseAbsentType(ctx, at)
+		whole.define(ctx, whole.crd)
+		whole.created++
+		whole.createShips(ctx, good)
+		for i := range bad {
+			object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": "large"}}}
+			object.SetGroupVersionKind(whole.gvr.GroupVersion().WithKind("Ship"))
+			object.SetName(fmt.Sprintf("bad-%d", i))
+			whole.create(ctx, whole.gvr, whole.namespace(ctx), object)
+		}
+		d := connect(at)
+		f, err := dynamicinformer.NewForConfig(d.config)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) })
+		f.Start(ctx)
+		for _, policy := range []dynamicinformer.WatchListPolicy{dynamicinformer.WatchListAuto, dynamicinformer.WatchListNever} {
+			l, err := dynamicinformer.AcquireTyped[*ship](ctx, f, whole.gvr, dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithSeparateInformer())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(l.WaitForSync(ctx)).To(Succeed())
+			Expect(l.Status()).To(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Reason", status.ReasonDecodeFailed),
+				HaveField("FailedObjects", uint64(bad)), HaveField("LastFailed", HavePrefix("harbor/bad-")), HaveField("Err", MatchError(ContainSubstring("spec.size")))))
+			Expect(l.Lister().List(labels.Everything())).To(HaveLen(good))
+			one, err := listers.NewNamespaced(l.Lister(), "harbor").Get("ship-0042")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(one.Spec.Size).To(Equal(int64(42)))
+			Expect(one.Kind).To(Equal("Ship"))
+			l.Release()
+		}
+		l, err := dynamicinformer.AcquireTyped[*ship](ctx, f, whole.gvr)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(l.WaitForSync(ctx)).To(Succeed())
+		_, err = whole.client.Resource(whole.gvr).Namespace("harbor").Patch(ctx, "bad-1", types.MergePatchType, []byte(`{"spec":{"size":1152921504606846977}}`), metav1.PatchOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() (int64, error) {
+			one, err := listers.NewNamespaced(l.Lister(), "harbor").Get("bad-1")
+			if err != nil {
+				return 0, err
+			}
+			return one.Spec.Size, nil
+		}).Should(Equal(int64(1<<60 + 1)))
+		Eventually(l.Status).Should(HaveField("FailedObjects", uint64(bad-1)))
+		whole.undefine(ctx, whole.crd.GetName())
+		Eventually(func() ([]*ship, error) { return l.Lister().List(labels.Everything()) }, "60s").Should(BeEmpty())
+		Eventually(l.Status).Should(HaveField("State", status.StateNotServed))
+	})
+}))
+
+var _ = Describe("A typed lease on a built-in type", func() {
+	It("has its kind, and its options reach list and watch", func(ctx SpecContext) {
+		configMaps := corev1.SchemeGroupVersion.WithResource("configmaps")
+		d, label := connect(kubeAPIServer), unique("typed")
+		newConfigMap := func(name, label string) *unstructured.Unstructured {
+			object := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"a": name}}}
+			object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+			object.SetName(name)
+			object.SetLabels(map[string]string{"spec": label})
+			return object
+		}
+		d.create(ctx, configMaps, label, newConfigMap("listed", label))
+		d.create(ctx, configMaps, label, newConfigMap("other", "other"))
+		f, err := dynamicinformer.NewForConfig(d.config)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) })
+		f.Start(ctx)
+		for _, policy := range []dynamicinformer.WatchListPolicy{dynamicinformer.WatchListAuto, dynamicinformer.WatchListNever} {
+			l, err := dynamicinformer.AcquireTyped[*corev1.ConfigMap](ctx, f, configMaps, dynamicinformer.WithNamespace(label), dynamicinformer.WithSeparateInformer(),
+				dynamicinformer.WithLabelSelector("spec="+label), dynamicinformer.WithWatchListPolicy(policy))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(l.WaitForSync(ctx)).To(Succeed())
+			Eventually(func() ([]string, error) {
+				all, err := l.Lister().List(labels.Everything())
+				var found []string
+				for _, each := range all {
+					found = append(found, each.APIVersion+" "+each.Kind+" "+each.Data["a"])
+				}
+				return found, err
+			}).Should(ConsistOf("v1 ConfigMap listed"))
+			d.create(ctx, configMaps, label, newConfigMap(fmt.Sprintf("other-%d", policy), "other"))
+			watched := d.create(ctx, configMaps, label, newConfigMap(fmt.Sprintf("watched-%d", policy), label))
+			Eventually(func() ([]string, error) {
+				all, err := l.Lister().List(labels.Everything())
+				var found []string
+				for _, each := range all {
+					found = append(found, each.Kind+" "+each.Name)
+				}
+				return found, err
+			}).Should(ConsistOf("ConfigMap listed", "ConfigMap "+watched.GetName()))
+			Expect(d.proxy.OpenWatches(faultproxy.Resource("", "configmaps"))).To(Equal(1))
+			l.Release()
+			Eventually(func() int { return d.proxy.OpenWatches(faultproxy.Resource("", "configmaps")) }).Should(BeZero())
+			Expect(d.client.Resource(configMaps).Namespace(label).Delete(ctx, watched.GetName(), metav1.DeleteOptions{})).To(Succeed())
+		}
+	})
+})
