@@ -62,7 +62,7 @@ type knowledge struct {
 	defined map[schema.GroupResource]*crdState
 	// before are the CRDs that the run knew when it was narrow, until the first list of all CRDs.
 	before []narrowObject
-	// unread are the objects that may have to be read one by one.
+	// unread are the objects that may have to be read.
 	unread map[objectRef]*lookup
 
 	dirty map[string]bool // groups

@@ -111,7 +111,7 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 //     [Exact];
 //   - the program asks the resolver a question, or subscribes;
 //   - a type is not served, or its CRD was written less than ten seconds ago;
-//   - a request fails, or the server does not answer within a second at the start;
+//   - a request fails, or the server does not respond within a second at the start;
 //   - the document, the generation of the CRD or the server behind the APIService has changed, or
 //     one of these objects is deleted.
 //
@@ -119,8 +119,8 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // apiservices.apiregistration.k8s.io. A narrow run uses list and watch with a field selector for
 // metadata.name, which RBAC also allows by a rule with resourceNames.
 //
-// Run returns an error if the resolver runs already. It can be run again after it has returned. A
-// resolver that was made with [NewFromDiscovery] has no watches, and asks.
+// Run returns [ErrRunning] if the resolver runs already. It can be called again after it has returned.
+// The resolver of [NewFromDiscovery] has no watches: it polls.
 func (r *Resolver) Run(ctx context.Context) error {
 	l := &live{
 		resolver:  r,
@@ -191,7 +191,7 @@ type live struct {
 	crds  SourceStatus
 	apis  SourceStatus
 	docs  SourceStatus
-	begun bool // there is a first answer, or documents could not be had
+	begun bool // there is a first snapshot, or the request for documents has failed
 
 	// narrow is the first phase of a run for informers; nil: it has ended, or there was none. It is
 	// written with both locks held.

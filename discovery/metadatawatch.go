@@ -247,8 +247,7 @@ func (w *metadataWatch) selectName(opts *metav1.ListOptions) {
 	}
 }
 
-// overdueAfter is how long after its time a watch may end. One that does not has a connection
-// that hangs, and nothing else may ever say so.
+// overdueAfter is how long a watch may last after its timeout. Then its connection hangs.
 const overdueAfter = 30 * time.Second
 
 // open opens the watch. A watch without a response, or which the server does not end in time, is ended.

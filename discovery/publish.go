@@ -1,6 +1,6 @@
 package discovery
 
-// begin registers a run. A narrow run widens at once if it has to compare what it finds with an
+// begin registers l as the run. A narrow run widens at once if it has to compare what it finds with an
 // earlier run, or if a program waits for its results.
 func (r *Resolver) begin(l *live) error {
 	r.mu.Lock()
@@ -58,7 +58,7 @@ func (r *Resolver) rememberNarrow(c *snapshot) {
 	r.last, r.untold = c, true
 }
 
-// end ends a run: what it knew is not kept up to date any more.
+// end ends the run: its snapshot is not current any more.
 func (r *Resolver) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,14 +39,14 @@ type Resolver struct {
 	// mu guards the fields below. It is not held during a request, a channel operation that may
 	// block, or a subscriber's code.
 	mu      sync.Mutex
-	asked   uint64        // requests for documents begun
-	doc     *document     // the last that was told, with what earlier ones knew
-	docAt   uint64        // by which request
-	saidBy  *document     // the last one that a resolver that does not run was told
-	said    *snapshot     // what it says
-	live    *live         // nil while Run does not run
-	running chan struct{} // closed while it does
-	last    *snapshot     // what a run knew, also after it, and subscribers were told
+	asked   uint64        // the number of requests for documents so far
+	doc     *document     // the last document, with the last known resources of what failed
+	docAt   uint64        // the number of its request
+	saidBy  *document     // the last document without a run
+	said    *snapshot     // of saidBy
+	live    *live         // the run; nil while Run does not run
+	running chan struct{} // closed while Run runs
+	last    *snapshot     // the last one that was published, also after the run
 	untold  bool          // last is of a narrow run: programs do not have its events
 	wanted  map[schema.GroupResource]*want
 	denied  map[question]error // stored refusals; nil: to be computed
