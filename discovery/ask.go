@@ -317,7 +317,7 @@ func (r *Resolver) keep(number uint64, doc *document, err error) (func() *snapsh
 // plain returns the snapshot of doc without a run. It is stored for the same document.
 func (r *Resolver) plain(doc *document, now time.Time) *snapshot {
 	r.mu.Lock()
-	c, of := r.said, r.saidBy
+	c, of := r.plainSnapshot, r.plainDoc
 	r.mu.Unlock()
 	if of == doc {
 		return c
@@ -328,7 +328,7 @@ func (r *Resolver) plain(doc *document, now time.Time) *snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.live == nil {
-		r.said, r.saidBy = c, doc
+		r.plainSnapshot, r.plainDoc = c, doc
 	}
 	return c
 }

@@ -248,7 +248,7 @@ func (k *knowledge) events(before, now *snapshot, at time.Time) []Event {
 	}
 	for gr := range k.deletions {
 		if state := k.gone[gr]; state != nil {
-			state.gone.told = true
+			state.gone.reported = true
 		}
 	}
 	clear(k.deletions)
@@ -315,7 +315,7 @@ func (k *knowledge) evidence(old typeState, at time.Time) Evidence {
 	switch {
 	case !k.crdsRule || !old.byCRD() || state == nil && old.uid == "":
 		return Evidence{Kind: NotListed, At: at}
-	case state != nil && state.gone != nil && !state.gone.told:
+	case state != nil && state.gone != nil && !state.gone.reported:
 		return state.gone.Evidence
 	case state != nil && state.meta == nil: // something else has served it since the deletion
 		return Evidence{Kind: NotListed, At: at}

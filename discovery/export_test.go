@@ -9,7 +9,7 @@ func WithPace(awaited, polled, doubted time.Duration) Option {
 	return optionFunc(func(o *options) {
 		o.pace = pace{
 			awaited: awaited, patient: polled, settled: time.Hour, legacy: 1, doubted: doubted, hurry: time.Hour, persist: time.Hour,
-			batch: time.Millisecond, gap: time.Millisecond, late: 10 * time.Millisecond, first: 5 * time.Second,
+			batch: time.Millisecond, gap: time.Millisecond, readAfter: 10 * time.Millisecond, first: 5 * time.Second,
 		}
 	})
 }

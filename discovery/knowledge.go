@@ -20,17 +20,17 @@ const doubtFor = 5 * time.Second
 // The data are stored by group. A change marks its group as dirty, and only dirty groups are computed
 // again.
 type knowledge struct {
-	doubtFor time.Duration
-	doc      *document                    // nil: there is none yet
-	docAt    uint64                       // the number of its request
-	toldAt   uint64                       // the number of the last request whose response has the named groups
-	docTold  map[schema.GroupVersion]bool // the group versions of doc; true: not stale
-	docs     map[string]groupDoc
-	listed   map[string]map[string][]*Resource // by group and plural, computed on demand
+	doubtFor    time.Duration
+	doc         *document                    // nil: there is none yet
+	docAt       uint64                       // the number of its request
+	namedAt     uint64                       // the number of the last request whose response has the named groups
+	docVersions map[schema.GroupVersion]bool // the group versions of doc; true: not stale
+	docs        map[string]groupDoc
+	listed      map[string]map[string][]*Resource // by group and plural, computed on demand
 
-	// crdsHeard and apisHeard report whether the first list of CRDs and APIServices has succeeded or
+	// crdsResponded and apisResponded report whether the first list of CRDs and APIServices has succeeded or
 	// failed.
-	crdsHeard, apisHeard bool
+	crdsResponded, apisResponded bool
 
 	crds map[string]map[string]*crdState // by group and plural
 	// crdsRule reports whether the list of CRDs is complete, and crdsCurrent whether the watch is open: a
@@ -56,8 +56,8 @@ type knowledge struct {
 	unlisted map[schema.GroupResource]*crdState
 	// changed is the time of the last change of a CRD that may change the documents.
 	changed time.Time
-	// stirred is the time of the last event because of which the documents are expected to change.
-	stirred time.Time
+	// lastReason is the time of the last event because of which the documents are expected to change.
+	lastReason time.Time
 	// defined are the CRDs that were read.
 	defined map[schema.GroupResource]*crdState
 	// before are the CRDs that the run knew when it was narrow, until the first list of all CRDs.
@@ -81,7 +81,7 @@ type crdState struct {
 	// changedAt is the number of requests for documents before the last change of the type. Later
 	// documents have the change.
 	changedAt uint64
-	came      time.Time
+	firstSeen time.Time
 	unlisted  time.Time // since when no resource of it is served; zero: one is
 	// differs is since when documents after the last change differ from the definition; zero: they do
 	// not. Refuted reports whether they have differed for a long time: something else also serves the
@@ -96,11 +96,11 @@ const staleFor = time.Minute
 // deletion is the state of a deleted CRD.
 type deletion struct {
 	Evidence
-	askedAt uint64    // the number of requests for documents before the deletion
-	listed  time.Time // the time of the last document with its resource, or of the deletion
-	left    bool      // a later document does not list its resource
-	known   bool      // it served the type, and there is no document after the deletion
-	told    bool      // to subscribers, or it has no event
+	askedAt  uint64    // the number of requests for documents before the deletion
+	listed   time.Time // the time of the last document with its resource, or of the deletion
+	leftOut  bool      // a later document does not list its resource
+	known    bool      // it served the type, and there is no document after the deletion
+	reported bool      // to subscribers, or it has no event
 }
 
 // doubt is a resource that was served and that no source has any more, without evidence of its removal. It
@@ -110,15 +110,15 @@ type doubt struct {
 	over  bool // two documents do not list it
 }
 
-// heard reports whether the first lists of both sources have succeeded or failed, and all APIServices that
+// isComplete reports whether the first lists of both sources have succeeded or failed, and all APIServices that
 // must be read were read.
-func (k *knowledge) heard() bool {
+func (k *knowledge) isComplete() bool {
 	for ref, state := range k.unread {
 		if ref.path == apiServicePath && state.failures == 0 {
 			return false
 		}
 	}
-	return k.crdsHeard && k.apisHeard
+	return k.crdsResponded && k.apisResponded
 }
 
 // touch marks a group as dirty.
@@ -132,14 +132,14 @@ func (k *knowledge) touch(group string) {
 // learn learns a document, the response to the request of this number.
 func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 	for gv := range k.dropped { // the last document did not list it
-		if _, listed := k.docTold[gv]; !listed && k.doc != nil {
+		if _, listed := k.docVersions[gv]; !listed && k.doc != nil {
 			delete(k.dropped, gv)
 			k.touch(gv.Group)
 		}
 	}
 	k.docAt = number
 	if doc.named.err == nil {
-		k.toldAt = number
+		k.namedAt = number
 	}
 	if doc != k.doc {
 		k.learnGroups(doc, now)
@@ -147,7 +147,7 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 	k.endDoubts(now)
 	k.endDeletions(number, now)
 	for gr, state := range k.defined {
-		if k.toldAt == number && number > state.changedAt {
+		if k.namedAt == number && number > state.changedAt {
 			k.compare(gr, state, now)
 		}
 		if !k.defines(state) { // the documents decide from now on
@@ -160,7 +160,7 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 func (k *knowledge) endDoubts(now time.Time) {
 	for gvr, d := range k.doubted {
 		gv := gvr.GroupVersion()
-		_, fresh := k.docTold[gv]
+		_, fresh := k.docVersions[gv]
 		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !fresh
 		if gvr.Group == "" && k.doc.core.err != nil || gvr.Group != "" && k.doc.named.err != nil {
 			continue // the document has the last known resources
@@ -178,12 +178,12 @@ func (k *knowledge) endDoubts(now time.Time) {
 func (k *knowledge) endDeletions(number uint64, now time.Time) {
 	for gr, state := range k.gone {
 		listed := k.lists(gr)
-		if state.gone.known && number == k.toldAt && number > state.gone.askedAt {
+		if state.gone.known && number == k.namedAt && number > state.gone.askedAt {
 			state.gone.known = false
 			k.touch(gr.Group)
 		}
 		switch {
-		case number > k.toldAt: // the document has the last known resources
+		case number > k.namedAt: // the document has the last known resources
 		case listed && k.outlived(gr, state, now):
 			k.endDeletion(gr, state)
 		case listed:
@@ -191,7 +191,7 @@ func (k *knowledge) endDeletions(number uint64, now time.Time) {
 		case number > state.gone.askedAt && state.meta != nil:
 			k.endDeletion(gr, state)
 		case number > state.gone.askedAt:
-			state.gone.left = true
+			state.gone.leftOut = true
 		}
 		if state.gone != nil && now.Sub(state.gone.listed) > staleFor {
 			k.endDeletion(gr, state)
@@ -202,7 +202,7 @@ func (k *knowledge) endDeletions(number uint64, now time.Time) {
 // outlived reports whether documents list gr because of something else than the deleted CRD: a new CRD that
 // can't be read and is old enough, or something else that serves the type.
 func (k *knowledge) outlived(gr schema.GroupResource, state *crdState, now time.Time) bool {
-	if !state.gone.left && state.meta != nil && k.unreadable(crdPath, state.meta.Name) && now.Sub(state.came) >= k.doubtFor {
+	if !state.gone.leftOut && state.meta != nil && k.unreadable(crdPath, state.meta.Name) && now.Sub(state.firstSeen) >= k.doubtFor {
 		return true
 	}
 	return now.Sub(state.gone.At) > staleFor && k.unbacked(gr)
@@ -213,11 +213,11 @@ func (k *knowledge) outlived(gr schema.GroupResource, state *crdState, now time.
 func (k *knowledge) learnGroups(doc *document, now time.Time) {
 	before, groups := k.docs, doc.groups()
 	k.regroup = k.regroup || k.doc == nil || !slices.EqualFunc(k.doc.groups(), groups, func(a, b groupDoc) bool { return a.name == b.name })
-	told := k.docTold
-	k.doc, k.docTold = doc, versionsOf(doc)
-	for gv, fresh := range k.docTold {
-		if before, listed := told[gv]; !fresh && (before || !listed) {
-			k.stirred = now
+	old := k.docVersions
+	k.doc, k.docVersions = doc, versionsOf(doc)
+	for gv, fresh := range k.docVersions {
+		if before, listed := old[gv]; !fresh && (before || !listed) {
+			k.lastReason = now
 		}
 	}
 	k.docs, k.listed = make(map[string]groupDoc, len(before)), nil
@@ -253,7 +253,7 @@ func (k *knowledge) compare(gr schema.GroupResource, state *crdState, now time.T
 	case !differs:
 		state.differs = time.Time{}
 	case state.differs.IsZero():
-		state.differs, k.stirred = now, now
+		state.differs, k.lastReason = now, now
 	}
 	if refuted := !state.differs.IsZero() && now.Sub(state.differs) > staleFor; refuted != state.refuted {
 		state.refuted = refuted
@@ -346,7 +346,7 @@ func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (
 			ask = ask || changed
 			continue
 		}
-		k.crd(groupResourceOf(item.Name)).changedAt = 0 // the first document tells of it
+		k.crd(groupResourceOf(item.Name)).changedAt = 0 // the first document has it
 	}
 	if first && !ask {
 		k.changed = since
@@ -382,7 +382,7 @@ func (k *knowledge) learnCRD(item *slimMeta, number uint64, now time.Time) (ask 
 	k.settle(gr, state)
 	switch {
 	case old == nil:
-		state.came = now
+		state.firstSeen = now
 	case old.Generation == item.Generation && (old.DeletionTimestamp == nil) == (item.DeletionTimestamp == nil):
 		if !maps.Equal(old.Labels, item.Labels) {
 			k.touch(gr.Group)
@@ -447,7 +447,7 @@ func (k *knowledge) read(definition *crd) bool {
 
 // settle removes the deletion of the CRD before if the existing one is known to be served.
 func (k *knowledge) settle(gr schema.GroupResource, state *crdState) {
-	if state.gone != nil && (state.gone.left || k.fresh(state) && state.definition.isEstablished()) {
+	if state.gone != nil && (state.gone.leftOut || k.fresh(state) && state.definition.isEstablished()) {
 		k.endDeletion(gr, state)
 	}
 }
@@ -467,7 +467,7 @@ func (k *knowledge) fresh(state *crdState) bool {
 // is fresh, or the document is older than the last change of the CRD.
 func (k *knowledge) defines(state *crdState) bool {
 	return state.definition != nil && state.meta != nil && !state.refuted && state.definition.isEstablished() &&
-		state.definition.Metadata.UID == state.meta.UID && (k.fresh(state) || k.toldAt <= state.changedAt)
+		state.definition.Metadata.UID == state.meta.UID && (k.fresh(state) || k.namedAt <= state.changedAt)
 }
 
 // api returns the APIService of gv, or nil.
@@ -584,7 +584,7 @@ var coreV1 = schema.GroupVersion{Version: "v1"}
 // unsettled reports whether the documents are expected to change soon.
 func (k *knowledge) unsettled(now time.Time) bool {
 	for _, state := range k.gone {
-		if !state.gone.left {
+		if !state.gone.leftOut {
 			return true
 		}
 	}
@@ -603,7 +603,7 @@ func (k *knowledge) partial() bool {
 
 // stale reports whether a group version of the last document is stale or has failed.
 func (k *knowledge) stale() bool {
-	for _, fresh := range k.docTold {
+	for _, fresh := range k.docVersions {
 		if !fresh {
 			return true
 		}
@@ -619,7 +619,7 @@ func (k *knowledge) awaited() bool {
 	}
 	for _, versions := range k.apis {
 		for _, item := range versions {
-			if k.apisRule && item.backing() == BackingAggregated && item.available() && !k.docTold[item.groupVersion()] {
+			if k.apisRule && item.backing() == BackingAggregated && item.available() && !k.docVersions[item.groupVersion()] {
 				return true
 			}
 		}

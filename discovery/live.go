@@ -39,25 +39,25 @@ type pace struct {
 	batch time.Duration
 	// gap is the minimum time between two requests in a long series.
 	gap time.Duration
-	// late is the time after which a new CRD is read if no resource of it is served.
-	late time.Duration
+	// readAfter is the time after which a new CRD is read if no resource of it is served.
+	readAfter time.Duration
 	// first is how long the first snapshot waits for the lists of CRDs and APIServices, which have the
 	// backings, after the documents.
 	first time.Duration
 }
 
 var usualPace = pace{
-	awaited: 2 * time.Second,
-	patient: 10 * time.Second,
-	settled: time.Minute,
-	legacy:  5,
-	hurry:   time.Minute,
-	persist: 5 * time.Minute,
-	doubted: doubtFor,
-	batch:   20 * time.Millisecond,
-	gap:     500 * time.Millisecond,
-	late:    time.Second,
-	first:   time.Second,
+	awaited:   2 * time.Second,
+	patient:   10 * time.Second,
+	settled:   time.Minute,
+	legacy:    5,
+	hurry:     time.Minute,
+	persist:   5 * time.Minute,
+	doubted:   doubtFor,
+	batch:     20 * time.Millisecond,
+	gap:       500 * time.Millisecond,
+	readAfter: time.Second,
+	first:     time.Second,
 }
 
 // backoff returns the back-off of requests for documents.
@@ -133,7 +133,7 @@ func (r *Resolver) Run(ctx context.Context) error {
 		logger:    klog.FromContext(ctx).WithName("discovery"),
 	}
 	s, watches := r.server.(*restServer)
-	l.known.crdsHeard, l.known.apisHeard = !watches, !watches
+	l.known.crdsResponded, l.known.apisResponded = !watches, !watches
 	if watches && typefacts.ForInformers(ctx) {
 		l.narrow = newNarrow(l, s)
 	}
@@ -181,9 +181,9 @@ type live struct {
 
 	// mu guards the fields below. It is not held during requests. It is locked before the resolver's
 	// lock, never after it: questions do not wait for it.
-	mu    sync.Mutex
-	known knowledge
-	late  bool // the first snapshot does not wait any longer
+	mu      sync.Mutex
+	known   knowledge
+	overdue bool // the first snapshot does not wait any longer
 	// unsettled reports whether the documents were expected to change at the last snapshot.
 	unsettled bool
 
@@ -212,23 +212,23 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 		},
 		list: func(items []*slimMeta) {
 			number := l.resolver.askedSoFar()
-			l.hear(func(now time.Time) (differs, ask bool) { return src.listed(items, number, now) })
+			l.learnObject(func(now time.Time) (differs, ask bool) { return src.listed(items, number, now) })
 		},
 		event: func(kind watch.EventType, item *slimMeta) {
 			number := l.resolver.askedSoFar()
-			l.hear(func(now time.Time) (differs, ask bool) { return src.one(kind, item, number, now) })
+			l.learnObject(func(now time.Time) (differs, ask bool) { return src.one(kind, item, number, now) })
 		},
 		state: func(state SourceState, verb string, err error) { l.enter(src, state, verb, err) },
 	}
 	w.run(ctx)
 }
 
-// hear is update for changes of objects: if documents are to be requested, they are expected to change
+// learnObject is update for changes of objects: if documents are to be requested, they are expected to change
 // from now on.
-func (l *live) hear(learn func(now time.Time) (differs, ask bool)) {
+func (l *live) learnObject(learn func(now time.Time) (differs, ask bool)) {
 	l.update(func(now time.Time) (differs, ask bool) {
 		if differs, ask = learn(now); ask {
-			l.known.stirred = now
+			l.known.lastReason = now
 		}
 		return differs, ask
 	})
@@ -261,7 +261,7 @@ func (l *live) publishNews(ctx context.Context) {
 			return
 		case <-first.C:
 			l.mu.Lock()
-			l.late = true
+			l.overdue = true
 			l.mu.Unlock()
 		case <-l.news:
 		}
@@ -270,7 +270,7 @@ func (l *live) publishNews(ctx context.Context) {
 				return
 			}
 			select {
-			case <-l.news: // what it is for is made known now
+			case <-l.news: // its change is published now
 			default:
 			}
 		}
@@ -388,10 +388,10 @@ var errNoWatch = errors.New("client-go's DiscoveryInterface has no watch")
 // documents and both lists, so that each type has its backing, but not longer than pace.first. Caller
 // holds l.mu.
 func (l *live) publishLocked(now time.Time) {
-	if l.known.doc == nil || !l.late && !l.known.heard() {
+	if l.known.doc == nil || !l.overdue && !l.known.isComplete() {
 		return
 	}
-	l.late = true
+	l.overdue = true
 	last := l.resolver.lastKnown()
 	c := l.known.snapshot(last, now)
 	l.resolver.replace(l, c, l.known.events(last, c, now))
@@ -403,7 +403,7 @@ func (l *live) publishLocked(now time.Time) {
 	if unsettled := l.known.unsettled(now); unsettled != l.unsettled {
 		l.unsettled = unsettled
 		if unsettled {
-			l.ask() // again soon, whoever has asked now
+			l.ask() // the last request was before the change
 		}
 	}
 }
@@ -411,7 +411,7 @@ func (l *live) publishLocked(now time.Time) {
 // interval returns the time until the next request for documents, after one that succeeded.
 func (l *live) interval(now time.Time) time.Duration {
 	l.mu.Lock()
-	expected, quiet := l.known.unsettled(now) || l.known.awaited(), now.Sub(l.known.stirred)
+	expected, quiet := l.known.unsettled(now) || l.known.awaited(), now.Sub(l.known.lastReason)
 	hurry := expected && quiet < l.pace.hurry
 	expected = (expected || l.known.stale()) && quiet < l.pace.persist || l.known.partial()
 	legacy := l.known.doc != nil && l.known.doc.named.legacy
@@ -442,7 +442,7 @@ type source struct {
 	status   *SourceStatus
 	// rule reports whether the list of objects is complete, and current whether the watch is open.
 	rule, current *bool
-	heard         *bool // there was a list, or a failure
+	responded     *bool // there was a list, or a failure
 	all           func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool)
 	one           func(kind watch.EventType, item *slimMeta, number uint64, now time.Time) (differs, ask bool)
 }
@@ -450,7 +450,7 @@ type source struct {
 func (l *live) crdSource() source {
 	k := &l.known
 	return source{
-		resource: crdResource, path: crdPath, status: &l.crds, heard: &k.crdsHeard, rule: &k.crdsRule, current: &k.crdsCurrent,
+		resource: crdResource, path: crdPath, status: &l.crds, responded: &k.crdsResponded, rule: &k.crdsRule, current: &k.crdsCurrent,
 		all: func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool) {
 			k.all = true
 			if k.before != nil { // also after a failure, so that what was known is compared with it
@@ -472,7 +472,7 @@ func (l *live) crdSource() source {
 func (l *live) apiSource() source {
 	k := &l.known
 	return source{
-		resource: apiServiceResource, path: apiServicePath, status: &l.apis, heard: &k.apisHeard, rule: &k.apisRule, current: &k.apisCurrent,
+		resource: apiServiceResource, path: apiServicePath, status: &l.apis, responded: &k.apisResponded, rule: &k.apisRule, current: &k.apisCurrent,
 		all: func(items []*slimMeta, _ uint64, _ time.Time) (differs, ask bool) {
 			return true, k.learnAPIs(items)
 		},
@@ -511,16 +511,16 @@ func (l *live) enter(src source, state SourceState, verb string, err error) {
 // listed records a complete list. The first list counts at once, later lists when the watch is open: if
 // only the watch is forbidden, the list is out of date.
 func (s source) listed(items []*slimMeta, number uint64, now time.Time) (differs, ask bool) {
-	if !*s.heard {
-		*s.heard, *s.rule, *s.current = true, true, true
+	if !*s.responded {
+		*s.responded, *s.rule, *s.current = true, true, true
 	}
 	return s.all(items, number, now)
 }
 
 // enter records a new state.
 func (s source) enter(state SourceState, err error, number uint64, now time.Time) (differs, ask bool) {
-	first := !*s.heard
-	*s.heard = true
+	first := !*s.responded
+	*s.responded = true
 	switch {
 	case state == SourceCurrent:
 		differs = !*s.rule || !*s.current

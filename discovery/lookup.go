@@ -60,12 +60,12 @@ func (k *knowledge) unreadable(path, name string) bool {
 
 // due returns at most n objects to read now, which it marks as busy, and the time until the next object
 // is due; 0 if there is none.
-func (k *knowledge) due(n int, wanted func(schema.GroupResource) bool, late time.Duration, now time.Time) (refs []objectRef, next time.Duration) {
+func (k *knowledge) due(n int, wanted func(schema.GroupResource) bool, readAfter time.Duration, now time.Time) (refs []objectRef, next time.Duration) {
 	for ref, state := range k.unread {
 		if state.busy {
 			continue
 		}
-		at, needed := k.needed(ref, wanted, late, now)
+		at, needed := k.needed(ref, wanted, readAfter, now)
 		if state.after.After(at) {
 			at = state.after
 		}
@@ -87,7 +87,7 @@ func (k *knowledge) due(n int, wanted func(schema.GroupResource) bool, late time
 // needed reports whether an object must be read, and when. A CRD must be read if a caller waits for its
 // type and the last document is older than the CRD's last change; if documents may describe the CRD
 // before it; and if it is not served for some time, for the reason.
-func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool, late time.Duration, now time.Time) (at time.Time, needed bool) {
+func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool, readAfter time.Duration, now time.Time) (at time.Time, needed bool) {
 	if ref.path == apiServicePath {
 		item := k.api(groupVersionOf(ref.name))
 		return now, item != nil && !item.isAutomanaged()
@@ -101,14 +101,14 @@ func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool
 	switch {
 	case state.gone != nil, k.doubts(gr):
 		return now, true
-	case listed && k.toldAt > state.changedAt:
+	case listed && k.namedAt > state.changedAt:
 		return now, false
 	case wanted(gr):
 		return now, true
 	case listed:
 		return now, false // the next document has it
 	}
-	return state.came.Add(late), true
+	return state.firstSeen.Add(readAfter), true
 }
 
 // doubts reports whether gr was served and is not listed any more.
@@ -131,7 +131,7 @@ func (l *live) readObjects(ctx context.Context, s *restServer) {
 	defer timer.Stop()
 	for {
 		l.mu.Lock()
-		refs, next := l.known.due(free, l.resolver.wants, l.pace.late, time.Now())
+		refs, next := l.known.due(free, l.resolver.wants, l.pace.readAfter, time.Now())
 		l.mu.Unlock()
 		for _, ref := range refs {
 			free--
@@ -170,7 +170,7 @@ func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
 		err = s.object(asked, ref, acceptLegacy, api, &api.Metadata)
 		learn = func() (differs, ask bool) { return true, l.known.readAPI(api) }
 	}
-	l.hear(func(now time.Time) (differs, ask bool) {
+	l.learnObject(func(now time.Time) (differs, ask bool) {
 		state := l.known.unread[ref]
 		if state == nil {
 			state = &lookup{}

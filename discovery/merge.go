@@ -172,7 +172,7 @@ func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
 				k.unlisted = map[schema.GroupResource]*crdState{}
 			}
 			if state.unlisted.IsZero() {
-				state.unlisted, k.stirred = now, now
+				state.unlisted, k.lastReason = now, now
 			}
 			k.unlisted[gr] = state
 			k.mayRead(crdPath, state.meta.Name)
@@ -209,7 +209,7 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 		}
 		d, known := old[res.GVR]
 		if !known {
-			d.since, k.stirred = now, now
+			d.since, k.lastReason = now, now
 		}
 		if d.over {
 			delete(k.doubted, res.GVR)
@@ -345,7 +345,7 @@ func (k *knowledge) withCRDs(group *groupDoc) {
 func (k *knowledge) withAPIServices(group *groupDoc) {
 	for _, item := range k.apis[group.name] {
 		gv := item.groupVersion()
-		if _, listed := k.docTold[gv]; listed || item.backing() != BackingAggregated || gv.Version == "" {
+		if _, listed := k.docVersions[gv]; listed || item.backing() != BackingAggregated || gv.Version == "" {
 			continue
 		}
 		if v := group.version(gv.Version); v.err == nil {

@@ -49,11 +49,11 @@ func (t *narrowType) isKnown() bool {
 
 // narrowObject is what a narrow run knows of a CRD or an APIService.
 type narrowObject struct {
-	name  string
-	heard bool      // it has been listed, or the server has no such resource
-	none  bool      // the server has no such resource
-	meta  *slimMeta // nil: it does not exist
-	gone  bool      // meta has been deleted since
+	name   string
+	listed bool      // it has been listed, or the server has no such resource
+	none   bool      // the server has no such resource
+	meta   *slimMeta // nil: it does not exist
+	gone   bool      // meta has been deleted since
 }
 
 func newNarrow(l *live, s *restServer) *narrow {
@@ -145,7 +145,7 @@ func (n *narrow) watch(ctx context.Context, t *narrowType, object *narrowObject,
 			n.learn(t, func(time.Time) (expected bool) { return object.list(items) })
 		},
 		event: func(kind watch.EventType, item *slimMeta) {
-			n.learn(t, func(time.Time) (expected bool) { return object.hear(kind, item) })
+			n.learn(t, func(time.Time) (expected bool) { return object.observe(kind, item) })
 		},
 		state: func(state SourceState, verb string, err error) {
 			n.learn(t, func(now time.Time) (expected bool) {
@@ -153,8 +153,8 @@ func (n *narrow) watch(ctx context.Context, t *narrowType, object *narrowObject,
 				src.status.become(state, verb, err, now)
 				l.resolver.mu.Unlock()
 				if state == SourceAbsent {
-					expected = !object.heard
-					object.heard, object.none = true, true
+					expected = !object.listed
+					object.listed, object.none = true, true
 					return expected
 				}
 				return state == SourceCurrent
@@ -166,8 +166,8 @@ func (n *narrow) watch(ctx context.Context, t *narrowType, object *narrowObject,
 
 // list takes the result of a list by name, and reports whether it is as expected.
 func (o *narrowObject) list(items []*slimMeta) (expected bool) {
-	first := !o.heard
-	o.heard = true
+	first := !o.listed
+	o.listed = true
 	switch {
 	case len(items) == 0:
 		o.gone = o.meta != nil
@@ -178,11 +178,11 @@ func (o *narrowObject) list(items []*slimMeta) (expected bool) {
 		o.meta = items[0]
 		return o.meta.DeletionTimestamp == nil
 	}
-	return o.hear(watch.Modified, items[0])
+	return o.observe(watch.Modified, items[0])
 }
 
-// hear takes an event, and reports whether it changes nothing about what is served.
-func (o *narrowObject) hear(kind watch.EventType, item *slimMeta) (expected bool) {
+// observe takes an event, and reports whether it changes nothing about what is served.
+func (o *narrowObject) observe(kind watch.EventType, item *slimMeta) (expected bool) {
 	if o.meta == nil || item.Name != o.name || item.UID != o.meta.UID {
 		return false
 	}
@@ -211,7 +211,7 @@ func (n *narrow) learn(t *narrowType, what func(now time.Time) (expected bool)) 
 
 // conclude makes t known once all its parts are there. It reports whether they fit together.
 func (n *narrow) conclude(t *narrowType, now time.Time) (expected bool) {
-	if t.isKnown() || t.res == nil || !t.crd.heard || !t.api.heard {
+	if t.isKnown() || t.res == nil || !t.crd.listed || !t.api.listed {
 		return true
 	}
 	crd, backing := t.crd.meta, BackingUnknown
@@ -276,7 +276,7 @@ func (n *narrow) wantLocked(gvr schema.GroupVersionResource) *narrowType {
 	}
 	t := &narrowType{gvr: gvr, connected: make(chan struct{}), known: make(chan struct{})}
 	t.crd.name, t.api.name = gvr.GroupResource().String(), gvr.Version+"."+gvr.Group
-	t.crd.heard, t.api.heard = gvr.Group == "", gvr.Group == ""
+	t.crd.listed, t.api.listed = gvr.Group == "", gvr.Group == ""
 	n.types = append(n.types, t)
 	signal(n.news)
 	return t
@@ -301,7 +301,7 @@ func (n *narrow) widenLocked() {
 }
 
 // recall learns a CRD of the narrow phase as if it had been listed before the first document. If the
-// narrow phase has heard of its deletion, that follows.
+// narrow phase has observed its deletion, that follows.
 func (k *knowledge) recall(object narrowObject, number uint64, now time.Time) {
 	changed := k.changed
 	k.learnCRD(object.meta, 0, now)

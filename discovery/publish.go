@@ -12,7 +12,7 @@ func (r *Resolver) begin(l *live) error {
 		close(l.narrow.widened)
 		l.narrow = nil
 	}
-	r.live, r.said, r.saidBy = l, nil, nil
+	r.live, r.plainSnapshot, r.plainDoc = l, nil, nil
 	close(r.running)
 	l.connectLocked()
 	if _, rest := r.server.(*restServer); !rest {
@@ -43,8 +43,8 @@ func (r *Resolver) observedLocked() bool {
 			return true
 		}
 	}
-	for box := range r.boxes {
-		if !box.informers {
+	for queue := range r.queues {
+		if !queue.informers {
 			return true
 		}
 	}
@@ -55,7 +55,7 @@ func (r *Resolver) observedLocked() bool {
 func (r *Resolver) rememberNarrow(c *snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last, r.untold = c, true
+	r.last, r.unreported = c, true
 }
 
 // end ends the run: its snapshot is not current any more.
@@ -113,14 +113,14 @@ func (r *Resolver) replace(l *live, c *snapshot, events []Event) {
 		}
 	}
 	others := events
-	if r.untold {
-		r.untold, others = false, added(c)
+	if r.unreported {
+		r.unreported, others = false, added(c)
 	}
-	for box := range r.boxes {
-		if box.informers {
-			box.put(events)
+	for queue := range r.queues {
+		if queue.informers {
+			queue.put(events)
 		} else {
-			box.put(others)
+			queue.put(others)
 		}
 	}
 	r.signalLocked()
@@ -145,16 +145,16 @@ func (r *Resolver) denyLocked(q question, refusal error) {
 	}
 }
 
-// join adds a subscriber, which gets an Added for each served type.
-func (r *Resolver) join(box *mailbox) {
+// addSubscriber adds a subscriber, which gets an Added for each served type.
+func (r *Resolver) addSubscriber(queue *eventQueue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.boxes == nil {
-		r.boxes = map[*mailbox]bool{}
+	if r.queues == nil {
+		r.queues = map[*eventQueue]bool{}
 	}
-	r.boxes[box] = true
-	if r.last != nil && (box.informers || !r.untold) {
-		box.put(added(r.last))
+	r.queues[queue] = true
+	if r.last != nil && (queue.informers || !r.unreported) {
+		queue.put(added(r.last))
 	}
 }
 
@@ -168,8 +168,9 @@ func added(c *snapshot) (events []Event) {
 	return events
 }
 
-func (r *Resolver) part(box *mailbox) {
+// removeSubscriber removes a subscriber.
+func (r *Resolver) removeSubscriber(queue *eventQueue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.boxes, box)
+	delete(r.queues, queue)
 }

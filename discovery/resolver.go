@@ -38,20 +38,20 @@ type Resolver struct {
 
 	// mu guards the fields below. It is not held during a request, a channel operation that may
 	// block, or a subscriber's code.
-	mu      sync.Mutex
-	asked   uint64        // the number of requests for documents so far
-	doc     *document     // the last document, with the last known resources of what failed
-	docAt   uint64        // the number of its request
-	saidBy  *document     // the last document without a run
-	said    *snapshot     // of saidBy
-	live    *live         // the run; nil while Run does not run
-	running chan struct{} // closed while Run runs
-	last    *snapshot     // the last one that was published, also after the run
-	untold  bool          // last is of a narrow run: programs do not have its events
-	wanted  map[schema.GroupResource]*want
-	denied  map[question]error // stored refusals; nil: to be computed
-	changed chan struct{}      // closed when current changes
-	boxes   map[*mailbox]bool
+	mu            sync.Mutex
+	asked         uint64        // the number of requests for documents so far
+	doc           *document     // the last document, with the last known resources of what failed
+	docAt         uint64        // the number of its request
+	plainDoc      *document     // the last document without a run
+	plainSnapshot *snapshot     // of saidBy
+	live          *live         // the run; nil while Run does not run
+	running       chan struct{} // closed while Run runs
+	last          *snapshot     // the last one that was published, also after the run
+	unreported    bool          // last is of a narrow run: programs do not have its events
+	wanted        map[schema.GroupResource]*want
+	denied        map[question]error // stored refusals; nil: to be computed
+	changed       chan struct{}      // closed when current changes
+	queues        map[*eventQueue]bool
 
 	answers answers
 }

@@ -21,25 +21,25 @@ import (
 // event. Changes of the labels of CRDs have no events, except with [WithLabelChanges].
 func (r *Resolver) Subscribe(ctx context.Context, opts ...SubscribeOption) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		box := &mailbox{news: make(chan struct{}, 1), informers: typefacts.ForInformers(ctx)}
+		queue := &eventQueue{news: make(chan struct{}, 1), informers: typefacts.ForInformers(ctx)}
 		for _, opt := range opts {
 			if opt != nil {
-				opt.applyToMailbox(box)
+				opt.applyToQueue(queue)
 			}
 		}
-		r.join(box)
-		defer r.part(box)
-		if !box.informers {
+		r.addSubscriber(queue)
+		defer r.removeSubscriber(queue)
+		if !queue.informers {
 			r.widen()
 		}
 		for {
-			for event := range box.take {
+			for event := range queue.take {
 				if ctx.Err() != nil || !yield(event) {
 					return
 				}
 			}
 			select {
-			case <-box.news:
+			case <-queue.news:
 			case <-ctx.Done():
 				return
 			}
@@ -48,20 +48,20 @@ func (r *Resolver) Subscribe(ctx context.Context, opts ...SubscribeOption) iter.
 }
 
 // SubscribeOption selects the events of one subscriber. Nil has no effect.
-type SubscribeOption interface{ applyToMailbox(*mailbox) }
+type SubscribeOption interface{ applyToQueue(*eventQueue) }
 
-type subscribeOptionFunc func(*mailbox)
+type subscribeOptionFunc func(*eventQueue)
 
-func (f subscribeOptionFunc) applyToMailbox(b *mailbox) { f(b) }
+func (f subscribeOptionFunc) applyToQueue(b *eventQueue) { f(b) }
 
 // WithLabelChanges adds events for [LabelsChanged], for subscribers that select types by the labels of
 // their CRDs.
 func WithLabelChanges() SubscribeOption {
-	return subscribeOptionFunc(func(b *mailbox) { b.labels = true })
+	return subscribeOptionFunc(func(b *eventQueue) { b.labels = true })
 }
 
-// mailbox has the waiting events of one subscriber: at most two for each type.
-type mailbox struct {
+// eventQueue has the waiting events of one subscriber: at most two for each type.
+type eventQueue struct {
 	news      chan struct{} // has one if there are events
 	labels    bool          // it wants to know of LabelsChanged
 	informers bool          // the subscriber is a factory, whose informers have asked for their types
@@ -73,7 +73,7 @@ type mailbox struct {
 
 // wanted returns the events for the subscriber. It does not write to events, which other subscribers also
 // get.
-func (b *mailbox) wanted(events []Event) []Event {
+func (b *eventQueue) wanted(events []Event) []Event {
 	if b.labels || !slices.ContainsFunc(events, func(e Event) bool { return slices.Contains(e.Changes, LabelsChanged) }) {
 		return events
 	}
@@ -91,7 +91,7 @@ func (b *mailbox) wanted(events []Event) []Event {
 }
 
 // put adds events, and notifies the subscriber.
-func (b *mailbox) put(events []Event) {
+func (b *eventQueue) put(events []Event) {
 	events = b.wanted(events)
 	if len(events) == 0 {
 		return
@@ -122,7 +122,7 @@ func (b *mailbox) put(events []Event) {
 }
 
 // take yields the waiting events, one type after the other, until there are none.
-func (b *mailbox) take(yield func(Event) bool) {
+func (b *eventQueue) take(yield func(Event) bool) {
 	for {
 		event, some := b.next()
 		if !some || !yield(event) {
@@ -132,7 +132,7 @@ func (b *mailbox) take(yield func(Event) bool) {
 }
 
 // next removes the first event of the type that has waited longest.
-func (b *mailbox) next() (event Event, some bool) {
+func (b *eventQueue) next() (event Event, some bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.order) == 0 {

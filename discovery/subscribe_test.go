@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// occurrence makes an event of a type from "type kind detail": the detail is the UID of
-// what is added or removed, or what has changed.
-func occurrence(text string) Event {
+// eventOf parses an event from "type kind detail". The detail is the UID of
+// the added or removed type, or the change.
+func eventOf(text string) Event {
 	fields := strings.Fields(text)
 	res := Resource{GVR: schema.GroupVersionResource{Version: "v1", Resource: fields[0]}}
 	switch EventType(fields[1]) {
@@ -27,7 +27,7 @@ func occurrence(text string) Event {
 	return Event{Type: Added, Resource: res}
 }
 
-func told(event Event) string {
+func eventText(event Event) string {
 	detail := string(event.Resource.CRDUID)
 	if event.Type == Changed {
 		detail = fmt.Sprint(event.Changes)
@@ -35,8 +35,8 @@ func told(event Event) string {
 	return fmt.Sprintf("%s %s %s", event.Resource.GVR.Resource, event.Type, detail)
 }
 
-// What happens while a subscriber is busy is put together.
-func TestMailbox_PutsTogetherWhatWaits(t *testing.T) {
+// Events that wait for a busy subscriber are merged.
+func TestEventQueue_MergesWaitingEvents(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		put, want []string
@@ -54,13 +54,13 @@ func TestMailbox_PutsTogetherWhatWaits(t *testing.T) {
 		{"gone, come and changed", []string{"a Removed 1", "a Added 2", "a Changed Scope"}, []string{"a Removed 1", "a Added "}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			box := &mailbox{news: make(chan struct{}, 1)}
+			queue := &eventQueue{news: make(chan struct{}, 1)}
 			for _, text := range tc.put {
-				box.put([]Event{occurrence(text)})
+				queue.put([]Event{eventOf(text)})
 			}
 			var got []string
-			for event := range box.take {
-				got = append(got, told(event))
+			for event := range queue.take {
+				got = append(got, eventText(event))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
@@ -69,10 +69,10 @@ func TestMailbox_PutsTogetherWhatWaits(t *testing.T) {
 	}
 }
 
-// Subscribers keep or drop what they have by the evidence.
-func TestMailbox_EvidenceIsTheStrongest(t *testing.T) {
+// Subscribers keep or drop their objects by the evidence.
+func TestEventQueue_KeepsTheStrongestEvidence(t *testing.T) {
 	removed := func(kind EvidenceKind, uid types.UID) Event {
-		event := occurrence("a Removed 1")
+		event := eventOf("a Removed 1")
 		event.Evidence = Evidence{Kind: kind, CRDUID: uid}
 		return event
 	}
@@ -85,9 +85,9 @@ func TestMailbox_EvidenceIsTheStrongest(t *testing.T) {
 		{"then another not served", removed(NoVersionServed, "1"), removed(NoVersionServed, "2"), Evidence{Kind: CRDDeleted, CRDUID: "1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			box := &mailbox{news: make(chan struct{}, 1)}
-			box.put([]Event{tc.first, occurrence("a Added 2"), tc.last})
-			event, _ := box.next()
+			queue := &eventQueue{news: make(chan struct{}, 1)}
+			queue.put([]Event{tc.first, eventOf("a Added 2"), tc.last})
+			event, _ := queue.next()
 			if event.Evidence != tc.want || event.Resource.CRDUID != "1" {
 				t.Errorf("told %+v of %s, want %+v", event.Evidence, event.Resource.CRDUID, tc.want)
 			}
@@ -97,18 +97,18 @@ func TestMailbox_EvidenceIsTheStrongest(t *testing.T) {
 
 // Whatever happens and whenever a subscriber looks: it never hears of the end of what
 // it does not know, nor twice of a beginning, and it ends up with what there is.
-func TestMailbox_ASubscriberEndsWithWhatThereIs(t *testing.T) {
+func TestEventQueue_EventsLeadToThePresentState(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable
-		box := &mailbox{news: make(chan struct{}, 1)}
+		queue := &eventQueue{news: make(chan struct{}, 1)}
 		truth, known := map[string]string{}, map[string]string{}
 		look := func() {
-			for event := range box.take {
+			for event := range queue.take {
 				name := event.Resource.GVR.Resource
 				_, knows := known[name]
 				switch {
 				case (event.Type == Added) == knows:
-					t.Fatalf("seed %d: %s, and it is known: %v", seed, told(event), knows)
+					t.Fatalf("seed %d: %s, and it is known: %v", seed, eventText(event), knows)
 				case event.Type == Removed:
 					delete(known, name)
 				case event.Type == Added:
@@ -124,23 +124,23 @@ func TestMailbox_ASubscriberEndsWithWhatThereIs(t *testing.T) {
 			switch old, there := truth[name]; {
 			case !there:
 				truth[name] = fmt.Sprint(uid)
-				box.put([]Event{occurrence(fmt.Sprintf("%s Added %d", name, uid))})
+				queue.put([]Event{eventOf(fmt.Sprintf("%s Added %d", name, uid))})
 			case random.IntN(2) == 0:
-				event := occurrence(name + " Changed Scope")
+				event := eventOf(name + " Changed Scope")
 				event.Resource.CRDUID = types.UID(old)
-				box.put([]Event{event})
+				queue.put([]Event{event})
 			default:
 				delete(truth, name)
-				box.put([]Event{occurrence(name + " Removed " + old)})
+				queue.put([]Event{eventOf(name + " Removed " + old)})
 			}
-			if len(box.order) > 4 {
-				t.Fatalf("seed %d: %d types wait", seed, len(box.order))
+			if len(queue.order) > 4 {
+				t.Fatalf("seed %d: %d types wait", seed, len(queue.order))
 			}
 			if random.IntN(5) == 0 {
 				look()
 			}
 		}
-		for len(box.order) > 0 {
+		for len(queue.order) > 0 {
 			look()
 		}
 		if diff := cmp.Diff(truth, known); diff != "" {
@@ -149,24 +149,24 @@ func TestMailbox_ASubscriberEndsWithWhatThereIs(t *testing.T) {
 	}
 }
 
-// Labels are for who has asked for them; what else has changed, everybody is told.
-func TestMailbox_LabelsAreForWhoAsks(t *testing.T) {
-	event := occurrence("a Changed Labels")
-	both := occurrence("b Changed Scope")
+// Other changes of the same event are for all subscribers.
+func TestEventQueue_LabelChangesNeedTheOption(t *testing.T) {
+	event := eventOf("a Changed Labels")
+	both := eventOf("b Changed Scope")
 	both.Changes = append(both.Changes, LabelsChanged)
 	for labels, want := range map[bool][]string{
 		false: {"b Changed [Scope]"},
 		true:  {"a Changed [Labels]", "b Changed [Scope Labels]"},
 	} {
-		box := &mailbox{news: make(chan struct{}, 1), labels: labels}
-		box.put([]Event{event})
-		if woken := len(box.news) == 1; woken != labels {
+		queue := &eventQueue{news: make(chan struct{}, 1), labels: labels}
+		queue.put([]Event{event})
+		if woken := len(queue.news) == 1; woken != labels {
 			t.Errorf("labels wanted %v: woken %v", labels, woken)
 		}
-		box.put([]Event{both})
+		queue.put([]Event{both})
 		var got []string
-		for event := range box.take {
-			got = append(got, told(event))
+		for event := range queue.take {
+			got = append(got, eventText(event))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("labels wanted %v (-want +got):\n%s", labels, diff)
