@@ -360,3 +360,24 @@ func (l *live) learn(doc *document, number uint64) {
 	l.publishLocked(now)
 	signal(l.reads)
 }
+
+// forgetDenials removes the stored refusals, which may be out of date.
+func (r *Resolver) forgetDenials() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.denied = nil
+}
+
+// maxDenied is the maximum number of stored refusals.
+const maxDenied = 4096
+
+// denyLocked stores the refusal of q until the next change. If refusal is nil, the next question computes
+// it. Caller holds r.mu.
+func (r *Resolver) denyLocked(q question, refusal error) {
+	if r.denied == nil {
+		r.denied = map[question]error{}
+	}
+	if len(r.denied) < maxDenied {
+		r.denied[q] = refusal
+	}
+}

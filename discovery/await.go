@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -70,6 +71,32 @@ type want struct {
 // wantFor is how long a want without callers is stored: a caller that returns after a check continues
 // its wait.
 const wantFor = 30 * time.Second
+
+// expect records that a caller waits for gr, until stop is called.
+func (r *Resolver) expect(gr schema.GroupResource) (stop func()) {
+	r.mu.Lock()
+	if r.wanted == nil {
+		r.wanted = map[schema.GroupResource]*want{}
+	}
+	w := r.wanted[gr]
+	if w == nil {
+		w = &want{since: time.Now()}
+		r.wanted[gr] = w
+	}
+	w.callers++
+	l := r.live
+	r.mu.Unlock()
+	if l != nil {
+		l.widen()
+		l.expected(gr)
+	}
+	return sync.OnceFunc(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		w.callers--
+		w.left = time.Now()
+	})
+}
 
 // wants reports whether a caller waits for gr.
 func (r *Resolver) wants(gr schema.GroupResource) bool {

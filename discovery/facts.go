@@ -2,8 +2,6 @@ package discovery
 
 import (
 	"context"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,32 +34,6 @@ func (r facts) Pending(gr schema.GroupResource) error {
 
 // Expect implements typefacts.Facts.
 func (r facts) Expect(gr schema.GroupResource) (stop func()) { return r.expect(gr) }
-
-// expect records that a caller waits for gr, until stop is called.
-func (r *Resolver) expect(gr schema.GroupResource) (stop func()) {
-	r.mu.Lock()
-	if r.wanted == nil {
-		r.wanted = map[schema.GroupResource]*want{}
-	}
-	w := r.wanted[gr]
-	if w == nil {
-		w = &want{since: time.Now()}
-		r.wanted[gr] = w
-	}
-	w.callers++
-	l := r.live
-	r.mu.Unlock()
-	if l != nil {
-		l.widen()
-		l.expected(gr)
-	}
-	return sync.OnceFunc(func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		w.callers--
-		w.left = time.Now()
-	})
-}
 
 // CRDUID implements typefacts.Facts.
 func (r facts) CRDUID(ctx context.Context, gr schema.GroupResource) (types.UID, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -228,4 +229,33 @@ func (r *Resolver) Validate(ctx context.Context, gvr schema.GroupVersionResource
 		return Resource{}, err
 	}
 	return res, nil
+}
+
+// ValidateVersion is [Resolver.Validate] for the version of gvr that policy chooses. With FirstOf, an
+// inconclusive answer about a version is an error: the next version may be the wrong one.
+func (r *Resolver) ValidateVersion(ctx context.Context, gvr schema.GroupVersionResource, policy VersionPolicy) (Resource, error) {
+	switch policy.name {
+	case followPreferred:
+		res, err := r.ResolveGR(ctx, gvr.GroupResource())
+		if err != nil {
+			return Resource{}, err
+		}
+		return r.Validate(ctx, res.GVR)
+	case firstOf:
+		var first error
+		for version := range strings.SplitSeq(policy.versions, ",") {
+			res, err := r.Validate(ctx, gvr.GroupResource().WithVersion(version))
+			if err == nil || errors.Is(err, ErrInconclusive) {
+				return res, err
+			}
+			if first == nil {
+				first = err
+			}
+		}
+		return Resource{}, first
+	}
+	if res, served := r.narrowly(ctx, gvr); served {
+		return res, nil
+	}
+	return r.Validate(ctx, gvr)
 }

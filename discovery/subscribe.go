@@ -187,3 +187,33 @@ func union(a, b []Change) []Change {
 	}
 	return out
 }
+
+// addSubscriber adds a subscriber, which gets an Added for each served type.
+func (r *Resolver) addSubscriber(queue *eventQueue) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.queues == nil {
+		r.queues = map[*eventQueue]bool{}
+	}
+	r.queues[queue] = true
+	if r.last != nil && (queue.informers || !r.unreported) {
+		queue.put(added(r.last))
+	}
+}
+
+// added returns an Added event of each type of c.
+func added(c *snapshot) (events []Event) {
+	for _, group := range c.groups {
+		for i := range group.types {
+			events = append(events, Event{Type: Added, Resource: group.types[i].resource})
+		}
+	}
+	return events
+}
+
+// removeSubscriber removes a subscriber.
+func (r *Resolver) removeSubscriber(queue *eventQueue) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.queues, queue)
+}
