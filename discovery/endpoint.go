@@ -19,7 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilwait "k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -186,9 +186,9 @@ type pauses struct {
 // pauseError is the error of requests for a path during its pause.
 type pauseError struct {
 	until   time.Time
-	asked   time.Time        // the time of the last request
-	wanted  bool             // the server has sent Retry-After
-	backoff utilwait.Backoff // the pauses after the next failures
+	asked   time.Time    // the time of the last request
+	wanted  bool         // the server has sent Retry-After
+	backoff wait.Backoff // the pauses after the next failures
 	err     error
 }
 

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilwait "k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 func tooMany(seconds int) error {
@@ -129,7 +129,7 @@ func TestSpread_KeepsItsBounds(t *testing.T) {
 		low, high := time.Duration(float64(time.Minute)*(1-part)), time.Duration(float64(time.Minute)*(1+part))
 		least, most := high, low
 		for range 1000 {
-			d := spread(time.Minute, part, utilwait.Jitter)
+			d := spread(time.Minute, part, wait.Jitter)
 			least, most = min(least, d), max(most, d)
 		}
 		if tenth := (high - low) / 10; least < low || least > low+tenth || most > high || most < high-tenth {

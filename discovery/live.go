@@ -9,7 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilwait "k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 
@@ -61,7 +61,7 @@ var usualPace = pace{
 }
 
 // backoff returns the back-off of requests for documents.
-func (p pace) backoff() utilwait.Backoff {
+func (p pace) backoff() wait.Backoff {
 	longest := min(30*time.Second, 16*p.awaited)
 	return newBackoff(min(2*time.Second, longest), longest)
 }
@@ -205,8 +205,8 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 		getter: s.metadata.Resource(src.resource), endpoint: s.endpoint, path: src.path, pace: l.resolver.options.watchPace, jitter: l.resolver.options.jitter,
 		before: func(ctx context.Context) {
 			if !opened { // callers wait for the first snapshot; a later watch gets the same events
-				wait(ctx, l.pace.first, l.published)
-				wait(ctx, l.pace.batch, nil)
+				sleep(ctx, l.pace.first, l.published)
+				sleep(ctx, l.pace.batch, nil)
 			}
 			opened = true
 		},
@@ -266,7 +266,7 @@ func (l *live) publishNews(ctx context.Context) {
 		case <-l.news:
 		}
 		if since := time.Since(last); since < l.pace.batch {
-			if !pause(ctx, l.pace.batch-since) {
+			if !sleep(ctx, l.pace.batch-since, nil) {
 				return
 			}
 			select {
@@ -296,7 +296,7 @@ func (l *live) poll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.kick:
-			if !pause(ctx, l.pace.batch) {
+			if !sleep(ctx, l.pace.batch, nil) {
 				return
 			}
 		case <-timer.C:
@@ -320,7 +320,7 @@ func (l *live) poll(ctx context.Context) {
 			delay = min(delay, l.jittered(max(until.Sub(asked), 0)*10/9))
 		}
 		if err != nil { // events do not end the pause, but the success of another request does
-			if !pauseUntil(ctx, delay, l.resolver.server.failed()) {
+			if !sleep(ctx, delay, l.resolver.server.failed()) {
 				return
 			}
 			timer.Reset(0)
@@ -328,7 +328,7 @@ func (l *live) poll(ctx context.Context) {
 		}
 		backoff = l.pace.backoff()
 		timer.Reset(delay)
-		if !pause(ctx, gap) {
+		if !sleep(ctx, gap, nil) {
 			return
 		}
 	}
@@ -353,15 +353,6 @@ func (l *live) begin() {
 		l.begun = true
 		r.signalLocked()
 	}
-}
-
-// pause waits for d, and reports whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool { return pauseUntil(ctx, d, nil) }
-
-// pauseUntil is pause, which also returns when early is closed.
-func pauseUntil(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
-	wait(ctx, d, early)
-	return ctx.Err() == nil
 }
 
 // jittered returns a duration that differs from d by at most a tenth, so that many programs do not send

@@ -10,7 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilwait "k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // objectRef names a CRD or an APIService: the path of its collection, and its name.
@@ -21,8 +21,8 @@ type lookup struct {
 	busy     bool // a read is in progress
 	changed  bool // the object has changed since the read began
 	failures int
-	backoff  utilwait.Backoff // the pauses after the next failures
-	after    time.Time        // the earliest time of the next read
+	backoff  wait.Backoff // the pauses after the next failures
+	after    time.Time    // the earliest time of the next read
 }
 
 // The limits of the reads of single CRDs and APIServices.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilwait "k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -46,8 +46,8 @@ type metadataWatch struct {
 	state func(state SourceState, verb string, err error) // called for each change of the state
 
 	// Only run and its reflector use the fields below.
-	backoff utilwait.Backoff // since the last watch that was steady
-	filled  bool             // the last list was not empty
+	backoff wait.Backoff // since the last watch that was steady
+	filled  bool         // the last list was not empty
 	current SourceState
 	text    string                     // of the error of current
 	opened  time.Time                  // the start of the watch; zero: there was none since the last list
@@ -381,7 +381,7 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	case err != nil:
 		failed = &watchError{verb: "list", err: err}
 	case steady: // the end of a watch that worked is not a failure
-		wait(ctx, spread(w.pace.first, 0.5, w.jitter), nil)
+		sleep(ctx, spread(w.pace.first, 0.5, w.jitter), nil)
 		return
 	default:
 		failed = &watchError{verb: "watch", err: errEndedAtOnce}
@@ -390,11 +390,11 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	switch {
 	case apierrors.IsForbidden(cause), apierrors.IsUnauthorized(cause):
 		w.report(SourceForbidden, failed.verb, cause)
-		wait(ctx, spread(w.pace.forbidden, 0.1, w.jitter), nil)
+		sleep(ctx, spread(w.pace.forbidden, 0.1, w.jitter), nil)
 	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled:
 		// If the last list was not empty, the resource exists, and the 404 is of a wrong server.
 		w.report(SourceAbsent, failed.verb, cause)
-		wait(ctx, spread(w.pace.absent, 0.1, w.jitter), nil)
+		sleep(ctx, spread(w.pace.absent, 0.1, w.jitter), nil)
 	default:
 		healed := w.endpoint.recovery.waiting()
 		if failed.verb == "list" {
@@ -405,7 +405,7 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 		if paused, is := errors.AsType[*pauseError](w.endpoint.pauses.of(w.path)); is {
 			delay, healed = w.jitter(max(time.Until(paused.until), 0), 0.1), nil
 		}
-		wait(ctx, delay, healed)
+		sleep(ctx, delay, healed)
 	}
 }
 
@@ -427,12 +427,12 @@ func spread(d time.Duration, part float64, jitter jitter) time.Duration {
 }
 
 // newBackoff returns a back-off that doubles from first to last.
-func newBackoff(first, last time.Duration) utilwait.Backoff {
-	return utilwait.Backoff{Duration: first, Factor: 2, Steps: 10, Cap: last}
+func newBackoff(first, last time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: first, Factor: 2, Steps: 10, Cap: last}
 }
 
-// wait returns after d, or when ctx ends or early is closed.
-func wait(ctx context.Context, d time.Duration, early <-chan struct{}) {
+// sleep returns after d, or when ctx ends or early is closed. It reports whether ctx has not ended.
+func sleep(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -440,6 +440,7 @@ func wait(ctx context.Context, d time.Duration, early <-chan struct{}) {
 	case <-early:
 	case <-timer.C:
 	}
+	return ctx.Err() == nil
 }
 
 // The resources that a run watches.

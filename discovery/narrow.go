@@ -101,7 +101,7 @@ func (n *narrow) ask(ctx context.Context, t *narrowType) {
 		}
 	})
 	defer late.Stop()
-	for first := true; first || pause(ctx, l.jittered(l.pace.settled)); first = false {
+	for first := true; first || sleep(ctx, l.jittered(l.pace.settled), nil); first = false {
 		version, _, err := l.resolver.groupVersion(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 			GotConn: func(httptrace.GotConnInfo) { connected() },
 		}), t.gvr.GroupVersion())
@@ -138,8 +138,8 @@ func (n *narrow) watch(ctx context.Context, t *narrowType, object *narrowObject,
 		getter: n.server.metadata.Resource(src.resource), endpoint: n.server.endpoint, path: src.path, name: object.name,
 		pace: l.resolver.options.watchPace, jitter: l.resolver.options.jitter,
 		before: func(ctx context.Context) { // requests of the informer go first
-			wait(ctx, l.pace.first, t.known)
-			wait(ctx, l.pace.batch, nil)
+			sleep(ctx, l.pace.first, t.known)
+			sleep(ctx, l.pace.batch, nil)
 		},
 		list: func(items []*slimMeta) {
 			n.learn(t, func(time.Time) (expected bool) { return object.list(items) })

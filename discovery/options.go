@@ -3,7 +3,7 @@ package discovery
 import (
 	"time"
 
-	utilwait "k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // defaultRequestTimeout is the default timeout of a request. client-go's discovery client has a
@@ -36,7 +36,7 @@ const (
 func newOptions(opts []Option) options {
 	o := options{
 		requestTimeout: defaultRequestTimeout, pace: usualPace, watchPace: usualWatchPace,
-		unknownRate: unknownRate, unknownBurst: unknownBurst, jitter: utilwait.Jitter,
+		unknownRate: unknownRate, unknownBurst: unknownBurst, jitter: wait.Jitter,
 	}
 	for _, opt := range opts {
 		if opt != nil {

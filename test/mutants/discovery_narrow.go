@@ -17,7 +17,7 @@ var ofNarrowRuns = []table{
 		{"a narrow run ignores another server behind an APIService", "narrowObject.observe", never(
 			"item.Labels[automanaged] != o.meta.Labels[automanaged]")},
 		{"a narrow run ignores that a document has changed", "narrow.ask", always("reflect.DeepEqual(*t.res, res)")},
-		{"a narrow run reads a document once", "narrow.ask", never("pause(ctx, l.jittered(l.pace.settled))")},
+		{"a narrow run reads a document once", "narrow.ask", never("sleep(ctx, l.jittered(l.pace.settled), nil)")},
 		{"a narrow run ignores that verbs are missing", "narrow.ask", never("missingVerbs(res, informerVerbs) != nil")},
 		{"a narrow run goes on without a watch", "narrow.watch", always("state == SourceCurrent")},
 		{"a narrow run waits for a list without a limit", "narrow.ask", always("t.isKnown()")},
