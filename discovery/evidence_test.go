@@ -78,7 +78,7 @@ func TestEvidence_ARecreatedCRDIsAnotherTypeAtOnce(t *testing.T) {
 			}
 			eventually(t, "it watches", func() bool { return r.Status().CRDs.State == discovery.SourceCurrent && discovery.Idle(r) })
 			_, err := r.Validate(t.Context(), gadgets)
-			if !errors.Is(err, discovery.ErrNotServed) { // not established, if that has been heard of already
+			if !errors.Is(err, discovery.ErrNotServed) { // not established, if the event has arrived already
 				t.Errorf("Validate: %v", err)
 			}
 			crds.put(define(gadgetsCRD, "2").object())
@@ -379,30 +379,30 @@ func TestEvidence_ACRDThatIsNewerThanItsTypeHasReplacedAnother(t *testing.T) {
 
 const gadgetsService = "v1.example.org"
 
-// byService makes another server serve v1 of example.org, with these resources.
-func (w *world) byService(plurals ...string) {
+// serveByService makes another server serve these resources in v1 of example.org.
+func (w *memoryServer) serveByService(plurals ...string) {
 	w.backends[gadgetsService] = plurals
-	w.setAPI(&wapi{name: gadgetsService, service: true, available: true})
+	w.setAPI(&apiServiceObject{name: gadgetsService, service: true, available: true})
 }
 
 func TestEvidence_ABackingThatChangesWhileUnknownIsReportedLater(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		next, _ := started(t, w, r, func() { w.byService("gadgets") })
-		w.change(func() {
+		next, _ := started(t, w, r, func() { w.serveByService("gadgets") })
+		w.update(func() {
 			w.fault["apis.list"] = "403"
-			w.cut(w.apis, true)
+			w.endWatches(w.apis, true)
 		})
-		elapse(time.Minute)
+		sleep(time.Minute)
 		if state := r.Status().APIServices.State; state != discovery.SourceForbidden {
 			t.Fatalf("APIServices: %s", state)
 		}
-		w.change(func() {
+		w.update(func() {
 			w.setCRD(gadget("v1"))
-			w.setAPI(&wapi{name: gadgetsService, auto: "true", available: true})
+			w.setAPI(&apiServiceObject{name: gadgetsService, auto: "true", available: true})
 			w.fault["apis.list"] = ""
 		})
-		elapse(2 * time.Minute)
+		sleep(2 * time.Minute)
 		wantEvents(t, next, "Changed gadgets.v1.example.org [Backing]")
 	})
 }
@@ -410,41 +410,41 @@ func TestEvidence_ABackingThatChangesWhileUnknownIsReportedLater(t *testing.T) {
 // A user may be allowed to list APIServices, and not to get them. Then the CRD of that name may not serve
 // the type.
 func TestEvidence_ATypeWhoseAPIServiceCannotBeReadHasNoCRD(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() {
+		w.update(func() {
 			w.fault["apis.get"], w.fault["crds.get"] = "403", "403"
 			w.setCRD(gadget("v1"))
-			w.byService("gadgets")
+			w.serveByService("gadgets")
 		})
-		next := heard(t, r)
+		next := recordEvents(t, r)
 		runFor(t, r)
-		elapse(time.Minute)
+		sleep(time.Minute)
 		if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.CRDUID != "" || res.Backing != discovery.BackingUnknown {
 			t.Errorf("%q by %q, %v", res.Backing, res.CRDUID, err)
 		}
 		next()
-		w.change(func() { w.dropCRD(gadgetsCRD) })
-		elapse(3 * time.Minute)
+		w.update(func() { w.dropCRD(gadgetsCRD) })
+		sleep(3 * time.Minute)
 		wantEvents(t, next)
 	})
 }
 
 // If APIServices are forbidden, the documents decide in the end.
 func TestEvidence_AnotherServerMayServeATypeAfterItsCRD(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() {
+		w.update(func() {
 			w.fault["apis.list"] = "403"
 			w.setCRD(gadget("v1"))
 		})
 		runFor(t, r)
-		elapse(time.Minute)
-		w.change(func() {
-			w.byService("gadgets")
+		sleep(time.Minute)
+		w.update(func() {
+			w.serveByService("gadgets")
 			w.dropCRD(gadgetsCRD)
 		})
-		elapse(2 * time.Minute)
+		sleep(2 * time.Minute)
 		if _, err := r.ResolveGVR(t.Context(), gadgets); err != nil {
 			t.Error(err)
 		}
@@ -453,21 +453,21 @@ func TestEvidence_AnotherServerMayServeATypeAfterItsCRD(t *testing.T) {
 
 // The CRD is established, and another server receives the requests for the type.
 func TestEvidence_ACRDThatDocumentsContradictIsNotServed(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() { w.fault["apis.list"] = "403" })
+		w.update(func() { w.fault["apis.list"] = "403" })
 		runFor(t, r)
-		elapse(time.Minute)
+		sleep(time.Minute)
 		defer typefacts.Of(r).Expect(gadgets.GroupResource())()
-		w.change(func() {
+		w.update(func() {
 			w.setCRD(gadget("v1"))
-			w.byService("others")
+			w.serveByService("others")
 		})
-		elapse(time.Second)
+		sleep(time.Second)
 		if _, err := r.ResolveGVR(t.Context(), gadgets); err != nil {
 			t.Error("at first: ", err)
 		}
-		elapse(3 * time.Minute)
+		sleep(3 * time.Minute)
 		if _, err := r.ResolveGVR(t.Context(), gadgets); !errors.Is(err, discovery.ErrNotServed) {
 			t.Error(err)
 		}
@@ -477,24 +477,24 @@ func TestEvidence_ACRDThatDocumentsContradictIsNotServed(t *testing.T) {
 // Documents that are older than the deletion of a CRD list its type. They do not describe the server of an
 // APIService that is still to be read.
 func TestEvidence_TheDeletionOfACRDIsReportedOnce(t *testing.T) {
-	for name, upset := range map[string]func(w *world){
-		"and an APIService comes": func(w *world) {},
-		"and it can't be read":    func(w *world) { w.fault["apis.get"] = "403" },
-		"and APIServices are forbidden": func(w *world) {
+	for name, upset := range map[string]func(w *memoryServer){
+		"and an APIService comes": func(w *memoryServer) {},
+		"and it can't be read":    func(w *memoryServer) { w.fault["apis.get"] = "403" },
+		"and APIServices are forbidden": func(w *memoryServer) {
 			w.fault["apis.get"], w.fault["apis.list"], w.fault["apis.watch"] = "403", "403", "403"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 				t.Helper()
 				next, _ := started(t, w, r, func() {
 					upset(w)
 					w.setCRD(gadget("v1"))
 				})
-				w.change(func() { w.dropCRD(gadgetsCRD) })
-				elapse(5 * time.Millisecond)
-				w.change(func() { w.byService("others") })
-				elapse(time.Minute)
+				w.update(func() { w.dropCRD(gadgetsCRD) })
+				sleep(5 * time.Millisecond)
+				w.update(func() { w.serveByService("others") })
+				sleep(time.Minute)
 				wantEvents(t, next, "Removed gadgets.v1.example.org (CRDDeleted)", "Added others.v1.example.org")
 			})
 		})
@@ -502,21 +502,21 @@ func TestEvidence_TheDeletionOfACRDIsReportedOnce(t *testing.T) {
 }
 
 func TestEvidence_ATypeThatIsRemovedAfterItsCRDIsNotListed(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		next, _ := started(t, w, r, func() {
 			w.fault["apis.get"] = "403"
 			w.setCRD(gadget("v2", "v1"))
 		})
-		w.change(func() { w.dropCRD(gadgetsCRD) })
-		elapse(5 * time.Millisecond)
-		w.change(func() { w.byService("gadgets") })
-		elapse(20 * time.Second)
+		w.update(func() { w.dropCRD(gadgetsCRD) })
+		sleep(5 * time.Millisecond)
+		w.update(func() { w.serveByService("gadgets") })
+		sleep(20 * time.Second)
 		wantEvents(t, next, "Removed gadgets.v2.example.org (CRDDeleted)", "Added gadgets.v1.example.org")
-		w.change(func() {
-			w.setAPI(&wapi{name: "v1.example.org", auto: "true", available: true})
+		w.update(func() {
+			w.setAPI(&apiServiceObject{name: "v1.example.org", auto: "true", available: true})
 		})
-		elapse(time.Minute)
+		sleep(time.Minute)
 		wantEvents(t, next, "Removed gadgets.v1.example.org (NotListed)")
 	})
 }
@@ -524,21 +524,21 @@ func TestEvidence_ATypeThatIsRemovedAfterItsCRDIsNotListed(t *testing.T) {
 // A run that does not know the APIServices yet starts with the state of the last run: the deletion of a CRD
 // does not affect a type that another server serves.
 func TestEvidence_ASecondRunKnowsTheBackingOfAType(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		next, stop := started(t, w, r, func() {
-			w.byService("gadgets")
+			w.serveByService("gadgets")
 			w.setCRD(gadget("v1"))
 		})
 		stop()
-		w.change(func() { w.fault["apis.list"], w.fault["named"] = "hang", "hang" })
+		w.update(func() { w.fault["apis.list"], w.fault["named"] = "hang", "hang" })
 		runFor(t, r)
-		elapse(time.Second)
-		w.change(func() {
+		sleep(time.Second)
+		w.update(func() {
 			w.dropCRD(gadgetsCRD)
 			w.fault["named"] = ""
 		})
-		elapse(time.Minute)
+		sleep(time.Minute)
 		wantEvents(t, next)
 	})
 }

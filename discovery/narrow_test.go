@@ -18,29 +18,29 @@ import (
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
-// crdsPath and apisPath are where the world has CRDs and APIServices.
+// crdsPath and apisPath are of the CRDs and APIServices.
 const (
 	crdsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	apisPath = "/apis/apiregistration.k8s.io/v1/apiservices"
 )
 
-// inNarrow runs test in a bubble, with a world that has the CRD of gadgets in some versions and four
+// inNarrow runs test in a bubble, with a server that has the CRD of gadgets in some versions and four
 // other CRDs, all a minute old, and with a resolver that runs for informers.
-func inNarrow(t *testing.T, versions []string, test func(t *testing.T, w *world, r *discovery.Resolver)) {
+func inNarrow(t *testing.T, versions []string, test func(t *testing.T, w *memoryServer, r *discovery.Resolver)) {
 	t.Helper()
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() {
+		w.update(func() {
 			w.setCRD(gadget(versions...))
 			for _, plural := range []string{"bolts", "nuts", "screws", "washers"} {
-				w.setCRD(wcrd{
+				w.setCRD(crdObject{
 					name: plural + ".example.net", uid: plural, group: "example.net", plural: plural, kind: "K" + plural,
 					versions: []string{"v1"}, established: true, namespaced: true,
 				})
 			}
 		})
-		elapse(time.Minute)
-		w.change(func() { clear(w.counts); w.asked = nil })
+		sleep(time.Minute)
+		w.update(func() { clear(w.counts); w.asked = nil })
 		var wg sync.WaitGroup
 		ctx, cancel := context.WithCancel(typefacts.WithInformers(t.Context()))
 		wg.Go(func() {
@@ -76,10 +76,10 @@ func admit(t *testing.T, r *discovery.Resolver, gvr schema.GroupVersionResource)
 	return res
 }
 
-// heardByInformers is heard for a factory.
-func heardByInformers(t *testing.T, r *discovery.Resolver) func() []string {
+// recordInformerEvents is recordEvents for a factory.
+func recordInformerEvents(t *testing.T, r *discovery.Resolver) func() []string {
 	t.Helper()
-	next := heardWith(typefacts.WithInformers(t.Context()), t, r)
+	next := recordEventsWith(typefacts.WithInformers(t.Context()), t, r)
 	synctest.Wait() // until it has subscribed
 	return next
 }
@@ -88,7 +88,7 @@ func example(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "example.net", Version: "v1", Resource: resource}
 }
 
-func (w *world) requests() []string {
+func (w *memoryServer) requests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	asked := w.asked
@@ -97,7 +97,7 @@ func (w *world) requests() []string {
 }
 
 func TestNarrow_RequestsOnlyTheTypeOfAnInformer(t *testing.T) {
-	inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		if got := w.requests(); len(got) > 0 {
 			t.Errorf("requests without an informer: %q", got)
@@ -111,7 +111,7 @@ func TestNarrow_RequestsOnlyTheTypeOfAnInformer(t *testing.T) {
 		if want := []string{"version /apis/example.org/v1", "list " + crdsPath + " gadgets.example.org", "list " + apisPath + " v1.example.org"}; !slices.Equal(first, want) {
 			t.Errorf("at first: %q, want %q", first, want)
 		}
-		elapse(30 * time.Second)
+		sleep(30 * time.Second)
 		then := w.requests()
 		slices.Sort(then)
 		if want := []string{"watch " + crdsPath + " gadgets.example.org", "watch " + apisPath + " v1.example.org"}; !slices.Equal(then, want) {
@@ -132,7 +132,7 @@ func TestNarrow_RequestsOnlyTheTypeOfAnInformer(t *testing.T) {
 		if got := r.Status().Answers; got.Served != 4 {
 			t.Errorf("answers: %+v", got)
 		}
-		elapse(2 * time.Minute)
+		sleep(2 * time.Minute)
 		if got := w.requests(); len(got) != 2 || got[0] != first[0] || got[1] != first[0] {
 			t.Errorf("in two minutes: %q, want %q twice", got, first[0])
 		}
@@ -140,7 +140,7 @@ func TestNarrow_RequestsOnlyTheTypeOfAnInformer(t *testing.T) {
 }
 
 func TestNarrow_BuiltInTypes(t *testing.T) {
-	inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		for _, gvr := range []schema.GroupVersionResource{pods, deployments} {
 			if res := admit(t, r, gvr); res.Backing != discovery.BackingBuiltIn || res.CRDUID != "" {
@@ -156,18 +156,18 @@ func TestNarrow_BuiltInTypes(t *testing.T) {
 
 // A server may have no APIServices.
 func TestNarrow_WithoutAnAggregator(t *testing.T) {
-	inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() { w.fault["apis.list"] = "404" })
+		w.update(func() { w.fault["apis.list"] = "404" })
 		if res := admit(t, r, gadgets); res.Backing != discovery.BackingCRD || res.CRDUID != "1" {
 			t.Errorf("%+v", res)
 		}
-		elapse(5 * time.Minute)
+		sleep(5 * time.Minute)
 		if s := r.Status(); !s.Narrow || s.APIServices.State != discovery.SourceAbsent {
 			t.Errorf("status: %+v", s)
 		}
-		w.change(func() { w.fault["apis.list"] = "" })
-		elapse(2 * time.Minute)
+		w.update(func() { w.fault["apis.list"] = "" })
+		sleep(2 * time.Minute)
 		if r.Status().Narrow {
 			t.Error("APIServices have come, and the run is narrow")
 		}
@@ -175,14 +175,14 @@ func TestNarrow_WithoutAnAggregator(t *testing.T) {
 }
 
 func TestNarrow_StaysNarrow(t *testing.T) {
-	for name, happens := range map[string]func(t *testing.T, w *world, r *discovery.Resolver){
-		"a fourth type": func(t *testing.T, _ *world, r *discovery.Resolver) {
+	for name, happens := range map[string]func(t *testing.T, w *memoryServer, r *discovery.Resolver){
+		"a fourth type": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			for _, gvr := range []schema.GroupVersionResource{example("bolts"), example("nuts"), pods} {
 				admit(t, r, gvr)
 			}
 		},
-		"calls without requests for documents": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"calls without requests for documents": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			_ = typefacts.Of(r).Pending(gadgets.GroupResource())
 			if uid, err := typefacts.Of(r).CRDUID(t.Context(), gadgets.GroupResource()); uid != "1" || err != nil {
@@ -190,49 +190,49 @@ func TestNarrow_StaysNarrow(t *testing.T) {
 			}
 			<-r.Running()
 		},
-		"the subscription of the informers": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"the subscription of the informers": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			if got, want := heardByInformers(t, r)(), []string{"Added gadgets.v1.example.org"}; !slices.Equal(got, want) {
+			if got, want := recordInformerEvents(t, r)(), []string{"Added gadgets.v1.example.org"}; !slices.Equal(got, want) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		},
-		"a caller that does not wait": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"a caller that does not wait": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			ctx, cancel := context.WithCancel(typefacts.WithInformers(t.Context()))
 			cancel()
 			_, _ = r.ValidateVersion(ctx, example("bolts"), discovery.Exact())
 			synctest.Wait()
 		},
-		"another run for informers": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"another run for informers": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			if err := r.Run(typefacts.WithInformers(t.Context())); err == nil {
 				t.Error("two runs")
 			}
 		},
-		"watches that end": func(_ *testing.T, w *world, _ *discovery.Resolver) {
-			w.change(func() { w.cut(w.crds, false); w.cut(w.apis, false) })
+		"watches that end": func(_ *testing.T, w *memoryServer, _ *discovery.Resolver) {
+			w.update(func() { w.endWatches(w.crds, false); w.endWatches(w.apis, false) })
 		},
-		"watches that expire": func(_ *testing.T, w *world, _ *discovery.Resolver) {
-			w.change(func() { w.cut(w.crds, true); w.cut(w.apis, true) })
+		"watches that expire": func(_ *testing.T, w *memoryServer, _ *discovery.Resolver) {
+			w.update(func() { w.endWatches(w.crds, true); w.endWatches(w.apis, true) })
 		},
-		"the CRD's labels, and its status": func(_ *testing.T, w *world, _ *discovery.Resolver) {
-			w.change(func() {
+		"the CRD's labels, and its status": func(_ *testing.T, w *memoryServer, _ *discovery.Resolver) {
+			w.update(func() {
 				c := gadget("v1")
 				c.labels = map[string]string{"a": "b"}
 				w.setCRD(c)
 			})
 		},
-		"other CRDs": func(_ *testing.T, w *world, _ *discovery.Resolver) {
-			w.change(func() { w.dropCRD("bolts.example.net") })
+		"other CRDs": func(_ *testing.T, w *memoryServer, _ *discovery.Resolver) {
+			w.update(func() { w.dropCRD("bolts.example.net") })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+			inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 				t.Helper()
 				admit(t, r, gadgets)
-				elapse(30 * time.Second)
+				sleep(30 * time.Second)
 				happens(t, w, r)
-				elapse(5 * time.Minute)
+				sleep(5 * time.Minute)
 				if !r.Status().Narrow || w.counts["named"]+w.counts["core"] > 0 {
 					t.Errorf("the run has widened: %q", w.requests())
 				}
@@ -246,95 +246,98 @@ func TestNarrow_StaysNarrow(t *testing.T) {
 
 // Everything unusual is left to the wide run.
 func TestNarrow_Widens(t *testing.T) {
-	few := func(gvrs ...schema.GroupVersionResource) func(*testing.T, *world, *discovery.Resolver) {
-		return func(t *testing.T, _ *world, r *discovery.Resolver) {
+	few := func(gvrs ...schema.GroupVersionResource) func(*testing.T, *memoryServer, *discovery.Resolver) {
+		return func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			for _, gvr := range gvrs {
 				_, _ = validated(t, r, gvr)
 			}
 		}
 	}
-	faulty := func(class, fault string, gvr schema.GroupVersionResource) func(*testing.T, *world, *discovery.Resolver) {
-		return func(t *testing.T, w *world, r *discovery.Resolver) {
+	faulty := func(class, fault string, gvr schema.GroupVersionResource) func(*testing.T, *memoryServer, *discovery.Resolver) {
+		return func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() { w.fault[class] = fault })
+			w.update(func() { w.fault[class] = fault })
 			_, _ = validated(t, r, gvr)
-			elapse(2 * time.Minute)
-			w.change(func() { clear(w.fault) })
+			sleep(2 * time.Minute)
+			w.update(func() { clear(w.fault) })
 		}
 	}
-	for name, happens := range map[string]func(t *testing.T, w *world, r *discovery.Resolver){
+	for name, happens := range map[string]func(t *testing.T, w *memoryServer, r *discovery.Resolver){
 		"a fifth type":                few(example("bolts"), example("nuts"), example("screws"), example("washers")),
 		"a type that is not there":    few(example("nails")),
 		"a group that is not there":   few(widgets),
 		"another version of the type": few(gadgets.GroupResource().WithVersion("v2")),
-		"the preferred version": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"the preferred version": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			_, _ = r.ValidateVersion(typefacts.WithInformers(t.Context()), gadgets, discovery.FollowPreferred())
 		},
-		"the first of some versions": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"the first of some versions": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			_, _ = r.ValidateVersion(typefacts.WithInformers(t.Context()), gadgets, discovery.FirstOf("v1"))
 		},
-		"the same question of a program": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"the same question of a program": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			_, _ = r.ValidateVersion(t.Context(), gadgets, discovery.Exact())
 		},
-		"a GVR": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"a GVR": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			_, _ = r.ResolveGVR(t.Context(), gadgets)
 		},
-		"a name": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"a name": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			_, _ = r.Resolve(t.Context(), "gadget")
 		},
-		"a kind": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"a kind": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			_, _ = r.ResolveGVK(t.Context(), gadgets.GroupVersion().WithKind("Gadget"))
 		},
-		"a selector": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"a selector": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			_, _ = r.ResolveAll(t.Context(), discovery.Selector{CRDLabels: labels.Everything()})
 		},
-		"whether a selector selects": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"whether a selector selects": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			_, _ = r.Selects(discovery.Selector{CRDLabels: labels.Everything()}, discovery.Resource{GVR: gadgets})
 		},
-		"the mapper": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"the mapper": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			_, _ = r.RESTMapper().KindFor(gadgets)
 		},
-		"a subscriber":      func(t *testing.T, _ *world, r *discovery.Resolver) { t.Helper(); heard(t, r) },
-		"who awaits a type": func(t *testing.T, _ *world, r *discovery.Resolver) { t.Helper(); _, _ = r.Await(t.Context(), gadgets) },
-		"an informer that is answered NotFound": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"a subscriber": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) { t.Helper(); recordEvents(t, r) },
+		"who awaits a type": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
+			t.Helper()
+			_, _ = r.Await(t.Context(), gadgets)
+		},
+		"an informer that is answered NotFound": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			typefacts.Of(r).Expect(gadgets.GroupResource())()
 		},
-		"a run of a program": func(t *testing.T, _ *world, r *discovery.Resolver) {
+		"a run of a program": func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 			t.Helper()
 			if err := r.Run(t.Context()); err == nil {
 				t.Error("two runs")
 			}
 		},
-		"a CRD that has just come": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"a CRD that has just come": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() {
-				w.setCRD(wcrd{name: "nails.example.net", uid: "nails", group: "example.net", plural: "nails", kind: "Nail", versions: []string{"v1"}, established: true})
+			w.update(func() {
+				w.setCRD(crdObject{name: "nails.example.net", uid: "nails", group: "example.net", plural: "nails", kind: "Nail", versions: []string{"v1"}, established: true})
 			})
 			_, _ = validated(t, r, example("nails"))
 		},
-		"a type of another server": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"a type of another server": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() {
+			w.update(func() {
 				w.backends["v1.other.io"] = []string{"blocks"}
-				w.setAPI(&wapi{name: "v1.other.io", service: true, available: true})
+				w.setAPI(&apiServiceObject{name: "v1.other.io", service: true, available: true})
 			})
-			elapse(time.Minute)
+			sleep(time.Minute)
 			_, _ = validated(t, r, schema.GroupVersionResource{Group: "other.io", Version: "v1", Resource: "blocks"})
 		},
-		"a CRD without an APIService": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"a CRD without an APIService": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() {
+			w.update(func() {
 				w.lags = []time.Duration{5 * time.Second} // documents list the type
 				w.drop(w.apis, "v1.example.net")
 			})
@@ -343,29 +346,29 @@ func TestNarrow_Widens(t *testing.T) {
 				t.Error("at first the run is narrow")
 			}
 		},
-		"a CRD behind which another server is": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"a CRD behind which another server is": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() {
-				w.setCRD(wcrd{name: "clamps.shared.io", uid: "clamps", group: "shared.io", plural: "clamps", kind: "Clamp", versions: []string{"v1"}, established: true})
+			w.update(func() {
+				w.setCRD(crdObject{name: "clamps.shared.io", uid: "clamps", group: "shared.io", plural: "clamps", kind: "Clamp", versions: []string{"v1"}, established: true})
 			})
-			elapse(time.Minute)
-			w.change(func() {
+			sleep(time.Minute)
+			w.update(func() {
 				w.backends["v1.shared.io"] = []string{"clamps"}
-				w.setAPI(&wapi{name: "v1.shared.io", service: true, available: true})
+				w.setAPI(&apiServiceObject{name: "v1.shared.io", service: true, available: true})
 			})
 			if res, err := validated(t, r, schema.GroupVersionResource{Group: "shared.io", Version: "v1", Resource: "clamps"}); err != nil || res.Backing != discovery.BackingAggregated {
 				t.Error(res, err)
 			}
 		},
-		"a built-in type without an aggregator": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"a built-in type without an aggregator": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() { w.fault["apis.list"] = "404" }) // the type may be of a CRD that has just gone
+			w.update(func() { w.fault["apis.list"] = "404" }) // the type may be of a CRD that has just gone
 			_, _ = validated(t, r, deployments)
 			if r.Status().Narrow {
 				t.Error("at first the run is narrow")
 			}
-			w.change(func() { clear(w.fault) })
-			elapse(time.Minute)
+			w.update(func() { clear(w.fault) })
+			sleep(time.Minute)
 		},
 		"CRDs are forbidden":             faulty("crds.list", "403", example("nuts")),
 		"CRDs can't be watched":          faulty("crds.watch", "403", example("nuts")),
@@ -377,65 +380,65 @@ func TestNarrow_Widens(t *testing.T) {
 		"the group version can't be had": faulty("version", "503", example("nuts")),
 		"the group version hangs":        faulty("version", "hang", example("nuts")),
 		"the group version fails later":  faulty("version", "500", gadgets),
-		"an APIService is lost": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"an APIService is lost": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() { w.drop(w.apis, "v1.example.org") })
+			w.update(func() { w.drop(w.apis, "v1.example.org") })
 		},
-		"an APIService is another server's": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"an APIService is another server's": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() {
+			w.update(func() {
 				w.backends["v1.example.org"] = []string{"gadgets"}
-				w.setAPI(&wapi{name: "v1.example.org", service: true, available: true})
+				w.setAPI(&apiServiceObject{name: "v1.example.org", service: true, available: true})
 			})
 		},
-		"the CRD has other versions": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"the CRD has other versions": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() { w.setCRD(gadget("v2", "v1")) })
+			w.update(func() { w.setCRD(gadget("v2", "v1")) })
 		},
-		"the CRD is being deleted": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"the CRD is being deleted": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() {
+			w.update(func() {
 				c := gadget("v1")
 				c.terminating = true
 				w.setCRD(c)
 			})
 		},
-		"the CRD is being deleted, and is of the same generation": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"the CRD is being deleted, and is of the same generation": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() {
-				c := *w.crds.objs[gadgetsCRD].(*wcrd)
+			w.update(func() {
+				c := *w.crds.objs[gadgetsCRD].(*crdObject)
 				c.terminating = true
 				w.put(w.crds, gadgetsCRD, &c)
 			})
 		},
-		"the CRD is deleted": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"the CRD is deleted": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() { w.dropCRD(gadgetsCRD) })
+			w.update(func() { w.dropCRD(gadgetsCRD) })
 		},
-		"the CRD is another one after an outage": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"the CRD is another one after an outage": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() {
+			w.update(func() {
 				clear(w.crds.streams)
 				w.dropCRD(gadgetsCRD)
 				c := gadget("v1")
 				c.uid = "2"
 				w.setCRD(c)
 			})
-			elapse(15 * time.Minute)
+			sleep(15 * time.Minute)
 		},
-		"the group version has another kind": func(t *testing.T, w *world, r *discovery.Resolver) {
+		"the group version has another kind": func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() { w.crds.objs[gadgetsCRD].(*wcrd).kind = "Gizmo"; w.snapshot() })
-			elapse(2 * time.Minute)
+			w.update(func() { w.crds.objs[gadgetsCRD].(*crdObject).kind = "Gizmo"; w.snapshot() })
+			sleep(2 * time.Minute)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+			inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 				t.Helper()
 				admit(t, r, gadgets)
-				elapse(30 * time.Second)
+				sleep(30 * time.Second)
 				happens(t, w, r)
-				elapse(time.Minute)
+				sleep(time.Minute)
 				if r.Status().Narrow {
 					t.Fatal("the run is narrow")
 				}
@@ -445,7 +448,7 @@ func TestNarrow_Widens(t *testing.T) {
 				if res, err := r.Resolve(t.Context(), "bolts"); err != nil || res.CRDUID != "bolts" {
 					t.Error(res, err)
 				}
-				w.change(func() {
+				w.update(func() {
 					if len(w.crds.streams) != 1 || len(w.apis.streams) != 1 {
 						t.Errorf("%d watches of CRDs, %d of APIServices", len(w.crds.streams), len(w.apis.streams))
 					}
@@ -456,7 +459,7 @@ func TestNarrow_Widens(t *testing.T) {
 }
 
 func TestNarrow_WidensForTwoVersionsOfAType(t *testing.T) {
-	inNarrow(t, []string{"v2", "v1"}, func(t *testing.T, _ *world, r *discovery.Resolver) {
+	inNarrow(t, []string{"v2", "v1"}, func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		admit(t, r, gadgets)
 		res, err := validated(t, r, gadgets.GroupResource().WithVersion("v2"))
@@ -468,9 +471,9 @@ func TestNarrow_WidensForTwoVersionsOfAType(t *testing.T) {
 
 func TestNarrow_AnswersInTimeIfARequestHangs(t *testing.T) {
 	for _, class := range []string{"crds.list", "apis.list"} {
-		inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+		inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 			t.Helper()
-			w.change(func() { w.fault[class] = "hang" })
+			w.update(func() { w.fault[class] = "hang" })
 			begin := time.Now()
 			if _, err := validated(t, r, gadgets); err != nil {
 				t.Error(class, err)
@@ -484,9 +487,9 @@ func TestNarrow_AnswersInTimeIfARequestHangs(t *testing.T) {
 
 // Requests that are sent at the same time before there is a connection make one each.
 func TestNarrow_ListsWaitForTheConnectionOfTheFirstRequest(t *testing.T) {
-	inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() { w.fault["version"] = "hang" })
+		w.update(func() { w.fault["version"] = "hang" })
 		_, _ = validated(t, r, gadgets)
 		for _, asked := range w.requests() {
 			if strings.HasSuffix(asked, gadgetsCRD) || strings.HasSuffix(asked, "v1.example.org") {
@@ -497,9 +500,9 @@ func TestNarrow_ListsWaitForTheConnectionOfTheFirstRequest(t *testing.T) {
 }
 
 func TestNarrow_ATypeThatCannotBeWatchedIsRefused(t *testing.T) {
-	inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() {
+		w.update(func() {
 			groups := w.history[len(w.history)-1].groups
 			at := slices.IndexFunc(groups, func(g apidiscovery.APIGroupDiscovery) bool { return g.Name == gadgets.Group })
 			groups[at].Versions[0].Resources[0].Verbs = []string{"get", "list"}
@@ -511,10 +514,10 @@ func TestNarrow_ATypeThatCannotBeWatchedIsRefused(t *testing.T) {
 }
 
 func TestNarrow_AQuestionEndsWithTheRun(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() { w.setCRD(gadget("v1")) })
-		elapse(time.Minute)
+		w.update(func() { w.setCRD(gadget("v1")) })
+		sleep(time.Minute)
 		w.fault["crds.list"] = "hang"
 		ctx, cancel := context.WithCancel(typefacts.WithInformers(t.Context()))
 		var wg sync.WaitGroup
@@ -526,7 +529,7 @@ func TestNarrow_AQuestionEndsWithTheRun(t *testing.T) {
 				t.Error(res, err)
 			}
 		})
-		elapse(100 * time.Millisecond)
+		sleep(100 * time.Millisecond)
 		cancel()
 		wg.Wait()
 		if d := time.Since(begin); d > 100*time.Millisecond {

@@ -21,16 +21,16 @@ func aboutGadgets(events []string) []string {
 
 // The types of the narrow run are compared with the types of the server, whatever has happened.
 func TestNarrow_IsComparedWithAllTypesWhenItWidens(t *testing.T) {
-	recreated := func(uid string) func(w *world) {
-		return func(w *world) {
+	recreated := func(uid string) func(w *memoryServer) {
+		return func(w *memoryServer) {
 			w.dropCRD(gadgetsCRD)
 			c := gadget("v1")
 			c.uid = uid
 			w.setCRD(c)
 		}
 	}
-	outage := func(what func(w *world)) func(w *world) {
-		return func(w *world) {
+	outage := func(what func(w *memoryServer)) func(w *memoryServer) {
+		return func(w *memoryServer) {
 			for _, class := range []string{"core", "named", "crds.list", "apis.list"} {
 				w.fault[class] = "500"
 			}
@@ -40,40 +40,40 @@ func TestNarrow_IsComparedWithAllTypesWhenItWidens(t *testing.T) {
 	// Only the wide run knows all versions of a type. This may be the first event.
 	versions, gone, added := "Changed gadgets.v1.example.org [Versions]", "Removed gadgets.v1.example.org (CRDDeleted)", "Added gadgets.v1.example.org"
 	for name, test := range map[string]struct {
-		happens func(w *world)
+		happens func(w *memoryServer)
 		want    []string
 	}{
-		"nothing":                              {func(*world) {}, []string{versions}},
-		"deleted":                              {func(w *world) { w.dropCRD(gadgetsCRD) }, []string{gone}},
+		"nothing":                              {func(*memoryServer) {}, []string{versions}},
+		"deleted":                              {func(w *memoryServer) { w.dropCRD(gadgetsCRD) }, []string{gone}},
 		"recreated":                            {recreated("2"), []string{gone, added}},
 		"recreated with its old UID":           {recreated("1"), []string{gone, added}},
-		"deleted in an outage":                 {outage(func(w *world) { w.dropCRD(gadgetsCRD) }), []string{gone}},
+		"deleted in an outage":                 {outage(func(w *memoryServer) { w.dropCRD(gadgetsCRD) }), []string{gone}},
 		"recreated in an outage":               {outage(recreated("2")), []string{gone, added}},
 		"recreated in an outage, with its UID": {outage(recreated("1")), []string{gone, added}},
-		"recreated unheard":                    {outage(func(w *world) { clear(w.crds.streams); recreated("2")(w) }), []string{gone, added}},
-		"deleted unheard":                      {outage(func(w *world) { clear(w.crds.streams); w.dropCRD(gadgetsCRD) }), []string{gone}},
-		"the version is not served any more":   {func(w *world) { w.setCRD(gadget("v2")) }, []string{"Changed gadgets.v2.example.org [Versions]"}},
-		"another server takes over": {func(w *world) {
+		"recreated unheard":                    {outage(func(w *memoryServer) { clear(w.crds.streams); recreated("2")(w) }), []string{gone, added}},
+		"deleted unheard":                      {outage(func(w *memoryServer) { clear(w.crds.streams); w.dropCRD(gadgetsCRD) }), []string{gone}},
+		"the version is not served any more":   {func(w *memoryServer) { w.setCRD(gadget("v2")) }, []string{"Changed gadgets.v2.example.org [Versions]"}},
+		"another server takes over": {func(w *memoryServer) {
 			w.backends["v1.example.org"] = []string{"gadgets"}
-			w.setAPI(&wapi{name: "v1.example.org", service: true, available: true})
+			w.setAPI(&apiServiceObject{name: "v1.example.org", service: true, available: true})
 		}, []string{"Changed gadgets.v1.example.org [Versions Backing]"}},
-		"documents are behind": {func(w *world) {
+		"documents are behind": {func(w *memoryServer) {
 			w.lags = []time.Duration{3 * time.Second}
 			recreated("2")(w)
 		}, []string{gone, added}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+			inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 				t.Helper()
-				informers := heardByInformers(t, r)
+				informers := recordInformerEvents(t, r)
 				admit(t, r, gadgets)
-				elapse(time.Minute)
-				w.change(func() { test.happens(w) })
+				sleep(time.Minute)
+				w.update(func() { test.happens(w) })
 				synctest.Wait()
-				program := heard(t, r) // widens the run, if nothing else has
-				elapse(30 * time.Second)
-				w.change(func() { clear(w.fault) })
-				elapse(2 * time.Minute)
+				program := recordEvents(t, r) // widens the run, if nothing else has
+				sleep(30 * time.Second)
+				w.update(func() { clear(w.fault) })
+				sleep(2 * time.Minute)
 				if got := aboutGadgets(informers()); !slices.Equal(got, test.want) && !slices.Equal(got, append([]string{versions}, test.want...)) {
 					t.Errorf("informers: %q, want %q", got, test.want)
 				}
@@ -88,16 +88,16 @@ func TestNarrow_IsComparedWithAllTypesWhenItWidens(t *testing.T) {
 }
 
 func TestNarrow_AProgramHasOneAddedOfEachType(t *testing.T) {
-	inNarrow(t, []string{"v2", "v1"}, func(t *testing.T, _ *world, r *discovery.Resolver) {
+	inNarrow(t, []string{"v2", "v1"}, func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		informers := heardByInformers(t, r)
+		informers := recordInformerEvents(t, r)
 		admit(t, r, gadgets)
-		elapse(time.Minute)
+		sleep(time.Minute)
 		if got := informers(); len(got) > 0 {
 			t.Errorf("informers: %q", got)
 		}
-		program := heard(t, r)
-		elapse(time.Minute)
+		program := recordEvents(t, r)
+		sleep(time.Minute)
 		got := program()
 		slices.Sort(got)
 		want := []string{
@@ -122,7 +122,7 @@ func TestNarrow_ARunThatAProgramWaitsForIsNotNarrow(t *testing.T) {
 		"by one who waits": func(ctx context.Context, r *discovery.Resolver) { _, _ = r.Await(ctx, gadgets) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, _ *world, r *discovery.Resolver) {
+			inBubble(t, func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
 				t.Helper()
 				ctx, cancel := context.WithCancel(t.Context())
 				var wg sync.WaitGroup
@@ -143,11 +143,11 @@ func TestNarrow_ARunThatAProgramWaitsForIsNotNarrow(t *testing.T) {
 // The informers of a second factory on the resolver asked the run of the first. The run of the second
 // finds out what has changed for them.
 func TestNarrow_TheNextRunComparesWithTheLast(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() { w.setCRD(gadget("v1")) })
-		elapse(time.Minute)
-		informers := heardByInformers(t, r)
+		w.update(func() { w.setCRD(gadget("v1")) })
+		sleep(time.Minute)
+		informers := recordInformerEvents(t, r)
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		first, endFirst := context.WithCancel(typefacts.WithInformers(t.Context()))
@@ -155,8 +155,8 @@ func TestNarrow_TheNextRunComparesWithTheLast(t *testing.T) {
 		synctest.Wait()
 		admit(t, r, gadgets)
 		endFirst()
-		elapse(time.Second)
-		w.change(func() {
+		sleep(time.Second)
+		w.update(func() {
 			w.drop(w.crds, gadgetsCRD)
 			c := gadget("v1")
 			c.uid = "2"
@@ -165,12 +165,12 @@ func TestNarrow_TheNextRunComparesWithTheLast(t *testing.T) {
 		second, endSecond := context.WithCancel(typefacts.WithInformers(t.Context()))
 		defer endSecond()
 		wg.Go(func() { _ = r.Run(second) })
-		elapse(time.Minute)
+		sleep(time.Minute)
 		if got, want := aboutGadgets(informers()), []string{"Removed gadgets.v1.example.org (CRDDeleted)", "Added gadgets.v1.example.org"}; !slices.Equal(got, want) {
 			t.Errorf("informers: %q, want %q", got, want)
 		}
-		program := heard(t, r)
-		elapse(time.Minute)
+		program := recordEvents(t, r)
+		sleep(time.Minute)
 		if got, want := aboutGadgets(program()), []string{"Added gadgets.v1.example.org"}; !slices.Equal(got, want) {
 			t.Errorf("a program: %q, want %q", got, want)
 		}
@@ -179,11 +179,11 @@ func TestNarrow_TheNextRunComparesWithTheLast(t *testing.T) {
 
 // A question that was asked before the run may be answered after its start.
 func TestNarrow_AnOldDocumentIsNotUsedWhenTheRunWidens(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() { w.setCRD(gadget("v1")) })
-		elapse(time.Minute)
-		w.change(func() { w.fault["named"] = "hang1" })
+		w.update(func() { w.setCRD(gadget("v1")) })
+		sleep(time.Minute)
+		w.update(func() { w.fault["named"] = "hang1" })
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -191,35 +191,35 @@ func TestNarrow_AnOldDocumentIsNotUsedWhenTheRunWidens(t *testing.T) {
 		wg.Go(func() { _, _ = r.ResolveAll(ctx, discovery.Selector{}) })
 		synctest.Wait()
 		wg.Go(func() { _ = r.Run(typefacts.WithInformers(ctx)) })
-		elapse(10 * time.Second)
+		sleep(10 * time.Second)
 		if !r.Status().Narrow {
 			t.Fatal("the run is not narrow")
 		}
-		w.change(func() {
+		w.update(func() {
 			w.drop(w.crds, gadgetsCRD)
 			c := gadget("v1")
 			c.uid, c.namespaced = "2", false
 			w.setCRD(c)
 		})
-		elapse(time.Minute)
-		w.change(func() { w.fault["named"], w.fault["core"] = "500", "500" })
+		sleep(time.Minute)
+		w.update(func() { w.fault["named"], w.fault["core"] = "500", "500" })
 		for range 2 {
 			if res, err := r.Resolve(t.Context(), "gadgets"); !errors.Is(err, discovery.ErrInconclusive) {
 				t.Errorf("%+v, %v", res, err)
 			}
-			elapse(10 * time.Second)
+			sleep(10 * time.Second)
 		}
 	})
 }
 
 func TestNarrow_SourcesConnectWhenTheRunWidens(t *testing.T) {
-	inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		admit(t, r, gadgets)
-		elapse(30 * time.Second)
-		w.change(func() { w.fault["crds.list"], w.fault["named"] = "hang", "hang" })
-		heard(t, r)
-		elapse(5 * time.Second)
+		sleep(30 * time.Second)
+		w.update(func() { w.fault["crds.list"], w.fault["named"] = "hang", "hang" })
+		recordEvents(t, r)
+		sleep(5 * time.Second)
 		if s := r.Status(); s.Narrow || s.CRDs.State != discovery.SourceConnecting || s.Documents.State != discovery.SourceConnecting {
 			t.Errorf("status: %+v", s)
 		}
@@ -228,24 +228,24 @@ func TestNarrow_SourcesConnectWhenTheRunWidens(t *testing.T) {
 
 // The CRD is missing in a list by name, and is back with its UID when all CRDs are listed.
 func TestNarrow_AMissingCRDIsDeletedAlsoIfItComesBack(t *testing.T) {
-	inNarrow(t, []string{"v1"}, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		informers := heardByInformers(t, r)
+		informers := recordInformerEvents(t, r)
 		admit(t, r, gadgets)
-		elapse(30 * time.Second)
-		w.change(func() {
+		sleep(30 * time.Second)
+		w.update(func() {
 			streams := maps.Clone(w.crds.streams)
 			clear(w.crds.streams)      // they do not get the deletion
 			w.drop(w.crds, gadgetsCRD) // its APIService goes later
 			w.crds.streams = streams
-			w.cut(w.crds, true)
+			w.endWatches(w.crds, true)
 			w.fault["crds.list"] = "hang1"
 		})
 		for r.Status().Narrow {
-			elapse(100 * time.Millisecond)
+			sleep(100 * time.Millisecond)
 		}
-		w.change(func() { w.setCRD(gadget("v1")) })
-		elapse(time.Minute)
+		w.update(func() { w.setCRD(gadget("v1")) })
+		sleep(time.Minute)
 		if got := aboutGadgets(informers()); !slices.Contains(got, "Removed gadgets.v1.example.org (CRDDeleted)") || got[len(got)-1] != "Added gadgets.v1.example.org" {
 			t.Errorf("informers: %q", got)
 		}

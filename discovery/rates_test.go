@@ -24,23 +24,23 @@ func TestRun_RequestsThatAlwaysFailAreRare(t *testing.T) {
 			"all":     {"crds.watch", "apis.watch", "crds.list", "apis.list", "core", "named"},
 		} {
 			t.Run(fmt.Sprintf("%s/%s", name, fault), func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+				inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 					t.Helper()
-					w.change(func() { w.byService("gadgets") })
+					w.update(func() { w.serveByService("gadgets") })
 					runFor(t, r)
-					elapse(time.Minute)
-					w.change(func() {
-						w.cut(w.crds, true)
-						w.cut(w.apis, true)
+					sleep(time.Minute)
+					w.update(func() {
+						w.endWatches(w.crds, true)
+						w.endWatches(w.apis, true)
 						for _, class := range classes {
 							w.fault[class] = fault
 						}
 					})
-					elapse(time.Minute) // it backs off
-					w.change(func() { clear(w.counts) })
-					elapse(10 * time.Minute)
+					sleep(time.Minute) // it backs off
+					w.update(func() { clear(w.counts) })
+					sleep(10 * time.Minute)
 					counts := map[string]int{}
-					w.change(func() { counts = maps.Clone(w.counts) })
+					w.update(func() { counts = maps.Clone(w.counts) })
 					for class, count := range counts {
 						if count > 70 {
 							t.Errorf("%s: %d requests in ten minutes: %v", class, count, counts)
@@ -53,7 +53,7 @@ func TestRun_RequestsThatAlwaysFailAreRare(t *testing.T) {
 }
 
 // every calls do each period, until the test ends.
-func (w *world) every(t *testing.T, period time.Duration, do func()) {
+func (w *memoryServer) every(t *testing.T, period time.Duration, do func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -63,7 +63,7 @@ func (w *world) every(t *testing.T, period time.Duration, do func()) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(period):
-				w.change(do)
+				w.update(do)
 			}
 		}
 	})
@@ -71,11 +71,14 @@ func (w *world) every(t *testing.T, period time.Duration, do func()) {
 
 // Events during a short watch make no difference.
 func TestRun_AShortWatchIsOpenedLessAndLessOften(t *testing.T) {
-	for name, upset := range map[string]func(t *testing.T, w *world){
-		"its connection is reset":     func(_ *testing.T, w *world) { w.change(func() { w.fault["crds.watch"] = "reset" }) },
-		"it has nothing to tell":      func(_ *testing.T, w *world) { w.change(func() { w.fault["crds.watch"] = "endsatonce" }) },
-		"it ends after three seconds": func(t *testing.T, w *world) { t.Helper(); w.every(t, 3*time.Second, func() { w.cut(w.crds, false) }) },
-		"it ends after an event": func(t *testing.T, w *world) {
+	for name, upset := range map[string]func(t *testing.T, w *memoryServer){
+		"its connection is reset": func(_ *testing.T, w *memoryServer) { w.update(func() { w.fault["crds.watch"] = "reset" }) },
+		"it has nothing to tell":  func(_ *testing.T, w *memoryServer) { w.update(func() { w.fault["crds.watch"] = "endsatonce" }) },
+		"it ends after three seconds": func(t *testing.T, w *memoryServer) {
+			t.Helper()
+			w.every(t, 3*time.Second, func() { w.endWatches(w.crds, false) })
+		},
+		"it ends after an event": func(t *testing.T, w *memoryServer) {
 			t.Helper()
 			labels := 0
 			w.every(t, 50*time.Millisecond, func() {
@@ -84,22 +87,22 @@ func TestRun_AShortWatchIsOpenedLessAndLessOften(t *testing.T) {
 					c := gadget("v1")
 					c.labels = map[string]string{"x": strconv.Itoa(labels)}
 					w.setCRD(c)
-					w.cut(w.crds, false)
+					w.endWatches(w.crds, false)
 				}
 			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 				t.Helper()
 				runFor(t, r)
-				elapse(time.Minute)
+				sleep(time.Minute)
 				upset(t, w)
-				w.change(func() { w.cut(w.crds, false) })
-				elapse(5 * time.Minute) // it backs off
-				w.change(func() { clear(w.counts) })
-				elapse(10 * time.Minute)
-				w.change(func() {
+				w.update(func() { w.endWatches(w.crds, false) })
+				sleep(5 * time.Minute) // it backs off
+				w.update(func() { clear(w.counts) })
+				sleep(10 * time.Minute)
+				w.update(func() {
 					if got := w.counts["crds.watch"]; got < 15 || got > 30 {
 						t.Errorf("%d watches in ten minutes, want one every 30 s: %v", got, w.counts)
 					}
@@ -114,41 +117,41 @@ func TestRun_AShortWatchIsOpenedLessAndLessOften(t *testing.T) {
 
 // The normal end of a watch is not a failure, and a watch that works ends the back-off.
 func TestRun_AWatchThatWorkedIsOpenedAgainAtOnce(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		w.fault["crds.watch"] = "reset"
 		runFor(t, r)
-		elapse(10 * time.Minute)
-		w.change(func() { clear(w.fault) })
-		elapse(time.Minute)
+		sleep(10 * time.Minute)
+		w.update(func() { clear(w.fault) })
+		sleep(time.Minute)
 		for range 10 {
-			w.change(func() {
+			w.update(func() {
 				clear(w.counts)
-				w.cut(w.crds, false)
+				w.endWatches(w.crds, false)
 			})
-			elapse(10 * time.Millisecond)
-			w.change(func() {
+			sleep(10 * time.Millisecond)
+			w.update(func() {
 				if w.counts["crds.watch"] != 1 || w.counts["crds.list"] != 0 {
 					t.Errorf("after the end of a watch: %v", w.counts)
 				}
 			})
-			elapse(6 * time.Second)
+			sleep(6 * time.Second)
 		}
 		for _, fault := range []string{"reset", "endsatonce"} {
-			w.change(func() {
+			w.update(func() {
 				w.fault["crds.watch"] = fault
-				w.cut(w.crds, false)
+				w.endWatches(w.crds, false)
 			})
-			elapse(400 * time.Millisecond)
-			w.change(func() {
+			sleep(400 * time.Millisecond)
+			w.update(func() {
 				if got := w.counts["crds.watch"]; got < 2 {
 					t.Errorf("%s: %d watches after the first that fails, want another soon: %v", fault, got, w.counts)
 				}
 			})
-			elapse(10 * time.Minute)
-			w.change(func() { clear(w.fault) })
-			elapse(time.Minute)
-			w.change(func() { clear(w.counts) })
+			sleep(10 * time.Minute)
+			w.update(func() { clear(w.fault) })
+			sleep(time.Minute)
+			w.update(func() { clear(w.counts) })
 		}
 	})
 }
@@ -156,36 +159,36 @@ func TestRun_AWatchThatWorkedIsOpenedAgainAtOnce(t *testing.T) {
 // Changes are requested at once.
 func TestRun_DocumentsThatDoNotChangeAsExpectedAreRequestedOnceAMinute(t *testing.T) {
 	const metrics = "v1beta1.metrics.k8s.io"
-	for name, upset := range map[string]func(w *world){
-		"a CRD that is not established": func(w *world) {
+	for name, upset := range map[string]func(w *memoryServer){
+		"a CRD that is not established": func(w *memoryServer) {
 			c := gadget("v1")
 			c.established = false
 			w.setCRD(c)
 		},
-		"an APIService without a server": func(w *world) {
-			w.setAPI(&wapi{name: metrics, service: true})
+		"an APIService without a server": func(w *memoryServer) {
+			w.setAPI(&apiServiceObject{name: metrics, service: true})
 		},
-		"an APIService of which no document tells": func(w *world) {
-			w.setAPI(&wapi{name: metrics, service: true})
-			w.apis.objs[metrics].(*wapi).available = true // the documents are as before
+		"an APIService of which no document tells": func(w *memoryServer) {
+			w.setAPI(&apiServiceObject{name: metrics, service: true})
+			w.apis.objs[metrics].(*apiServiceObject).available = true // the documents are as before
 		},
 	} {
 		for _, legacy := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, legacy=%v", name, legacy), func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+				inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 					t.Helper()
 					w.legacy = legacy
-					w.change(func() { upset(w) })
+					w.update(func() { upset(w) })
 					runFor(t, r)
-					w.change(func() { clear(w.counts) })
+					w.update(func() { clear(w.counts) })
 					asked := func() (count int) {
-						w.change(func() {
+						w.update(func() {
 							count = w.counts["named"]
 							clear(w.counts)
 						})
 						return count
 					}
-					elapse(2 * time.Minute)
+					sleep(2 * time.Minute)
 					least := 4
 					if legacy { // 50 s apart, more or less
 						least = 3
@@ -193,22 +196,22 @@ func TestRun_DocumentsThatDoNotChangeAsExpectedAreRequestedOnceAMinute(t *testin
 					if got := asked(); got < least {
 						t.Errorf("%d documents in the first two minutes, want them to be expected", got)
 					}
-					elapse(8 * time.Minute)
+					sleep(8 * time.Minute)
 					asked()
-					elapse(10 * time.Minute)
+					sleep(10 * time.Minute)
 					if got := asked(); got < 8 || got > 12 {
 						t.Errorf("%d documents in ten minutes, want one a minute", got)
 					}
-					w.change(func() {
+					w.update(func() {
 						w.lags = []time.Duration{8 * time.Second} // of documents
-						w.setCRD(wcrd{name: "widgets.example.com", uid: "2", group: "example.com", plural: "widgets", kind: "Widget", versions: []string{"v1"}, established: true})
-						w.setAPI(&wapi{name: "v1.example.com", auto: "true", available: true})
+						w.setCRD(crdObject{name: "widgets.example.com", uid: "2", group: "example.com", plural: "widgets", kind: "Widget", versions: []string{"v1"}, established: true})
+						w.setAPI(&apiServiceObject{name: "v1.example.com", auto: "true", available: true})
 					})
-					elapse(50 * time.Millisecond)
+					sleep(50 * time.Millisecond)
 					if got := asked(); got != 1 {
 						t.Errorf("%d documents after news, want 1", got)
 					}
-					elapse(7 * time.Second)
+					sleep(7 * time.Second)
 					if got := asked(); !legacy && got < 3 {
 						t.Errorf("%d documents in 7 s after news, want one every 2 s", got)
 					}
@@ -221,7 +224,7 @@ func TestRun_DocumentsThatDoNotChangeAsExpectedAreRequestedOnceAMinute(t *testin
 // If CRDs and APIServices can't be watched, a poll is two conditional requests, once a minute while all
 // awaited types are served.
 func TestRun_PollsAreFrequentOnlyWhileAnAwaitedTypeIsAbsent(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		for _, class := range []string{"crds.list", "crds.watch", "crds.get", "apis.list", "apis.watch", "apis.get"} {
 			w.fault[class] = "403"
@@ -230,9 +233,9 @@ func TestRun_PollsAreFrequentOnlyWhileAnAwaitedTypeIsAbsent(t *testing.T) {
 		runFor(t, r)
 		polls := func(during time.Duration, least, most int) {
 			t.Helper()
-			w.change(func() { clear(w.counts); w.unchanged = 0 })
-			elapse(during)
-			w.change(func() {
+			w.update(func() { clear(w.counts); w.unchanged = 0 })
+			sleep(during)
+			w.update(func() {
 				core, named := w.counts["core"], w.counts["named"]
 				if core != named || named < least || named > most {
 					t.Errorf("%d and %d requests for documents in %v, want %d to %d each: %v", core, named, during, least, most, w.counts)
@@ -242,29 +245,29 @@ func TestRun_PollsAreFrequentOnlyWhileAnAwaitedTypeIsAbsent(t *testing.T) {
 				}
 			})
 		}
-		elapse(5 * time.Minute) // what is new may change again
+		sleep(5 * time.Minute) // what is new may change again
 		polls(10*time.Minute, 9, 11)
 		absent := typefacts.Of(r).Expect(widgets.GroupResource())
 		polls(58*time.Second, 24, 30)
-		elapse(10 * time.Second)
+		sleep(10 * time.Second)
 		polls(10*time.Minute, 50, 70)
 		absent()
-		elapse(time.Minute)
+		sleep(time.Minute)
 		polls(10*time.Minute, 9, 11)
 	})
 }
 
 // If CRDs can't be watched, the requests for an awaited type do not become less frequent.
 func TestRun_AnAwaitedTypeIsRequestedEveryTenSeconds(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		w.fault["crds.watch"] = "403"
 		runFor(t, r)
 		defer typefacts.Of(r).Expect(gadgets.GroupResource())()
-		elapse(20 * time.Minute)
-		w.change(func() { clear(w.counts) })
-		elapse(10 * time.Minute)
-		w.change(func() {
+		sleep(20 * time.Minute)
+		w.update(func() { clear(w.counts) })
+		sleep(10 * time.Minute)
+		w.update(func() {
 			if got := w.counts["named"]; got < 50 || got > 70 {
 				t.Errorf("%d documents in ten minutes, want one every 10 s", got)
 			}

@@ -17,7 +17,7 @@ import (
 // randomFactory uses a resolver as a factory with a few informers does: it subscribes, and each
 // informer asks for its type, again after each event of it, and now and then while it is not served.
 type randomFactory struct {
-	w         *world
+	w         *memoryServer
 	r         *discovery.Resolver
 	events    *subscriber
 	informers []*randomInformer
@@ -34,7 +34,7 @@ type randomInformer struct {
 	at  time.Time // of the answer
 }
 
-func newRandomFactory(w *world, r *discovery.Resolver, lags []time.Duration) *randomFactory {
+func newRandomFactory(w *memoryServer, r *discovery.Resolver, lags []time.Duration) *randomFactory {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f := &randomFactory{w: w, r: r, events: newSubscriber(w, lags)}
@@ -91,7 +91,7 @@ func (i *randomInformer) run(ctx context.Context, f *randomFactory) {
 		i.res, i.err, i.at = res, err, time.Now()
 		i.mu.Unlock()
 		f.w.mu.Lock()
-		f.w.note("    informer of %v: uid=%s backing=%s versions=%v narrow=%v, %v", i.gvr, res.CRDUID, res.Backing, res.Versions, f.r.Status().Narrow, err)
+		f.w.logf("    informer of %v: uid=%s backing=%s versions=%v narrow=%v, %v", i.gvr, res.CRDUID, res.Backing, res.Versions, f.r.Status().Narrow, err)
 		f.w.mu.Unlock()
 		stop()
 		stop = func() {}
@@ -153,7 +153,7 @@ func (f *randomFactory) mistakes() []string {
 
 // mixed reports whether, lately, one version of a type was of a CRD, and another of another server.
 // Events are about the preferred version only.
-func (w *world) mixed(gr schema.GroupResource, since time.Time) bool {
+func (w *memoryServer) mixed(gr schema.GroupResource, since time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, s := range w.history {

@@ -27,14 +27,14 @@ var (
 
 var randomTypes = []string{"alphas.g1.io", "betas.g1.io", "gammas.g2.io", "deltas.g3.io"}
 
-// act does something at random, and notes what.
-func (w *world) act() {
+// changeAtRandom changes an object at random, and logs the change.
+func (w *memoryServer) changeAtRandom() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name := randomTypes[w.rng.IntN(len(randomTypes))]
-	old, _ := w.crds.objs[name].(*wcrd)
+	old, _ := w.crds.objs[name].(*crdObject)
 	plural, group, _ := strings.Cut(name, ".")
-	fresh := wcrd{
+	fresh := crdObject{
 		name: name, group: group, plural: plural, kind: strings.ToUpper(plural[:1]) + plural[1:len(plural)-1], established: true,
 		namespaced: w.rng.IntN(2) == 0, versions: [][]string{{"v1"}, {"v2", "v1"}, {"v2"}}[w.rng.IntN(3)],
 	}
@@ -42,35 +42,35 @@ func (w *world) act() {
 	case old == nil && op < 9:
 		fresh.uid = w.uid()
 		fresh.established = w.rng.IntN(4) > 0
-		w.note("create %s %s %v ns=%v", name, fresh.uid, fresh.versions, fresh.namespaced)
+		w.logf("create %s %s %v ns=%v", name, fresh.uid, fresh.versions, fresh.namespaced)
 		w.setCRD(fresh)
 	case old == nil || op < 3:
 		gv := "v1." + group
-		a, _ := w.apis.objs[gv].(*wapi)
+		a, _ := w.apis.objs[gv].(*apiServiceObject)
 		switch {
 		case a != nil && a.service && w.rng.IntN(3) == 0:
 			b := *a
 			b.available = !a.available
-			w.note("APIService %s available=%v", gv, b.available)
+			w.logf("APIService %s available=%v", gv, b.available)
 			w.setAPI(&b)
 		case a != nil && a.service && w.rng.IntN(2) == 0:
-			w.note("APIService %s deleted", gv)
+			w.logf("APIService %s deleted", gv)
 			w.drop(w.apis, gv)
 			time.AfterFunc(time.Second, w.autoregister)
 		case a != nil && a.service:
-			w.note("APIService %s made local in place", gv)
-			w.setAPI(&wapi{name: gv, auto: "true", available: true})
+			w.logf("APIService %s made local in place", gv)
+			w.setAPI(&apiServiceObject{name: gv, auto: "true", available: true})
 			time.AfterFunc(time.Second, w.autoregister)
 		default:
 			w.backends[gv] = [][]string{{plural}, {plural, "others"}, {"others"}}[w.rng.IntN(3)]
 			if a != nil && w.rng.IntN(2) == 0 {
 				w.drop(w.apis, gv)
 			}
-			w.note("APIService %s by a service with %v", gv, w.backends[gv])
-			w.setAPI(&wapi{name: gv, service: true, available: true})
+			w.logf("APIService %s by a service with %v", gv, w.backends[gv])
+			w.setAPI(&apiServiceObject{name: gv, service: true, available: true})
 		}
 	case op < 5:
-		w.note("delete %s %s", name, old.uid)
+		w.logf("delete %s %s", name, old.uid)
 		w.dropCRD(name)
 	case op < 7:
 		uid := w.uid()
@@ -79,17 +79,17 @@ func (w *world) act() {
 		}
 		w.drop(w.crds, name)
 		fresh.uid = uid
-		w.note("recreate %s %s -> %s %v ns=%v", name, old.uid, uid, fresh.versions, fresh.namespaced)
+		w.logf("recreate %s %s -> %s %v ns=%v", name, old.uid, uid, fresh.versions, fresh.namespaced)
 		w.setCRD(fresh)
 	case op < 9:
 		c := *old
 		c.versions = fresh.versions
-		w.note("versions of %s %s: %v", name, c.uid, c.versions)
+		w.logf("versions of %s %s: %v", name, c.uid, c.versions)
 		w.setCRD(c)
 	case op == 9:
 		c := *old
 		c.labels = map[string]string{"x": fmt.Sprint(w.rng.IntN(3))}
-		w.note("labels of %s", name)
+		w.logf("labels of %s", name)
 		w.setCRD(c)
 	case op == 10:
 		c := *old
@@ -97,32 +97,32 @@ func (w *world) act() {
 			return
 		}
 		c.established = true
-		w.note("established %s %s: %v", name, c.uid, c.established)
+		w.logf("established %s %s: %v", name, c.uid, c.established)
 		w.setCRD(c)
 	default:
 		c := *old
 		c.terminating = true
-		w.note("terminating %s %s", name, c.uid)
+		w.logf("terminating %s %s", name, c.uid)
 		w.setCRD(c)
 		time.AfterFunc(time.Duration(w.rng.IntN(3000))*time.Millisecond, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			if now, ok := w.crds.objs[name].(*wcrd); ok && now.uid == c.uid && now.terminating {
-				w.note("terminated %s %s", name, c.uid)
+			if now, ok := w.crds.objs[name].(*crdObject); ok && now.uid == c.uid && now.terminating {
+				w.logf("terminated %s %s", name, c.uid)
 				w.dropCRD(name)
 			}
 		})
 	}
 }
 
-// subscriber is what a subscriber knows, and what was wrong with what it was told.
+// subscriber has the state of a subscriber, and the errors in its events.
 type subscriber struct {
 	mu           sync.Mutex
-	w            *world
+	w            *memoryServer
 	known        map[string]discovery.Resource
 	adds         map[string]int
 	added        map[string]time.Time
-	ended        map[types.UID]time.Time // when the end of a CRD was told
+	ended        map[types.UID]time.Time // the time of the event for the end of a CRD
 	errors       []string
 	skipEvidence bool
 	lag          time.Duration
@@ -131,7 +131,7 @@ type subscriber struct {
 	informers bool
 }
 
-func newSubscriber(w *world, lags []time.Duration) *subscriber {
+func newSubscriber(w *memoryServer, lags []time.Duration) *subscriber {
 	p := &subscriber{w: w, known: map[string]discovery.Resource{}, adds: map[string]int{}, added: map[string]time.Time{}, ended: map[types.UID]time.Time{}}
 	for _, lag := range lags {
 		p.lag = max(p.lag, lag)
@@ -145,7 +145,7 @@ func (p *subscriber) take(e discovery.Event) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	key := e.Resource.GVR.GroupResource().String()
-	p.w.note("    event %v uid=%s backing=%s versions=%v ev=%+v", e, e.Resource.CRDUID, e.Resource.Backing, e.Resource.Versions, e.Evidence.CRDUID)
+	p.w.logf("    event %v uid=%s backing=%s versions=%v ev=%+v", e, e.Resource.CRDUID, e.Resource.Backing, e.Resource.Versions, e.Evidence.CRDUID)
 	old, there := p.known[key]
 	if p.informers && !there && e.Type != discovery.Added {
 		old, there = e.Resource, true
@@ -156,7 +156,7 @@ func (p *subscriber) take(e discovery.Event) {
 	bad := func(format string, args ...any) {
 		text := fmt.Sprintf("%8.2f %v: ", time.Since(p.w.start).Seconds(), e) + fmt.Sprintf(format, args...)
 		p.errors = append(p.errors, text)
-		p.w.note("    !!! %s", text)
+		p.w.logf("    !!! %s", text)
 	}
 	switch e.Type {
 	case discovery.Added:
@@ -207,7 +207,7 @@ func (p *subscriber) unfounded(key string, old discovery.Resource, e discovery.E
 			return "" // that CRD may have served it: APIServices can't be read
 		}
 	}
-	if crd, there := p.w.crds.objs[key].(*wcrd); there && e.Evidence.Kind == discovery.CRDDeleted && e.Evidence.CRDUID == "" {
+	if crd, there := p.w.crds.objs[key].(*crdObject); there && e.Evidence.Kind == discovery.CRDDeleted && e.Evidence.CRDUID == "" {
 		oldest := p.added[key].Add(-time.Minute - p.lag) // document that may have made the type known
 		if old.Backing == discovery.BackingUnknown && crd.created.After(oldest) {
 			return "" // it may serve the type from now on
@@ -215,36 +215,36 @@ func (p *subscriber) unfounded(key string, old discovery.Resource, e discovery.E
 		return "its CRD is not younger than the type"
 	}
 	// There must have been a moment lately when it was not served, or of another UID.
-	var before *sight
+	var before *servedType
 	for i, s := range p.w.history {
 		if i+1 < len(p.w.history) && p.w.history[i+1].at.Before(lately) {
 			continue
 		}
-		sight, served := s.truth[key]
-		if !served || before != nil && before.uid != sight.uid {
+		there, served := s.truth[key]
+		if !served || before != nil && before.uid != there.uid {
 			return ""
 		}
-		before = &sight
+		before = &there
 	}
 	return "it was served all the time"
 }
 
-func sightOf(r discovery.Resource) sight {
-	s := sight{uid: string(r.CRDUID), kind: r.GVK.Kind, namespaced: r.Namespaced}
+func servedTypeOf(r discovery.Resource) servedType {
+	s := servedType{uid: string(r.CRDUID), kind: r.GVK.Kind, namespaced: r.Namespaced}
 	for _, v := range r.Versions {
 		s.versions += v + " "
 	}
 	return s
 }
 
-// differs returns how what the subscriber was told differs from the truth.
+// differs returns the differences between the subscriber's state and the served types.
 func (p *subscriber) differs(name string) (out []string) {
 	truth := p.w.truth()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, want := range truth {
 		got, there := p.known[key]
-		s := sightOf(got)
+		s := servedTypeOf(got)
 		s.uid = want.uid
 		if !there {
 			out = append(out, fmt.Sprintf("%s lacks %s", name, key))
@@ -261,12 +261,12 @@ func (p *subscriber) differs(name string) (out []string) {
 }
 
 // answersDiffer returns how the answers of r differ from the truth.
-func (w *world) answersDiffer(ctx context.Context, r *discovery.Resolver, uids bool) (out []string) {
+func (w *memoryServer) answersDiffer(ctx context.Context, r *discovery.Resolver, uids bool) (out []string) {
 	truth := w.truth()
 	for key, want := range truth {
 		gr := schema.ParseGroupResource(key)
 		res, err := r.ResolveGR(ctx, gr)
-		s := sightOf(res)
+		s := servedTypeOf(res)
 		if !uids {
 			s.uid = want.uid
 		}
@@ -277,7 +277,7 @@ func (w *world) answersDiffer(ctx context.Context, r *discovery.Resolver, uids b
 	for _, key := range randomTypes {
 		if _, there := truth[key]; !there {
 			if res, err := r.ResolveGR(ctx, schema.ParseGroupResource(key)); err == nil {
-				out = append(out, fmt.Sprintf("resolver has %s, which is gone: %+v", key, sightOf(res)))
+				out = append(out, fmt.Sprintf("resolver has %s, which is gone: %+v", key, servedTypeOf(res)))
 			}
 		}
 	}
@@ -301,7 +301,7 @@ type sequence struct {
 func runSequence(t *testing.T, plan sequence) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(plan.seed)
+		w := newMemoryServer(plan.seed)
 		w.skew, w.noETag, w.noDate, w.asJSON, w.legacy = plan.skew, plan.bare, plan.bare, plan.json, plan.legacy
 		w.lasts = 280 * time.Second // less than client-go asks for
 		if plan.lags != nil {
@@ -329,7 +329,7 @@ func runSequence(t *testing.T, plan sequence) {
 		}
 		w.fault = maps.Clone(steady)
 		for range 5 {
-			w.act()
+			w.changeAtRandom()
 		}
 		r, err := discovery.NewForConfig(&rest.Config{Host: "http://server", Transport: w}, discovery.WithJitter(w.rng.Float64()))
 		if err != nil {
@@ -367,7 +367,7 @@ func runSequence(t *testing.T, plan sequence) {
 		p := newSubscriber(w, plan.lags)
 		use := func() { // by the program
 			w.mu.Lock()
-			w.note("the program subscribes")
+			w.logf("the program subscribes")
 			question := plan.narrow && w.rng.IntN(2) == 0
 			w.mu.Unlock()
 			if question {
@@ -384,12 +384,12 @@ func runSequence(t *testing.T, plan sequence) {
 		}
 		settle := 240*time.Second + p.lag // a watch that hangs for 90 s, a back-off, and what documents may still list for a minute
 		uids := plan.forbid != "crds" && plan.forbid != "both" && plan.forbid != "crdwatch" && plan.forbid != "apis" && plan.forbid != "get"
-		var lastTruth map[string]sight
+		var lastTruth map[string]servedType
 		lastAdds := map[string]int{}
 		rounds := 6
 		for round := range rounds {
 			w.mu.Lock()
-			w.note("--- round %d", round)
+			w.logf("--- round %d", round)
 			if plan.faults {
 				for _, class := range []string{"crds.list", "crds.watch", "crds.get", "apis.list", "apis.watch", "apis.get", "core", "named", "version"} {
 					if w.rng.IntN(3) == 0 {
@@ -399,7 +399,7 @@ func runSequence(t *testing.T, plan sequence) {
 						}
 						if steady[class] == "" {
 							w.fault[class] = f
-							w.note("fault %s %s", class, f)
+							w.logf("fault %s %s", class, f)
 						}
 					}
 				}
@@ -417,17 +417,17 @@ func runSequence(t *testing.T, plan sequence) {
 				use()
 			}
 			for i := range n {
-				w.act()
+				w.changeAtRandom()
 				if at == i+1 {
 					use()
 				}
 				w.mu.Lock()
 				d := []time.Duration{0, time.Millisecond, 30 * time.Millisecond, time.Second, 4 * time.Second, 20 * time.Second}[w.rng.IntN(6)]
 				if plan.faults && w.rng.IntN(4) == 0 {
-					c := []*coll{w.crds, w.apis}[w.rng.IntN(2)]
+					c := []*objectStore{w.crds, w.apis}[w.rng.IntN(2)]
 					expire := w.rng.IntN(2) == 0
-					w.note("cut crds=%v expire=%v", c == w.crds, expire)
-					w.cut(c, expire)
+					w.logf("cut crds=%v expire=%v", c == w.crds, expire)
+					w.endWatches(c, expire)
 				}
 				w.mu.Unlock()
 				time.Sleep(d)
@@ -440,7 +440,7 @@ func runSequence(t *testing.T, plan sequence) {
 				w.mu.Unlock()
 				if again {
 					w.mu.Lock()
-					w.note("rerun")
+					w.logf("rerun")
 					w.mu.Unlock()
 					stopRun()
 					synctest.Wait()
@@ -450,9 +450,9 @@ func runSequence(t *testing.T, plan sequence) {
 			}
 			w.mu.Lock()
 			w.fault = maps.Clone(steady)
-			w.note("healed")
+			w.logf("healed")
 			for _, name := range slices.Sorted(maps.Keys(w.apis.objs)) {
-				if a := w.apis.objs[name].(*wapi); !a.available {
+				if a := w.apis.objs[name].(*apiServiceObject); !a.available {
 					b := *a
 					b.available = true
 					w.setAPI(&b)
@@ -463,7 +463,7 @@ func runSequence(t *testing.T, plan sequence) {
 			time.Sleep(settle)
 			synctest.Wait()
 			w.mu.Lock()
-			w.note("check; requests since healed: %v", w.counts)
+			w.logf("check; requests since healed: %v", w.counts)
 			total := 0
 			for _, n := range w.counts {
 				total += n

@@ -17,11 +17,11 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// inWorld runs test in a bubble, with a world and a resolver of it.
-func inWorld(t *testing.T, test func(t *testing.T, w *world, r *discovery.Resolver)) {
+// inBubble runs test in a bubble, with a server in memory and a resolver of it.
+func inBubble(t *testing.T, test func(t *testing.T, w *memoryServer, r *discovery.Resolver)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(1)
+		w := newMemoryServer(1)
 		r, err := discovery.NewForConfig(&rest.Config{Host: "http://server", Transport: w})
 		if err != nil {
 			t.Fatal(err)
@@ -48,13 +48,13 @@ func runFor(t *testing.T, r *discovery.Resolver) (stop func()) {
 	return stop
 }
 
-// heard returns a function that returns what a subscriber has heard since it was called last.
-func heard(t *testing.T, r *discovery.Resolver) func() []string {
+// recordEvents subscribes, and returns a function that returns the events since its last call.
+func recordEvents(t *testing.T, r *discovery.Resolver) func() []string {
 	t.Helper()
-	return heardWith(t.Context(), t, r)
+	return recordEventsWith(t.Context(), t, r)
 }
 
-func heardWith(ctx context.Context, t *testing.T, r *discovery.Resolver) func() []string {
+func recordEventsWith(ctx context.Context, t *testing.T, r *discovery.Resolver) func() []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	var (
@@ -85,13 +85,13 @@ func heardWith(ctx context.Context, t *testing.T, r *discovery.Resolver) func() 
 
 // started sets up the server, runs r for a minute, and returns the function of heard, without the
 // events so far.
-func started(t *testing.T, w *world, r *discovery.Resolver, setUp func()) (next func() []string, stop func()) {
+func started(t *testing.T, w *memoryServer, r *discovery.Resolver, setUp func()) (next func() []string, stop func()) {
 	t.Helper()
-	w.change(setUp)
-	elapse(3 * time.Second)
-	next = heard(t, r)
+	w.update(setUp)
+	sleep(3 * time.Second)
+	next = recordEvents(t, r)
 	stop = runFor(t, r)
-	elapse(time.Minute)
+	sleep(time.Minute)
 	next()
 	return next, stop
 }
@@ -104,37 +104,37 @@ func wantEvents(t *testing.T, next func() []string, want ...string) {
 	}
 }
 
-// elapse lets d go by in a bubble.
-func elapse(d time.Duration) { time.Sleep(d) }
+// sleep waits for d in a bubble.
+func sleep(d time.Duration) { time.Sleep(d) }
 
-// change changes the world.
-func (w *world) change(how func()) {
+// update changes the server.
+func (w *memoryServer) update(how func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	how()
 }
 
-// gadget is an established CRD of the world.
-func gadget(versions ...string) wcrd {
-	return wcrd{name: gadgetsCRD, uid: "1", group: "example.org", plural: "gadgets", kind: "Gadget", versions: versions, established: true, namespaced: true}
+// gadget returns an established CRD.
+func gadget(versions ...string) crdObject {
+	return crdObject{name: gadgetsCRD, uid: "1", group: "example.org", plural: "gadgets", kind: "Gadget", versions: versions, established: true, namespaced: true}
 }
 
 // A CRD may be deleted between two runs, and CRDs may be forbidden during the second one.
 func TestRun_ACRDThatIsDeletedBetweenRunsIsDoubted(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		next, stop := started(t, w, r, func() { w.setCRD(gadget("v1")) })
 		stop()
-		w.change(func() {
+		w.update(func() {
 			w.dropCRD(gadgetsCRD)
 			for _, class := range []string{"crds.list", "apis.list"} {
 				w.fault[class] = "403"
 			}
 		})
-		elapse(3 * time.Second)
+		sleep(3 * time.Second)
 		next()
 		runFor(t, r)
-		elapse(time.Minute)
+		sleep(time.Minute)
 		wantEvents(t, next, "Removed gadgets.v1.example.org (NotListed)")
 	})
 }
@@ -143,16 +143,16 @@ func TestRun_ACRDThatIsDeletedBetweenRunsIsDoubted(t *testing.T) {
 func TestRun_AWatchWithoutAResponseEnds(t *testing.T) {
 	for _, class := range []string{"crds.watch", "apis.watch"} {
 		t.Run(class, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 				t.Helper()
 				w.fault[class] = "hang"
 				runFor(t, r)
-				elapse(time.Minute)
-				w.change(func() {
+				sleep(time.Minute)
+				w.update(func() {
 					w.fault[class] = ""
 					w.setCRD(gadget("v1"))
 				})
-				elapse(2 * time.Minute)
+				sleep(2 * time.Minute)
 				if _, err := r.ResolveGVR(t.Context(), gadgets); err != nil {
 					t.Error(err)
 				}
@@ -167,15 +167,15 @@ func TestRun_AWatchWithoutAResponseEnds(t *testing.T) {
 
 // An API server ends a watch after its timeout. Otherwise the connection hangs.
 func TestRun_AnOverdueWatchEnds(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		runFor(t, r)
-		elapse(time.Minute)
-		w.change(func() {
-			clear(w.crds.streams) // nothing is heard of them any more
+		sleep(time.Minute)
+		w.update(func() {
+			clear(w.crds.streams) // they have no events any more
 			w.setCRD(gadget("v1"))
 		})
-		elapse(12 * time.Minute)
+		sleep(12 * time.Minute)
 		if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.CRDUID != "1" {
 			t.Error(res.CRDUID, err)
 		}
@@ -184,58 +184,58 @@ func TestRun_AnOverdueWatchEnds(t *testing.T) {
 
 // A document without one root must not count as the second document.
 func TestEvidence_AFailedRootIsNotEvidence(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		next, _ := started(t, w, r, func() {
 			w.fault["crds.list"], w.fault["crds.watch"], w.fault["crds.get"] = "403", "403", "403"
 			w.setCRD(gadget("v2"))
 		})
-		w.change(func() {
+		w.update(func() {
 			w.fault["named"] = "500"
 			w.setCRD(gadget("v1")) // its objects are the same
 		})
-		elapse(time.Minute)
+		sleep(time.Minute)
 		if got := next(); len(got) > 0 {
 			t.Errorf("while documents fail: %q", got)
 		}
-		w.change(func() { w.fault["named"] = "" })
-		elapse(time.Minute)
+		w.update(func() { w.fault["named"] = "" })
+		sleep(time.Minute)
 		wantEvents(t, next, "Changed gadgets.v1.example.org [Versions]")
 	})
 }
 
 // After an outage, documents are requested as soon as another request succeeds that had failed.
 func TestRun_DocumentsAreRequestedWhenTheServerResponds(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		runFor(t, r)
-		elapse(time.Minute)
+		sleep(time.Minute)
 		for range 3 {
-			w.change(func() {
-				w.cut(w.crds, true)
+			w.update(func() {
+				w.endWatches(w.crds, true)
 				for _, class := range []string{"crds.watch", "crds.list", "core", "named"} {
 					w.fault[class] = "500"
 				}
 			})
-			elapse(10 * time.Minute) // all back off
-			w.change(func() {
+			sleep(10 * time.Minute) // all back off
+			w.update(func() {
 				clear(w.counts)
 				clear(w.fault)
 				w.fault["core"], w.fault["named"] = "500", "500"
 			})
 			var list, named, before int
-			asked := func() { w.change(func() { list, named = w.counts["crds.list"], w.counts["named"] }) }
+			asked := func() { w.update(func() { list, named = w.counts["crds.list"], w.counts["named"] }) }
 			for list == 0 {
 				before = named
-				elapse(10 * time.Millisecond)
+				sleep(10 * time.Millisecond)
 				asked()
 			}
-			elapse(1300 * time.Millisecond) // they may have failed a moment ago, and are paused for a second
+			sleep(1300 * time.Millisecond) // they may have failed a moment ago, and are paused for a second
 			if asked(); named == before {
 				t.Error("CRDs are listed again, and documents are not asked for")
 			}
-			w.change(func() { clear(w.fault) })
-			elapse(time.Minute)
+			w.update(func() { clear(w.fault) })
+			sleep(time.Minute)
 		}
 	})
 }
@@ -247,27 +247,27 @@ func TestRun_APauseDoesNotRestartTheBackOff(t *testing.T) {
 		"of all groups":       {Resource: "bolts"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 				t.Helper()
 				runFor(t, r)
-				elapse(time.Minute)
-				w.change(func() {
-					w.cut(w.crds, true)
+				sleep(time.Minute)
+				w.update(func() {
+					w.endWatches(w.crds, true)
 					for _, class := range []string{"crds.watch", "crds.list", "core", "named"} {
 						w.fault[class] = "500"
 					}
 				})
-				elapse(10 * time.Minute) // all back off
-				w.change(func() {
+				sleep(10 * time.Minute) // all back off
+				w.update(func() {
 					delete(w.fault, "crds.watch")
 					delete(w.fault, "crds.list")
 					w.healer = "crds.list"
 				})
-				for faults := 1; faults > 0; w.change(func() { faults = len(w.fault) }) {
+				for faults := 1; faults > 0; w.update(func() { faults = len(w.fault) }) {
 					_, _ = r.ResolveGR(t.Context(), question) // it asks for documents
-					elapse(200 * time.Millisecond)
+					sleep(200 * time.Millisecond)
 				}
-				elapse(1500 * time.Millisecond)
+				sleep(1500 * time.Millisecond)
 				if status := r.Status(); status.Documents.State != discovery.SourceCurrent {
 					t.Errorf("documents: %+v", status.Documents)
 				}
@@ -278,17 +278,17 @@ func TestRun_APauseDoesNotRestartTheBackOff(t *testing.T) {
 
 // The pause of one root may be over when the other root has responded.
 func TestRun_APauseMayEndBeforeTheResponse(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		runFor(t, r)
-		elapse(time.Minute)
-		w.change(func() { w.fault["core"], w.fault["named"] = "hang1", "500" }) // one answers after 3 s
+		sleep(time.Minute)
+		w.update(func() { w.fault["core"], w.fault["named"] = "hang1", "500" }) // one answers after 3 s
 		for range 600 {
 			_, _ = r.Resolve(t.Context(), "bolts.example.org")
-			elapse(100 * time.Millisecond)
+			sleep(100 * time.Millisecond)
 		}
-		w.change(func() { clear(w.fault) })
-		elapse(15 * time.Second)
+		w.update(func() { clear(w.fault) })
+		sleep(15 * time.Second)
 		if status := r.Status(); status.Documents.State != discovery.SourceCurrent {
 			t.Errorf("documents: %+v", status.Documents)
 		}
@@ -297,7 +297,7 @@ func TestRun_APauseMayEndBeforeTheResponse(t *testing.T) {
 
 // The timeout of an http.Client would end watches, too.
 func TestRun_AClientsTimeoutDoesNotEndWatches(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, _ *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, _ *discovery.Resolver) {
 		t.Helper()
 		client := &http.Client{Transport: w, Timeout: 10 * time.Second}
 		r, err := discovery.NewForConfigAndClient(&rest.Config{Host: "http://server"}, client)
@@ -305,8 +305,8 @@ func TestRun_AClientsTimeoutDoesNotEndWatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		runFor(t, r)
-		elapse(2 * time.Minute)
-		w.change(func() {
+		sleep(2 * time.Minute)
+		w.update(func() {
 			if w.counts["crds.watch"] != 1 || w.counts["apis.watch"] != 1 {
 				t.Errorf("in two minutes: %v", w.counts)
 			}
@@ -316,25 +316,25 @@ func TestRun_AClientsTimeoutDoesNotEndWatches(t *testing.T) {
 
 // An event of a CRD removes a stored refusal before documents list the type.
 func TestRun_AnEventEndsAnswersInMemory(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
 		runFor(t, r)
-		elapse(time.Minute)
+		sleep(time.Minute)
 		asked := func() (count int) {
 			for range 2 {
 				_, _ = r.ResolveGVR(t.Context(), gadgets)
 			}
-			w.change(func() { count = w.counts["version"] })
+			w.update(func() { count = w.counts["version"] })
 			return count
 		}
 		if got := asked(); got != 1 {
 			t.Errorf("%d requests for what is not served, want 1", got)
 		}
-		w.change(func() {
+		w.update(func() {
 			w.lags = []time.Duration{8 * time.Second} // of documents
 			w.setCRD(gadget("v1"))
 		})
-		elapse(100 * time.Millisecond)
+		sleep(100 * time.Millisecond)
 		if got := asked(); got != 2 {
 			t.Errorf("%d requests after its CRD was created, want 2", got)
 		}
@@ -342,16 +342,16 @@ func TestRun_AnEventEndsAnswersInMemory(t *testing.T) {
 }
 
 func TestRun_ARemovedTypeNeedsNoRequest(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		next, _ := started(t, w, r, func() { w.byService("gadgets", "others") })
-		w.change(func() { w.backends[gadgetsService] = []string{"others"}; w.snapshot() })
-		elapse(2 * time.Minute)
+		next, _ := started(t, w, r, func() { w.serveByService("gadgets", "others") })
+		w.update(func() { w.backends[gadgetsService] = []string{"others"}; w.snapshot() })
+		sleep(2 * time.Minute)
 		if got, want := next(), []string{"Removed gadgets.v1.example.org (NotListed)"}; !slices.Equal(got, want) {
 			t.Fatalf("events: %q, want %q", got, want)
 		}
 		_, err := r.ResolveGVR(t.Context(), gadgets)
-		w.change(func() {
+		w.update(func() {
 			if !errors.Is(err, discovery.ErrNotServed) || w.counts["version"] != 0 {
 				t.Errorf("%v, after %d requests", err, w.counts["version"])
 			}
@@ -361,20 +361,20 @@ func TestRun_ARemovedTypeNeedsNoRequest(t *testing.T) {
 
 // Changes in quick succession are computed together: what a run makes known is at least 20 ms apart.
 func TestRun_ChangesAreLearntInBatches(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world, r *discovery.Resolver) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
-		w.change(func() { w.setCRD(gadget("v1")) })
+		w.update(func() { w.setCRD(gadget("v1")) })
 		runFor(t, r)
-		elapse(10 * time.Minute)
+		sleep(10 * time.Minute)
 		const changes = 200
 		published, last := 0, discovery.Published(r)
 		for i := range changes {
-			w.change(func() {
+			w.update(func() {
 				c := gadget("v1")
 				c.labels = map[string]string{"i": strconv.Itoa(i)}
 				w.setCRD(c)
 			})
-			elapse(time.Millisecond)
+			sleep(time.Millisecond)
 			if now := discovery.Published(r); now != last {
 				published, last = published+1, now
 			}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-type wcrd struct {
+type crdObject struct {
 	name, uid        string
 	group, plural    string
 	kind             string
@@ -34,7 +34,7 @@ type wcrd struct {
 	created, touched time.Time
 }
 
-func (c *wcrd) json(full bool) map[string]any {
+func (c *crdObject) json(full bool) map[string]any {
 	meta := map[string]any{
 		"name": c.name, "uid": c.uid, "generation": c.generation, "labels": c.labels, "creationTimestamp": c.created.UTC().Format(time.RFC3339),
 		"managedFields": []any{map[string]any{"manager": "x", "operation": "Update", "time": c.touched.UTC().Format(time.RFC3339)}},
@@ -70,7 +70,7 @@ func (c *wcrd) json(full bool) map[string]any {
 	}
 }
 
-type wapi struct {
+type apiServiceObject struct {
 	name, uid        string
 	auto             string
 	service          bool
@@ -78,7 +78,7 @@ type wapi struct {
 	created, touched time.Time
 }
 
-func (a *wapi) json(full bool) map[string]any {
+func (a *apiServiceObject) json(full bool) map[string]any {
 	labels := map[string]string{}
 	if a.auto != "" {
 		labels["kube-aggregator.kubernetes.io/automanaged"] = a.auto
@@ -105,25 +105,25 @@ func (a *wapi) json(full bool) map[string]any {
 	}
 }
 
-type wobj interface {
+type serverObject interface {
 	json(full bool) map[string]any
 }
 
-type frame struct {
+type watchEvent struct {
 	rv   int
 	name string
 	line []byte
 }
 
-type coll struct {
-	objs    map[string]wobj
+type objectStore struct {
+	objs    map[string]serverObject
 	rvs     map[string]int
-	log     []frame
+	log     []watchEvent
 	min     int // oldest rv to go on from
-	streams map[*stream]bool
+	streams map[*watchStream]bool
 }
 
-type stream struct {
+type watchStream struct {
 	ctx    context.Context //nolint:containedctx // of the request
 	name   string          // of the only object; empty: all
 	closed chan struct{}
@@ -133,7 +133,7 @@ type stream struct {
 	onEnd  func()
 }
 
-func (s *stream) Read(p []byte) (int, error) {
+func (s *watchStream) Read(p []byte) (int, error) {
 	if len(s.buf) == 0 {
 		select {
 		case f, ok := <-s.frames:
@@ -152,36 +152,36 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (s *stream) Close() error {
+func (s *watchStream) Close() error {
 	s.once.Do(func() { close(s.closed); s.onEnd() })
 	return nil
 }
 
-// sight is what is truly served of one group resource.
-type sight struct {
+// servedType is what is truly served of one group resource.
+type servedType struct {
 	uid, kind  string
 	namespaced bool
 	versions   string
 }
 
-type snap struct {
+type servedState struct {
 	at     time.Time
 	groups []apidiscovery.APIGroupDiscovery
-	truth  map[string]sight
+	truth  map[string]servedType
 	mixed  map[string]bool // types whose CRD is there, and whose v1 is of another server
 }
 
-// world is an API server in memory, which a bubble may hold: CRDs, APIServices, what they make it
-// serve, and discovery documents, which may be behind. It is an http.RoundTripper.
-type world struct {
+// memoryServer is an API server in memory for bubbles, as an http.RoundTripper. It has CRDs and APIServices,
+// serves the types that they define, and has discovery documents, which may be behind.
+type memoryServer struct {
 	mu       sync.Mutex
 	rng      *rand.Rand
 	rv       int
 	uids     int
-	crds     *coll
-	apis     *coll
+	crds     *objectStore
+	apis     *objectStore
 	backends map[string][]string // by "v1.group": plurals
-	history  []snap
+	history  []servedState
 	lags     []time.Duration
 	turn     int
 	skew     time.Duration
@@ -201,29 +201,29 @@ type world struct {
 	asked     []string // paths, with the verb watch and the name of a selector
 }
 
-func newWorld(seed uint64) *world {
-	w := &world{
+func newMemoryServer(seed uint64) *memoryServer {
+	w := &memoryServer{
 		rng: rand.New(rand.NewPCG(seed, 7)), backends: map[string][]string{}, fault: map[string]string{}, counts: map[string]int{}, deleted: map[string]time.Time{}, start: time.Now(),
-		crds: &coll{objs: map[string]wobj{}, rvs: map[string]int{}, streams: map[*stream]bool{}},
-		apis: &coll{objs: map[string]wobj{}, rvs: map[string]int{}, streams: map[*stream]bool{}},
+		crds: &objectStore{objs: map[string]serverObject{}, rvs: map[string]int{}, streams: map[*watchStream]bool{}},
+		apis: &objectStore{objs: map[string]serverObject{}, rvs: map[string]int{}, streams: map[*watchStream]bool{}},
 		lags: []time.Duration{0},
 	}
 	for _, gv := range []string{"v1.", "v1.apps", "v1.apiextensions.k8s.io", "v1.apiregistration.k8s.io"} {
-		w.setAPI(&wapi{name: gv, auto: "onstart", available: true})
+		w.setAPI(&apiServiceObject{name: gv, auto: "onstart", available: true})
 	}
 	w.snapshot()
 	return w
 }
 
-func (w *world) now() time.Time { return time.Now().Add(w.skew) }
+func (w *memoryServer) now() time.Time { return time.Now().Add(w.skew) }
 
-func (w *world) uid() string { w.uids++; return fmt.Sprintf("uid-%d", w.uids) }
+func (w *memoryServer) uid() string { w.uids++; return fmt.Sprintf("uid-%d", w.uids) }
 
-func (w *world) note(format string, args ...any) {
+func (w *memoryServer) logf(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf("%8.2f ", time.Since(w.start).Seconds())+fmt.Sprintf(format, args...))
 }
 
-func (w *world) put(c *coll, name string, o wobj) {
+func (w *memoryServer) put(c *objectStore, name string, o serverObject) {
 	w.rv++
 	kind := "MODIFIED"
 	if c.objs[name] == nil {
@@ -231,22 +231,22 @@ func (w *world) put(c *coll, name string, o wobj) {
 	}
 	c.objs[name] = o
 	c.rvs[name] = w.rv
-	w.tell(c, kind, name, o)
+	w.send(c, kind, name, o)
 }
 
-func (w *world) render(c *coll, name string, o wobj, full bool) map[string]any {
+func (w *memoryServer) render(c *objectStore, name string, o serverObject, full bool) map[string]any {
 	m := o.json(full)
 	m["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(c.rvs[name])
 	return m
 }
 
-func (w *world) tell(c *coll, kind, name string, o wobj) {
+func (w *memoryServer) send(c *objectStore, kind, name string, o serverObject) {
 	line, err := json.Marshal(map[string]any{"type": kind, "object": w.render(c, name, o, false)})
 	if err != nil {
 		panic(err)
 	}
 	line = append(line, '\n')
-	c.log = append(c.log, frame{w.rv, name, line})
+	c.log = append(c.log, watchEvent{w.rv, name, line})
 	for s := range c.streams {
 		if s.name == "" || s.name == name {
 			s.frames <- line
@@ -255,22 +255,22 @@ func (w *world) tell(c *coll, kind, name string, o wobj) {
 	w.snapshot()
 }
 
-func (w *world) drop(c *coll, name string) {
+func (w *memoryServer) drop(c *objectStore, name string) {
 	o := c.objs[name]
 	if o == nil {
 		return
 	}
 	w.rv++
-	if crd, is := o.(*wcrd); is {
+	if crd, is := o.(*crdObject); is {
 		w.deleted[crd.uid] = time.Now()
 	}
 	delete(c.objs, name)
 	c.rvs[name] = w.rv
-	w.tell(c, "DELETED", name, o)
+	w.send(c, "DELETED", name, o)
 }
 
-func (w *world) setAPI(a *wapi) {
-	if old, ok := w.apis.objs[a.name].(*wapi); ok {
+func (w *memoryServer) setAPI(a *apiServiceObject) {
+	if old, ok := w.apis.objs[a.name].(*apiServiceObject); ok {
 		a.uid, a.created = old.uid, old.created
 	} else {
 		a.uid, a.created = w.uid(), w.now().Truncate(time.Second)
@@ -279,8 +279,8 @@ func (w *world) setAPI(a *wapi) {
 	w.put(w.apis, a.name, a)
 }
 
-func (w *world) setCRD(c wcrd) {
-	if old, ok := w.crds.objs[c.name].(*wcrd); ok && old.uid == c.uid {
+func (w *memoryServer) setCRD(c crdObject) {
+	if old, ok := w.crds.objs[c.name].(*crdObject); ok && old.uid == c.uid {
 		c.generation, c.created = old.generation, old.created
 		if !slices.Equal(c.versions, old.versions) || c.terminating != old.terminating {
 			c.generation++
@@ -293,13 +293,13 @@ func (w *world) setCRD(c wcrd) {
 	time.AfterFunc(time.Duration(w.rng.IntN(2000))*time.Millisecond, w.autoregister)
 }
 
-// autoregister makes APIServices for CRDs, and removes what it made for those that are gone.
-func (w *world) autoregister() {
+// autoregister creates APIServices for CRDs, and removes those of deleted CRDs.
+func (w *memoryServer) autoregister() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wanted := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(w.crds.objs)) {
-		c := w.crds.objs[name].(*wcrd)
+		c := w.crds.objs[name].(*crdObject)
 		if !c.established {
 			continue
 		}
@@ -309,25 +309,25 @@ func (w *world) autoregister() {
 	}
 	for _, gv := range slices.Sorted(maps.Keys(wanted)) {
 		if w.apis.objs[gv] == nil {
-			w.setAPI(&wapi{name: gv, auto: "true", available: true})
+			w.setAPI(&apiServiceObject{name: gv, auto: "true", available: true})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.apis.objs)) {
-		if a := w.apis.objs[name].(*wapi); a.auto == "true" && !wanted[name] {
+		if a := w.apis.objs[name].(*apiServiceObject); a.auto == "true" && !wanted[name] {
 			w.drop(w.apis, name)
 		}
 	}
 }
 
-func (w *world) dropCRD(name string) {
+func (w *memoryServer) dropCRD(name string) {
 	w.drop(w.crds, name)
 	time.AfterFunc(time.Duration(w.rng.IntN(2000))*time.Millisecond, w.autoregister)
 }
 
-// snapshot keeps what is served now.
-func (w *world) snapshot() {
+// snapshot stores the currently served types.
+func (w *memoryServer) snapshot() {
 	groups := map[string]map[string]*apidiscovery.APIVersionDiscovery{}
-	truth := map[string]sight{}
+	truth := map[string]servedType{}
 	add := func(group, v, plural, kind, uid string, namespaced bool) {
 		if groups[group] == nil {
 			groups[group] = map[string]*apidiscovery.APIVersionDiscovery{}
@@ -357,7 +357,7 @@ func (w *world) snapshot() {
 	names := slices.Sorted(maps.Keys(w.apis.objs))
 	slices.SortStableFunc(names, func(a, b string) int { return -strings.Compare(a[:2], b[:2]) }) // v2 before v1
 	for _, name := range names {
-		a := w.apis.objs[name].(*wapi)
+		a := w.apis.objs[name].(*apiServiceObject)
 		v, g, _ := strings.Cut(name, ".")
 		switch {
 		case a.service && a.available:
@@ -372,16 +372,16 @@ func (w *world) snapshot() {
 			add(g, v, map[string]string{"": "pods", "apps": "deployments", "apiextensions.k8s.io": "customresourcedefinitions", "apiregistration.k8s.io": "apiservices"}[g], "K"+g, "", true)
 		default:
 			for _, name := range slices.Sorted(maps.Keys(w.crds.objs)) {
-				c := w.crds.objs[name].(*wcrd)
+				c := w.crds.objs[name].(*crdObject)
 				if c.group == g && c.established && slices.Contains(c.versions, v) {
 					add(g, v, c.plural, c.kind, c.uid, c.namespaced)
 				}
 			}
 		}
 	}
-	s := snap{at: time.Now(), truth: truth, mixed: map[string]bool{}}
+	s := servedState{at: time.Now(), truth: truth, mixed: map[string]bool{}}
 	for name, o := range w.crds.objs {
-		a, _ := w.apis.objs["v1."+o.(*wcrd).group].(*wapi)
+		a, _ := w.apis.objs["v1."+o.(*crdObject).group].(*apiServiceObject)
 		s.mixed[name] = a != nil && a.service
 	}
 	for _, g := range slices.Sorted(maps.Keys(groups)) {
@@ -394,7 +394,7 @@ func (w *world) snapshot() {
 	w.history = append(w.history, s)
 }
 
-func (w *world) truth() map[string]sight {
+func (w *memoryServer) truth() map[string]servedType {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.history[len(w.history)-1].truth
@@ -434,7 +434,7 @@ func classOf(req *http.Request) string {
 	return "version"
 }
 
-func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
+func (w *memoryServer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -522,7 +522,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 		if since < c.min {
 			return statusAnswer(req, 410, "Expired"), nil
 		}
-		s := &stream{ctx: req.Context(), name: only, closed: make(chan struct{}), frames: make(chan []byte, 10000)}
+		s := &watchStream{ctx: req.Context(), name: only, closed: make(chan struct{}), frames: make(chan []byte, 10000)}
 		s.onEnd = func() { w.mu.Lock(); defer w.mu.Unlock(); delete(c.streams, s) }
 		for _, f := range c.log {
 			if f.rv > since && (only == "" || only == f.name) {
@@ -548,7 +548,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-func (w *world) view() *snap {
+func (w *memoryServer) view() *servedState {
 	lag := w.lags[w.turn%len(w.lags)]
 	w.turn++
 	at := &w.history[0]
@@ -560,7 +560,7 @@ func (w *world) view() *snap {
 	return at
 }
 
-func (w *world) document(req *http.Request, class string) *http.Response {
+func (w *memoryServer) document(req *http.Request, class string) *http.Response {
 	list := apidiscovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}, Items: []apidiscovery.APIGroupDiscovery{}}
 	for _, g := range w.view().groups {
 		if (g.Name == "") == (class == "core") {
@@ -608,14 +608,14 @@ func (w *world) document(req *http.Request, class string) *http.Response {
 	return w.finish(res)
 }
 
-func (w *world) finish(res *http.Response) *http.Response {
+func (w *memoryServer) finish(res *http.Response) *http.Response {
 	if !w.noDate {
 		res.Header.Set("Date", w.now().UTC().Format(http.TimeFormat))
 	}
 	return res
 }
 
-func (w *world) version(req *http.Request) *http.Response {
+func (w *memoryServer) version(req *http.Request) *http.Response {
 	path := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	var group, v string
 	if path[0] == "api" {
@@ -642,8 +642,8 @@ func (w *world) version(req *http.Request) *http.Response {
 	return answer(req, 404, "text/plain", []byte("404 page not found"))
 }
 
-// cut ends all watches. With expire they cannot go on.
-func (w *world) cut(c *coll, expire bool) {
+// endWatches ends all watches. With expire, they can't continue.
+func (w *memoryServer) endWatches(c *objectStore, expire bool) {
 	if expire {
 		c.min = w.rv
 		w.rv++
