@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/gvrkit/gvrkit/internal/errtext"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -126,7 +126,7 @@ func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, n
 		return nil, err
 	}
 	var response envelope
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &response); err != nil {
+	if err := utiljson.Unmarshal(body, &response); err != nil {
 		return nil, fmt.Errorf("decode the list: %w", err)
 	}
 	kind, isList := strings.CutSuffix(response.Kind, "List")
@@ -167,7 +167,7 @@ func (c *direct[T]) IsWatchListSemanticsUnSupported() bool { return false }
 // an object. An object without apiVersion and kind, as in lists of built-in types, gets missing.
 func (of Of[T]) decode(data []byte, missing metav1.TypeMeta) (source.Object, error) {
 	object := of.empty()
-	err := kjson.UnmarshalCaseSensitivePreserveInts(data, object)
+	err := utiljson.Unmarshal(data, object)
 	if err != nil {
 		return nameless(data, err)
 	}
@@ -189,7 +189,7 @@ func nameless(data []byte, err error) (source.Object, error) {
 			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
-	if unread := kjson.UnmarshalCaseSensitivePreserveInts(data, &identity); unread != nil {
+	if unread := utiljson.Unmarshal(data, &identity); unread != nil {
 		return nil, err
 	}
 	u := &undecodable{err: err}
@@ -224,7 +224,7 @@ type serializer[T source.Object] struct {
 // Decode implements runtime.Decoder.
 func (s serializer[T]) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	var kind metav1.TypeMeta
-	if into != nil || kjson.UnmarshalCaseSensitivePreserveInts(data, &kind) != nil || kind.Kind == "" || kind.Kind == "Status" {
+	if into != nil || utiljson.Unmarshal(data, &kind) != nil || kind.Kind == "" || kind.Kind == "Status" {
 		return s.Serializer.Decode(data, defaults, into)
 	}
 	object, err := s.of.decode(data, kind)
@@ -274,7 +274,7 @@ func (c *converting[T]) convert(object runtime.Object) (runtime.Object, error) {
 		return nil, err
 	}
 	to = c.of.empty()
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, to); err != nil {
+	if err := utiljson.Unmarshal(data, to); err != nil {
 		return nil, err
 	}
 	return to, nil

@@ -118,7 +118,7 @@ var ofDynamicinformer = []table{
 		{"an object that can't be decoded has no name", "nameless", drop("u.Name, u.Namespace = identity.Metadata.Name, identity.Metadata.Namespace")},
 		{"objects of watch events are not of the type", "serializer.Decode", always(`kind.Kind == "Status"`)},
 		{"an object that can't be converted has an error without the field", "converting.convert", replace(
-			"data, err := json.Marshal(content.Object); if err != nil { return nil, err }; to = c.of.empty(); if err := kjson.UnmarshalCaseSensitivePreserveInts(data, to); err != nil { return nil, err }; return to, nil",
+			"data, err := json.Marshal(content.Object); if err != nil { return nil, err }; to = c.of.empty(); if err := utiljson.Unmarshal(data, to); err != nil { return nil, err }; return to, nil",
 			"return nil, runtime.DefaultUnstructuredConverter.FromUnstructured(content.Object, to)")},
 		{"a form without a type of its own is accepted", "Of.Check", never("t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()")},
 	}},
