@@ -59,6 +59,39 @@ func TestFollow_TypesAreAddedAndRemoved(t *testing.T) {
 }
 
 // The CRD is replaced by another one. Stopped and Started are called.
+func TestFollow_StartedHasAWholeResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		f := cluster.factory(t)
+		f.Start(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		var started []discovery.Resource
+		done := make(chan error)
+		go func() {
+			done <- f.Follow(ctx, discovery.Selector{}, dynamicinformer.FollowFuncs{Started: func(l *dynamicinformer.Lease) {
+				started = append(started, l.Resource())
+			}})
+		}()
+		for _, name := range []string{"ships", "boats"} { // one before, one after the resolver's first answer
+			cluster.define(name)
+			time.Sleep(time.Minute)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if len(started) != 2 {
+			t.Fatalf("%d types have started, want 2", len(started))
+		}
+		for _, res := range started {
+			if res.GVK.Kind == "" || len(res.Verbs) == 0 || len(res.Versions) == 0 {
+				t.Errorf("the resource is not whole: %+v", res)
+			}
+		}
+		shutdown(t, f)
+	})
+}
+
 func TestFollow_AnotherCRDWithTheSameNameIsAnotherType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()

@@ -96,6 +96,21 @@ func TestSet_RegistrationOfAnotherInformerHasNoEffect(t *testing.T) {
 	}
 }
 
+// The informer may have events for a handler when it is removed.
+func TestSet_RemovedHandlerIsNotCalled(t *testing.T) {
+	i := &informer{}
+	s := NewSet(i, &feed{})
+	r, calls := add(t, s, nil)
+	i.handlers[0].OnAdd(nil, false)
+	if err := s.Remove(r); err != nil {
+		t.Fatal(err)
+	}
+	i.handlers[0].OnAdd(nil, false)
+	if *calls != 1 || i.removed != 1 {
+		t.Errorf("%d calls, want the one before the removal; removed %d times, want once", *calls, i.removed)
+	}
+}
+
 func TestGroup_CloseEndsItsHandlersOnly(t *testing.T) {
 	i, g := &informer{}, NewGroup("gc")
 	s := NewSet(i, &feed{})
@@ -118,8 +133,8 @@ func TestGroup_CloseEndsItsHandlersOnly(t *testing.T) {
 	default:
 		t.Error("not done")
 	}
-	if _, err := s.Add(cache.ResourceEventHandlerFuncs{}, cache.HandlerOptions{}, g); err != nil || i.removed != 1 {
-		t.Errorf("a handler that is added to a closed group: error %v, removed %d times", err, i.removed)
+	if late, err := s.Add(cache.ResourceEventHandlerFuncs{}, cache.HandlerOptions{}, g); late == nil || err != nil || i.removed != 1 {
+		t.Errorf("a handler that is added to a closed group: registration %v, error %v, removed %d times", late, err, i.removed)
 	}
 }
 

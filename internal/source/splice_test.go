@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,6 +162,62 @@ func TestSplice_DeletionWaitsForTheStore(t *testing.T) {
 		events := take(w)
 		if len(events) != 1 || events[0].Type != watch.Deleted || len(events[0].Object.(*unstructured.Unstructured).GetLabels()) > 0 {
 			t.Errorf("events: %v, want a deletion with the last state", events)
+		}
+	})
+}
+
+// A server may leave out the deletion of an object that it sends with another UID.
+func TestSplice_ObjectWithAnotherUIDIsNoUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, server := newObject("a"), newServerWatch()
+		old.SetUID("1")
+		client := &script{watch: always(server, nil), list: func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*old.DeepCopy()}}
+			list.SetResourceVersion("1")
+			return list, nil
+		}}
+		r, h := runInformer(t, source.Config{Client: source.Unstructured(client), GVR: widgets, NoWatchList: true}), &handler{}
+		defer r.stop()
+		if _, err := r.AddEventHandler(h); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		recreated := old.DeepCopy()
+		recreated.SetUID("2")
+		recreated.SetResourceVersion("2")
+		server.Modify(recreated)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add a ", "delete a ", "add a "}, h.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// If watches fail for long, the source lists instead. The failure of such a list is not reported: what
+// fails is the watch.
+func TestSplice_ListInsteadOfAWatchReportsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lists atomic.Int64
+		watchFails := errors.New("no watch")
+		client := &script{watch: always(nil, watchFails), list: func(context.Context) (*unstructured.UnstructuredList, error) {
+			if lists.Add(1) > 1 {
+				return nil, errors.New("no list")
+			}
+			list := &unstructured.UnstructuredList{}
+			list.SetResourceVersion("1")
+			return list, nil
+		}}
+		observer := &observer{}
+		r := runInformer(t, source.Config{Client: source.Unstructured(client), GVR: widgets, NoWatchList: true, Observer: observer})
+		defer r.stop()
+		time.Sleep(10 * time.Minute)
+		if lists.Load() < 2 {
+			t.Fatalf("%d lists, want some instead of watches", lists.Load())
+		}
+		for _, err := range observer.errors() {
+			if !errors.Is(err, watchFails) {
+				t.Errorf("reported: %v", err)
+			}
 		}
 	})
 }

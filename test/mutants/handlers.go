@@ -11,13 +11,13 @@ var ofHandlers = []table{
 		{"the status does not have the time since which a handler is blocked", "handler.stats", drop("s.BehindSince = h.running")},
 		{"a registration has the wrapper's name", "namedChecker.Name", replace(
 			"strings.Replace(c.DoneChecker.Name(), nameOf(c.handler), c.handler.name, 1)", "strings.Clone(c.DoneChecker.Name())")},
-		{"a removed handler is called", "Set.Remove", drop("r.handler.remove()")},
 		{"the backlog of a handler includes events from before it was added", "Set.Add", drop("h.before = s.feed.Events() - uint64(s.feed.Objects())")},
-		{"a release from the handler that is being added is an error", "Set.Add", replace("_ = s.Remove(r)", "return nil, s.Remove(r)")},
 		{"a handler that is removed stays in the status", "Set.Remove", drop(
 			"s.all = slices.DeleteFunc(s.all, func(other *handler) bool { return other == r.handler })")},
 	}},
 	{"internal/handlers", "internal/handlers", []mutant{
+		{"a removed handler is called", "Set.Remove", drop("r.handler.remove()")},
+		{"a release from the handler that is being added is an error", "Set.Add", replace("_ = s.Remove(r)", "return nil, s.Remove(r)")},
 		{"a handler that is idle keeps its backlog", "handler.stats", drop("h.before = given - h.taken")},
 	}},
 	{"internal/follow", "dynamicinformer", []mutant{

@@ -3,9 +3,6 @@ package main
 // ofSource has mutants of the stages between the reflector and the server.
 var ofSource = []table{
 	{"internal/source", "dynamicinformer", []mutant{
-		{"a response that is not a list is read as an empty list", "unstructuredClient.List", always(`strings.HasSuffix(kind, "List")`)},
-		{"a list that replaces a watch counts as a failure of the watch", "splice.content", drop("from = from.unreported()")},
-		{"early objects of a new type are deleted", "splice.settle", never("replaced && t.Serving == Served")},
 		{"attempts that client-go hides are not reported", "requests.observed", drop("r.failed(ctx, verb, errtext.Clean(err))")},
 		{"an object stays rejected after it could be transformed", "splice.passObject", drop("s.admit(own)")},
 		{"a deletion that cannot be transformed is lost", "splice.passDeletion", always("s.delete(ctx, []string{s.known.keyOf(own)})")},
@@ -14,6 +11,9 @@ var ofSource = []table{
 		{"deletions do not count as traffic", "traffic.count", drop("watch.Deleted")},
 	}},
 	{"internal/source", "internal/source", []mutant{
+		{"a response that is not a list is read as an empty list", "unstructuredClient.List", always(`strings.HasSuffix(kind, "List")`)},
+		{"a list that replaces a watch counts as a failure of the watch", "splice.content", drop("from = from.unreported()")},
+		{"early objects of a new type are deleted", "splice.settle", never("replaced && t.Serving == Served")},
 		{"a held type's watch is ended", "Type.follows", never("now.Serving == Held")},
 		{"lists are of all namespaces", "client.ListWithContext", replace("c.namespace", `""`)},
 		{"watches are of all namespaces", "client.WatchWithContext", replace("c.namespace", `""`)},
