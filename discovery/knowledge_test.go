@@ -300,7 +300,7 @@ func newCrowd(tb testing.TB, crds int) *crowd {
 	return c
 }
 
-// publish computes what subscribers are told, and expects that many events.
+// publish computes the events for subscribers, and fails the test unless their number is want.
 func (c *crowd) publish(tb testing.TB, want int) {
 	tb.Helper()
 	now := c.snapshot(c.last, c.now)

@@ -2,7 +2,7 @@ package dynamicinformer
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -36,7 +36,7 @@ type TypedLease[T Object] struct {
 //
 // An object that can't be decoded to T is left out, and the status names it, with
 // [status.ReasonDecodeFailed]; all others are served. The object is added with its next version that can be
-// decoded. Leases with equal T share an informer; the informers of other leases on gvr are separate. The
+// decoded. The same is true of an object for which the transform returns another type. Leases with equal T share an informer; the informers of other leases on gvr are separate. The
 // client options of [WithClientOptions] do not apply.
 //
 // If T is not a pointer to a struct, or with [WithMetadataOnly], the error is an [*OptionError].
@@ -95,5 +95,5 @@ func (a as[T]) lister(indexer cache.Indexer, gvr schema.GroupVersionResource) ca
 type mixed struct{ asMetadata }
 
 func (mixed) check(*clients) error {
-	return &OptionError{Option: "WithMetadataOnly", Err: fmt.Errorf("AcquireTyped returns whole objects: use Acquire")}
+	return &OptionError{Option: "WithMetadataOnly", Err: errors.New("AcquireTyped returns whole objects: use Acquire")}
 }

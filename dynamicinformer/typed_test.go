@@ -305,3 +305,78 @@ func TestAcquireTyped_RefusesWhatIsNoTypeOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// syncTyped returns a synced lease on the widgets of a server, and the server.
+func syncTyped(t *testing.T, initial []string, opts ...dynamicinformer.LeaseOption) (*typedServer, *dynamicinformer.TypedLease[*typedWidget]) {
+	t.Helper()
+	s := &typedServer{Server: stubserver.New(t), events: make(chan string), initial: initial}
+	s.Prepare(s.answer)
+	f, err := dynamicinformer.NewForConfig(s.RESTConfig(), dynamicinformer.WithDiscovery(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Shutdown(context.WithoutCancel(t.Context())) })
+	f.Start(t.Context())
+	l, err := dynamicinformer.AcquireTyped[*typedWidget](t.Context(), f, widgets, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := l.WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return s, l
+}
+
+// A decoder's error may have a value of the object, which may be a Secret.
+func TestAcquireTyped_ErrorsHaveNoValues(t *testing.T) {
+	for name, spec := range map[string]string{
+		"of UnmarshalJSON": `{"since":"hunter2"}`, "number": `{"size":12345.678}`, "key": `{"sizes":{"hunter2":"x"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, l := syncTyped(t, []string{widgetJSON("bad", 2, spec)})
+			got := l.Status()
+			if got.LastFailed != "ns/bad" || got.Err == nil || strings.Contains(got.Err.Error(), "hunter2") || strings.Contains(got.Err.Error(), "12345") {
+				t.Errorf("%s: %v", got.LastFailed, got.Err)
+			}
+		})
+	}
+}
+
+// The kind Status of another group is an object, not the error of a watch.
+func TestAcquireTyped_CustomResourceOfKindStatus(t *testing.T) {
+	asStatus := func(widget string) string { return strings.Replace(widget, `"kind":"Widget"`, `"kind":"Status"`, 1) }
+	s, l := syncTyped(t, []string{asStatus(widgetJSON("a", 2, `{"size":1}`))})
+	events := &typedEvents{happened: make(chan string, 10)}
+	if _, err := l.Informer().AddTypedEventHandler(events); err != nil {
+		t.Fatal(err)
+	}
+	s.events <- stubserver.Event("MODIFIED", asStatus(widgetJSON("a", 3, `{"size":2}`)))
+	for _, want := range []string{"add ns/a 1", "update ns/a 1 to ns/a 2"} {
+		select {
+		case got := <-events.happened:
+			if got != want {
+				t.Errorf("event %q, want %q", got, want)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("no event, want %q", want)
+		}
+	}
+}
+
+// Typed handlers would panic on objects of another type.
+func TestAcquireTyped_TransformToAnotherTypeFails(t *testing.T) {
+	_, l := syncTyped(t, []string{widgetJSON("a", 2, `{}`), widgetJSON("b", 3, `{}`)}, dynamicinformer.WithTransform(func(obj any) (any, error) {
+		if w, is := obj.(*typedWidget); is && w.Name == "a" {
+			return &metav1.PartialObjectMetadata{ObjectMeta: w.ObjectMeta}, nil
+		}
+		return obj, nil
+	}))
+	if got := l.Status(); got.Reason != status.ReasonTransformFailed || got.FailedObjects != 1 || got.LastFailed != "ns/a" {
+		t.Errorf("status: %+v", got)
+	}
+	if all, err := l.Lister().List(labels.Everything()); err != nil || len(all) != 1 {
+		t.Errorf("the lister has %v, %v", all, err)
+	}
+}

@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,6 +82,9 @@ func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err
 	transformed, err := call(*function, obj)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", ErrTransform, err)
+	}
+	if t.convert != nil && reflect.TypeOf(transformed) != reflect.TypeOf(obj) {
+		return nil, "", fmt.Errorf("%w: it returned %T, not %T", ErrTransform, transformed, obj) // typed handlers would panic
 	}
 	accessor, err := meta.Accessor(transformed)
 	if err != nil {

@@ -6,6 +6,7 @@ package typed
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -30,15 +31,14 @@ import (
 // Of is a Go type of objects: a pointer to a struct with TypeMeta and ObjectMeta.
 type Of[T source.Object] struct{}
 
-// Check returns an error if T is not a pointer to a struct, or is a type without a field for each form of
-// object, such as *unstructured.Unstructured.
+// Check returns an error if T is not a pointer to a struct, or is the type of another form of objects.
 func (Of[T]) Check() error {
 	t := reflect.TypeFor[T]()
 	switch {
 	case t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct:
 		return fmt.Errorf("%v is not a pointer to a struct", t)
 	case t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]():
-		return fmt.Errorf("%v is not a type of its own: use Acquire", t)
+		return fmt.Errorf("%v is the type of another form: use Acquire", t)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, n
 	}
 	var response envelope
 	if err := utiljson.Unmarshal(body, &response); err != nil {
-		return nil, fmt.Errorf("decode the list: %w", err)
+		return nil, fmt.Errorf("decode the list: %w", misfit(err))
 	}
 	kind, isList := strings.CutSuffix(response.Kind, "List")
 	if response.Kind != "" && !isList {
@@ -137,7 +137,7 @@ func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, n
 	for i, item := range response.Items {
 		object, err := c.of.decode(item, metav1.TypeMeta{APIVersion: response.APIVersion, Kind: kind})
 		if err != nil {
-			return nil, fmt.Errorf("decode item %d of the list: %w", i, err)
+			return nil, fmt.Errorf("decode item %d of the list: %w", i, misfit(err))
 		}
 		list.Items[i] = object
 	}
@@ -153,10 +153,13 @@ func (c *direct[T]) Watch(ctx context.Context, gvr schema.GroupVersionResource, 
 // Convert implements source.Client.
 func (c *direct[T]) Convert() func(runtime.Object) (runtime.Object, error) {
 	return func(object runtime.Object) (runtime.Object, error) {
-		if u, is := object.(*undecodable); is {
-			return nil, u.err
+		switch object := object.(type) {
+		case T:
+			return object, nil
+		case *undecodable:
+			return nil, misfit(object.err)
 		}
-		return object, nil
+		return nil, fmt.Errorf("the server sent a %T", object)
 	}
 }
 
@@ -169,7 +172,7 @@ func (of Of[T]) decode(data []byte, missing metav1.TypeMeta) (source.Object, err
 	object := of.empty()
 	err := utiljson.Unmarshal(data, object)
 	if err != nil {
-		return nameless(data, err)
+		return leftOut(data, err)
 	}
 	if kind := object.GetObjectKind(); kind.GroupVersionKind().Empty() {
 		kind.SetGroupVersionKind(missing.GroupVersionKind())
@@ -177,8 +180,8 @@ func (of Of[T]) decode(data []byte, missing metav1.TypeMeta) (source.Object, err
 	return object, nil
 }
 
-// nameless returns an undecodable for the object in data, which err says is not a T.
-func nameless(data []byte, err error) (source.Object, error) {
+// leftOut returns an undecodable for the object in data, which err says is not a T.
+func leftOut(data []byte, err error) (source.Object, error) {
 	var identity struct {
 		metav1.TypeMeta `json:",inline"`
 
@@ -224,12 +227,12 @@ type serializer[T source.Object] struct {
 // Decode implements runtime.Decoder.
 func (s serializer[T]) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	var kind metav1.TypeMeta
-	if into != nil || utiljson.Unmarshal(data, &kind) != nil || kind.Kind == "" || kind.Kind == "Status" {
+	if into != nil || utiljson.Unmarshal(data, &kind) != nil || kind.Kind == "" || kind.Kind == "Status" && kind.APIVersion == "v1" {
 		return s.Serializer.Decode(data, defaults, into)
 	}
 	object, err := s.of.decode(data, kind)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, misfit(err)
 	}
 	gvk := kind.GroupVersionKind()
 	return object, &gvk, nil
@@ -263,7 +266,7 @@ func (c *converting[T]) Convert() func(runtime.Object) (runtime.Object, error) {
 func (c *converting[T]) convert(object runtime.Object) (runtime.Object, error) {
 	content, is := object.(*unstructured.Unstructured)
 	if !is {
-		return nil, fmt.Errorf("the client returned a %T, want *unstructured.Unstructured", object)
+		return nil, fmt.Errorf("the client returned a %T", object)
 	}
 	to := c.of.empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content.Object, to); err == nil {
@@ -275,7 +278,21 @@ func (c *converting[T]) convert(object runtime.Object) (runtime.Object, error) {
 	}
 	to = c.of.empty()
 	if err := utiljson.Unmarshal(data, to); err != nil {
-		return nil, err
+		return nil, misfit(err)
 	}
 	return to, nil
+}
+
+// misfit returns err, an error of the decoder, without values of the object: errors are stored, logged and
+// displayed, and the object may be a Secret. It keeps the Go field, which the decoder's own errors have. The
+// errors of a type's UnmarshalJSON have no field, and may have values.
+func misfit(err error) error {
+	const words = "json: cannot unmarshal "
+	if what, found := strings.CutPrefix(err.Error(), words); found {
+		kind, _, _ := strings.Cut(what, " ") // without the digits of a number
+		if _, field, found := strings.Cut(what, " into Go "); found {
+			return errors.New(errtext.Cut(words + kind + " into Go " + field))
+		}
+	}
+	return errors.New("a value does not fit the Go type of its field")
 }
