@@ -165,10 +165,10 @@ func (o *objectOrMetadata) ForResource(gvr schema.GroupVersionResource) (informe
 	if err := (asMetadata{}).check(&o.factory.clients); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(gvr), err)
 	}
-	if resolver := o.factory.Resolver(); resolver != nil {
+	if o.factory.Resolver() != nil {
 		ctx, cancel := context.WithTimeout(wait.ContextForChannel(nil), validateAfter)
 		defer cancel()
-		if _, err := resolver.Validate(ctx, gvr); err != nil && !errors.Is(err, discovery.ErrInconclusive) && ctx.Err() == nil {
+		if _, err := o.factory.resolve(ctx, gvr, discovery.Exact()); err != nil && !errors.Is(err, discovery.ErrInconclusive) && ctx.Err() == nil {
 			return nil, fmt.Errorf("dynamicinformer: %w", err)
 		}
 	}

@@ -2,6 +2,7 @@ package dynamicinformer
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
+	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typestate"
 	"github.com/gvrkit/gvrkit/status"
 )
@@ -124,8 +126,11 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 			return f.resolve(ctx, e.gvr, e.versions)
 		},
 	})
-	client, transformed := k.form.client(&f.clients)
+	client, transformed, err := k.form.client(&f.clients)
 	cfg := s.config(client, k.gvr)
+	if err != nil {
+		cfg.Invalid = fmt.Errorf("%w: %w", source.ErrInvalid, err)
+	}
 	cfg.Observer = e.state
 	cfg.Stalls = &f.stalls
 	cfg.Availability = e.state.Availability()

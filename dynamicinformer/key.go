@@ -44,7 +44,7 @@ type form interface {
 	check(c *clients) error
 	// client returns the client of one informer, which sets transformed, if that is not nil, while it
 	// has a transform.
-	client(c *clients) (client source.Client, transformed *atomic.Bool)
+	client(c *clients) (client source.Client, transformed *atomic.Bool, err error)
 	// lister returns a lister on the objects of indexer.
 	lister(indexer cache.Indexer, gvr schema.GroupVersionResource) cache.GenericLister
 	// String returns the name of the form in a status. It is empty for the default form.
@@ -56,12 +56,12 @@ type asUnstructured struct{}
 
 func (asUnstructured) check(*clients) error { return nil }
 
-func (asUnstructured) client(c *clients) (source.Client, *atomic.Bool) {
+func (asUnstructured) client(c *clients) (source.Client, *atomic.Bool, error) {
 	if c.shared == nil {
-		return source.Unstructured(c.own), nil
+		return source.Unstructured(c.own), nil, nil
 	}
 	chosen := &choice{clients: c}
-	return source.Unstructured(chosen), &chosen.transformed
+	return source.Unstructured(chosen), &chosen.transformed, nil
 }
 
 func (asUnstructured) lister(indexer cache.Indexer, gvr schema.GroupVersionResource) cache.GenericLister {
@@ -82,8 +82,8 @@ func (asMetadata) check(c *clients) error {
 	return nil
 }
 
-func (asMetadata) client(c *clients) (source.Client, *atomic.Bool) {
-	return source.Metadata(c.metadata), nil
+func (asMetadata) client(c *clients) (source.Client, *atomic.Bool, error) {
+	return source.Metadata(c.metadata), nil, nil
 }
 
 func (asMetadata) lister(indexer cache.Indexer, gvr schema.GroupVersionResource) cache.GenericLister {

@@ -76,15 +76,12 @@ func (a as[T]) check(*clients) error {
 	return nil
 }
 
-func (a as[T]) client(c *clients) (source.Client, *atomic.Bool) {
+func (a as[T]) client(c *clients) (source.Client, *atomic.Bool, error) {
 	if c.http == nil {
-		return typed.Convert[T](c.own), nil
+		return typed.Convert[T](c.own), nil, nil
 	}
 	client, err := typed.New[T](c.config, c.http)
-	if err != nil { // the same configuration has given other clients
-		return nil, nil
-	}
-	return client, nil
+	return client, nil, err
 }
 
 func (a as[T]) lister(indexer cache.Indexer, gvr schema.GroupVersionResource) cache.GenericLister {

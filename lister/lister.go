@@ -70,3 +70,13 @@ func (l *namespaceLister) Get(name string) (*unstructured.Unstructured, error) {
 	// No object has the key "/name", so Get finds none in the empty namespace, as upstream.
 	return l.lister.Of.Get(l.namespace+"/"+name, name)
 }
+
+// NewRuntimeObjectShim returns lister as a cache.GenericLister, the interface that
+// informers.GenericInformer uses. The objects are those of the cache: they are read-only, so
+// call DeepCopy before a write.
+//
+// If Get fails, it returns a nil object. dynamiclister's shim returns a runtime.Object that is
+// not nil but holds a nil pointer.
+func NewRuntimeObjectShim(lister Lister) cache.GenericLister {
+	return objectlister.Generic[*unstructured.Unstructured, NamespaceLister](lister)
+}

@@ -89,22 +89,50 @@ func (l *Of[T]) errNoIndexer() error {
 	return fmt.Errorf("%s: %s: the indexer is nil", l.Package, l.GVR.GroupResource())
 }
 
-// Object returns a nil interface if err is not nil, instead of an interface with a nil pointer.
-func Object[T runtime.Object](object T, err error) (runtime.Object, error) {
-	if err != nil {
-		return nil, err
-	}
-	return object, nil
+// Lister is the interface of the listers of one form. N is its NamespaceLister.
+type Lister[T runtime.Object, N NamespaceLister[T]] interface {
+	NamespaceLister[T]
+	Namespace(namespace string) N
 }
 
-// Objects returns objects as a slice of runtime.Object.
-func Objects[T runtime.Object](objects []T, err error) ([]runtime.Object, error) {
+// NamespaceLister is the interface of the listers of one form in one namespace.
+type NamespaceLister[T runtime.Object] interface {
+	List(selector labels.Selector) ([]T, error)
+	Get(name string) (T, error)
+}
+
+// Generic returns l as a cache.GenericLister. If Get fails, it returns a nil object.
+func Generic[T runtime.Object, N NamespaceLister[T]](l Lister[T, N]) cache.GenericLister {
+	return generic[T, N]{genericNamespace[T]{l}, l}
+}
+
+type generic[T runtime.Object, N NamespaceLister[T]] struct {
+	genericNamespace[T]
+	all Lister[T, N]
+}
+
+func (g generic[T, N]) ByNamespace(namespace string) cache.GenericNamespaceLister {
+	return genericNamespace[T]{g.all.Namespace(namespace)}
+}
+
+type genericNamespace[T runtime.Object] struct{ lister NamespaceLister[T] }
+
+func (g genericNamespace[T]) List(selector labels.Selector) ([]runtime.Object, error) {
+	found, err := g.lister.List(selector)
 	if err != nil {
 		return nil, err
 	}
-	generic := make([]runtime.Object, len(objects))
-	for i, object := range objects {
-		generic[i] = object
+	objects := make([]runtime.Object, len(found))
+	for i, object := range found {
+		objects[i] = object
 	}
-	return generic, nil
+	return objects, nil
+}
+
+func (g genericNamespace[T]) Get(name string) (runtime.Object, error) {
+	object, err := g.lister.Get(name)
+	if err != nil {
+		return nil, err // a literal nil, not an interface with a nil pointer
+	}
+	return object, nil
 }

@@ -40,7 +40,7 @@ var ofStatus = []table{
 		{"counters of an informer that has ended are kept", "past.pass", drop("if !goesOn { next.ended = counts{} }")},
 	}},
 	{"internal/objectlister", "lister", []mutant{
-		{"a failed Get is a typed nil", "Object", replace("if err != nil { return nil, err }; return object, nil", "return object, err")},
+		{"a failed Get is a typed nil", "genericNamespace.Get", replace("if err != nil { return nil, err }; return object, nil", "return object, err")},
 		{"NotFound has the wrong resource", "Of.Get", replace("l.GVR.GroupResource()", "schema.GroupResource{Resource: l.GVR.Resource}")},
 		{"the selector is ignored", "Of.collect", always("selector == nil")},
 	}},
