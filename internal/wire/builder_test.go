@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -54,21 +55,28 @@ func TestBuilder_KeepsNothingOfAnIncompleteDocument(t *testing.T) {
 // map, two per new string, and one per integer.
 func TestDecode_Allocations(t *testing.T) {
 	data := encode(t, block(1))
-	settings := &Settings{Tables: NewTables(Shared)}
+	settings := &Settings{}
 	decode := func() {
 		settings.decode(data, func(b *builder) bool { _, ok := b.document(); return ok })
 	}
-	for range sightings {
-		decode()
+	// allocations returns the least of five new tables: in a table, whose hash has a random seed,
+	// strings may have the same slot, and are then decoded anew.
+	allocations := func() float64 {
+		least := math.Inf(1)
+		for range 5 {
+			settings.Tables = NewTables(Shared)
+			for range sightings {
+				decode()
+			}
+			least = min(least, testing.AllocsPerRun(20, decode))
+		}
+		return least
 	}
-	if got := testing.AllocsPerRun(100, decode); got > 190 {
+	if got := allocations(); got > 190 {
 		t.Errorf("%v allocations for an object that was decoded before", got)
 	}
 	settings.Sharing = Shared
-	for range sightings {
-		decode()
-	}
-	if got := testing.AllocsPerRun(100, decode); got > 60 {
+	if got := allocations(); got > 60 {
 		t.Errorf("%v allocations for an object whose parts are shared", got)
 	}
 	if got := testing.AllocsPerRun(100, func() {
