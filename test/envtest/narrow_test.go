@@ -65,7 +65,8 @@ var _ = Describe("A factory with an informer on one type", onEachServer(func(at 
 			for _, f := range free {
 				f.createShips(ctx, 2)
 			}
-			time.Sleep(12 * time.Second) //nolint:forbidigo // nothing tells that a CRD is ten seconds old
+			defined := time.Now()
+			Eventually(func() time.Duration { return time.Since(defined) }, "30s").Should(BeNumerically(">", 12*time.Second), "the age of the CRDs")
 		})
 		next := func() *leasedType {
 			f := free[0]
