@@ -146,11 +146,7 @@ func TestAcquire_WhenDiscoveryIsInconclusive(t *testing.T) {
 		}
 		time.Sleep(time.Hour) // until the pauses between questions have their maximum
 		cluster.Intercept(nil)
-		begun := time.Now()
-		l.Retry()
-		if err := l.WaitForSync(t.Context()); err != nil || time.Since(begun) != 0 {
-			t.Errorf("after Retry: %v, %v later", err, time.Since(begun))
-		}
+		checkRetry(t, l)
 		shutdown(t, f)
 	})
 }

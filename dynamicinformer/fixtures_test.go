@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -115,4 +116,14 @@ func listen(t *testing.T, informer cache.SharedIndexInformer) *recorder {
 		t.Fatalf("AddEventHandler: %v", err)
 	}
 	return r
+}
+
+// checkRetry checks that l is synced at once after Retry.
+func checkRetry(t *testing.T, l *dynamicinformer.Lease) {
+	t.Helper()
+	begun := time.Now()
+	l.Retry()
+	if err := l.WaitForSync(t.Context()); err != nil || time.Since(begun) != 0 {
+		t.Errorf("after Retry: %v, %v later", err, time.Since(begun))
+	}
 }

@@ -164,11 +164,7 @@ func TestType_ForbiddenIsRetriedSlowlyAndOnRetry(t *testing.T) {
 			t.Errorf("status: %+v", now)
 		}
 		cluster.Intercept(nil)
-		begun := time.Now()
-		l.Retry()
-		if err := l.WaitForSync(t.Context()); err != nil || time.Since(begun) != 0 {
-			t.Errorf("after Retry: %v, %v later", err, time.Since(begun))
-		}
+		checkRetry(t, l)
 
 		shutdown(t, f)
 	})

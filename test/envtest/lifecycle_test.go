@@ -135,6 +135,20 @@ func (f *leasedType) again(ctx context.Context, change func(crd *unstructured.Un
 	f.created++
 }
 
+// againUnseen deletes the CRD and creates it again, with new objects, while f's requests for CRDs and for
+// the objects fail.
+func (f *leasedType) againUnseen(ctx context.Context, admin *connection, ships int) {
+	GinkgoHelper()
+	f.proxy.Inject(faultproxy.Any(f.requests("list", "watch"), faultproxy.Resource(definitions.Group, definitions.Resource)), faultproxy.Fail(503))
+	f.proxy.CutWatches(faultproxy.All())
+	admin.undefine(ctx, f.crd.GetName())
+	f.proxy.Heal()
+	f.proxy.Inject(f.requests("list", "watch"), faultproxy.Fail(503))
+	f.again(ctx, func(crd *unstructured.Unstructured) { crd.SetResourceVersion(""); crd.SetUID("") })
+	f.createShips(ctx, ships)
+	f.proxy.Heal()
+}
+
 // synced waits until the lease's informer has synced.
 func (f *leasedType) synced(ctx context.Context) {
 	GinkgoHelper()
@@ -246,15 +260,7 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 
 	It("recognises a type that was created again while watches and discovery failed", func(ctx SpecContext) {
 		f := leaseType(ctx, at, 20)
-		f.proxy.Inject(faultproxy.Any(f.requests("list", "watch"), faultproxy.Resource(definitions.Group, definitions.Resource)), faultproxy.Fail(503))
-		f.proxy.CutWatches(faultproxy.All())
-		admin := connect(at)
-		admin.undefine(ctx, f.crd.GetName())
-		f.proxy.Heal()
-		f.proxy.Inject(f.requests("list", "watch"), faultproxy.Fail(503))
-		f.again(ctx, func(crd *unstructured.Unstructured) { crd.SetResourceVersion(""); crd.SetUID("") })
-		f.createShips(ctx, 15)
-		f.proxy.Heal()
+		f.againUnseen(ctx, connect(at), 15)
 		Eventually(f.eventLog.addsAndDeletes, "60s").Should(Equal([2]int{35, 20}))
 		f.eventLog.check()
 	})
