@@ -20,6 +20,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/metrics"
+	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 )
@@ -69,6 +70,37 @@ func _(ctx context.Context, cfg *rest.Config) (err error) {
 
 	fmt.Println(res, mapper)
 	return err
+}
+
+// docs/leases.md
+
+func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) error {
+	lease, err := factory.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent(), dynamicinformer.WithLeaseName("quota controller"))
+	if err != nil {
+		return err // the type does not exist, can't be watched, or other leases have other options
+	}
+	defer lease.Release()
+	_, err = lease.AddEventHandler(handler)
+
+	return err
+}
+
+func _(ctx context.Context, lease *dynamicinformer.Lease) {
+	for now := range lease.Watch(ctx) {
+		if now.State == status.StateSynced {
+			break
+		}
+		fmt.Println(now) // the resource, the state, the reason and what to do
+	}
+}
+
+func _(ctx context.Context, factory *dynamicinformer.Factory, handler cache.ResourceEventHandler) {
+	err := factory.Follow(ctx, discovery.Selector{Groups: []string{"crd.projectcalico.org"}}, dynamicinformer.FollowFuncs{
+		Started: func(l *dynamicinformer.Lease) { _, _ = l.AddEventHandler(handler) },
+		Stopped: func(res discovery.Resource, why discovery.Evidence) { fmt.Println(res.GVR, why.Kind) },
+	}, dynamicinformer.WithStartLimit(4))
+
+	fmt.Println(err)
 }
 
 // docs/migration.md
