@@ -121,6 +121,33 @@ func TestHandlerStatus_CountsEventsFromItsAdditionOn(t *testing.T) {
 	})
 }
 
+// The objects of a watch-list count as events when it is complete.
+func TestHandlerStatus_HandlerThatIsAddedDuringTheFirstList(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		in.cluster.MuteInitialEventsEnd()
+		for i := range 5 {
+			create(in.T, in.cluster, widgets, "ns", fmt.Sprint(i))
+		}
+		l := acquire(in.T, in.factory, widgets)
+		time.Sleep(time.Second)
+		if got := l.Status(); got.Objects != 5 || got.Listed {
+			in.Fatalf("not in a watch-list: %+v", got)
+		}
+		handler := newSlow()
+		if _, err := l.AddEventHandler(handler); err != nil {
+			in.Fatal(err)
+		}
+		if err := l.WaitForSync(in.Context()); err != nil {
+			in.Fatal(err)
+		}
+		if got := handlerOf(in.T, l); got.Backlog != 5 {
+			in.Errorf("in the first of five calls: %+v", got)
+		}
+		l.Release()
+		close(handler.let)
+	})
+}
+
 // A resync is a call, but not an event. It does not decrease the number of waiting events.
 func TestHandlerStatus_ResyncsAreNotEvents(t *testing.T) {
 	inLeases(t, func(in bubble) {

@@ -198,11 +198,15 @@ func (s *Source) Has(key string) bool {
 	return has
 }
 
-// Objects returns State().Objects in less time.
+// Objects returns State().Objects in less time. It is zero before the first list is complete, because
+// Events does not count the objects of a list before.
 func (s *Source) Objects() int {
 	k := &s.gate.known
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.firstLists == 0 {
+		return 0
+	}
 	return len(k.objects)
 }
 
