@@ -37,7 +37,7 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 	if o.separate {
 		k.separate = f.singles.Add(1)
 	}
-	l := &Lease{factory: f, handlers: handlers.NewGroup(o.name)}
+	l := &Lease{factory: f, handlers: handlers.NewGroup(o.name, o.handlers)}
 	if !f.serves(k) {
 		res, err := f.validate(ctx, gvr, &o)
 		if err != nil {

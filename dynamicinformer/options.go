@@ -245,6 +245,17 @@ func WithLeaseName(name string) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.name = name })
 }
 
+// WithCoalescing merges the events that a handler of the lease has not got yet: a handler that is slower than
+// the events gets the latest state of each object, and at most one event of each object is waiting. An
+// addition and an update become an addition, two updates one update from the first old object to the last
+// new one, an update and a deletion a deletion. An addition and a deletion are no event. A deletion and the
+// addition of a new object stay two events. Without the option, as in client-go, all events wait, and use
+// memory without limit. HasSynced of the registration is true when each object of the initial list has been
+// delivered or merged.
+func WithCoalescing() LeaseOption {
+	return leaseOptionFunc(func(o *leaseOptions) { o.handlers.Coalescing = true })
+}
+
 // WithVersionPolicy sets the version in which the resource is listed and watched. Leases with
 // different policies do not share an informer.
 //

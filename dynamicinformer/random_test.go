@@ -73,6 +73,27 @@ func (j *eventChecker) OnDelete(obj any) {
 	delete(j.is, k)
 }
 
+// slowChecker is a slow handler.
+type slowChecker struct {
+	eventChecker
+	takes time.Duration
+}
+
+func (s *slowChecker) OnAdd(obj any, initial bool) {
+	s.eventChecker.OnAdd(obj, initial)
+	time.Sleep(s.takes)
+}
+
+func (s *slowChecker) OnUpdate(old, obj any) {
+	s.eventChecker.OnUpdate(old, obj)
+	time.Sleep(s.takes)
+}
+
+func (s *slowChecker) OnDelete(obj any) {
+	s.eventChecker.OnDelete(obj)
+	time.Sleep(s.takes)
+}
+
 // Requests fail at random. At the end, the cache has the objects of the server. The events of each object
 // are an addition, updates and a deletion, no update has two objects, and all goroutines end.
 func TestFactory_HasTheObjectsOfTheServerAfterRandomFaults(t *testing.T) {
@@ -110,6 +131,11 @@ func randomFaults(t *testing.T, seed uint64) {
 	l := acquire(t, f, widgets)
 	j := &eventChecker{t: t, is: map[string]string{}}
 	if _, err := l.AddEventHandler(j); err != nil {
+		t.Fatal(err)
+	}
+	slow := acquire(t, f, widgets, dynamicinformer.WithCoalescing())
+	late := &slowChecker{eventChecker{t: t, is: map[string]string{}}, time.Duration(r.IntN(5000)) * time.Millisecond}
+	if _, err := slow.AddEventHandler(late); err != nil {
 		t.Fatal(err)
 	}
 	faults := []error{
@@ -204,16 +230,18 @@ func randomFaults(t *testing.T, seed uint64) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("cache (-server +cache):\n%s", diff)
 	}
-	j.mu.Lock()
-	if !maps.Equal(uids, j.is) {
-		t.Errorf("handler has %v, cache %v", j.is, uids)
+	for _, j := range []*eventChecker{j, &late.eventChecker} {
+		j.mu.Lock()
+		if !maps.Equal(uids, j.is) {
+			t.Errorf("handler has %v, cache %v", j.is, uids)
+		}
+		for _, p := range j.problems {
+			t.Error(p)
+		}
+		j.mu.Unlock()
 	}
-	for _, p := range j.problems {
-		t.Error(p)
-	}
-	j.mu.Unlock()
 	s := l.Status()
-	if s.State != status.StateSynced || s.FailedObjects != 0 || s.Objects != len(got) || s.Since.IsZero() && false || s.Handlers[0].Backlog != 0 {
+	if s.State != status.StateSynced || s.FailedObjects != 0 || s.Objects != len(got) || s.Since.IsZero() && false || s.Backlog() != 0 {
 		t.Errorf("%+v", s)
 	}
 	if err := l.WaitForSync(t.Context()); err != nil {
@@ -221,5 +249,6 @@ func randomFaults(t *testing.T, seed uint64) {
 	}
 	l.Release()
 	<-l.Done()
+	slow.Release()
 	shutdown(t, f)
 }

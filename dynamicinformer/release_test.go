@@ -101,8 +101,12 @@ func TestRelease_EndsHandlers(t *testing.T) {
 			if started {
 				f.Start(t.Context())
 			}
-			for _, gvr := range []schema.GroupVersionResource{widgets, gadgets} {
-				l := acquire(t, f, gvr, dynamicinformer.WithAllowAbsent())
+			for i, gvr := range []schema.GroupVersionResource{widgets, gadgets, widgets, gadgets} {
+				opts := []dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}
+				if i > 1 {
+					opts = append(opts, dynamicinformer.WithCoalescing())
+				}
+				l := acquire(t, f, gvr, opts...)
 				registration, err := l.AddEventHandler(&recorder{})
 				if err != nil {
 					t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -45,6 +46,7 @@ type leaseOptions struct {
 	separate bool
 	linger   time.Duration
 	name     string
+	handlers handlers.Options
 }
 
 func (f *Factory) leaseOptions(opts []LeaseOption) leaseOptions {

@@ -260,6 +260,9 @@ func (e *Explanation) handlers(i *Informer) string {
 		if h.Backlog > 0 {
 			texts[n] += fmt.Sprintf(", %s waiting", count(h.Backlog, "event"))
 		}
+		if h.Merged > 0 {
+			texts[n] += fmt.Sprintf(", %s merged with later events", count(h.Merged, "event"))
+		}
 		texts[n] += "."
 	}
 	return strings.Join(texts, " ")

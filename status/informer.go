@@ -105,8 +105,10 @@ type Handler struct {
 	// function or package of the functions. Lease is the name of its lease.
 	Handler string `json:"handler"`
 	Lease   string `json:"lease,omitempty"`
-	// Delivered is the number of calls.
+	// Delivered is the number of calls. Merged is the number of events without a call of their own,
+	// because a later event of the same object came before the call.
 	Delivered uint64 `json:"delivered"`
+	Merged    uint64 `json:"merged,omitempty"`
 	// Backlog is the number of events that wait for the handler, including the event in progress.
 	// It is computed from the events of the informer. It is an estimate if the handler was added
 	// during a burst of events, or if a transform fails for objects. It is zero for a handler that

@@ -11,16 +11,23 @@ import (
 // Group is the handlers of one owner, on one or more informers. It is safe for concurrent use,
 // also from the handlers, and no method blocks.
 type Group struct {
-	name  string
-	calls inflight.Counter
+	name    string
+	options Options
+	calls   inflight.Counter
 
 	mu    sync.Mutex
 	added map[*registration]struct{} // handlers that have not been removed; nil after Close
 }
 
+// Options are the options of a group's handlers.
+type Options struct {
+	// Coalescing merges the events of an object that a handler has not got yet.
+	Coalescing bool
+}
+
 // NewGroup returns a group without handlers. Name is the name of its owner.
-func NewGroup(name string) *Group {
-	return &Group{name: name, added: map[*registration]struct{}{}}
+func NewGroup(name string, opts Options) *Group {
+	return &Group{name: name, options: opts, added: map[*registration]struct{}{}}
 }
 
 // Name returns the owner's name.
@@ -36,12 +43,12 @@ func (g *Group) Close() []cache.ResourceEventHandlerRegistration {
 	g.calls.Close()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var added []cache.ResourceEventHandlerRegistration
+	var all []cache.ResourceEventHandlerRegistration
 	for r := range g.added {
-		added = append(added, r)
+		all = append(all, r)
 	}
 	g.added = nil
-	return added
+	return all
 }
 
 // Has reports whether a handler was added for the group, whether or not it has been removed.

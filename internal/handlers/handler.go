@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"reflect"
 	"sync"
 	"time"
 
@@ -17,11 +16,14 @@ type handler struct {
 	name  string
 	set   *Set
 	group *Group // nil: calls end with the informer
+	// coalescer merges events that are waiting; nil: each event is a call.
+	coalescer *coalescer
 
 	mu        sync.Mutex
 	removed   bool
 	before    uint64 // the number of events that it does not get, modulo 2^64
-	taken     uint64 // the number of events that it has got
+	taken     uint64 // the number of events that it has got, or that were merged with others
+	merges    uint64 // the number of events that were merged with others
 	delivered uint64 // the number of all calls
 	running   time.Time
 	last      time.Time // the end of the last call, or the time when the handler was added
@@ -32,31 +34,36 @@ type handler struct {
 func (h *handler) String() string { return h.name }
 
 // OnAdd implements cache.ResourceEventHandler.
-func (h *handler) OnAdd(obj any, isInInitialList bool) {
-	if h.begin() {
-		defer h.end(1)
-		h.next.OnAdd(obj, isInInitialList)
-	}
-}
+func (h *handler) OnAdd(obj any, isInInitialList bool) { h.handle(addition(obj, isInInitialList)) }
 
-// OnUpdate implements cache.ResourceEventHandler. A resync is not an event: its two objects are
-// the same.
-func (h *handler) OnUpdate(oldObj, newObj any) {
-	events := uint64(1)
-	if old := reflect.ValueOf(oldObj); old.Kind() == reflect.Pointer && oldObj == newObj {
-		events = 0
-	}
-	if h.begin() {
-		defer h.end(events)
-		h.next.OnUpdate(oldObj, newObj)
-	}
-}
+// OnUpdate implements cache.ResourceEventHandler.
+func (h *handler) OnUpdate(oldObj, newObj any) { h.handle(update(oldObj, newObj)) }
 
 // OnDelete implements cache.ResourceEventHandler.
-func (h *handler) OnDelete(obj any) {
-	if h.begin() {
-		defer h.end(1)
-		h.next.OnDelete(obj)
+func (h *handler) OnDelete(obj any) { h.handle(deletion(obj)) }
+
+// handle handles an event of the informer.
+func (h *handler) handle(e event) {
+	if h.coalescer != nil {
+		h.coalescer.put(e)
+		return
+	}
+	h.deliver(e)
+}
+
+// deliver calls the original handler, unless it has been removed.
+func (h *handler) deliver(e event) {
+	if !h.begin() {
+		return
+	}
+	defer h.end(e.counts)
+	switch e.kind {
+	case added:
+		h.next.OnAdd(e.obj, e.initial)
+	case updated:
+		h.next.OnUpdate(e.old, e.obj)
+	case deleted:
+		h.next.OnDelete(e.obj)
 	}
 }
 
@@ -91,11 +98,25 @@ func (h *handler) end(events uint64) {
 	}
 }
 
+// merged counts events for which there is no call.
+func (h *handler) merged(events uint64) {
+	if events == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken += events
+	h.merges += events
+}
+
 // remove prevents further calls.
 func (h *handler) remove() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.removed = true
+	h.mu.Unlock()
+	if h.coalescer != nil {
+		h.coalescer.discard()
+	}
 }
 
 // waitingLocked returns the number of the informer's events that the handler has not got yet. The
@@ -112,7 +133,7 @@ const idleAfter = time.Second
 func (h *handler) stats(now time.Time, given uint64, lastEvent time.Time) status.Handler {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := status.Handler{Handler: h.name, Delivered: h.delivered, RunningSince: h.running, BehindSince: h.behind, Backlog: h.waitingLocked(given)}
+	s := status.Handler{Handler: h.name, Delivered: h.delivered, Merged: h.merges, RunningSince: h.running, BehindSince: h.behind, Backlog: h.waitingLocked(given)}
 	if h.group != nil {
 		s.Lease = h.group.name
 	}

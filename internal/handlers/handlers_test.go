@@ -112,7 +112,7 @@ func TestSet_RemovedHandlerIsNotCalled(t *testing.T) {
 }
 
 func TestGroup_CloseEndsItsHandlersOnly(t *testing.T) {
-	i, g := &informer{}, NewGroup("gc")
+	i, g := &informer{}, NewGroup("gc", Options{})
 	s := NewSet(i, &feed{})
 	r, calls := add(t, s, g)
 	_, other := add(t, s, nil)
@@ -139,7 +139,7 @@ func TestGroup_CloseEndsItsHandlersOnly(t *testing.T) {
 }
 
 func TestSet_ProgressIsOfOneGroup(t *testing.T) {
-	i, given, g := &informer{}, &feed{}, NewGroup("gc")
+	i, given, g := &informer{}, &feed{}, NewGroup("gc", Options{})
 	s := NewSet(i, given)
 	add(t, s, g)
 	add(t, s, nil)

@@ -13,6 +13,9 @@ type registration struct {
 	handler *handler
 }
 
+// HasSynced implements cache.ResourceEventHandlerRegistration.
+func (r *registration) HasSynced() bool { return cache.IsDone(r.HasSyncedChecker()) }
+
 // HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
 func (r *registration) HasSyncedChecker() cache.DoneChecker {
 	return &namedChecker{DoneChecker: r.ResourceEventHandlerRegistration.HasSyncedChecker(), handler: r.handler}
@@ -21,7 +24,10 @@ func (r *registration) HasSyncedChecker() cache.DoneChecker {
 // ShutdownChan returns a channel that closes when the last call of a removed handler has returned.
 // cache.ShutDownEventHandler waits for it.
 func (r *registration) ShutdownChan() <-chan struct{} {
-	return r.ResourceEventHandlerRegistration.(interface{ ShutdownChan() <-chan struct{} }).ShutdownChan()
+	if c := r.handler.coalescer; c != nil {
+		return c.ended
+	}
+	return stopOf(r.ResourceEventHandlerRegistration)
 }
 
 type namedChecker struct {
@@ -32,4 +38,12 @@ type namedChecker struct {
 // Name implements cache.DoneChecker.
 func (c *namedChecker) Name() string {
 	return strings.Replace(c.DoneChecker.Name(), nameOf(c.handler), c.handler.name, 1)
+}
+
+// Done implements cache.DoneChecker.
+func (c *namedChecker) Done() <-chan struct{} {
+	if c := c.handler.coalescer; c != nil {
+		return c.synced
+	}
+	return c.DoneChecker.Done()
 }

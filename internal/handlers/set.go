@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -16,7 +17,7 @@ type Feed interface {
 	// the time of the last one; zero if there was none.
 	Events() uint64
 	LastEvent() time.Time
-	// Objects returns the number of objects of the informer.
+	// Objects returns the number of objects of the informer that Events has counted.
 	Objects() int
 }
 
@@ -24,9 +25,11 @@ type Feed interface {
 type Set struct {
 	informer cache.SharedInformer
 	feed     Feed
+	running  inflight.Counter // goroutines
 
-	mu  sync.Mutex // not held during a call of informer
-	all []*handler // in the order in which they were added
+	mu      sync.Mutex // not held during a call of informer
+	all     []*handler // in the order in which they were added
+	started bool       // the informer runs
 }
 
 // NewSet returns an empty set for informer. Feed counts the events of informer.
@@ -41,13 +44,22 @@ func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, gr
 	h := &handler{next: next, name: nameOf(next), set: s, group: group, last: time.Now()}
 	// The handler gets an addition for each present object, and each later event.
 	h.before = s.feed.Events() - uint64(s.feed.Objects()) //nolint:gosec // modulo 2^64
+	if group != nil && group.options.Coalescing {
+		h.coalescer = newCoalescer(h, opts.Logger)
+	}
 	own, err := s.informer.AddEventHandlerWithOptions(h, opts)
 	if err != nil {
 		return nil, err
 	}
 	r := &registration{ResourceEventHandlerRegistration: own, handler: h}
 	s.mu.Lock()
+	if h.coalescer != nil {
+		h.coalescer.own = own
+	}
 	s.all = append(s.all, h)
+	if s.started {
+		s.deliverLocked(h)
+	}
 	s.mu.Unlock()
 	if group != nil && !group.keep(r) {
 		_ = s.Remove(r)
@@ -72,10 +84,44 @@ func (s *Set) Remove(handle cache.ResourceEventHandlerRegistration) error {
 	if err := s.informer.RemoveEventHandler(r.ResourceEventHandlerRegistration); err != nil {
 		return err
 	}
+	if c := r.handler.coalescer; c != nil && c.begin() { // the informer has never run
+		close(c.ended)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = slices.DeleteFunc(s.all, func(other *handler) bool { return other == r.handler })
 	return nil
+}
+
+// Start starts the goroutines of handlers whose events are merged. It is called before the informer
+// runs, and may be called again. Handlers that are added later have their goroutines at once.
+func (s *Set) Start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = true
+	for _, h := range s.all {
+		s.deliverLocked(h)
+	}
+}
+
+// Wait waits for the goroutines, which end with the informer. It is called after the informer has ended.
+func (s *Set) Wait() {
+	s.running.Close()
+	<-s.running.Done()
+}
+
+// deliverLocked starts the goroutine of h, if h has one that has not been started. The caller holds mu.
+func (s *Set) deliverLocked(h *handler) {
+	switch c := h.coalescer; {
+	case c == nil || !c.begin():
+	case !s.running.Begin(): // the informer has ended
+		close(c.ended)
+	default:
+		go func() {
+			defer s.running.End()
+			c.run()
+		}()
+	}
 }
 
 // Stats returns the status of each handler, in the order in which they were added.

@@ -7,7 +7,16 @@ var ofHandlers = []table{
 		{"handlers of a released informer that never ran are not removed", "Group.Has", replace(
 			"own.handler.group == g", "own.handler.group == g && !g.calls.Closed()")},
 		{"a handler that was idle never has a backlog", "handler.stats", always("now.Sub(lastEvent) > idleAfter")},
-		{"a resync counts as an event", "handler.OnUpdate", replace("0", "1")},
+		{"a resync counts as an event", "update", replace("0", "1")},
+		{"WithCoalescing has no effect", "Set.Add", never("group.options.Coalescing")},
+		{"a registration with coalescing does not wait for merged events", "namedChecker.Done", replace("c.synced", "cache.ResourceEventHandlerRegistration(c.own).HasSyncedChecker().Done()")},
+		{"a blocked handler delays HasSynced", "coalescer.run", replace(
+			"checking.Go(func() { c.check(stop) })", "if c.check(stop); false { checking.Go(nil) }")},
+		{"a registration with coalescing ends before its last call", "registration.ShutdownChan", replace("c.ended", "stopOf(c.own)")},
+		{"the informer does not wait for handlers with coalescing", "Set.Wait", drop("<-s.running.Done()")},
+		{"the goroutine of a handler that is added later does not start", "Set.Add", never("s.started")},
+		{"the registration of a handler that never ran does not end", "Set.Remove", never("c.begin()")},
+		{"a panic of a handler with coalescing is not that of client-go", "coalescer.call", drop("defer utilruntime.HandleCrashWithLogger(c.logger)")},
 		{"the status does not have the time since which a handler is blocked", "handler.stats", drop("s.BehindSince = h.running")},
 		{"a registration has the wrapper's name", "namedChecker.Name", replace(
 			"strings.Replace(c.DoneChecker.Name(), nameOf(c.handler), c.handler.name, 1)", "strings.Clone(c.DoneChecker.Name())")},
@@ -17,6 +26,13 @@ var ofHandlers = []table{
 	}},
 	{"internal/handlers", "internal/handlers", []mutant{
 		{"a removed handler is called", "Set.Remove", drop("r.handler.remove()")},
+		{"an addition and a deletion are a deletion", "object.merge", never("o.event.kind == added")},
+		{"an addition of a new object replaces the deletion of the old one", "object.merge", before("o.event = e", "o.deletion = event{}")},
+		{"an update begins with the last old object", "object.merge", before("o.event.obj = e.obj", "o.event.old = e.old")},
+		{"a resync that becomes an update does not count as an event", "object.merge", drop("o.event.counts = max(o.event.counts, e.counts)")},
+		{"a merged addition is no longer part of the initial list", "object.merge", replace("o.event.initial || e.initial", "e.initial")},
+		{"merged events stay in the order", "pending.add", never("o.deletion.kind == none")},
+		{"the memory of a long list is not released", "pending.remove", never("p.most > shrinkAbove")},
 		{"a release from the handler that is being added is an error", "Set.Add", replace("_ = s.Remove(r)", "return nil, s.Remove(r)")},
 		{"a handler that is idle keeps its backlog", "handler.stats", drop("h.before = given - h.taken")},
 	}},

@@ -1,0 +1,36 @@
+package handlers
+
+import "reflect"
+
+// kind is the method of a handler that an event calls.
+type kind int
+
+const (
+	none kind = iota
+	added
+	updated
+	deleted
+)
+
+// event is one call of a handler: its method and arguments.
+type event struct {
+	kind     kind
+	old, obj any    // old is nil, except for an update
+	initial  bool   // the addition is part of the initial list
+	counts   uint64 // how many events of the informer it is: none for a resync
+}
+
+func addition(obj any, initial bool) event {
+	return event{kind: added, obj: obj, initial: initial, counts: 1}
+}
+
+// update returns the event of an update. A resync is not an event: its two objects are the same.
+func update(old, obj any) event {
+	e := event{kind: updated, old: old, obj: obj, counts: 1}
+	if v := reflect.ValueOf(old); v.Kind() == reflect.Pointer && old == obj {
+		e.counts = 0
+	}
+	return e
+}
+
+func deletion(obj any) event { return event{kind: deleted, obj: obj, counts: 1} }

@@ -1,0 +1,124 @@
+package handlers
+
+import "k8s.io/client-go/tools/cache"
+
+// pending is the events that a handler has not got yet, merged by object: the events of one object are
+// at most a deletion and an addition after it. Objects are in the order of their first event. The zero
+// value is empty.
+type pending struct {
+	byName      map[cache.ObjectName]*object
+	first, last *object
+	most        int // the number of objects that byName has had room for
+}
+
+// object is the pending events of one object. They have at most one event, except that an addition may
+// follow the deletion of an earlier object with the same name.
+type object struct {
+	name            cache.ObjectName
+	deletion, event event // event is not a deletion
+	before, after   *object
+}
+
+// shrinkAbove is the number of objects above which the memory of pending is released when it is empty.
+const shrinkAbove = 1000
+
+// add adds e. Merged is the number of the informer's events for which the handler gets no call of their
+// own, and dropped the number of additions of the initial list among them.
+func (p *pending) add(e event) (merged uint64, dropped int) {
+	name, err := cache.DeletionHandlingObjectToName(e.obj)
+	o := p.byName[name]
+	if o == nil || err != nil {
+		o = &object{name: name, before: p.last}
+		p.append(o, err == nil)
+	}
+	counts, initial := o.counts()+e.counts, o.initial()+asInt(e.initial)
+	o.merge(e)
+	if o.deletion.kind == none && o.event.kind == none {
+		p.remove(o)
+	}
+	return counts - o.counts(), initial - o.initial()
+}
+
+// merge adds e to the events of o. An informer's events of one object are additions, updates and
+// deletions in a possible order. In another order, the last state of the object is kept.
+func (o *object) merge(e event) {
+	switch {
+	case e.kind == deleted && o.event.kind == added:
+		o.event = event{}
+	case e.kind == deleted:
+		o.deletion, o.event = e, event{}
+	case o.event.kind != none:
+		o.event.obj = e.obj
+		o.event.counts = max(o.event.counts, e.counts)
+		o.event.initial = o.event.initial || e.initial
+	default:
+		o.event = e
+		if o.deletion.kind != none {
+			o.event.kind, o.event.old = added, nil
+		}
+	}
+}
+
+// next removes the next event and returns it. It reports false if there is none.
+func (p *pending) next() (event, bool) {
+	o := p.first
+	if o == nil {
+		return event{}, false
+	}
+	e := o.deletion
+	o.deletion = event{}
+	if e.kind == none {
+		e, o.event = o.event, event{}
+	}
+	if o.event.kind == none {
+		p.remove(o)
+	}
+	return e, true
+}
+
+func (p *pending) append(o *object, named bool) {
+	if p.last == nil {
+		p.first = o
+	} else {
+		p.last.after = o
+	}
+	p.last = o
+	if !named {
+		return // its events are not merged
+	}
+	if p.byName == nil {
+		p.byName = map[cache.ObjectName]*object{}
+	}
+	p.byName[o.name] = o
+	p.most = max(p.most, len(p.byName))
+}
+
+func (p *pending) remove(o *object) {
+	if o.before == nil {
+		p.first = o.after
+	} else {
+		o.before.after = o.after
+	}
+	if o.after == nil {
+		p.last = o.before
+	} else {
+		o.after.before = o.before
+	}
+	if p.byName[o.name] == o {
+		delete(p.byName, o.name)
+	}
+	if len(p.byName) == 0 && p.most > shrinkAbove {
+		p.byName, p.most = nil, 0 // a map does not shrink
+	}
+}
+
+func (o *object) counts() uint64 { return o.deletion.counts + o.event.counts }
+
+func (o *object) initial() int { return asInt(o.event.initial) }
+
+func asInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
