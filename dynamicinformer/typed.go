@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/listers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/gotype"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typed"
 )
@@ -67,7 +68,7 @@ func (l *TypedLease[T]) Lister() listers.ResourceIndexer[T] {
 }
 
 // as is the form of AcquireTyped.
-type as[T Object] struct{ typed.Of[T] }
+type as[T Object] struct{ gotype.Of[T] }
 
 func (a as[T]) check(*clients) error {
 	if err := a.Check(); err != nil {

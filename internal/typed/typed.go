@@ -6,10 +6,8 @@ package typed
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -25,29 +23,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/internal/errtext"
+	"github.com/gvrkit/gvrkit/internal/gotype"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
-
-// Of is a Go type of objects: a pointer to a struct with TypeMeta and ObjectMeta.
-type Of[T source.Object] struct{}
-
-// Check returns an error if T is not a pointer to a struct, or is the type of another form of objects.
-func (Of[T]) Check() error {
-	t := reflect.TypeFor[T]()
-	switch {
-	case t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct:
-		return fmt.Errorf("%v is not a pointer to a struct", t)
-	case t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]():
-		return fmt.Errorf("%v is the type of another form: use Acquire", t)
-	}
-	return nil
-}
-
-// String returns the name of T.
-func (Of[T]) String() string { return reflect.TypeFor[T]().String() }
-
-// empty returns a T without content.
-func (Of[T]) empty() T { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) }
 
 // undecodable stands for an object that is not a T. It has the object's metadata, as far as that can be
 // read.
@@ -59,11 +37,11 @@ type undecodable struct {
 var _ source.Object = (*undecodable)(nil)
 
 // client has what both clients have in common.
-type client[T source.Object] struct{ of Of[T] }
+type client[T source.Object] struct{ of decoder[T] }
 
 // New implements source.Client.
 func (c client[T]) New(gvk schema.GroupVersionKind) source.Object {
-	object := c.of.empty()
+	object := c.of.Empty()
 	object.GetObjectKind().SetGroupVersionKind(gvk)
 	return object
 }
@@ -127,7 +105,7 @@ func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, n
 	}
 	var response envelope
 	if err := utiljson.Unmarshal(body, &response); err != nil {
-		return nil, fmt.Errorf("decode the list: %w", misfit(err))
+		return nil, fmt.Errorf("decode the list: %w", gotype.Misfit(err))
 	}
 	kind, isList := strings.CutSuffix(response.Kind, "List")
 	if response.Kind != "" && !isList {
@@ -137,7 +115,7 @@ func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, n
 	for i, item := range response.Items {
 		object, err := c.of.decode(item, metav1.TypeMeta{APIVersion: response.APIVersion, Kind: kind})
 		if err != nil {
-			return nil, fmt.Errorf("decode item %d of the list: %w", i, misfit(err))
+			return nil, fmt.Errorf("decode item %d of the list: %w", i, gotype.Misfit(err))
 		}
 		list.Items[i] = object
 	}
@@ -157,7 +135,7 @@ func (c *direct[T]) Convert() func(runtime.Object) (runtime.Object, error) {
 		case T:
 			return object, nil
 		case *undecodable:
-			return nil, misfit(object.err)
+			return nil, gotype.Misfit(object.err)
 		}
 		return nil, fmt.Errorf("the server sent a %T", object)
 	}
@@ -166,10 +144,13 @@ func (c *direct[T]) Convert() func(runtime.Object) (runtime.Object, error) {
 // IsWatchListSemanticsUnSupported implements source.Client.
 func (c *direct[T]) IsWatchListSemanticsUnSupported() bool { return false }
 
+// decoder decodes JSON to T.
+type decoder[T source.Object] struct{ gotype.Of[T] }
+
 // decode returns the object in data: a T, or an *undecodable. It returns an error if data has no name of
 // an object. An object without apiVersion and kind, as in lists of built-in types, gets missing.
-func (of Of[T]) decode(data []byte, missing metav1.TypeMeta) (source.Object, error) {
-	object := of.empty()
+func (of decoder[T]) decode(data []byte, missing metav1.TypeMeta) (source.Object, error) {
+	object := of.Empty()
 	err := utiljson.Unmarshal(data, object)
 	if err != nil {
 		return leftOut(data, err)
@@ -221,7 +202,7 @@ func (n negotiated[T]) SupportedMediaTypes() []runtime.SerializerInfo {
 
 type serializer[T source.Object] struct {
 	runtime.Serializer
-	of Of[T]
+	of decoder[T]
 }
 
 // Decode implements runtime.Decoder.
@@ -232,7 +213,7 @@ func (s serializer[T]) Decode(data []byte, defaults *schema.GroupVersionKind, in
 	}
 	object, err := s.of.decode(data, kind)
 	if err != nil {
-		return nil, nil, misfit(err)
+		return nil, nil, gotype.Misfit(err)
 	}
 	gvk := kind.GroupVersionKind()
 	return object, &gvk, nil
@@ -242,6 +223,7 @@ func (s serializer[T]) Decode(data []byte, defaults *schema.GroupVersionKind, in
 type converting[T source.Object] struct {
 	source.Client
 	client[T]
+	to *gotype.Converter[T]
 }
 
 // Convert returns a client that converts the objects of a dynamic client to T. If client is nil, or holds
@@ -251,7 +233,7 @@ func Convert[T source.Object](client dynamic.Interface) source.Client {
 	if unstructured == nil {
 		return nil
 	}
-	return &converting[T]{Client: unstructured}
+	return &converting[T]{Client: unstructured, to: gotype.NewConverter[T]()}
 }
 
 // New implements source.Client.
@@ -268,31 +250,5 @@ func (c *converting[T]) convert(object runtime.Object) (runtime.Object, error) {
 	if !is {
 		return nil, fmt.Errorf("the client returned a %T", object)
 	}
-	to := c.of.empty()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content.Object, to); err == nil {
-		return to, nil
-	}
-	data, err := json.Marshal(content.Object) // the decoder's error names the field
-	if err != nil {
-		return nil, err
-	}
-	to = c.of.empty()
-	if err := utiljson.Unmarshal(data, to); err != nil {
-		return nil, misfit(err)
-	}
-	return to, nil
-}
-
-// misfit returns err, an error of the decoder, without values of the object: errors are stored, logged and
-// displayed, and the object may be a Secret. It keeps the Go field, which the decoder's own errors have. The
-// errors of a type's UnmarshalJSON have no field, and may have values.
-func misfit(err error) error {
-	const words = "json: cannot unmarshal "
-	if what, found := strings.CutPrefix(err.Error(), words); found {
-		kind, _, _ := strings.Cut(what, " ") // without the digits of a number
-		if _, field, found := strings.Cut(what, " into Go "); found {
-			return errors.New(errtext.Cut(words + kind + " into Go " + field))
-		}
-	}
-	return errors.New("a value does not fit the Go type of its field")
+	return c.to.Convert(content.Object)
 }

@@ -113,15 +113,10 @@ var ofDynamicinformer = []table{
 			"i.transformed.Store(own)", "i.transformed.Store(own || transform != nil)")},
 	}},
 	{"internal/typed", "dynamicinformer", []mutant{
-		{"an object that can't be decoded ends the list", "Of.decode", replace("return leftOut(data, err)", "return nil, err")},
-		{"an object that can't be decoded is cached", "direct.Convert", replace("return nil, misfit(object.err)", "return object, nil")},
+		{"an object that can't be decoded ends the list", "decoder.decode", replace("return leftOut(data, err)", "return nil, err")},
+		{"an object that can't be decoded is cached", "direct.Convert", replace("return nil, gotype.Misfit(object.err)", "return object, nil")},
 		{"an object that can't be decoded has no name", "leftOut", drop("u.Name, u.Namespace = identity.Metadata.Name, identity.Metadata.Namespace")},
 		{"objects of watch events are not of the type", "serializer.Decode", always(`kind.Kind == ""`)},
-		{"an object that can't be converted has an error without the field", "converting.convert", replace(
-			"data, err := json.Marshal(content.Object); if err != nil { return nil, err }; to = c.of.empty(); if err := utiljson.Unmarshal(data, to); err != nil { return nil, misfit(err) }; return to, nil",
-			"return nil, runtime.DefaultUnstructuredConverter.FromUnstructured(content.Object, to)")},
-		{"an error of a decoder has values of the object", "misfit", replace(`errors.New("a value does not fit the Go type of its field")`, "err")},
 		{"a custom resource of kind Status is not of the type", "serializer.Decode", always(`kind.APIVersion == "v1"`)},
-		{"a form without a type of its own is accepted", "Of.Check", never("t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()")},
 	}},
 }

@@ -49,6 +49,16 @@ var ofStatus = []table{
 			`l.lister.Of.Get(l.namespace+"/"+name, name)`, `l.lister.Of.Get(l.namespace+"/"+name, l.namespace+"/"+name)`)},
 		{"the lister of a namespace lists all namespaces", "namespaceLister.List", replace("l.namespace", `""`)},
 	}},
+	{"internal/gotype", "internal/gotype", []mutant{
+		{"an integer is cut to the size of its field", "Converter.Convert", always("c.integers.fit(content)")},
+		{"an integer that was rounded is converted", "exact", never("math.Abs(value) >= 1<<63")},
+		{"unsigned fields have negative integers", "integers.narrow", drop("i.min = 0")},
+		{"an error has a value", "Converter.Convert", within("utiljson.Unmarshal(data, to)", replace("Misfit(err)", "err"))},
+	}},
+	{"internal/gotype", "dynamicinformer", []mutant{
+		{"an error of a decoder has values of the object", "Misfit", replace(`errors.New("a value does not fit the Go type of its field")`, "err")},
+		{"a form without a type of its own is accepted", "Of.Check", never("t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()")},
+	}},
 	{"metadatalister", "metadatalister", []mutant{
 		{"NotFound of metadata has the key instead of the name", "namespaceLister.Get", replace(
 			`l.lister.Of.Get(l.namespace+"/"+name, name)`, `l.lister.Of.Get(l.namespace+"/"+name, l.namespace+"/"+name)`)},

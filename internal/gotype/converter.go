@@ -1,0 +1,132 @@
+package gotype
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Converter converts unstructured content to T. It is safe for concurrent use.
+type Converter[T runtime.Object] struct {
+	of       Of[T]
+	integers integers
+}
+
+// NewConverter returns a converter. Check must have returned nil for T.
+func NewConverter[T runtime.Object]() *Converter[T] {
+	all := integers{math.MinInt64, math.MaxInt64}
+	all.narrow(reflect.TypeFor[T](), map[reflect.Type]bool{})
+	return &Converter[T]{integers: all}
+}
+
+// Convert returns content as a T, which may share parts with content. Fields that T does not have are
+// dropped. A value that does not fit its field is an error that names the Go field and has no value. So is
+// an integer beyond int64 in an integer field: unstructured content has only a float64 near it.
+//
+// apimachinery's converter is fast and does not check ranges: it would cut 1<<32 to an int32 of zero. So
+// content with a number that does not fit each integer field of T is converted through JSON.
+func (c *Converter[T]) Convert(content map[string]any) (T, error) {
+	if c.integers.fit(content) {
+		to := c.of.Empty()
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, to); err == nil {
+			return to, nil
+		}
+	}
+	var none T
+	data, err := json.Marshal(exact(content)) // the decoder's error names the field
+	if err != nil {
+		return none, Misfit(err)
+	}
+	to := c.of.Empty()
+	if err := utiljson.Unmarshal(data, to); err != nil {
+		return none, Misfit(err)
+	}
+	return to, nil
+}
+
+// integers is a range of integers.
+type integers struct{ min, max int64 }
+
+// narrow reduces the range to the integers that each integer field in t can have. It does not look into types
+// that decode themselves.
+func (i *integers) narrow(t reflect.Type, seen map[reflect.Type]bool) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		i.narrow(t.Elem(), seen)
+	case reflect.Struct:
+		for n := range t.NumField() {
+			i.narrow(t.Field(n).Type, seen)
+		}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		bits := t.Bits()
+		i.min, i.max = max(i.min, math.MinInt64>>(64-bits)), min(i.max, math.MaxInt64>>(64-bits))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		i.min = 0
+		if bits := t.Bits(); bits < 64 {
+			i.max = min(i.max, 1<<bits-1)
+		}
+	}
+}
+
+// fit reports whether all numbers in value are in the range. It reports false for a value of a type that
+// JSON does not have.
+func (i *integers) fit(value any) bool {
+	switch value := value.(type) {
+	case nil, string, bool:
+		return true
+	case int64:
+		return i.min <= value && value <= i.max
+	case float64:
+		return float64(i.min) < value && value < float64(i.max) // the limits are rounded
+	case map[string]any:
+		for _, member := range value {
+			if !i.fit(member) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		for _, element := range value {
+			if !i.fit(element) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// exact returns value for the JSON encoder. A float64 beyond int64 gets an exponent, so that it is no
+// integer for the decoder: the object had an integer with other digits, or a float.
+func exact(value any) any {
+	switch value := value.(type) {
+	case float64:
+		if math.Abs(value) >= 1<<63 {
+			return json.Number(strconv.FormatFloat(value, 'e', -1, 64))
+		}
+	case map[string]any:
+		members := make(map[string]any, len(value))
+		for key, member := range value {
+			members[key] = exact(member)
+		}
+		return members
+	case []any:
+		elements := make([]any, len(value))
+		for n, element := range value {
+			elements[n] = exact(element)
+		}
+		return elements
+	}
+	return value
+}

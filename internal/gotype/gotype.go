@@ -1,0 +1,52 @@
+// Package gotype has the Go types of objects: [Of] describes a type T, [Converter] converts unstructured
+// content to it, and [Misfit] makes the errors safe to display. The package does not know clients, caches and
+// resources.
+package gotype
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
+)
+
+// Of is a Go type of objects: a pointer to a struct with TypeMeta and ObjectMeta.
+type Of[T runtime.Object] struct{}
+
+// Check returns an error if T is not a pointer to a struct, or is the type of unstructured objects or of metadata.
+func (Of[T]) Check() error {
+	t := reflect.TypeFor[T]()
+	switch {
+	case t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct:
+		return fmt.Errorf("%v is not a pointer to a struct", t)
+	case t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]():
+		return fmt.Errorf("%v is not the Go type of a resource: use Acquire", t)
+	}
+	return nil
+}
+
+// String returns the name of T.
+func (Of[T]) String() string { return reflect.TypeFor[T]().String() }
+
+// Empty returns a T without content. Check must have returned nil.
+func (Of[T]) Empty() T { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) }
+
+// Misfit returns err, an error of the JSON decoder, without values of the object: errors are stored, logged
+// and displayed, and the object may be a Secret. It keeps the Go field, which the decoder's own errors have.
+// The errors of a type's UnmarshalJSON have no field, and may have values.
+func Misfit(err error) error {
+	const words = "json: cannot unmarshal "
+	if what, found := strings.CutPrefix(err.Error(), words); found {
+		kind, _, _ := strings.Cut(what, " ") // without the digits of a number
+		if _, field, found := strings.Cut(what, " into Go "); found {
+			return errors.New(errtext.Cut(words + kind + " into Go " + field))
+		}
+	}
+	return errors.New("a value does not fit the Go type of its field")
+}
