@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"log"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -40,4 +42,45 @@ func ExampleNew() {
 	// Output:
 	// a map[tier:gold] map[]
 	// gadgets.example.com "default/c" not found
+}
+
+// Gadget is the Go type of a custom resource.
+type Gadget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Size int64 `json:"size"`
+	} `json:"spec"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (g *Gadget) DeepCopyObject() runtime.Object {
+	copied := *g
+	g.DeepCopyInto(&copied.ObjectMeta)
+	return &copied
+}
+
+// A view of the unstructured objects of an informer as objects of a Go type. One of them does not fit.
+func ExampleNewTyped() {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for name, size := range map[string]any{"a": int64(9007199254740993), "b": "large"} {
+		gadget := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": size}}}
+		gadget.SetNamespace("default")
+		gadget.SetName(name)
+		gadget.SetResourceVersion("1")
+		if err := indexer.Add(gadget); err != nil {
+			log.Fatal(err)
+		}
+	}
+	gadgets := lister.NewTyped[*Gadget](indexer, schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"})
+
+	found, err := gadgets.List(labels.Everything())
+	for _, gadget := range found { // read-only
+		fmt.Println(gadget.Name, gadget.Spec.Size)
+	}
+	fmt.Println(err)
+	// Output:
+	// a 9007199254740993
+	// gadgets.example.com "default/b": json: cannot unmarshal string into Go struct field .spec.size of type int64
 }

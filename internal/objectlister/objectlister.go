@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,30 +22,16 @@ type Of[T runtime.Object] struct {
 
 // List returns the objects that selector matches; a nil selector matches all.
 func (l *Of[T]) List(selector labels.Selector) ([]T, error) {
-	return l.collect(selector, func(selector labels.Selector, add cache.AppendFunc) error {
-		return cache.ListAll(l.Indexer, selector, add)
-	})
+	return l.ListIn(metav1.NamespaceAll, selector)
 }
 
 // ListIn returns the objects in namespace that selector matches; a nil selector matches all, and an
 // empty namespace means all namespaces.
 func (l *Of[T]) ListIn(namespace string, selector labels.Selector) ([]T, error) {
-	return l.collect(selector, func(selector labels.Selector, add cache.AppendFunc) error {
-		return cache.ListAllByNamespace(l.Indexer, namespace, selector, add)
-	})
-}
-
-func (l *Of[T]) collect(selector labels.Selector, list func(labels.Selector, cache.AppendFunc) error) ([]T, error) {
-	if l.Indexer == nil {
-		return nil, l.errNoIndexer()
-	}
-	if selector == nil {
-		selector = labels.Everything()
-	}
 	var objects []T
 	var wrong error
-	err := list(selector, func(cached any) {
-		object, err := l.object(cached)
+	err := l.Each(namespace, selector, func(cached any) {
+		object, err := l.Object(cached)
 		if err == nil {
 			objects = append(objects, object)
 		} else if wrong == nil {
@@ -60,6 +47,33 @@ func (l *Of[T]) collect(selector labels.Selector, list func(labels.Selector, cac
 	return objects, nil
 }
 
+// Each calls visit for each cached object of any type that ListIn would return. The indexer is not locked
+// during the calls.
+func (l *Of[T]) Each(namespace string, selector labels.Selector, visit func(cached any)) error {
+	if l.Indexer == nil {
+		return l.errNoIndexer()
+	}
+	if selector == nil {
+		selector = labels.Everything()
+	}
+	return cache.ListAllByNamespace(l.Indexer, namespace, selector, visit)
+}
+
+// EachByIndex calls visit for each cached object that has value in the index.
+func (l *Of[T]) EachByIndex(index, value string, visit func(cached any)) error {
+	if l.Indexer == nil {
+		return l.errNoIndexer()
+	}
+	found, err := l.Indexer.ByIndex(index, value)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", l.Package, l.GVR.GroupResource(), err)
+	}
+	for _, cached := range found {
+		visit(cached)
+	}
+	return nil
+}
+
 // Get returns the object under key in the cache. If there is none, the error names it.
 func (l *Of[T]) Get(key, name string) (T, error) {
 	var none T
@@ -73,10 +87,11 @@ func (l *Of[T]) Get(key, name string) (T, error) {
 	if !exists {
 		return none, apierrors.NewNotFound(l.GVR.GroupResource(), name)
 	}
-	return l.object(cached)
+	return l.Object(cached)
 }
 
-func (l *Of[T]) object(cached any) (T, error) {
+// Object returns cached as a T.
+func (l *Of[T]) Object(cached any) (T, error) {
 	object, is := cached.(T)
 	if !is {
 		return object, fmt.Errorf("%s: %s: cached object is a %T, want %T: a transform changed its type, read the informer's indexer instead",

@@ -42,12 +42,20 @@ var ofStatus = []table{
 	{"internal/objectlister", "lister", []mutant{
 		{"a failed Get is a typed nil", "genericNamespace.Get", replace("if err != nil { return nil, err }; return object, nil", "return object, err")},
 		{"NotFound has the wrong resource", "Of.Get", replace("l.GVR.GroupResource()", "schema.GroupResource{Resource: l.GVR.Resource}")},
-		{"the selector is ignored", "Of.collect", always("selector == nil")},
+		{"the selector is ignored", "Of.Each", always("selector == nil")},
 	}},
 	{"lister", "lister", []mutant{
 		{"NotFound has the key instead of the name", "namespaceLister.Get", replace(
 			`l.lister.Of.Get(l.namespace+"/"+name, name)`, `l.lister.Of.Get(l.namespace+"/"+name, l.namespace+"/"+name)`)},
 		{"the lister of a namespace lists all namespaces", "namespaceLister.List", replace("l.namespace", `""`)},
+		{"an object is not converted again when it changes", "conversions.get", always("known.state == s")},
+		{"an object is converted for each read", "conversions.put", drop("c.of[name] = made")},
+		{"an object in another API version is not converted again", "stateOf", replace("object.GetAPIVersion()", `""`)},
+		{"a list keeps the conversions of deleted objects", "conversions.trim", never("len(c.of) > objects")},
+		{"a Get keeps the conversion of a deleted object", "Typed.get", drop("t.conversions.drop(key)")},
+		{"conversions count as one read", "conversions.put", drop("c.until -= readsPerConversion")},
+		{"a sweep drops the conversions of cached objects", "Typed.cached", never("err == nil")},
+		{"an object that can't be converted ends the list", "Typed.collect", within("failed = append(failed, err)", never("err != nil"))},
 	}},
 	{"internal/gotype", "internal/gotype", []mutant{
 		{"an integer is cut to the size of its field", "Converter.Convert", always("c.integers.fit(content)")},
