@@ -44,6 +44,8 @@ type pace struct {
 	// first is how long the first snapshot waits for the lists of CRDs and APIServices, which have the
 	// backings, after the documents.
 	first time.Duration
+	// next is how long a narrow run waits before its requests for another type.
+	next time.Duration
 }
 
 var usualPace = pace{
@@ -58,6 +60,7 @@ var usualPace = pace{
 	gap:       500 * time.Millisecond,
 	readAfter: time.Second,
 	first:     time.Second,
+	next:      5 * time.Millisecond,
 }
 
 // backoff returns the back-off of requests for documents.

@@ -69,12 +69,16 @@ func (n *narrow) run(ctx context.Context) (widened bool) {
 	defer cancel()
 	defer n.live.widen() // ends the waits of informers
 	for begun := 0; ; {
+		if begun > 0 { // the list of the type before goes first
+			sleep(ctx, n.live.pace.next, n.widened)
+		}
 		n.live.mu.Lock()
 		added := slices.Clone(n.types[begun:])
 		n.live.mu.Unlock()
 		begun += len(added)
 		for _, t := range added {
 			wg.Go(func() { n.ask(ctx, t) })
+			wg.Go(func() { n.limit(ctx, t) })
 			if t.gvr.Group != "" { // the core group is built in
 				wg.Go(func() { n.watch(ctx, t, &t.crd, n.live.crdSource()) })
 				wg.Go(func() { n.watch(ctx, t, &t.api, n.live.apiSource()) })
@@ -95,12 +99,6 @@ func (n *narrow) ask(ctx context.Context, t *narrowType) {
 	l := n.live
 	connected := sync.OnceFunc(func() { close(t.connected) })
 	defer connected()
-	late := time.AfterFunc(l.pace.first, func() {
-		if !t.isKnown() {
-			l.widen()
-		}
-	})
-	defer late.Stop()
 	for first := true; first || sleep(ctx, l.jittered(l.pace.settled), nil); first = false {
 		version, _, err := l.resolver.groupVersion(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 			GotConn: func(httptrace.GotConnInfo) { connected() },
@@ -123,6 +121,13 @@ func (n *narrow) ask(ctx context.Context, t *narrowType) {
 			res.Backing, res.CRDUID = t.res.Backing, t.res.CRDUID
 			return reflect.DeepEqual(*t.res, res)
 		})
+	}
+}
+
+// limit widens the run if t is not known in time.
+func (n *narrow) limit(ctx context.Context, t *narrowType) {
+	if sleep(ctx, n.live.pace.first, t.known) && !t.isKnown() {
+		n.live.widen()
 	}
 }
 

@@ -96,6 +96,29 @@ func (w *memoryServer) requests() []string {
 	return asked
 }
 
+// A program that acquires one type after the other has at most four requests before its first list.
+func TestNarrow_RequestsOfTheNextTypeComeAfterTheFirstList(t *testing.T) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		admit(t, r, gadgets)
+		w.requests()
+		next := make(chan error, 1)
+		ctx := typefacts.WithInformers(t.Context())
+		go func() { _, err := r.ValidateVersion(ctx, example("bolts"), discovery.Exact()); next <- err }()
+		sleep(4 * time.Millisecond)
+		if got := w.requests(); len(got) > 0 {
+			t.Errorf("after 4 ms: %q", got)
+		}
+		sleep(10 * time.Millisecond)
+		if got := w.requests(); len(got) != 3 {
+			t.Errorf("after 14 ms: %q, want 3 requests", got)
+		}
+		if err := <-next; err != nil || !r.Status().Narrow {
+			t.Errorf("the next type: %v, narrow %v", err, r.Status().Narrow)
+		}
+	})
+}
+
 func TestNarrow_RequestsOnlyTheTypeOfAnInformer(t *testing.T) {
 	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
 		t.Helper()
