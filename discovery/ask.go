@@ -26,7 +26,7 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 		if err == nil || errors.Is(err, ErrAmbiguous) || r.certain(c, q, err) {
 			return res, err
 		}
-		if now := r.current.Load(); now == c || ctx.Err() != nil {
+		if !r.readChanged(ctx, q, c) {
 			return r.askOne(ctx, q, c, err)
 		} // the run has learned a change, which the server's documents may not have yet
 	}

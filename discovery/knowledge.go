@@ -81,6 +81,7 @@ type crdState struct {
 	// changedAt is the number of requests for documents before the last change of the type. Later
 	// documents have the change.
 	changedAt uint64
+	changed   time.Time // the time of that change; zero: the first document has it
 	firstSeen time.Time
 	unlisted  time.Time // since when no resource of it is served; zero: one is
 	// differs is since when documents after the last change differ from the definition; zero: they do
@@ -346,7 +347,8 @@ func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (
 			ask = ask || changed
 			continue
 		}
-		k.crd(groupResourceOf(item.Name)).changedAt = 0 // the first document has it
+		state := k.crd(groupResourceOf(item.Name))
+		state.changedAt, state.changed = 0, time.Time{} // the first document has it
 	}
 	if first && !ask {
 		k.changed = since
@@ -389,7 +391,7 @@ func (k *knowledge) learnCRD(item *slimMeta, number uint64, now time.Time) (ask 
 		}
 		return old.ResourceVersion != item.ResourceVersion && !state.unlisted.IsZero()
 	}
-	state.changedAt, k.changed = number, now
+	state.changedAt, state.changed, k.changed = number, now, now
 	state.differs, state.refuted = time.Time{}, false
 	k.touch(gr.Group)
 	return true

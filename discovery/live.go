@@ -80,8 +80,9 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // APIServices, which Run watches, has the backings, and shows when the documents have to be requested
 // again. Run starts with requests for both documents and both lists at the same time. The first snapshot
 // has all four, or, after a second, those that were received. Run reads a CRD only while a caller waits
-// for its type ([Resolver.Await] or an informer) and the documents do not list it, and for the reason
-// for which a CRD is not served. It reads an APIService if the server has not created it.
+// for its type ([Resolver.Await] or an informer) and the documents do not list it, for the reason for
+// which a CRD is not served, and for a question that would be refused although the CRD has changed less
+// than ten seconds ago: documents may be older. It reads an APIService if the server has not created it.
 //
 // [Resolver.Status] has the state of each source, and the logger in ctx logs its changes. A server may
 // have no CRDs or no APIServices.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -215,4 +216,67 @@ func (s *restServer) object(ctx context.Context, ref objectRef, accept string, i
 		return errors.Join(errNoList, err)
 	}
 	return nil
+}
+
+// readChanged reads the CRDs that may define what q asks for and have changed so recently that documents may
+// be older. It reports whether c, the snapshot of a run that refuses q, is out of date after that.
+func (r *Resolver) readChanged(ctx context.Context, q question, c *snapshot) bool {
+	l := r.liveRun()
+	s, ok := r.server.(*restServer)
+	if l == nil || !ok {
+		return false
+	}
+	l.mu.Lock()
+	names := l.known.changedFor(q, c, time.Now())
+	l.mu.Unlock()
+	for _, name := range names {
+		definition, err := r.readCRD(ctx, s, name)
+		l.mu.Lock()
+		switch {
+		case err == nil:
+			l.known.read(definition)
+		case ctx.Err() == nil:
+			l.known.mayRead(crdPath, name)
+			l.known.unread[objectRef{crdPath, name}].failures++ // it is not read again for a question
+		}
+		l.mu.Unlock()
+	}
+	if len(names) > 0 {
+		l.mu.Lock()
+		l.publishLocked(time.Now())
+		l.mu.Unlock()
+	}
+	return r.current.Load() != c && ctx.Err() == nil
+}
+
+// changedFor returns the names of the CRDs that readChanged reads: the CRD of the resource if its plural is
+// known, or else those of the group. There are none if they are many: the documents answer sooner.
+func (k *knowledge) changedFor(q question, c *snapshot, now time.Time) (names []string) {
+	changed := func(gr schema.GroupResource) bool {
+		state := k.crd(gr)
+		return state != nil && state.meta != nil && now.Sub(state.changed) <= recently && !k.fresh(state) && !k.unreadable(crdPath, state.meta.Name)
+	}
+	for _, r := range q.readings() {
+		r.version = ""
+		for _, res := range c.find(r) {
+			if gr := res.GVR.GroupResource(); changed(gr) {
+				return []string{gr.String()}
+			}
+		}
+		if r.anyGroup || r.prefix {
+			continue
+		}
+		for plural := range k.crds[r.group] {
+			if gr := (schema.GroupResource{Group: r.group, Resource: plural}); changed(gr) && !slices.Contains(names, gr.String()) {
+				names = append(names, gr.String())
+			}
+		}
+	}
+	if name := q.definition(); slices.Contains(names, name) {
+		return []string{name}
+	}
+	if len(names) > readAtOnce {
+		return nil
+	}
+	return names
 }

@@ -49,14 +49,16 @@ func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(met
 		}
 		return found, err
 	}
-	known := r.known(ctx)
-	if known != nil {
+	for known := r.known(ctx); known != nil; known = r.current.Load() {
 		if refusal := r.refused(known, q); refusal != nil {
 			return none, refusal
 		}
 		found, err := answer(known)
 		if !isRefusal(err) || r.certain(known, q, err) {
 			return found, err
+		}
+		if !r.readChanged(ctx, q, known) {
+			break
 		}
 	}
 	fresh, err := r.fresh(ctx, q, func(c *snapshot) error {

@@ -181,12 +181,7 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 	if !ok || name == "" {
 		return refusal
 	}
-	definition, _, err := r.definitions.Do(ctx, name, nil, func(ctx context.Context) (*crd, error) {
-		definition, ref := &crd{}, objectRef{crdPath, name}
-		err := rest.object(ctx, ref, acceptLegacy, definition, &definition.Metadata)
-		rest.endpoint.pauses.settle(ref.path+"/"+ref.name, err)
-		return definition, err
-	})
+	definition, err := r.readCRD(ctx, rest, name)
 	switch {
 	case err != nil: // it does not exist, or can't be read
 		return refusal
@@ -199,6 +194,17 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 		}
 	}
 	return refusal
+}
+
+// readCRD requests one CRD. Concurrent calls share the request.
+func (r *Resolver) readCRD(ctx context.Context, server *restServer, name string) (*crd, error) {
+	definition, _, err := r.definitions.Do(ctx, name, nil, func(ctx context.Context) (*crd, error) {
+		definition, ref := &crd{}, objectRef{crdPath, name}
+		err := server.object(ctx, ref, acceptLegacy, definition, &definition.Metadata)
+		server.endpoint.pauses.settle(ref.path+"/"+ref.name, err)
+		return definition, err
+	})
+	return definition, err
 }
 
 // definition returns the name of the CRD that would define the resource of q, or "".

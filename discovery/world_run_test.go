@@ -324,7 +324,7 @@ func TestRun_AnEventEndsAnswersInMemory(t *testing.T) {
 			for range 2 {
 				_, _ = r.ResolveGVR(t.Context(), gadgets)
 			}
-			w.update(func() { count = w.counts["version"] })
+			w.update(func() { count = w.counts["version"] + w.counts["crds.get"] })
 			return count
 		}
 		if got := asked(); got != 1 {
@@ -383,4 +383,76 @@ func TestRun_ChangesAreLearntInBatches(t *testing.T) {
 			t.Errorf("%d changes in %d ms were made known in %d steps, want one each 20 ms", changes, changes, published)
 		}
 	})
+}
+
+// Documents of kube-apiserver are some seconds behind a changed CRD.
+func TestRun_ANewVersionIsServedThoughDocumentsAreBehind(t *testing.T) {
+	v2 := gadgets.GroupResource().WithVersion("v2")
+	questions := map[string]func(ctx context.Context, r *discovery.Resolver) (schema.GroupVersionResource, error){
+		"Resolve": func(ctx context.Context, r *discovery.Resolver) (schema.GroupVersionResource, error) {
+			res, err := r.Resolve(ctx, "gadgets.v2.example.org")
+			return res.GVR, err
+		},
+		"Resolve with a kind": func(ctx context.Context, r *discovery.Resolver) (schema.GroupVersionResource, error) {
+			res, err := r.Resolve(ctx, "Gadget.v2.example.org")
+			return res.GVR, err
+		},
+		"ResolveGVR": func(ctx context.Context, r *discovery.Resolver) (schema.GroupVersionResource, error) {
+			res, err := r.ResolveGVR(ctx, v2)
+			return res.GVR, err
+		},
+		"ResolveGVK": func(ctx context.Context, r *discovery.Resolver) (schema.GroupVersionResource, error) {
+			res, err := r.ResolveGVK(ctx, v2.GroupVersion().WithKind("Gadget"))
+			return res.GVR, err
+		},
+		"RESTMapping": func(_ context.Context, r *discovery.Resolver) (schema.GroupVersionResource, error) {
+			to, err := r.RESTMapper().RESTMapping(schema.GroupKind{Group: "example.org", Kind: "Gadget"}, "v2")
+			if err != nil {
+				return schema.GroupVersionResource{}, err
+			}
+			return to.Resource, nil
+		},
+		"RESTMapping with two versions": func(_ context.Context, r *discovery.Resolver) (schema.GroupVersionResource, error) {
+			to, err := r.RESTMapper().RESTMapping(schema.GroupKind{Group: "example.org", Kind: "Gadget"}, "v3", "v2")
+			if err != nil {
+				return schema.GroupVersionResource{}, err
+			}
+			return to.Resource, nil
+		},
+		"ResourceFor": func(_ context.Context, r *discovery.Resolver) (schema.GroupVersionResource, error) {
+			return r.RESTMapper().ResourceFor(v2)
+		},
+	}
+	for name, ask := range questions {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				next, stop := started(t, w, r, func() {
+					w.setCRD(gadget("v1"))
+					w.setCRD(crdObject{name: "bolts.example.org", uid: "2", group: "example.org", plural: "bolts", kind: "Bolt", versions: []string{"v1"}, established: true})
+				})
+				defer stop()
+				sleep(time.Minute)
+				next()
+				w.update(func() {
+					w.lags = []time.Duration{8 * time.Second}
+					w.setCRD(gadget("v1", "v2"))
+				})
+				synctest.Wait()
+				if got, err := ask(t.Context(), r); err != nil || got != v2 {
+					t.Errorf("%v, %v; want %v", got, err, v2)
+				}
+				w.update(func() { clear(w.counts) })
+				if _, err := r.ResolveGVR(t.Context(), v2.GroupResource().WithVersion("v9")); !errors.Is(err, discovery.ErrNotServed) {
+					t.Errorf("v9: %v, want ErrNotServed", err)
+				}
+				if _, err := r.ResolveGVR(t.Context(), schema.GroupVersionResource{Group: "example.org", Version: "v2", Resource: "bolts"}); !errors.Is(err, discovery.ErrNotServed) {
+					t.Errorf("bolts: %v, want ErrNotServed", err)
+				}
+				if got := w.counts["crds.get"]; got > 0 {
+					t.Errorf("%d requests for a CRD that has been read, or has not changed", got)
+				}
+			})
+		})
+	}
 }
