@@ -106,10 +106,60 @@ type typeState struct {
 	conversion string
 	defined    bool              // a CRD of that name exists
 	labels     map[string]string // of the CRD
+	// others are the servers of other versions, if something else serves them than the preferred version.
+	others map[string]versionServer
 	// undecided is the date of the document that first listed the type, while its backing is not
 	// known. Written is the time of the last write of its APIService, or of the creation of its CRD.
 	// Both are times of the server's clock.
 	undecided, written time.Time
+}
+
+// versionServer is what serves one version of a type, as far as that is known.
+type versionServer struct {
+	backing Backing
+	uid     types.UID
+}
+
+// server returns what serves a version of the type.
+func (s typeState) server(version string) versionServer {
+	if other, differs := s.others[version]; differs {
+		return other
+	}
+	return versionServer{s.backing, s.uid}
+}
+
+// with returns s with what serves another version, whose resource is res. Facts that are not known at
+// present are taken from old.
+func (s typeState) with(res Resource, old typeState) typeState {
+	server := versionServer{res.Backing, res.CRDUID}
+	if before := old.server(res.GVR.Version); res.Backing == BackingUnknown && old.serves(res.GVR.Version) {
+		server = before
+	}
+	if server == (versionServer{s.backing, s.uid}) {
+		return s
+	}
+	if s.others == nil {
+		s.others = map[string]versionServer{}
+	}
+	s.others[res.GVR.Version] = server
+	return s
+}
+
+func (s typeState) serves(version string) bool { return slices.Contains(s.resource.Versions, version) }
+
+// sameServers reports whether the same servers serve the versions that both states have, as far as that is
+// known.
+func (s typeState) sameServers(now typeState) bool {
+	for _, version := range now.resource.Versions {
+		a, b := s.server(version), now.server(version)
+		if !s.serves(version) || a.backing == BackingUnknown || b.backing == BackingUnknown {
+			continue
+		}
+		if a.backing != b.backing || a.uid != b.uid && a.uid != "" && b.uid != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // replaced reports whether the backing that has become known is newer than the document that first
@@ -126,21 +176,22 @@ func (s typeState) byCRD() bool {
 // same reports whether s and other are equal, except for the resource, which the caller compares.
 func (s typeState) same(other typeState) bool {
 	return s.uid == other.uid && s.backing == other.backing && s.conversion == other.conversion && s.defined == other.defined &&
-		maps.Equal(s.labels, other.labels) && s.resource.GVR == other.resource.GVR
+		maps.Equal(s.labels, other.labels) && maps.Equal(s.others, other.others) && s.resource.GVR == other.resource.GVR
 }
 
 // types returns the types of a group, each once, in order. Facts that are not known at present are
 // taken from before.
 func (k *knowledge) types(view, before *groupView) []typeState {
 	var states []typeState
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	for _, res := range view.resources {
 		plural := res.GVR.Resource
-		if seen[plural] {
+		old := before.typeOf(plural)
+		if at, is := seen[plural]; is {
+			states[at] = states[at].with(res, old)
 			continue
 		}
-		seen[plural] = true
-		old := before.typeOf(plural)
+		seen[plural] = len(states)
 		state := typeState{resource: res, backing: cmp.Or(res.Backing, old.backing)}
 		if state.byCRD() {
 			state.uid = res.CRDUID
@@ -211,7 +262,7 @@ func (s typeState) changes(now typeState) []Change {
 		{ScopeChanged, a.Namespaced == b.Namespaced},
 		{VerbsChanged, sameSet(a.Verbs, b.Verbs) && sameSet(a.Subresources, b.Subresources)},
 		{ConversionChanged, s.conversion == now.conversion || s.conversion == "" || now.conversion == ""},
-		{BackingChanged, s.backing == now.backing || s.backing == BackingUnknown || now.backing == BackingUnknown},
+		{BackingChanged, (s.backing == now.backing || s.backing == BackingUnknown || now.backing == BackingUnknown) && s.sameServers(now)},
 		{TerminatingChanged, a.Terminating == b.Terminating},
 		{LabelsChanged, s.defined == now.defined && maps.Equal(s.labels, now.labels) && (a.Backing != BackingUnknown || b.Backing == BackingUnknown)},
 	} {

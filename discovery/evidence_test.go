@@ -407,6 +407,51 @@ func TestEvidence_ABackingThatChangesWhileUnknownIsReportedLater(t *testing.T) {
 	})
 }
 
+// The versions of a type may have different servers. Informers are on any of them.
+func TestEvidence_AnotherServerOfAVersionThatIsNotPreferred(t *testing.T) {
+	byService := func(name string) *apiServiceObject {
+		return &apiServiceObject{name: name, service: true, available: true}
+	}
+	backingOf := func(t *testing.T, r *discovery.Resolver, version string) discovery.Resource {
+		t.Helper()
+		res, err := r.ResolveGVR(t.Context(), gadgets.GroupResource().WithVersion(version))
+		if err != nil {
+			t.Error(err)
+		}
+		return res
+	}
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		next, _ := started(t, w, r, func() {
+			w.setCRD(gadget("v1"))
+			w.backends["v2.example.org"] = []string{"gadgets"}
+			w.setAPI(byService("v2.example.org"))
+		})
+		if v1, v2 := backingOf(t, r, "v1"), backingOf(t, r, "v2"); v1.Backing != discovery.BackingCRD || v1.CRDUID != "1" || v2.Backing != discovery.BackingAggregated || v2.CRDUID != "" {
+			t.Fatalf("v1: %+v, v2: %+v", v1, v2)
+		}
+		w.update(func() {
+			again := gadget("v1")
+			again.uid = "2"
+			w.dropCRD(gadgetsCRD)
+			w.setCRD(again)
+		})
+		sleep(time.Minute)
+		if v1, events := backingOf(t, r, "v1"), next(); v1.CRDUID != "2" || len(events) == 0 {
+			t.Errorf("v1: %+v, events: %q", v1, events)
+		}
+		w.update(func() {
+			w.backends[gadgetsService] = []string{"gadgets"}
+			w.setAPI(byService(gadgetsService))
+		})
+		sleep(2 * time.Minute)
+		wantEvents(t, next, "Changed gadgets.v2.example.org [Backing]")
+		if v1 := backingOf(t, r, "v1"); v1.Backing != discovery.BackingAggregated {
+			t.Errorf("v1: %+v", v1)
+		}
+	})
+}
+
 // A user may be allowed to list APIServices, and not to get them. Then the CRD of that name may not serve
 // the type.
 func TestEvidence_ATypeWhoseAPIServiceCannotBeReadHasNoCRD(t *testing.T) {

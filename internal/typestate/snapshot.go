@@ -260,6 +260,11 @@ func (s *Snapshot) uid() types.UID {
 	return s.resource.CRDUID
 }
 
+// servedElsewhere reports whether something else than a CRD served the type last.
+func (s *Snapshot) servedElsewhere() bool {
+	return s.resource != nil && s.resource.Backing != discovery.BackingUnknown && s.resource.Backing != discovery.BackingCRD
+}
+
 // known reports whether the type has been served.
 func (s *Snapshot) known() bool { return !s.ServedSince.IsZero() }
 

@@ -247,8 +247,9 @@ func (s *State) Heard(event discovery.Event) {
 	s.mu.Lock()
 	s.heard++
 	if event.Type == discovery.Removed {
-		// The event may be of an older CRD, which was deleted before the known CRD was created.
-		if uid, known := event.Evidence.CRDUID, s.now.uid(); uid == "" || known == "" || uid == known {
+		// The event may be of an older CRD, which was deleted before the known CRD was created, or of a CRD
+		// that does not serve this version.
+		if uid, known := event.Evidence.CRDUID, s.now.uid(); uid == "" || known == "" && !s.now.servedElsewhere() || uid == known {
 			s.changeLocked(func(next *Snapshot) { next.Evidence = event.Evidence })
 		}
 	}

@@ -115,6 +115,8 @@ func TestState_ServingAndGeneration(t *testing.T) {
 		"another version":                 {steps{yes(served("a")), no(otherVersion)}, source.Held, 0, "a"},
 		"another version, with evidence":  {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(otherVersion)}, source.Held, 0, "a"},
 		"another CRD has the names":       {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notAccepted)}, source.Held, 0, "a"},
+		"a CRD that does not serve it":    {steps{yes(by(aggregated, "")), heard(removed(discovery.CRDDeleted, "a")), yes(by(aggregated, ""))}, source.Served, 0, ""},
+		"not listed by another server":    {steps{yes(by(aggregated, "")), heard(removed(discovery.NotListed, "")), no(notServed)}, source.Missing, 0, ""},
 		"cannot be watched":               {steps{yes(served("a")), no(cannot)}, source.Held, 0, "a"},
 		"another that cannot be watched":  {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), no(cannot)}, source.Gone, 0, "a"},
 		"another of another version":      {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), no(otherVersion)}, source.Gone, 0, "a"},

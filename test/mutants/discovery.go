@@ -3,6 +3,7 @@ package main
 // ofDiscovery has mutants of answers, and of updates of a resolver.
 var ofDiscovery = []table{
 	{"discovery", "discovery", []mutant{
+		{"only what serves the preferred version counts", "typeState.changes", always("s.sameServers(now)")},
 		{"an answer trusts documents that are older than a CRD", "Resolver.answer", always("!r.readChanged(ctx, q, c)")},
 		{"the mapper trusts documents that are older than a CRD", "tryMapped", always("!r.readChanged(ctx, q, known)")},
 		{"a question reads a CRD that has not changed", "knowledge.changedFor", always("now.Sub(state.changed) <= recently")},

@@ -30,6 +30,7 @@ var ofTypestate = []table{
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
+		{"the deletion of a CRD ends what another server serves", "State.Heard", never("s.now.servedElsewhere()")},
 		{"an inconclusive answer stops an informer", "State.answered", never(
 			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known()")},
 		{"events of discovery are ignored", "State.Look", drop("case s.news <- struct{}{}:")},
@@ -59,7 +60,7 @@ var ofTypestate = []table{
 			"case s.Evidence.Kind == discovery.CRDDeleted: s.Serving = source.Gone", "case denied: s.Serving = source.Gone")},
 		{"another served version counts as the end of a type", "Snapshot.refuse", never("elsewhere(err)")},
 		{"old evidence counts against a new type", "State.Heard", replace(
-			`uid == "" || known == "" || uid == known`, "uid == uid && known == known")},
+			`uid == "" || known == "" && !s.now.servedElsewhere() || uid == known`, "uid == uid && known == known")},
 		{"a watch that expires is a failure", "State.Failed", replace("if ordinary { return }", "if !ordinary { return }")},
 		{"watches that expire all the time are no failure", "State.Failed", always("next.At.Sub(next.expiry) > expiryEvery")},
 	}},
