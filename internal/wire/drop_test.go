@@ -66,7 +66,7 @@ func sameDropping(t *testing.T, ours runtime.NegotiatedSerializer, data []byte) 
 			want.Into, got.Into = nil, nil
 		}
 		if !identical(want, got) {
-			t.Errorf("into %s: %.200q\n(-removed +dropped)\n%s", name, data, cmp.Diff(want, got))
+			t.Errorf("into %s: %.200q\n(-removed +dropped)\n%s", name, data, difference(data, want, got))
 		}
 	}
 }

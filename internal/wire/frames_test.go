@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,32 +28,36 @@ const ordinaryEvent = `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"A",
 // An event is delivered when it is complete. A decoder that waits for the newline behind
 // it, which some servers don't send, would delay the event until the next one.
 func TestStream_DeliversAnEventWithoutANewline(t *testing.T) {
-	server, body := io.Pipe()
-	d := watchOf(t, server)
-	defer d.Close()
-	go func() {
-		for _, piece := range []string{ordinaryEvent[:20], ordinaryEvent[20:], ordinaryEvent + ordinaryEvent[:3], ordinaryEvent[3:]} {
-			_, _ = io.WriteString(body, piece)
+	synctest.Test(t, func(t *testing.T) { // a decoder that waits is a deadlock
+		server, body := io.Pipe()
+		d := watchOf(t, server)
+		defer d.Close()
+		go func() {
+			for _, piece := range []string{ordinaryEvent[:20], ordinaryEvent[20:], ordinaryEvent + ordinaryEvent[:3], ordinaryEvent[3:]} {
+				_, _ = io.WriteString(body, piece)
+			}
+			// The stream does not end.
+		}()
+		for i := range 3 {
+			if kind, object, err := d.Decode(); err != nil || kind != "ADDED" || object.(*unstructured.Unstructured).GetName() != "x" {
+				t.Fatalf("event %d: %v %v %v", i, kind, object, err)
+			}
 		}
-		// The stream does not end.
-	}()
-	for i := range 3 {
-		if kind, object, err := d.Decode(); err != nil || kind != "ADDED" || object.(*unstructured.Unstructured).GetName() != "x" {
-			t.Fatalf("event %d: %v %v %v", i, kind, object, err)
-		}
-	}
+	})
 }
 
 // Invalid data is reported at once, not when the connection ends.
 func TestStream_ReportsInvalidDataAtOnce(t *testing.T) {
 	for _, invalid := range []string{"<html>", "{<", "12 ", `{"type":"ADDED"]]`, "{\"a\":\"\x01", "{\"type\":\n\n;"} {
-		server, body := io.Pipe()
-		d := watchOf(t, server)
-		go func() { _, _ = io.WriteString(body, invalid) }()
-		if _, _, err := d.Decode(); err == nil || errors.Is(err, io.EOF) {
-			t.Errorf("%q: error %v, want one about the data", invalid, err)
-		}
-		d.Close()
+		synctest.Test(t, func(t *testing.T) { // a decoder that waits is a deadlock
+			server, body := io.Pipe()
+			d := watchOf(t, server)
+			defer d.Close()
+			go func() { _, _ = io.WriteString(body, invalid) }()
+			if _, _, err := d.Decode(); err == nil || errors.Is(err, io.EOF) {
+				t.Errorf("%q: error %v, want one about the data", invalid, err)
+			}
+		})
 	}
 }
 
