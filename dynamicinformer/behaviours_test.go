@@ -181,7 +181,9 @@ var conformance = []behaviour{
 		factory.ForResource(widgets)
 		r.run(factory)
 		factory.ForResource(blocks)
-		got := factory.WaitForCacheSync(r.stop)
+		ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+		defer cancel()
+		got := factory.WaitForCacheSync(ctx.Done())
 		if diff := cmp.Diff(map[schema.GroupVersionResource]bool{widgets: true}, got); diff != "" {
 			r.errorf("(-want +got):\n%s", diff)
 		}

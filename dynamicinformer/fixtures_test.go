@@ -69,9 +69,12 @@ func start(ctx context.Context, f *dynamicinformer.Factory) {
 	synctest.Wait()
 }
 
+// shutdown shuts f down. In a bubble, the hour passes at once if something does not end.
 func shutdown(t *testing.T, f *dynamicinformer.Factory) {
 	t.Helper()
-	if err := f.Shutdown(t.Context()); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	if err := f.Shutdown(ctx); err != nil {
 		t.Errorf("Shutdown: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package dynamicinformer
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,7 +42,9 @@ func TestExpire_OfAnEarlierLingerHasNoEffect(t *testing.T) {
 		if !e.ending() {
 			t.Error("the end of the second linger has no effect")
 		}
-		if err := f.Shutdown(t.Context()); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := f.Shutdown(ctx); err != nil {
 			t.Error(err)
 		}
 	})

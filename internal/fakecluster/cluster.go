@@ -2,8 +2,10 @@ package fakecluster
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +43,8 @@ type Cluster struct {
 	open        map[schema.GroupVersionResource]int
 	intercept   Interceptor
 	muteInitial bool
+	moment      time.Time       // of the last request
+	burst       map[Request]int // lists and watches at that moment, without their options
 }
 
 var _ dynamic.Interface = (*Cluster)(nil)
@@ -174,6 +178,7 @@ func (c *Cluster) arrive(ctx context.Context, req Request) (*store, error) {
 func (c *Cluster) admit(ctx context.Context, req Request) error {
 	c.mu.Lock()
 	c.requests = append(c.requests, req)
+	c.limitLocked(req)
 	intercept := c.intercept
 	c.mu.Unlock()
 	if intercept != nil {
@@ -182,6 +187,24 @@ func (c *Cluster) admit(ctx context.Context, req Request) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// burstLimit is the maximum number of lists or watches of one resource at one moment.
+const burstLimit = 10_000
+
+// limitLocked panics if a client repeats a request without a pause. In a bubble, it would repeat the
+// request for ever, because time stands still while a goroutine runs.
+func (c *Cluster) limitLocked(req Request) {
+	if now := time.Now(); !now.Equal(c.moment) {
+		c.moment, c.burst = now, map[Request]int{}
+	}
+	req.Options = metav1.ListOptions{}
+	if req.Verb != "list" && req.Verb != "watch" {
+		return
+	}
+	if c.burst[req]++; c.burst[req] > burstLimit {
+		panic(fmt.Sprintf("fakecluster: %d requests at one moment: %s %s", burstLimit, req.Verb, req.GVR))
+	}
 }
 
 // notServed returns the response of an API server to a path that it does not serve.
