@@ -199,6 +199,12 @@ func checkTyped(t *testing.T, l *dynamicinformer.TypedLease[*typedWidget], send 
 	if all, err := l.Lister().List(labels.Everything()); err != nil || len(all) != 1 {
 		t.Errorf("the lister has %v, %v", all, err)
 	}
+	_, typedErr := listers.NewNamespaced(l.Lister(), "ns").Get("none")
+	_, genericErr := l.Lease.Lister().ByNamespace("ns").Get("none")
+	const notFound = `widgets.example.com "none" not found`
+	if fmt.Sprint(typedErr) != notFound || fmt.Sprint(genericErr) != notFound {
+		t.Errorf("errors for a missing object: %v, %v, want %s", typedErr, genericErr, notFound)
+	}
 }
 
 // A factory of New converts the objects of its client.

@@ -2,6 +2,7 @@ package metadatalister_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -128,11 +129,12 @@ func TestLister_WrongTypesAreErrors(t *testing.T) {
 		"another type": metadatalister.New(indexer, widgets),
 		"no indexer":   metadatalister.New(nil, widgets),
 	} {
-		if _, err := l.List(labels.Everything()); err == nil {
-			t.Errorf("%s: List returns no error", name)
+		const want = "metadatalister: widgets.example.com: "
+		if _, err := l.List(labels.Everything()); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: List returns the error %v, want %q", name, err, want)
 		}
-		if _, err := l.Namespace("ns").Get("c"); err == nil {
-			t.Errorf("%s: Get returns no error", name)
+		if _, err := l.Namespace("ns").Get("c"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: Get returns the error %v, want %q", name, err, want)
 		}
 	}
 }
