@@ -36,7 +36,7 @@ test-envtest: ## find or build API servers, and run the tests that need them
 	@echo "test-envtest: running the tests"
 	@$(TEST) $(SERVERS)
 
-mutants: ## change the library in one way after the other, and print the test that detects it
+mutants: ## change the library in one way after the other, and print the test that detects it; an hour
 	@go run ./test/mutants
 
 fuzz: ## fuzz each target for FUZZ=30s

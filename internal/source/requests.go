@@ -71,7 +71,7 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 	}
 	if err != nil {
 		r.failed(ctx, VerbList, err)
-		return nil, err // list may be a nil pointer, which would be a non-nil interface
+		return nil, err
 	}
 	return list, nil
 }

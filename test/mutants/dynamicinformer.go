@@ -4,7 +4,7 @@ package main
 var ofDynamicinformer = []table{
 	{"dynamicinformer", "dynamicinformer", []mutant{
 		{"conflicting options of leases are accepted", "Factory.sharedLocked", always("err == nil")},
-		{"metadata and whole objects share an informer", "Factory.Acquire", drop("form: o.form")},
+		{"metadata and whole objects share an informer", "Factory.Acquire", replace("form: o.form", "form: asUnstructured{}")},
 		{"a factory without a metadata client accepts WithMetadataOnly", "asMetadata.check", never("source.Metadata(c.metadata) == nil")},
 		{"AcquireTyped accepts WithMetadataOnly", "AcquireTyped", never("o.form == (asMetadata{})")},
 		{"a separate informer is shared", "Factory.Acquire", drop("k.separate = f.singles.Add(1)")},

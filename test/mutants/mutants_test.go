@@ -7,11 +7,9 @@ import (
 	"go/token"
 	"go/types"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -30,97 +28,67 @@ func TestMutants_FitTheSource(t *testing.T) {
 				t.Errorf("%s: the name is not unique", m.name)
 			}
 			names[m.name] = true
-			if _, _, err := m.apply(files); err != nil {
-				t.Errorf("%s: %s.%s: %v", m.name, table.dir, m.decl, err)
+			if _, err := schemata(files, []mutant{m}); err != nil {
+				t.Errorf("%s.%s: %v", table.dir, m.fn, err)
 			}
 		}
 	}
 }
 
-// A mutant must compile. Mutants of different declarations are compiled together. If that fails, each
-// is compiled alone.
 func TestMutants_Compile(t *testing.T) {
-	c := newChecker(t)
-	rounds := map[string][][]mutant{} // by package; a round has at most one mutant of each declaration
-	for _, table := range tables {
-		for _, m := range table.mutants {
-			all := rounds[table.dir]
-			i := slices.IndexFunc(all, func(round []mutant) bool {
-				return !slices.ContainsFunc(round, func(other mutant) bool { return other.decl == m.decl })
-			})
-			if i < 0 {
-				i, all = len(all), append(all, nil)
+	t.Chdir(root)
+	imports := compiled(t)
+	for _, packages := range selected(nil) {
+		for dir, mutants := range packages {
+			files, err := load(dir)
+			if err != nil {
+				t.Fatal(err)
 			}
-			all[i] = append(all[i], m)
-			rounds[table.dir] = all
-		}
-	}
-	for _, dir := range slices.Sorted(maps.Keys(rounds)) {
-		files, err := load(filepath.Join(root, dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, round := range rounds[dir] {
-			round = slices.DeleteFunc(round, func(m mutant) bool { _, _, err := m.edits(files); return err != nil }) // TestMutants_FitTheSource reports it
-			if c.check(files, round...) == nil {
-				continue
+			sources, err := schemata(files, mutants)
+			if err != nil {
+				continue // TestMutants_FitTheSource reports it
 			}
-			for _, m := range round {
-				if err := c.check(files, m); err != nil {
-					t.Errorf("%s: %v", m.name, err)
+			for _, f := range files {
+				if sources[f.path] == nil {
+					sources[f.path] = f.src
 				}
 			}
+			for _, err := range check(imports, dir, sources) {
+				t.Error(err)
+			}
 		}
 	}
 }
 
-// checker type-checks packages. It imports compiled packages.
-type checker struct {
-	fset    *token.FileSet
-	imports types.Importer
-}
-
-func newChecker(t *testing.T) checker {
+// compiled returns an importer of the compiled packages.
+func compiled(t *testing.T) types.Importer {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./...", "./metrics/...")
-	list.Dir = root
 	list.Stderr = os.Stderr
 	output, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled := map[string]string{}
+	exports := map[string]string{}
 	for line := range strings.Lines(string(output)) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
-		compiled[path] = file
+		exports[path] = file
 	}
-	fset := token.NewFileSet()
-	return checker{fset, importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(compiled[path]) })}
+	return importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 }
 
-// check type-checks the files of a package with mutants of different declarations.
-func (c checker) check(files []file, mutants ...mutant) error {
-	edits := map[string][]edit{}
-	for _, m := range mutants {
-		p, made, err := m.edits(files)
-		if err != nil {
-			return err
-		}
-		edits[p.file] = append(edits[p.file], made...)
-	}
+// check returns the errors of a package.
+func check(imports types.Importer, pkg string, sources map[string][]byte) (errs []error) {
+	fset := token.NewFileSet()
 	var parsed []*ast.File
-	for _, f := range files {
-		src, err := applied(f.src, edits[f.path])
+	for path, src := range sources {
+		file, err := parser.ParseFile(fset, path, src, parser.SkipObjectResolution)
 		if err != nil {
-			return err
-		}
-		file, err := parser.ParseFile(c.fset, f.path, src, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+			return []error{err}
 		}
 		parsed = append(parsed, file)
 	}
-	cfg := types.Config{Importer: c.imports}
-	_, err := cfg.Check(files[0].parsed.Name.Name, c.fset, parsed, nil)
-	return err
+	cfg := types.Config{Importer: imports, Error: func(err error) { errs = append(errs, err) }}
+	_, _ = cfg.Check(pkg, fset, parsed, nil)
+	return errs
 }

@@ -69,7 +69,6 @@ var ofSource = []table{
 		{"tweakListOptions is not called for a list", "requests.list", drop("r.tweak(&opts)")},
 		{"tweakListOptions is not called for a watch", "requests.watch", drop("r.tweak(&opts)")},
 		{"a watch-list that tweakListOptions has removed is waited for", "requests.watch", within("errTweaked", never("initial"))},
-		{"a failed list is a typed nil", "requests.list", replace("return nil, err", "return list, err")},
 		{"throttling reaches the reflector's watch-list retry", "requests.watch", drop("err = plain(err)")},
 		{"the end of the caller's context is reported as a failure", "requests.failed", always("ctx.Err() == nil")},
 		{"a watch-list request without a response is waited for", "requests.open", replace(

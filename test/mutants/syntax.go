@@ -13,14 +13,15 @@ import (
 	"strings"
 )
 
-// place is a declaration that a mutant changes.
+// place is a function that a mutant changes.
 type place struct {
-	file   string
-	src    []byte
-	body   int           // offset of the body of a function, after its brace
-	words  []word        // the tokens of the declaration
-	nodes  map[span]kind // the parts that can be changed
-	blocks []span        // the blocks for within
+	file    string
+	src     []byte
+	results string        // the types, with names if it has them
+	body    span          // without the braces
+	words   []word        // the tokens of the function
+	nodes   map[span]kind // the parts that can be changed
+	blocks  []span        // the blocks for within
 }
 
 // span is a part of a file, as byte offsets.
@@ -49,14 +50,14 @@ type edit struct {
 	text string
 }
 
-// change changes a declaration.
+// change changes a function.
 type change func(place) ([]edit, error)
 
 // drop skips the statements that match code, or removes a case, an argument or an element of a
 // literal.
 //
 // A part of the source matches code if it has the same tokens; comments and layout do not count. The
-// part is an expression, a case, or one or more statements, and must occur once in the declaration.
+// part is an expression, a case, or one or more statements, and must occur once in the function.
 func drop(code string) change {
 	return at(code, func(p place, s span, k kind) (edit, error) {
 		switch k {
@@ -137,10 +138,7 @@ func within(code string, c change) change {
 // returns makes a function return values at once.
 func returns(values string) change {
 	return func(p place) ([]edit, error) {
-		if p.body == 0 {
-			return nil, errors.New("the declaration has no body")
-		}
-		return []edit{{span{p.body, p.body}, "if true {\nreturn " + values + "\n}\n"}}, nil
+		return []edit{{span{p.body.from, p.body.from}, "if true {\nreturn " + values + "\n}\n"}}, nil
 	}
 }
 
@@ -158,7 +156,7 @@ func all(changes ...change) change {
 	}
 }
 
-// at makes the change how to the part of the declaration that matches code.
+// at makes the change how to the part of the function that matches code.
 func at(code string, how func(place, span, kind) (edit, error)) change {
 	return func(p place) ([]edit, error) {
 		s, k, err := p.find(code)
@@ -195,22 +193,16 @@ func (p place) find(code string) (found span, is kind, err error) {
 	return found, is, nil
 }
 
-// apply returns the path of the file that m changes, and the changed source.
-func (m mutant) apply(files []file) (path string, src []byte, err error) {
-	p, edits, err := m.edits(files)
-	if err != nil {
-		return "", nil, err
-	}
-	src, err = applied(p.src, edits)
-	return p.file, src, err
-}
-
+// edits returns the function that m changes, and the changes of its body.
 func (m mutant) edits(files []file) (place, []edit, error) {
-	p, err := find(files, m.decl)
+	p, err := find(files, m.fn)
 	if err != nil {
 		return place{}, nil, err
 	}
 	edits, err := m.change(p)
+	if err == nil && slices.ContainsFunc(edits, func(e edit) bool { return e.from < p.body.from || e.to > p.body.to }) {
+		err = errors.New("the change is not in the body")
+	}
 	return p, edits, err
 }
 
@@ -258,35 +250,16 @@ func load(dir string) (files []file, err error) {
 	return files, nil
 }
 
-// find returns the declaration of name: "function", "Type.Method", or a constant, variable or type.
+// find returns the function of that name: "function" or "Type.Method".
 func find(files []file, name string) (place, error) {
 	for _, f := range files {
 		for _, decl := range f.parsed.Decls {
-			switch decl := decl.(type) {
-			case *ast.FuncDecl:
-				if nameOf(decl) == name {
-					return newPlace(f, decl), nil
-				}
-			case *ast.GenDecl:
-				for _, spec := range decl.Specs {
-					if declares(spec, name) {
-						return newPlace(f, spec), nil
-					}
-				}
+			if fn, is := decl.(*ast.FuncDecl); is && nameOf(fn) == name {
+				return newPlace(f, fn), nil
 			}
 		}
 	}
-	return place{}, fmt.Errorf("no declaration of %s", name)
-}
-
-func declares(spec ast.Spec, name string) bool {
-	switch spec := spec.(type) {
-	case *ast.ValueSpec:
-		return slices.ContainsFunc(spec.Names, func(id *ast.Ident) bool { return id.Name == name })
-	case *ast.TypeSpec:
-		return spec.Name.Name == name
-	}
-	return false
+	return place{}, fmt.Errorf("no function %s", name)
 }
 
 // nameOf returns "Function" or "Type.Method".
@@ -309,19 +282,19 @@ func nameOf(f *ast.FuncDecl) string {
 	}
 }
 
-func newPlace(f file, decl ast.Node) place {
+func newPlace(f file, fn *ast.FuncDecl) place {
 	offset := func(from, to token.Pos) span { return span{f.fset.Position(from).Offset, f.fset.Position(to).Offset} }
-	p := place{file: f.path, src: f.src, nodes: map[span]kind{}}
-	all := offset(decl.Pos(), decl.End())
+	p := place{file: f.path, src: f.src, body: offset(fn.Body.Lbrace+1, fn.Body.Rbrace), nodes: map[span]kind{}}
+	if results := fn.Type.Results; results != nil {
+		p.results = p.text(offset(results.Pos(), results.End()))
+	}
+	all := offset(fn.Pos(), fn.End())
 	for _, w := range scan(f.src) {
 		if w.from >= all.from && w.to <= all.to {
 			p.words = append(p.words, w)
 		}
 	}
-	if fn, is := decl.(*ast.FuncDecl); is && fn.Body != nil {
-		p.body = offset(fn.Body.Lbrace, fn.Body.Lbrace).from + 1
-	}
-	ast.Inspect(decl, func(n ast.Node) bool {
+	ast.Inspect(fn, func(n ast.Node) bool {
 		if n == nil {
 			return false
 		}

@@ -77,6 +77,7 @@ func TestChange_FailsIfItDoesNotFit(t *testing.T) {
 		"before a condition":  {before("a && b", "h()"), "not a statement"},
 		"outside the block":   {within("a && b", replace("2", "4")), "0 matches"},
 		"two in one place":    {all(drop("g(v, b)"), replace("v", "w")), "2 matches"},
+		"outside the body":    {replace("a, b bool", "b, a bool"), "not in the body"},
 		"overlapping":         {all(drop("g(v, b)"), within("g(v, b)", drop("b"))), "overlap"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,11 +90,20 @@ func TestChange_FailsIfItDoesNotFit(t *testing.T) {
 
 func mutate(t *testing.T, c change) (string, error) {
 	t.Helper()
-	f := file{path: "sample.go", src: []byte(sample), fset: token.NewFileSet()}
+	p, edits, err := mutant{fn: "T.f", change: c}.edits([]file{parse(t, sample)})
+	if err != nil {
+		return "", err
+	}
+	src, err := applied(p.src, edits)
+	return string(src), err
+}
+
+func parse(t *testing.T, src string) file {
+	t.Helper()
+	f := file{path: "sample.go", src: []byte(src), fset: token.NewFileSet()}
 	var err error
 	if f.parsed, err = parser.ParseFile(f.fset, f.path, f.src, parser.SkipObjectResolution); err != nil {
 		t.Fatal(err)
 	}
-	_, src, err := mutant{decl: "T.f", change: c}.apply([]file{f})
-	return string(src), err
+	return f
 }

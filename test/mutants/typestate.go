@@ -24,7 +24,7 @@ var ofTypestate = []table{
 			"s.Evidence, s.denied, s.Discovery = discovery.Evidence{}, time.Time{}, Condition{}",
 			"s.Evidence, s.denied = discovery.Evidence{}, time.Time{}")},
 		{"a NotServed answer is not a condition", "Snapshot.refuse", drop("s.Discovery = s.Discovery.failed(err, reason, s.At)")},
-		{"one NotServed answer is enough evidence", "absentFor", replace("15 * time.Second", "0")},
+		{"two NotServed answers at once are enough evidence", "Snapshot.refuse", replace("absentFor", "0")},
 		{"SyncedSince is from before a failure", "State.changeLocked", within("next.Rejected.Count > 0", never("failing"))},
 		{"SyncedSince is from before the type was served again", "State.changeLocked", never("!next.given()")},
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
