@@ -139,7 +139,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	cfg.Probed = e.state.Probed
 	e.metrics = f.options.identities.Relay(k.gvr)
 	e.informer = informer.New(informer.Config{
-		Source: cfg, LogError: e.state.LogError, Resync: s.resyncPeriod(), Indexers: s.allIndexers(), Unindexed: e.state,
+		Source: cfg, LogError: e.state.LogError, LogPanic: e.state.LogPanic, Resync: s.resyncPeriod(), Indexers: s.allIndexers(), Unindexed: e.state,
 		Refuse: e.refuse, Lister: k.form.lister, Transformed: transformed, Metrics: e.metrics,
 	})
 	e.state.Read(e.informer.Source().State, e.informer.Source().Has, e.hasSynced)

@@ -256,6 +256,13 @@ func WithCoalescing() LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.handlers.Coalescing = true })
 }
 
+// WithHandlerRecovery recovers the panics of the lease's handlers: the handler gets its next event. The status
+// names the handler and the object, with [status.ReasonHandlerPanicked], and the log has the stack. Without the
+// option, as in client-go, a panic ends the process.
+func WithHandlerRecovery() LeaseOption {
+	return leaseOptionFunc(func(o *leaseOptions) { o.handlers.Recovery = true })
+}
+
 // WithVersionPolicy sets the version in which the resource is listed and watched. Leases with
 // different policies do not share an informer.
 //

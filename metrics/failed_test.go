@@ -29,9 +29,13 @@ func TestCollector_CountsFailedObjectsByReason(t *testing.T) {
 	failing := func(reason status.Reason, failed uint64) status.Informer {
 		return status.Informer{GVR: gvr, State: status.StateDegraded, Reason: reason, FailedObjects: failed, LastFailed: "ns/a"}
 	}
-	got := metricsOf{failing("TransformFailed", 2), failing("TransformFailed", 3), failing("IndexFailed", 1), failing("Forbidden", 0)}
-	want := strings.ReplaceAll(`# HELP NAME Number of objects that the reason concerns, by reason; no series if the reason concerns requests or the type. The status has the key of the last one.
+	panicking := status.Informer{GVR: gvr, State: status.StateSynced, Handlers: []status.Handler{
+		{Reason: status.ReasonHandlerPanicked, FailedObjects: 4}, {Reason: status.ReasonHandlerPanicked, FailedObjects: 3}, {Panics: 9},
+	}}
+	got := metricsOf{panicking, failing("TransformFailed", 2), failing("TransformFailed", 3), failing("IndexFailed", 1), failing("Forbidden", 0)}
+	want := strings.ReplaceAll(`# HELP NAME Number of objects that the reason concerns, by reason; no series if the reason concerns requests or the type. For HandlerPanicked, the sum over all handlers. The status has the key of the last one.
 # TYPE NAME gauge
+NAME{group="example.com",reason="HandlerPanicked",resource="widgets",version="v1"} 7
 NAME{group="example.com",reason="IndexFailed",resource="widgets",version="v1"} 1
 NAME{group="example.com",reason="TransformFailed",resource="widgets",version="v1"} 5
 `, "NAME", "gvrkit_informer_failed_objects")

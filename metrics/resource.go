@@ -81,12 +81,7 @@ func (r *resource) add(s *status.Informer, now time.Time) {
 	if r.state == "" || slices.Index(liveStates, s.State) > slices.Index(liveStates, r.state) {
 		r.state, r.reason = s.State, s.Reason
 	}
-	if s.FailedObjects > 0 {
-		if r.failed == nil {
-			r.failed = map[status.Reason]uint64{}
-		}
-		r.failed[s.Reason] += s.FailedObjects
-	}
+	r.fail(s.Reason, s.FailedObjects)
 	r.counts.add(s.Traffic)
 	if s.Traffic.LastEvent.After(r.lastEvent) {
 		r.lastEvent = s.Traffic.LastEvent
@@ -100,7 +95,19 @@ func (r *resource) add(s *status.Informer, now time.Time) {
 		r.backlogMax = max(r.backlogMax, h.Backlog)
 		r.lag = max(r.lag, age(h.BehindSince, now))
 		r.call = max(r.call, age(h.RunningSince, now))
+		r.fail(h.Reason, uint64(h.FailedObjects)) //nolint:gosec // not negative
 	}
+}
+
+// fail adds objects that reason concerns.
+func (r *resource) fail(reason status.Reason, objects uint64) {
+	if objects == 0 {
+		return
+	}
+	if r.failed == nil {
+		r.failed = map[status.Reason]uint64{}
+	}
+	r.failed[reason] += objects
 }
 
 // age returns the time from since to now, or 0 if since is zero.

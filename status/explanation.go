@@ -254,6 +254,9 @@ func (e *Explanation) handlers(i *Informer) string {
 			of = fmt.Sprintf(" of lease %q", h.Lease)
 		}
 		texts[n] = fmt.Sprintf("Handler %s%s: %s finished", h.Handler, of, count(h.Delivered, "call"))
+		if h.Panics > 0 {
+			texts[n] += fmt.Sprintf(" (%s, the last one: %s)", count(h.Panics, "panic"), h.LastPanic)
+		}
 		if !h.RunningSince.IsZero() {
 			texts[n] += fmt.Sprintf(", one running for %s", e.since(h.RunningSince))
 		}
@@ -285,6 +288,9 @@ func (e *Explanation) next(i *Informer) string {
 	for _, h := range i.Handlers {
 		if h.runs(LateAfter, e.At) {
 			parts = append(parts, fmt.Sprintf("To do: find out why handler %s does not return.", h.Handler))
+		}
+		if h.Reason != "" {
+			parts = append(parts, fmt.Sprintf("To do: correct handler %s, which has panicked for %s; the log has the stack.", h.Handler, h.LastFailed))
 		}
 	}
 	return strings.Join(parts, " ")

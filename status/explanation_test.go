@@ -39,6 +39,23 @@ func TestExplanation_DescribesFailedObjects(t *testing.T) {
 	}
 }
 
+func TestExplanation_DescribesHandlers(t *testing.T) {
+	now := time.Now()
+	i := status.Informer{GVR: gvr, State: status.StateSynced, Handlers: []status.Handler{{
+		Handler: "example.com/x.viewer", Lease: "gc", Delivered: 1234, Merged: 2000, Backlog: 3,
+		Panics: 2, LastPanic: "nil map", Reason: status.ReasonHandlerPanicked, FailedObjects: 1, LastFailed: "ns/a",
+	}}}
+	e := status.NewExplanation(gvr, now, []status.Informer{i}, nil, nil)
+	got := e.Chain[len(e.Chain)-2:]
+	want := []status.Step{
+		{About: status.StepHandlers, Text: `Handler example.com/x.viewer of lease "gc": 1,234 calls finished (2 panics, the last one: nil map), 3 events waiting, 2,000 events merged with later events.`},
+		{About: status.StepNext, Text: "To do: correct handler example.com/x.viewer, which has panicked for ns/a; the log has the stack."},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("explanation (-want +got):\n%s", diff)
+	}
+}
+
 // A server without APIServices is as it should be; one that does not let them be read is not.
 func TestExplanation_NamesSourcesThatFail(t *testing.T) {
 	of := func(state discovery.SourceState) string {

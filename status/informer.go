@@ -119,6 +119,15 @@ type Handler struct {
 	// BehindSince is the time since when events have been waiting at the end of each call; zero if
 	// no events were waiting.
 	BehindSince time.Time `json:"behindSince,omitzero"`
+	// Panics is the number of calls whose panic was recovered, and LastPanic the text of the last one.
+	Panics    uint64 `json:"panics,omitempty"`
+	LastPanic string `json:"lastPanic,omitempty"`
+	// Reason is ReasonHandlerPanicked while there are objects for which the last call has panicked.
+	// FailedObjects is their number, at most 1,000, and LastFailed the key of the last one. A deleted
+	// object is no longer one of them.
+	Reason        Reason `json:"reason,omitempty"`
+	FailedObjects int    `json:"failedObjects,omitempty"`
+	LastFailed    string `json:"lastFailed,omitempty"`
 }
 
 // LateAfter is how long a handler may be in one call, or behind, before it is [Handler.Late].

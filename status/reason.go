@@ -29,6 +29,9 @@ const (
 	// ReasonIndexFailed: an index function of the informer fails for some objects. They are left
 	// out of that index.
 	ReasonIndexFailed Reason = "IndexFailed"
+	// ReasonHandlerPanicked: an event handler has panicked for some objects, and the panics were
+	// recovered. It is the reason of a [Handler], not of an informer.
+	ReasonHandlerPanicked Reason = "HandlerPanicked"
 	// ReasonConversionFailed: the CRD's conversion webhook failed.
 	ReasonConversionFailed Reason = "ConversionFailed"
 	// ReasonDecodeFailed: a response can't be decoded or, with FailedObjects, some objects can't be

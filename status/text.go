@@ -180,17 +180,30 @@ func (h Handler) Delay(at time.Time) string {
 	return ""
 }
 
+// Failure describes the objects for which the handler has panicked. It returns "" if there are none.
+func (h Handler) Failure() string {
+	if h.Reason == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s has panicked for %s, the last one is %s; its last panic: %s", h.name(), count(uint64(h.FailedObjects), "object"), h.LastFailed, h.LastPanic) //nolint:gosec // not negative
+}
+
 // waiting returns text with the name of the handler and the number of waiting events.
 func (h *Handler) waiting(text string) string {
-	name := "handler " + h.Handler[strings.LastIndex(h.Handler, "/")+1:] // without the path of its package
-	if h.Lease != "" {
-		name += " of " + strconv.Quote(h.Lease)
-	}
-	text = name + " " + text
+	text = h.name() + " " + text
 	if h.Backlog > 0 {
 		text += ", " + count(h.Backlog, "event") + " waiting"
 	}
 	return text
+}
+
+// name returns the name of the handler, without the path of its package, and of its lease.
+func (h *Handler) name() string {
+	name := "handler " + h.Handler[strings.LastIndex(h.Handler, "/")+1:]
+	if h.Lease != "" {
+		name += " of " + strconv.Quote(h.Lease)
+	}
+	return name
 }
 
 // elapsed returns the time from since to at.

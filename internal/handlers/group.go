@@ -23,6 +23,8 @@ type Group struct {
 type Options struct {
 	// Coalescing merges the events of an object that a handler has not got yet.
 	Coalescing bool
+	// Recovery recovers the panics of handlers, and records them in their status.
+	Recovery bool
 }
 
 // NewGroup returns a group without handlers. Name is the name of its owner.

@@ -27,6 +27,7 @@ type handler struct {
 	delivered uint64 // the number of all calls
 	running   time.Time
 	last      time.Time // the end of the last call, or the time when the handler was added
+	panics    panics
 	behind    time.Time // since when events were waiting at the end of each call; zero: none were
 }
 
@@ -57,6 +58,9 @@ func (h *handler) deliver(e event) {
 		return
 	}
 	defer h.end(e.counts)
+	if h.group != nil && h.group.options.Recovery {
+		defer h.recovered(e)
+	}
 	switch e.kind {
 	case added:
 		h.next.OnAdd(e.obj, e.initial)
@@ -137,6 +141,7 @@ func (h *handler) stats(now time.Time, given uint64, lastEvent time.Time) status
 	if h.group != nil {
 		s.Lease = h.group.name
 	}
+	h.panics.describe(&s)
 	switch {
 	case h.running.IsZero() && now.Sub(h.last) > idleAfter && now.Sub(lastEvent) > idleAfter:
 		// A handler that is not called has no waiting events. The informer was processing an

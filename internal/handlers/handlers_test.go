@@ -62,7 +62,7 @@ func add(t *testing.T, s *Set, group *Group) (registration cache.ResourceEventHa
 func TestSet_BacklogOfAnIdleHandlerCountsFromZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		given, i := &feed{}, &informer{}
-		s := NewSet(i, given)
+		s := NewSet(i, given, nil)
 		add(t, s, nil)
 		given.add() // on its way, and dropped
 		if got := s.Stats(time.Now())[0].Backlog; got != 1 {
@@ -85,9 +85,9 @@ func TestSet_BacklogOfAnIdleHandlerCountsFromZero(t *testing.T) {
 
 func TestSet_RegistrationOfAnotherInformerHasNoEffect(t *testing.T) {
 	i := &informer{}
-	s := NewSet(i, &feed{})
+	s := NewSet(i, &feed{}, nil)
 	r, calls := add(t, s, nil)
-	if err := NewSet(&informer{}, &feed{}).Remove(r); err != nil {
+	if err := NewSet(&informer{}, &feed{}, nil).Remove(r); err != nil {
 		t.Error(err)
 	}
 	i.handlers[0].OnAdd(nil, false)
@@ -99,7 +99,7 @@ func TestSet_RegistrationOfAnotherInformerHasNoEffect(t *testing.T) {
 // The informer may have events for a handler when it is removed.
 func TestSet_RemovedHandlerIsNotCalled(t *testing.T) {
 	i := &informer{}
-	s := NewSet(i, &feed{})
+	s := NewSet(i, &feed{}, nil)
 	r, calls := add(t, s, nil)
 	i.handlers[0].OnAdd(nil, false)
 	if err := s.Remove(r); err != nil {
@@ -113,7 +113,7 @@ func TestSet_RemovedHandlerIsNotCalled(t *testing.T) {
 
 func TestGroup_CloseEndsItsHandlersOnly(t *testing.T) {
 	i, g := &informer{}, NewGroup("gc", Options{})
-	s := NewSet(i, &feed{})
+	s := NewSet(i, &feed{}, nil)
 	r, calls := add(t, s, g)
 	_, other := add(t, s, nil)
 	if added := g.Close(); len(added) != 1 || added[0] != r {
@@ -140,7 +140,7 @@ func TestGroup_CloseEndsItsHandlersOnly(t *testing.T) {
 
 func TestSet_ProgressIsOfOneGroup(t *testing.T) {
 	i, given, g := &informer{}, &feed{}, NewGroup("gc", Options{})
-	s := NewSet(i, given)
+	s := NewSet(i, given, nil)
 	add(t, s, g)
 	add(t, s, nil)
 	given.add()

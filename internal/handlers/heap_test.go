@@ -43,7 +43,7 @@ func growth(t *testing.T, coalescing bool) {
 			return stream, nil
 		},
 	}, noWatchLists{}), nil, 0, nil)
-	s := NewSet(informer, &feed{})
+	s := NewSet(informer, &feed{}, nil)
 	calls, last := 0, 0
 	handler := cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, obj any) {
 		calls++

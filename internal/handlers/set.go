@@ -25,6 +25,7 @@ type Feed interface {
 type Set struct {
 	informer cache.SharedInformer
 	feed     Feed
+	logPanic LogPanic
 	running  inflight.Counter // goroutines
 
 	mu      sync.Mutex // not held during a call of informer
@@ -32,9 +33,13 @@ type Set struct {
 	started bool       // the informer runs
 }
 
-// NewSet returns an empty set for informer. Feed counts the events of informer.
-func NewSet(informer cache.SharedInformer, feed Feed) *Set {
-	return &Set{informer: informer, feed: feed}
+// LogPanic logs the recovered panic of a handler of a lease for the object with that key. It may be
+// called concurrently.
+type LogPanic func(handler, lease, key, text string, stack []byte)
+
+// NewSet returns an empty set for informer. Feed counts the events of informer. LogPanic may be nil.
+func NewSet(informer cache.SharedInformer, feed Feed, logPanic LogPanic) *Set {
+	return &Set{informer: informer, feed: feed, logPanic: logPanic}
 }
 
 // Add adds next to the informer, as a handler of group if group is not nil, and counts all its calls.

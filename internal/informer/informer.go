@@ -23,6 +23,8 @@ type Config struct {
 	// LogError gets each error of a list or watch that will be retried, unless a user has set a watch
 	// error handler.
 	LogError func(ctx context.Context, err error)
+	// LogPanic gets each recovered panic of an event handler. It may be nil.
+	LogPanic handlers.LogPanic
 	// Resync is the period of handlers without a period of their own.
 	Resync time.Duration
 	// Indexers are the first indexers, and read-only.
@@ -95,7 +97,7 @@ func New(cfg Config) *Informer {
 		return item, there && err == nil
 	})
 	errorHandlers.standIn = standIn(lw, gvr)
-	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s), i.HasSyncedChecker().Done()
+	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s, cfg.LogPanic), i.HasSyncedChecker().Done()
 	return i
 }
 

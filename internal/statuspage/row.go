@@ -1,6 +1,7 @@
 package statuspage
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ type row struct {
 	Message string
 	Tried   string // duration, attempts, and the next attempt
 	Advice  string
-	Stuck   string // the handlers that are late
+	Stuck   string // the handlers that are late or have panicked
 	Well    string // the time without problems
 	For     string
 	Objects string
@@ -108,16 +109,16 @@ func calls(i *status.Informer, at time.Time) string {
 	return text
 }
 
-// stuck describes the first handler that is late or in a slow call, and counts the others. It
-// returns "" if there is none.
+// stuck describes the first handler that is late, is in a slow call or has panicked, and counts the
+// others. It returns "" if there is none.
 func stuck(i *status.Informer, at time.Time) string {
 	text, more := "", 0
 	for _, h := range i.Handlers {
 		h.Lease = clip(h.Lease, nameAtMost)
-		switch delay := h.Delay(at); {
-		case delay == "":
+		switch problem := cmp.Or(h.Delay(at), h.Failure()); {
+		case problem == "":
 		case text == "":
-			text = delay
+			text = problem
 		default:
 			more++
 		}

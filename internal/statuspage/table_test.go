@@ -222,3 +222,13 @@ func TestTable_JSONIsStable(t *testing.T) {
 		}
 	})
 }
+
+func TestTable_SaysWhichHandlerHasPanicked(t *testing.T) {
+	i := informer("widgets.v1", "Synced")
+	i.Handlers = []status.Handler{{Handler: "example.com/x.viewer", Lease: "gc", Panics: 3, LastPanic: "nil map", Reason: status.ReasonHandlerPanicked, FailedObjects: 2, LastFailed: "ns/a"}}
+	body := get(t, statuspage.NewHandler(&informers{all: []status.Informer{i}}), "/", "text/plain").Body.String()
+	want := `handler x.viewer of "gc" has panicked for 2 objects, the last one is ns/a; its last panic: nil map`
+	if !strings.Contains(body, want) {
+		t.Errorf("the table has no %q:\n%s", want, body)
+	}
+}

@@ -180,6 +180,12 @@ func (l *stateLog) admit() (leftOut []any, write bool) {
 	return leftOut, true
 }
 
+// LogPanic logs a recovered panic of an event handler.
+func (s *State) LogPanic(handler, lease, key, text string, stack []byte) {
+	s.log.write(0, "Event handler has panicked, continuing with its next event",
+		"handler", handler, "lease", lease, "object", key, "panic", text, "stack", string(stack))
+}
+
 // Log writes a line about the informer to its logger.
 func (s *State) Log(verbosity int, text string, keysAndValues ...any) {
 	s.log.write(verbosity, text, keysAndValues...)
