@@ -78,6 +78,7 @@ type crdState struct {
 	gone *deletion // of the CRD before it, while documents may list the resource of that CRD
 	// definition is the CRD as it was read; nil: it was not. It may be out of date.
 	definition *crd
+	readFor    *slimMeta // the meta for which a question has read the CRD
 	// changedAt is the number of requests for documents before the last change of the type. Later
 	// documents have the change.
 	changedAt uint64

@@ -219,7 +219,8 @@ func (s *restServer) object(ctx context.Context, ref objectRef, accept string, i
 }
 
 // readChanged reads the CRDs that may define what q asks for and have changed so recently that documents may
-// be older. It reports whether c, the snapshot of a run that refuses q, is out of date after that.
+// be older. It reports whether c, the snapshot of a run that refuses q, is out of date after that. For each
+// of its events, a CRD is read once; questions that come meanwhile wait for that.
 func (r *Resolver) readChanged(ctx context.Context, q question, c *snapshot) bool {
 	l := r.liveRun()
 	s, ok := r.server.(*restServer)
@@ -227,56 +228,60 @@ func (r *Resolver) readChanged(ctx context.Context, q question, c *snapshot) boo
 		return false
 	}
 	l.mu.Lock()
-	names := l.known.changedFor(q, c, time.Now())
+	metas := l.known.changedFor(q, c, time.Now())
 	l.mu.Unlock()
-	for _, name := range names {
-		definition, err := r.readCRD(ctx, s, name)
-		l.mu.Lock()
-		switch {
-		case err == nil:
-			l.known.read(definition)
-		case ctx.Err() == nil:
-			l.known.mayRead(crdPath, name)
-			l.known.unread[objectRef{crdPath, name}].failures++ // it is not read again for a question
+	for _, meta := range metas {
+		definition, err := r.readCRD(ctx, s, meta.Name)
+		if ctx.Err() != nil {
+			return false
 		}
-		l.mu.Unlock()
-	}
-	if len(names) > 0 {
 		l.mu.Lock()
+		if err == nil {
+			l.known.read(definition)
+		}
+		if state := l.known.crd(groupResourceOf(meta.Name)); state != nil {
+			state.readFor = meta
+		}
 		l.publishLocked(time.Now())
 		l.mu.Unlock()
 	}
 	return r.current.Load() != c && ctx.Err() == nil
 }
 
-// changedFor returns the names of the CRDs that readChanged reads: the CRD of the resource if its plural is
+// changedFor returns the metadata of the CRDs that readChanged reads: the CRD of the resource if its plural is
 // known, or else those of the group. There are none if they are many: the documents answer sooner.
-func (k *knowledge) changedFor(q question, c *snapshot, now time.Time) (names []string) {
-	changed := func(gr schema.GroupResource) bool {
+func (k *knowledge) changedFor(q question, c *snapshot, now time.Time) (metas []*slimMeta) {
+	changed := func(gr schema.GroupResource) *slimMeta {
 		state := k.crd(gr)
-		return state != nil && state.meta != nil && now.Sub(state.changed) <= recently && !k.fresh(state) && !k.unreadable(crdPath, state.meta.Name)
+		if state == nil || now.Sub(state.changed) > recently || k.fresh(state) || state.readFor == state.meta {
+			return nil
+		}
+		return state.meta
 	}
+	name := q.definition()
 	for _, r := range q.readings() {
 		r.version = ""
 		for _, res := range c.find(r) {
-			if gr := res.GVR.GroupResource(); changed(gr) {
-				return []string{gr.String()}
+			if meta := changed(res.GVR.GroupResource()); meta != nil {
+				return []*slimMeta{meta}
 			}
 		}
 		if r.anyGroup || r.prefix {
 			continue
 		}
 		for plural := range k.crds[r.group] {
-			if gr := (schema.GroupResource{Group: r.group, Resource: plural}); changed(gr) && !slices.Contains(names, gr.String()) {
-				names = append(names, gr.String())
+			meta := changed(schema.GroupResource{Group: r.group, Resource: plural})
+			switch {
+			case meta == nil:
+			case meta.Name == name:
+				return []*slimMeta{meta}
+			case !slices.Contains(metas, meta):
+				metas = append(metas, meta)
 			}
 		}
 	}
-	if name := q.definition(); slices.Contains(names, name) {
-		return []string{name}
-	}
-	if len(names) > readAtOnce {
+	if len(metas) > readAtOnce {
 		return nil
 	}
-	return names
+	return metas
 }

@@ -6,7 +6,7 @@ var ofDiscovery = []table{
 		{"only what serves the preferred version counts", "typeState.changes", always("s.sameServers(now)")},
 		{"an answer trusts documents that are older than a CRD", "Resolver.answer", always("!r.readChanged(ctx, q, c)")},
 		{"the mapper trusts documents that are older than a CRD", "tryMapped", always("!r.readChanged(ctx, q, known)")},
-		{"a question reads a CRD that has not changed", "knowledge.changedFor", always("now.Sub(state.changed) <= recently")},
+		{"a question reads a CRD that has not changed", "knowledge.changedFor", never("now.Sub(state.changed) > recently")},
 		{"requests of a given discovery client are not counted", "adapter.groupVersion", drop("s.calls.Add(1)")},
 		{"a NotServed answer may be older than its question", "Resolver.fresh", never("err == nil && joined && errors.Is(try(result()), ErrNotServed)")},
 		{"a resource that the server lists is reported as not served", "Resolver.askInFull", never("refusal == nil")},
