@@ -77,7 +77,7 @@ func TestDifference_NilSelectorSelectsEverything(t *testing.T) {
 }
 
 func TestDifference_ListOfAnotherTypeIsAnError(t *testing.T) {
-	indexer := newIndexer(t, newObject("ns", "a", nil), metadataOnly("ns", "b"))
+	indexer := newIndexer(t, newObject("ns", "a", nil), metadataOnly())
 	for name, list := range lists(t, upstream(indexer)) {
 		if !panics(func() { _, _ = list(labels.Everything()) }) {
 			t.Errorf("upstream: %s does not panic", name)
@@ -93,7 +93,7 @@ func TestDifference_ListOfAnotherTypeIsAnError(t *testing.T) {
 }
 
 func TestDifference_GetOfAnotherTypeIsAnError(t *testing.T) {
-	indexer := newIndexer(t, metadataOnly("ns", "b"))
+	indexer := newIndexer(t, metadataOnly())
 	gets := func(s subject) map[string]func() (any, error) {
 		return map[string]func() (any, error){
 			"Get":                          func() (any, error) { return s.lister.Get("ns/b") },
@@ -115,7 +115,7 @@ func TestDifference_GetOfAnotherTypeIsAnError(t *testing.T) {
 
 // An object that nobody asked for is nobody's error.
 func TestLister_AnotherTypeThatIsNotSelectedIsNoError(t *testing.T) {
-	indexer := newIndexer(t, newObject("ns", "a", map[string]string{"app": "z"}), metadataOnly("ns", "b"))
+	indexer := newIndexer(t, newObject("ns", "a", map[string]string{"app": "z"}), metadataOnly())
 	for name, list := range lists(t, ours(indexer)) {
 		got, err := list(parseSelector(t, "app=z"))
 		if err != nil {

@@ -53,11 +53,11 @@ func fill(t *testing.T, indexers cache.Indexers, objs []any) cache.Indexer {
 	return indexer
 }
 
-// metadataOnly is what a transform can leave of a widget: an object that has
+// metadataOnly is what a transform can leave of the widget ns/b: an object that has
 // labels, and is of another type.
-func metadataOnly(namespace, name string) *metav1.PartialObjectMetadata {
+func metadataOnly() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "a"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", Labels: map[string]string{"app": "a"}},
 	}
 }
 

@@ -146,7 +146,9 @@ func TestTyped_ErrorsAreSortedByName(t *testing.T) {
 	_, err := lister.NewTyped[*block](indexer, widgets).List(nil)
 	var got []string
 	for _, one := range err.(interface{ Unwrap() []error }).Unwrap() {
-		got = append(got, one.(*lister.ConversionError).Name)
+		if of, is := errors.AsType[*lister.ConversionError](one); is {
+			got = append(got, of.Name)
+		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
@@ -307,7 +309,7 @@ func TestTyped_KeepsAsManyConversionsAsObjects(t *testing.T) {
 }
 
 func TestTyped_ReportsWhatItCanNotRead(t *testing.T) {
-	other := newIndexer(t, newBlock(t, "ns", "a", "1", `{}`), metadataOnly("ns", "b"))
+	other := newIndexer(t, newBlock(t, "ns", "a", "1", `{}`), metadataOnly())
 	typed := lister.NewTyped[*block](other, widgets)
 	if got, err := typed.List(nil); len(got) != 1 {
 		t.Errorf("objects of another type: %v", keys(got))

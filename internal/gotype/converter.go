@@ -65,8 +65,8 @@ func (i *integers) narrow(t reflect.Type, seen map[reflect.Type]bool) {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		i.narrow(t.Elem(), seen)
 	case reflect.Struct:
-		for n := range t.NumField() {
-			i.narrow(t.Field(n).Type, seen)
+		for field := range t.Fields() {
+			i.narrow(field.Type, seen)
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		bits := t.Bits()

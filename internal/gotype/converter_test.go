@@ -24,8 +24,8 @@ type block struct {
 	Sequence    int64              `json:"sequence,omitempty"`
 	Unsigned    uint64             `json:"unsigned,omitempty"`
 	Ratio       float64            `json:"ratio,omitempty"`
-	Port        intstr.IntOrString `json:"port,omitempty"`
-	At          metav1.Time        `json:"at,omitempty"`
+	Port        intstr.IntOrString `json:"port"`
+	At          metav1.Time        `json:"at"`
 	Any         any                `json:"any,omitempty"`
 	Next        *block             `json:"next,omitempty"`
 }
