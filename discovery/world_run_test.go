@@ -456,3 +456,21 @@ func TestRun_ANewVersionIsServedThoughDocumentsAreBehind(t *testing.T) {
 		})
 	}
 }
+
+func TestRun_ANewKindIsServedThoughDocumentsAreBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		_, stop := started(t, w, r, func() { w.setCRD(gadget("v1")) })
+		defer stop()
+		sleep(time.Minute)
+		w.update(func() {
+			w.lags = []time.Duration{8 * time.Second}
+			w.setCRD(crdObject{name: "bolts.example.org", uid: "2", group: "example.org", plural: "bolts", kind: "Bolt", versions: []string{"v1"}, established: true})
+		})
+		synctest.Wait()
+		to, err := r.RESTMapper().RESTMapping(schema.GroupKind{Group: "example.org", Kind: "Bolt"})
+		if err != nil || to.Resource.Resource != "bolts" {
+			t.Errorf("%v, %v; want bolts", to, err)
+		}
+	})
+}
