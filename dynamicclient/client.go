@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/gvrkit/gvrkit/internal/undecodable"
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
@@ -44,8 +45,12 @@ func NewForHTTPClient(cfg *rest.Config, httpClient *http.Client, opts ...Option)
 		return nil, errNoConfig
 	}
 	cfg = dynamic.ConfigFor(cfg)
-	if settings := newOptions(opts).settings(); settings != nil {
+	o := newOptions(opts)
+	if settings := o.settings(); settings != nil {
 		cfg.NegotiatedSerializer = wire.Negotiated(cfg.NegotiatedSerializer, *settings)
+	}
+	if o.undecodable {
+		cfg.NegotiatedSerializer = undecodable.Negotiated(cfg.NegotiatedSerializer)
 	}
 	cfg.GroupVersion = nil
 	cfg.APIPath = "/unused" // a dynamic client's requests have absolute paths

@@ -3,6 +3,7 @@ package dynamicclient
 import (
 	"slices"
 
+	"github.com/gvrkit/gvrkit/internal/undecodable"
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
@@ -19,6 +20,12 @@ type options struct {
 	sharing wire.Sharing
 	drop    [][]string
 	tables  *Tables // nil: the client has its own tables
+
+	undecodable bool // see undecodable.Option
+}
+
+func init() {
+	undecodable.Option = optionFunc(func(o *options) { o.undecodable = true })
 }
 
 func newOptions(opts []Option) *options {

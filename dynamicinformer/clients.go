@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -15,13 +16,16 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/gvrkit/gvrkit/dynamicclient"
+	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
 
 // clients are a factory's clients. They have one connection pool, one rate limit
 // and one set of tables.
 type clients struct {
-	own    dynamic.Interface // its objects may be written to before they are cached
-	shared dynamic.Interface // its objects share equal parts; nil: there is only own
+	own dynamic.Interface // for the program and, if there are no others, informers
+	// unshared and shared are for informers: an object that can't be decoded is an undecodable.Object. The
+	// objects of shared share equal parts; those of unshared may be written to. Nil: there is only own.
+	unshared, shared dynamic.Interface
 
 	metadata metadata.Interface // nil: there is none
 
@@ -33,20 +37,23 @@ type clients struct {
 // newClients returns the clients of a factory for the server that cfg reaches.
 func newClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.Option) (clients, error) {
 	cfg = limited(cfg)
+	c := clients{config: cfg, http: httpClient}
 	opts = append([]dynamicclient.Option{dynamicclient.WithTables(dynamicclient.NewTables()), defaultSharing()}, opts...)
-	shared, err := dynamicclient.NewForHTTPClient(cfg, httpClient, opts...)
-	if err != nil {
-		return clients{}, err
+	for client, further := range map[*dynamic.Interface][]dynamicclient.Option{
+		&c.own:      {dynamicclient.WithoutSharing()},
+		&c.unshared: {dynamicclient.WithoutSharing(), undecodable.Option.(dynamicclient.Option)},
+		&c.shared:   {undecodable.Option.(dynamicclient.Option)},
+	} {
+		var err error
+		if *client, err = dynamicclient.NewForHTTPClient(cfg, httpClient, slices.Concat(opts, further)...); err != nil {
+			return clients{}, err
+		}
 	}
-	own, err := dynamicclient.NewForHTTPClient(cfg, httpClient, append(opts, dynamicclient.WithoutSharing())...)
-	if err != nil {
-		return clients{}, err
-	}
-	partial, err := metadata.NewForConfigAndClient(cfg, httpClient)
-	if err != nil {
+	var err error
+	if c.metadata, err = metadata.NewForConfigAndClient(cfg, httpClient); err != nil {
 		return clients{}, fmt.Errorf("dynamicinformer: %w", err)
 	}
-	return clients{own: own, shared: shared, metadata: partial, config: cfg, http: httpClient}, nil
+	return c, nil
 }
 
 // limited returns cfg with the rate limiter that client-go would create for it, so that several
@@ -86,7 +93,7 @@ type choice struct {
 // Resource implements dynamic.Interface.
 func (c *choice) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
 	if c.transformed.Load() {
-		return c.own.Resource(gvr)
+		return c.unshared.Resource(gvr)
 	}
 	return c.shared.Resource(gvr)
 }

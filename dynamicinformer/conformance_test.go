@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	upstream "k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
@@ -26,6 +27,9 @@ type implementation struct {
 
 	// newDiscovering returns a factory with discovery, if the package has it, in client-go's form.
 	newDiscovering func(t *testing.T, cluster *fakecluster.Cluster, namespace string) upstream.DynamicSharedInformerFactory
+
+	// newForConfig returns a factory with the package's usual client, without discovery.
+	newForConfig func(t *testing.T, cfg *rest.Config) upstream.DynamicSharedInformerFactory
 }
 
 var clientGo = implementation{
@@ -39,6 +43,14 @@ var clientGo = implementation{
 	newDiscovering: func(_ *testing.T, cluster *fakecluster.Cluster, namespace string) upstream.DynamicSharedInformerFactory {
 		return upstream.NewFilteredDynamicSharedInformerFactory(cluster, 0, namespace, nil)
 	},
+	newForConfig: func(t *testing.T, cfg *rest.Config) upstream.DynamicSharedInformerFactory {
+		t.Helper()
+		client, err := dynamic.NewForConfig(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return upstream.NewDynamicSharedInformerFactory(client, 0)
+	},
 }
 
 var gvrkit = implementation{
@@ -50,6 +62,14 @@ var gvrkit = implementation{
 	newDiscovering: func(t *testing.T, cluster *fakecluster.Cluster, namespace string) upstream.DynamicSharedInformerFactory {
 		t.Helper()
 		return newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithNamespace(namespace)).DropIn()
+	},
+	newForConfig: func(t *testing.T, cfg *rest.Config) upstream.DynamicSharedInformerFactory {
+		t.Helper()
+		f, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithDiscovery(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.DropIn()
 	},
 }
 

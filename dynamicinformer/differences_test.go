@@ -3,6 +3,8 @@ package dynamicinformer_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -17,9 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // difference is a behaviour of gvrkit that client-go intentionally does not have.
@@ -324,6 +328,28 @@ var differences = []difference{
 		reason: "the handler would never be called",
 	},
 	{
+		behaviour: behaviour{"an object that can't be decoded is left out", func(r *trial) {
+			factory := r.newForConfig(r.t, &rest.Config{Transport: scripted{widgetJSON("a", 2, `{}`), `5`, widgetJSON("bad", 3, tooLarge)}})
+			events := listen(r.t, factory.ForResource(widgets).Informer())
+			r.run(factory)
+			time.Sleep(time.Minute)
+			r.expect(events, "add ns/a")
+		}},
+		row:    "An object that can't be decoded fails the whole list, or ends the watch.",
+		reason: "one object would prevent the use of all others",
+	},
+	{
+		behaviour: behaviour{"an object without a name is left out", func(r *trial) {
+			factory := r.newForConfig(r.t, &rest.Config{Transport: scripted{widgetJSON("a", 2, `{}`), `{"apiVersion":"example.com/v1","kind":"Widget"}`}})
+			events := listen(r.t, factory.ForResource(widgets).Informer())
+			r.run(factory)
+			time.Sleep(time.Minute)
+			r.expect(events, "add ns/a")
+		}},
+		row:    "An object without a name is cached.",
+		reason: "no program can address it, and all objects without a name have the same key",
+	},
+	{
 		behaviour: behaviour{"an object that the transform fails for is left out of a list", func(r *trial) {
 			r.cluster.Intercept(noWatchList)
 			r.create("ns", "a")
@@ -403,6 +429,26 @@ var differences = []difference{
 		row:    logs,
 		reason: "client-go has logged 250,000 lines a day (kubernetes#142072)",
 	},
+}
+
+// scripted is a transport to a server without watch-lists and events, with these widgets.
+type scripted []string
+
+// RoundTrip implements http.RoundTripper.
+func (s scripted) RoundTrip(r *http.Request) (*http.Response, error) {
+	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r}
+	switch query := r.URL.Query(); {
+	case query.Get("sendInitialEvents") != "":
+		response.StatusCode = http.StatusUnprocessableEntity
+		response.Body = io.NopCloser(strings.NewReader(stubserver.Refusal(http.StatusUnprocessableEntity, "Invalid")))
+	case query.Get("watch") != "":
+		body, silent := io.Pipe()
+		context.AfterFunc(r.Context(), func() { _ = silent.Close() })
+		response.Body = body
+	default:
+		response.Body = io.NopCloser(strings.NewReader(stubserver.WidgetList(s...)))
+	}
+	return response, nil
 }
 
 func TestDifferences(t *testing.T) {

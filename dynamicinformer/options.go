@@ -210,6 +210,14 @@ func WithPageSize(objects int64) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.pageSize = max(0, objects) })
 }
 
+// WithStrictDecoding makes one object that can't be decoded fail its whole list, or end its watch, as in
+// client-go. By default, the object is left out until a version of it can be decoded, all others are served, and
+// the status names it, with [status.ReasonDecodeFailed]. A factory of New leaves out only objects without a
+// name: its client decodes responses.
+func WithStrictDecoding() InformerOption {
+	return informerOptionFunc(func(s *settings) { s.strict = true })
+}
+
 // WithAllowAbsent makes [Factory.Acquire] succeed for a type that is not served, or if discovery is
 // inconclusive: the informer waits for the type.
 func WithAllowAbsent() LeaseOption {

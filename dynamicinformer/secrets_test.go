@@ -96,7 +96,7 @@ func TestFactory_ShowsNoResponseBody(t *testing.T) {
 				checkShownOf(t, f, leak.reason, leak.is)
 
 				handled := make(chan error, 100)
-				f = factory(t, s.RESTConfig(), dynamicinformer.WithWatchErrorHandler(func(_ context.Context, _ *cache.Reflector, err error) {
+				f = factory(t, s.RESTConfig(), dynamicinformer.WithStrictDecoding(), dynamicinformer.WithWatchErrorHandler(func(_ context.Context, _ *cache.Reflector, err error) {
 					select {
 					case handled <- err:
 					default:

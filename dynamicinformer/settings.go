@@ -34,6 +34,7 @@ type settings struct {
 	removal   RemovalPolicy
 	watchList WatchListPolicy
 	pageSize  int64
+	strict    bool
 	onError   cache.WatchErrorHandlerWithContext
 }
 
@@ -116,7 +117,7 @@ func (s *settings) config(client source.Client, gvr schema.GroupVersionResource)
 	return source.Config{
 		Client: client, Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
 		NoWatchList: s.watchList == WatchListNever, WatchListAnywhere: s.watchList == WatchListAnywhere,
-		PageSize: s.pageSize,
+		PageSize: s.pageSize, Strict: s.strict,
 	}
 }
 

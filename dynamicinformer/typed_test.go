@@ -7,6 +7,7 @@ import (
 	"net/http"
 	goruntime "runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,24 +79,39 @@ const exactSpec = `{"size":1152921504606846977,"slots":[null,0,3],"ports":null,"
 // typedServer serves widgets whose events a test sends.
 type typedServer struct {
 	*stubserver.Server
+	events chan string
+
+	mu      sync.Mutex
 	initial []string
-	events  chan string
+}
+
+// set changes the objects of later lists.
+func (s *typedServer) set(initial ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.initial = initial
 }
 
 func (s *typedServer) answer(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
+	s.mu.Lock()
+	initial := s.initial
+	s.mu.Unlock()
 	if query.Get("watch") == "" {
-		stubserver.JSON(stubserver.WidgetList(s.initial...))(w, r)
+		stubserver.JSON(stubserver.WidgetList(initial...))(w, r)
 		return
 	}
 	stubserver.SetContentType(w, "application/json")
 	if query.Get("sendInitialEvents") != "" {
-		fmt.Fprint(w, frames("ADDED", s.initial)+stubserver.Event("BOOKMARK", stubserver.Bookmark))
+		fmt.Fprint(w, frames("ADDED", initial)+stubserver.Event("BOOKMARK", stubserver.Bookmark))
 	}
 	for {
 		w.(http.Flusher).Flush()
 		select {
 		case event := <-s.events:
+			if event == "" {
+				return // the server ends the watch
+			}
 			fmt.Fprint(w, event)
 		case <-r.Context().Done():
 			return

@@ -35,7 +35,7 @@ const (
 	// ReasonConversionFailed: the CRD's conversion webhook failed.
 	ReasonConversionFailed Reason = "ConversionFailed"
 	// ReasonDecodeFailed: a response can't be decoded or, with FailedObjects, some objects can't be
-	// decoded to the informer's form. These objects are left out of the cache.
+	// decoded to the informer's form, or have no name. These objects are left out of the cache.
 	ReasonDecodeFailed Reason = "DecodeFailed"
 	// ReasonBadRequest: the request is invalid, such as a selector by a field that the type does
 	// not have, or no request is possible with the options or the client.

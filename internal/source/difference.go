@@ -116,6 +116,7 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 	}
 	s.known.completed(content.version, t)
 	s.known.settled(content)
+	s.nameless = false
 	s.accepted()
 	return true
 }
@@ -126,11 +127,11 @@ func (s *splice) content(ctx context.Context, t Type, changed <-chan struct{}) (
 	if s.behind {
 		from = from.unreported()
 	}
-	list, err := s.list(ctx, from, changed, pageSize)
+	response, err := s.list(ctx, from, changed, pageSize)
 	if err != nil {
 		return listed{}, err
 	}
-	content, err := newListed(list, &s.transform)
+	content, err := newListed(response, &s.transform)
 	if err != nil {
 		s.cfg.Observer.Failed(VerbList, err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/internal/broadcast"
 	"github.com/gvrkit/gvrkit/internal/inflight"
+	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
 
 // gate is the ListerWatcher of the reflector. Its type may be absent, installed, removed and
@@ -65,7 +66,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 			}
 			continue
 		}
-		list, err := g.list(ctx, g.requests(t), changed, opts.Limit)
+		response, err := g.list(ctx, g.requests(t), changed, opts.Limit)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -74,8 +75,10 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		case g.changed(t, err):
 			g.putOff(&pace, err)
 			continue
-		case err == nil:
-			if list, err = g.keep(list, t); err != nil {
+		}
+		var list runtime.Object
+		if err == nil {
+			if list, err = g.keep(response, t); err != nil {
 				g.cfg.Observer.Failed(VerbList, err)
 			}
 		}
@@ -148,12 +151,14 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	return outlet, nil
 }
 
-// keep replaces the known objects by those of list, and returns the list for the reflector.
-func (g *gate) keep(list runtime.Object, t Type) (runtime.Object, error) {
-	if !g.transform.isSet() {
-		return list, g.known.replace(list, t)
+// keep replaces the known objects by those of a list, and returns the list for the reflector.
+func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
+	if !g.transform.isSet() && len(r.undecodable) == 0 {
+		if done, err := g.known.replace(r.list, t, g.transform.strict); done || err != nil {
+			return r.list, err
+		}
 	}
-	content, err := newListed(list, &g.transform)
+	content, err := newListed(r, &g.transform)
 	if err != nil {
 		return nil, err
 	}
@@ -224,16 +229,31 @@ func (g *gate) changed(t Type, err error) bool {
 	return errors.Is(err, errGaveWay) || now != t && (err != nil || !t.follows(now))
 }
 
+// response is the response to a list, of all pages.
+type response struct {
+	list        runtime.Object
+	undecodable []*undecodable.Object // the objects that are not in list
+}
+
 // list lists all objects, in pages of limit objects if limit is not 0, unless the type changes
 // meanwhile.
-func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}, limit int64) (runtime.Object, error) {
+func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}, limit int64) (*response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer cancelOn(changed, cancel)()
-	pages := pager.New(from.list)
+	var r response
+	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		page, err := from.list(ctx, opts)
+		if opts.Continue == "" { // also if the pager begins again
+			r.undecodable = nil
+		}
+		r.undecodable = append(r.undecodable, undecodable.Take(page)...)
+		return page, err
+	})
 	pages.PageSize = cmp.Or(g.cfg.PageSize, limit)
-	list, _, err := pages.ListWithAlloc(ctx, metav1.ListOptions{})
-	return list, causeOf(ctx, err)
+	var err error
+	r.list, _, err = pages.ListWithAlloc(ctx, metav1.ListOptions{})
+	return &r, causeOf(ctx, err)
 }
 
 // watch opens a stream, unless the type changes meanwhile.
@@ -308,6 +328,7 @@ func (g *gate) requests(t Type) *requests {
 			calls:    &g.calls,
 			of:       t,
 			kind:     kind,
+			strict:   g.cfg.Strict,
 			stalls:   g.cfg.Stalls,
 
 			throttled: &g.throttled,

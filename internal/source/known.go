@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"slices"
 	"sync"
 
@@ -72,20 +73,27 @@ type listedItem struct {
 
 // newListed reads the objects of a list and transforms them. If two objects have the same key, the
 // last one counts, as in a cache.
-func newListed(list runtime.Object, transform *transform) (listed, error) {
-	accessor, err := meta.ListAccessor(list)
+func newListed(r *response, transform *transform) (listed, error) {
+	accessor, err := meta.ListAccessor(r.list)
 	if err != nil {
 		return listed{}, err
 	}
-	l := listed{items: make(map[string]listedItem, meta.LenList(list)), version: accessor.GetResourceVersion()}
-	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
+	l := listed{items: make(map[string]listedItem, meta.LenList(r.list)), version: accessor.GetResourceVersion()}
+	nameless := 0
+	read := func(item runtime.Object) error {
 		obj, err := meta.Accessor(item)
 		if err != nil {
 			return err
 		}
-		id, own := identityOf(obj), keyOf(obj) // before the transform writes to it
+		if isNameless(obj) {
+			nameless++
+		}
+		id, own := identityOf(obj), originalKey(obj, nameless) // before the transform writes to it
 		item, key, err := transform.apply(item)
-		if err != nil {
+		switch {
+		case err != nil && transform.strict && errors.Is(err, ErrDecode):
+			return err
+		case err != nil:
 			l.rejected.add(own, id.uid, err)
 			return nil
 		}
@@ -100,8 +108,13 @@ func newListed(list runtime.Object, transform *transform) (listed, error) {
 		}
 		l.items[key] = listedItem{id, item}
 		return nil
-	})
-	return l, err
+	}
+	for _, object := range r.undecodable {
+		if err := read(object); err != nil {
+			return l, err
+		}
+	}
+	return l, meta.EachListItemWithAlloc(r.list, read)
 }
 
 // byVersion returns the keys sorted by the versions of their objects, so that a cache at the version
@@ -118,28 +131,33 @@ func (l listed) byVersion() []string {
 	return keys
 }
 
-// replace replaces the known objects by those of a list.
-func (k *known) replace(list runtime.Object, of Type) error {
+// replace replaces the known objects by those of a list. It reports false, and has no effect, if an object
+// has no name and strict is false.
+func (k *known) replace(list runtime.Object, of Type, strict bool) (done bool, err error) {
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
-		return err
+		return false, err
 	}
+	done = true
 	objects := make(map[string]identity, meta.LenList(list))
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		obj, err := meta.Accessor(item)
-		if err == nil {
-			objects[keyOf(obj)] = identityOf(obj)
+		if err != nil {
+			return err
 		}
-		return err
+		name := cache.MetaObjectToName(obj)
+		done = done && (strict || name.Name != "")
+		objects[name.String()] = identityOf(obj)
+		return nil
 	})
-	if err != nil {
-		return err
+	if err != nil || !done {
+		return false, err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.objects = objects
+	k.objects, k.rejected = objects, rejections{}
 	k.completeLocked(accessor.GetResourceVersion(), of)
-	return nil
+	return true, nil
 }
 
 // replaceBy is replace for the content of a list.

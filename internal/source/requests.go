@@ -33,6 +33,7 @@ type requests struct {
 	calls    *inflight.Counter // requests in progress and open streams
 	of       Type
 	kind     string // the kind of the objects; empty: it is not checked
+	strict   bool   // an object that can't be decoded ends its watch
 	stalls   *Stalls
 	tweak    func(*metav1.ListOptions) // nil: options are not changed
 

@@ -31,6 +31,9 @@ type Config struct {
 	NoWatchList, WatchListAnywhere bool
 	// PageSize is the number of objects in a page of a list; 0: the reflector's page size.
 	PageSize int64
+	// Strict makes an object that can't be decoded fail its list, or end its watch, as in client-go.
+	// Otherwise it is left out.
+	Strict bool
 	// KeepCache keeps the objects of a type that is gone in the cache, until the next list
 	// replaces them.
 	KeepCache bool
@@ -101,6 +104,7 @@ func New(cfg Config) *Source {
 		cfg.Probed = cfg.Availability.probed
 	}
 	s := &Source{gate: &gate{cfg: cfg, available: cfg.Availability}}
+	s.gate.transform.strict = cfg.Strict
 	if cfg.Client != nil {
 		s.gate.transform.convert = cfg.Client.Convert()
 	}

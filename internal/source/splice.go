@@ -33,6 +33,10 @@ type splice struct {
 	// that the reflector gets the changes. A failure of that list is not reported, since the
 	// failure of the watch has been reported.
 	behind bool
+	// namelessInitial is the number of initial objects without a name. Nameless says that a later event has
+	// had such an object. It may concern a cached object, so a list follows the watch.
+	namelessInitial int
+	nameless        bool
 }
 
 func newSplice(g *gate, opts metav1.ListOptions) *splice {
@@ -163,8 +167,8 @@ func (s *splice) forward(ctx context.Context, stream *stream, t Type) bool {
 		s.putOff(&s.pace, nil)
 		s.behind = s.pace.slow()
 	}
-	if version, _, _ := s.known.place(); versionless(version) {
-		s.known.expired() // without a version, no watch can continue
+	if version, _, _ := s.known.place(); versionless(version) || s.nameless {
+		s.known.expired() // no watch can continue
 	}
 	return ctx.Err() == nil
 }
@@ -212,14 +216,19 @@ func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool
 	if err != nil || event.Type == watch.Error {
 		return s.send(event)
 	}
-	id := identityOf(obj)
+	number := 0
+	if initial && isNameless(obj) {
+		s.namelessInitial++
+		number = s.namelessInitial
+	}
+	id, own := identityOf(obj), originalKey(obj, number)
 	switch event.Type {
 	case watch.Added, watch.Modified:
-		if !s.passObject(ctx, event, keyOf(obj), id, initial) {
+		if !s.passObject(ctx, event, own, id, initial) {
 			return false
 		}
 	case watch.Deleted:
-		if !s.passDeletion(ctx, event, keyOf(obj)) {
+		if !s.passDeletion(ctx, event, own) {
 			return false
 		}
 	default:
@@ -229,6 +238,7 @@ func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool
 	}
 	if !initial { // initial events are not in the order of their versions
 		s.known.reached(id.version)
+		s.nameless = s.nameless || event.Type != watch.Bookmark && isNameless(obj)
 	}
 	return true
 }
@@ -237,9 +247,7 @@ func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool
 func (s *splice) passObject(ctx context.Context, event watch.Event, own string, id identity, initial bool) bool {
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
-		s.known.reject(own, id.uid, err)
-		s.cfg.Observer.Completed()
-		return true
+		return s.reject(own, id, initial, err)
 	}
 	event.Object = object
 	if old, there := s.known.get(key); !initial && there && !old.same(id) && !s.delete(ctx, []string{key}) {
@@ -254,15 +262,30 @@ func (s *splice) passObject(ctx context.Context, event watch.Event, own string, 
 	return true
 }
 
+// reject leaves out the object with the original key own. The reflector gets its version in a bookmark, so
+// that the version of the store goes on.
+func (s *splice) reject(own string, id identity, initial bool, err error) bool {
+	s.known.reject(own, id.uid, err)
+	if !initial && !versionless(id.version) {
+		_, _, of := s.known.place()
+		if !s.send(bookmark(s.cfg.Client, id.version, of)) {
+			return false
+		}
+		s.known.reached(id.version)
+	}
+	s.cfg.Observer.Completed()
+	return true
+}
+
 // passDeletion passes on the deletion of an object with the original key own. If the transform fails,
 // the deletion has the object's state in the cache, if it is there.
 func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string) bool {
-	s.admit(own)
+	rejected := s.admit(own)
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
 		return s.delete(ctx, []string{s.known.keyOf(own)})
 	}
-	if _, there := s.known.get(key); !there && s.transform.isSet() {
+	if _, there := s.known.get(key); !there && (rejected || s.transform.isSet()) {
 		return true // the object was left out
 	}
 	event.Object = object
@@ -274,9 +297,11 @@ func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string
 	return true
 }
 
-// admit records that the object under key is no longer left out.
-func (s *splice) admit(key string) {
-	if s.known.admit(key) {
-		s.cfg.Observer.Completed()
+// admit records that the object under key is no longer left out, and reports whether it was.
+func (s *splice) admit(key string) bool {
+	if !s.known.admit(key) {
+		return false
 	}
+	s.cfg.Observer.Completed()
+	return true
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/errtext"
+	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
 
 // closeTimeout is the maximum wait for a stopped watch to close its channel.
@@ -113,6 +114,10 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 	case watch.Error:
 		return s.broken(ctx, errorOf(event), event)
 	case watch.Bookmark:
+		if bad, is := event.Object.(*undecodable.Object); is {
+			err := fmt.Errorf("%w: %w", ErrDecode, bad.Err)
+			return s.broken(ctx, err, errorEvent(err))
+		}
 		if initial && endsInitialEvents(event) {
 			s.initial, initial = false, false
 			s.requests.observer.Succeeded(VerbList)
@@ -122,6 +127,9 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 		err := checkKind(s.requests.kind, event.Object)
 		if _, noObject := meta.Accessor(event.Object); noObject != nil { // the reflector would log the whole object
 			err = fmt.Errorf("%w: the server sent a %T in a watch event", ErrWrongKind, event.Object)
+		}
+		if bad, is := event.Object.(*undecodable.Object); is && s.requests.strict {
+			err = fmt.Errorf("%w: %w", ErrDecode, bad.Err)
 		}
 		if err != nil {
 			return s.broken(ctx, err, errorEvent(err))

@@ -6,15 +6,15 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
 
 // ErrTransform is the error of an object for which the informer's transform fails.
@@ -30,6 +30,7 @@ var ErrStarted = errors.New("informer has already started")
 // one object would fail the whole list, and would not name the object.
 type transform struct {
 	convert  func(runtime.Object) (runtime.Object, error) // precedes function; nil: none
+	strict   bool                                         // an object that can't be decoded is not left out
 	mu       sync.Mutex                                   // guards the check of sealed and the setting of the transform
 	sealed   bool                                         // the source has begun to read
 	function atomic.Pointer[cache.TransformFunc]
@@ -66,10 +67,8 @@ func (t *transform) isSet() bool { return t.convert != nil || t.function.Load() 
 
 // apply returns the converted and transformed obj, and its key in the cache.
 func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err error) {
-	if t.convert != nil {
-		if obj, err = t.convert(obj); err != nil {
-			return nil, "", fmt.Errorf("%w: %w", ErrDecode, err)
-		}
+	if obj, err = t.decoded(obj); err != nil {
+		return nil, "", fmt.Errorf("%w: %w", ErrDecode, err)
 	}
 	function := t.function.Load()
 	if function == nil {
@@ -95,6 +94,23 @@ func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err
 		return object, key, nil
 	}
 	return &carrier{accessor, transformed}, key, nil
+}
+
+// errNameless is the error of an object without a name, which has no key.
+var errNameless = errors.New("it has no metadata.name")
+
+// decoded returns obj in the source's form.
+func (t *transform) decoded(obj runtime.Object) (runtime.Object, error) {
+	if bad, is := obj.(*undecodable.Object); is {
+		return nil, bad.Err
+	}
+	if accessor, err := meta.Accessor(obj); err == nil && isNameless(accessor) && !t.strict {
+		return nil, errNameless
+	}
+	if t.convert == nil {
+		return obj, nil
+	}
+	return t.convert(obj)
 }
 
 // call calls function. A panic is an error: it concerns one object.
@@ -138,75 +154,4 @@ func (l listed) list() runtime.Object {
 		list.Items[i] = l.items[key].object
 	}
 	return list
-}
-
-// maxRejected is the number of rejected objects whose errors are stored.
-const maxRejected = 1000
-
-// Rejected describes the objects that are left out because the conversion or the transform fails for them.
-type Rejected struct {
-	// Count is the present number of these objects.
-	Count int
-	// Key is the key of the object that failed last, and Err the error.
-	Key string
-	Err error
-	// Since is the time since when there is at least one; zero if there is none.
-	Since time.Time
-}
-
-// rejections has the rejected objects.
-type rejections struct {
-	objects map[string]rejection // by their original keys
-	last    Rejected
-}
-
-// rejection is one rejected object.
-type rejection struct {
-	uid types.UID
-	err error // nil beyond maxRejected objects
-}
-
-func (r *rejections) add(key string, uid types.UID, err error) {
-	if r.objects == nil {
-		r.objects = map[string]rejection{}
-	}
-	kept := err
-	if len(r.objects) >= maxRejected {
-		kept = nil
-	}
-	r.objects[key] = rejection{uid, kept}
-	if r.last.Since.IsZero() {
-		r.last.Since = time.Now()
-	}
-	r.last.Count, r.last.Key, r.last.Err = len(r.objects), key, err
-}
-
-// remove removes key, and reports whether it was rejected.
-func (r *rejections) remove(key string) bool {
-	if _, known := r.objects[key]; !known {
-		return false
-	}
-	delete(r.objects, key)
-	r.last.Count--
-	if r.last.Count == 0 {
-		*r = rejections{}
-		return true
-	}
-	if r.last.Key == key {
-		for other, rejected := range r.objects {
-			r.last.Key, r.last.Err = other, rejected.err
-			if rejected.err != nil {
-				break
-			}
-		}
-	}
-	return true
-}
-
-// after returns r with the Since of earlier, if both have objects.
-func (r rejections) after(earlier *rejections) rejections {
-	if r.last.Count > 0 && earlier.last.Count > 0 {
-		r.last.Since = earlier.last.Since
-	}
-	return r
 }

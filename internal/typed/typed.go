@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -25,16 +24,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/errtext"
 	"github.com/gvrkit/gvrkit/internal/gotype"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
-
-// undecodable stands for an object that is not a T. It has the object's metadata, as far as that can be
-// read.
-type undecodable struct {
-	metav1.PartialObjectMetadata
-	err error
-}
-
-var _ source.Object = (*undecodable)(nil)
 
 // client has what both clients have in common.
 type client[T source.Object] struct{ of decoder[T] }
@@ -60,7 +51,7 @@ type direct[T source.Object] struct {
 func New[T source.Object](cfg *rest.Config, httpClient *http.Client) (source.Client, error) {
 	cfg = dynamic.ConfigFor(cfg)
 	cfg.AcceptContentTypes, cfg.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	cfg.NegotiatedSerializer = negotiated[T]{NegotiatedSerializer: cfg.NegotiatedSerializer}
+	cfg.NegotiatedSerializer = undecodable.Negotiated(negotiated[T]{NegotiatedSerializer: cfg.NegotiatedSerializer})
 	cfg.GroupVersion = nil
 	cfg.APIPath = "/unused" // requests have absolute paths
 	client, err := rest.UnversionedRESTClientForConfigAndClient(cfg, httpClient)
@@ -113,11 +104,7 @@ func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, n
 	}
 	list := &internalversion.List{ListMeta: response.ListMeta, Items: make([]runtime.Object, len(response.Items))}
 	for i, item := range response.Items {
-		object, err := c.of.decode(item, metav1.TypeMeta{APIVersion: response.APIVersion, Kind: kind})
-		if err != nil {
-			return nil, fmt.Errorf("decode item %d of the list: %w", i, gotype.Misfit(err))
-		}
-		list.Items[i] = object
+		list.Items[i] = c.of.decode(item, metav1.TypeMeta{APIVersion: response.APIVersion, Kind: kind})
 	}
 	return list, nil
 }
@@ -131,11 +118,8 @@ func (c *direct[T]) Watch(ctx context.Context, gvr schema.GroupVersionResource, 
 // Convert implements source.Client.
 func (c *direct[T]) Convert() func(runtime.Object) (runtime.Object, error) {
 	return func(object runtime.Object) (runtime.Object, error) {
-		switch object := object.(type) {
-		case T:
+		if _, is := object.(T); is {
 			return object, nil
-		case *undecodable:
-			return nil, gotype.Misfit(object.err)
 		}
 		return nil, fmt.Errorf("the server sent a %T", object)
 	}
@@ -147,43 +131,17 @@ func (c *direct[T]) IsWatchListSemanticsUnSupported() bool { return false }
 // decoder decodes JSON to T.
 type decoder[T source.Object] struct{ gotype.Of[T] }
 
-// decode returns the object in data: a T, or an *undecodable. It returns an error if data has no name of
-// an object. An object without apiVersion and kind, as in lists of built-in types, gets missing.
-func (of decoder[T]) decode(data []byte, missing metav1.TypeMeta) (source.Object, error) {
+// decode returns the object in data: a T, or an *undecodable.Object. An object without apiVersion and kind, as
+// in lists of built-in types, gets missing.
+func (of decoder[T]) decode(data []byte, missing metav1.TypeMeta) source.Object {
 	object := of.Empty()
-	err := utiljson.Unmarshal(data, object)
-	if err != nil {
-		return leftOut(data, err)
+	if err := utiljson.Unmarshal(data, object); err != nil {
+		return undecodable.New(data, err)
 	}
 	if kind := object.GetObjectKind(); kind.GroupVersionKind().Empty() {
 		kind.SetGroupVersionKind(missing.GroupVersionKind())
 	}
-	return object, nil
-}
-
-// leftOut returns an undecodable for the object in data, which err says is not a T.
-func leftOut(data []byte, err error) (source.Object, error) {
-	var identity struct {
-		metav1.TypeMeta `json:",inline"`
-
-		Metadata struct {
-			Name            string `json:"name"`
-			Namespace       string `json:"namespace"`
-			UID             string `json:"uid"`
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-	}
-	if unread := utiljson.Unmarshal(data, &identity); unread != nil {
-		return nil, err
-	}
-	u := &undecodable{err: err}
-	u.TypeMeta = identity.TypeMeta
-	u.Name, u.Namespace = identity.Metadata.Name, identity.Metadata.Namespace
-	u.UID, u.ResourceVersion = types.UID(identity.Metadata.UID), identity.Metadata.ResourceVersion
-	if u.Name == "" && u.ResourceVersion == "" {
-		return nil, err
-	}
-	return u, nil
+	return object
 }
 
 // negotiated decodes the objects of watch events to T. Everything else is left to client-go's serializer
@@ -211,12 +169,8 @@ func (s serializer[T]) Decode(data []byte, defaults *schema.GroupVersionKind, in
 	if into != nil || utiljson.Unmarshal(data, &kind) != nil || kind.Kind == "" || kind.Kind == "Status" && kind.APIVersion == "v1" {
 		return s.Serializer.Decode(data, defaults, into)
 	}
-	object, err := s.of.decode(data, kind)
-	if err != nil {
-		return nil, nil, gotype.Misfit(err)
-	}
 	gvk := kind.GroupVersionKind()
-	return object, &gvk, nil
+	return s.of.decode(data, kind), &gvk, nil
 }
 
 // converting converts the objects of another client to T.

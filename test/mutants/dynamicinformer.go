@@ -113,9 +113,7 @@ var ofDynamicinformer = []table{
 			"i.transformed.Store(own)", "i.transformed.Store(own || transform != nil)")},
 	}},
 	{"internal/typed", "dynamicinformer", []mutant{
-		{"an object that can't be decoded ends the list", "decoder.decode", replace("return leftOut(data, err)", "return nil, err")},
-		{"an object that can't be decoded is cached", "direct.Convert", replace("return nil, gotype.Misfit(object.err)", "return object, nil")},
-		{"an object that can't be decoded has no name", "leftOut", drop("u.Name, u.Namespace = identity.Metadata.Name, identity.Metadata.Namespace")},
+		{"an object that can't be decoded is cached", "decoder.decode", drop("return undecodable.New(data, err)")},
 		{"objects of watch events are not of the type", "serializer.Decode", always(`kind.Kind == ""`)},
 		{"a custom resource of kind Status is not of the type", "serializer.Decode", always(`kind.APIVersion == "v1"`)},
 	}},

@@ -6,8 +6,17 @@ var ofSource = []table{
 		{"attempts that client-go hides are not reported", "requests.observed", drop("r.failed(ctx, verb, errtext.Clean(err))")},
 		{"an object stays rejected after it could be transformed", "splice.passObject", drop("s.admit(own)")},
 		{"a deletion that cannot be transformed is lost", "splice.passDeletion", always("s.delete(ctx, []string{s.known.keyOf(own)})")},
-		{"an object that the transform fails for is sent", "splice.passObject", within(
-			"s.known.reject(own, id.uid, err)", replace("true", "s.send(event)"))},
+		{"an object that the transform fails for is sent", "splice.passObject", replace(
+			"s.reject(own, id, initial, err)", "s.send(event)")},
+		{"an object without a name is cached", "transform.decoded", never("err == nil")},
+		{"a list with an object without a name is used as it is", "known.replace", replace(`done && (strict || name.Name != "")`, "done")},
+		{"the version stays that of the last good object", "splice.reject", replace("!s.send(bookmark(s.cfg.Client, id.version, of))", "of.Generation < 0")},
+		{"no list follows an event without a name", "splice.pass", drop("s.nameless = s.nameless || event.Type != watch.Bookmark && isNameless(obj)")},
+		{"a list follows each watch after an event without a name", "splice.relist", drop("s.nameless = false")},
+		{"objects without a name count as one", "originalKey", always("number == 0")},
+		{"bad objects of a dropped page count", "gate.list", drop("r.undecodable = nil")},
+		{"a strict list leaves objects out", "newListed", never("transform.strict")},
+		{"a strict watch leaves objects out", "stream.inspect", never("s.requests.strict")},
 		{"deletions do not count as traffic", "traffic.count", drop("watch.Deleted")},
 	}},
 	{"internal/source", "internal/source", []mutant{
@@ -50,7 +59,7 @@ var ofSource = []table{
 		{"errors are not passed to the handler", "gate.report", never("g.cfg.Report != nil")},
 		{"the first watch is not opened at once", "gate.WatchWithContext", replace("s.open(ctx)", "(*stream)(nil), Type{}")},
 		{"a list counts before the reflector has it", "gate.ListWithContext", before(
-			"if list, err = g.keep(list, t); err != nil { g.cfg.Observer.Failed(VerbList, err) }", "g.cfg.Observer.Succeeded(VerbList)")},
+			"if list, err = g.keep(response, t); err != nil { g.cfg.Observer.Failed(VerbList, err) }", "g.cfg.Observer.Succeeded(VerbList)")},
 		{"the version of a deleted type is discarded", "known.reset", drop("k.endLocked()")},
 		{"kept objects count as a complete list", "known.outdated", replace(`k.current, k.listed, k.complete = false, "", false`, "k.current = false")},
 		{"a wait does not end when the version goes back", "known.advanceLocked", never("err == nil && order < 0")},
@@ -115,6 +124,11 @@ var ofSource = []table{
 		{"events of a type with many changes postpone the stall", "silence.heard", drop("s.live = event != watch.Added")},
 		{"the time of the reflector counts as time without events", "silence.heard", drop("s.deadline = s.deadline.Add(took)")},
 		{"stalls are remembered by generation only", "stalledOf", never(`t.UID != ""`)},
+	}},
+	{"internal/undecodable", "internal/undecodable", []mutant{
+		{"a bad item fails its list", "serializer.Decode", replace("*list = *found", "_ = found; return object, gvk, err")},
+		{"an error of an object has a value", "safe", replace("return gotype.Misfit(err)", "return fmt.Errorf(\"%w: %w\", gotype.Misfit(err), err)")},
+		{"a Status is an object", "serializer.Decode", never("defaults != nil")},
 	}},
 	{"internal/attempt", "internal/attempt", []mutant{
 		{"bytes that are read are not reported", "body.Read", drop("b.observer.Received(n)")},
