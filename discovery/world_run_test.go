@@ -365,7 +365,7 @@ func TestRun_ChangesAreLearntInBatches(t *testing.T) {
 		t.Helper()
 		w.update(func() { w.setCRD(gadget("v1")) })
 		runFor(t, r)
-		sleep(10 * time.Minute)
+		sleep(3 * time.Minute) // no watch ends for another two minutes
 		const changes = 200
 		published, last := 0, discovery.Published(r)
 		for i := range changes {
@@ -379,7 +379,7 @@ func TestRun_ChangesAreLearntInBatches(t *testing.T) {
 				published, last = published+1, now
 			}
 		}
-		if published < 5 || published > changes/20+1 {
+		if published < 5 || published > changes/20+2 { // a document may be read meanwhile
 			t.Errorf("%d changes in %d ms were made known in %d steps, want one each 20 ms", changes, changes, published)
 		}
 	})
