@@ -297,11 +297,6 @@ func (k *knowledge) events(before, now *snapshot, at time.Time) []Event {
 			}
 		}
 	}
-	for gr := range k.deletions {
-		if state := k.gone[gr]; state != nil {
-			state.gone.reported = true
-		}
-	}
 	clear(k.deletions)
 	return append(removed, events...)
 }
@@ -312,6 +307,7 @@ func (k *knowledge) eventsOf(old, state typeState, at time.Time) []Event {
 		return []Event{{Type: Added, Resource: state.resource}}
 	}
 	evidence, deleted := k.deletions[state.resource.GVR.GroupResource()]
+	evidence = evidence.of(old)
 	if old.uid == "" && k.undecided(state.resource.GVR.GroupVersion()) {
 		deleted = false // that CRD may never have served it
 	}
@@ -360,14 +356,23 @@ func changedGroups(before, now *snapshot) iter.Seq[[2]*groupView] {
 	}
 }
 
+// of returns the deletion of the CRD of old, which is the CRD that subscribers know. E may be the deletion of
+// a later CRD of that name.
+func (e Evidence) of(old typeState) Evidence {
+	e.CRDUID = cmp.Or(old.uid, e.CRDUID)
+	return e
+}
+
 // evidence returns the reason for which a type counts as removed, whose last state is old.
 func (k *knowledge) evidence(old typeState, at time.Time) Evidence {
-	state := k.crd(old.resource.GVR.GroupResource())
+	gr := old.resource.GVR.GroupResource()
+	state := k.crd(gr)
+	deletion, deleted := k.deletions[gr]
 	switch {
 	case !k.crdsRule || !old.byCRD() || state == nil && old.uid == "":
 		return Evidence{Kind: NotListed, At: at}
-	case state != nil && state.gone != nil && !state.gone.reported:
-		return state.gone.Evidence
+	case deleted:
+		return deletion.of(old)
 	case state != nil && state.meta == nil: // something else has served it since the deletion
 		return Evidence{Kind: NotListed, At: at}
 	case state == nil || old.uid != "" && old.uid != state.meta.UID: // it was deleted between two runs

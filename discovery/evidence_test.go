@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,6 +90,97 @@ func TestEvidence_ARecreatedCRDIsAnotherTypeAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Informers ignore the deletion of another CRD than the one that they know.
+func TestEvidence_IsTheDeletionOfTheKnownCRD(t *testing.T) {
+	recreated := func(w *memoryServer) {
+		again := gadget("v1")
+		again.uid = "2"
+		w.dropCRD(gadgetsCRD)
+		w.setCRD(again)
+	}
+	for name, happens := range map[string]func(t *testing.T, w *memoryServer, r *discovery.Resolver, stop func()){
+		"recreated and deleted at once": func(_ *testing.T, w *memoryServer, _ *discovery.Resolver, _ func()) {
+			w.update(func() { recreated(w); w.dropCRD(gadgetsCRD) })
+		},
+		"recreated between runs, and deleted before the first document": func(t *testing.T, w *memoryServer, r *discovery.Resolver, stop func()) {
+			t.Helper()
+			stop()
+			w.update(func() { recreated(w); w.fault["named"], w.fault["core"] = "503", "503" })
+			runFor(t, r)
+			sleep(10 * time.Second)
+			w.update(func() { w.dropCRD(gadgetsCRD) })
+			sleep(10 * time.Second)
+			w.update(func() { clear(w.fault) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				next, stop := started(t, w, r, func() { w.setCRD(gadget("v1")) })
+				ctx, cancel := context.WithCancel(t.Context())
+				var (
+					wg      sync.WaitGroup
+					deleted discovery.Evidence
+				)
+				wg.Go(func() {
+					for e := range r.Subscribe(ctx) {
+						if e.Type == discovery.Removed {
+							deleted = e.Evidence
+						}
+					}
+				})
+				synctest.Wait()
+				happens(t, w, r, stop)
+				sleep(5 * time.Minute)
+				cancel()
+				wg.Wait()
+				if deleted.Kind != discovery.CRDDeleted || deleted.CRDUID != "1" {
+					t.Errorf("evidence: %+v, want the deletion of the CRD with UID 1", deleted)
+				}
+				wantEvents(t, next, "Removed gadgets.v1.example.org (CRDDeleted)")
+			})
+		})
+	}
+}
+
+// A new CRD may not be readable, and not be served yet. A document that does not list the type may be read
+// before the deletion of the old CRD is reported.
+func TestEvidence_TheResourceOfADeletedCRDIsNotAddedForANewCRD(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		bolt := func(versions ...string) crdObject {
+			return crdObject{name: "bolts.example.org", uid: "3", group: "example.org", plural: "bolts", kind: "Bolt", versions: versions, established: true}
+		}
+		next, stop := started(t, w, r, func() {
+			w.fault["crds.get"] = "403"
+			w.setCRD(gadget("v2"))
+			w.setCRD(bolt("v1"))
+		})
+		defer stop()
+		for after := time.Millisecond; after < 10*time.Millisecond; after += time.Millisecond {
+			w.update(func() { w.setCRD(bolt("v2", "v1")) }) // documents are requested
+			sleep(after)
+			w.update(func() {
+				again := gadget("v1")
+				again.uid, again.established = "2", false
+				w.dropCRD(gadgetsCRD)
+				w.setCRD(again)
+			})
+			sleep(time.Second)
+			if events := next(); !slices.Contains(events, "Removed gadgets.v2.example.org (CRDDeleted)") || slices.Contains(events, "Added gadgets.v2.example.org") {
+				t.Errorf("after %v: events: %q", after, events)
+			}
+			w.update(func() {
+				w.dropCRD(gadgetsCRD)
+				w.setCRD(gadget("v2"))
+				w.setCRD(bolt("v1"))
+			})
+			sleep(5 * time.Minute)
+			next()
+		}
+	})
 }
 
 // While a watch fails, the known types stay, and documents may add types.

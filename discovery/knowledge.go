@@ -98,11 +98,10 @@ const staleFor = time.Minute
 // deletion is the state of a deleted CRD.
 type deletion struct {
 	Evidence
-	askedAt  uint64    // the number of requests for documents before the deletion
-	listed   time.Time // the time of the last document with its resource, or of the deletion
-	leftOut  bool      // a later document does not list its resource
-	known    bool      // it served the type, and there is no document after the deletion
-	reported bool      // to subscribers, or it has no event
+	askedAt uint64    // the number of requests for documents before the deletion
+	listed  time.Time // the time of the last document with its resource, or of the deletion
+	leftOut bool      // a later document does not list its resource
+	known   bool      // it served the type, and there is no document after the deletion
 }
 
 // doubt is a resource that was served and that no source has any more, without evidence of its removal. It

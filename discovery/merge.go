@@ -241,7 +241,7 @@ func (k *knowledge) contradicted(res Resource, uid types.UID) bool {
 	case state == nil:
 		return k.crdsCurrent && uid != ""
 	}
-	return state.gone != nil || state.meta == nil || k.fresh(state)
+	return state.gone != nil || state.meta == nil || state.meta.UID != uid && uid != "" || k.fresh(state)
 }
 
 // ofDocument returns the resources of a document's group that are current. Before is the view in the last

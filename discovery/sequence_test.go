@@ -181,6 +181,9 @@ func (p *subscriber) take(e discovery.Event) {
 			bad("is not there")
 		}
 		delete(p.known, key)
+		if uid := e.Evidence.CRDUID; e.Evidence.Kind == discovery.CRDDeleted && uid != e.Resource.CRDUID && uid != "" && e.Resource.CRDUID != "" {
+			bad("the evidence is about the CRD %s", uid) // an informer ignores it
+		}
 		if p.skipEvidence {
 			break
 		}
