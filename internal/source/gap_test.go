@@ -98,7 +98,7 @@ func TestSplice_ListOfAnotherTypeIsRejected(t *testing.T) {
 		w.cluster.Withdraw(widgets)
 		w.cluster.Serve(widgetType)
 		w.create("b", "c")
-		time.Sleep(time.Second) // for two watches and a list
+		time.Sleep(500 * time.Millisecond) // for two watches and a list
 		w.expect("before it is known")
 		if len(confirmed) != 1 {
 			t.Errorf("%d confirmations, want one", len(confirmed))

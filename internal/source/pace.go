@@ -27,28 +27,26 @@ const (
 type pace struct {
 	backoff wait.Backoff  // the next pauses, if last is not zero
 	last    time.Duration // the previous pause, without jitter; zero: the next failure is the first
+	expired bool          // the last failure was an expired version
 	until   time.Time     // the end of the pause
 	firm    bool          // the server has requested the pause
 	of      int           // the generation of the type of the last request
 }
 
 // failed sets the next pause. Err may be nil, if a request has succeeded but its result can't be
-// used. An expired version is the ordinary end of a watch: there is no pause, unless it happens
-// again.
+// used. An expired version is the ordinary end of a watch, also after an outage: there is no pause,
+// unless it happens again.
 func (p *pace) failed(now time.Time, err error) {
 	if now.Sub(p.until) > p.last+calm {
-		p.last = 0
+		p.last, p.expired = 0, false
 	}
-	first := p.last == 0
-	if first {
-		p.backoff = wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.2, Steps: 10, Cap: lastPause}
+	again := p.expired
+	p.expired = expired(err)
+	var pause time.Duration
+	if !p.expired || again {
+		pause = p.step()
 	}
-	p.last = p.backoff.Duration
-	pause := p.backoff.Step()
 	p.firm = false
-	if first && expired(err) {
-		pause = 0
-	}
 	if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
 		wish := time.Duration(seconds) * time.Second
 		if wish > pause {
@@ -58,8 +56,17 @@ func (p *pace) failed(now time.Time, err error) {
 	p.until = now.Add(pause)
 }
 
+// step returns the next pause of the back-off.
+func (p *pace) step() time.Duration {
+	if p.last == 0 {
+		p.backoff = wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.2, Steps: 10, Cap: lastPause}
+	}
+	p.last = p.backoff.Duration
+	return p.backoff.Step()
+}
+
 // worked records that a watch has worked for long enough: the next failure is the first.
-func (p *pace) worked() { p.last = 0 }
+func (p *pace) worked() { p.last, p.expired = 0, false }
 
 // slow reports whether the pause has reached its maximum.
 func (p *pace) slow() bool { return p.last == lastPause }
@@ -75,7 +82,7 @@ func (p *pace) forGeneration(generation int) {
 // hasten ends the pause, unless the server has requested it.
 func (p *pace) hasten(now time.Time) {
 	if !p.firm {
-		p.last, p.until = 0, now
+		p.last, p.expired, p.until = 0, false, now
 	}
 }
 
