@@ -210,13 +210,9 @@ func (f *follower) end(ctx context.Context) {
 	}
 }
 
-// recheckLocked schedules a check of t after d, unless one is scheduled earlier. The caller holds mu.
+// recheckLocked schedules the next check of t after d. The caller holds mu.
 func (f *follower) recheckLocked(t *followed, d time.Duration) {
-	at := time.Now().Add(d)
-	if due, there := f.recheck[t]; there && due.Before(at) {
-		return
-	}
-	f.recheck[t] = at
+	f.recheck[t] = time.Now().Add(d)
 	select {
 	case f.wake <- struct{}{}:
 	default: // it will be set
