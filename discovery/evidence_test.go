@@ -681,3 +681,19 @@ func TestEvidence_ASecondRunKnowsTheBackingOfAType(t *testing.T) {
 		wantEvents(t, next)
 	})
 }
+
+// Documents can't contradict a CRD that is not established: they rightly leave it out.
+func TestEvidence_ACRDThatIsEstablishedLateIsServedBeforeDocumentsListIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		waiting := gadget("v1")
+		waiting.established = false
+		next, _ := started(t, w, r, func() { w.setCRD(waiting) })
+		sleep(2 * time.Minute)
+		w.update(func() {
+			w.lags = []time.Duration{time.Hour}
+			w.setCRD(gadget("v1"))
+		})
+		sleep(5 * time.Second)
+		wantEvents(t, next, "Added gadgets.v1.example.org")
+	})
+}

@@ -167,7 +167,7 @@ func TestTables_AreSharedByClients(t *testing.T) {
 			s := serve(t)
 			var objects []*unstructured.Unstructured
 			for range 2 {
-				objects = append(objects, readAll(t, s, made(dynamicclient.WithTables(tables), dynamicclient.WithSharing()))...)
+				objects = append(objects, readAll(t, s, made(dynamicclient.WithTables(tables), dynamicclient.WithTables(nil), dynamicclient.WithSharing()))...)
 			}
 			between := stubserver.InBoth(objects[:len(objects)/2], objects[len(objects)/2:])
 			if (between > 0) != (tables != nil) {

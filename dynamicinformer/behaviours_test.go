@@ -254,6 +254,19 @@ var conformance = []behaviour{
 		time.Sleep(2 * time.Minute)
 		r.expect(events, "add ns/a", "update ns/a", "update ns/a")
 	}},
+	{"a handler's resync period replaces the default", func(r *trial) {
+		r.create("ns", "a")
+		factory := r.newFactory(r.cluster, time.Minute, metav1.NamespaceAll, nil)
+		events := &recorder{}
+		if _, err := factory.ForResource(widgets).Informer().AddEventHandlerWithResyncPeriod(events, 5*time.Minute); err != nil {
+			r.errorf("AddEventHandlerWithResyncPeriod: %v", err)
+		}
+		r.run(factory)
+		time.Sleep(4 * time.Minute)
+		r.expect(events, "add ns/a")
+		time.Sleep(2 * time.Minute)
+		r.expect(events, "update ns/a")
+	}},
 	{"the generic lister reads the cache", func(r *trial) {
 		r.create("ns", "a")
 		r.create("other", "b")

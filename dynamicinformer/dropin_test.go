@@ -3,6 +3,7 @@ package dynamicinformer_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,5 +215,28 @@ func TestNewFilteredDynamicInformer_RunsAlone(t *testing.T) {
 		}
 		cancel()
 		<-ended
+	})
+}
+
+// client-go's reflector would resync without a pause.
+func TestDropIn_NegativeResyncPeriodMeansNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		informer := dynamicinformer.NewFilteredDynamicInformer(cluster, widgets, "ns", -time.Second, nil, nil).Informer()
+		var updates atomic.Int32
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) {
+			if updates.Add(1) > 1000 {
+				panic("a resync without a pause")
+			}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		informer.RunWithContext(ctx)
+		if got := updates.Load(); got != 0 {
+			t.Errorf("%d updates", got)
+		}
 	})
 }

@@ -37,6 +37,7 @@ type crdCluster struct {
 	frames  []string // the event of each version, beginning with the first
 	news    broadcast.Broadcaster
 	down    bool
+	hidden  bool // requests for CRDs are forbidden
 }
 
 func newCRDCluster() *crdCluster {
@@ -46,12 +47,17 @@ func newCRDCluster() *crdCluster {
 // factory returns a factory on w with discovery. It is not started.
 func (w *crdCluster) factory(t *testing.T, opts ...dynamicinformer.Option) *dynamicinformer.Factory {
 	t.Helper()
-	cfg := &rest.Config{Host: "http://cluster.invalid"}
-	resolver, err := discovery.NewForConfigAndClient(cfg, &http.Client{Transport: w})
+	return newFactory(t, w.Cluster, append([]dynamicinformer.Option{dynamicinformer.WithDiscovery(w.resolver(t))}, opts...)...)
+}
+
+// resolver returns a resolver that asks w.
+func (w *crdCluster) resolver(t *testing.T) *discovery.Resolver {
+	t.Helper()
+	resolver, err := discovery.NewForConfigAndClient(&rest.Config{Host: "http://cluster.invalid"}, &http.Client{Transport: w})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newFactory(t, w.Cluster, append([]dynamicinformer.Option{dynamicinformer.WithDiscovery(resolver)}, opts...)...)
+	return resolver
 }
 
 // kindOf returns the GVR of a kind of the cluster.
@@ -160,6 +166,14 @@ func (w *crdCluster) breakDiscovery(down bool) {
 	w.news.Broadcast()
 }
 
+// hideCRDs makes requests for CRDs forbidden, or ends that.
+func (w *crdCluster) hideCRDs(hidden bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hidden = hidden
+	w.news.Broadcast()
+}
+
 func (w *crdCluster) notifyLocked(kind string, crd map[string]any) {
 	w.version++
 	meta := maps.Clone(crd["metadata"].(map[string]any))
@@ -188,6 +202,8 @@ func (w *crdCluster) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch name, one := strings.CutPrefix(path, crdsPath+"/"); {
 	case w.down:
 		return answerAs(req, http.StatusInternalServerError, media, map[string]any{}), nil
+	case w.hidden && strings.HasPrefix(path, crdsPath):
+		return answerAs(req, http.StatusForbidden, media, map[string]any{}), nil
 	case path == "/api", path == "/apis":
 		media += ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 		items := []any{}
@@ -287,7 +303,7 @@ func (b *crdWatch) Read(p []byte) (int, error) {
 	for len(b.left) == 0 {
 		news := b.cluster.news.Next()
 		b.cluster.mu.Lock()
-		if b.cluster.down {
+		if b.cluster.down || b.cluster.hidden {
 			b.cluster.mu.Unlock()
 			return 0, io.ErrUnexpectedEOF
 		}

@@ -134,7 +134,7 @@ func TestFollow_SlowCallbackGetsTheLastState(t *testing.T) {
 				f := cluster.factory(t)
 				held := make(chan struct{})
 				d := &callLog{held: map[string]<-chan struct{}{"start ships": held}}
-				w := d.follow(t, f, discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"team": "net"})})
+				w := d.follow(t, f, ofNet)
 				w.wants(t, "the start", "start ships")
 				tc.happens(cluster)
 				if cluster.has("ships") != "" && !strings.HasPrefix(name, "deselected") {
@@ -209,7 +209,7 @@ func TestFollow_StartsAndStopsSelectedTypes(t *testing.T) {
 		cluster.define("rafts", label("net"))
 		f := cluster.factory(t)
 		byCategory := follow(t, f, discovery.Selector{Categories: []string{"fleet"}})
-		byLabel := follow(t, f, discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"team": "net"})})
+		byLabel := follow(t, f, ofNet)
 		byBacking := follow(t, f, discovery.Selector{Backing: discovery.BackingAggregated})
 		byCategory.wants(t, "category", "start ships")
 		byLabel.wants(t, "label", "start rafts")
@@ -226,6 +226,45 @@ func TestFollow_StartsAndStopsSelectedTypes(t *testing.T) {
 		byCategory.leave()
 		byLabel.leave()
 		byBacking.end(f)
+	})
+}
+
+var ofNet = discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"team": "net"})}
+
+func TestFollow_SelectionThatCannotBeDecidedChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		cluster.define("ships", label("net"))
+		f := cluster.factory(t)
+		w := follow(t, f, ofNet)
+		w.wants(t, "the start", "start ships")
+		cluster.hideCRDs(true)
+		time.Sleep(10 * time.Minute)
+		cluster.change("ships", categories("fleet"))
+		cluster.define("boats", label("net"))
+		time.Sleep(10 * time.Minute)
+		w.wants(t, "CRDs are forbidden")
+		cluster.hideCRDs(false)
+		time.Sleep(10 * time.Minute)
+		w.wants(t, "CRDs are permitted", "start boats")
+		w.end(f)
+	})
+}
+
+// The subscription of a second factory begins with the types of the resolver's first run. Their CRDs are known when
+// the second run has begun, which is no event.
+func TestFollow_WithTheResolverOfAnotherFactory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		cluster.define("ships", label("net"))
+		resolver := cluster.resolver(t)
+		for range 2 {
+			f := newFactory(t, cluster.Cluster, dynamicinformer.WithDiscovery(resolver))
+			w := follow(t, f, ofNet)
+			time.Sleep(10 * time.Second)
+			w.wants(t, "the start", "start ships")
+			w.end(f)
+		}
 	})
 }
 

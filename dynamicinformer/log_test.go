@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
@@ -90,6 +92,24 @@ func TestLog_HasALineForEachChangeOfAType(t *testing.T) {
 		check("back", "The resource is there again ", "Listed 0")
 		shutdown(t, f)
 		check("ended", "Informer has ended ")
+	})
+}
+
+// The handler of a user replaces the log lines about errors, as in client-go.
+func TestLog_HasNoErrorThatAUsersHandlerGets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, lines := logging(t, 2)
+		cluster := fakecluster.New(widgetType)
+		answer(cluster, apierrors.NewServiceUnavailable("down"))
+		var failures atomic.Int32
+		f := newFactory(t, cluster, dynamicinformer.WithWatchErrorHandler(func(context.Context, *cache.Reflector, error) { failures.Add(1) }))
+		acquire(t, f, widgets)
+		f.Start(ctx)
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff([]string{"Informer begins "}, lines()); diff != "" || failures.Load() == 0 {
+			t.Errorf("%d calls of the handler, lines (-want +got):\n%s", failures.Load(), diff)
+		}
+		shutdown(t, f)
 	})
 }
 

@@ -2,6 +2,7 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -184,6 +185,48 @@ func TestIndexers_ReadsDoNotReportFailures(t *testing.T) {
 		}
 		shutdown(t, f)
 	})
+}
+
+func TestIndexers_AddedLaterAreLikeTheFirst(t *testing.T) {
+	for name, add := range map[string]func(cache.SharedIndexInformer, cache.Indexers) error{
+		"to the informer": cache.SharedIndexInformer.AddIndexers,
+		"to the indexer":  func(i cache.SharedIndexInformer, late cache.Indexers) error { return i.GetIndexer().AddIndexers(late) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				create(t, cluster, widgets, "ns", "a")
+				create(t, cluster, widgets, "ns", "b")
+				f := newFactory(t, cluster)
+				l := syncedLease(t, f)
+				twice := func(obj any) ([]string, error) {
+					values, err := badIndex(obj)
+					return append(values, values...), err
+				}
+				if err := add(l.Informer(), cache.Indexers{"late": twice}); err != nil {
+					t.Fatal(err)
+				}
+				indexer := l.Informer().GetIndexer()
+				found, err := indexer.Index("late", newObject("mine", nil))
+				if err != nil || len(found) != 2 {
+					t.Errorf("Index returns %d objects, %v, want both, once each", len(found), err)
+				}
+				if _, err := indexer.Index("late", newObject("mine", map[string]string{"bad": "error"})); !errors.Is(err, errBad) {
+					t.Errorf("Index returns %v for an object that the function fails for", err)
+				}
+				delete(indexer.GetIndexers(), "late")
+				if indexer.GetIndexers()["late"] == nil {
+					t.Error("a program has removed the index")
+				}
+				relabel(t, cluster, "a", "error")
+				synctest.Wait()
+				if got := l.Status(); got.Reason != status.ReasonIndexFailed || got.Err == nil || got.Err.Error() != `index "late": `+errBad.Error() {
+					t.Errorf("after a failure: %s (%s), %v", got.State, got.Reason, got.Err)
+				}
+				shutdown(t, f)
+			})
+		})
+	}
 }
 
 // Objects of a watch-list that fails are not delivered, and do not count as waiting.

@@ -303,6 +303,21 @@ func TestAcquireTyped_SharesAnInformerByType(t *testing.T) {
 	})
 }
 
+// valueWidget has the methods of an object, but can't be decoded.
+type valueWidget struct{ *typedWidget }
+
+func TestAcquireTyped_DoesNotWriteToTheOptions(t *testing.T) {
+	f := newFactory(t, fakecluster.New(widgetType))
+	opts := []dynamicinformer.LeaseOption{dynamicinformer.WithLeaseName("a"), dynamicinformer.WithLeaseName("b")}
+	if _, err := dynamicinformer.AcquireTyped[*typedWidget](t.Context(), f, widgets, opts[:1]...); err != nil {
+		t.Fatal(err)
+	}
+	if got := acquire(t, f, widgets, opts...).Status(); got.Form != "" || got.Owners[0].Name != "b" {
+		t.Errorf("the form is %q, the owner %q", got.Form, got.Owners[0].Name)
+	}
+	shutdown(t, f)
+}
+
 func TestAcquireTyped_RefusesWhatIsNoTypeOfItsOwn(t *testing.T) {
 	f, err := dynamicinformer.New(fakecluster.New(widgetType))
 	if err != nil {
@@ -315,6 +330,10 @@ func TestAcquireTyped_RefusesWhatIsNoTypeOfItsOwn(t *testing.T) {
 		},
 		"metadata": func() error {
 			_, err := dynamicinformer.AcquireTyped[*metav1.PartialObjectMetadata](t.Context(), f, widgets)
+			return err
+		},
+		"no pointer": func() error {
+			_, err := dynamicinformer.AcquireTyped[valueWidget](t.Context(), f, widgets)
 			return err
 		},
 		"with metadata only": func() error {

@@ -47,3 +47,17 @@ func TestInformer_ARefusedTransformIsNone(t *testing.T) {
 		}
 	}
 }
+
+// Otherwise the objects of the old cache would stay in memory as long as the informer.
+func TestInformer_ReleasesTheOldCacheWhenItHasListed(t *testing.T) {
+	listed := make(chan struct{})
+	old, i := &Informer{}, &Informer{listed: listed}
+	i.ReadFrom(old)
+	if i.filled() != old || i.before.Load() == nil {
+		t.Error("the old cache is not read")
+	}
+	close(listed)
+	if i.filled() != i || i.before.Load() != nil {
+		t.Error("the old cache is still referred to")
+	}
+}

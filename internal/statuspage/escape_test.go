@@ -27,9 +27,11 @@ func TestHandler_EscapesEverything(t *testing.T) {
 		Traffic: status.Traffic{Failures: map[status.Reason]uint64{evil: 1}},
 		Owners:  []status.Owner{{Name: evil}}, Handlers: []status.Handler{{Handler: evil, Lease: evil, RunningSince: time.Now().Add(-time.Hour)}},
 	}
+	failed := i // its message is the error
+	failed.Evidence, failed.FailedObjects = discovery.Evidence{}, 0
 	failing := discovery.SourceStatus{State: evil, Verb: evil, Err: errors.New(evil)}
 	handler := statuspage.NewHandler(&informers{
-		all: []status.Informer{i}, chain: []status.Step{{About: evil, Text: evil}}, elsewhere: []schema.GroupVersionResource{gvrOf(evil)},
+		all: []status.Informer{i, failed}, chain: []status.Step{{About: evil, Text: evil}}, elsewhere: []schema.GroupVersionResource{gvrOf(evil)},
 		discovery: &discovery.Status{Running: true, CRDs: failing, APIServices: failing, Documents: failing},
 	})
 	inQuery := "resource=" + strings.NewReplacer("<", "%3C", " ", "%20", "\"", "%22", "&", "%26", "\x1b", "%1b", "\n", "%0a", "{", "%7b", ".", "%2e").Replace(evil)

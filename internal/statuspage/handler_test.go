@@ -67,7 +67,7 @@ func TestHandler_HeadIsGetWithoutTheBody(t *testing.T) {
 func TestHandler_RefusesWhatItCannotRead(t *testing.T) {
 	handler := statuspage.NewHandler(&informers{all: many(1)})
 	for _, query := range []string{
-		"format=xml", "state=Broken", "offset=-1", "offset=x", "offset=99999999999999999999", "q=" + strings.Repeat("x", 201), "q=%zz", "a;b=c",
+		"format=xml", "state=Broken", "offset=-1", "offset=x", "offset=99999999999999999999", "q=" + strings.Repeat("x", 201), "resource=" + strings.Repeat("x", 513), "q=%zz", "a;b=c",
 	} {
 		got := get(t, handler, "/?"+query, "text/html")
 		if got.Code != http.StatusBadRequest || !strings.HasPrefix(got.Header().Get("Content-Type"), "text/plain") {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gvrkit/gvrkit/internal/statuspage"
 	"github.com/gvrkit/gvrkit/status"
@@ -79,6 +80,9 @@ func TestTable_TenThousandTypesAreShownInParts(t *testing.T) {
 	if !strings.Contains(text, "501 to 1,000 of 10,000 informers, problems first; 9,500 not shown.") || strings.Count(text, "\n") > 510 {
 		t.Errorf("text: %s", text[max(0, len(text)-200):])
 	}
+	if html := get(t, handler, "/?offset=1500", "text/html").Body.String(); !strings.Contains(html, `<a href="?offset=1000" rel="prev">`) {
+		t.Error("the link to earlier rows is not to offset 1000")
+	}
 	html := get(t, handler, "/?offset=500", "text/html").Body.String()
 	if !strings.Contains(html, `<a href="?" rel="prev">`) || !strings.Contains(html, `<a href="?offset=1000" rel="next">`) || strings.Count(html, "<tr data-key") != 500 || len(html) > 1<<20 {
 		t.Errorf("HTML: %d rows, %d bytes", strings.Count(html, "<tr data-key"), len(html))
@@ -120,6 +124,11 @@ func TestTable_ARowNamesStuckHandlers(t *testing.T) {
 		}
 		if html := get(t, handler, "/", "text/html").Body.String(); !strings.Contains(html, `class="why"><span class="late">`+strings.ReplaceAll(want, `"`, "&#34;")+"</span></td>") {
 			t.Errorf("HTML: %s", html)
+		}
+		stuck.Handlers[0].RunningSince = time.Now().Add(-time.Second)
+		handler = statuspage.NewHandler(&informers{all: []status.Informer{stuck}})
+		if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "  3, 1,235 waiting, one call running for 61s  ") {
+			t.Errorf("the longest call: %s", text)
 		}
 		stuck.Handlers = stuck.Handlers[2:]
 		handler = statuspage.NewHandler(&informers{all: []status.Informer{stuck}})
@@ -166,7 +175,7 @@ func TestTable_RowsAreBounded(t *testing.T) {
 		all[0].Owners = append(all[0].Owners, status.Owner{Name: strings.Repeat("x", 100), Leases: 1})
 		all[0].Handlers = append(all[0].Handlers, status.Handler{Handler: "h"})
 	}
-	all[0].Err = errors.New(strings.Repeat("é", 100_000))
+	all[0].Err = errors.New("x" + strings.Repeat("é", 100_000))
 	handler := statuspage.NewHandler(&informers{all: all})
 	i := tableOf(t, handler, "/").Informers[0]
 	if len(i.Owners) != 20 || i.MoreOwners != 980 || len(i.Handlers) != 20 || i.MoreHandlers != 980 || len(i.Error) > 1100 || !strings.HasSuffix(i.Error, "é …") {
@@ -178,6 +187,17 @@ func TestTable_RowsAreBounded(t *testing.T) {
 	detail := get(t, handler, "/?resource="+all[0].Name(), "text/html").Body
 	if !strings.Contains(detail.String(), "And 500 handlers and 500 owners more, not shown.") || detail.Len() > 1<<19 {
 		t.Errorf("detail: %d bytes", detail.Len())
+	}
+}
+
+// The kind of an error determines how it is displayed, also if its text is cut.
+func TestTable_LongErrorKeepsItsKind(t *testing.T) {
+	i := informer("pods.v1", "Degraded")
+	i.Reason, i.Verb = "Forbidden", "list"
+	i.Err = apierrors.NewForbidden(i.GVR.GroupResource(), "", errors.New(strings.Repeat("x", 100_000)))
+	text := get(t, statuspage.NewHandler(&informers{all: []status.Informer{i}}), "/", "").Body.String()
+	if !strings.Contains(text, "Forbidden: cannot list: xxx") || !strings.Contains(text, "xxx …") {
+		t.Errorf("text: %.300s", text)
 	}
 }
 

@@ -112,6 +112,7 @@ func TestState_ServingAndGeneration(t *testing.T) {
 		"cannot be told":                  {steps{no(unknown)}, source.Held, 0, ""},
 		"cannot be told any more":         {steps{yes(served("a")), no(unknown)}, source.Served, 0, "a"},
 		"not served, but no evidence":     {steps{yes(served("a")), no(notServed)}, source.Held, 0, "a"},
+		"not served, twice at once":       {steps{yes(served("a")), no(notServed), no(notServed)}, source.Held, 0, "a"},
 		"another version":                 {steps{yes(served("a")), no(otherVersion)}, source.Held, 0, "a"},
 		"another version, with evidence":  {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(otherVersion)}, source.Held, 0, "a"},
 		"another CRD has the names":       {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notAccepted)}, source.Held, 0, "a"},

@@ -17,7 +17,7 @@ var ofDiscovery = []table{
 		{"Await does not notice changes", "Resolver.Await", never("<-changed")},
 		{"inconclusive answers count as not served", "answers.count", replace("a.inconclusive.Add(1)", "a.notServed.Add(1)")},
 		{"ambiguous answers are not counted", "answers.count", drop("a.ambiguous.Add(1)")},
-		{"a CRD that is not established is served", "crd.resources", never("!c.isEstablished()")},
+		{"documents contradict a CRD that is not established", "crd.resources", never("!c.isEstablished()")},
 		{"versions that are not served are reported as served", "crd.resources", always("v.Served")},
 		{"the first version is the preferred one", "groupDoc.version", never("version.CompareKubeAwareVersionStrings(v.name, name) < 0")},
 		{"an error does not say that the CRD is not established", "Resolver.explained", never("!definition.isEstablished()")},

@@ -7,6 +7,10 @@ var ofDynamicinformer = []table{
 		{"metadata and whole objects share an informer", "Factory.Acquire", replace("form: o.form", "form: asUnstructured{}")},
 		{"a factory without a metadata client accepts WithMetadataOnly", "asMetadata.check", never("source.Metadata(c.metadata) == nil")},
 		{"AcquireTyped accepts WithMetadataOnly", "AcquireTyped", never("o.form == (asMetadata{})")},
+		{"AcquireTyped writes to the caller's options", "AcquireTyped", replace("slices.Clip(opts)", "opts")},
+		{"AcquireTyped accepts any type", "as.check", never("err != nil")},
+		{"NotFound of a typed lister has no resource", "TypedLease.Lister", replace("l.entry.gvr.GroupResource()", "schema.GroupResource{}")},
+		{"NotFound of a generic lister of typed objects has no resource", "as.lister", replace("gvr.GroupResource()", "schema.GroupResource{}")},
 		{"a separate informer is shared", "Factory.Acquire", drop("k.separate = f.singles.Add(1)")},
 		{"a lease does not have the resource that Acquire has validated", "Factory.Acquire", drop("l.validated = &found")},
 		{"Acquire does not validate", "Factory.validate", always("f.options.resolver == nil")},
@@ -105,16 +109,62 @@ var ofDynamicinformer = []table{
 		{"a user's watch error handler is not called", "Informer.SetWatchErrorHandlerWithContext", drop("i.errors.own.Store(&handler)")},
 		{"an informer that has ended accepts handlers", "Informer.AddHandler", never("i.refuse != nil && !i.IsStopped() && !i.isRunning()")},
 		{"a new informer's lister does not read the old cache", "Informer.ReadFrom", drop("i.before.Store(old.filled())")},
+		{"a lister reads the old cache for ever", "Informer.filled", never("<-i.listed")},
+		{"a negative resync period means resyncs without a pause", "New", replace("max(0, cfg.Resync)", "cfg.Resync")},
+		{"a handler's resync period needs one of the informer", "New", replace("cmp.Or(resync, resyncCheck)", "resync")},
+		{"handlers of an informer without a resync period get resyncs", "Informer.AddHandler", drop("opts.ResyncPeriod = &i.resync")},
+		{"a handler's resync period is ignored", "Informer.AddEventHandlerWithResyncPeriod", drop("ResyncPeriod: &resyncPeriod")},
+		{"index functions that are added later may end the process", "Informer.AddIndexers", replace("i.guard(indexers)", "indexers")},
+		{"index functions that are added through the indexer may end the process", "readIndexer.AddIndexers", replace(
+			"r.informer.AddIndexers(indexers)", "r.Indexer.AddIndexers(indexers)")},
+		{"an index that is added later has no function", "Informer.AddIndexers", drop("i.unguarded = all")},
+		{"new indexers are written to the user's map", "Informer.AddIndexers", replace("maps.Clone(i.unguarded)", "i.unguarded")},
+		{"a user may write to the informer's indexers", "readIndexer.GetIndexers", replace("maps.Clone(r.informer.unguarded)", "r.informer.unguarded")},
+		{"a failure of Index appears in the status", "Informer.GetIndexer", always("i.unindexed == nil")},
+		{"Index returns an object twice", "readIndexer.Index", always("!seen[key]")},
+		{"an object that has its index again stays in the status", "Informer.guardIndex", always("!i.unindexed.HasUnindexed()")},
+		{"the failure of an index function does not name the index", "Informer.guardIndex", replace(`fmt.Errorf("index %q: %w", name, err)`, "err")},
+		{"a user's handler gets errors of lists in another text than client-go's", "errorHandlers.call", replace(
+			`fmt.Errorf("failed to list %s: %w", h.resource, err)`, "err")},
+		{"the error handler of a user and the log get an error", "errorHandlers.call", before("if is { err = fmt.Errorf(\"failed to list %s: %w\", h.resource, err) }", "h.usual(ctx, err)")},
 	}},
 	{"internal/informer", "internal/informer", []mutant{
 		{"an informer runs before its transform is set", "Informer.SetTransform", replace(
 			"i.transformed.Swap(true)", "i.transformed.Load()")},
 		{"a rejected transform is used", "Informer.SetTransform", replace(
 			"i.transformed.Store(own)", "i.transformed.Store(own || transform != nil)")},
+		{"the old cache stays in memory", "Informer.filled", drop("i.before.Store(nil)")},
 	}},
 	{"internal/typed", "dynamicinformer", []mutant{
 		{"an object that can't be decoded is cached", "decoder.decode", drop("return undecodable.New(data, err)")},
 		{"objects of watch events are not of the type", "serializer.Decode", always(`kind.Kind == ""`)},
 		{"a custom resource of kind Status is not of the type", "serializer.Decode", always(`kind.APIVersion == "v1"`)},
+		{"types of the core group are requested below /apis", "direct.request", never(`gvr.Group == ""`)},
+		{"a typed informer ignores the namespace", "direct.request", never(`namespace != ""`)},
+		{"a typed informer does not watch", "direct.Watch", drop("opts.Watch = true")},
+		{"a response that is not a list is a typed list", "direct.List", never(`response.Kind != "" && !isList`)},
+		{"a typed list has no version", "direct.List", drop("ListMeta: response.ListMeta")},
+		{"items of a typed list of built-in types have no kind", "decoder.decode", never("kind.GroupVersionKind().Empty()")},
+	}},
+	{"internal/typed", "internal/typed", []mutant{
+		{"objects that a typed client creates have no kind", "client.New", drop("object.GetObjectKind().SetGroupVersionKind(gvk)")},
+	}},
+	{"dynamicinformer", "metadatainformer", []mutant{
+		{"the drop-in for metadata loses the namespace", "NewFilteredMetadataSharedInformerFactory", drop("WithNamespace(namespace)")},
+		{"the drop-in for metadata loses tweakListOptions", "NewFilteredMetadataSharedInformerFactory", drop("WithTweakListOptions(tweakListOptions)")},
+		{"the drop-in for metadata loses the resync period", "NewFilteredMetadataSharedInformerFactory", drop("withExactResync(defaultResync)")},
+		{"the drop-in for metadata loses the transform", "NewFilteredMetadataSharedInformerFactory", drop("WithTransform(transform)")},
+		{"a standalone informer on metadata loses the namespace", "NewFilteredMetadataInformer", drop("WithNamespace(namespace)")},
+		{"a standalone informer on metadata loses tweakListOptions", "NewFilteredMetadataInformer", drop("WithTweakListOptions(tweakListOptions)")},
+		{"a standalone informer on metadata loses the resync period", "NewFilteredMetadataInformer", drop("withExactResync(resyncPeriod)")},
+	}},
+	{"metadatainformer", "metadatainformer", []mutant{
+		{"a nil option of a metadata factory panics", "NewSharedInformerFactoryWithOptions", always("opt != nil")},
+		{"the transform of a metadata factory has no effect", "WithTransform", drop("o.transform = transform")},
+		{"a metadata factory has no resync period", "NewSharedInformerFactory", replace(
+			"NewFilteredSharedInformerFactory(client, defaultResync, metav1.NamespaceAll, nil)", "NewFilteredSharedInformerFactory(client, 0*defaultResync, metav1.NamespaceAll, nil)")},
+		{"a standalone informer on metadata has no indexers", "NewFilteredMetadataInformer", replace(
+			"dynamicinformer.NewFilteredMetadataInformer(client, gvr, namespace, resyncPeriod, indexers, tweakListOptions)",
+			"dynamicinformer.NewFilteredMetadataInformer(client, gvr, namespace, resyncPeriod, nil, tweakListOptions)")},
 	}},
 }

@@ -52,11 +52,29 @@ var ofHandlers = []table{
 		{"a lease is released before its deletions are delivered", "follower.awaitDeletion", replace(
 			"now.Phase == DeletionDone", "now.Phase >= DeletionUnknown")},
 		{"a stuck handler prevents the end of Follow", "follower.awaitDeletion", never("time.Since(progress) >= stopPatience")},
+		{"a selection that can't be decided ends a type", "follower.updateLocked", drop("case err != nil: t.undecided(res); f.recheckLocked(t, recheckEvery)")},
+		{"a selection that can't be decided is never decided", "follower.recheckDue", never("t.unsure != nil")},
+		{"a type that is deleted is started again without a pause", "follower.proceedLocked", never("time.Since(t.began) < calm")},
+		{"Follow does not end with the factory", "follower.runTimer", never("<-f.Closed")},
+		{"Follow returns before its callbacks", "Run", drop("f.goroutines.Wait()")},
+		{"Stopped has no evidence", "follower.stop", drop("evidence = *t.end")},
+		{"a deletion that makes progress has a time limit", "follower.awaitDeletion", drop("last, progress, look = now, time.Now(), firstLook")},
 	}},
 	{"internal/follow", "internal/follow", []mutant{
 		{"Follow takes a CRD that was created again as the same type", "followed.other", never(
 			`uid != "" && t.res.CRDUID != "" && uid != t.res.CRDUID`)},
 		{"a type that is still served is stopped", "followed.selected", drop("t.end = nil")},
+		{"types that can't be watched are followed", "follower.selects", never(`!res.Supports("list") || !res.Supports("watch")`)},
+		{"Started is called after the end of Follow", "follower.start", drop(
+			"if f.ending { t.held, t.busy = false, false; f.mu.Unlock(); l.Release(); return }")},
+		{"a type that can't be acquired is not tried again", "follower.start", drop("f.recheckLocked(t, recheckEvery)")},
+		{"a type that can't be acquired keeps its place in the queue", "follower.start", drop("f.freeSlotLocked(ctx)")},
+		{"a type that is gone while it is in the queue is started", "follower.startQueuedLocked", drop("case t.want == nil: f.proceedLocked(ctx, t)")},
+		{"a type that is back while Follow waits is stopped", "follower.awaitDeletion", drop("case end == nil: return false")},
+		{"Follow forgets a UID that an event does not have", "followed.selected", drop("res.CRDUID = t.res.CRDUID")},
+		{"the end of a type that was created again is not that of the first", "followed.gone", never("t.other(evidence.CRDUID)")},
+		{"starts of a type have no pause", "followed.begins", replace("t.backoff.Step()", "0")},
+		{"pauses between starts stay after a calm time", "followed.begins", always("now.Sub(t.began) < calm")},
 		{"the deletion of a CRD does not end its type", "followed.ends", always("t.end == nil || t.end.Kind != discovery.CRDDeleted")},
 	}},
 	{"internal/informermetrics", "dynamicinformer", []mutant{

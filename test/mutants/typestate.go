@@ -24,7 +24,6 @@ var ofTypestate = []table{
 			"s.Evidence, s.denied, s.Discovery = discovery.Evidence{}, time.Time{}, Condition{}",
 			"s.Evidence, s.denied = discovery.Evidence{}, time.Time{}")},
 		{"a NotServed answer is not a condition", "Snapshot.refuse", drop("s.Discovery = s.Discovery.failed(err, reason, s.At)")},
-		{"two NotServed answers at once are enough evidence", "Snapshot.refuse", replace("absentFor", "0")},
 		{"SyncedSince is from before a failure", "State.changeLocked", within("next.Rejected.Count > 0", never("failing"))},
 		{"SyncedSince is from before the type was served again", "State.changeLocked", never("!next.given()")},
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
@@ -58,6 +57,7 @@ var ofTypestate = []table{
 			"s.List, s.Watch, s.doubt = Condition{}, Condition{}, time.Time{}")},
 		{"a NotServed answer counts as the end of a type", "Snapshot.refuse", before(
 			"case s.Evidence.Kind == discovery.CRDDeleted: s.Serving = source.Gone", "case denied: s.Serving = source.Gone")},
+		{"two NotServed answers at once are enough evidence", "Snapshot.refuse", replace("absentFor", "0")},
 		{"another served version counts as the end of a type", "Snapshot.refuse", never("elsewhere(err)")},
 		{"old evidence counts against a new type", "State.Heard", replace(
 			`uid == "" || known == "" && !s.now.servedElsewhere() || uid == known`, "uid == uid && known == known")},

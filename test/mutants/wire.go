@@ -67,5 +67,15 @@ var ofWire = []table{
 	{"dynamicclient", "dynamicclient", []mutant{
 		{"the factory's client is client-go's", "options.settings", always("o.stock")},
 		{"dynamicclient.New shares", "newOptions", replace("options{}", "options{sharing: wire.Shared}")},
+		{"dynamicclient.New panics without a config", "New", never("cfg == nil")},
+		{"NewForHTTPClient panics without a config", "NewForHTTPClient", never("cfg == nil")},
+		{"NewForHTTPClient writes to the caller's config", "NewForHTTPClient", drop("cfg = dynamic.ConfigFor(cfg)")},
+		{"an error of client-go does not name the package", "New", replace(`fmt.Errorf("dynamicclient: %w", err)`, "err")},
+		{"a nil option panics", "newOptions", always("opt != nil")},
+		{"WithTables has no effect", "options.settings", never("o.tables != nil")},
+		{"a nil argument of WithTables discards the tables", "WithTables", always("t != nil")},
+		{"WithoutSharing has no effect", "WithoutSharing", drop("o.sharing = wire.Own")},
+		{"WithoutFields uses the caller's slice", "WithoutFields", drop("path = slices.Clone(path)")},
+		{"only the last of several paths is left out", "WithoutFields", replace("append(o.drop, path)", "[][]string{path}")},
 	}},
 }
