@@ -685,6 +685,7 @@ func TestEvidence_ASecondRunKnowsTheBackingOfAType(t *testing.T) {
 // Documents can't contradict a CRD that is not established: they rightly leave it out.
 func TestEvidence_ACRDThatIsEstablishedLateIsServedBeforeDocumentsListIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
 		waiting := gadget("v1")
 		waiting.established = false
 		next, _ := started(t, w, r, func() { w.setCRD(waiting) })
