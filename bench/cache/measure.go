@@ -50,11 +50,7 @@ type run struct {
 	figures harness.Figures
 }
 
-func (s system) measure(ctx context.Context, job harness.Job) (harness.Figures, error) {
-	var server stub.Client
-	if err := job.Connect(&server); err != nil {
-		return nil, err
-	}
+func (s system) measure(ctx context.Context, _ harness.Job, server stub.Client) (harness.Figures, error) {
 	r := &run{system: s, server: server, events: newCounter(), figures: harness.Figures{}}
 	running, stop := context.WithCancel(ctx)
 	defer stop()

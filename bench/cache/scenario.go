@@ -71,7 +71,7 @@ func newCase(l load, rounds int) harness.Case {
 func (l load) contestants() []harness.Contestant {
 	add := func(name, about string, s system, env ...string) harness.Contestant {
 		s.load = l
-		return harness.Contestant{Name: name, About: about, Env: env, Measure: s.measure}
+		return harness.Contestant{Name: name, About: about, Env: env, Measure: harness.On(s.measure)}
 	}
 	const listOnly = "KUBE_FEATURE_WatchListClient=false"
 	withoutDiscovery := dynamicinformer.WithDiscovery(nil) // the server has none

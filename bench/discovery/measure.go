@@ -75,11 +75,7 @@ func (s system) newRun(server cluster.Connection, crds int) *run {
 	return r
 }
 
-func (s system) measure(ctx context.Context, job harness.Job) (harness.Figures, error) {
-	var servers map[string]cluster.Connection
-	if err := job.Connect(&servers); err != nil {
-		return nil, err
-	}
+func (s system) measure(ctx context.Context, job harness.Job, servers map[string]cluster.Connection) (harness.Figures, error) {
 	crds := s.CRDs
 	if job.Part == plain {
 		crds = 0

@@ -119,12 +119,15 @@ type Job struct {
 	Connection json.RawMessage `json:"connection"`
 }
 
-// Connect decodes the connection to the servers into v.
-func (j Job) Connect(v any) error {
-	if err := json.Unmarshal(j.Connection, v); err != nil {
-		return fmt.Errorf("connection to the servers of %s: %w", j.Scenario, err)
+// On returns the Measure of a contestant, on servers whose Connection is a C.
+func On[C any](measure func(ctx context.Context, job Job, servers C) (Figures, error)) func(context.Context, Job) (Figures, error) {
+	return func(ctx context.Context, job Job) (Figures, error) {
+		var servers C
+		if err := json.Unmarshal(job.Connection, &servers); err != nil {
+			return nil, fmt.Errorf("connection to the servers of %s: %w", job.Scenario, err)
+		}
+		return measure(ctx, job, servers)
 	}
-	return nil
 }
 
 // Find returns the element with this name.

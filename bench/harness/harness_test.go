@@ -33,11 +33,7 @@ func TestMain(m *testing.M) {
 
 // fake returns a scenario of two cases with two parts. Its servers call stop when they stop.
 func fake(stop func() error) harness.Scenario {
-	measure := func(_ context.Context, job harness.Job) (harness.Figures, error) {
-		var n map[string]float64
-		if err := job.Connect(&n); err != nil {
-			return nil, err
-		}
+	measure := func(_ context.Context, job harness.Job, n map[string]float64) (harness.Figures, error) {
 		if job.Contestant == "new" && os.Getenv("FAKE") != "7" {
 			return nil, errors.New("the environment is missing")
 		}
@@ -48,7 +44,7 @@ func fake(stop func() error) harness.Scenario {
 	}
 	c := harness.Case{
 		Name: "small", Title: "a small case", Rounds: 2, Parts: []string{"", "more"}, Metrics: []harness.Metric{{Name: "answer", Format: "%.0f"}},
-		Contestants: []harness.Contestant{{Name: "old", Measure: measure}, {Name: "new", Measure: measure, Env: []string{"FAKE=7"}}},
+		Contestants: []harness.Contestant{{Name: "old", Measure: harness.On(measure)}, {Name: "new", Measure: harness.On(measure), Env: []string{"FAKE=7"}}},
 		Start: func(context.Context, io.Writer) (*harness.Servers, error) {
 			return &harness.Servers{Connection: map[string]int{"": 1, "more": 10}, Stop: stop}, nil
 		},

@@ -25,12 +25,8 @@ import (
 
 // measureBack returns a function that measures an informer whose type is created, deleted and
 // created again.
-func (s size) measureBack(open informers.Open) func(context.Context, harness.Job) (harness.Figures, error) {
-	return func(ctx context.Context, job harness.Job) (harness.Figures, error) {
-		var server cluster.Connection
-		if err := job.Connect(&server); err != nil {
-			return nil, err
-		}
+func (s size) measureBack(open informers.Open) measure {
+	return func(ctx context.Context, job harness.Job, server cluster.Connection) (harness.Figures, error) {
 		crd, err := server.TemporaryCRD(ctx, cluster.NewDefinition(0), 300)
 		if err != nil {
 			return nil, err

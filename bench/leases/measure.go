@@ -21,12 +21,10 @@ import (
 // idleAfter is the time until goroutines besides those of informers are idle.
 const idleAfter = 3 * time.Second
 
+type measure = func(context.Context, harness.Job, cluster.Connection) (harness.Figures, error)
+
 // cost measures a lease on a synced type that has another lease.
-func (s size) cost(ctx context.Context, job harness.Job) (figures harness.Figures, err error) {
-	var server cluster.Connection
-	if err := job.Connect(&server); err != nil {
-		return nil, err
-	}
+func (s size) cost(ctx context.Context, job harness.Job, server cluster.Connection) (figures harness.Figures, err error) {
 	cfg := server.Config()
 	traffic := usage.Count(cfg)
 	factory, err := dynamicinformer.NewForConfig(cfg)
@@ -79,12 +77,8 @@ func acquire(ctx context.Context, factory *dynamicinformer.Factory, goroutines, 
 }
 
 // measureAbsent returns a function that measures informers on types that are not served.
-func (s size) measureAbsent(open informers.Open) func(context.Context, harness.Job) (harness.Figures, error) {
-	return func(ctx context.Context, job harness.Job) (figures harness.Figures, err error) {
-		var server cluster.Connection
-		if err := job.Connect(&server); err != nil {
-			return nil, err
-		}
+func (s size) measureAbsent(open informers.Open) measure {
+	return func(ctx context.Context, job harness.Job, server cluster.Connection) (figures harness.Figures, err error) {
 		cfg := server.Config()
 		traffic := usage.Count(cfg)
 		err = open.Use(ctx, cfg, func(ctx context.Context, set *informers.Set) (err error) {

@@ -82,7 +82,7 @@ func casesOf(s size, rounds int) []harness.Case {
 			Name: "absent", Title: fmt.Sprintf("%d informers on types that are not served; requests are counted for %v after %v", s.absent, s.count, s.settle),
 			Rounds: rounds, Start: plain,
 			Contestants: []harness.Contestant{
-				{Name: "client-go", About: "client-go's dynamicinformer: ForResource and Start", Measure: s.measureAbsent(informers.ClientGo)},
+				{Name: "client-go", About: "client-go's dynamicinformer: ForResource and Start", Measure: harness.On(s.measureAbsent(informers.ClientGo))},
 				gvrkit(s.measureAbsent(lease)),
 			},
 			Metrics: []harness.Metric{
@@ -97,7 +97,7 @@ func casesOf(s size, rounds int) []harness.Case {
 			Name: "back", Title: fmt.Sprintf("a type is deleted and created again, %d times per run", s.cycles),
 			Rounds: rounds, Start: direct,
 			Contestants: []harness.Contestant{
-				{Name: "restarted", About: "client-go's dynamicinformer, stopped and started by an informer on CRDs", Measure: s.measureBack(openRestarted)},
+				{Name: "restarted", About: "client-go's dynamicinformer, stopped and started by an informer on CRDs", Measure: harness.On(s.measureBack(openRestarted))},
 				gvrkit(s.measureBack(lease)),
 			},
 			Metrics: []harness.Metric{{Name: readyToSynced, Format: "%.1f ms"}, {Name: readyToSynced + worst, Format: "%.1f ms"}},
@@ -105,8 +105,8 @@ func casesOf(s size, rounds int) []harness.Case {
 	}
 }
 
-func gvrkit(measure func(context.Context, harness.Job) (harness.Figures, error)) harness.Contestant {
-	return harness.Contestant{Name: "gvrkit", About: "gvrkit's NewForConfig: Acquire with WithAllowAbsent", Target: true, Measure: measure}
+func gvrkit(m measure) harness.Contestant {
+	return harness.Contestant{Name: "gvrkit", About: "gvrkit's NewForConfig: Acquire with WithAllowAbsent", Target: true, Measure: harness.On(m)}
 }
 
 func costMetrics() (all []harness.Metric) {

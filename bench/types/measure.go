@@ -21,11 +21,7 @@ type system struct {
 	open informers.Open
 }
 
-func (s system) measure(ctx context.Context, job harness.Job) (figures harness.Figures, err error) {
-	var server cluster.Connection
-	if err := job.Connect(&server); err != nil {
-		return nil, err
-	}
+func (s system) measure(ctx context.Context, job harness.Job, server cluster.Connection) (figures harness.Figures, err error) {
 	types := cluster.Definitions(s.CRDs)
 	if job.Part == partOf(1) {
 		types = types[:1]

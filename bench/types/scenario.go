@@ -73,7 +73,7 @@ func partOf(types int) string {
 
 func contestants(s cluster.Size, idle time.Duration) []harness.Contestant {
 	add := func(name, about string, target bool, open informers.Open) harness.Contestant {
-		return harness.Contestant{Name: name, About: about, Target: target, Measure: system{s, idle, open}.measure}
+		return harness.Contestant{Name: name, About: about, Target: target, Measure: harness.On(system{s, idle, open}.measure)}
 	}
 	return []harness.Contestant{
 		add("client-go", "dynamicinformer: ForResource of each type, Start, WaitForCacheSync, which polls each 0.1 s", false, informers.ClientGo),
