@@ -257,9 +257,9 @@ func TestWithInformerMetrics_OneOfTwoInformersPublishes(t *testing.T) {
 func TestWithInformerMetrics_NoMetricsBeforeTheInformerRuns(t *testing.T) {
 	p := &forgetter{}
 	inMetrics(t, p, func(in bubble) {
-		in.cluster.Withdraw(widgets)
-		acquire(in.T, in.factory, widgets, dynamicinformer.WithAllowAbsent()).Release()
-		acquire(in.T, in.factory, widgets, dynamicinformer.WithAllowAbsent())
+		absent := widgets.GroupVersion().WithResource("absent")
+		acquire(in.T, in.factory, absent, dynamicinformer.WithAllowAbsent()).Release()
+		acquire(in.T, in.factory, absent, dynamicinformer.WithAllowAbsent())
 		synctest.Wait()
 	})
 	if got := p.past; got != nil {
