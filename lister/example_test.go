@@ -44,6 +44,35 @@ func ExampleNew() {
 	// gadgets.example.com "default/c" not found
 }
 
+// The fullest of the gold and silver gadgets.
+func ExampleReader_Query() {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for name, spec := range map[string]map[string]any{
+		"a": {"tier": "gold", "used": "900Mi"}, "b": {"tier": "silver", "used": "2Gi"}, "c": {"tier": "gold", "used": "1Gi"}, "d": {"tier": "bronze"},
+	} {
+		gadget := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		gadget.SetNamespace("default")
+		gadget.SetName(name)
+		if err := indexer.Add(gadget); err != nil {
+			log.Fatal(err)
+		}
+	}
+	gadgets := lister.NewReader(indexer, schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"})
+
+	result, err := gadgets.Query(lister.Query{Where: "spec.tier in (gold, silver), spec.used > 500Mi", SortBy: "spec.used", Descending: true, Limit: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, gadget := range result.Items { // read-only
+		fmt.Println(gadget.GetName(), gadget.Object["spec"])
+	}
+	fmt.Println(result.Total, "in total")
+	// Output:
+	// b map[tier:silver used:2Gi]
+	// c map[tier:gold used:1Gi]
+	// 3 in total
+}
+
 // Gadget is the Go type of a custom resource.
 type Gadget struct {
 	metav1.TypeMeta   `json:",inline"`

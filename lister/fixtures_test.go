@@ -31,9 +31,9 @@ func newObject(namespace, name string, labels map[string]string) *unstructured.U
 }
 
 // newIndexer returns a cache that holds objs, indexed as an informer's is.
-func newIndexer(t *testing.T, objs ...any) cache.Indexer {
-	t.Helper()
-	return fill(t, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, objs)
+func newIndexer(tb testing.TB, objs ...any) cache.Indexer {
+	tb.Helper()
+	return fill(tb, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, objs)
 }
 
 // newUnindexed returns a cache that holds objs and has no index.
@@ -42,12 +42,12 @@ func newUnindexed(t *testing.T, objs ...any) cache.Indexer {
 	return fill(t, cache.Indexers{}, objs)
 }
 
-func fill(t *testing.T, indexers cache.Indexers, objs []any) cache.Indexer {
-	t.Helper()
+func fill(tb testing.TB, indexers cache.Indexers, objs []any) cache.Indexer {
+	tb.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
 	for _, obj := range objs {
 		if err := indexer.Add(obj); err != nil {
-			t.Fatalf("add to the cache: %v", err)
+			tb.Fatalf("add to the cache: %v", err)
 		}
 	}
 	return indexer

@@ -37,38 +37,14 @@ type NamespaceLister interface {
 }
 
 // New returns a lister that reads the objects of indexer. It uses gvr only in the texts of
-// errors.
+// errors. [NewReader] has more ways to read.
 //
 // In three cases, dynamiclister panics and this lister does not. A nil selector selects
 // everything. If a cached object is not an *unstructured.Unstructured, because a transform has
 // replaced it, there is an error with the resource and the type. If indexer is nil, every call
 // returns an error.
 func New(indexer cache.Indexer, gvr schema.GroupVersionResource) Lister {
-	return &lister{objectlister.Of[*unstructured.Unstructured]{Package: "lister", Indexer: indexer, GVR: gvr}}
-}
-
-type lister struct {
-	objectlister.Of[*unstructured.Unstructured]
-}
-
-func (l *lister) Get(name string) (*unstructured.Unstructured, error) { return l.Of.Get(name, name) }
-
-func (l *lister) Namespace(namespace string) NamespaceLister {
-	return &namespaceLister{lister: l, namespace: namespace}
-}
-
-type namespaceLister struct {
-	lister    *lister
-	namespace string
-}
-
-func (l *namespaceLister) List(selector labels.Selector) ([]*unstructured.Unstructured, error) {
-	return l.lister.ListIn(l.namespace, selector)
-}
-
-func (l *namespaceLister) Get(name string) (*unstructured.Unstructured, error) {
-	// No object has the key "/name", so Get finds none in the empty namespace, as upstream.
-	return l.lister.Of.Get(l.namespace+"/"+name, name)
+	return NewReader(indexer, gvr)
 }
 
 // NewRuntimeObjectShim returns lister as a cache.GenericLister, the interface that

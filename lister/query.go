@@ -1,0 +1,180 @@
+package lister
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Query selects objects by their fields, sorts them, and returns a part of them. The zero value selects all
+// objects.
+type Query struct {
+	// Namespace limits the query to one namespace. Empty means all namespaces.
+	Namespace string
+	// Selector selects objects by their labels. Nil selects everything.
+	Selector labels.Selector
+	// Where selects objects by their fields. It has the syntax of label selectors, with paths of fields instead of
+	// keys, and any text as values:
+	//
+	//	status.phase=Ready,spec.tier in (gold, silver),!spec.paused,spec.replicas>3
+	//	status.conditions[?(@.type=="Ready")].status=True,metadata.labels.example\.com/team!="the \"A\" team"
+	//
+	// A path is a JSONPath as kubectl accepts it, without braces and without the operator "..", whose cost has no
+	// useful limit. A path that finds nothing or null is like a key
+	// that is absent: !=, notin and ! match then. Of several results of a path, =, in, > and < require one that
+	// matches, and != and notin require that none equals a value. Lists and objects equal no value.
+	//
+	// A value is a text without spaces and the characters =!,()<>" or a string in Go syntax. A number equals each text
+	// of its value (3 and 3.0). The order for > and < is that of SortBy, but a number and a text have no order.
+	Where string
+	// SortBy is the path of the field by which objects are sorted. Numbers come first, and quantities such as
+	// "500m" and "2Gi", by their value; then texts in the order of their bytes, false and true among them. Last, also if
+	// Descending, come objects in which the path finds nothing, null, a list or an object. Of several results the
+	// first counts. Objects with equal fields, and all objects if SortBy is empty, are in the order of namespace
+	// and name.
+	SortBy string
+	// Descending reverses the order of SortBy, but not that of namespace and name.
+	Descending bool
+	// Offset is the number of objects that are left out at the beginning, and Limit the greatest number of objects
+	// to return; 0 means all.
+	Offset, Limit int
+}
+
+// Result is the result of a query.
+type Result struct {
+	// Items are the objects from Offset on, at most Limit of them.
+	Items []*unstructured.Unstructured
+	// Total is the number of objects that the query selects, without Offset and Limit.
+	Total int
+}
+
+// ErrQuery is matched by every [*QueryError].
+var ErrQuery = errors.New("the query is not valid")
+
+// QueryError reports a query that is not valid.
+type QueryError struct {
+	// Field is the field of the [Query], such as Where.
+	Field string
+	// Text is its value.
+	Text string
+	// Err says what is not valid, and where.
+	Err error
+}
+
+func (e *QueryError) Error() string { return fmt.Sprintf("%s %q: %v", e.Field, e.Text, e.Err) }
+
+// Is reports whether target is ErrQuery.
+func (e *QueryError) Is(target error) bool { return target == ErrQuery }
+
+// Unwrap returns the cause.
+func (e *QueryError) Unwrap() error { return e.Err }
+
+// Query returns the objects that q selects. It reads the cache once, in memory, and reads each object that
+// the namespace and the labels select, so its cost grows with their number; an index is faster. If q is not
+// valid, the error wraps a [*QueryError].
+func (r *Reader) Query(q Query) (Result, error) {
+	plan, err := q.plan()
+	if err != nil {
+		return Result{}, fmt.Errorf("lister: %s: %w", r.objects.GVR.GroupResource(), err)
+	}
+	var matches []match
+	var wrong error
+	if err := r.objects.Each(q.Namespace, q.Selector, func(cached any) {
+		object, err := r.objects.Object(cached)
+		switch {
+		case err != nil:
+			wrong = err
+		case plan.selects(object.Object):
+			matches = append(matches, match{object, cache.MetaObjectToName(object), plan.sortBy.first(object.Object)})
+		}
+	}); err != nil {
+		return Result{}, err
+	}
+	if wrong != nil {
+		return Result{}, wrong
+	}
+	slices.SortFunc(matches, q.compare)
+	result := Result{Total: len(matches)}
+	from := min(q.Offset, len(matches))
+	until := len(matches)
+	if q.Limit > 0 {
+		until = from + min(q.Limit, len(matches)-from)
+	}
+	for _, m := range matches[from:until] {
+		result.Items = append(result.Items, m.object)
+	}
+	result.Items, _ = r.own(result.Items, nil)
+	return result, nil
+}
+
+// Count returns the number of objects that q selects.
+func (r *Reader) Count(q Query) (int, error) {
+	q.Offset, q.Limit = math.MaxInt, 0
+	result, err := r.Query(q)
+	return result.Total, err
+}
+
+// plan is a query that has been parsed. It is used by one goroutine.
+type plan struct {
+	where  []requirement
+	sortBy path
+}
+
+func (q Query) plan() (p plan, err error) {
+	for _, number := range []struct {
+		field string
+		n     int
+	}{{"Offset", q.Offset}, {"Limit", q.Limit}} {
+		if number.n < 0 {
+			return p, &QueryError{number.field, fmt.Sprint(number.n), errors.New("it must not be negative")}
+		}
+	}
+	if p.where, err = parseWhere(q.Where); err != nil {
+		return p, &QueryError{"Where", q.Where, err}
+	}
+	if q.SortBy != "" {
+		if p.sortBy, err = newPath(q.SortBy); err != nil {
+			return p, &QueryError{"SortBy", q.SortBy, err}
+		}
+	}
+	return p, nil
+}
+
+func (p *plan) selects(object map[string]any) bool {
+	for _, r := range p.where {
+		if !r.matches(object) {
+			return false
+		}
+	}
+	return true
+}
+
+// match is an object that a query selects.
+type match struct {
+	object *unstructured.Unstructured
+	name   cache.ObjectName
+	by     *value // of SortBy; nil: none
+}
+
+// compare is the order of a query.
+func (q Query) compare(a, b match) int {
+	order := 0
+	switch {
+	case a.by != nil && b.by != nil:
+		order = a.by.compare(*b.by)
+		if q.Descending {
+			order = -order
+		}
+	case a.by != nil:
+		order = -1
+	case b.by != nil:
+		order = 1
+	}
+	return cmp.Or(order, cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name))
+}

@@ -1,0 +1,329 @@
+package lister_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/gvrkit/gvrkit/lister"
+)
+
+// parsed returns an object with the content in JSON.
+func parsed(tb testing.TB, namespace, name, content string) *unstructured.Unstructured {
+	tb.Helper()
+	object := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal([]byte(content), &object.Object); err != nil {
+		tb.Fatalf("%s: %v", content, err)
+	}
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return object
+}
+
+// ships returns a reader of some objects.
+func ships(tb testing.TB) *lister.Reader {
+	tb.Helper()
+	return lister.NewReader(newIndexer(tb,
+		parsed(tb, "ns", "a", `{"spec":{"tier":"gold","crew":3,"load":"500m","decks":[{"name":"upper","guns":4},{"name":"lower"}],"fast":true,"x=y":"z"},
+			"metadata":{"labels":{"example.com/team":"the \"A\" team","app":"a"}}}`),
+		parsed(tb, "ns", "b", `{"spec":{"tier":"silver","crew":12,"load":"2","fast":false,"home":null,"decks":[]}}`),
+		parsed(tb, "other", "c", `{"spec":{"tier":"","crew":3.5,"load":"1Ki","serial":9007199254740993,"home":{"port":"10.0.0.0/26"}}}`),
+		parsed(tb, "", "d", `{"spec":{"tier":"gold","crew":"many","load":"heavy","serial":9007199254740992,"home":"in, out"}}`),
+	), widgets)
+}
+
+func TestQuery_Where(t *testing.T) {
+	r := ships(t)
+	for where, want := range map[string]string{
+		"":                                         "a b c d",
+		" ":                                        "a b c d",
+		"spec.tier":                                "a b c d",
+		".spec.tier=gold":                          "a d",
+		"spec.tier==gold , spec.crew=3":            "a",
+		"spec.tier!=gold":                          "b c",
+		"spec.tier=":                               "c",
+		`spec.tier=""`:                             "c",
+		"spec.tier in (gold, silver)":              "a b d",
+		"spec.tier in(,silver)":                    "b c",
+		"spec.tier notin (gold,silver)":            "c",
+		"spec.home":                                "c d",
+		"!spec.home":                               "a b",
+		"! spec.home.port":                         "a b d",
+		"spec.home!=x":                             "a b c d",
+		"spec.home.port=10.0.0.0/26":               "c",
+		`spec.home="in, out"`:                      "d",
+		`spec.home in ("in, out", x)`:              "d",
+		"spec.fast=true":                           "a",
+		"spec.fast!=true":                          "b c d",
+		"spec.crew=3.0":                            "a",
+		"spec.crew>3":                              "b c",
+		"spec.crew<3.6":                            "a c",
+		"spec.crew > lots":                         "d",
+		"spec.crew<zzz":                            "d",
+		"spec.load>0.4,spec.load<2":                "a",
+		"spec.load>1k":                             "c",
+		"spec.load=0.5":                            "", // a string equals the same text only
+		"spec.serial=9007199254740993":             "c",
+		"spec.serial>9007199254740992":             "c",
+		"spec.serial>9007199254740992.5":           "c",
+		`spec.x\=y,spec['x=y']=z`:                  "a",
+		"spec.decks":                               "a b",
+		"spec.decks=x":                             "",
+		"spec.decks!=x":                            "a b c d",
+		"spec.decks[*].name=lower":                 "a",
+		"spec.decks[*].name!=lower":                "b c d",
+		"spec.decks[0].guns>3":                     "a",
+		"spec.decks[7].guns":                       "",
+		"!spec.decks[7].guns":                      "a b c d",
+		"metadata.name in (a,c)":                   "a c",
+		"metadata.namespace=other":                 "c",
+		"!metadata.namespace":                      "d",
+		"in in (in)":                               "",
+		"spec.tier notin(gold),notin!=in":          "b c",
+		`spec.decks[?(@.name=="upper")].guns=4`:    "a",
+		`spec.decks[?(@.name=="a..b ,]")].guns!=4`: "a b c d",
+		`metadata.labels.example\.com/team="the \"A\" team"`:            "a",
+		`metadata.labels['example\.com/team'],metadata.labels["app"]=a`: "",
+	} {
+		result, err := r.Query(lister.Query{Where: where})
+		if strings.Contains(where, `labels["app"]`) { // kubectl has single quotes only
+			if !errors.Is(err, lister.ErrQuery) {
+				t.Errorf("%s: error %v", where, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", where, err)
+			continue
+		}
+		if got := names(result.Items); got != want || result.Total != len(result.Items) {
+			t.Errorf("%s selects %q (total %d), want %q", where, got, result.Total, want)
+		}
+		if n, err := r.Count(lister.Query{Where: where, Limit: 1, Offset: 1}); n != result.Total || err != nil {
+			t.Errorf("%s: Count is %d, %v", where, n, err)
+		}
+	}
+}
+
+// names returns the names of objects, sorted.
+func names(objects []*unstructured.Unstructured) string {
+	return strings.Join(slices.Sorted(slices.Values(inOrder(objects))), " ")
+}
+
+func inOrder(objects []*unstructured.Unstructured) (names []string) {
+	for _, object := range objects {
+		names = append(names, object.GetName())
+	}
+	return names
+}
+
+func TestQuery_SortsAndPages(t *testing.T) {
+	r := ships(t)
+	for _, tc := range []struct {
+		query lister.Query
+		want  string
+		total int
+	}{
+		{lister.Query{}, "d a b c", 4}, // by namespace and name
+		{lister.Query{SortBy: "spec.crew"}, "a c b d", 4},
+		{lister.Query{SortBy: "spec.crew", Descending: true}, "d b c a", 4},
+		{lister.Query{SortBy: "spec.load"}, "a b c d", 4},
+		{lister.Query{SortBy: "spec.tier"}, "c d a b", 4},
+		{lister.Query{SortBy: "spec.tier", Descending: true}, "b d a c", 4},
+		{lister.Query{SortBy: "spec.serial"}, "d c a b", 4},
+		{lister.Query{SortBy: "spec.serial", Descending: true}, "c d a b", 4},
+		{lister.Query{SortBy: "spec.home"}, "d a b c", 4},
+		{lister.Query{SortBy: "spec.fast", Descending: true}, "a b d c", 4},
+		{lister.Query{SortBy: "spec.crew", Limit: 2}, "a c", 4},
+		{lister.Query{SortBy: "spec.crew", Offset: 1, Limit: 2}, "c b", 4},
+		{lister.Query{SortBy: "spec.crew", Offset: 3, Limit: 2}, "d", 4},
+		{lister.Query{SortBy: "spec.crew", Offset: 4}, "", 4},
+		{lister.Query{SortBy: "spec.crew", Offset: 1 << 62, Limit: 1 << 62}, "", 4},
+		{lister.Query{Namespace: "ns"}, "a b", 2},
+		{lister.Query{Namespace: "ns", Where: "spec.crew>3"}, "b", 1},
+		{lister.Query{Selector: labels.SelectorFromSet(labels.Set{"app": "a"})}, "a", 1},
+		{lister.Query{Selector: labels.Nothing()}, "", 0},
+	} {
+		result, err := r.Query(tc.query)
+		if got := strings.Join(inOrder(result.Items), " "); err != nil || got != tc.want || result.Total != tc.total {
+			t.Errorf("%+v: %q of %d, %v; want %q of %d", tc.query, got, result.Total, err, tc.want, tc.total)
+		}
+	}
+}
+
+func TestQuery_InvalidQueries(t *testing.T) {
+	r := ships(t)
+	for _, tc := range []struct {
+		query lister.Query
+		want  string
+	}{
+		{lister.Query{Where: "spec.tier gold"}, `Where "spec.tier gold": position 11: want an operator or a comma`},
+		{lister.Query{Where: "spec.tier=a=b"}, `position 12: want an operator or a comma; values with special characters need double quotes`},
+		{lister.Query{Where: "=gold"}, "position 1: want the path of a field"},
+		{lister.Query{Where: "spec.tier=gold,"}, "position 16: want the path of a field"},
+		{lister.Query{Where: "!"}, "position 2: want the path of a field"},
+		{lister.Query{Where: "!spec.tier=gold"}, "position 11: want an operator or a comma"},
+		{lister.Query{Where: "spec.crew>"}, "position 11: want a value"},
+		{lister.Query{Where: "spec.tier inner (gold)"}, "position 11: want an operator or a comma"},
+		{lister.Query{Where: "spec.tier in gold"}, "position 14: want values in parentheses"},
+		{lister.Query{Where: "spec.tier in (gold"}, "position 19: want a comma or a closing parenthesis"},
+		{lister.Query{Where: `spec.tier in ("gold`}, "position 15: a string in double quotes is not valid"},
+		{lister.Query{Where: `spec.tier="gold`}, "position 11: a string in double quotes is not valid"},
+		{lister.Query{Where: "spec.decks[?(@.name"}, "is not a valid JSONPath: "},
+		{lister.Query{Where: "spec.decks[0]]"}, "is not a valid JSONPath: "},
+		{lister.Query{Where: "{.spec.tier}=gold"}, "position 1: a path has no braces"},
+		{lister.Query{Where: "spec.tier}{.spec=gold"}, "position 10: a path has no braces"},
+		{lister.Query{SortBy: "spec.tier,spec.crew"}, `SortBy "spec.tier,spec.crew": position 10: the path ends before this`},
+		{lister.Query{SortBy: "spec.decks["}, "is not a valid JSONPath: "},
+		{lister.Query{Where: "spec..name"}, "position 5: a path that searches all levels (..) is not supported"},
+		{lister.Query{Where: "spec.decks[?(@..name==1)]"}, "position 15: a path that searches all levels (..)"},
+		{lister.Query{SortBy: "."}, "want the path of a field"},
+		{lister.Query{Offset: -1}, `Offset "-1": it must not be negative`},
+		{lister.Query{Limit: -1}, `Limit "-1": it must not be negative`},
+	} {
+		result, err := r.Query(tc.query)
+		var typed *lister.QueryError
+		if !errors.As(err, &typed) || !errors.Is(err, lister.ErrQuery) || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "lister: widgets.example.com: ") {
+			t.Errorf("%+v: error %v, want %q", tc.query, err, tc.want)
+		}
+		if result.Items != nil || result.Total != 0 {
+			t.Errorf("%+v: the result is %+v", tc.query, result)
+		}
+	}
+}
+
+func TestQuery_AnObjectOfAnotherTypeIsAnError(t *testing.T) {
+	r := lister.NewReader(newIndexer(t, newObject("ns", "a", nil), metadataOnly()), widgets)
+	if result, err := r.Query(lister.Query{}); err == nil || !strings.Contains(err.Error(), "want *unstructured.Unstructured") || result.Items != nil {
+		t.Errorf("Query returns %v, %v", result, err)
+	}
+	if _, err := lister.NewReader(nil, widgets).Query(lister.Query{}); err == nil || !strings.Contains(err.Error(), "the indexer is nil") {
+		t.Errorf("without an indexer: %v", err)
+	}
+}
+
+// Where has the syntax and the meaning of label selectors for each text that is a label selector.
+func TestQuery_WhereIsLikeALabelSelector(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	tokens := []string{"a", "b", "c", "in", "notin", "=", "==", "!=", "!", "(", ")", ",", " ", "7", "12", "x", ">", "<", "\t"}
+	pick := func(from []string) string { return from[random.IntN(len(from))] }
+	names, values := []string{"a", "b", "c", "in"}, []string{"", "x", "7", "12", "a", "in"}
+	clauses := []func() string{
+		func() string { return pick(names) + pick([]string{"=", " = ", "==", "!="}) + pick(values) },
+		func() string { return pick([]string{"", "!", "! "}) + pick(names) },
+		func() string {
+			return pick(names) + " " + pick([]string{"in", "notin"}) + " (" + pick(values) + pick([]string{",", " , "}) + pick(values) + ")"
+		},
+		func() string { return pick(names) + pick([]string{">", " < "}) + pick([]string{"7", "9", "12"}) },
+		func() string { return pick(tokens) + pick(tokens) + pick(tokens) + pick(tokens) },
+	}
+	valid := 0
+	for range 20_000 {
+		var parts []string
+		for range 1 + random.IntN(3) {
+			parts = append(parts, clauses[random.IntN(len(clauses))]())
+		}
+		where := strings.Join(parts, pick([]string{",", ", "}))
+		selector, err := labels.Parse(where)
+		if err != nil {
+			continue
+		}
+		valid++
+		fields, set := map[string]any{}, labels.Set{}
+		for _, name := range names {
+			if random.IntN(2) == 0 {
+				value := pick(values)
+				fields[name], set[name] = value, value
+			}
+		}
+		object := &unstructured.Unstructured{Object: fields}
+		object.SetName("object")
+		n, err := lister.NewReader(newIndexer(t, object), widgets).Count(lister.Query{Where: where})
+		if err != nil || (n == 1) != selector.Matches(set) {
+			t.Fatalf("seed %d: %q on %v: %d, %v; labels: %v", seed, where, set, n, err, selector.Matches(set))
+		}
+	}
+	if valid < 5000 {
+		t.Errorf("seed %d: only %d selectors are valid", seed, valid)
+	}
+}
+
+// The order of a query is total: each page is a part of the whole, and both directions agree.
+func TestQuery_OrderIsTotal(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	fields := []string{
+		`3`, `3.0`, `"3"`, `"3000m"`, `9007199254740993`, `9007199254740992.0`, `"9007199254740993"`, `"1Gi"`, `1e300`, `-0.5`, `"a"`, `"b"`, `"1e999999999"`,
+		`"12e5"`, `"1E"`, `"1Ei"`, `""`, `true`, `false`, `null`, `[1]`, `{"a":1}`, `"0.0000000001"`,
+	}
+	var objects []any
+	for i := range 60 {
+		objects = append(objects, parsed(t, "ns", fmt.Sprintf("o%02d", i), `{"f":`+fields[random.IntN(len(fields))]+`}`))
+	}
+	r := lister.NewReader(newIndexer(t, objects...), widgets)
+	query := func(q lister.Query) []string {
+		q.SortBy = "f"
+		result, err := r.Query(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inOrder(result.Items)
+	}
+	whole := query(lister.Query{})
+	var pages []string
+	for offset := 0; offset < len(objects); offset += 7 {
+		pages = append(pages, query(lister.Query{Offset: offset, Limit: 7})...)
+	}
+	if diff := cmp.Diff(whole, pages); diff != "" {
+		t.Errorf("seed %d: the pages differ (-whole +pages):\n%s", seed, diff)
+	}
+	of := func(name string) any {
+		object, err := r.Get("ns/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return object.Object["f"]
+	}
+	place := func(v any) int {
+		return slices.IndexFunc(whole, func(name string) bool { return cmp.Equal(of(name), v) })
+	}
+	for _, order := range [][]any{{-0.5, int64(3), int64(9007199254740993), 1e300, "", "12e5", "1e999999999", "a", "b", false, true, nil}, {"3000m", "1Gi", "1E", "1Ei", "a"}} {
+		last := -1
+		for _, v := range order {
+			at := place(v)
+			if at >= 0 && at < last {
+				t.Errorf("seed %d: %v is at place %d of %q", seed, v, at, whole)
+			}
+			last = max(last, at)
+		}
+	}
+}
+
+func FuzzQuery(f *testing.F) {
+	for _, where := range []string{`a.b=1,c in (x,"y z"),!d`, `a[?(@.b=="c")].d>3`, `a\.b!=`, `a[*].b notin (,)`, `a["b"]`, `a[0:-1:2]`, `a['b','c']<5`} {
+		f.Add(where, "a.b")
+	}
+	r := ships(f)
+	f.Fuzz(func(t *testing.T, where, sortBy string) {
+		first, err := r.Query(lister.Query{Where: where, SortBy: sortBy})
+		if err != nil {
+			if !errors.Is(err, lister.ErrQuery) {
+				t.Fatal(err)
+			}
+			return
+		}
+		second, err := r.Query(lister.Query{Where: where, SortBy: sortBy, Descending: true})
+		if err != nil || first.Total != second.Total || names(first.Items) != names(second.Items) {
+			t.Fatalf("%v, %v, then %v, %v", first.Total, inOrder(first.Items), inOrder(second.Items), err)
+		}
+	})
+}

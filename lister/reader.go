@@ -1,0 +1,144 @@
+package lister
+
+import (
+	"iter"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/objectlister"
+)
+
+// Reader is a [Lister] that also reads one object after another, by an index, and by fields. It has the errors
+// of [New]. The objects are those of the cache, and read-only, unless the option [WithCopies] is given. It is
+// safe for concurrent use.
+type Reader struct {
+	objects objectlister.Of[*unstructured.Unstructured]
+	copies  bool
+}
+
+var _ Lister = (*Reader)(nil)
+
+// NewReader returns a reader of the objects of indexer. It uses gvr only in the texts of errors. Nil options
+// have no effect.
+func NewReader(indexer cache.Indexer, gvr schema.GroupVersionResource, opts ...ReaderOption) *Reader {
+	r := &Reader{objects: objectlister.Of[*unstructured.Unstructured]{Package: "lister", Indexer: indexer, GVR: gvr}}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.apply(r)
+		}
+	}
+	return r
+}
+
+// ReaderOption is an option of [NewReader].
+type ReaderOption interface{ apply(r *Reader) }
+
+type readerOption func(r *Reader)
+
+func (o readerOption) apply(r *Reader) { o(r) }
+
+// WithCopies makes a reader return deep copies, which belong to the caller. A copy of a large object costs
+// about as much as its decoding.
+func WithCopies() ReaderOption { return readerOption(func(r *Reader) { r.copies = true }) }
+
+// List returns the objects that selector matches, in no order. A nil selector selects everything.
+func (r *Reader) List(selector labels.Selector) ([]*unstructured.Unstructured, error) {
+	return r.own(r.objects.List(selector))
+}
+
+// Get returns the object with the cache key name: the name of a cluster-scoped object, or namespace/name of a
+// namespaced object. If there is no such object, apierrors.IsNotFound is true for the error.
+func (r *Reader) Get(name string) (*unstructured.Unstructured, error) { return r.get(name, name) }
+
+// Namespace returns a lister of the objects in namespace, as [Lister] says.
+func (r *Reader) Namespace(namespace string) NamespaceLister {
+	return &namespaceReader{reader: r, namespace: namespace}
+}
+
+// All returns an iterator over the objects in namespace that selector matches, in no order. An empty namespace
+// means all namespaces, and a nil selector selects everything. With an object that is not unstructured, the
+// iterator returns the error of [New] and goes on; any other error is the last.
+//
+// Each iteration reads the references to all objects of the cache, or of the namespace, when it begins. It sees no
+// later change. The cache is not locked between the steps. Compared with List, there is no second slice, and copies
+// are made one after another.
+func (r *Reader) All(namespace string, selector labels.Selector) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		more := true
+		if err := r.objects.Each(namespace, selector, func(cached any) {
+			if more {
+				more = yield(r.object(cached))
+			}
+		}); err != nil && more {
+			yield(nil, err)
+		}
+	}
+}
+
+// ByIndex returns the objects that have value in an index of the indexer, in no order. It returns an error if
+// there is no such index.
+func (r *Reader) ByIndex(indexName, value string) (found []*unstructured.Unstructured, err error) {
+	var wrong error
+	err = r.objects.EachByIndex(indexName, value, func(cached any) {
+		object, err := r.object(cached)
+		if err != nil {
+			wrong = err
+			return
+		}
+		found = append(found, object)
+	})
+	if err == nil {
+		err = wrong
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// object returns a cached object, or a copy of it.
+func (r *Reader) object(cached any) (*unstructured.Unstructured, error) {
+	object, err := r.objects.Object(cached)
+	if err != nil {
+		return nil, err
+	}
+	if r.copies {
+		return object.DeepCopy(), nil
+	}
+	return object, nil
+}
+
+// own replaces objects with copies, if the reader makes copies.
+func (r *Reader) own(objects []*unstructured.Unstructured, err error) ([]*unstructured.Unstructured, error) {
+	if r.copies {
+		for i, object := range objects {
+			objects[i] = object.DeepCopy()
+		}
+	}
+	return objects, err
+}
+
+func (r *Reader) get(key, name string) (*unstructured.Unstructured, error) {
+	object, err := r.objects.Get(key, name)
+	if err == nil && r.copies {
+		object = object.DeepCopy()
+	}
+	return object, err
+}
+
+type namespaceReader struct {
+	reader    *Reader
+	namespace string
+}
+
+func (n *namespaceReader) List(selector labels.Selector) ([]*unstructured.Unstructured, error) {
+	return n.reader.own(n.reader.objects.ListIn(n.namespace, selector))
+}
+
+func (n *namespaceReader) Get(name string) (*unstructured.Unstructured, error) {
+	// No object has the key "/name", so Get finds none in the empty namespace, as upstream.
+	return n.reader.get(n.namespace+"/"+name, name)
+}

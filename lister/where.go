@@ -1,0 +1,352 @@
+package lister
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// path finds values in an object. The zero path finds nothing. It is used by one goroutine, as jsonpath requires.
+type path struct {
+	json *jsonpath.JSONPath
+}
+
+func newPath(text string) (path, error) {
+	s := scanner{text: text}
+	p, err := s.path()
+	if err == nil && s.at < len(text) {
+		err = s.errorf("the path ends before this; a backslash escapes special characters")
+	}
+	return p, err
+}
+
+// find returns the scalar values at the path, and whether there is any value except null.
+func (p path) find(object map[string]any) (values []value, found bool) {
+	if p.json == nil {
+		return nil, false
+	}
+	results, err := p.json.FindResults(object)
+	if err != nil { // such as an index that the list does not have
+		return nil, false
+	}
+	for _, result := range slices.Concat(results...) {
+		if !result.IsValid() || result.Kind() == reflect.Interface && result.IsNil() {
+			continue
+		}
+		found = true
+		if v, is := newValue(result.Interface()); is {
+			values = append(values, v)
+		}
+	}
+	return values, found
+}
+
+// first returns the first value at the path, or nil.
+func (p path) first(object map[string]any) *value {
+	if values, _ := p.find(object); len(values) > 0 {
+		return &values[0]
+	}
+	return nil
+}
+
+// value is a scalar of an object, or of a query.
+type value struct {
+	text   string
+	number number
+	quoted bool // it is a string
+}
+
+// newValue returns false if v is not a scalar.
+func newValue(v any) (value, bool) {
+	switch v := v.(type) {
+	case string:
+		return value{v, quantity(v), true}, true
+	case bool:
+		return value{text: strconv.FormatBool(v)}, true
+	case int64:
+		return value{text: strconv.FormatInt(v, 10), number: number{is: true, whole: v}}, true
+	case float64:
+		exact := new(big.Rat).SetFloat64(v) // nil if v is infinite or not a number
+		return value{text: strconv.FormatFloat(v, 'f', -1, 64), number: number{is: exact != nil, exact: exact}}, true
+	}
+	return value{}, false
+}
+
+// equals reports whether v, a value of an object, equals a value of a query.
+func (v value) equals(w value) bool {
+	return v.text == w.text || !v.quoted && v.number.is && w.number.is && v.number.compare(w.number) == 0
+}
+
+// compare is the order of numbers before texts.
+func (v value) compare(w value) int {
+	switch {
+	case v.number.is && w.number.is:
+		return v.number.compare(w.number)
+	case v.number.is:
+		return -1
+	case w.number.is:
+		return 1
+	}
+	return strings.Compare(v.text, w.text)
+}
+
+// number is an exact number, or none.
+type number struct {
+	is    bool
+	exact *big.Rat // nil: it is whole
+	whole int64
+}
+
+func (n number) compare(m number) int {
+	if n.exact == nil && m.exact == nil {
+		return cmp.Compare(n.whole, m.whole)
+	}
+	return n.rat().Cmp(m.rat())
+}
+
+func (n number) rat() *big.Rat {
+	if n.exact != nil {
+		return n.exact
+	}
+	return new(big.Rat).SetInt64(n.whole)
+}
+
+// quantity returns the value of a number or a quantity. Texts with exponents are none: texts such as 12e5 are
+// often hashes, and a large exponent would cost much time.
+func quantity(text string) number {
+	const longest = 32
+	if text == "" || len(text) > longest || !strings.Contains("+-.0123456789", text[:1]) ||
+		strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "i"), "E"), "eE") {
+		return number{}
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return number{}
+	}
+	if whole, is := q.AsInt64(); is {
+		return number{is: true, whole: whole}
+	}
+	exact, is := new(big.Rat).SetString(q.AsDec().String())
+	return number{is: is, exact: exact}
+}
+
+// operation is what a requirement does with the values at its path.
+type operation int
+
+const (
+	exists operation = iota
+	absent
+	in // one of the values
+	notIn
+	above
+	below
+)
+
+// operators has the tokens of operations, a longer one before its prefix.
+var operators = []struct {
+	token string
+	op    operation
+	list  bool // its values are in parentheses
+}{
+	{"==", in, false},
+	{"=", in, false},
+	{"!=", notIn, false},
+	{">", above, false},
+	{"<", below, false},
+	{"in", in, true},
+	{"notin", notIn, true},
+}
+
+// requirement is one requirement of Where.
+type requirement struct {
+	path   path
+	op     operation
+	values []value // one, except for in and notIn
+}
+
+func (r requirement) matches(object map[string]any) bool {
+	found, there := r.path.find(object)
+	switch r.op {
+	case exists:
+		return there
+	case absent:
+		return !there
+	case in, notIn:
+		equal := slices.ContainsFunc(found, func(v value) bool { return slices.ContainsFunc(r.values, v.equals) })
+		return equal == (r.op == in)
+	}
+	limit := r.values[0]
+	return slices.ContainsFunc(found, func(v value) bool {
+		order := v.compare(limit)
+		return v.number.is == limit.number.is && (r.op == above && order > 0 || r.op == below && order < 0)
+	})
+}
+
+// parseWhere parses the field Where of a query.
+func parseWhere(text string) (all []requirement, err error) {
+	s := scanner{text: text}
+	if s.space(); s.at == len(text) {
+		return nil, nil
+	}
+	for {
+		r, err := s.requirement()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+		if s.space(); s.at == len(text) {
+			return all, nil
+		}
+		if !s.take(",") {
+			return nil, s.errorf("want an operator or a comma; values with special characters need double quotes")
+		}
+	}
+}
+
+// scanner reads a text from at on.
+type scanner struct {
+	text string
+	at   int
+}
+
+const (
+	spaces = " \t\r\n"
+	// special ends paths and values.
+	special = spaces + "=!,()<>\""
+)
+
+func (s *scanner) errorf(format string, args ...any) error {
+	return fmt.Errorf("position %d: %w", s.at+1, fmt.Errorf(format, args...))
+}
+
+func (s *scanner) space() {
+	s.at = len(s.text) - len(strings.TrimLeft(s.text[s.at:], spaces))
+}
+
+// take reads token after spaces, if it is next. A token that is a word must end there.
+func (s *scanner) take(token string) bool {
+	s.space()
+	rest, found := strings.CutPrefix(s.text[s.at:], token)
+	if word := !strings.Contains(special, token[:1]); !found || word && rest != "" && !strings.Contains(special, rest[:1]) {
+		return false
+	}
+	s.at += len(token)
+	return true
+}
+
+func (s *scanner) requirement() (r requirement, err error) {
+	if s.take("!") {
+		r.op = absent
+	}
+	s.space()
+	if r.path, err = s.path(); err != nil || r.op == absent {
+		return r, err
+	}
+	for _, o := range operators {
+		if !s.take(o.token) {
+			continue
+		}
+		r.op = o.op
+		if o.list {
+			r.values, err = s.list()
+			return r, err
+		}
+		v, err := s.value()
+		if r.values = []value{v}; err == nil && v.text == "" && (r.op == above || r.op == below) {
+			err = s.errorf("want a value")
+		}
+		return r, err
+	}
+	return r, nil
+}
+
+// list reads values in parentheses.
+func (s *scanner) list() (values []value, err error) {
+	if !s.take("(") {
+		return nil, s.errorf("want values in parentheses")
+	}
+	for {
+		v, err := s.value()
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+		if s.take(")") {
+			return values, nil
+		}
+		if !s.take(",") {
+			return nil, s.errorf("want a comma or a closing parenthesis")
+		}
+	}
+}
+
+// value reads a value, which may be empty.
+func (s *scanner) value() (value, error) {
+	s.space()
+	text, rest := s.text[s.at:], ""
+	if strings.HasPrefix(text, `"`) {
+		quoted, err := strconv.QuotedPrefix(text)
+		if err != nil {
+			return value{}, s.errorf("a string in double quotes is not valid or not terminated")
+		}
+		rest = text[len(quoted):]
+		text, _ = strconv.Unquote(quoted) // it is valid
+	} else if end := strings.IndexAny(text, special); end >= 0 {
+		text, rest = text[:end], text[end:]
+	}
+	s.at = len(s.text) - len(rest)
+	v, _ := newValue(text)
+	return v, nil
+}
+
+// path reads a path.
+func (s *scanner) path() (path, error) {
+	begin := *s
+	if err := s.skipPath(); err != nil {
+		return path{}, err
+	}
+	text := strings.TrimPrefix(s.text[begin.at:s.at], ".")
+	if text == "" {
+		return path{}, begin.errorf("want the path of a field")
+	}
+	p := path{jsonpath.New("path").AllowMissingKeys(true)}
+	if err := p.json.Parse("{." + text + "}"); err != nil {
+		return path{}, begin.errorf("%q is not a valid JSONPath: %w", text, err)
+	}
+	return p, nil
+}
+
+// skipPath moves to the end of a path: a special character outside of brackets. Brackets need not match, since
+// jsonpath checks that.
+func (s *scanner) skipPath() error {
+	brackets, quote := 0, byte(0) // the quote of a string in brackets
+	for ; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; {
+		case c == '{' || c == '}':
+			return s.errorf("a path has no braces")
+		case c == '\\' && s.at+1 < len(s.text):
+			s.at++
+		case c == quote:
+			quote = 0
+		case quote != 0:
+		case strings.HasPrefix(s.text[s.at:], ".."):
+			return s.errorf("a path that searches all levels (..) is not supported")
+		case brackets > 0 && strings.IndexByte("'\"", c) >= 0:
+			quote = c
+		case c == '[':
+			brackets++
+		case c == ']':
+			brackets--
+		case brackets <= 0 && strings.IndexByte(special, c) >= 0:
+			return nil
+		}
+	}
+	return nil
+}
