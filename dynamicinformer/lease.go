@@ -13,6 +13,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/handlers"
+	"github.com/gvrkit/gvrkit/lister"
 )
 
 var (
@@ -53,6 +54,12 @@ func (l *Lease) Informer() cache.SharedIndexInformer { return l.view }
 
 // Lister returns a lister on the informer's cache. Its objects are shared and read-only.
 func (l *Lease) Lister() cache.GenericLister { return l.entry.informer.Lister() }
+
+// Unstructured returns a reader of the informer's cache, which also selects objects by fields ([lister.Query]). Its
+// objects are shared and read-only, unless it makes copies. If they are not unstructured, reads return an error.
+func (l *Lease) Unstructured(opts ...lister.ReaderOption) *lister.Reader {
+	return lister.NewReader(l.entry.informer.GetIndexer(), l.entry.gvr, opts...)
+}
 
 // HasSyncedChecker returns the checker of the informer. It is done after the first list.
 func (l *Lease) HasSyncedChecker() cache.DoneChecker {

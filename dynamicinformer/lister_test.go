@@ -2,6 +2,7 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -9,9 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/lister"
 )
 
 // A reconciler may call ForResource for each read. It must not take the end of the informer for the end
@@ -86,5 +89,81 @@ func TestFactory_ListerOfANewInformerReadsTheOldCacheUntilItHasSynced(t *testing
 			}
 		}
 		view.Shutdown()
+	})
+}
+
+// A program may keep the lister that it got before its second start.
+func TestDropIn_AListerOfTheSecondStartReadsItsCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(cluster, 0, metav1.NamespaceAll, nil)
+		run := func() func() {
+			stop := make(chan struct{})
+			factory.Start(stop)
+			factory.WaitForCacheSync(stop)
+			return func() { close(stop); synctest.Wait() }
+		}
+		factory.ForResource(widgets)
+		run()()
+		kept := factory.ForResource(widgets).Lister()
+		inNamespace := kept.ByNamespace("ns")
+		if objects, err := kept.List(labels.Everything()); len(objects) != 1 || err != nil {
+			t.Errorf("before the second start: %d objects, %v", len(objects), err)
+		}
+		create(t, cluster, widgets, "ns", "b")
+		stop := run()
+		if objects, err := kept.List(labels.Everything()); len(objects) != 2 || err != nil {
+			t.Errorf("after the second start: %d objects, %v", len(objects), err)
+		}
+		if objects, err := inNamespace.List(labels.Everything()); len(objects) != 2 || err != nil {
+			t.Errorf("after the second start: %d objects in the namespace, %v", len(objects), err)
+		}
+		if _, err := kept.Get("ns/b"); err != nil {
+			t.Error(err)
+		}
+		if _, err := inNamespace.Get("b"); err != nil {
+			t.Error(err)
+		}
+		stop()
+		factory.Shutdown()
+	})
+}
+
+func TestLease_UnstructuredQueriesTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		create(t, cluster, widgets, "ns", "b")
+		f := newFactory(t, cluster, dynamicinformer.WithIndexers(cache.Indexers{"name": func(obj any) ([]string, error) {
+			return []string{obj.(*unstructured.Unstructured).GetName()}, nil
+		}}))
+		l := syncedLease(t, f)
+		result, err := l.Unstructured().Query(lister.Query{Where: "metadata.name>a"})
+		if err != nil || result.Total != 1 || result.Items[0].GetName() != "b" {
+			t.Errorf("Query returns %+v, %v", result, err)
+		}
+		cached, _, _ := l.Informer().GetStore().GetByKey("ns/b")
+		if len(result.Items) == 1 && result.Items[0] != cached {
+			t.Error("Query returns a copy")
+		}
+		if found, err := l.Unstructured(lister.WithCopies()).ByIndex("name", "b"); err != nil || len(found) != 1 || found[0] == cached {
+			t.Errorf("ByIndex with copies returns %v, %v", found, err)
+		}
+		if _, err := l.Unstructured().Get("ns/none"); err == nil || err.Error() != `widgets.example.com "ns/none" not found` {
+			t.Errorf("Get: %v", err)
+		}
+		l.Release()
+		typed, err := dynamicinformer.AcquireTyped[*typedWidget](t.Context(), f, widgets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := typed.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := typed.Unstructured().List(nil); err == nil || !strings.Contains(err.Error(), "want *unstructured.Unstructured") {
+			t.Errorf("a lease on objects of a Go type: %v", err)
+		}
+		shutdown(t, f)
 	})
 }

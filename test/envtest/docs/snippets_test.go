@@ -19,6 +19,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/lister"
 	"github.com/gvrkit/gvrkit/metrics"
 	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
@@ -83,6 +84,16 @@ func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVe
 	_, err = lease.AddEventHandler(handler)
 
 	return err
+}
+
+func _(lease *dynamicinformer.Lease) {
+	result, err := lease.Unstructured().Query(lister.Query{
+		Where:  "status.phase=Ready, spec.tier in (gold, silver)",
+		SortBy: "metadata.creationTimestamp",
+		Limit:  20,
+	})
+
+	fmt.Println(result, err)
 }
 
 func _(ctx context.Context, lease *dynamicinformer.Lease) {
