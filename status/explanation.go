@@ -233,7 +233,10 @@ func (e *Explanation) cache(i *Informer) string {
 		b.WriteString(".")
 	}
 	add := func(text string) { b.WriteString(" " + sentence(text)) }
-	if i.FailedObjects > 0 {
+	for _, text := range i.Quarantine.sentences(e.At) {
+		add(text)
+	}
+	if i.FailedObjects > 0 && i.Quarantine.IsZero() {
 		add(fmt.Sprintf("%s: %s", i.Reason, i.failedObjects()))
 	}
 	if i.Flushing {

@@ -71,3 +71,24 @@ func TestExplanation_NamesSourcesThatFail(t *testing.T) {
 		t.Errorf("absent: %s", text)
 	}
 }
+
+// An explanation names the first objects that are left out, also while requests fail.
+func TestExplanation_NamesObjectsThatAreLeftOut(t *testing.T) {
+	now := time.Now()
+	i := status.Informer{GVR: gvr, State: status.StateDegraded, Reason: status.ReasonForbidden, Verb: "watch", Err: errors.New("not you"), Objects: 5, Traffic: status.Traffic{Lists: 1}}
+	i.Quarantine.Counts = map[status.Reason]uint64{status.ReasonDecodeFailed: 1200, status.ReasonIndexFailed: 1}
+	i.Quarantine.Objects = []status.QuarantinedObject{{Key: "ns/a", Reason: status.ReasonIndexFailed, Index: "by-owner", Err: errors.New("no owner"), Since: now.Add(-time.Minute)}}
+	for range 9 {
+		i.Quarantine.Objects = append(i.Quarantine.Objects, status.QuarantinedObject{Key: "ns/b", Reason: status.ReasonDecodeFailed, Err: errors.New("no number"), Since: now.Add(-4 * time.Second)})
+	}
+	text := status.NewExplanation(gvr, now, []status.Informer{i}, nil, nil).String()
+	want := "The cache has 5 objects. ns/a has been left out of index \"by-owner\" for 60s (IndexFailed): no owner." +
+		strings.Repeat(" ns/b has been left out for 4s (DecodeFailed): no number.", 4) +
+		" 1,196 objects more are left out (DecodeFailed 1200 and IndexFailed 1 in all)."
+	if !strings.Contains(text, want) {
+		t.Errorf("explanation:\n%s\nwant in it:\n%s", text, want)
+	}
+	if got := i.Quarantine.Count(); got != 1201 {
+		t.Errorf("%d objects", got)
+	}
+}

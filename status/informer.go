@@ -41,6 +41,9 @@ type Informer struct {
 	// namespace/name, of the last one. They are zero if Reason concerns a request or the type.
 	FailedObjects uint64 `json:"failedObjects,omitempty"`
 	LastFailed    string `json:"lastFailed,omitempty"`
+	// Quarantine has the objects that are left out of the cache or of an index. Reason concerns them only if no
+	// request fails.
+	Quarantine Quarantine `json:"quarantine,omitzero"`
 	// StaleSince is the time since when the cache may be out of date. It is zero if the cache is up
 	// to date, or has never been filled.
 	StaleSince time.Time `json:"staleSince,omitzero"`

@@ -1,6 +1,7 @@
 package statuspage
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -9,7 +10,7 @@ import (
 
 // bounds are the limits for the display of one informer.
 type bounds struct {
-	items int // owners, and handlers
+	items int // owners, handlers, and objects that are left out
 	text  int // bytes of a sentence
 }
 
@@ -17,6 +18,9 @@ var (
 	rowBounds    = bounds{items: 20, text: 1 << 10}
 	detailBounds = bounds{items: 500, text: 16 << 10}
 )
+
+// objectText is the maximum number of bytes of a text about an object that is left out.
+const objectText = 256
 
 // informersAtMost is the maximum number of informers of one resource in the detailed view, and
 // stepsAtMost that of the steps of its explanation.
@@ -34,6 +38,12 @@ func bounded(i status.Informer, b bounds) status.Informer {
 	if more := len(i.Handlers) - b.items; more > 0 {
 		i.Handlers, i.MoreHandlers = i.Handlers[:b.items:b.items], more
 	}
+	objects := slices.Clone(i.Quarantine.Objects[:min(len(i.Quarantine.Objects), b.items)])
+	for n := range objects {
+		o := &objects[n]
+		o.Key, o.Index, o.Err = clip(o.Key, objectText), clip(o.Index, objectText), clipError(o.Err, objectText)
+	}
+	i.Quarantine.Objects = objects
 	return i
 }
 

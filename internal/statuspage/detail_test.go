@@ -26,6 +26,10 @@ func TestDetail_HasTheChainAndAllFields(t *testing.T) {
 		i.Handlers = []status.Handler{{Handler: "*main.viewer", Lease: "gc", Delivered: 1234, Backlog: 2, RunningSince: time.Now().Add(-20 * time.Second)}}
 		i.Resource = discovery.Resource{GVR: i.GVR, GVK: schema.GroupVersionKind{Kind: "Widget"}}
 		i.Owners = []status.Owner{{Name: "gc", Leases: 1, Since: time.Now().Add(-time.Hour)}}
+		i.Quarantine = status.Quarantine{Counts: map[status.Reason]uint64{status.ReasonDecodeFailed: 3}, Objects: []status.QuarantinedObject{
+			{Key: "ns/a", Reason: status.ReasonDecodeFailed, Err: errors.New("no number"), Since: time.Now().Add(-time.Minute)},
+			{Key: "ns/b", Reason: status.ReasonIndexFailed, Index: "by-owner", Since: time.Now().Add(-time.Hour)},
+		}}
 		i.Traffic = status.Traffic{Lists: 1, Watches: 2, Bytes: 2048, Events: 3, Failures: map[status.Reason]uint64{"Forbidden": 7, "Decode": 1}}
 		source := &informers{all: []status.Informer{i}, chain: []status.Step{{About: "Wanted", Text: "It is wanted."}, {About: "Next", Text: "It is tried again."}}}
 		handler := statuspage.NewHandler(source)
@@ -37,6 +41,7 @@ It is tried again.
 
 State           Degraded Forbidden
 Since           60s ago, 2000-01-01 00:59:00 UTC
+Left out        DecodeFailed 3
 Attempts        7
 Namespace       none: cluster-scoped
 Version policy  Exact
@@ -54,6 +59,12 @@ HANDLER       LEASE  DELIVERED  WAITING  RUNNING  BEHIND
 OWNER  LEASES  FOR
 gc     1       60m
 
+LEFT OUT  REASON        INDEX     FOR  ERROR
+ns/a      DecodeFailed  -         60s  no number
+ns/b      IndexFailed   by-owner  60m  -
+
+And 1 left out object more, not shown.
+
 Discovery  none: only requests show what is served
 `
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -62,6 +73,7 @@ Discovery  none: only requests show what is served
 		html := get(t, handler, "/?resource=widgets.v1.example.com", "text/html").Body.String()
 		for _, part := range []string{
 			"<li><b>Wanted</b> <span>It is wanted.</span></li>", "<dt>Failed</dt><dd>Decode 1, Forbidden 7</dd>", `<th scope="row">*main.viewer</th>`, `<strong class="late">20s</strong>`, `<th scope="row">gc</th>`,
+			`<tr><th scope="row">ns/a</th><td data-label="Reason">DecodeFailed</td>`,
 		} {
 			if !strings.Contains(html, part) {
 				t.Errorf("no %s in HTML", part)

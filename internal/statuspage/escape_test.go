@@ -24,6 +24,10 @@ func TestHandler_EscapesEverything(t *testing.T) {
 			GVR: schema.GroupVersionResource{Group: evil, Version: evil, Resource: evil}, GVK: schema.GroupVersionKind{Kind: evil}, Backing: evil, CRDUID: evil,
 		},
 		Evidence: discovery.Evidence{Kind: evil, CRDUID: evil}, LastFailed: evil, FailedObjects: 1, ResourceVersion: evil,
+		Quarantine: status.Quarantine{
+			Objects: []status.QuarantinedObject{{Key: evil, UID: evil, Reason: evil, Index: evil, Err: errors.New(evil)}},
+			Counts:  map[status.Reason]uint64{evil: 1},
+		},
 		Traffic: status.Traffic{Failures: map[status.Reason]uint64{evil: 1}},
 		Owners:  []status.Owner{{Name: evil}}, Handlers: []status.Handler{{Handler: evil, Lease: evil, RunningSince: time.Now().Add(-time.Hour)}},
 	}

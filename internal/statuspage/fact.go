@@ -29,6 +29,7 @@ func factsOf(i *status.Informer, at time.Time) []fact {
 		add("Failed objects", number(i.FailedObjects))
 		add("Last failed", i.LastFailed)
 	}
+	add("Left out", i.Quarantine.Text())
 	if i.Attempts > 0 {
 		add("Attempts", number(i.Attempts))
 	}

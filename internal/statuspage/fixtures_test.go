@@ -68,6 +68,7 @@ type shownInformer struct {
 	Owners                   []status.Owner
 	Handlers                 []status.Handler
 	MoreOwners, MoreHandlers int
+	Quarantine               struct{ Objects []struct{ Key, Error string } }
 }
 
 // many returns n informers, of which the last one is degraded.

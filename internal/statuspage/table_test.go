@@ -176,16 +176,23 @@ func TestTable_RowsAreBounded(t *testing.T) {
 		all[0].Handlers = append(all[0].Handlers, status.Handler{Handler: "h"})
 	}
 	all[0].Err = errors.New("x" + strings.Repeat("é", 100_000))
+	for range 1000 {
+		all[0].Quarantine.Objects = append(all[0].Quarantine.Objects, status.QuarantinedObject{Key: "ns/a", Reason: status.ReasonDecodeFailed, Err: all[0].Err})
+	}
+	all[0].Quarantine.Counts = map[status.Reason]uint64{status.ReasonDecodeFailed: 1100}
 	handler := statuspage.NewHandler(&informers{all: all})
 	i := tableOf(t, handler, "/").Informers[0]
 	if len(i.Owners) != 20 || i.MoreOwners != 980 || len(i.Handlers) != 20 || i.MoreHandlers != 980 || len(i.Error) > 1100 || !strings.HasSuffix(i.Error, "é …") {
 		t.Errorf("a row has %d owners and %d more, %d handlers and %d more, an error of %d bytes", len(i.Owners), i.MoreOwners, len(i.Handlers), i.MoreHandlers, len(i.Error))
 	}
+	if len(i.Quarantine.Objects) != 20 || len(i.Quarantine.Objects[0].Error) > 300 {
+		t.Errorf("a row has %d objects that are left out", len(i.Quarantine.Objects))
+	}
 	if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "and 997 more") || !strings.Contains(text, "  1,000  ") {
 		t.Errorf("text: %s", text)
 	}
 	detail := get(t, handler, "/?resource="+all[0].Name(), "text/html").Body
-	if !strings.Contains(detail.String(), "And 500 handlers and 500 owners more, not shown.") || detail.Len() > 1<<19 {
+	if !strings.Contains(detail.String(), "And 600 left out objects, 500 handlers, 500 owners more, not shown.") || detail.Len() > 1<<19 {
 		t.Errorf("detail: %d bytes", detail.Len())
 	}
 }

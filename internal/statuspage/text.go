@@ -110,6 +110,15 @@ func (i *informerView) writeText(b *bytes.Buffer) {
 		}
 		_ = columns.Flush() // to memory
 	}
+	if len(i.LeftOut) > 0 {
+		fmt.Fprintln(b)
+		columns := newColumns(b)
+		fmt.Fprintln(columns, "LEFT OUT\tREASON\tINDEX\tFOR\tERROR")
+		for _, o := range i.LeftOut {
+			fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\n", o.Key, o.Reason, o.Index, o.For, o.Error)
+		}
+		_ = columns.Flush() // to memory
+	}
 	if i.More != "" {
 		fmt.Fprintf(b, "\n%s\n", i.More)
 	}

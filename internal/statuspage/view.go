@@ -55,6 +55,7 @@ type informerView struct {
 	Facts    []fact
 	Handlers []handlerView
 	Leases   []ownerView
+	LeftOut  []leftOutView
 	More     string
 }
 
@@ -66,6 +67,9 @@ type handlerView struct {
 }
 
 type ownerView struct{ Name, Leases, Since string }
+
+// leftOutView is an object that is left out of the cache, or of an index.
+type leftOutView struct{ Key, Reason, Index, For, Error string }
 
 // newView returns a view with the values that all responses to q have.
 func newView(q query, title string, at time.Time) *view {
@@ -156,7 +160,17 @@ func newInformerView(i *status.Informer, r row, at time.Time) informerView {
 	for _, o := range i.Owners {
 		v.Leases = append(v.Leases, ownerView{plain(orDash(o.Name)), number(o.Leases), ago(o.Since, at)})
 	}
+	for _, o := range i.Quarantine.Objects {
+		text := "-"
+		if o.Err != nil {
+			text = o.Err.Error()
+		}
+		v.LeftOut = append(v.LeftOut, leftOutView{plain(o.Key), plain(string(o.Reason)), plain(orDash(o.Index)), ago(o.Since, at), plain(text)})
+	}
 	var more []string
+	if all, shown := i.Quarantine.Count(), uint64(len(v.LeftOut)); all > shown {
+		more = append(more, count(all-shown, "left out object"))
+	}
 	if i.MoreHandlers > 0 {
 		more = append(more, count(i.MoreHandlers, "handler"))
 	}
@@ -164,7 +178,7 @@ func newInformerView(i *status.Informer, r row, at time.Time) informerView {
 		more = append(more, count(i.MoreOwners, "owner"))
 	}
 	if len(more) > 0 {
-		v.More = "And " + strings.Join(more, " and ") + " more, not shown."
+		v.More = "And " + strings.Join(more, ", ") + " more, not shown."
 	}
 	return v
 }

@@ -9,6 +9,8 @@ var ofStatus = []table{
 		{"Forbidden is not lasting", "Reason.Lasting", drop("ReasonForbidden")},
 	}},
 	{"status", "status", []mutant{
+		{"an explanation names all objects that are left out", "Quarantine.sentences", replace("min(len(q.Objects), namedObjects)", "len(q.Objects)")},
+		{"an explanation does not count further objects that are left out", "Quarantine.sentences", always("more == 0")},
 		{"an explanation does not say what to do", "Explanation.next", never(`advice != ""`)},
 	}},
 	{"internal/statuspage", "internal/statuspage", []mutant{
@@ -20,6 +22,10 @@ var ofStatus = []table{
 		{"a request that has ended still waits", "answers.get", never("<-ctx.Done()")},
 		{"the number of handlers on a page has no limit", "bounded", replace(
 			"i.Handlers, i.MoreHandlers = i.Handlers[:b.items:b.items], more", "i.Handlers, i.MoreHandlers = i.Handlers, 0*more")},
+		{"the number of left out objects on a page has no limit", "bounded", replace("min(len(i.Quarantine.Objects), b.items)", "len(i.Quarantine.Objects)")},
+		{"the error of a left out object has any length", "bounded", replace("clipError(o.Err, objectText)", "o.Err")},
+		{"a page does not count the left out objects that it does not show", "newInformerView", never("all > shown")},
+		{"the names of left out objects contain control characters", "newInformerView", replace("plain(o.Key)", "o.Key")},
 		{"the page accepts any method", "Handler.ServeHTTP", never("r.Method != http.MethodGet && r.Method != http.MethodHead")},
 		{"HEAD has a body", "response.send", always("to.Method == http.MethodGet")},
 		{"a path below the page shows the table", "Handler.ServeHTTP", never(`at.resource != "" && q.resource == ""`)},
