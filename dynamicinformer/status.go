@@ -35,12 +35,14 @@ func (f *Factory) status(e *entry) status.Informer {
 	for _, owner := range e.owners {
 		owners = append(owners, *owner)
 	}
-	notRunning, known := e.notRunningLocked(), e.state.Snapshot() // at the same moment
+	notRunning := e.notRunningLocked()
+	known, quarantine := e.state.Report() // at the same moment
 	f.mu.Unlock()
 	if known.Synced() && notRunning == status.ReasonNotStarted { // a user runs it without the factory
 		notRunning = ""
 	}
 	i := known.Status(notRunning)
+	i.Quarantine = quarantine.Status()
 	i.ID, i.VersionPolicy, i.Form = e.number, e.versions, e.form.String()
 	i.Leases, i.Pinned, i.Owners = leases, pinned, owners
 	slices.SortFunc(i.Owners, func(a, b status.Owner) int { return strings.Compare(a.Name, b.Name) })

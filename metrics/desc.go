@@ -51,7 +51,7 @@ var (
 
 	stateDesc      = describeResource("informer_state", "State of the informer: 1 for the present state, 0 for the other states.", "state")
 	reasonDesc     = describeResource("informer_reason", "Reason why the informer is not synced, or is degraded: 1 for the reason; no series if there is no problem.", "reason")
-	failedDesc     = describeResource("informer_failed_objects", "Number of objects that the reason concerns, by reason; no series if the reason concerns requests or the type. For HandlerPanicked, the sum over all handlers. The status has the key of the last one.", "reason")
+	failedDesc     = describeResource("informer_failed_objects", "Number of objects that are left out of the cache or of an index, by reason, and of objects for which handlers have panicked. The status has their keys.", "reason")
 	failuresDesc   = describeResource("informer_failures_total", "Lists and watches that failed or broke, by reason, including attempts that client-go retries internally.", "reason")
 	listsDesc      = describeResource("informer_lists_total", "Successful lists. All pages of a list count as one; a watch-list counts as a list.")
 	watchesDesc    = describeResource("informer_watches_total", "Successful watches.")

@@ -23,17 +23,18 @@ func (m metricsOf) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// The collector counts failed objects for any reason.
+// The collector counts failed objects by reason, also while requests fail.
 func TestCollector_CountsFailedObjectsByReason(t *testing.T) {
 	gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
-	failing := func(reason status.Reason, failed uint64) status.Informer {
-		return status.Informer{GVR: gvr, State: status.StateDegraded, Reason: reason, FailedObjects: failed, LastFailed: "ns/a"}
+	failing := func(counts map[status.Reason]uint64) status.Informer {
+		return status.Informer{GVR: gvr, State: status.StateDegraded, Reason: status.ReasonForbidden, Quarantine: status.Quarantine{Counts: counts}}
 	}
 	panicking := status.Informer{GVR: gvr, State: status.StateSynced, Handlers: []status.Handler{
 		{Reason: status.ReasonHandlerPanicked, FailedObjects: 4}, {Reason: status.ReasonHandlerPanicked, FailedObjects: 3}, {Panics: 9},
 	}}
-	got := metricsOf{panicking, failing("TransformFailed", 2), failing("TransformFailed", 3), failing("IndexFailed", 1), failing("Forbidden", 0)}
-	want := strings.ReplaceAll(`# HELP NAME Number of objects that the reason concerns, by reason; no series if the reason concerns requests or the type. For HandlerPanicked, the sum over all handlers. The status has the key of the last one.
+	got := metricsOf{panicking, failing(map[status.Reason]uint64{"TransformFailed": 2}),
+		failing(map[status.Reason]uint64{"TransformFailed": 3, "IndexFailed": 1}), failing(nil)}
+	want := strings.ReplaceAll(`# HELP NAME Number of objects that are left out of the cache or of an index, by reason, and of objects for which handlers have panicked. The status has their keys.
 # TYPE NAME gauge
 NAME{group="example.com",reason="HandlerPanicked",resource="widgets",version="v1"} 7
 NAME{group="example.com",reason="IndexFailed",resource="widgets",version="v1"} 1

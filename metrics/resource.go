@@ -81,7 +81,9 @@ func (r *resource) add(s *status.Informer, now time.Time) {
 	if r.state == "" || slices.Index(liveStates, s.State) > slices.Index(liveStates, r.state) {
 		r.state, r.reason = s.State, s.Reason
 	}
-	r.fail(s.Reason, s.FailedObjects)
+	for reason, objects := range s.Quarantine.Counts {
+		r.fail(reason, objects)
+	}
 	r.counts.add(s.Traffic)
 	if s.Traffic.LastEvent.After(r.lastEvent) {
 		r.lastEvent = s.Traffic.LastEvent

@@ -9,8 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 
@@ -178,7 +180,7 @@ type Unindexed interface {
 	HasUnindexed() bool
 	// Unindexed is called with each failure of the function of index for the object under key, and
 	// with a nil error for each success while HasUnindexed is true.
-	Unindexed(key, index string, err error)
+	Unindexed(key string, uid types.UID, index string, err error)
 }
 
 // guard wraps indexers, so that their functions may fail or panic for an object. client-go's store
@@ -208,10 +210,19 @@ func (i *Informer) guardIndex(name string, function cache.IndexFunc) cache.Index
 			values, err = nil, fmt.Errorf("index %q: %w", name, err)
 		}
 		if key, unknown := cache.MetaNamespaceKeyFunc(obj); unknown == nil {
-			i.unindexed.Unindexed(key, name, err)
+			i.unindexed.Unindexed(key, uidOf(obj), name, err)
 		}
 		return values, nil
 	}
+}
+
+// uidOf returns the UID of obj, or "" if it has no metadata.
+func uidOf(obj any) types.UID {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return ""
+	}
+	return accessor.GetUID()
 }
 
 // callIndex calls function. A panic is an error: it concerns one object.

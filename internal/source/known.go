@@ -207,7 +207,7 @@ func (k *known) keyOf(own string) string {
 func (k *known) admit(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.rejected.remove(key)
+	return k.rejected.admit(key)
 }
 
 // settled records the results of the transform for a list: which objects are left out, and which

@@ -1,8 +1,9 @@
 package source
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -16,8 +17,8 @@ const maxRejected = 1000
 // Rejected describes the objects that are left out because they can't be decoded, or the conversion or the
 // transform fails for them.
 type Rejected struct {
-	// Count is the present number of these objects.
-	Count int
+	// Count is the present number of these objects. Undecodable is the number of those that can't be decoded.
+	Count, Undecodable int
 	// Key is the key of the object that failed last, and Err the error.
 	Key string
 	Err error
@@ -33,68 +34,89 @@ type RejectedObject struct {
 	// Err is why the object is left out, and Since the time since when it is.
 	Err   error
 	Since time.Time
+	// Undecodable says that the object can't be decoded.
+	Undecodable bool
 }
 
 // rejections has the rejected objects.
 type rejections struct {
 	objects map[string]rejection // by their original keys
-	named   int                  // the number of objects with an error
+	named   map[string]error     // the errors of at most maxRejected of them
+	list    []RejectedObject     // what names returns; nil after a change
 	last    Rejected
 }
 
 // rejection is one rejected object.
 type rejection struct {
-	uid   types.UID
-	since time.Time
-	err   error // nil beyond maxRejected objects
+	uid         types.UID
+	since       time.Time
+	undecodable bool
 }
 
 func (r *rejections) add(key string, uid types.UID, err error) {
 	if r.objects == nil {
-		r.objects = map[string]rejection{}
+		r.objects, r.named = map[string]rejection{}, map[string]error{}
 	}
-	made := rejection{uid: uid, since: time.Now()}
-	known, again := r.objects[key]
+	known, again := r.remove(key)
+	made := rejection{uid: uid, since: time.Now(), undecodable: errors.Is(err, ErrDecode)}
 	if again && known.uid == uid {
 		made.since = known.since
 	}
-	if known.err != nil || r.named < maxRejected {
-		made.err = err
+	r.objects[key], r.list = made, nil
+	if len(r.named) < maxRejected {
+		r.named[key] = err
 	}
-	if made.err != nil && known.err == nil {
-		r.named++
+	if made.undecodable {
+		r.last.Undecodable++
 	}
-	r.objects[key] = made
 	if r.last.Since.IsZero() {
 		r.last.Since = made.since
 	}
 	r.last.Count, r.last.Key, r.last.Err = len(r.objects), key, err
 }
 
-// remove removes key, and reports whether it was rejected.
-func (r *rejections) remove(key string) bool {
-	known, is := r.objects[key]
-	if !is {
-		return false
+// remove removes key, and returns what was known of it.
+func (r *rejections) remove(key string) (known rejection, is bool) {
+	if known, is = r.objects[key]; !is {
+		return known, false
 	}
 	delete(r.objects, key)
-	if known.err != nil {
-		r.named--
-	}
+	delete(r.named, key)
+	r.list = nil
 	r.last.Count--
+	if known.undecodable {
+		r.last.Undecodable--
+	}
+	return known, true
+}
+
+// admit removes key, and reports whether it was rejected.
+func (r *rejections) admit(key string) bool {
+	if _, is := r.remove(key); !is {
+		return false
+	}
 	if r.last.Count == 0 {
 		*r = rejections{}
 		return true
 	}
 	if r.last.Key == key {
-		for other, rejected := range r.objects {
-			r.last.Key, r.last.Err = other, rejected.err
-			if rejected.err != nil {
-				break
-			}
-		}
+		r.last.Key, r.last.Err = r.any()
 	}
 	return true
+}
+
+// any returns one of the objects, if possible one with a known error.
+func (r *rejections) any() (key string, err error) {
+	for key, err := range r.named {
+		return key, err
+	}
+	for key, rejected := range r.objects {
+		if rejected.undecodable {
+			return key, ErrDecode
+		}
+		return key, ErrTransform
+	}
+	return "", nil
 }
 
 // after returns r, the rejections of a list, with the times of earlier ones.
@@ -112,19 +134,17 @@ func (r rejections) after(earlier *rejections) rejections {
 	return r
 }
 
-// list returns the objects with an error, sorted by key.
-func (r *rejections) list() []RejectedObject {
-	if r.named == 0 {
-		return nil
+// names returns the objects with a known error, sorted by key. The slice is not written to later.
+func (r *rejections) names() []RejectedObject {
+	if r.list != nil || len(r.named) == 0 {
+		return r.list
 	}
-	list := make([]RejectedObject, 0, r.named)
-	for key, rejected := range r.objects {
-		if rejected.err != nil {
-			list = append(list, RejectedObject{key, rejected.uid, rejected.err, rejected.since})
-		}
+	r.list = make([]RejectedObject, 0, len(r.named))
+	for _, key := range slices.Sorted(maps.Keys(r.named)) {
+		of := r.objects[key]
+		r.list = append(r.list, RejectedObject{key, of.uid, r.named[key], of.since, of.undecodable})
 	}
-	slices.SortFunc(list, func(a, b RejectedObject) int { return cmp.Compare(a.Key, b.Key) })
-	return list
+	return r.list
 }
 
 // isNameless reports whether obj has no name, so that it has no key.
@@ -142,13 +162,4 @@ func originalKey(obj metav1.Object, number int) string {
 		return "(no name)"
 	}
 	return fmt.Sprintf("(no name, %d of the list)", number)
-}
-
-// Rejected returns the objects that are left out, at most 1,000 and sorted by key, and State().Rejected of the
-// same moment.
-func (s *Source) Rejected() ([]RejectedObject, Rejected) {
-	k := &s.gate.known
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.rejected.list(), k.rejected.last
 }

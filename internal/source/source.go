@@ -180,6 +180,21 @@ type State struct {
 func (s *Source) State() State {
 	k := &s.gate.known
 	k.mu.Lock()
+	defer k.mu.Unlock()
+	return s.stateLocked(k)
+}
+
+// Report returns the state, and the objects that are left out at the same moment: at most 1,000, sorted by key.
+// The slice is shared and read-only.
+func (s *Source) Report() (State, []RejectedObject) {
+	k := &s.gate.known
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return s.stateLocked(k), k.rejected.names()
+}
+
+// stateLocked is State for a caller that holds the lock of k.
+func (s *Source) stateLocked(k *known) State {
 	state := State{
 		Objects: len(k.objects), Generation: k.of.Generation,
 		Complete: k.complete, Listed: k.listed, Former: k.former, FirstLists: k.firstLists, Rejected: k.rejected.last,
@@ -187,7 +202,6 @@ func (s *Source) State() State {
 	if k.current {
 		state.Version = k.version
 	}
-	k.mu.Unlock()
 	state.Watched = s.gate.watched.Load()
 	state.Events, state.LastEvent = s.Events(), s.LastEvent()
 	if due := s.gate.due.Load(); due != nil {

@@ -44,15 +44,14 @@ type State struct {
 	log       stateLog
 	received  atomic.Uint64 // bytes
 
-	// mu guards the fields below. It is held only during calls of given, has and listed, which
+	// mu guards the fields below. It is held only during calls of given and listed, which
 	// read the state of the source and do not block.
 	mu     sync.Mutex
 	now    Snapshot
 	heard  uint64 // the number of events that make earlier answers of discovery out of date
 	runs   bool   // Run asks discovery
-	given  func() source.State
+	given  Given
 	listed func() bool
-	has    func(key string) bool
 
 	unindexed    unindexed
 	hasUnindexed atomic.Bool
@@ -67,21 +66,35 @@ func New(cfg Config) *State {
 	s := &State{
 		cfg: cfg, news: make(chan struct{}, 1), log: stateLog{gvr: cfg.GVR},
 		now:    Snapshot{GVR: cfg.GVR, Namespace: cfg.Namespace, Serving: serving, stored: 1},
-		given:  func() source.State { return source.State{} },
+		given:  nothing{},
 		listed: func() bool { return false },
-		has:    func(string) bool { return false },
 	}
 	s.available = source.NewAvailability(s.now.sourceType())
 	return s
 }
 
-// Read sets the functions that return the state of the source, whether the reflector has an object
-// with a key, and whether the informer has synced once. They are called with a lock held: they must
-// not block and not call the State. Read must be called before the informer runs.
-func (s *State) Read(given func() source.State, has func(key string) bool, listed func() bool) {
+// Given is what a source has passed to its reflector. Its methods do not block.
+type Given interface {
+	State() source.State
+	// Has reports whether the reflector has an object with that key.
+	Has(key string) bool
+	// Report returns the state, and the objects that are left out at the same moment. The slice is not written to.
+	Report() (source.State, []source.RejectedObject)
+}
+
+// nothing is the Given before there is a source.
+type nothing struct{}
+
+func (nothing) State() source.State                             { return source.State{} }
+func (nothing) Has(string) bool                                 { return false }
+func (nothing) Report() (source.State, []source.RejectedObject) { return source.State{}, nil }
+
+// Read sets the source, and the function that reports whether the informer has synced once. They are called
+// with a lock held: they must not block and not call the State. Read must be called before the informer runs.
+func (s *State) Read(given Given, listed func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.given, s.has, s.listed = given, has, listed
+	s.given, s.listed = given, listed
 }
 
 // Availability returns the state of the type for the source.
@@ -91,13 +104,13 @@ func (s *State) Availability() *source.Availability { return s.available }
 func (s *State) Snapshot() Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.readLocked()
+	return s.readLocked(s.given.State())
 }
 
-// readLocked returns the present state with the state of the source. The caller holds mu.
-func (s *State) readLocked() Snapshot {
+// readLocked returns the present state with the state of the source, given. The caller holds mu.
+func (s *State) readLocked(given source.State) Snapshot {
 	now := s.now
-	now.Given, now.Listed, now.At = s.given(), s.listed(), time.Now()
+	now.Given, now.Listed, now.At = given, s.listed(), time.Now()
 	now.Traffic.Bytes, now.Traffic.Events, now.Traffic.LastEvent = s.received.Load(), now.Given.Events, now.Given.LastEvent
 	now.Rejected = s.rejectedLocked(&now)
 	return now
@@ -114,7 +127,7 @@ func (s *State) change(edit func(next *Snapshot)) (before, now Snapshot) {
 // changeLocked is change for a caller that holds mu.
 func (s *State) changeLocked(edit func(next *Snapshot)) (before, now Snapshot) {
 	before = s.now
-	next := s.readLocked()
+	next := s.readLocked(s.given.State())
 	edit(&next)
 	next.Rejected = s.rejectedLocked(&next)
 	_, _, failing := next.Failing()

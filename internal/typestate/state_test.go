@@ -192,13 +192,18 @@ func TestState_ProbeOfAnotherGenerationHasNoEffect(t *testing.T) {
 	}
 }
 
-func hasNone(string) bool { return false }
+// givenBy is a source whose state is the result of a function.
+type givenBy func() source.State
+
+func (g givenBy) State() source.State                             { return g() }
+func (g givenBy) Has(string) bool                                 { return false }
+func (g givenBy) Report() (source.State, []source.RejectedObject) { return g(), nil }
 
 func TestState_SyncedOnlyWithAWholeListOfThisGeneration(t *testing.T) {
 	given := source.State{Complete: true, FirstLists: 1}
 	listed := true
 	s := newShips(t)
-	s.Read(func() source.State { return given }, hasNone, func() bool { return listed })
+	s.Read(givenBy(func() source.State { return given }), func() bool { return listed })
 	check := func(when string, want bool) {
 		t.Helper()
 		s.Completed()
@@ -249,7 +254,7 @@ func TestState_ConditionsEndByWhatContradictsThem(t *testing.T) {
 			}
 		}
 		given := source.State{}
-		s.Read(func() source.State { return given }, hasNone, func() bool { return false })
+		s.Read(givenBy(func() source.State { return given }), func() bool { return false })
 		yes(served("a"))(s)
 		check("served", "", "", 0)
 		began := time.Now()

@@ -17,6 +17,13 @@ var ofSource = []table{
 		{"bad objects of a dropped page count", "gate.list", drop("r.undecodable = nil")},
 		{"a strict list leaves objects out", "newListed", never("transform.strict")},
 		{"a strict watch leaves objects out", "stream.inspect", never("s.requests.strict")},
+		{"a quarantine names any number of objects", "rejections.add", always("len(r.named) < maxRejected")},
+		{"an object is left out since its last bad version", "rejections.add", drop("made.since = known.since")},
+		{"an object is left out since the last list", "rejections.after", drop("rejected.since = known.since")},
+		{"a quarantine does not name an object that was bad later", "rejections.add", replace("r.objects[key], r.list = made, nil", "r.objects[key] = made")},
+		{"a quarantine names objects that are good", "rejections.remove", drop("r.list = nil")},
+		{"objects without a known error have another reason", "rejections.any", never("rejected.undecodable")},
+		{"objects that can be decoded again count", "rejections.remove", drop("r.last.Undecodable--")},
 		{"deletions do not count as traffic", "traffic.count", drop("watch.Deleted")},
 	}},
 	{"internal/source", "internal/source", []mutant{

@@ -72,6 +72,7 @@ var ofStatus = []table{
 		{"caches may ignore the format", "response.send", drop(`header.Set("Vary", "Accept")`)},
 	}},
 	{"metrics", "metrics", []mutant{
+		{"objects that are left out are not counted", "resource.add", replace("r.fail(reason, objects)", "r.fail(reason, 0*objects)")},
 		{"counters decrease with the end of an informer", "past.pass", drop("next.ended.add(traffic)")},
 		{"counters of an informer that has ended are kept", "past.pass", drop("if !goesOn { next.ended = counts{} }")},
 	}},

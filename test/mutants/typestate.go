@@ -12,7 +12,13 @@ var ofTypestate = []table{
 		{"the log has a line for each change of a type that changes often", "stateLog.admit", never("l.lines == linesEachMinute")},
 		{"the deletion of a type is logged as a wait", "stateLog.vanished", all(
 			drop("l.isNew(reason)"), replace("!known", "!known && l.isNew(reason)"))},
-		{"an object whose index function failed stays in the status after its deletion", "State.rejectedLocked", never("!s.has(at.key)")},
+		{"an object whose index function failed stays in the status after its deletion", "unindexed.compare", never("!has(at.key)")},
+		{"a quarantine names any number of objects without an index", "unindexed.add", always("len(u.named) < maxNamed")},
+		{"an object is in no index since its last failure", "unindexed.add", drop("made.since = known.since")},
+		{"a good object stays among the names of objects without an index", "unindexed.remove", drop("delete(u.named, at)")},
+		{"a quarantine is in no order", "Quarantined.Status", drop("slices.SortFunc(objects, func(a, b status.QuarantinedObject) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Index, b.Index)) })")},
+		{"a quarantine and the state of a status are of different moments", "State.Report", replace("s.readLocked(given)", "s.readLocked(s.given.State())")},
+		{"objects that can't be decoded count for the transform", "State.rejectedLocked", never("errors.Is(given.Err, source.ErrDecode)")},
 		{"a condition has the time of its last failure", "Condition.failed", replace(
 			"if c.Err == nil { c = Condition{Since: now} }", "c = Condition{Since: now, Attempts: c.Attempts}")},
 		{"WaitForSync does not wait for the store", "Snapshot.Synced", always("s.stored >= s.Given.FirstLists")},
