@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 // The kinds of errors, for errors.Is. Each kind has a type with the details, for errors.As.
@@ -163,7 +165,7 @@ type NotEstablishedError struct {
 	// Condition is the type of the CRD's condition that has the reason: NamesAccepted or
 	// Established. It is empty if the server has set no condition yet.
 	Condition string
-	// Reason and Message are the condition's.
+	// Reason and Message are the condition's. Message has at most 1 KB.
 	Reason, Message string
 
 	kind     bool // Ref.Resource is a kind
@@ -175,7 +177,7 @@ func newNotEstablishedError(q question, definition *crd) *NotEstablishedError {
 	err := &NotEstablishedError{Ref: q.ref, CRD: definition.Metadata.Name, kind: q.form == kind, searched: q.searched()}
 	for _, name := range []string{namesAccepted, established} {
 		if cond := definition.condition(name); cond != nil && cond.Status != "True" {
-			err.Condition, err.Reason, err.Message = cond.Type, cond.Reason, cond.Message
+			err.Condition, err.Reason, err.Message = cond.Type, cond.Reason, errtext.Cut(cond.Message)
 			break
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -370,6 +371,19 @@ func TestRun_ErrorOfACRDThatIsNotEstablishedHasTheReason(t *testing.T) {
 	l := listen(t, r)
 	crds.put(define(gadgetsCRD, "1").object())
 	l.wants("Added gadgets.v1.example.org")
+}
+
+// The message of a condition may have 32 KB.
+func TestResolve_ErrorOfACRDThatIsNotEstablishedIsShort(t *testing.T) {
+	d := define(gadgetsCRD, "1")
+	d.conditions = map[string]string{"NamesAccepted": "False"}
+	d.message = strings.Repeat("é", 16<<10)
+	s, _ := crdServer(t, d)
+	_, err := s.resolver(t).Resolve(t.Context(), gadgetsCRD)
+	got := asType[*discovery.NotEstablishedError](t, err, discovery.ErrNotEstablished)
+	if n := len(got.Message); n > 1024 || n < 1000 || !utf8.ValidString(got.Message) || len(got.Error()) > 1200 {
+		t.Errorf("a message of %d bytes, in a text of %d bytes", n, len(got.Error()))
+	}
 }
 
 // Without a run, the CRD is read for the reason.

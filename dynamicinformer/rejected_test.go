@@ -3,16 +3,20 @@ package dynamicinformer_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
@@ -121,6 +125,51 @@ func TestRejected_ByTheTransform(t *testing.T) {
 					if item.(*unstructured.Unstructured).GetAnnotations()["seen"] != "true" {
 						t.Fatalf("object without the change of the transform: %v", item)
 					}
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
+// An error of a transform or index function may have any length. What is stored, logged and displayed of
+// it is short, and unwraps to it.
+func TestRejected_LongErrorsAreCut(t *testing.T) {
+	long := fmt.Errorf("%s: %w", strings.Repeat("é", 50<<10), errBad)
+	for name, opt := range map[string]dynamicinformer.Option{
+		"transform":                dynamicinformer.WithTransform(func(any) (any, error) { return nil, long }),
+		"panic of a transform":     dynamicinformer.WithTransform(func(any) (any, error) { panic(long) }),
+		"index function":           dynamicinformer.WithIndexers(cache.Indexers{"label": func(any) ([]string, error) { return nil, long }}),
+		"panic of index functions": dynamicinformer.WithIndexers(cache.Indexers{"label": func(any) ([]string, error) { panic(long) }}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(4)))
+				cluster := fakecluster.New(widgetType)
+				create(t, cluster, widgets, "ns", "a")
+				f := newFactory(t, cluster, opt)
+				f.ForResource(widgets)
+				start(klog.NewContext(t.Context(), logger), f)
+				time.Sleep(time.Minute)
+				got := f.Status()[0]
+				if got.FailedObjects != 1 || got.Err == nil {
+					t.Fatalf("status: %+v", got)
+				}
+				if !strings.HasPrefix(name, "panic") && !errors.Is(got.Err, errBad) {
+					t.Errorf("%T does not unwrap to the error", got.Err)
+				}
+				texts := map[string]string{
+					"status": got.Err.Error(), "explanation": f.Explain(widgets).String(),
+					"page": look(t, f.Handler(), "format=text&resource=widgets.v1.example.com").Body.String(),
+					"log":  logger.GetSink().(ktesting.Underlier).GetBuffer().String(),
+				}
+				for where, text := range texts {
+					if n := strings.Count(text, "é"); n > 3*512 || !utf8.ValidString(text) {
+						t.Errorf("%s: %d bytes of the error, valid: %t", where, 2*n, utf8.ValidString(text))
+					}
+				}
+				if n := len(texts["status"]); n > 1024 {
+					t.Errorf("status: %d bytes", n)
 				}
 				shutdown(t, f)
 			})

@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 // maxRejected is the number of rejected objects whose errors are stored.
@@ -62,6 +64,7 @@ func (r *rejections) add(key string, uid types.UID, err error) {
 	if again && known.uid == uid {
 		made.since = known.since
 	}
+	err = errtext.Clean(err) // a transform may return an error of any length
 	r.objects[key], r.list = made, nil
 	if len(r.named) < maxRejected {
 		r.named[key] = err

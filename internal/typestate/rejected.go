@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gvrkit/gvrkit/internal/errtext"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/status"
 )
@@ -70,7 +71,7 @@ func (s *State) Unindexed(key string, uid types.UID, index string, err error) {
 			s.unindexed.remove(at)
 			return
 		}
-		s.unindexed.add(at, uid, err, next.At)
+		s.unindexed.add(at, uid, errtext.Clean(err), next.At)
 		s.hasUnindexed.Store(true)
 	})
 }
