@@ -2,6 +2,7 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"io"
 	"strings"
@@ -92,6 +93,43 @@ func TestWaitForSync_ReturnsTheReason(t *testing.T) {
 					if !strings.Contains(err.Error(), part) {
 						t.Errorf("error %q lacks %q", err, part)
 					}
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
+// A server that rejects the request for a document has not said whether the type is served: the type is
+// not absent, and the program is not ready.
+func TestDiscovery_ARejectedRequestIsNotAnAbsentType(t *testing.T) {
+	for reason, err := range map[status.Reason]error{
+		status.ReasonUnauthorized:    apierrors.NewUnauthorized("no token"),
+		status.ReasonForbidden:       apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no discovery for you")),
+		status.ReasonTLS:             x509.UnknownAuthorityError{},
+		status.ReasonDiscoveryFailed: apierrors.NewServiceUnavailable("down"),
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				cluster.Intercept(func(context.Context, fakecluster.Request) error { return err })
+				f := newFactory(t, cluster, withDiscovery(t, cluster))
+				f.ForResource(widgets)
+				start(t.Context(), f)
+				time.Sleep(time.Minute)
+				got := f.Status()[0]
+				if got.State != status.StateUnknown || got.Reason != reason {
+					t.Errorf("%s (%s), want Unknown (%s)", got.State, got.Reason, reason)
+				}
+				if err := f.Readyz().Check(nil); err == nil {
+					t.Error("the program is ready")
+				}
+				if text := f.Explain(widgets).String(); strings.Contains(text, "NotServed") || !strings.Contains(text, "No list or watch has been sent.") {
+					t.Errorf("explanation: %s", text)
+				}
+				cluster.Intercept(nil)
+				if err := f.WaitForSync(t.Context()); err != nil {
+					t.Error(err)
 				}
 				shutdown(t, f)
 			})

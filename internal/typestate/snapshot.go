@@ -1,6 +1,7 @@
 package typestate
 
 import (
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -227,10 +228,17 @@ func (s *Snapshot) state(reason status.Reason) status.State {
 		return status.StateStarting // requests for a new type get these responses for some seconds
 	case served, s.Listed:
 		return status.StateDegraded
-	case reason == status.ReasonSyncing, reason == status.ReasonDiscoveryFailed:
+	case reason == status.ReasonSyncing, s.inconclusive():
 		return status.StateUnknown
 	}
 	return status.StateNotServed
+}
+
+// inconclusive reports whether discovery can't tell whether the type is served, for example because the
+// server rejects the user.
+func (s *Snapshot) inconclusive() bool {
+	_, failing, _ := s.Failing()
+	return errors.Is(failing.Err, discovery.ErrInconclusive)
 }
 
 // sourceType returns the state of the type for the source.

@@ -57,6 +57,7 @@ var ofDiscovery = []table{
 		{"a pause does not shorten the wait", "live.poll", drop("delay = min(delay, l.jittered(max(until.Sub(asked), 0)*10/9))")},
 		{"a failure of one of two documents does not shorten the wait", "live.poll", replace("l.missing()", "error(nil)")},
 		{"a type that Await waits for is not asked for more often", "live.interval", drop("hurry = hurry || waits && now.Sub(since) < l.pace.hurry")},
+		{"a condition's message is stored at any length", "newNotEstablishedError", replace("errtext.Cut(cond.Message)", "cond.Message")},
 		{"available APIServices are not awaited", "live.interval", never("l.known.awaited()")},
 		{"documents of an expected type are requested at the fast rate for ever", "live.interval", always("quiet < l.pace.persist")},
 		{"an event does not restore the fast rate for an expected type", "live.learnObject", drop("l.known.lastReason = now")},

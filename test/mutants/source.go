@@ -24,6 +24,7 @@ var ofSource = []table{
 		{"a quarantine names objects that are good", "rejections.remove", drop("r.list = nil")},
 		{"objects without a known error have another reason", "rejections.any", never("rejected.undecodable")},
 		{"objects that can be decoded again count", "rejections.remove", drop("r.last.Undecodable--")},
+		{"an error of a transform is stored at any length", "rejections.add", drop("err = errtext.Clean(err)")},
 		{"deletions do not count as traffic", "traffic.count", drop("watch.Deleted")},
 	}},
 	{"internal/source", "internal/source", []mutant{

@@ -21,6 +21,8 @@ var ofTypestate = []table{
 		{"objects that can't be decoded count for the transform", "State.rejectedLocked", never("errors.Is(given.Err, source.ErrDecode)")},
 		{"a condition has the time of its last failure", "Condition.failed", replace(
 			"if c.Err == nil { c = Condition{Since: now} }", "c = Condition{Since: now, Attempts: c.Attempts}")},
+		{"a type is absent if the server rejects the user", "Snapshot.state", replace("s.inconclusive()", "reason == status.ReasonDiscoveryFailed")},
+		{"an error of an index function is stored at any length", "State.Unindexed", replace("errtext.Clean(err)", "err")},
 		{"WaitForSync does not wait for the store", "Snapshot.Synced", always("s.stored >= s.Given.FirstLists")},
 		{"the status of a stale cache has no StaleSince", "Snapshot.Status", drop("i.StaleSince = failing.Since")},
 		{"a watch-list with a response counts as complete", "Snapshot.given", always("s.Given.Complete")},
