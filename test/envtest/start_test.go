@@ -104,7 +104,7 @@ var _ = Describe("A program that starts on a server with 200 CRDs of 85 KB", Ord
 		Eventually(func() time.Duration { return time.Since(made) }, "20s").Should(BeNumerically(">", 11*time.Second))
 	}, NodeTimeout(5*time.Minute))
 
-	DescribeTable("sends few requests before its first list, and reads no schemas", func(ctx SpecContext, wanted int) {
+	DescribeTable("sends few requests before its first list, and reads no schemas", func(ctx SpecContext, wanted int, acquire bool) {
 		d := connect(at)
 		read := &readBytes{group: group}
 		cfg := rest.CopyConfig(d.config)
@@ -112,10 +112,18 @@ var _ = Describe("A program that starts on a server with 200 CRDs of 85 KB", Ord
 		f, err := dynamicinformer.NewForConfig(cfg)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(10*time.Second))
-		for _, gvr := range gvrs[:wanted] {
-			f.ForResource(gvr)
+		if acquire {
+			f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
 		}
-		f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
+		for _, gvr := range gvrs[:wanted] {
+			if !acquire {
+				f.ForResource(gvr)
+				continue
+			}
+			_, err := f.Acquire(ctx, gvr)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		f.Start(context.Background()) //nolint:forbidigo // the same; it may be started already
 		Expect(f.WaitForSync(ctx)).To(Succeed())
 		d.quiet()
 
@@ -132,7 +140,9 @@ var _ = Describe("A program that starts on a server with 200 CRDs of 85 KB", Ord
 		Expect(before).To(BeNumerically("<=", 4))
 		Expect(read.count.Load()).To(BeNumerically("<=", 400_000))
 	},
-		Entry("of one type", NodeTimeout(time.Minute), 1),
-		Entry("of all types", NodeTimeout(time.Minute), types),
+		Entry("of one type", NodeTimeout(time.Minute), 1, false),
+		Entry("of all types", NodeTimeout(time.Minute), types, false),
+		Entry("of one type, which is acquired", NodeTimeout(time.Minute), 1, true),
+		Entry("of all types, which are acquired one after another", NodeTimeout(time.Minute), types, true),
 	)
 })
