@@ -184,8 +184,12 @@ func TestProgram_FailsOnAWrongServer(t *testing.T) {
 		"wrong token": {wrongToken.URL, " rejects the user: "},
 	} {
 		t.Run(name, func(t *testing.T) {
+			begun := time.Now()
 			p := start(t, "--kubeconfig", kubeconfigOf(t, tc.url))
 			code, lines := p.end()
+			if took := time.Since(begun); took > 10*time.Second { // a busy machine is slow
+				t.Errorf("it took %v, want at most 2 s", took)
+			}
 			if text := p.err.String(); code != 1 || len(lines) > 0 || !strings.HasPrefix(text, "everything: "+tc.url) || !strings.Contains(text, tc.want) || strings.Count(text, "\n") != 1 {
 				t.Errorf("code %d, %q, %s", code, lines, text)
 			}
