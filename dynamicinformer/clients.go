@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/gvrkit/gvrkit/dynamicclient"
+	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/internal/typed"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
 
@@ -28,6 +30,7 @@ type clients struct {
 	unshared, shared dynamic.Interface
 
 	metadata metadata.Interface // nil: there is none
+	partial  source.Client      // metadata for informers, as unshared; nil: metadata
 
 	// config and http are for further clients; http is nil if there is only own.
 	config *rest.Config
@@ -51,6 +54,9 @@ func newClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.
 	}
 	var err error
 	if c.metadata, err = metadata.NewForConfigAndClient(cfg, httpClient); err != nil {
+		return clients{}, fmt.Errorf("dynamicinformer: %w", err)
+	}
+	if c.partial, err = typed.Metadata(c.metadata, cfg, httpClient); err != nil {
 		return clients{}, fmt.Errorf("dynamicinformer: %w", err)
 	}
 	return c, nil

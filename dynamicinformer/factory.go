@@ -90,7 +90,7 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 		return nil, err
 	}
 	if o.metadata != nil {
-		clients.metadata = o.metadata
+		clients.metadata, clients.partial = o.metadata, nil
 	}
 	return newFactory(clients, o), nil
 }

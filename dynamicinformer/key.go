@@ -83,6 +83,9 @@ func (asMetadata) check(c *clients) error {
 }
 
 func (asMetadata) client(c *clients) (source.Client, *atomic.Bool, error) {
+	if c.partial != nil {
+		return c.partial, nil, nil
+	}
 	return source.Metadata(c.metadata), nil, nil
 }
 

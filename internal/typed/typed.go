@@ -1,6 +1,6 @@
 // Package typed has clients of a source whose objects are of a Go type T: [New] decodes JSON straight to
-// T, and [Convert] converts the objects of a dynamic client. An object that is not a T is an error of that
-// object alone. The package does not know informers.
+// T, [Convert] converts the objects of a dynamic client, and [Metadata] is client-go's metadata client. An
+// object that is not a T is an error of that object alone. The package does not know informers.
 package typed
 
 import (
@@ -68,7 +68,7 @@ var parameters = func() runtime.ParameterCodec {
 }()
 
 // request returns a request for the objects of gvr in namespace.
-func (c *direct[T]) request(gvr schema.GroupVersionResource, namespace string, opts *metav1.ListOptions) *rest.Request {
+func request(client rest.Interface, accept string, gvr schema.GroupVersionResource, namespace string, opts *metav1.ListOptions) *rest.Request {
 	path := []string{"apis", gvr.Group, gvr.Version}
 	if gvr.Group == "" {
 		path = []string{"api", gvr.Version}
@@ -76,7 +76,7 @@ func (c *direct[T]) request(gvr schema.GroupVersionResource, namespace string, o
 	if namespace != "" {
 		path = append(path, "namespaces", namespace)
 	}
-	return c.rest.Get().AbsPath(append(path, gvr.Resource)...).SetHeader("Accept", runtime.ContentTypeJSON).
+	return client.Get().AbsPath(append(path, gvr.Resource)...).SetHeader("Accept", accept).
 		SpecificallyVersionedParams(opts, parameters, schema.GroupVersion{Version: "v1"})
 }
 
@@ -90,29 +90,17 @@ type envelope struct {
 
 // List implements source.Client.
 func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
-	body, err := c.request(gvr, namespace, &opts).Do(ctx).Raw()
+	body, err := request(c.rest, runtime.ContentTypeJSON, gvr, namespace, &opts).Do(ctx).Raw()
 	if err != nil {
 		return nil, err
 	}
-	var response envelope
-	if err := utiljson.Unmarshal(body, &response); err != nil {
-		return nil, fmt.Errorf("decode the list: %w", gotype.Misfit(err))
-	}
-	kind, isList := strings.CutSuffix(response.Kind, "List")
-	if response.Kind != "" && !isList {
-		return nil, fmt.Errorf("%w: the server sent a %s", source.ErrNotAList, errtext.Cut(response.Kind))
-	}
-	list := &internalversion.List{ListMeta: response.ListMeta, Items: make([]runtime.Object, len(response.Items))}
-	for i, item := range response.Items {
-		list.Items[i] = c.of.decode(item, metav1.TypeMeta{APIVersion: response.APIVersion, Kind: kind})
-	}
-	return list, nil
+	return c.of.list(body)
 }
 
 // Watch implements source.Client.
 func (c *direct[T]) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
-	return c.request(gvr, namespace, &opts).Watch(ctx)
+	return request(c.rest, runtime.ContentTypeJSON, gvr, namespace, &opts).Watch(ctx)
 }
 
 // Convert implements source.Client.
@@ -130,6 +118,23 @@ func (c *direct[T]) IsWatchListSemanticsUnSupported() bool { return false }
 
 // decoder decodes JSON to T.
 type decoder[T source.Object] struct{ gotype.Of[T] }
+
+// list decodes the items of a list one by one.
+func (of decoder[T]) list(data []byte) (*internalversion.List, error) {
+	var response envelope
+	if err := utiljson.Unmarshal(data, &response); err != nil {
+		return nil, fmt.Errorf("decode the list: %w", gotype.Misfit(err))
+	}
+	kind, isList := strings.CutSuffix(response.Kind, "List")
+	if response.Kind != "" && !isList {
+		return nil, fmt.Errorf("%w: the server sent a %s", source.ErrNotAList, errtext.Cut(response.Kind))
+	}
+	list := &internalversion.List{ListMeta: response.ListMeta, Items: make([]runtime.Object, len(response.Items))}
+	for i, item := range response.Items {
+		list.Items[i] = of.decode(item, metav1.TypeMeta{APIVersion: response.APIVersion, Kind: kind})
+	}
+	return list, nil
+}
 
 // decode returns the object in data: a T, or an *undecodable.Object. An object without apiVersion and kind, as
 // in lists of built-in types, gets missing.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Negotiated returns inner, a serializer of a dynamic client that only lists and watches, with a decoder of
+// Negotiated returns inner, a serializer of a dynamic or metadata client that only lists and watches, with a decoder of
 // JSON that returns an [Object] for each object that inner can't decode. Everything else is as inner decodes
 // it, errors included.
 func Negotiated(inner runtime.NegotiatedSerializer) runtime.NegotiatedSerializer {
@@ -35,7 +35,7 @@ type serializer struct{ runtime.Serializer }
 // cost nothing.
 func (s serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	object, gvk, err := s.Serializer.Decode(data, defaults, into)
-	if err == nil || defaults != nil {
+	if err == nil || defaults != nil || runtime.IsNotRegisteredError(err) { // not registered: a whole object for a metadata client
 		return object, gvk, err
 	}
 	if into == nil { // the object of a watch event

@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -92,13 +94,21 @@ func kindOf(data []byte) string {
 // member is the name of the member of a list's content that has its Objects. No JSON object has it.
 const member = "\x00undecodable"
 
-// Take returns the Objects of a list that a client with [Option] has returned, and removes them from it.
-func Take(list runtime.Object) []*Object {
-	l, is := list.(*unstructured.UnstructuredList)
-	if !is {
-		return nil
+// Take returns the Objects of a list that a client with [Option], or of package typed, has returned, and removes
+// them from it.
+func Take(list runtime.Object) (objects []*Object) {
+	switch l := list.(type) {
+	case *unstructured.UnstructuredList:
+		objects, _ = l.Object[member].([]*Object)
+		delete(l.Object, member)
+	case *internalversion.List:
+		l.Items = slices.DeleteFunc(l.Items, func(item runtime.Object) bool {
+			object, is := item.(*Object)
+			if is {
+				objects = append(objects, object)
+			}
+			return is
+		})
 	}
-	objects, _ := l.Object[member].([]*Object)
-	delete(l.Object, member)
 	return objects
 }

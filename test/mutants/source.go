@@ -139,6 +139,10 @@ var ofSource = []table{
 		{"an error of an object has a value", "safe", replace("return gotype.Misfit(err)", "return fmt.Errorf(\"%w: %w\", gotype.Misfit(err), err)")},
 		{"a Status is an object", "serializer.Decode", never("defaults != nil")},
 	}},
+	{"internal/undecodable", "internal/typed", []mutant{
+		{"whole objects of a server without metadata are left out one by one", "serializer.Decode", never("runtime.IsNotRegisteredError(err)")},
+		{"a bad item stays in a list of a typed client", "Take", replace("return is", "return false")},
+	}},
 	{"internal/attempt", "internal/attempt", []mutant{
 		{"bytes that are read are not reported", "body.Read", drop("b.observer.Received(n)")},
 	}},
