@@ -258,7 +258,9 @@ func TestQuarantine_IsInAllViews(t *testing.T) {
 				t.Errorf("%s: %s", view, text)
 			}
 		}
-		var table struct{ Informers []struct{ Quarantine status.Quarantine } }
+		var table struct {
+			Informers []struct{ Quarantine status.Quarantine }
+		}
 		if err := json.Unmarshal([]byte(get("/?format=json")), &table); err != nil || len(table.Informers) != 1 || len(table.Informers[0].Quarantine.Objects) != 1 {
 			t.Errorf("the table: %+v, %v", table, err)
 		}

@@ -32,6 +32,9 @@ var badWidgets = []string{
 	widgetJSON("large", 4, tooLarge),
 }
 
+// partial makes widgets the metadata of widgets.
+var partial = strings.NewReplacer("example.com/v1", "meta.k8s.io/v1", "Widget", "PartialObjectMetadata")
+
 // served is an informer on a server whose events a test sends, and its recorded events.
 type served struct {
 	*typedServer
@@ -105,7 +108,13 @@ func (a *awaited) await(t *testing.T, want ...string) {
 // serveWidgets returns a server with the initial objects, and a lease on them.
 func serveWidgets(t *testing.T, initial []string, opts ...dynamicinformer.LeaseOption) *served {
 	t.Helper()
-	s := &served{typedServer: &typedServer{Server: stubserver.New(t), events: make(chan string), initial: initial}, events: &awaited{news: make(chan struct{}, 1)}}
+	return serveForm(t, nil, initial, func(f *dynamicinformer.Factory) *dynamicinformer.Lease { return acquire(t, f, widgets, opts...) })
+}
+
+// serveForm is serveWidgets for a form of objects.
+func serveForm(t *testing.T, form *strings.Replacer, initial []string, lease func(*dynamicinformer.Factory) *dynamicinformer.Lease) *served {
+	t.Helper()
+	s := &served{typedServer: &typedServer{Server: stubserver.New(t), events: make(chan string), form: form, initial: initial}, events: &awaited{news: make(chan struct{}, 1)}}
 	s.Prepare(s.answer)
 	f, err := dynamicinformer.NewForConfig(s.RESTConfig(), dynamicinformer.WithDiscovery(nil))
 	if err != nil {
@@ -113,7 +122,7 @@ func serveWidgets(t *testing.T, initial []string, opts ...dynamicinformer.LeaseO
 	}
 	t.Cleanup(func() { _ = f.Shutdown(context.WithoutCancel(t.Context())) })
 	f.Start(t.Context())
-	s.lease = acquire(t, f, widgets, opts...)
+	s.lease = lease(f)
 	if _, err := s.lease.AddEventHandler(s.events); err != nil {
 		t.Fatal(err)
 	}
@@ -371,9 +380,9 @@ func TestQuarantine_OfObjectsWithoutAName(t *testing.T) {
 		}
 	})
 	t.Run("metadata", func(t *testing.T) {
-		partial := strings.NewReplacer("example.com/v1", "meta.k8s.io/v1", "Widget", "PartialObjectMetadata")
-		s := serveWidgets(t, []string{partial.Replace(widgetJSON("a", 2, `{}`)), partial.Replace(nameless)}, dynamicinformer.WithMetadataOnly(),
-			dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListAuto))
+		s := serveForm(t, partial, []string{widgetJSON("a", 2, `{}`), nameless}, func(f *dynamicinformer.Factory) *dynamicinformer.Lease {
+			return acquire(t, f, widgets, dynamicinformer.WithMetadataOnly())
+		})
 		s.events.await(t, "add a 2")
 		if got := awaitStatus(t, s.lease, "one is left out", failed(1)); got.Objects != 1 {
 			t.Errorf("status: %+v", got)

@@ -80,6 +80,7 @@ const exactSpec = `{"size":1152921504606846977,"slots":[null,0,3],"ports":null,"
 type typedServer struct {
 	*stubserver.Server
 	events chan string
+	form   *strings.Replacer // of the objects; nil: they are whole
 
 	mu      sync.Mutex
 	initial []string
@@ -92,18 +93,26 @@ func (s *typedServer) set(initial ...string) {
 	s.initial = initial
 }
 
+// formed returns text in the form of the objects.
+func (s *typedServer) formed(text string) string {
+	if s.form == nil {
+		return text
+	}
+	return s.form.Replace(text)
+}
+
 func (s *typedServer) answer(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	s.mu.Lock()
 	initial := s.initial
 	s.mu.Unlock()
 	if query.Get("watch") == "" {
-		stubserver.JSON(stubserver.WidgetList(initial...))(w, r)
+		stubserver.JSON(s.formed(stubserver.WidgetList(initial...)))(w, r)
 		return
 	}
 	stubserver.SetContentType(w, "application/json")
 	if query.Get("sendInitialEvents") != "" {
-		fmt.Fprint(w, frames("ADDED", initial)+stubserver.Event("BOOKMARK", stubserver.Bookmark))
+		fmt.Fprint(w, s.formed(frames("ADDED", initial)+stubserver.Event("BOOKMARK", stubserver.Bookmark)))
 	}
 	for {
 		w.(http.Flusher).Flush()
@@ -112,7 +121,7 @@ func (s *typedServer) answer(w http.ResponseWriter, r *http.Request) {
 			if event == "" {
 				return // the server ends the watch
 			}
-			fmt.Fprint(w, event)
+			fmt.Fprint(w, s.formed(event))
 		case <-r.Context().Done():
 			return
 		}

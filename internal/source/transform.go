@@ -89,6 +89,9 @@ func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: it returned %T, which has no metadata", ErrTransform, transformed)
 	}
+	if isNil(transformed) {
+		return nil, "", fmt.Errorf("%w: it returned a nil %T", ErrTransform, transformed)
+	}
 	key = keyOf(accessor)
 	if object, is := transformed.(runtime.Object); is {
 		return object, key, nil

@@ -8,6 +8,8 @@ var ofSource = []table{
 		{"a deletion that cannot be transformed is lost", "splice.passDeletion", always("s.delete(ctx, []string{s.known.keyOf(own)})")},
 		{"an object that the transform fails for is sent", "splice.passObject", replace(
 			"s.reject(own, id, initial, err)", "s.send(event)")},
+		{"a transform that returns a nil pointer ends the process", "transform.apply", never("isNil(transformed)")},
+		{"an object of another type is cached", "transform.apply", never("t.convert != nil")},
 		{"an object without a name is cached", "transform.decoded", never("err == nil")},
 		{"a list with an object without a name is used as it is", "known.replace", replace(`done && (strict || name.Name != "")`, "done")},
 		{"the version stays that of the last good object", "splice.reject", replace("!s.send(bookmark(s.cfg.Client, id.version, of))", "of.Generation < 0")},
