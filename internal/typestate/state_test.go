@@ -199,6 +199,28 @@ func (g givenBy) State() source.State                             { return g() }
 func (g givenBy) Has(string) bool                                 { return false }
 func (g givenBy) Report() (source.State, []source.RejectedObject) { return g(), nil }
 
+// later is a source whose state is another one at each call.
+type later struct {
+	givenBy
+	calls int
+}
+
+func (l *later) Report() (source.State, []source.RejectedObject) {
+	l.calls++
+	return source.State{Objects: l.calls, Rejected: source.Rejected{Count: 1, Key: "ns/a", Err: source.ErrTransform}}, []source.RejectedObject{{Key: "ns/a", Err: source.ErrTransform}}
+}
+
+// A report and its list are of one state of the source.
+func TestState_ReportIsOfOneMoment(t *testing.T) {
+	s := newShips(t)
+	given := &later{givenBy: func() source.State { return source.State{Objects: -1} }}
+	s.Read(given, func() bool { return true })
+	now, q := s.Report()
+	if left := q.Status(); now.Given.Objects != 1 || given.calls != 1 || now.Rejected.Count != 1 || left.Count() != 1 || len(left.Objects) != 1 {
+		t.Errorf("%d calls, %d objects, %d rejected, quarantine %+v", given.calls, now.Given.Objects, now.Rejected.Count, left)
+	}
+}
+
 func TestState_SyncedOnlyWithAWholeListOfThisGeneration(t *testing.T) {
 	given := source.State{Complete: true, FirstLists: 1}
 	listed := true

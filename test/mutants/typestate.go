@@ -17,7 +17,6 @@ var ofTypestate = []table{
 		{"an object is in no index since its last failure", "unindexed.add", drop("made.since = known.since")},
 		{"a good object stays among the names of objects without an index", "unindexed.remove", drop("delete(u.named, at)")},
 		{"a quarantine is in no order", "Quarantined.Status", drop("slices.SortFunc(objects, func(a, b status.QuarantinedObject) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Index, b.Index)) })")},
-		{"a quarantine and the state of a status are of different moments", "State.Report", replace("s.readLocked(given)", "s.readLocked(s.given.State())")},
 		{"objects that can't be decoded count for the transform", "State.rejectedLocked", never("errors.Is(given.Err, source.ErrDecode)")},
 		{"a condition has the time of its last failure", "Condition.failed", replace(
 			"if c.Err == nil { c = Condition{Since: now} }", "c = Condition{Since: now, Attempts: c.Attempts}")},
@@ -37,6 +36,7 @@ var ofTypestate = []table{
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
+		{"a quarantine and the state of a status are of different moments", "State.Report", replace("s.readLocked(given)", "s.readLocked(s.given.State())")},
 		{"the deletion of a CRD ends what another server serves", "State.Heard", never("s.now.servedElsewhere()")},
 		{"an inconclusive answer stops an informer", "State.answered", never(
 			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known()")},
