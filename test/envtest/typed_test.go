@@ -2,6 +2,8 @@ package envtest_test
 
 import (
 	"fmt"
+	"strings"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/listers"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/status"
@@ -58,6 +61,13 @@ var _ = Describe("A typed lease", onEachServer(func(at *apiServer) {
 			Expect(l.WaitForSync(ctx)).To(Succeed())
 			Expect(l.Status()).To(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Reason", status.ReasonDecodeFailed),
 				HaveField("FailedObjects", uint64(bad)), HaveField("LastFailed", HavePrefix("harbor/bad-")), HaveField("Err", MatchError(ContainSubstring("spec.size")))))
+			Expect(leftOut(l.Status())).To(Equal([]string{"harbor/bad-0", "harbor/bad-1", "harbor/bad-2"}))
+			for _, o := range l.Status().Quarantine.Objects {
+				object, err := whole.client.Resource(whole.gvr).Namespace("harbor").Get(ctx, strings.TrimPrefix(o.Key, "harbor/"), metav1.GetOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(o).To(SatisfyAll(HaveField("UID", object.GetUID()), HaveField("Reason", status.ReasonDecodeFailed), HaveField("Err", MatchError(ContainSubstring("spec.size")))))
+			}
+			Expect(f.Explain(whole.gvr).String()).To(ContainSubstring("harbor/bad-2 has been left out"))
 			Expect(l.Lister().List(labels.Everything())).To(HaveLen(good))
 			one, err := listers.NewNamespaced(l.Lister(), "harbor").Get("ship-0042")
 			Expect(err).NotTo(HaveOccurred())
@@ -77,12 +87,29 @@ var _ = Describe("A typed lease", onEachServer(func(at *apiServer) {
 			}
 			return one.Spec.Size, nil
 		}).Should(Equal(int64(1<<60 + 1)))
-		Eventually(l.Status).Should(HaveField("FailedObjects", uint64(bad-1)))
+		Eventually(func() []string { return leftOut(l.Status()) }).Should(Equal([]string{"harbor/bad-0", "harbor/bad-2"}))
+		var deletions atomic.Int64
+		_, err = l.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { deletions.Add(1) }})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(whole.client.Resource(whole.gvr).Namespace("harbor").Delete(ctx, "bad-0", metav1.DeleteOptions{})).To(Succeed())
+		Eventually(func() []string { return leftOut(l.Status()) }).Should(Equal([]string{"harbor/bad-2"}))
 		whole.undefine(ctx, whole.crd.GetName())
 		Eventually(func() ([]*ship, error) { return l.Lister().List(labels.Everything()) }, "60s").Should(BeEmpty())
-		Eventually(l.Status).Should(HaveField("State", status.StateNotServed))
+		Eventually(l.Status).Should(SatisfyAll(HaveField("State", status.StateNotServed), HaveField("Quarantine", status.Quarantine{})))
+		Eventually(deletions.Load).Should(BeNumerically(">=", good+1))
+		l.Release()
+		Eventually(l.Done()).Should(BeClosed())
+		Expect(deletions.Load()).To(Equal(int64(good+1)), "bad-1 was good at last; bad-0 and bad-2 never were")
 	})
 }))
+
+// leftOut returns the keys of the objects that are left out.
+func leftOut(i status.Informer) (keys []string) {
+	for _, o := range i.Quarantine.Objects {
+		keys = append(keys, o.Key)
+	}
+	return keys
+}
 
 var _ = Describe("A typed lease on a built-in type", func() {
 	It("has its kind, and its options reach list and watch", func(ctx SpecContext) {
