@@ -32,8 +32,8 @@ func TestCollector_CountsFailedObjectsByReason(t *testing.T) {
 	panicking := status.Informer{GVR: gvr, State: status.StateSynced, Handlers: []status.Handler{
 		{Reason: status.ReasonHandlerPanicked, FailedObjects: 4}, {Reason: status.ReasonHandlerPanicked, FailedObjects: 3}, {Panics: 9},
 	}}
-	got := metricsOf{panicking, failing(map[status.Reason]uint64{"TransformFailed": 2}),
-		failing(map[status.Reason]uint64{"TransformFailed": 3, "IndexFailed": 1}), failing(nil)}
+	two, both := map[status.Reason]uint64{"TransformFailed": 2}, map[status.Reason]uint64{"TransformFailed": 3, "IndexFailed": 1}
+	got := metricsOf{panicking, failing(two), failing(both), failing(nil)}
 	want := strings.ReplaceAll(`# HELP NAME Number of objects that are left out of the cache or of an index, by reason, and of objects for which handlers have panicked. The status has their keys.
 # TYPE NAME gauge
 NAME{group="example.com",reason="HandlerPanicked",resource="widgets",version="v1"} 7
