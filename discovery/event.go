@@ -80,7 +80,7 @@ const (
 	// known, and was created after the type was known.
 	CRDDeleted EvidenceKind = "CRDDeleted"
 	// NoVersionServed: its CustomResourceDefinition serves no version, or is not established any
-	// more.
+	// more. If it is deleted later, subscribers get another Removed event, with CRDDeleted.
 	NoVersionServed EvidenceKind = "NoVersionServed"
 	// NotListed: two documents that were requested at least 5 s apart do not list the type, or one
 	// after its APIService was deleted.
@@ -287,7 +287,9 @@ func (k *knowledge) events(before, now *snapshot, at time.Time) []Event {
 		if old != nil {
 			for _, state := range old.types {
 				if view.typeOf(state.resource.GVR.Resource).resource.GVR.Resource == "" {
-					removed = append(removed, Event{Type: Removed, Resource: state.resource, Evidence: k.evidence(state, at)})
+					evidence := k.evidence(state, at)
+					removed = append(removed, Event{Type: Removed, Resource: state.resource, Evidence: evidence})
+					k.remember(state, evidence)
 				}
 			}
 		}
@@ -297,8 +299,38 @@ func (k *knowledge) events(before, now *snapshot, at time.Time) []Event {
 			}
 		}
 	}
+	events = append(k.ended(now), events...)
 	clear(k.deletions)
 	return append(removed, events...)
+}
+
+// remember stores the last state of a type that is reported as removed with evidence, if its CRD exists.
+func (k *knowledge) remember(old typeState, evidence Evidence) {
+	if evidence.Kind != NoVersionServed {
+		return
+	}
+	if k.unserved == nil {
+		k.unserved = map[schema.GroupResource]typeState{}
+	}
+	k.unserved[old.resource.GVR.GroupResource()] = old
+}
+
+// ended returns the ends of types that were reported as removed before, and whose CRDs have been deleted since
+// then: subscribers may have kept their objects.
+func (k *knowledge) ended(now *snapshot) (events []Event) {
+	for gr, old := range k.unserved {
+		deletion, deleted := k.deletions[gr]
+		if deleted {
+			events = append(events, Event{Type: Removed, Resource: old.resource, Evidence: deletion.of(old)})
+		}
+		if deleted || now.group(gr.Group).typeOf(gr.Resource).resource.GVR.Resource != "" {
+			delete(k.unserved, gr)
+		}
+	}
+	slices.SortFunc(events, func(a, b Event) int {
+		return cmp.Compare(a.Resource.GVR.GroupResource().String(), b.Resource.GVR.GroupResource().String())
+	})
+	return events
 }
 
 // eventsOf returns the changes of a served type.

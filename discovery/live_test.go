@@ -350,6 +350,22 @@ func TestRun_ChangesAreReported(t *testing.T) {
 	}
 }
 
+// Subscribers that keep objects while their CRD exists hear of its end, once.
+func TestRun_TheEndOfACRDThatServesNothingIsReported(t *testing.T) {
+	s, crds := crdServer(t, define(gadgetsCRD, "1"))
+	l := listen(t, run(t, s, never()))
+	d := define(gadgetsCRD, "1")
+	d.served["v1"] = false
+	crds.put(d.object())
+	l.wants("Removed gadgets.v1.example.org (NoVersionServed)")
+	crds.remove(gadgetsCRD)
+	l.wants("Removed gadgets.v1.example.org (CRDDeleted)")
+	crds.put(define(gadgetsCRD, "2").object())
+	l.wants("Added gadgets.v1.example.org")
+	crds.remove(gadgetsCRD)
+	l.wants("Removed gadgets.v1.example.org (CRDDeleted)")
+}
+
 func TestRun_ErrorOfACRDThatIsNotEstablishedHasTheReason(t *testing.T) {
 	d := define(gadgetsCRD, "1")
 	d.conditions = map[string]string{"NamesAccepted": "False", "Established": "False"}

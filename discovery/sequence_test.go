@@ -120,6 +120,7 @@ type subscriber struct {
 	mu           sync.Mutex
 	w            *memoryServer
 	known        map[string]discovery.Resource
+	unserved     map[string]bool // types whose CRD serves no version
 	adds         map[string]int
 	added        map[string]time.Time
 	ended        map[types.UID]time.Time // the time of the event for the end of a CRD
@@ -132,7 +133,7 @@ type subscriber struct {
 }
 
 func newSubscriber(w *memoryServer, lags []time.Duration) *subscriber {
-	p := &subscriber{w: w, known: map[string]discovery.Resource{}, adds: map[string]int{}, added: map[string]time.Time{}, ended: map[types.UID]time.Time{}}
+	p := &subscriber{w: w, known: map[string]discovery.Resource{}, unserved: map[string]bool{}, adds: map[string]int{}, added: map[string]time.Time{}, ended: map[types.UID]time.Time{}}
 	for _, lag := range lags {
 		p.lag = max(p.lag, lag)
 	}
@@ -177,10 +178,11 @@ func (p *subscriber) take(e discovery.Event) {
 			bad("UID changed without Removed: %s to %s", old.CRDUID, e.Resource.CRDUID)
 		}
 	case discovery.Removed:
-		if !there {
+		if end := e.Evidence.Kind == discovery.CRDDeleted && p.unserved[key]; !there && !end {
 			bad("is not there")
 		}
 		delete(p.known, key)
+		p.unserved[key] = e.Evidence.Kind == discovery.NoVersionServed
 		if uid := e.Evidence.CRDUID; e.Evidence.Kind == discovery.CRDDeleted && uid != e.Resource.CRDUID && uid != "" && e.Resource.CRDUID != "" {
 			bad("the evidence is about the CRD %s", uid) // an informer ignores it
 		}

@@ -157,7 +157,7 @@ func combined(waiting []Event, now Event) []Event {
 	}
 	first, last := waiting[0], waiting[len(waiting)-1]
 	switch {
-	case last.Type == Removed: // now is Added
+	case last.Type == Removed && now.Type == Added:
 		return []Event{last, now}
 	case now.Type == Removed && first.Type == Added:
 		return nil // the subscriber does not know the type

@@ -86,10 +86,15 @@ func TestEventQueue_KeepsTheStrongestEvidence(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			queue := &eventQueue{news: make(chan struct{}, 1)}
-			queue.put([]Event{tc.first, eventOf("a Added 2"), tc.last})
-			event, _ := queue.next()
-			if event.Evidence != tc.want || event.Resource.CRDUID != "1" {
-				t.Errorf("told %+v of %s, want %+v", event.Evidence, event.Resource.CRDUID, tc.want)
+			for _, events := range [][]Event{{tc.first, eventOf("a Added 2"), tc.last}, {tc.first, tc.last}} {
+				queue.put(events)
+				event, _ := queue.next()
+				if event.Evidence != tc.want || event.Resource.CRDUID != "1" {
+					t.Errorf("told %+v of %s, want %+v", event.Evidence, event.Resource.CRDUID, tc.want)
+				}
+				if more, some := queue.next(); some {
+					t.Errorf("also told %v", more)
+				}
 			}
 		})
 	}

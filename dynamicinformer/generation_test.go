@@ -24,6 +24,54 @@ func uid(old string) func(crd map[string]any) {
 	return func(crd map[string]any) { crd["metadata"].(map[string]any)["uid"] = old }
 }
 
+// A CRD serves no version, and is deleted after that: then its objects are gone.
+func TestGeneration_CRDThatServesNothingIsDeleted(t *testing.T) {
+	for name, happens := range map[string]func(w *crdCluster){
+		"deleted":   func(w *crdCluster) { w.undefine("ships") },
+		"recreated": func(w *crdCluster) { w.define("ships", versions(map[string]bool{"v1": false})) },
+		"restored": func(w *crdCluster) {
+			old := w.has("ships")
+			w.undefine("ships")
+			w.define("ships", uid(old), versions(map[string]bool{"v1": false}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := newCRDCluster()
+				cluster.define("ships")
+				create(t, cluster, kindOf("ships"), "ns", "a")
+				f := cluster.factory(t)
+				f.Start(t.Context())
+				l := acquire(t, f, kindOf("ships"))
+				events := listen(t, l.Informer())
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				cluster.change("ships", versions(map[string]bool{"v1": false}))
+				time.Sleep(10 * time.Minute)
+				if diff := cmp.Diff([]string{"add ns/a"}, events.take()); diff != "" {
+					t.Errorf("while it serves nothing (-want +got):\n%s", diff)
+				}
+				happens(cluster)
+				time.Sleep(time.Minute)
+				if diff := cmp.Diff([]string{"delete ns/a"}, events.take()); diff != "" {
+					t.Errorf("after its end (-want +got):\n%s", diff)
+				}
+				if got := l.Status(); got.State != status.StateNotServed || got.Objects != 0 {
+					t.Errorf("status: %+v", got)
+				}
+				cluster.define("ships")
+				create(t, cluster, kindOf("ships"), "ns", "b")
+				time.Sleep(time.Minute)
+				if diff := cmp.Diff([]string{"add ns/b"}, events.take()); diff != "" {
+					t.Errorf("after its return (-want +got):\n%s", diff)
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
 // A CRD is deleted and etcd is restored from a backup: the CRD returns with its old UID.
 func TestGeneration_RestoredCRDIsServedAgain(t *testing.T) {
 	for name, between := range map[string]time.Duration{"at once": 0, "a second later": time.Second, "an hour later": time.Hour} {

@@ -49,6 +49,8 @@ var ofDiscovery = []table{
 		{"a type that documents leave out is never removed", "knowledge.endDoubts", never("now.Sub(d.since) >= k.doubtFor && !awaited")},
 		{"a document counts though it is older than the end of the CRD", "knowledge.believes", never("state != nil && state.gone != nil && state.gone.known")},
 		{"the next run does not know which server a type had", "knowledge.believes", never("!k.apisRule && !before.typeOf(res.GVR.Resource).byCRD()")},
+		{"the end of a CRD that serves nothing is not reported", "knowledge.events", drop("k.remember(state, evidence)")},
+		{"the end of a CRD is reported again though its end was reported", "knowledge.remember", never("evidence.Kind != NoVersionServed")},
 		{"the end of a CRD is reported twice", "knowledge.events", drop("clear(k.deletions)")},
 		{"the evidence is the deletion of a CRD that subscribers do not know", "Evidence.of", drop("e.CRDUID = cmp.Or(old.uid, e.CRDUID)")},
 		{"a new CRD has the resources of the deleted one", "knowledge.contradicted", never(`state.meta.UID != uid && uid != ""`)},
