@@ -14,6 +14,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/lister"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 var (
@@ -83,6 +84,24 @@ func (l *Lease) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 		return ErrReleased
 	}
 	return l.factory.waitFor(ctx, []*entry{l.entry}, newWaitOptions(opts))
+}
+
+// AtLeast waits until the cache has everything of the server up to resourceVersion, or until ctx ends. After a write
+// with that version, the cache has its object in that state or a later one, unless the lease does not select it.
+// Handlers may get the event later. An object that is not selected has no event: the version comes with the next
+// event or bookmark, which may take a minute. Errors are [ErrReleased] and [*status.VersionError].
+func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
+	if l.released.Load() {
+		return ErrReleased
+	}
+	have, err := l.entry.informer.AwaitVersion(ctx, resourceVersion, func() bool { return l.factory.notSynced(l.entry) == nil })
+	if err == nil {
+		return nil
+	}
+	if reason := l.factory.notSynced(l.entry); reason != nil {
+		err = fmt.Errorf("%w: %w", err, reason)
+	}
+	return &status.VersionError{GVR: l.entry.gvr, Want: resourceVersion, Have: have, Err: err}
 }
 
 // Retry makes the informer retry failed requests and ask discovery now, unless the server has

@@ -32,6 +32,7 @@ type known struct {
 	listed     string
 	complete   bool
 	firstLists int // the number of complete first lists
+	rewinds    int // how often version has decreased for one generation
 	rejected   rejections
 	// renamed has the keys of objects whose key a transform has changed, by their original keys.
 	renamed map[string]string
@@ -254,6 +255,7 @@ func (k *known) completed(version string, of Type) {
 func (k *known) completeLocked(version string, of Type) {
 	if k.of.Generation != of.Generation {
 		k.endLocked()
+		k.version = "" // versions of different generations can't be compared
 	}
 	if !k.complete || k.of.Generation != of.Generation {
 		k.listed, k.complete = version, true
@@ -275,10 +277,19 @@ func (k *known) endLocked() {
 // etcd, versions are smaller: a wait for the version of the list would never end. The caller
 // holds mu.
 func (k *known) advanceLocked(version string) {
+	if before(version, k.version) {
+		k.rewinds++
+	}
 	k.version = version
-	if order, err := resourceversion.CompareResourceVersion(version, k.listed); err == nil && order < 0 {
+	if before(version, k.listed) {
 		k.listed = version
 	}
+}
+
+// before reports whether version a is smaller than b. It reports false if they can't be compared.
+func before(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
 }
 
 // upTo returns the version up to which the reflector has everything.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -166,6 +167,8 @@ type State struct {
 	// FirstLists is the number of complete first lists: of a generation, of a type that was
 	// gone, or of a reflector that starts again.
 	FirstLists int
+	// Rewinds is how often Version has decreased for one generation, as after a restore of etcd.
+	Rewinds int
 	// Events is the number of objects so far in lists, changes and deletions, and LastEvent the
 	// time of the last one; zero if there was none.
 	Events    uint64
@@ -197,7 +200,7 @@ func (s *Source) Report() (State, []RejectedObject) {
 func (s *Source) stateLocked(k *known) State {
 	state := State{
 		Objects: len(k.objects), Generation: k.of.Generation,
-		Complete: k.complete, Listed: k.listed, Former: k.former, FirstLists: k.firstLists, Rejected: k.rejected.last,
+		Complete: k.complete, Listed: k.listed, Former: k.former, FirstLists: k.firstLists, Rewinds: k.rewinds, Rejected: k.rejected.last,
 	}
 	if k.current {
 		state.Version = k.version
@@ -208,6 +211,24 @@ func (s *Source) stateLocked(k *known) State {
 		state.Due = *due
 	}
 	return state
+}
+
+// ServerVersion requests the present resourceVersion of the server, that of a consistent list with at most
+// one object. It waits until the type is served. A failure is not reported.
+func (s *Source) ServerVersion(ctx context.Context) (string, error) {
+	t, _, err := s.gate.served(ctx)
+	if err != nil {
+		return "", err
+	}
+	list, err := s.gate.requests(t).unreported().list(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", err
+	}
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return "", err
+	}
+	return accessor.GetResourceVersion(), nil
 }
 
 // Has reports whether the reflector has an object with this key.

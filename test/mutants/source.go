@@ -3,6 +3,11 @@ package main
 // ofSource has mutants of the stages between the reflector and the server.
 var ofSource = []table{
 	{"internal/source", "dynamicinformer", []mutant{
+		{"a version that decreases is not counted", "known.advanceLocked", never("before(version, k.version)")},
+		{"versions of different generations are compared", "known.completeLocked", drop(`k.version = ""`)},
+		{"the version of the server is not of a consistent list", "Source.ServerVersion", replace("metav1.ListOptions{Limit: 1}", `metav1.ListOptions{Limit: 1, ResourceVersion: "0"}`)},
+		{"the server is asked for its version with all objects", "Source.ServerVersion", drop("Limit: 1")},
+		{"a failed question for the version appears in the status", "Source.ServerVersion", replace("s.gate.requests(t).unreported()", "s.gate.requests(t)")},
 		{"attempts that client-go hides are not reported", "requests.observed", drop("r.failed(ctx, verb, errtext.Clean(err))")},
 		{"an object stays rejected after it could be transformed", "splice.passObject", drop("s.admit(own)")},
 		{"a deletion that cannot be transformed is lost", "splice.passDeletion", always("s.delete(ctx, []string{s.known.keyOf(own)})")},
@@ -72,7 +77,7 @@ var ofSource = []table{
 			"if list, err = g.keep(response, t); err != nil { g.cfg.Observer.Failed(VerbList, err) }", "g.cfg.Observer.Succeeded(VerbList)")},
 		{"the version of a deleted type is discarded", "known.reset", drop("k.endLocked()")},
 		{"kept objects count as a complete list", "known.outdated", replace(`k.current, k.listed, k.complete = false, "", false`, "k.current = false")},
-		{"a wait does not end when the version goes back", "known.advanceLocked", never("err == nil && order < 0")},
+		{"a wait does not end when the version goes back", "known.advanceLocked", never("before(version, k.listed)")},
 		{"the first list stays that of the first generation", "known.completeLocked", replace(
 			"!k.complete || k.of.Generation != of.Generation", "k.firstLists == 0")},
 		{"pauses do not grow", "pace.step", replace("Factor: 2", "Factor: 1")},

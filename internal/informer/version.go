@@ -1,0 +1,92 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/gvrkit/gvrkit/status"
+)
+
+var errEnded = errors.New("the informer has ended")
+
+const (
+	// lookEvery is the interval between looks at the store.
+	lookEvery = 5 * time.Millisecond
+	// askAfter is the time until the server is asked for its version. It doubles after each question.
+	askAfter = 2 * time.Second
+)
+
+// AwaitVersion waits until the store has everything of the server up to version. It returns the version of the
+// store. Synced reports whether the store has a list of the type that is served now. While the store is older, the
+// server is asked for its version from time to time: it may have lost the version that is awaited.
+func (i *Informer) AwaitVersion(ctx context.Context, version string, synced func() bool) (have string, err error) {
+	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
+		return "", err
+	}
+	w := versionWait{Informer: i, version: version, synced: synced, rewinds: i.source.State().Rewinds, generation: -1, asked: time.Now(), pause: askAfter}
+	for {
+		have, done, err := w.look(ctx)
+		if done || err != nil {
+			return have, err
+		}
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return have, context.Cause(ctx)
+		}
+	}
+}
+
+// versionWait is one call of AwaitVersion.
+type versionWait struct {
+	*Informer
+	version    string
+	synced     func() bool
+	rewinds    int // at the beginning
+	generation int // of the type that was listed first; negative: none yet
+	asked      time.Time
+	pause      time.Duration // until the server is asked again
+}
+
+// look looks at the store once, and asks the server if it is time to do so.
+func (w *versionWait) look(ctx context.Context) (have string, done bool, err error) {
+	have = w.SharedIndexInformer.GetStore().LastStoreSyncResourceVersion()
+	listed, now := w.synced(), w.source.State()
+	if listed && w.generation < 0 {
+		w.generation = now.Generation
+	}
+	switch {
+	case now.Rewinds != w.rewinds:
+		return have, false, status.ErrVersionLost
+	case now.Generation != w.generation && w.generation >= 0:
+		return have, false, status.ErrTypeReplaced
+	case listed && reaches(have, w.version):
+		return have, true, nil
+	case w.IsStopped():
+		return have, false, errEnded
+	case listed && time.Since(w.asked) > w.pause:
+		if server, lost := w.hasLost(ctx); lost && w.source.State().Generation == w.generation {
+			return have, false, fmt.Errorf("%w; its version is %s", status.ErrVersionLost, server)
+		}
+		w.asked, w.pause = time.Now(), 2*w.pause
+	}
+	return have, false, nil
+}
+
+// hasLost asks the server for its version, and reports whether that is before the version that is awaited.
+func (w *versionWait) hasLost(ctx context.Context) (server string, lost bool) {
+	ctx, cancel := context.WithTimeout(ctx, askAfter)
+	defer cancel()
+	server, err := w.source.ServerVersion(ctx)
+	return server, err == nil && !reaches(server, w.version)
+}
+
+// reaches reports whether version is not before want.
+func reaches(version, want string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, want)
+	return err == nil && order >= 0
+}
