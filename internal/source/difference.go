@@ -59,10 +59,9 @@ func (s *splice) delete(ctx context.Context, keys []string) bool {
 		}
 		version, _, of := s.known.place()
 		event := store.deletion(s.cfg.Client, key, id, version, of)
-		if !s.send(event) {
+		if !s.sendDeletion(event, key) {
 			return false
 		}
-		s.known.remove(key)
 	}
 	return ctx.Err() == nil
 }

@@ -289,12 +289,25 @@ func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string
 		return true // the object was left out
 	}
 	event.Object = object
-	if !s.send(event) {
+	if !s.sendDeletion(event, key) {
 		return false
 	}
 	s.known.rename(own, own)
-	s.known.remove(key)
 	return true
+}
+
+// sendDeletion sends the deletion of the object under key. The object is not known while the store removes it
+// from its indexes: a failure of an index function then ends, and whoever watches the status gets that.
+func (s *splice) sendDeletion(event watch.Event, key string) bool {
+	id, there := s.known.get(key)
+	s.known.remove(key)
+	if s.send(event) {
+		return true
+	}
+	if there {
+		s.known.put(key, id)
+	}
+	return false
 }
 
 // admit records that the object under key is no longer left out, and reports whether it was.
