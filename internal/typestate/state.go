@@ -168,7 +168,7 @@ func (s *State) answered(heard uint64, res discovery.Resource, err error) {
 		s.mu.Unlock()
 		return
 	}
-	if err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known() {
+	if err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known() && s.now.Evidence.Kind != discovery.CRDDeleted {
 		s.mu.Unlock()
 		return // an inconclusive answer changes nothing, and requests continue
 	}

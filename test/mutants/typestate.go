@@ -39,7 +39,8 @@ var ofTypestate = []table{
 		{"a quarantine and the state of a status are of different moments", "State.Report", replace("s.readLocked(given)", "s.readLocked(s.given.State())")},
 		{"the deletion of a CRD ends what another server serves", "State.Heard", never("s.now.servedElsewhere()")},
 		{"an inconclusive answer stops an informer", "State.answered", never(
-			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known()")},
+			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known() && s.now.Evidence.Kind != discovery.CRDDeleted")},
+		{"evidence has no effect while discovery cannot tell", "State.answered", always("s.now.Evidence.Kind != discovery.CRDDeleted")},
 		{"events of discovery are ignored", "State.Look", drop("case s.news <- struct{}{}:")},
 		{"the rate of questions to discovery has no limit", "State.ask", replace("q.limiter.Wait(ctx) == nil", "ctx.Err() == nil")},
 		{"another served version has no reason of its own", "Classify", never(
