@@ -80,7 +80,8 @@ const (
 	// known, and was created after the type was known.
 	CRDDeleted EvidenceKind = "CRDDeleted"
 	// NoVersionServed: its CustomResourceDefinition serves no version, or is not established any
-	// more. If it is deleted later, subscribers get another Removed event, with CRDDeleted.
+	// more. If it is deleted later, subscribers get another Removed event, with CRDDeleted, also those that
+	// have begun in between.
 	NoVersionServed EvidenceKind = "NoVersionServed"
 	// NotListed: two documents that were requested at least 5 s apart do not list the type, or one
 	// after its APIService was deleted.
@@ -103,6 +104,7 @@ type typeState struct {
 	resource   Resource  // in the preferred version
 	backing    Backing   // the last known one
 	uid        types.UID // of the last known CRD; empty if something else serves the type
+	service    string    // of the last known aggregated server; empty if something else serves the type
 	conversion string
 	defined    bool              // a CRD of that name exists
 	labels     map[string]string // of the CRD
@@ -118,6 +120,7 @@ type typeState struct {
 type versionServer struct {
 	backing Backing
 	uid     types.UID
+	service string
 }
 
 // server returns what serves a version of the type.
@@ -125,17 +128,17 @@ func (s typeState) server(version string) versionServer {
 	if other, differs := s.others[version]; differs {
 		return other
 	}
-	return versionServer{s.backing, s.uid}
+	return versionServer{s.backing, s.uid, s.service}
 }
 
 // with returns s with what serves another version, whose resource is res. Facts that are not known at
 // present are taken from old.
 func (s typeState) with(res Resource, old typeState) typeState {
-	server := versionServer{res.Backing, res.CRDUID}
+	server := versionServer{res.Backing, res.CRDUID, res.Service}
 	if before := old.server(res.GVR.Version); res.Backing == BackingUnknown && old.serves(res.GVR.Version) {
 		server = before
 	}
-	if server == (versionServer{s.backing, s.uid}) {
+	if server == (versionServer{s.backing, s.uid, s.service}) {
 		return s
 	}
 	if s.others == nil {
@@ -155,7 +158,7 @@ func (s typeState) sameServers(now typeState) bool {
 		if !s.serves(version) || a.backing == BackingUnknown || b.backing == BackingUnknown {
 			continue
 		}
-		if a.backing != b.backing || a.uid != b.uid && a.uid != "" && b.uid != "" {
+		if a.backing != b.backing || a.uid != b.uid && a.uid != "" && b.uid != "" || a.service != b.service && a.service != "" && b.service != "" {
 			return false
 		}
 	}
@@ -175,7 +178,7 @@ func (s typeState) byCRD() bool {
 
 // same reports whether s and other are equal, except for the resource, which the caller compares.
 func (s typeState) same(other typeState) bool {
-	return s.uid == other.uid && s.backing == other.backing && s.conversion == other.conversion && s.defined == other.defined &&
+	return s.uid == other.uid && s.backing == other.backing && s.service == other.service && s.conversion == other.conversion && s.defined == other.defined &&
 		maps.Equal(s.labels, other.labels) && maps.Equal(s.others, other.others) && s.resource.GVR == other.resource.GVR
 }
 
@@ -193,6 +196,9 @@ func (k *knowledge) types(view, before *groupView) []typeState {
 		}
 		seen[plural] = len(states)
 		state := typeState{resource: res, backing: cmp.Or(res.Backing, old.backing)}
+		if state.backing == BackingAggregated {
+			state.service = cmp.Or(res.Service, old.service)
+		}
 		if state.byCRD() {
 			state.uid = res.CRDUID
 			if old.byCRD() && !k.isDeleted(res.GVR.GroupResource(), old.uid) {
@@ -207,20 +213,25 @@ func (k *knowledge) types(view, before *groupView) []typeState {
 				state.conversion = old.conversion
 			}
 		}
-		switch gv := res.GVR.GroupVersion(); {
-		case res.Backing == BackingUnknown:
-			state.undecided = old.undecided
-			if old.undecided.IsZero() && old.resource.GVR.Resource == "" {
-				state.undecided = k.doc.named.date
-			}
-		case res.Backing == BackingAggregated && k.api(gv) != nil:
-			state.written = k.api(gv).Metadata.touched
-		case res.CRDUID != "":
-			state.written = k.createdAt(res, old.written)
-		}
+		k.date(&state, old)
 		states = append(states, state)
 	}
 	return states
+}
+
+// date sets the dates of state.
+func (k *knowledge) date(state *typeState, old typeState) {
+	switch res := state.resource; {
+	case res.Backing == BackingUnknown:
+		state.undecided = old.undecided
+		if old.undecided.IsZero() && old.resource.GVR.Resource == "" {
+			state.undecided = k.doc.named.date
+		}
+	case res.Backing == BackingAggregated && k.api(res.GVR.GroupVersion()) != nil:
+		state.written = k.api(res.GVR.GroupVersion()).Metadata.touched
+	case res.CRDUID != "":
+		state.written = k.createdAt(res, old.written)
+	}
 }
 
 // isDeleted reports whether the deletion of that CRD is to be reported. It is reported once, also for a

@@ -501,6 +501,48 @@ func TestEvidence_ABackingThatChangesWhileUnknownIsReportedLater(t *testing.T) {
 	})
 }
 
+// Another server has other objects, and its versions can't be compared.
+func TestEvidence_AnotherServiceOfAnAPIServiceIsAnotherBacking(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		next, _ := started(t, w, r, func() { w.serveByService("gadgets") })
+		by := func(server, want string, events ...string) {
+			t.Helper()
+			w.update(func() {
+				w.setAPI(&apiServiceObject{name: gadgetsService, service: true, server: server, available: true})
+			})
+			sleep(time.Minute)
+			if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.Service != want || res.Backing != discovery.BackingAggregated {
+				t.Errorf("served by %+v, %v", res, err)
+			}
+			wantEvents(t, next, events...)
+		}
+		by("y", "x/y")
+		by("z", "x/z", "Changed gadgets.v1.example.org [Backing]")
+		by("z", "x/z")
+		w.update(func() { // the documents change, too
+			w.backends[gadgetsService] = []string{"gadgets", "gizmos"}
+			w.setAPI(&apiServiceObject{name: gadgetsService, service: true, server: "q", available: true})
+		})
+		sleep(5 * time.Second)
+		wantEvents(t, next, "Changed gadgets.v1.example.org [Backing]", "Added gizmos.v1.example.org")
+		by("z", "x/z", "Changed gadgets.v1.example.org [Backing]", "Changed gizmos.v1.example.org [Backing]")
+		w.update(func() { w.drop(w.apis, gadgetsService) })
+		by("y", "x/y", "Changed gadgets.v1.example.org [Backing]", "Changed gizmos.v1.example.org [Backing]")
+		w.update(func() {
+			w.fault["apis.list"] = "403"
+			w.endWatches(w.apis, true)
+		})
+		sleep(time.Minute)
+		w.update(func() {
+			w.setAPI(&apiServiceObject{name: gadgetsService, service: true, server: "z", available: true})
+			w.fault["apis.list"] = ""
+		})
+		sleep(2 * time.Minute)
+		wantEvents(t, next, "Changed gadgets.v1.example.org [Backing]", "Changed gizmos.v1.example.org [Backing]")
+	})
+}
+
 // The versions of a type may have different servers. Informers are on any of them.
 func TestEvidence_AnotherServerOfAVersionThatIsNotPreferred(t *testing.T) {
 	byService := func(name string) *apiServiceObject {

@@ -536,7 +536,7 @@ func (k *knowledge) readAPI(item *apiService) (ask bool) {
 	item.known = true
 	k.setAPI(item)
 	k.touch(item.Spec.Group)
-	return !old.known || old.backing() != item.backing() || old.available() != item.available()
+	return !old.known || old.backing() != item.backing() || old.service() != item.service() || old.available() != item.available()
 }
 
 // forgetAPI records the deletion of an APIService: one document is enough for the removal of its types.

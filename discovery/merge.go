@@ -294,6 +294,9 @@ func (k *knowledge) believes(res Resource, backing Backing, before *groupView) b
 // decorated returns res with its backing, if that is known.
 func (k *knowledge) decorated(res Resource, backing Backing) Resource {
 	res.Backing = backing
+	if backing == BackingAggregated {
+		res.Service = k.api(res.GVR.GroupVersion()).service()
+	}
 	if !k.crdsRule || k.undecided(res.GVR.GroupVersion()) || backing == BackingAggregated || backing == BackingBuiltIn {
 		return res
 	}

@@ -284,6 +284,14 @@ func (a *apiService) backing() Backing {
 	return BackingUnknown
 }
 
+// service returns the namespace/name of the Service of the group version; empty if there is none.
+func (a *apiService) service() string {
+	if a == nil || a.Spec.Service == nil {
+		return ""
+	}
+	return a.Spec.Service.Namespace + "/" + a.Spec.Service.Name
+}
+
 // available reports whether the server behind the APIService is available.
 func (a *apiService) available() bool {
 	i := slices.IndexFunc(a.Status.Conditions, func(c condition) bool { return c.Type == "Available" })

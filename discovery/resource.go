@@ -38,6 +38,8 @@ type Resource struct {
 	// CRDUID is the UID of the CustomResourceDefinition, if that is known. A CRD that was deleted
 	// and created again has another UID.
 	CRDUID types.UID
+	// Service is the namespace/name of the Service of the aggregated API server, if that is known.
+	Service string
 	// Terminating reports whether the CRD is being deleted: its objects are deleted first.
 	Terminating bool
 }

@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -53,6 +54,11 @@ func (w *memoryServer) changeAtRandom() {
 			b.available = !a.available
 			w.logf("APIService %s available=%v", gv, b.available)
 			w.setAPI(&b)
+		case a != nil && a.service && w.rng.IntN(4) == 0:
+			b := *a
+			b.server = fmt.Sprint("server-", w.rng.IntN(3))
+			w.logf("APIService %s by the service %s", gv, b.server)
+			w.setAPI(&b)
 		case a != nil && a.service && w.rng.IntN(2) == 0:
 			w.logf("APIService %s deleted", gv)
 			w.drop(w.apis, gv)
@@ -67,7 +73,7 @@ func (w *memoryServer) changeAtRandom() {
 				w.drop(w.apis, gv)
 			}
 			w.logf("APIService %s by a service with %v", gv, w.backends[gv])
-			w.setAPI(&apiServiceObject{name: gv, service: true, available: true})
+			w.setAPI(&apiServiceObject{name: gv, service: true, server: fmt.Sprint("server-", w.rng.IntN(3)), available: true})
 		}
 	case op < 5:
 		w.logf("delete %s %s", name, old.uid)
@@ -120,7 +126,6 @@ type subscriber struct {
 	mu           sync.Mutex
 	w            *memoryServer
 	known        map[string]discovery.Resource
-	unserved     map[string]bool // types whose CRD serves no version
 	adds         map[string]int
 	added        map[string]time.Time
 	ended        map[types.UID]time.Time // the time of the event for the end of a CRD
@@ -133,7 +138,7 @@ type subscriber struct {
 }
 
 func newSubscriber(w *memoryServer, lags []time.Duration) *subscriber {
-	p := &subscriber{w: w, known: map[string]discovery.Resource{}, unserved: map[string]bool{}, adds: map[string]int{}, added: map[string]time.Time{}, ended: map[types.UID]time.Time{}}
+	p := &subscriber{w: w, known: map[string]discovery.Resource{}, adds: map[string]int{}, added: map[string]time.Time{}, ended: map[types.UID]time.Time{}}
 	for _, lag := range lags {
 		p.lag = max(p.lag, lag)
 	}
@@ -178,11 +183,13 @@ func (p *subscriber) take(e discovery.Event) {
 			bad("UID changed without Removed: %s to %s", old.CRDUID, e.Resource.CRDUID)
 		}
 	case discovery.Removed:
-		if end := e.Evidence.Kind == discovery.CRDDeleted && p.unserved[key]; !there && !end {
+		if end := e.Evidence.Kind == discovery.CRDDeleted && p.w.unserved[e.Evidence.CRDUID]; !there && !end {
 			bad("is not there")
 		}
 		delete(p.known, key)
-		p.unserved[key] = e.Evidence.Kind == discovery.NoVersionServed
+		if e.Evidence.Kind == discovery.NoVersionServed {
+			p.w.unserved[e.Evidence.CRDUID] = true
+		}
 		if uid := e.Evidence.CRDUID; e.Evidence.Kind == discovery.CRDDeleted && uid != e.Resource.CRDUID && uid != "" && e.Resource.CRDUID != "" {
 			bad("the evidence is about the CRD %s", uid) // an informer ignores it
 		}
@@ -255,6 +262,8 @@ func (p *subscriber) differs(name string) (out []string) {
 			out = append(out, fmt.Sprintf("%s lacks %s", name, key))
 		} else if s != want {
 			out = append(out, fmt.Sprintf("%s: %s is %+v, want %+v", name, key, s, want))
+		} else if service := p.w.serviceOf(got); got.Service != "" && got.Service != service {
+			out = append(out, fmt.Sprintf("%s: %s is served by %s, want %s", name, key, got.Service, service))
 		}
 	}
 	for key := range p.known {
@@ -263,6 +272,17 @@ func (p *subscriber) differs(name string) (out []string) {
 		}
 	}
 	return out
+}
+
+// serviceOf returns the service of the API server of res.
+func (w *memoryServer) serviceOf(res discovery.Resource) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a, _ := w.apis.objs[res.GVR.Version+"."+res.GVR.Group].(*apiServiceObject)
+	if a == nil || !a.service {
+		return ""
+	}
+	return "x/" + cmp.Or(a.server, "y")
 }
 
 // answersDiffer returns how the answers of r differ from the truth.
@@ -277,6 +297,8 @@ func (w *memoryServer) answersDiffer(ctx context.Context, r *discovery.Resolver,
 		}
 		if err != nil || s != want {
 			out = append(out, fmt.Sprintf("resolver: %s is %+v (%v), want %+v", key, s, err, want))
+		} else if service := w.serviceOf(res); res.Backing == discovery.BackingAggregated && res.Service != service {
+			out = append(out, fmt.Sprintf("resolver: %s is served by %q, want %q", key, res.Service, service))
 		}
 	}
 	for _, key := range randomTypes {

@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 type crdObject struct {
@@ -74,6 +76,7 @@ type apiServiceObject struct {
 	name, uid        string
 	auto             string
 	service          bool
+	server           string // name of the service; empty: y
 	available        bool
 	created, touched time.Time
 }
@@ -93,7 +96,7 @@ func (a *apiServiceObject) json(full bool) map[string]any {
 	v, g, _ := strings.Cut(a.name, ".")
 	spec := map[string]any{"group": g, "version": v}
 	if a.service {
-		spec["service"] = map[string]any{"namespace": "x", "name": "y"}
+		spec["service"] = map[string]any{"namespace": "x", "name": cmp.Or(a.server, "y")}
 	}
 	st := "False"
 	if a.available {
@@ -182,6 +185,7 @@ type memoryServer struct {
 	apis     *objectStore
 	backends map[string][]string // by "v1.group": plurals
 	history  []servedState
+	unserved map[types.UID]bool // the CRDs of Removed events with NoVersionServed, for any subscriber
 	lags     []time.Duration
 	turn     int
 	skew     time.Duration
@@ -203,7 +207,8 @@ type memoryServer struct {
 
 func newMemoryServer(seed uint64) *memoryServer {
 	w := &memoryServer{
-		rng: rand.New(rand.NewPCG(seed, 7)), backends: map[string][]string{}, fault: map[string]string{}, counts: map[string]int{}, deleted: map[string]time.Time{}, start: time.Now(),
+		unserved: map[types.UID]bool{},
+		rng:      rand.New(rand.NewPCG(seed, 7)), backends: map[string][]string{}, fault: map[string]string{}, counts: map[string]int{}, deleted: map[string]time.Time{}, start: time.Now(),
 		crds: &objectStore{objs: map[string]serverObject{}, rvs: map[string]int{}, streams: map[*watchStream]bool{}},
 		apis: &objectStore{objs: map[string]serverObject{}, rvs: map[string]int{}, streams: map[*watchStream]bool{}},
 		lags: []time.Duration{0},

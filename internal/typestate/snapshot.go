@@ -287,6 +287,8 @@ func (s *Snapshot) replacedBy(res discovery.Resource) bool {
 		return true
 	case old.Backing != res.Backing && old.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingUnknown:
 		return true
+	case old.Service != "" && res.Service != "" && old.Service != res.Service:
+		return true
 	}
 	return old.CRDUID != "" && res.CRDUID != "" && old.CRDUID != res.CRDUID
 }
@@ -297,6 +299,9 @@ func (s *Snapshot) completed(res discovery.Resource) *discovery.Resource {
 	old := s.Resource()
 	if res.Backing == discovery.BackingUnknown {
 		res.Backing = old.Backing
+	}
+	if res.Service == "" && res.Backing == discovery.BackingAggregated {
+		res.Service = old.Service
 	}
 	if res.CRDUID == "" && s.Evidence.Kind == "" {
 		res.CRDUID = old.CRDUID

@@ -46,6 +46,12 @@ func by(backing discovery.Backing, uid types.UID) discovery.Resource {
 	return res
 }
 
+func byService(service string) discovery.Resource {
+	res := by(discovery.BackingAggregated, "")
+	res.Service = service
+	return res
+}
+
 func removed(kind discovery.EvidenceKind, uid types.UID) discovery.Event {
 	return discovery.Event{Type: discovery.Removed, Resource: served(uid), Evidence: discovery.Evidence{Kind: kind, CRDUID: uid}}
 }
@@ -117,6 +123,9 @@ func TestState_ServingAndGeneration(t *testing.T) {
 		"another version, with evidence":   {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(otherVersion)}, source.Held, 0, "a"},
 		"another CRD has the names":        {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notAccepted)}, source.Held, 0, "a"},
 		"a CRD that does not serve it":     {steps{yes(by(aggregated, "")), heard(removed(discovery.CRDDeleted, "a")), yes(by(aggregated, ""))}, source.Served, 0, ""},
+		"another service":                  {steps{yes(byService("a/a")), yes(byService("a/b"))}, source.Served, 1, ""},
+		"another service, later":           {steps{yes(byService("a/a")), yes(byService("")), yes(byService("a/b"))}, source.Served, 1, ""},
+		"a service that becomes known":     {steps{yes(byService("")), yes(byService("a/b")), yes(byService("")), yes(byService("a/b"))}, source.Served, 0, ""},
 		"not listed by another server":     {steps{yes(by(aggregated, "")), heard(removed(discovery.NotListed, "")), no(notServed)}, source.Missing, 0, ""},
 		"cannot be watched":                {steps{yes(served("a")), no(cannot)}, source.Held, 0, "a"},
 		"another that cannot be watched":   {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), no(cannot)}, source.Gone, 0, "a"},

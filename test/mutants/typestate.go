@@ -45,6 +45,8 @@ var ofTypestate = []table{
 		{"the rate of questions to discovery has no limit", "State.ask", replace("q.limiter.Wait(ctx) == nil", "ctx.Err() == nil")},
 		{"another served version has no reason of its own", "Classify", never(
 			"errors.As(err, &notServed) && len(notServed.Versions) > 0")},
+		{"another service is the same type", "Snapshot.replacedBy", never(`old.Service != "" && res.Service != "" && old.Service != res.Service`)},
+		{"a service is forgotten while it is not known", "Snapshot.completed", drop("res.Service = old.Service")},
 		{"a return from gone is the same type", "Snapshot.replacedBy", drop("s.Serving == source.Gone")},
 		{"a restored CRD is the same type", "Snapshot.replacedBy", drop("s.Evidence.Kind == discovery.CRDDeleted")},
 		{"another backing is the same type", "Snapshot.replacedBy", never("old.Backing != res.Backing")},
