@@ -84,6 +84,8 @@ var ofSource = []table{
 		{"410 after a long watch waits", "pace.failed", always("!p.expired || again")},
 		{"410 after an outage waits", "pace.failed", replace("!p.expired || again", "!p.expired || again || p.last > 0")},
 		{"repeated 410s cause no pause", "pace.failed", replace("!p.expired || again", "!p.expired || again && false")},
+		{"an expired version counts long after it", "pace.failed", replace("p.last, p.expired = 0, false", "p.last = 0")},
+		{"an expired version counts after a watch that has worked", "pace.worked", replace("p.last, p.expired = 0, false", "p.last = 0")},
 		{"an event of the type ends a pause", "pace.wait", within("<-changed", drop("return false"))},
 		{"another generation does not end a pause", "pace.forGeneration", drop("p.hasten(time.Now())")},
 		{"Retry-After does not lengthen a pause", "pace.failed", never("wish > pause")},
