@@ -74,12 +74,15 @@ type eventQueue struct {
 // wanted returns the events for the subscriber. It does not write to events, which other subscribers also
 // get.
 func (b *eventQueue) wanted(events []Event) []Event {
-	if b.labels || !slices.ContainsFunc(events, func(e Event) bool { return slices.Contains(e.Changes, LabelsChanged) }) {
+	unwanted := func(e Event) bool {
+		return slices.Contains(e.Changes, LabelsChanged) && !(b.informers && e.identifies())
+	}
+	if b.labels || !slices.ContainsFunc(events, unwanted) {
 		return events
 	}
 	var wanted []Event
 	for _, event := range events {
-		if slices.Contains(event.Changes, LabelsChanged) {
+		if unwanted(event) {
 			event.Changes = slices.DeleteFunc(slices.Clone(event.Changes), func(c Change) bool { return c == LabelsChanged })
 			if len(event.Changes) == 0 {
 				continue
@@ -88,6 +91,12 @@ func (b *eventQueue) wanted(events []Event) []Event {
 		wanted = append(wanted, event)
 	}
 	return wanted
+}
+
+// identifies reports whether it has become known what serves the type. Informers need it to recognize
+// another type with the same name.
+func (e Event) identifies() bool {
+	return e.Old.Backing == BackingUnknown && e.Resource.Backing != BackingUnknown || e.Old.CRDUID == "" && e.Resource.CRDUID != ""
 }
 
 // put adds events, and notifies the subscriber.

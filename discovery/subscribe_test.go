@@ -181,3 +181,18 @@ func TestEventQueue_LabelChangesNeedTheOption(t *testing.T) {
 		t.Errorf("the event itself has changed: %v", both.Changes)
 	}
 }
+
+// What serves a type is news for informers, though the type has not changed: they recognize another type by it.
+func TestEventQueue_InformersGetWhatServesTheirTypes(t *testing.T) {
+	crd, server := eventOf("a Changed Labels"), eventOf("b Changed Labels")
+	crd.Resource.CRDUID = "1"
+	server.Resource.Backing = BackingAggregated
+	events := []Event{crd, server, eventOf("c Changed Labels")}
+	for informers, want := range map[bool]int{false: 0, true: 2} {
+		queue := &eventQueue{news: make(chan struct{}, 1), informers: informers}
+		queue.put(events)
+		if got := len(queue.order); got != want {
+			t.Errorf("for informers %v: %d events, want %d", informers, got, want)
+		}
+	}
+}

@@ -474,3 +474,42 @@ func TestType_EndBeforeTheStartOfTheResolver(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// A type that was admitted while CRDs were forbidden gets the UID of its CRD as soon as they are permitted, and with
+// it, another CRD of that name is noticed.
+func TestType_LearnsItsCRDLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		cluster.hideCRDs(true)
+		cluster.define("ships")
+		f := cluster.factory(t)
+		f.Start(t.Context())
+		l := acquire(t, f, kindOf("ships"))
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := l.Resource(); got.CRDUID != "" {
+			t.Fatalf("the UID %q is known while CRDs are forbidden", got.CRDUID)
+		}
+		cluster.hideCRDs(false)
+		time.Sleep(time.Minute)
+		if got, want := string(l.Resource().CRDUID), cluster.has("ships"); got != want {
+			t.Errorf("the UID is %q, and the CRD has %q", got, want)
+		}
+		if got := l.Status(); got.State != status.StateSynced || got.Generation != 0 {
+			t.Errorf("after the CRD is known: %+v", got)
+		}
+
+		cluster.hideCRDs(true)
+		time.Sleep(time.Minute)
+		cluster.define("ships")
+		time.Sleep(time.Minute)
+		cluster.hideCRDs(false)
+		time.Sleep(time.Minute)
+		if got := l.Status(); got.State != status.StateSynced || got.Generation != 1 {
+			t.Errorf("after another CRD has the name: %+v", got)
+		}
+		shutdown(t, f)
+	})
+}

@@ -577,6 +577,21 @@ func TestSplice_ObjectsWithoutUIDsAreIdentifiedByTheirKeys(t *testing.T) {
 	})
 }
 
+// Another server may have taken over, which can't use the version of the first one.
+func TestSplice_ListFollowsAWatchWhoseVersionIsRejected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatched(t, source.Config{})
+		w.set(apierrors.NewBadRequest("resourceVersion: not a number"))
+		w.fail(nil)
+		time.Sleep(350 * time.Millisecond) // the watch has been rejected
+		w.set(nil)
+		time.Sleep(5 * time.Second)
+		if diff := cmp.Diff([]string{"watch 7", "list", "watch 7"}, w.since(2)); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // Some aggregated API servers send objects without resource versions.
 func TestSplice_ServerWithoutVersions(t *testing.T) {
 	for _, version := range []string{"", "0"} {

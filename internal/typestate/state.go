@@ -193,7 +193,7 @@ func (s *Snapshot) serve(res discovery.Resource, namespace string) {
 		s.Generation++
 		s.Last = s.Evidence
 		s.ServedSince = s.At
-		s.List, s.Watch, s.doubt = Condition{}, Condition{}, time.Time{} // they are of another type
+		s.List, s.Watch = Condition{}, Condition{} // they are of another type
 		s.resource = (&Snapshot{}).completed(res)
 	} else {
 		if !s.known() || s.Serving != source.Served {

@@ -55,6 +55,7 @@ var ofSource = []table{
 		{"a missing type that responds counts as deleted", "splice.probe", replace("false", "true")},
 		{"a probe that succeeds ends a pause", "splice.probe", drop("s.putOff(&s.pace, nil)")},
 		{"an expired watch is tried again", "splice.failed", drop("case expired(err), apierrors.IsBadRequest(err): s.known.expired()")},
+		{"a watch from a version that is rejected is tried again", "splice.failed", never("apierrors.IsBadRequest(err)")},
 		{"a watch that cannot be decoded is opened again without a list", "splice.broke", drop("if !apierrors.IsTooManyRequests(err) { s.known.expired() }")},
 		{"a list replaces watches that are throttled", "refused", never("apierrors.IsTooManyRequests(err)")},
 		{"429 in a stream causes a list", "splice.broke", always("!apierrors.IsTooManyRequests(err)")},

@@ -65,7 +65,7 @@ var ofTypestate = []table{
 		{"a probe of another type counts", "State.Probed", never("s.now.sourceType() != t")},
 		{"an outdated answer counts", "State.answered", never("heard != s.heard")},
 		{"the next type keeps the conditions of a type", "Snapshot.serve", drop(
-			"s.List, s.Watch, s.doubt = Condition{}, Condition{}, time.Time{}")},
+			"s.List, s.Watch = Condition{}, Condition{}")},
 		{"a NotServed answer counts as the end of a type", "Snapshot.refuse", before(
 			"case s.Evidence.Kind == discovery.CRDDeleted: s.Serving = source.Gone", "case denied: s.Serving = source.Gone")},
 		{"two NotServed answers at once are enough evidence", "Snapshot.refuse", replace("absentFor", "0")},
