@@ -32,15 +32,13 @@ type clients struct {
 	metadata metadata.Interface // nil: there is none
 	partial  source.Client      // metadata for informers, as unshared; nil: metadata
 
-	// config and http are for further clients; http is nil if there is only own.
-	config *rest.Config
-	http   *http.Client
+	typed *typed.Server // for clients of Go types; nil if there is only own
 }
 
 // newClients returns the clients of a factory for the server that cfg reaches.
 func newClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.Option) (clients, error) {
 	cfg = limited(cfg)
-	c := clients{config: cfg, http: httpClient}
+	c := clients{typed: typed.NewServer(cfg, httpClient)}
 	opts = append([]dynamicclient.Option{dynamicclient.WithTables(dynamicclient.NewTables()), defaultSharing()}, opts...)
 	for client, further := range map[*dynamic.Interface][]dynamicclient.Option{
 		&c.own:      {dynamicclient.WithoutSharing()},

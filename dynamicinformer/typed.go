@@ -78,10 +78,10 @@ func (a as[T]) check(*clients) error {
 }
 
 func (a as[T]) client(c *clients) (source.Client, *atomic.Bool, error) {
-	if c.http == nil {
+	if c.typed == nil {
 		return typed.Convert[T](c.own), nil, nil
 	}
-	client, err := typed.New[T](c.config, c.http)
+	client, err := typed.New[T](c.typed)
 	return client, nil, err
 }
 

@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +27,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/gotype"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
+	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
 // client has what both clients have in common.
@@ -40,25 +43,39 @@ func (c client[T]) New(gvk schema.GroupVersionKind) source.Object {
 // KeepsKind implements source.Client.
 func (c client[T]) KeepsKind() bool { return true }
 
+// Server is a server on which clients can be created. They have tables of strings in common.
+type Server struct {
+	config *rest.Config
+	http   *http.Client
+	tables func() *wire.Tables
+}
+
+// NewServer returns the server that cfg reaches with httpClient. The transport settings of cfg have no effect.
+func NewServer(cfg *rest.Config, httpClient *http.Client) *Server {
+	return &Server{cfg, httpClient, sync.OnceValue(func() *wire.Tables { return wire.NewTables(wire.Own) })}
+}
+
 // direct decodes responses to T.
 type direct[T source.Object] struct {
 	client[T]
-	rest rest.Interface
+	rest     rest.Interface
+	decoding wire.Settings
 }
 
-// New returns a client that decodes the server's JSON straight to T. The transport settings of cfg have no
-// effect. It does no I/O.
-func New[T source.Object](cfg *rest.Config, httpClient *http.Client) (source.Client, error) {
-	cfg = dynamic.ConfigFor(cfg)
+// New returns a client that decodes the server's JSON straight to T. It does no I/O.
+func New[T source.Object](s *Server) (source.Client, error) {
+	cfg := dynamic.ConfigFor(s.config)
 	cfg.AcceptContentTypes, cfg.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	cfg.NegotiatedSerializer = undecodable.Negotiated(negotiated[T]{NegotiatedSerializer: cfg.NegotiatedSerializer})
+	decoding := wire.Settings{Tables: s.tables(), Into: wire.NewStruct(reflect.TypeFor[T]().Elem())}
+	stock := undecodable.Negotiated(negotiated[T]{NegotiatedSerializer: cfg.NegotiatedSerializer})
+	cfg.NegotiatedSerializer = wire.Negotiated(stock, decoding)
 	cfg.GroupVersion = nil
 	cfg.APIPath = "/unused" // requests have absolute paths
-	client, err := rest.UnversionedRESTClientForConfigAndClient(cfg, httpClient)
+	client, err := rest.UnversionedRESTClientForConfigAndClient(cfg, s.http)
 	if err != nil {
 		return nil, err
 	}
-	return &direct[T]{rest: client}, nil
+	return &direct[T]{rest: client, decoding: decoding}, nil
 }
 
 var parameters = func() runtime.ParameterCodec {
@@ -93,6 +110,9 @@ func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, n
 	body, err := request(c.rest, runtime.ContentTypeJSON, gvr, namespace, &opts).Do(ctx).Raw()
 	if err != nil {
 		return nil, err
+	}
+	if list, ok := c.decoding.List(body); ok { // otherwise it may have items that are not a T
+		return &internalversion.List{ListMeta: list.ListMeta, Items: list.Items}, nil
 	}
 	return c.of.list(body)
 }

@@ -3,16 +3,25 @@ package typed
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // Such objects stand for deleted objects that the cache does not have any more.
 func TestClients_ObjectsThatTheyCreateHaveTheKind(t *testing.T) {
-	direct, err := New[*corev1.Pod](&rest.Config{}, nil)
+	direct, err := New[*corev1.Pod](NewServer(&rest.Config{}, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,5 +33,74 @@ func TestClients_ObjectsThatTheyCreateHaveTheKind(t *testing.T) {
 		if pod, is := client.New(corev1.SchemeGroupVersion.WithKind("Pod")).(*corev1.Pod); !is || pod.Kind != "Pod" || pod.APIVersion != "v1" {
 			t.Errorf("%T creates %+v", client, pod)
 		}
+	}
+}
+
+// widget is a Go type for widgets.
+type widget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec map[string]any `json:"spec,omitempty"`
+}
+
+func (w *widget) DeepCopyObject() runtime.Object { panic("not called") }
+
+// Ordinary responses are decoded in one pass, all others by util/json. The results are equal.
+func TestNew_DecodesAsUtilJSON(t *testing.T) {
+	const unusual = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"u","labels":{"a":"1"},"labels":{"b":"2"}}}` // a field occurs twice
+	objects := []string{stubserver.SimilarWidget(1), unusual, stubserver.SimilarWidget(2)}
+	decoded := func(text string) *widget {
+		w := &widget{}
+		if err := utiljson.Unmarshal([]byte(text), w); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	s := stubserver.New(t)
+	client, err := New[*widget](NewServer(s.RESTConfig(), s.Client()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, items := range [][]string{{}, {objects[0], objects[2]}, objects} {
+		s.Prepare(stubserver.JSON(stubserver.WidgetList(items...)))
+		list, err := client.List(t.Context(), widgets, "", metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []runtime.Object{}
+		for _, item := range items {
+			want = append(want, decoded(item))
+		}
+		if diff := cmp.Diff(&internalversion.List{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: want}, list, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("list (-want +got):\n%s", diff)
+		}
+	}
+
+	var stream string
+	want := []watch.Event{}
+	for _, object := range objects {
+		stream += stubserver.Event("ADDED", object)
+		want = append(want, watch.Event{Type: watch.Added, Object: decoded(object)})
+	}
+	s.Prepare(stubserver.Stream(stream + stubserver.Event("ERROR", stubserver.Refusal(410, "Expired"))))
+	w, err := client.Watch(t.Context(), widgets, "", metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for event := range w.ResultChan() {
+		if len(want) == 0 {
+			if err := apierrors.FromObject(event.Object); event.Type != watch.Error || !apierrors.IsResourceExpired(err) {
+				t.Errorf("the last event is %v %v", event.Type, err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(want[0], event); diff != "" {
+			t.Errorf("event (-want +got):\n%s", diff)
+		}
+		want = want[1:]
+	}
+	if len(want) > 0 {
+		t.Errorf("%d events are missing", len(want))
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -33,7 +33,7 @@ const pauseAfter = 4 * maxBatch
 
 type decodedEvent struct {
 	kind   watch.EventType
-	object *unstructured.Unstructured // nil: the event is unusual
+	object kruntime.Object // nil: the event is unusual
 }
 
 // next stores the next event in bypass. It returns false if there is none.

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
@@ -65,3 +66,29 @@ func BenchmarkSkip(b *testing.B) {
 }
 
 var _ runtime.Decoder = (*serializer)(nil)
+
+// BenchmarkStruct decodes objects to a Go type, and to unstructured content.
+func BenchmarkStruct(b *testing.B) {
+	var data [][]byte
+	for i := range 1000 {
+		data = append(data, encode(b, block(i)))
+	}
+	settings := structSettings(structTypes["ipamBlock"])
+	with := func(use func(b *builder) bool) func(data []byte) bool {
+		return func(data []byte) bool { return settings.decode(data, use) }
+	}
+	for name, decode := range map[string]func(data []byte) bool{
+		"struct":       with(func(b *builder) bool { _, ok := b.structItem(); return ok }),
+		"unstructured": with(func(b *builder) bool { _, ok := b.document(); return ok }),
+		"util/json":    func(data []byte) bool { return utiljson.Unmarshal(data, &ipamBlock{}) == nil },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if !decode(data[i%len(data)]) {
+					b.Fatal("not decoded")
+				}
+			}
+		})
+	}
+}

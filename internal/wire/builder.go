@@ -7,9 +7,11 @@ type builder struct {
 	tables  *tables
 	sharing Sharing
 	drop    *Drop
+	into    *Struct
 
 	members  []member // of the objects that are being built, the innermost last
 	elements []any    // of the arrays that are being built
+	texts    []string // names and values of maps that are being built
 	scratch  []byte   // the current string without escapes, if it had any
 }
 
@@ -18,9 +20,10 @@ type builder struct {
 func (b *builder) reset() {
 	const keep = 4 << 10 // capacity
 	b.scanner, b.tables = scanner{}, nil
-	b.drop = nil
+	b.drop, b.into = nil, nil
 	b.members = emptied(b.members, keep)
 	b.elements = emptied(b.elements, keep)
+	b.texts = emptied(b.texts, keep)
 	if cap(b.scratch) > keep {
 		b.scratch = nil
 	}

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -20,7 +19,7 @@ import (
 type bypass struct {
 	claimed atomic.Bool
 	kind    watch.EventType
-	object  *unstructured.Unstructured
+	object  runtime.Object
 	token   [1]byte
 }
 
@@ -28,7 +27,7 @@ type bypass struct {
 func (b *bypass) claim() bool { return b.claimed.CompareAndSwap(false, true) }
 
 // take returns the stored object if data is token, else nil.
-func (b *bypass) take(data []byte) *unstructured.Unstructured {
+func (b *bypass) take(data []byte) runtime.Object {
 	if b == nil || len(data) != 1 || &data[0] != &b.token[0] {
 		return nil
 	}

@@ -2,13 +2,14 @@ package wire
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 // event consumes a watch event. It returns false if the event is unusual: the
-// dynamic client would not return its object as unstructured, the event has other
+// client would not return its object as unstructured or as a struct, the event has other
 // members, or type is not the first.
-func (b *builder) event() (kind watch.EventType, object *unstructured.Unstructured, ok bool) {
+func (b *builder) event() (kind watch.EventType, object runtime.Object, ok bool) {
 	if !b.take('{') || !b.descend() || !b.field("type") || b.next() != '"' {
 		return "", nil, false
 	}
@@ -20,20 +21,28 @@ func (b *builder) event() (kind watch.EventType, object *unstructured.Unstructur
 	if kind == "" || !b.take(',') || !b.field("object") || b.next() != '{' {
 		return "", nil, false
 	}
+	if b.into != nil {
+		object, ok = b.structObject()
+	} else {
+		object, ok = b.eventObject(kind)
+	}
+	return kind, object, ok && b.take('}')
+}
+
+// eventObject consumes the object of an event. It returns false if the dynamic client would not return it as
+// unstructured.
+func (b *builder) eventObject(kind watch.EventType) (runtime.Object, bool) {
 	drop := b.drop
 	if kind == watch.Bookmark { // it is small, and an annotation may mark the end of a list
 		drop = nil
 	}
 	v, ok := b.object(root(drop))
-	if !ok || !b.take('}') {
-		return "", nil, false
+	if !ok {
+		return nil, false
 	}
 	fields := v.any.(map[string]any)
 	gvk, ok := identity(fields)
-	if !ok || typed[gvk.Kind] {
-		return "", nil, false
-	}
-	return kind, &unstructured.Unstructured{Object: fields}, true
+	return &unstructured.Unstructured{Object: fields}, ok && !typed[gvk.Kind]
 }
 
 // field consumes a member's name and the colon. It returns false for another name.

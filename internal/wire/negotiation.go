@@ -7,18 +7,20 @@ import (
 )
 
 // Settings are the settings of a client's decoders. Tables is required. Sharing may be
-// Shared only if the tables were made for it.
+// Shared only if the tables were made for it. If Into is not nil, objects are of its type, and Sharing and
+// Drop have no effect on their fields.
 type Settings struct {
 	Tables  *Tables
 	Sharing Sharing
 	Drop    *Drop
+	Into    *Struct
 }
 
 func (s *Settings) decode(data []byte, use func(b *builder) bool) bool {
-	return s.Tables.decode(data, s.Sharing, s.Drop, use)
+	return s.Tables.decode(data, s, use)
 }
 
-// Negotiated returns stock, client-go's serializer for dynamic clients, with another
+// Negotiated returns stock, client-go's serializer for dynamic clients or one for the type of settings.Into, with another
 // decoder of JSON. Encoding and other formats are not changed. It is safe for concurrent
 // use, like stock.
 func Negotiated(stock runtime.NegotiatedSerializer, settings Settings) runtime.NegotiatedSerializer {

@@ -20,7 +20,7 @@ type serializer struct {
 // Decode has client-go's contract. The result does not refer to data.
 func (s *serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if object := s.bypass.take(data); object != nil {
-		gvk := object.GroupVersionKind()
+		gvk := object.GetObjectKind().GroupVersionKind()
 		return object, &gvk, nil
 	}
 	if defaults == nil {
@@ -35,6 +35,9 @@ func (s *serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into
 
 // decode decodes ordinary input. It changes into only if it succeeds.
 func (s *serializer) decode(data []byte, into runtime.Object) (runtime.Object, schema.GroupVersionKind, bool) {
+	if s.settings.Into != nil {
+		return nil, schema.GroupVersionKind{}, false // the events of streams and lists do not come here
+	}
 	switch into := into.(type) {
 	case nil:
 		if object, gvk, ok := s.object(data); ok && !typed[gvk.Kind] {

@@ -91,11 +91,11 @@ const (
 
 // decode calls use with a builder at the beginning of data, and returns its result. The
 // builder is not valid after use returns.
-func (t *Tables) decode(data []byte, sharing Sharing, drop *Drop, use func(b *builder) bool) bool {
+func (t *Tables) decode(data []byte, s *Settings, use func(b *builder) bool) bool {
 	b := t.builders.Get().(*builder)
 	b.tables = t.enter(len(data))
 	b.scanner = scanner{data: data}
-	b.sharing, b.drop = sharing, drop
+	b.sharing, b.drop, b.into = s.Sharing, s.Drop, s.Into
 	ok := use(b)
 	b.reset()
 	t.builders.Put(b)

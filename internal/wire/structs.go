@@ -1,0 +1,540 @@
+package wire
+
+import (
+	"cmp"
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Struct decodes JSON to one Go type of objects. Its results are those of apimachinery's util/json. It has a
+// function for each field of the type. Values of types that decode themselves, and of unusual types, are left to
+// these types or to util/json; so is a whole object that is not ordinary, for example if a field occurs twice or
+// a value does not fit. A Struct is safe for concurrent use.
+type Struct struct {
+	of   reflect.Type
+	fill fill
+}
+
+// NewStruct returns the decoder for t, which must be a struct. Pointers to it must be objects.
+func NewStruct(t reflect.Type) *Struct {
+	return &Struct{of: t, fill: newPlanner().of(t)}
+}
+
+// fill sets v, which is addressable and zero, to the value at the builder's position. It returns false if the
+// value is not ordinary; v is then undefined.
+type fill func(b *builder, v reflect.Value) bool
+
+// structObject consumes the object at pos. It returns false for an object without a kind, and for a Status.
+func (b *builder) structObject() (runtime.Object, bool) {
+	object, ok := b.structItem()
+	if !ok {
+		return nil, false
+	}
+	kind := object.GetObjectKind().GroupVersionKind().Kind
+	return object, kind != "" && kind != "Status"
+}
+
+// structItem consumes the object at pos, which may have no kind.
+func (b *builder) structItem() (runtime.Object, bool) {
+	if b.next() != '{' {
+		return nil, false
+	}
+	v := reflect.New(b.into.of)
+	if !b.into.fill(b, v.Elem()) {
+		return nil, false
+	}
+	return reflect.TypeAssert[runtime.Object](v)
+}
+
+// List is a list of objects of a Go type.
+type List struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []runtime.Object
+}
+
+// List decodes a list of objects of the settings' Struct. An item without kind and apiVersion gets those of the
+// list. It returns false for data that is not ordinary.
+func (s *Settings) List(data []byte) (l List, ok bool) {
+	ok = s.decode(data, func(b *builder) bool { return b.structList(&l) && b.done() })
+	return l, ok
+}
+
+// listHead has the members of a list except its items.
+type listHead struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+}
+
+var listMembers = newPlanner().fields(reflect.TypeFor[listHead]())
+
+// structList consumes the list at pos.
+func (b *builder) structList(l *List) bool {
+	var (
+		head   listHead
+		seen   fieldSet
+		listed bool
+	)
+	ok := b.each('{', '}', func() bool {
+		name, ok := b.key()
+		switch {
+		case !ok:
+			return false
+		case string(b.content(name)) != "items":
+			return listMembers.fill(b, name, reflect.ValueOf(&head).Elem(), &seen)
+		case listed:
+			return false
+		}
+		listed = true
+		return b.each('[', ']', func() bool {
+			item, ok := b.structItem()
+			l.Items = append(l.Items, item)
+			return ok
+		})
+	})
+	if !ok || !listed {
+		return false
+	}
+	l.TypeMeta, l.ListMeta = head.TypeMeta, head.ListMeta
+	kind := schema.FromAPIVersionAndKind(l.APIVersion, itemKind(l.Kind))
+	for _, item := range l.Items {
+		if of := item.GetObjectKind(); of.GroupVersionKind().Empty() {
+			of.SetGroupVersionKind(kind)
+		}
+	}
+	return strings.HasSuffix(l.Kind, "List")
+}
+
+// planner creates fills.
+type planner struct{ known map[reflect.Type]*fill }
+
+func newPlanner() *planner { return &planner{map[reflect.Type]*fill{}} }
+
+// of returns the fill of type t.
+func (p *planner) of(t reflect.Type) fill {
+	if f := p.known[t]; f != nil {
+		return func(b *builder, v reflect.Value) bool { return (*f)(b, v) } // it may not be set yet
+	}
+	f := new(fill)
+	p.known[t] = f
+	*f = p.make(t)
+	return *f
+}
+
+var (
+	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+func (p *planner) make(t reflect.Type) fill {
+	to := reflect.PointerTo(t)
+	switch {
+	case t.Name() == "" && t.Kind() == reflect.Struct && to.NumMethod() > 0:
+		return unusual // whether methods of embedded fields count depends on what refers to the struct
+	case to.Implements(unmarshaler):
+		return fillItself
+	case to.Implements(textUnmarshaler), t == reflect.TypeFor[json.Number]():
+		return fillByJSON
+	case t.Kind() == reflect.Interface && t.NumMethod() == 0:
+		return fillAny
+	}
+	if f := p.ofKind(t); f != nil {
+		return orNull(f)
+	}
+	return fillByJSON
+}
+
+// ofKind returns the fill of a type without methods for JSON; nil if it is unusual.
+func (p *planner) ofKind(t reflect.Type) fill {
+	switch t.Kind() {
+	case reflect.Bool:
+		return fillBool
+	case reflect.String:
+		return fillString
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return fillInt
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return fillUint
+	case reflect.Float64:
+		return fillFloat
+	case reflect.Pointer:
+		return fillPointer(p.of(t.Elem()))
+	case reflect.Slice:
+		if t.Elem().Kind() != reflect.Uint8 { // bytes are base64
+			return fillSlice(t, p.of(t.Elem()))
+		}
+	case reflect.Map:
+		return p.ofMap(t)
+	case reflect.Struct:
+		if fields := p.fields(t); fields != nil {
+			return fillStruct(fields)
+		}
+	}
+	return nil
+}
+
+// raw consumes a value, and returns its bytes.
+func (b *builder) raw() ([]byte, bool) {
+	b.next()
+	start := b.pos
+	ok := b.skip()
+	return b.data[start:min(b.pos, len(b.data))], ok
+}
+
+// unusual leaves the whole object to util/json.
+func unusual(*builder, reflect.Value) bool { return false }
+
+// fillByJSON leaves the value to util/json.
+func fillByJSON(b *builder, v reflect.Value) bool {
+	raw, ok := b.raw()
+	return ok && utiljson.Unmarshal(raw, v.Addr().Interface()) == nil
+}
+
+// fillItself leaves the value to its type.
+func fillItself(b *builder, v reflect.Value) bool {
+	raw, ok := b.raw()
+	return ok && v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw) == nil
+}
+
+// orNull is f for a type with a value that null does not change.
+func orNull(f fill) fill {
+	return func(b *builder, v reflect.Value) bool {
+		if b.next() == 'n' {
+			return b.literal("null")
+		}
+		return f(b, v)
+	}
+}
+
+func fillBool(b *builder, v reflect.Value) bool {
+	switch b.next() {
+	case 't':
+		v.SetBool(true)
+		return b.literal("true")
+	case 'f':
+		return b.literal("false")
+	}
+	return false
+}
+
+func fillString(b *builder, v reflect.Value) bool {
+	s, ok := b.internedText()
+	if ok {
+		v.SetString(s)
+	}
+	return ok
+}
+
+// internedText consumes a string.
+func (b *builder) internedText() (string, bool) {
+	if b.next() != '"' {
+		return "", false
+	}
+	t, ok := b.text()
+	if !ok {
+		return "", false
+	}
+	content := b.content(t)
+	if len(content) <= maxInterned {
+		if in := b.tables.strings.lookup(content, hashOf(b.tables.seed, content)); in != nil {
+			return in.text, true
+		}
+	}
+	return string(content), true
+}
+
+func fillInt(b *builder, v reflect.Value) bool {
+	b.next()
+	n, ok := b.number()
+	if !ok {
+		return false
+	}
+	i, ok := n.integer(b.data)
+	if !ok || v.OverflowInt(i) {
+		return false
+	}
+	v.SetInt(i)
+	return true
+}
+
+func fillUint(b *builder, v reflect.Value) bool {
+	b.next()
+	n, ok := b.number()
+	if !ok || b.data[n.start] == '-' {
+		return false
+	}
+	i, ok := n.integer(b.data)
+	if !ok || v.OverflowUint(uint64(i)) { //nolint:gosec // not negative
+		return false
+	}
+	v.SetUint(uint64(i)) //nolint:gosec // not negative
+	return true
+}
+
+func fillFloat(b *builder, v reflect.Value) bool {
+	b.next()
+	n, ok := b.number()
+	if !ok {
+		return false
+	}
+	f, ok := n.float(b.data)
+	v.SetFloat(f)
+	return ok
+}
+
+func fillAny(b *builder, v reflect.Value) bool {
+	decoded, ok := b.value(place{})
+	if ok && decoded.any != nil {
+		v.Set(reflect.ValueOf(decoded.any))
+	}
+	return ok
+}
+
+func fillPointer(elem fill) fill {
+	return func(b *builder, v reflect.Value) bool {
+		to := reflect.New(v.Type().Elem())
+		v.Set(to)
+		return elem(b, to.Elem())
+	}
+}
+
+// each consumes the array or the object at pos, and calls one for each element or member.
+func (b *builder) each(opening, closing byte, one func() bool) bool {
+	if !b.take(opening) || !b.descend() {
+		return false
+	}
+	again, ok := !b.take(closing), true
+	for again {
+		if !one() {
+			return false
+		}
+		if again, ok = b.more(closing); !ok {
+			return false
+		}
+	}
+	b.ascend()
+	return ok
+}
+
+// maxScratch is the maximum length of a slice whose memory is kept for the next one.
+const maxScratch = 1 << 10
+
+// fillSlice fills slices of type t. They are built in a slice that is used again, and get the capacity that they
+// need.
+func fillSlice(t reflect.Type, elem fill) fill {
+	pool := sync.Pool{New: func() any {
+		scratch := reflect.New(t).Elem()
+		return &scratch
+	}}
+	return func(b *builder, v reflect.Value) bool {
+		from := pool.Get().(*reflect.Value)
+		scratch, n := *from, 0
+		ok := b.each('[', ']', func() bool {
+			if n == scratch.Cap() {
+				scratch.Grow(1)
+			}
+			n++
+			scratch.SetLen(n)
+			return elem(b, scratch.Index(n-1))
+		})
+		if !ok {
+			return false
+		}
+		exact := reflect.MakeSlice(t, n, n)
+		reflect.Copy(exact, scratch)
+		v.Set(exact)
+		if n <= maxScratch {
+			scratch.Clear()
+			scratch.SetLen(0)
+			pool.Put(from)
+		}
+		return true
+	}
+}
+
+// ofMap returns the fill of a map; nil if its keys are not plain strings.
+func (p *planner) ofMap(t reflect.Type) fill {
+	key, elem := t.Key(), t.Elem()
+	switch {
+	case key.Kind() != reflect.String, reflect.PointerTo(key).Implements(textUnmarshaler):
+		return nil
+	case t == reflect.TypeFor[map[string]string]():
+		return fillTexts
+	}
+	return fillMap(key, elem, p.of(elem))
+}
+
+func fillMap(key, elem reflect.Type, value fill) fill {
+	return func(b *builder, v reflect.Value) bool {
+		into, k, e := reflect.MakeMap(v.Type()), reflect.New(key).Elem(), reflect.New(elem).Elem()
+		v.Set(into)
+		return b.each('{', '}', func() bool {
+			name, _, ok := b.name()
+			if !ok {
+				return false
+			}
+			k.SetString(name)
+			e.SetZero()
+			if !value(b, e) {
+				return false
+			}
+			into.SetMapIndex(k, e)
+			return true
+		})
+	}
+}
+
+// fillTexts fills a map[string]string, such as labels.
+func fillTexts(b *builder, v reflect.Value) bool {
+	base := len(b.texts)
+	ok := b.each('{', '}', func() bool {
+		name, _, ok := b.name()
+		if !ok {
+			return false
+		}
+		text := ""
+		if b.next() == 'n' {
+			ok = b.literal("null")
+		} else {
+			text, ok = b.internedText()
+		}
+		b.texts = append(b.texts, name, text)
+		return ok
+	})
+	if !ok {
+		return false
+	}
+	pairs := b.texts[base:]
+	texts := make(map[string]string, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		texts[pairs[i]] = pairs[i+1]
+	}
+	clear(pairs)
+	b.texts = b.texts[:base]
+	v.Set(reflect.ValueOf(texts))
+	return true
+}
+
+// structFields are the fields of a struct by their names in JSON.
+type structFields map[string]*structField
+
+// structField is a field of a struct, or of a struct that is embedded in it.
+type structField struct {
+	index []int
+	at    int // the number of the field
+	fill  fill
+}
+
+func fillStruct(fields structFields) fill {
+	return func(b *builder, v reflect.Value) bool {
+		var seen fieldSet
+		return b.each('{', '}', func() bool {
+			name, ok := b.key()
+			return ok && fields.fill(b, name, v, &seen)
+		})
+	}
+}
+
+// fill fills the field with that name. It returns false if the field is in seen.
+func (f structFields) fill(b *builder, name text, v reflect.Value, seen *fieldSet) bool {
+	field := f[string(b.content(name))]
+	if field == nil {
+		return b.skip()
+	}
+	for _, i := range field.index {
+		v = v.Field(i)
+	}
+	return seen.add(field.at) && field.fill(b, v)
+}
+
+// maxFields is the maximum number of fields of a struct with structFields.
+const maxFields = 256
+
+// fieldSet is a set of numbers of fields.
+type fieldSet [maxFields / 64]uint64
+
+// add adds a number, and reports whether it was not in the set.
+func (s *fieldSet) add(at int) bool {
+	word, bit := &s[at/64], uint64(1)<<(at%64)
+	added := *word&bit == 0
+	*word |= bit
+	return added
+}
+
+// candidate is a field that may have a name in JSON.
+type candidate struct {
+	field  reflect.StructField // its Index is relative to the outermost struct
+	tagged bool                // the name is in the tag
+}
+
+// fields returns the fields of a struct by the rules of encoding/json. It returns nil for unusual structs: with
+// embedded pointers, the option "string", or unusual names.
+func (p *planner) fields(t reflect.Type) structFields {
+	candidates := map[string][]candidate{}
+	if !collect(candidates, t, nil) || len(candidates) > maxFields {
+		return nil
+	}
+	fields := make(structFields, len(candidates))
+	for name, all := range candidates {
+		if field := dominant(all); field != nil {
+			fields[name] = &structField{index: field.Index, at: len(fields), fill: p.of(field.Type)}
+		}
+	}
+	return fields
+}
+
+// collect adds the fields of t, a struct at index of the outermost struct. It returns false if t is unusual.
+func collect(into map[string][]candidate, t reflect.Type, index []int) bool {
+	for field := range t.Fields() {
+		field.Index = append(slices.Clip(index), field.Index...)
+		tag := field.Tag.Get("json")
+		name, options, _ := strings.Cut(tag, ",")
+		embedded := field.Anonymous && name == ""
+		switch {
+		case tag == "-", !field.IsExported() && !field.Anonymous:
+			continue
+		case slices.Contains(strings.Split(options, ","), "string"), embedded && field.Type.Kind() == reflect.Pointer,
+			!field.IsExported() && !embedded, strings.ContainsFunc(name, unusualInName):
+			return false
+		case embedded && field.Type.Kind() == reflect.Struct:
+			if !collect(into, field.Type, field.Index) {
+				return false
+			}
+			continue
+		case !field.IsExported():
+			continue
+		}
+		key := cmp.Or(name, field.Name)
+		into[key] = append(into[key], candidate{field, name != ""})
+	}
+	return true
+}
+
+func unusualInName(r rune) bool {
+	usual := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-./$", r)
+	return !usual
+}
+
+// dominant returns the field that has a name: the only one of the least depth or, of these, the only one with
+// the name in its tag. It returns nil if there is none.
+func dominant(all []candidate) *reflect.StructField {
+	depth := func(c candidate) int { return len(c.field.Index) }
+	least := depth(slices.MinFunc(all, func(a, b candidate) int { return cmp.Compare(depth(a), depth(b)) }))
+	all = slices.DeleteFunc(all, func(c candidate) bool { return depth(c) > least })
+	if len(all) > 1 {
+		all = slices.DeleteFunc(all, func(c candidate) bool { return !c.tagged })
+	}
+	if len(all) != 1 {
+		return nil
+	}
+	return &all[0].field
+}

@@ -1,0 +1,313 @@
+package wire
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// ipamBlock is Calico's IPAMBlock.
+type ipamBlock struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		CIDR           string           `json:"cidr"`
+		Affinity       *string          `json:"affinity,omitempty"`
+		StrictAffinity bool             `json:"strictAffinity"`
+		Allocations    []*int           `json:"allocations"`
+		Unallocated    []int            `json:"unallocated"`
+		Attributes     []blockAttribute `json:"attributes"`
+		Sequence       map[string]int64 `json:"sequenceNumberForAllocation"`
+		Deleted        bool             `json:"deleted"`
+		Ratio          float64          `json:"ratio"`
+	} `json:"spec"`
+}
+
+type blockAttribute struct {
+	Handle    *string           `json:"handle_id,omitempty"`
+	Secondary map[string]string `json:"secondary,omitempty"`
+}
+
+func (b *ipamBlock) DeepCopyObject() runtime.Object { panic("not called") }
+
+// kinds has a field of each type that has rules of its own.
+type kinds struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Bool      bool                       `json:"bool"`
+	String    string                     `json:"string"`
+	Named     types.UID                  `json:"named"`
+	Int       int                        `json:"int"`
+	Int8      int8                       `json:"int8"`
+	Int64     int64                      `json:"int64"`
+	Uint8     uint8                      `json:"uint8"`
+	Uint64    uint64                     `json:"uint64"`
+	Float     float64                    `json:"float"`
+	Float32   float32                    `json:"float32"`
+	Any       any                        `json:"any"`
+	Errors    error                      `json:"errors"`
+	Pointer   *string                    `json:"pointer"`
+	Pointers  **int                      `json:"pointers"`
+	Slice     []string                   `json:"slice"`
+	Slices    [][]int                    `json:"slices"`
+	Structs   []blockAttribute           `json:"structs"`
+	Bytes     []byte                     `json:"bytes"`
+	Array     [2]int                     `json:"array"`
+	Texts     map[string]string          `json:"texts"`
+	Uids      map[types.UID]string       `json:"uids"`
+	Numbers   map[string]int             `json:"numbers"`
+	ByNumber  map[int]string             `json:"byNumber"`
+	ByText    map[text16]string          `json:"byText"`
+	Maps      map[string]map[string]any  `json:"maps"`
+	Lists     map[string][]string        `json:"lists"`
+	Refs      map[string]*blockAttribute `json:"refs"`
+	Next      *kinds                     `json:"next"`
+	Time      metav1.Time                `json:"time"`
+	TimeRef   *metav1.Time               `json:"timeRef"`
+	MicroTime metav1.MicroTime           `json:"microTime"`
+	Port      intstr.IntOrString         `json:"port"`
+	Ports     []intstr.IntOrString       `json:"ports"`
+	Raw       json.RawMessage            `json:"raw"`
+	Extension runtime.RawExtension       `json:"extension"`
+	Number    json.Number                `json:"number"`
+	Text      text16                     `json:"text"`
+	TextRef   *text16                    `json:"textRef"`
+	Unnamed   struct{ metav1.Time }      `json:"unnamed"`
+	Quoted    struct {
+		A int `json:"a,string"`
+	} `json:"quoted"`
+	Strange struct {
+		A int `json:"a|b"`
+	} `json:"strange"`
+	Embedding embedding        `json:"embedding"`
+	Embedded  embeddingPointer `json:"embedded"`
+	Hidden    hidden           `json:"hidden"`
+	Large     large256         `json:"large"`
+	NoTag     string
+	Dash      int `json:"-"`
+	DashName  int `json:"-,"` //nolint:staticcheck // the name is a dash
+	private   int //nolint:unused // has no value
+}
+
+func (k *kinds) DeepCopyObject() runtime.Object { panic("not called") }
+
+// text16 decodes itself from text.
+type text16 string
+
+var _ encoding.TextUnmarshaler = new(text16)
+
+func (t *text16) UnmarshalText(data []byte) error {
+	if len(data) > 16 {
+		return errors.New("too long")
+	}
+	*t = text16("text " + string(data))
+	return nil
+}
+
+// embedding has fields whose names compete.
+type embedding struct {
+	inner
+	Other
+	A int `json:"a"`
+	E int
+	F int `json:"f"`
+	G int `json:"F"`
+}
+
+type inner struct {
+	A int `json:"a"`
+	B int `json:"b"`
+	C int
+	N int
+	f int //nolint:unused // has no value
+}
+
+// Other competes with inner.
+type Other struct {
+	B int
+	C int `json:"C"`
+	N int
+	deeper
+}
+
+type deeper struct {
+	B  int `json:"b"`
+	E  int
+	Z  int `json:"z"`
+	ZZ []int
+}
+
+type embeddingPointer struct {
+	*Other
+	X int
+}
+
+// hidden has an embedded field with a name.
+type hidden struct {
+	Other `json:"other"`
+	text16
+	X int
+}
+
+// large256 has more fields than a fieldSet.
+type large256 struct {
+	A [300]struct{} `json:"-"`
+	B int
+}
+
+// structTypes are the types of the fuzz test. A pod is not among them: large exponents in a quantity take minutes.
+var structTypes = map[string]reflect.Type{
+	"ipamBlock": reflect.TypeFor[ipamBlock](), "kinds": reflect.TypeFor[kinds](),
+	"metadata": reflect.TypeFor[metav1.PartialObjectMetadata](), "Event": reflect.TypeFor[corev1.Event](),
+}
+
+// structSettings returns settings for objects of a type.
+func structSettings(t reflect.Type) *Settings {
+	return &Settings{Tables: NewTables(Own), Into: NewStruct(t)}
+}
+
+// sameStruct fails t if the decoder of settings has another result than util/json. It reports whether data is
+// ordinary.
+func sameStruct(t *testing.T, settings *Settings, data []byte) (ordinary bool) {
+	t.Helper()
+	want := reflect.New(settings.Into.of).Interface()
+	err := utiljson.Unmarshal(data, want)
+	var got any
+	ordinary = settings.decode(data, func(b *builder) (ok bool) {
+		got, ok = b.structItem()
+		return ok && b.done()
+	})
+	if ordinary && (err != nil || !identical(want, got)) {
+		t.Errorf("%v: %.2000s\n got %+v\nwant %+v, error %v", settings.Into.of, data, got, want, err)
+	}
+	return ordinary
+}
+
+// Each value in each field has the same result as with util/json.
+func TestStruct_AsUtilJSON(t *testing.T) {
+	settings := structSettings(reflect.TypeFor[kinds]())
+	fields := []string{"unknown", "metadata", "kind"}
+	for name := range newPlanner().fields(reflect.TypeFor[kinds]()) {
+		fields = append(fields, name)
+	}
+	values := append(values, `300`, `-129`, `65536`, `"2024-01-02T03:04:05Z"`, `"2024-01-02T03:04:05.123456Z"`, `"80%"`, `"aGVsbG8="`, `"not base64!"`, `["a",null,"b"]`,
+		`[[1,2],null,[]]`, `[{"handle_id":"x","secondary":{"a":"b"}},null,{}]`, `{"a":"b","c":null}`, `{"a":["b"],"c":null,"d":[]}`, `{"a":{"b":{"c":[1,1.5]}}}`, `{"1":"b"}`, `{"a":{"handle_id":null},"b":null}`,
+		`{"int":3,"next":{"int":4,"texts":{}}}`, `{"a":1,"b":2,"c":3,"C":4,"N":5,"E":7,"f":8,"F":9,"z":10,"ZZ":[1]}`, `{"other":{"b":1},"B":2,"X":3,"text16":"x"}`, `{"B":1}`, `{"a":"5"}`, `{"a|b":5}`, `{"Time":null}`,
+		`{"name":"x","labels":{"a":"b"},"creationTimestamp":null,"ownerReferences":[{"uid":"1","controller":true}],"managedFields":[{"fieldsV1":{"f:a":{}},"time":"2024-01-02T03:04:05Z"}]}`)
+	for _, name := range fields {
+		ordinary := 0
+		for _, value := range values {
+			if sameStruct(t, settings, []byte(`{"`+name+`":`+value+`,"another":1}`)) {
+				ordinary++
+			}
+			sameStruct(t, settings, []byte(`{"`+name+`":`+value+`,"`+name+`":`+value+`}`))
+		}
+		if (ordinary == 0) != (name == "unnamed") {
+			t.Errorf("%d values of %s are ordinary", ordinary, name)
+		}
+	}
+}
+
+// The objects of real servers are ordinary.
+func TestStruct_RealisticObjects(t *testing.T) {
+	for i := range 20 {
+		for _, of := range []string{"ipamBlock", "metadata"} {
+			if !sameStruct(t, structSettings(structTypes[of]), encode(t, block(i))) {
+				t.Errorf("block %d is not ordinary for %s", i, of)
+			}
+		}
+	}
+	if !sameStruct(t, structSettings(reflect.TypeFor[corev1.Pod]()), []byte(pod)) {
+		t.Error("a pod is not ordinary")
+	}
+}
+
+const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"ns","generateName":"a-","uid":"u","resourceVersion":"7","creationTimestamp":"2026-01-02T03:04:05Z","labels":{"app":"a"},
+"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"a","uid":"v","controller":true,"blockOwnerDeletion":true}]},
+"spec":{"containers":[{"name":"c","image":"i:1","args":["--x","--y=1"],"ports":[{"name":"http","containerPort":8080,"protocol":"TCP"}],"env":[{"name":"E","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}],
+"resources":{"limits":{"cpu":"2","memory":"4Gi"},"requests":{"cpu":"100m"}},"livenessProbe":{"httpGet":{"path":"/","port":"http","scheme":"HTTP"},"initialDelaySeconds":3},"securityContext":{"runAsUser":1000,"capabilities":{"drop":["ALL"]}}}],
+"tolerations":[{"key":"k","operator":"Exists","tolerationSeconds":300}],"volumes":[{"name":"v","configMap":{"name":"m","defaultMode":420,"items":[{"key":"a","path":"b"}]}},{"name":"e","emptyDir":{}}],"nodeSelector":{"a":"b"},"terminationGracePeriodSeconds":30},
+"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastProbeTime":null,"lastTransitionTime":"2026-01-02T03:04:05Z"}],"podIPs":[{"ip":"10.0.0.1"}],"startTime":"2026-01-02T03:04:05Z",
+"containerStatuses":[{"name":"c","state":{"running":{"startedAt":"2026-01-02T03:04:05Z"}},"ready":true,"restartCount":0,"image":"i","imageID":"j","started":true}]}}`
+
+// A list is ordinary only if each item is. Items without a kind get it from the list.
+func TestSettings_ListOfStructs(t *testing.T) {
+	settings := structSettings(structTypes["ipamBlock"])
+	l, ok := settings.List(listOf(t, block(1), map[string]any{"metadata": map[string]any{"name": "x"}}, map[string]any{"kind": "Other"}))
+	if !ok || len(l.Items) != 3 || l.ResourceVersion != "9" || l.RemainingItemCount == nil || *l.RemainingItemCount != 3 || l.Kind != "IPAMBlockList" {
+		t.Fatalf("%v: %+v", ok, l)
+	}
+	for i, want := range []string{"crd.projectcalico.org/v1 IPAMBlock", "crd.projectcalico.org/v1 IPAMBlock", " Other"} {
+		if got := l.Items[i].(*ipamBlock); got.APIVersion+" "+got.Kind != want {
+			t.Errorf("item %d is of %s %s, want %s", i, got.APIVersion, got.Kind, want)
+		}
+	}
+	for _, data := range listCorpus() {
+		if l, ok := settings.List([]byte(data)); ok {
+			var want struct {
+				listHead
+				Items []*ipamBlock `json:"items"`
+			}
+			if err := utiljson.Unmarshal([]byte(data), &want); err != nil || len(want.Items) != len(l.Items) || !identical(want.ListMeta, l.ListMeta) || want.TypeMeta != l.TypeMeta {
+				t.Errorf("%.2000s: %+v, want %+v, error %v", data, l, want, err)
+			}
+		}
+	}
+	for _, data := range []string{
+		`{"kind":"AList","items":null}`, `{"kind":"AList"}`, `{"kind":"A","items":[]}`, `{"kind":"AList","items":[],"items":[]}`, `{"kind":"AList","items":[null]}`, `{"kind":"AList","items":[{"spec":5}]}`, `{"kind":"AList","items":[]}x`,
+	} {
+		if _, ok := settings.List([]byte(data)); ok {
+			t.Errorf("%s is ordinary", data)
+		}
+	}
+}
+
+// A map and a slice of an object do not change when the next object is decoded.
+func TestStruct_ObjectsShareNothing(t *testing.T) {
+	settings := structSettings(reflect.TypeFor[kinds]())
+	decode := func(data string) *kinds {
+		var object any
+		if !settings.decode([]byte(data), func(b *builder) (ok bool) { object, ok = b.structItem(); return ok }) {
+			t.Fatal(data)
+		}
+		return object.(*kinds)
+	}
+	text := `{"slice":["a","b"],"structs":[{"secondary":{"x":"y"}}],"numbers":{"a":1},"lists":{"a":["b"]},"any":{"a":[1]}}`
+	first := decode(text)
+	_ = decode(`{"slice":["c","d","e"],"structs":[{"handle_id":"z"},{}],"numbers":{"b":2},"lists":{"a":["c"]},"any":{"a":[2]}}`)
+	want := &kinds{}
+	if err := utiljson.Unmarshal([]byte(text), want); err != nil || !identical(want, first) {
+		t.Errorf("%+v, want %+v, error %v", first, want, err)
+	}
+	if cap(first.Slice) != 2 || cap(first.Structs) != 1 {
+		t.Errorf("capacities %d, %d", cap(first.Slice), cap(first.Structs))
+	}
+}
+
+func FuzzStruct(f *testing.F) {
+	for _, data := range append(objectCorpus(), pod, string(encode(f, block(1)))) {
+		if len(data) < large {
+			f.Add([]byte(data))
+		}
+	}
+	settings := map[string]*Settings{}
+	for name, of := range structTypes {
+		settings[name] = structSettings(of)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, s := range settings {
+			sameStruct(t, s, data)
+		}
+	})
+}
