@@ -130,7 +130,7 @@ func TestSplice_WatchesResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		for i := range 5 {
-			time.Sleep(5 * time.Minute) // a watch that lasts
+			time.Sleep(4 * time.Minute) // less than the shortest timeout of a watch
 			w.cluster.CloseWatches(widgets)
 			name := fmt.Sprint("new-", i)
 			w.create(name)
