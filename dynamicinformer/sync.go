@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/gvrkit/gvrkit/status"
 )
@@ -184,7 +183,7 @@ func (e *entry) awaitStore() {
 	}
 	go func() {
 		defer e.pending.End()
-		for !e.stores(int(number)) {
+		for !e.informer.Stores(int(number)) {
 			<-time.After(lookAgain)
 			if e.pending.Closed() || e.informer.IsStopped() {
 				return
@@ -192,30 +191,6 @@ func (e *entry) awaitStore() {
 		}
 		e.state.Stored(int(number))
 	}()
-}
-
-// stores reports whether the store has the first list with that number, or a later list has replaced
-// it. It waits for the store's lock, which an index function may delay.
-func (e *entry) stores(number int) bool {
-	version := e.informer.GetStore().LastStoreSyncResourceVersion()
-	given := e.informer.Source().State()
-	if given.FirstLists != number || version == given.Version {
-		return true // a server's versions may decrease: the store has the last version
-	}
-	if notOlder(given.Former, given.Listed) { // the store may still have a version of the former generation
-		return !notOlder(given.Former, version)
-	}
-	return notOlder(version, given.Listed)
-}
-
-// notOlder reports whether version a is not before b, or can't be compared with it. It reports false
-// if a is empty, which is only the version before the first generation.
-func notOlder(a, b string) bool {
-	if a == "" {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err != nil || order >= 0
 }
 
 // firstList returns a channel that closes with the first list. It is nil if the informer has listed:

@@ -90,3 +90,27 @@ func reaches(version, want string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, want)
 	return err == nil && order >= 0
 }
+
+// Stores reports whether the store has the first list with that number, or a later list has replaced it. It
+// waits for the store's lock, which an index function may delay.
+func (i *Informer) Stores(number int) bool {
+	version := i.SharedIndexInformer.GetStore().LastStoreSyncResourceVersion()
+	given := i.source.State()
+	if given.FirstLists != number || version == given.Version {
+		return true // a server's versions may decrease: the store has the last version
+	}
+	if notOlder(given.Former, given.Listed) { // the store may still have a version of the former generation
+		return !notOlder(given.Former, version)
+	}
+	return notOlder(version, given.Listed)
+}
+
+// notOlder reports whether version a is not before b, or can't be compared with it. It reports false
+// if a is empty, which is only the version before the first generation.
+func notOlder(a, b string) bool {
+	if a == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil || order >= 0
+}
