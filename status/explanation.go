@@ -202,6 +202,8 @@ func (e *Explanation) requests(i *Informer) string {
 		return fmt.Sprintf("Requests%s: %s and %s have succeeded.", i.scope(), count(tr.Lists, "list"), count(tr.Watches, "watch"))
 	case i.State == StateStopped, i.State == StateNotServed, i.Reason == ReasonNotStarted:
 		return ""
+	case i.Reason == ReasonQueued:
+		return "The first list waits for the lists of other resources, whose number or size is limited."
 	case i.State == StateStarting:
 		return "The first list is not complete yet."
 	}

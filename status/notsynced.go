@@ -82,6 +82,8 @@ func (e *NotSyncedError) Problem() string {
 		return "no informer on it has been started"
 	case cause == "" && e.Reason == ReasonSyncing:
 		return "the list is not complete yet"
+	case cause == "" && e.Reason == ReasonQueued:
+		return "the list waits for the lists of other resources"
 	}
 	return cause
 }

@@ -53,6 +53,9 @@ const (
 	ReasonNotStarted Reason = "NotStarted"
 	// ReasonSyncing: no request has failed; the list is not complete yet.
 	ReasonSyncing Reason = "Syncing"
+	// ReasonQueued: no request has failed; the first list waits for the lists of other resources, whose
+	// number or size the factory limits.
+	ReasonQueued Reason = "Queued"
 	// ReasonStopped: the informer ended before it had synced.
 	ReasonStopped Reason = "Stopped"
 )

@@ -90,9 +90,19 @@ func (s *splice) probed(t Type, gone bool) {
 	s.cfg.Observer.Completed()
 }
 
-// relist lists, and sends the differences between the reflector's objects and the list.
+// relist lists, and sends the differences between the reflector's objects and the list. If the first list of
+// another generation must wait for lists of other sources, it deletes the objects of the previous one before.
 func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
-	content, err := s.content(ctx, t, changed)
+	turn := s.joinQueue(t)
+	if turn.waits() && s.replaced(t) && !s.cfg.KeepCache && !s.flush(ctx, t) { // there is no list for some time
+		turn.leave()
+		return false
+	}
+	t, changed, err := s.awaitTurn(ctx, turn, t, changed)
+	if err != nil {
+		return ctx.Err() == nil
+	}
+	content, err := s.content(ctx, t, changed, turn)
 	switch {
 	case err != nil && s.behind:
 		s.putOff(&s.pace, err)
@@ -121,12 +131,12 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 }
 
 // content returns the present list.
-func (s *splice) content(ctx context.Context, t Type, changed <-chan struct{}) (listed, error) {
+func (s *splice) content(ctx context.Context, t Type, changed <-chan struct{}, turn *turn) (listed, error) {
 	from := s.requests(t)
 	if s.behind {
 		from = from.unreported()
 	}
-	response, err := s.list(ctx, from, changed, pageSize)
+	response, err := s.list(ctx, from, changed, pageSize, turn)
 	if err != nil {
 		return listed{}, err
 	}

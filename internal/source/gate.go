@@ -34,6 +34,8 @@ type gate struct {
 	watched   atomic.Bool // the server has responded to a watch
 	traffic   traffic
 	transform transform
+	queued    atomic.Pointer[time.Time] // since when a list waits for its turn; nil: it does not
+	again     atomic.Bool               // the next list replaces a watch-list that had its turn
 
 	mu    sync.Mutex
 	stage *requests
@@ -66,7 +68,11 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 			}
 			continue
 		}
-		response, err := g.list(ctx, g.requests(t), changed, opts.Limit)
+		turn := g.joinQueue(t)
+		if t, changed, err = g.awaitTurn(ctx, turn, t, changed); err != nil {
+			continue // the type has changed, or ctx has ended
+		}
+		response, err := g.list(ctx, g.requests(t), changed, opts.Limit, turn)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -132,12 +138,21 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 		return nil, errNotWanted
 	case t.Aggregated && !g.cfg.WatchListAnywhere:
 		return nil, errAggregated
+	case g.cfg.Queue.hasBudget() && !g.known.filledWith(t):
+		return nil, errUnknownSize
 	}
+	turn := g.joinQueue(t)
+	if t, changed, err = g.awaitTurn(ctx, turn, t, changed); err != nil {
+		return nil, plain(err)
+	}
+	g.again.Store(turn != nil)
 	opts.ResourceVersion = "" // the list must be consistent
 	stream, err := g.watch(ctx, t, changed, opts)
 	if err != nil {
+		turn.leave()
 		return nil, plain(err)
 	}
+	stream.take(turn)
 	g.answered()
 	outlet, err := openOutlet(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		s := newSplice(g, opts)
@@ -206,6 +221,15 @@ func (g *gate) whileWaiting(ctx context.Context) (enough func()) {
 	return enough
 }
 
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
 // await waits for changed, or returns the error of ctx.
 func await(ctx context.Context, changed <-chan struct{}) error {
 	select {
@@ -236,11 +260,13 @@ type response struct {
 }
 
 // list lists all objects, in pages of limit objects if limit is not 0, unless the type changes
-// meanwhile.
-func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}, limit int64) (*response, error) {
+// meanwhile. At its end, it leaves turn.
+func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
+	defer turn.leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer cancelOn(changed, cancel)()
+	from = from.reporting(turn)
 	var r response
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		page, err := from.list(ctx, opts)
@@ -248,9 +274,15 @@ func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}
 			r.undecodable = nil
 		}
 		r.undecodable = append(r.undecodable, undecodable.Take(page)...)
+		if err == nil {
+			err = g.awaitRest(ctx, turn, page)
+		}
 		return page, err
 	})
 	pages.PageSize = cmp.Or(g.cfg.PageSize, limit)
+	if g.cfg.Queue.hasBudget() {
+		pages.PageSize = cmp.Or(pages.PageSize, pageSize)
+	}
 	var err error
 	r.list, _, err = pages.ListWithAlloc(ctx, metav1.ListOptions{})
 	return &r, causeOf(ctx, err)

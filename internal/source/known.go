@@ -358,6 +358,13 @@ func (k *known) place() (version string, current bool, of Type) {
 	return k.version, k.current, k.of
 }
 
+// filledWith reports whether the reflector has a whole list of the generation of t.
+func (k *known) filledWith(t Type) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.complete && k.of.Generation == t.Generation
+}
+
 // isEmpty reports whether there are no objects.
 func (k *known) isEmpty() bool {
 	k.mu.Lock()

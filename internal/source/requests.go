@@ -47,6 +47,27 @@ func (r *requests) unreported() *requests {
 	return &quiet
 }
 
+// reporting returns the stage with reports of progress to turn.
+func (r *requests) reporting(turn *turn) *requests {
+	if turn == nil {
+		return r
+	}
+	reporting := *r
+	reporting.observer = progressing{r.observer, turn}
+	return &reporting
+}
+
+type progressing struct {
+	Observer
+	turn *turn
+}
+
+// Received implements Observer.
+func (p progressing) Received(bytes int) {
+	p.turn.progress()
+	p.Observer.Received(bytes)
+}
+
 type unreported struct{ Observer }
 
 // Failed implements Observer.

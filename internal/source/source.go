@@ -48,6 +48,8 @@ type Config struct {
 	// WhileWaiting, if not nil, is called in a goroutine while a request waits for Availability.
 	// Its context ends with the wait.
 	WhileWaiting func(ctx context.Context)
+	// Queue limits the first lists of all sources that share it. Nil: lists never wait.
+	Queue *ListQueue
 	// Stalls records stalled watch-lists, and may be shared. Nil: the source has its own.
 	Stalls *Stalls
 	// Observer gets the results of requests. It may be nil.
@@ -177,6 +179,8 @@ type State struct {
 	Rejected Rejected
 	// Due is the time of the next attempt after a failure; zero if there was no failure.
 	Due time.Time
+	// Queued is the time since when a list waits for Config.Queue; zero if it does not.
+	Queued time.Time
 }
 
 // State returns the state.
@@ -209,6 +213,9 @@ func (s *Source) stateLocked(k *known) State {
 	state.Events, state.LastEvent = s.Events(), s.LastEvent()
 	if due := s.gate.due.Load(); due != nil {
 		state.Due = *due
+	}
+	if queued := s.gate.queued.Load(); queued != nil {
+		state.Queued = *queued
 	}
 	return state
 }

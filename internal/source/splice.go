@@ -139,7 +139,7 @@ const shortestWatch = 5 * time.Minute
 // whether to continue. It reports false if the stream breaks during its initial events.
 func (s *splice) forward(ctx context.Context, stream *stream, t Type) bool {
 	defer stream.close()
-	p := &passage{splice: s, of: t, listing: stream.initial, wanted: true}
+	p := &passage{splice: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn}
 	opened := time.Now()
 	for ending := altered; ending == altered; {
 		now, changed := s.available.Current()
@@ -181,6 +181,7 @@ type passage struct {
 	broken  error // the error with which the server ended the stream
 	wanted  bool  // the reflector has not stopped the watch
 	initial int   // the number of initial objects
+	turn    *turn // of the initial events; nil: they have none
 }
 
 // take passes event on, and reports whether the reflector wants more. Errors go to the splice,
@@ -197,9 +198,12 @@ func (p *passage) take(ctx context.Context, event watch.Event, initial bool) boo
 	p.wanted = p.pass(ctx, event, initial) && event.Type != watch.Error
 	if initial && event.Type == watch.Added {
 		p.initial++
+		p.turn.progress()
 	}
 	if p.wanted && p.listing && !initial { // the event has ended the list
 		p.listing = false
+		p.turn.leave()
+		p.again.Store(false)
 		p.traffic.add(p.initial)
 		p.send = p.counted
 		p.known.completed(p.known.upTo(), p.of)

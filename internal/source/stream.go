@@ -38,6 +38,20 @@ type stream struct {
 	silence  *silence
 	overdue  *deadline
 	release  func()
+	turn     *turn // of the initial events in the queue of lists; nil: they are not limited
+}
+
+// take gives turn to the stream, which leaves it after its initial events.
+func (s *stream) take(turn *turn) {
+	if turn == nil {
+		return
+	}
+	release := s.release
+	s.turn = turn
+	s.release = func() {
+		turn.leave()
+		release()
+	}
 }
 
 // deliver receives an event, and reports whether it wants more. Initial events are those before

@@ -45,7 +45,9 @@ var (
 	errAggregated = errors.New("watch-list is not used: an aggregated API server serves the type")
 	errNotWanted  = errors.New("watch-list is disabled")
 	errTweaked    = errors.New("watch-list is not used: TweakListOptions removes sendInitialEvents")
-	errReplaced   = errors.New("the type was removed or changed before the end of its initial events")
+	// With a budget for lists, the first page of a LIST shows the size of the list.
+	errUnknownSize = errors.New("watch-list is not used: its size is not known in advance")
+	errReplaced    = errors.New("the type was removed or changed before the end of its initial events")
 )
 
 // plain returns an error with only the text of err, so that the reflector does not

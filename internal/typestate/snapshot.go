@@ -131,15 +131,26 @@ func (s *Snapshot) Failing() (verb string, c Condition, failing bool) {
 
 // NotSynced returns the failure or, if nothing fails, that the list is not complete.
 func (s *Snapshot) NotSynced() status.NotSyncedError {
-	e := status.NotSyncedError{GVR: s.GVR, Namespace: s.Namespace, Reason: status.ReasonSyncing, Since: s.startingSince(), At: s.At}
+	e := status.NotSyncedError{GVR: s.GVR, Namespace: s.Namespace, Reason: s.starting(), Since: s.startingSince(), At: s.At}
 	if verb, c, failing := s.Failing(); failing {
 		e.Verb, e.Reason, e.Since, e.Attempts, e.Err = verb, c.Reason, c.Since, c.Attempts, c.Err
 	}
 	return e
 }
 
-// startingSince returns the time since when the informer can list.
+// starting returns the reason of an informer that is not synced although nothing fails.
+func (s *Snapshot) starting() status.Reason {
+	if s.Given.Queued.IsZero() {
+		return status.ReasonSyncing
+	}
+	return status.ReasonQueued
+}
+
+// startingSince returns the time since when the informer can list, or waits for its turn.
 func (s *Snapshot) startingSince() time.Time {
+	if !s.Given.Queued.IsZero() {
+		return s.Given.Queued
+	}
 	if s.ServedSince.After(s.Begun) {
 		return s.ServedSince
 	}
@@ -203,7 +214,7 @@ func (s *Snapshot) reason(notRunning status.Reason) status.Reason {
 	case fails:
 		return failing.Reason
 	case !s.Synced():
-		return status.ReasonSyncing
+		return s.starting()
 	case s.Rejected.Count > 0:
 		return s.Rejected.Reason
 	}
@@ -222,7 +233,7 @@ func (s *Snapshot) state(reason status.Reason) status.State {
 		return status.StateNotServed
 	case reason == "":
 		return status.StateSynced
-	case reason == status.ReasonSyncing && served:
+	case served && (reason == status.ReasonSyncing || reason == status.ReasonQueued):
 		return status.StateStarting
 	case served && !s.Listed && (reason == status.ReasonNotFound || reason == status.ReasonThrottled):
 		return status.StateStarting // requests for a new type get these responses for some seconds

@@ -3,6 +3,7 @@ package typestate
 import (
 	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -36,4 +37,17 @@ func TestSnapshot_StatusIsOfOneMoment(t *testing.T) {
 	for !look() {
 	}
 	turns.Wait()
+}
+
+// A list may wait again after its first page. The status has the time since when it waits.
+func TestSnapshot_QueuedSince(t *testing.T) {
+	s := newShips(t)
+	yes(served("a"))(s)
+	queued := time.Now().Add(time.Minute)
+	s.Read(givenBy(func() source.State { return source.State{Queued: queued} }), func() bool { return false })
+	now := s.Snapshot()
+	e, i := now.NotSynced(), now.Status("")
+	if e.Reason != status.ReasonQueued || !e.Since.Equal(queued) || i.Reason != status.ReasonQueued || i.State != status.StateStarting || !i.Since.Equal(queued) {
+		t.Errorf("%v since %v; status %s since %v", e.Reason, e.Since, i.Summary(queued), i.Since)
+	}
 }

@@ -22,6 +22,7 @@ var ofTypestate = []table{
 			"if c.Err == nil { c = Condition{Since: now} }", "c = Condition{Since: now, Attempts: c.Attempts}")},
 		{"a type is absent if the server rejects the user", "Snapshot.state", replace("s.inconclusive()", "reason == status.ReasonDiscoveryFailed")},
 		{"an error of an index function is stored at any length", "State.Unindexed", replace("errtext.Clean(err)", "err")},
+		{"an informer whose list waits is syncing", "Snapshot.starting", always("s.Given.Queued.IsZero()")},
 		{"WaitForSync does not wait for the store", "Snapshot.Synced", always("s.stored >= s.Given.FirstLists")},
 		{"the status of a stale cache has no StaleSince", "Snapshot.Status", drop("i.StaleSince = failing.Since")},
 		{"a watch-list with a response counts as complete", "Snapshot.given", always("s.Given.Complete")},
@@ -37,6 +38,7 @@ var ofTypestate = []table{
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
 		{"a quarantine and the state of a status are of different moments", "State.Report", replace("s.readLocked(given)", "s.readLocked(s.given.State())")},
+		{"a list that waits has the time of the informer's start", "Snapshot.startingSince", never("!s.Given.Queued.IsZero()")},
 		{"the deletion of a CRD ends what another server serves", "State.Heard", never("s.now.servedElsewhere()")},
 		{"an inconclusive answer stops an informer", "State.answered", never(
 			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known() && s.now.Evidence.Kind != discovery.CRDDeleted")},
