@@ -207,3 +207,46 @@ func ExampleFactory_Readyz() {
 	// 200 ok
 	// <nil>
 }
+
+// The second list waits until the first one is complete.
+func ExampleWithListConcurrency() {
+	ctx := context.Background()
+	gadgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
+	gears := gadgets.GroupVersion().WithResource("gears")
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{gadgets: "GadgetList", gears: "GearList"})
+	arrived, respond := make(chan struct{}), make(chan struct{})
+	client.PrependReactor("list", "gadgets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		close(arrived)
+		<-respond
+		return false, nil, nil
+	})
+	factory, err := dynamicinformer.New(client, dynamicinformer.WithListConcurrency(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	factory.Start(ctx)
+	if _, err := factory.Acquire(ctx, gadgets); err != nil {
+		log.Fatal(err)
+	}
+	<-arrived
+	lease, err := factory.Acquire(ctx, gears)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for now := range lease.Watch(ctx) {
+		if now.Reason == status.ReasonQueued {
+			fmt.Println(now.GVR.Resource, now.State, now.Reason)
+			break
+		}
+	}
+	close(respond)
+	fmt.Println(factory.WaitForSync(ctx))
+	fmt.Println(lease.Status().State)
+	fmt.Println(factory.Shutdown(ctx))
+	// Output:
+	// gears Starting Queued
+	// <nil>
+	// Synced
+	// <nil>
+}

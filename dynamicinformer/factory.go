@@ -33,6 +33,7 @@ type Factory struct {
 	made    atomic.Uint64 // the number of entries so far
 	singles atomic.Uint64 // the number of keys of separate informers so far
 	stalls  source.Stalls
+	lists   *source.ListQueue
 
 	// started closes with Start. closing closes when no informer can be started any more. Both close
 	// under mu.
@@ -112,7 +113,7 @@ func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
 
 func newFactory(clients clients, o options) *Factory {
 	f := &Factory{
-		clients: clients, options: o,
+		clients: clients, options: o, lists: source.NewListQueue(o.lists, o.listBytes),
 		started: make(chan struct{}), closing: make(chan struct{}),
 		entries: map[key]*entry{}, running: map[schema.GroupResource][]*entry{},
 	}

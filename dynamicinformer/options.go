@@ -53,6 +53,8 @@ type options struct {
 	resolver   *discovery.Resolver
 	client     []dynamicclient.Option
 	identities *informermetrics.Identities // nil: no metrics
+	lists      int                         // the maximum number of first lists at a time; 0: no limit
+	listBytes  int64                       // their maximum estimated size; 0: no limit
 }
 
 func newOptions(opts ...Option) options {
@@ -85,6 +87,23 @@ func WithClientOptions(opts ...dynamicclient.Option) Option {
 // such client by default; NewForConfig creates one.
 func WithMetadataClient(client metadata.Interface) Option {
 	return optionFunc(func(o *options) { o.metadata = client })
+}
+
+// WithListConcurrency limits the first lists in progress of all informers of the factory. The others wait in the
+// order in which their informers began, with [status.ReasonQueued]. A watch-list counts until its initial events
+// are complete. A list that has failed waits again, behind the others. A list without progress for a minute no longer
+// counts. The list of a type that was created again is a first list; a list after a gap is not, and never waits. If
+// lists is zero or less, the default, there is no limit.
+func WithListConcurrency(lists int) Option {
+	return optionFunc(func(o *options) { o.lists = lists })
+}
+
+// WithListBudget limits the estimated size of the first lists in progress, as JSON, in bytes. A list waits as with
+// [WithListConcurrency], and again after its first page, which shows its size. A list that is larger than the budget
+// is alone. Informers use first lists in pages instead of watch-lists. The size of a list with a selector is not known
+// in advance: it counts as far as it has arrived. If bytes is zero or less, the default, there is no limit.
+func WithListBudget(bytes int64) Option {
+	return optionFunc(func(o *options) { o.listBytes = bytes })
 }
 
 // WithNamespace limits informers to namespace. The default is all namespaces. A namespace that is not

@@ -116,6 +116,7 @@ func randomFaults(t *testing.T, seed uint64) {
 	}
 	opts = append(opts, dynamicinformer.WithWatchListPolicy([]dynamicinformer.WatchListPolicy{dynamicinformer.WatchListAuto, dynamicinformer.WatchListNever}[r.IntN(2)]))
 	opts = append(opts, withDiscovery(t, cluster), dynamicinformer.WithIndexers(cache.Indexers{"label": badIndex}))
+	opts = append(opts, dynamicinformer.WithListConcurrency(int(seed%2)), dynamicinformer.WithListBudget(int64(seed%3)))
 	if r.IntN(2) == 0 {
 		opts = append(opts, dynamicinformer.WithTransform(func(obj any) (any, error) {
 			u := obj.(*unstructured.Unstructured)
