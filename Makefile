@@ -3,9 +3,9 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := help
 
-MODULES := . bench examples/controller examples/ipamblock metrics test/envtest test/envtest/embedded
+MODULES := . bench examples/clusters examples/controller examples/ipamblock metrics test/envtest test/envtest/embedded
 UNIT    := ./... ./bench/... ./metrics/...
-SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/controller/... ./examples/ipamblock/...
+SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/clusters/... ./examples/controller/... ./examples/ipamblock/...
 TEST    := go test -race -shuffle=on -count=1 -timeout=40m
 LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZ    := 30s
@@ -40,7 +40,7 @@ mutants: ## change the library in one way after the other, and print the test th
 	@go run ./test/mutants
 
 fuzz: ## fuzz each target for FUZZ=30s
-	@for t in FuzzParseRef:discovery FuzzDocument:discovery FuzzObject:internal/wire FuzzList:internal/wire FuzzStream:internal/wire FuzzQuery:lister; do \
+	@for t in FuzzParseRef:discovery FuzzDocument:discovery FuzzObject:internal/wire FuzzList:internal/wire FuzzStream:internal/wire FuzzStruct:internal/wire FuzzQuery:lister; do \
 		go test -run '^$$' -fuzz "^$${t%%:*}\$$" -fuzztime $(FUZZ) ./$${t##*:} || exit 1; done
 
 soak: ## acquire and release a million leases, delete and create 40 types 200 times; half an hour

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The cluster that stays sees nothing of the other one, whose old objects are not added again.
+func TestDemonstration_AClusterThatStopsAffectsOnlyItself(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	var mu sync.Mutex
+	got := map[string][]string{}
+	if err := demonstrate(ctx, func(cluster, text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		t.Log(cluster, text)
+		got[cluster] = append(got[cluster], text)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	events := func(cluster string) (events []string) {
+		for _, text := range got[cluster] {
+			if text[0] >= 'a' {
+				events = append(events, text)
+			}
+		}
+		return events
+	}
+	if want := []string{"added anna", "added cora"}; !slices.Equal(events("east"), want) {
+		t.Errorf("events of east: %q, want %q", events("east"), want)
+	}
+	if want := []string{"added bora", "added dora"}; !slices.Equal(events("west"), want) {
+		t.Errorf("events of west: %q, want %q", events("west"), want)
+	}
+	isDegraded := func(text string) bool { return strings.HasPrefix(text, "Degraded") }
+	if slices.ContainsFunc(got["east"], isDegraded) {
+		t.Errorf("east: %q", got["east"])
+	}
+	failed := slices.IndexFunc(got["west"], isDegraded)
+	if failed < 0 || !slices.Contains(got["west"][failed:], "Synced") {
+		t.Errorf("west: %q", got["west"])
+	}
+}
+
+func TestProgram_RefusesAWrongCommandLine(t *testing.T) {
+	for _, args := range [][]string{
+		{"--kubeconfig", "/nowhere", "--contexts", "a", "--resource", "ships"},
+		{"--kubeconfig", "/nowhere", "--contexts", "a", "--resource", "ships.v1.example.com"},
+		{"--nonsense"},
+	} {
+		if err := program(t.Context(), args, &bytes.Buffer{}); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+}
