@@ -189,6 +189,7 @@ func TestListConcurrency_RandomTypes(t *testing.T) {
 }
 
 func randomTypes(t *testing.T, r *rand.Rand) {
+	t.Helper()
 	types, limit := manyTypes(12), 1+r.IntN(3)
 	cluster := fakecluster.New(types[:11]...) // the last one is absent
 	c := &faultyLists{seed: r.Uint64(), tries: map[string]int{}, begun: map[int]time.Time{}}

@@ -104,15 +104,8 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 	}
 	content, err := s.content(ctx, t, changed, turn)
 	switch {
-	case err != nil && s.behind:
-		s.putOff(&s.pace, err)
-		return ctx.Err() == nil
 	case err != nil:
-		s.failed(ctx, t, &ListError{Err: err})
-		if s.replaced(t) && !s.cfg.KeepCache && !s.changed(t, err) {
-			return s.flush(ctx, t) // there is no list to compare with for some time
-		}
-		return ctx.Err() == nil
+		return s.unlisted(ctx, t, err)
 	case !s.confirmed(ctx, t):
 		s.putOff(&s.pace, nil) // the list is of another type, which will be known soon
 		return ctx.Err() == nil
@@ -128,6 +121,19 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 	s.nameless = false
 	s.accepted()
 	return true
+}
+
+// unlisted is called when the list of relist has failed, and reports whether to continue.
+func (s *splice) unlisted(ctx context.Context, t Type, err error) bool {
+	if s.behind {
+		s.putOff(&s.pace, err)
+		return ctx.Err() == nil
+	}
+	s.failed(ctx, t, &ListError{Err: err})
+	if s.replaced(t) && !s.cfg.KeepCache && !s.changed(t, err) {
+		return s.flush(ctx, t) // there is no list to compare with for some time
+	}
+	return ctx.Err() == nil
 }
 
 // content returns the present list.
