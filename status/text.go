@@ -11,6 +11,24 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
+// String describes the informer in one line: the resource, what differs from the defaults, the state, the
+// reason, the problem, and what a person can do. It has no times.
+func (i Informer) String() string {
+	text := i.Name()
+	if notes := i.Notes(); notes != "" {
+		text += " (" + notes + ")"
+	}
+	i.Since = time.Time{}
+	text += ": " + i.Summary(time.Time{})
+	if message := i.Message(); message != "" && i.State != StateStopped {
+		text += ": " + message
+	}
+	if advice := i.Advice(); advice != "" {
+		text += "; " + advice
+	}
+	return text
+}
+
 // Summary returns the state, its reason and its duration, such as "Degraded (Forbidden) for 5m".
 func (i Informer) Summary(at time.Time) string {
 	text := string(i.State)
@@ -41,11 +59,13 @@ func (i Informer) Message() string {
 
 // Advice returns what a person can do, or "".
 func (i Informer) Advice() string {
-	switch i.Reason {
-	case "":
+	switch {
+	case i.Reason == "":
 		return ""
-	case ReasonNotStarted:
+	case i.Reason == ReasonNotStarted:
 		return "call Start on the factory"
+	case i.Reason == ReasonDecodeFailed && i.FailedObjects > 0:
+		return "correct the object, or the Go type of the informer"
 	}
 	return i.notSynced().Advice()
 }

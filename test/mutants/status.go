@@ -9,6 +9,9 @@ var ofStatus = []table{
 		{"Forbidden is not lasting", "Reason.Lasting", drop("ReasonForbidden")},
 	}},
 	{"status", "status", []mutant{
+		{"the text of a status has the problem of a stopped informer twice", "Informer.String", always(`i.State != StateStopped`)},
+		{"the text of a status does not say what to do", "Informer.String", never(`advice != ""`)},
+		{"there is no advice on objects that can't be decoded", "Informer.Advice", never("i.FailedObjects > 0")},
 		{"an explanation names all objects that are left out", "Quarantine.sentences", replace("min(len(q.Objects), namedObjects)", "len(q.Objects)")},
 		{"an explanation does not count further objects that are left out", "Quarantine.sentences", always("more == 0")},
 		{"an explanation does not say what to do", "Explanation.next", never(`advice != ""`)},
