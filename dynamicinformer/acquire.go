@@ -26,11 +26,8 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 	if err := discovery.CheckGVR(gvr); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
 	}
-	o := f.leaseOptions(opts)
-	if err := o.check(); err != nil {
-		return nil, fmt.Errorf("dynamicinformer: acquire: %s: %w", discovery.RefOf(gvr), err)
-	}
-	if err := o.form.check(&f.clients); err != nil {
+	o, err := f.leaseOptions(opts)
+	if err != nil {
 		return nil, fmt.Errorf("dynamicinformer: acquire: %s: %w", discovery.RefOf(gvr), err)
 	}
 	k := key{gvr: gvr, versions: o.versions, form: o.form}

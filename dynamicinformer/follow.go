@@ -111,7 +111,7 @@ func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 // type: Follow stops the old type and starts the new one. A type that is removed and created repeatedly
 // is started less often, down to once in 5 s, until it has been served for 10 s.
 //
-// Errors are [*discovery.SelectorError], [ErrNoDiscovery] and [ErrShutDown].
+// Errors are [*discovery.SelectorError], [*OptionError] of the leases, [ErrNoDiscovery] and [ErrShutDown].
 func (f *Factory) Follow(ctx context.Context, s discovery.Selector, to FollowFuncs, opts ...FollowOption) error {
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("dynamicinformer: follow: %w", err)
@@ -119,8 +119,11 @@ func (f *Factory) Follow(ctx context.Context, s discovery.Selector, to FollowFun
 	if f.options.resolver == nil {
 		return ErrNoDiscovery
 	}
+	o := newFollowOptions(opts)
+	if _, err := f.leaseOptions(o.lease); err != nil {
+		return fmt.Errorf("dynamicinformer: follow: %w", err)
+	}
 	if f.awaitStart(ctx) {
-		o := newFollowOptions(opts)
 		cfg := follow.Config{
 			Resolver: f.options.resolver, Selector: s, Starts: o.starts, Stopped: to.Stopped, Closed: f.closing,
 			Acquire: func(ctx context.Context, gvr schema.GroupVersionResource) (follow.Lease, error) {

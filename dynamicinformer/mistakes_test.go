@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/stubserver"
@@ -164,6 +165,27 @@ func TestNewDynamicSharedInformerFactory_InvalidArgumentsAreReportedOnce(t *test
 				}
 			})
 		})
+	}
+}
+
+// The options of the leases are the same for all types: no type could be followed with them.
+func TestFollow_AnInvalidOptionOfTheLeasesIsAnError(t *testing.T) {
+	f := newCRDCluster().factory(t)
+	for _, tc := range []struct {
+		name string
+		opt  dynamicinformer.LeaseOption
+	}{
+		{"WithLabelSelector", dynamicinformer.WithLabelSelector("!!")},
+		{"WithNamespace", dynamicinformer.WithNamespace("a/b")},
+		{"WithVersionPolicy", dynamicinformer.WithVersionPolicy(discovery.EveryVersion())},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // without the check, Follow returns nil
+		err := f.Follow(ctx, discovery.Selector{}, dynamicinformer.FollowFuncs{}, dynamicinformer.WithLeaseOptions(tc.opt))
+		var wrong *dynamicinformer.OptionError
+		if !errors.As(err, &wrong) || wrong.Option != tc.name {
+			t.Errorf("%s: error = %v", tc.name, err)
+		}
 	}
 }
 

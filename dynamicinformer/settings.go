@@ -50,14 +50,18 @@ type leaseOptions struct {
 	handlers handlers.Options
 }
 
-func (f *Factory) leaseOptions(opts []LeaseOption) leaseOptions {
+// leaseOptions returns the values of opts, or an [*OptionError].
+func (f *Factory) leaseOptions(opts []LeaseOption) (leaseOptions, error) {
 	o := leaseOptions{settings: f.options.settings, form: f.options.form}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.applyToLease(&o)
 		}
 	}
-	return o
+	if err := o.check(); err != nil {
+		return o, err
+	}
+	return o, o.form.check(&f.clients)
 }
 
 // check returns an [*OptionError] if an option has an invalid value.
