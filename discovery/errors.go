@@ -259,9 +259,14 @@ type RefError struct {
 	Ref string
 	// Problem describes the mistake.
 	Problem string
+
+	parts bool // Ref was given in parts, such as a GVR
 }
 
 func (e *RefError) Error() string {
+	if e.parts {
+		return fmt.Sprintf("resource %q: %s", e.Ref, e.Problem)
+	}
 	return fmt.Sprintf("resource reference %q: %s; want plural, plural.group, plural.version.group or group/version/plural", e.Ref, e.Problem)
 }
 
@@ -383,6 +388,9 @@ func similar(groups []*groupView, ref Ref) []Ref {
 	})
 	var refs []Ref
 	for _, cand := range candidates[:min(maxSuggestions, len(candidates))] {
+		if best := candidates[0]; best.distance == 0 && best.ref.Group == ref.Group && cand.distance > 0 {
+			break // ref has the kind, the singular or a short name of a resource of its group
+		}
 		refs = append(refs, cand.ref)
 	}
 	return refs

@@ -130,6 +130,17 @@ func TestSuggestions_AreThreeAtMostAndBestFirst(t *testing.T) {
 	})
 }
 
+// A kind instead of the plural is the usual mistake in a GVR: similar names are not meant.
+func TestSuggestions_OfAKindAreOnlyItsResource(t *testing.T) {
+	g := group{name: "a.com", versions: []version{{name: "v1", resources: []metav1.APIResource{
+		{Name: "gadgets", Kind: "Gadget", Verbs: all}, {Name: "widgets", Kind: "Widget", Verbs: all},
+	}}}}
+	_, err := newServer(t, aggregated, g).resolver(t).Validate(t.Context(), schema.GroupVersionResource{Group: "a.com", Version: "v1", Resource: "Widget"})
+	checkNotServed(t, err, "Widget.v1.a.com", notServed{
+		"", "widgets.a.com", "Widget.v1.a.com: not served by the API server; did you mean widgets.a.com?",
+	})
+}
+
 func TestSuggestions_DifferByAThirdAtMost(t *testing.T) {
 	for _, tc := range []struct{ ref, served, near string }{
 		{"po", "pod", "pod.a.com"}, // of a short name, one

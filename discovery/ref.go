@@ -160,7 +160,7 @@ func CheckGVR(gvr schema.GroupVersionResource) error {
 // checkParts checks a resource or a kind that is given in parts.
 func checkParts(ref Ref, needVersion bool) error {
 	if problem := problemOf(ref, needVersion); problem != "" {
-		return &RefError{Ref: ref.String(), Problem: problem}
+		return &RefError{Ref: ref.String(), Problem: problem, parts: true}
 	}
 	return nil
 }

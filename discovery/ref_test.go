@@ -150,6 +150,15 @@ func TestRefError_TextSaysWhatIsWrongAndWhatIsWanted(t *testing.T) {
 	}
 }
 
+// A program that has given a GVR has not written a reference: the forms of references do not help it.
+func TestCheckGVR_TextDescribesAGVR(t *testing.T) {
+	err := discovery.CheckGVR(schema.GroupVersionResource{Group: "example.com", Resource: "widgets"})
+	want := `resource "widgets.example.com": the version is empty`
+	if err == nil || err.Error() != want {
+		t.Errorf("error = %v, want %s", err, want)
+	}
+}
+
 func TestRefOf_NamesTheResourceInFull(t *testing.T) {
 	for _, tc := range []struct {
 		gvr  schema.GroupVersionResource

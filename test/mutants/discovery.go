@@ -3,6 +3,8 @@ package main
 // ofDiscovery has mutants of answers, and of updates of a resolver.
 var ofDiscovery = []table{
 	{"discovery", "discovery", []mutant{
+		{"suggestions for a kind have similar resources", "similar", never("best.distance == 0 && best.ref.Group == ref.Group && cand.distance > 0")},
+		{"the error of a GVR describes the forms of references", "RefError.Error", never("e.parts")},
 		{"only what serves the preferred version counts", "typeState.changes", always("s.sameServers(now)")},
 		{"an answer trusts documents that are older than a CRD", "Resolver.answer", always("!r.readChanged(ctx, q, c)")},
 		{"the mapper trusts documents that are older than a CRD", "tryMapped", always("!r.readChanged(ctx, q, known)")},
