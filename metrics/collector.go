@@ -66,12 +66,12 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, state := range states {
 		gauge(to, informersDesc, float64(informers[state]), string(state))
 	}
-	told := len(resources)
+	shown := len(resources)
 	if c.limit > 0 {
-		told = min(told, c.limit)
+		shown = min(shown, c.limit)
 	}
-	gauge(to, omittedDesc, float64(len(resources)-told))
-	for _, r := range resources[:told] {
+	gauge(to, omittedDesc, float64(len(resources)-shown))
+	for _, r := range resources[:shown] {
 		r.collect(to)
 	}
 	if resolver := c.factory.Resolver(); resolver != nil {

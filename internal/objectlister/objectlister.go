@@ -94,7 +94,7 @@ func (l *Of[T]) Get(key, name string) (T, error) {
 func (l *Of[T]) Object(cached any) (T, error) {
 	object, is := cached.(T)
 	if !is {
-		return object, fmt.Errorf("%s: %s: cached object is a %T, want %T: a transform changed its type, read the informer's indexer instead",
+		return object, fmt.Errorf("%s: %s: cached object is a %T, want %T: the informer caches another form of objects, or a transform changed it; read the informer's indexer instead",
 			l.Package, l.GVR.GroupResource(), cached, object)
 	}
 	return object, nil

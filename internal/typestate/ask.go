@@ -82,7 +82,7 @@ func (s *State) ask(ctx context.Context, served func() (goOn bool)) {
 
 // once asks discovery once, and reports whether to ask again.
 func (q *inquiry) once(ctx context.Context) (goOn bool) {
-	q.pending = q.isPending()
+	q.pending = q.whyPending()
 	err := q.learn(ctx)
 	if ctx.Err() != nil {
 		return false
@@ -133,7 +133,7 @@ func (q *inquiry) elapsed() <-chan time.Time {
 
 // due reports whether to ask now. It is called after the timer has ended.
 func (q *inquiry) due() bool {
-	return !time.Now().Before(q.until) || q.looks && q.isPending() != q.pending
+	return !time.Now().Before(q.until) || q.looks && q.whyPending() != q.pending
 }
 
 // facts returns the resolver's facts for this module.
@@ -157,8 +157,8 @@ func (s *State) doubtedSince() time.Time {
 	return s.now.doubt
 }
 
-// isPending returns why an existing CRD is not served, or "" if there is no such CRD.
-func (s *State) isPending() string {
+// whyPending returns why an existing CRD is not served, or "" if there is no such CRD.
+func (s *State) whyPending() string {
 	if err := s.facts().Pending(s.cfg.GVR.GroupResource()); err != nil {
 		return err.Error()
 	}
