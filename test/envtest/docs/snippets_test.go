@@ -39,8 +39,8 @@ func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVe
 	lease, err := factory.Acquire(ctx, gvr)                      // validates gvr; WithAllowAbsent() accepts a type that is installed later
 	_, err = lease.AddEventHandler(handler)                      // removed with the lease
 	err = lease.WaitForSync(ctx, dynamicinformer.WithFailFast()) // returns early for Forbidden, NotFound and the like
-	for now := range lease.Watch(ctx) {                          // the status, and each change: Synced, Degraded (Forbidden), …
-		fmt.Println(now)
+	for now := range lease.Watch(ctx) {                          // the status, and each change
+		fmt.Println(now) // ipamblocks.v1.crd.projectcalico.org: Synced
 	}
 	lease.Release() // never blocks; the last release stops the informer; see Done
 	err = factory.Follow(ctx, discovery.Selector{Groups: groups}, dynamicinformer.FollowFuncs{Started: started, Stopped: stopped})
