@@ -142,7 +142,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 		Source: cfg, LogError: e.state.LogError, LogPanic: e.state.LogPanic, Resync: s.resyncPeriod(), Indexers: s.allIndexers(), Unindexed: e.state,
 		Refuse: e.refuse, Lister: k.form.lister, Transformed: transformed, Metrics: e.metrics,
 	})
-	e.state.Read(e.informer.Source(), e.hasSynced)
+	e.state.SetSource(e.informer.Source(), e.hasSynced)
 	if old != nil {
 		e.informer.ReadFrom(old.informer)
 	}

@@ -96,7 +96,7 @@ func New(cfg Config) *Informer {
 		item, there, err := indexer.GetByKey(key)
 		return item, there && err == nil
 	})
-	errorHandlers.standIn = standIn(lw, gvr)
+	errorHandlers.idleReflector = idleReflector(lw, gvr)
 	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s, cfg.LogPanic), i.HasSyncedChecker().Done()
 	return i
 }

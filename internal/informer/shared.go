@@ -140,10 +140,10 @@ type errorHandler func(ctx context.Context, err error)
 // errorHandlers are the handlers of errors of lists and watches: that of the user, or else the usual
 // one.
 type errorHandlers struct {
-	resource string // in the texts
-	usual    errorHandler
-	own      atomic.Pointer[cache.WatchErrorHandlerWithContext] // the user's
-	standIn  func() *cache.Reflector
+	resource      string // in the texts
+	usual         errorHandler
+	own           atomic.Pointer[cache.WatchErrorHandlerWithContext] // the user's
+	idleReflector func() *cache.Reflector
 }
 
 // call calls the handler. The user's handler gets the same text as from client-go's reflector.
@@ -160,12 +160,12 @@ func (h *errorHandlers) call(ctx context.Context, err error) {
 	if is {
 		err = fmt.Errorf("failed to list %s: %w", h.resource, err)
 	}
-	(*own)(ctx, h.standIn(), err)
+	(*own)(ctx, h.idleReflector(), err)
 }
 
-// standIn returns a function that creates, once, a reflector that does not run: handlers such as
+// idleReflector returns a function that creates, once, a reflector that does not run: handlers such as
 // client-go's default handler use its name.
-func standIn(lw cache.ListerWatcher, gvr schema.GroupVersionResource) func() *cache.Reflector {
+func idleReflector(lw cache.ListerWatcher, gvr schema.GroupVersionResource) func() *cache.Reflector {
 	return sync.OnceValue(func() *cache.Reflector {
 		return cache.NewReflectorWithOptions(lw, &unstructured.Unstructured{}, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
 			Name: "gvrkit", TypeDescription: gvr.String(),

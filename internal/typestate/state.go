@@ -89,9 +89,9 @@ func (nothing) State() source.State                             { return source.
 func (nothing) Has(string) bool                                 { return false }
 func (nothing) Report() (source.State, []source.RejectedObject) { return source.State{}, nil }
 
-// Read sets the source, and the function that reports whether the informer has synced once. They are called
-// with a lock held: they must not block and not call the State. Read must be called before the informer runs.
-func (s *State) Read(given Given, listed func() bool) {
+// SetSource sets the source, and the function that reports whether the informer has synced once. They are called
+// with a lock held: they must not block and not call the State. SetSource must be called before the informer runs.
+func (s *State) SetSource(given Given, listed func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.given, s.listed = given, listed

@@ -225,7 +225,7 @@ func (l *later) Report() (source.State, []source.RejectedObject) {
 func TestState_ReportIsOfOneMoment(t *testing.T) {
 	s := newShips(t)
 	given := &later{givenBy: func() source.State { return source.State{Objects: -1} }}
-	s.Read(given, func() bool { return true })
+	s.SetSource(given, func() bool { return true })
 	now, q := s.Report()
 	if left := q.Status(); now.Given.Objects != 1 || given.calls != 1 || now.Rejected.Count != 1 || left.Count() != 1 || len(left.Objects) != 1 {
 		t.Errorf("%d calls, %d objects, %d rejected, quarantine %+v", given.calls, now.Given.Objects, now.Rejected.Count, left)
@@ -236,7 +236,7 @@ func TestState_SyncedOnlyWithAWholeListOfThisGeneration(t *testing.T) {
 	given := source.State{Complete: true, FirstLists: 1}
 	listed := true
 	s := newShips(t)
-	s.Read(givenBy(func() source.State { return given }), func() bool { return listed })
+	s.SetSource(givenBy(func() source.State { return given }), func() bool { return listed })
 	check := func(when string, want bool) {
 		t.Helper()
 		s.Completed()
@@ -287,7 +287,7 @@ func TestState_ConditionsEndByWhatContradictsThem(t *testing.T) {
 			}
 		}
 		given := source.State{}
-		s.Read(givenBy(func() source.State { return given }), func() bool { return false })
+		s.SetSource(givenBy(func() source.State { return given }), func() bool { return false })
 		yes(served("a"))(s)
 		check("served", "", "", 0)
 		began := time.Now()

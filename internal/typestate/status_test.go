@@ -44,7 +44,7 @@ func TestSnapshot_QueuedSince(t *testing.T) {
 	s := newShips(t)
 	yes(served("a"))(s)
 	queued := time.Now().Add(time.Minute)
-	s.Read(givenBy(func() source.State { return source.State{Queued: queued} }), func() bool { return false })
+	s.SetSource(givenBy(func() source.State { return source.State{Queued: queued} }), func() bool { return false })
 	now := s.Snapshot()
 	e, i := now.NotSynced(), now.Status("")
 	if e.Reason != status.ReasonQueued || !e.Since.Equal(queued) || i.Reason != status.ReasonQueued || i.State != status.StateStarting || !i.Since.Equal(queued) {
