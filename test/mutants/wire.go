@@ -5,6 +5,9 @@ var ofWire = []table{
 	{"internal/wire", "dynamicinformer", []mutant{
 		{"objects are shared without Shared", "builder.object", always("bool(b.sharing)")},
 	}},
+	{"internal/wire", "internal/typed", []mutant{
+		{"a Status is an object of the Go type", "builder.structObject", replace(`kind != "Status"`, `kind != "status"`)},
+	}},
 	{"internal/wire", "internal/wire", []mutant{
 		{"a field that occurs twice has the last value", "fieldSet.add", replace("*word&bit == 0", "true")},
 		{"a struct's field names are compared without case", "structFields.fill", replace("string(b.content(name))", "strings.ToLower(string(b.content(name)))")},
@@ -22,7 +25,6 @@ var ofWire = []table{
 		{"values are not decoded by their type", "planner.make", never("to.Implements(unmarshaler)")},
 		{"the methods of an unnamed type count", "planner.make", never(`t.Name() == "" && t.Kind() == reflect.Struct && to.NumMethod() > 0`)},
 		{"keys of maps are not decoded by their type", "planner.ofMap", never("reflect.PointerTo(key).Implements(textUnmarshaler)")},
-		{"a Status is an object of the Go type", "builder.structObject", replace(`kind != "Status"`, `kind != "status"`)},
 		{"a list of structs may have items twice", "builder.structList", drop("case listed: return false")},
 		{"items of a list of structs have no kind", "builder.structList", never("of.GroupVersionKind().Empty()")},
 		{"any kind is that of a list of structs", "builder.structList", replace(`strings.HasSuffix(l.Kind, "List")`, "true")},
