@@ -666,18 +666,20 @@ func TestEvidence_TheDeletionOfACRDIsReportedOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
-				t.Helper()
-				next, _ := started(t, w, r, func() {
-					upset(w)
-					w.setCRD(gadget("v1"))
+			for after := 5 * time.Millisecond; after < 25*time.Millisecond; after += 2 * time.Millisecond {
+				inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+					t.Helper()
+					next, _ := started(t, w, r, func() {
+						upset(w)
+						w.setCRD(gadget("v1"))
+					})
+					w.update(func() { w.dropCRD(gadgetsCRD) })
+					sleep(after)
+					w.update(func() { w.serveByService("others") })
+					sleep(time.Minute)
+					wantEvents(t, next, "Removed gadgets.v1.example.org (CRDDeleted)", "Added others.v1.example.org")
 				})
-				w.update(func() { w.dropCRD(gadgetsCRD) })
-				sleep(5 * time.Millisecond)
-				w.update(func() { w.serveByService("others") })
-				sleep(time.Minute)
-				wantEvents(t, next, "Removed gadgets.v1.example.org (CRDDeleted)", "Added others.v1.example.org")
-			})
+			}
 		})
 	}
 }
@@ -739,4 +741,35 @@ func TestEvidence_ACRDThatIsEstablishedLateIsServedBeforeDocumentsListIt(t *test
 		sleep(5 * time.Second)
 		wantEvents(t, next, "Added gadgets.v1.example.org")
 	})
+}
+
+// A type that another server may serve does not end with a CRD of its name that comes and goes: the end of the
+// CRD that served it has been reported. What else changes just before decides which documents are requested.
+func TestEvidence_TheEndOfACRDIsReportedOnceForATypeThatStays(t *testing.T) {
+	for before := time.Millisecond; before < 60*time.Millisecond; before += 3 * time.Millisecond {
+		inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+			t.Helper()
+			next, _ := started(t, w, r, func() {
+				w.fault["apis.get"] = "403"
+				w.setCRD(gadget("v2"))
+				w.serveByService("gadgets")
+			})
+			w.update(func() {
+				w.setCRD(crdObject{name: "widgets.example.com", uid: "3", group: "example.com", plural: "widgets", kind: "Widget", versions: []string{"v1"}, established: true})
+			})
+			sleep(before)
+			w.update(func() { w.dropCRD(gadgetsCRD) })
+			sleep(time.Minute)
+			next()
+			w.update(func() {
+				again := gadget("v1")
+				again.uid = "2"
+				w.setCRD(again)
+			})
+			sleep(5 * time.Second)
+			w.update(func() { w.dropCRD(gadgetsCRD) })
+			sleep(time.Minute)
+			wantEvents(t, next)
+		})
+	}
 }

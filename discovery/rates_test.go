@@ -207,9 +207,9 @@ func TestRun_DocumentsThatDoNotChangeAsExpectedAreRequestedOnceAMinute(t *testin
 						w.setCRD(crdObject{name: "widgets.example.com", uid: "2", group: "example.com", plural: "widgets", kind: "Widget", versions: []string{"v1"}, established: true})
 						w.setAPI(&apiServiceObject{name: "v1.example.com", auto: "true", available: true})
 					})
-					sleep(50 * time.Millisecond)
-					if got := asked(); got != 1 {
-						t.Errorf("%d documents after news, want 1", got)
+					sleep(150 * time.Millisecond) // longer than the gap after a request that was sent just before
+					if got := asked(); got < 1 || got > 2 {
+						t.Errorf("%d documents after news, want 1 or 2", got)
 					}
 					sleep(7 * time.Second)
 					if got := asked(); !legacy && got < 3 {
