@@ -50,7 +50,7 @@ func TestExplain_DescribesEachStep(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		want = []string{
 			`widgets.v1.example.com is requested by ForResource and 1 lease of "gc" for 10s. State: NotServed (NotFound) for 10s.`,
-			"Discovery has returned an error for 10s: widgets.v1.example.com: not served by the API server; is its CustomResourceDefinition installed?" +
+			"Discovery has answered for 10s: widgets.v1.example.com: not served by the API server; is its CustomResourceDefinition installed?" +
 				" CustomResourceDefinitions can't be read: Forbidden (client-go's DiscoveryInterface has no watch)." +
 				" APIServices can't be read: Forbidden (client-go's DiscoveryInterface has no watch).",
 			"No list or watch is sent until the type is served.",

@@ -37,8 +37,9 @@ type TypedLease[T Object] struct {
 //
 // An object that can't be decoded to T is left out, and the status names it, with
 // [status.ReasonDecodeFailed]; all others are served. The object is added with its next version that can be
-// decoded. The same is true of an object for which the transform returns another type. Leases with equal T share an informer; the informers of other leases on gvr are separate. The
-// client options of [WithClientOptions] do not apply.
+// decoded. The same is true of an object for which the transform returns another type. Leases with equal T
+// share an informer; the informers of other leases on gvr are separate. The client options of
+// [WithClientOptions] do not apply.
 //
 // If T is not a pointer to a struct, or with [WithMetadataOnly], the error is an [*OptionError].
 func AcquireTyped[T Object](ctx context.Context, f *Factory, gvr schema.GroupVersionResource, opts ...LeaseOption) (*TypedLease[T], error) {

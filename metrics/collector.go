@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,9 @@ func WithResourceLimit(resources int) Option {
 	return optionFunc(func(c *collector) { c.limit = max(0, resources) })
 }
 
+// errNoFactory is the error of each scrape of a collector without a factory.
+var errNoFactory = errors.New("metrics: the factory of NewCollector is nil")
+
 // NewCollector returns a collector of the status of f's informers and of its discovery. It reads the
 // state at the time of a scrape. It has no goroutine, sends no requests, and does not wait for an
 // informer that is busy. It may be registered before f is started. After f has been shut down, there
@@ -33,6 +37,8 @@ func WithResourceLimit(resources int) Option {
 // Several informers on one resource have common series: counts and sizes are sums, the state is the
 // worst state, and ages are the highest ages. If one of them ends while others continue, its counts of
 // the last scrape are kept, so that counters do not decrease.
+//
+// If f is nil, each scrape has an error.
 func NewCollector(f *dynamicinformer.Factory, opts ...Option) prometheus.Collector {
 	c := &collector{factory: f}
 	for _, opt := range opts {
@@ -58,6 +64,10 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
+	if c.factory == nil {
+		to <- prometheus.NewInvalidMetric(informersDesc, errNoFactory)
+		return
+	}
 	statuses, resources := c.look()
 	informers := map[status.State]int{}
 	for i := range statuses {

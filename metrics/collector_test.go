@@ -87,6 +87,15 @@ func TestCollector_WorksBeforeStartAndAfterShutdown(t *testing.T) {
 	}
 }
 
+// A program that ignores the error of dynamicinformer.New has a nil factory.
+func TestCollector_ANilFactoryIsAnErrorOfTheScrape(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(metrics.NewCollector(nil))
+	if _, err := registry.Gather(); err == nil || !strings.Contains(err.Error(), "the factory of NewCollector is nil") {
+		t.Errorf("error = %v", err)
+	}
+}
+
 func TestCollector_SeriesEndWithTheInformer(t *testing.T) {
 	inBubble(t, func(in bubble) {
 		base := gather(in.T, in.collector)

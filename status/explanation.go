@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -161,7 +162,11 @@ func (e *Explanation) served(i *Informer) string {
 	case i.Evidence.Kind != "":
 		fmt.Fprintf(&b, "The type is gone: %s, seen %s ago.", i.EvidenceText(), e.since(i.Evidence.At))
 	case i.Err != nil && i.Verb == "" && i.FailedObjects == 0:
-		b.WriteString(sentence(fmt.Sprintf("Discovery has returned an error for %s: %v", e.since(i.Since), i.Err)))
+		verb := "answered"
+		if errors.Is(i.Err, discovery.ErrInconclusive) {
+			verb = "failed"
+		}
+		b.WriteString(sentence(fmt.Sprintf("Discovery has %s for %s: %v", verb, e.since(i.Since), i.Err)))
 	case !i.resolved():
 		b.WriteString("Discovery has not answered yet.")
 	default:

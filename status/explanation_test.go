@@ -92,3 +92,22 @@ func TestExplanation_NamesObjectsThatAreLeftOut(t *testing.T) {
 		t.Errorf("%d objects", got)
 	}
 }
+
+// An answer is not a failure of discovery: "not served" is one.
+func TestExplanation_TellsAnswersOfDiscoveryFromFailures(t *testing.T) {
+	ref := discovery.RefOf(gvr)
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{&discovery.NotServedError{Ref: ref}, "Discovery has answered for 4s: widgets.v1.example.com: not served by the API server; is its CustomResourceDefinition installed?"},
+		{&discovery.InconclusiveError{Ref: ref, Err: errors.New("no route")}, "Discovery has failed for 4s: widgets.v1.example.com: discovery can't tell whether it is served"},
+	} {
+		now := time.Now()
+		i := status.Informer{GVR: gvr, State: status.StateNotServed, Reason: status.ReasonNotFound, Err: tc.err, Since: now.Add(-4 * time.Second)}
+		got := status.NewExplanation(gvr, now, []status.Informer{i}, nil, &discovery.Status{Running: true}).String()
+		if !strings.Contains(got, tc.want) {
+			t.Errorf("explanation:\n%s\nwant in it:\n%s", got, tc.want)
+		}
+	}
+}

@@ -11,6 +11,7 @@ var ofStatus = []table{
 	{"status", "status", []mutant{
 		{"the text of a status has the problem of a stopped informer twice", "Informer.String", always(`i.State != StateStopped`)},
 		{"the text of a status does not say what to do", "Informer.String", never(`advice != ""`)},
+		{"an answer of discovery is described as its failure", "Explanation.served", always("errors.Is(i.Err, discovery.ErrInconclusive)")},
 		{"there is no advice on objects that can't be decoded", "Informer.Advice", never("i.FailedObjects > 0")},
 		{"an explanation names all objects that are left out", "Quarantine.sentences", replace("min(len(q.Objects), namedObjects)", "len(q.Objects)")},
 		{"an explanation does not count further objects that are left out", "Quarantine.sentences", always("more == 0")},
@@ -75,6 +76,7 @@ var ofStatus = []table{
 		{"caches may ignore the format", "response.send", drop(`header.Set("Vary", "Accept")`)},
 	}},
 	{"metrics", "metrics", []mutant{
+		{"a collector without a factory panics", "collector.Collect", never("c.factory == nil")},
 		{"objects that are left out are not counted", "resource.add", replace("r.fail(reason, objects)", "r.fail(reason, 0*objects)")},
 		{"counters decrease with the end of an informer", "past.pass", drop("next.ended.add(traffic)")},
 		{"counters of an informer that has ended are kept", "past.pass", drop("if !goesOn { next.ended = counts{} }")},
