@@ -168,6 +168,19 @@ func TestNewDynamicSharedInformerFactory_InvalidArgumentsAreReportedOnce(t *test
 	}
 }
 
+// The informer would end the process when the first object arrives.
+func TestOptions_ANilIndexFunctionIsAnError(t *testing.T) {
+	indexers := dynamicinformer.WithIndexers(cache.Indexers{"by-owner": nil})
+	_, err := dynamicinformer.New(fakecluster.New(), indexers)
+	if !errors.Is(err, dynamicinformer.ErrInvalidOption) || !strings.Contains(err.Error(), `WithIndexers: the function of index "by-owner" is nil`) {
+		t.Errorf("error of New = %v", err)
+	}
+	f := newCRDCluster().factory(t)
+	if _, err := f.Acquire(t.Context(), widgets, indexers); !errors.Is(err, dynamicinformer.ErrInvalidOption) {
+		t.Errorf("error of Acquire = %v", err)
+	}
+}
+
 // The options of the leases are the same for all types: no type could be followed with them.
 func TestFollow_AnInvalidOptionOfTheLeasesIsAnError(t *testing.T) {
 	f := newCRDCluster().factory(t)

@@ -1,6 +1,7 @@
 package dynamicinformer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/handlers"
+	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -58,10 +60,7 @@ func (f *Factory) leaseOptions(opts []LeaseOption) (leaseOptions, error) {
 			opt.applyToLease(&o)
 		}
 	}
-	if err := o.check(); err != nil {
-		return o, err
-	}
-	return o, o.form.check(&f.clients)
+	return o, cmp.Or(o.check(), o.form.check(&f.clients))
 }
 
 // check returns an [*OptionError] if an option has an invalid value.
@@ -85,6 +84,9 @@ func (s *settings) check() error {
 	}
 	if _, err := fields.ParseSelector(s.fields); err != nil {
 		return &OptionError{Option: "WithFieldSelector", Value: s.fields, Err: err}
+	}
+	if err := informer.CheckIndexers(s.indexers); err != nil {
+		return &OptionError{Option: "WithIndexers", Err: err}
 	}
 	return nil
 }

@@ -58,8 +58,7 @@ func (f *Factory) notRunning(e *entry) status.Reason {
 }
 
 // Explain describes the state of the informers on gvr in sentences. It sends no request, and does not
-// wait for an informer that is busy. To ask the server about a resource without an informer, use
-// [discovery.Resolver.Resolve].
+// wait for an informer that is busy. [discovery.Resolver.Resolve] asks the server.
 func (f *Factory) Explain(gvr schema.GroupVersionResource) status.Explanation {
 	var informers []status.Informer
 	var elsewhere []schema.GroupVersionResource

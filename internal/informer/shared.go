@@ -183,6 +183,17 @@ type Unindexed interface {
 	Unindexed(key string, uid types.UID, index string, err error)
 }
 
+// CheckIndexers returns an error if an index function is nil. client-go's store would panic when the first
+// object arrives, and end the process.
+func CheckIndexers(indexers cache.Indexers) error {
+	for name, function := range indexers {
+		if function == nil {
+			return fmt.Errorf("the function of index %q is nil", name)
+		}
+	}
+	return nil
+}
+
 // guard wraps indexers, so that their functions may fail or panic for an object. client-go's store
 // would panic and end the process. Instead, the object is left out of that index, and the failure is
 // reported.

@@ -8,6 +8,7 @@ var ofDynamicinformer = []table{
 		{"a factory without a metadata client accepts WithMetadataOnly", "asMetadata.check", never("source.Metadata(c.metadata) == nil")},
 		{"AcquireTyped accepts WithMetadataOnly", "AcquireTyped", never("o.form == (asMetadata{})")},
 		{"AcquireTyped writes to the caller's options", "AcquireTyped", replace("slices.Clip(opts)", "opts")},
+		{"a nil index function is accepted", "settings.check", replace("informer.CheckIndexers(s.indexers)", "informer.CheckIndexers(nil)")},
 		{"Follow accepts invalid options of leases", "Factory.Follow", replace("f.leaseOptions(o.lease)", "f.leaseOptions(nil)")},
 		{"AcquireTyped accepts any type", "as.check", never("err != nil")},
 		{"AtLeast of a released lease waits", "Lease.AtLeast", never("l.released.Load()")},
