@@ -75,7 +75,7 @@ type eventQueue struct {
 // get.
 func (b *eventQueue) wanted(events []Event) []Event {
 	unwanted := func(e Event) bool {
-		return slices.Contains(e.Changes, LabelsChanged) && !(b.informers && e.identifies())
+		return slices.Contains(e.Changes, LabelsChanged) && (!b.informers || !e.identifies())
 	}
 	if b.labels || !slices.ContainsFunc(events, unwanted) {
 		return events
