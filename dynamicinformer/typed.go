@@ -41,7 +41,7 @@ type TypedLease[T Object] struct {
 // share an informer; the informers of other leases on gvr are separate. The client options of
 // [WithClientOptions] do not apply.
 //
-// If T is not a pointer to a struct, or with [WithMetadataOnly], the error is an [*OptionError].
+// If T is not a pointer to a struct that embeds TypeMeta and ObjectMeta as values, or with [WithMetadataOnly], the error is an [*OptionError].
 func AcquireTyped[T Object](ctx context.Context, f *Factory, gvr schema.GroupVersionResource, opts ...LeaseOption) (*TypedLease[T], error) {
 	opts = append(slices.Clip(opts), leaseOptionFunc(func(o *leaseOptions) {
 		if o.form == (asMetadata{}) {

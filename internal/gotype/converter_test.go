@@ -161,3 +161,38 @@ func TestConverter_DoesNotWriteToTheContent(t *testing.T) {
 		t.Errorf("the content has changed (-want +got):\n%s", diff)
 	}
 }
+
+// byPointer has no metadata until it is set.
+type byPointer struct {
+	*metav1.TypeMeta   `json:",inline"`
+	*metav1.ObjectMeta `json:"metadata"`
+}
+
+func (b *byPointer) DeepCopyObject() runtime.Object { panic("not called") }
+
+// kindByPointer has only no kind.
+type kindByPointer struct {
+	*metav1.TypeMeta  `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+}
+
+func (b *kindByPointer) DeepCopyObject() runtime.Object { panic("not called") }
+
+// nameByPointer has only no name.
+type nameByPointer struct {
+	metav1.TypeMeta    `json:",inline"`
+	*metav1.ObjectMeta `json:"metadata"`
+}
+
+func (b *nameByPointer) DeepCopyObject() runtime.Object { panic("not called") }
+
+func TestCheck_RefusesTypesWithoutMetadata(t *testing.T) {
+	if err := (gotype.Of[*block]{}).Check(); err != nil {
+		t.Error(err)
+	}
+	for _, err := range []error{(gotype.Of[*byPointer]{}).Check(), (gotype.Of[*kindByPointer]{}).Check(), (gotype.Of[*nameByPointer]{}).Check()} {
+		if err == nil || !strings.Contains(err.Error(), "as values, not as pointers") {
+			t.Errorf("error: %v", err)
+		}
+	}
+}

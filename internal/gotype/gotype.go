@@ -19,14 +19,30 @@ import (
 // Of is a Go type of objects: a pointer to a struct with TypeMeta and ObjectMeta.
 type Of[T runtime.Object] struct{}
 
-// Check returns an error if T is not a pointer to a struct, or is the type of unstructured objects or of metadata.
-func (Of[T]) Check() error {
+// Check returns an error if T is not a pointer to a struct, or is the type of unstructured objects or of metadata, or
+// if its metadata can't be read from an object without content: then an object of the server that lacks it would
+// cause a panic.
+func (of Of[T]) Check() error {
 	t := reflect.TypeFor[T]()
 	switch {
 	case t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct:
 		return fmt.Errorf("%v is not a pointer to a struct", t)
 	case t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]():
 		return fmt.Errorf("%v is not the Go type of a resource: use Acquire", t)
+	}
+	return readable(of.Empty())
+}
+
+// readable returns an error if the metadata of an object causes a panic.
+func readable(object runtime.Object) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("%T has no metadata until it is set: embed metav1.TypeMeta and metav1.ObjectMeta as values, not as pointers", object)
+		}
+	}()
+	_ = object.GetObjectKind().GroupVersionKind()
+	if meta, is := object.(metav1.Object); is {
+		_ = meta.GetName()
 	}
 	return nil
 }
