@@ -37,6 +37,9 @@ type Type struct {
 	// Generation is the number of earlier types with the same name. Objects of different
 	// generations are different objects, also if they have the same names.
 	Generation int
+	// Unsettled says that another server has begun to serve the type a short time ago: the first list may
+	// still be of the earlier server. When the type is settled, it is listed again.
+	Unsettled bool
 	// UID distinguishes the type from other types with the same name, independent of
 	// Generation; empty if it is not known.
 	UID string
@@ -47,7 +50,7 @@ func (t Type) kind() schema.GroupVersionKind { return t.GVR.GroupVersion().WithK
 
 // sameObjects reports whether requests for t and other return the same objects.
 func (t Type) sameObjects(other Type) bool {
-	return t.GVR == other.GVR && t.Namespaced == other.Namespaced && t.Generation == other.Generation
+	return t.GVR == other.GVR && t.Namespaced == other.Namespaced && t.Generation == other.Generation && t.Unsettled == other.Unsettled
 }
 
 // follows reports whether a watch of t continues if the type becomes now.

@@ -388,6 +388,45 @@ func TestSplice_KeepsEarlyObjectsOfTheNextType(t *testing.T) {
 	}
 }
 
+// The first list after a change of the server may be of the earlier server. The watch that follows is of the new
+// one, and has no events for the objects of the earlier server.
+func TestSplice_ATypeThatSettlesIsListedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, available := &script{}, newAvailability(source.Served)
+		var name atomic.Value
+		name.Store("a")
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*newObject(name.Load().(string))}}
+			list.SetResourceVersion("7")
+			return list, nil
+		}
+		client.watch = func(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			if opts.SendInitialEvents != nil {
+				return nil, apierrors.NewBadRequest("what is that?")
+			}
+			return newServerWatch(), nil
+		}
+		r := runInformer(t, source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available})
+		moved, _ := available.Current()
+		moved.Generation++
+		moved.Unsettled = true
+		available.Set(moved)
+		synctest.Wait()
+		name.Store("b")
+		time.Sleep(10 * time.Second)
+		if diff := cmp.Diff([]string{"ns/a"}, r.keys()); diff != "" {
+			t.Errorf("keys before it is settled (-want +got):\n%s", diff)
+		}
+		moved.Unsettled = false
+		available.Set(moved)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"ns/b"}, r.keys()); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+		r.stop()
+	})
+}
+
 // The same objects are served in another version: they are updated, not deleted and added.
 func TestSplice_ChangesTheVersionByUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -43,9 +43,6 @@ const (
 	// lookEvery is the interval of reads of Pending, for whose changes a resolver has no event. A
 	// read sends no request.
 	lookEvery = 2 * time.Second
-	// doubtFor is how long a resolver polls more often after a failure that discovery does not
-	// explain.
-	doubtFor = 30 * time.Second
 )
 
 // inquiry is one call of ask. Its values are here and not on the stack of ask, since thousands of
@@ -96,13 +93,9 @@ func (q *inquiry) once(ctx context.Context) (goOn bool) {
 		return false
 	}
 	q.backoff = newBackoff()
-	// While requests for a served type are NotFound, or since its watches are refused, a resolver that
-	// polls must poll more often.
-	q.until, q.looks = q.doubtedSince().Add(doubtFor), false
-	doubted := time.Now().Before(q.until)
-	if !doubted {
-		q.until = time.Time{}
-	}
+	var doubted bool
+	q.until, doubted = q.nextQuestion()
+	q.looks = false
 	q.expects(doubted)
 	return true
 }
@@ -147,14 +140,6 @@ func (s *State) learn(ctx context.Context) error {
 		s.answered(heard, res, err)
 	}
 	return err
-}
-
-// doubtedSince returns the time of the last failure that discovery does not explain. A call of
-// Snapshot would double the stack of a waiting goroutine.
-func (s *State) doubtedSince() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now.doubt
 }
 
 // whyPending returns why an existing CRD is not served, or "" if there is no such CRD.

@@ -46,6 +46,7 @@ type Snapshot struct {
 	denied time.Time // since when discovery says that a served type is not served, without evidence
 	doubt  time.Time // the time of the last NotFound or first refused watch
 	expiry time.Time // the time when a watch last expired
+	moved  time.Time // the time when another server has begun to serve the type; zero: long ago, or never
 	stored int       // the number of the last first list that is in the store
 }
 
@@ -259,6 +260,7 @@ func (s *Snapshot) sourceType() source.Type {
 		t.GVR, t.Kind, t.Namespaced = res.GVR, res.GVK.Kind, res.Namespaced
 		t.Aggregated = res.Backing == discovery.BackingAggregated
 		t.UID = string(res.CRDUID)
+		t.Unsettled = !s.moved.IsZero()
 	}
 	return t
 }
@@ -287,6 +289,13 @@ func (s *Snapshot) servedElsewhere() bool {
 // known reports whether the type has been served.
 func (s *Snapshot) known() bool { return !s.ServedSince.IsZero() }
 
+// movedTo reports whether res is served by another kind of server or by another service, as far as both are known.
+func (s *Snapshot) movedTo(res discovery.Resource) bool {
+	old := s.resource
+	return old != nil && (old.Backing != res.Backing && old.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingUnknown ||
+		old.Service != "" && res.Service != "" && old.Service != res.Service)
+}
+
 // replacedBy reports whether res is another type with the same name: the old type was gone in
 // between, or res has another CRD, another server or another scope.
 func (s *Snapshot) replacedBy(res discovery.Resource) bool {
@@ -294,11 +303,7 @@ func (s *Snapshot) replacedBy(res discovery.Resource) bool {
 	switch {
 	case old == nil:
 		return false
-	case s.Serving == source.Gone, s.Evidence.Kind == discovery.CRDDeleted, old.Namespaced != res.Namespaced:
-		return true
-	case old.Backing != res.Backing && old.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingUnknown:
-		return true
-	case old.Service != "" && res.Service != "" && old.Service != res.Service:
+	case s.Serving == source.Gone, s.Evidence.Kind == discovery.CRDDeleted, old.Namespaced != res.Namespaced, s.movedTo(res):
 		return true
 	}
 	return old.CRDUID != "" && res.CRDUID != "" && old.CRDUID != res.CRDUID

@@ -189,6 +189,12 @@ func (s *State) answered(heard uint64, res discovery.Resource, err error) {
 
 // serve records that discovery lists the type as res.
 func (s *Snapshot) serve(res discovery.Resource, namespace string) {
+	switch {
+	case s.movedTo(res):
+		s.moved = s.At
+	case s.At.Sub(s.moved) >= settleFor:
+		s.moved = time.Time{}
+	}
 	if s.replacedBy(res) {
 		s.Generation++
 		s.Last = s.Evidence
@@ -208,6 +214,28 @@ func (s *Snapshot) serve(res discovery.Resource, namespace string) {
 	if res.Namespaced {
 		s.Namespace = namespace
 	}
+}
+
+// settleFor is how long API servers may send requests for a type to the server that served it before. It is longer
+// than they need to notice a change of an APIService.
+const settleFor = 15 * time.Second
+
+// doubtFor is how long a resolver polls more often after a failure that discovery does not explain.
+const doubtFor = 30 * time.Second
+
+// nextQuestion returns the time of the next question about a served type without an event, zero if there is none,
+// and whether the type is in doubt: while requests for it are NotFound, or since its watches are refused, a resolver
+// that polls must poll more often. A call of Snapshot would double the stack of a waiting goroutine.
+func (s *State) nextQuestion() (at time.Time, doubted bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if until := s.now.doubt.Add(doubtFor); time.Now().Before(until) {
+		at, doubted = until, true
+	}
+	if settled := s.now.moved.Add(settleFor); !s.now.moved.IsZero() && (at.IsZero() || settled.Before(at)) {
+		at = settled
+	}
+	return at, doubted
 }
 
 // ended ends the conditions of requests with that reason.

@@ -3,6 +3,7 @@ package typestate
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -377,5 +378,49 @@ func TestState_NewsHasDiscoveryAsked(t *testing.T) {
 	s.Heard(removed(discovery.CRDDeleted, "a"))
 	if got := len(s.news); got != 1 {
 		t.Errorf("%d calls to ask discovery, want 1", got)
+	}
+}
+
+// API servers may send requests to the earlier server for some time.
+func TestState_IsUnsettledAfterAnotherServerHasBegunToServe(t *testing.T) {
+	for name, tc := range map[string]struct {
+		from, to  discovery.Resource
+		unsettled bool
+	}{
+		"a CRD after a service":   {byService("a/a"), by(discovery.BackingCRD, "a"), true},
+		"a service after a CRD":   {by(discovery.BackingCRD, "a"), byService("a/a"), true},
+		"another service":         {byService("a/a"), byService("a/b"), true},
+		"another CRD":             {by(discovery.BackingCRD, "a"), by(discovery.BackingCRD, "b"), false}, // its UID is confirmed
+		"a service that is known": {by(discovery.BackingUnknown, ""), byService("a/a"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShips(t)
+				res := tc.from
+				s.cfg.Resolve = func(context.Context) (discovery.Resource, error) { return res, nil }
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { s.Run(ctx, func() {}) })
+				unsettled := func(want bool) {
+					t.Helper()
+					synctest.Wait()
+					if now, _ := s.Availability().Current(); now.Unsettled != want {
+						t.Errorf("unsettled: %v, want %v", now.Unsettled, want)
+					}
+				}
+				time.Sleep(time.Minute)
+				unsettled(false)
+				res = tc.to
+				s.Heard(discovery.Event{Type: discovery.Changed, Resource: res})
+				unsettled(tc.unsettled)
+				time.Sleep(settleFor - time.Second)
+				s.Look()
+				unsettled(tc.unsettled)
+				time.Sleep(2 * time.Second)
+				unsettled(false)
+				cancel()
+				running.Wait()
+			})
+		})
 	}
 }

@@ -54,6 +54,7 @@ var ofSource = []table{
 			"apierrors.IsNotFound(err)", "(apierrors.IsNotFound(err) || err != nil)")},
 		{"a missing type that responds counts as deleted", "splice.probe", replace("false", "true")},
 		{"a probe that succeeds ends a pause", "splice.probe", drop("s.putOff(&s.pace, nil)")},
+		{"a type that settles is not listed again", "Type.sameObjects", always("t.Unsettled == other.Unsettled")},
 		{"an expired watch is tried again", "splice.failed", drop("case expired(err), apierrors.IsBadRequest(err): s.known.expired()")},
 		{"a watch from a version that is rejected is tried again", "splice.failed", never("apierrors.IsBadRequest(err)")},
 		{"a watch that cannot be decoded is opened again without a list", "splice.broke", drop("if !apierrors.IsTooManyRequests(err) { s.known.expired() }")},

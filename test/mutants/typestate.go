@@ -47,13 +47,15 @@ var ofTypestate = []table{
 		{"the rate of questions to discovery has no limit", "State.ask", replace("q.limiter.Wait(ctx) == nil", "ctx.Err() == nil")},
 		{"another served version has no reason of its own", "Classify", never(
 			"errors.As(err, &notServed) && len(notServed.Versions) > 0")},
-		{"another service is the same type", "Snapshot.replacedBy", never(`old.Service != "" && res.Service != "" && old.Service != res.Service`)},
+		{"another service is the same type", "Snapshot.movedTo", never(`old.Service != "" && res.Service != "" && old.Service != res.Service`)},
 		{"a service is forgotten while it is not known", "Snapshot.completed", drop("res.Service = old.Service")},
 		{"a return from gone is the same type", "Snapshot.replacedBy", drop("s.Serving == source.Gone")},
 		{"a restored CRD is the same type", "Snapshot.replacedBy", drop("s.Evidence.Kind == discovery.CRDDeleted")},
-		{"another backing is the same type", "Snapshot.replacedBy", never("old.Backing != res.Backing")},
+		{"another backing is the same type", "Snapshot.movedTo", never("old.Backing != res.Backing")},
 		{"a UID is kept after the end of its CRD", "Snapshot.completed", never(
 			"res.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingCRD")},
+		{"another server is trusted at once", "Snapshot.serve", drop("s.moved = s.At")},
+		{"a type is never settled", "State.nextQuestion", drop("at = settled")},
 		{"a refused watch is lasting", "Snapshot.Lasting", never("verb == source.VerbWatch")},
 		{"evidence does not end synced", "Snapshot.given", always("s.Evidence.Kind != discovery.CRDDeleted")},
 		{"a CRD of another UID is the same type", "Snapshot.replacedBy", never(

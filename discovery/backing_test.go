@@ -1,0 +1,125 @@
+package discovery_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+const gadgetsService = "v1.example.org"
+
+// serveByService makes another server serve these resources in v1 of example.org.
+func (w *memoryServer) serveByService(plurals ...string) {
+	w.backends[gadgetsService] = plurals
+	w.setAPI(&apiServiceObject{name: gadgetsService, service: true, available: true})
+}
+
+func TestEvidence_ABackingThatChangesWhileUnknownIsReportedLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		next, _ := started(t, w, r, func() { w.serveByService("gadgets") })
+		w.update(func() {
+			w.fault["apis.list"] = "403"
+			w.endWatches(w.apis, true)
+		})
+		sleep(time.Minute)
+		if state := r.Status().APIServices.State; state != discovery.SourceForbidden {
+			t.Fatalf("APIServices: %s", state)
+		}
+		w.update(func() {
+			w.setCRD(gadget("v1"))
+			w.setAPI(&apiServiceObject{name: gadgetsService, auto: "true", available: true})
+			w.fault["apis.list"] = ""
+		})
+		sleep(2 * time.Minute)
+		wantEvents(t, next, "Changed gadgets.v1.example.org [Backing]")
+	})
+}
+
+// Another server has other objects, and its versions can't be compared.
+func TestEvidence_AnotherServiceOfAnAPIServiceIsAnotherBacking(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		next, _ := started(t, w, r, func() { w.serveByService("gadgets") })
+		by := func(server, want string, events ...string) {
+			t.Helper()
+			w.update(func() {
+				w.setAPI(&apiServiceObject{name: gadgetsService, service: true, server: server, available: true})
+			})
+			sleep(time.Minute)
+			if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.Service != want || res.Backing != discovery.BackingAggregated {
+				t.Errorf("served by %+v, %v", res, err)
+			}
+			wantEvents(t, next, events...)
+		}
+		by("y", "x/y")
+		by("z", "x/z", "Changed gadgets.v1.example.org [Backing]")
+		by("z", "x/z")
+		w.update(func() { // the documents change, too
+			w.backends[gadgetsService] = []string{"gadgets", "gizmos"}
+			w.setAPI(&apiServiceObject{name: gadgetsService, service: true, server: "q", available: true})
+		})
+		sleep(5 * time.Second)
+		wantEvents(t, next, "Changed gadgets.v1.example.org [Backing]", "Added gizmos.v1.example.org")
+		by("z", "x/z", "Changed gadgets.v1.example.org [Backing]", "Changed gizmos.v1.example.org [Backing]")
+		w.update(func() { w.drop(w.apis, gadgetsService) })
+		by("y", "x/y", "Changed gadgets.v1.example.org [Backing]", "Changed gizmos.v1.example.org [Backing]")
+		w.update(func() {
+			w.fault["apis.list"] = "403"
+			w.endWatches(w.apis, true)
+		})
+		sleep(time.Minute)
+		w.update(func() {
+			w.setAPI(&apiServiceObject{name: gadgetsService, service: true, server: "z", available: true})
+			w.fault["apis.list"] = ""
+		})
+		sleep(2 * time.Minute)
+		wantEvents(t, next, "Changed gadgets.v1.example.org [Backing]", "Changed gizmos.v1.example.org [Backing]")
+	})
+}
+
+// The versions of a type may have different servers. Informers are on any of them.
+func TestEvidence_AnotherServerOfAVersionThatIsNotPreferred(t *testing.T) {
+	byService := func(name string) *apiServiceObject {
+		return &apiServiceObject{name: name, service: true, available: true}
+	}
+	backingOf := func(t *testing.T, r *discovery.Resolver, version string) discovery.Resource {
+		t.Helper()
+		res, err := r.ResolveGVR(t.Context(), gadgets.GroupResource().WithVersion(version))
+		if err != nil {
+			t.Error(err)
+		}
+		return res
+	}
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		next, _ := started(t, w, r, func() {
+			w.setCRD(gadget("v1"))
+			w.backends["v2.example.org"] = []string{"gadgets"}
+			w.setAPI(byService("v2.example.org"))
+		})
+		if v1, v2 := backingOf(t, r, "v1"), backingOf(t, r, "v2"); v1.Backing != discovery.BackingCRD || v1.CRDUID != "1" || v2.Backing != discovery.BackingAggregated || v2.CRDUID != "" {
+			t.Fatalf("v1: %+v, v2: %+v", v1, v2)
+		}
+		w.update(func() {
+			again := gadget("v1")
+			again.uid = "2"
+			w.dropCRD(gadgetsCRD)
+			w.setCRD(again)
+		})
+		sleep(time.Minute)
+		if v1, events := backingOf(t, r, "v1"), next(); v1.CRDUID != "2" || len(events) == 0 {
+			t.Errorf("v1: %+v, events: %q", v1, events)
+		}
+		w.update(func() {
+			w.backends[gadgetsService] = []string{"gadgets"}
+			w.setAPI(byService(gadgetsService))
+		})
+		sleep(2 * time.Minute)
+		wantEvents(t, next, "Changed gadgets.v2.example.org [Backing]")
+		if v1 := backingOf(t, r, "v1"); v1.Backing != discovery.BackingAggregated {
+			t.Errorf("v1: %+v", v1)
+		}
+	})
+}
