@@ -170,7 +170,7 @@ func TestWaitForSync_NotStartedHasNoScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFactory(t, fakecluster.New(widgetType))
 		err := f.WaitForSync(briefly(t), dynamicinformer.WithFailFast(), dynamicinformer.WithResources(widgets))
-		const want = "widgets.v1.example.com: not synced: no informer on it has been started (NotStarted); call ForResource or Acquire, and Start"
+		const want = "widgets.v1.example.com: not synced: no informer on it has been started (NotStarted); call Start, and before it ForResource or Acquire if there is no informer"
 		if err == nil || err.Error() != want {
 			t.Errorf("error: %v\nwant:  %s", err, want)
 		}

@@ -96,8 +96,8 @@ func TestAtLeast_Errors(t *testing.T) {
 		text    string
 		within  time.Duration
 	}{
-		"no version":   {version: "", text: "the cache has no version, want : "},
-		"not a number": {version: "abc", text: "want abc: "},
+		"no version":   {version: "", want: status.ErrVersionInvalid, text: `resourceVersion "": a resourceVersion is a decimal number`},
+		"not a number": {version: "abc", want: status.ErrVersionInvalid, text: `resourceVersion "abc": a resourceVersion is a decimal number`},
 		"released":     {version: "1", happens: func(_ *dynamicinformer.Factory, l *dynamicinformer.Lease, _ *fakecluster.Cluster) { l.Release() }, want: dynamicinformer.ErrReleased},
 		"the factory is shut down": {version: "1000", text: "the informer has ended", within: time.Second, happens: func(f *dynamicinformer.Factory, _ *dynamicinformer.Lease, _ *fakecluster.Cluster) {
 			go func() { _ = f.Shutdown(context.Background()) }() //nolint:forbidigo // it outlives the call

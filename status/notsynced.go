@@ -128,7 +128,7 @@ func (e *NotSyncedError) Advice() string {
 	case e.Reason == ReasonNotFound && e.Verb != "":
 		return "check that its CustomResourceDefinition is installed"
 	case e.Reason == ReasonNotStarted:
-		return "call ForResource or Acquire, and Start"
+		return "call Start, and before it ForResource or Acquire if there is no informer"
 	}
 	return ""
 }

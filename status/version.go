@@ -12,6 +12,8 @@ import (
 var (
 	// ErrVersion is matched by every [*VersionError].
 	ErrVersion = errors.New("the cache does not have the resourceVersion")
+	// ErrVersionInvalid is the cause if the version can't be compared.
+	ErrVersionInvalid = errors.New("a resourceVersion is a decimal number: use one that the server has returned")
 	// ErrVersionLost is the cause if the server's own version is smaller. After a restore of etcd, for example, the
 	// server has lost what was written at the version.
 	ErrVersionLost = errors.New("the server is not at this version: it has lost it, as after a restore of etcd, or the version is of another server")
@@ -21,7 +23,7 @@ var (
 )
 
 // VersionError reports that a cache does not have everything up to a resourceVersion. It unwraps to the cause: the
-// end of a context, [ErrVersionLost], [ErrTypeReplaced], or a [*NotSyncedError].
+// end of a context, [ErrVersionInvalid], [ErrVersionLost], [ErrTypeReplaced], or a [*NotSyncedError].
 type VersionError struct {
 	GVR schema.GroupVersionResource
 	// Want is the version that the caller has given, and Have that of the cache, which may be empty.
@@ -30,6 +32,9 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
+	if errors.Is(e.Err, ErrVersionInvalid) {
+		return fmt.Sprintf("%s: resourceVersion %q: %v", discovery.RefOf(e.GVR), e.Want, e.Err)
+	}
 	have := "has no version"
 	if e.Have != "" {
 		have = "is at version " + e.Have

@@ -25,7 +25,7 @@ const (
 // server is asked for its version from time to time: it may have lost the version that is awaited.
 func (i *Informer) AwaitVersion(ctx context.Context, version string, synced func() bool) (have string, err error) {
 	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: %w", status.ErrVersionInvalid, err)
 	}
 	w := versionWait{Informer: i, version: version, synced: synced, rewinds: i.source.State().Rewinds, generation: -1, asked: time.Now(), pause: askAfter}
 	for {
