@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -55,6 +56,20 @@ const (
 	BackingAggregated Backing = "APIService" // another server behind the API server
 	BackingBuiltIn    Backing = "BuiltIn"
 )
+
+// String returns the resource in a few words, such as "widgets.v1.example.com (Widget, namespaced)". A resource of
+// which only the GVR is known has no parentheses.
+func (r Resource) String() string {
+	ref := RefOf(r.GVR).String()
+	if r.GVK.Kind == "" {
+		return ref
+	}
+	scope := "cluster-scoped"
+	if r.Namespaced {
+		scope = "namespaced"
+	}
+	return fmt.Sprintf("%s (%s, %s)", ref, r.GVK.Kind, scope)
+}
 
 // Supports reports whether verb is among the resource's verbs.
 func (r Resource) Supports(verb string) bool { return slices.Contains(r.Verbs, verb) }
