@@ -14,9 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	upstream "k8s.io/client-go/dynamic/dynamicinformer"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
@@ -266,6 +268,23 @@ var conformance = []behaviour{
 		r.expect(events, "add ns/a")
 		time.Sleep(2 * time.Minute)
 		r.expect(events, "update ns/a")
+	}},
+	{"an update without another version is an event", func(r *trial) {
+		// Objects of client-go's fake client have no version.
+		obj := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"namespace": "ns", "name": "a"},
+		}}
+		client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"}, obj)
+		factory := r.newFactory(client, 0, metav1.NamespaceAll, nil)
+		events := listen(r.t, factory.ForResource(widgets).Informer())
+		r.run(factory)
+		for range 3 {
+			time.Sleep(40 * time.Second)
+			if _, err := client.Resource(widgets).Namespace("ns").Update(r.t.Context(), obj, metav1.UpdateOptions{}); err != nil {
+				r.t.Error(err)
+			}
+		}
+		r.expect(events, "add ns/a", "update ns/a", "update ns/a", "update ns/a")
 	}},
 	{"the generic lister reads the cache", func(r *trial) {
 		r.create("ns", "a")

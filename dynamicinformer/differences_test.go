@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -315,27 +314,6 @@ var differences = []difference{
 		}},
 		row:    "A handler's resync period has no effect if the factory has none.",
 		reason: "the caller has asked for it",
-	},
-	{
-		behaviour: behaviour{"an update without another version is withheld from handlers without a resync period after 30 s", func(r *trial) {
-			obj := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"namespace": "ns", "name": "a"},
-			}}
-			client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"}, obj)
-			factory := r.newFactory(client, 0, metav1.NamespaceAll, nil)
-			events := &recorder{}
-			if _, err := factory.ForResource(widgets).Informer().AddEventHandler(events); err != nil {
-				r.errorf("%v", err)
-			}
-			r.run(factory)
-			time.Sleep(40 * time.Second)
-			if _, err := client.Resource(widgets).Namespace("ns").Update(r.t.Context(), obj, metav1.UpdateOptions{}); err != nil {
-				r.t.Error(err)
-			}
-			r.expect(events, "add ns/a")
-		}},
-		row:    "If the factory has no resync period, handlers get updates that don't change the resourceVersion, for example of servers without versions and of client-go's fake clients.",
-		reason: "the informer checks the resync periods of handlers, which may be added at any time",
 	},
 	{
 		behaviour: behaviour{"an informer that has ended accepts no handler", func(r *trial) {

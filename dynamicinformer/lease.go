@@ -121,7 +121,7 @@ func (l *Lease) AddEventHandler(handler cache.ResourceEventHandler) (cache.Resou
 	return l.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
 
-// AddEventHandlerWithOptions is AddEventHandler with options, such as a resync period.
+// AddEventHandlerWithOptions is AddEventHandler with options, such as a resync period of at least 1 s.
 func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	if funcs, are := handler.(*cache.ResourceEventHandlerFuncs); handler == nil || are && funcs == nil {
 		return nil, ErrNilHandler

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
 
@@ -14,26 +13,18 @@ import (
 type coalescer struct {
 	handler *handler
 	logger  klog.Logger
-	// own is client-go's registration. It is set before the goroutine starts.
-	own cache.ResourceEventHandlerRegistration
 
 	wake   chan struct{} // has a value if there may be a new event
-	ended  chan struct{} // closes after the last call
-	synced chan struct{} // closes when own has synced, and each addition of the initial list has been delivered or merged
+	synced chan struct{} // closes when client-go's registration has synced, and each addition of the initial list has been delivered or merged
 
 	mu       sync.Mutex
 	pending  pending
 	initial  int  // the number of additions of the initial list that are pending or being delivered
-	complete bool // own has synced: there are no more additions of the initial list
-	begun    bool // the goroutine has started, or will never start
+	complete bool // client-go's registration has synced: there are no more additions of the initial list
 }
 
-func newCoalescer(h *handler, logger *klog.Logger) *coalescer {
-	c := &coalescer{handler: h, logger: klog.Background(), wake: make(chan struct{}, 1), ended: make(chan struct{}), synced: make(chan struct{})}
-	if logger != nil {
-		c.logger = *logger
-	}
-	return c
+func newCoalescer(h *handler, logger klog.Logger) *coalescer {
+	return &coalescer{handler: h, logger: logger, wake: make(chan struct{}, 1), synced: make(chan struct{})}
 }
 
 // put adds an event. It does not wait for the handler.
@@ -75,20 +66,9 @@ func (c *coalescer) doneLocked(additions int) {
 	}
 }
 
-// begin reports whether the goroutine must be started. It does so once.
-func (c *coalescer) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first := !c.begun
-	c.begun = true
-	return first
-}
-
-// run delivers events until the informer has ended or the handler has been removed, and waits for the
-// last call. As in client-go, the events that are pending then are lost.
-func (c *coalescer) run() {
-	defer close(c.ended)
-	stop := stopOf(c.own)
+// run delivers events until stop closes, and waits for the last call. As in client-go, the events that are
+// pending then are lost.
+func (c *coalescer) run(stop <-chan struct{}) {
 	var checking sync.WaitGroup
 	defer checking.Wait()
 	checking.Go(func() { c.check(stop) })
@@ -108,7 +88,7 @@ func (c *coalescer) run() {
 // coalescer has each addition of the initial list.
 func (c *coalescer) check(stop <-chan struct{}) {
 	select {
-	case <-c.own.HasSyncedChecker().Done():
+	case <-c.handler.own.HasSyncedChecker().Done():
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.complete = true
@@ -131,11 +111,6 @@ func (c *coalescer) deliver(e event) {
 func (c *coalescer) call(e event) {
 	defer utilruntime.HandleCrashWithLogger(c.logger)
 	c.handler.deliver(e)
-}
-
-// stopOf returns the channel that closes when client-go makes no more calls for a registration.
-func stopOf(own cache.ResourceEventHandlerRegistration) <-chan struct{} {
-	return own.(interface{ ShutdownChan() <-chan struct{} }).ShutdownChan()
 }
 
 func closed(ch <-chan struct{}) bool {

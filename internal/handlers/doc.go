@@ -7,6 +7,8 @@
 //   - [Options] are the options of a group's handlers. With coalescing, events of one object that wait
 //     for a handler are merged, and a goroutine of the set calls the handler.
 //
+// A handler may have a resync of its own, if its informer has no resync period.
+//
 // Without the option Recovery, a panic of a handler is not recovered: it ends the process, as in
 // client-go.
 //

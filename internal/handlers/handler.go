@@ -18,6 +18,13 @@ type handler struct {
 	group *Group // nil: calls end with the informer
 	// coalescer merges events that are waiting; nil: each event is a call.
 	coalescer *coalescer
+	// resync is the handler's own resync; nil: client-go's, if the informer has a period.
+	resync *resync
+	// own is client-go's registration. It is set before run starts.
+	own cache.ResourceEventHandlerRegistration
+
+	begun bool          // run has started, or will never start; guarded by the set's mu
+	ended chan struct{} // closes after the last call; nil: the handler does not need run
 
 	mu        sync.Mutex
 	removed   bool
@@ -52,8 +59,17 @@ func (h *handler) handle(e event) {
 	h.deliver(e)
 }
 
-// deliver calls the original handler, unless it has been removed.
+// deliver calls the handler, after a call of its resync that is in progress.
 func (h *handler) deliver(e event) {
+	if h.resync != nil {
+		h.resync.deliver(e)
+		return
+	}
+	h.call(e)
+}
+
+// call calls the original handler, unless it has been removed.
+func (h *handler) call(e event) {
 	if !h.begin() {
 		return
 	}

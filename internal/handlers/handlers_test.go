@@ -49,7 +49,7 @@ func (i *informer) RemoveEventHandler(cache.ResourceEventHandlerRegistration) er
 func add(t *testing.T, s *Set, group *Group) (registration cache.ResourceEventHandlerRegistration, calls *int) {
 	t.Helper()
 	calls = new(int)
-	r, err := s.Add(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { *calls++ }}, cache.HandlerOptions{}, group)
+	r, err := s.Add(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { *calls++ }}, cache.HandlerOptions{}, group, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestGroup_CloseEndsItsHandlersOnly(t *testing.T) {
 	default:
 		t.Error("not done")
 	}
-	if late, err := s.Add(cache.ResourceEventHandlerFuncs{}, cache.HandlerOptions{}, g); late == nil || err != nil || i.removed != 1 {
+	if late, err := s.Add(cache.ResourceEventHandlerFuncs{}, cache.HandlerOptions{}, g, 0); late == nil || err != nil || i.removed != 1 {
 		t.Errorf("a handler that is added to a closed group: registration %v, error %v, removed %d times", late, err, i.removed)
 	}
 }

@@ -50,7 +50,7 @@ func growth(t *testing.T, coalescing bool) {
 		_, _ = fmt.Sscan(obj.(metav1.Object).GetResourceVersion(), &last)
 		time.Sleep(10 * time.Millisecond)
 	}}
-	if _, err := s.Add(handler, cache.HandlerOptions{}, NewGroup("", Options{Coalescing: coalescing})); err != nil {
+	if _, err := s.Add(handler, cache.HandlerOptions{}, NewGroup("", Options{Coalescing: coalescing}), 0); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -24,8 +24,8 @@ func (r *registration) HasSyncedChecker() cache.DoneChecker {
 // ShutdownChan returns a channel that closes when the last call of a removed handler has returned.
 // cache.ShutDownEventHandler waits for it.
 func (r *registration) ShutdownChan() <-chan struct{} {
-	if c := r.handler.coalescer; c != nil {
-		return c.ended
+	if r.handler.ended != nil {
+		return r.handler.ended
 	}
 	return stopOf(r.ResourceEventHandlerRegistration)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/status"
@@ -44,13 +45,24 @@ func NewSet(informer cache.SharedInformer, feed Feed, logPanic LogPanic) *Set {
 
 // Add adds next to the informer, as a handler of group if group is not nil, and counts all its calls.
 // If group is closed before or during the call, Add removes next again, without an error. It returns
-// errors of the informer. It waits for the informer's locks.
-func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, group *Group) (cache.ResourceEventHandlerRegistration, error) {
+// errors of the informer. It waits for the informer's locks. Period is the period of a resync of next
+// alone, if it is more than zero; the one in opts needs an informer with a resync period.
+func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, group *Group, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
 	h := &handler{next: next, name: nameOf(next), set: s, group: group, last: time.Now()}
 	// The handler gets an addition for each present object, and each later event.
 	h.before = s.feed.Events() - uint64(s.feed.Objects()) //nolint:gosec // modulo 2^64
+	logger := klog.Background()
+	if opts.Logger != nil {
+		logger = *opts.Logger
+	}
 	if group != nil && group.options.Coalescing {
-		h.coalescer = newCoalescer(h, opts.Logger)
+		h.coalescer = newCoalescer(h, logger)
+	}
+	if period > 0 {
+		h.resync = newResync(h, period, logger)
+	}
+	if h.coalescer != nil || h.resync != nil {
+		h.ended = make(chan struct{})
 	}
 	own, err := s.informer.AddEventHandlerWithOptions(h, opts)
 	if err != nil {
@@ -58,12 +70,10 @@ func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, gr
 	}
 	r := &registration{ResourceEventHandlerRegistration: own, handler: h}
 	s.mu.Lock()
-	if h.coalescer != nil {
-		h.coalescer.own = own
-	}
+	h.own = own
 	s.all = append(s.all, h)
 	if s.started {
-		s.deliverLocked(h)
+		s.startLocked(h)
 	}
 	s.mu.Unlock()
 	if group != nil && !group.keep(r) {
@@ -89,23 +99,25 @@ func (s *Set) Remove(handle cache.ResourceEventHandlerRegistration) error {
 	if err := s.informer.RemoveEventHandler(r.ResourceEventHandlerRegistration); err != nil {
 		return err
 	}
-	if c := r.handler.coalescer; c != nil && c.begin() { // the informer has never run
-		close(c.ended)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.handler.ended != nil && !r.handler.begun { // the informer has never run
+		r.handler.begun = true
+		close(r.handler.ended)
+	}
 	s.all = slices.DeleteFunc(s.all, func(other *handler) bool { return other == r.handler })
 	return nil
 }
 
-// Start starts the goroutines of handlers whose events are merged. It is called before the informer
-// runs, and may be called again. Handlers that are added later have their goroutines at once.
+// Start starts the goroutines of handlers whose events are merged, or that have a resync of their own. It is
+// called before the informer runs, and may be called again. Handlers that are added later have their
+// goroutines at once.
 func (s *Set) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.started = true
 	for _, h := range s.all {
-		s.deliverLocked(h)
+		s.startLocked(h)
 	}
 }
 
@@ -115,18 +127,40 @@ func (s *Set) Wait() {
 	<-s.running.Done()
 }
 
-// deliverLocked starts the goroutine of h, if h has one that has not been started. The caller holds mu.
-func (s *Set) deliverLocked(h *handler) {
-	switch c := h.coalescer; {
-	case c == nil || !c.begin():
+// startLocked starts the goroutine of h, if h needs one and it has not been started. The caller holds mu.
+func (s *Set) startLocked(h *handler) {
+	switch {
+	case h.ended == nil || h.begun:
 	case !s.running.Begin(): // the informer has ended
-		close(c.ended)
+		h.begun = true
+		close(h.ended)
 	default:
+		h.begun = true
 		go func() {
 			defer s.running.End()
-			c.run()
+			h.run(stopOf(h.own))
 		}()
 	}
+}
+
+// run makes the calls that client-go does not make, until stop closes, and waits for the last one.
+func (h *handler) run(stop <-chan struct{}) {
+	defer close(h.ended)
+	if h.coalescer == nil {
+		h.resync.run(stop)
+		return
+	}
+	if h.resync != nil {
+		var resyncing sync.WaitGroup
+		defer resyncing.Wait()
+		resyncing.Go(func() { h.resync.run(stop) })
+	}
+	h.coalescer.run(stop)
+}
+
+// stopOf returns the channel that closes when client-go makes no more calls for a registration.
+func stopOf(own cache.ResourceEventHandlerRegistration) <-chan struct{} {
+	return own.(interface{ ShutdownChan() <-chan struct{} }).ShutdownChan()
 }
 
 // Stats returns the status of each handler, in the order in which they were added.

@@ -1,7 +1,6 @@
 package informer
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -85,7 +84,7 @@ func New(cfg Config) *Informer {
 		unindexed: cfg.Unindexed, unguarded: cfg.Indexers,
 	}
 	opts := cache.SharedIndexInformerOptions{
-		ResyncPeriod:      cmp.Or(resync, resyncCheck),
+		ResyncPeriod:      resync,
 		Indexers:          i.guard(cfg.Indexers),
 		ObjectDescription: gvr.String(),
 	}

@@ -20,11 +20,6 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// resyncCheck is how often an informer without a resync period checks whether the resync of a handler
-// is due. A check takes almost no time. client-go's informers without a period never check, so that
-// the handler gets no resync.
-const resyncCheck = 30 * time.Second
-
 // Run implements cache.SharedInformer.
 func (i *Informer) Run(stopCh <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stopCh)) }
 
@@ -48,7 +43,7 @@ func (i *Informer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHa
 }
 
 // AddEventHandlerWithOptions implements cache.SharedInformer. A handler's resync period has an effect
-// also if the informer has none. If the informer is already running, it is at least 30 s.
+// also if the informer has none. It is at least 1 s.
 func (i *Informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddHandler(handler, opts, nil)
 }
@@ -60,10 +55,18 @@ func (i *Informer) AddHandler(handler cache.ResourceEventHandler, opts cache.Han
 			return nil, fmt.Errorf("handler %T was not added to the informer: %w", handler, err)
 		}
 	}
-	if opts.ResyncPeriod == nil {
-		opts.ResyncPeriod = &i.resync
+	period := i.resync
+	if opts.ResyncPeriod != nil {
+		period = *opts.ResyncPeriod
 	}
-	return i.handlers.Add(handler, opts, group)
+	if i.resync > 0 {
+		opts.ResyncPeriod = &period
+		return i.handlers.Add(handler, opts, group, 0)
+	}
+	// An informer that checks resync periods withholds updates without another resourceVersion from
+	// handlers whose resync is not due. So this one never does.
+	opts.ResyncPeriod = new(time.Duration)
+	return i.handlers.Add(handler, opts, group, period)
 }
 
 // isRunning reports whether the factory or a user runs the informer.

@@ -124,8 +124,9 @@ var ofDynamicinformer = []table{
 		{"a lister that is kept does not read the old cache", "Informer.Lister", always("i.filled() == i")},
 		{"a lister reads the old cache for ever", "Informer.filled", never("<-i.listed")},
 		{"a negative resync period means resyncs without a pause", "New", replace("max(0, cfg.Resync)", "cfg.Resync")},
-		{"a handler's resync period needs one of the informer", "New", replace("cmp.Or(resync, resyncCheck)", "resync")},
-		{"handlers of an informer without a resync period get resyncs", "Informer.AddHandler", drop("opts.ResyncPeriod = &i.resync")},
+		{"a handler's resync period needs one of the informer", "Informer.AddHandler", always("i.resync > 0")},
+		{"updates without another version are withheld from handlers", "New", replace("ResyncPeriod: resync", "ResyncPeriod: max(resync, 30*time.Second)")},
+		{"handlers of an informer without a resync period get resyncs", "Informer.AddHandler", replace("period := i.resync", "period := time.Hour")},
 		{"a handler's resync period is ignored", "Informer.AddEventHandlerWithResyncPeriod", drop("ResyncPeriod: &resyncPeriod")},
 		{"index functions that are added later may end the process", "Informer.AddIndexers", replace("i.guard(indexers)", "indexers")},
 		{"index functions that are added through the indexer may end the process", "readIndexer.AddIndexers", replace(
