@@ -15,6 +15,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // The interfaces of k8s.io/apiserver and controller-runtime.
@@ -168,8 +169,8 @@ func TestHealthError_IsBounded(t *testing.T) {
 		f.ForResource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: fmt.Sprintf("things%03d", i)})
 	}
 	err := f.Readyz().Check(nil)
-	unhealthy, is := errors.AsType[*dynamicinformer.HealthError](err)
-	if !is || len(unhealthy.Problems) != dynamicinformer.MaxHealthProblems || unhealthy.More != 80 || !strings.HasSuffix(err.Error(), "; and 80 more") {
+	unhealthy, is := errors.AsType[*status.HealthError](err)
+	if !is || len(unhealthy.Problems) != status.MaxHealthProblems || unhealthy.More != 80 || !strings.HasSuffix(err.Error(), "; and 80 more") {
 		t.Errorf("error: %v", err)
 	}
 	shutdown(t, f)

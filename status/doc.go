@@ -3,6 +3,7 @@
 //   - [Informer] is the status of an informer. [Owner], [Traffic] and [Handler] are parts of it.
 //   - [State] and [Reason] are the state of the informer and the reason for it, in one word each.
 //   - [NotSyncedError] is the error that reports why an informer has not synced.
+//   - [HealthPolicy] decides whether informers are healthy. [HealthError] has their problems.
 //   - [Explanation] describes the informers on one resource in sentences.
 //
 // The values hold no connection, and do not change when the informer changes. Only this package has

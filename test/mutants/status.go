@@ -3,6 +3,8 @@ package main
 // ofStatus has mutants of statuses, the page, the metrics and the listers.
 var ofStatus = []table{
 	{"status", "dynamicinformer", []mutant{
+		{"a degraded informer is never unhealthy", "HealthPolicy.problem", always("p.Tolerance < 0")},
+		{"readiness tolerates an informer that has never synced", "HealthPolicy.problem", never("!i.Listed")},
 		{"advice on a forbidden request has no rule", "NotSyncedError.Advice", replace(
 			`"grant this rule to the user in a " + roleText(e.GVR, e.Namespace)`, `"grant it"`)},
 		{"an error has the text of a forbidden request twice", "requestText", drop("text = rest")},

@@ -1,0 +1,110 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// HealthPolicy is what a health check requires of informers. The zero value requires that none has been
+// degraded, and that the type of none has been gone.
+type HealthPolicy struct {
+	// Resources must have an informer each. If it is empty, the check is of all informers. Otherwise it is
+	// of informers on these, also if their types have never been served.
+	Resources []schema.GroupVersionResource
+	// Ready also requires that informers on served types have synced.
+	Ready bool
+	// Tolerance is how long an informer may be not synced, or degraded. Less than zero: without a limit.
+	Tolerance time.Duration
+	// HandlerTimeout is how long a call of an event handler may last. Zero or less: without a limit.
+	HandlerTimeout time.Duration
+}
+
+// Check returns nil or a [*HealthError] for informers at the time now. The problems are in the order of
+// Resources without an informer, and then of informers.
+func (p *HealthPolicy) Check(informers []Informer, now time.Time) error {
+	e := &HealthError{}
+	for _, gvr := range p.Resources {
+		if !slices.ContainsFunc(informers, func(i Informer) bool { return i.GVR == gvr }) {
+			e.add(gvr, "there is no informer on it")
+		}
+	}
+	for n := range informers {
+		if problem := p.problem(&informers[n], now); problem != "" {
+			e.add(informers[n].GVR, problem)
+		}
+	}
+	if len(e.Problems) == 0 {
+		return nil
+	}
+	return e
+}
+
+// problem returns the problem of an informer, or "".
+func (p *HealthPolicy) problem(i *Informer, now time.Time) string {
+	named := slices.Contains(p.Resources, i.GVR)
+	if len(p.Resources) > 0 && !named {
+		return ""
+	}
+	if p.HandlerTimeout > 0 {
+		for _, h := range i.Handlers {
+			if !h.RunningSince.IsZero() && now.Sub(h.RunningSince) > p.HandlerTimeout {
+				return h.Call(now)
+			}
+		}
+	}
+	switch {
+	case i.State == StateSynced, i.State == StateNotServed && !named:
+		return ""
+	case p.Ready && (!i.Listed || i.State == StateStopped):
+	case p.Tolerance < 0, i.Since.IsZero(), now.Sub(i.Since) <= p.Tolerance:
+		return ""
+	}
+	return i.Summary(now)
+}
+
+// HealthError reports the problems of informers.
+type HealthError struct {
+	// Problems are at most [MaxHealthProblems].
+	Problems []HealthProblem
+	// More is the number of further problems.
+	More int
+}
+
+// HealthProblem is a problem of one informer.
+type HealthProblem struct {
+	GVR  schema.GroupVersionResource
+	Text string
+}
+
+// MaxHealthProblems is the maximum number of problems in a [HealthError], which people read and
+// probes store.
+const MaxHealthProblems = 20
+
+func (e *HealthError) add(gvr schema.GroupVersionResource, text string) {
+	if len(e.Problems) == MaxHealthProblems {
+		e.More++
+		return
+	}
+	e.Problems = append(e.Problems, HealthProblem{gvr, text})
+}
+
+// Error implements error, with all problems in one line.
+func (e *HealthError) Error() string { return strings.Join(e.Lines(), "; ") }
+
+// Lines returns one line of text for each problem, and one for the number of further problems.
+func (e *HealthError) Lines() []string {
+	lines := make([]string, 0, len(e.Problems)+1)
+	for _, p := range e.Problems {
+		lines = append(lines, fmt.Sprintf("%s: %s", discovery.RefOf(p.GVR), p.Text))
+	}
+	if e.More > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", e.More))
+	}
+	return lines
+}
