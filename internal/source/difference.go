@@ -57,8 +57,8 @@ func (s *splice) delete(ctx context.Context, keys []string) bool {
 		if !there {
 			continue
 		}
-		version, _, of := s.known.place()
-		event := store.deletion(s.cfg.Client, key, id, version, of)
+		_, _, of := s.known.place()
+		event := store.deletion(s.cfg.Client, key, id, s.known.versionFor(key), of)
 		if !s.sendDeletion(event, key) {
 			return false
 		}
@@ -113,11 +113,12 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 		s.putOff(&s.pace, nil)
 		return ctx.Err() == nil
 	}
-	if !s.delete(ctx, s.missingIn(content, t)) || !s.give(content, t) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
+	if !s.delete(ctx, s.missingIn(content, t, s.known.keys())) || !s.give(content, t) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
 		return false
 	}
 	s.known.completed(content.version, t)
 	s.known.settled(content)
+	s.known.locate(content.positions)
 	s.nameless = false
 	s.accepted()
 	return true
@@ -162,17 +163,30 @@ func (s *splice) confirmed(ctx context.Context, t Type) bool {
 	return s.cfg.Confirm(ctx, t)
 }
 
-// missingIn returns the keys of the reflector's objects that are not in content, also if content has
-// another object with the key. An object for which the transform fails keeps its state. If UIDs are
-// missing, objects of another generation are different objects.
-func (s *splice) missingIn(content listed, t Type) []string {
+// missingIn returns those of keys, which are of the reflector's objects, that are not in content, also if content has
+// another object with the key. An object for which the transform fails keeps its state, and so do the
+// objects of a namespace that could not be listed. If UIDs are missing, objects of another generation are different
+// objects.
+func (s *splice) missingIn(content listed, t Type, keys []string) []string {
 	replaced := s.replaced(t)
 	kept := map[string]types.UID{} // objects of the server for which the transform fails now
 	for own, rejected := range content.rejected.objects {
 		kept[s.known.keyOf(own)] = rejected.uid
 	}
+	stays := map[string]bool{}
+	for namespace, at := range content.positions {
+		if at.listed || replaced {
+			continue
+		}
+		for _, key := range s.known.keysIn(namespace) {
+			stays[key] = true
+		}
+	}
 	var missing []string
-	for _, key := range s.known.keys() {
+	for _, key := range keys {
+		if stays[key] {
+			continue
+		}
 		id, _ := s.known.get(key)
 		if uid, bad := kept[key]; bad && uid == id.uid && !replaced {
 			continue

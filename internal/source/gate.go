@@ -138,6 +138,8 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 		return nil, errNotWanted
 	case t.Aggregated && !g.cfg.WatchListAnywhere:
 		return nil, errAggregated
+	case g.set(t) != nil:
+		return nil, errSet
 	case g.cfg.Queue.hasBudget() && !g.known.filledWith(t):
 		return nil, errUnknownSize
 	}
@@ -170,6 +172,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 	if !g.transform.isSet() && len(r.undecodable) == 0 {
 		if done, err := g.known.replace(r.list, t, g.transform.strict); done || err != nil {
+			g.known.locate(r.positions)
 			return r.list, err
 		}
 	}
@@ -178,6 +181,7 @@ func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 		return nil, err
 	}
 	g.known.replaceBy(content, t)
+	g.known.locate(r.positions)
 	return content.list(), nil
 }
 
@@ -257,12 +261,21 @@ func (g *gate) changed(t Type, err error) bool {
 type response struct {
 	list        runtime.Object
 	undecodable []*undecodable.Object // the objects that are not in list
+	positions   map[string]position   // of a set of namespaces; nil: there is no set
 }
 
 // list lists all objects, in pages of limit objects if limit is not 0, unless the type changes
 // meanwhile. At its end, it leaves turn.
 func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
 	defer turn.leave()
+	if set := g.set(from.of); set != nil {
+		return g.listSet(ctx, set, from, changed, limit, turn)
+	}
+	return g.listPages(ctx, from, changed, limit, turn)
+}
+
+// listPages is list with the requests of one stage.
+func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer cancelOn(changed, cancel)()
@@ -292,7 +305,7 @@ func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}
 func (g *gate) watch(ctx context.Context, t Type, changed <-chan struct{}, opts metav1.ListOptions) (*stream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	release := cancelOn(changed, cancel)
-	stream, err := g.requests(t).watch(ctx, opts)
+	stream, err := g.openStream(ctx, t, opts)
 	release()
 	if err == nil && ctx.Err() != nil { // the server accepted the watch at the same time
 		stream.close()
@@ -365,6 +378,11 @@ func (g *gate) requests(t Type) *requests {
 
 			throttled: &g.throttled,
 		}
+	}
+	if set := g.set(t); set != nil { // the request is about the type, not about a namespace
+		about := *g.stage
+		about.next = &client{Config: g.cfg, gvr: t.GVR, namespace: set.working()}
+		return &about
 	}
 	return g.stage
 }

@@ -34,7 +34,11 @@ type run struct {
 
 func runInformer(t *testing.T, cfg source.Config) *run {
 	t.Helper()
-	s := source.New(cfg)
+	return runSource(t, source.New(cfg))
+}
+
+func runSource(t *testing.T, s *source.Source) *run {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &run{
 		SharedIndexInformer: cache.NewSharedIndexInformer(s.ListerWatcher(), &unstructured.Unstructured{}, 0, cache.Indexers{}),

@@ -36,6 +36,8 @@ type known struct {
 	rejected   rejections
 	// renamed has the keys of objects whose key a transform has changed, by their original keys.
 	renamed map[string]string
+	// positions has what the reflector has of each namespace of a set; nil: there is no set, or nothing is listed.
+	positions map[string]position
 }
 
 // identity distinguishes an object from other objects with the same key, and its states.
@@ -65,6 +67,8 @@ type listed struct {
 	version  string
 	rejected rejections
 	renamed  map[string]string
+	// positions has the namespaces of a set, with those that could not be listed; nil: there is no set.
+	positions map[string]position
 }
 
 type listedItem struct {
@@ -79,7 +83,7 @@ func newListed(r *response, transform *transform) (listed, error) {
 	if err != nil {
 		return listed{}, err
 	}
-	l := listed{items: make(map[string]listedItem, meta.LenList(r.list)), version: accessor.GetResourceVersion()}
+	l := listed{items: make(map[string]listedItem, meta.LenList(r.list)), version: accessor.GetResourceVersion(), positions: r.positions}
 	nameless := 0
 	read := func(item runtime.Object) error {
 		obj, err := meta.Accessor(item)
@@ -184,6 +188,10 @@ func (k *known) reject(own string, uid types.UID, err error) {
 func (k *known) rename(own, key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.renameLocked(own, key)
+}
+
+func (k *known) renameLocked(own, key string) {
 	if own == key {
 		delete(k.renamed, own)
 		return
@@ -234,7 +242,7 @@ func (k *known) reset(of Type) {
 	k.endLocked()
 	k.objects, k.version, k.current, k.of = nil, "", false, of
 	k.listed, k.complete = "", false
-	k.rejected, k.renamed = rejections{}, nil
+	k.rejected, k.renamed, k.positions = rejections{}, nil, nil
 }
 
 // outdated records that the objects belong to a type that is gone, or to the previous type.
@@ -309,13 +317,17 @@ func (k *known) put(key string, id identity) {
 	k.objects[key] = id
 }
 
-// reached records that the reflector has everything up to version.
-func (k *known) reached(version string) {
+// reached records that the reflector has everything up to version, in namespace if there is a set of namespaces.
+func (k *known) reached(namespace, version string) {
 	if version == "" {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.positions != nil {
+		k.reachedLocked(namespace, version)
+		return
+	}
 	k.advanceLocked(version)
 }
 

@@ -98,8 +98,10 @@ func (m *model) stepObject() {
 }
 
 // stepType changes the type, or makes requests fail.
-func (m *model) stepType() {
-	switch m.random.IntN(7) {
+func (m *model) stepType() { m.stepTypeOf(m.random.IntN(7)) }
+
+func (m *model) stepTypeOf(kind int) {
+	switch kind {
 	case 0:
 		m.cluster.CloseWatches(widgets)
 	case 1:

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 var (
 	errNoWatch  = errors.New("the client returned neither a watch nor an error")
 	errNoAnswer = errors.New("the server has not responded to a watch-list request")
-	errNoList   = fmt.Errorf("the server has not responded to a list within %v", listAfter)
+	errNoList   = errors.New("the server has not responded to a list")
 )
 
 // listAfter is the maximum time of a list, or of a page of a list.
@@ -36,6 +37,7 @@ type requests struct {
 	strict   bool   // an object that can't be decoded ends its watch
 	stalls   *Stalls
 	tweak    func(*metav1.ListOptions) // nil: options are not changed
+	patience time.Duration             // the maximum time of a list, or of a page of a list; 0: listAfter
 
 	throttled *throttled
 }
@@ -82,11 +84,11 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 	if r.tweak != nil {
 		r.tweak(&opts)
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, listAfter, errNoList)
+	bounded, cancel := context.WithTimeout(ctx, cmp.Or(r.patience, listAfter))
 	defer cancel()
 	list, err := r.next.ListWithContext(r.observed(bounded, VerbList), opts)
 	if bounded.Err() != nil && ctx.Err() == nil {
-		err = errNoList
+		err = fmt.Errorf("%w within %v", errNoList, cmp.Or(r.patience, listAfter))
 	}
 	if err == nil {
 		err = checkKinds(r.kind, list)

@@ -216,6 +216,9 @@ func (p *passage) take(ctx context.Context, event watch.Event, initial bool) boo
 // with the same name, pass sends the deletion of that one first. If the transform fails, the object is
 // left out. After an object has been sent, it belongs to the reflector: all its fields are read before.
 func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool {
+	if part, is := event.Object.(*part); is {
+		return s.passPart(ctx, part)
+	}
 	obj, err := meta.Accessor(event.Object)
 	if err != nil || event.Type == watch.Error {
 		return s.send(event)
@@ -225,7 +228,7 @@ func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool
 		s.namelessInitial++
 		number = s.namelessInitial
 	}
-	id, own := identityOf(obj), originalKey(obj, number)
+	id, own, namespace := identityOf(obj), originalKey(obj, number), obj.GetNamespace()
 	switch event.Type {
 	case watch.Added, watch.Modified:
 		if !s.passObject(ctx, event, own, id, initial) {
@@ -241,7 +244,7 @@ func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool
 		}
 	}
 	if !initial { // initial events are not in the order of their versions
-		s.known.reached(id.version)
+		s.known.reached(namespace, id.version)
 		s.nameless = s.nameless || event.Type != watch.Bookmark && isNameless(obj)
 	}
 	return true
@@ -275,7 +278,7 @@ func (s *splice) reject(own string, id identity, initial bool, err error) bool {
 		if !s.send(bookmark(s.cfg.Client, id.version, of)) {
 			return false
 		}
-		s.known.reached(id.version)
+		s.known.reached(namespaceOf(own), id.version)
 	}
 	s.cfg.Observer.Completed()
 	return true

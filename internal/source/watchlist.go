@@ -47,6 +47,7 @@ var (
 	errTweaked    = errors.New("watch-list is not used: TweakListOptions removes sendInitialEvents")
 	// With a budget for lists, the first page of a LIST shows the size of the list.
 	errUnknownSize = errors.New("watch-list is not used: its size is not known in advance")
+	errSet         = errors.New("watch-list is not used: each namespace of a set has its own watch")
 	errReplaced    = errors.New("the type was removed or changed before the end of its initial events")
 )
 

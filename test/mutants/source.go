@@ -21,7 +21,7 @@ var ofSource = []table{
 		{"no list follows an event without a name", "splice.pass", drop("s.nameless = s.nameless || event.Type != watch.Bookmark && isNameless(obj)")},
 		{"a list follows each watch after an event without a name", "splice.relist", drop("s.nameless = false")},
 		{"objects without a name count as one", "originalKey", always("number == 0")},
-		{"bad objects of a dropped page count", "gate.list", drop("r.undecodable = nil")},
+		{"bad objects of a dropped page count", "gate.listPages", drop("r.undecodable = nil")},
 		{"a strict list leaves objects out", "newListed", never("transform.strict")},
 		{"a strict watch leaves objects out", "stream.inspect", never("s.requests.strict")},
 		{"a quarantine names any number of objects", "rejections.add", always("len(r.named) < maxRejected")},
@@ -70,7 +70,7 @@ var ofSource = []table{
 		{"a probe that fails is not reported", "gate.changed", replace(
 			"now != t && (err != nil || !t.follows(now))", "err != nil && now != t || !t.follows(now)")},
 		{"a list of a type that has changed is used", "gate.ListWithContext", never("g.changed(t, err)")},
-		{"a list may be outdated", "gate.list", replace("metav1.ListOptions{}", `metav1.ListOptions{ResourceVersion: "0"}`)},
+		{"a list may be outdated", "gate.listPages", replace("metav1.ListOptions{}", `metav1.ListOptions{ResourceVersion: "0"}`)},
 		{"watch-list is tried on aggregated types", "gate.watchList", drop(
 			"case t.Aggregated && !g.cfg.WatchListAnywhere: return nil, errAggregated")},
 		{"errors are not passed to the handler", "gate.report", never("g.cfg.Report != nil")},
@@ -192,5 +192,25 @@ var ofSource = []table{
 	}},
 	{"internal/inflight", "internal/source", []mutant{
 		{"requests are let through after the end", "Counter.Begin", never("c.closed")},
+	}},
+	{"internal/source", "internal/source", []mutant{
+		{"a namespace that is removed keeps its objects", "merged.remove", never("!wanted[name]")},
+		{"a namespace that is removed during its first list keeps its objects", "merged.remove", drop("names = append(names, name)")},
+		{"a namespace that is added is not listed", "merged.run", never("children[name] == nil")},
+		{"one namespace that fails is a failure of the source", "namespaceObserver.Failed", always("all || apierrors.IsNotFound(err)")},
+		{"the failure of all namespaces is not reported", "namespaceObserver.Failed", never("all || apierrors.IsNotFound(err)")},
+		{"the failure of a namespace does not end", "Namespaces.succeeded", drop("delete(n.failing, name)")},
+		{"the objects of a namespace that can't be listed are deleted", "splice.missingIn", drop("stays[key] = true")},
+		{"a namespace is listed again after each watch", "child.watch", replace("c.listed && !versionless(c.version)", "false")},
+		{"a namespace with an expired watch is not listed", "child.watch", replace("!expired(err) && !apierrors.IsBadRequest(err)", "true")},
+		{"the version of a set is that of its last event", "known.reachedLocked", replace("k.smallestLocked(version)", "version")},
+		{"a namespace that hangs blocks the first list", "gate.listSet", drop("in.patience = pageAfter")},
+		{"a queue does not limit the lists of a set", "gate.listSet", never("turn != nil")},
+		{"a set sends a request while its type is held", "child.ready", always("now.Serving == Served")},
+		{"a list of one namespace is not confirmed", "child.list", never("c.cfg.Confirm != nil")},
+		{"a deletion has the version of another namespace", "known.versionFor", never(`is && at.version != ""`)},
+		{"objects that a removed namespace left out still count", "known.clearLocked", drop("k.rejected.admit(own)")},
+		{"objects with another key stay after their namespace", "known.keysIn", never("there && namespaceOf(own) == namespace")},
+		{"a transformed object belongs to the namespace of its new key", "known.keysIn", always("!renamed[key]")},
 	}},
 }

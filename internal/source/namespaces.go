@@ -1,0 +1,177 @@
+package source
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Namespaces is a set of namespaces that may change while sources list and watch it. A source has its own. It is
+// safe for concurrent use, and no method blocks.
+type Namespaces struct {
+	mu      sync.Mutex
+	names   []string // sorted; replaced as a whole
+	changed chan struct{}
+	failing map[string]*NamespaceFailure // by name, only of names
+}
+
+// NamespaceFailure is the failure of requests in one namespace. It lasts until a request of the same kind succeeds;
+// a watch also ends the failure of a list, since it continues from the cache.
+type NamespaceFailure struct {
+	// Verb is the verb of the request that failed last, and Err its error.
+	Verb string
+	Err  error
+	// Since is the time of the first failure, and Attempts the number of failures since then.
+	Since    time.Time
+	Attempts int
+}
+
+// Namespace is the state of one namespace of a set.
+type Namespace struct {
+	Name string
+	// Listed says that the reflector has a whole list of the namespace. It stays true while the list is not current.
+	Listed bool
+	// Version is the resourceVersion up to which the reflector has everything of the namespace; empty if it has no list.
+	Version string
+	// Failure is why requests fail; zero if they do not.
+	Failure NamespaceFailure
+}
+
+// NewNamespaces returns the set of names.
+func NewNamespaces(names ...string) *Namespaces {
+	n := &Namespaces{changed: make(chan struct{}), failing: map[string]*NamespaceFailure{}}
+	n.names = unique(names)
+	return n
+}
+
+// unique returns names sorted, and each of them once.
+func unique(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Set replaces the names. A source lists a new namespace and adds its objects, and deletes the objects of a
+// namespace that is no longer in the set: handlers get OnDelete. It lists no other namespace again.
+func (n *Namespaces) Set(names ...string) {
+	names = unique(names)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if slices.Equal(names, n.names) {
+		return
+	}
+	n.names = names
+	for name := range n.failing {
+		if !n.hasLocked(name) {
+			delete(n.failing, name)
+		}
+	}
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// Current returns the names, sorted and read-only, and a channel that closes when they change.
+func (n *Namespaces) Current() ([]string, <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.names, n.changed
+}
+
+func (n *Namespaces) hasLocked(name string) bool {
+	_, has := slices.BinarySearch(n.names, name)
+	return has
+}
+
+// working returns the name of a namespace whose requests do not fail, any name if all fail, and empty if the set is
+// empty.
+func (n *Namespaces) working() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, name := range n.names {
+		if n.failing[name] == nil {
+			return name
+		}
+	}
+	if len(n.names) == 0 {
+		return ""
+	}
+	return n.names[0]
+}
+
+// failed records a failure, and reports whether requests fail in all namespaces.
+func (n *Namespaces) failed(name, verb string, err error) (all bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.hasLocked(name) {
+		return false
+	}
+	failure := n.failing[name]
+	if failure == nil {
+		failure = &NamespaceFailure{Since: time.Now()}
+		n.failing[name] = failure
+	}
+	failure.Verb, failure.Err = verb, err
+	failure.Attempts++
+	return len(n.failing) == len(n.names)
+}
+
+// succeeded ends the failure of requests with verb.
+func (n *Namespaces) succeeded(name, verb string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if failure := n.failing[name]; failure != nil && (verb == VerbWatch || failure.Verb == verb) {
+		delete(n.failing, name)
+	}
+}
+
+// states returns the namespaces without their lists, sorted by name.
+func (n *Namespaces) states() []Namespace {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	states := make([]Namespace, len(n.names))
+	for i, name := range n.names {
+		states[i].Name = name
+		if failure := n.failing[name]; failure != nil {
+			states[i].Failure = *failure
+		}
+	}
+	return states
+}
+
+// Namespaces returns the state of each namespace of Config.Namespaces, sorted by name; nil if there is no set, or the
+// type is cluster-scoped.
+func (s *Source) Namespaces() []Namespace {
+	t, _ := s.gate.available.Current()
+	set := s.gate.set(t)
+	if set == nil {
+		return nil
+	}
+	states := set.states()
+	s.gate.known.describe(states)
+	return states
+}
+
+// namespaceObserver gets the results of requests in one namespace. If requests fail in only some namespaces, that
+// is no failure of the source. NotFound is reported in any case: it may concern the type.
+type namespaceObserver struct {
+	Observer
+	set  *Namespaces
+	name string
+}
+
+// Failed implements Observer.
+func (o namespaceObserver) Failed(verb string, err error) {
+	if all := o.set.failed(o.name, verb, err); all || apierrors.IsNotFound(err) {
+		o.Observer.Failed(verb, err)
+		return
+	}
+	o.Completed()
+}
+
+// Succeeded implements Observer.
+func (o namespaceObserver) Succeeded(verb string) {
+	o.set.succeeded(o.name, verb)
+	o.Observer.Succeeded(verb)
+}

@@ -1,0 +1,201 @@
+package source
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// This file has what is known of each namespace of a set. Each has its own resourceVersion. The version of the whole
+// is the smallest of them: the reflector has everything up to it. No request is sent with it.
+
+// position is what the reflector has of one namespace.
+type position struct {
+	version string // a watch starts there; if it can't, the namespace must be listed
+	listed  bool   // the reflector has a whole list
+}
+
+// locate sets the positions after a list of all namespaces. Those that could not be listed have an empty one.
+func (k *known) locate(positions map[string]position) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, now := range positions {
+		if before := k.positions[name]; before.listed && !now.listed {
+			positions[name] = position{listed: true} // its objects have been kept
+		}
+	}
+	k.positions = positions
+}
+
+// namespaces returns the names of the namespaces of which the reflector may have objects, sorted.
+func (k *known) namespaces() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	names := make([]string, 0, len(k.positions))
+	for name := range k.positions {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// versionIn returns the version to watch namespace from; empty: it must be listed.
+func (k *known) versionIn(namespace string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.positions[namespace].version
+}
+
+// versionFor returns the version up to which the reflector has everything of the namespace of key.
+func (k *known) versionFor(key string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if at, is := k.positions[namespaceOf(key)]; is && at.version != "" {
+		return at.version
+	}
+	return k.version
+}
+
+// describe completes the states of namespaces.
+func (k *known) describe(states []Namespace) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, state := range states {
+		at := k.positions[state.Name]
+		states[i].Listed, states[i].Version = at.listed, at.version
+	}
+}
+
+// keysIn returns the keys of the objects that the server has in namespace, sorted. A transform may have
+// given them other keys.
+func (k *known) keysIn(namespace string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var keys []string
+	renamed := make(map[string]bool, len(k.renamed)) // keys by a transform
+	for own, key := range k.renamed {
+		renamed[key] = true
+		if _, there := k.objects[key]; there && namespaceOf(own) == namespace {
+			keys = append(keys, key)
+		}
+	}
+	for key := range k.objects {
+		if namespaceOf(key) == namespace && !renamed[key] {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// namespaceOf returns the namespace of key.
+func namespaceOf(key string) string {
+	namespace, _, is := strings.Cut(key, "/")
+	if !is {
+		return metav1.NamespaceNone
+	}
+	return namespace
+}
+
+// reachedLocked records that the reflector has everything of namespace up to version. The caller holds mu.
+func (k *known) reachedLocked(namespace, version string) {
+	at, is := k.positions[namespace]
+	if !is || !at.listed {
+		return
+	}
+	former := at.version
+	at.version = version
+	k.positions[namespace] = at
+	if former == k.version || before(version, k.version) {
+		k.advanceLocked(k.smallestLocked(version))
+	}
+}
+
+// smallestLocked returns the smallest version of all positions or, if they can't be compared, version. The caller
+// holds mu.
+func (k *known) smallestLocked(version string) string {
+	smallest := ""
+	for _, at := range k.positions {
+		if versionless(at.version) {
+			continue
+		}
+		if smallest == "" {
+			smallest = at.version
+			continue
+		}
+		order, err := resourceversion.CompareResourceVersion(at.version, smallest)
+		if err != nil {
+			return version
+		}
+		if order < 0 {
+			smallest = at.version
+		}
+	}
+	return smallest
+}
+
+// completedIn records that the reflector has the whole list of namespace.
+func (k *known) completedIn(namespace string, content listed) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.clearLocked(namespace, &content.rejected)
+	for own, rejected := range content.rejected.objects {
+		err := content.rejected.named[own]
+		if err == nil {
+			err = ErrTransform
+			if rejected.undecodable {
+				err = ErrDecode
+			}
+		}
+		k.rejected.add(own, rejected.uid, err)
+	}
+	for own, key := range content.renamed {
+		k.renameLocked(own, key)
+	}
+	if k.positions == nil {
+		k.positions = map[string]position{}
+	}
+	k.positions[namespace] = position{content.version, true}
+	k.advanceLocked(k.smallestLocked(content.version))
+}
+
+// removed records that the reflector has no objects of namespace, which has left the set.
+func (k *known) removed(namespace string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.clearLocked(namespace, &rejections{})
+	delete(k.positions, namespace)
+	k.advanceLocked(k.smallestLocked(k.version))
+}
+
+// clearLocked removes what is known of objects of namespace with other keys, and of those that are left out, except
+// those in kept. The caller holds mu.
+func (k *known) clearLocked(namespace string, kept *rejections) {
+	for own := range k.renamed {
+		if _, is := kept.objects[own]; namespaceOf(own) == namespace && !is {
+			delete(k.renamed, own)
+		}
+	}
+	var outdated []string
+	for own := range k.rejected.objects {
+		if _, is := kept.objects[own]; namespaceOf(own) == namespace && !is {
+			outdated = append(outdated, own)
+		}
+	}
+	for _, own := range outdated {
+		k.rejected.admit(own)
+	}
+}
+
+// mergedVersion returns the smallest of versions, or the first one that can't be compared.
+func mergedVersion(versions []string) string {
+	smallest := ""
+	for _, version := range versions {
+		if smallest == "" || before(version, smallest) {
+			smallest = version
+		}
+	}
+	return smallest
+}

@@ -1,0 +1,441 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// This file presents a set of namespaces as one list and one watch. The list has the lists of all namespaces. The watch
+// has a child for each namespace, with its own requests, pauses and resourceVersion. A child passes on the events of
+// its watches, and whole lists as parts: of a namespace that has been added, that could not be listed before, or whose
+// watch can't continue.
+
+const (
+	// atATime is the maximum number of namespaces in a set that are listed at the same time.
+	atATime = 16
+	// pageAfter is the maximum time of a page in the first list of a set. A namespace that takes longer is listed
+	// later: it must not delay the others.
+	pageAfter = time.Minute
+	// answersAfter is the maximum wait for the responses to the first watches of a set.
+	answersAfter = time.Second
+)
+
+var errReplacedType = errors.New("the list is of another type")
+
+// set returns the set of namespaces of a source for type t; nil if there is none.
+func (g *gate) set(t Type) *Namespaces {
+	if !t.Namespaced {
+		return nil
+	}
+	return g.cfg.Namespaces
+}
+
+// in returns the stage of requests in namespace.
+func (g *gate) in(set *Namespaces, from *requests, namespace string) *requests {
+	in := *from
+	in.next = &client{Config: g.cfg, gvr: from.of.GVR, namespace: namespace}
+	in.observer = namespaceObserver{from.observer, set, namespace}
+	return &in
+}
+
+// listSet lists all namespaces of set. It returns an error if each of them fails.
+func (g *gate) listSet(ctx context.Context, set *Namespaces, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
+	names, _ := set.Current()
+	lists, errs := make([]*response, len(names)), make([]error, len(names))
+	free := make(chan struct{}, atATime)
+	if turn != nil { // the queue limits lists
+		free = make(chan struct{}, 1)
+	}
+	var all sync.WaitGroup
+	for i, name := range names {
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			in := g.in(set, from, name)
+			in.patience = pageAfter
+			if lists[i], errs[i] = g.listPages(ctx, in, changed, cmp.Or(limit, pageSize), turn); errs[i] == nil {
+				set.succeeded(name, VerbList)
+			}
+		})
+	}
+	all.Wait()
+	return merge(ctx, names, lists, errs)
+}
+
+// merge returns the lists of namespaces as one.
+func merge(ctx context.Context, names []string, lists []*response, errs []error) (*response, error) {
+	r := &response{positions: make(map[string]position, len(names))}
+	list := &internalversion.List{}
+	var versions []string
+	var failed error
+	for i, name := range names {
+		switch err := errs[i]; {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, errGaveWay), errors.Is(err, errClosed):
+			return nil, err
+		case err != nil:
+			if failed == nil || apierrors.IsNotFound(err) && !apierrors.IsNotFound(failed) {
+				failed = err
+			}
+			r.positions[name] = position{}
+			continue
+		}
+		version, err := appendList(list, lists[i])
+		if err != nil {
+			return nil, err
+		}
+		r.positions[name] = position{version, true}
+		r.undecodable = append(r.undecodable, lists[i].undecodable...)
+		versions = append(versions, version)
+	}
+	if failed != nil && len(versions) == 0 {
+		return nil, failed
+	}
+	list.ResourceVersion = mergedVersion(versions)
+	r.list = list
+	return r, nil
+}
+
+// appendList appends the objects of r to list, and returns the version of r.
+func appendList(list *internalversion.List, r *response) (version string, err error) {
+	content, err := meta.ListAccessor(r.list)
+	if err != nil {
+		return "", err
+	}
+	return content.GetResourceVersion(), meta.EachListItemWithAlloc(r.list, func(item runtime.Object) error {
+		list.Items = append(list.Items, item)
+		return nil
+	})
+}
+
+// openStream opens the stream of a watch for t.
+func (g *gate) openStream(ctx context.Context, t Type, opts metav1.ListOptions) (*stream, error) {
+	set := g.set(t)
+	if set == nil {
+		return g.requests(t).watch(ctx, opts)
+	}
+	m := &merged{gate: g, set: set, of: t, opts: opts}
+	m.unanswered.Add(1)
+	outlet, err := openOutlet(ctx, &g.calls, m.run)
+	if err != nil {
+		return nil, err
+	}
+	m.awaitAnswers(ctx)
+	return &stream{in: outlet, requests: g.requests(t), silence: newSilence(false), overdue: &deadline{}, release: func() {}}, nil
+}
+
+// merged is the watch of a set of namespaces. It ends only with its context.
+type merged struct {
+	*gate
+	set  *Namespaces
+	of   Type
+	opts metav1.ListOptions
+	send func(watch.Event) bool // may be called by several goroutines
+
+	unanswered sync.WaitGroup // the first watches without a response, and the start of the children
+}
+
+// awaitAnswers waits for a limited time until the server has responded to the first watches, or they have failed.
+func (m *merged) awaitAnswers(ctx context.Context) {
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		m.unanswered.Wait()
+	}()
+	enough := time.NewTimer(answersAfter)
+	defer enough.Stop()
+	select {
+	case <-answered:
+	case <-enough.C:
+	case <-ctx.Done():
+	}
+}
+
+// run runs the children until ctx ends.
+func (m *merged) run(ctx context.Context, send func(watch.Event) bool) {
+	m.send = send
+	children := map[string]*child{}
+	defer func() {
+		for _, c := range children {
+			<-c.ended
+		}
+	}()
+	names, changed := m.set.Current()
+	for _, name := range names {
+		children[name] = m.begin(ctx, name)
+	}
+	m.unanswered.Done()
+	for { // the first time, there may be objects of namespaces that were removed while no watch was open
+		wanted := make(map[string]bool, len(names))
+		for _, name := range names {
+			wanted[name] = true
+		}
+		if !m.remove(ctx, children, wanted) {
+			return
+		}
+		for _, name := range names {
+			if children[name] == nil {
+				children[name] = m.begin(ctx, name)
+			}
+		}
+		if await(ctx, changed) != nil {
+			return
+		}
+		names, changed = m.set.Current()
+	}
+}
+
+// remove ends the children of namespaces that are not wanted, and deletes their objects.
+func (m *merged) remove(ctx context.Context, children map[string]*child, wanted map[string]bool) bool {
+	names := m.known.namespaces()
+	for name, c := range children {
+		if wanted[name] {
+			continue
+		}
+		c.cancel()
+		<-c.ended
+		delete(children, name)
+		names = append(names, name) // the reflector may be getting its first list
+	}
+	for _, name := range unique(names) {
+		if !wanted[name] && m.give(ctx, &part{namespace: name, removed: true}) != nil {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// give passes on p, and returns when its objects have been passed on.
+func (m *merged) give(ctx context.Context, p *part) error {
+	p.passed = make(chan error, 1)
+	if !m.send(watch.Event{Type: watch.Bookmark, Object: p}) {
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-p.passed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// child lists and watches one namespace of a set.
+type child struct {
+	*merged
+	namespace string
+	requests  *requests
+	pace      pace
+	version   string // a watch starts there
+	listed    bool   // the version is that of a list
+	answer    func() // records the response to the first watch
+	cancel    context.CancelFunc
+	ended     chan struct{}
+}
+
+// begin starts the child of namespace.
+func (m *merged) begin(ctx context.Context, namespace string) *child {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &child{
+		merged: m, namespace: namespace, requests: m.in(m.set, m.gate.requests(m.of), namespace),
+		version: m.known.versionIn(namespace), cancel: cancel, ended: make(chan struct{}), answer: func() {},
+	}
+	if c.listed = c.version != ""; c.listed {
+		m.unanswered.Add(1)
+		c.answer = sync.OnceFunc(m.unanswered.Done)
+	}
+	go func() {
+		defer close(c.ended)
+		defer cancel()
+		defer c.answer()
+		for c.ready(ctx) {
+			c.step(ctx)
+		}
+	}()
+	return c
+}
+
+// ready waits until a request may be sent. It reports false if ctx ends.
+func (c *child) ready(ctx context.Context) bool {
+	for {
+		now, changed := c.available.Current()
+		if now.Serving == Served && c.of.sameObjects(now) {
+			if c.pace.wait(ctx, changed, c.retries.Next()) {
+				return true
+			}
+		} else if await(ctx, changed) != nil {
+			return false
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+	}
+}
+
+// step sends one request, and passes on its result.
+func (c *child) step(ctx context.Context) {
+	if !c.listed {
+		err := c.list(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, errReplacedType):
+			c.pace.failed(time.Now(), nil) // the other type will be known soon
+		case err != nil:
+			c.failed(ctx, &ListError{Err: err})
+		}
+		return
+	}
+	err := c.watch(ctx)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	c.failed(ctx, err)
+	c.listed = c.listed && !(c.pace.slow() && refused(err))
+}
+
+func (c *child) failed(ctx context.Context, err error) {
+	c.pace.failed(time.Now(), err)
+	if !expired(err) {
+		c.report(ctx, err)
+	}
+}
+
+// list lists the namespace, and passes on the list.
+func (c *child) list(ctx context.Context) error {
+	r, err := c.listPages(ctx, c.requests, nil, pageSize, nil)
+	if err != nil {
+		return err
+	}
+	content, err := meta.ListAccessor(r.list)
+	if err != nil {
+		return err
+	}
+	if c.cfg.Confirm != nil && !c.known.isEmpty() && !c.cfg.Confirm(ctx, c.of) {
+		return errReplacedType
+	}
+	version := content.GetResourceVersion() // the list belongs to the reflector next
+	if err := c.give(ctx, &part{namespace: c.namespace, list: r}); err != nil {
+		c.requests.failed(ctx, VerbList, err)
+		return err
+	}
+	c.version, c.listed = version, true
+	c.requests.observer.Succeeded(VerbList)
+	c.requests.observer.Completed()
+	return nil
+}
+
+// watch passes on the events of one watch. It returns an error if the watch fails or is too short.
+func (c *child) watch(ctx context.Context) error {
+	stream, err := c.requests.watch(ctx, newSplice(c.gate, c.opts).options(c.version))
+	c.answer()
+	if err != nil {
+		c.listed = !expired(err) && !apierrors.IsBadRequest(err)
+		return err
+	}
+	defer stream.close()
+	opened := time.Now()
+	var broken error
+	stream.run(ctx, func(event watch.Event, _ bool) bool {
+		if event.Type == watch.Error {
+			broken = errorOf(event)
+			return true
+		}
+		return c.pass(event)
+	}, nil)
+	lasted := time.Since(opened)
+	if lasted >= calm {
+		c.pace.worked()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case broken != nil:
+		c.listed = apierrors.IsTooManyRequests(broken)
+	case lasted < brief:
+		c.pace.failed(time.Now(), nil)
+		c.listed = !c.pace.slow()
+	}
+	c.listed = c.listed && !versionless(c.version)
+	return broken
+}
+
+// pass passes on one event of a watch.
+func (c *child) pass(event watch.Event) bool {
+	obj, err := meta.Accessor(event.Object)
+	if err != nil {
+		return c.send(event)
+	}
+	version := obj.GetResourceVersion() // the object belongs to the reflector next
+	if event.Type == watch.Bookmark {
+		event.Object = &part{namespace: c.namespace, version: version}
+	}
+	if !c.send(event) {
+		return false
+	}
+	c.version = cmp.Or(version, c.version)
+	return true
+}
+
+// part is the content of an event about one namespace of a set: a whole list, the removal of the namespace or, if it is
+// neither, a bookmark.
+type part struct {
+	namespace string
+	list      *response
+	removed   bool
+	version   string
+	passed    chan error // receives the result for a list or removal; it has room for it
+}
+
+var _ runtime.Object = (*part)(nil)
+
+// GetObjectKind implements runtime.Object.
+func (p *part) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object. It is not called.
+func (p *part) DeepCopyObject() runtime.Object { return p }
+
+// passPart passes the differences between the reflector's objects and p on. Other namespaces are not affected.
+func (s *splice) passPart(ctx context.Context, p *part) bool {
+	version, _, t := s.known.place()
+	if p.list == nil && !p.removed {
+		s.known.reached(p.namespace, p.version)
+		if now := s.known.upTo(); now != version {
+			return s.send(bookmark(s.cfg.Client, now, t))
+		}
+		return true
+	}
+	content := listed{}
+	if p.list != nil {
+		var err error
+		if content, err = newListed(p.list, &s.transform); err != nil {
+			p.passed <- fmt.Errorf("namespace %s: %w", p.namespace, err)
+			return true
+		}
+	}
+	if !s.delete(ctx, s.missingIn(content, t, s.known.keysIn(p.namespace))) || !s.give(content, t) {
+		return false
+	}
+	if p.removed {
+		s.known.removed(p.namespace)
+	} else {
+		s.known.completedIn(p.namespace, content)
+	}
+	if !s.send(bookmark(s.cfg.Client, s.known.upTo(), t)) { // the objects are not in the order of their versions
+		return false
+	}
+	s.cfg.Observer.Completed()
+	p.passed <- nil
+	return true
+}
