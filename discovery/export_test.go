@@ -17,9 +17,9 @@ func WithPace(awaited, polled, doubted time.Duration) Option {
 // Waiting returns how many callers wait for documents.
 func Waiting(r *Resolver) int { return r.documents.Callers(allGroups) }
 
-// WithForbiddenPace is how often a running resolver tries what is forbidden.
+// WithForbiddenPace is how often a running resolver tries what is forbidden, however often it was refused.
 func WithForbiddenPace(forbidden time.Duration) Option {
-	return optionFunc(func(o *options) { o.watchPace.forbidden = forbidden })
+	return optionFunc(func(o *options) { o.watchPace.forbidden, o.watchPace.refused = forbidden, forbidden })
 }
 
 // WithGap is how long a running resolver leaves between requests.

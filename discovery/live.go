@@ -102,8 +102,9 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 //   - 2, 4, 8 … 30 s after a failed request, or as soon as another request succeeds that had failed; if
 //     a question has failed less than a second ago, at the end of that second.
 //
-// A list or watch that is forbidden is tried again every 30 s. Without APIServices, Run can't tell that
-// another server serves a type; without CRDs, that another CRD does.
+// A list that is forbidden is tried again after 30 s, 1, 2, 4 and then every 5 minutes, and a watch that
+// is forbidden while the list is permitted every 30 s, with that list. Without APIServices, Run can't tell
+// that another server serves a type; without CRDs, that another CRD does.
 //
 // A request for an unchanged document costs a few hundred bytes. On a server without aggregated discovery,
 // which needs a request for each group version, 2 s are 10 s and 10 s are 50 s.

@@ -47,6 +47,7 @@ type metadataWatch struct {
 
 	// Only run and its reflector use the fields below.
 	backoff wait.Backoff // since the last watch that was steady
+	refusal wait.Backoff // since the last list that was not forbidden
 	filled  bool         // the last list was not empty
 	current SourceState
 	text    string                     // of the error of current
@@ -59,14 +60,15 @@ type metadataWatch struct {
 type watchPace struct {
 	first, last time.Duration // the back-off doubles from first to last
 	absent      time.Duration // between requests for a resource that the server does not have
-	forbidden   time.Duration // between requests that are forbidden
+	forbidden   time.Duration // between requests that are forbidden, or not authorized
+	refused     time.Duration // the longest pause between lists that are forbidden; it doubles from forbidden
 	steady      time.Duration // a shorter watch is a failure, also if it had events
 	page        time.Duration // the timeout of a page of a list, and of the start of a watch
 }
 
 var usualWatchPace = watchPace{
 	first: 200 * time.Millisecond, last: 30 * time.Second,
-	absent: time.Minute, forbidden: 30 * time.Second,
+	absent: time.Minute, forbidden: 30 * time.Second, refused: 5 * time.Minute,
 	steady: 5 * time.Second, page: 90 * time.Second,
 }
 
@@ -190,6 +192,7 @@ func (w *metadataWatch) run(ctx context.Context) {
 	}}, &metav1.PartialObjectMetadata{}, w, cache.ReflectorOptions{Name: "discovery", TypeDescription: w.path})
 	quiet := klog.NewContext(ctx, klog.Logger{}) // state reports the outcome
 	w.worked()
+	w.permitted()
 	for ctx.Err() == nil {
 		w.failed.Store(nil)
 		w.opened = time.Time{}
@@ -237,6 +240,7 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 		return nil, err
 	}
 	w.endpoint.recovery.succeeded(w.path)
+	w.permitted()
 	return page, nil
 }
 
@@ -302,6 +306,9 @@ func (w *metadataWatch) steady() bool {
 
 // worked ends the back-off: the next failure is the first.
 func (w *metadataWatch) worked() { w.backoff = newBackoff(w.pace.first, w.pace.last) }
+
+// permitted ends the back-off of forbidden lists: the next refusal is the first.
+func (w *metadataWatch) permitted() { w.refusal = newBackoff(w.pace.forbidden, w.pace.refused) }
 
 // boundedWatch is a watch whose Stop also ends the request.
 type boundedWatch struct {
@@ -390,7 +397,11 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	switch {
 	case apierrors.IsForbidden(cause), apierrors.IsUnauthorized(cause):
 		w.report(SourceForbidden, failed.verb, cause)
-		sleep(ctx, spread(w.pace.forbidden, 0.1, w.jitter), nil)
+		delay := w.pace.forbidden
+		if apierrors.IsForbidden(cause) {
+			delay = w.refusal.Step()
+		}
+		sleep(ctx, spread(delay, 0.1, w.jitter), nil)
 	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled:
 		// If the last list was not empty, the resource exists, and the 404 is of a wrong server.
 		w.report(SourceAbsent, failed.verb, cause)

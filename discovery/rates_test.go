@@ -254,7 +254,56 @@ func TestRun_PollsAreFrequentOnlyWhileAnAwaitedTypeIsAbsent(t *testing.T) {
 		absent()
 		sleep(time.Minute)
 		polls(10*time.Minute, 9, 11)
+		w.update(func() {
+			if lists := w.counts["crds.list"] + w.counts["apis.list"]; lists > 5 {
+				t.Errorf("%d forbidden lists in ten minutes, want at most 5", lists)
+			}
+		})
 	})
+}
+
+// A watch that is forbidden does not make the lists less frequent, if they are permitted: they have news.
+func TestRun_TheIntervalOfForbiddenListsGrows(t *testing.T) {
+	lists := func(t *testing.T, w *memoryServer, during time.Duration, least, most int) {
+		t.Helper()
+		w.update(func() { clear(w.counts) })
+		sleep(during)
+		w.update(func() {
+			if got := w.counts["crds.list"]; got < least || got > most {
+				t.Errorf("%d lists in %v, want %d to %d", got, during, least, most)
+			}
+		})
+	}
+	for _, tc := range []struct {
+		fault, request string
+		later          int // lists in ten minutes
+	}{
+		{"403", "crds.list", 2},
+		{"403", "crds.watch", 20},
+		{"401", "crds.list", 20},
+	} {
+		t.Run(tc.fault+" "+tc.request, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				w.fault[tc.request] = tc.fault
+				runFor(t, r)
+				lists(t, w, 40*time.Second, 2, 2)
+				sleep(10 * time.Minute)
+				lists(t, w, 10*time.Minute, tc.later-1, tc.later+2)
+				w.update(func() { clear(w.fault) })
+				sleep(330 * time.Second)
+				if got := r.Status().CRDs.State; got != discovery.SourceCurrent {
+					t.Errorf("CRDs are %s after they are permitted", got)
+				}
+				w.update(func() {
+					w.fault[tc.request] = tc.fault
+					w.endWatches(w.crds, true)
+				})
+				sleep(time.Second)
+				lists(t, w, 40*time.Second, 1, 1) // the first intervals again
+			})
+		})
+	}
 }
 
 // If CRDs can't be watched, the requests for an awaited type do not become less frequent.

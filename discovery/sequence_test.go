@@ -358,7 +358,7 @@ func runSequence(t *testing.T, plan sequence) {
 		for range 5 {
 			w.changeAtRandom()
 		}
-		r, err := discovery.NewForConfig(&rest.Config{Host: "http://server", Transport: w}, discovery.WithJitter(w.rng.Float64()))
+		r, err := discovery.NewForConfig(&rest.Config{Host: "http://server", Transport: w}, discovery.WithJitter(w.rng.Float64()), discovery.WithForbiddenPace(30*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -94,6 +94,9 @@ var ofDiscovery = []table{
 		{"the group version of an APIService without a document is reported as not served", "knowledge.withAPIServices", always(
 			"listed || item.backing() != BackingAggregated")},
 		{"a collection that is not found is empty", "metadataWatch.settle", never("w.filled")},
+		{"forbidden lists do not become less frequent", "metadataWatch.settle", replace("w.refusal.Step()", "w.pace.forbidden")},
+		{"a permitted list does not end the back-off of forbidden ones", "metadataWatch.listPage", drop("w.permitted()")},
+		{"lists without credentials become less frequent", "metadataWatch.settle", replace("delay := w.pace.forbidden", "delay := w.refusal.Step()")},
 		{"a watch that was not steady is opened again at once", "metadataWatch.open", drop(
 			"case !w.opened.IsZero(): return nil, w.refuse(errEndedAtOnce)")},
 		{"client-go retries requests that the transport has failed", "watchTransport.RoundTrip", drop("end(err)")},
