@@ -233,18 +233,18 @@ func (r *Resolver) Validate(ctx context.Context, gvr schema.GroupVersionResource
 
 // ValidateVersion is [Resolver.Validate] for the version of gvr that policy chooses. With FirstOf, an
 // inconclusive answer about a version is an error: the next version may be the wrong one.
-func (r *Resolver) ValidateVersion(ctx context.Context, gvr schema.GroupVersionResource, policy VersionPolicy) (Resource, error) {
+func (r *Resolver) ValidateVersion(ctx context.Context, gvr schema.GroupVersionResource, policy VersionPolicy, verbs ...string) (Resource, error) {
 	switch policy.name {
 	case followPreferred:
 		res, err := r.ResolveGR(ctx, gvr.GroupResource())
 		if err != nil {
 			return Resource{}, err
 		}
-		return r.Validate(ctx, res.GVR)
+		return r.Validate(ctx, res.GVR, verbs...)
 	case firstOf:
 		var first error
 		for version := range strings.SplitSeq(policy.versions, ",") {
-			res, err := r.Validate(ctx, gvr.GroupResource().WithVersion(version))
+			res, err := r.Validate(ctx, gvr.GroupResource().WithVersion(version), verbs...)
 			if err == nil || errors.Is(err, ErrInconclusive) {
 				return res, err
 			}
@@ -257,5 +257,5 @@ func (r *Resolver) ValidateVersion(ctx context.Context, gvr schema.GroupVersionR
 	if res, served := r.narrowly(ctx, gvr); served {
 		return res, nil
 	}
-	return r.Validate(ctx, gvr)
+	return r.Validate(ctx, gvr, verbs...)
 }

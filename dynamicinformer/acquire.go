@@ -84,7 +84,7 @@ func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource,
 	begun := f.resolver.begun()
 	f.mu.Unlock()
 	f.awaitResolver(ctx, begun)
-	res, err := f.resolve(ctx, gvr, o.versions)
+	res, err := f.resolve(ctx, gvr, o.versions, o.verbs()...)
 	if o.absent && ctx.Err() == nil && (errors.Is(err, discovery.ErrNotServed) || errors.Is(err, discovery.ErrInconclusive)) {
 		return discovery.Resource{}, nil
 	}

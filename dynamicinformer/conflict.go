@@ -50,6 +50,7 @@ func conflict(gvr schema.GroupVersionResource, have, want *settings) error {
 		{"WithResync", have.resync.String(), want.resync.String(), max(0, have.resync) == max(0, want.resync)},
 		{"WithWatchListPolicy", have.watchList.String(), want.watchList.String(), have.watchList == want.watchList},
 		{"WithPageSize", fmt.Sprint(have.pageSize), fmt.Sprint(want.pageSize), have.pageSize == want.pageSize},
+		{"WithPolling", have.polling.String(), want.polling.String(), have.polling == want.polling},
 		{"WithStrictDecoding", fmt.Sprint(have.strict), fmt.Sprint(want.strict), have.strict == want.strict},
 		{"WithRemovalPolicy", have.removal.String(), want.removal.String(), have.removal == want.removal},
 	} {

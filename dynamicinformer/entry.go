@@ -123,7 +123,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.state = typestate.New(typestate.Config{
 		GVR: k.gvr, Namespace: s.namespace, Changed: changed, Completed: e.awaitStore, Resolver: f.options.resolver,
 		Resolve: func(ctx context.Context) (discovery.Resource, error) {
-			return f.resolve(ctx, e.gvr, e.versions)
+			return f.resolve(ctx, e.gvr, e.versions, s.verbs()...)
 		},
 	})
 	client, transformed, err := k.form.client(&f.clients)

@@ -88,8 +88,8 @@ func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 	return followOptionFunc(func(o *followOptions) { o.lease = append(o.lease, opts...) })
 }
 
-// Follow holds a lease on each type that s selects and that can be listed and watched, while the
-// type is served and selected, and calls the functions of to. When ctx ends it returns nil. When the
+// Follow holds a lease on each type that s selects and that can be listed and watched, or only listed if the
+// leases have [WithPolling], while the type is served and selected, and calls the functions of to. When ctx ends it returns nil. When the
 // factory is shut down it returns [ErrShutDown]. In both cases, it first releases all its leases and
 // waits for its callbacks. If the factory has not been started, Follow waits for Start. Calls of
 // Follow are independent of each other. Leases share informers with other leases of the same version
@@ -120,12 +120,13 @@ func (f *Factory) Follow(ctx context.Context, s discovery.Selector, to FollowFun
 		return ErrNoDiscovery
 	}
 	o := newFollowOptions(opts)
-	if _, err := f.leaseOptions(o.lease); err != nil {
+	lease, err := f.leaseOptions(o.lease)
+	if err != nil {
 		return fmt.Errorf("dynamicinformer: follow: %w", err)
 	}
 	if f.awaitStart(ctx) {
 		cfg := follow.Config{
-			Resolver: f.options.resolver, Selector: s, Starts: o.starts, Stopped: to.Stopped, Closed: f.closing,
+			Resolver: f.options.resolver, Selector: s, Verbs: lease.verbs(), Starts: o.starts, Stopped: to.Stopped, Closed: f.closing,
 			Acquire: func(ctx context.Context, gvr schema.GroupVersionResource) (follow.Lease, error) {
 				return f.acquireFollowed(ctx, gvr, o.lease)
 			},

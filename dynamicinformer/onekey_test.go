@@ -66,6 +66,7 @@ func TestAcquire_ConflictsAreNamed(t *testing.T) {
 		"WithResync":            {dynamicinformer.WithResync(time.Hour), dynamicinformer.WithResync(time.Minute)},
 		"WithWatchListPolicy":   {nil, dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever)},
 		"WithPageSize":          {dynamicinformer.WithPageSize(10), dynamicinformer.WithPageSize(20)},
+		"WithPolling":           {dynamicinformer.WithPolling(time.Minute), dynamicinformer.WithPolling(time.Hour)},
 		"WithRemovalPolicy":     {nil, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache)},
 		"WithWatchErrorHandler": {nil, dynamicinformer.WithWatchErrorHandler(func(context.Context, *cache.Reflector, error) {})},
 		"WithIndexers": {

@@ -237,6 +237,14 @@ func WithStrictDecoding() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.strict = true })
 }
 
+// WithPolling lists a type that can't be watched again after each period, with 10 % jitter, and handlers get
+// the differences: of several changes of an object between two lists, only the last one. Objects without a
+// resourceVersion are compared by their content. Types that can be watched are watched. Without the option,
+// or if period is zero or less, the informer waits with [status.ReasonVerbNotSupported].
+func WithPolling(period time.Duration) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.polling = max(0, period) })
+}
+
 // WithAllowAbsent makes [Factory.Acquire] succeed for a type that is not served, or if discovery is
 // inconclusive: the informer waits for the type.
 func WithAllowAbsent() LeaseOption {

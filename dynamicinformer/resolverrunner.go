@@ -59,8 +59,8 @@ func (r *resolverRunner) begun() <-chan struct{} {
 }
 
 // resolve asks the resolver, which must exist, for the version of gvr that an informer can use.
-func (f *Factory) resolve(ctx context.Context, gvr schema.GroupVersionResource, versions discovery.VersionPolicy) (discovery.Resource, error) {
-	return f.options.resolver.ValidateVersion(typefacts.WithInformers(ctx), gvr, versions)
+func (f *Factory) resolve(ctx context.Context, gvr schema.GroupVersionResource, versions discovery.VersionPolicy, verbs ...string) (discovery.Resource, error) {
+	return f.options.resolver.ValidateVersion(typefacts.WithInformers(ctx), gvr, versions, verbs...)
 }
 
 // runAgain is the pause between attempts to run the resolver while another caller runs it.

@@ -37,6 +37,7 @@ type settings struct {
 	watchList WatchListPolicy
 	pageSize  int64
 	strict    bool
+	polling   time.Duration // of types that can't be watched; 0: off
 	onError   cache.WatchErrorHandlerWithContext
 }
 
@@ -123,8 +124,16 @@ func (s *settings) config(client source.Client, gvr schema.GroupVersionResource)
 	return source.Config{
 		Client: client, Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
 		NoWatchList: s.watchList == WatchListNever, WatchListAnywhere: s.watchList == WatchListAnywhere,
-		PageSize: s.pageSize, Strict: s.strict,
+		PageSize: s.pageSize, Strict: s.strict, Polling: s.polling,
 	}
+}
+
+// verbs returns the verbs that a type must support.
+func (s *settings) verbs() []string {
+	if s.polling > 0 {
+		return []string{source.VerbList}
+	}
+	return []string{source.VerbList, source.VerbWatch}
 }
 
 // tweakAll returns the function that sets selectors and applies the tweak, or nil.

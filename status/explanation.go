@@ -203,6 +203,8 @@ func (e *Explanation) requests(i *Informer) string {
 		failed := NotSyncedError{Namespace: i.Namespace, Verb: i.Verb, Err: i.Err}
 		text := failed.Problem()
 		return fmt.Sprintf("%s (for %s, %s).", strings.ToUpper(text[:1])+text[1:], e.since(i.Since), count(i.Attempts, "attempt"))
+	case i.PollPeriod > 0:
+		return fmt.Sprintf("The type can't be watched. It is listed%s every %s; successful so far: %s.", i.scope(), i.pollPeriod(), count(tr.Lists, "list"))
 	case tr.Lists+tr.Watches > 0:
 		return fmt.Sprintf("Requests%s: %s and %s have succeeded.", i.scope(), count(tr.Lists, "list"), count(tr.Watches, "watch"))
 	case i.State == StateStopped, i.State == StateNotServed, i.Reason == ReasonNotStarted:

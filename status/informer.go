@@ -29,6 +29,8 @@ type Informer struct {
 	// Err without Verb is an error of discovery, or of a transform or index function.
 	Verb string `json:"verb,omitempty"`
 	Err  error  `json:"-"`
+	// PollPeriod is the mean time between lists of a type that can't be watched; zero if it can be watched.
+	PollPeriod time.Duration `json:"-"`
 	// Listed reports whether the informer has listed its resource once. As HasSynced, it stays true.
 	Listed bool `json:"listed"`
 	// Since is when the failure began, or when the informer became synced.

@@ -16,6 +16,7 @@ import (
 //   - error: the text of Err;
 //   - served: name, kind, namespaced, backing, crdUID and terminating of Resource, if it has
 //     been resolved;
+//   - pollPeriod: PollPeriod, such as "1m0s", if it is not zero;
 //   - evidence: kind, crdUID and at of Evidence, if the type is gone.
 //
 // The keys keep their names and meanings. Keys without a value are left out, unless zero is
@@ -31,11 +32,20 @@ func (i Informer) MarshalJSON() ([]byte, error) {
 		Message  string    `json:"message,omitempty"`
 		Advice   string    `json:"advice,omitempty"`
 		Error    string    `json:"error,omitempty"`
+		Poll     string    `json:"pollPeriod,omitempty"`
 		Evidence *evidence `json:"evidence,omitempty"`
 		fields
 	}{
-		i.Name(), i.GVR.Group, i.GVR.Version, i.GVR.Resource, i.served(), i.Message(), i.Advice(), errorText(i.Err), i.evidence(), fields(i),
+		i.Name(), i.GVR.Group, i.GVR.Version, i.GVR.Resource, i.served(), i.Message(), i.Advice(), errorText(i.Err), i.pollPeriod(), i.evidence(), fields(i),
 	})
+}
+
+// pollPeriod returns PollPeriod as text, or "".
+func (i *Informer) pollPeriod() string {
+	if i.PollPeriod == 0 {
+		return ""
+	}
+	return i.PollPeriod.String()
 }
 
 type served struct {

@@ -114,8 +114,8 @@ func (i *Informer) nextRetry(at time.Time) string {
 	return duration.HumanDuration(i.NextRetry.Sub(at).Round(time.Second))
 }
 
-// Notes describes what differs from the defaults: namespace, version policy, version, and changes of
-// the type. It returns "" if there is no difference.
+// Notes describes what differs from the defaults: namespace, version policy, version, lists instead of a
+// watch, and changes of the type. It returns "" if there is no difference.
 func (i Informer) Notes() string {
 	var notes []string
 	if i.Namespace != "" {
@@ -129,6 +129,9 @@ func (i Informer) Notes() string {
 	}
 	if i.resolved() && i.Resource.GVR != i.GVR {
 		notes = append(notes, "as "+discovery.RefOf(i.Resource.GVR).String())
+	}
+	if i.PollPeriod > 0 {
+		notes = append(notes, "listed every "+i.pollPeriod())
 	}
 	if i.resolved() && i.Resource.Terminating {
 		notes = append(notes, "its CRD is being deleted")

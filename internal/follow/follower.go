@@ -14,8 +14,9 @@ import (
 type Config struct {
 	// Resolver reports the events of types. It must run.
 	Resolver *discovery.Resolver
-	// Selector selects types among those that can be listed and watched.
+	// Selector selects types among those that support Verbs.
 	Selector discovery.Selector
+	Verbs    []string
 	// Acquire returns a lease on a type. It is called again every 2 s if it fails.
 	Acquire func(ctx context.Context, gvr schema.GroupVersionResource) (Lease, error)
 	// Started is called with each lease, and Stopped after its release, with the last known state
@@ -126,8 +127,10 @@ func (f *follower) handle(ctx context.Context, event discovery.Event) {
 
 // selects reports whether res should be followed.
 func (f *follower) selects(res discovery.Resource) (bool, error) {
-	if !res.Supports("list") || !res.Supports("watch") {
-		return false, nil
+	for _, verb := range f.Verbs {
+		if !res.Supports(verb) {
+			return false, nil
+		}
 	}
 	return f.Resolver.Selects(f.Selector, res)
 }

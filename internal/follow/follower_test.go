@@ -75,7 +75,7 @@ func following(t *testing.T, cluster *fakecluster.Cluster, acquire func(l *lease
 	resolverRuns.Go(func() { _ = resolver.Run(resolving) })
 	running.Go(func() {
 		Run(ctx, Config{
-			Resolver: resolver, Starts: 1, Closed: make(chan struct{}),
+			Resolver: resolver, Verbs: []string{"list", "watch"}, Starts: 1, Closed: make(chan struct{}),
 			Acquire: func(_ context.Context, gvr schema.GroupVersionResource) (Lease, error) {
 				l := &leased{resource: gvr.Resource, calls: c}
 				err := acquire(l)

@@ -32,6 +32,8 @@ type Type struct {
 	Kind string
 	// Namespaced says whether its objects are in namespaces.
 	Namespaced bool
+	// Unwatchable says that the type does not support watches. If it is false, that may be unknown.
+	Unwatchable bool
 	// Aggregated says that an aggregated API server serves the type.
 	Aggregated bool
 	// Generation is the number of earlier types with the same name. Objects of different

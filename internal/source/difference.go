@@ -120,6 +120,7 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 	s.known.settled(content)
 	s.known.locate(content.positions)
 	s.nameless = false
+	s.polled(t)
 	s.accepted()
 	return true
 }
@@ -207,7 +208,7 @@ func (s *splice) give(content listed, t Type) bool {
 		item := content.items[key]
 		event := watch.Event{Type: watch.Added, Object: item.object}
 		if id, there := s.known.get(key); there {
-			if !rewritten && item.identity == id && !versionless(id.version) {
+			if !rewritten && item.identity == id && id.isKnownState() {
 				continue
 			}
 			event.Type = watch.Modified

@@ -25,6 +25,8 @@ func (s *splice) failed(ctx context.Context, t Type, err error) {
 	switch {
 	case ctx.Err() != nil:
 		return // the end of ctx is the cause
+	case s.cfg.Polling > 0 && s.polling.refused(t, err): // lists follow
+		return
 	case s.changed(t, err): // the change of the type is the cause
 		s.putOff(&s.pace, err)
 		return

@@ -29,6 +29,7 @@ type gate struct {
 	calls     inflight.Counter
 	retries   broadcast.Broadcaster
 	known     known
+	polling   polling
 	due       atomic.Pointer[time.Time] // the time of the next attempt after a failure
 	throttled throttled
 	watched   atomic.Bool // the server has responded to a watch
@@ -136,6 +137,8 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	switch {
 	case g.cfg.NoWatchList:
 		return nil, errNotWanted
+	case g.polls(t):
+		return nil, errPolled
 	case t.Aggregated && !g.cfg.WatchListAnywhere:
 		return nil, errAggregated
 	case g.set(t) != nil:
@@ -171,7 +174,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 // keep replaces the known objects by those of a list, and returns the list for the reflector.
 func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 	if !g.transform.isSet() && len(r.undecodable) == 0 {
-		if done, err := g.known.replace(r.list, t, g.transform.strict); done || err != nil {
+		if done, err := g.known.replace(r, t, g.transform.strict); done || err != nil {
 			g.known.locate(r.positions)
 			return r.list, err
 		}
@@ -262,6 +265,7 @@ type response struct {
 	list        runtime.Object
 	undecodable []*undecodable.Object // the objects that are not in list
 	positions   map[string]position   // of a set of namespaces; nil: there is no set
+	identity    func(metav1.Object) identity
 }
 
 // list lists all objects, in pages of limit objects if limit is not 0, unless the type changes
@@ -280,7 +284,7 @@ func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan str
 	defer cancel(nil)
 	defer cancelOn(changed, cancel)()
 	from = from.reporting(turn)
-	var r response
+	r := response{identity: g.identityIn}
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		page, err := from.list(ctx, opts)
 		if opts.Continue == "" { // also if the pager begins again
@@ -374,6 +378,7 @@ func (g *gate) requests(t Type) *requests {
 			of:       t,
 			kind:     kind,
 			strict:   g.cfg.Strict,
+			polling:  g.cfg.Polling > 0,
 			stalls:   g.cfg.Stalls,
 
 			throttled: &g.throttled,

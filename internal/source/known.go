@@ -44,13 +44,14 @@ type known struct {
 type identity struct {
 	uid     types.UID
 	version string
+	hash    uint64 // of the content, in poll mode, of an object without a version; otherwise zero
 }
 
 // versionless reports whether version is no usable version.
 func versionless(version string) bool { return version == "" || version == "0" }
 
 func identityOf(obj metav1.Object) identity {
-	return identity{obj.GetUID(), obj.GetResourceVersion()}
+	return identity{uid: obj.GetUID(), version: obj.GetResourceVersion()}
 }
 
 // same reports whether both are states of the same object.
@@ -93,7 +94,7 @@ func newListed(r *response, transform *transform) (listed, error) {
 		if isNameless(obj) {
 			nameless++
 		}
-		id, own := identityOf(obj), originalKey(obj, nameless) // before the transform writes to it
+		id, own := r.identity(obj), originalKey(obj, nameless) // before the transform writes to it
 		item, key, err := transform.apply(item)
 		switch {
 		case err != nil && transform.strict && errors.Is(err, ErrDecode):
@@ -138,7 +139,8 @@ func (l listed) byVersion() []string {
 
 // replace replaces the known objects by those of a list. It reports false, and has no effect, if an object
 // has no name and strict is false.
-func (k *known) replace(list runtime.Object, of Type, strict bool) (done bool, err error) {
+func (k *known) replace(r *response, of Type, strict bool) (done bool, err error) {
+	list := r.list
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
 		return false, err
@@ -152,7 +154,7 @@ func (k *known) replace(list runtime.Object, of Type, strict bool) (done bool, e
 		}
 		name := cache.MetaObjectToName(obj)
 		done = done && (strict || name.Name != "")
-		objects[name.String()] = identityOf(obj)
+		objects[name.String()] = r.identity(obj)
 		return nil
 	})
 	if err != nil || !done {

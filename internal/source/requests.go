@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
@@ -26,6 +28,21 @@ var (
 // listAfter is the maximum time of a list, or of a page of a list.
 const listAfter = 10 * time.Minute
 
+// shortestWatch is the reflector's default for the minimum timeout of a watch.
+const shortestWatch = 5 * time.Minute
+
+// optionsFrom returns the options of a watch from version on. Opts are the reflector's options.
+func optionsFrom(opts metav1.ListOptions, version string) metav1.ListOptions {
+	opts.ResourceVersion = version
+	opts.ResourceVersionMatch = ""
+	opts.SendInitialEvents = nil
+	if seconds := opts.TimeoutSeconds; seconds != nil { // a new random timeout, as for each watch of the reflector
+		again := int64(wait.Jitter(shortestWatch, 1).Seconds())
+		opts.TimeoutSeconds = &again
+	}
+	return opts
+}
+
 // requests reports the results of requests, counts requests in progress, and ends requests
 // that hang.
 type requests struct {
@@ -35,6 +52,7 @@ type requests struct {
 	of       Type
 	kind     string // the kind of the objects; empty: it is not checked
 	strict   bool   // an object that can't be decoded ends its watch
+	polling  bool   // a type that can't be watched is no failure
 	stalls   *Stalls
 	tweak    func(*metav1.ListOptions) // nil: options are not changed
 	patience time.Duration             // the maximum time of a list, or of a page of a list; 0: listAfter
@@ -179,7 +197,8 @@ func (r *requests) observed(ctx context.Context, verb string) context.Context {
 
 // failed reports err, unless its cause is the end of the request's context.
 func (r *requests) failed(ctx context.Context, verb string, err error) {
-	if ctx.Err() == nil {
-		r.observer.Failed(verb, err)
+	if ctx.Err() != nil || r.polling && verb == VerbWatch && apierrors.IsMethodNotSupported(err) {
+		return
 	}
+	r.observer.Failed(verb, err)
 }

@@ -97,6 +97,7 @@ func merge(ctx context.Context, names []string, lists []*response, errs []error)
 		if err != nil {
 			return nil, err
 		}
+		r.identity = lists[i].identity
 		r.positions[name] = position{version, true}
 		r.undecodable = append(r.undecodable, lists[i].undecodable...)
 		versions = append(versions, version)
@@ -338,7 +339,7 @@ func (c *child) list(ctx context.Context) error {
 
 // watch passes on the events of one watch. It returns an error if the watch fails or is too short.
 func (c *child) watch(ctx context.Context) error {
-	stream, err := c.requests.watch(ctx, newSplice(c.gate, c.opts).options(c.version))
+	stream, err := c.requests.watch(ctx, optionsFrom(c.opts, c.version))
 	c.answer()
 	if err != nil {
 		c.listed = !expired(err) && !apierrors.IsBadRequest(err)

@@ -38,6 +38,9 @@ type Config struct {
 	// Strict makes an object that can't be decoded fail its list, or end its watch, as in client-go.
 	// Otherwise it is left out.
 	Strict bool
+	// Polling is the mean time between lists of a type that can be listed and not watched. Zero or less: the
+	// failure of its watches is reported.
+	Polling time.Duration
 	// KeepCache keeps the objects of a type that is gone in the cache, until the next list
 	// replaces them.
 	KeepCache bool
@@ -184,6 +187,8 @@ type State struct {
 	Due time.Time
 	// Queued is the time since when a list waits for Config.Queue; zero if it does not.
 	Queued time.Time
+	// Polling is the mean time between lists that replace watches; zero if the type is watched.
+	Polling time.Duration
 }
 
 // State returns the state.
@@ -219,6 +224,9 @@ func (s *Source) stateLocked(k *known) State {
 	}
 	if queued := s.gate.queued.Load(); queued != nil {
 		state.Queued = *queued
+	}
+	if s.gate.polls(k.of) {
+		state.Polling = s.gate.cfg.Polling
 	}
 	return state
 }

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -29,6 +28,8 @@ type splice struct {
 	// counted replaces send when the initial events of a watch-list are complete; nil: they are.
 	counted func(watch.Event) bool
 	pace    pace
+	// nextPoll is the time of the next list if lists replace watches; zero: it has not been set.
+	nextPoll time.Time
 	// behind says that watches have failed for so long that a list replaces the next watch, so
 	// that the reflector gets the changes. A failure of that list is not reported, since the
 	// failure of the watch has been reported.
@@ -47,10 +48,10 @@ func newSplice(g *gate, opts metav1.ListOptions) *splice {
 func (s *splice) open(ctx context.Context) (*stream, Type) {
 	t, changed := s.available.Current()
 	version, current, of := s.known.place()
-	if t.Serving != Served || !current || !of.sameObjects(t) {
+	if t.Serving != Served || !current || !of.sameObjects(t) || s.polls(t) {
 		return nil, t
 	}
-	stream, err := s.watch(ctx, t, changed, s.options(version))
+	stream, err := s.watch(ctx, t, changed, optionsFrom(s.opts, version))
 	if err != nil {
 		s.failed(ctx, t, err)
 		return nil, t
@@ -108,8 +109,10 @@ func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) 
 		goOn := s.relist(ctx, t, changed)
 		s.behind = false
 		return nil, goOn
+	case s.polls(t):
+		return nil, s.poll(ctx, t, changed)
 	default:
-		stream, err := s.watch(ctx, t, changed, s.options(version))
+		stream, err := s.watch(ctx, t, changed, optionsFrom(s.opts, version))
 		if err == nil {
 			return nil, s.forward(ctx, stream, t)
 		}
@@ -118,22 +121,6 @@ func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) 
 	}
 	return nil, ctx.Err() == nil
 }
-
-// options returns the options of a watch from version on.
-func (s *splice) options(version string) metav1.ListOptions {
-	opts := s.opts
-	opts.ResourceVersion = version
-	opts.ResourceVersionMatch = ""
-	opts.SendInitialEvents = nil
-	if seconds := opts.TimeoutSeconds; seconds != nil { // a new random timeout, as for each watch of the reflector
-		again := int64(wait.Jitter(shortestWatch, 1).Seconds())
-		opts.TimeoutSeconds = &again
-	}
-	return opts
-}
-
-// shortestWatch is the reflector's default for the minimum timeout of a watch.
-const shortestWatch = 5 * time.Minute
 
 // forward passes the events of stream on, until the stream ends or the type changes. It reports
 // whether to continue. It reports false if the stream breaks during its initial events.

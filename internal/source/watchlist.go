@@ -44,6 +44,7 @@ var (
 	errNotTried   = errors.New("watch-list is not used: its bookmark was missing less than an hour ago")
 	errAggregated = errors.New("watch-list is not used: an aggregated API server serves the type")
 	errNotWanted  = errors.New("watch-list is disabled")
+	errPolled     = errors.New("watch-list is not used: the type can't be watched")
 	errTweaked    = errors.New("watch-list is not used: TweakListOptions removes sendInitialEvents")
 	// With a budget for lists, the first page of a LIST shows the size of the list.
 	errUnknownSize = errors.New("watch-list is not used: its size is not known in advance")

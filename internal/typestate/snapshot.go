@@ -178,7 +178,7 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 	i := status.Informer{
 		GVR: s.GVR, Resource: s.Resource(), Namespace: s.Namespace, Listed: s.Listed,
 		Evidence: s.Evidence, Generation: s.Generation, Flushing: s.Flushing(),
-		Objects: s.Given.Objects, ResourceVersion: s.Given.Version, Traffic: s.Traffic,
+		Objects: s.Given.Objects, ResourceVersion: s.Given.Version, Traffic: s.Traffic, PollPeriod: s.Given.Polling,
 	}
 	i.Reason = s.reason(notRunning)
 	i.State = s.state(i.Reason)
@@ -258,6 +258,7 @@ func (s *Snapshot) sourceType() source.Type {
 	t := source.Type{Serving: s.Serving, GVR: s.GVR, Namespaced: true, Generation: s.Generation}
 	if res := s.resource; res != nil {
 		t.GVR, t.Kind, t.Namespaced = res.GVR, res.GVK.Kind, res.Namespaced
+		t.Unwatchable = len(res.Verbs) > 0 && !res.Supports("watch")
 		t.Aggregated = res.Backing == discovery.BackingAggregated
 		t.UID = string(res.CRDUID)
 		t.Unsettled = !s.moved.IsZero()

@@ -59,6 +59,22 @@ var _ = Describe("Core types on "+kubeAPIServer.name, func() {
 		Expect(reason(waitFor(ctx, f, time.Second))).To(Equal(status.ReasonVerbNotSupported))
 	})
 
+	It("that can't be watched are listed with WithPolling", func(ctx SpecContext) {
+		d := connect(kubeAPIServer)
+		f := d.factory(dynamicinformer.WithPolling(time.Second))
+		f.Start(ctx)
+		statuses := schema.GroupVersionResource{Version: "v1", Resource: "componentstatuses"} // they have no resourceVersion
+		lease, err := f.Acquire(ctx, statuses)
+		Expect(err).NotTo(HaveOccurred())
+		got := listen(lease.Informer())
+		Expect(lease.WaitForSync(ctx)).To(Succeed())
+		Expect(lease.Unstructured().Get("etcd-0")).NotTo(BeNil())
+		Eventually(func() uint64 { return lease.Status().Traffic.Lists }, 10*time.Second).Should(BeNumerically(">", 3))
+		Expect(lease.Status().State).To(Equal(status.StateSynced))
+		Expect(lease.Status().String()).To(ContainSubstring("listed every 1s"))
+		Expect(got.all()).To(ConsistOf("add scheduler", "add controller-manager", "add etcd-0"), "equal states are no events")
+	})
+
 	DescribeTable("are resolved by a discovery client that is",
 		func(ctx SpecContext, form func(clientdiscovery.DiscoveryInterface) clientdiscovery.DiscoveryInterface) {
 			d := connect(kubeAPIServer)

@@ -70,7 +70,7 @@ var ofHandlers = []table{
 		{"Follow takes a CRD that was created again as the same type", "followed.other", never(
 			`uid != "" && t.res.CRDUID != "" && uid != t.res.CRDUID`)},
 		{"a type that is still served is stopped", "followed.selected", drop("t.end = nil")},
-		{"types that can't be watched are followed", "follower.selects", never(`!res.Supports("list") || !res.Supports("watch")`)},
+		{"types that can't be watched are followed", "follower.selects", never("!res.Supports(verb)")},
 		{"Started is called after the end of Follow", "follower.start", drop(
 			"if f.ending { t.held, t.busy = false, false; f.mu.Unlock(); l.Release(); return }")},
 		{"a type that can't be acquired is not tried again", "follower.start", drop("f.recheckLocked(t, recheckEvery)")},
