@@ -13,6 +13,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/handlers"
+	"github.com/gvrkit/gvrkit/internal/namespaces"
 	"github.com/gvrkit/gvrkit/lister"
 	"github.com/gvrkit/gvrkit/status"
 )
@@ -53,12 +54,15 @@ func (l *Lease) Done() <-chan struct{} { return l.handlers.Done() }
 // the options instead.
 func (l *Lease) Informer() cache.SharedIndexInformer { return l.view }
 
-// Lister returns a lister on the informer's cache. Its objects are shared and read-only.
+// Lister returns a lister on the informer's cache. Its objects are shared and read-only. With [WithNamespaces], a list
+// that lacks a namespace also returns a [*status.IncompleteError], and Get returns it instead of NotFound.
 func (l *Lease) Lister() cache.GenericLister { return l.entry.informer.Lister() }
 
 // Unstructured returns a reader of the informer's cache, which also selects objects by fields ([lister.Query]). Its
-// objects are shared and read-only, unless it makes copies. If they are not unstructured, reads return an error.
+// objects are shared and read-only, unless it makes copies. If they are not unstructured, reads return an error. With
+// [WithNamespaces], it has the errors of Lister, unless opts have lister.WithCompleteness(nil).
 func (l *Lease) Unstructured(opts ...lister.ReaderOption) *lister.Reader {
+	opts = append([]lister.ReaderOption{lister.WithCompleteness(l.entry.informer.Incomplete)}, opts...)
 	return lister.NewReader(l.entry.informer.GetIndexer(), l.entry.gvr, opts...)
 }
 
@@ -102,6 +106,28 @@ func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 		err = fmt.Errorf("%w: %w", err, reason)
 	}
 	return &status.VersionError{GVR: l.entry.gvr, Want: resourceVersion, Have: have, Err: err}
+}
+
+// SetNamespaces replaces the names of [WithNamespaces], for all leases on the informer: a later lease must have the new
+// names. A namespace that is added is listed, and its objects are added. The objects of one that is removed leave the
+// cache: handlers get OnDelete, although the objects exist. Other namespaces are not listed again. It does not wait for
+// that. Errors are [ErrReleased], and an [*OptionError] if a name is not valid or the lease has no such option.
+func (l *Lease) SetNamespaces(names ...string) error {
+	if l.released.Load() {
+		return ErrReleased
+	}
+	chosen := namespaces.Named(names...)
+	if name, err := chosen.Check(); err != nil {
+		return &OptionError{Option: "SetNamespaces", Value: name, Err: err}
+	}
+	l.factory.mu.Lock() // concurrent calls are in one order
+	defer l.factory.mu.Unlock()
+	if !l.entry.informer.Source().SetNamespaces(chosen.Names()...) {
+		return &OptionError{Option: "SetNamespaces", Err: errors.New("the lease has no set of namespaces: acquire it with WithNamespaces")}
+	}
+	l.entry.settings.namespaces = chosen
+	l.entry.changed.Broadcast()
+	return nil
 }
 
 // Retry makes the informer retry failed requests and ask discovery now, unless the server has

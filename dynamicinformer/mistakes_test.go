@@ -32,6 +32,7 @@ var wrongOptions = []struct {
 	{"WithLabelSelector", "a in b", dynamicinformer.WithLabelSelector("a in b")},
 	{"WithFieldSelector", "metadata.name", dynamicinformer.WithFieldSelector("metadata.name")},
 	{"WithNamespace", "No Good/", dynamicinformer.WithNamespace("No Good/")},
+	{"WithNamespaces", "No Good/", dynamicinformer.WithNamespaces("a", "No Good/")},
 	{"WithNamespace", "UPPER", dynamicinformer.WithNamespace("UPPER")},
 	{"WithNamespace", strings.Repeat("x", 64), dynamicinformer.WithNamespace(strings.Repeat("x", 64))},
 }

@@ -59,6 +59,7 @@ func TestAcquire_ConflictsAreNamed(t *testing.T) {
 		have, want dynamicinformer.LeaseOption
 	}{
 		"WithNamespace":         {dynamicinformer.WithNamespace("a"), dynamicinformer.WithNamespace("b")},
+		"WithNamespaces":        {nil, dynamicinformer.WithNamespaces("a", "b")},
 		"WithLabelSelector":     {nil, dynamicinformer.WithLabelSelector("color=red")},
 		"WithFieldSelector":     {dynamicinformer.WithFieldSelector("metadata.name=a"), nil},
 		"WithTransform":         {dynamicinformer.WithTransform(keep), dynamicinformer.WithTransform(other)},

@@ -14,6 +14,7 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicclient"
 	"github.com/gvrkit/gvrkit/internal/errtext"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
+	"github.com/gvrkit/gvrkit/internal/namespaces"
 )
 
 // Option configures a Factory and, through it, all its informers. Every combination of options is
@@ -108,9 +109,21 @@ func WithListBudget(bytes int64) Option {
 
 // WithNamespace limits informers to namespace. The default is all namespaces. A namespace that is not
 // a valid name is an [*OptionError]. With discovery, informers on cluster-scoped resources ignore the
-// namespace; without discovery, requests for such a resource fail.
+// namespace; without discovery, requests for such a resource fail. It replaces an earlier [WithNamespaces].
 func WithNamespace(namespace string) InformerOption {
-	return informerOptionFunc(func(s *settings) { s.namespace = namespace })
+	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = namespace, nil })
+}
+
+// WithNamespaces limits informers to a set of namespaces, which [Lease.SetNamespaces] changes. There is one informer
+// with one cache. Each namespace has its own lists, watches and pauses; one in which requests fail does not affect the
+// others, and does not delay the first sync for more than a minute: [status.Informer] has it in Namespaces. The informer
+// itself fails only if all namespaces fail. Until a namespace has been listed, listers return a
+// [*status.IncompleteError] beside the objects of the others. The set uses lists instead of watch-lists, and its
+// goroutines call a watch error handler concurrently. Without names, the set is empty. A name that is not valid is an
+// [*OptionError]. It replaces an earlier [WithNamespace].
+func WithNamespaces(names ...string) InformerOption {
+	chosen := namespaces.Named(names...)
+	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", chosen })
 }
 
 // WithTweakListOptions calls tweak with the options of every list and watch request before it

@@ -20,25 +20,27 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/informer"
+	"github.com/gvrkit/gvrkit/internal/namespaces"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
 // settings are the settings of one informer.
 type settings struct {
-	namespace string
-	tweak     TweakListOptionsFunc
-	labels    string
-	fields    string
-	transform cache.TransformFunc
-	indexers  cache.Indexers
-	resync    time.Duration
-	jitter    bool // of resync
-	removal   RemovalPolicy
-	watchList WatchListPolicy
-	pageSize  int64
-	strict    bool
-	polling   time.Duration // of types that can't be watched; 0: off
-	onError   cache.WatchErrorHandlerWithContext
+	namespace  string
+	namespaces *namespaces.Choice // nil: no set
+	tweak      TweakListOptionsFunc
+	labels     string
+	fields     string
+	transform  cache.TransformFunc
+	indexers   cache.Indexers
+	resync     time.Duration
+	jitter     bool // of resync
+	removal    RemovalPolicy
+	watchList  WatchListPolicy
+	pageSize   int64
+	strict     bool
+	polling    time.Duration // of types that can't be watched; 0: off
+	onError    cache.WatchErrorHandlerWithContext
 }
 
 // leaseOptions are the values of the options of one lease.
@@ -79,6 +81,9 @@ func (s *settings) check() error {
 		if wrong := validation.IsDNS1123Label(s.namespace); wrong != nil {
 			return &OptionError{Option: "WithNamespace", Value: s.namespace, Err: errors.New(wrong[0])}
 		}
+	}
+	if name, err := s.namespaces.Check(); err != nil {
+		return &OptionError{Option: "WithNamespaces", Value: name, Err: err}
 	}
 	if _, err := labels.Parse(s.labels); err != nil {
 		return &OptionError{Option: "WithLabelSelector", Value: s.labels, Err: err}
@@ -122,7 +127,7 @@ func (s *settings) allIndexers() cache.Indexers {
 // config returns the configuration of the source on gvr.
 func (s *settings) config(client source.Client, gvr schema.GroupVersionResource) source.Config {
 	return source.Config{
-		Client: client, Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
+		Client: client, Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Namespaces: s.namespaces.Set(), Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
 		NoWatchList: s.watchList == WatchListNever, WatchListAnywhere: s.watchList == WatchListAnywhere,
 		PageSize: s.pageSize, Strict: s.strict, Polling: s.polling,
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/statuspage"
+	"github.com/gvrkit/gvrkit/internal/typestate"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -43,6 +44,7 @@ func (f *Factory) status(e *entry) status.Informer {
 	}
 	i := known.Status(notRunning)
 	i.Quarantine = quarantine.Status()
+	i.Namespaces = typestate.Namespaces(e.informer.Source().Namespaces())
 	i.ID, i.VersionPolicy, i.Form = e.number, e.versions, e.form.String()
 	i.Leases, i.Pinned, i.Owners = leases, pinned, owners
 	slices.SortFunc(i.Owners, func(a, b status.Owner) int { return strings.Compare(a.Name, b.Name) })

@@ -83,6 +83,7 @@ func (r *Reader) Query(q Query) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("lister: %s: %w", r.objects.GVR.GroupResource(), err)
 	}
+	incomplete := r.check(q.Namespace)
 	var matches []match
 	var wrong error
 	if err := r.objects.Each(q.Namespace, q.Selector, func(cached any) {
@@ -110,7 +111,7 @@ func (r *Reader) Query(q Query) (Result, error) {
 		result.Items = append(result.Items, m.object)
 	}
 	result.Items, _ = r.own(result.Items, nil)
-	return result, nil
+	return result, incomplete
 }
 
 // Count returns the number of objects that q selects.

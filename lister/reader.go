@@ -3,6 +3,7 @@ package lister
 import (
 	"iter"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,8 +16,9 @@ import (
 // of [New]. The objects are those of the cache, and read-only, unless the option [WithCopies] is given. It is
 // safe for concurrent use.
 type Reader struct {
-	objects objectlister.Of[*unstructured.Unstructured]
-	copies  bool
+	objects  objectlister.Of[*unstructured.Unstructured]
+	copies   bool
+	complete func(namespace string) error // nil: the cache is complete
 }
 
 var _ Lister = (*Reader)(nil)
@@ -44,9 +46,34 @@ func (o readerOption) apply(r *Reader) { o(r) }
 // about as much as its decoding.
 func WithCopies() ReaderOption { return readerOption(func(r *Reader) { r.copies = true }) }
 
+// WithCompleteness makes a reader call check before each read of objects in a namespace, empty for all namespaces. If
+// check returns an error, the cache does not have all objects: lists and queries return the error beside the objects, an
+// iterator returns it last, and Get returns it instead of NotFound. Reads by an index do not call it. A lease on a set
+// of namespaces gives this option to its readers; with a nil check, a reader does not return that error.
+func WithCompleteness(check func(namespace string) error) ReaderOption {
+	return readerOption(func(r *Reader) { r.complete = check })
+}
+
+// check returns why the cache does not have all objects in namespace, or nil.
+func (r *Reader) check(namespace string) error {
+	if r.complete == nil {
+		return nil
+	}
+	return r.complete(namespace)
+}
+
 // List returns the objects that selector matches, in no order. A nil selector selects everything.
 func (r *Reader) List(selector labels.Selector) ([]*unstructured.Unstructured, error) {
-	return r.own(r.objects.List(selector))
+	return r.listIn("", selector)
+}
+
+func (r *Reader) listIn(namespace string, selector labels.Selector) ([]*unstructured.Unstructured, error) {
+	incomplete := r.check(namespace)
+	objects, err := r.own(r.objects.ListIn(namespace, selector))
+	if err == nil {
+		err = incomplete
+	}
+	return objects, err
 }
 
 // Get returns the object with the cache key name: the name of a cluster-scoped object, or namespace/name of a
@@ -67,13 +94,17 @@ func (r *Reader) Namespace(namespace string) NamespaceLister {
 // are made one after another.
 func (r *Reader) All(namespace string, selector labels.Selector) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		more := true
+		more, incomplete := true, r.check(namespace)
 		if err := r.objects.Each(namespace, selector, func(cached any) {
 			if more {
 				more = yield(r.object(cached))
 			}
 		}); err != nil && more {
 			yield(nil, err)
+			return
+		}
+		if incomplete != nil && more {
+			yield(nil, incomplete)
 		}
 	}
 }
@@ -122,7 +153,14 @@ func (r *Reader) own(objects []*unstructured.Unstructured, err error) ([]*unstru
 }
 
 func (r *Reader) get(key, name string) (*unstructured.Unstructured, error) {
+	incomplete := error(nil)
+	if name, err := cache.ParseObjectName(key); err == nil && name.Namespace != "" {
+		incomplete = r.check(name.Namespace)
+	}
 	object, err := r.objects.Get(key, name)
+	if apierrors.IsNotFound(err) && incomplete != nil {
+		return nil, incomplete // the object may exist
+	}
 	if err == nil && r.copies {
 		object = object.DeepCopy()
 	}
@@ -135,7 +173,7 @@ type namespaceReader struct {
 }
 
 func (n *namespaceReader) List(selector labels.Selector) ([]*unstructured.Unstructured, error) {
-	return n.reader.own(n.reader.objects.ListIn(n.namespace, selector))
+	return n.reader.listIn(n.namespace, selector)
 }
 
 func (n *namespaceReader) Get(name string) (*unstructured.Unstructured, error) {

@@ -200,13 +200,13 @@ func (e *Explanation) sources(i *Informer) string {
 func (e *Explanation) requests(i *Informer) string {
 	switch tr := i.Traffic; {
 	case i.Err != nil && i.Verb != "":
-		failed := NotSyncedError{Namespace: i.Namespace, Verb: i.Verb, Err: i.Err}
+		failed := NotSyncedError{Namespace: i.notSynced().Namespace, Verb: i.Verb, Err: i.Err}
 		text := failed.Problem()
 		return fmt.Sprintf("%s (for %s, %s).", strings.ToUpper(text[:1])+text[1:], e.since(i.Since), count(i.Attempts, "attempt"))
 	case i.PollPeriod > 0:
 		return fmt.Sprintf("The type can't be watched. It is listed%s every %s; successful so far: %s.", i.scope(), i.pollPeriod(), count(tr.Lists, "list"))
 	case tr.Lists+tr.Watches > 0:
-		return fmt.Sprintf("Requests%s: %s and %s have succeeded.", i.scope(), count(tr.Lists, "list"), count(tr.Watches, "watch"))
+		return fmt.Sprintf("Requests%s: %s and %s have succeeded.%s", i.scope(), count(tr.Lists, "list"), count(tr.Watches, "watch"), i.namespaceSentences(e.At))
 	case i.State == StateStopped, i.State == StateNotServed, i.Reason == ReasonNotStarted:
 		return ""
 	case i.Reason == ReasonQueued:
@@ -222,6 +222,8 @@ func (i *Informer) scope() string {
 	switch {
 	case i.Namespace != "":
 		return fmt.Sprintf(" in namespace %q", i.Namespace)
+	case i.Namespaces != nil:
+		return " in " + count(len(i.Namespaces), "namespace")
 	case i.resolved() && i.Resource.Namespaced:
 		return " in all namespaces"
 	}

@@ -61,7 +61,7 @@ func (i Informer) Message() string {
 func (i Informer) Advice() string {
 	switch {
 	case i.Reason == "":
-		return ""
+		return i.namespaceAdvice()
 	case i.Reason == ReasonNotStarted:
 		return "call Start on the factory"
 	case i.Reason == ReasonDecodeFailed && i.FailedObjects > 0:
@@ -72,7 +72,11 @@ func (i Informer) Advice() string {
 
 // notSynced returns the problem as an error.
 func (i *Informer) notSynced() *NotSyncedError {
-	return &NotSyncedError{GVR: i.GVR, Namespace: i.Namespace, Verb: i.Verb, Reason: i.Reason, Since: i.Since, Attempts: i.Attempts, Err: i.Err}
+	namespace := i.Namespace
+	if failing := i.failingNamespaces(); len(failing) > 0 {
+		namespace = failing[0].Name
+	}
+	return &NotSyncedError{GVR: i.GVR, Namespace: namespace, Verb: i.Verb, Reason: i.Reason, Since: i.Since, Attempts: i.Attempts, Err: i.Err}
 }
 
 // failedObjects describes the objects that Reason concerns.
@@ -120,6 +124,9 @@ func (i Informer) Notes() string {
 	var notes []string
 	if i.Namespace != "" {
 		notes = append(notes, "namespace "+i.Namespace)
+	}
+	if text := i.NamespacesText(); text != "" {
+		notes = append(notes, text)
 	}
 	if i.Form != "" {
 		notes = append(notes, i.Form)

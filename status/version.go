@@ -17,13 +17,15 @@ var (
 	// ErrVersionLost is the cause if the server's own version is smaller. After a restore of etcd, for example, the
 	// server has lost what was written at the version.
 	ErrVersionLost = errors.New("the server is not at this version: it has lost it, as after a restore of etcd, or the version is of another server")
+	// ErrSeveralVersions is the cause if the informer is on a set of namespaces.
+	ErrSeveralVersions = errors.New("each namespace of a set has its own resourceVersion: wait for an informer on one namespace, or on all")
 	// ErrTypeReplaced is the cause if another type of the same name is served now, such as that of a CRD that was
 	// created again, or that of another server.
 	ErrTypeReplaced = errors.New("another type of this name is served now; versions of different types can't be compared")
 )
 
 // VersionError reports that a cache does not have everything up to a resourceVersion. It unwraps to the cause: the
-// end of a context, [ErrVersionInvalid], [ErrVersionLost], [ErrTypeReplaced], or a [*NotSyncedError].
+// end of a context, [ErrVersionInvalid], [ErrVersionLost], [ErrSeveralVersions], [ErrTypeReplaced], or a [*NotSyncedError].
 type VersionError struct {
 	GVR schema.GroupVersionResource
 	// Want is the version that the caller has given, and Have that of the cache, which may be empty.

@@ -83,6 +83,7 @@ func New(cfg Config) *Informer {
 		gvr: gvr, source: s, errors: errorHandlers, resync: resync, lister: cfg.Lister, refuse: cfg.Refuse, transformed: cfg.Transformed,
 		unindexed: cfg.Unindexed, unguarded: cfg.Indexers,
 	}
+	i.lister = i.whole(cfg.Lister)
 	opts := cache.SharedIndexInformerOptions{
 		ResyncPeriod:      resync,
 		Indexers:          i.guard(cfg.Indexers),

@@ -153,6 +153,48 @@ func (s *Source) Namespaces() []Namespace {
 	return states
 }
 
+// Unlisted returns the state of namespace if it is in the set and not listed; of all such namespaces if namespace is
+// empty.
+func (s *Source) Unlisted(namespace string) (unlisted []Namespace) {
+	t, _ := s.gate.available.Current()
+	set := s.gate.set(t)
+	if set == nil {
+		return nil
+	}
+	names, _ := set.Current()
+	if s.gate.known.lists(names) {
+		return nil
+	}
+	for _, state := range s.Namespaces() {
+		if !state.Listed && (namespace == "" || namespace == state.Name) {
+			unlisted = append(unlisted, state)
+		}
+	}
+	return unlisted
+}
+
+// SetNamespaces replaces the names of Config.Namespaces, as [Namespaces.Set] does, and ends pauses before retries. It
+// reports false, and has no effect, if there is no set. It does not block.
+func (s *Source) SetNamespaces(names ...string) bool {
+	if s.gate.cfg.Namespaces == nil {
+		return false
+	}
+	s.gate.cfg.Namespaces.Set(names...)
+	s.Retry()
+	return true
+}
+
+// NamespaceError is the error of a request in one namespace of a set. It has the text of the error.
+type NamespaceError struct {
+	Namespace string
+	Err       error
+}
+
+func (e *NamespaceError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error.
+func (e *NamespaceError) Unwrap() error { return e.Err }
+
 // namespaceObserver gets the results of requests in one namespace. If requests fail in only some namespaces, that
 // is no failure of the source. NotFound is reported in any case: it may concern the type.
 type namespaceObserver struct {
@@ -164,7 +206,7 @@ type namespaceObserver struct {
 // Failed implements Observer.
 func (o namespaceObserver) Failed(verb string, err error) {
 	if all := o.set.failed(o.name, verb, err); all || apierrors.IsNotFound(err) {
-		o.Observer.Failed(verb, err)
+		o.Observer.Failed(verb, &NamespaceError{o.name, err})
 		return
 	}
 	o.Completed()

@@ -264,6 +264,45 @@ func TestNamespaces_AllFail(t *testing.T) {
 	})
 }
 
+// The set changes while its first list fails: the new one is listed without a pause.
+func TestNamespaces_SetChangesDuringTheFirstList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, nil, func(cluster *fakecluster.Cluster) {
+			cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+				if req.Namespace != "n" {
+					return nil
+				}
+				time.Sleep(time.Second)
+				return errForbidden
+			})
+		}, "n")
+		s.set.Set("n", "other")
+		time.Sleep(2 * time.Second)
+		s.checkKeys("after the second list", "other/a", "other/b")
+	})
+}
+
+// The type can't be watched: lists of all namespaces replace the watches.
+func TestNamespaces_Polling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Polling = time.Minute }, func(cluster *fakecluster.Cluster) {
+			cluster.Intercept(failing("watch", apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch"), 0))
+		}, "m", "n")
+		s.setColorIn("m", "a", "blue")
+		s.removeIn("n", "b")
+		s.set.Set("m", "n", "other")
+		time.Sleep(2 * time.Minute)
+		s.expect("after a list", "delete b red", "add a red", "add b red", "update a red to a blue")
+		s.set.Set("n")
+		time.Sleep(2 * time.Minute)
+		s.checkKeys("without m and other", "n/a")
+		if got := asked(s.cluster)[2]; got > 2 {
+			t.Errorf("watches = %d, want at most one for each namespace", got)
+		}
+		checkErrors(t, s.observer)
+	})
+}
+
 // A namespace that does not respond delays the first list for a minute, and no other one after that.
 func TestNamespaces_HangingOneDoesNotBlockTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -58,6 +58,18 @@ func (k *known) versionFor(key string) string {
 	return k.version
 }
 
+// lists reports whether the reflector has a whole list of each of names.
+func (k *known) lists(names []string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, name := range names {
+		if !k.positions[name].listed {
+			return false
+		}
+	}
+	return true
+}
+
 // describe completes the states of namespaces.
 func (k *known) describe(states []Namespace) {
 	k.mu.Lock()

@@ -50,9 +50,19 @@ func (g *gate) in(set *Namespaces, from *requests, namespace string) *requests {
 	return &in
 }
 
-// listSet lists all namespaces of set. It returns an error if each of them fails.
+// listSet lists all namespaces of set. It returns an error if each of them fails, and the set has not changed meanwhile.
 func (g *gate) listSet(ctx context.Context, set *Namespaces, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
-	names, _ := set.Current()
+	for {
+		names, replaced := set.Current()
+		r, err := g.listAll(ctx, set, names, from, changed, limit, turn)
+		if err == nil || ctx.Err() != nil || isClosed(changed) || !isClosed(replaced) {
+			return r, err
+		}
+	}
+}
+
+// listAll lists the namespaces with these names.
+func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
 	lists, errs := make([]*response, len(names)), make([]error, len(names))
 	free := make(chan struct{}, atATime)
 	if turn != nil { // the queue limits lists
@@ -138,13 +148,14 @@ func (g *gate) openStream(ctx context.Context, t Type, opts metav1.ListOptions) 
 	return &stream{in: outlet, requests: g.requests(t), silence: newSilence(false), overdue: &deadline{}, release: func() {}}, nil
 }
 
-// merged is the watch of a set of namespaces. It ends only with its context.
+// merged is the watch of a set of namespaces. It ends only with its context, or if lists replace watches.
 type merged struct {
 	*gate
 	set  *Namespaces
 	of   Type
 	opts metav1.ListOptions
 	send func(watch.Event) bool // may be called by several goroutines
+	end  context.CancelFunc     // ends the watch: lists follow
 
 	unanswered sync.WaitGroup // the first watches without a response, and the start of the children
 }
@@ -168,6 +179,8 @@ func (m *merged) awaitAnswers(ctx context.Context) {
 // run runs the children until ctx ends.
 func (m *merged) run(ctx context.Context, send func(watch.Event) bool) {
 	m.send = send
+	ctx, m.end = context.WithCancel(ctx)
+	defer m.end()
 	children := map[string]*child{}
 	defer func() {
 		for _, c := range children {
@@ -299,7 +312,11 @@ func (c *child) step(ctx context.Context) {
 		return
 	}
 	err := c.watch(ctx)
-	if err == nil || ctx.Err() != nil {
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return
+	case c.cfg.Polling > 0 && c.polling.refused(c.of, err):
+		c.end()
 		return
 	}
 	c.failed(ctx, err)

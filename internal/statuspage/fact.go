@@ -37,7 +37,7 @@ func factsOf(i *status.Informer, at time.Time) []fact {
 		add("Next retry", "in "+next+", "+clock(i.NextRetry))
 	}
 	moment("May be out of date since", i.StaleSince)
-	namespace := orWord(i.Namespace, "all")
+	namespace := orWord(i.Namespace, orWord(i.NamespacesText(), "all"))
 	if i.Resource.GVK.Kind != "" && !i.Resource.Namespaced {
 		namespace = "none: cluster-scoped"
 	}

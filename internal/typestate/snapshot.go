@@ -135,6 +135,7 @@ func (s *Snapshot) NotSynced() status.NotSyncedError {
 	e := status.NotSyncedError{GVR: s.GVR, Namespace: s.Namespace, Reason: s.starting(), Since: s.startingSince(), At: s.At}
 	if verb, c, failing := s.Failing(); failing {
 		e.Verb, e.Reason, e.Since, e.Attempts, e.Err = verb, c.Reason, c.Since, c.Attempts, c.Err
+		e.Namespace = namespaceOf(c.Err, e.Namespace)
 	}
 	return e
 }

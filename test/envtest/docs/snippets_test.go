@@ -75,6 +75,15 @@ func _(ctx context.Context, cfg *rest.Config) (err error) {
 
 // docs/leases.md
 
+func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource) (err error) {
+	defer func() { fmt.Println(err) }()
+
+	lease, err := factory.Acquire(ctx, gvr, dynamicinformer.WithNamespaces("a", "b"))
+	err = lease.SetNamespaces("b", "c") // lists c, and removes the objects of a from the cache; b goes on
+
+	return err
+}
+
 func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) error {
 	lease, err := factory.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent(), dynamicinformer.WithLeaseName("quota controller"))
 	if err != nil {

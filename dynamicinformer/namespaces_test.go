@@ -1,0 +1,267 @@
+package dynamicinformer_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/lister"
+	"github.com/gvrkit/gvrkit/status"
+)
+
+// inSet runs a test with a factory on a cluster with an object x in each of the namespaces a, b and c. Lists and
+// watches in namespaces that begin with an f are forbidden.
+func inSet(t *testing.T, test func(t *testing.T, cluster *fakecluster.Cluster, f *dynamicinformer.Factory)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		for _, namespace := range []string{"a", "b", "c"} {
+			create(t, cluster, widgets, namespace, "x")
+		}
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if strings.HasPrefix(req.Namespace, "f") {
+				return apierrors.NewForbidden(widgets.GroupResource(), "", errors.New(`User "bob" cannot list resource "widgets"`))
+			}
+			return nil
+		})
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		defer shutdown(t, f)
+		test(t, cluster, f)
+	})
+}
+
+// keysOf returns the keys of the cache.
+func keysOf(l *dynamicinformer.Lease) []string {
+	synctest.Wait()
+	return slices.Sorted(slices.Values(l.Informer().GetIndexer().ListKeys()))
+}
+
+func TestNamespaces_OneInformerForASetThatChanges(t *testing.T) {
+	inSet(t, func(t *testing.T, cluster *fakecluster.Cluster, f *dynamicinformer.Factory) {
+		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("b", "a"))
+		events := listen(t, l.Informer())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"a/x", "b/x"}, keysOf(l)); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+		events.take()
+		if err := l.SetNamespaces("b", "c"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"delete a/x", "add c/x"}, events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if got := len(cluster.Requests("list", widgets)); got != 3 {
+			t.Errorf("lists = %d, want 3", got)
+		}
+		create(t, cluster, widgets, "c", "y")
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add c/y"}, events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		second := acquire(t, f, widgets, dynamicinformer.WithNamespaces("c", "b"))
+		if second.Status().ID != l.Status().ID {
+			t.Error("leases with equal sets have different informers")
+		}
+		_, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithNamespaces("a", "b"))
+		if conflict, is := errors.AsType[*dynamicinformer.ConflictError](err); !is || conflict.Option != "WithNamespaces" || conflict.Have != `["b" "c"]` || conflict.Want != `["a" "b"]` {
+			t.Errorf("error = %v", err)
+		}
+		if n := l.Status().Namespaces; len(n) != 2 || n[0].Name != "b" || !n[0].Listed || n[0].Reason != "" || n[0].ResourceVersion == "" {
+			t.Errorf("namespaces = %+v", n)
+		}
+	})
+}
+
+func TestNamespaces_ForbiddenOneIsNamedAndAffectsNoOther(t *testing.T) {
+	inSet(t, func(t *testing.T, cluster *fakecluster.Cluster, f *dynamicinformer.Factory) {
+		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("a", "b", "f1"))
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		i := l.Status()
+		if i.State != status.StateSynced || i.Reason != "" || i.Objects != 2 || len(i.Namespaces) != 3 {
+			t.Errorf("status: %s, %d objects", i, i.Objects)
+		}
+		if n := i.Namespaces[2]; n.Name != "f1" || n.Listed || n.Reason != status.ReasonForbidden || n.Verb != "list" || n.Attempts < 3 || !apierrors.IsForbidden(n.Err) {
+			t.Errorf("f1 = %+v", n)
+		}
+		const rule = `Role of namespace "f1": - {apiGroups: ["example.com"], resources: ["widgets"], verbs: ["list", "watch"]}`
+		for name, want := range map[string][]string{
+			i.String():                  {"(3 namespaces, 1 fails): Synced"},
+			f.Explain(widgets).String(): {`Requests in 3 namespaces: `, `Namespace "f1" (Forbidden for 60s, `, `User "bob" cannot list`, rule},
+			look(t, f.Handler(), "resource=widgets.v1.example.com").Body.String(): {"3 namespaces, 1 fails", rule},
+		} {
+			for _, part := range want {
+				if !strings.Contains(name, part) {
+					t.Errorf("%q is not in:\n%s", part, name)
+				}
+			}
+		}
+		encoded, err := i.MarshalJSON()
+		if text := string(encoded); err != nil || !strings.Contains(text, `{"name":"f1","listed":false,"reason":"Forbidden","verb":"list",`) || !strings.Contains(text, `"error":"`) {
+			t.Errorf("JSON: %s, %v", text, err)
+		}
+		if err := l.SetNamespaces("a", "b"); err != nil {
+			t.Fatal(err)
+		}
+		if text := l.Status().String(); !strings.Contains(text, "(2 namespaces): Synced") {
+			t.Errorf("status: %s", text)
+		}
+	})
+}
+
+func TestNamespaces_AllAreForbidden(t *testing.T) {
+	inSet(t, func(t *testing.T, _ *fakecluster.Cluster, f *dynamicinformer.Factory) {
+		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("f1", "f2"))
+		err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast())
+		notSynced, is := errors.AsType[*status.NotSyncedError](err)
+		if !is || notSynced.Reason != status.ReasonForbidden || !strings.HasPrefix(notSynced.Namespace, "f") || !apierrors.IsForbidden(err) {
+			t.Fatalf("error = %v", err)
+		}
+		if want := `in a Role of namespace "f`; !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v", want, err)
+		}
+		if i := l.Status(); i.State != status.StateDegraded || i.Reason != status.ReasonForbidden {
+			t.Errorf("status: %s", i)
+		}
+		synctest.Wait()
+		if err := l.SetNamespaces("a", "f1"); err != nil { // does not wait for the end of a pause
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if err := l.WaitForSync(t.Context()); err != nil || time.Since(begun) != 0 {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+	})
+}
+
+// A list of all namespaces that lacks one is an error, unless the caller asks otherwise.
+func TestNamespaces_ListersReportAnIncompleteCache(t *testing.T) {
+	inSet(t, func(t *testing.T, _ *fakecluster.Cluster, f *dynamicinformer.Factory) {
+		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("a", "b", "f1"))
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		incomplete := func(when string, err error) {
+			t.Helper()
+			e, is := errors.AsType[*status.IncompleteError](err)
+			if !is || !errors.Is(err, status.ErrIncomplete) || !apierrors.IsForbidden(err) || e.GVR != widgets || len(e.Namespaces) != 1 || e.Namespaces[0].Name != "f1" || !strings.Contains(err.Error(), `"f1": User "bob"`) {
+				t.Errorf("%s: error = %v", when, err)
+			}
+		}
+		complete := func(when string, objects int, want int, err error) {
+			t.Helper()
+			if err != nil || objects != want {
+				t.Errorf("%s: %d objects, want %d; error = %v", when, objects, want, err)
+			}
+		}
+		all, err := l.Lister().List(labels.Everything())
+		incomplete("all", err)
+		complete("all", len(all), 2, nil)
+		one, err := l.Lister().ByNamespace("a").List(labels.Everything())
+		complete("a", len(one), 1, err)
+		_, err = l.Lister().ByNamespace("f1").List(labels.Everything())
+		incomplete("f1", err)
+		_, err = l.Lister().ByNamespace("f1").Get("x")
+		incomplete("f1/x", err)
+		_, err = l.Lister().Get("f1/x")
+		incomplete("key f1/x", err)
+		if _, err = l.Lister().ByNamespace("a").Get("missing"); !apierrors.IsNotFound(err) {
+			t.Errorf("a/missing: %v", err)
+		}
+
+		found, err := l.Unstructured().List(nil)
+		incomplete("reader", err)
+		complete("reader", len(found), 2, nil)
+		result, err := l.Unstructured().Query(lister.Query{})
+		incomplete("query", err)
+		complete("query", result.Total, 2, nil)
+		result, err = l.Unstructured().Query(lister.Query{Namespace: "b"})
+		complete("query of b", result.Total, 1, err)
+		_, err = l.Unstructured().Namespace("f1").Get("x")
+		incomplete("reader, f1/x", err)
+		var last error
+		seen := 0
+		for object, err := range l.Unstructured().All("", nil) {
+			if object != nil {
+				seen++
+			}
+			last = err
+		}
+		incomplete("iterator", last)
+		complete("iterator", seen, 2, nil)
+		found, err = l.Unstructured(lister.WithCompleteness(nil)).List(nil)
+		complete("reader that is asked otherwise", len(found), 2, err)
+	})
+}
+
+func TestNamespaces_Mistakes(t *testing.T) {
+	inSet(t, func(t *testing.T, _ *fakecluster.Cluster, f *dynamicinformer.Factory) {
+		set := acquire(t, f, widgets, dynamicinformer.WithNamespaces("a"))
+		for name, err := range map[string]error{
+			"an invalid name": set.SetNamespaces("b", "NO"),
+			"no set":          acquire(t, f, widgets, dynamicinformer.WithSeparateInformer()).SetNamespaces("a"),
+		} {
+			if option, is := errors.AsType[*dynamicinformer.OptionError](err); !is || option.Option != "SetNamespaces" {
+				t.Errorf("%s: error = %v", name, err)
+			}
+		}
+		if err := set.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := set.AtLeast(t.Context(), "1"); !errors.Is(err, status.ErrSeveralVersions) {
+			t.Errorf("AtLeast: %v", err)
+		}
+		set.Release()
+		if err := set.SetNamespaces("b"); !errors.Is(err, dynamicinformer.ErrReleased) {
+			t.Errorf("after Release: %v", err)
+		}
+	})
+}
+
+// The last of both options counts, also if the other one is that of the factory.
+func TestNamespaces_ReplaceOneNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		for _, namespace := range []string{"a", "b", "c"} {
+			create(t, cluster, widgets, namespace, "x")
+		}
+		f := newFactory(t, cluster, dynamicinformer.WithNamespaces("a", "b"))
+		f.Start(t.Context())
+		for _, test := range []struct {
+			opts []dynamicinformer.LeaseOption
+			want []string
+		}{
+			{nil, []string{"a/x", "b/x"}},
+			{[]dynamicinformer.LeaseOption{dynamicinformer.WithNamespace("c")}, []string{"c/x"}},
+			{[]dynamicinformer.LeaseOption{dynamicinformer.WithNamespace("")}, []string{"a/x", "b/x", "c/x"}},
+			{[]dynamicinformer.LeaseOption{dynamicinformer.WithNamespace("c"), dynamicinformer.WithNamespaces("b", "c")}, []string{"b/x", "c/x"}},
+			{[]dynamicinformer.LeaseOption{dynamicinformer.WithNamespaces()}, nil},
+		} {
+			l := acquire(t, f, widgets, append(test.opts, dynamicinformer.WithSeparateInformer())...)
+			if err := l.WaitForSync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, keysOf(l)); diff != "" {
+				t.Errorf("keys (-want +got):\n%s", diff)
+			}
+		}
+		shutdown(t, f)
+	})
+}
