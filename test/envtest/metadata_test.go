@@ -9,8 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/controller-manager/pkg/informerfactory"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/metadatainformer"
 	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
@@ -108,3 +114,45 @@ var _ = Describe("A lease with metadata only", onEachServer(func(at *apiServer) 
 		f.eventLog.check()
 	})
 }))
+
+var _ = Describe("The controller manager's factory on "+kubeAPIServer.name, func() {
+	It("starts our metadata factory in place of client-go's", func(ctx SpecContext) {
+		d, label := connect(kubeAPIServer), unique("both")
+		client, err := kubernetes.NewForConfigAndClient(d.config, d.http)
+		Expect(err).NotTo(HaveOccurred())
+		partial, err := metadata.NewForConfigAndClient(metadata.ConfigFor(d.config), d.http)
+		Expect(err).NotTo(HaveOccurred())
+		shared, ours := informers.NewSharedInformerFactory(client, 0), metadatainformer.NewSharedInformerFactory(partial, 0)
+		both := informerfactory.NewInformerFactory(shared, ours)
+
+		got := map[schema.GroupVersionResource]*events{}
+		for _, gvr := range []schema.GroupVersionResource{configMaps, blocks} {
+			informer, err := both.ForResource(gvr)
+			Expect(err).NotTo(HaveOccurred())
+			got[gvr] = listen(informer.Informer())
+		}
+		stop := make(chan struct{})
+		both.Start(stop)
+		DeferCleanup(func() {
+			close(stop)
+			shared.Shutdown()
+			ours.Shutdown()
+		})
+		Expect(shared.WaitForCacheSync(ctx.Done())).NotTo(ContainElement(false))
+		Expect(ours.WaitForCacheSync(ctx.Done())).To(Equal(map[schema.GroupVersionResource]bool{blocks: true}))
+
+		d.create(ctx, configMaps, label, newCore("ConfigMap", label, nil))
+		d.create(ctx, blocks, "", newBlock(label, label))
+		Eventually(got[configMaps].all).Should(ContainElement("add " + label + "/" + label))
+		Eventually(got[blocks].all).Should(ContainElement("add " + label))
+		config, err := shared.Core().V1().ConfigMaps().Lister().ConfigMaps(label).Get(label)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.Labels).To(HaveKeyWithValue("spec", label))
+		block, err := ours.ForResource(blocks).Lister().Get(label)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(block).To(BeAssignableToTypeOf(&metav1.PartialObjectMetadata{}))
+		of := faultproxy.All(faultproxy.Verb("list", "watch"), faultproxy.Resource(blocks.Group, blocks.Resource))
+		Expect(d.proxy.Requests(of)).To(BeNumerically(">", 0))
+		Expect(d.proxy.Requests(faultproxy.All(of, forMetadata))).To(Equal(d.proxy.Requests(of)))
+	})
+})
