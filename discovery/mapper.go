@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,8 +164,9 @@ func (m mapper) ResourcesForWithContext(ctx context.Context, gvr schema.GroupVer
 }
 
 func (m mapper) RESTMappingWithContext(ctx context.Context, gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	// This is the most frequent question, for which client-go's mapper searches all groups.
-	if c := m.resolver.known(ctx); c != nil && len(versions) <= 1 {
+	// This is the most frequent question, for which client-go's mapper searches all groups. It also has a
+	// kind of lists for each kind.
+	if c := m.resolver.known(ctx); c != nil && len(versions) <= 1 && !strings.HasSuffix(gk.Kind, "List") {
 		version := ""
 		if len(versions) == 1 {
 			version = versions[0]

@@ -84,6 +84,7 @@ var ofDiscovery = []table{
 		{"a NotServed answer of one method is used for another", "partial", drop("method: method")},
 		{"the versions of a RESTMapping are ignored", "ofKind", drop(`q.versions += version + ","`)},
 		{"answers of the RESTMapper are not counted", "mapped", drop("r.answers.count(err)")},
+		{"the RESTMapper has no kinds of lists", "mapper.RESTMappingWithContext", always(`!strings.HasSuffix(gk.Kind, "List")`)},
 		{"an answer of the RESTMapper from memory is not counted", "mapper.RESTMappingWithContext", drop(
 			"m.resolver.answers.served.Add(1)")},
 		{"a group version without an APIService is believed", "knowledge.believes", never("!there && backing == BackingUnknown && k.automanages()")},
