@@ -313,6 +313,26 @@ func TestFollow_FailuresDoNotStopTypes(t *testing.T) {
 	})
 }
 
+// Without permission for CRDs, documents decide: for a while, they do not list a type whose requests succeed.
+func TestFollow_TypeThatIsListedAgainMayBeDeselected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		cluster.define("ships", categories("fleet"))
+		cluster.hideCRDs(true)
+		f := cluster.factory(t)
+		w := follow(t, f, discovery.Selector{Categories: []string{"fleet"}})
+		w.wants(t, "the start", "start ships")
+		cluster.change("ships", versions(map[string]bool{"v1": false}))
+		time.Sleep(5 * time.Minute)
+		w.wants(t, "not listed")
+		cluster.change("ships", categories("other"))
+		cluster.change("ships", versions(map[string]bool{"v1": true}))
+		time.Sleep(5 * time.Minute)
+		w.wants(t, "listed again, with another category", "stop ships")
+		w.end(f)
+	})
+}
+
 // On a server without CRDs, a type that is not listed is gone if its requests are NotFound too.
 func TestFollow_TypeIsGoneWhenItIsNotListedAndNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -64,8 +64,8 @@ func (t *followed) selected(res discovery.Resource) {
 func (t *followed) deselected(res discovery.Resource) {
 	t.there(res)
 	t.want = nil
-	if t.held && t.end == nil {
-		t.end = &discovery.Evidence{}
+	if t.held && (t.end == nil || t.end.Kind != discovery.CRDDeleted) {
+		t.end = &discovery.Evidence{} // it is served: its objects are not deleted
 	}
 }
 

@@ -70,6 +70,7 @@ var ofHandlers = []table{
 		{"Follow takes a CRD that was created again as the same type", "followed.other", never(
 			`uid != "" && t.res.CRDUID != "" && uid != t.res.CRDUID`)},
 		{"a type that is still served is stopped", "followed.selected", drop("t.end = nil")},
+		{"a type that is listed again and not selected is kept", "followed.deselected", never("t.end.Kind != discovery.CRDDeleted")},
 		{"types that can't be watched are followed", "follower.selects", never("!res.Supports(verb)")},
 		{"Started is called after the end of Follow", "follower.start", drop(
 			"if f.ending { t.held, t.busy = false, false; f.mu.Unlock(); l.Release(); return }")},
