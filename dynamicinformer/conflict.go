@@ -41,7 +41,7 @@ func conflict(gvr schema.GroupVersionResource, have, want *settings) error {
 		a, b string
 		same bool
 	}{
-		{"WithNamespaces", have.namespaces.String(), want.namespaces.String(), have.namespaces.String() == want.namespaces.String()},
+		{want.namespaces.Option(), have.namespaces.String(), want.namespaces.String(), have.namespaces.String() == want.namespaces.String()},
 		{"WithNamespace", fmt.Sprintf("%q", have.namespace), fmt.Sprintf("%q", want.namespace), have.namespace == want.namespace},
 		{"WithTweakListOptions", funcText(have.tweak), funcText(want.tweak), sameFunc(have.tweak, want.tweak)},
 		{"WithLabelSelector", fmt.Sprintf("%q", have.labels), fmt.Sprintf("%q", want.labels), have.labels == want.labels},

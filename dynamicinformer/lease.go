@@ -123,7 +123,7 @@ func (l *Lease) SetNamespaces(names ...string) error {
 	l.factory.mu.Lock() // concurrent calls are in one order
 	defer l.factory.mu.Unlock()
 	if !l.entry.informer.Source().SetNamespaces(chosen.Names()...) {
-		return &OptionError{Option: "SetNamespaces", Err: errors.New("the lease has no set of namespaces: acquire it with WithNamespaces")}
+		return &OptionError{Option: "SetNamespaces", Err: errors.New("the lease has no set of names: acquire it with WithNamespaces")}
 	}
 	l.entry.settings.namespaces = chosen
 	l.entry.changed.Broadcast()

@@ -33,6 +33,7 @@ var wrongOptions = []struct {
 	{"WithFieldSelector", "metadata.name", dynamicinformer.WithFieldSelector("metadata.name")},
 	{"WithNamespace", "No Good/", dynamicinformer.WithNamespace("No Good/")},
 	{"WithNamespaces", "No Good/", dynamicinformer.WithNamespaces("a", "No Good/")},
+	{"WithNamespaceSelector", "!!", dynamicinformer.WithNamespaceSelector("!!")},
 	{"WithNamespace", "UPPER", dynamicinformer.WithNamespace("UPPER")},
 	{"WithNamespace", strings.Repeat("x", 64), dynamicinformer.WithNamespace(strings.Repeat("x", 64))},
 }

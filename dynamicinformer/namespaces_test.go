@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
@@ -263,5 +265,119 @@ func TestNamespaces_ReplaceOneNamespace(t *testing.T) {
 			}
 		}
 		shutdown(t, f)
+	})
+}
+
+// namespaceType is the type of Namespace objects.
+var namespaceType = fakecluster.Type{GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
+
+// labelNamespace creates a Namespace with the label team, or changes its label.
+func labelNamespace(t *testing.T, cluster *fakecluster.Cluster, name, team string) {
+	t.Helper()
+	client := cluster.Resource(namespaceType.GVR)
+	if _, err := client.Create(t.Context(), newObject(name, map[string]string{"team": team}), metav1.CreateOptions{}); err == nil {
+		return
+	}
+	obj, err := client.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj.SetLabels(map[string]string{"team": team})
+	if _, err := client.Update(t.Context(), obj, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNamespaceSelector_NamespacesComeAndGo(t *testing.T) {
+	inSet(t, func(t *testing.T, cluster *fakecluster.Cluster, f *dynamicinformer.Factory) {
+		cluster.Serve(namespaceType)
+		labelNamespace(t, cluster, "a", "red")
+		labelNamespace(t, cluster, "b", "blue")
+		l := acquire(t, f, widgets, dynamicinformer.WithNamespaceSelector("team=red"))
+		events := listen(t, l.Informer())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if diff := cmp.Diff(want, events.take()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", when, diff)
+			}
+		}
+		check("at first", "add a/x")
+		labelNamespace(t, cluster, "b", "red")
+		check("labelled", "add b/x")
+		labelNamespace(t, cluster, "c", "red")
+		check("created", "add c/x")
+		labelNamespace(t, cluster, "a", "blue")
+		check("with another label", "delete a/x")
+		if err := cluster.Resource(namespaceType.GVR).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		check("deleted", "delete b/x")
+		if got := len(cluster.Requests("list", widgets)); got != 3 {
+			t.Errorf("lists = %d, want one for each namespace", got)
+		}
+		if n := l.Status().Namespaces; len(n) != 1 || n[0].Name != "c" || !n[0].Listed {
+			t.Errorf("namespaces = %+v", n)
+		}
+		ending := newObject("d", map[string]string{"team": "red"})
+		now := metav1.Now()
+		ending.SetDeletionTimestamp(&now)
+		if _, err := cluster.Resource(namespaceType.GVR).Create(t.Context(), ending, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if text := l.Status().String(); !strings.Contains(text, "(2 namespaces, 1 terminating): Synced") {
+			t.Errorf("status: %s", text)
+		}
+		for _, req := range cluster.Requests("watch", namespaceType.GVR) {
+			if req.Options.LabelSelector != "team=red" {
+				t.Errorf("watch of namespaces with selector %q", req.Options.LabelSelector)
+			}
+		}
+		if err := l.SetNamespaces("a"); err == nil {
+			t.Error("SetNamespaces changes the names of a selector")
+		}
+		_, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithNamespaceSelector("team=blue"))
+		if conflict, is := errors.AsType[*dynamicinformer.ConflictError](err); !is || conflict.Option != "WithNamespaceSelector" {
+			t.Errorf("error = %v", err)
+		}
+		acquire(t, f, widgets, dynamicinformer.WithNamespaceSelector("team=red"))
+	})
+}
+
+// Without permission for Namespace objects, the informer says so, and sends no request for its own resource.
+func TestNamespaceSelector_NamespacesAreForbidden(t *testing.T) {
+	inSet(t, func(t *testing.T, cluster *fakecluster.Cluster, f *dynamicinformer.Factory) {
+		cluster.Serve(namespaceType)
+		labelNamespace(t, cluster, "a", "red")
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.GVR == namespaceType.GVR {
+				return apierrors.NewForbidden(namespaceType.GVR.GroupResource(), "", errors.New(`User "bob" cannot list resource "namespaces"`))
+			}
+			return nil
+		})
+		l := acquire(t, f, widgets, dynamicinformer.WithNamespaceSelector(""))
+		err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast())
+		const want = `User "bob" cannot list resource "namespaces" (Forbidden`
+		const rule = `ClusterRole: - {apiGroups: [""], resources: ["namespaces"], verbs: ["list", "watch"]}`
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), rule) {
+			t.Errorf("error = %v", err)
+		}
+		if got := len(cluster.Requests("list", widgets)); got != 0 {
+			t.Errorf("lists = %d, want 0", got)
+		}
+		cluster.Intercept(nil)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"a/x"}, keysOf(l)); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+		if i := l.Status(); i.State != status.StateSynced {
+			t.Errorf("status: %s", i)
+		}
 	})
 }

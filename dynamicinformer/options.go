@@ -126,6 +126,14 @@ func WithNamespaces(names ...string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", chosen })
 }
 
+// WithNamespaceSelector limits informers to the namespaces whose labels selector selects, as [WithNamespaces] does: they
+// come and go with the Namespace objects and their labels. The informer lists and watches Namespace objects, which the
+// user must be allowed to do; until they have been listed, it is not synced, and has the reason. A selector that can't be
+// parsed is an [*OptionError]. It replaces an earlier [WithNamespace] or [WithNamespaces].
+func WithNamespaceSelector(selector string) InformerOption {
+	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", namespaces.Labeled(selector) })
+}
+
 // WithTweakListOptions calls tweak with the options of every list and watch request before it
 // is sent, so that tweak can set selectors, for example. Tweak is called concurrently. A nil
 // tweak has no effect.

@@ -83,7 +83,7 @@ func (s *settings) check() error {
 		}
 	}
 	if name, err := s.namespaces.Check(); err != nil {
-		return &OptionError{Option: "WithNamespaces", Value: name, Err: err}
+		return &OptionError{Option: s.namespaces.Option(), Value: name, Err: err}
 	}
 	if _, err := labels.Parse(s.labels); err != nil {
 		return &OptionError{Option: "WithLabelSelector", Value: s.labels, Err: err}
@@ -127,7 +127,7 @@ func (s *settings) allIndexers() cache.Indexers {
 // config returns the configuration of the source on gvr.
 func (s *settings) config(client source.Client, gvr schema.GroupVersionResource) source.Config {
 	return source.Config{
-		Client: client, Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Namespaces: s.namespaces.Set(), Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
+		Client: client, Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Namespaces: s.namespaces.Set(client), Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
 		NoWatchList: s.watchList == WatchListNever, WatchListAnywhere: s.watchList == WatchListAnywhere,
 		PageSize: s.pageSize, Strict: s.strict, Polling: s.polling,
 	}

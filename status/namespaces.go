@@ -22,6 +22,8 @@ type Namespace struct {
 	Reason Reason `json:"reason,omitempty"`
 	Verb   string `json:"verb,omitempty"`
 	Err    error  `json:"-"`
+	// Terminating reports whether the namespace is being deleted, as far as that is known: with a selector of namespaces.
+	Terminating bool `json:"terminating,omitempty"`
 	// Since is when the failure began, and Attempts the number of failed attempts since then.
 	Since    time.Time `json:"since,omitzero"`
 	Attempts int       `json:"attempts,omitempty"`
@@ -65,11 +67,17 @@ func (i Informer) NamespacesText() string {
 		}
 		text += fmt.Sprintf(", %d %s", len(failing), verb)
 	}
-	waiting := 0
+	waiting, terminating := 0, 0
 	for _, n := range i.Namespaces {
 		if n.Reason == ReasonSyncing {
 			waiting++
 		}
+		if n.Terminating {
+			terminating++
+		}
+	}
+	if terminating > 0 {
+		text += fmt.Sprintf(", %d terminating", terminating)
 	}
 	if waiting > 0 && i.Listed {
 		text += fmt.Sprintf(", %d not listed yet", waiting)

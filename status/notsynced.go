@@ -110,7 +110,7 @@ func (e *NotSyncedError) Advice() string {
 	case e.Reason == ReasonForbidden && e.Verb == "":
 		return "bind the ClusterRole system:discovery to the user, or use a factory without discovery: WithDiscovery(nil)"
 	case e.Reason == ReasonForbidden:
-		return "grant this rule to the user in a " + roleText(e.GVR, e.Namespace)
+		return "grant this rule to the user in a " + roleText(e.refused(), e.Namespace)
 	case e.Reason == ReasonUnauthorized:
 		return "check the credentials"
 	case e.Reason == ReasonBadRequest:
@@ -131,6 +131,18 @@ func (e *NotSyncedError) Advice() string {
 		return "call Start, and before it ForResource or Acquire if there is no informer"
 	}
 	return ""
+}
+
+// refused returns the resource of the request that the server has refused: that of the informer, or the namespaces of a
+// selector.
+func (e *NotSyncedError) refused() schema.GroupVersionResource {
+	var refusal apierrors.APIStatus
+	if errors.As(e.Err, &refusal) {
+		if details := refusal.Status().Details; details != nil && details.Group == "" && details.Kind == "namespaces" {
+			return schema.GroupVersionResource{Version: "v1", Resource: details.Kind}
+		}
+	}
+	return e.GVR
 }
 
 // roleText returns the kind of role that requests in namespace require, and a rule for it as one

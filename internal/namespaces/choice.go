@@ -1,13 +1,15 @@
-// Package namespaces chooses the namespaces of an informer: [Choice] is the value of the options. It does not know
-// informers.
+// Package namespaces chooses the namespaces of an informer: [Choice] is the value of the options. It follows the Namespace
+// objects that a selector selects. It does not know informers.
 package namespaces
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -15,7 +17,8 @@ import (
 
 // Choice is a choice of namespaces. It does not change. A nil Choice chooses no set.
 type Choice struct {
-	names []string // sorted, each once
+	names    []string // sorted, each once
+	selector *string  // of the labels of Namespace objects; nil: names
 }
 
 // Named returns the choice of names.
@@ -25,18 +28,37 @@ func Named(names ...string) *Choice {
 	return &Choice{names: slices.Compact(names)}
 }
 
+// Labeled returns the choice of the namespaces whose labels selector selects.
+func Labeled(selector string) *Choice { return &Choice{selector: &selector} }
+
+// Option returns the name of the choice's option.
+func (c *Choice) Option() string {
+	if c != nil && c.selector != nil {
+		return "WithNamespaceSelector"
+	}
+	return "WithNamespaces"
+}
+
 // String returns the choice as a value of its option. Equal choices have equal texts.
 func (c *Choice) String() string {
-	if c == nil {
+	switch {
+	case c == nil:
 		return "none"
+	case c.selector != nil:
+		return fmt.Sprintf("selected by %q", *c.selector)
 	}
 	return fmt.Sprintf("%q", c.names)
 }
 
-// Check returns an error, with the name that it is about, if a name is not that of a namespace.
-func (c *Choice) Check() (name string, err error) {
+// Check returns an error, with the value that it is about, if a name is not that of a namespace, or the selector can't
+// be parsed.
+func (c *Choice) Check() (value string, err error) {
 	if c == nil {
 		return "", nil
+	}
+	if c.selector != nil {
+		_, err := labels.Parse(*c.selector)
+		return *c.selector, err
 	}
 	for _, name := range c.names {
 		if wrong := validation.IsDNS1123Label(name); wrong != nil {
@@ -49,10 +71,16 @@ func (c *Choice) Check() (name string, err error) {
 // Names returns the names. They are read-only.
 func (c *Choice) Names() []string { return c.names }
 
-// Set returns a set for a source with the chosen names; nil if there is no choice.
-func (c *Choice) Set() *source.Namespaces {
-	if c == nil {
+// Set returns a set for a source with the chosen names; nil if there is no choice. A source with the set of a selector
+// lists and watches Namespace objects with client.
+func (c *Choice) Set(client source.Client) *source.Namespaces {
+	switch {
+	case c == nil:
 		return nil
+	case c.selector != nil:
+		return source.NewFollowedNamespaces(func(ctx context.Context, set *source.Namespaces, failed func(verb string, err error)) {
+			follow(ctx, client, *c.selector, set, failed)
+		})
 	}
 	return source.NewNamespaces(c.names...)
 }

@@ -34,10 +34,10 @@ func TestChoice_ChecksNames(t *testing.T) {
 }
 
 func TestChoice_NilHasNoSet(t *testing.T) {
-	if (*namespaces.Choice)(nil).Set() != nil {
+	if (*namespaces.Choice)(nil).Set(nil) != nil {
 		t.Error("there is a set")
 	}
-	if names, _ := namespaces.Named("b", "a").Set().Current(); !slices.Equal(names, []string{"a", "b"}) {
+	if names, _ := namespaces.Named("b", "a").Set(nil).Current(); !slices.Equal(names, []string{"a", "b"}) {
 		t.Errorf("names = %v", names)
 	}
 }

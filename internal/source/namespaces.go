@@ -1,8 +1,11 @@
 package source
 
 import (
+	"context"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +18,12 @@ type Namespaces struct {
 	names   []string // sorted; replaced as a whole
 	changed chan struct{}
 	failing map[string]*NamespaceFailure // by name, only of names
+
+	run         func(ctx context.Context, set *Namespaces, failed func(verb string, err error)) // nil: Set is called by users
+	terminating map[string]bool                                                                 // by name
+	isKnown     bool
+	known       chan struct{} // closes when the names are known
+	runs        atomic.Bool
 }
 
 // NamespaceFailure is the failure of requests in one namespace. It lasts until a request of the same kind succeeds;
@@ -35,15 +44,33 @@ type Namespace struct {
 	Listed bool
 	// Version is the resourceVersion up to which the reflector has everything of the namespace; empty if it has no list.
 	Version string
+	// Terminating says that the namespace is being deleted; only of a set that follows Namespace objects.
+	Terminating bool
 	// Failure is why requests fail; zero if they do not.
 	Failure NamespaceFailure
 }
 
 // NewNamespaces returns the set of names.
 func NewNamespaces(names ...string) *Namespaces {
-	n := &Namespaces{changed: make(chan struct{}), failing: map[string]*NamespaceFailure{}}
-	n.names = unique(names)
+	n := NewFollowedNamespaces(nil)
+	n.Set(names...)
 	return n
+}
+
+// NewFollowedNamespaces returns a set whose names are not known. A source calls run in a goroutine when it lists
+// first. Run calls [Namespaces.Follow] until ctx ends, and reports the failures of its requests. Until the first call
+// of Follow, the source waits.
+func NewFollowedNamespaces(run func(ctx context.Context, set *Namespaces, failed func(verb string, err error))) *Namespaces {
+	return &Namespaces{run: run, changed: make(chan struct{}), known: make(chan struct{}), failing: map[string]*NamespaceFailure{}}
+}
+
+// Follow sets the names to the keys of terminating, whose values say whether a namespace is being deleted.
+func (n *Namespaces) Follow(terminating map[string]bool) {
+	terminating = maps.Clone(terminating)
+	n.mu.Lock()
+	n.terminating = terminating
+	n.mu.Unlock()
+	n.Set(slices.Collect(maps.Keys(terminating))...)
 }
 
 // unique returns names sorted, and each of them once.
@@ -59,6 +86,10 @@ func (n *Namespaces) Set(names ...string) {
 	names = unique(names)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if !n.isKnown {
+		n.isKnown = true
+		close(n.known)
+	}
 	if slices.Equal(names, n.names) {
 		return
 	}
@@ -132,7 +163,7 @@ func (n *Namespaces) states() []Namespace {
 	defer n.mu.Unlock()
 	states := make([]Namespace, len(n.names))
 	for i, name := range n.names {
-		states[i].Name = name
+		states[i].Name, states[i].Terminating = name, n.terminating[name]
 		if failure := n.failing[name]; failure != nil {
 			states[i].Failure = *failure
 		}
@@ -174,9 +205,9 @@ func (s *Source) Unlisted(namespace string) (unlisted []Namespace) {
 }
 
 // SetNamespaces replaces the names of Config.Namespaces, as [Namespaces.Set] does, and ends pauses before retries. It
-// reports false, and has no effect, if there is no set. It does not block.
+// reports false, and has no effect, if there is no set, or the set has its names from elsewhere. It does not block.
 func (s *Source) SetNamespaces(names ...string) bool {
-	if s.gate.cfg.Namespaces == nil {
+	if set := s.gate.cfg.Namespaces; set == nil || set.run != nil {
 		return false
 	}
 	s.gate.cfg.Namespaces.Set(names...)

@@ -52,12 +52,40 @@ func (g *gate) in(set *Namespaces, from *requests, namespace string) *requests {
 
 // listSet lists all namespaces of set. It returns an error if each of them fails, and the set has not changed meanwhile.
 func (g *gate) listSet(ctx context.Context, set *Namespaces, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
+	if err := g.awaitNames(ctx, set, changed); err != nil {
+		return nil, err
+	}
 	for {
 		names, replaced := set.Current()
 		r, err := g.listAll(ctx, set, names, from, changed, limit, turn)
 		if err == nil || ctx.Err() != nil || isClosed(changed) || !isClosed(replaced) {
 			return r, err
 		}
+	}
+}
+
+// awaitNames waits until the names of set are known.
+func (g *gate) awaitNames(ctx context.Context, set *Namespaces, changed <-chan struct{}) error {
+	if set.run != nil && !set.runs.Swap(true) {
+		if !g.calls.Begin() {
+			return errClosed
+		}
+		go func() { // ctx is that of the reflector
+			defer g.calls.End()
+			set.run(ctx, set, func(verb string, err error) {
+				if !isClosed(set.known) { // later, the names that are known stay
+					g.cfg.Observer.Failed(verb, err)
+				}
+			})
+		}()
+	}
+	select {
+	case <-set.known:
+		return nil
+	case <-changed:
+		return errGaveWay
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -15,7 +15,7 @@ func Namespaces(of []source.Namespace) []status.Namespace {
 	all := make([]status.Namespace, len(of))
 	for i, n := range of {
 		all[i] = status.Namespace{
-			Name: n.Name, Listed: n.Listed, ResourceVersion: n.Version,
+			Name: n.Name, Listed: n.Listed, Terminating: n.Terminating, ResourceVersion: n.Version,
 			Verb: n.Failure.Verb, Err: n.Failure.Err, Since: n.Failure.Since, Attempts: n.Failure.Attempts,
 		}
 		switch {

@@ -225,6 +225,7 @@ var ofSource = []table{
 		{"objects with another key stay after their namespace", "known.keysIn", never("there && namespaceOf(own) == namespace")},
 		{"a transformed object belongs to the namespace of its new key", "known.keysIn", always("!renamed[key]")},
 		{"a set that changes during its first list waits for a pause", "gate.listSet", always("err == nil || ctx.Err() != nil || isClosed(changed) || !isClosed(replaced)")},
+		{"a set of a selector can be replaced", "Source.SetNamespaces", never("set == nil || set.run != nil")},
 		{"a set that can't be watched is not polled", "child.step", drop("c.end()")},
 		{"a pause goes on though the set has changed", "Source.SetNamespaces", drop("s.Retry()")},
 	}},
@@ -245,5 +246,10 @@ var ofSource = []table{
 	{"status", "dynamicinformer", []mutant{
 		{"an explanation has no namespaces", "Explanation.requests", replace("i.namespaceSentences(e.At)", `""`)},
 		{"a rule for one namespace of a set is for a ClusterRole", "Informer.notSynced", never("len(failing) > 0")},
+		{"a forbidden list of namespaces has the rule for the resource", "NotSyncedError.refused", never("errors.As(e.Err, &refusal)")},
+	}},
+	{"internal/namespaces", "dynamicinformer", []mutant{
+		{"a namespace that is deleted stays in the set", "selected.change", drop("delete(s.terminating, namespace.GetName())")},
+		{"all namespaces are selected", "follow", drop("opts.LabelSelector = selector")},
 	}},
 }

@@ -6,7 +6,7 @@ var ofStatus = []table{
 		{"a degraded informer is never unhealthy", "HealthPolicy.problem", always("p.Tolerance < 0")},
 		{"readiness tolerates an informer that has never synced", "HealthPolicy.problem", never("!i.Listed")},
 		{"advice on a forbidden request has no rule", "NotSyncedError.Advice", replace(
-			`"grant this rule to the user in a " + roleText(e.GVR, e.Namespace)`, `"grant it"`)},
+			`"grant this rule to the user in a " + roleText(e.refused(), e.Namespace)`, `"grant it"`)},
 		{"an error has the text of a forbidden request twice", "requestText", drop("text = rest")},
 		{"Forbidden is not lasting", "Reason.Lasting", drop("ReasonForbidden")},
 	}},

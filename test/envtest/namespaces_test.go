@@ -1,0 +1,165 @@
+package envtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// requestsIn matches requests for widgets in namespace.
+func requestsIn(verb, namespace string) faultproxy.Match {
+	return func(r faultproxy.Request) bool {
+		return r.Verb == verb && r.Resource == widgets.Resource && r.Namespace == namespace
+	}
+}
+
+// widgetRequests matches requests for widgets with one of verbs, or with any verb.
+func widgetRequests(verbs ...string) faultproxy.Match {
+	return func(r faultproxy.Request) bool {
+		return r.Group == widgets.Group && r.Resource == widgets.Resource && (len(verbs) == 0 || slices.Contains(verbs, r.Verb))
+	}
+}
+
+// keysIn returns the keys in the cache of l.
+func keysIn(l *dynamicinformer.Lease) func() []string {
+	return func() []string { return l.Informer().GetIndexer().ListKeys() }
+}
+
+var _ = Describe("A set of namespaces", onEachServer(func(at *apiServer) {
+	It("has one list and one watch for each of 50, and lists only those that are added", func(ctx SpecContext) {
+		d, admin, label := connect(at), connect(at), unique("set")
+		var names, keys []string
+		for i := range 51 {
+			name := fmt.Sprintf("%s-%d", label, i)
+			names, keys = append(names, name), append(keys, name+"/w")
+			admin.create(ctx, widgets, name, newWidget("w", label))
+		}
+		f := d.startedFactory(dynamicinformer.WithLabelSelector("spec=" + label))
+		l, err := f.Acquire(ctx, widgets, dynamicinformer.WithNamespaces(names[:50]...))
+		Expect(err).NotTo(HaveOccurred())
+		got := listen(l.Informer())
+		Expect(l.WaitForSync(ctx)).To(Succeed())
+		Expect(keysIn(l)()).To(ConsistOf(keys[:50]))
+		Eventually(func() int { return d.proxy.OpenWatches(widgetRequests()) }).Should(Equal(50))
+		for _, name := range names[:50] {
+			Expect(d.proxy.Requests(requestsIn("list", name))).To(Equal(1), name)
+			Expect(d.proxy.Requests(requestsIn("watch", name))).To(Equal(1), name)
+		}
+
+		lists := d.proxy.Requests(widgetRequests("list"))
+		Expect(l.SetNamespaces(names[1:]...)).To(Succeed())
+		Eventually(keysIn(l)).Should(ConsistOf(keys[1:]))
+		Expect(d.proxy.Requests(widgetRequests("list"))).To(Equal(lists + 1))
+		Eventually(got.all).Should(ContainElements("delete "+keys[0], "add "+keys[50]))
+
+		admin.create(ctx, widgets, names[50], newWidget("later", label))
+		admin.create(ctx, widgets, names[0], newWidget("later", label))
+		Eventually(keysIn(l)).Should(ConsistOf(append(keys[1:], names[50]+"/later")))
+		for _, past := range d.proxy.Past(widgetRequests("list", "watch")) {
+			Expect(past.Namespace).NotTo(BeEmpty())
+			Expect(past.Query).To(ContainSubstring("labelSelector="+url.QueryEscape("spec="+label)), "the option reaches %s", past.Verb)
+		}
+	})
+
+	It("goes on in the others when requests for one fail", func(ctx SpecContext) {
+		d, admin, label := connect(at), connect(at), unique("fails")
+		good, bad := label+"-good", label+"-bad"
+		admin.create(ctx, widgets, good, newWidget("w", label))
+		admin.create(ctx, widgets, bad, newWidget("w", label))
+		d.proxy.Inject(faultproxy.Namespace(bad), faultproxy.Fail(500))
+		f := d.startedFactory()
+		l, err := f.Acquire(ctx, widgets, dynamicinformer.WithNamespaces(good, bad))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(l.WaitForSync(ctx)).To(Succeed())
+		Expect(keysIn(l)()).To(ConsistOf(good + "/w"))
+		Expect(l.Status()).To(HaveField("State", status.StateSynced))
+		_, err = l.Lister().List(labels.Everything())
+		Expect(err).To(MatchError(status.ErrIncomplete))
+		d.proxy.Heal()
+		Eventually(keysIn(l), "60s").Should(ConsistOf(good+"/w", bad+"/w"))
+
+		d.proxy.Inject(faultproxy.Namespace(bad), faultproxy.Fail(410))
+		Eventually(func() int { return d.proxy.CutWatches(faultproxy.Namespace(bad)) }).Should(Equal(1))
+		admin.create(ctx, widgets, bad, newWidget("meanwhile", label))
+		admin.create(ctx, widgets, good, newWidget("meanwhile", label))
+		Eventually(keysIn(l)).Should(ContainElement(good + "/meanwhile"))
+		d.proxy.Heal()
+		Eventually(keysIn(l), "60s").Should(ContainElement(bad + "/meanwhile"))
+		Expect(d.proxy.Requests(requestsIn("list", good))).To(Equal(1))
+		Expect(d.proxy.Requests(requestsIn("watch", good))).To(Equal(1))
+	})
+}))
+
+var _ = Describe("A set of namespaces on "+kubeAPIServer.name, func() {
+	It("names the namespace that RBAC forbids, and lists it when it is allowed", func(ctx SpecContext) {
+		d, label := connectAsUser(unique("noah")), unique("limits")
+		admin := connect(kubeAPIServer)
+		allowed, forbidden := label+"-allowed", label+"-forbidden"
+		admin.create(ctx, widgets, allowed, newWidget("w", label))
+		admin.create(ctx, widgets, forbidden, newWidget("w", label))
+		grant(ctx, d.user, allowed, widgets, "list", "watch")
+		f := d.startedFactory()
+		l, err := f.Acquire(ctx, widgets, dynamicinformer.WithNamespaces(allowed, forbidden, label+"-missing"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(l.WaitForSync(ctx)).To(Succeed())
+		Expect(keysIn(l)()).To(ConsistOf(allowed + "/w"))
+		Expect(l.Status().Namespaces[1]).To(SatisfyAll(HaveField("Name", forbidden), HaveField("Listed", false), HaveField("Reason", status.ReasonForbidden)))
+		Expect(f.Explain(widgets).String()).To(SatisfyAll(ContainSubstring(`Namespace "`+forbidden+`" (Forbidden`), ContainSubstring(d.user)))
+
+		_, err = l.Lister().List(labels.Everything())
+		incomplete, is := errors.AsType[*status.IncompleteError](err)
+		Expect(is).To(BeTrue())
+		Expect(apierrors.IsForbidden(incomplete)).To(BeTrue())
+		Expect(l.Lister().ByNamespace(allowed).List(labels.Everything())).To(HaveLen(1))
+
+		grant(ctx, d.user, forbidden, widgets, "list", "watch")
+		Eventually(keysIn(l), "60s").Should(ConsistOf(allowed+"/w", forbidden+"/w"))
+	})
+
+	It("follows the labels of Namespace objects", func(ctx SpecContext) {
+		d, label := connect(kubeAPIServer), unique("labels")
+		one, two := label+"-one", label+"-two"
+		d.create(ctx, widgets, one, newWidget("w", label))
+		d.create(ctx, widgets, two, newWidget("w", label))
+		relabel(ctx, d, one, label)
+		f := d.startedFactory()
+		l, err := f.Acquire(ctx, widgets, dynamicinformer.WithNamespaceSelector("spec="+label))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(l.WaitForSync(ctx)).To(Succeed())
+		Expect(keysIn(l)()).To(ConsistOf(one + "/w"))
+		relabel(ctx, d, two, label)
+		Eventually(keysIn(l)).Should(ConsistOf(one+"/w", two+"/w"))
+		relabel(ctx, d, one, "none")
+		Eventually(keysIn(l)).Should(ConsistOf(two + "/w"))
+		Expect(d.proxy.Requests(requestsIn("list", one))).To(Equal(1))
+		Expect(d.proxy.Requests(requestsIn("list", two))).To(Equal(1))
+	})
+})
+
+// relabel sets the label of a namespace.
+func relabel(ctx context.Context, d *connection, name, label string) {
+	GinkgoHelper()
+	client := d.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	Eventually(func() error {
+		obj, err := client.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		obj.SetLabels(map[string]string{"spec": label})
+		_, err = client.Update(ctx, obj, metav1.UpdateOptions{})
+		return err
+	}).Should(Succeed())
+}
