@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
@@ -317,26 +318,79 @@ func TestQuarantine_OfAListInPages(t *testing.T) {
 
 // With WithStrictDecoding, one bad object fails the list, or ends the watch, as in client-go.
 func TestQuarantine_NotWithStrictDecoding(t *testing.T) {
-	for _, policy := range policies {
-		t.Run(policy.String(), func(t *testing.T) {
-			s := serveWidgets(t, []string{widgetJSON("a", 2, `{}`), widgetJSON("bad", 3, tooLarge)},
-				dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithStrictDecoding())
-			got := awaitStatus(t, s.lease, "the list fails", func(i status.Informer) bool { return i.Reason != status.ReasonSyncing && i.Verb == "list" })
-			if got.Reason != status.ReasonDecodeFailed || got.Listed || got.Objects != 0 || got.FailedObjects != 0 {
+	badOf := map[string]string{
+		"unstructured": widgetJSON("bad", 12, tooLarge), "typed": widgetJSON("bad", 12, `{"size":"large"}`),
+		"metadata": strings.Replace(widgetJSON("bad", 12, `{}`), `"metadata":{`, `"metadata":{"labels":{"bad":7},`, 1),
+	}
+	for name, form := range objectForms {
+		strict := func(t *testing.T, policy dynamicinformer.WatchListPolicy, initial ...string) *served {
+			t.Helper()
+			return serveForm(t, form.replacer, append([]string{widgetJSON("a", 2, `{}`)}, initial...), func(f *dynamicinformer.Factory) *dynamicinformer.Lease {
+				return form.acquire(t, f, dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithStrictDecoding())
+			})
+		}
+		for _, policy := range policies {
+			t.Run(name+"/"+policy.String(), func(t *testing.T) {
+				s := strict(t, policy, badOf[name])
+				got := awaitStatus(t, s.lease, "the list fails", func(i status.Informer) bool { return i.Reason != status.ReasonSyncing && i.Verb == "list" })
+				if got.Reason != status.ReasonDecodeFailed || got.Listed || got.Objects != 0 || got.FailedObjects != 0 {
+					t.Errorf("status: %+v", got)
+				}
+			})
+		}
+		t.Run(name+"/in a watch", func(t *testing.T) {
+			s := strict(t, dynamicinformer.WatchListNever)
+			s.sync(t)
+			s.send("ADDED", badOf[name])
+			got := awaitStatus(t, s.lease, "the watch fails", func(i status.Informer) bool { return i.Traffic.Failures[status.ReasonDecodeFailed] > 0 })
+			if got.FailedObjects != 0 {
 				t.Errorf("status: %+v", got)
 			}
 		})
 	}
-	t.Run("in a watch", func(t *testing.T) {
+	t.Run("an object without a name", func(t *testing.T) {
 		s := serveWidgets(t, []string{widgetJSON("a", 2, `{}`), `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"resourceVersion":"3"}}`}, dynamicinformer.WithStrictDecoding())
 		s.sync(t)
-		s.events.await(t, "add  3", "add a 2") // client-go caches an object without a name
-		s.send("MODIFIED", widgetJSON("a", 12, tooLarge))
-		got := awaitStatus(t, s.lease, "the watch fails", func(i status.Informer) bool { return i.Traffic.Failures[status.ReasonDecodeFailed] > 0 })
-		if got.FailedObjects != 0 {
-			t.Errorf("status: %+v", got)
-		}
+		s.events.await(t, "add  3", "add a 2") // client-go caches it
 	})
+}
+
+// otherType is the Go type of other objects: the fields of its spec have other types.
+type otherType struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Size []string `json:"size"`
+	} `json:"spec"`
+}
+
+func (o *otherType) DeepCopyObject() runtime.Object {
+	c := *o
+	return &c
+}
+
+// T is not the Go type of the resource: no object fits it, and the informer says so and goes on.
+func TestQuarantine_OfATypeThatFitsNoObject(t *testing.T) {
+	for _, policy := range policies {
+		t.Run(policy.String(), func(t *testing.T) {
+			s := serveForm(t, nil, []string{widgetJSON("a", 2, `{"size":1}`), widgetJSON("b", 3, `{"size":2}`)}, func(f *dynamicinformer.Factory) *dynamicinformer.Lease {
+				l, err := dynamicinformer.AcquireTyped[*otherType](t.Context(), f, widgets, dynamicinformer.WithWatchListPolicy(policy))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return l.Lease
+			})
+			s.sync(t)
+			got := awaitStatus(t, s.lease, "both are left out", failed(2))
+			if got.State != status.StateDegraded || got.Reason != status.ReasonDecodeFailed || got.Objects != 0 ||
+				!strings.Contains(got.Err.Error(), "spec.size") || !strings.Contains(got.Advice(), "the Go type of the informer") {
+				t.Errorf("status: %s", got)
+			}
+			s.send("MODIFIED", widgetJSON("a", 12, `{}`))
+			s.events.await(t, "add a 12")
+		})
+	}
 }
 
 // The factory's own client is client-go's: a bad object fails its list.
