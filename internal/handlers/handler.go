@@ -110,6 +110,11 @@ func (h *handler) end(events uint64) {
 	h.running, h.last = time.Time{}, now
 	h.delivered++
 	h.taken += events
+	if int64(given-h.before-h.taken) < 0 { //nolint:gosec // a difference of counters
+		// The handler was added while deletions were on their way: it gets the objects and their
+		// deletions. Otherwise as many later events would not count as waiting.
+		h.before = given - h.taken
+	}
 	switch waiting := h.waitingLocked(given); {
 	case waiting == 0:
 		h.behind = time.Time{}

@@ -83,6 +83,26 @@ func TestSet_BacklogOfAnIdleHandlerCountsFromZero(t *testing.T) {
 	})
 }
 
+// An informer has been given two objects and their deletions when the handler is added, and has not
+// processed the deletions yet.
+func TestSet_BacklogOfAHandlerThatIsAddedDuringADeletion(t *testing.T) {
+	given, i := &feed{events: 4}, &informer{}
+	s := NewSet(i, given, nil)
+	add(t, s, nil)
+	h := i.handlers[0]
+	h.OnAdd(nil, true)
+	h.OnAdd(nil, true)
+	h.OnDelete(nil)
+	h.OnDelete(nil)
+	if got := s.Stats(time.Now())[0].Backlog; got != 0 {
+		t.Errorf("backlog = %d, want 0", got)
+	}
+	given.add()
+	if got := s.Stats(time.Now())[0].Backlog; got != 1 {
+		t.Errorf("backlog after one more event = %d, want 1", got)
+	}
+}
+
 func TestSet_RegistrationOfAnotherInformerHasNoEffect(t *testing.T) {
 	i := &informer{}
 	s := NewSet(i, &feed{}, nil)

@@ -182,16 +182,22 @@ func (p *passage) take(ctx context.Context, event watch.Event, initial bool) boo
 		p.known.reset(p.of)
 		p.cfg.Observer.Completed()
 	}
+	ends := p.listing && !initial && event.Type != watch.Error
+	if ends {
+		p.traffic.add(p.initial) // before handlers get them
+	}
 	p.wanted = p.pass(ctx, event, initial) && event.Type != watch.Error
+	if ends && !p.wanted {
+		p.traffic.add(-p.initial)
+	}
 	if initial && event.Type == watch.Added {
 		p.initial++
 		p.turn.progress()
 	}
-	if p.wanted && p.listing && !initial { // the event has ended the list
+	if p.wanted && ends {
 		p.listing = false
 		p.turn.leave()
 		p.again.Store(false)
-		p.traffic.add(p.initial)
 		p.send = p.counted
 		p.known.completed(p.known.upTo(), p.of)
 		p.cfg.Observer.Completed()

@@ -13,23 +13,28 @@ type traffic struct {
 	last   atomic.Int64 // the Unix time of the last one, in ns
 }
 
-// count returns a function that calls send and counts the objects that the reflector receives.
+// count returns a function that calls send and counts the objects that the reflector receives. An object
+// counts before it is sent, so that no handler gets an event that does not count.
 func (t *traffic) count(send func(watch.Event) bool) func(watch.Event) bool {
 	return func(event watch.Event) bool {
-		if !send(event) {
-			return false
-		}
 		switch event.Type {
 		case watch.Added, watch.Modified, watch.Deleted:
-			t.add(1)
+		default:
+			return send(event)
+		}
+		t.add(1)
+		if !send(event) {
+			t.add(-1)
+			return false
 		}
 		return true
 	}
 }
 
+// add counts events. A negative number takes back events that were counted and not received.
 func (t *traffic) add(events int) {
-	t.events.Add(uint64(events)) //nolint:gosec // never negative
-	t.last.Store(time.Now().UnixNano())
+	t.last.Store(time.Now().UnixNano()) // a reader that has the new number also has its time
+	t.events.Add(uint64(events))        //nolint:gosec // modulo 2^64
 }
 
 func (t *traffic) lastEvent() time.Time {

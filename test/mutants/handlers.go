@@ -36,6 +36,7 @@ var ofHandlers = []table{
 			"s.all = slices.DeleteFunc(s.all, func(other *handler) bool { return other == r.handler })")},
 	}},
 	{"internal/handlers", "internal/handlers", []mutant{
+		{"a handler that is added during a deletion has no backlog later", "handler.end", never("int64(given-h.before-h.taken) < 0")},
 		{"a removed handler is called", "Set.Remove", drop("r.handler.remove()")},
 		{"an addition and a deletion are a deletion", "object.merge", never("o.event.kind == added")},
 		{"an addition of a new object replaces the deletion of the old one", "object.merge", before("o.event = e", "o.deletion = event{}")},

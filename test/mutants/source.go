@@ -35,6 +35,8 @@ var ofSource = []table{
 		{"deletions do not count as traffic", "traffic.count", drop("watch.Deleted")},
 	}},
 	{"internal/source", "internal/source", []mutant{
+		{"an event that is not received counts", "traffic.count", drop("t.add(-1)")},
+		{"an event counts after it is sent", "traffic.count", all(drop("t.add(1)"), before("return true", "t.add(1)"))},
 		{"a response that is not a list is read as an empty list", "unstructuredClient.List", always(`strings.HasSuffix(kind, "List")`)},
 		{"a list that replaces a watch counts as a failure of the watch", "splice.content", drop("from = from.unreported()")},
 		{"early objects of a new type are deleted", "splice.settle", never("replaced && t.Serving == Served")},
