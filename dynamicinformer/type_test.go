@@ -506,7 +506,7 @@ func TestType_LearnsItsCRDLater(t *testing.T) {
 		cluster.define("ships")
 		time.Sleep(time.Minute)
 		cluster.hideCRDs(false)
-		time.Sleep(time.Minute)
+		time.Sleep(5 * time.Minute) // the interval of forbidden lists has grown
 		if got := l.Status(); got.State != status.StateSynced || got.Generation != 1 {
 			t.Errorf("after another CRD has the name: %+v", got)
 		}
