@@ -125,7 +125,7 @@ func (l *Lease) SetNamespaces(names ...string) error {
 	if !l.entry.informer.Source().SetNamespaces(chosen.Names()...) {
 		return &OptionError{Option: "SetNamespaces", Err: errors.New("the lease has no set of names: acquire it with WithNamespaces")}
 	}
-	l.entry.settings.namespaces = chosen
+	l.entry.settings.namespaces = chosen.After(l.entry.settings.namespaces)
 	l.entry.changed.Broadcast()
 	return nil
 }

@@ -23,7 +23,7 @@ import (
 
 // inSet runs a test with a factory on a cluster with an object x in each of the namespaces a, b and c. Lists and
 // watches in namespaces that begin with an f are forbidden.
-func inSet(t *testing.T, test func(t *testing.T, cluster *fakecluster.Cluster, f *dynamicinformer.Factory)) {
+func inSet(t *testing.T, test func(in bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)
@@ -39,7 +39,7 @@ func inSet(t *testing.T, test func(t *testing.T, cluster *fakecluster.Cluster, f
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
 		f.Start(t.Context())
 		defer shutdown(t, f)
-		test(t, cluster, f)
+		test(bubble{t, cluster, f})
 	})
 }
 
@@ -50,7 +50,8 @@ func keysOf(l *dynamicinformer.Lease) []string {
 }
 
 func TestNamespaces_OneInformerForASetThatChanges(t *testing.T) {
-	inSet(t, func(t *testing.T, cluster *fakecluster.Cluster, f *dynamicinformer.Factory) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
 		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("b", "a"))
 		events := listen(t, l.Informer())
 		if err := l.WaitForSync(t.Context()); err != nil {
@@ -90,7 +91,8 @@ func TestNamespaces_OneInformerForASetThatChanges(t *testing.T) {
 }
 
 func TestNamespaces_ForbiddenOneIsNamedAndAffectsNoOther(t *testing.T) {
-	inSet(t, func(t *testing.T, cluster *fakecluster.Cluster, f *dynamicinformer.Factory) {
+	inSet(t, func(in bubble) {
+		t, f := in.T, in.factory
 		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("a", "b", "f1"))
 		if err := l.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
@@ -129,7 +131,8 @@ func TestNamespaces_ForbiddenOneIsNamedAndAffectsNoOther(t *testing.T) {
 }
 
 func TestNamespaces_AllAreForbidden(t *testing.T) {
-	inSet(t, func(t *testing.T, _ *fakecluster.Cluster, f *dynamicinformer.Factory) {
+	inSet(t, func(in bubble) {
+		t, f := in.T, in.factory
 		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("f1", "f2"))
 		err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast())
 		notSynced, is := errors.AsType[*status.NotSyncedError](err)
@@ -139,7 +142,7 @@ func TestNamespaces_AllAreForbidden(t *testing.T) {
 		if want := `in a Role of namespace "f`; !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
-		if i := l.Status(); i.State != status.StateDegraded || i.Reason != status.ReasonForbidden {
+		if i := l.Status(); i.State != status.StateDegraded || i.Reason != status.ReasonForbidden || !strings.Contains(i.Advice(), "in a Role of namespace") {
 			t.Errorf("status: %s", i)
 		}
 		synctest.Wait()
@@ -155,7 +158,8 @@ func TestNamespaces_AllAreForbidden(t *testing.T) {
 
 // A list of all namespaces that lacks one is an error, unless the caller asks otherwise.
 func TestNamespaces_ListersReportAnIncompleteCache(t *testing.T) {
-	inSet(t, func(t *testing.T, _ *fakecluster.Cluster, f *dynamicinformer.Factory) {
+	inSet(t, func(in bubble) {
+		t, f := in.T, in.factory
 		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("a", "b", "f1"))
 		if err := l.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
@@ -214,7 +218,8 @@ func TestNamespaces_ListersReportAnIncompleteCache(t *testing.T) {
 }
 
 func TestNamespaces_Mistakes(t *testing.T) {
-	inSet(t, func(t *testing.T, _ *fakecluster.Cluster, f *dynamicinformer.Factory) {
+	inSet(t, func(in bubble) {
+		t, f := in.T, in.factory
 		set := acquire(t, f, widgets, dynamicinformer.WithNamespaces("a"))
 		for name, err := range map[string]error{
 			"an invalid name": set.SetNamespaces("b", "NO"),
@@ -263,6 +268,9 @@ func TestNamespaces_ReplaceOneNamespace(t *testing.T) {
 			if diff := cmp.Diff(test.want, keysOf(l)); diff != "" {
 				t.Errorf("keys (-want +got):\n%s", diff)
 			}
+			if i := l.Status(); i.Namespaces != nil && i.Namespace != "" {
+				t.Errorf("the status has namespace %s and %d namespaces", i.Namespace, len(i.Namespaces))
+			}
 		}
 		shutdown(t, f)
 	})
@@ -289,7 +297,8 @@ func labelNamespace(t *testing.T, cluster *fakecluster.Cluster, name, team strin
 }
 
 func TestNamespaceSelector_NamespacesComeAndGo(t *testing.T) {
-	inSet(t, func(t *testing.T, cluster *fakecluster.Cluster, f *dynamicinformer.Factory) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
 		cluster.Serve(namespaceType)
 		labelNamespace(t, cluster, "a", "red")
 		labelNamespace(t, cluster, "b", "blue")
@@ -350,7 +359,8 @@ func TestNamespaceSelector_NamespacesComeAndGo(t *testing.T) {
 
 // Without permission for Namespace objects, the informer says so, and sends no request for its own resource.
 func TestNamespaceSelector_NamespacesAreForbidden(t *testing.T) {
-	inSet(t, func(t *testing.T, cluster *fakecluster.Cluster, f *dynamicinformer.Factory) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
 		cluster.Serve(namespaceType)
 		labelNamespace(t, cluster, "a", "red")
 		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
@@ -380,4 +390,154 @@ func TestNamespaceSelector_NamespacesAreForbidden(t *testing.T) {
 			t.Errorf("status: %s", i)
 		}
 	})
+}
+
+// forbid makes requests for widgets in these namespaces fail; empty: in all namespaces at once.
+func forbid(cluster *fakecluster.Cluster, namespaces ...string) {
+	cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+		if req.GVR == widgets && slices.Contains(namespaces, req.Namespace) {
+			return apierrors.NewForbidden(widgets.GroupResource(), "", errors.New(`User "bob" cannot list resource "widgets"`))
+		}
+		return nil
+	})
+}
+
+func TestAllowedNamespaces_AllAreAllowed(t *testing.T) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		l := acquire(t, f, widgets, dynamicinformer.WithAllowedNamespaces())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"a/x", "b/x", "c/x"}, keysOf(l)); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+		if got := cluster.OpenWatches(widgets); got != 1 {
+			t.Errorf("watches = %d, want 1", got)
+		}
+		if i := l.Status(); i.Namespaces != nil || i.State != status.StateSynced {
+			t.Errorf("status: %s", i)
+		}
+		if all, err := l.Lister().List(labels.Everything()); err != nil || len(all) != 3 {
+			t.Errorf("%d objects, %v", len(all), err)
+		}
+	})
+}
+
+func TestAllowedNamespaces_FallsBackToThoseThatAreAllowed(t *testing.T) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		cluster.Serve(namespaceType)
+		for _, name := range []string{"a", "b", "c"} {
+			labelNamespace(t, cluster, name, "red")
+		}
+		forbid(cluster, "", "b")
+		l := acquire(t, f, widgets, dynamicinformer.WithAllowedNamespaces())
+		kept := l.Lister()
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check := func(when string, want ...string) {
+			t.Helper()
+			if diff := cmp.Diff(want, keysOf(l)); diff != "" {
+				t.Errorf("%s: keys (-want +got):\n%s", when, diff)
+			}
+		}
+		check("at first", "a/x", "c/x")
+		if i := l.Status(); len(i.Namespaces) != 2 || !strings.Contains(i.String(), "(2 namespaces): Synced") {
+			t.Errorf("status: %s", i)
+		}
+		if all, err := kept.List(labels.Everything()); err != nil || len(all) != 2 {
+			t.Errorf("%d objects, %v", len(all), err)
+		}
+		time.Sleep(time.Hour)
+		tries := 0
+		for _, req := range cluster.Requests("list", widgets) {
+			if req.Namespace == "b" {
+				tries++
+			}
+		}
+		if tries < 8 || tries > 16 {
+			t.Errorf("lists of b in an hour = %d", tries)
+		}
+		forbid(cluster, "")
+		l.Retry()
+		check("b is allowed", "a/x", "b/x", "c/x")
+
+		forbid(cluster, "", "a")
+		cluster.CloseWatches(widgets)
+		time.Sleep(time.Hour)
+		check("a is forbidden later", "a/x", "b/x", "c/x")
+		if n := l.Status().Namespaces; len(n) != 3 || n[0].Reason != status.ReasonForbidden || !n[0].Listed {
+			t.Errorf("namespaces = %+v", n)
+		}
+	})
+}
+
+// The user loses the right to list all namespaces while the informer runs.
+func TestAllowedNamespaces_FallsBackLater(t *testing.T) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		cluster.Serve(namespaceType)
+		labelNamespace(t, cluster, "a", "red")
+		labelNamespace(t, cluster, "b", "red")
+		labelNamespace(t, cluster, "c", "red")
+		l := acquire(t, f, widgets, dynamicinformer.WithAllowedNamespaces())
+		events := listen(t, l.Informer())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		events.take()
+		forbid(cluster, "")
+		cluster.Expire(widgets)
+		cluster.CloseWatches(widgets)
+		create(t, cluster, widgets, "b", "y")
+		time.Sleep(10 * time.Minute)
+		if diff := cmp.Diff([]string{"add b/y"}, events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if i := l.Status(); len(i.Namespaces) != 3 || i.State != status.StateSynced {
+			t.Errorf("status: %s", i)
+		}
+	})
+}
+
+func TestAllowedNamespaces_OfNames(t *testing.T) {
+	for name, opts := range map[string][]dynamicinformer.LeaseOption{
+		"before": {dynamicinformer.WithAllowedNamespaces(), dynamicinformer.WithNamespaces("a", "b")},
+		"after":  {dynamicinformer.WithNamespaces("a", "b"), dynamicinformer.WithAllowedNamespaces()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSet(t, func(in bubble) {
+				t, cluster, f := in.T, in.cluster, in.factory
+				forbid(cluster, "", "b")
+				l := acquire(t, f, widgets, opts...)
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if all, err := l.Lister().List(labels.Everything()); err != nil || len(all) != 1 {
+					t.Errorf("%d objects, %v", len(all), err)
+				}
+				if err := l.SetNamespaces("b", "c"); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff([]string{"c/x"}, keysOf(l)); diff != "" {
+					t.Errorf("keys (-want +got):\n%s", diff)
+				}
+				if n := l.Status().Namespaces; len(n) != 1 || n[0].Name != "c" {
+					t.Errorf("namespaces = %+v", n)
+				}
+				for _, req := range cluster.Requests("list", widgets) {
+					if req.Namespace == "" {
+						t.Error("all namespaces were listed")
+					}
+				}
+				_, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithNamespaces("b", "c"))
+				if conflict, is := errors.AsType[*dynamicinformer.ConflictError](err); !is || conflict.Have != `["b" "c"] and allowed` {
+					t.Errorf("error = %v", err)
+				}
+			})
+		})
+	}
 }

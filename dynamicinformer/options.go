@@ -123,7 +123,7 @@ func WithNamespace(namespace string) InformerOption {
 // [*OptionError]. It replaces an earlier [WithNamespace].
 func WithNamespaces(names ...string) InformerOption {
 	chosen := namespaces.Named(names...)
-	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", chosen })
+	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", chosen.After(s.namespaces) })
 }
 
 // WithNamespaceSelector limits informers to the namespaces whose labels selector selects, as [WithNamespaces] does: they
@@ -131,7 +131,17 @@ func WithNamespaces(names ...string) InformerOption {
 // user must be allowed to do; until they have been listed, it is not synced, and has the reason. A selector that can't be
 // parsed is an [*OptionError]. It replaces an earlier [WithNamespace] or [WithNamespaces].
 func WithNamespaceSelector(selector string) InformerOption {
-	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", namespaces.Labeled(selector) })
+	chosen := namespaces.Labeled(selector)
+	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", chosen.After(s.namespaces) })
+}
+
+// WithAllowedNamespaces limits informers to the namespaces that the user may list. If a list of all namespaces is
+// forbidden, the informer follows Namespace objects, as [WithNamespaceSelector] does, and goes on with those whose lists
+// are not forbidden: the others are not in its set, and are tried again after five minutes, or on [Lease.Retry]. One that
+// is forbidden later keeps its objects and has the reason. An informer that has fallen back stays so. With
+// [WithNamespaces] or [WithNamespaceSelector], in any order, the set has the allowed ones of these.
+func WithAllowedNamespaces() InformerOption {
+	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", s.namespaces.Allowed() })
 }
 
 // WithTweakListOptions calls tweak with the options of every list and watch request before it

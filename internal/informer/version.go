@@ -24,7 +24,7 @@ const (
 // store. Synced reports whether the store has a list of the type that is served now. While the store is older, the
 // server is asked for its version from time to time: it may have lost the version that is awaited.
 func (i *Informer) AwaitVersion(ctx context.Context, version string, synced func() bool) (have string, err error) {
-	if i.source.Namespaces() != nil {
+	if i.source.HasSet() {
 		return "", status.ErrSeveralVersions
 	}
 	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {

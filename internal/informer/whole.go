@@ -25,7 +25,7 @@ func (i *Informer) Incomplete(namespace string) error {
 func (i *Informer) whole(of func(cache.Indexer, schema.GroupVersionResource) cache.GenericLister) func(cache.Indexer, schema.GroupVersionResource) cache.GenericLister {
 	return func(indexer cache.Indexer, gvr schema.GroupVersionResource) cache.GenericLister {
 		lister := of(indexer, gvr)
-		if i.source.Namespaces() == nil {
+		if !i.source.HasSet() {
 			return lister
 		}
 		return wholeLister{wholeNamespace{lister, i, ""}, lister}

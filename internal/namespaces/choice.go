@@ -19,6 +19,29 @@ import (
 type Choice struct {
 	names    []string // sorted, each once
 	selector *string  // of the labels of Namespace objects; nil: names
+
+	allowed    bool // only those that are not forbidden
+	everywhere bool // all, if they are not forbidden
+}
+
+// Allowed returns the choice of those namespaces of c that are not forbidden or, if c is nil, of all or those that are
+// not forbidden.
+func (c *Choice) Allowed() *Choice {
+	if c == nil {
+		all := ""
+		return &Choice{selector: &all, allowed: true, everywhere: true}
+	}
+	allowed := *c
+	allowed.allowed = true
+	return &allowed
+}
+
+// After returns c, limited to the namespaces that are not forbidden if the earlier choice is.
+func (c *Choice) After(earlier *Choice) *Choice {
+	if earlier == nil || !earlier.allowed {
+		return c
+	}
+	return c.Allowed()
 }
 
 // Named returns the choice of names.
@@ -33,7 +56,11 @@ func Labeled(selector string) *Choice { return &Choice{selector: &selector} }
 
 // Option returns the name of the choice's option.
 func (c *Choice) Option() string {
-	if c != nil && c.selector != nil {
+	switch {
+	case c == nil:
+	case c.everywhere:
+		return "WithAllowedNamespaces"
+	case c.selector != nil:
 		return "WithNamespaceSelector"
 	}
 	return "WithNamespaces"
@@ -41,13 +68,21 @@ func (c *Choice) Option() string {
 
 // String returns the choice as a value of its option. Equal choices have equal texts.
 func (c *Choice) String() string {
+	text := ""
 	switch {
 	case c == nil:
 		return "none"
+	case c.everywhere:
+		return "allowed"
 	case c.selector != nil:
-		return fmt.Sprintf("selected by %q", *c.selector)
+		text = fmt.Sprintf("selected by %q", *c.selector)
+	default:
+		text = fmt.Sprintf("%q", c.names)
 	}
-	return fmt.Sprintf("%q", c.names)
+	if c.allowed {
+		text += " and allowed"
+	}
+	return text
 }
 
 // Check returns an error, with the value that it is about, if a name is not that of a namespace, or the selector can't
@@ -74,13 +109,17 @@ func (c *Choice) Names() []string { return c.names }
 // Set returns a set for a source with the chosen names; nil if there is no choice. A source with the set of a selector
 // lists and watches Namespace objects with client.
 func (c *Choice) Set(client source.Client) *source.Namespaces {
-	switch {
-	case c == nil:
+	if c == nil {
 		return nil
-	case c.selector != nil:
-		return source.NewFollowedNamespaces(func(ctx context.Context, set *source.Namespaces, failed func(verb string, err error)) {
+	}
+	set := source.NewNamespaces(c.names...)
+	if c.selector != nil {
+		set = source.NewFollowedNamespaces(func(ctx context.Context, set *source.Namespaces, failed func(verb string, err error)) {
 			follow(ctx, client, *c.selector, set, failed)
 		})
 	}
-	return source.NewNamespaces(c.names...)
+	if c.allowed {
+		set.Allowed(c.everywhere)
+	}
+	return set
 }

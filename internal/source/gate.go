@@ -275,7 +275,11 @@ func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}
 	if set := g.set(from.of); set != nil {
 		return g.listSet(ctx, set, from, changed, limit, turn)
 	}
-	return g.listPages(ctx, from, changed, limit, turn)
+	r, err := g.listPages(ctx, from, changed, limit, turn)
+	if set := g.fallBack(from.of, err); set != nil {
+		return g.listSet(ctx, set, from, changed, limit, turn)
+	}
+	return r, err
 }
 
 // listPages is list with the requests of one stage.

@@ -21,6 +21,8 @@ type Namespaces struct {
 
 	run         func(ctx context.Context, set *Namespaces, failed func(verb string, err error)) // nil: Set is called by users
 	terminating map[string]bool                                                                 // by name
+	allowed     bool                                                                            // only those that are not forbidden
+	everywhere  atomic.Bool                                                                     // requests are for all namespaces
 	isKnown     bool
 	known       chan struct{} // closes when the names are known
 	runs        atomic.Bool
@@ -62,6 +64,20 @@ func NewNamespaces(names ...string) *Namespaces {
 // of Follow, the source waits.
 func NewFollowedNamespaces(run func(ctx context.Context, set *Namespaces, failed func(verb string, err error))) *Namespaces {
 	return &Namespaces{run: run, changed: make(chan struct{}), known: make(chan struct{}), failing: map[string]*NamespaceFailure{}}
+}
+
+// Allowed limits the set to the namespaces whose lists are not forbidden, and returns it. If everywhere is true, the
+// source requests all namespaces at once, and uses the names only after such a list was forbidden. Allowed must be
+// called before the source lists.
+func (n *Namespaces) Allowed(everywhere bool) *Namespaces {
+	n.allowed = true
+	n.everywhere.Store(everywhere)
+	return n
+}
+
+// isHidden reports whether a namespace with that failure is left out of the set.
+func (n *Namespaces) isHidden(failure error, listed bool) bool {
+	return n.allowed && !listed && apierrors.IsForbidden(failure)
 }
 
 // Follow sets the names to the keys of terminating, whose values say whether a namespace is being deleted.
@@ -181,8 +197,11 @@ func (s *Source) Namespaces() []Namespace {
 	}
 	states := set.states()
 	s.gate.known.describe(states)
-	return states
+	return slices.DeleteFunc(states, func(n Namespace) bool { return set.isHidden(n.Failure.Err, n.Listed) })
 }
+
+// HasSet reports whether there is Config.Namespaces.
+func (s *Source) HasSet() bool { return s.gate.cfg.Namespaces != nil }
 
 // Unlisted returns the state of namespace if it is in the set and not listed; of all such namespaces if namespace is
 // empty.

@@ -82,10 +82,10 @@ func (s *testSet) checkRequests(when, namespace string, lists, watches int) {
 	}
 }
 
-// refuse makes requests in namespace fail with err; nil: they succeed again.
-func refuse(cluster *fakecluster.Cluster, namespace string, err error) {
+// refuse makes requests in namespace n fail with err; nil: they succeed again.
+func refuse(cluster *fakecluster.Cluster, err error) {
 	cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
-		if req.Namespace == namespace && (req.Verb == "list" || req.Verb == "watch") {
+		if req.Namespace == "n" && (req.Verb == "list" || req.Verb == "watch") {
 			return err
 		}
 		return nil
@@ -150,7 +150,7 @@ func TestNamespaces_OneThatIsAddedIsListedAlone(t *testing.T) {
 func TestNamespaces_OneThatIsRemovedLosesItsObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestSet(t, nil, nil, "m", "n")
-		s.setColorIn("n", "a", "blue")
+		s.setColorIn("n", "blue")
 		s.expect("painted:", "update a red to a blue")
 		s.set.Set("m")
 		s.expect("removed:", "delete a blue", "delete b red") // with the last state
@@ -190,7 +190,7 @@ func TestNamespaces_EmptySetSyncs(t *testing.T) {
 
 func TestNamespaces_ForbiddenOneAffectsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestSet(t, nil, func(cluster *fakecluster.Cluster) { refuse(cluster, "n", errForbidden) }, "m", "n", "o")
+		s := newTestSet(t, nil, func(cluster *fakecluster.Cluster) { refuse(cluster, errForbidden) }, "m", "n", "o")
 		if !s.HasSynced() {
 			t.Error("not synced")
 		}
@@ -229,7 +229,7 @@ func TestNamespaces_ForbiddenOneAffectsNoOther(t *testing.T) {
 func TestNamespaces_OneIsForbiddenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestSet(t, nil, nil, "m", "n")
-		refuse(s.cluster, "n", errForbidden)
+		refuse(s.cluster, errForbidden)
 		s.cluster.CloseWatches(widgets)
 		time.Sleep(10 * time.Minute)
 		create(t, s.cluster, "m", "c", "red")
@@ -258,7 +258,7 @@ func TestNamespaces_AllFail(t *testing.T) {
 		if errs := s.observer.errors(); len(errs) == 0 || !apierrors.IsForbidden(errs[0]) {
 			t.Errorf("reported errors: %v", errs)
 		}
-		refuse(s.cluster, "n", errForbidden)
+		refuse(s.cluster, errForbidden)
 		time.Sleep(36 * time.Second)
 		s.checkKeys("with one of them", "m/a", "m/b")
 	})
@@ -288,7 +288,7 @@ func TestNamespaces_Polling(t *testing.T) {
 		s := newTestSet(t, func(cfg *source.Config) { cfg.Polling = time.Minute }, func(cluster *fakecluster.Cluster) {
 			cluster.Intercept(failing("watch", apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch"), 0))
 		}, "m", "n")
-		s.setColorIn("m", "a", "blue")
+		s.setColorIn("m", "blue")
 		s.removeIn("n", "b")
 		s.set.Set("m", "n", "other")
 		time.Sleep(2 * time.Minute)
@@ -337,9 +337,9 @@ func TestNamespaces_ExpiredWatchOfOne(t *testing.T) {
 		var expired atomic.Int64
 		s.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 			if req.Verb == "watch" && req.Namespace == "n" && expired.Add(1) == 1 {
-				s.setColorIn("n", "a", "blue")
-				s.removeIn("n", "b")
-				create(t, s.cluster, "n", "c", "red")
+				s.setColorIn("n", "blue")             //nolint:contextcheck // the context of the test
+				s.removeIn("n", "b")                  //nolint:contextcheck // the context of the test
+				create(t, s.cluster, "n", "c", "red") //nolint:contextcheck // the context of the test
 				return apierrors.NewResourceExpired("too old")
 			}
 			return nil
@@ -511,13 +511,13 @@ func TestNamespaces_VersionIsTheSmallestOne(t *testing.T) {
 		check("after the lists")
 		first := s.source.State().Version
 		for i := range 3 { // events of namespaces are not in the order of their versions
-			s.setColorIn("n", "a", fmt.Sprint(i))
+			s.setColorIn("n", fmt.Sprint(i))
 			check("after an event in n")
 		}
 		if got := s.source.State().Version; got != first {
 			t.Errorf("version = %s, want still %s: m has no event", got, first)
 		}
-		s.setColorIn("m", "a", "blue")
+		s.setColorIn("m", "blue")
 		check("after an event in m")
 		if got := s.source.State().Version; got == first {
 			t.Errorf("version = %s, want that of n", got)
@@ -582,7 +582,7 @@ func TestNamespaces_OneIsRemovedDuringItsFirstList(t *testing.T) {
 func TestNamespaces_OneFailsWhenAllAreListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestSet(t, nil, nil, "m", "n")
-		refuse(s.cluster, "n", errForbidden)
+		refuse(s.cluster, errForbidden)
 		now, _ := s.available.Current()
 		now.Unsettled = true
 		s.available.Set(now)
@@ -657,9 +657,9 @@ func (s spoiling) Convert() func(runtime.Object) (runtime.Object, error) {
 	}
 }
 
-func (s *testSet) setColorIn(namespace, name, color string) {
+func (s *testSet) setColorIn(namespace, color string) {
 	client := s.cluster.Resource(widgets).Namespace(namespace)
-	obj, err := client.Get(s.t.Context(), name, metav1.GetOptions{})
+	obj, err := client.Get(s.t.Context(), "a", metav1.GetOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}

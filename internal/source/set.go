@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -30,16 +31,27 @@ const (
 	pageAfter = time.Minute
 	// answersAfter is the maximum wait for the responses to the first watches of a set.
 	answersAfter = time.Second
+	// allowedAgain is the mean time until a forbidden namespace is listed again, if only those that are allowed count.
+	allowedAgain = 5 * time.Minute
 )
 
 var errReplacedType = errors.New("the list is of another type")
 
-// set returns the set of namespaces of a source for type t; nil if there is none.
+// set returns the set of namespaces of a source for type t; nil if there is none, or all namespaces are requested.
 func (g *gate) set(t Type) *Namespaces {
-	if !t.Namespaced {
-		return nil
+	if set := g.cfg.Namespaces; set != nil && t.Namespaced && !set.everywhere.Load() {
+		return set
 	}
-	return g.cfg.Namespaces
+	return nil
+}
+
+// fallBack returns the set of namespaces to list if err is the result of a list of all namespaces for t; nil if there
+// is none.
+func (g *gate) fallBack(t Type, err error) *Namespaces {
+	if set := g.cfg.Namespaces; set != nil && t.Namespaced && apierrors.IsForbidden(err) && set.everywhere.Swap(false) {
+		return set
+	}
+	return nil
 }
 
 // in returns the stage of requests in namespace.
@@ -291,7 +303,7 @@ type child struct {
 func (m *merged) begin(ctx context.Context, namespace string) *child {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &child{
-		merged: m, namespace: namespace, requests: m.in(m.set, m.gate.requests(m.of), namespace),
+		merged: m, namespace: namespace, requests: m.in(m.set, m.requests(m.of), namespace),
 		version: m.known.versionIn(namespace), cancel: cancel, ended: make(chan struct{}), answer: func() {},
 	}
 	if c.listed = c.version != ""; c.listed {
@@ -348,11 +360,15 @@ func (c *child) step(ctx context.Context) {
 		return
 	}
 	c.failed(ctx, err)
-	c.listed = c.listed && !(c.pace.slow() && refused(err))
+	c.listed = c.listed && (!c.pace.slow() || !refused(err))
 }
 
 func (c *child) failed(ctx context.Context, err error) {
 	c.pace.failed(time.Now(), err)
+	if c.set.isHidden(err, c.known.lists([]string{c.namespace})) {
+		c.pace.until = time.Now().Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2))
+		return
+	}
 	if !expired(err) {
 		c.report(ctx, err)
 	}

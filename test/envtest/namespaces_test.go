@@ -129,6 +129,28 @@ var _ = Describe("A set of namespaces on "+kubeAPIServer.name, func() {
 		Eventually(keysIn(l), "60s").Should(ConsistOf(allowed+"/w", forbidden+"/w"))
 	})
 
+	It("has the namespaces that RBAC allows, if all are forbidden", func(ctx SpecContext) {
+		d, label := connectAsUser(unique("ruth")), unique("allows")
+		admin := connect(kubeAPIServer)
+		one, two, never := label+"-one", label+"-two", label+"-never"
+		for _, name := range []string{one, two, never} {
+			admin.create(ctx, widgets, name, newWidget("w", label))
+		}
+		grant(ctx, d.user, "", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "list", "watch")
+		grant(ctx, d.user, one, widgets, "list", "watch")
+		f := d.startedFactory()
+		l, err := f.Acquire(ctx, widgets, dynamicinformer.WithAllowedNamespaces())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(l.WaitForSync(ctx)).To(Succeed())
+		Expect(keysIn(l)()).To(ConsistOf(one + "/w"))
+		Expect(l.Lister().List(labels.Everything())).To(HaveLen(1))
+		Expect(l.Status().Namespaces).To(ConsistOf(HaveField("Name", one)))
+
+		grant(ctx, d.user, two, widgets, "list", "watch")
+		Eventually(func() []string { l.Retry(); return keysIn(l)() }, "60s", "2s").Should(ConsistOf(one+"/w", two+"/w"))
+		Expect(l.Status().State).To(Equal(status.StateSynced))
+	})
+
 	It("follows the labels of Namespace objects", func(ctx SpecContext) {
 		d, label := connect(kubeAPIServer), unique("labels")
 		one, two := label+"-one", label+"-two"

@@ -29,9 +29,9 @@ var ofDynamicinformer = []table{
 		{"the drop-in's Shutdown leaves the factory open", "dynamicSharedInformerFactory.Shutdown", drop("v.factory.close()")},
 		{"the drop-in starts informers by itself", "dynamicSharedInformerFactory.ForResource", replace(
 			"v.factory.forResource(gvr, v.factory.options.form).informer", "v.factory.ForResource(gvr)")},
-		{"a set of namespaces does not replace one namespace", "WithNamespaces", replace(`s.namespace, s.namespaces = "", chosen`, "s.namespaces = chosen")},
+		{"a set of namespaces does not replace one namespace", "WithNamespaces", replace(`s.namespace, s.namespaces = "", chosen.After(s.namespaces)`, "s.namespaces = chosen.After(s.namespaces)")},
 		{"a namespace does not replace a set", "WithNamespace", replace("s.namespace, s.namespaces = namespace, nil", "s.namespace = namespace")},
-		{"a later lease must have the first names", "Lease.SetNamespaces", drop("l.entry.settings.namespaces = chosen")},
+		{"a later lease must have the first names", "Lease.SetNamespaces", drop("l.entry.settings.namespaces = chosen.After(l.entry.settings.namespaces)")},
 		{"the drop-in loses the namespace", "NewFilteredDynamicSharedInformerFactory", drop("WithNamespace(namespace)")},
 		{"the drop-in loses tweakListOptions", "NewFilteredDynamicSharedInformerFactory", drop("WithTweakListOptions(tweakListOptions)")},
 		{"the drop-in loses the resync period", "NewFilteredDynamicSharedInformerFactory", drop("withExactResync(defaultResync)")},

@@ -227,15 +227,13 @@ var ofSource = []table{
 		{"objects with another key stay after their namespace", "known.keysIn", never("there && namespaceOf(own) == namespace")},
 		{"a transformed object belongs to the namespace of its new key", "known.keysIn", always("!renamed[key]")},
 		{"a set that changes during its first list waits for a pause", "gate.listSet", always("err == nil || ctx.Err() != nil || isClosed(changed) || !isClosed(replaced)")},
-		{"a set of a selector can be replaced", "Source.SetNamespaces", never("set == nil || set.run != nil")},
 		{"a set that can't be watched is not polled", "child.step", drop("c.end()")},
-		{"a pause goes on though the set has changed", "Source.SetNamespaces", drop("s.Retry()")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
 		{"a lister hides that a namespace is missing", "wholeNamespace.List", never("err == nil")},
 		{"an object of a missing namespace is NotFound", "wholeNamespace.Get", never(`namespace != "" && missing != nil`)},
 		{"a key has no namespace", "wholeNamespace.Get", drop("namespace = key.Namespace")},
-		{"a version of one namespace is awaited in a set", "Informer.AwaitVersion", never("i.source.Namespaces() != nil")},
+		{"a version of one namespace is awaited in a set", "Informer.AwaitVersion", never("i.source.HasSet()")},
 	}},
 	{"lister", "dynamicinformer", []mutant{
 		{"a reader hides that a namespace is missing", "Reader.listIn", drop("err = incomplete")},
@@ -253,5 +251,14 @@ var ofSource = []table{
 	{"internal/namespaces", "dynamicinformer", []mutant{
 		{"a namespace that is deleted stays in the set", "selected.change", drop("delete(s.terminating, namespace.GetName())")},
 		{"all namespaces are selected", "follow", drop("opts.LabelSelector = selector")},
+		{"the order of the options for allowed namespaces counts", "Choice.After", always("earlier == nil || !earlier.allowed")},
+	}},
+	{"internal/source", "dynamicinformer", []mutant{
+		{"a set of a selector can be replaced", "Source.SetNamespaces", replace("set.run != nil", "false")},
+		{"a pause goes on though the set has changed", "Source.SetNamespaces", drop("s.Retry()")},
+		{"a set does not fall back to the allowed namespaces", "gate.fallBack", never("set.everywhere.Swap(false)")},
+		{"a forbidden namespace is tried as often as another", "child.failed", drop("c.pace.until = time.Now().Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2))")},
+		{"forbidden namespaces are in the set of the allowed ones", "Namespaces.isHidden", never("n.allowed")},
+		{"a namespace that is forbidden later is hidden", "Namespaces.isHidden", always("!listed")},
 	}},
 }
