@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -19,6 +20,10 @@ import (
 type Selector struct {
 	// Groups are API groups; "" is the core group.
 	Groups []string
+	// Resources are types by plural and group. The resource "*" means each type of the group.
+	Resources []schema.GroupResource
+	// Except are types that are not selected, in the form of Resources.
+	Except []schema.GroupResource
 	// Categories are categories such as "all". A type must have at least one of them.
 	Categories []string
 	// Verbs are verbs. A type must support all of them.
@@ -49,11 +54,39 @@ const (
 // the labels of its CRD.
 func (s Selector) Matches(res Resource) bool {
 	return (len(s.Groups) == 0 || slices.Contains(s.Groups, res.GVR.Group)) &&
+		(len(s.Resources) == 0 || hasResource(s.Resources, res.GVR)) && !hasResource(s.Except, res.GVR) &&
 		(len(s.Categories) == 0 || slices.ContainsFunc(res.Categories, func(c string) bool { return slices.Contains(s.Categories, c) })) &&
 		!slices.ContainsFunc(s.Verbs, func(verb string) bool { return !res.Supports(verb) }) &&
 		(s.Scope == AnyScope || (s.Scope == NamespaceScoped) == res.Namespaced) &&
 		(s.Backing == BackingUnknown || s.Backing == res.Backing) &&
 		s.Versions.selects(&res)
+}
+
+// hasResource reports whether gvr is among resources.
+func hasResource(resources []schema.GroupResource, gvr schema.GroupVersionResource) bool {
+	return slices.ContainsFunc(resources, func(gr schema.GroupResource) bool {
+		return gr.Group == gvr.Group && (gr.Resource == gvr.Resource || gr.Resource == "*")
+	})
+}
+
+// invalidResource reports whether gr is neither a resource nor "*" with a group.
+func invalidResource(gr schema.GroupResource) bool {
+	if gr.Resource == "*" {
+		gr.Resource = "any"
+	}
+	return checkParts(Ref{Resource: gr.Resource, Group: gr.Group}, false) != nil
+}
+
+// groups returns the only groups that may have types that s selects; none: all groups may.
+func (s *Selector) groups() []string {
+	if len(s.Groups) > 0 || len(s.Resources) == 0 {
+		return s.Groups
+	}
+	groups := make([]string, len(s.Resources))
+	for i, gr := range s.Resources {
+		groups[i] = gr.Group
+	}
+	return groups
 }
 
 // ResolveAll returns the resources that s selects, in the server's order of groups, the preferred version
@@ -106,9 +139,10 @@ var everyResource = Ref{Resource: "*"}
 // unaskedFor returns an error if there may be more resources that s selects.
 func (c *snapshot) unaskedFor(s Selector) error {
 	unknown := c.unknownFor(reading{anyGroup: true})
-	if len(s.Groups) > 0 {
+	groups := s.groups()
+	if len(groups) > 0 {
 		unknown = nil
-		for _, group := range s.Groups {
+		for _, group := range groups {
 			unknown = cmp.Or(unknown, c.unknownFor(reading{group: group}))
 		}
 	}
@@ -118,11 +152,11 @@ func (c *snapshot) unaskedFor(s Selector) error {
 	every := reading{anyGroup: true}
 	err := c.inconclusive(question{ref: everyResource}, every)
 	var inconclusive *InconclusiveError
-	if len(s.Groups) == 0 || !errors.As(err, &inconclusive) {
+	if len(groups) == 0 || !errors.As(err, &inconclusive) {
 		return err
 	}
 	for _, gv := range inconclusive.Failed {
-		if slices.Contains(s.Groups, gv.Group) {
+		if slices.Contains(groups, gv.Group) {
 			return err
 		}
 	}
@@ -217,7 +251,12 @@ func (s Selector) Validate() error {
 			return &SelectorError{Field: "Groups", Value: group}
 		}
 	}
+	resources, except := slices.IndexFunc(s.Resources, invalidResource), slices.IndexFunc(s.Except, invalidResource)
 	switch {
+	case resources >= 0:
+		return &SelectorError{Field: "Resources", Value: s.Resources[resources].String()}
+	case except >= 0:
+		return &SelectorError{Field: "Except", Value: s.Except[except].String()}
 	case slices.Contains(s.Categories, ""):
 		return &SelectorError{Field: "Categories"}
 	case slices.Contains(s.Verbs, ""):

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
 )
@@ -38,6 +39,9 @@ func TestResolveAll_SelectsInTheServersOrder(t *testing.T) {
 					{"verbs", discovery.Selector{Groups: []string{"", "authentication.k8s.io"}, Verbs: []string{"list", "get"}}, "pods.v1 componentstatuses.v1"},
 					{"cluster scope", discovery.Selector{Groups: []string{"", "apps", "acme.io"}, Scope: discovery.ClusterScoped}, "componentstatuses.v1 gizmos.stable.acme.io"},
 					{"namespaces", discovery.Selector{Groups: []string{"", "apps"}, Scope: discovery.NamespaceScoped}, "pods.v1 deployments.v1.apps"},
+					{"resources", discovery.Selector{Resources: []schema.GroupResource{{Group: "example.com", Resource: "flanges"}, {Resource: "pods"}, {Group: "acme.io", Resource: "pods"}}}, "pods.v1 flanges.v1beta1.example.com"},
+					{"each resource of a group", discovery.Selector{Resources: []schema.GroupResource{{Group: "example.com", Resource: "*"}}}, "widgets.v1.example.com flanges.v1beta1.example.com"},
+					{"exceptions", discovery.Selector{Groups: []string{"example.com", ""}, Except: []schema.GroupResource{{Group: "example.com", Resource: "widgets"}, {Resource: "*"}}}, "flanges.v1beta1.example.com"},
 					{"nothing", discovery.Selector{Groups: []string{"nobody"}}, ""},
 					{"everything", discovery.Selector{}, "pods.v1 componentstatuses.v1 deployments.v1.apps tokenreviews.v1.authentication.k8s.io widgets.v1.example.com " +
 						"flanges.v1beta1.example.com gizmos.stable.acme.io sprockets.v2.v1.acme.io ipamblocks.v3.projectcalico.org ipamblocks.v1.crd.projectcalico.org"},
@@ -87,6 +91,9 @@ func TestResolveAll_ReturnsTheRestIfAGroupFails(t *testing.T) {
 	if _, err := r.ResolveAll(t.Context(), discovery.Selector{Groups: []string{""}}); err != nil {
 		t.Errorf("of a healthy group: %v", err)
 	}
+	if got, err := r.ResolveAll(t.Context(), discovery.Selector{Resources: []schema.GroupResource{{Resource: "pods"}}}); err != nil || refs(got) != "pods.v1" {
+		t.Errorf("of a resource in a healthy group: %s, %v", refs(got), err)
+	}
 	s.answer("*", refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
 	if _, err := s.resolver(t).ResolveAll(t.Context(), discovery.Selector{}); !errors.Is(err, discovery.ErrInconclusive) {
 		t.Errorf("of nobody: %v", err)
@@ -104,6 +111,8 @@ func TestSelector_Validate(t *testing.T) {
 	for field, s := range map[string]discovery.Selector{
 		"":           {Groups: []string{"", "example.com"}, Categories: []string{"all"}, Verbs: []string{"list"}, Scope: discovery.ClusterScoped, Backing: discovery.BackingCRD, Versions: discovery.EveryVersion()},
 		"Groups":     {Groups: []string{"example.com", "Example com"}},
+		"Resources":  {Resources: []schema.GroupResource{{Group: "example.com", Resource: "*"}, {}}},
+		"Except":     {Resources: []schema.GroupResource{{Resource: "pods"}}, Except: []schema.GroupResource{{Group: "Example com", Resource: "*"}}},
 		"Categories": {Categories: []string{"all", ""}},
 		"Verbs":      {Verbs: []string{""}},
 		"Scope":      {Scope: "Galaxy"},

@@ -48,6 +48,7 @@ func (f followOptionFunc) applyToFollow(o *followOptions) { f(o) }
 
 type followOptions struct {
 	starts int
+	most   int
 	lease  []LeaseOption
 }
 
@@ -78,6 +79,12 @@ func WithStartLimit(n int) FollowOption {
 			o.starts = defaultStartLimit
 		}
 	})
+}
+
+// WithTypeLimit limits the number of types with a lease to n. Further types wait, in the order in which they
+// were found, until a type has been stopped. If n is zero or less, the default, there is no limit.
+func WithTypeLimit(n int) FollowOption {
+	return followOptionFunc(func(o *followOptions) { o.most = n })
 }
 
 // WithLeaseOptions adds options for the leases, such as selectors or a transform. By default, the name
@@ -126,7 +133,7 @@ func (f *Factory) Follow(ctx context.Context, s discovery.Selector, to FollowFun
 	}
 	if f.awaitStart(ctx) {
 		cfg := follow.Config{
-			Resolver: f.options.resolver, Selector: s, Verbs: lease.verbs(), Starts: o.starts, Stopped: to.Stopped, Closed: f.closing,
+			Resolver: f.options.resolver, Selector: s, Verbs: lease.verbs(), Starts: o.starts, Most: o.most, Stopped: to.Stopped, Closed: f.closing,
 			Acquire: func(ctx context.Context, gvr schema.GroupVersionResource) (follow.Lease, error) {
 				return f.acquireFollowed(ctx, gvr, o.lease)
 			},

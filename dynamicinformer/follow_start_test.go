@@ -365,3 +365,20 @@ func goroutinesOf(name string) (count int) {
 }
 
 var _ cache.ResourceEventHandler = (*callLog)(nil)
+
+// The limit is that of one Follow. Types that wait have no informer.
+func TestFollow_TypeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		for i := range 6 {
+			cluster.define(fmt.Sprintf("ships%d", i))
+		}
+		f := cluster.factory(t)
+		w := follow(t, f, discovery.Selector{}, dynamicinformer.WithTypeLimit(4))
+		time.Sleep(time.Minute)
+		if synced, others := synced(f); synced != 4 || others != 0 {
+			t.Errorf("%d informers have synced, and %d have not; want 4", synced, others)
+		}
+		w.end(f)
+	})
+}

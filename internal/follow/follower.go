@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ type Config struct {
 	Stopped func(res discovery.Resource, evidence discovery.Evidence)
 	// Starts is the maximum number of types that wait for their first list at the same time.
 	Starts int
+	// Most is the maximum number of types with a lease; zero or less: there is none. The others wait until a
+	// type ends.
+	Most int
 	// Closed closes when no lease can be acquired any more. Run then ends too.
 	Closed <-chan struct{}
 }
@@ -84,6 +88,8 @@ type follower struct {
 	types   map[schema.GroupResource]*followed
 	queue   []*followed // types that wait to be started
 	slots   int         // the number of types that may be started now
+	active  int         // the number of types from their start until Stopped has returned
+	full    bool        // types wait because of Most, and this has been logged
 	recheck map[*followed]time.Time
 	ending  bool
 }
@@ -169,7 +175,11 @@ func (f *follower) proceedLocked(ctx context.Context, t *followed) {
 	case t.held, f.ending:
 	case t.want != nil:
 		f.enqueueLocked(ctx, t)
-	case t.unsure != nil, t.queued:
+	case t.unsure != nil:
+	case t.queued:
+		f.queue = slices.DeleteFunc(f.queue, func(other *followed) bool { return other == t })
+		t.queued = false
+		f.proceedLocked(ctx, t)
 	case time.Since(t.began) < calm: // the number of its short starts is kept for the next start
 		f.recheckLocked(t, calm-time.Since(t.began))
 	default:
@@ -191,7 +201,7 @@ func (f *follower) work(ctx context.Context, t *followed) {
 		l := t.lease
 		f.mu.Unlock()
 		if f.awaitDeletion(ctx, t, l) {
-			f.stop(t, l)
+			f.stop(ctx, t, l)
 		}
 	}
 }

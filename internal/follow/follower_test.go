@@ -18,9 +18,10 @@ import (
 
 var boats = schema.GroupVersionResource{Group: "harbour.example.com", Version: "v1", Resource: "boats"}
 
-// leased is a lease whose objects are never deleted.
+// leased is a lease whose objects are never deleted, unless phase says so.
 type leased struct {
 	resource string
+	phase    DeletionPhase
 	listed   chan struct{} // nil: there is a first list
 	calls    *calls
 }
@@ -31,7 +32,7 @@ func (l leased) Listed() <-chan struct{} { return l.listed }
 
 func (l leased) Waits() bool { return false }
 
-func (l leased) Deletion(discovery.Evidence) Deletion { return Deletion{} }
+func (l leased) Deletion(discovery.Evidence) Deletion { return Deletion{Phase: l.phase} }
 
 func (l leased) Release() { l.calls.add("release " + l.resource) }
 
@@ -64,6 +65,11 @@ func (c *calls) wants(t *testing.T, want ...string) {
 // for each lease; the follower gets the lease if it returns nil.
 func following(t *testing.T, cluster *fakecluster.Cluster, acquire func(l *leased) error) (c *calls, stop func()) {
 	t.Helper()
+	return followingAtMost(t, cluster, 0, acquire)
+}
+
+func followingAtMost(t *testing.T, cluster *fakecluster.Cluster, most int, acquire func(l *leased) error) (c *calls, stop func()) {
+	t.Helper()
 	resolver, err := discovery.NewFromDiscovery(cluster.Discovery())
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +81,7 @@ func following(t *testing.T, cluster *fakecluster.Cluster, acquire func(l *lease
 	resolverRuns.Go(func() { _ = resolver.Run(resolving) })
 	running.Go(func() {
 		Run(ctx, Config{
-			Resolver: resolver, Verbs: []string{"list", "watch"}, Starts: 1, Closed: make(chan struct{}),
+			Resolver: resolver, Verbs: []string{"list", "watch"}, Starts: 1, Most: most, Closed: make(chan struct{}),
 			Acquire: func(_ context.Context, gvr schema.GroupVersionResource) (Lease, error) {
 				l := &leased{resource: gvr.Resource, calls: c}
 				err := acquire(l)
@@ -125,6 +131,38 @@ func TestRun_ALeaseThatFailsIsAcquiredLater(t *testing.T) {
 		c.wants(t, "start ships")
 		time.Sleep(time.Minute)
 		c.wants(t, "start boats")
+	})
+}
+
+// Types wait in order for the end of others. A type that is gone meanwhile is not started, and one whose lease fails
+// does not count.
+func TestRun_AtMostSoManyTypes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(typeOf(ships))
+		c, _ := followingAtMost(t, cluster, 1, func(l *leased) error {
+			if l.phase = DeletionDone; l.resource == "rafts" {
+				return errors.New("never")
+			}
+			return nil
+		})
+		time.Sleep(time.Minute)
+		c.wants(t, "start ships")
+		for _, resource := range []string{"rafts", "boats", "canoes"} {
+			cluster.Serve(typeOf(boats.GroupVersion().WithResource(resource)))
+			time.Sleep(time.Minute)
+		}
+		c.wants(t)
+		cluster.Withdraw(boats)
+		time.Sleep(10 * time.Minute)
+		c.wants(t)
+		cluster.Withdraw(ships)
+		time.Sleep(10 * time.Minute)
+		c.wants(t, "release ships", "start canoes", "stop ships")
+		cluster.Serve(typeOf(ships))
+		time.Sleep(time.Minute)
+		cluster.Withdraw(boats.GroupVersion().WithResource("canoes"))
+		time.Sleep(10 * time.Minute)
+		c.wants(t, "release canoes", "start ships", "stop canoes")
 	})
 }
 

@@ -28,6 +28,10 @@ func (f *follower) enqueueLocked(ctx context.Context, t *followed) {
 // startQueuedLocked starts types of the queue while there are slots. The caller holds mu.
 func (f *follower) startQueuedLocked(ctx context.Context) {
 	for f.slots > 0 && len(f.queue) > 0 && !f.ending {
+		if f.Most > 0 && f.active >= f.Most {
+			f.waitLocked(ctx)
+			return
+		}
 		t := f.queue[0]
 		f.queue[0] = nil // the array is kept
 		f.queue = f.queue[1:]
@@ -40,10 +44,28 @@ func (f *follower) startQueuedLocked(ctx context.Context) {
 			f.recheckLocked(t, wait)
 		default:
 			f.slots--
+			f.active++
 			t.begins(time.Now())
 			gvr := t.res.GVR
 			f.goroutines.Go(func() { f.start(ctx, t, gvr) })
 		}
+	}
+}
+
+// waitLocked logs that types wait for the end of others. The caller holds mu.
+func (f *follower) waitLocked(ctx context.Context) {
+	if !f.full {
+		f.full = true
+		klog.FromContext(ctx).Info("Follow has reached its limit of types; further types wait", "limit", f.Most)
+	}
+}
+
+// leaveLocked records that a type no longer counts for Most. The caller holds mu.
+func (f *follower) leaveLocked(ctx context.Context) {
+	f.active--
+	f.startQueuedLocked(ctx)
+	if len(f.queue) == 0 {
+		f.full = false
 	}
 }
 
@@ -61,6 +83,7 @@ func (f *follower) start(ctx context.Context, t *followed, gvr schema.GroupVersi
 		if !f.ending {
 			f.recheckLocked(t, recheckEvery)
 		}
+		f.leaveLocked(ctx)
 		f.freeSlotLocked(ctx)
 		f.mu.Unlock()
 		if ctx.Err() == nil && !f.closed() {

@@ -58,7 +58,7 @@ func (f *follower) awaitDeletion(ctx context.Context, t *followed, l Lease) bool
 }
 
 // stop releases the lease of t and calls Stopped, if there is still a reason.
-func (f *follower) stop(t *followed, l Lease) {
+func (f *follower) stop(ctx context.Context, t *followed, l Lease) {
 	f.mu.Lock()
 	if t.end == nil && !f.ending {
 		f.mu.Unlock()
@@ -75,4 +75,7 @@ func (f *follower) stop(t *followed, l Lease) {
 	if f.Stopped != nil {
 		f.Stopped(res, evidence)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leaveLocked(ctx)
 }

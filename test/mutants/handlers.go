@@ -52,6 +52,7 @@ var ofHandlers = []table{
 		{"callbacks of Follow wait for callbacks of other types", "follower.proceedLocked", replace(
 			"f.goroutines.Go(func() { f.work(ctx, t) })", "f.mu.Unlock(); f.work(ctx, t); f.mu.Lock()")},
 		{"leases outlive Follow", "follower.end", drop("for _, l := range leases { l.Release() }")},
+		{"WithTypeLimit has no effect", "follower.startQueuedLocked", never("f.Most > 0 && f.active >= f.Most")},
 		{"any number of types are started at a time", "follower.startQueuedLocked", always("f.slots > 0")},
 		{"a type that hangs keeps its place in the queue", "follower.awaitFirstList", replace("startPatience", "1e6*startPatience")},
 		{"a forbidden type keeps its place in the queue for a while", "follower.awaitFirstList", never("l.Waits()")},
@@ -68,6 +69,10 @@ var ofHandlers = []table{
 		{"a deletion that makes progress has a time limit", "follower.awaitDeletion", drop("last, progress, look = now, time.Now(), firstLook")},
 	}},
 	{"internal/follow", "internal/follow", []mutant{
+		{"the end of a type starts no other one", "follower.leaveLocked", drop("f.startQueuedLocked(ctx)")},
+		{"a type that has ended counts for WithTypeLimit", "follower.stop", drop("f.leaveLocked(ctx)")},
+		{"a type whose lease fails counts for WithTypeLimit", "follower.start", drop("f.leaveLocked(ctx)")},
+		{"a type that is gone before its turn is started", "follower.proceedLocked", drop("case t.queued: f.queue = slices.DeleteFunc(f.queue, func(other *followed) bool { return other == t }); t.queued = false; f.proceedLocked(ctx, t)")},
 		{"Follow takes a CRD that was created again as the same type", "followed.other", never(
 			`uid != "" && t.res.CRDUID != "" && uid != t.res.CRDUID`)},
 		{"a type that is still served is stopped", "followed.selected", drop("t.end = nil")},
