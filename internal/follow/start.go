@@ -38,8 +38,6 @@ func (f *follower) startQueuedLocked(ctx context.Context) {
 		t.queued = false
 		switch wait := time.Until(t.due()); {
 		case t.busy, t.held: // it has been started meanwhile
-		case t.want == nil:
-			f.proceedLocked(ctx, t)
 		case wait > 0:
 			f.recheckLocked(t, wait)
 		default:

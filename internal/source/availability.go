@@ -55,6 +55,9 @@ func (t Type) sameObjects(other Type) bool {
 	return t.GVR == other.GVR && t.Namespaced == other.Namespaced && t.Generation == other.Generation && t.Unsettled == other.Unsettled
 }
 
+// absent reports whether no request of t can succeed.
+func (t Type) absent() bool { return t.Serving == Held || t.Serving == Gone }
+
 // follows reports whether a watch of t continues if the type becomes now.
 func (t Type) follows(now Type) bool {
 	return t.sameObjects(now) && (now.Serving == Served || now.Serving == Held)

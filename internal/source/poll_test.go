@@ -168,7 +168,7 @@ func TestPoll_RetryListsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolled(t, true, "a")
 		w.create("b")
-		w.run.source.Retry()
+		w.source.Retry()
 		w.expect("after Retry", "add b red")
 	})
 }

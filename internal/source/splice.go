@@ -92,7 +92,7 @@ func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) 
 	if !s.settle(ctx, t) {
 		return nil, false
 	}
-	if t.Serving == Held || t.Serving == Gone {
+	if t.absent() {
 		return changed, true
 	}
 	s.pace.forGeneration(t.Generation)

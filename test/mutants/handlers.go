@@ -82,7 +82,6 @@ var ofHandlers = []table{
 			"if f.ending { t.held, t.busy = false, false; f.mu.Unlock(); l.Release(); return }")},
 		{"a type that can't be acquired is not tried again", "follower.start", drop("f.recheckLocked(t, recheckEvery)")},
 		{"a type that can't be acquired keeps its place in the queue", "follower.start", drop("f.freeSlotLocked(ctx)")},
-		{"a type that is gone while it is in the queue is started", "follower.startQueuedLocked", drop("case t.want == nil: f.proceedLocked(ctx, t)")},
 		{"a type that is back while Follow waits is stopped", "follower.awaitDeletion", drop("case end == nil: return false")},
 		{"Follow forgets a UID that an event does not have", "followed.selected", drop("res.CRDUID = t.res.CRDUID")},
 		{"the end of a type that was created again is not that of the first", "followed.gone", never("t.other(evidence.CRDUID)")},

@@ -149,7 +149,7 @@ var ofSource = []table{
 		{"objects of another kind in a list are accepted", "requests.list", replace("checkKinds(r.kind, list)", "nil")},
 		{"the watch-list marker is not forwarded", "unstructuredClient.IsWatchListSemanticsUnSupported", replace("c.Interface", "nil")},
 		{"a recreated object in a watch is an update", "splice.passObject", never("!old.same(id)")},
-		{"requests are sent for a held type", "splice.step", never("t.Serving == Held")},
+		{"requests are sent for a held type", "Type.absent", never("t.Serving == Held")},
 		{"requests continue when a type is deleted", "splice.forward", never("!t.follows(now)")},
 		{"a watch that ends early is opened again at once", "splice.forward", never("lasted < brief")},
 		{"no list replaces watches that end early", "splice.forward", drop("s.behind = s.pace.slow()")},
