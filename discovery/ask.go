@@ -17,7 +17,7 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 	for {
 		c := r.known(ctx)
 		if c == nil {
-			return r.askAll(ctx, q)
+			return r.answerFromServer(ctx, q)
 		}
 		if refusal := r.refused(c, q); refusal != nil {
 			return Resource{}, refusal
@@ -27,7 +27,7 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 			return res, err
 		}
 		if !r.readChanged(ctx, q, c) {
-			return r.askOne(ctx, q, c, err)
+			return r.confirm(ctx, q, c, err)
 		} // the run has learned a change, which the server's documents may not have yet
 	}
 }
@@ -38,8 +38,8 @@ func (r *Resolver) known(ctx context.Context) *snapshot {
 	if c := r.current.Load(); c != nil {
 		return c
 	}
-	patience := time.NewTimer(beginning)
-	defer patience.Stop()
+	timer := time.NewTimer(beginning)
+	defer timer.Stop()
 	for {
 		r.mu.Lock()
 		l, changed := r.live, r.changed
@@ -53,7 +53,7 @@ func (r *Resolver) known(ctx context.Context) *snapshot {
 		}
 		select {
 		case <-changed:
-		case <-patience.C:
+		case <-timer.C:
 			return nil
 		case <-ctx.Done():
 			return nil
@@ -95,12 +95,12 @@ func (r *Resolver) certain(c *snapshot, q question, refusal error) bool {
 	return errors.Is(refusal, ErrNotEstablished) && r.live.certain() || full && c.decides(gvr.GroupResource())
 }
 
-// askOne sends a request for q, whose refusal in c, the snapshot of a run, is not certain. If the server
-// denies q, the refusal is stored until the run learns a change.
-func (r *Resolver) askOne(ctx context.Context, q question, c *snapshot, refusal error) (Resource, error) {
+// confirm asks the server whether refusal, the result of q in c, is right. C is the snapshot of a run.
+// If the server denies q, the refusal is stored until the run learns a change.
+func (r *Resolver) confirm(ctx context.Context, q question, c *snapshot, refusal error) (Resource, error) {
 	gvr, full := q.gvr()
 	if !full {
-		fresh, err := r.freshFor(ctx, q)
+		fresh, err := r.snapshotFor(ctx, q)
 		if err != nil {
 			return Resource{}, inconclusive(q.ref, err)
 		}
@@ -108,7 +108,7 @@ func (r *Resolver) askOne(ctx context.Context, q question, c *snapshot, refusal 
 		r.deny(fresh, q, err)
 		return res, err
 	}
-	version, err := r.freshVersion(ctx, gvr)
+	version, err := r.requestVersion(ctx, gvr)
 	res, listed := listedAs(version, gvr)
 	switch {
 	case err == nil && listed:
@@ -122,13 +122,13 @@ func (r *Resolver) askOne(ctx context.Context, q question, c *snapshot, refusal 
 	return Resource{}, refusal
 }
 
-// askAll answers q with requests only.
-func (r *Resolver) askAll(ctx context.Context, q question) (Resource, error) {
+// answerFromServer returns the resource of q without a run: with requests only.
+func (r *Resolver) answerFromServer(ctx context.Context, q question) (Resource, error) {
 	gvr, full := q.gvr()
 	if full {
-		return r.askInFull(ctx, q, gvr)
+		return r.answerGVR(ctx, q, gvr)
 	}
-	c, err := r.freshFor(ctx, q)
+	c, err := r.snapshotFor(ctx, q)
 	if err != nil {
 		return Resource{}, inconclusive(q.ref, err)
 	}
@@ -139,10 +139,11 @@ func (r *Resolver) askAll(ctx context.Context, q question) (Resource, error) {
 	return res, refusal
 }
 
-// askInFull requests the group version of gvr, and all documents only if it does not list gvr.
-func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVersionResource) (Resource, error) {
+// answerGVR returns the resource gvr without a run. It requests the group version of gvr, and all
+// documents only if that does not list gvr.
+func (r *Resolver) answerGVR(ctx context.Context, q question, gvr schema.GroupVersionResource) (Resource, error) {
 	gv := gvr.GroupVersion()
-	version, err := r.freshVersion(ctx, gvr)
+	version, err := r.requestVersion(ctx, gvr)
 	res, listed := listedAs(version, gvr)
 	switch {
 	case err == nil && listed:
@@ -151,7 +152,7 @@ func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVe
 		return Resource{}, inconclusive(q.ref, err, gv)
 	}
 	answered := err == nil && len(version.resources) > 0 // it is conclusive
-	c, err := r.freshFor(ctx, q)
+	c, err := r.snapshotFor(ctx, q)
 	switch {
 	case err != nil && answered:
 		return Resource{}, &NotServedError{Ref: q.ref, GroupServed: true} // without suggestions
@@ -170,9 +171,9 @@ func (r *Resolver) askInFull(ctx context.Context, q question, gvr schema.GroupVe
 	return Resource{}, refusal
 }
 
-// freshVersion requests the group version of gvr. If the result does not list gvr, it is not older than
+// requestVersion requests the group version of gvr. If the result does not list gvr, it is not older than
 // the call.
-func (r *Resolver) freshVersion(ctx context.Context, gvr schema.GroupVersionResource) (versionDoc, error) {
+func (r *Resolver) requestVersion(ctx context.Context, gvr schema.GroupVersionResource) (versionDoc, error) {
 	version, joined, err := r.groupVersion(ctx, gvr.GroupVersion())
 	if _, listed := listedAs(version, gvr); err == nil && !listed && joined {
 		version, _, err = r.groupVersion(ctx, gvr.GroupVersion())
@@ -180,12 +181,13 @@ func (r *Resolver) freshVersion(ctx context.Context, gvr schema.GroupVersionReso
 	return version, err
 }
 
-// fresh requests all documents. If try refuses q with the result, the result is not older than the call.
-func (r *Resolver) fresh(ctx context.Context, q question, try func(*snapshot) error) (*snapshot, error) {
+// requestSnapshot requests the documents that can answer q. If try refuses q with the result, the
+// result is not older than the call.
+func (r *Resolver) requestSnapshot(ctx context.Context, q question, try func(*snapshot) error) (*snapshot, error) {
 	which := r.scope(q)
-	result, joined, err := r.ask(ctx, which, r.admit())
+	result, joined, err := r.requestDocuments(ctx, which, r.admit())
 	if err == nil && joined && errors.Is(try(result()), ErrNotServed) {
-		result, _, err = r.ask(ctx, which, r.admit())
+		result, _, err = r.requestDocuments(ctx, which, r.admit())
 	}
 	if err != nil {
 		return nil, err
@@ -210,9 +212,9 @@ func (r *Resolver) admit() func(context.Context) error {
 // errTooMany is the error for a question whose request was not sent because of the rate limit.
 var errTooMany = fmt.Errorf("no request was sent: more than %d questions per second about unknown resources", unknownRate)
 
-// freshFor is fresh for one of the resolver's own questions.
-func (r *Resolver) freshFor(ctx context.Context, q question) (*snapshot, error) {
-	return r.fresh(ctx, q, func(c *snapshot) error {
+// snapshotFor calls requestSnapshot for one of the resolver's own questions.
+func (r *Resolver) snapshotFor(ctx context.Context, q question) (*snapshot, error) {
+	return r.requestSnapshot(ctx, q, func(c *snapshot) error {
 		_, err := c.answer(q)
 		return err
 	})
@@ -250,9 +252,9 @@ func (r *Resolver) deny(c *snapshot, q question, refusal error) {
 	}
 }
 
-// refresh requests all documents, and returns the snapshot after that.
-func (r *Resolver) refresh(ctx context.Context) (*snapshot, error) {
-	result, _, err := r.ask(ctx, allGroups, nil)
+// requestAll requests all documents, and returns the snapshot after that.
+func (r *Resolver) requestAll(ctx context.Context) (*snapshot, error) {
+	result, _, err := r.requestDocuments(ctx, allGroups, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -277,18 +279,18 @@ func (r *Resolver) scope(q question) scope {
 	return namedGroups
 }
 
-// ask requests documents, and stores them. The function result computes the snapshot after that.
-func (r *Resolver) ask(ctx context.Context, which scope, admit func(context.Context) error) (result func() *snapshot, joined bool, err error) {
+// requestDocuments requests documents, and stores them. The function result computes the snapshot after that.
+func (r *Resolver) requestDocuments(ctx context.Context, which scope, admit func(context.Context) error) (result func() *snapshot, joined bool, err error) {
 	return r.documents.Do(ctx, which, admit, func(ctx context.Context) (func() *snapshot, error) {
 		r.mu.Lock()
 		r.asked++
 		number, previous := r.asked, r.doc
 		r.mu.Unlock()
-		ask := r.server.everything
+		request := r.server.everything
 		if which == namedGroups {
-			ask = r.server.named
+			request = r.server.named
 		}
-		doc, err := ask(ctx, previous)
+		doc, err := request(ctx, previous)
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, context.Cause(ctx) // the callers have left, and the documents are incomplete
 		}

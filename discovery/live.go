@@ -316,7 +316,7 @@ func (l *live) poll(ctx context.Context) {
 		if gap = min(2*gap, l.pace.gap); gap == 0 || time.Since(asked) > 2*l.pace.gap {
 			gap = l.pace.gap / 10
 		}
-		_, _, err := l.resolver.ask(ctx, allGroups, nil)
+		_, _, err := l.resolver.requestDocuments(ctx, allGroups, nil)
 		asked = time.Now()
 		delay := l.interval(asked)
 		if err != nil {

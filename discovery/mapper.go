@@ -62,7 +62,7 @@ func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(met
 			break
 		}
 	}
-	fresh, err := r.fresh(ctx, q, func(c *snapshot) error {
+	fresh, err := r.requestSnapshot(ctx, q, func(c *snapshot) error {
 		_, err := answer(c)
 		return err
 	})

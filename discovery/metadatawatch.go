@@ -191,7 +191,7 @@ func (w *metadataWatch) run(ctx context.Context) {
 		ListWithContextFunc: w.listPage, WatchFuncWithContext: w.open,
 	}}, &metav1.PartialObjectMetadata{}, w, cache.ReflectorOptions{Name: "discovery", TypeDescription: w.path})
 	quiet := klog.NewContext(ctx, klog.Logger{}) // state reports the outcome
-	w.worked()
+	w.resetBackoff()
 	w.permitted()
 	for ctx.Err() == nil {
 		w.failed.Store(nil)
@@ -259,16 +259,16 @@ const overdueAfter = 30 * time.Second
 func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	switch {
 	case w.steady():
-		w.worked()
+		w.resetBackoff()
 	case !w.opened.IsZero():
 		return nil, w.refuse(errEndedAtOnce)
 	}
 	w.before(ctx)
 	w.selectName(&opts)
 	asked, end := newAttempt(ctx)
-	patience := time.AfterFunc(w.pace.page, func() { end(errOverdue) })
+	timer := time.AfterFunc(w.pace.page, func() { end(errOverdue) })
 	watching, err := w.getter.Watch(asked, opts)
-	if !patience.Stop() {
+	if !timer.Stop() {
 		end(errOverdue)
 	}
 	if asked.Err() != nil && ctx.Err() == nil {
@@ -304,8 +304,8 @@ func (w *metadataWatch) steady() bool {
 	return !w.opened.IsZero() && time.Since(w.opened) >= w.pace.steady
 }
 
-// worked ends the back-off: the next failure is the first.
-func (w *metadataWatch) worked() { w.backoff = newBackoff(w.pace.first, w.pace.last) }
+// resetBackoff ends the back-off: the next failure is the first.
+func (w *metadataWatch) resetBackoff() { w.backoff = newBackoff(w.pace.first, w.pace.last) }
 
 // permitted ends the back-off of forbidden lists: the next refusal is the first.
 func (w *metadataWatch) permitted() { w.refusal = newBackoff(w.pace.forbidden, w.pace.refused) }
@@ -380,7 +380,7 @@ func metaOf(object any) *slimMeta {
 func (w *metadataWatch) settle(ctx context.Context, err error) {
 	steady := w.steady()
 	if steady {
-		w.worked()
+		w.resetBackoff()
 	}
 	failed := w.failed.Load()
 	switch {

@@ -98,7 +98,7 @@ func (s *Selector) groups() []string {
 func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, error) {
 	c := r.known(ctx)
 	if c == nil {
-		fresh, err := r.refresh(ctx)
+		fresh, err := r.requestAll(ctx)
 		if err != nil {
 			return nil, inconclusive(everyResource, err)
 		}

@@ -39,11 +39,11 @@ func (c *Converter[T]) Convert(content map[string]any) (T, error) {
 	var none T
 	data, err := json.Marshal(exact(content)) // the decoder's error names the field
 	if err != nil {
-		return none, Misfit(err)
+		return none, WithoutValues(err)
 	}
 	to := c.of.Empty()
 	if err := utiljson.Unmarshal(data, to); err != nil {
-		return none, Misfit(err)
+		return none, WithoutValues(err)
 	}
 	return to, nil
 }

@@ -1,5 +1,5 @@
 // Package gotype has the Go types of objects: [Of] describes a type T, [Converter] converts unstructured
-// content to it, and [Misfit] makes the errors safe to display. The package does not know clients, caches and
+// content to it, and [WithoutValues] makes the errors safe to display. The package does not know clients, caches and
 // resources.
 package gotype
 
@@ -53,10 +53,10 @@ func (Of[T]) String() string { return reflect.TypeFor[T]().String() }
 // Empty returns a T without content. Check must have returned nil.
 func (Of[T]) Empty() T { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) }
 
-// Misfit returns err, an error of the JSON decoder, without values of the object: errors are stored, logged
+// WithoutValues returns err, an error of the JSON decoder, without values of the object: errors are stored, logged
 // and displayed, and the object may be a Secret. It keeps the Go field, which the decoder's own errors have.
 // The errors of a type's UnmarshalJSON have no field, and may have values.
-func Misfit(err error) error {
+func WithoutValues(err error) error {
 	const words = "json: cannot unmarshal "
 	if what, found := strings.CutPrefix(err.Error(), words); found {
 		kind, _, _ := strings.Cut(what, " ") // without the digits of a number

@@ -143,7 +143,7 @@ type decoder[T source.Object] struct{ gotype.Of[T] }
 func (of decoder[T]) list(data []byte) (*internalversion.List, error) {
 	var response envelope
 	if err := utiljson.Unmarshal(data, &response); err != nil {
-		return nil, fmt.Errorf("decode the list: %w", gotype.Misfit(err))
+		return nil, fmt.Errorf("decode the list: %w", gotype.WithoutValues(err))
 	}
 	kind, isList := strings.CutSuffix(response.Kind, "List")
 	if response.Kind != "" && !isList {

@@ -67,7 +67,7 @@ func safe(data []byte, err error) error {
 	if runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) {
 		return errtext.Clean(err)
 	}
-	return gotype.Misfit(err)
+	return gotype.WithoutValues(err)
 }
 
 // kindOf returns the kind of a JSON value.

@@ -191,7 +191,7 @@ var ofSource = []table{
 	}},
 	{"internal/undecodable", "internal/undecodable", []mutant{
 		{"a bad item fails its list", "serializer.Decode", replace("*list = *found", "_ = found; return object, gvk, err")},
-		{"an error of an object has a value", "safe", replace("return gotype.Misfit(err)", "return fmt.Errorf(\"%w: %w\", gotype.Misfit(err), err)")},
+		{"an error of an object has a value", "safe", replace("return gotype.WithoutValues(err)", "return fmt.Errorf(\"%w: %w\", gotype.WithoutValues(err), err)")},
 		{"a Status is an object", "serializer.Decode", never("defaults != nil")},
 	}},
 	{"internal/undecodable", "internal/typed", []mutant{

@@ -149,10 +149,10 @@ var ofStatus = []table{
 		{"an integer is cut to the size of its field", "Converter.Convert", always("c.integers.fit(content)")},
 		{"an integer that was rounded is converted", "exact", never("math.Abs(value) >= 1<<63")},
 		{"unsigned fields have negative integers", "integers.narrow", drop("i.min = 0")},
-		{"an error has a value", "Converter.Convert", within("utiljson.Unmarshal(data, to)", replace("Misfit(err)", "err"))},
+		{"an error has a value", "Converter.Convert", within("utiljson.Unmarshal(data, to)", replace("WithoutValues(err)", "err"))},
 	}},
 	{"internal/gotype", "dynamicinformer", []mutant{
-		{"an error of a decoder has values of the object", "Misfit", replace(`errors.New("a value does not fit the Go type of its field")`, "err")},
+		{"an error of a decoder has values of the object", "WithoutValues", replace(`errors.New("a value does not fit the Go type of its field")`, "err")},
 		{"a type that is not a pointer to a struct is accepted", "Of.Check", never("t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct")},
 		{"a form without a type of its own is accepted", "Of.Check", never("t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()")},
 	}},
