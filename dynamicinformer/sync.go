@@ -86,8 +86,8 @@ func (r resources) applyToHealth(p *status.HealthPolicy) { p.Resources = r }
 // waitFor waits for entries, and returns the errors of those that are not synced.
 func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions) error {
 	errs := make([]error, len(entries))
-	waiting, enough := context.WithCancel(ctx)
-	defer enough()
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
 	var all sync.WaitGroup
 	for i, e := range entries {
 		all.Go(func() {
@@ -95,7 +95,7 @@ func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions)
 			if err := f.notSynced(e); err != nil {
 				errs[i] = err
 				if o.failFast {
-					enough()
+					stop()
 				}
 			}
 		})

@@ -180,8 +180,8 @@ func (f *follower) proceedLocked(ctx context.Context, t *followed) {
 		f.queue = slices.DeleteFunc(f.queue, func(other *followed) bool { return other == t })
 		t.queued = false
 		f.proceedLocked(ctx, t)
-	case time.Since(t.began) < calm: // the number of its short starts is kept for the next start
-		f.recheckLocked(t, calm-time.Since(t.began))
+	case time.Since(t.began) < resetAfter: // the number of its short starts is kept for the next start
+		f.recheckLocked(t, resetAfter-time.Since(t.began))
 	default:
 		delete(f.types, t.gr)
 		delete(f.recheck, t)

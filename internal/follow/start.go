@@ -10,8 +10,8 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// startPatience is how long a type's first list may take before its slot is freed.
-const startPatience = 5 * time.Second
+// startTimeout is how long a type's first list may take before its slot is freed.
+const startTimeout = 5 * time.Second
 
 // logRetries is the verbosity of log lines about repeated failures.
 const logRetries = 4
@@ -116,9 +116,9 @@ func (f *follower) closed() bool {
 // awaitFirstList frees the slot when l has its first list, when the list is delayed, or when it
 // takes too long.
 func (f *follower) awaitFirstList(ctx context.Context, l Lease) {
-	patience, cancel := context.WithTimeout(ctx, startPatience)
+	bounded, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	for patience.Err() == nil {
+	for bounded.Err() == nil {
 		changed, listed := l.Changed(), l.Listed()
 		if listed == nil || l.Waits() {
 			break
@@ -126,7 +126,7 @@ func (f *follower) awaitFirstList(ctx context.Context, l Lease) {
 		select {
 		case <-changed:
 		case <-listed:
-		case <-patience.Done():
+		case <-bounded.Done():
 		}
 	}
 	f.mu.Lock()

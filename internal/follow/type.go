@@ -30,7 +30,7 @@ type followed struct {
 
 	began   time.Time     // the time of the last start
 	pause   time.Duration // between the last start and the next
-	backoff wait.Backoff  // the pauses after it, while each start is within calm of the previous one
+	backoff wait.Backoff  // the pauses after it, while each start is within resetAfter of the previous one
 }
 
 func newFollowed(gr schema.GroupResource) *followed {
@@ -108,10 +108,10 @@ func (t *followed) ends(evidence discovery.Evidence) {
 	}
 }
 
-// If a type is started again within calm of its last start, it waits before the start, from the second
+// If a type is started again within resetAfter of its last start, it waits before the start, from the second
 // time on. The wait doubles each time.
 const (
-	calm         = 10 * time.Second
+	resetAfter   = 10 * time.Second
 	firstPause   = 200 * time.Millisecond
 	longestPause = 5 * time.Second
 )
@@ -126,7 +126,7 @@ func (t *followed) due() time.Time {
 
 // begins records that the type is started as want.
 func (t *followed) begins(now time.Time) {
-	if !t.began.IsZero() && now.Sub(t.began) < calm {
+	if !t.began.IsZero() && now.Sub(t.began) < resetAfter {
 		t.pause = t.backoff.Step()
 	} else {
 		t.pause = 0

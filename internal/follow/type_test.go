@@ -102,9 +102,9 @@ func TestFollowed_PausesGrowUntilItIsCalm(t *testing.T) {
 		f.begins(now)
 	}
 	f.selected(served("a"))
-	f.begins(now.Add(calm))
+	f.begins(now.Add(resetAfter))
 	if !f.due().IsZero() {
-		t.Error("it has been calm, and yet")
+		t.Error("a start after a time without starts waits")
 	}
 }
 

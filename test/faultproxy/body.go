@@ -29,13 +29,13 @@ var errFull = errors.New("faultproxy: the body ends here")
 func limited(n int, drop []string, end func()) Fault {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ctx, enough := context.WithCancel(r.Context()) // for handlers that ignore the error of Write
-			defer enough()
+			ctx, cancel := context.WithCancel(r.Context()) // for handlers that ignore the error of Write
+			defer cancel()
 			left := max(0, n)
 			spend := func(n int) {
 				if left -= n; left == 0 {
 					flush(w)
-					enough()
+					cancel()
 				}
 			}
 			limited := &tap{ResponseWriter: w}

@@ -54,7 +54,7 @@ var ofHandlers = []table{
 		{"leases outlive Follow", "follower.end", drop("for _, l := range leases { l.Release() }")},
 		{"WithTypeLimit has no effect", "follower.startQueuedLocked", never("f.Most > 0 && f.active >= f.Most")},
 		{"any number of types are started at a time", "follower.startQueuedLocked", always("f.slots > 0")},
-		{"a type that hangs keeps its place in the queue", "follower.awaitFirstList", replace("startPatience", "1e6*startPatience")},
+		{"a type that hangs keeps its place in the queue", "follower.awaitFirstList", replace("startTimeout", "1e6*startTimeout")},
 		{"a forbidden type keeps its place in the queue for a while", "follower.awaitFirstList", never("l.Waits()")},
 		{"a type is started each time that it is created and deleted", "follower.startQueuedLocked", never("wait > 0")},
 		{"a lease is released before its deletions are delivered", "follower.awaitDeletion", replace(
@@ -62,7 +62,7 @@ var ofHandlers = []table{
 		{"a stuck handler prevents the end of Follow", "follower.awaitDeletion", never("time.Since(progress) >= stopPatience")},
 		{"a selection that can't be decided ends a type", "follower.updateLocked", drop("case err != nil: t.undecided(res); f.recheckLocked(t, recheckEvery)")},
 		{"a selection that can't be decided is never decided", "follower.recheckDue", never("t.unsure != nil")},
-		{"a type that is deleted is started again without a pause", "follower.proceedLocked", never("time.Since(t.began) < calm")},
+		{"a type that is deleted is started again without a pause", "follower.proceedLocked", never("time.Since(t.began) < resetAfter")},
 		{"Follow does not end with the factory", "follower.runTimer", never("<-f.Closed")},
 		{"Follow returns before its callbacks", "Run", drop("f.goroutines.Wait()")},
 		{"Stopped has no evidence", "follower.stop", drop("evidence = *t.end")},
@@ -86,7 +86,7 @@ var ofHandlers = []table{
 		{"Follow forgets a UID that an event does not have", "followed.selected", drop("res.CRDUID = t.res.CRDUID")},
 		{"the end of a type that was created again is not that of the first", "followed.gone", never("t.other(evidence.CRDUID)")},
 		{"starts of a type have no pause", "followed.begins", replace("t.backoff.Step()", "0")},
-		{"pauses between starts stay after a calm time", "followed.begins", always("now.Sub(t.began) < calm")},
+		{"pauses between starts stay after a time without starts", "followed.begins", always("now.Sub(t.began) < resetAfter")},
 		{"the deletion of a CRD does not end its type", "followed.ends", always("t.end == nil || t.end.Kind != discovery.CRDDeleted")},
 	}},
 	{"internal/informermetrics", "dynamicinformer", []mutant{
