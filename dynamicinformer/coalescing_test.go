@@ -156,14 +156,21 @@ func TestCoalescing_HandlerWithoutDelayGetsEachEvent(t *testing.T) {
 // HasSynced does not depend on events: an empty list has none, and the first event may be a later one.
 func TestCoalescing_RegistrationSyncsWithoutEvents(t *testing.T) {
 	inLeases(t, func(in bubble) {
+		list := make(chan struct{})
+		in.cluster.Intercept(func(context.Context, fakecluster.Request) error {
+			<-list
+			return nil
+		})
 		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing())
 		before, err := l.AddEventHandler(&values{})
 		if err != nil {
 			in.Fatal(err)
 		}
+		synctest.Wait()
 		if before.HasSynced() {
 			in.Error("synced before the list")
 		}
+		close(list)
 		<-before.HasSyncedChecker().Done()
 		blocked := &values{let: make(chan struct{})}
 		after, err := l.AddEventHandler(blocked)
@@ -245,6 +252,7 @@ func TestCoalescing_BacklogIsAtMostTheNumberOfObjects(t *testing.T) {
 			in.Errorf("at the end: %+v", got)
 		}
 		plain.Release()
+		synctest.Wait() // its handler is removed: a removal that waits for the end of the informer would stop the clock
 	})
 }
 
@@ -254,6 +262,10 @@ func TestCoalescing_ReleaseInAHandlerWithPendingEvents(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			create(in.T, in.cluster, widgets, "ns", name)
 		}
+		if err := other.WaitForSync(in.Context()); err != nil {
+			in.Fatal(err)
+		}
+		synctest.Wait() // the cache has both: they are the handler's initial list
 		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing())
 		calls, goOn := 0, make(chan struct{})
 		registration, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {

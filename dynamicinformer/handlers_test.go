@@ -153,6 +153,7 @@ func TestHandlerStatus_ResyncsAreNotEvents(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		create(in.T, in.cluster, widgets, "ns", "a")
 		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithResync(10*time.Second))
+		synctest.Wait() // during the list, the number of waiting events is an estimate
 		handler := newSlow()
 		if _, err := l.AddEventHandler(handler); err != nil {
 			in.Fatal(err)
