@@ -72,7 +72,7 @@ type mapperQuestion struct {
 }
 
 func questionAtRandom(random *rand.Rand) mapperQuestion {
-	group := oneOf(random, "", oneOf(random, mappedGroups...), oneOf(random, "nobody", "a", "b"))
+	group := oneOf(random, "", oneOf(random, mappedGroups...), oneOf(random, "absent.example.com", "a", "b"))
 	gvr := schema.GroupVersionResource{
 		Group: group, Version: oneOf(random, "", oneOf(random, mappedVersions...), "v9", "__internal"),
 		Resource: oneOf(random, oneOf(random, mappedPlurals...), oneOf(random, mappedKinds...), oneOf(random, "unicorns", "pods/status", "PODS", "")),

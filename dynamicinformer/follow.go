@@ -95,15 +95,15 @@ func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 	return followOptionFunc(func(o *followOptions) { o.lease = append(o.lease, opts...) })
 }
 
-// Follow holds a lease on each type that s selects and that can be listed and watched, or only listed if the
-// leases have [WithPolling], while the type is served and selected, and calls the functions of to. When ctx ends it returns nil. When the
-// factory is shut down it returns [ErrShutDown]. In both cases, it first releases all its leases and
-// waits for its callbacks. If the factory has not been started, Follow waits for Start. Calls of
-// Follow are independent of each other. Leases share informers with other leases of the same version
-// policy. ForResource has another version policy: WithLeaseOptions(WithVersionPolicy(discovery.Exact()))
-// shares its informers. If other leases on a type have other options, the type gets a separate
-// informer. Follow ignores the version policy of s: it follows a type once, in the version of the
-// leases' policy.
+// Follow holds a lease on each type that s selects and that can be listed and watched, or only listed if
+// the leases have [WithPolling], while the type is served and selected, and calls the functions of to. When
+// ctx ends it returns nil. When the factory is shut down it returns [ErrShutDown]. In both cases, it first
+// releases all its leases and waits for its callbacks. If the factory has not been started, Follow waits
+// for Start. Calls of Follow are independent of each other. Leases share informers with other leases of the
+// same version policy. ForResource has another version policy:
+// WithLeaseOptions(WithVersionPolicy(discovery.Exact())) shares its informers. If other leases on a type
+// have other options, the type gets a separate informer. Follow ignores the version policy of s: it follows
+// a type once, in the version of the leases' policy.
 //
 // A type is stopped if there is evidence that it is gone, if its CustomResourceDefinition serves no
 // version of it, or if it is no longer selected, because its verbs, its categories or the labels of

@@ -153,7 +153,7 @@ func (r *Reader) own(objects []*unstructured.Unstructured, err error) ([]*unstru
 }
 
 func (r *Reader) get(key, name string) (*unstructured.Unstructured, error) {
-	incomplete := error(nil)
+	var incomplete error
 	if name, err := cache.ParseObjectName(key); err == nil && name.Namespace != "" {
 		incomplete = r.check(name.Namespace)
 	}

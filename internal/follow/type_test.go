@@ -41,7 +41,7 @@ func TestFollowed_Transitions(t *testing.T) {
 		"deleted, and told of before":        {steps{isGone(discovery.CRDDeleted, "a"), is("a")}, ended(discovery.CRDDeleted, "a"), "a"},
 		"another in its place":               {steps{is("b")}, ended(discovery.CRDDeleted, "a"), "b"},
 		"another, not selected":              {steps{isOther("b")}, ended(discovery.CRDDeleted, "a"), ""},
-		"another, nobody knows":              {steps{isUnknown("b")}, ended(discovery.CRDDeleted, "a"), ""},
+		"another, undecided":                 {steps{isUnknown("b")}, ended(discovery.CRDDeleted, "a"), ""},
 		"another that goes, too":             {steps{isOther("a"), isOther(""), isGone(discovery.CRDDeleted, "b")}, ended(discovery.CRDDeleted, "a"), ""},
 		"another that is not served":         {steps{is("b"), isGone(discovery.NoVersionServed, "b")}, ended(discovery.CRDDeleted, "a"), ""},
 		"not listed":                         {steps{isGone(discovery.NotListed, "")}, ended(discovery.NotListed, ""), ""},
@@ -55,8 +55,8 @@ func TestFollowed_Transitions(t *testing.T) {
 		"not selected":                       {steps{isOther("a")}, ended("", ""), ""},
 		"not selected, and again":            {steps{isOther("a"), is("a")}, goesOn, "a"},
 		"not selected, and deleted":          {steps{isOther("a"), isGone(discovery.CRDDeleted, "a")}, ended(discovery.CRDDeleted, "a"), ""},
-		"nobody knows":                       {steps{isUnknown("a")}, goesOn, "a"},
-		"deleted, and then nobody knows":     {steps{isGone(discovery.CRDDeleted, "a"), isUnknown("b")}, ended(discovery.CRDDeleted, "a"), ""},
+		"undecided":                          {steps{isUnknown("a")}, goesOn, "a"},
+		"deleted, and then undecided":        {steps{isGone(discovery.CRDDeleted, "a"), isUnknown("b")}, ended(discovery.CRDDeleted, "a"), ""},
 		"deleted, created, deleted, create":  {steps{isGone(discovery.CRDDeleted, "a"), is("b"), isGone(discovery.CRDDeleted, "b"), is("c")}, ended(discovery.CRDDeleted, "a"), "c"},
 	} {
 		t.Run(name, func(t *testing.T) {

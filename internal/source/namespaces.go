@@ -23,8 +23,7 @@ type Namespaces struct {
 	terminating map[string]bool                                                                 // by name
 	allowed     bool                                                                            // only those that are not forbidden
 	everywhere  atomic.Bool                                                                     // requests are for all namespaces
-	isKnown     bool
-	known       chan struct{} // closes when the names are known
+	known       chan struct{}                                                                   // closes when the names are known
 	runs        atomic.Bool
 }
 
@@ -102,8 +101,7 @@ func (n *Namespaces) Set(names ...string) {
 	names = unique(names)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.isKnown {
-		n.isKnown = true
+	if !isClosed(n.known) {
 		close(n.known)
 	}
 	if slices.Equal(names, n.names) {

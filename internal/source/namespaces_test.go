@@ -674,3 +674,42 @@ func (s *testSet) removeIn(namespace, name string) {
 		s.t.Fatal(err)
 	}
 }
+
+// As without a set, the server has responded to the first watches when the watch is open: fake clients send only
+// later events. A namespace that does not respond delays it by a second.
+func TestNamespaces_TheWatchIsOpenWhenEachNamespaceHasResponded(t *testing.T) {
+	for name, tc := range map[string]struct{ delay, want time.Duration }{
+		"soon":  {300 * time.Millisecond, 300 * time.Millisecond},
+		"never": {time.Hour, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				create(t, cluster, "m", "a", "red")
+				create(t, cluster, "n", "a", "red")
+				cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+					if req.Verb == "watch" && req.Namespace == "n" {
+						select {
+						case <-time.After(tc.delay):
+						case <-ctx.Done():
+						}
+					}
+					return ctx.Err()
+				})
+				s := source.New(source.Config{
+					Client: source.Unstructured(cluster), GVR: widgets, Namespaces: source.NewNamespaces("m", "n"), Availability: newAvailability(source.Served),
+				})
+				<-startList(t.Context(), s)
+				begun := time.Now()
+				w, err := gateOf(s).WatchWithContext(t.Context(), metav1.ListOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(begun); took != tc.want {
+					t.Errorf("the watch is open after %v, want %v", took, tc.want)
+				}
+				w.Stop()
+			})
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -178,8 +179,8 @@ func (g *gate) openStream(ctx context.Context, t Type, opts metav1.ListOptions) 
 	if set == nil {
 		return g.requests(t).watch(ctx, opts)
 	}
-	m := &merged{gate: g, set: set, of: t, opts: opts}
-	m.unanswered.Add(1)
+	m := &merged{gate: g, set: set, of: t, opts: opts, answered: make(chan struct{})}
+	m.unanswered.Store(1)
 	outlet, err := openOutlet(ctx, &g.calls, m.run)
 	if err != nil {
 		return nil, err
@@ -197,22 +198,25 @@ type merged struct {
 	send func(watch.Event) bool // may be called by several goroutines
 	end  context.CancelFunc     // ends the watch: lists follow
 
-	unanswered sync.WaitGroup // the first watches without a response, and the start of the children
+	unanswered atomic.Int64  // the first watches without a response, and the start of the children
+	answered   chan struct{} // closes when there are none
 }
 
 // awaitAnswers waits for a limited time until the server has responded to the first watches, or they have failed.
 func (m *merged) awaitAnswers(ctx context.Context) {
-	answered := make(chan struct{})
-	go func() {
-		defer close(answered)
-		m.unanswered.Wait()
-	}()
-	enough := time.NewTimer(answersAfter)
-	defer enough.Stop()
+	timeout := time.NewTimer(answersAfter)
+	defer timeout.Stop()
 	select {
-	case <-answered:
-	case <-enough.C:
+	case <-m.answered:
+	case <-timeout.C:
 	case <-ctx.Done():
+	}
+}
+
+// answer records the response to one of the first watches.
+func (m *merged) answer() {
+	if m.unanswered.Add(-1) == 0 {
+		close(m.answered)
 	}
 }
 
@@ -229,9 +233,9 @@ func (m *merged) run(ctx context.Context, send func(watch.Event) bool) {
 	}()
 	names, changed := m.set.Current()
 	for _, name := range names {
-		children[name] = m.begin(ctx, name)
+		children[name] = m.begin(ctx, name, m.known.versionIn(name) != "")
 	}
-	m.unanswered.Done()
+	m.answer()
 	for { // the first time, there may be objects of namespaces that were removed while no watch was open
 		wanted := make(map[string]bool, len(names))
 		for _, name := range names {
@@ -242,7 +246,7 @@ func (m *merged) run(ctx context.Context, send func(watch.Event) bool) {
 		}
 		for _, name := range names {
 			if children[name] == nil {
-				children[name] = m.begin(ctx, name)
+				children[name] = m.begin(ctx, name, false)
 			}
 		}
 		if await(ctx, changed) != nil {
@@ -294,26 +298,27 @@ type child struct {
 	pace      pace
 	version   string // a watch starts there
 	listed    bool   // the version is that of a list
-	answer    func() // records the response to the first watch
+	responded func() // records the response to the first watch
 	cancel    context.CancelFunc
 	ended     chan struct{}
 }
 
-// begin starts the child of namespace.
-func (m *merged) begin(ctx context.Context, namespace string) *child {
+// begin starts the child of namespace. First says that its first request is one of the first watches.
+func (m *merged) begin(ctx context.Context, namespace string, first bool) *child {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &child{
 		merged: m, namespace: namespace, requests: m.in(m.set, m.requests(m.of), namespace),
-		version: m.known.versionIn(namespace), cancel: cancel, ended: make(chan struct{}), answer: func() {},
+		version: m.known.versionIn(namespace), cancel: cancel, ended: make(chan struct{}), responded: func() {},
 	}
-	if c.listed = c.version != ""; c.listed {
+	c.listed = c.version != ""
+	if first {
 		m.unanswered.Add(1)
-		c.answer = sync.OnceFunc(m.unanswered.Done)
+		c.responded = sync.OnceFunc(m.answer)
 	}
 	go func() {
 		defer close(c.ended)
 		defer cancel()
-		defer c.answer()
+		defer c.responded()
 		for c.ready(ctx) {
 			c.step(ctx)
 		}
@@ -401,7 +406,7 @@ func (c *child) list(ctx context.Context) error {
 // watch passes on the events of one watch. It returns an error if the watch fails or is too short.
 func (c *child) watch(ctx context.Context) error {
 	stream, err := c.requests.watch(ctx, optionsFrom(c.opts, c.version))
-	c.answer()
+	c.responded()
 	if err != nil {
 		c.listed = !expired(err) && !apierrors.IsBadRequest(err)
 		return err

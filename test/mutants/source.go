@@ -221,6 +221,8 @@ var ofSource = []table{
 		{"a namespace that hangs blocks the first list", "gate.listAll", drop("in.patience = pageAfter")},
 		{"a queue does not limit the lists of a set", "gate.listAll", never("turn != nil")},
 		{"a set sends a request while its type is held", "child.ready", always("now.Serving == Served")},
+		{"the watch of a set is open before the server has responded", "gate.openStream", drop("m.awaitAnswers(ctx)")},
+		{"a namespace that does not respond blocks the watch of a set", "merged.awaitAnswers", never("<-timeout.C")},
 		{"a list of one namespace is not confirmed", "child.list", never("c.cfg.Confirm != nil")},
 		{"a deletion has the version of another namespace", "known.versionFor", never(`is && at.version != ""`)},
 		{"objects that a removed namespace left out still count", "known.clearLocked", drop("k.rejected.admit(own)")},
