@@ -71,6 +71,12 @@ func (w *crdCluster) define(name string, edits ...func(crd map[string]any)) {
 	w.Serve(fakecluster.Type{GVR: gvr, Kind: kindName(name), Namespaced: true})
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.replaceLocked(name, edits...)
+}
+
+// replaceLocked is define without its effect on objects.
+func (w *crdCluster) replaceLocked(name string, edits ...func(crd map[string]any)) {
+	gvr := kindOf(name)
 	w.uid++
 	names := map[string]any{"plural": name, "singular": "one" + name, "kind": kindName(name), "categories": []string{"all"}}
 	crd := map[string]any{

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
@@ -136,18 +137,11 @@ func (s *State) facts() typefacts.Facts { return typefacts.Of(s.cfg.Resolver) }
 func (s *State) learn(ctx context.Context) error {
 	heard := s.asking()
 	res, err := s.cfg.Resolve(ctx)
+	replaced := err != nil && s.hasSuccessor(ctx)
 	if ctx.Err() == nil {
-		s.answered(heard, res, err)
+		s.answered(heard, res, err, replaced)
 	}
 	return err
-}
-
-// whyPending returns why an existing CRD is not served, or "" if there is no such CRD.
-func (s *State) whyPending() string {
-	if err := s.facts().Pending(s.cfg.GVR.GroupResource()); err != nil {
-		return err.Error()
-	}
-	return ""
 }
 
 // newBackoff returns the back-off of questions to a resolver that does not run: 1, 2, 4 … 30 s.
@@ -163,7 +157,10 @@ func (s *State) pause(err error, backoff *wait.Backoff) time.Duration {
 	if !s.cfg.Resolver.Status().Running {
 		return backoff.Step()
 	}
-	if now := s.Snapshot(); !now.denied.IsZero() && now.Evidence.Kind == "" {
+	switch now := s.Snapshot(); {
+	case now.Evidence.Kind == discovery.CRDDeleted && now.Serving == source.Held:
+		return max(0, successorFor-now.At.Sub(now.Evidence.At))
+	case !now.denied.IsZero() && now.Evidence.Kind == "":
 		return wait.Jitter(absentFor, 0.1)
 	}
 	return wait.Jitter(askEvery, 0.1)

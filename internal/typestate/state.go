@@ -157,8 +157,8 @@ func (s *State) asking() (heard uint64) {
 }
 
 // answered handles discovery's answer. Heard is the result of asking before the question. An answer
-// that is out of date has no effect; discovery must be asked again.
-func (s *State) answered(heard uint64, res discovery.Resource, err error) {
+// that is out of date has no effect; discovery must be asked again. Replaced is the result of hasSuccessor.
+func (s *State) answered(heard uint64, res discovery.Resource, err error, replaced bool) {
 	reason := status.Reason("")
 	if err != nil {
 		reason = Classify(err) // may call methods of the error: not under mu
@@ -177,7 +177,7 @@ func (s *State) answered(heard uint64, res discovery.Resource, err error) {
 			next.serve(res, s.cfg.Namespace)
 			return
 		}
-		next.refuse(err, reason)
+		next.refuse(err, reason, replaced)
 	})
 	s.mu.Unlock()
 	if err != nil {
@@ -252,8 +252,9 @@ func (s *Snapshot) ended(reason status.Reason) {
 // other evidence. It is longer than the interval of a resolver that polls.
 const absentFor = 15 * time.Second
 
-// refuse records that discovery does not list the type.
-func (s *Snapshot) refuse(err error, reason status.Reason) {
+// refuse records that discovery does not list the type. If its CRD was deleted and is replaced, the next list
+// decides which objects are gone.
+func (s *Snapshot) refuse(err error, reason status.Reason, replaced bool) {
 	s.Discovery = s.Discovery.failed(err, reason, s.At)
 	denied := errors.Is(err, discovery.ErrNotServed) && !elsewhere(err)
 	if denied && s.known() && s.Evidence.Kind == "" {
@@ -267,7 +268,7 @@ func (s *Snapshot) refuse(err error, reason status.Reason) {
 		}
 	}
 	switch {
-	case s.Evidence.Kind == discovery.CRDDeleted: // also if another type replaces it
+	case s.Evidence.Kind == discovery.CRDDeleted && !replaced:
 		s.Serving = source.Gone
 	case s.Evidence.Kind != discovery.NotListed || !denied:
 		s.Serving = source.Held
@@ -356,6 +357,32 @@ func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
 	s.mu.Unlock()
 	s.Look()
 	return false
+}
+
+// successorFor is how long after the end of a CRD the objects stay in the cache if there is another CRD of
+// that name, which is not served yet. Some of the objects may be the other CRD's: the API server may have
+// sent them before the resolver had the events of both CRDs. When the other CRD is served, a list decides.
+const successorFor = 10 * time.Second
+
+// hasSuccessor reports whether the type's CRD was deleted a short time ago, and there is a CRD of that name
+// now. It sends at most one request.
+func (s *State) hasSuccessor(ctx context.Context) bool {
+	now := s.Snapshot()
+	if now.Evidence.Kind != discovery.CRDDeleted || now.Serving == source.Gone {
+		return false
+	}
+	ctx, cancel := context.WithDeadline(ctx, now.Evidence.At.Add(successorFor))
+	defer cancel()
+	_, err := s.facts().CRDUID(ctx, s.cfg.GVR.GroupResource())
+	return err == nil
+}
+
+// whyPending returns why an existing CRD is not served, or "" if there is no such CRD.
+func (s *State) whyPending() string {
+	if err := s.facts().Pending(s.cfg.GVR.GroupResource()); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // Failed implements source.Observer. An expired watch is a failure only if it happens often.

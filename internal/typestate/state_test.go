@@ -66,11 +66,16 @@ type steps []func(s *State)
 
 // yes is an answer of discovery to a question that is asked now, and no a refusal.
 func yes(res discovery.Resource) func(*State) {
-	return func(s *State) { s.answered(s.asking(), res, nil) }
+	return func(s *State) { s.answered(s.asking(), res, nil, false) }
 }
 
 func no(err error) func(*State) {
-	return func(s *State) { s.answered(s.asking(), discovery.Resource{}, err) }
+	return func(s *State) { s.answered(s.asking(), discovery.Resource{}, err, false) }
+}
+
+// noYet is a refusal while there is another CRD.
+func noYet(err error) func(*State) {
+	return func(s *State) { s.answered(s.asking(), discovery.Resource{}, err, true) }
 }
 
 // late is an answer to a question that was asked before event.
@@ -78,7 +83,7 @@ func late(res discovery.Resource, event discovery.Event) func(*State) {
 	return func(s *State) {
 		heard := s.asking()
 		s.Heard(event)
-		s.answered(heard, res, nil)
+		s.answered(heard, res, nil, false)
 	}
 }
 
@@ -155,6 +160,11 @@ func TestState_ServingAndGeneration(t *testing.T) {
 		"restored before the events":  {steps{yes(served("a")), yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), heard(added()), yes(served("a"))}, source.Served, 1, "a"},
 		"answer from before the end":  {steps{yes(served("a")), late(served("a"), removed(discovery.CRDDeleted, "a")), no(notServed)}, source.Gone, 0, "a"},
 		"answer from before, no more": {steps{yes(served("a")), late(served("a"), removed(discovery.CRDDeleted, "a"))}, source.Served, 0, "a"},
+
+		// Another CRD has the name, and is not served yet.
+		"replaced":                   {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), noYet(notServed)}, source.Held, 0, "a"},
+		"replaced, and never served": {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), noYet(notServed), no(notServed)}, source.Gone, 0, "a"},
+		"replaced, then served":      {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), noYet(notServed), yes(served("b"))}, source.Served, 1, "b"},
 
 		// What serves the type changes. A UID holds only while that may be a CRD.
 		"aggregated to CRD":                 {steps{yes(by(aggregated, "")), yes(by(crd, "a"))}, source.Served, 1, "a"},

@@ -3,6 +3,9 @@ package main
 // ofTypestate has mutants of the state of a type.
 var ofTypestate = []table{
 	{"internal/typestate", "dynamicinformer", []mutant{
+		{"a CRD without a successor keeps its objects", "State.hasSuccessor", always("err == nil")},
+		{"a successor that is never served keeps old objects", "State.hasSuccessor", replace("successorFor", "time.Hour")},
+		{"the wait for a successor has no end", "State.pause", never("now.Evidence.Kind == discovery.CRDDeleted && now.Serving == source.Held")},
 		{"a resolver does not get the expectation of a type", "inquiry.once", drop("q.expects(true)")},
 		{"a NotFound does not make a resolver poll", "inquiry.once", replace("q.expects(doubted)", "q.expects(doubted && false)")},
 		{"a refused watch does not make a resolver poll", "State.Failed", never("apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)")},
@@ -71,7 +74,8 @@ var ofTypestate = []table{
 		{"the next type keeps the conditions of a type", "Snapshot.serve", drop(
 			"s.List, s.Watch = Condition{}, Condition{}")},
 		{"a NotServed answer counts as the end of a type", "Snapshot.refuse", before(
-			"case s.Evidence.Kind == discovery.CRDDeleted: s.Serving = source.Gone", "case denied: s.Serving = source.Gone")},
+			"case s.Evidence.Kind == discovery.CRDDeleted && !replaced: s.Serving = source.Gone", "case denied: s.Serving = source.Gone")},
+		{"a replaced CRD ends its objects at once", "Snapshot.refuse", always("!replaced")},
 		{"two NotServed answers at once are enough evidence", "Snapshot.refuse", replace("absentFor", "0")},
 		{"another served version counts as the end of a type", "Snapshot.refuse", never("elsewhere(err)")},
 		{"old evidence counts against a new type", "State.Heard", replace(
