@@ -316,10 +316,15 @@ func TestRun_WritesThatChangeNoTypeHaveNoEvents(t *testing.T) {
 			for i := range 50 {
 				tc.write(&d, i)
 				crds.put(d.object())
+				if i%5 == 0 { // each fifth write shows that those before it have been seen
+					d.labels = map[string]string{"a": fmt.Sprint(i)}
+					crds.put(d.object())
+					l.wants("Changed gadgets.v1.example.org [Labels]") // the first there is
+				}
 			}
-			d.labels = map[string]string{"a": "b"} // without which nothing would show that they have been seen
+			d.labels = map[string]string{"a": "b"}
 			crds.put(d.object())
-			l.wants("Changed gadgets.v1.example.org [Labels]") // the first there is
+			l.wants("Changed gadgets.v1.example.org [Labels]")
 			if got := s.paths(); len(got) > tc.most {
 				t.Errorf("requests: %v", got)
 			}
