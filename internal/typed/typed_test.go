@@ -49,6 +49,7 @@ func (w *widget) DeepCopyObject() runtime.Object { panic("not called") }
 // Ordinary responses are decoded in one pass, all others by util/json. The results are equal.
 func TestNew_DecodesAsUtilJSON(t *testing.T) {
 	const unusual = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"u","labels":{"a":"1"},"labels":{"b":"2"}}}` // a field occurs twice
+	const kindless = `{"metadata":{"name":"k","labels":{"a":"1"},"labels":{"b":"2"}}}` // as in lists of built-in types
 	objects := []string{stubserver.SimilarWidget(1), unusual, stubserver.SimilarWidget(2)}
 	decoded := func(text string) *widget {
 		w := &widget{}
@@ -62,7 +63,7 @@ func TestNew_DecodesAsUtilJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, items := range [][]string{{}, {objects[0], objects[2]}, objects} {
+	for _, items := range [][]string{{}, {objects[0], objects[2]}, objects, {kindless}} {
 		s.Prepare(stubserver.JSON(stubserver.WidgetList(items...)))
 		list, err := client.List(t.Context(), widgets, "", metav1.ListOptions{})
 		if err != nil {
@@ -70,7 +71,9 @@ func TestNew_DecodesAsUtilJSON(t *testing.T) {
 		}
 		want := []runtime.Object{}
 		for _, item := range items {
-			want = append(want, decoded(item))
+			object := decoded(item)
+			object.APIVersion, object.Kind = "example.com/v1", "Widget"
+			want = append(want, object)
 		}
 		if diff := cmp.Diff(&internalversion.List{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: want}, list, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("list (-want +got):\n%s", diff)

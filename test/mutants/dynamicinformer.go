@@ -158,10 +158,10 @@ var ofDynamicinformer = []table{
 		{"a typed informer ignores the namespace", "request", never(`namespace != ""`)},
 		{"a typed informer does not watch", "direct.Watch", drop("opts.Watch = true")},
 		{"a response that is not a list is a typed list", "decoder.list", never(`response.Kind != "" && !isList`)},
-		{"a typed list has no version", "decoder.list", drop("ListMeta: response.ListMeta")},
-		{"items of a typed list of built-in types have no kind", "decoder.decode", never("kind.GroupVersionKind().Empty()")},
 	}},
 	{"internal/typed", "internal/typed", []mutant{
+		{"a typed list has no version", "decoder.list", drop("ListMeta: response.ListMeta")},
+		{"items of a typed list of built-in types have no kind", "decoder.decode", never("kind.GroupVersionKind().Empty()")},
 		{"a response that is not a list is a list of metadata", "decoder.list", never(`response.Kind != "" && !isList`)},
 		{"a metadata client fails a list with a bad item", "partial.List", replace("jsonErr == nil", "jsonErr == nil && err != nil")},
 		{"a metadata client does not read lists of whole objects", "partial.List", replace("return items, nil", "return items, err")},
