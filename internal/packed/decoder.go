@@ -1,0 +1,505 @@
+package packed
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Tape is one object. It is read-only, and refers to its dictionary. The zero Tape is no object.
+type Tape struct {
+	dict *Dictionary
+	data string
+}
+
+// decoder reads a tape. Its dictionary's lock is held for reading.
+type decoder struct {
+	dict *Dictionary
+	data string
+	pos  int
+	head [headFields]span
+	// labels and owners are the positions of these values; zero: there are none.
+	labels, owners int
+	root           int
+}
+
+// span is the extent of a value of the head; the name is a text without a tag.
+type span struct{ start, end int }
+
+// open returns a decoder at the value of the tape. The caller must call close.
+func (t Tape) open() decoder {
+	d := decoder{dict: t.dict, data: t.data}
+	d.dict.mu.RLock()
+	length, pos := uvarint(d.data, 0)
+	d.head[headName] = span{pos, pos + length}
+	d.pos = pos + length
+	for field := headNamespace; field < headFields; field++ {
+		start := d.pos
+		d.skip()
+		d.head[field] = span{start, d.pos}
+	}
+	d.labels, d.pos = uvarint(d.data, d.pos)
+	d.owners, d.pos = uvarint(d.data, d.pos)
+	d.root = d.pos
+	if d.labels > 0 {
+		d.labels += d.root - 1
+	}
+	if d.owners > 0 {
+		d.owners += d.root - 1
+	}
+	return d
+}
+
+func (d *decoder) close() { d.dict.mu.RUnlock() }
+
+// field returns a field of the head, which is empty if the object has none.
+func (d *decoder) field(number int) string {
+	at := d.head[number]
+	if number == headName {
+		return clone(d.data[at.start:at.end])
+	}
+	pos := d.pos
+	d.pos = at.start
+	text := d.string()
+	d.pos = pos
+	return text
+}
+
+// Size returns the number of bytes of the tape, without its dictionary.
+func (t Tape) Size() int { return len(t.data) }
+
+// IsZero reports whether t is no object.
+func (t Tape) IsZero() bool { return t.dict == nil }
+
+// Name returns the name of the metadata. It is empty if the object has none, or one that is no string.
+func (t Tape) Name() string { return t.headField(headName) }
+
+// Namespace is as Name.
+func (t Tape) Namespace() string { return t.headField(headNamespace) }
+
+// UID is as Name.
+func (t Tape) UID() string { return t.headField(headUID) }
+
+// ResourceVersion is as Name.
+func (t Tape) ResourceVersion() string { return t.headField(headVersion) }
+
+func (t Tape) headField(field int) string {
+	if t.IsZero() {
+		return ""
+	}
+	d := t.open()
+	defer d.close()
+	return d.field(field)
+}
+
+// Content returns the content of the unstructured object. It is read-only: parts of it are shared with the content of
+// other objects.
+func (t Tape) Content() map[string]any {
+	if t.IsZero() {
+		return nil
+	}
+	d := t.open()
+	defer d.close()
+	content, _ := d.value().(map[string]any)
+	return content
+}
+
+// Labels returns the value of the labels, and whether there is one.
+func (t Tape) Labels() (value any, found bool) {
+	if t.IsZero() {
+		return nil, false
+	}
+	d := t.open()
+	defer d.close()
+	if d.labels == 0 {
+		return nil, false
+	}
+	d.pos = d.labels
+	return d.value(), true
+}
+
+// OwnerReferences returns the value of the owner references, and whether there is one.
+func (t Tape) OwnerReferences() (value any, found bool) {
+	if t.IsZero() {
+		return nil, false
+	}
+	d := t.open()
+	defer d.close()
+	if d.owners == 0 {
+		return nil, false
+	}
+	d.pos = d.owners
+	return d.value(), true
+}
+
+// Field returns the value at a path of member names, and whether there is one. It reads no other value in full.
+func (t Tape) Field(path ...string) (value any, found bool) {
+	if t.IsZero() {
+		return nil, false
+	}
+	d := t.open()
+	defer d.close()
+	for _, name := range path {
+		if !d.enter(name) {
+			return nil, false
+		}
+	}
+	return d.value(), true
+}
+
+// container is what comes before the content of a container.
+type container struct {
+	shape  []int // of an object with a shape
+	object bool
+	n      int
+	keys   int // the position of the keys of an object without a shape
+	end    int // the position after the container; zero: it is not known
+}
+
+// container consumes what comes before the content of a container. It reports false, and consumes nothing, if the
+// value is no container.
+func (d *decoder) container() (c container, ok bool) {
+	begin, end := d.pos, 0
+	tag := d.data[d.pos]
+	if tag == tagSized {
+		var size int
+		size, d.pos = uvarint(d.data, d.pos+1)
+		end = d.pos + size
+		tag = d.data[d.pos]
+	}
+	d.pos++
+	switch {
+	case tagShape <= tag && tag < tagShape+shortShapes:
+		c.shape, c.object = d.dict.keys[tag-tagShape], true
+		c.n = len(c.shape)
+	case tagArray <= tag && tag < tagArray+shortArrays:
+		c.n = int(tag - tagArray)
+	case tag == tagLongShape:
+		c.shape, c.object = d.dict.keys[d.number()], true
+		c.n = len(c.shape)
+	case tag == tagLongArray:
+		c.n = d.number()
+	case tag == tagObject:
+		c.n, c.object = d.number(), true
+		c.keys = d.pos
+		for range c.n {
+			d.skipKey()
+		}
+	default:
+		d.pos = begin
+		return c, false
+	}
+	c.end = end
+	return c, true
+}
+
+// number consumes a uvarint.
+func (d *decoder) number() (n int) {
+	n, d.pos = uvarint(d.data, d.pos)
+	return n
+}
+
+// take consumes n bytes.
+func (d *decoder) take(n int) string {
+	d.pos += n
+	return d.data[d.pos-n : d.pos]
+}
+
+// key consumes a key of an object without a shape. The text may be a part of the tape.
+func (d *decoder) key() string {
+	n := d.number()
+	if n&1 == 1 {
+		return d.dict.words.texts[n>>1]
+	}
+	return d.take(n >> 1)
+}
+
+func (d *decoder) skipKey() {
+	if n := d.number(); n&1 == 0 {
+		d.pos += n >> 1
+	}
+}
+
+// value consumes a value.
+func (d *decoder) value() any {
+	if c, ok := d.container(); ok {
+		if c.object {
+			return d.object(c)
+		}
+		array := make([]any, c.n)
+		for i := range array {
+			array[i] = d.value()
+		}
+		return array
+	}
+	switch tag := d.data[d.pos]; {
+	case tag < tagInt+shortInts:
+		d.pos++
+		return int64(tag)
+	case tag < tagWord+shortWords:
+		d.pos++
+		return d.dict.boxed[tag-tagWord]
+	case tag == tagLongWord:
+		d.pos++
+		return d.dict.boxed[d.number()]
+	case tag == tagNull:
+		d.pos++
+		return nil
+	case tag == tagTrue, tag == tagFalse:
+		d.pos++
+		return tag == tagTrue
+	case tag == tagLongInt:
+		n, after := varint(d.data, d.pos+1)
+		d.pos = after
+		return n
+	case tag == tagFloat:
+		d.pos++
+		return math.Float64frombits(binary.LittleEndian.Uint64([]byte(d.take(8))))
+	case tag == tagValue:
+		d.pos++
+		return d.dict.decoded(d.number())
+	}
+	return d.string()
+}
+
+// shared returns a decoder at a value of the dictionary.
+func (d *decoder) shared(number int) *decoder {
+	return &decoder{dict: d.dict, data: d.dict.values.texts[number]}
+}
+
+// object consumes the members of an object.
+func (d *decoder) object(c container) map[string]any {
+	object := make(map[string]any, c.n)
+	if c.keys == 0 {
+		for _, word := range c.shape {
+			object[d.dict.words.texts[word]] = d.value()
+		}
+		return object
+	}
+	keys := decoder{dict: d.dict, data: d.data, pos: c.keys}
+	for range c.n {
+		before := keys.pos
+		name := keys.key()
+		if n, _ := uvarint(d.data, before); n&1 == 0 {
+			name = clone(name)
+		}
+		object[name] = d.value()
+	}
+	return object
+}
+
+// string consumes a string. It does not keep the tape in memory.
+func (d *decoder) string() string {
+	tag := d.data[d.pos]
+	d.pos++
+	switch {
+	case tagWord <= tag && tag < tagWord+shortWords:
+		return d.dict.words.texts[tag-tagWord]
+	case tagText <= tag && tag < tagText+shortTexts:
+		return clone(d.take(int(tag - tagText)))
+	case tag == tagLongText:
+		return clone(d.take(d.number()))
+	case tag == tagLongWord:
+		return d.dict.words.texts[d.number()]
+	case tagHead <= tag && tag < tagHead+headFields:
+		return d.field(int(tag - tagHead))
+	case tag == tagPrefixed:
+		return d.prefixed()
+	}
+	var scratch [64]byte
+	return string(d.appendSpecial(scratch[:0], tag))
+}
+
+// prefixed consumes what follows the tag of a string with a prefix.
+func (d *decoder) prefixed() string {
+	word := d.dict.words.texts[d.number()]
+	tag := d.data[d.pos]
+	d.pos++
+	var scratch [256]byte
+	b := append(scratch[:0], word...)
+	switch {
+	case tagText <= tag && tag < tagText+shortTexts:
+		b = append(b, d.take(int(tag-tagText))...)
+	case tag == tagLongText:
+		b = append(b, d.take(d.number())...)
+	default:
+		b = d.appendSpecial(b, tag)
+	}
+	return string(b)
+}
+
+const hexDigits = "0123456789abcdef"
+
+func appendHexDigits(b []byte, content string) []byte {
+	for i := range len(content) {
+		b = append(b, hexDigits[content[i]>>4], hexDigits[content[i]&15])
+	}
+	return b
+}
+
+// appendSpecial consumes what follows the tag of a string of a special form, and appends the string.
+func (d *decoder) appendSpecial(b []byte, tag byte) []byte {
+	switch tag {
+	case tagHex:
+		return appendHexDigits(b, d.take(d.number()))
+	case tagUUID:
+		for i, group := range groups {
+			if i > 0 {
+				b = append(b, '-')
+			}
+			b = appendHexDigits(b, d.take((group.end-group.start)/2))
+		}
+		return b
+	case tagTime:
+		return time.Unix(int64(d.number()), 0).UTC().AppendFormat(b, time.RFC3339)
+	case tagDigits:
+		return strconv.AppendUint(b, uint64(d.number()), 10) //nolint:gosec // not negative
+	}
+	panic("packed: a tape has an unknown tag") // only this package makes tapes
+}
+
+// skip consumes a value without reading it.
+func (d *decoder) skip() {
+	if c, ok := d.container(); ok {
+		if c.end > 0 {
+			d.pos = c.end
+			return
+		}
+		for range c.n {
+			d.skip()
+		}
+		return
+	}
+	tag := d.data[d.pos]
+	d.pos++
+	switch {
+	case tag < tagText, tag == tagNull, tag == tagTrue, tag == tagFalse, tag >= tagHead:
+	case tag < tagText+shortTexts:
+		d.pos += int(tag - tagText)
+	case tag == tagFloat:
+		d.pos += 8
+	case tag == tagUUID:
+		d.pos += 16
+	case tag == tagLongText, tag == tagHex:
+		n := d.number()
+		d.pos += n
+	case tag == tagPrefixed:
+		d.number()
+		d.skip()
+	default: // a number
+		d.number()
+	}
+}
+
+// enter moves to the value of the member called name of the object at pos. It reports false if the value at pos is
+// no object, or has no such member. If there are two, the last one counts.
+func (d *decoder) enter(name string) bool {
+	if d.data[d.pos] == tagValue {
+		d.pos++
+		*d = *d.shared(d.number())
+	}
+	c, ok := d.container()
+	if !ok || !c.object {
+		return false
+	}
+	found := -1
+	keys := decoder{dict: d.dict, data: d.data, pos: c.keys}
+	for i := range c.n {
+		var key string
+		if c.keys == 0 {
+			key = d.dict.words.texts[c.shape[i]]
+		} else {
+			key = keys.key()
+		}
+		if key == name {
+			found = i
+		}
+	}
+	if found < 0 {
+		return false
+	}
+	for range found {
+		d.skip()
+	}
+	return true
+}
+
+// use marks the entries of the dictionary that the tape uses. An entry that is newer than u has no mark.
+func (t Tape) use(u *usage) {
+	d := t.open()
+	defer d.close()
+	for field := headNamespace; field < headFields; field++ {
+		d.pos = d.head[field].start
+		d.use(u)
+	}
+	d.pos = d.root
+	d.use(u)
+}
+
+// use consumes a value, and marks the entries of the dictionary that it uses.
+func (d *decoder) use(u *usage) {
+	begin := d.pos
+	if c, ok := d.container(); ok {
+		d.useKeys(begin, &c, u)
+		for range c.n {
+			d.use(u)
+		}
+		return
+	}
+	tag := d.data[d.pos]
+	switch {
+	case tagWord <= tag && tag < tagWord+shortWords:
+		mark(u.words, int(tag-tagWord))
+	case tag == tagLongWord, tag == tagPrefixed:
+		number, _ := uvarint(d.data, d.pos+1) // what follows a prefix is no word
+		mark(u.words, number)
+	case tag == tagValue:
+		number, _ := uvarint(d.data, d.pos+1)
+		if mark(u.values, number) {
+			d.shared(number).use(u)
+		}
+	}
+	d.skip()
+}
+
+// useKeys marks the entries that the keys of a container use. It begins at begin.
+func (d *decoder) useKeys(begin int, c *container, u *usage) {
+	for _, word := range c.shape {
+		mark(u.words, word)
+	}
+	if c.shape != nil {
+		mark(u.shapes, d.shapeAt(begin))
+	}
+	if c.keys == 0 {
+		return
+	}
+	keys := decoder{data: d.data, pos: c.keys}
+	for range c.n {
+		if n, _ := uvarint(keys.data, keys.pos); n&1 == 1 {
+			mark(u.words, n>>1)
+		}
+		keys.skipKey()
+	}
+}
+
+// shapeAt returns the number of the shape of the object at pos.
+func (d *decoder) shapeAt(pos int) (number int) {
+	if d.data[pos] == tagSized {
+		_, pos = uvarint(d.data, pos+1)
+	}
+	if tag := d.data[pos]; tag != tagLongShape {
+		return int(tag - tagShape)
+	}
+	number, _ = uvarint(d.data, pos+1)
+	return number
+}
+
+// mark marks an entry, and reports whether it had no mark.
+func mark(entries []bool, number int) (first bool) {
+	if number >= len(entries) || entries[number] {
+		return false
+	}
+	entries[number] = true
+	return true
+}

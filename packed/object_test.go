@@ -1,0 +1,194 @@
+package packed_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/gvrkit/gvrkit/packed"
+)
+
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	obj := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal([]byte(text), &obj.Object); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func pack(t *testing.T, p *packed.Packer, obj *unstructured.Unstructured) *packed.Object {
+	t.Helper()
+	object, err := p.Pack(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+const whole = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"ns","uid":"01234567-89ab-cdef-0123-456789abcdef","resourceVersion":"12345678",
+ "generation":7,"generateName":"a-","selfLink":"/a","creationTimestamp":"2026-01-02T03:04:05Z","deletionTimestamp":"2026-01-02T03:04:06Z","deletionGracePeriodSeconds":30,
+ "labels":{"app":"x"},"annotations":{"note":"y"},"finalizers":["f"],"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u","controller":true}],
+ "managedFields":[{"manager":"m","operation":"Update","apiVersion":"v1","time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{}}}]},
+ "spec":{"nodeName":"node","containers":[{"name":"c","image":"i"}]}}`
+
+// Getters return what those of an unstructured object return, whatever the values are.
+func TestObject_GettersAreThoseOfUnstructured(t *testing.T) {
+	texts := []string{whole, `{}`, `{"metadata":null}`, `{"metadata":1}`, `{"metadata":{}}`, `{"metadata":{"name":"x","labels":{}}}`, `{"kind":"A","apiVersion":"a/b/c"}`, `{"kind":1}`}
+	fields := []string{
+		"name", "namespace", "uid", "resourceVersion", "generation", "generateName", "selfLink", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds", "labels", "annotations", "finalizers", "ownerReferences", "managedFields",
+	}
+	for _, field := range fields {
+		for _, value := range []string{`1`, `1.5`, `null`, `""`, `"x"`, `"2026-13-01"`, `[]`, `["x",1]`, `["x"]`, `[{"uid":1}]`, `[{"uid":"x","name":null}]`, `{}`, `{"a":1}`, `{"a":"b"}`, `true`} {
+			texts = append(texts, fmt.Sprintf(`{"metadata":{%q:%s}}`, field, value))
+		}
+	}
+	p := packed.NewPacker()
+	for range 3 { // the dictionary grows
+		for _, text := range texts {
+			obj := parse(t, text)
+			want, got := reflect.ValueOf(obj), reflect.ValueOf(pack(t, p, obj))
+			n := 0
+			for i := range got.NumMethod() {
+				name := got.Type().Method(i).Name
+				if !strings.HasPrefix(name, "Get") || name == "GetObjectKind" {
+					continue
+				}
+				n++
+				w, g := want.MethodByName(name).Call(nil)[0].Interface(), got.Method(i).Call(nil)[0].Interface()
+				if !reflect.DeepEqual(w, g) {
+					t.Errorf("%s of %s is %#v, want %#v", name, text, g, w)
+				}
+			}
+			if n != 15 {
+				t.Fatalf("%d getters", n)
+			}
+			o := got.Interface().(*packed.Object)
+			if w, g := obj.GroupVersionKind(), o.GetObjectKind().GroupVersionKind(); w != g {
+				t.Errorf("kind of %s is %v, want %v", text, g, w)
+			}
+			if diff := cmp.Diff(obj.Object, o.Unstructured().Object); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", text, diff)
+			}
+		}
+	}
+}
+
+// A program that tries to change a packed object is told what to do.
+func TestObject_SettersPanic(t *testing.T) {
+	o := pack(t, packed.NewPacker(), parse(t, whole))
+	before := o.Unstructured()
+	v := reflect.ValueOf(o)
+	n := 0
+	for i := range v.NumMethod() {
+		method := v.Type().Method(i)
+		if !strings.HasPrefix(method.Name, "Set") {
+			continue
+		}
+		n++
+		func() {
+			defer func() {
+				if text := fmt.Sprint(recover()); !strings.Contains(text, method.Name+" on a packed object") || !strings.Contains(text, "Unstructured().DeepCopy()") {
+					t.Errorf("%s panics with %q", method.Name, text)
+				}
+			}()
+			v.Method(i).Call([]reflect.Value{reflect.Zero(method.Type.In(1))})
+		}()
+	}
+	if n != 15 {
+		t.Errorf("%d setters", n)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("the kind can be set")
+		}
+		if diff := cmp.Diff(before, o.Unstructured()); diff != "" {
+			t.Errorf("the object has changed:\n%s", diff)
+		}
+	}()
+	o.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+}
+
+func TestAs_UnpacksToAGoType(t *testing.T) {
+	p := packed.NewPacker()
+	pod, err := packed.As[corev1.Pod](pack(t, p, parse(t, whole)))
+	if err != nil || pod.Name != "a" || pod.Spec.NodeName != "node" || pod.Spec.Containers[0].Image != "i" || !metav1.IsControlledBy(pod, &corev1.Node{ObjectMeta: metav1.ObjectMeta{UID: "u"}}) {
+		t.Errorf("%+v, %v", pod, err)
+	}
+	o := pack(t, p, parse(t, `{"kind":"Pod","metadata":{"name":"b"},"spec":{"nodeName":{"password":"secret"}}}`))
+	if pod, err := packed.As[corev1.Pod](o); err == nil || !strings.Contains(err.Error(), `packed: Pod "b"`) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%+v, %v", pod, err)
+	}
+}
+
+// loose is a Go type with fields of any type.
+type loose struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec map[string]any `json:"spec"`
+}
+
+func (l *loose) DeepCopyObject() runtime.Object { panic("not called") }
+
+// What As returns belongs to the caller: a write does not change other objects.
+func TestAs_SharesNothing(t *testing.T) {
+	const text = `{"kind":"A","apiVersion":"g/v1","metadata":{"name":"a","labels":{"app":"x"}},"spec":{"ports":[{"http":1000,"https":2000,"metrics":3000,"admin":4000}]}}`
+	p := packed.NewPacker()
+	var objects []*packed.Object
+	for range 8 { // the last ones have values in common
+		objects = append(objects, pack(t, p, parse(t, text)))
+	}
+	l, err := packed.As[loose](objects[6])
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Labels["app"], l.Spec["ports"].([]any)[0].(map[string]any)["http"] = "other", 1
+	for i, o := range objects {
+		if diff := cmp.Diff(parse(t, text), o.Unstructured()); diff != "" {
+			t.Errorf("object %d has changed:\n%s", i, diff)
+		}
+	}
+}
+
+func TestPacker_BadInputIsAnError(t *testing.T) {
+	p := packed.NewPacker()
+	for name, obj := range map[string]*unstructured.Unstructured{
+		"nil": nil, "empty": {}, "int": {Object: map[string]any{"kind": "A", "metadata": map[string]any{"name": "x"}, "spec": 1}},
+	} {
+		if o, err := p.Pack(obj); err == nil || o != nil {
+			t.Errorf("%s: %v, %v", name, o, err)
+		}
+	}
+	var none *packed.Object
+	for _, o := range []*packed.Object{none, {}} {
+		if o.GetName() != "" || o.GetLabels() != nil || o.Size() != 0 || o.Unstructured().Object != nil {
+			t.Errorf("%#v has content", o)
+		}
+	}
+}
+
+func ExampleObject() {
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "crd.projectcalico.org/v1", "kind": "IPAMBlock",
+		"metadata": map[string]any{"name": "10-0-0-0-26"},
+		"spec":     map[string]any{"cidr": "10.0.0.0/26", "affinity": "host:node-1"},
+	}}
+	block, err := packed.NewPacker().Pack(obj)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cidr, _ := block.Field("spec", "cidr")
+	fmt.Println(block.GetName(), cidr)
+	// Output: 10-0-0-0-26 10.0.0.0/26
+}
