@@ -264,4 +264,3 @@ func change(t *testing.T, r *rand.Rand, cluster *fakecluster.Cluster, gvr schema
 		cluster.Intercept(nil)
 	}
 }
-
