@@ -68,7 +68,7 @@ type settings struct {
 	harness.Options
 
 	scenarios []harness.Scenario
-	out, from string
+	out       string
 }
 
 func parse(args []string, help io.Writer) (settings, error) {
@@ -78,7 +78,6 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.BoolVar(&s.Quick, "quick", false, "measure smaller cases in fewer rounds")
 	flags.UintVar(&s.Rounds, "rounds", 0, "number of `rounds` that count, after a warm-up round (default 3 or 5)")
 	flags.StringVar(&s.out, "out", "", "`directory` for results and charts")
-	flags.StringVar(&s.from, "from", "", "print the results in this `file` instead of measuring")
 	flags.Func("cases", "measure only cases whose names match this regular `expression`, such as mix or back", func(text string) (err error) {
 		s.Cases, err = regexp.Compile(text)
 		return err
@@ -108,13 +107,6 @@ func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	s, err := parse(args, stdout)
 	if err != nil {
 		return err
-	}
-	if s.from != "" {
-		results, err := harness.Read(s.from)
-		if err != nil {
-			return err
-		}
-		return errors.Join(results.WriteTable(stdout), results.Save(s.out))
 	}
 	s.Progress = stderr
 	for _, scenario := range s.scenarios {

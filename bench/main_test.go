@@ -2,13 +2,10 @@ package main
 
 import (
 	"bytes"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/gvrkit/gvrkit/bench/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,30 +28,6 @@ func TestProgram_HelpListsScenariosAndFlags(t *testing.T) {
 		if !strings.Contains(stdout.String(), "  "+s.Name+": "+s.About+"\n") {
 			t.Errorf("no %s in:\n%s", s.Name, &stdout)
 		}
-	}
-}
-
-func TestProgram_ReportsSavedResults(t *testing.T) {
-	dir := t.TempDir()
-	var stdout, stderr bytes.Buffer
-	if code := program([]string{"-from", filepath.Join(dir, "none")}, &stdout, &stderr); code != 1 || !strings.Contains(stderr.String(), "no such file") {
-		t.Errorf("no results: exit code %d, %q", code, &stderr)
-	}
-	path := filepath.Join(dir, "cache.json")
-	results := &harness.Results{Scenario: "cache", Cases: []*harness.CaseResults{{
-		Case: harness.Case{
-			Name: "small", Title: "a small case", Plot: true, Contestants: []harness.Contestant{{Name: "old"}, {Name: "new"}}, Metrics: []harness.Metric{{Name: "time", Format: "%.0f ms"}},
-		},
-		Rounds: []harness.Round{{"old": {"time": 4}, "new": {"time": 2}}},
-	}}}
-	if err := results.Save(dir); err != nil {
-		t.Fatal(err)
-	}
-	if code := program([]string{"-from", path, "-out", dir}, &stdout, &stderr); code != 0 || !strings.Contains(stdout.String(), "2 ms ×0.5") {
-		t.Errorf("exit code %d, %q, %q", code, &stdout, &stderr)
-	}
-	if charts, err := filepath.Glob(filepath.Join(dir, "*.svg")); err != nil || len(charts) != 1 {
-		t.Errorf("charts: %v, %v", charts, err)
 	}
 }
 

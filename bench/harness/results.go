@@ -3,7 +3,6 @@ package harness
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,19 +85,6 @@ func (r *Results) Save(dir string) error {
 		}
 	}
 	return nil
-}
-
-// Read reads results that [Results.Save] wrote.
-func Read(path string) (*Results, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	results := new(Results)
-	if err := json.Unmarshal(text, results); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return results, nil
 }
 
 // Summary summarizes the values of several rounds. It is nil if there are none.
