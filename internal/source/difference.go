@@ -127,7 +127,7 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 
 // unlisted is called when the list of relist has failed, and reports whether to continue.
 func (s *splice) unlisted(ctx context.Context, t Type, err error) bool {
-	if s.behind {
+	if s.listNext {
 		s.putOff(&s.pace, err)
 		return ctx.Err() == nil
 	}
@@ -141,7 +141,7 @@ func (s *splice) unlisted(ctx context.Context, t Type, err error) bool {
 // content returns the present list.
 func (s *splice) content(ctx context.Context, t Type, changed <-chan struct{}, turn *turn) (listed, error) {
 	from := s.requests(t)
-	if s.behind {
+	if s.listNext {
 		from = from.unreported()
 	}
 	response, err := s.list(ctx, from, changed, pageSize, turn)

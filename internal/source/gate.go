@@ -110,7 +110,7 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	s := newSplice(g, opts)
 	first, t := s.open(ctx)
 	g.answered()
-	outlet, err := openOutlet(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
+	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		s.send = g.traffic.count(send)
 		if first == nil || s.forward(ctx, first, t) {
 			s.run(ctx)
@@ -120,9 +120,9 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 		if first != nil {
 			first.close()
 		}
-		return nil, err // outlet is a nil pointer, which would be a non-nil interface
+		return nil, err // out is a nil pointer, which would be a non-nil interface
 	}
-	return outlet, nil
+	return out, nil
 }
 
 func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
@@ -159,7 +159,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	}
 	stream.take(turn)
 	g.answered()
-	outlet, err := openOutlet(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
+	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		s := newSplice(g, opts)
 		s.send, s.counted = send, g.traffic.count(send) // initial events count when they are complete
 		s.begin(ctx, stream, t)
@@ -168,7 +168,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 		stream.close()
 		return nil, err
 	}
-	return outlet, nil
+	return out, nil
 }
 
 // keep replaces the known objects by those of a list, and returns the list for the reflector.
@@ -216,16 +216,16 @@ func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
 }
 
 // whileWaiting calls Config.WhileWaiting in a goroutine. The returned function ends its context.
-func (g *gate) whileWaiting(ctx context.Context) (enough func()) {
+func (g *gate) whileWaiting(ctx context.Context) (stop func()) {
 	if g.cfg.WhileWaiting == nil || !g.calls.Begin() {
 		return func() {}
 	}
-	waiting, enough := context.WithCancel(ctx)
+	waiting, stop := context.WithCancel(ctx)
 	go func() {
 		defer g.calls.End()
 		g.cfg.WhileWaiting(waiting)
 	}()
-	return enough
+	return stop
 }
 
 func isClosed(ch <-chan struct{}) bool {

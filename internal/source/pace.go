@@ -11,9 +11,9 @@ import (
 const (
 	firstPause = 250 * time.Millisecond
 	lastPause  = 30 * time.Second
-	// calm is the time without failures, beyond the last pause, after which the next failure
+	// resetAfter is the time without failures, beyond the last pause, after which the next failure
 	// counts as the first. A watch that has lasted for this time has worked.
-	calm = 10 * time.Second
+	resetAfter = 10 * time.Second
 )
 
 // pace is the back-off of failed requests: 0.25, 0.5, 1 … 30 s, with 20 % jitter, and not less
@@ -25,19 +25,19 @@ const (
 // The reflector's back-off is not used: it can't be ended early, increases with unrelated
 // restarts, and is at least 0.8 s.
 type pace struct {
-	backoff wait.Backoff  // the next pauses, if last is not zero
-	last    time.Duration // the previous pause, without jitter; zero: the next failure is the first
-	expired bool          // the last failure was an expired version
-	until   time.Time     // the end of the pause
-	firm    bool          // the server has requested the pause
-	of      int           // the generation of the type of the last request
+	backoff   wait.Backoff  // the next pauses, if last is not zero
+	last      time.Duration // the previous pause, without jitter; zero: the next failure is the first
+	expired   bool          // the last failure was an expired version
+	until     time.Time     // the end of the pause
+	requested bool          // the server has requested the pause
+	of        int           // the generation of the type of the last request
 }
 
 // failed sets the next pause. Err may be nil, if a request has succeeded but its result can't be
 // used. An expired version is the ordinary end of a watch, also after an outage: there is no pause,
 // unless it happens again.
 func (p *pace) failed(now time.Time, err error) {
-	if now.Sub(p.until) > p.last+calm {
+	if now.Sub(p.until) > p.last+resetAfter {
 		p.last, p.expired = 0, false
 	}
 	again := p.expired
@@ -46,11 +46,11 @@ func (p *pace) failed(now time.Time, err error) {
 	if !p.expired || again {
 		pause = p.step()
 	}
-	p.firm = false
+	p.requested = false
 	if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
 		wish := time.Duration(seconds) * time.Second
 		if wish > pause {
-			pause, p.firm = wait.Jitter(wish, 0.1), true
+			pause, p.requested = wait.Jitter(wish, 0.1), true
 		}
 	}
 	p.until = now.Add(pause)
@@ -65,8 +65,8 @@ func (p *pace) step() time.Duration {
 	return p.backoff.Step()
 }
 
-// worked records that a watch has worked for long enough: the next failure is the first.
-func (p *pace) worked() { p.last, p.expired = 0, false }
+// reset records that a watch has worked for long enough: the next failure is the first.
+func (p *pace) reset() { p.last, p.expired = 0, false }
 
 // slow reports whether the pause has reached its maximum.
 func (p *pace) slow() bool { return p.last == lastPause }
@@ -81,7 +81,7 @@ func (p *pace) forGeneration(generation int) {
 
 // hasten ends the pause, unless the server has requested it.
 func (p *pace) hasten(now time.Time) {
-	if !p.firm {
+	if !p.requested {
 		p.last, p.expired, p.until = 0, false, now
 	}
 }
@@ -105,5 +105,5 @@ func (p *pace) wait(ctx context.Context, changed, retry <-chan struct{}) bool {
 		return false
 	}
 	p.hasten(time.Now())
-	return !p.firm
+	return !p.requested
 }

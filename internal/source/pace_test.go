@@ -28,7 +28,7 @@ func TestPace_PausesOfExpiredVersions(t *testing.T) {
 			now := time.Now()
 			for i, s := range steps {
 				if now = now.Add(s.after); s.err == nil {
-					p.worked()
+					p.reset()
 					continue
 				}
 				p.failed(now, s.err)

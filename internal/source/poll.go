@@ -69,7 +69,7 @@ func (s *splice) awaitPoll(ctx context.Context, changed <-chan struct{}) bool {
 // polled records that the reflector has a list of t. After a list that replaces a watch, the next failure is the first.
 func (s *splice) polled(t Type) {
 	if s.polls(t) {
-		s.pace.worked()
+		s.pace.reset()
 	}
 	s.schedule()
 }

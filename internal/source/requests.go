@@ -55,7 +55,7 @@ type requests struct {
 	polling  bool   // a type that can't be watched is no failure
 	stalls   *Stalls
 	tweak    func(*metav1.ListOptions) // nil: options are not changed
-	patience time.Duration             // the maximum time of a list, or of a page of a list; 0: listAfter
+	timeout  time.Duration             // the maximum time of a list, or of a page of a list; 0: listAfter
 
 	throttled *throttled
 }
@@ -102,11 +102,11 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 	if r.tweak != nil {
 		r.tweak(&opts)
 	}
-	bounded, cancel := context.WithTimeout(ctx, cmp.Or(r.patience, listAfter))
+	bounded, cancel := context.WithTimeout(ctx, cmp.Or(r.timeout, listAfter))
 	defer cancel()
 	list, err := r.next.ListWithContext(r.observed(bounded, VerbList), opts)
 	if bounded.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w within %v", errNoList, cmp.Or(r.patience, listAfter))
+		err = fmt.Errorf("%w within %v", errNoList, cmp.Or(r.timeout, listAfter))
 	}
 	if err == nil {
 		err = checkKinds(r.kind, list)
@@ -162,16 +162,16 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 // watch-list, otherwise when the watch would be overdue, since a proxy may delay the header of a
 // response until the first event.
 func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts metav1.ListOptions, initial bool) (watch.Interface, error) {
-	var patience *time.Timer
+	var timer *time.Timer
 	switch {
 	case initial:
-		patience = time.AfterFunc(answerAfter, cancel)
+		timer = time.AfterFunc(answerAfter, cancel)
 	case opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0:
-		patience = time.AfterFunc(time.Duration(*opts.TimeoutSeconds)*time.Second+overdueAfter, cancel)
+		timer = time.AfterFunc(time.Duration(*opts.TimeoutSeconds)*time.Second+overdueAfter, cancel)
 	}
 	in, err := r.next.WatchWithContext(ctx, opts)
 	switch {
-	case patience != nil && !patience.Stop():
+	case timer != nil && !timer.Stop():
 		if in != nil {
 			in.Stop()
 		}

@@ -115,7 +115,7 @@ func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, fro
 		all.Go(func() {
 			defer func() { <-free }()
 			in := g.in(set, from, name)
-			in.patience = pageAfter
+			in.timeout = pageAfter
 			if lists[i], errs[i] = g.listPages(ctx, in, changed, cmp.Or(limit, pageSize), turn); errs[i] == nil {
 				set.succeeded(name, VerbList)
 			}
@@ -181,12 +181,12 @@ func (g *gate) openStream(ctx context.Context, t Type, opts metav1.ListOptions) 
 	}
 	m := &merged{gate: g, set: set, of: t, opts: opts, answered: make(chan struct{})}
 	m.unanswered.Store(1)
-	outlet, err := openOutlet(ctx, &g.calls, m.run)
+	out, err := openPipe(ctx, &g.calls, m.run)
 	if err != nil {
 		return nil, err
 	}
 	m.awaitAnswers(ctx)
-	return &stream{in: outlet, requests: g.requests(t), silence: newSilence(false), overdue: &deadline{}, release: func() {}}, nil
+	return &stream{in: out, requests: g.requests(t), silence: newSilence(false), overdue: &deadline{}, release: func() {}}, nil
 }
 
 // merged is the watch of a set of namespaces. It ends only with its context, or if lists replace watches.
@@ -422,8 +422,8 @@ func (c *child) watch(ctx context.Context) error {
 		return c.pass(event)
 	}, nil)
 	lasted := time.Since(opened)
-	if lasted >= calm {
-		c.pace.worked()
+	if lasted >= resetAfter {
+		c.pace.reset()
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -30,10 +30,10 @@ type splice struct {
 	pace    pace
 	// nextPoll is the time of the next list if lists replace watches; zero: it has not been set.
 	nextPoll time.Time
-	// behind says that watches have failed for so long that a list replaces the next watch, so
+	// listNext says that watches have failed for so long that a list replaces the next watch, so
 	// that the reflector gets the changes. A failure of that list is not reported, since the
 	// failure of the watch has been reported.
-	behind bool
+	listNext bool
 	// namelessInitial is the number of initial objects without a name. Nameless says that a later event has
 	// had such an object. It may concern a cached object, so a list follows the watch.
 	namelessInitial int
@@ -98,16 +98,16 @@ func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) 
 	s.pace.forGeneration(t.Generation)
 	version, current, of := s.known.place()
 	current = current && of.sameObjects(t)
-	s.behind = s.behind && current && t.Serving == Served
-	if (!s.behind || s.pace.firm) && !s.pace.wait(ctx, changed, s.retries.Next()) {
+	s.listNext = s.listNext && current && t.Serving == Served
+	if (!s.listNext || s.pace.requested) && !s.pace.wait(ctx, changed, s.retries.Next()) {
 		return nil, ctx.Err() == nil
 	}
 	switch {
 	case t.Serving == Missing:
 		s.probe(ctx, t, changed)
-	case s.behind || !current:
+	case s.listNext || !current:
 		goOn := s.relist(ctx, t, changed)
-		s.behind = false
+		s.listNext = false
 		return nil, goOn
 	case s.polls(t):
 		return nil, s.poll(ctx, t, changed)
@@ -117,7 +117,7 @@ func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) 
 			return nil, s.forward(ctx, stream, t)
 		}
 		s.failed(ctx, t, err)
-		s.behind = s.pace.slow() && refused(err)
+		s.listNext = s.pace.slow() && refused(err)
 	}
 	return nil, ctx.Err() == nil
 }
@@ -126,7 +126,7 @@ func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) 
 // whether to continue. It reports false if the stream breaks during its initial events.
 func (s *splice) forward(ctx context.Context, stream *stream, t Type) bool {
 	defer stream.close()
-	p := &passage{splice: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn}
+	p := &relay{splice: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn}
 	opened := time.Now()
 	for ending := altered; ending == altered; {
 		now, changed := s.available.Current()
@@ -142,8 +142,8 @@ func (s *splice) forward(ctx context.Context, stream *stream, t Type) bool {
 		}
 	}
 	lasted := time.Since(opened)
-	if lasted >= calm {
-		s.pace.worked()
+	if lasted >= resetAfter {
+		s.pace.reset()
 	}
 	switch {
 	case !p.wanted:
@@ -152,7 +152,7 @@ func (s *splice) forward(ctx context.Context, stream *stream, t Type) bool {
 		s.broke(ctx, p.broken)
 	case lasted < brief:
 		s.putOff(&s.pace, nil)
-		s.behind = s.pace.slow()
+		s.listNext = s.pace.slow()
 	}
 	if version, _, _ := s.known.place(); versionless(version) || s.nameless {
 		s.known.expired() // no watch can continue
@@ -160,8 +160,8 @@ func (s *splice) forward(ctx context.Context, stream *stream, t Type) bool {
 	return ctx.Err() == nil
 }
 
-// passage passes the events of one stream to the reflector.
-type passage struct {
+// relay passes the events of one stream to the reflector.
+type relay struct {
 	*splice
 	of      Type
 	listing bool  // the initial events have not ended
@@ -173,7 +173,7 @@ type passage struct {
 
 // take passes event on, and reports whether the reflector wants more. Errors go to the splice,
 // except an error that ends a watch-list.
-func (p *passage) take(ctx context.Context, event watch.Event, initial bool) bool {
+func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool {
 	if event.Type == watch.Error && !initial {
 		p.broken = errorOf(event)
 		return true

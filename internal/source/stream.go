@@ -80,7 +80,7 @@ func (s *stream) run(ctx context.Context, to deliver, other <-chan struct{}) end
 				return over
 			}
 			if !arrived.IsZero() {
-				s.silence.heard(event.Type, s.initial, time.Since(arrived))
+				s.silence.received(event.Type, s.initial, time.Since(arrived))
 			}
 		case <-s.silence.elapsed():
 			s.stalled(ctx, to)
@@ -107,15 +107,15 @@ func (s *stream) close() {
 	s.silence.stop()
 	s.overdue.stop()
 	s.in.Stop()
-	enough := time.NewTimer(closeTimeout)
-	defer enough.Stop()
+	timeout := time.NewTimer(closeTimeout)
+	defer timeout.Stop()
 	for {
 		select {
 		case _, open := <-s.in.ResultChan():
 			if !open {
 				return
 			}
-		case <-enough.C:
+		case <-timeout.C:
 			return
 		}
 	}

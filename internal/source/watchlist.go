@@ -65,7 +65,7 @@ type throttled struct{ pace atomic.Pointer[pace] }
 // does not have a resourceVersion yet, since a list does not require the version.
 func (t *throttled) note(err error) {
 	var p pace
-	if p.failed(time.Now(), err); p.firm && !apierrors.IsTimeout(err) {
+	if p.failed(time.Now(), err); p.requested && !apierrors.IsTimeout(err) {
 		t.pace.Store(&p)
 	}
 }
@@ -149,11 +149,11 @@ func (s *silence) elapsed() <-chan time.Time {
 	return s.timer.C
 }
 
-// heard is called for each event that the reflector has received, with the time that this took.
+// received is called for each event that the reflector has received, with the time that this took.
 // Initial reports whether the initial events have not ended. Initial events are added objects. After
 // another event, only the bookmark can follow the initial events: further events do not extend the
 // deadline.
-func (s *silence) heard(event watch.EventType, initial bool, took time.Duration) {
+func (s *silence) received(event watch.EventType, initial bool, took time.Duration) {
 	if s.timer == nil {
 		return
 	}

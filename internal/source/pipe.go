@@ -8,21 +8,21 @@ import (
 	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
-// outlet is the watch.Interface that a reflector reads. A function in a goroutine creates the
+// pipe is the watch.Interface that a reflector reads. A function in a goroutine creates the
 // events; the goroutine is counted in calls.
-type outlet struct {
+type pipe struct {
 	events chan watch.Event
 	cancel context.CancelFunc
 }
 
-// openOutlet runs body in a goroutine until it returns. Its context ends when the reflector
+// openPipe runs body in a goroutine until it returns. Its context ends when the reflector
 // stops the watch. Send passes an event and reports whether the reflector has received it.
-func openOutlet(ctx context.Context, calls *inflight.Counter, body func(ctx context.Context, send func(watch.Event) bool)) (*outlet, error) {
+func openPipe(ctx context.Context, calls *inflight.Counter, body func(ctx context.Context, send func(watch.Event) bool)) (*pipe, error) {
 	if !calls.Begin() {
 		return nil, errClosed
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	o := &outlet{events: make(chan watch.Event), cancel: cancel}
+	o := &pipe{events: make(chan watch.Event), cancel: cancel}
 	go func() {
 		defer calls.End()
 		defer cancel()
@@ -40,7 +40,7 @@ func openOutlet(ctx context.Context, calls *inflight.Counter, body func(ctx cont
 }
 
 // ResultChan returns the channel of events. It is closed at the end.
-func (o *outlet) ResultChan() <-chan watch.Event { return o.events }
+func (o *pipe) ResultChan() <-chan watch.Event { return o.events }
 
 // Stop ends the watch. It does not wait.
-func (o *outlet) Stop() { o.cancel() }
+func (o *pipe) Stop() { o.cancel() }
