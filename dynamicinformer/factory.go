@@ -214,7 +214,7 @@ func (f *Factory) handle(event discovery.Event) {
 	entries := slices.Clone(f.running[event.Resource.GVR.GroupResource()])
 	f.mu.Unlock()
 	for _, e := range entries {
-		e.state.Heard(event)
+		e.state.HandleEvent(event)
 	}
 }
 

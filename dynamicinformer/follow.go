@@ -199,12 +199,12 @@ func (l followedLease) Deletion(end discovery.Evidence) follow.Deletion {
 		return follow.Deletion{Phase: follow.DeletionDone} // its objects are still there
 	}
 	now := e.state.Snapshot()
-	gone, given := now.Ended(end), now.Given
+	gone, from := now.Ended(end), now.Source
 	delivered, waiting := e.informer.Handlers().Progress(l.handlers)
-	d := follow.Deletion{Phase: follow.DeletionRunning, Objects: given.Objects, Delivered: delivered}
-	emptied := given.Objects == 0 || given.Generation == now.Generation && now.Serving != source.Gone
+	d := follow.Deletion{Phase: follow.DeletionRunning, Objects: from.Objects, Delivered: delivered}
+	emptied := from.Objects == 0 || from.Generation == now.Generation && now.Serving != source.Gone
 	switch {
-	case l.released.Load(), closed(e.done), !e.hasSynced() && given.Objects == 0:
+	case l.released.Load(), closed(e.done), !e.hasSynced() && from.Objects == 0:
 		d.Phase = follow.DeletionDone
 	case !gone && end.Kind == discovery.NotListed:
 		d.Phase = follow.DeletionUnknown

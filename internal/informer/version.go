@@ -98,14 +98,14 @@ func reaches(version, want string) bool {
 // waits for the store's lock, which an index function may delay.
 func (i *Informer) Stores(number int) bool {
 	version := i.SharedIndexInformer.GetStore().LastStoreSyncResourceVersion()
-	given := i.source.State()
-	if given.FirstLists != number || version == given.Version {
+	now := i.source.State()
+	if now.FirstLists != number || version == now.Version {
 		return true // a server's versions may decrease: the store has the last version
 	}
-	if notOlder(given.Former, given.Listed) { // the store may still have a version of the former generation
-		return !notOlder(given.Former, version)
+	if notOlder(now.Former, now.Listed) { // the store may still have a version of the former generation
+		return !notOlder(now.Former, version)
 	}
-	return notOlder(version, given.Listed)
+	return notOlder(version, now.Listed)
 }
 
 // notOlder reports whether version a is not before b, or can't be compared with it. It reports false

@@ -49,7 +49,7 @@ func (w *widget) DeepCopyObject() runtime.Object { panic("not called") }
 // Ordinary responses are decoded in one pass, all others by util/json. The results are equal.
 func TestNew_DecodesAsUtilJSON(t *testing.T) {
 	const unusual = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"u","labels":{"a":"1"},"labels":{"b":"2"}}}` // a field occurs twice
-	const kindless = `{"metadata":{"name":"k","labels":{"a":"1"},"labels":{"b":"2"}}}` // as in lists of built-in types
+	const kindless = `{"metadata":{"name":"k","labels":{"a":"1"},"labels":{"b":"2"}}}`                                              // as in lists of built-in types
 	objects := []string{stubserver.SimilarWidget(1), unusual, stubserver.SimilarWidget(2)}
 	decoded := func(text string) *widget {
 		w := &widget{}

@@ -135,11 +135,11 @@ func (s *State) facts() typefacts.Facts { return typefacts.Of(s.cfg.Resolver) }
 
 // learn asks discovery once and stores the answer, unless ctx has ended.
 func (s *State) learn(ctx context.Context) error {
-	heard := s.asking()
+	seen := s.eventsSoFar()
 	res, err := s.cfg.Resolve(ctx)
 	replaced := err != nil && s.hasSuccessor(ctx)
 	if ctx.Err() == nil {
-		s.answered(heard, res, err, replaced)
+		s.answered(seen, res, err, replaced)
 	}
 	return err
 }

@@ -131,15 +131,15 @@ func (l *stateLog) completed(now *Snapshot) {
 	if now.Serving == source.Gone {
 		l.vanished(status.ReasonNotFound, now.Evidence)
 	}
-	if !now.Given.Complete {
+	if !now.Source.Complete {
 		return
 	}
 	l.mu.Lock()
-	known := l.listed == now.Given.Generation+1
-	l.listed = now.Given.Generation + 1
+	known := l.listed == now.Source.Generation+1
+	l.listed = now.Source.Generation + 1
 	l.mu.Unlock()
 	if !known {
-		l.write(LogOrdinary, "Listed", "objects", now.Given.Objects, "resourceVersion", now.Given.Listed)
+		l.write(LogOrdinary, "Listed", "objects", now.Source.Objects, "resourceVersion", now.Source.Listed)
 	}
 }
 

@@ -133,23 +133,23 @@ func (u *unindexed) any() (at indexed, err error) {
 // rejectedLocked returns the rejected objects that still exist. The caller holds mu.
 func (s *State) rejectedLocked(now *Snapshot) Rejected {
 	if s.unindexed.objects != nil {
-		s.unindexed.compare(s.given.Has, now.At)
+		s.unindexed.compare(s.source.Has, now.At)
 		if len(s.unindexed.objects) == 0 {
 			s.unindexed = unindexed{}
 			s.hasUnindexed.Store(false)
 		}
 	}
 	r := s.unindexed.rejected()
-	if given := now.Given.Rejected; given.Count > 0 {
-		since := given.Since
+	if rejected := now.Source.Rejected; rejected.Count > 0 {
+		since := rejected.Since
 		if r.Count > 0 && r.Since.Before(since) {
 			since = r.Since
 		}
 		reason := status.ReasonTransformFailed
-		if errors.Is(given.Err, source.ErrDecode) {
+		if errors.Is(rejected.Err, source.ErrDecode) {
 			reason = status.ReasonDecodeFailed
 		}
-		r = Rejected{Count: r.Count + given.Count, Key: given.Key, Err: given.Err, Reason: reason, Since: since}
+		r = Rejected{Count: r.Count + rejected.Count, Key: rejected.Key, Err: rejected.Err, Reason: reason, Since: since}
 	}
 	return r
 }
@@ -158,9 +158,9 @@ func (s *State) rejectedLocked(now *Snapshot) Rejected {
 func (s *State) Report() (Snapshot, Quarantined) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	given, rejected := s.given.Report()
-	now := s.readLocked(given)
-	q := Quarantined{rejected: rejected, all: given.Rejected, unindexed: len(s.unindexed.objects)}
+	from, rejected := s.source.Report()
+	now := s.readLocked(from)
+	q := Quarantined{rejected: rejected, all: from.Rejected, unindexed: len(s.unindexed.objects)}
 	for at, err := range s.unindexed.named {
 		failed := s.unindexed.objects[at]
 		q.named = append(q.named, status.QuarantinedObject{

@@ -37,8 +37,8 @@ type Snapshot struct {
 	Discovery, List, Watch Condition
 	// Rejected are the objects that are not in the cache or in an index.
 	Rejected Rejected
-	// Given is what the source has passed on, and Listed whether the informer has synced once.
-	Given  source.State
+	// Source is the state of the source, and Listed whether the informer has synced once.
+	Source source.State
 	Listed bool
 	// Traffic counts requests, bytes and events.
 	Traffic status.Traffic
@@ -74,7 +74,7 @@ func (c Condition) failed(err error, reason status.Reason, now time.Time) Condit
 // Synced reports whether a whole list of this generation is in the store, and there is no evidence
 // that the type is gone. Only this function decides that.
 func (s *Snapshot) Synced() bool {
-	return s.Listed && s.given() && s.stored >= s.Given.FirstLists
+	return s.Listed && s.hasList() && s.stored >= s.Source.FirstLists
 }
 
 // Ended reports whether the type has ended with that evidence. Another type may have its name now.
@@ -84,24 +84,24 @@ func (s *Snapshot) Ended(end discovery.Evidence) bool {
 		end.CRDUID != "" && known != "" && end.CRDUID != known
 }
 
-// given reports whether the reflector has got a whole list of this generation.
-func (s *Snapshot) given() bool {
+// hasList reports whether the reflector has got a whole list of this generation.
+func (s *Snapshot) hasList() bool {
 	return s.Serving != source.Gone && s.Evidence.Kind != discovery.CRDDeleted &&
-		s.Given.Complete && s.Given.Generation == s.Generation
+		s.Source.Complete && s.Source.Generation == s.Generation
 }
 
 // AwaitsStore returns the number of a first list that the reflector has got and that may not be in
 // the store yet; zero if there is none. For the list with number 1, HasSynced reports that.
 func (s *Snapshot) AwaitsStore() int {
-	if s.given() && s.Given.FirstLists > max(1, s.stored) {
-		return s.Given.FirstLists
+	if s.hasList() && s.Source.FirstLists > max(1, s.stored) {
+		return s.Source.FirstLists
 	}
 	return 0
 }
 
 // Flushing reports whether the cache still has objects of an earlier generation.
 func (s *Snapshot) Flushing() bool {
-	return s.Given.Objects > 0 && s.Given.Generation != s.Generation
+	return s.Source.Objects > 0 && s.Source.Generation != s.Generation
 }
 
 // Failing returns the verb and the condition of a failure; the verb of discovery is empty. It reports
@@ -114,7 +114,7 @@ func (s *Snapshot) Failing() (verb string, c Condition, failing bool) {
 	}
 	verb, c = source.VerbList, s.List
 	if other := s.Watch; other.Err != nil {
-		if c.Err == nil || s.Given.Complete && s.Given.Version != "" {
+		if c.Err == nil || s.Source.Complete && s.Source.Version != "" {
 			verb, c, other = source.VerbWatch, s.Watch, s.List
 		}
 		if other.Err != nil {
@@ -142,7 +142,7 @@ func (s *Snapshot) NotSynced() status.NotSyncedError {
 
 // starting returns the reason of an informer that is not synced although nothing fails.
 func (s *Snapshot) starting() status.Reason {
-	if s.Given.Queued.IsZero() {
+	if s.Source.Queued.IsZero() {
 		return status.ReasonSyncing
 	}
 	return status.ReasonQueued
@@ -150,8 +150,8 @@ func (s *Snapshot) starting() status.Reason {
 
 // startingSince returns the time since when the informer can list, or waits for its turn.
 func (s *Snapshot) startingSince() time.Time {
-	if !s.Given.Queued.IsZero() {
-		return s.Given.Queued
+	if !s.Source.Queued.IsZero() {
+		return s.Source.Queued
 	}
 	if s.ServedSince.After(s.Begun) {
 		return s.ServedSince
@@ -179,7 +179,7 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 	i := status.Informer{
 		GVR: s.GVR, Resource: s.Resource(), Namespace: s.Namespace, Listed: s.Listed,
 		Evidence: s.Evidence, Generation: s.Generation, Flushing: s.Flushing(),
-		Objects: s.Given.Objects, ResourceVersion: s.Given.Version, Traffic: s.Traffic, PollPeriod: s.Given.Polling,
+		Objects: s.Source.Objects, ResourceVersion: s.Source.Version, Traffic: s.Traffic, PollPeriod: s.Source.Polling,
 	}
 	i.Reason = s.reason(notRunning)
 	i.State = s.state(i.Reason)
@@ -198,11 +198,11 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 		return i
 	}
 	i.Verb, i.Err, i.Attempts = verb, failing.Err, failing.Attempts
-	if s.Listed && (s.Serving != source.Gone || s.Given.Objects > 0) {
+	if s.Listed && (s.Serving != source.Gone || s.Source.Objects > 0) {
 		i.StaleSince = failing.Since
 	}
-	if verb != "" && s.Given.Due.After(s.At) {
-		i.NextRetry = s.Given.Due
+	if verb != "" && s.Source.Due.After(s.At) {
+		i.NextRetry = s.Source.Due
 	}
 	return i
 }

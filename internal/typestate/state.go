@@ -44,13 +44,13 @@ type State struct {
 	log       stateLog
 	received  atomic.Uint64 // bytes
 
-	// mu guards the fields below. It is held only during calls of given and listed, which
+	// mu guards the fields below. It is held only during calls of source and listed, which
 	// read the state of the source and do not block.
 	mu     sync.Mutex
 	now    Snapshot
-	heard  uint64 // the number of events that make earlier answers of discovery out of date
+	events uint64 // the number of events that make earlier answers of discovery out of date
 	runs   bool   // Run asks discovery
-	given  Given
+	source Source
 	listed func() bool
 
 	unindexed    unindexed
@@ -66,15 +66,15 @@ func New(cfg Config) *State {
 	s := &State{
 		cfg: cfg, news: make(chan struct{}, 1), log: stateLog{gvr: cfg.GVR},
 		now:    Snapshot{GVR: cfg.GVR, Namespace: cfg.Namespace, Serving: serving, stored: 1},
-		given:  nothing{},
+		source: nothing{},
 		listed: func() bool { return false },
 	}
 	s.available = source.NewAvailability(s.now.sourceType())
 	return s
 }
 
-// Given is what a source has passed to its reflector. Its methods do not block.
-type Given interface {
+// Source is the state of a source, and the objects that it has passed to its reflector. Its methods do not block.
+type Source interface {
 	State() source.State
 	// Has reports whether the reflector has an object with that key.
 	Has(key string) bool
@@ -82,7 +82,7 @@ type Given interface {
 	Report() (source.State, []source.RejectedObject)
 }
 
-// nothing is the Given before there is a source.
+// nothing is the Source before there is one.
 type nothing struct{}
 
 func (nothing) State() source.State                             { return source.State{} }
@@ -91,10 +91,10 @@ func (nothing) Report() (source.State, []source.RejectedObject) { return source.
 
 // SetSource sets the source, and the function that reports whether the informer has synced once. They are called
 // with a lock held: they must not block and not call the State. SetSource must be called before the informer runs.
-func (s *State) SetSource(given Given, listed func() bool) {
+func (s *State) SetSource(from Source, listed func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.given, s.listed = given, listed
+	s.source, s.listed = from, listed
 }
 
 // Availability returns the state of the type for the source.
@@ -104,14 +104,14 @@ func (s *State) Availability() *source.Availability { return s.available }
 func (s *State) Snapshot() Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.readLocked(s.given.State())
+	return s.readLocked(s.source.State())
 }
 
-// readLocked returns the present state with the state of the source, given. The caller holds mu.
-func (s *State) readLocked(given source.State) Snapshot {
+// readLocked returns the present state with the state of its source. The caller holds mu.
+func (s *State) readLocked(from source.State) Snapshot {
 	now := s.now
-	now.Given, now.Listed, now.At = given, s.listed(), time.Now()
-	now.Traffic.Bytes, now.Traffic.Events, now.Traffic.LastEvent = s.received.Load(), now.Given.Events, now.Given.LastEvent
+	now.Source, now.Listed, now.At = from, s.listed(), time.Now()
+	now.Traffic.Bytes, now.Traffic.Events, now.Traffic.LastEvent = s.received.Load(), now.Source.Events, now.Source.LastEvent
 	now.Rejected = s.rejectedLocked(&now)
 	return now
 }
@@ -127,12 +127,12 @@ func (s *State) change(edit func(next *Snapshot)) (before, now Snapshot) {
 // changeLocked is change for a caller that holds mu.
 func (s *State) changeLocked(edit func(next *Snapshot)) (before, now Snapshot) {
 	before = s.now
-	next := s.readLocked(s.given.State())
+	next := s.readLocked(s.source.State())
 	edit(&next)
 	next.Rejected = s.rejectedLocked(&next)
 	_, _, failing := next.Failing()
 	switch {
-	case failing, next.Rejected.Count > 0, !next.given():
+	case failing, next.Rejected.Count > 0, !next.hasList():
 		next.SyncedSince = time.Time{}
 	case next.SyncedSince.IsZero():
 		next.SyncedSince = next.At
@@ -149,22 +149,22 @@ func (s *State) Begin(ctx context.Context) {
 	s.change(func(next *Snapshot) { next.Begun = next.At })
 }
 
-// asking returns a value with which answered decides whether an answer is out of date.
-func (s *State) asking() (heard uint64) {
+// eventsSoFar returns a value with which answered decides whether an answer is out of date.
+func (s *State) eventsSoFar() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.heard
+	return s.events
 }
 
-// answered handles discovery's answer. Heard is the result of asking before the question. An answer
+// answered handles discovery's answer. Seen is the result of eventsSoFar before the question. An answer
 // that is out of date has no effect; discovery must be asked again. Replaced is the result of hasSuccessor.
-func (s *State) answered(heard uint64, res discovery.Resource, err error, replaced bool) {
+func (s *State) answered(seen uint64, res discovery.Resource, err error, replaced bool) {
 	reason := status.Reason("")
 	if err != nil {
 		reason = Classify(err) // may call methods of the error: not under mu
 	}
 	s.mu.Lock()
-	if heard != s.heard {
+	if seen != s.events {
 		s.mu.Unlock()
 		return
 	}
@@ -284,10 +284,10 @@ func elsewhere(err error) bool {
 	return errors.Is(err, discovery.ErrNotEstablished) || is && len(notServed.Versions) > 0
 }
 
-// Heard handles an event of the resolver about the type. Discovery is asked again.
-func (s *State) Heard(event discovery.Event) {
+// HandleEvent handles an event of the resolver about the type. Discovery is asked again.
+func (s *State) HandleEvent(event discovery.Event) {
 	s.mu.Lock()
-	s.heard++
+	s.events++
 	if event.Type == discovery.Removed {
 		// The event may be of an older CRD, which was deleted before the known CRD was created, or of a CRD
 		// that does not serve this version.
@@ -346,7 +346,7 @@ func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
 	}
 	s.mu.Lock()
 	if s.now.uid() == known {
-		s.heard++
+		s.events++
 		s.changeLocked(func(next *Snapshot) {
 			next.Evidence = discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: known, At: next.At}
 			if !s.runs { // AskUntilServed asks discovery; the source calls it while it waits

@@ -66,28 +66,28 @@ type steps []func(s *State)
 
 // yes is an answer of discovery to a question that is asked now, and no a refusal.
 func yes(res discovery.Resource) func(*State) {
-	return func(s *State) { s.answered(s.asking(), res, nil, false) }
+	return func(s *State) { s.answered(s.eventsSoFar(), res, nil, false) }
 }
 
 func no(err error) func(*State) {
-	return func(s *State) { s.answered(s.asking(), discovery.Resource{}, err, false) }
+	return func(s *State) { s.answered(s.eventsSoFar(), discovery.Resource{}, err, false) }
 }
 
 // noYet is a refusal while there is another CRD.
 func noYet(err error) func(*State) {
-	return func(s *State) { s.answered(s.asking(), discovery.Resource{}, err, true) }
+	return func(s *State) { s.answered(s.eventsSoFar(), discovery.Resource{}, err, true) }
 }
 
 // late is an answer to a question that was asked before event.
 func late(res discovery.Resource, event discovery.Event) func(*State) {
 	return func(s *State) {
-		heard := s.asking()
-		s.Heard(event)
-		s.answered(heard, res, nil, false)
+		seen := s.eventsSoFar()
+		s.HandleEvent(event)
+		s.answered(seen, res, nil, false)
 	}
 }
 
-func heard(event discovery.Event) func(*State) { return func(s *State) { s.Heard(event) } }
+func heard(event discovery.Event) func(*State) { return func(s *State) { s.HandleEvent(event) } }
 
 func probed(gone bool) func(*State) {
 	return func(s *State) {
@@ -238,8 +238,8 @@ func TestState_ReportIsOfOneMoment(t *testing.T) {
 	given := &later{givenBy: func() source.State { return source.State{Objects: -1} }}
 	s.SetSource(given, func() bool { return true })
 	now, q := s.Report()
-	if left := q.Status(); now.Given.Objects != 1 || given.calls != 1 || now.Rejected.Count != 1 || left.Count() != 1 || len(left.Objects) != 1 {
-		t.Errorf("%d calls, %d objects, %d rejected, quarantine %+v", given.calls, now.Given.Objects, now.Rejected.Count, left)
+	if left := q.Status(); now.Source.Objects != 1 || given.calls != 1 || now.Rejected.Count != 1 || left.Count() != 1 || len(left.Objects) != 1 {
+		t.Errorf("%d calls, %d objects, %d rejected, quarantine %+v", given.calls, now.Source.Objects, now.Rejected.Count, left)
 	}
 }
 
@@ -384,8 +384,8 @@ func TestState_EventsAreLimitedToARateOfQuestions(t *testing.T) {
 // An event of discovery has the type looked at again, once for all events that come before that.
 func TestState_NewsHasDiscoveryAsked(t *testing.T) {
 	s := newShips(t)
-	s.Heard(added())
-	s.Heard(removed(discovery.CRDDeleted, "a"))
+	s.HandleEvent(added())
+	s.HandleEvent(removed(discovery.CRDDeleted, "a"))
 	if got := len(s.news); got != 1 {
 		t.Errorf("%d calls to ask discovery, want 1", got)
 	}
@@ -421,7 +421,7 @@ func TestState_IsUnsettledAfterAnotherServerHasBegunToServe(t *testing.T) {
 				time.Sleep(time.Minute)
 				unsettled(false)
 				res = tc.to
-				s.Heard(discovery.Event{Type: discovery.Changed, Resource: res})
+				s.HandleEvent(discovery.Event{Type: discovery.Changed, Resource: res})
 				unsettled(tc.unsettled)
 				time.Sleep(settleFor - time.Second)
 				s.Look()

@@ -20,29 +20,29 @@ var ofTypestate = []table{
 		{"an object is in no index since its last failure", "unindexed.add", drop("made.since = known.since")},
 		{"a good object stays among the names of objects without an index", "unindexed.remove", drop("delete(u.named, at)")},
 		{"a quarantine is in no order", "Quarantined.Status", drop("slices.SortFunc(objects, func(a, b status.QuarantinedObject) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Index, b.Index)) })")},
-		{"objects that can't be decoded count for the transform", "State.rejectedLocked", never("errors.Is(given.Err, source.ErrDecode)")},
+		{"objects that can't be decoded count for the transform", "State.rejectedLocked", never("errors.Is(rejected.Err, source.ErrDecode)")},
 		{"a condition has the time of its last failure", "Condition.failed", replace(
 			"if c.Err == nil { c = Condition{Since: now} }", "c = Condition{Since: now, Attempts: c.Attempts}")},
 		{"a type is absent if the server rejects the user", "Snapshot.state", replace("s.inconclusive()", "reason == status.ReasonDiscoveryFailed")},
 		{"an error of an index function is stored at any length", "State.Unindexed", replace("errtext.Clean(err)", "err")},
-		{"an informer whose list waits is syncing", "Snapshot.starting", always("s.Given.Queued.IsZero()")},
-		{"WaitForSync does not wait for the store", "Snapshot.Synced", always("s.stored >= s.Given.FirstLists")},
+		{"an informer whose list waits is syncing", "Snapshot.starting", always("s.Source.Queued.IsZero()")},
+		{"WaitForSync does not wait for the store", "Snapshot.Synced", always("s.stored >= s.Source.FirstLists")},
 		{"the status of a stale cache has no StaleSince", "Snapshot.Status", drop("i.StaleSince = failing.Since")},
-		{"a watch-list with a response counts as complete", "Snapshot.given", always("s.Given.Complete")},
-		{"the status does not have the time of the next attempt", "Snapshot.Status", drop("i.NextRetry = s.Given.Due")},
+		{"a watch-list with a response counts as complete", "Snapshot.hasList", always("s.Source.Complete")},
+		{"the status does not have the time of the next attempt", "Snapshot.Status", drop("i.NextRetry = s.Source.Due")},
 		{"validation is skipped", "New", replace("source.Held", "source.Served")},
 		{"a NotServed answer is kept after a Served answer", "Snapshot.serve", replace(
 			"s.Evidence, s.denied, s.Discovery = discovery.Evidence{}, time.Time{}, Condition{}",
 			"s.Evidence, s.denied = discovery.Evidence{}, time.Time{}")},
 		{"a NotServed answer is not a condition", "Snapshot.refuse", drop("s.Discovery = s.Discovery.failed(err, reason, s.At)")},
 		{"SyncedSince is from before a failure", "State.changeLocked", within("next.Rejected.Count > 0", never("failing"))},
-		{"SyncedSince is from before the type was served again", "State.changeLocked", never("!next.given()")},
+		{"SyncedSince is from before the type was served again", "State.changeLocked", never("!next.hasList()")},
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
-		{"a quarantine and the state of a status are of different moments", "State.Report", replace("s.readLocked(given)", "s.readLocked(s.given.State())")},
-		{"a list that waits has the time of the informer's start", "Snapshot.startingSince", never("!s.Given.Queued.IsZero()")},
-		{"the deletion of a CRD ends what another server serves", "State.Heard", never("s.now.servedElsewhere()")},
+		{"a quarantine and the state of a status are of different moments", "State.Report", replace("s.readLocked(from)", "s.readLocked(s.source.State())")},
+		{"a list that waits has the time of the informer's start", "Snapshot.startingSince", never("!s.Source.Queued.IsZero()")},
+		{"the deletion of a CRD ends what another server serves", "State.HandleEvent", never("s.now.servedElsewhere()")},
 		{"an inconclusive answer stops an informer", "State.answered", never(
 			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known() && s.now.Evidence.Kind != discovery.CRDDeleted")},
 		{"evidence has no effect while discovery cannot tell", "State.answered", always("s.now.Evidence.Kind != discovery.CRDDeleted")},
@@ -60,17 +60,17 @@ var ofTypestate = []table{
 		{"another server is trusted at once", "Snapshot.serve", drop("s.moved = s.At")},
 		{"a type is never settled", "State.nextQuestion", drop("at = settled")},
 		{"a refused watch is lasting", "Snapshot.Lasting", never("verb == source.VerbWatch")},
-		{"evidence does not end synced", "Snapshot.given", always("s.Evidence.Kind != discovery.CRDDeleted")},
+		{"evidence does not end synced", "Snapshot.hasList", always("s.Evidence.Kind != discovery.CRDDeleted")},
 		{"a CRD of another UID is the same type", "Snapshot.replacedBy", never(
 			`old.CRDUID != "" && res.CRDUID != "" && old.CRDUID != res.CRDUID`)},
 		{"another scope is the same type", "Snapshot.replacedBy", never("old.Namespaced != res.Namespaced")},
-		{"a type that is gone counts as synced", "Snapshot.given", always("s.Serving != source.Gone")},
+		{"a type that is gone counts as synced", "Snapshot.hasList", always("s.Serving != source.Gone")},
 		{"a condition does not end when its request succeeds", "State.Succeeded", drop("next.List = Condition{}")},
 		{"an inconclusive confirmation counts as a denial", "State.Confirm", within(
 			"!errors.Is(err, discovery.ErrNotServed)", replace("true", "false"))},
 		{"a CRD that a confirmation does not find is no evidence", "State.Confirm", never("s.now.uid() == known")},
 		{"a probe of another type counts", "State.Probed", never("s.now.sourceType() != t")},
-		{"an outdated answer counts", "State.answered", never("heard != s.heard")},
+		{"an outdated answer counts", "State.answered", never("seen != s.events")},
 		{"the next type keeps the conditions of a type", "Snapshot.serve", drop(
 			"s.List, s.Watch = Condition{}, Condition{}")},
 		{"a NotServed answer counts as the end of a type", "Snapshot.refuse", before(
@@ -78,7 +78,7 @@ var ofTypestate = []table{
 		{"a replaced CRD ends its objects at once", "Snapshot.refuse", always("!replaced")},
 		{"two NotServed answers at once are enough evidence", "Snapshot.refuse", replace("absentFor", "0")},
 		{"another served version counts as the end of a type", "Snapshot.refuse", never("elsewhere(err)")},
-		{"old evidence counts against a new type", "State.Heard", replace(
+		{"old evidence counts against a new type", "State.HandleEvent", replace(
 			`uid == "" || known == "" && !s.now.servedElsewhere() || uid == known`, "uid == uid && known == known")},
 		{"a watch that expires is a failure", "State.Failed", replace("if ordinary { return }", "if !ordinary { return }")},
 		{"watches that expire all the time are no failure", "State.Failed", always("next.At.Sub(next.expiry) > expiryEvery")},
