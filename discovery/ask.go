@@ -23,7 +23,7 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 			return Resource{}, refusal
 		}
 		res, err := c.answer(q)
-		if err == nil || errors.Is(err, ErrAmbiguous) || r.certain(c, q, err) {
+		if err == nil || errors.Is(err, ErrAmbiguous) || r.isFinal(c, q, err) {
 			return res, err
 		}
 		if !r.readChanged(ctx, q, c) {
@@ -69,7 +69,7 @@ const beginning = 2 * time.Second
 func (r *Resolver) refused(c *snapshot, q question) error {
 	r.mu.Lock()
 	refusal, denied := r.denied[q]
-	denied = denied && r.live != nil && r.current.Load() == c && r.live.certain()
+	denied = denied && r.live != nil && r.current.Load() == c && r.live.conclusive()
 	r.mu.Unlock()
 	switch {
 	case !denied:
@@ -83,16 +83,16 @@ func (r *Resolver) refused(c *snapshot, q question) error {
 	return refusal
 }
 
-// certain reports whether refusal, the result of q in c, is conclusive without a request: the CRDs are
+// isFinal reports whether refusal, the result of q in c, is conclusive without a request: the CRDs are
 // the reason, and documents may be older than the CRDs.
-func (r *Resolver) certain(c *snapshot, q question, refusal error) bool {
+func (r *Resolver) isFinal(c *snapshot, q question, refusal error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.live == nil || r.current.Load() != c || !errors.Is(refusal, ErrNotServed) {
 		return false
 	}
 	gvr, full := q.gvr()
-	return errors.Is(refusal, ErrNotEstablished) && r.live.certain() || full && c.decides(gvr.GroupResource())
+	return errors.Is(refusal, ErrNotEstablished) && r.live.conclusive() || full && c.decides(gvr.GroupResource())
 }
 
 // confirm asks the server whether refusal, the result of q in c, is right. C is the snapshot of a run.

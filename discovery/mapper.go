@@ -55,7 +55,7 @@ func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(met
 			return none, refusal
 		}
 		found, err := answer(known)
-		if !isRefusal(err) || r.certain(known, q, err) {
+		if !isRefusal(err) || r.isFinal(known, q, err) {
 			return found, err
 		}
 		if !r.readChanged(ctx, q, known) {

@@ -108,7 +108,7 @@ func (n *narrow) ask(ctx context.Context, t *narrowType) {
 			return
 		}
 		res, listed := listedAs(version, t.gvr)
-		n.learn(t, func(now time.Time) (expected bool) {
+		n.store(t, func(now time.Time) (expected bool) {
 			if err != nil || !listed || missingVerbs(res, informerVerbs) != nil {
 				return false
 			}
@@ -147,13 +147,13 @@ func (n *narrow) watch(ctx context.Context, t *narrowType, object *narrowObject,
 			sleep(ctx, l.pace.batch, nil)
 		},
 		list: func(items []*slimMeta) {
-			n.learn(t, func(time.Time) (expected bool) { return object.list(items) })
+			n.store(t, func(time.Time) (expected bool) { return object.list(items) })
 		},
 		event: func(kind watch.EventType, item *slimMeta) {
-			n.learn(t, func(time.Time) (expected bool) { return object.observe(kind, item) })
+			n.store(t, func(time.Time) (expected bool) { return object.observe(kind, item) })
 		},
 		state: func(state SourceState, verb string, err error) {
-			n.learn(t, func(now time.Time) (expected bool) {
+			n.store(t, func(now time.Time) (expected bool) {
 				l.resolver.mu.Lock()
 				src.status.become(state, verb, err, now)
 				l.resolver.mu.Unlock()
@@ -199,9 +199,9 @@ func (o *narrowObject) observe(kind watch.EventType, item *slimMeta) (expected b
 	return true
 }
 
-// learn calls what, which stores a part of what is known of t and reports whether that part is as
+// store calls what, which stores a part of what is known of t and reports whether that part is as
 // expected. If it is not, the run widens.
-func (n *narrow) learn(t *narrowType, what func(now time.Time) (expected bool)) {
+func (n *narrow) store(t *narrowType, what func(now time.Time) (expected bool)) {
 	l := n.live
 	l.mu.Lock()
 	defer l.mu.Unlock()

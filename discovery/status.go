@@ -71,12 +71,12 @@ func (r *Resolver) Status() Status {
 	return s
 }
 
-// certain reports whether an object or a resource that no source has does not exist.
-func (l *live) certain() bool {
-	conclusive := func(s SourceStatus) bool {
+// conclusive reports whether an object or a resource that no source has does not exist.
+func (l *live) conclusive() bool {
+	decides := func(s SourceStatus) bool {
 		return s.State == SourceCurrent || s.State == SourceAbsent || s.State == SourceForbidden
 	}
-	return conclusive(l.crds) && conclusive(l.apis) && l.docs.State == SourceCurrent
+	return decides(l.crds) && decides(l.apis) && l.docs.State == SourceCurrent
 }
 
 // polls reports whether one of the watches of l is not open.
