@@ -63,6 +63,29 @@ func ExampleResolver_Resolve_inconclusive() {
 	// Output: true false
 }
 
+// A program that accepts several versions of a type asks which of them is served.
+func ExampleResolver_ValidateVersion() {
+	resolver := newFakeResolver()
+	gadgets := schema.GroupVersionResource{Group: "example.com", Version: "v2", Resource: "gadgets"}
+	_, err := resolver.Validate(context.Background(), gadgets)
+	fmt.Println(err)
+	res, err := resolver.ValidateVersion(context.Background(), gadgets, discovery.FirstOf("v2", "v1"), "list")
+	fmt.Println(res.GVR.Version, err)
+	// Output:
+	// gadgets.v2.example.com: not served by the API server in version v2; it is served in v1
+	// v1 <nil>
+}
+
+// A program checks the resources of its configuration before it connects to a server.
+func ExampleCheckGVR() {
+	for _, resource := range []string{"gadgets", "gadgets/status"} {
+		fmt.Println(discovery.CheckGVR(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: resource}))
+	}
+	// Output:
+	// <nil>
+	// resource "gadgets/status.v1.example.com": a subresource can't be listed or watched: remove the part after the resource
+}
+
 // The changes come from Run.
 func ExampleResolver_Subscribe() {
 	resolver := newFakeResolver()
