@@ -253,6 +253,34 @@ func TestSplice_ListsReplaceRefusedWatches(t *testing.T) {
 	}
 }
 
+// A list follows a refused watch at once. If its version is expired, which causes no pause, the pause of the watch
+// still holds.
+func TestSplice_ExpiredListsDoNotEndThePausesOfWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestInformer(t, nil, "a")
+		w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			switch req.Verb {
+			case "watch":
+				return apierrors.NewServiceUnavailable("down")
+			case "list":
+				return apierrors.NewResourceExpired("too old")
+			}
+			return nil
+		})
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(23 * time.Minute)
+		for _, verb := range []string{"list", "watch"} {
+			if got := len(w.cluster.Requests(verb, widgets)); got < 33 || got > 56 {
+				t.Errorf("requests to %s in 23 min = %d, want one each 30 to 36 s", verb, got)
+			}
+		}
+		w.cluster.Intercept(nil)
+		time.Sleep(time.Minute)
+		w.create("b")
+		w.expect("after the failures", "add b red")
+	})
+}
+
 // The server requests a pause. A list also waits for its end.
 func TestSplice_ListWaitsForRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

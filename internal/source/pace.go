@@ -35,7 +35,7 @@ type pace struct {
 
 // failed sets the next pause. Err may be nil, if a request has succeeded but its result can't be
 // used. An expired version is the ordinary end of a watch, also after an outage: there is no pause,
-// unless it happens again.
+// unless it happens again. No failure ends an earlier pause: a list may be sent during the pause of a watch.
 func (p *pace) failed(now time.Time, err error) {
 	if now.Sub(p.until) > p.last+resetAfter {
 		p.last, p.expired = 0, false
@@ -53,7 +53,9 @@ func (p *pace) failed(now time.Time, err error) {
 			pause, p.requested = wait.Jitter(wish, 0.1), true
 		}
 	}
-	p.until = now.Add(pause)
+	if until := now.Add(pause); until.After(p.until) {
+		p.until = until
+	}
 }
 
 // step returns the next pause of the back-off.
