@@ -16,6 +16,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/broadcast"
+	"github.com/gvrkit/gvrkit/internal/form"
 	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typestate"
@@ -61,7 +62,7 @@ func NewDynamicSharedInformerFactory(client dynamic.Interface, defaultResync tim
 // NewFilteredDynamicSharedInformerFactory returns a factory of informers on one
 // namespace. If tweakListOptions is not nil, it is applied to each request.
 func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc) DynamicSharedInformerFactory {
-	return newFactory(clients{own: client}, newOptions(
+	return newFactory(form.Clients{Own: client}, newOptions(
 		withExactResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions),
 	)).DropIn()
 }
@@ -77,7 +78,7 @@ func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersio
 func standalone(client source.Client, o options, gvr schema.GroupVersionResource, indexers cache.Indexers) informers.GenericInformer {
 	state := typestate.New(typestate.Config{GVR: gvr, Namespace: o.namespace, Changed: &broadcast.Broadcaster{}})
 	return informer.New(informer.Config{
-		Source: o.config(client, gvr), LogError: state.LogError, Resync: o.resync, Indexers: indexers, Lister: o.form.lister,
+		Source: o.config(client, gvr), LogError: state.LogError, Resync: o.resync, Indexers: indexers, Lister: o.form.Lister,
 	})
 }
 
@@ -86,15 +87,15 @@ func standalone(client source.Client, o options, gvr schema.GroupVersionResource
 // for it.
 func NewFilteredMetadataSharedInformerFactory(client metadata.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc, transform cache.TransformFunc) DynamicSharedInformerFactory {
 	o := newOptions(withExactResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions), WithTransform(transform))
-	o.form = asMetadata{}
-	return newFactory(clients{metadata: client}, o).DropIn()
+	o.form = form.Metadata{}
+	return newFactory(form.Clients{Metadata: client}, o).DropIn()
 }
 
 // NewFilteredMetadataInformer is NewFilteredDynamicInformer with a metadata client: the objects are
 // *metav1.PartialObjectMetadata. Package metadatainformer has client-go's name for it.
 func NewFilteredMetadataInformer(client metadata.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	o := newOptions(withExactResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
-	o.form = asMetadata{}
+	o.form = form.Metadata{}
 	return standalone(source.Metadata(client), o, gvr, indexers)
 }
 
@@ -162,7 +163,7 @@ func (o *objectOrMetadata) ForResource(gvr schema.GroupVersionResource) (informe
 	if err := discovery.CheckGVR(gvr); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
 	}
-	if err := (asMetadata{}).check(&o.factory.clients); err != nil {
+	if err := optionError((form.Metadata{}).Check(&o.factory.clients)); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(gvr), err)
 	}
 	if o.factory.Resolver() != nil {
@@ -172,7 +173,7 @@ func (o *objectOrMetadata) ForResource(gvr schema.GroupVersionResource) (informe
 			return nil, fmt.Errorf("dynamicinformer: %w", err)
 		}
 	}
-	return o.factory.forResource(gvr, asMetadata{}).informer, nil
+	return o.factory.forResource(gvr, form.Metadata{}).informer, nil
 }
 
 func (o *objectOrMetadata) Start(stopCh <-chan struct{}) {

@@ -6,13 +6,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gvrkit/gvrkit/internal/form"
 	"github.com/gvrkit/gvrkit/status"
 )
 
 // forResource is ForResource without the start, in any form.
-func (f *Factory) forResource(gvr schema.GroupVersionResource, form form) *entry {
+func (f *Factory) forResource(gvr schema.GroupVersionResource, as form.Form) *entry {
 	for {
-		e, fresh := f.pin(gvr, form)
+		e, fresh := f.pin(gvr, as)
 		// A user may have run the informer without the factory, and stopped it. IsStopped is
 		// called without f.mu, since the informer's own lock may be held for some time.
 		if fresh || !e.informer.IsStopped() || !f.replace(e, nil) {
@@ -21,12 +22,12 @@ func (f *Factory) forResource(gvr schema.GroupVersionResource, form form) *entry
 	}
 }
 
-// pin returns the entry of gvr and form with the factory's options, and keeps it until the factory ends. If
+// pin returns the entry of gvr and that form with the factory's options, and keeps it until the factory ends. If
 // there is none, or if the entry is ending, it creates one.
-func (f *Factory) pin(gvr schema.GroupVersionResource, form form) (e *entry, fresh bool) {
-	k, s := key{gvr: gvr, form: form}, f.options.settings
+func (f *Factory) pin(gvr schema.GroupVersionResource, as form.Form) (e *entry, fresh bool) {
+	k, s := key{gvr: gvr, form: as}, f.options.settings
 	f.mu.Lock()
-	old := f.entries[key{gvr: gvr, form: form, separate: ofForResource}]
+	old := f.entries[key{gvr: gvr, form: as, separate: ofForResource}]
 	if old != nil {
 		k.separate = ofForResource
 	} else if old = f.entries[k]; old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {

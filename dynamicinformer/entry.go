@@ -126,7 +126,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 			return f.resolve(ctx, e.gvr, e.versions, s.verbs()...)
 		},
 	})
-	client, transformed, err := k.form.client(&f.clients)
+	client, transformed, err := k.form.Client(&f.clients)
 	cfg := s.config(client, k.gvr)
 	if err != nil {
 		cfg.Invalid = fmt.Errorf("%w: %w", source.ErrInvalid, err)
@@ -140,7 +140,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.metrics = f.options.identities.Relay(k.gvr)
 	e.informer = informer.New(informer.Config{
 		Source: cfg, LogError: e.state.LogError, LogPanic: e.state.LogPanic, Resync: s.resyncPeriod(), Indexers: s.allIndexers(), Unindexed: e.state,
-		Refuse: e.refuse, Lister: k.form.lister, Transformed: transformed, Metrics: e.metrics,
+		Refuse: e.refuse, Lister: k.form.Lister, Transformed: transformed, Metrics: e.metrics,
 	})
 	e.state.SetSource(e.informer.Source(), e.hasSynced)
 	if old != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/attempt"
+	"github.com/gvrkit/gvrkit/internal/form"
 	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
@@ -28,7 +29,7 @@ import (
 // [Factory.ForResource] returns an informer that runs until the factory ends. With discovery, the
 // factory runs its resolver from Start on, and informers follow the changes of their types.
 type Factory struct {
-	clients clients
+	clients form.Clients
 	options options
 	made    atomic.Uint64 // the number of entries so far
 	singles atomic.Uint64 // the number of keys of separate informers so far
@@ -86,12 +87,12 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
 	}
-	clients, err := newClients(cfg, httpClient, o.client)
+	clients, err := form.NewClients(cfg, httpClient, o.client)
 	if err != nil {
 		return nil, err
 	}
 	if o.metadata != nil {
-		clients.metadata, clients.partial = o.metadata, nil
+		clients = clients.WithMetadata(o.metadata)
 	}
 	return newFactory(clients, o), nil
 }
@@ -108,10 +109,10 @@ func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
 	}
-	return newFactory(clients{own: client, metadata: o.metadata}, o), nil
+	return newFactory(form.Clients{Own: client, Metadata: o.metadata}, o), nil
 }
 
-func newFactory(clients clients, o options) *Factory {
+func newFactory(clients form.Clients, o options) *Factory {
 	f := &Factory{
 		clients: clients, options: o, lists: source.NewListQueue(o.lists, o.listBytes),
 		started: make(chan struct{}), closing: make(chan struct{}),
@@ -244,4 +245,4 @@ func (f *Factory) Resolver() *discovery.Resolver { return f.options.resolver }
 // client that was given to New, or a client with the connection and the rate limit of the informers.
 // Its objects belong to the caller and share no parts with cached objects; [WithClientOptions] can
 // leave fields out of them.
-func (f *Factory) Client() dynamic.Interface { return f.clients.own }
+func (f *Factory) Client() dynamic.Interface { return f.clients.Own }

@@ -13,6 +13,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicclient"
 	"github.com/gvrkit/gvrkit/internal/errtext"
+	"github.com/gvrkit/gvrkit/internal/form"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/namespaces"
 )
@@ -49,7 +50,7 @@ func (f informerOptionFunc) applyToLease(o *leaseOptions) { f(&o.settings) }
 
 type options struct {
 	settings
-	form       form
+	form       form.Form
 	metadata   metadata.Interface
 	resolver   *discovery.Resolver
 	client     []dynamicclient.Option
@@ -59,7 +60,7 @@ type options struct {
 }
 
 func newOptions(opts ...Option) options {
-	o := options{form: asUnstructured{}}
+	o := options{form: form.Unstructured{}}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.apply(&o)
@@ -289,7 +290,7 @@ func WithAllowAbsent() LeaseOption {
 // objects are separate: each has its own watch. A factory of New needs [WithMetadataClient]; without it,
 // Acquire returns an [*OptionError].
 func WithMetadataOnly() LeaseOption {
-	return leaseOptionFunc(func(o *leaseOptions) { o.form = asMetadata{} })
+	return leaseOptionFunc(func(o *leaseOptions) { o.form = form.Metadata{} })
 }
 
 // WithSeparateInformer gives the lease its own informer, with its own cache and watch. Without it,
@@ -363,6 +364,14 @@ func (e *OptionError) Is(target error) bool { return target == ErrInvalidOption 
 
 // Unwrap returns the cause.
 func (e *OptionError) Unwrap() error { return e.Err }
+
+// optionError returns err as an [*OptionError] if the form of objects can't be had.
+func optionError(err error) error {
+	if e, is := errors.AsType[*form.Error](err); is {
+		return &OptionError{Option: e.Option, Err: e.Err}
+	}
+	return err
+}
 
 // InformerMetricsForgetter is a cache.InformerMetricsProvider with a call for the end of informers.
 type InformerMetricsForgetter interface {

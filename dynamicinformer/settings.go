@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/form"
 	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/namespaces"
@@ -47,7 +48,7 @@ type settings struct {
 type leaseOptions struct {
 	settings
 	versions discovery.VersionPolicy
-	form     form
+	form     form.Form
 	absent   bool
 	separate bool
 	linger   time.Duration
@@ -63,7 +64,7 @@ func (f *Factory) leaseOptions(opts []LeaseOption) (leaseOptions, error) {
 			opt.applyToLease(&o)
 		}
 	}
-	return o, cmp.Or(o.check(), o.form.check(&f.clients))
+	return o, cmp.Or(o.check(), optionError(o.form.Check(&f.clients)))
 }
 
 // check returns an [*OptionError] if an option has an invalid value.

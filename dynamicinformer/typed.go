@@ -2,9 +2,7 @@ package dynamicinformer
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,9 +10,7 @@ import (
 	"k8s.io/client-go/listers"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gvrkit/gvrkit/internal/gotype"
-	"github.com/gvrkit/gvrkit/internal/source"
-	"github.com/gvrkit/gvrkit/internal/typed"
+	"github.com/gvrkit/gvrkit/internal/form"
 )
 
 // Object is what the type T of [AcquireTyped] must be: a pointer to a struct with TypeMeta and ObjectMeta.
@@ -44,11 +40,11 @@ type TypedLease[T Object] struct {
 // If T is not a pointer to a struct that embeds TypeMeta and ObjectMeta as values, or with [WithMetadataOnly], the error is an [*OptionError].
 func AcquireTyped[T Object](ctx context.Context, f *Factory, gvr schema.GroupVersionResource, opts ...LeaseOption) (*TypedLease[T], error) {
 	opts = append(slices.Clip(opts), leaseOptionFunc(func(o *leaseOptions) {
-		if o.form == (asMetadata{}) {
-			o.form = mixed{}
+		if o.form == (form.Metadata{}) {
+			o.form = form.Mixed{}
 			return
 		}
-		o.form = as[T]{}
+		o.form = form.Typed[T]{}
 	}))
 	lease, err := f.Acquire(ctx, gvr, opts...)
 	if err != nil {
@@ -66,33 +62,4 @@ func (l *TypedLease[T]) Informer() cache.TypedSharedIndexInformer[T] {
 // listers.NewNamespaced limits it to a namespace.
 func (l *TypedLease[T]) Lister() listers.ResourceIndexer[T] {
 	return listers.New[T](l.Lease.Informer().GetIndexer(), l.entry.gvr.GroupResource())
-}
-
-// as is the form of AcquireTyped.
-type as[T Object] struct{ gotype.Of[T] }
-
-func (a as[T]) check(*clients) error {
-	if err := a.Check(); err != nil {
-		return &OptionError{Option: "AcquireTyped", Err: err}
-	}
-	return nil
-}
-
-func (a as[T]) client(c *clients) (source.Client, *atomic.Bool, error) {
-	if c.typed == nil {
-		return typed.Convert[T](c.own), nil, nil
-	}
-	client, err := typed.New[T](c.typed)
-	return client, nil, err
-}
-
-func (a as[T]) lister(indexer cache.Indexer, gvr schema.GroupVersionResource) cache.GenericLister {
-	return cache.NewGenericLister(indexer, gvr.GroupResource())
-}
-
-// mixed is the form of AcquireTyped with WithMetadataOnly, which no lease has.
-type mixed struct{ asMetadata }
-
-func (mixed) check(*clients) error {
-	return &OptionError{Option: "WithMetadataOnly", Err: errors.New("AcquireTyped returns whole objects: use Acquire")}
 }

@@ -1,4 +1,4 @@
-package dynamicinformer
+package form
 
 import "testing"
 

@@ -1,4 +1,4 @@
-package dynamicinformer
+package form
 
 import (
 	"cmp"
@@ -21,43 +21,51 @@ import (
 	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
 
-// clients are a factory's clients. They have one connection pool, one rate limit
+// Clients are a factory's clients. They have one connection pool, one rate limit
 // and one set of tables.
-type clients struct {
-	own dynamic.Interface // for the program and, if there are no others, informers
+type Clients struct {
+	// Own is for the program and, if there are no others, for informers. Metadata is nil if there is none.
+	Own      dynamic.Interface
+	Metadata metadata.Interface
+
 	// unshared and shared are for informers: an object that can't be decoded is an undecodable.Object. The
-	// objects of shared share equal parts; those of unshared may be written to. Nil: there is only own.
+	// objects of shared share equal parts; those of unshared may be written to. Nil: there is only Own.
 	unshared, shared dynamic.Interface
 
-	metadata metadata.Interface // nil: there is none
-	partial  source.Client      // metadata for informers, as unshared; nil: metadata
+	partial source.Client // metadata for informers, as unshared; nil: Metadata
 
-	typed *typed.Server // for clients of Go types; nil if there is only own
+	typed *typed.Server // for clients of Go types; nil if there is only Own
 }
 
-// newClients returns the clients of a factory for the server that cfg reaches.
-func newClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.Option) (clients, error) {
+// NewClients returns the clients of a factory for the server that cfg reaches.
+func NewClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.Option) (Clients, error) {
 	cfg = limited(cfg)
-	c := clients{typed: typed.NewServer(cfg, httpClient)}
+	c := Clients{typed: typed.NewServer(cfg, httpClient)}
 	opts = append([]dynamicclient.Option{dynamicclient.WithTables(dynamicclient.NewTables()), defaultSharing()}, opts...)
 	for client, further := range map[*dynamic.Interface][]dynamicclient.Option{
-		&c.own:      {dynamicclient.WithoutSharing()},
+		&c.Own:      {dynamicclient.WithoutSharing()},
 		&c.unshared: {dynamicclient.WithoutSharing(), undecodable.Option.(dynamicclient.Option)},
 		&c.shared:   {undecodable.Option.(dynamicclient.Option)},
 	} {
 		var err error
 		if *client, err = dynamicclient.NewForHTTPClient(cfg, httpClient, slices.Concat(opts, further)...); err != nil {
-			return clients{}, err
+			return Clients{}, err
 		}
 	}
 	var err error
-	if c.metadata, err = metadata.NewForConfigAndClient(cfg, httpClient); err != nil {
-		return clients{}, fmt.Errorf("dynamicinformer: %w", err)
+	if c.Metadata, err = metadata.NewForConfigAndClient(cfg, httpClient); err != nil {
+		return Clients{}, fmt.Errorf("dynamicinformer: %w", err)
 	}
-	if c.partial, err = typed.Metadata(c.metadata, cfg, httpClient); err != nil {
-		return clients{}, fmt.Errorf("dynamicinformer: %w", err)
+	if c.partial, err = typed.Metadata(c.Metadata, cfg, httpClient); err != nil {
+		return Clients{}, fmt.Errorf("dynamicinformer: %w", err)
 	}
 	return c, nil
+}
+
+// WithMetadata returns c with another client of metadata.
+func (c Clients) WithMetadata(client metadata.Interface) Clients {
+	c.Metadata, c.partial = client, nil
+	return c
 }
 
 // limited returns cfg with the rate limiter that client-go would create for it, so that several
@@ -90,7 +98,7 @@ func detectsMutations() bool {
 // choice is the dynamic client of one informer: the client with shared parts, unless the informer
 // has a transform.
 type choice struct {
-	*clients
+	*Clients
 	transformed atomic.Bool
 }
 
