@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -67,6 +68,22 @@ func TestOptions_AValueThatNoServerAcceptsIsAnError(t *testing.T) {
 }
 
 // A wait can't help against an error of the caller.
+// ForResource can't return an error: the reason is in the status.
+func TestForResource_OfANameThatNoServerAccepts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		f := cluster.factory(t)
+		empty := schema.GroupVersionResource{}
+		f.ForResource(empty)
+		f.Start(t.Context())
+		why := notSynced(t, f.WaitForSync(t.Context(), dynamicinformer.WithFailFast()))
+		if why.Reason != status.ReasonBadRequest || !errors.Is(why, discovery.ErrInvalidRef) || why.GVR != empty {
+			t.Errorf("%v", why)
+		}
+		shutdown(t, f)
+	})
+}
+
 func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 	plain, secure := stubserver.New(t), stubserver.NewTLS(t)
 	host := func(server *httptest.Server, scheme string) *rest.Config {

@@ -33,7 +33,7 @@ func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 		return status.ReasonTLS
 	case errors.As(err, &notServed) && len(notServed.Versions) > 0:
 		return status.ReasonVersionNotServed
-	case errors.As(err, &notServed), errors.Is(err, discovery.ErrInvalidRef):
+	case errors.As(err, &notServed):
 		return status.ReasonNotFound
 	case errors.Is(err, discovery.ErrVerbNotSupported), apierrors.IsMethodNotSupported(err):
 		return status.ReasonVerbNotSupported
@@ -43,7 +43,7 @@ func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 		return status.ReasonForbidden
 	case errors.Is(err, discovery.ErrInconclusive):
 		return status.ReasonDiscoveryFailed
-	case errors.Is(err, source.ErrInvalid), apierrors.IsBadRequest(err):
+	case errors.Is(err, source.ErrInvalid), errors.Is(err, discovery.ErrInvalidRef), apierrors.IsBadRequest(err):
 		return status.ReasonBadRequest
 	case errors.Is(err, source.ErrBookmarkMissing):
 		return status.ReasonBookmarkMissing
