@@ -5,6 +5,8 @@ package singleflight
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -23,17 +25,19 @@ type Group[K comparable, V any] struct {
 // call is one shared request.
 type call[V any] struct {
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when value and err are set
+	done    chan struct{} // closed when value, err and panic are set
 	value   V
 	err     error
-	callers int  // that wait; guarded by Group.mu
-	sent    bool // the request has been sent; guarded by Group.mu
+	panic   *panicError // request or admit has panicked
+	callers int         // that wait; guarded by Group.mu
+	sent    bool        // the request has been sent; guarded by Group.mu
 }
 
 // Do returns the result of request for key. If a call for key is in progress, Do waits for its result.
 // Joined reports whether the request had been sent before Do was called: then the result may be older
 // than the call of Do. Before the request, admit is called, which may wait, and whose error is the
-// result; nil admits the request at once. If ctx ends first, Do returns the cause.
+// result; nil admits the request at once. If ctx ends first, Do returns the cause. If admit or request
+// panics, Do panics in each caller that waits, with an error that has the stack of the request.
 func (g *Group[K, V]) Do(ctx context.Context, key K, admit func(context.Context) error, request func(context.Context) (V, error)) (value V, joined bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return value, false, err
@@ -49,10 +53,12 @@ func (g *Group[K, V]) Do(ctx context.Context, key K, admit func(context.Context)
 	select {
 	case <-current.done:
 		g.leave(key, current)
+		current.repanic()
 		return current.value, joined, current.err
 	case <-ctx.Done():
 		if g.leave(key, current) {
 			<-current.done
+			current.repanic()
 		}
 		return value, joined, context.Cause(ctx)
 	}
@@ -79,6 +85,7 @@ func (g *Group[K, V]) startLocked(ctx context.Context, key K, admit func(context
 	go func() {
 		defer close(c.done)
 		defer cancel()
+		defer g.end(key, c)
 		if admit != nil {
 			c.err = admit(ctx)
 		}
@@ -88,13 +95,41 @@ func (g *Group[K, V]) startLocked(ctx context.Context, key K, admit func(context
 			g.mu.Unlock()
 			c.value, c.err = request(ctx)
 		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.calls[key] == c {
-			delete(g.calls, key) // later callers may need a newer result
-		}
 	}()
 	return c
+}
+
+// end stores a panic of the request, and removes the call: later callers may need a newer result.
+func (g *Group[K, V]) end(key K, ended *call[V]) {
+	if value := recover(); value != nil {
+		ended.panic = &panicError{value, debug.Stack()}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.calls[key] == ended {
+		delete(g.calls, key)
+	}
+}
+
+// repanic panics if the request has panicked.
+func (c *call[V]) repanic() {
+	if c.panic != nil {
+		panic(c.panic)
+	}
+}
+
+// panicError is the panic of a request.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("%v\n\n%s", e.value, e.stack) }
+
+// Unwrap returns the value of the panic, if it is an error.
+func (e *panicError) Unwrap() error {
+	err, _ := e.value.(error)
+	return err
 }
 
 // leave removes one caller from left, and reports whether it was the last one. Then the call is

@@ -3,6 +3,7 @@ package singleflight
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -209,6 +210,33 @@ func TestGroup_CallsBeforeAdmissionDoNotJoin(t *testing.T) {
 		got, _, err := c.Do(t.Context(), "b", func(context.Context) error { return refusal }, c.request)
 		if got != 0 || !errors.Is(err, refusal) {
 			t.Errorf("a request that is not admitted: %v, %v", got, err)
+		}
+	})
+}
+
+// A panic that only a goroutine of the group had could not be recovered by any caller.
+func TestGroup_APanicReachesEachCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter()
+		broken := errors.New("broken")
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				defer func() {
+					err, _ := recover().(error)
+					if !errors.Is(err, broken) || !strings.Contains(err.Error(), "singleflight_test.go") {
+						t.Errorf("panic = %v, want broken and the stack", err)
+					}
+				}()
+				_, _, _ = c.Do(t.Context(), "a", nil, func(context.Context) (int32, error) {
+					time.Sleep(time.Second)
+					panic(broken)
+				})
+			})
+		}
+		wg.Wait()
+		if got, joined, err := c.Do(t.Context(), "a", nil, c.request); got != 1 || joined || err != nil {
+			t.Errorf("the next call = %d, %v, %v", got, joined, err)
 		}
 	})
 }

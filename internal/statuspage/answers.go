@@ -2,90 +2,78 @@ package statuspage
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
+
+	"github.com/gvrkit/gvrkit/internal/singleflight"
 )
 
-// keep is how long an answer is used for equal requests.
-const keep = 500 * time.Millisecond
+const (
+	// keep is how long an answer is used for equal requests.
+	keep = 500 * time.Millisecond
+	// answersAtMost is the maximum number of stored answers. Others are used once, for the requests that wait.
+	answersAtMost = 64
+	// answerTimeout is the timeout of an answer. A Source does not block, so that it is not reached.
+	answerTimeout = time.Minute
+)
 
-// answersAtMost is the maximum number of stored answers. Other requests create their own answer.
-const answersAtMost = 64
-
-// errNoAnswer is returned to requests that wait for an answer if its creation has panicked.
-var errNoAnswer = errors.New("an internal error occurred; repeat the request")
-
-// answers are the recent answers, by request. If there are equal requests at the same time, the
-// goroutine of one creates the answer, and the others wait for it. The zero value is ready.
+// answers are the recent answers, by request. Equal requests at the same time share one.
 type answers[T any] struct {
-	// mu guards the map. It is not held during the creation, the wait for, or the reading of an answer.
-	mu  sync.Mutex
-	all map[string]*answer[T]
+	requests singleflight.Group[string, answer[T]]
+	mu       sync.Mutex // guards the map; not held during the creation, the wait for, or the reading of an answer
+	stored   map[string]answer[T]
 }
 
-// answer is one answer. The fields after made may be read once made is closed.
+// answer is one answer, and the time until which it is used.
 type answer[T any] struct {
-	made  chan struct{}
 	value T
 	until time.Time
-	err   error
+}
+
+func newAnswers[T any]() *answers[T] {
+	a := &answers[T]{stored: map[string]answer[T]{}}
+	a.requests.Timeout = answerTimeout
+	return a
 }
 
 // get returns the answer to key, and the time until which it is stored. If there is no stored answer,
-// it calls produce. It waits at most until ctx ends. The context of produce does not end with ctx, since
-// other requests may wait for the answer.
+// it calls produce, or waits for a call in progress, until ctx ends. The context of produce ends only if
+// no request waits. If produce panics, so does get, for each request that waits.
 func (a *answers[T]) get(ctx context.Context, key string, produce func(context.Context) (T, time.Time, error)) (T, time.Time, error) {
-	mine, there := a.find(key)
-	if !there {
-		mine.produce(context.WithoutCancel(ctx), produce)
-		return mine.value, mine.until, mine.err
+	if found, there := a.find(key); there {
+		return found.value, found.until, nil
 	}
-	select {
-	case <-mine.made:
-		return mine.value, mine.until, mine.err
-	case <-ctx.Done():
-		var none T
-		return none, time.Time{}, ctx.Err()
-	}
+	made, _, err := a.requests.Do(ctx, key, nil, func(ctx context.Context) (made answer[T], err error) {
+		if found, there := a.find(key); there { // created since the first look
+			return found, nil
+		}
+		if made.value, made.until, err = produce(ctx); err == nil {
+			a.store(key, made)
+		}
+		return made, err
+	})
+	return made.value, made.until, err
 }
 
-// find returns the answer to key, and whether another request creates or has created it.
-func (a *answers[T]) find(key string) (found *answer[T], there bool) {
+// find returns the stored answer to key.
+func (a *answers[T]) find(key string) (found answer[T], there bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found, there = a.stored[key]
+	return found, there && time.Now().Before(found.until)
+}
+
+// store stores an answer, if there is room, and removes those that are too old.
+func (a *answers[T]) store(key string, made answer[T]) {
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for other, answer := range a.all {
-		if answer.outdated(now) {
-			delete(a.all, other)
+	for other, old := range a.stored {
+		if !now.Before(old.until) {
+			delete(a.stored, other)
 		}
 	}
-	if found := a.all[key]; found != nil {
-		return found, true
+	if len(a.stored) < answersAtMost {
+		a.stored[key] = made
 	}
-	found = &answer[T]{made: make(chan struct{})}
-	if len(a.all) < answersAtMost {
-		if a.all == nil {
-			a.all = map[string]*answer[T]{}
-		}
-		a.all[key] = found
-	}
-	return found, false
-}
-
-// outdated reports whether the answer has been created and must no longer be used.
-func (a *answer[T]) outdated(now time.Time) bool {
-	select {
-	case <-a.made:
-		return a.err != nil || !now.Before(a.until)
-	default:
-		return false
-	}
-}
-
-// produce creates the answer. If it panics, the waiting requests get an error.
-func (a *answer[T]) produce(ctx context.Context, by func(context.Context) (T, time.Time, error)) {
-	a.err = errNoAnswer
-	defer close(a.made)
-	a.value, a.until, a.err = by(ctx)
 }

@@ -26,12 +26,14 @@ type Source interface {
 // format is text, html or json, and replaces the Accept header.
 type Handler struct {
 	source Source
-	tables answers[*Table]
-	pages  answers[response]
+	tables *answers[*Table]
+	pages  *answers[response]
 }
 
 // NewHandler returns a handler for the statuses of source.
-func NewHandler(source Source) *Handler { return &Handler{source: source} }
+func NewHandler(source Source) *Handler {
+	return &Handler{source: source, tables: newAnswers[*Table](), pages: newAnswers[response]()}
+}
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

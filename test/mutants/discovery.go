@@ -156,6 +156,7 @@ var ofDiscovery = []table{
 	}}, {"internal/singleflight", "internal/singleflight", []mutant{
 		{"the context of one caller ends the request of all", "Group.startLocked", replace("context.WithoutCancel(ctx)", "ctx")},
 		{"the last caller does not wait for the request that it ends", "Group.Do", within("<-ctx.Done()", drop("<-current.done"))},
+		{"a panic of a shared request is lost", "call.repanic", never("c.panic != nil")},
 		{"a request that has been cancelled is joined", "Group.leave", never("g.calls[key] == left")},
 		{"a shared request has no timeout", "Group.startLocked", replace(
 			"context.WithTimeout(context.WithoutCancel(ctx), g.Timeout)", "context.WithCancel(context.WithoutCancel(ctx))")},

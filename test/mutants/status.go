@@ -20,12 +20,9 @@ var ofStatus = []table{
 		{"an explanation does not say what to do", "Explanation.next", never(`advice != ""`)},
 	}},
 	{"internal/statuspage", "internal/statuspage", []mutant{
-		{"each browser has its own call of Status", "answers.find", never("found != nil")},
-		{"a response is never produced again", "answer.outdated", never("!now.Before(a.until)")},
-		{"a panic leaves other requests waiting", "answer.produce", replace(
-			"defer close(a.made); a.value, a.until, a.err = by(ctx)", "a.value, a.until, a.err = by(ctx); close(a.made)")},
-		{"the end of a request ends the response for other requests", "answers.get", replace("context.WithoutCancel(ctx)", "ctx")},
-		{"a request that has ended still waits", "answers.get", never("<-ctx.Done()")},
+		{"each browser has its own call of Status", "answers.get", drop("a.store(key, made)")},
+		{"a response is never produced again", "answers.find", replace("there && time.Now().Before(found.until)", "there")},
+		{"the number of stored responses has no limit", "answers.store", always("len(a.stored) < answersAtMost")},
 		{"the number of handlers on a page has no limit", "bounded", replace(
 			"i.Handlers, i.MoreHandlers = i.Handlers[:b.items:b.items], more", "i.Handlers, i.MoreHandlers = i.Handlers, 0*more")},
 		{"the number of left out objects on a page has no limit", "bounded", replace("min(len(i.Quarantine.Objects), b.items)", "len(i.Quarantine.Objects)")},
