@@ -1,0 +1,227 @@
+package discovery_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// intercepted is a transport to a memoryServer, for which a function may answer instead.
+type intercepted struct {
+	*memoryServer
+	instead atomic.Pointer[func(*http.Request) *http.Response] // it returns nil if the server answers
+}
+
+func (i *intercepted) RoundTrip(req *http.Request) (*http.Response, error) {
+	if instead := i.instead.Load(); instead != nil {
+		if res := (*instead)(req); res != nil {
+			return res, nil
+		}
+	}
+	return i.memoryServer.RoundTrip(req)
+}
+
+// with answers lists of CRDs with the result of page, which gets the continue token.
+func (i *intercepted) with(page func(token string) map[string]any) {
+	answers := func(req *http.Request) *http.Response {
+		if classOf(req) != "crds.list" {
+			return nil
+		}
+		body, err := json.Marshal(page(req.URL.Query().Get("continue")))
+		if err != nil {
+			panic(err)
+		}
+		return answer(req, http.StatusOK, "application/json", body)
+	}
+	i.instead.Store(&answers)
+}
+
+// pageOf returns a page of a list of metadata.
+func pageOf(version, next string, objects ...map[string]any) map[string]any {
+	items := []any{}
+	for _, meta := range objects {
+		items = append(items, map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": meta})
+	}
+	return map[string]any{
+		"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+		"metadata": map[string]any{"resourceVersion": version, "continue": next}, "items": items,
+	}
+}
+
+// intercepting runs test in a bubble, with a resolver on a server that serves gadgets.
+func intercepting(t *testing.T, test func(t *testing.T, i *intercepted, r *discovery.Resolver)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		i := &intercepted{memoryServer: newMemoryServer(1)}
+		i.update(func() {
+			c := gadget("v1")
+			c.uid = i.uid()
+			i.setCRD(c)
+		})
+		r, err := discovery.NewForConfig(&rest.Config{Host: "http://server", Transport: i})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, i, r)
+	})
+}
+
+// A list that is not valid fails, and removes no type.
+func TestRun_InvalidListsOfCRDsFail(t *testing.T) {
+	for name, row := range map[string]struct {
+		page func(token string) map[string]any
+		want string
+	}{
+		"a page refers to itself": {
+			func(string) map[string]any { return pageOf("7", "again") }, "the list does not end",
+		},
+		"an object has no name": {
+			func(string) map[string]any { return pageOf("7", "", map[string]any{"uid": "u"}) }, "without name or UID",
+		},
+		"an object has no UID": {
+			func(string) map[string]any { return pageOf("7", "", map[string]any{"name": "a.example.org"}) }, "without name or UID",
+		},
+		"it has no resourceVersion": {
+			func(string) map[string]any { return pageOf("", "") }, "not metadata",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
+				t.Helper()
+				i.with(row.page)
+				runFor(t, r)
+				sleep(time.Minute)
+				source := r.Status().CRDs
+				if source.State != discovery.SourceFailing || source.Verb != "list" || source.Err == nil || !strings.Contains(source.Err.Error(), row.want) {
+					t.Errorf("%s %s: %v, want a failed list: %s", source.State, source.Verb, source.Err, row.want)
+				}
+				if _, err := r.Resolve(t.Context(), "gadgets"); err != nil {
+					t.Error(err)
+				}
+				i.instead.Store(nil)
+				sleep(time.Minute)
+				if source := r.Status().CRDs; source.State != discovery.SourceCurrent {
+					t.Errorf("with valid lists: %s: %v", source.State, source.Err)
+				}
+			})
+		})
+	}
+}
+
+// The types of all pages are known before documents list them.
+func TestRun_ReadsAllPagesOfTheListOfCRDs(t *testing.T) {
+	intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
+		t.Helper()
+		var tokens []string
+		i.with(func(token string) map[string]any {
+			i.update(func() { tokens = append(tokens, token) })
+			if token == "" {
+				return pageOf("7", "next", map[string]any{"name": "first.example.org", "uid": "f"})
+			}
+			var meta map[string]any
+			i.update(func() {
+				meta = i.render(i.crds, "gadgets.example.org", i.crds.objs["gadgets.example.org"], false)["metadata"].(map[string]any)
+			})
+			return pageOf("7", "", meta)
+		})
+		runFor(t, r)
+		sleep(time.Minute)
+		i.update(func() {
+			if want := []string{"", "next"}; !slices.Equal(tokens, want) {
+				t.Errorf("pages = %q, want %q", tokens, want)
+			}
+		})
+		if res, err := r.Resolve(t.Context(), "gadgets"); err != nil || res.CRDUID == "" {
+			t.Errorf("%+v, %v", res, err)
+		}
+	})
+}
+
+// Without its own timeouts, a request on a connection that hangs would last for ever.
+func TestRun_RequestsForCRDsThatHangEnd(t *testing.T) {
+	for class, verb := range map[string]string{"crds.list": "list", "crds.watch": "watch"} {
+		t.Run(class, func(t *testing.T) {
+			intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
+				t.Helper()
+				i.update(func() { i.fault[class] = "hang" })
+				runFor(t, r)
+				sleep(95 * time.Second)
+				if source := r.Status().CRDs; source.State != discovery.SourceFailing || source.Verb != verb {
+					t.Errorf("%s %s: %v, want a failed %s", source.State, source.Verb, source.Err, verb)
+				}
+				i.update(func() { clear(i.fault) })
+				sleep(2 * time.Minute)
+				if source := r.Status().CRDs; source.State != discovery.SourceCurrent {
+					t.Errorf("when the server responds: %s: %v", source.State, source.Err)
+				}
+			})
+		})
+	}
+}
+
+// The server does not end its watches at their timeouts of 5 to 10 minutes.
+func TestRun_AWatchOfCRDsThatTheServerDoesNotEndEnds(t *testing.T) {
+	intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
+		t.Helper()
+		runFor(t, r)
+		sleep(time.Minute)
+		i.update(func() { clear(i.counts) })
+		sleep(11 * time.Minute)
+		i.update(func() {
+			if got := i.counts["crds.watch"]; got < 1 || got > 2 {
+				t.Errorf("%d later watches in eleven minutes, want 1 or 2", got)
+			}
+			if got := len(i.crds.streams); got != 1 {
+				t.Errorf("%d watches are open, want 1", got)
+			}
+		})
+		if source := r.Status().CRDs; source.State != discovery.SourceCurrent {
+			t.Errorf("%s: %v", source.State, source.Err)
+		}
+	})
+}
+
+// The usual back-off would send a request after a fraction of a second.
+func TestRun_RequestsForCRDsObeyRetryAfter(t *testing.T) {
+	for class, verb := range map[string]string{"crds.list": "list", "crds.watch": "watch"} {
+		t.Run(class, func(t *testing.T) {
+			intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
+				t.Helper()
+				throttle := func(req *http.Request) *http.Response {
+					if classOf(req) != class {
+						return nil
+					}
+					i.update(func() { i.counts["throttled"]++ })
+					res := statusAnswer(req, http.StatusTooManyRequests, "TooManyRequests")
+					res.Header.Set("Retry-After", "60")
+					return res
+				}
+				i.instead.Store(&throttle)
+				runFor(t, r)
+				sleep(55 * time.Second)
+				i.update(func() {
+					if got := i.counts["throttled"]; got != 1 {
+						t.Errorf("%d requests in 55 s, want 1", got)
+					}
+				})
+				if source := r.Status().CRDs; source.State != discovery.SourceFailing || source.Verb != verb {
+					t.Errorf("%s %s: %v", source.State, source.Verb, source.Err)
+				}
+				i.instead.Store(nil)
+				sleep(time.Minute)
+				if source := r.Status().CRDs; source.State != discovery.SourceCurrent {
+					t.Errorf("after the pause: %s: %v", source.State, source.Err)
+				}
+			})
+		})
+	}
+}
