@@ -79,20 +79,49 @@ func TestAcquireTyped_BuiltInTypeInANamespace(t *testing.T) {
 }
 
 func TestAcquireTyped_ResponseThatIsNoList(t *testing.T) {
-	l := acquireFrom[*typedWidget](t, stubserver.New(t), widgets, stubserver.JSON(widgetJSON("a", 2, `{}`)), stubserver.Hang("\n"))
+	for body, message := range map[string]string{
+		widgetJSON("a", 2, `{}`): "the server sent a Widget",
+		`{}`:                     "the server sent an object without kind and items",
+	} {
+		t.Run(message, func(t *testing.T) {
+			l := acquireFrom[*typedWidget](t, stubserver.New(t), widgets, stubserver.JSON(body), stubserver.Hang("\n"))
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			for got := range l.Watch(ctx) {
+				if got.Listed {
+					t.Fatal("it is a list")
+				}
+				if got.Err == nil {
+					continue
+				}
+				if !strings.Contains(got.Err.Error(), message) {
+					t.Errorf("error %v, want one with %q", got.Err, message)
+				}
+				return
+			}
+			t.Error("no error")
+		})
+	}
+}
+
+// The rest of a list in pages may be no list, too. The objects of the first page are not the whole list.
+func TestAcquireTyped_PageThatIsNoList(t *testing.T) {
+	l := acquireFrom[*typedWidget](t, stubserver.New(t), widgets, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("continue") != "" {
+			stubserver.JSON(`{}`)(w, r)
+			return
+		}
+		stubserver.JSON(`{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"9","continue":"c"},"items":[`+widgetJSON("a", 2, `{}`)+`]}`)(w, r)
+	}, stubserver.Hang("\n"))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for got := range l.Watch(ctx) {
 		if got.Listed {
-			t.Fatal("it is a list")
+			t.Fatal("it is listed with the first page")
 		}
-		if got.Err == nil {
-			continue
+		if got.Err != nil {
+			return
 		}
-		if !strings.Contains(got.Err.Error(), "the server sent a Widget") {
-			t.Errorf("error %v, want one that names the kind", got.Err)
-		}
-		return
 	}
 	t.Error("no error")
 }

@@ -137,11 +137,13 @@ func TestMetadata_ListLeavesBadItemsOut(t *testing.T) {
 
 // client-go reads such a response as an empty list, which empties a cache.
 func TestMetadata_AResponseThatIsNoListIsAnError(t *testing.T) {
-	s := stubserver.New(t)
-	s.Prepare(stubserver.JSON(stubserver.SimilarWidget(1)))
-	_, ours := metadataClients(t, s)
-	if _, err := ours.List(t.Context(), widgets, "", metav1.ListOptions{}); !errors.Is(err, source.ErrNotAList) {
-		t.Error(err)
+	for _, body := range []string{stubserver.SimilarWidget(1), `{}`, `{"metadata":{"resourceVersion":"9"}}`, `null`} {
+		s := stubserver.New(t)
+		s.Prepare(stubserver.JSON(body))
+		_, ours := metadataClients(t, s)
+		if _, err := ours.List(t.Context(), widgets, "", metav1.ListOptions{}); !errors.Is(err, source.ErrNotAList) {
+			t.Errorf("%s: %v", body, err)
+		}
 	}
 }
 

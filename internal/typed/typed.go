@@ -146,7 +146,10 @@ func (of decoder[T]) list(data []byte) (*internalversion.List, error) {
 		return nil, fmt.Errorf("decode the list: %w", gotype.WithoutValues(err))
 	}
 	kind, isList := strings.CutSuffix(response.Kind, "List")
-	if response.Kind != "" && !isList {
+	switch {
+	case response.Kind == "" && response.Items == nil: // for example {}, which would empty the cache
+		return nil, fmt.Errorf("%w: the server sent an object without kind and items", source.ErrNotAList)
+	case response.Kind != "" && !isList:
 		return nil, fmt.Errorf("%w: the server sent a %s", source.ErrNotAList, errtext.Cut(response.Kind))
 	}
 	list := &internalversion.List{ListMeta: response.ListMeta, Items: make([]runtime.Object, len(response.Items))}

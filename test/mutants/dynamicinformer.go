@@ -165,6 +165,7 @@ var ofDynamicinformer = []table{
 	}},
 	{"internal/typed", "internal/typed", []mutant{
 		{"a typed list has no version", "decoder.list", drop("ListMeta: response.ListMeta")},
+		{"{} is a typed list", "decoder.list", never(`response.Kind == "" && response.Items == nil`)},
 		{"items of a typed list of built-in types have no kind", "decoder.decode", never("kind.GroupVersionKind().Empty()")},
 		{"a response that is not a list is a list of metadata", "decoder.list", never(`response.Kind != "" && !isList`)},
 		{"a metadata client fails a list with a bad item", "partial.List", replace("jsonErr == nil", "jsonErr == nil && err != nil")},
