@@ -107,6 +107,46 @@ func ExampleResolver_Subscribe() {
 	// <nil>
 }
 
+// A program that starts Run in a goroutine waits for its begin: from then on, questions are answered from
+// what Run knows, and send few requests.
+func ExampleResolver_Running() {
+	resolver := newFakeResolver()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- resolver.Run(ctx) }()
+
+	<-resolver.Running()
+	res, err := resolver.Resolve(ctx, "gadgets")
+	fmt.Println(res.GVR.Resource, err)
+	cancel()
+	fmt.Println(<-ended)
+	// Output:
+	// gadgets <nil>
+	// <nil>
+}
+
+// A subscriber gets the events of all types. Selects decides which of them a program is interested in.
+func ExampleResolver_Selects() {
+	resolver := newFakeResolver()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- resolver.Run(ctx) }()
+
+	for event := range resolver.Subscribe(ctx) {
+		for _, group := range []string{"example.com", "example.org"} {
+			selected, err := resolver.Selects(discovery.Selector{Groups: []string{group}}, event.Resource)
+			fmt.Println(group, selected, err)
+		}
+		cancel() // a program would go on
+	}
+	fmt.Println(<-ended)
+	// Output:
+	// example.com true <nil>
+	// example.org false <nil>
+	// <nil>
+}
+
 // The mapper is one for client-go and controller-runtime.
 func ExampleResolver_RESTMapper() {
 	mapper := newFakeResolver().RESTMapper()
