@@ -125,10 +125,13 @@ func (u *unindexed) any() (at indexed, err error) {
 		return at, err
 	}
 	for at := range u.objects {
-		return at, nil
+		return at, errIndex
 	}
 	return at, nil
 }
+
+// errIndex stands for an error that is not stored.
+var errIndex = errors.New("an index function fails for it")
 
 // rejectedLocked returns the rejected objects that still exist. The caller holds mu.
 func (s *State) rejectedLocked(now *Snapshot) Rejected {

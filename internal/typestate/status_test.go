@@ -1,6 +1,8 @@
 package typestate
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -49,5 +51,26 @@ func TestSnapshot_QueuedSince(t *testing.T) {
 	e, i := now.NotSynced(), now.Status("")
 	if e.Reason != status.ReasonQueued || !e.Since.Equal(queued) || i.Reason != status.ReasonQueued || i.State != status.StateStarting || !i.Since.Equal(queued) {
 		t.Errorf("%v since %v; status %s since %v", e.Reason, e.Since, i.Summary(queued), i.Since)
+	}
+}
+
+// existing is a source all of whose objects exist.
+type existing struct{ nothing }
+
+func (existing) Has(string) bool { return true }
+
+// The errors of at most maxNamed objects are stored. If only others are left, there is an error nevertheless.
+func TestState_FailuresOfIndexesBeyondTheLimitHaveAnError(t *testing.T) {
+	s := newShips(t)
+	s.SetSource(existing{}, func() bool { return true })
+	for i := range maxNamed + 2 {
+		s.Unindexed(fmt.Sprint("ns/", i), "", "by-owner", errors.New("bad"))
+	}
+	for i := range maxNamed {
+		s.Unindexed(fmt.Sprint("ns/", i), "", "by-owner", nil)
+	}
+	s.Unindexed(fmt.Sprint("ns/", maxNamed+1), "", "by-owner", nil) // the one that failed last
+	if got := s.Snapshot().Rejected; got.Count != 1 || got.Key != fmt.Sprint("ns/", maxNamed) || got.Err == nil {
+		t.Errorf("%+v, want one object with an error", got)
 	}
 }
