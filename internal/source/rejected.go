@@ -166,3 +166,12 @@ func originalKey(obj metav1.Object, number int) string {
 	}
 	return fmt.Sprintf("(no name, %d of the list)", number)
 }
+
+// admit records that the object under key is no longer left out, and reports whether it was.
+func (s *splice) admit(key string) bool {
+	if !s.known.admit(key) {
+		return false
+	}
+	s.cfg.Observer.Completed()
+	return true
+}

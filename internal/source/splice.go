@@ -228,7 +228,7 @@ func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool
 			return false
 		}
 	case watch.Deleted:
-		if !s.passDeletion(ctx, event, own) {
+		if !s.passDeletion(ctx, event, own, id) {
 			return false
 		}
 	default:
@@ -278,15 +278,25 @@ func (s *splice) reject(own string, id identity, initial bool, err error) bool {
 }
 
 // passDeletion passes on the deletion of an object with the original key own. If the transform fails,
-// the deletion has the object's state in the cache, if it is there.
-func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string) bool {
+// the deletion has the object's state in the cache, if it is there. The reflector gets only deletions of objects that
+// it has: a watch from the version of another server can begin with earlier events. If it has another object of that
+// name, that one is gone too, and is deleted with its own state.
+func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string, id identity) bool {
 	rejected := s.admit(own)
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
 		return s.delete(ctx, []string{s.known.keyOf(own)})
 	}
-	if _, there := s.known.get(key); !there && (rejected || s.transform.isSet()) {
+	old, there := s.known.get(key)
+	switch {
+	case !there && (rejected || s.transform.isSet()):
 		return true // the object was left out
+	case there && (old.uid == "" || id.uid == "" || old.same(id)), versionless(id.version):
+	case there && !s.delete(ctx, []string{key}):
+		return false
+	default:
+		_, _, of := s.known.place()
+		return s.send(bookmark(s.cfg.Client, id.version, of)) // the version of the store goes on
 	}
 	event.Object = object
 	if !s.sendDeletion(event, key) {
@@ -308,13 +318,4 @@ func (s *splice) sendDeletion(event watch.Event, key string) bool {
 		s.known.put(key, id)
 	}
 	return false
-}
-
-// admit records that the object under key is no longer left out, and reports whether it was.
-func (s *splice) admit(key string) bool {
-	if !s.known.admit(key) {
-		return false
-	}
-	s.cfg.Observer.Completed()
-	return true
 }

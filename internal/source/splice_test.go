@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
@@ -191,6 +192,55 @@ func TestSplice_ObjectWithAnotherUIDIsNoUpdate(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// A watch can begin with earlier events, if another server responds now. The handler gets only deletions of objects
+// that it has, with their own states.
+func TestSplice_DeletionsOfOtherObjects(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deleted, uid string
+		want         []string
+	}{
+		"of no known object":   {"b", "2", nil},
+		"of an earlier object": {"a", "2", []string{"delete a "}},
+		"of the object":        {"a", "1", []string{"delete a "}},
+		"without a UID":        {"a", "", []string{"delete a "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				known, server := newObject("a"), newServerWatch()
+				known.SetUID("1")
+				client := &script{watch: always(server, nil), list: func(context.Context) (*unstructured.UnstructuredList, error) {
+					list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*known.DeepCopy()}}
+					list.SetResourceVersion("1")
+					return list, nil
+				}}
+				r, h := runInformer(t, source.Config{Client: source.Unstructured(client), GVR: widgets, NoWatchList: true}), &handler{}
+				defer r.stop()
+				if _, err := r.AddEventHandler(h); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				h.take()
+				other := newObject(tc.deleted)
+				other.SetUID(types.UID(tc.uid))
+				other.SetResourceVersion("7")
+				server.Delete(other)
+				synctest.Wait()
+				if diff := cmp.Diff(tc.want, h.take()); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+				for _, gone := range h.gone {
+					if gone.GetUID() != "1" && tc.uid != "" {
+						t.Errorf("the handler got the deletion of %s, which it has not", gone.GetUID())
+					}
+				}
+				if got := r.LastSyncResourceVersion(); got != "7" {
+					t.Errorf("version %q, want 7", got)
+				}
+			})
+		})
+	}
 }
 
 // If watches fail for long, the source lists instead. The failure of such a list is not reported: what

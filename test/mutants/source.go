@@ -35,6 +35,8 @@ var ofSource = []table{
 		{"deletions do not count as traffic", "traffic.count", drop("watch.Deleted")},
 	}},
 	{"internal/source", "internal/source", []mutant{
+		{"handlers get deletions of objects that they have not", "splice.passDeletion", always(`there && (old.uid == "" || id.uid == "" || old.same(id))`)},
+		{"an object that another one has replaced stays", "splice.passDeletion", never("there && !s.delete(ctx, []string{key})")},
 		{"an event that is not received counts", "traffic.count", drop("t.add(-1)")},
 		{"an event counts after it is sent", "traffic.count", all(drop("t.add(1)"), before("return true", "t.add(1)"))},
 		{"a response that is not a list is read as an empty list", "unstructuredClient.List", always(`strings.HasSuffix(kind, "List")`)},
