@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
@@ -52,7 +53,8 @@ type metadataWatch struct {
 	current SourceState
 	text    string                     // of the error of current
 	opened  time.Time                  // the start of the watch; zero: there was none since the last list
-	failed  atomic.Pointer[watchError] // of the last request
+	stop    func()                     // ends the watch
+	failed  atomic.Pointer[watchError] // of the last request, or of an event of the watch
 }
 
 // watchPace has the intervals of a metadataWatch. They have jitter, so that many processes do not send
@@ -231,17 +233,24 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 		err = errors.New("the list does not end: a page refers to itself as the next one")
 	}
 	for i := 0; err == nil && i < len(page.Items); i++ {
-		if item := &page.Items[i]; item.Name == "" || item.UID == "" {
-			err = fmt.Errorf("%w: an object without name or UID (name %q, UID %q)", errNotMetadata, item.Name, item.UID)
-		}
+		err = checkNamed(page.Items[i].Name, page.Items[i].UID)
 	}
 	if err != nil {
 		w.failed.Store(&watchError{verb: "list", err: err})
 		return nil, err
 	}
+	w.failed.Store(nil)
 	w.endpoint.recovery.succeeded(w.path)
 	w.permitted()
 	return page, nil
+}
+
+// checkNamed returns an error if an object has no name or no UID.
+func checkNamed(name string, uid types.UID) error {
+	if name == "" || uid == "" {
+		return fmt.Errorf("%w: an object without name or UID (name %q, UID %q)", errNotMetadata, name, uid)
+	}
+	return nil
 }
 
 // selectName limits a request to the object that is watched.
@@ -257,7 +266,9 @@ const overdueAfter = 30 * time.Second
 // open opens the watch. A watch without a response, or which the server does not end in time, is ended.
 // After a watch that was not steady, there is a back-off and a list first.
 func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	switch {
+	switch failed := w.failed.Load(); {
+	case failed != nil: // an invalid event, and the watch ended as if it had worked
+		return nil, failed
 	case w.steady():
 		w.resetBackoff()
 	case !w.opened.IsZero():
@@ -289,10 +300,11 @@ func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watc
 		overdue := time.AfterFunc(time.Duration(*seconds)*time.Second+overdueAfter, bounded.end)
 		bounded.end = func() { overdue.Stop(); end(nil) }
 	}
+	w.stop = bounded.end
 	return bounded, nil
 }
 
-// refuse records and returns the error of a watch.
+// refuse stores and returns the error of a watch.
 func (w *metadataWatch) refuse(err error) error {
 	failed := &watchError{verb: "watch", err: err}
 	w.failed.Store(failed)
@@ -347,12 +359,21 @@ func (w *metadataWatch) Delete(object any) error { return w.take(watch.Deleted, 
 // Resync does nothing.
 func (w *metadataWatch) Resync() error { return nil }
 
+// take passes an event on. The reflector would skip an event that is not valid. Instead, the watch ends, and
+// a list follows.
 func (w *metadataWatch) take(kind watch.EventType, object any) error {
-	item := metaOf(object)
-	if item == nil || item.Name == "" || item.UID == "" {
-		return fmt.Errorf("%s: %w", w.path, errNotMetadata)
+	item, err := metaOf(object), errNotMetadata
+	if item != nil {
+		err = checkNamed(item.Name, item.UID)
 	}
-	w.event(kind, item)
+	switch {
+	case w.failed.Load() != nil: // the list has this event too
+	case err != nil:
+		w.failed.Store(&watchError{verb: "watch", err: err})
+		w.stop()
+	default:
+		w.event(kind, item)
+	}
 	return nil
 }
 

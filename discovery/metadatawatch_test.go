@@ -117,6 +117,59 @@ func TestRun_InvalidListsOfCRDsFail(t *testing.T) {
 	}
 }
 
+// The reflector would skip an event that is not valid, and the resolver would never learn of it.
+func TestRun_AfterAnInvalidEventOfACRDAListFollows(t *testing.T) {
+	const name = "sprockets.example.org"
+	for title, row := range map[string]struct {
+		change func(i *intercepted, c *crdObject) // sends an event without a UID
+		want   string                             // the UID afterwards
+	}{
+		"added": {func(i *intercepted, c *crdObject) {
+			i.dropCRD(name)
+			again := *c
+			again.uid = ""
+			i.setCRD(again)
+			i.crds.objs[name].(*crdObject).uid = "new"
+		}, "new"},
+		"modified": {func(i *intercepted, c *crdObject) {
+			c.uid = ""
+			i.put(i.crds, name, c)
+			c.uid = "new"
+		}, "new"},
+		"deleted": {func(i *intercepted, c *crdObject) {
+			c.uid = ""
+			i.dropCRD(name)
+		}, ""},
+	} {
+		t.Run(title, func(t *testing.T) {
+			intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
+				t.Helper()
+				i.update(func() {
+					i.setCRD(crdObject{name: name, uid: "old", group: "example.org", plural: "sprockets", kind: "Sprocket", versions: []string{"v1"}, established: true})
+				})
+				runFor(t, r)
+				sleep(time.Minute)
+				if res, err := r.Resolve(t.Context(), "sprockets"); err != nil || res.CRDUID != "old" {
+					t.Fatalf("before: UID %q, %v", res.CRDUID, err)
+				}
+				i.update(func() { row.change(i, i.crds.objs[name].(*crdObject)) })
+				synctest.Wait()
+				source := r.Status().CRDs
+				if source.State != discovery.SourceFailing || source.Verb != "watch" || source.Err == nil || !strings.Contains(source.Err.Error(), "without name or UID") {
+					t.Errorf("%s %s: %v, want a failed watch", source.State, source.Verb, source.Err)
+				}
+				sleep(10 * time.Second)
+				if source := r.Status().CRDs; source.State != discovery.SourceCurrent {
+					t.Errorf("after the list: %s: %v", source.State, source.Err)
+				}
+				if res, err := r.Resolve(t.Context(), "sprockets"); (err == nil) != (row.want != "") || string(res.CRDUID) != row.want {
+					t.Errorf("UID %q, want %q; %v", res.CRDUID, row.want, err)
+				}
+			})
+		})
+	}
+}
+
 // The types of all pages are known before documents list them.
 func TestRun_ReadsAllPagesOfTheListOfCRDs(t *testing.T) {
 	intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
