@@ -16,7 +16,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// phase is the phase of an entry. It only increases.
+// phase is the phase of an entry. It only increases. Only startLocked, retireLocked and endLocked change it.
 type phase int
 
 const (
@@ -27,9 +27,10 @@ const (
 )
 
 // entry is one informer of a factory. A new entry is waiting. Start makes it running. The release of
-// its last lease, or the stop of an informer that a user runs without the factory, makes it retired.
-// When all its goroutines have ended, it is ended. An entry that was never running is not retired
-// before it is ended. When the resource is requested later, another entry replaces it.
+// its last lease, the end of Start's context, or the stop of an informer that a user runs without the
+// factory makes it retired. When all its goroutines have ended, it is ended. An entry that was never
+// running is not retired before it is ended. When the resource is requested later, another entry
+// replaces it.
 type entry struct {
 	key
 	number   uint64 // a serial number in the factory
@@ -48,7 +49,7 @@ type entry struct {
 	// The fields below are guarded by the factory's mu.
 	users
 	settings settings
-	phase    phase
+	phase    phase              // read by phaseLocked
 	stop     <-chan struct{}    // closes when the context of Start ends; nil before the start
 	cancel   context.CancelFunc // ends the goroutines of the entry; nil before the start
 }
@@ -56,13 +57,22 @@ type entry struct {
 // started reports whether the entry has ever been running. The caller holds the factory's mu.
 func (e *entry) started() bool { return e.stop != nil }
 
+// phaseLocked returns the phase. A running entry is retired as soon as the context of Start has ended.
+// The caller holds the factory's mu.
+func (e *entry) phaseLocked() phase {
+	if e.phase == running && closed(e.stop) {
+		e.retireLocked()
+	}
+	return e.phase
+}
+
 // ending reports whether the entry has ended or must end. Such an entry gets no new users. The
 // caller holds the factory's mu.
-func (e *entry) ending() bool { return e.phase >= retired || e.started() && closed(e.stop) }
+func (e *entry) ending() bool { return e.phaseLocked() >= retired }
 
 // notRunningLocked returns why the entry does not run, or "". The caller holds the factory's mu.
 func (e *entry) notRunningLocked() status.Reason {
-	switch e.phase {
+	switch e.phaseLocked() {
 	case waiting:
 		return status.ReasonNotStarted
 	case retired, ended:

@@ -41,6 +41,11 @@ func (f *Factory) close() {
 			}
 		}
 	}
+	for _, entries := range f.running {
+		for _, e := range entries {
+			e.phaseLocked() // retires e if the end of Start's context closes the factory
+		}
+	}
 	f.stopResolverLocked()
 	unhook := f.unhook
 	f.mu.Unlock()

@@ -3,6 +3,7 @@ package dynamicinformer_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 func TestFactory_ShutdownWaitsForHandlers(t *testing.T) {
@@ -41,6 +43,37 @@ func TestFactory_ShutdownWaitsForHandlers(t *testing.T) {
 		}
 		if diff := cmp.Diff([]schema.GroupVersionResource{widgets}, stuck.Running); diff != "" {
 			t.Errorf("stuck (-want +got):\n%s", diff)
+		}
+		close(release)
+		shutdown(t, f)
+	})
+}
+
+// The end of Start's context and Shutdown have the same effect on the status.
+func TestStatus_IsStoppedWhenTheContextOfStartEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		f.Start(ctx)
+		lease := acquire(t, f, widgets)
+		release := make(chan struct{})
+		if _, err := lease.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { <-release }}); err != nil {
+			t.Fatal(err)
+		}
+		var last atomic.Value
+		go func() {
+			for now := range lease.Watch(t.Context()) {
+				last.Store(now.State)
+			}
+		}()
+		synctest.Wait()
+		cancel()
+		synctest.Wait() // the handler has not returned
+		if got := last.Load(); got != status.StateStopped {
+			t.Errorf("the last state is %v, want %s", got, status.StateStopped)
 		}
 		close(release)
 		shutdown(t, f)
