@@ -1,15 +1,19 @@
 package dynamicinformer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/form"
 	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 // Acquire returns a lease on the informer for gvr. With discovery, it first validates that gvr is
@@ -91,6 +95,11 @@ func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource,
 	return res, err
 }
 
+// resolve asks the resolver, which must exist, for the version of gvr that an informer can use.
+func (f *Factory) resolve(ctx context.Context, gvr schema.GroupVersionResource, versions discovery.VersionPolicy, verbs ...string) (discovery.Resource, error) {
+	return f.options.resolver.ValidateVersion(typefacts.WithInformers(ctx), gvr, versions, verbs...)
+}
+
 // join makes l a lease on the entry under k. If there is none, it creates one.
 func (f *Factory) join(l *Lease, k key, o *leaseOptions) error {
 	if joined, err := f.tryJoin(l, k, o, nil); joined || err != nil {
@@ -147,4 +156,35 @@ func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, error) {
 		return own, nil
 	}
 	return nil, err
+}
+
+// leaseOptions are the values of the options of one lease.
+type leaseOptions struct {
+	settings
+	versions discovery.VersionPolicy
+	form     form.Form
+	absent   bool
+	separate bool
+	linger   time.Duration
+	name     string
+	handlers handlers.Options
+}
+
+// leaseOptions returns the values of opts, or an [*OptionError].
+func (f *Factory) leaseOptions(opts []LeaseOption) (leaseOptions, error) {
+	o := leaseOptions{settings: f.options.settings, form: f.options.form}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyToLease(&o)
+		}
+	}
+	return o, cmp.Or(o.check(), optionError(o.form.Check(&f.clients)))
+}
+
+// check returns an [*OptionError] if an option has an invalid value.
+func (o *leaseOptions) check() error {
+	if o.versions == discovery.EveryVersion() {
+		return &OptionError{Option: "WithVersionPolicy", Value: o.versions.String(), Err: errors.New("a lease is on one version")}
+	}
+	return o.settings.check()
 }

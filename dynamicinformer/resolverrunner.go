@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
@@ -56,11 +54,6 @@ func (r *resolverRunner) begun() <-chan struct{} {
 		return nil
 	}
 	return r.resolver.Running()
-}
-
-// resolve asks the resolver, which must exist, for the version of gvr that an informer can use.
-func (f *Factory) resolve(ctx context.Context, gvr schema.GroupVersionResource, versions discovery.VersionPolicy, verbs ...string) (discovery.Resource, error) {
-	return f.options.resolver.ValidateVersion(typefacts.WithInformers(ctx), gvr, versions, verbs...)
 }
 
 // runAgain is the pause between attempts to run the resolver while another caller runs it.

@@ -1,7 +1,6 @@
 package dynamicinformer
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,9 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/form"
-	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/namespaces"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -42,37 +38,6 @@ type settings struct {
 	strict     bool
 	polling    time.Duration // of types that can't be watched; 0: off
 	onError    cache.WatchErrorHandlerWithContext
-}
-
-// leaseOptions are the values of the options of one lease.
-type leaseOptions struct {
-	settings
-	versions discovery.VersionPolicy
-	form     form.Form
-	absent   bool
-	separate bool
-	linger   time.Duration
-	name     string
-	handlers handlers.Options
-}
-
-// leaseOptions returns the values of opts, or an [*OptionError].
-func (f *Factory) leaseOptions(opts []LeaseOption) (leaseOptions, error) {
-	o := leaseOptions{settings: f.options.settings, form: f.options.form}
-	for _, opt := range opts {
-		if opt != nil {
-			opt.applyToLease(&o)
-		}
-	}
-	return o, cmp.Or(o.check(), optionError(o.form.Check(&f.clients)))
-}
-
-// check returns an [*OptionError] if an option has an invalid value.
-func (o *leaseOptions) check() error {
-	if o.versions == discovery.EveryVersion() {
-		return &OptionError{Option: "WithVersionPolicy", Value: o.versions.String(), Err: errors.New("a lease is on one version")}
-	}
-	return o.settings.check()
 }
 
 // check returns an [*OptionError] if an option has a value that no server accepts. It can't check

@@ -27,11 +27,31 @@ import (
 // not start informers.
 func (f *Factory) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 	o := newWaitOptions(opts)
-	waiting, unknown := f.known(o.of)
+	waiting, unknown := f.entriesOf(o.of)
 	if unknown != nil {
 		return errors.Join(unknown...)
 	}
 	return f.waitFor(ctx, waiting, o)
+}
+
+// entriesOf returns the entries of gvrs, or all entries sorted by name if gvrs is empty. It returns an
+// error for each GVR without an entry.
+func (f *Factory) entriesOf(gvrs []schema.GroupVersionResource) (entries []*entry, unknown []error) {
+	all := f.all()
+	if len(gvrs) == 0 {
+		return all, nil
+	}
+	byGVR := make(map[schema.GroupVersionResource][]*entry, len(all))
+	for _, e := range all {
+		byGVR[e.gvr] = append(byGVR[e.gvr], e)
+	}
+	for _, gvr := range gvrs {
+		if byGVR[gvr] == nil {
+			unknown = append(unknown, &status.NotSyncedError{GVR: gvr, Namespace: f.options.namespace, Reason: status.ReasonNotStarted})
+		}
+		entries = append(entries, byGVR[gvr]...)
+	}
+	return entries, unknown
 }
 
 // WaitOption configures one call of WaitForSync. Every combination is valid. If an option is given

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -99,6 +100,18 @@ func New(cfg Config) *Informer {
 	errorHandlers.idleReflector = idleReflector(lw, gvr)
 	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s, cfg.LogPanic), i.HasSyncedChecker().Done()
 	return i
+}
+
+// Run implements cache.SharedInformer.
+func (i *Informer) Run(stopCh <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stopCh)) }
+
+// RunWithContext implements cache.SharedInformer. It also runs the goroutines of event handlers.
+func (i *Informer) RunWithContext(ctx context.Context) {
+	i.handlers.Start()
+	i.SharedIndexInformer.RunWithContext(ctx)
+	if i.IsStopped() { // otherwise it was running already
+		i.handlers.Wait()
+	}
 }
 
 // Source returns the informer's source.

@@ -13,24 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
-
-// Run implements cache.SharedInformer.
-func (i *Informer) Run(stopCh <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stopCh)) }
-
-// RunWithContext implements cache.SharedInformer. It also runs the goroutines of event handlers.
-func (i *Informer) RunWithContext(ctx context.Context) {
-	i.handlers.Start()
-	i.SharedIndexInformer.RunWithContext(ctx)
-	if i.IsStopped() { // otherwise it was running already
-		i.handlers.Wait()
-	}
-}
 
 // AddEventHandler implements cache.SharedInformer.
 func (i *Informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {

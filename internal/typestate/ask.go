@@ -165,3 +165,29 @@ func (s *State) pause(err error, backoff *wait.Backoff) time.Duration {
 	}
 	return wait.Jitter(askEvery, 0.1)
 }
+
+// doubtFor is how long a resolver polls more often after a failure that discovery does not explain.
+const doubtFor = 30 * time.Second
+
+// nextQuestion returns the time of the next question about a served type without an event, zero if there is none,
+// and whether the type is in doubt: while requests for it are NotFound, or since its watches are refused, a resolver
+// that polls must poll more often. A call of Snapshot would double the stack of a waiting goroutine.
+func (s *State) nextQuestion() (at time.Time, doubted bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if until := s.now.doubt.Add(doubtFor); time.Now().Before(until) {
+		at, doubted = until, true
+	}
+	if settled := s.now.moved.Add(settleFor); !s.now.moved.IsZero() && (at.IsZero() || settled.Before(at)) {
+		at = settled
+	}
+	return at, doubted
+}
+
+// whyPending returns why an existing CRD is not served, or "" if there is no such CRD.
+func (s *State) whyPending() string {
+	if err := s.facts().Pending(s.cfg.GVR.GroupResource()); err != nil {
+		return err.Error()
+	}
+	return ""
+}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -149,141 +148,6 @@ func (s *State) Begin(ctx context.Context) {
 	s.change(func(next *Snapshot) { next.Begun = next.At })
 }
 
-// eventsSoFar returns a value with which answered decides whether an answer is out of date.
-func (s *State) eventsSoFar() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.events
-}
-
-// answered handles discovery's answer. Seen is the result of eventsSoFar before the question. An answer
-// that is out of date has no effect; discovery must be asked again. Replaced is the result of hasSuccessor.
-func (s *State) answered(seen uint64, res discovery.Resource, err error, replaced bool) {
-	reason := status.Reason("")
-	if err != nil {
-		reason = Classify(err) // may call methods of the error: not under mu
-	}
-	s.mu.Lock()
-	if seen != s.events {
-		s.mu.Unlock()
-		return
-	}
-	if err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known() && s.now.Evidence.Kind != discovery.CRDDeleted {
-		s.mu.Unlock()
-		return // an inconclusive answer changes nothing, and requests continue
-	}
-	before, now := s.changeLocked(func(next *Snapshot) {
-		if err == nil {
-			next.serve(res, s.cfg.Namespace)
-			return
-		}
-		next.refuse(err, reason, replaced)
-	})
-	s.mu.Unlock()
-	if err != nil {
-		s.log.refused(&now, reason, err)
-		return
-	}
-	s.log.healed(&before, &now)
-}
-
-// serve records that discovery lists the type as res.
-func (s *Snapshot) serve(res discovery.Resource, namespace string) {
-	switch {
-	case s.movedTo(res):
-		s.moved = s.At
-	case s.At.Sub(s.moved) >= settleFor:
-		s.moved = time.Time{}
-	}
-	if s.replacedBy(res) {
-		s.Generation++
-		s.Last = s.Evidence
-		s.ServedSince = s.At
-		s.List, s.Watch = Condition{}, Condition{} // they are of another type
-		s.resource = (&Snapshot{}).completed(res)
-	} else {
-		if !s.known() || s.Serving != source.Served {
-			s.ServedSince = s.At
-			s.ended(status.ReasonNotFound)
-		}
-		s.resource = s.completed(res)
-	}
-	s.Serving = source.Served
-	s.Evidence, s.denied, s.Discovery = discovery.Evidence{}, time.Time{}, Condition{}
-	s.Namespace = metav1.NamespaceAll
-	if res.Namespaced {
-		s.Namespace = namespace
-	}
-}
-
-// settleFor is how long API servers may send requests for a type to the server that served it before. It is longer
-// than they need to notice a change of an APIService.
-const settleFor = 15 * time.Second
-
-// doubtFor is how long a resolver polls more often after a failure that discovery does not explain.
-const doubtFor = 30 * time.Second
-
-// nextQuestion returns the time of the next question about a served type without an event, zero if there is none,
-// and whether the type is in doubt: while requests for it are NotFound, or since its watches are refused, a resolver
-// that polls must poll more often. A call of Snapshot would double the stack of a waiting goroutine.
-func (s *State) nextQuestion() (at time.Time, doubted bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if until := s.now.doubt.Add(doubtFor); time.Now().Before(until) {
-		at, doubted = until, true
-	}
-	if settled := s.now.moved.Add(settleFor); !s.now.moved.IsZero() && (at.IsZero() || settled.Before(at)) {
-		at = settled
-	}
-	return at, doubted
-}
-
-// ended ends the conditions of requests with that reason.
-func (s *Snapshot) ended(reason status.Reason) {
-	if s.List.Reason == reason {
-		s.List = Condition{}
-	}
-	if s.Watch.Reason == reason {
-		s.Watch = Condition{}
-	}
-}
-
-// absentFor is how long discovery must not list a type before that is evidence, if the resolver has no
-// other evidence. It is longer than the interval of a resolver that polls.
-const absentFor = 15 * time.Second
-
-// refuse records that discovery does not list the type. If its CRD was deleted and is replaced, the next list
-// decides which objects are gone.
-func (s *Snapshot) refuse(err error, reason status.Reason, replaced bool) {
-	s.Discovery = s.Discovery.failed(err, reason, s.At)
-	denied := errors.Is(err, discovery.ErrNotServed) && !elsewhere(err)
-	if denied && s.known() && s.Evidence.Kind == "" {
-		// A resolver that began to run after the end of the type has no event for it. Then two
-		// answers of discovery are the evidence, and a list of the type is also required.
-		switch {
-		case s.denied.IsZero():
-			s.denied = s.At
-		case s.At.Sub(s.denied) >= absentFor:
-			s.Evidence = discovery.Evidence{Kind: discovery.NotListed, At: s.At}
-		}
-	}
-	switch {
-	case s.Evidence.Kind == discovery.CRDDeleted && !replaced:
-		s.Serving = source.Gone
-	case s.Evidence.Kind != discovery.NotListed || !denied:
-		s.Serving = source.Held
-	case s.Serving != source.Gone: // no list of the type was NotFound yet
-		s.Serving = source.Missing
-	}
-}
-
-// elsewhere reports whether err says that the objects exist, in another version or with a
-// CRD that is not served.
-func elsewhere(err error) bool {
-	notServed, is := errors.AsType[*discovery.NotServedError](err)
-	return errors.Is(err, discovery.ErrNotEstablished) || is && len(notServed.Versions) > 0
-}
-
 // HandleEvent handles an event of the resolver about the type. Discovery is asked again.
 func (s *State) HandleEvent(event discovery.Event) {
 	s.mu.Lock()
@@ -375,14 +239,6 @@ func (s *State) hasSuccessor(ctx context.Context) bool {
 	defer cancel()
 	_, err := s.facts().CRDUID(ctx, s.cfg.GVR.GroupResource())
 	return err == nil
-}
-
-// whyPending returns why an existing CRD is not served, or "" if there is no such CRD.
-func (s *State) whyPending() string {
-	if err := s.facts().Pending(s.cfg.GVR.GroupResource()); err != nil {
-		return err.Error()
-	}
-	return ""
 }
 
 // Failed implements source.Observer. An expired watch is a failure only if it happens often.
