@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -25,9 +26,10 @@ func RefOf(gvr schema.GroupVersionResource) Ref {
 
 // String returns the reference as text, for example ipamblocks.v1.crd.projectcalico.org. ParseRef
 // returns an equal Ref from this text if the version has the usual form and the group does not begin
-// like a version. Resolve finds the same resource in any case.
+// like a version. Resolve finds the same resource from the text of every valid Ref. An empty resource name
+// is written as "(no name)".
 func (r Ref) String() string {
-	s := r.Resource
+	s := cmp.Or(r.Resource, "(no name)")
 	if r.Version != "" {
 		s += "." + r.Version
 	}

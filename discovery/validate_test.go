@@ -136,8 +136,8 @@ func TestValidate_InvalidGVRSendsNoRequest(t *testing.T) {
 		gvr          schema.GroupVersionResource
 		ref, problem string
 	}{
-		{schema.GroupVersionResource{}, "", "the resource name is empty"},
-		{schema.GroupVersionResource{Group: "apps", Version: "v1"}, ".v1.apps", "the resource name is empty"},
+		{schema.GroupVersionResource{}, "(no name)", "the resource name is empty"},
+		{schema.GroupVersionResource{Group: "apps", Version: "v1"}, "(no name).v1.apps", "the resource name is empty"},
 		{schema.GroupVersionResource{Group: "apps", Resource: "deployments"}, "deployments.apps", "the version is empty"},
 		{schema.GroupVersionResource{Version: "v1", Resource: "pods/log"}, "pods/log.v1", "a subresource can't be listed or watched"},
 		{schema.GroupVersionResource{Version: "v1", Resource: "pods.apps"}, "pods.apps.v1", "the resource name is not a DNS label"},

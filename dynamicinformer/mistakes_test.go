@@ -67,23 +67,37 @@ func TestOptions_AValueThatNoServerAcceptsIsAnError(t *testing.T) {
 	}
 }
 
-// A wait can't help against an error of the caller.
 // ForResource can't return an error: the reason is in the status.
 func TestForResource_OfANameThatNoServerAccepts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cluster := newCRDCluster()
-		f := cluster.factory(t)
-		empty := schema.GroupVersionResource{}
-		f.ForResource(empty)
-		f.Start(t.Context())
-		why := notSynced(t, f.WaitForSync(t.Context(), dynamicinformer.WithFailFast()))
-		if why.Reason != status.ReasonBadRequest || !errors.Is(why, discovery.ErrInvalidRef) || why.GVR != empty {
-			t.Errorf("%v", why)
-		}
-		shutdown(t, f)
-	})
+	for name, discovered := range map[string]bool{"with discovery": true, "without discovery": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				var resolver dynamicinformer.Option
+				if discovered {
+					resolver = withDiscovery(t, cluster)
+				}
+				f := newFactory(t, cluster, resolver)
+				empty := schema.GroupVersionResource{}
+				f.ForResource(empty)
+				f.Start(t.Context())
+				why := notSynced(t, f.WaitForSync(t.Context(), dynamicinformer.WithFailFast()))
+				if why.Reason != status.ReasonBadRequest || !errors.Is(why, discovery.ErrInvalidRef) || why.GVR != empty {
+					t.Errorf("%v", why)
+				}
+				if text := why.Error(); !strings.HasPrefix(text, "(no name): not synced: ") || !strings.HasSuffix(text, "; correct the name of the resource") {
+					t.Error(text)
+				}
+				if requests := cluster.Requests("list", empty); len(requests) > 0 {
+					t.Errorf("requests: %v", requests)
+				}
+				shutdown(t, f)
+			})
+		})
+	}
 }
 
+// A wait can't help against an error of the caller.
 func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 	plain, secure := stubserver.New(t), stubserver.NewTLS(t)
 	host := func(server *httptest.Server, scheme string) *rest.Config {

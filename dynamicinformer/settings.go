@@ -63,12 +63,12 @@ func (s *settings) check() error {
 	return nil
 }
 
-// invalid returns an error if no request is possible with s, or nil. It is for factories of client-go's
-// constructors, which return no error. It rejects only values that client-go's client rejects, since
-// fake clients accept more than servers do.
-func (s *settings) invalid() error {
-	if s.namespace == metav1.NamespaceAll {
-		return nil
+// invalid returns an error if no request for gvr is possible with s, or nil. It is for ForResource and the
+// factories of client-go's constructors, which return no error. It rejects only values that no client accepts,
+// since fake clients accept more than servers do.
+func (s *settings) invalid(gvr schema.GroupVersionResource) error {
+	if gvr.Resource == "" {
+		return discovery.CheckGVR(gvr)
 	}
 	if wrong := content.IsPathSegmentName(s.namespace); wrong != nil {
 		return fmt.Errorf("%w: %w", source.ErrInvalid,
@@ -93,7 +93,7 @@ func (s *settings) allIndexers() cache.Indexers {
 // config returns the configuration of the source on gvr.
 func (s *settings) config(client source.Client, gvr schema.GroupVersionResource) source.Config {
 	return source.Config{
-		Client: client, Invalid: s.invalid(), GVR: gvr, Namespace: s.namespace, Namespaces: s.namespaces.Set(client), Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
+		Client: client, Invalid: s.invalid(gvr), GVR: gvr, Namespace: s.namespace, Namespaces: s.namespaces.Set(client), Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
 		NoWatchList: s.watchList == WatchListNever, WatchListAnywhere: s.watchList == WatchListAnywhere,
 		PageSize: s.pageSize, Strict: s.strict, Polling: s.polling,
 	}

@@ -113,6 +113,8 @@ func (e *NotSyncedError) Advice() string {
 		return "grant this rule to the user in a " + roleText(e.refused(), e.Namespace)
 	case e.Reason == ReasonUnauthorized:
 		return "check the credentials"
+	case errors.Is(e.Err, discovery.ErrInvalidRef):
+		return "correct the name of the resource"
 	case e.Reason == ReasonBadRequest:
 		return "correct the options of the informer, such as its selectors"
 	case e.Reason == ReasonTransformFailed, e.Reason == ReasonIndexFailed:

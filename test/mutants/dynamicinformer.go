@@ -7,6 +7,7 @@ var ofDynamicinformer = []table{
 		{"metadata and whole objects share an informer", "Factory.Acquire", replace("form: o.form", "form: f.options.form")},
 		{"AcquireTyped accepts WithMetadataOnly", "AcquireTyped", never("o.form == (form.Metadata{})")},
 		{"AcquireTyped writes to the caller's options", "AcquireTyped", replace("slices.Clip(opts)", "opts")},
+		{"a factory without discovery requests a resource without a name", "settings.invalid", never(`gvr.Resource == ""`)},
 		{"a nil index function is accepted", "settings.check", replace("informer.CheckIndexers(s.indexers)", "informer.CheckIndexers(nil)")},
 		{"Follow accepts invalid options of leases", "Factory.Follow", replace("f.leaseOptions(o.lease)", "f.leaseOptions(nil)")},
 		{"AtLeast of a released lease waits", "Lease.AtLeast", never("l.released.Load()")},

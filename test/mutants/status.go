@@ -7,6 +7,7 @@ var ofStatus = []table{
 		{"readiness tolerates an informer that has never synced", "HealthPolicy.problem", never("!i.Listed")},
 		{"advice on a forbidden request has no rule", "NotSyncedError.Advice", replace(
 			`"grant this rule to the user in a " + roleText(e.refused(), e.Namespace)`, `"grant it"`)},
+		{"advice on a wrong name is about the options", "NotSyncedError.Advice", never("errors.Is(e.Err, discovery.ErrInvalidRef)")},
 		{"an error has the text of a forbidden request twice", "requestText", drop("text = rest")},
 		{"Forbidden is not lasting", "Reason.Lasting", drop("ReasonForbidden")},
 	}},
