@@ -4,7 +4,7 @@
 //
 // The scenarios are cache, discovery, leases and types; without an argument all of them run.
 // Package harness describes the measurement. The command prints a table for each case; with -out
-// it also writes the figures of each run as JSON, and charts.
+// it also writes the figures of each run as JSON.
 package main
 
 import (
@@ -77,7 +77,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.SetOutput(io.Discard)
 	flags.BoolVar(&s.Quick, "quick", false, "measure smaller cases in fewer rounds")
 	flags.UintVar(&s.Rounds, "rounds", 0, "number of `rounds` that count, after a warm-up round (default 3 or 5)")
-	flags.StringVar(&s.out, "out", "", "`directory` for results and charts")
+	flags.StringVar(&s.out, "out", "", "`directory` for results")
 	flags.Func("cases", "measure only cases whose names match this regular `expression`, such as mix or back", func(text string) (err error) {
 		s.Cases, err = regexp.Compile(text)
 		return err

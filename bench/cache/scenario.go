@@ -52,11 +52,11 @@ func newCase(l load, rounds int) harness.Case {
 	return harness.Case{
 		Name:        fmt.Sprintf("%s-%d", l.kind.Name, l.objects),
 		Title:       fmt.Sprintf("%d objects of kind %s, %d events", l.objects, l.kind.Name, l.events),
-		Contestants: l.contestants(), Plot: true, Rounds: rounds,
+		Contestants: l.contestants(), Rounds: rounds,
 		Metrics: []harness.Metric{
 			{Name: syncCPU, Format: "%.0f µs/object"},
 			{Name: eventCPU, Format: "%.0f µs/event"},
-			{Name: eventRate, Format: "%.0f", More: true},
+			{Name: eventRate, Format: "%.0f"},
 			{Name: allocations, Format: "%.0f /object"},
 			{Name: retainedHeap, Format: "%.0f B/object"},
 			{Name: peakRSS, Format: "%.0f MiB"},

@@ -50,8 +50,6 @@ type Case struct {
 	// relative to it.
 	Contestants []Contestant `json:"contestants"`
 	Metrics     []Metric     `json:"metrics"`
-	// Plot means that the case has a chart of the ratios of all metrics without More.
-	Plot bool `json:"plot,omitempty"`
 
 	// Rounds is the number of rounds that count.
 	Rounds int `json:"-"`
@@ -83,8 +81,6 @@ type Metric struct {
 	Section string `json:"section,omitempty"`
 	// Format prints a value with its unit.
 	Format string `json:"format"`
-	// More means that greater values are better.
-	More bool `json:"more,omitempty"`
 	// AtMost is the target; nil is none. RatioAtMost is the target of the ratio to the
 	// reference; 0 is none.
 	AtMost      *float64 `json:"atMost,omitempty"`

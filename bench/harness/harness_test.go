@@ -3,7 +3,6 @@ package harness_test
 import (
 	"context"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -122,11 +121,11 @@ func sample() *harness.Results {
 	}
 	return &harness.Results{Scenario: "sample", About: "a test", Environment: harness.CurrentEnvironment(), Cases: []*harness.CaseResults{{
 		Case: harness.Case{
-			Name: "one", Title: "the case of the test", Plot: true,
+			Name: "one", Title: "the case of the test",
 			Contestants: []harness.Contestant{{Name: "old", About: "the reference"}, {Name: "new", About: "the second", Target: true}},
 			Metrics: []harness.Metric{
 				harness.Metric{Name: "time", Format: "%.1f ms", Section: "the heading"}.Limit(1.5),
-				{Name: "rate", Format: "%.2f", More: true, RatioAtMost: 5},
+				{Name: "rate", Format: "%.2f", RatioAtMost: 5},
 				{Name: "nothing", Format: "%.0f"},
 				{Name: "early", Format: "%.0f"},
 				{Name: "unknown", Format: "%.0f"},
@@ -190,32 +189,6 @@ func TestResults_AreSavedWhole(t *testing.T) {
 	}
 	if e := got.Environment; !strings.HasPrefix(e.Command, "go run ./bench") || e.Go == "" || e.Cores == 0 {
 		t.Errorf("environment: %+v", e)
-	}
-}
-
-func TestResults_DrawAChart(t *testing.T) {
-	dir := t.TempDir()
-	if err := sample().Save(dir); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "sample-one.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{">new<", "ratios to old", ">time<", "new 0.25"} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("no %q in:\n%s", want, text)
-		}
-	}
-	if strings.Contains(string(text), ">rate<") {
-		t.Error("the chart has a metric whose greater values are better")
-	}
-	for d := xml.NewDecoder(strings.NewReader(string(text))); ; {
-		if _, err := d.Token(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatalf("invalid XML: %v", err)
-		}
 	}
 }
 
