@@ -62,7 +62,7 @@ func newCase(l load, rounds int) harness.Case {
 			{Name: peakRSS, Format: "%.0f MiB"},
 			{Name: fullGC, Format: "%.1f ms"},
 		},
-		Start: func(ctx context.Context, _ io.Writer) (*harness.Servers, error) {
+		Start: func(ctx context.Context, _ io.Writer) (any, func() error, error) {
 			return stub.Start(ctx, stub.Config{Kind: l.kind.Name, Objects: l.objects})
 		},
 	}

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/gvrkit/gvrkit/bench/harness"
 	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
@@ -37,41 +36,39 @@ func (c Connection) Config() *rest.Config {
 	return &rest.Config{Host: c.Host, BearerToken: c.Token, QPS: -1, WarningHandler: rest.NoWarnings{}, TLSClientConfig: c.TLS}
 }
 
-// Start starts the server with this name and fills it. The servers have a [Connection].
-func Start(ctx context.Context, name string, progress io.Writer, size Size) (*harness.Servers, error) {
+// Server is a server to start.
+type Server struct {
+	Name string
+	// Plain puts a proxy in front of the server, so that clients use HTTP/1.1 without TLS.
+	Plain bool
+	Size
+}
+
+// Start starts the server and fills it. The connection is a [Connection].
+func (s Server) Start(ctx context.Context, progress io.Writer) (connection any, end func() error, err error) {
 	start := startEmbedded
-	if name == KubeAPIServer {
+	if s.Name == KubeAPIServer {
 		start = startKubeAPIServer
 	}
 	cfg, stop, err := start(ctx, progress)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c := Connection{Host: cfg.Host, Token: cfg.BearerToken, TLS: cfg.TLSClientConfig}
-	if size != (Size{}) {
-		if err := c.Fill(ctx, size); err != nil {
-			return nil, errors.Join(fmt.Errorf("fill the server: %w", err), stop())
+	if s.CRDs > 0 {
+		if err := c.Fill(ctx, s.Size); err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("fill the server: %w", err), stop())
 		}
 	}
-	return &harness.Servers{Connection: c, Stop: stop}, nil
-}
-
-// StartPlain is Start with a proxy in front of the server, so that clients use HTTP/1.1 without TLS.
-func StartPlain(ctx context.Context, name string, progress io.Writer, size Size) (*harness.Servers, error) {
-	servers, err := Start(ctx, name, progress, size)
-	if err != nil {
-		return nil, err
+	if !s.Plain {
+		return c, stop, nil
 	}
-	c := servers.Connection.(Connection)
 	transport, err := rest.TransportFor(c.Config())
 	proxy, failed := faultproxy.Start(c.Host, transport) //nolint:contextcheck // Close ends it
 	if err := errors.Join(err, failed); err != nil {
-		return nil, errors.Join(err, servers.Stop())
+		return nil, nil, errors.Join(err, stop())
 	}
-	return &harness.Servers{
-		Connection: Connection{Host: proxy.URL()},
-		Stop:       func() error { return errors.Join(proxy.Close(), servers.Stop()) },
-	}, nil
+	return Connection{Host: proxy.URL()}, func() error { return errors.Join(proxy.Close(), stop()) }, nil
 }
 
 func startEmbedded(ctx context.Context, progress io.Writer) (*rest.Config, func() error, error) {

@@ -75,13 +75,13 @@ func TestConnection_RoundTripsThroughJSON(t *testing.T) {
 func TestStart_FailsIfTheServerIsNotFilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := cluster.Start(ctx, cluster.Embedded, io.Discard, cluster.Size{CRDs: 1}); err == nil {
+	if _, _, err := (cluster.Server{Name: cluster.Embedded, Size: cluster.Size{CRDs: 1}}).Start(ctx, io.Discard); err == nil {
 		t.Error("no error")
 	}
 }
 
-func TestStartPlain_ServesCRDsOverHTTP(t *testing.T) {
-	c := clustertest.Start(t, cluster.StartPlain, cluster.Size{CRDs: 3, SchemaBytes: 500})
+func TestStart_APlainServerServesCRDsOverHTTP(t *testing.T) {
+	c := clustertest.Start(t, cluster.Server{Plain: true, Size: cluster.Size{CRDs: 3, SchemaBytes: 500}})
 	if cfg := c.Config(); cfg.Host[:7] != "http://" {
 		t.Errorf("host: %s", cfg.Host)
 	}

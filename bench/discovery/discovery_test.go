@@ -32,6 +32,9 @@ const (
 	shortIdle = 100 * time.Millisecond
 )
 
+// twoCRDs is a server with two CRDs.
+var twoCRDs = cluster.Server{Size: cluster.Size{CRDs: 2}}
+
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.benchtime", "20ms"); err != nil { // of testing.Benchmark
 		panic(err)
@@ -41,10 +44,10 @@ func TestMain(m *testing.M) {
 
 func TestMeasure_OnARealServer(t *testing.T) {
 	size := cluster.Size{CRDs: 5, SchemaBytes: 2000}
-	server := clustertest.Start(t, cluster.StartPlain, size)
-	job := clustertest.Job(t, map[string]any{plain: server, "": server})
+	server := clustertest.Start(t, cluster.Server{Plain: true, Size: size})
+	job := clustertest.Job(t, server)
 	eachContestant(t, size, job)
-	t.Run("plain", func(t *testing.T) { onlyTheStart(t, size, job) })
+	t.Run("without CRDs", func(t *testing.T) { onlyTheStart(t, size, job) })
 	findTypes(t, server)
 	t.Run("arrival", func(t *testing.T) { arrivals(t, server) })
 }
@@ -52,7 +55,7 @@ func TestMeasure_OnARealServer(t *testing.T) {
 func eachContestant(t *testing.T, of cluster.Size, job harness.Job) {
 	t.Helper()
 	const asks = 40
-	s := size{server: cluster.Embedded, Size: of, idle: 700 * time.Millisecond, poll: 20 * time.Millisecond, asks: asks}
+	s := size{Server: cluster.Server{Size: of}, idle: 700 * time.Millisecond, poll: 20 * time.Millisecond, asks: asks}
 	job.Round, job.Rounds = 1, 2
 	for _, c := range s.contestants() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -61,7 +64,7 @@ func eachContestant(t *testing.T, of cluster.Size, job harness.Job) {
 				t.Fatal(err)
 			}
 			for _, m := range s.metrics() {
-				if _, ok := f[m.Name]; !ok && !strings.HasPrefix(m.Name, plain) {
+				if _, ok := f[m.Name]; !ok {
 					t.Errorf("%q is not measured", m.Name)
 				}
 			}
@@ -81,15 +84,14 @@ func eachContestant(t *testing.T, of cluster.Size, job harness.Job) {
 
 func onlyTheStart(t *testing.T, of cluster.Size, job harness.Job) {
 	t.Helper()
-	s := size{server: cluster.Embedded, Size: of, idle: shortIdle}
-	job.Part, job.Rounds = plain, 1
+	s := size{idle: shortIdle}
+	job.Rounds = 1
 	f, err := s.contestants()[0].Measure(t.Context(), job)
 	if err != nil || f[restRequests] != 2 || f[mapping] != 0 || f[arrival] != 0 {
 		t.Errorf("%v, %v", f, err)
 	}
-	s.CRDs++
-	job.Part = ""
-	if _, err := s.contestants()[0].Measure(t.Context(), job); err == nil || !strings.Contains(err.Error(), "6 CRDs: start: ") {
+	s.CRDs = of.CRDs + 1
+	if _, err := s.contestants()[0].Measure(t.Context(), job); err == nil || !strings.Contains(err.Error(), "start: ") {
 		t.Errorf("a server with fewer CRDs: %v", err)
 	}
 }
@@ -167,7 +169,7 @@ type fake struct {
 
 func newFake() *fake {
 	f := &fake{types: map[schema.GroupVersionKind]cluster.Type{}, asked: func(bool) error { return nil }}
-	for _, of := range (system{}).newRun(cluster.Connection{}, 2).types {
+	for _, of := range (system{size: size{Server: twoCRDs}}).newRun(cluster.Connection{}).types {
 		f.types[of.GVK] = of.Type
 	}
 	return f
@@ -212,8 +214,8 @@ func request(ctx context.Context, cfg *rest.Config) error {
 
 // newTestRun returns a run with a mapper on a server with two CRDs.
 func newTestRun(server cluster.Connection, m *mapper) *run {
-	s := system{size: size{idle: shortIdle, asks: 50, poll: 10 * time.Millisecond}, open: func(*rest.Config) (*mapper, error) { return m, nil }}
-	r := s.newRun(server, 2)
+	s := system{size: size{Server: twoCRDs, idle: shortIdle, asks: 50, poll: 10 * time.Millisecond}, open: func(*rest.Config) (*mapper, error) { return m, nil }}
+	r := s.newRun(server)
 	r.mapper = m
 	return r
 }

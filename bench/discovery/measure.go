@@ -62,12 +62,11 @@ func additional(i int) *served { return newServed(cluster.Additional(i).Types[0]
 // for all systems in a round.
 func phase(round, rounds int) float64 { return (float64(round%rounds) + .5) / float64(rounds) }
 
-// newRun returns a run on a server with this number of CRDs.
-func (s system) newRun(server cluster.Connection, crds int) *run {
+func (s system) newRun(server cluster.Connection) *run {
 	r := &run{system: s, server: server, cfg: server.Config(), figures: harness.Figures{}}
 	r.traffic = usage.Count(r.cfg)
 	r.types = []*served{newServed(cluster.Type{GVR: cluster.CRDs, GVK: cluster.CRDs.GroupVersion().WithKind("CustomResourceDefinition")})}
-	for _, d := range cluster.Definitions(crds) {
+	for _, d := range cluster.Definitions(s.CRDs) {
 		for _, of := range d.Types {
 			r.types = append(r.types, newServed(of))
 		}
@@ -75,21 +74,14 @@ func (s system) newRun(server cluster.Connection, crds int) *run {
 	return r
 }
 
-func (s system) measure(ctx context.Context, job harness.Job, servers map[string]cluster.Connection) (harness.Figures, error) {
-	crds := s.CRDs
-	if job.Part == plain {
-		crds = 0
-	}
-	r := s.newRun(servers[job.Part], crds)
+func (s system) measure(ctx context.Context, job harness.Job, server cluster.Connection) (harness.Figures, error) {
+	r := s.newRun(server)
 	r.phase = phase(job.Round, job.Rounds)
 	steps := []func(context.Context) error{r.start, r.allWarm, r.unknown, r.arrive}
-	if job.Part == plain {
+	if s.CRDs == 0 {
 		steps = steps[:1]
 	}
-	if err := r.do(ctx, steps...); err != nil {
-		return nil, fmt.Errorf("%d CRDs: %w", crds, err)
-	}
-	return r.figures, nil
+	return r.figures, r.do(ctx, steps...)
 }
 
 // do runs steps. When it returns, the functions of beside have ended.

@@ -41,7 +41,7 @@ type Scenario struct {
 	Cases func(quick bool) []Case
 }
 
-// Case is one server, or several, with the contestants that are measured against it.
+// Case is one server with the contestants that are measured against it.
 type Case struct {
 	Name string `json:"name"`
 	// Title describes the case in one line.
@@ -53,12 +53,9 @@ type Case struct {
 
 	// Rounds is the number of rounds that count.
 	Rounds int `json:"-"`
-	// Parts are the parts of a run, which are measured one after another, each in a process of
-	// its own. The figures of a part with a name begin with that name, as in "part: figure".
-	// A case without parts has one part without a name.
-	Parts []string `json:"-"`
-	// Start starts the servers. It writes lines about long steps to progress.
-	Start func(ctx context.Context, progress io.Writer) (*Servers, error) `json:"-"`
+	// Start starts the server, and writes lines about long steps to progress. The connection, which
+	// processes get as JSON, tells clients how to reach the server.
+	Start func(ctx context.Context, progress io.Writer) (connection any, stop func() error, err error) `json:"-"`
 }
 
 // Contestant is one of the systems that are compared.
@@ -77,8 +74,6 @@ type Contestant struct {
 // Metric is one measured quantity.
 type Metric struct {
 	Name string `json:"name"`
-	// Section is the heading of this metric and of those that follow it.
-	Section string `json:"section,omitempty"`
 	// Format prints a value with its unit.
 	Format string `json:"format"`
 	// AtMost is the target; nil is none. RatioAtMost is the target of the ratio to the
@@ -93,36 +88,27 @@ func (m Metric) Limit(atMost float64) Metric {
 	return m
 }
 
-// Servers are the running servers of a case.
-type Servers struct {
-	// Connection tells clients how to reach the servers. Processes get it as JSON.
-	Connection any
-	// Stop ends the servers.
-	Stop func() error
-}
-
-// Job is one run of one contestant, or a part of it.
+// Job is one run of one contestant.
 type Job struct {
 	Scenario   string `json:"scenario"`
 	Quick      bool   `json:"quick"`
 	Case       string `json:"case"`
 	Contestant string `json:"contestant"`
-	Part       string `json:"part,omitempty"`
 	// Round is the number of the round: 0 for the warm-up, then 1 to Rounds.
 	Round  int `json:"round"`
 	Rounds int `json:"rounds"`
-	// Connection is that of [Servers].
+	// Connection is that of Start.
 	Connection json.RawMessage `json:"connection"`
 }
 
-// On returns the Measure of a contestant, on servers whose Connection is a C.
-func On[C any](measure func(ctx context.Context, job Job, servers C) (Figures, error)) func(context.Context, Job) (Figures, error) {
+// On returns the Measure of a contestant, on a server whose Connection is a C.
+func On[C any](measure func(ctx context.Context, job Job, server C) (Figures, error)) func(context.Context, Job) (Figures, error) {
 	return func(ctx context.Context, job Job) (Figures, error) {
-		var servers C
-		if err := json.Unmarshal(job.Connection, &servers); err != nil {
-			return nil, fmt.Errorf("connection to the servers of %s: %w", job.Scenario, err)
+		var server C
+		if err := json.Unmarshal(job.Connection, &server); err != nil {
+			return nil, fmt.Errorf("connection to the server of %s: %w", job.Scenario, err)
 		}
-		return measure(ctx, job, servers)
+		return measure(ctx, job, server)
 	}
 }
 

@@ -31,22 +31,22 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fake returns a scenario of two cases with two parts. Its servers call stop when they stop.
+// fake returns a scenario of two cases. Its servers call stop when they stop.
 func fake(stop func() error) harness.Scenario {
-	measure := func(_ context.Context, job harness.Job, n map[string]float64) (harness.Figures, error) {
+	measure := func(_ context.Context, job harness.Job, n float64) (harness.Figures, error) {
 		if job.Contestant == "new" && os.Getenv("FAKE") != "7" {
 			return nil, errors.New("the environment is missing")
 		}
 		if job.Round == 3 {
 			return nil, errors.New("round 3 fails")
 		}
-		return harness.Figures{"answer": n[job.Part] * float64(1+job.Round)}, nil
+		return harness.Figures{"answer": n * float64(1+job.Round)}, nil
 	}
 	c := harness.Case{
-		Name: "small", Title: "a small case", Rounds: 2, Parts: []string{"", "more"}, Metrics: []harness.Metric{{Name: "answer", Format: "%.0f"}},
+		Name: "small", Title: "a small case", Rounds: 2, Metrics: []harness.Metric{{Name: "answer", Format: "%.0f"}},
 		Contestants: []harness.Contestant{{Name: "old", Measure: harness.On(measure)}, {Name: "new", Measure: harness.On(measure), Env: []string{"FAKE=7"}}},
-		Start: func(context.Context, io.Writer) (*harness.Servers, error) {
-			return &harness.Servers{Connection: map[string]int{"": 1, "more": 10}, Stop: stop}, nil
+		Start: func(context.Context, io.Writer) (any, func() error, error) {
+			return 10, stop, nil
 		},
 	}
 	other := c
@@ -66,7 +66,7 @@ func TestRun_MeasuresEachContestantInEachRound(t *testing.T) {
 		t.Fatalf("%d cases, stopped %d times", len(results.Cases), stopped)
 	}
 	figures := func(n float64) harness.Round {
-		f := harness.Figures{"answer": n, "more: answer": 10 * n}
+		f := harness.Figures{"answer": 10 * n}
 		return harness.Round{"old": f, "new": f}
 	}
 	if diff := cmp.Diff([]harness.Round{figures(1), figures(2), figures(3)}, append([]harness.Round{results.Cases[0].Warmup}, results.Cases[0].Rounds...)); diff != "" {
@@ -124,7 +124,7 @@ func sample() *harness.Results {
 			Name: "one", Title: "the case of the test",
 			Contestants: []harness.Contestant{{Name: "old", About: "the reference"}, {Name: "new", About: "the second", Target: true}},
 			Metrics: []harness.Metric{
-				harness.Metric{Name: "time", Format: "%.1f ms", Section: "the heading"}.Limit(1.5),
+				harness.Metric{Name: "time", Format: "%.1f ms"}.Limit(1.5),
 				{Name: "rate", Format: "%.2f", RatioAtMost: 5},
 				{Name: "nothing", Format: "%.0f"},
 				{Name: "early", Format: "%.0f"},
@@ -161,7 +161,7 @@ func TestResults_TableHasValuesRatiosAndTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"sample: a test", "the case of the test", "new: the second", "medians of 3 rounds", "the heading ",
+		"sample: a test", "the case of the test", "new: the second", "medians of 3 rounds",
 		"8.0 ms (4.0..10.0)", "2.0 ms ×0.25 (0.1..0.5)", "1.5 ms, MISSED by new", "×5\n",
 	} {
 		if !strings.Contains(out.String(), want) {

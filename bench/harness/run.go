@@ -48,15 +48,15 @@ func Run(ctx context.Context, s Scenario, o Options) (*Results, error) {
 	return results, nil
 }
 
-// run starts the servers of the case and measures all rounds.
+// run starts the server of the case and measures all rounds.
 func (c *CaseResults) run(ctx context.Context, scenario string, o Options) (err error) {
 	fmt.Fprintf(o.Progress, "%s: %s\n", scenario, c.Title)
-	servers, err := c.Start(ctx, o.Progress)
+	server, stop, err := c.Start(ctx, o.Progress)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, servers.Stop()) }()
-	connection, err := json.Marshal(servers.Connection)
+	defer func() { err = errors.Join(err, stop()) }()
+	connection, err := json.Marshal(server)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (c *CaseResults) run(ctx context.Context, scenario string, o Options) (err 
 			contestant := c.Contestants[(n+k)%len(c.Contestants)]
 			begin := time.Now()
 			job := Job{Scenario: scenario, Quick: o.Quick, Case: c.Name, Contestant: contestant.Name, Round: n, Rounds: rounds, Connection: connection}
-			if round[contestant.Name], err = c.measure(ctx, job, contestant.Env); err != nil {
+			if round[contestant.Name], err = measure(ctx, job, contestant.Env); err != nil {
 				return fmt.Errorf("round %d, %s: %w", n, contestant.Name, err)
 			}
 			fmt.Fprintf(o.Progress, "%s: %s, round %d/%d, %s: %.1f s\n", scenario, c.Name, n, rounds, contestant.Name, time.Since(begin).Seconds())
@@ -81,29 +81,13 @@ func (c *CaseResults) run(ctx context.Context, scenario string, o Options) (err 
 	return nil
 }
 
-// measure runs a job for each part of the case.
-func (c *CaseResults) measure(ctx context.Context, job Job, env []string) (Figures, error) {
-	parts, figures := c.Parts, Figures{}
-	if parts == nil {
-		parts = []string{""}
+// measure runs a job in a process.
+func measure(ctx context.Context, job Job, env []string) (figures Figures, err error) {
+	p, err := process.Start(ctx, Role, env, job)
+	if err != nil {
+		return nil, err
 	}
-	for _, job.Part = range parts {
-		var measured Figures
-		p, err := process.Start(ctx, Role, env, job)
-		if err == nil {
-			err = errors.Join(p.Read(&measured), p.Stop())
-		}
-		if err != nil {
-			return nil, err
-		}
-		for name, value := range measured {
-			if job.Part != "" {
-				name = job.Part + ": " + name
-			}
-			figures[name] = value
-		}
-	}
-	return figures, nil
+	return figures, errors.Join(p.Read(&figures), p.Stop())
 }
 
 // RunProcess runs the job that the parent of this process has sent.

@@ -38,9 +38,6 @@ func (c *CaseResults) writeTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, strings.Join(header, "\t"))
 	for _, m := range c.Metrics {
-		if m.Section != "" {
-			fmt.Fprintln(out, m.Section+strings.Repeat("\t", len(header)-1)) // the section's rows have the same columns
-		}
 		fmt.Fprintln(out, strings.Join(c.row(m), "\t"))
 	}
 	return out.Flush()

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestMeasure_EveryCaseOnARealServer(t *testing.T) {
-	job := clustertest.Job(t, clustertest.Start(t, cluster.StartPlain, cluster.Size{}))
+	job := clustertest.Job(t, clustertest.Start(t, cluster.Server{Plain: true}))
 	job.Round = 1
 	rates := map[string]float64{}
 	for _, c := range casesOf(size{absent: 50, settle: 100 * time.Millisecond, count: 2 * time.Second, cycles: 2}, 1) {

@@ -3,9 +3,7 @@
 package leases
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/gvrkit/gvrkit/bench/cluster"
@@ -65,22 +63,17 @@ func cases(quick bool) []harness.Case {
 }
 
 func casesOf(s size, rounds int) []harness.Case {
-	plain := func(ctx context.Context, progress io.Writer) (*harness.Servers, error) {
-		return cluster.StartPlain(ctx, cluster.Embedded, progress, cluster.Size{})
-	}
-	direct := func(ctx context.Context, progress io.Writer) (*harness.Servers, error) {
-		return cluster.Start(ctx, cluster.Embedded, progress, cluster.Size{})
-	}
+	plain, direct := cluster.Server{Name: cluster.Embedded, Plain: true}, cluster.Server{Name: cluster.Embedded}
 	lease := informers.Leases(dynamicinformer.WithAllowAbsent())
 	return []harness.Case{
 		{
 			Name: "cost", Title: "Acquire and Release of a synced type that has another lease",
-			Rounds: rounds, Start: plain, Metrics: costMetrics(),
+			Rounds: rounds, Start: plain.Start, Metrics: costMetrics(),
 			Contestants: []harness.Contestant{gvrkit(s.cost)},
 		},
 		{
 			Name: "absent", Title: fmt.Sprintf("%d informers on types that are not served; requests are counted for %v after %v", s.absent, s.count, s.settle),
-			Rounds: rounds, Start: plain,
+			Rounds: rounds, Start: plain.Start,
 			Contestants: []harness.Contestant{
 				{Name: "client-go", About: "client-go's dynamicinformer: ForResource and Start", Measure: harness.On(s.measureAbsent(informers.ClientGo))},
 				gvrkit(s.measureAbsent(lease)),
@@ -95,7 +88,7 @@ func casesOf(s size, rounds int) []harness.Case {
 		},
 		{
 			Name: "back", Title: fmt.Sprintf("a type is deleted and created again, %d times per run", s.cycles),
-			Rounds: rounds, Start: direct,
+			Rounds: rounds, Start: direct.Start,
 			Contestants: []harness.Contestant{
 				{Name: "restarted", About: "client-go's dynamicinformer, stopped and started by an informer on CRDs", Measure: harness.On(s.measureBack(openRestarted))},
 				gvrkit(s.measureBack(lease)),

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/gvrkit/gvrkit/bench/harness"
 	"github.com/gvrkit/gvrkit/bench/process"
 )
 
@@ -39,13 +38,11 @@ func (c Client) Change(ctx context.Context, n int) error {
 	return errors.Join(err, res.Body.Close())
 }
 
-// Start starts a server in a process of its own, which is killed when ctx ends. The servers have a
-// [Client].
-func Start(ctx context.Context, config Config) (*harness.Servers, error) {
+// Start starts a server in a process of its own, which is killed when ctx ends.
+func Start(ctx context.Context, config Config) (c Client, stop func() error, err error) {
 	child, err := process.Start(ctx, Role, nil, config)
 	if err != nil {
-		return nil, err
+		return c, nil, err
 	}
-	var c Client
-	return &harness.Servers{Connection: &c, Stop: child.Stop}, child.Read(&c)
+	return c, child.Stop, child.Read(&c)
 }

@@ -271,7 +271,7 @@ func TestServer_RefusesInvalidRequests(t *testing.T) {
 
 func TestStart_ServesInAProcess(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector waits for a second otherwise
-	servers, err := stub.Start(t.Context(), stub.Config{Kind: "mix", Objects: 1})
+	c, stop, err := stub.Start(t.Context(), stub.Config{Kind: "mix", Objects: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,14 +279,13 @@ func TestStart_ServesInAProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := *servers.Connection.(*stub.Client)
 	if list, err := dynamicClient(t, c).Resource(kind.GVR).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
 		t.Errorf("list: %v, %v", list, err)
 	}
-	if err := servers.Stop(); err != nil {
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if _, err := stub.Start(t.Context(), stub.Config{Kind: "pods"}); err == nil || !strings.Contains(err.Error(), `no kind "pods"`) {
+	if _, _, err := stub.Start(t.Context(), stub.Config{Kind: "pods"}); err == nil || !strings.Contains(err.Error(), `no kind "pods"`) {
 		t.Errorf("an unknown kind: %v", err)
 	}
 }

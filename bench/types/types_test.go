@@ -15,10 +15,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMeasure_OnARealServer(t *testing.T) {
 	size := cluster.Size{CRDs: 6, SchemaBytes: 2000, Objects: 2}
-	job := clustertest.Job(t, clustertest.Start(t, cluster.Start, size))
+	job := clustertest.Job(t, clustertest.Start(t, cluster.Server{Size: size}))
 	for _, types := range []int{1, size.CRDs} {
-		for _, c := range contestants(size, 100*time.Millisecond) {
-			job.Part = partOf(types)
+		for _, c := range contestants(system{Size: size, watched: types, idle: 100 * time.Millisecond}) {
 			f, err := c.Measure(t.Context(), job)
 			if err != nil {
 				t.Fatalf("%s, %d types: %v", c.Name, types, err)
@@ -33,8 +32,7 @@ func TestMeasure_OnARealServer(t *testing.T) {
 		}
 	}
 	size.Objects = 3
-	job.Part = partOf(1)
-	_, err := contestants(size, 0)[0].Measure(t.Context(), job)
+	_, err := contestants(system{Size: size, watched: 1})[0].Measure(t.Context(), job)
 	if err == nil || !strings.Contains(err.Error(), "has 2 objects, want 3") {
 		t.Errorf("missing object: %v", err)
 	}

@@ -2,7 +2,6 @@
 package clustertest
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"testing"
@@ -11,23 +10,23 @@ import (
 	"github.com/gvrkit/gvrkit/bench/harness"
 )
 
-// Start starts an embedded server with [cluster.Start] or [cluster.StartPlain]. The server runs
-// until the end of the test.
-func Start(t *testing.T, start func(context.Context, string, io.Writer, cluster.Size) (*harness.Servers, error), size cluster.Size) cluster.Connection {
+// Start starts an embedded server, which runs until the end of the test.
+func Start(t *testing.T, server cluster.Server) cluster.Connection {
 	t.Helper()
-	servers, err := start(t.Context(), cluster.Embedded, io.Discard, size)
+	server.Name = cluster.Embedded
+	connection, stop, err := server.Start(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := servers.Stop(); err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	return servers.Connection.(cluster.Connection)
+	return connection.(cluster.Connection)
 }
 
-// Job returns a job for servers with this connection.
+// Job returns a job for a server with this connection.
 func Job(t *testing.T, connection any) harness.Job {
 	t.Helper()
 	text, err := json.Marshal(connection)
