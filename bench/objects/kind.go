@@ -35,16 +35,6 @@ func All() []Kind {
 	}
 }
 
-// Named returns the kind called name.
-func Named(name string) (Kind, error) {
-	for _, k := range All() {
-		if k.Name == name {
-			return k, nil
-		}
-	}
-	return Kind{}, fmt.Errorf("no kind %q", name)
-}
-
 // Version returns the resource version of the object with number i before the first update.
 // The versions of objects are consecutive, and all have the same number of digits.
 func Version(i int) int64 { return 1_000_000_000 + int64(i) }

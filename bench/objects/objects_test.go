@@ -60,15 +60,6 @@ func TestKinds_NamesDiffer(t *testing.T) {
 	}
 }
 
-func TestNamed_FindsKinds(t *testing.T) {
-	if kind, err := Named("mix"); err != nil || kind.GVK.Kind != "Widget" {
-		t.Errorf("mix: %v, %v", kind.GVK, err)
-	}
-	if _, err := Named("pods"); err == nil || !strings.Contains(err.Error(), "pods") {
-		t.Errorf("pods: %v", err)
-	}
-}
-
 func TestMix_HasObjectsOfAllShapesAndManyFieldSets(t *testing.T) {
 	total := 0
 	for _, weight := range weights {
@@ -93,10 +84,7 @@ func TestMix_HasObjectsOfAllShapesAndManyFieldSets(t *testing.T) {
 
 func TestMix_HasTheDocumentedSizes(t *testing.T) {
 	const n = 500
-	kind, err := Named("mix")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kind := All()[1]
 	var all []byte
 	for i := range n {
 		all = append(all, encode(t, kind.Object(i))...)

@@ -20,8 +20,7 @@ type Client struct {
 // Config returns a config without a rate limit.
 func (c Client) Config() *rest.Config { return &rest.Config{Host: c.Host, QPS: -1} }
 
-// Change makes the server change n objects, one after another, as fast as its watches read the
-// events. It waits until there is a watch, and returns after the last change.
+// Change makes the server change n objects, one after another. It returns after the last change.
 func (c Client) Change(ctx context.Context, n int) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s%s%d", c.Host, eventsPath, n), http.NoBody)
 	if err != nil {

@@ -2,16 +2,11 @@ package stub
 
 import (
 	"bufio"
-	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -20,9 +15,6 @@ import (
 
 // bufferSize is the number of bytes that are written at once.
 const bufferSize = 32 << 10
-
-// errTooOld is the response to requests for versions that the server does not keep.
-var errTooOld = apierrors.NewResourceExpired("the resource version is too old")
 
 // serve responds to a list or a watch.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -35,9 +27,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	watching, _ := strconv.ParseBool(q.Get("watch"))
 	switch {
 	case watching:
-		ctx, cancel := context.WithTimeout(r.Context(), time.Duration(cmp.Or(number("timeoutSeconds"), 1800))*time.Second)
-		defer cancel()
-		s.serveWatch(ctx, w, number("resourceVersion"), q.Get("sendInitialEvents") == "true")
+		s.serveWatch(w, r, number("resourceVersion"), q.Get("sendInitialEvents") == "true")
 	case q.Get("resourceVersion") == "0": // such a list has no pages, as in kube-apiserver
 		s.serveList(w, "", 0)
 	default:
@@ -52,12 +42,12 @@ func (s *Server) serveList(w http.ResponseWriter, token string, limit int) {
 	first, offset := version, 0
 	if token != "" {
 		if _, err := fmt.Sscanf(token, "%d.%d", &first, &offset); err != nil || offset < 0 || offset > len(items) {
-			fail(w, apierrors.NewBadRequest("invalid continue token"))
+			http.Error(w, "invalid continue token", http.StatusBadRequest)
 			return
 		}
 	}
 	if first != version {
-		fail(w, errTooOld)
+		http.Error(w, "the page is too old", http.StatusGone)
 		return
 	}
 	items = items[offset:]
@@ -73,72 +63,46 @@ func (s *Server) serveList(w http.ResponseWriter, token string, limit int) {
 		if i > 0 {
 			_ = out.WriteByte(',') // Flush returns the first error
 		}
-		_, _ = out.Write(item.Raw)
+		_, _ = out.Write(item)
 	}
 	fmt.Fprint(out, "]}\n")
 	_ = out.Flush() // it fails after the client has closed the connection
 }
 
-// serveWatch serves a watch until ctx ends. A watch from version 0 begins with all objects. Other
-// versions than the present one are too old, because the server keeps no events.
-func (s *Server) serveWatch(ctx context.Context, w http.ResponseWriter, version int64, initial bool) {
+// serveWatch serves a watch until the client ends it. A watch from version 0 begins with all objects.
+func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, version int64, initial bool) {
 	out := bufio.NewWriterSize(w, bufferSize)
-	frame := func(event watch.EventType, text []byte) {
-		_, _ = out.WriteString(`{"type":"` + string(event) + `","object":`) // flush returns the first error
-		_, _ = out.Write(text)
-		_, _ = out.WriteString("}\n")
+	frames := func(event watch.EventType, items ...[]byte) {
+		for _, i := range items {
+			_, _ = out.WriteString(`{"type":"` + string(event) + `","object":`) // Flush returns the first error
+			_, _ = out.Write(i)
+			_, _ = out.WriteString("}\n")
+		}
 	}
-	flush := func() error { return errors.Join(out.Flush(), http.NewResponseController(w).Flush()) }
-	events, err := s.events.Watch()
-	if err != nil {
-		fail(w, apierrors.NewServiceUnavailable(err.Error()))
-		return
-	}
-	defer events.Stop()
-	items, present := s.list() // it may have changes that are also events
-	if !initial && version != 0 {
-		items = nil
-	}
-	if items == nil && version != present {
-		text, _ := json.Marshal(status(errTooOld)) // it has only strings and numbers
-		frame(watch.Error, text)
-		_ = flush() // it fails after the client has closed the connection
-		return
-	}
-	s.watches.Add(1)
-	defer s.watches.Add(-1)
-	for _, i := range items {
-		frame(watch.Added, i.Raw)
+	if items, present := s.list(); initial || version == 0 {
+		version = present
+		frames(watch.Added, items...)
 	}
 	if initial {
 		groupVersion, kind := s.kind.GVK.ToAPIVersionAndKind()
-		frame(watch.Bookmark, fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"annotations":{%q:"true"},"creationTimestamp":null,"resourceVersion":%q}}`,
-			groupVersion, kind, metav1.InitialEventsAnnotationKey, objects.FormatVersion(present)))
+		frames(watch.Bookmark, fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"annotations":{%q:"true"},"creationTimestamp":null,"resourceVersion":%q}}`,
+			groupVersion, kind, metav1.InitialEventsAnnotationKey, objects.FormatVersion(version)))
 	}
 	for {
-		if len(events.ResultChan()) == 0 && flush() != nil {
+		events, more, ok := s.since(version)
+		if !ok {
+			http.Error(w, "the resource version is too old", http.StatusGone)
+			return
+		}
+		frames(watch.Modified, events...)
+		version += int64(len(events))
+		if errors.Join(out.Flush(), http.NewResponseController(w).Flush()) != nil {
 			return
 		}
 		select {
-		case e := <-events.ResultChan():
-			if i, ok := e.Object.(*item); ok && i.version > present {
-				frame(e.Type, i.Raw)
-			}
-		case <-ctx.Done():
+		case <-more:
+		case <-r.Context().Done():
 			return
 		}
 	}
-}
-
-// status returns err in the form that API servers use.
-func status(err *apierrors.StatusError) metav1.Status {
-	s := err.Status()
-	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	return s
-}
-
-func fail(w http.ResponseWriter, err *apierrors.StatusError) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(int(err.ErrStatus.Code))
-	_ = json.NewEncoder(w).Encode(status(err)) // it fails after the client has closed the connection
 }

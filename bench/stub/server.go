@@ -1,9 +1,8 @@
 // Package stub is an API server that responds with prepared JSON, so that a benchmark of clients
 // does not wait for the server. It serves the objects of one kind, with lists, pages, watches and
-// initial events. A watch from an earlier version gets 410.
+// initial events. It keeps the events of the last [Client.Change]: an earlier watch or page gets 410.
 //
 // It has no discovery, selectors, lists of one namespace, writes, permissions, compression or TLS.
-// [Client.Change] makes changes.
 package stub
 
 import (
@@ -16,15 +15,10 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
-	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-
+	"github.com/gvrkit/gvrkit/bench/harness"
 	"github.com/gvrkit/gvrkit/bench/objects"
 	"github.com/gvrkit/gvrkit/bench/process"
-	"github.com/gvrkit/gvrkit/bench/usage"
 )
 
 // Role is the role of a process that runs a [Server].
@@ -32,9 +26,6 @@ const Role = "stub"
 
 // eventsPath is the path of [Client.Change], without the number.
 const eventsPath = "/bench/events/"
-
-// queued is the number of events that can wait for the slowest watch.
-const queued = 512
 
 // Config is the number and the kind of a server's objects.
 type Config struct {
@@ -46,49 +37,34 @@ type Config struct {
 type Server struct {
 	http.ServeMux
 
-	kind    objects.Kind
-	events  *watch.Broadcaster
-	watches atomic.Int64
+	kind objects.Kind
 
-	// mu guards the fields below. It is never held while writing to a client or a watch.
+	// mu guards the fields below. It is never held while writing to a client.
 	mu      sync.Mutex
-	version int64 // of the last change
-	items   []*item
+	version int64         // of the last change
+	items   [][]byte      // the JSON of objects, which never changes
+	events  [][]byte      // of the last changes, whose versions are consecutive
+	more    chan struct{} // is closed after the next change
 }
 
-// item is the JSON of an object in one version. It never changes.
-type item struct {
-	runtime.Unknown // a broadcaster requires a runtime.Object
-
-	version int64
-}
-
-func newItem(text []byte, version int64) *item { return &item{runtime.Unknown{Raw: text}, version} }
-
-// New returns a server. It runs until Shutdown.
+// New returns a server.
 func New(ctx context.Context, config Config) (*Server, error) {
-	kind, err := objects.Named(config.Kind)
+	kind, err := harness.Find(objects.All(), config.Kind, func(k objects.Kind) string { return k.Name })
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{
-		kind: kind, version: objects.Version(config.Objects - 1),
-		events: watch.NewLongQueueBroadcaster(queued, watch.WaitIfChannelFull),
-	}
+	s := &Server{kind: kind, version: objects.Version(config.Objects - 1), more: make(chan struct{})}
 	for i := range config.Objects {
 		text, err := json.Marshal(kind.Object(i))
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return nil, err
 		}
-		s.items = append(s.items, newItem(text, objects.Version(i)))
+		s.items = append(s.items, text)
 	}
 	s.HandleFunc("GET /apis/"+kind.GVR.GroupVersion().String()+"/"+kind.GVR.Resource, s.serve)
 	s.HandleFunc("POST "+eventsPath+"{number}", s.serveChange)
 	return s, nil
 }
-
-// Shutdown ends all watches.
-func (s *Server) Shutdown() { s.events.Shutdown() }
 
 // serveChange changes the number of objects in the path.
 func (s *Server) serveChange(w http.ResponseWriter, r *http.Request) {
@@ -97,32 +73,30 @@ func (s *Server) serveChange(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "invalid number", http.StatusBadRequest)
 		return
 	}
-	for s.watches.Load() == 0 && err == nil {
-		err = usage.Sleep(r.Context(), time.Millisecond)
-	}
-	for range n {
-		if err = errors.Join(err, r.Context().Err()); err != nil {
-			http.Error(w, err.Error(), http.StatusConflict)
-			return
-		}
-		_ = s.events.Action(watch.Modified, s.update()) // it fails after Shutdown
+	for i := range n {
+		s.update(i == 0)
 	}
 }
 
 // update changes the next object: it sets the version, and increments the generation and the
-// counter, if there is one.
-func (s *Server) update() *item {
+// counter, if there is one. The first update drops the events of earlier ones.
+func (s *Server) update(first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if first {
+		s.events = nil
+	}
 	s.version++
 	index := int(s.version-objects.Version(0)) % len(s.items)
 	// The keys are sorted: generation and resourceVersion of metadata precede all others.
-	text := bytes.Clone(s.items[index].Raw)
+	text := bytes.Clone(s.items[index])
 	copy(text[after(text, bytes.Index, `"resourceVersion":"`):], objects.FormatVersion(s.version))
 	text = increment(text, after(text, bytes.LastIndex, `"`+s.kind.Counter+`":`))
 	text = increment(text, after(text, bytes.Index, `"generation":`))
-	s.items[index] = newItem(text, s.version)
-	return s.items[index]
+	s.items[index] = text
+	s.events = append(s.events, s.items[index])
+	close(s.more)
+	s.more = make(chan struct{})
 }
 
 // after returns the index of the text after mark, or -1 if mark is not in text.
@@ -150,10 +124,22 @@ func increment(text []byte, at int) []byte {
 }
 
 // list returns all items and their version.
-func (s *Server) list() ([]*item, int64) {
+func (s *Server) list() ([][]byte, int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.items), s.version
+}
+
+// since returns the events after a version, and a channel that is closed when there are more. It
+// returns false if the server does not have these events.
+func (s *Server) since(version int64) (events [][]byte, more <-chan struct{}, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.version - version
+	if n < 0 || n > int64(len(s.events)) {
+		return nil, nil, false
+	}
+	return s.events[len(s.events)-int(n):], s.more, true
 }
 
 // RunProcess serves the configuration that the parent of this process has sent, on a loopback port.

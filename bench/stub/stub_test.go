@@ -13,13 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/features"
 	featurestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/bench/harness"
 	"github.com/gvrkit/gvrkit/bench/objects"
 	"github.com/gvrkit/gvrkit/bench/process"
 	"github.com/gvrkit/gvrkit/bench/stub"
@@ -41,18 +41,22 @@ func TestMain(m *testing.M) {
 // startKind serves the first n objects of a kind until the test ends.
 func startKind(t *testing.T, name string, n int) (stub.Client, objects.Kind) {
 	t.Helper()
-	kind, err := objects.Named(name)
-	if err != nil {
-		t.Fatal(err)
-	}
 	handler, err := stub.New(t.Context(), stub.Config{Kind: name, Objects: n})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(handler.Shutdown)
 	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close) // runs before Shutdown
-	return stub.Client{Host: server.URL}, kind
+	t.Cleanup(server.Close)
+	return stub.Client{Host: server.URL}, named(t, name)
+}
+
+func named(t *testing.T, name string) objects.Kind {
+	t.Helper()
+	kind, err := harness.Find(objects.All(), name, func(k objects.Kind) string { return k.Name })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kind
 }
 
 func dynamicClient(t *testing.T, c stub.Client) dynamic.Interface {
@@ -116,7 +120,7 @@ func versionOf(i int) string { return objects.FormatVersion(objects.Version(i)) 
 
 func TestObjects_AnInformerGetsAllChanges(t *testing.T) {
 	const n = 30
-	eventsOf := map[string]int{"ipamblock": 100, "mix": 700} // more than the server queues
+	eventsOf := map[string]int{"ipamblock": 100, "mix": 700}
 	for _, kind := range objects.All() {
 		for _, watchList := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/watchList=%t", kind.Name, watchList), func(t *testing.T) {
@@ -212,44 +216,31 @@ func TestLists_HavePagesExceptFromVersion0(t *testing.T) {
 	}
 }
 
-func TestLists_APageAndAWatchOfAnEarlierVersionExpire(t *testing.T) {
+func TestLists_APageExpiresAndAWatchHasTheLastChanges(t *testing.T) {
 	c, kind := startKind(t, "mix", 5)
 	resource := dynamicClient(t, c).Resource(kind.GVR)
 	first, err := resource.List(t.Context(), metav1.ListOptions{Limit: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, updates := inform(t, c, kind)
-	change(t, c, 1)
-	next(t, updates)
-	if _, err := resource.List(t.Context(), metav1.ListOptions{Limit: 2, Continue: first.GetContinue()}); !apierrors.IsResourceExpired(err) {
-		t.Errorf("the second page: %v, want Expired", err)
+	before := metav1.ListOptions{ResourceVersion: first.GetResourceVersion()}
+	change(t, c, 2)
+	if _, err := resource.List(t.Context(), metav1.ListOptions{Limit: 2, Continue: first.GetContinue()}); !apierrors.IsGone(err) {
+		t.Errorf("the second page: %v, want Gone", err)
 	}
-	w, err := resource.Watch(t.Context(), metav1.ListOptions{ResourceVersion: first.GetResourceVersion()})
+	w, err := resource.Watch(t.Context(), before)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	if e := next(t, w.ResultChan()); e.Type != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(e.Object)) {
-		t.Errorf("a watch: %v %v", e.Type, e.Object)
-	}
-}
-
-func TestWatches_EndWithTheirTimeout(t *testing.T) {
-	c, kind := startKind(t, "mix", 1)
-	second := int64(1)
-	w, err := dynamicClient(t, c).Resource(kind.GVR).Watch(t.Context(), metav1.ListOptions{ResourceVersion: versionOf(0), TimeoutSeconds: &second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	select {
-	case event, open := <-w.ResultChan():
-		if open {
-			t.Errorf("an event: %v", event)
+	for i := range 2 {
+		if u := next(t, w.ResultChan()).Object.(*unstructured.Unstructured); u.GetResourceVersion() != versionOf(5+i) {
+			t.Errorf("event %d has version %s", i, u.GetResourceVersion())
 		}
-	case <-time.After(timeout):
-		t.Error("the watch does not end")
+	}
+	change(t, c, 1)
+	if _, err := resource.Watch(t.Context(), before); !apierrors.IsGone(err) {
+		t.Errorf("a watch before the last changes: %v, want Gone", err)
 	}
 }
 
@@ -275,17 +266,13 @@ func TestStart_ServesInAProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind, err := objects.Named("mix")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if list, err := dynamicClient(t, c).Resource(kind.GVR).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
+	if list, err := dynamicClient(t, c).Resource(named(t, "mix").GVR).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
 		t.Errorf("list: %v, %v", list, err)
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := stub.Start(t.Context(), stub.Config{Kind: "pods"}); err == nil || !strings.Contains(err.Error(), `no kind "pods"`) {
+	if _, _, err := stub.Start(t.Context(), stub.Config{Kind: "pods"}); err == nil || !strings.Contains(err.Error(), `unknown name "pods"`) {
 		t.Errorf("an unknown kind: %v", err)
 	}
 }
