@@ -71,12 +71,12 @@ func eachContestant(t *testing.T, of cluster.Size, job harness.Job) {
 			if slices.Min([]float64{f[firstAnswer], f[restBytes], f[restCPU], f[peakRSS], f[firstRequests] - 1, f[restRequests] - f[firstRequests] + 1}) <= 0 {
 				t.Errorf("start: %v", f)
 			}
-			if slices.Min([]float64{f[mapping], f[allAnswers] - f[firstAnswer]}) <= 0 || f[mapping+requests]+f[ofKind+requests]+f[ofName+requests] != 0 {
+			if slices.Min([]float64{f[mapping], f[allAnswers] - f[firstAnswer]}) <= 0 || f[mapping+harness.Requests]+f[ofKind+harness.Requests]+f[ofName+harness.Requests] != 0 {
 				t.Errorf("%v", f)
 			}
 			want, known := map[string]float64{"client-go": 2 * asks, "controller-runtime": asks}[c.Name] // both ask the server each time
-			if known && f[noticed+requests] != want || !known && f[noticed+requests] > 4 {
-				t.Errorf("%v requests for a type that is not served, want %v", f[noticed+requests], want)
+			if known && f[noticed+harness.Requests] != want || !known && f[noticed+harness.Requests] > 4 {
+				t.Errorf("%v requests for a type that is not served, want %v", f[noticed+harness.Requests], want)
 			}
 		})
 	}
@@ -250,11 +250,11 @@ func TestWarm_CountsRequestsAndAllocations(t *testing.T) {
 	if err := r.allWarm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := r.figures[mapping+allocs]; n != 4 || r.figures[mapping+requests] != 0 { // three, and the mapping
+	if n := r.figures[mapping+harness.Allocations]; n != 4 || r.figures[mapping+harness.Requests] != 0 { // three, and the mapping
 		t.Errorf("%v", r.figures)
 	}
 	f.asked = func(bool) error { return request(t.Context(), r.cfg) }
-	if err := r.allWarm(t.Context()); err != nil || r.figures[ofKind+requests] < 50 || r.figures[ofKind+allocs] < 10 {
+	if err := r.allWarm(t.Context()); err != nil || r.figures[ofKind+harness.Requests] < 50 || r.figures[ofKind+harness.Allocations] < 10 {
 		t.Errorf("with requests: %v, %v", r.figures, err)
 	}
 	broken := errors.New("broken")

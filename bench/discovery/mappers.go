@@ -78,10 +78,17 @@ func (s *served) check(got schema.GroupVersionResource, err error) error {
 }
 
 func (s size) contestants() []harness.Contestant {
+	var targets []harness.Target
+	for _, name := range known {
+		targets = append(targets, harness.Target{Metric: name, AtMost: 1}, harness.Target{Metric: name + harness.Allocations, AtMost: 1}, harness.Target{Metric: name + harness.Requests})
+	}
+	if s.CRDs == 0 {
+		targets = nil
+	}
 	return []harness.Contestant{
 		{Name: "client-go", About: "NewDeferredDiscoveryRESTMapper on NewMemCacheClient", Measure: harness.On(system{s, 0, openClientGo}.measure)},
 		{Name: "controller-runtime", About: "NewDynamicRESTMapper", Measure: harness.On(system{s, 1, openControllerRuntime}.measure)},
-		{Name: "gvrkit", About: "discovery.Resolver with Run", Target: true, Measure: harness.On(system{s, 2, openGVRKit}.measure)},
+		{Name: "gvrkit", About: "discovery.Resolver with Run", Targets: targets, Measure: harness.On(system{s, 2, openGVRKit}.measure)},
 	}
 }
 

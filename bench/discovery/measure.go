@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -109,7 +108,7 @@ func (r *run) start(ctx context.Context) error {
 	if err := r.untilAtRest(ctx); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	r.figures[restRequests], r.figures[restBytes] = r.requests(), float64(r.traffic.Counts().Bytes)/1e6
+	r.figures[restRequests], r.figures[restBytes] = r.traffic.Requests(), float64(r.traffic.Counts().Bytes)/1e6
 	r.figures[restCPU] = harness.Millis(usage.CPU() - cpu)
 	peak, err := usage.PeakRSS()
 	r.figures[peakRSS] = float64(peak) / (1 << 20)
@@ -138,19 +137,16 @@ func (r *run) answers() (err error) {
 		return err
 	}
 	first := time.Since(begin)
-	r.figures[firstAnswer], r.figures[firstRequests] = harness.Millis(first), r.requests()
+	r.figures[firstAnswer], r.figures[firstRequests] = harness.Millis(first), r.traffic.Requests()
 	again := time.Now()
 	for _, of := range r.types {
 		if err := r.mapper.mapping(of); err != nil {
 			return err
 		}
 	}
-	r.figures[allAnswers], r.figures[allRequests] = harness.Millis(first+time.Since(again)), r.requests()
+	r.figures[allAnswers], r.figures[allRequests] = harness.Millis(first+time.Since(again)), r.traffic.Requests()
 	return nil
 }
-
-// requests returns the number of requests that the mapper has sent.
-func (r *run) requests() float64 { return r.traffic.Counts().Requests() }
 
 // untilAtRest waits until the mapper has completed its start and sends no more requests.
 func (r *run) untilAtRest(ctx context.Context) error {
@@ -164,28 +160,27 @@ func (r *run) untilAtRest(ctx context.Context) error {
 
 // allWarm measures answers about all known types, one type after another.
 func (r *run) allWarm(ctx context.Context) error {
-	var err error
 	for name, ask := range map[string]func(context.Context, *served) error{
 		mapping: func(_ context.Context, of *served) error { return r.mapper.mapping(of) }, ofKind: r.mapper.kind, ofName: r.mapper.name,
 	} {
-		before := r.requests()
-		result := testing.Benchmark(func(b *testing.B) { //nolint:thelper // not a test helper
-			for i := range b.N {
-				if failed := ask(ctx, r.types[i%len(r.types)]); failed != nil {
-					err = fmt.Errorf("%s: %w", name, failed)
+		if err := r.figures.Benchmark(name, r.traffic.Requests, func(n int) error {
+			for i := range n {
+				if err := ask(ctx, r.types[i%len(r.types)]); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
 				}
 			}
-		})
-		r.figures[name], r.figures[name+allocs] = harness.Micros(result.T, result.N), float64(result.AllocsPerOp())
-		r.figures[name+requests] = r.requests() - before
+			return nil
+		}); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // unknown measures answers about a type that is not served. The answers must change when the type
 // is served, so a mapper that would not notice is reset before each question.
 func (r *run) unknown(context.Context) error {
-	n, of, before, begin := r.asks, additional(7), r.requests(), time.Now()
+	n, of, before, begin := r.asks, additional(7), r.traffic.Requests(), time.Now()
 	if r.mapper.reset != nil {
 		n = max(1, n/resetDivisor)
 	}
@@ -198,7 +193,7 @@ func (r *run) unknown(context.Context) error {
 		}
 	}
 	r.figures[noticed] = harness.Micros(time.Since(begin), n)
-	r.figures[noticed+requests] = (r.requests() - before) * float64(r.asks) / float64(n)
+	r.figures[noticed+harness.Requests] = (r.traffic.Requests() - before) * float64(r.asks) / float64(n)
 	return nil
 }
 
@@ -209,7 +204,7 @@ func (r *run) arrive(ctx context.Context) error {
 		return err
 	}
 	defer crd.Stop()
-	before := r.requests()
+	before := r.traffic.Requests()
 	var begun, established, known time.Time
 	waits, waiting := errgroup.WithContext(ctx)
 	waits.Go(func() (err error) {
@@ -234,7 +229,7 @@ func (r *run) arrive(ctx context.Context) error {
 	if err := r.untilAtRest(ctx); err != nil {
 		return err
 	}
-	r.figures[arrival], r.figures[arrival+requests] = harness.Millis(known.Sub(established)), r.requests()-before
+	r.figures[arrival], r.figures[arrival+harness.Requests] = harness.Millis(known.Sub(established)), r.traffic.Requests()-before
 	_, err = crd.Delete(ctx)
 	return errors.Join(err, r.untilAtRest(ctx))
 }

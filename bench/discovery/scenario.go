@@ -62,15 +62,16 @@ const (
 	peakRSS       = "peak RSS"
 	heap          = "retained heap, asked in every way"
 
-	mapping  = "RESTMapping"
-	ofKind   = "ResolveGVK, or RESTMapping"
-	ofName   = "Resolve, or ResourceFor"
-	allocs   = ", allocations"
-	requests = ", requests"
+	mapping = "RESTMapping"
+	ofKind  = "ResolveGVK, or RESTMapping"
+	ofName  = "Resolve, or ResourceFor"
 
 	noticed = "unknown type, noticed when it comes"
 	arrival = "new type, awaited or polled"
 )
+
+// known has the questions about a known type.
+var known = []string{mapping, ofKind, ofName}
 
 func (s size) metrics() []harness.Metric {
 	all := []harness.Metric{
@@ -87,17 +88,13 @@ func (s size) metrics() []harness.Metric {
 	if s.CRDs == 0 {
 		return all
 	}
-	for _, name := range []string{mapping, ofKind, ofName} {
-		all = append(all,
-			harness.Metric{Name: name, Format: "%.2f µs"}.Limit(1),
-			harness.Metric{Name: name + allocs, Format: "%.2f"}.Limit(1),
-			harness.Metric{Name: name + requests, Format: "%.0f"}.Limit(0),
-		)
+	for _, name := range known {
+		all = append(all, harness.BenchmarkMetrics(name)...)
 	}
 	return append(all,
 		harness.Metric{Name: noticed, Format: "%.1f µs"},
-		harness.Metric{Name: noticed + requests, Format: "%.0f"},
+		harness.Metric{Name: noticed + harness.Requests, Format: "%.0f"},
 		harness.Metric{Name: arrival, Format: "%.1f ms"},
-		harness.Metric{Name: arrival + requests, Format: "%.0f"},
+		harness.Metric{Name: arrival + harness.Requests, Format: "%.0f"},
 	)
 }

@@ -13,9 +13,11 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"testing"
 	"time"
 )
 
@@ -63,8 +65,9 @@ type Contestant struct {
 	Name string `json:"name"`
 	// About describes it in a few words.
 	About string `json:"about"`
-	// Target means that the targets of metrics apply to it.
-	Target bool `json:"target,omitempty"`
+	// Beside names another contestant: the report has also the ratios to it.
+	Beside  string   `json:"beside,omitempty"`
+	Targets []Target `json:"targets,omitempty"`
 	// Env is added to the environment of its processes.
 	Env []string `json:"-"`
 	// Measure runs a job, in a process of its own.
@@ -76,16 +79,14 @@ type Metric struct {
 	Name string `json:"name"`
 	// Format prints a value with its unit.
 	Format string `json:"format"`
-	// AtMost is the target; nil is none. RatioAtMost is the target of the ratio to the
-	// reference; 0 is none.
-	AtMost      *float64 `json:"atMost,omitempty"`
-	RatioAtMost float64  `json:"ratioAtMost,omitempty"`
 }
 
-// Limit returns m with a target.
-func (m Metric) Limit(atMost float64) Metric {
-	m.AtMost = &atMost
-	return m
+// Target is a limit of a median.
+type Target struct {
+	Metric string  `json:"metric"`
+	AtMost float64 `json:"atMost"`
+	// To names a contestant: the limit is that of the ratio to it. It may be empty.
+	To string `json:"to,omitempty"`
 }
 
 // Job is one run of one contestant.
@@ -123,4 +124,25 @@ func Find[T any](all []T, name string, nameOf func(T) string) (T, error) {
 	}
 	var none T
 	return none, fmt.Errorf("unknown name %q; known are %q", name, names)
+}
+
+// The suffixes of the names of [Benchmark]'s metrics.
+const (
+	Allocations = ", allocations"
+	Requests    = ", requests"
+)
+
+// BenchmarkMetrics returns the metrics of [Benchmark].
+func BenchmarkMetrics(name string) []Metric {
+	return []Metric{{Name: name, Format: "%.2f µs"}, {Name: name + Allocations, Format: "%.2f"}, {Name: name + Requests, Format: "%.0f"}}
+}
+
+// Benchmark measures n calls of a function: the time and allocations of one call, and the requests of all.
+func (f Figures) Benchmark(name string, requests func() float64, calls func(n int) error) (err error) {
+	before := requests()
+	result := testing.Benchmark(func(b *testing.B) { //nolint:thelper // not a test helper
+		err = errors.Join(err, calls(b.N))
+	})
+	f[name], f[name+Allocations], f[name+Requests] = Micros(result.T, result.N), float64(result.AllocsPerOp()), requests()-before
+	return err
 }

@@ -117,15 +117,17 @@ func TestSummarize_MedianMinAndMax(t *testing.T) {
 // sample returns results of three rounds: old took 4, 8 and 10 ms, and new 2, 2 and 1.
 func sample() *harness.Results {
 	round := func(old, new float64) harness.Round {
-		return harness.Round{"old": {"time": old, "rate": 1 / old, "nothing": 0, "early": -1}, "new": {"time": new, "rate": 1 / new, "nothing": 3, "early": -2}}
+		return harness.Round{"old": {"time": old, "rate": 1 / old, "nothing": 0, "early": -1}, "new": {"time": new, "rate": 1 / new, "nothing": 3, "early": -2}, "third": {"time": 1}}
 	}
 	return &harness.Results{Scenario: "sample", About: "a test", Environment: harness.CurrentEnvironment(), Cases: []*harness.CaseResults{{
 		Case: harness.Case{
 			Name: "one", Title: "the case of the test",
-			Contestants: []harness.Contestant{{Name: "old", About: "the reference"}, {Name: "new", About: "the second", Target: true}},
+			Contestants: []harness.Contestant{{Name: "old", About: "the reference"}, {Name: "new", About: "the second", Beside: "third", Targets: []harness.Target{
+				{Metric: "time", AtMost: 1.5}, {Metric: "rate", AtMost: 5, To: "old"}, {Metric: "time", AtMost: 3, To: "third"}, {Metric: "unknown"},
+			}}, {Name: "third", About: "the last"}},
 			Metrics: []harness.Metric{
-				harness.Metric{Name: "time", Format: "%.1f ms"}.Limit(1.5),
-				{Name: "rate", Format: "%.2f", RatioAtMost: 5},
+				{Name: "time", Format: "%.1f ms"},
+				{Name: "rate", Format: "%.2f"},
 				{Name: "nothing", Format: "%.0f"},
 				{Name: "early", Format: "%.0f"},
 				{Name: "unknown", Format: "%.0f"},
@@ -140,35 +142,37 @@ func TestCaseResults_RatiosAreOfEachRoundWithoutTheWarmup(t *testing.T) {
 	if diff := cmp.Diff(&harness.Summary{Median: 8, Min: 4, Max: 10}, c.Values("time", "old")); diff != "" {
 		t.Errorf("time: %s", diff)
 	}
-	if diff := cmp.Diff(&harness.Summary{Median: .25, Min: .1, Max: .5}, c.Ratios("time", "new")); diff != "" {
+	if diff := cmp.Diff(&harness.Summary{Median: .25, Min: .1, Max: .5}, c.Ratios("time", "new", "old")); diff != "" {
 		t.Errorf("ratios of time: %s", diff)
 	}
 	for _, name := range []string{"nothing", "early", "unknown"} {
-		if got := c.Ratios(name, "new"); got != nil {
+		if got := c.Ratios(name, "new", "old"); got != nil {
 			t.Errorf("ratios of %s: %v", name, got)
 		}
 	}
-	if c.Ratios("time", "newer") != nil {
+	if c.Ratios("time", "newer", "old") != nil {
 		t.Error("there are ratios of a contestant that was not run")
 	}
 }
 
 func TestResults_TableHasValuesRatiosAndTargets(t *testing.T) {
 	r := sample()
-	r.Cases = append(r.Cases, &harness.CaseResults{Case: harness.Case{Title: "not measured", Contestants: r.Cases[0].Contestants}})
+	r.Cases = append(r.Cases, &harness.CaseResults{Case: harness.Case{Title: "without rounds", Contestants: r.Cases[0].Contestants}})
 	var out strings.Builder
 	if err := r.WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"sample: a test", "the case of the test", "new: the second", "medians of 3 rounds",
-		"8.0 ms (4.0..10.0)", "2.0 ms ×0.25 (0.1..0.5)", "1.5 ms, MISSED by new", "×5\n",
+		"8.0 ms (4.0..10.0)", "2.0 ms ×0.25 (0.1..0.5), ×2 (1..2) of third",
+		"MISSED: new, time at most 1.5 ms: 2.0 ms (1.0..2.0)\n", "reached: new, rate at most ×5 of old: ×4 (2..10)\n",
+		"reached: new, time at most ×3 of third: ×2 (1..2)\n", "not measured: new, unknown at most 0: -\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, &out)
 		}
 	}
-	if strings.Contains(out.String(), "not measured") || strings.Contains(out.String(), "MISSED by old") {
+	if strings.Contains(out.String(), "without rounds") {
 		t.Errorf("unexpected text in the table:\n%s", &out)
 	}
 }

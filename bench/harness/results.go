@@ -108,13 +108,13 @@ func (c *CaseResults) Values(metric, contestant string) *Summary {
 	return Summarize(values)
 }
 
-// Ratios summarizes the ratios of a contestant to the reference in the same round. There is no
-// ratio if a value is negative, or that of the reference is 0.
-func (c *CaseResults) Ratios(metric, contestant string) *Summary {
+// Ratios summarizes the ratios of a contestant to another one in the same round. There is no ratio
+// if a value is negative, or the other one is 0.
+func (c *CaseResults) Ratios(metric, contestant, to string) *Summary {
 	var ratios []float64
 	for _, round := range c.Rounds {
 		v, ok := round[contestant][metric]
-		if by := round[c.Reference()][metric]; ok && v >= 0 && by > 0 {
+		if by := round[to][metric]; ok && v >= 0 && by > 0 {
 			ratios = append(ratios, v/by)
 		}
 	}

@@ -84,10 +84,10 @@ func (c *CaseResults) run(ctx context.Context, scenario string, o Options) (err 
 // measure runs a job in a process.
 func measure(ctx context.Context, job Job, env []string) (figures Figures, err error) {
 	p, err := process.Start(ctx, Role, env, job)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = errors.Join(p.Read(&figures), p.Stop())
 	}
-	return figures, errors.Join(p.Read(&figures), p.Stop())
+	return figures, err
 }
 
 // RunProcess runs the job that the parent of this process has sent.

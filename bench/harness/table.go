@@ -8,7 +8,7 @@ import (
 )
 
 // WriteTable writes a table for each case: a row for each metric and a column for each
-// contestant, with medians, ratios to the reference, and targets.
+// contestant, with medians and ratios to the reference. A line for each target follows.
 func (r *Results) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "\n%s: %s\n", r.Scenario, r.About)
 	for _, c := range r.Cases {
@@ -24,12 +24,11 @@ func (r *Results) WriteTable(w io.Writer) error {
 
 func (c *CaseResults) writeTable(w io.Writer) error {
 	fmt.Fprintf(w, "\n%s\n", c.Title)
-	header := []string{""}
+	header, formats := []string{""}, map[string]string{}
 	for _, contestant := range c.Contestants {
 		fmt.Fprintf(w, "  %s: %s\n", contestant.Name, contestant.About)
 		header = append(header, contestant.Name)
 	}
-	header = append(header, "target")
 	fmt.Fprintf(w, "medians of %d rounds (min..max)", len(c.Rounds))
 	if len(c.Contestants) > 1 {
 		fmt.Fprintf(w, "; × is the ratio to %s in the same round", c.Reference())
@@ -38,23 +37,33 @@ func (c *CaseResults) writeTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, strings.Join(header, "\t"))
 	for _, m := range c.Metrics {
+		formats[m.Name] = m.Format
 		fmt.Fprintln(out, strings.Join(c.row(m), "\t"))
 	}
-	return out.Flush()
+	err := out.Flush()
+	for _, contestant := range c.Contestants {
+		for _, t := range contestant.Targets {
+			fmt.Fprintln(w, c.verdict(contestant.Name, t, formats[t.Metric]))
+		}
+	}
+	return err
 }
 
 // row returns the cells of a metric.
 func (c *CaseResults) row(m Metric) []string {
 	cells := []string{"  " + m.Name}
 	for _, contestant := range c.Contestants {
-		value, ratio := c.Values(m.Name, contestant.Name), c.Ratios(m.Name, contestant.Name)
+		value, ratio := c.Values(m.Name, contestant.Name), c.Ratios(m.Name, contestant.Name, c.Reference())
 		cell := spread(m.Format, value)
 		if contestant.Name != c.Reference() && ratio != nil {
 			cell = fmt.Sprintf(m.Format, value.Median) + " " + spread("×%.3g", ratio)
 		}
+		if beside := c.Ratios(m.Name, contestant.Name, contestant.Beside); beside != nil {
+			cell += ", " + spread("×%.3g", beside) + " of " + contestant.Beside
+		}
 		cells = append(cells, cell)
 	}
-	return append(cells, c.verdict(m))
+	return cells
 }
 
 // spread formats a summary, with its minimum and maximum if they differ.
@@ -70,23 +79,18 @@ func spread(format string, s *Summary) string {
 	return text
 }
 
-// verdict returns the target of a metric and the contestants that miss it.
-func (c *CaseResults) verdict(m Metric) string {
-	target, limit := fmt.Sprintf("×%.2g", m.RatioAtMost), m.RatioAtMost
+// verdict says whether a contestant reaches a target.
+func (c *CaseResults) verdict(contestant string, t Target, format string) string {
+	value, of := c.Values(t.Metric, contestant), ""
+	if t.To != "" {
+		value, format, of = c.Ratios(t.Metric, contestant, t.To), "×%.3g", " of "+t.To
+	}
+	word := "reached"
 	switch {
-	case m.AtMost != nil:
-		target, limit = fmt.Sprintf(m.Format, *m.AtMost), *m.AtMost
-	case m.RatioAtMost == 0:
-		return ""
+	case value == nil:
+		word = "not measured"
+	case value.Median > t.AtMost:
+		word = "MISSED"
 	}
-	for _, contestant := range c.Contestants {
-		value := c.Values(m.Name, contestant.Name)
-		if m.AtMost == nil {
-			value = c.Ratios(m.Name, contestant.Name)
-		}
-		if contestant.Target && value != nil && value.Median > limit {
-			target += ", MISSED by " + contestant.Name
-		}
-	}
-	return target
+	return fmt.Sprintf("%s: %s, %s at most "+format+"%s: %s", word, contestant, t.Metric, t.AtMost, of, spread(format, value))
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/cluster/clustertest"
+	"github.com/gvrkit/gvrkit/bench/harness"
 	"github.com/gvrkit/gvrkit/bench/informers"
 	"github.com/gvrkit/gvrkit/bench/usage"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
@@ -45,10 +46,10 @@ func TestMeasure_EveryCaseOnARealServer(t *testing.T) {
 				t.Fatalf("%s, %s: %v", c.Name, contestant.Name, err)
 			}
 			for _, m := range c.Metrics {
-				if v, ok := f[m.Name]; !ok || v <= 0 && !strings.HasPrefix(m.Name, "requests") && !strings.HasSuffix(m.Name, requests) {
+				if v, ok := f[m.Name]; !ok || v <= 0 && !strings.HasPrefix(m.Name, "requests") && !strings.HasSuffix(m.Name, harness.Requests) {
 					t.Errorf("%s, %s: %s is %v", c.Name, contestant.Name, m.Name, v)
 				}
-				if strings.HasSuffix(m.Name, requests) && f[m.Name] != 0 {
+				if strings.HasSuffix(m.Name, harness.Requests) && f[m.Name] != 0 {
 					t.Errorf("a lease on a type that has a lease sends %v requests", f[m.Name])
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -47,13 +46,9 @@ func (s size) cost(ctx context.Context, job harness.Job, server cluster.Connecti
 	}
 	figures = harness.Figures{}
 	for _, goroutines := range concurrency {
-		before := traffic.Counts().Requests()
-		result := testing.Benchmark(func(b *testing.B) { //nolint:thelper // not a test helper
-			err = errors.Join(err, acquire(ctx, factory, goroutines, b.N))
-		})
-		name := costName(goroutines)
-		figures[name], figures[name+allocs] = harness.Micros(result.T, result.N), float64(result.AllocsPerOp())
-		figures[name+requests] = traffic.Counts().Requests() - before
+		err = errors.Join(err, figures.Benchmark(costName(goroutines), traffic.Requests, func(n int) error {
+			return acquire(ctx, factory, goroutines, n)
+		}))
 	}
 	return figures, err
 }
@@ -96,16 +91,16 @@ func (s size) onAbsent(ctx context.Context, set *informers.Set, traffic *usage.T
 	if err := errors.Join(err, handle(first), usage.Sleep(ctx, min(idleAfter, s.settle))); err != nil {
 		return nil, err
 	}
-	begun, empty, idle := traffic.Counts().Requests(), memory(), runtime.NumGoroutine()
+	begun, empty, idle := traffic.Requests(), memory(), runtime.NumGoroutine()
 	all, err := addAbsent(ctx, set, 1, s.absent)
 	if err := errors.Join(err, usage.Sleep(ctx, s.settle)); err != nil {
 		return nil, err
 	}
-	settled, begin := traffic.Counts().Requests(), time.Now()
+	settled, begin := traffic.Requests(), time.Now()
 	if err := usage.Sleep(ctx, s.count); err != nil {
 		return nil, err
 	}
-	rate := (traffic.Counts().Requests() - settled) / time.Since(begin).Seconds()
+	rate := (traffic.Requests() - settled) / time.Since(begin).Seconds()
 	bare, n := memory(), float64(s.absent)
 	if err := errors.Join(handle(all), usage.Sleep(ctx, min(idleAfter, s.settle))); err != nil {
 		return nil, err

@@ -43,11 +43,8 @@ const (
 	handlerMemory    = "memory per handler"
 	absentGoroutines = "goroutines per informer with a handler"
 
-	allocs   = ", allocations"
-	requests = ", requests"
-	worst    = ", worst of a run"
-
 	readyToSynced = "established until synced"
+	worst         = ", worst of a run"
 )
 
 // concurrency has the numbers of goroutines that acquire leases.
@@ -69,20 +66,20 @@ func casesOf(s size, rounds int) []harness.Case {
 		{
 			Name: "cost", Title: "Acquire and Release of a synced type that has another lease",
 			Rounds: rounds, Start: plain.Start, Metrics: costMetrics(),
-			Contestants: []harness.Contestant{gvrkit(s.cost)},
+			Contestants: []harness.Contestant{gvrkit(s.cost, costTargets()...)},
 		},
 		{
 			Name: "absent", Title: fmt.Sprintf("%d informers on types that are not served; requests are counted for %v after %v", s.absent, s.count, s.settle),
 			Rounds: rounds, Start: plain.Start,
 			Contestants: []harness.Contestant{
 				{Name: "client-go", About: "client-go's dynamicinformer: ForResource and Start", Measure: harness.On(s.measureAbsent(informers.ClientGo))},
-				gvrkit(s.measureAbsent(lease)),
+				gvrkit(s.measureAbsent(lease), harness.Target{Metric: requestRate}, harness.Target{Metric: absentMemory, AtMost: 12}, harness.Target{Metric: handlerMemory, AtMost: 25}),
 			},
 			Metrics: []harness.Metric{
 				{Name: startRequests, Format: "%.0f"},
-				harness.Metric{Name: requestRate, Format: "%.1f /s"}.Limit(0),
-				harness.Metric{Name: absentMemory, Format: "%.1f KB"}.Limit(12),
-				harness.Metric{Name: handlerMemory, Format: "%.1f KB"}.Limit(25),
+				{Name: requestRate, Format: "%.1f /s"},
+				{Name: absentMemory, Format: "%.1f KB"},
+				{Name: handlerMemory, Format: "%.1f KB"},
 				{Name: absentGoroutines, Format: "%.1f"},
 			},
 		},
@@ -98,17 +95,20 @@ func casesOf(s size, rounds int) []harness.Case {
 	}
 }
 
-func gvrkit(m measure) harness.Contestant {
-	return harness.Contestant{Name: "gvrkit", About: "gvrkit's NewForConfig: Acquire with WithAllowAbsent", Target: true, Measure: harness.On(m)}
+func gvrkit(m measure, targets ...harness.Target) harness.Contestant {
+	return harness.Contestant{Name: "gvrkit", About: "gvrkit's NewForConfig: Acquire with WithAllowAbsent", Targets: targets, Measure: harness.On(m)}
 }
 
 func costMetrics() (all []harness.Metric) {
 	for _, n := range concurrency {
-		all = append(all,
-			harness.Metric{Name: costName(n), Format: "%.2f µs"}.Limit(10),
-			harness.Metric{Name: costName(n) + allocs, Format: "%.1f"},
-			harness.Metric{Name: costName(n) + requests, Format: "%.0f"}.Limit(0),
-		)
+		all = append(all, harness.BenchmarkMetrics(costName(n))...)
+	}
+	return all
+}
+
+func costTargets() (all []harness.Target) {
+	for _, n := range concurrency {
+		all = append(all, harness.Target{Metric: costName(n), AtMost: 10}, harness.Target{Metric: costName(n) + harness.Requests})
 	}
 	return all
 }

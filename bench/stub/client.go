@@ -40,8 +40,8 @@ func (c Client) Change(ctx context.Context, n int) error {
 // Start starts a server in a process of its own, which is killed when ctx ends.
 func Start(ctx context.Context, config Config) (c Client, stop func() error, err error) {
 	child, err := process.Start(ctx, Role, nil, config)
-	if err != nil {
-		return c, nil, err
+	if err == nil {
+		stop, err = child.Stop, child.Read(&c)
 	}
-	return c, child.Stop, child.Read(&c)
+	return c, stop, err
 }

@@ -55,42 +55,38 @@ func newCase(server cluster.Server, watched, rounds int) harness.Case {
 		Name: fmt.Sprintf("%s-%d-%d-%d", server.Name, server.CRDs, server.SchemaBytes, watched), Rounds: rounds,
 		Title: fmt.Sprintf("%d of %d types of %s, each with schemas of %d bytes and %d objects",
 			watched, server.CRDs, server.Name, server.SchemaBytes, server.Objects),
-		Contestants: contestants(system{Size: server.Size, watched: watched, idle: 700 * time.Millisecond}),
-		Metrics:     metrics(watched), Start: server.Start,
+		Contestants: contestants(system{Size: server.Size, watched: watched, idle: 700 * time.Millisecond}), Start: server.Start,
+		Metrics: []harness.Metric{
+			{Name: returned, Format: "%.1f ms"},
+			{Name: synced, Format: "%.1f ms"},
+			{Name: returnedCPU, Format: "%.1f ms"},
+			{Name: restCPU, Format: "%.1f ms"},
+			{Name: beforeList, Format: "%.0f"},
+			{Name: bytesRead, Format: "%.0f KB"},
+			{Name: documents, Format: "%.0f"},
+			{Name: definitions, Format: "%.0f"},
+			{Name: lists, Format: "%.0f"},
+		},
 	}
 }
 
 func contestants(s system) []harness.Contestant {
-	add := func(name, about string, target bool, open informers.Open) harness.Contestant {
+	add := func(name, about string, open informers.Open, targets ...harness.Target) harness.Contestant {
 		s.open = open
-		return harness.Contestant{Name: name, About: about, Target: target, Measure: harness.On(s.measure)}
+		return harness.Contestant{Name: name, About: about, Targets: targets, Measure: harness.On(s.measure)}
+	}
+	targets := []harness.Target{{Metric: beforeList, AtMost: 4}, {Metric: bytesRead, AtMost: 400}}
+	if s.watched == 1 {
+		targets = append(targets, harness.Target{Metric: returned, AtMost: 20}, harness.Target{Metric: restCPU, AtMost: 2, To: "client-go"})
+	} else {
+		targets = append(targets, harness.Target{Metric: returned, AtMost: .8, To: "client-go"}, harness.Target{Metric: restCPU, AtMost: 1, To: "client-go"})
 	}
 	return []harness.Contestant{
-		add("client-go", "dynamicinformer: ForResource of each type, Start, WaitForCacheSync, which polls each 0.1 s", false, informers.ClientGo),
-		add("Acquire", "gvrkit's NewForConfig: Start, Acquire of each type, WaitForSync", true, informers.Leases()),
-		add("ForResource", "gvrkit's NewForConfig: ForResource of each type, Start, WaitForSync", true, informers.GVRKit()),
-		add("no discovery", "the same with WithDiscovery(nil)", false, informers.GVRKit(dynamicinformer.WithDiscovery(nil))),
+		add("client-go", "dynamicinformer: ForResource of each type, Start, WaitForCacheSync, which polls each 0.1 s", informers.ClientGo),
+		add("Acquire", "gvrkit's NewForConfig: Start, Acquire of each type, WaitForSync", informers.Leases(), targets...),
+		add("ForResource", "gvrkit's NewForConfig: ForResource of each type, Start, WaitForSync", informers.GVRKit(), targets...),
+		add("no discovery", "the same with WithDiscovery(nil)", informers.GVRKit(dynamicinformer.WithDiscovery(nil))),
 	}
-}
-
-func metrics(watched int) []harness.Metric {
-	all := []harness.Metric{
-		{Name: returned, Format: "%.1f ms"},
-		{Name: synced, Format: "%.1f ms"},
-		{Name: returnedCPU, Format: "%.1f ms"},
-		{Name: restCPU, Format: "%.1f ms", RatioAtMost: 1},
-		harness.Metric{Name: beforeList, Format: "%.0f"}.Limit(4),
-		harness.Metric{Name: bytesRead, Format: "%.0f KB"}.Limit(400),
-		{Name: documents, Format: "%.0f"},
-		{Name: definitions, Format: "%.0f"},
-		{Name: lists, Format: "%.0f"},
-	}
-	if watched == 1 {
-		all[0], all[3].RatioAtMost = all[0].Limit(20), 2
-	} else {
-		all[0].RatioAtMost = .8
-	}
-	return all
 }
 
 // system is an implementation of informers, on a server of a given size.

@@ -23,9 +23,6 @@ type Counts struct {
 	Bytes int
 }
 
-// Requests returns the number of all requests.
-func (c Counts) Requests() float64 { return float64(c.Documents + c.Definitions + c.Objects) }
-
 // Traffic counts the requests of a client. It is safe for concurrent use.
 type Traffic struct {
 	// mu guards the fields below.
@@ -76,6 +73,12 @@ func (t *Traffic) Counts() Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.counts
+}
+
+// Requests returns the number of all requests so far.
+func (t *Traffic) Requests() float64 {
+	c := t.Counts()
+	return float64(c.Documents + c.Definitions + c.Objects)
 }
 
 // WaitIdle waits until nothing has been sent or read for d.

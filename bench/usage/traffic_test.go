@@ -74,7 +74,7 @@ func TestTraffic_CountsDocumentsDefinitionsAndObjects(t *testing.T) {
 		if want.Objects == 0 {
 			want.Bytes = len(path)
 		}
-		if diff := cmp.Diff(want, got); diff != "" || got.Requests() != 1 {
+		if diff := cmp.Diff(want, got); diff != "" || traffic.Requests() != 1 {
 			t.Errorf("%s: %s", path, diff)
 		}
 	}
