@@ -28,7 +28,7 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 		}
 		if !r.readChanged(ctx, q, c) {
 			return r.confirm(ctx, q, c, err)
-		} // the run has learned a change, which the server's documents may not have yet
+		} // the run has noticed a change, which the server's documents may not have yet
 	}
 }
 
@@ -96,7 +96,7 @@ func (r *Resolver) isFinal(c *snapshot, q question, refusal error) bool {
 }
 
 // confirm asks the server whether refusal, the result of q in c, is right. C is the snapshot of a run.
-// If the server denies q, the refusal is stored until the run learns a change.
+// If the server denies q, the refusal is stored until the run notices a change.
 func (r *Resolver) confirm(ctx context.Context, q question, c *snapshot, refusal error) (Resource, error) {
 	gvr, full := q.gvr()
 	if !full {
@@ -240,7 +240,7 @@ func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (ve
 	return version, joined, err
 }
 
-// deny stores refusal, the result of q in c, until the run learns a change.
+// deny stores refusal, the result of q in c, until the run notices a change.
 func (r *Resolver) deny(c *snapshot, q question, refusal error) {
 	if !errors.Is(refusal, ErrNotServed) {
 		return
@@ -308,7 +308,7 @@ func (r *Resolver) keep(number uint64, doc *document, err error) (func() *snapsh
 		return nil, err
 	}
 	if l != nil {
-		l.learn(doc, number)
+		l.addDocument(doc, number)
 	}
 	if c := r.current.Load(); c != nil {
 		return func() *snapshot { return c }, nil
@@ -325,7 +325,7 @@ func (r *Resolver) plain(doc *document, now time.Time) *snapshot {
 		return c
 	}
 	known := knowledge{}
-	known.learn(doc, 1, now)
+	known.addDocument(doc, 1, now)
 	c = known.snapshot(nil, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -350,15 +350,15 @@ func (r *Resolver) keepDocument(number uint64, doc *document, err error) (l *liv
 	return l, why
 }
 
-// learn learns a document, unless a later one has been learned.
-func (l *live) learn(doc *document, number uint64) {
+// addDocument stores a document, unless a later one has been stored.
+func (l *live) addDocument(doc *document, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if number <= l.known.docAt || l.narrow != nil { // a narrow run would not notice that it is out of date
+	if number <= l.knowledge.docAt || l.narrow != nil { // a narrow run would not notice that it is out of date
 		return
 	}
 	now := time.Now()
-	l.known.learn(doc, number, now)
+	l.knowledge.addDocument(doc, number, now)
 	l.publishLocked(now)
 	signal(l.reads)
 }

@@ -130,8 +130,8 @@ func (l *live) expected(gr schema.GroupResource) {
 		l.ask()
 	}
 	l.mu.Lock()
-	if state := l.known.crd(gr); state != nil && state.meta != nil {
-		l.known.mayRead(crdPath, state.meta.Name)
+	if state := l.knowledge.crd(gr); state != nil && state.meta != nil {
+		l.knowledge.mayRead(crdPath, state.meta.Name)
 	}
 	l.mu.Unlock()
 	signal(l.reads)

@@ -43,7 +43,7 @@ func Idle(r *Resolver) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.news) == 0 && len(l.known.dirty) == 0 && !l.known.all && len(l.known.unread) == 0
+	return len(l.news) == 0 && len(l.knowledge.dirty) == 0 && !l.knowledge.all && len(l.knowledge.unread) == 0
 }
 
 // Published identifies what a running resolver has made known last.

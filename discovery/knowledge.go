@@ -103,7 +103,7 @@ type deletion struct {
 	askedAt uint64    // the number of requests for documents before the deletion
 	listed  time.Time // the time of the last document with its resource, or of the deletion
 	leftOut bool      // a later document does not list its resource
-	known   bool      // it served the type, and there is no document after the deletion
+	served  bool      // it served the type, and there is no document after the deletion
 }
 
 // doubt is a resource that was served and that no source has any more, without evidence of its removal. It
@@ -132,8 +132,8 @@ func (k *knowledge) touch(group string) {
 	k.dirty[group] = true
 }
 
-// learn learns a document, the response to the request of this number.
-func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
+// addDocument stores a document, the response to the request of this number.
+func (k *knowledge) addDocument(doc *document, number uint64, now time.Time) {
 	for gv := range k.dropped { // the last document did not list it
 		if _, listed := k.docVersions[gv]; !listed && k.doc != nil {
 			delete(k.dropped, gv)
@@ -145,7 +145,7 @@ func (k *knowledge) learn(doc *document, number uint64, now time.Time) {
 		k.namedAt = number
 	}
 	if doc != k.doc {
-		k.learnGroups(doc, now)
+		k.addGroups(doc, now)
 	}
 	k.endDoubts(now)
 	k.endDeletions(number, now)
@@ -181,8 +181,8 @@ func (k *knowledge) endDoubts(now time.Time) {
 func (k *knowledge) endDeletions(number uint64, now time.Time) {
 	for gr, state := range k.gone {
 		listed := k.lists(gr)
-		if state.gone.known && number == k.namedAt && number > state.gone.askedAt {
-			state.gone.known = false
+		if state.gone.served && number == k.namedAt && number > state.gone.askedAt {
+			state.gone.served = false
 			k.touch(gr.Group)
 		}
 		switch {
@@ -211,9 +211,9 @@ func (k *knowledge) outlived(gr schema.GroupResource, state *crdState, now time.
 	return now.Sub(state.gone.At) > staleFor && k.unbacked(gr)
 }
 
-// learnGroups learns the groups of a document. Groups that are equal to those of the last one are not
+// addGroups stores the groups of a document. Groups that are equal to those of the last one are not
 // computed again.
-func (k *knowledge) learnGroups(doc *document, now time.Time) {
+func (k *knowledge) addGroups(doc *document, now time.Time) {
 	before, groups := k.docs, doc.groups()
 	k.regroup = k.regroup || k.doc == nil || !slices.EqualFunc(k.doc.groups(), groups, func(a, b groupDoc) bool { return a.name == b.name })
 	old := k.docVersions
@@ -321,9 +321,9 @@ func groupResourceOf(name string) schema.GroupResource { return schema.ParseGrou
 // crd returns the state of the CRD of gr, or nil.
 func (k *knowledge) crd(gr schema.GroupResource) *crdState { return k.crds[gr.Group][gr.Resource] }
 
-// learnCRDs learns a complete list of the CRDs, after number requests for documents. It reports whether the
+// replaceCRDs stores a complete list of the CRDs, after number requests for documents. It reports whether the
 // documents may have changed.
-func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (ask bool) {
+func (k *knowledge) replaceCRDs(items []*slimMeta, number uint64, now time.Time) (ask bool) {
 	first := len(k.crds) == 0
 	for _, object := range k.before {
 		k.recall(object, number, now)
@@ -344,7 +344,7 @@ func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (
 	since := k.changed
 	for _, item := range items {
 		recalled := k.crd(groupResourceOf(item.Name)) != nil
-		changed := k.learnCRD(item, number, now)
+		changed := k.putCRD(item, number, now)
 		if !first || recalled || now.Sub(item.touched) <= recently {
 			ask = ask || changed
 			continue
@@ -361,9 +361,9 @@ func (k *knowledge) learnCRDs(items []*slimMeta, number uint64, now time.Time) (
 // recently is the age of an object's last write after which all documents have it.
 const recently = 10 * time.Second
 
-// learnCRD learns the metadata of a CRD, and reports whether the documents may have changed. Most writes
+// putCRD stores the metadata of a CRD, and reports whether the documents may have changed. Most writes
 // change only the status.
-func (k *knowledge) learnCRD(item *slimMeta, number uint64, now time.Time) (ask bool) {
+func (k *knowledge) putCRD(item *slimMeta, number uint64, now time.Time) (ask bool) {
 	gr := groupResourceOf(item.Name)
 	state := k.crd(gr)
 	if state == nil {
@@ -417,8 +417,8 @@ func (k *knowledge) noteDeleted(gr schema.GroupResource, state *crdState, number
 	if k.gone == nil {
 		k.gone, k.deletions = map[schema.GroupResource]*crdState{}, map[schema.GroupResource]Evidence{}
 	}
-	known := k.views[gr.Group].typeOf(gr.Resource).uid != ""
-	state.gone = &deletion{Evidence: evidence, askedAt: number, listed: now, known: known}
+	served := k.views[gr.Group].typeOf(gr.Resource).uid != ""
+	state.gone = &deletion{Evidence: evidence, askedAt: number, listed: now, served: served}
 	state.meta, state.definition, state.unlisted = nil, nil, time.Time{}
 	k.gone[gr] = state
 	if _, deleted := k.deletions[gr]; !deleted { // the subscribers know the first CRD
@@ -430,7 +430,7 @@ func (k *knowledge) noteDeleted(gr schema.GroupResource, state *crdState, number
 	k.touch(gr.Group)
 }
 
-// read learns a CRD that was read, and reports whether it is valid.
+// read stores a CRD that was read, and reports whether it is valid.
 func (k *knowledge) read(definition *crd) bool {
 	gr := groupResourceOf(definition.Metadata.Name)
 	state := k.crd(gr)
@@ -488,13 +488,13 @@ func (k *knowledge) setAPI(item *apiService) {
 	k.apis[gv.Group][gv.Version] = item
 }
 
-// learnAPIs learns a complete list of the APIServices, and reports whether the documents may have changed.
-func (k *knowledge) learnAPIs(items []*slimMeta) (ask bool) {
+// replaceAPIs stores a complete list of the APIServices, and reports whether the documents may have changed.
+func (k *knowledge) replaceAPIs(items []*slimMeta) (ask bool) {
 	there := make(map[string]bool, len(items))
 	first := len(k.apis) == 0
 	for _, item := range items {
 		there[item.Name] = true
-		ask = k.learnAPI(item) && !first || ask
+		ask = k.putAPI(item) && !first || ask
 	}
 	for _, versions := range k.apis {
 		for _, old := range versions {
@@ -507,13 +507,13 @@ func (k *knowledge) learnAPIs(items []*slimMeta) (ask bool) {
 	return ask
 }
 
-// learnAPI learns the metadata of an APIService, and reports whether the documents may have changed. The
+// putAPI stores the metadata of an APIService, and reports whether the documents may have changed. The
 // metadata has the backing only if the server has created the APIService.
-func (k *knowledge) learnAPI(meta *slimMeta) (ask bool) {
+func (k *knowledge) putAPI(meta *slimMeta) (ask bool) {
 	item := apiServiceOf(meta)
 	old := k.api(item.groupVersion())
 	if old != nil && !item.isAutomanaged() && !old.isAutomanaged() && old.Metadata.UID == meta.UID {
-		item.Spec, item.Status, item.known = old.Spec, old.Status, old.known // until it is read again
+		item.Spec, item.Status, item.serviceKnown = old.Spec, old.Status, old.serviceKnown // until it is read again
 	}
 	k.setAPI(item)
 	delete(k.dropped, item.groupVersion())
@@ -524,19 +524,19 @@ func (k *knowledge) learnAPI(meta *slimMeta) (ask bool) {
 	if old != nil && old.backing() == item.backing() || item.backing() == BackingCRD && k.crdsRule {
 		return false
 	}
-	return item.known
+	return item.serviceKnown
 }
 
-// readAPI learns an APIService that was read, and reports whether the documents may have changed.
+// readAPI stores an APIService that was read, and reports whether the documents may have changed.
 func (k *knowledge) readAPI(item *apiService) (ask bool) {
 	old := k.api(apiServiceOf(&item.Metadata).groupVersion())
 	if old == nil || old.Metadata.UID != item.Metadata.UID {
 		return false
 	}
-	item.known = true
+	item.serviceKnown = true
 	k.setAPI(item)
 	k.touch(item.Spec.Group)
-	return !old.known || old.backing() != item.backing() || old.service() != item.service() || old.available() != item.available()
+	return !old.serviceKnown || old.backing() != item.backing() || old.service() != item.service() || old.available() != item.available()
 }
 
 // forgetAPI records the deletion of an APIService: one document is enough for the removal of its types.
@@ -574,7 +574,7 @@ func (k *knowledge) backing(gv schema.GroupVersion) Backing {
 // if there is a CRD.
 func (k *knowledge) undecided(gv schema.GroupVersion) bool {
 	item := k.api(gv)
-	return k.apisRule && item != nil && !item.known
+	return k.apisRule && item != nil && !item.serviceKnown
 }
 
 // automanages reports whether the server creates APIServices for the group versions that it serves itself.

@@ -42,15 +42,15 @@ func TestKnowledge_ARecreatedAPIServiceIsNotDropped(t *testing.T) {
 			k := knowledge{apisRule: true, apisCurrent: true, doubtFor: time.Hour}
 			now := time.Now()
 			api := metricsAPI()
-			k.learnAPIs([]*slimMeta{&api.Metadata})
+			k.replaceAPIs([]*slimMeta{&api.Metadata})
 			k.readAPI(api)
-			k.learn(metricsDoc(), 1, now)
+			k.addDocument(metricsDoc(), 1, now)
 			before := k.snapshot(nil, now)
 			k.forgetAPI(&api.Metadata)
 			if back {
-				k.learnAPI(&api.Metadata)
+				k.putAPI(&api.Metadata)
 			}
-			k.learn(&document{}, 2, now)
+			k.addDocument(&document{}, 2, now)
 			c := k.snapshot(before, now)
 			if served := c.served(nodes.GVR) != nil; served != back {
 				t.Errorf("served = %v, want %v", served, back)
@@ -63,7 +63,7 @@ func TestKnowledge_ARecreatedAPIServiceIsNotDropped(t *testing.T) {
 func TestKnowledge_AnAPIServiceWithAnotherUIDIsIgnored(t *testing.T) {
 	k := knowledge{apisRule: true, apisCurrent: true}
 	api := metricsAPI()
-	k.learnAPIs([]*slimMeta{&api.Metadata})
+	k.replaceAPIs([]*slimMeta{&api.Metadata})
 	other := metricsAPI()
 	other.Metadata.UID = "2"
 	gv := nodes.GVR.GroupVersion()
@@ -102,7 +102,7 @@ func gadgetDoc() *document {
 func TestKnowledge_TheDeletionOfAnotherCRDHasNoEffect(t *testing.T) {
 	k := knowledge{crdsRule: true, crdsCurrent: true}
 	now := time.Now()
-	k.learnCRD(gadgetMeta("2"), 0, now)
+	k.putCRD(gadgetMeta("2"), 0, now)
 	if k.forgetCRD(gadgetMeta("1"), 0, now) || k.crd(gadgetGR).meta == nil {
 		t.Error("the end of CRD 1 ended CRD 2")
 	}
@@ -120,27 +120,27 @@ func TestKnowledge_ARecreatedCRDIsServedOnceASourceHasIt(t *testing.T) {
 		want types.UID
 	}{
 		"nothing":        {func(*knowledge) {}, ""},
-		"an older one":   {func(k *knowledge) { k.learn(gadgetDoc(), 2, now) }, ""},
+		"an older one":   {func(k *knowledge) { k.addDocument(gadgetDoc(), 2, now) }, ""},
 		"read":           {func(k *knowledge) { k.read(gadgetCRD("2")) }, "2"},
 		"another's read": {func(k *knowledge) { k.read(gadgetCRD("1")) }, ""},
 		"left out, and listed": {func(k *knowledge) {
-			k.learn(&document{}, 3, now)
-			k.learn(gadgetDoc(), 4, now)
+			k.addDocument(&document{}, 3, now)
+			k.addDocument(gadgetDoc(), 4, now)
 		}, "2"},
 		"left out before": {func(k *knowledge) {
-			k.learn(&document{}, 1, now)
-			k.learn(gadgetDoc(), 4, now)
+			k.addDocument(&document{}, 1, now)
+			k.addDocument(gadgetDoc(), 4, now)
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
-			k.learn(gadgetDoc(), 0, now)
-			k.learnCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
+			k.addDocument(gadgetDoc(), 0, now)
+			k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
 			before := k.snapshot(nil, now)
 			if got := before.served(gadgetGR.WithVersion("v1")); got == nil || got.CRDUID != "1" {
 				t.Fatalf("at first: %+v", got)
 			}
-			k.learnCRD(gadgetMeta("2"), 1, now)
+			k.putCRD(gadgetMeta("2"), 1, now)
 			c := k.snapshot(before, now)
 			events := k.events(before, c, now)
 			if len(events) != 1 || events[0].Type != Removed || events[0].Evidence.CRDUID != "1" {
@@ -162,12 +162,12 @@ func TestKnowledge_ARecreatedCRDIsServedOnceASourceHasIt(t *testing.T) {
 func TestKnowledge_ACRDThatReturnsWithItsUIDIsAnother(t *testing.T) {
 	k := knowledge{crdsRule: true, crdsCurrent: true}
 	now := time.Now()
-	k.learn(gadgetDoc(), 0, now)
-	k.learnCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
+	k.addDocument(gadgetDoc(), 0, now)
+	k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
 	k.read(gadgetCRD("1"))
 	before := k.snapshot(nil, now)
 	k.forgetCRD(gadgetMeta("1"), 0, now)
-	k.learnCRD(gadgetMeta("1"), 0, now)
+	k.putCRD(gadgetMeta("1"), 0, now)
 	k.read(gadgetCRD("1"))
 	events := k.events(before, k.snapshot(before, now), now)
 	if len(events) != 2 || events[0].Type != Removed || events[0].Evidence.Kind != CRDDeleted || events[1].Type != Added {
@@ -195,7 +195,7 @@ func TestKnowledge_ChangesHaveTheResultOfAFullComputation(t *testing.T) {
 					continue // other lengths: no document
 				}
 				from, to := r.IntN(len(groups)+1), r.IntN(len(groups)+1)
-				k.learn(&document{named: root{groups: slices.Clone(groups[min(from, to):max(from, to)])}}, number+1, now)
+				k.addDocument(&document{named: root{groups: slices.Clone(groups[min(from, to):max(from, to)])}}, number+1, now)
 			default:
 				hear(r, &k, *items[r.IntN(len(items))], number, now)
 			}
@@ -225,7 +225,7 @@ func hear(r *rand.Rand, k *knowledge, item slimMeta, number uint64, now time.Tim
 	switch r.IntN(5) {
 	case 0:
 		item.UID, item.Generation = types.UID(fmt.Sprint(r.IntN(2))), int64(r.IntN(3))
-		k.learnCRD(&item, number, now)
+		k.putCRD(&item, number, now)
 	case 1:
 		if state := k.crd(gr); state != nil && state.meta != nil {
 			k.forgetCRD(state.meta, number, now)
@@ -236,7 +236,7 @@ func hear(r *rand.Rand, k *knowledge, item slimMeta, number uint64, now time.Tim
 		definition.Spec.Names.Plural, definition.Status.AcceptedNames.Plural = gr.Resource, gr.Resource
 		k.read(definition)
 	case 3:
-		k.learnAPI(&slimMeta{Name: "v1." + gr.Group, UID: "1", Labels: map[string]string{automanaged: "true"}})
+		k.putAPI(&slimMeta{Name: "v1." + gr.Group, UID: "1", Labels: map[string]string{automanaged: "true"}})
 	default:
 		k.forgetAPI(&slimMeta{Name: "v1." + gr.Group, UID: "1"})
 	}
@@ -294,8 +294,8 @@ func newCrowd(tb testing.TB, crds int) *crowd {
 		tb.Fatal(err)
 	}
 	c := &crowd{knowledge: knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}, items: items, body: body, now: time.Now()}
-	c.learn(&document{named: root{groups: groups}}, 1, c.now)
-	c.learnCRDs(items, 1, c.now)
+	c.addDocument(&document{named: root{groups: groups}}, 1, c.now)
+	c.replaceCRDs(items, 1, c.now)
 	c.publish(tb, crds)
 	return c
 }
@@ -322,7 +322,7 @@ func (c *crowd) relabel(tb testing.TB, i int) {
 	tb.Helper()
 	item := c.change(i)
 	item.Labels = map[string]string{"i": fmt.Sprint(i)}
-	c.learnCRD(item, 1, c.now)
+	c.putCRD(item, 1, c.now)
 	c.publish(tb, 1)
 }
 
@@ -349,7 +349,7 @@ func BenchmarkKnowledge(b *testing.B) {
 				if groups, err = parseProtobuf(changed[(number+1)%2], groups); err != nil {
 					b.Fatal(err)
 				}
-				c.learn(&document{named: root{groups: groups}}, number, c.now)
+				c.addDocument(&document{named: root{groups: groups}}, number, c.now)
 				c.publish(b, 1)
 			}
 		})
@@ -364,19 +364,19 @@ func TestKnowledge_AnEventCostsTheSameAmongManyTypes(t *testing.T) {
 		"another label": func(t *testing.T, c *crowd, i int) { t.Helper(); c.relabel(t, i) },
 		"another status": func(t *testing.T, c *crowd, i int) {
 			t.Helper()
-			c.learnCRD(c.change(i), 1, c.now)
+			c.putCRD(c.change(i), 1, c.now)
 			c.publish(t, 0)
 		},
 		"another generation": func(t *testing.T, c *crowd, i int) {
 			t.Helper()
 			item := c.change(i)
 			item.Generation = int64(i)
-			c.learnCRD(item, 1, c.now)
+			c.putCRD(item, 1, c.now)
 			c.publish(t, 0)
 		},
 		"another APIService": func(t *testing.T, c *crowd, i int) {
 			t.Helper()
-			c.learnAPI(&slimMeta{Name: "v1.group0.example.com", UID: types.UID(fmt.Sprint(i))})
+			c.putAPI(&slimMeta{Name: "v1.group0.example.com", UID: types.UID(fmt.Sprint(i))})
 			c.publish(t, 0)
 		},
 	} {
@@ -417,7 +417,7 @@ func TestKnowledge_UnchangedGroupsAreNotComputedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.learn(&document{named: root{groups: groups}}, 2, c.now)
+		c.addDocument(&document{named: root{groups: groups}}, 2, c.now)
 		if got := slices.Sorted(maps.Keys(c.dirty)); !slices.Equal(got, test.want) {
 			t.Errorf("%s: computes %q, want %q", name, got, test.want)
 		}

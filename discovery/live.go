@@ -137,11 +137,11 @@ func (r *Resolver) Run(ctx context.Context) error {
 		news:      make(chan struct{}, 1),
 		reads:     make(chan struct{}, 1),
 		published: make(chan struct{}),
-		known:     knowledge{doubtFor: r.options.pace.doubted},
+		knowledge: knowledge{doubtFor: r.options.pace.doubted},
 		logger:    klog.FromContext(ctx).WithName("discovery"),
 	}
 	s, watches := r.server.(*restServer)
-	l.known.crdsResponded, l.known.apisResponded = !watches, !watches
+	l.knowledge.crdsResponded, l.knowledge.apisResponded = !watches, !watches
 	if watches && typefacts.ForInformers(ctx) {
 		l.narrow = newNarrow(l, s)
 	}
@@ -189,9 +189,9 @@ type live struct {
 
 	// mu guards the fields below. It is not held during requests. It is locked before the resolver's
 	// lock, never after it: questions do not wait for it.
-	mu      sync.Mutex
-	known   knowledge
-	overdue bool // the first snapshot does not wait any longer
+	mu        sync.Mutex
+	knowledge knowledge
+	overdue   bool // the first snapshot does not wait any longer
 	// unsettled reports whether the documents were expected to change at the last snapshot.
 	unsettled bool
 
@@ -220,33 +220,33 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 		},
 		list: func(items []*slimMeta) {
 			number := l.resolver.askedSoFar()
-			l.learnObject(func(now time.Time) (differs, ask bool) { return src.listed(items, number, now) })
+			l.updateObjects(func(now time.Time) (differs, ask bool) { return src.listed(items, number, now) })
 		},
 		event: func(kind watch.EventType, item *slimMeta) {
 			number := l.resolver.askedSoFar()
-			l.learnObject(func(now time.Time) (differs, ask bool) { return src.one(kind, item, number, now) })
+			l.updateObjects(func(now time.Time) (differs, ask bool) { return src.one(kind, item, number, now) })
 		},
 		state: func(state SourceState, verb string, err error) { l.enter(src, state, verb, err) },
 	}
 	w.run(ctx)
 }
 
-// learnObject is update for changes of objects: if documents are to be requested, they are expected to change
+// updateObjects is update for changes of objects: if documents are to be requested, they are expected to change
 // from now on.
-func (l *live) learnObject(learn func(now time.Time) (differs, ask bool)) {
+func (l *live) updateObjects(change func(now time.Time) (differs, ask bool)) {
 	l.update(func(now time.Time) (differs, ask bool) {
-		if differs, ask = learn(now); ask {
-			l.known.lastReason = now
+		if differs, ask = change(now); ask {
+			l.knowledge.lastReason = now
 		}
 		return differs, ask
 	})
 }
 
-// update calls learn, which changes the knowledge. Learn reports whether the knowledge differs, and
+// update calls change, which changes the knowledge. Change reports whether the knowledge differs, and
 // whether documents are to be requested.
-func (l *live) update(learn func(now time.Time) (differs, ask bool)) {
+func (l *live) update(change func(now time.Time) (differs, ask bool)) {
 	l.mu.Lock()
-	differs, ask := learn(time.Now())
+	differs, ask := change(time.Now())
 	l.mu.Unlock()
 	if differs || ask {
 		l.resolver.forgetDenials()
@@ -346,10 +346,10 @@ func (l *live) poll(ctx context.Context) {
 func (l *live) missing() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.known.doc == nil {
+	if l.knowledge.doc == nil {
 		return nil
 	}
-	return joined(l.known.doc.core.err, l.known.doc.named.err)
+	return joined(l.knowledge.doc.core.err, l.knowledge.doc.named.err)
 }
 
 // begin ends the wait of questions for the first snapshot.
@@ -387,19 +387,19 @@ var errNoWatch = errors.New("client-go's DiscoveryInterface has no watch")
 // documents and both lists, so that each type has its backing, but not longer than pace.first. Caller
 // holds l.mu.
 func (l *live) publishLocked(now time.Time) {
-	if l.known.doc == nil || !l.overdue && !l.known.isComplete() {
+	if l.knowledge.doc == nil || !l.overdue && !l.knowledge.isComplete() {
 		return
 	}
 	l.overdue = true
 	last := l.resolver.lastKnown()
-	c := l.known.snapshot(last, now)
-	l.resolver.replace(l, c, l.known.events(last, c, now))
+	c := l.knowledge.snapshot(last, now)
+	l.resolver.replace(l, c, l.knowledge.events(last, c, now))
 	select {
 	case <-l.published:
 	default:
 		close(l.published)
 	}
-	if unsettled := l.known.unsettled(now); unsettled != l.unsettled {
+	if unsettled := l.knowledge.unsettled(now); unsettled != l.unsettled {
 		l.unsettled = unsettled
 		if unsettled {
 			l.ask() // the last request was before the change
@@ -410,10 +410,10 @@ func (l *live) publishLocked(now time.Time) {
 // interval returns the time until the next request for documents, after one that succeeded.
 func (l *live) interval(now time.Time) time.Duration {
 	l.mu.Lock()
-	expected, quiet := l.known.unsettled(now) || l.known.awaited(), now.Sub(l.known.lastReason)
+	expected, quiet := l.knowledge.unsettled(now) || l.knowledge.awaited(), now.Sub(l.knowledge.lastReason)
 	hurry := expected && quiet < l.pace.hurry
-	expected = (expected || l.known.stale()) && quiet < l.pace.persist || l.known.partial()
-	legacy := l.known.doc != nil && l.known.doc.named.legacy
+	expected = (expected || l.knowledge.stale()) && quiet < l.pace.persist || l.knowledge.partial()
+	legacy := l.knowledge.doc != nil && l.knowledge.doc.named.legacy
 	l.mu.Unlock()
 	if l.resolver.polls(l) {
 		waits, since := l.resolver.awaitedSince(now)
@@ -447,7 +447,7 @@ type source struct {
 }
 
 func (l *live) crdSource() source {
-	k := &l.known
+	k := &l.knowledge
 	return source{
 		resource: crdResource, path: crdPath, status: &l.crds, responded: &k.crdsResponded, rule: &k.crdsRule, current: &k.crdsCurrent,
 		all: func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool) {
@@ -455,31 +455,31 @@ func (l *live) crdSource() source {
 			if k.before != nil { // also after a failure, so that what was known is compared with it
 				k.crdsRule, k.crdsCurrent = true, true
 			}
-			return true, k.learnCRDs(items, number, now)
+			return true, k.replaceCRDs(items, number, now)
 		},
 		one: func(kind watch.EventType, item *slimMeta, number uint64, now time.Time) (differs, ask bool) {
 			if kind == watch.Deleted {
 				gone := k.forgetCRD(item, number, now)
 				return gone, gone
 			}
-			ask = k.learnCRD(item, number, now)
+			ask = k.putCRD(item, number, now)
 			return len(k.dirty) > 0, ask
 		},
 	}
 }
 
 func (l *live) apiSource() source {
-	k := &l.known
+	k := &l.knowledge
 	return source{
 		resource: apiServiceResource, path: apiServicePath, status: &l.apis, responded: &k.apisResponded, rule: &k.apisRule, current: &k.apisCurrent,
 		all: func(items []*slimMeta, _ uint64, _ time.Time) (differs, ask bool) {
-			return true, k.learnAPIs(items)
+			return true, k.replaceAPIs(items)
 		},
 		one: func(kind watch.EventType, item *slimMeta, _ uint64, _ time.Time) (differs, ask bool) {
 			if kind == watch.Deleted {
 				return true, k.forgetAPI(item)
 			}
-			ask = k.learnAPI(item)
+			ask = k.putAPI(item)
 			return true, ask
 		},
 	}
@@ -493,7 +493,7 @@ func (l *live) enter(src source, state SourceState, verb string, err error) {
 		changed = src.status.become(state, verb, err, now)
 		l.resolver.mu.Unlock()
 		differs, ask = src.enter(state, err, l.resolver.askedSoFar(), now)
-		l.known.all = l.known.all || differs
+		l.knowledge.all = l.knowledge.all || differs
 		return differs, ask
 	})
 	switch {

@@ -132,7 +132,7 @@ func (l *live) readObjects(ctx context.Context, s *restServer) {
 	defer timer.Stop()
 	for {
 		l.mu.Lock()
-		refs, next := l.known.due(free, l.resolver.wants, l.pace.readAfter, time.Now())
+		refs, next := l.knowledge.due(free, l.resolver.wants, l.pace.readAfter, time.Now())
 		l.mu.Unlock()
 		for _, ref := range refs {
 			free--
@@ -156,9 +156,9 @@ func (l *live) readObjects(ctx context.Context, s *restServer) {
 	}
 }
 
-// readObject reads one object, and learns it.
+// readObject reads one object, and stores it.
 func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
-	var learn func() (differs, ask bool)
+	var store func() (differs, ask bool)
 	definition, api := &crd{}, &apiService{}
 	var err error
 	asked, cancel := context.WithTimeout(ctx, l.resolver.options.requestTimeout)
@@ -166,13 +166,13 @@ func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
 	switch ref.path {
 	case crdPath:
 		err = s.object(asked, ref, acceptLegacy, definition, &definition.Metadata)
-		learn = func() (differs, ask bool) { return l.known.read(definition), false }
+		store = func() (differs, ask bool) { return l.knowledge.read(definition), false }
 	default:
 		err = s.object(asked, ref, acceptLegacy, api, &api.Metadata)
-		learn = func() (differs, ask bool) { return true, l.known.readAPI(api) }
+		store = func() (differs, ask bool) { return true, l.knowledge.readAPI(api) }
 	}
-	l.learnObject(func(now time.Time) (differs, ask bool) {
-		state := l.known.unread[ref]
+	l.updateObjects(func(now time.Time) (differs, ask bool) {
+		state := l.knowledge.unread[ref]
 		if state == nil {
 			state = &lookup{}
 		}
@@ -181,10 +181,10 @@ func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
 			if state.failures, state.backoff = 0, newBackoff(readBackoff, readAgain); !state.changed {
 				state.after = now.Add(readBackoff) // if the object is not current, the server is behind
 			}
-			if ref.path == apiServicePath && l.known.readVersion(ref.name, api) {
-				delete(l.known.unread, ref)
+			if ref.path == apiServicePath && l.knowledge.readVersion(ref.name, api) {
+				delete(l.knowledge.unread, ref)
 			}
-			return learn()
+			return store()
 		}
 		state.after = now.Add(state.backoff.Step())
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
@@ -228,7 +228,7 @@ func (r *Resolver) readChanged(ctx context.Context, q question, c *snapshot) boo
 		return false
 	}
 	l.mu.Lock()
-	metas := l.known.changedFor(q, c, time.Now())
+	metas := l.knowledge.changedFor(q, c, time.Now())
 	l.mu.Unlock()
 	for _, meta := range metas {
 		definition, err := r.readCRD(ctx, s, meta.Name)
@@ -237,9 +237,9 @@ func (r *Resolver) readChanged(ctx context.Context, q question, c *snapshot) boo
 		}
 		l.mu.Lock()
 		if err == nil {
-			l.known.read(definition)
+			l.knowledge.read(definition)
 		}
-		if state := l.known.crd(groupResourceOf(meta.Name)); state != nil {
+		if state := l.knowledge.crd(groupResourceOf(meta.Name)); state != nil {
 			state.readFor = meta
 		}
 		l.publishLocked(time.Now())

@@ -279,7 +279,7 @@ func (k *knowledge) believes(res Resource, backing Backing, before *groupView) b
 	switch {
 	case !k.crdsRule:
 		return true
-	case state != nil && state.gone != nil && state.gone.known:
+	case state != nil && state.gone != nil && state.gone.served:
 		return false // the document lists the resource of the deleted CRD
 	case backing == BackingAggregated, backing == BackingBuiltIn, k.undecided(res.GVR.GroupVersion()):
 		return true
@@ -307,7 +307,7 @@ func (k *knowledge) decorated(res Resource, backing Backing) Resource {
 	if backing != BackingUnknown || !k.apisRule {
 		return res
 	}
-	if item := k.api(res.GVR.GroupVersion()); item != nil && item.known || item == nil && k.wasBuiltIn(res.GVR.GroupResource()) {
+	if item := k.api(res.GVR.GroupVersion()); item != nil && item.serviceKnown || item == nil && k.wasBuiltIn(res.GVR.GroupResource()) {
 		res.Backing = BackingBuiltIn // nothing else can serve it
 	}
 	return res

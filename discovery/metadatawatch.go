@@ -334,7 +334,7 @@ func (w *boundedWatch) Stop() {
 	w.end()
 }
 
-// Replace learns a complete list. This and the following methods are those of the reflector's store.
+// Replace passes on a complete list. This and the following methods are those of the reflector's store.
 func (w *metadataWatch) Replace(objects []any, _ string) error {
 	items := make([]*slimMeta, 0, len(objects))
 	for _, object := range objects {
@@ -347,13 +347,13 @@ func (w *metadataWatch) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Add learns a new object.
+// Add passes on a new object.
 func (w *metadataWatch) Add(object any) error { return w.take(watch.Added, object) }
 
-// Update learns a changed object.
+// Update passes on a changed object.
 func (w *metadataWatch) Update(object any) error { return w.take(watch.Modified, object) }
 
-// Delete learns a deletion.
+// Delete passes on a deletion.
 func (w *metadataWatch) Delete(object any) error { return w.take(watch.Deleted, object) }
 
 // Resync does nothing.

@@ -32,15 +32,15 @@ type narrow struct {
 // narrowType is what a narrow run knows of one type.
 type narrowType struct {
 	gvr       schema.GroupVersionResource
-	res       *Resource     // from the document; nil: not read yet. Never written after known is closed
+	res       *Resource     // from the document; nil: not read yet. Never written after concluded is closed
 	connected chan struct{} // closed when the request for the document has a connection, or has ended
 	crd, api  narrowObject
-	known     chan struct{} // closed when it is known what serves the type
+	concluded chan struct{} // closed when it is known what serves the type
 }
 
-func (t *narrowType) isKnown() bool {
+func (t *narrowType) isConcluded() bool {
 	select {
-	case <-t.known:
+	case <-t.concluded:
 		return true
 	default:
 		return false
@@ -126,7 +126,7 @@ func (n *narrow) ask(ctx context.Context, t *narrowType) {
 
 // limit widens the run if t is not known in time.
 func (n *narrow) limit(ctx context.Context, t *narrowType) {
-	if sleep(ctx, n.live.pace.first, t.known) && !t.isKnown() {
+	if sleep(ctx, n.live.pace.first, t.concluded) && !t.isConcluded() {
 		n.live.widen()
 	}
 }
@@ -143,7 +143,7 @@ func (n *narrow) watch(ctx context.Context, t *narrowType, object *narrowObject,
 		getter: n.server.metadata.Resource(src.resource), endpoint: n.server.endpoint, path: src.path, name: object.name,
 		pace: l.resolver.options.watchPace, jitter: l.resolver.options.jitter,
 		before: func(ctx context.Context) { // requests of the informer go first
-			sleep(ctx, l.pace.first, t.known)
+			sleep(ctx, l.pace.first, t.concluded)
 			sleep(ctx, l.pace.batch, nil)
 		},
 		list: func(items []*slimMeta) {
@@ -214,9 +214,9 @@ func (n *narrow) store(t *narrowType, what func(now time.Time) (expected bool)) 
 	}
 }
 
-// conclude makes t known once all its parts are there. It reports whether they fit together.
+// conclude closes concluded once all its parts are there. It reports whether they fit together.
 func (n *narrow) conclude(t *narrowType, now time.Time) (expected bool) {
-	if t.isKnown() || t.res == nil || !t.crd.listed || !t.api.listed {
+	if t.isConcluded() || t.res == nil || !t.crd.listed || !t.api.listed {
 		return true
 	}
 	crd, backing := t.crd.meta, BackingUnknown
@@ -231,7 +231,7 @@ func (n *narrow) conclude(t *narrowType, now time.Time) (expected bool) {
 	default: // also if the document may be older than the CRD
 		return false
 	}
-	close(t.known)
+	close(t.concluded)
 	n.live.resolver.rememberNarrow(n.snapshot())
 	return true
 }
@@ -241,7 +241,7 @@ func (n *narrow) snapshot() *snapshot {
 	groups := map[string]*groupDoc{}
 	states := map[schema.GroupVersionResource]typeState{}
 	for _, t := range n.types {
-		if !t.isKnown() {
+		if !t.isConcluded() {
 			continue
 		}
 		group := groups[t.gvr.Group]
@@ -279,7 +279,7 @@ func (n *narrow) wantLocked(gvr schema.GroupVersionResource) *narrowType {
 		n.widenLocked()
 		return nil
 	}
-	t := &narrowType{gvr: gvr, connected: make(chan struct{}), known: make(chan struct{})}
+	t := &narrowType{gvr: gvr, connected: make(chan struct{}), concluded: make(chan struct{})}
 	t.crd.name, t.api.name = gvr.GroupResource().String(), gvr.Version+"."+gvr.Group
 	t.crd.listed, t.api.listed = gvr.Group == "", gvr.Group == ""
 	n.types = append(n.types, t)
@@ -294,8 +294,8 @@ func (n *narrow) widenLocked() {
 		return
 	}
 	for _, t := range n.types {
-		if t.isKnown() && t.crd.meta != nil {
-			l.known.before = append(l.known.before, t.crd)
+		if t.isConcluded() && t.crd.meta != nil {
+			l.knowledge.before = append(l.knowledge.before, t.crd)
 		}
 	}
 	l.resolver.mu.Lock()
@@ -305,11 +305,11 @@ func (n *narrow) widenLocked() {
 	close(n.widened)
 }
 
-// recall learns a CRD of the narrow phase as if it had been listed before the first document. If the
+// recall stores a CRD of the narrow phase as if it had been listed before the first document. If the
 // narrow phase has observed its deletion, that follows.
 func (k *knowledge) recall(object narrowObject, number uint64, now time.Time) {
 	changed := k.changed
-	k.learnCRD(object.meta, 0, now)
+	k.putCRD(object.meta, 0, now)
 	k.changed = changed // the first document has it
 	if object.gone {
 		k.forgetCRD(object.meta, number, now)
@@ -349,7 +349,7 @@ func (r *Resolver) narrowly(ctx context.Context, gvr schema.GroupVersionResource
 		return Resource{}, false
 	}
 	select {
-	case <-t.known:
+	case <-t.concluded:
 		r.answers.served.Add(1)
 		return *t.res, true
 	case <-n.widened:

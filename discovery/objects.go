@@ -242,9 +242,9 @@ type apiService struct {
 		Conditions []condition `json:"conditions"`
 	} `json:"status"`
 
-	// known reports whether Spec.Service is known. It is nil for the APIServices that the server
+	// serviceKnown reports whether Spec.Service is known. It is nil for the APIServices that the server
 	// creates; the others must be read.
-	known bool
+	serviceKnown bool
 }
 
 // apiServiceOf returns an APIService from its metadata.
@@ -252,7 +252,7 @@ func apiServiceOf(meta *slimMeta) *apiService {
 	item := &apiService{Metadata: *meta}
 	gv := groupVersionOf(meta.Name)
 	item.Spec.Group, item.Spec.Version = gv.Group, gv.Version
-	item.known = item.isAutomanaged()
+	item.serviceKnown = item.isAutomanaged()
 	return item
 }
 

@@ -186,10 +186,10 @@ func (r *Resolver) knownCRDs() map[string]*slimMeta {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.known.crdsRule {
+	if !l.knowledge.crdsRule {
 		return nil
 	}
-	return l.known.metas()
+	return l.knowledge.metas()
 }
 
 // crds lists the metadata of the CRDs.

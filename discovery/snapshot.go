@@ -421,8 +421,8 @@ func (c *snapshot) waitingFor(r reading) *crd {
 
 // memo stores the resources of resolved references for one snapshot.
 type memo struct {
-	mu    sync.RWMutex
-	known map[string]Resource
+	mu      sync.RWMutex
+	answers map[string]Resource
 }
 
 // maxMemo is the maximum number of entries, since references may come from users.
@@ -431,17 +431,17 @@ const maxMemo = 4096
 func (m *memo) get(ref string) (Resource, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	res, found := m.known[ref]
+	res, found := m.answers[ref]
 	return res, found
 }
 
 func (m *memo) put(ref string, res Resource) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.known == nil {
-		m.known = map[string]Resource{}
+	if m.answers == nil {
+		m.answers = map[string]Resource{}
 	}
-	if len(m.known) < maxMemo {
-		m.known[ref] = res
+	if len(m.answers) < maxMemo {
+		m.answers[ref] = res
 	}
 }

@@ -23,7 +23,7 @@ type Namespaces struct {
 	terminating map[string]bool                                                                 // by name
 	allowed     bool                                                                            // only those that are not forbidden
 	everywhere  atomic.Bool                                                                     // requests are for all namespaces
-	known       chan struct{}                                                                   // closes when the names are known
+	namesKnown  chan struct{}                                                                   // closes when the names are known
 	runs        atomic.Bool
 }
 
@@ -62,7 +62,7 @@ func NewNamespaces(names ...string) *Namespaces {
 // first. Run calls [Namespaces.Follow] until ctx ends, and reports the failures of its requests. Until the first call
 // of Follow, the source waits.
 func NewFollowedNamespaces(run func(ctx context.Context, set *Namespaces, failed func(verb string, err error))) *Namespaces {
-	return &Namespaces{run: run, changed: make(chan struct{}), known: make(chan struct{}), failing: map[string]*NamespaceFailure{}}
+	return &Namespaces{run: run, changed: make(chan struct{}), namesKnown: make(chan struct{}), failing: map[string]*NamespaceFailure{}}
 }
 
 // Allowed limits the set to the namespaces whose lists are not forbidden, and returns it. If everywhere is true, the
@@ -101,8 +101,8 @@ func (n *Namespaces) Set(names ...string) {
 	names = unique(names)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !isClosed(n.known) {
-		close(n.known)
+	if !isClosed(n.namesKnown) {
+		close(n.namesKnown)
 	}
 	if slices.Equal(names, n.names) {
 		return

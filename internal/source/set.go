@@ -86,14 +86,14 @@ func (g *gate) awaitNames(ctx context.Context, set *Namespaces, changed <-chan s
 		go func() { // ctx is that of the reflector
 			defer g.calls.End()
 			set.run(ctx, set, func(verb string, err error) {
-				if !isClosed(set.known) { // later, the names that are known stay
+				if !isClosed(set.namesKnown) { // later, the names that are known stay
 					g.cfg.Observer.Failed(verb, err)
 				}
 			})
 		}()
 	}
 	select {
-	case <-set.known:
+	case <-set.namesKnown:
 		return nil
 	case <-changed:
 		return errGaveWay

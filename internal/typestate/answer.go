@@ -30,7 +30,7 @@ func (s *State) answered(seen uint64, res discovery.Resource, err error, replace
 		s.mu.Unlock()
 		return
 	}
-	if err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known() && s.now.Evidence.Kind != discovery.CRDDeleted {
+	if err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.everServed() && s.now.Evidence.Kind != discovery.CRDDeleted {
 		s.mu.Unlock()
 		return // an inconclusive answer changes nothing, and requests continue
 	}
@@ -64,7 +64,7 @@ func (s *Snapshot) serve(res discovery.Resource, namespace string) {
 		s.List, s.Watch = Condition{}, Condition{} // they are of another type
 		s.resource = (&Snapshot{}).completed(res)
 	} else {
-		if !s.known() || s.Serving != source.Served {
+		if !s.everServed() || s.Serving != source.Served {
 			s.ServedSince = s.At
 			s.ended(status.ReasonNotFound)
 		}
@@ -101,7 +101,7 @@ const absentFor = 15 * time.Second
 func (s *Snapshot) refuse(err error, reason status.Reason, replaced bool) {
 	s.Discovery = s.Discovery.failed(err, reason, s.At)
 	denied := errors.Is(err, discovery.ErrNotServed) && !elsewhere(err)
-	if denied && s.known() && s.Evidence.Kind == "" {
+	if denied && s.everServed() && s.Evidence.Kind == "" {
 		// A resolver that began to run after the end of the type has no event for it. Then two
 		// answers of discovery are the evidence, and a list of the type is also required.
 		switch {

@@ -81,7 +81,7 @@ func (s *State) ask(ctx context.Context, served func() (goOn bool)) {
 // once asks discovery once, and reports whether to ask again.
 func (q *inquiry) once(ctx context.Context) (goOn bool) {
 	q.pending = q.whyPending()
-	err := q.learn(ctx)
+	err := q.update(ctx)
 	if ctx.Err() != nil {
 		return false
 	}
@@ -133,8 +133,8 @@ func (q *inquiry) due() bool {
 // facts returns the resolver's facts for this module.
 func (s *State) facts() typefacts.Facts { return typefacts.Of(s.cfg.Resolver) }
 
-// learn asks discovery once and stores the answer, unless ctx has ended.
-func (s *State) learn(ctx context.Context) error {
+// update asks discovery once and stores the answer, unless ctx has ended.
+func (s *State) update(ctx context.Context) error {
 	seen := s.eventsSoFar()
 	res, err := s.cfg.Resolve(ctx)
 	replaced := err != nil && s.hasSuccessor(ctx)

@@ -288,8 +288,8 @@ func (s *Snapshot) servedElsewhere() bool {
 	return s.resource != nil && s.resource.Backing != discovery.BackingUnknown && s.resource.Backing != discovery.BackingCRD
 }
 
-// known reports whether the type has been served.
-func (s *Snapshot) known() bool { return !s.ServedSince.IsZero() }
+// everServed reports whether the type has been served.
+func (s *Snapshot) everServed() bool { return !s.ServedSince.IsZero() }
 
 // movedTo reports whether res is served by another kind of server or by another service, as far as both are known.
 func (s *Snapshot) movedTo(res discovery.Resource) bool {

@@ -44,7 +44,7 @@ var ofTypestate = []table{
 		{"a list that waits has the time of the informer's start", "Snapshot.startingSince", never("!s.Source.Queued.IsZero()")},
 		{"the deletion of a CRD ends what another server serves", "State.HandleEvent", never("s.now.servedElsewhere()")},
 		{"an inconclusive answer stops an informer", "State.answered", never(
-			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.known() && s.now.Evidence.Kind != discovery.CRDDeleted")},
+			"err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.everServed() && s.now.Evidence.Kind != discovery.CRDDeleted")},
 		{"evidence has no effect while discovery cannot tell", "State.answered", always("s.now.Evidence.Kind != discovery.CRDDeleted")},
 		{"events of discovery are ignored", "State.Look", drop("case s.news <- struct{}{}:")},
 		{"the rate of questions to discovery has no limit", "State.ask", replace("q.limiter.Wait(ctx) == nil", "ctx.Err() == nil")},
