@@ -34,8 +34,8 @@ func section(t *testing.T, heading string) []string {
 	return strings.Split(inside, "\n")
 }
 
-// packages returns the directories of the root module with Go files, except tests, and for each the
-// packages of this repository that it imports.
+// packages returns the directories with Go files, except tests, of all modules, and for each the packages of
+// this repository that it imports.
 func packages(t *testing.T) map[string][]string {
 	t.Helper()
 	imports := map[string][]string{}
@@ -44,7 +44,7 @@ func packages(t *testing.T) map[string][]string {
 			return err
 		}
 		if entry.IsDir() {
-			if _, own := os.Stat(filepath.Join(path, "go.mod")); own == nil && path != root || strings.HasPrefix(entry.Name(), ".git") {
+			if strings.HasPrefix(entry.Name(), ".git") || entry.Name() == "testdata" {
 				return filepath.SkipDir
 			}
 			return nil
@@ -87,15 +87,65 @@ func TestPackages_AreInTheTableAndImportDownward(t *testing.T) {
 			}
 		}
 	}
+	// rowOf returns the row of dir, or of the directory above it that the table has: it has some modules as one
+	// package.
+	rowOf := func(dir string) (name string, at int) {
+		for name = dir; name != "."; name = filepath.Dir(name) {
+			if at, listed := row[name]; listed {
+				return name, at
+			}
+		}
+		return "", 0
+	}
 	for dir, imports := range packages(t) {
-		if _, listed := row[dir]; !listed {
+		name, at := rowOf(dir)
+		if name == "" || name != dir && !hasModule(name) {
 			t.Errorf("the table has no package %s", dir)
 			continue
 		}
 		for _, other := range imports {
-			if at, listed := row[other]; listed && at <= row[dir] {
+			if there, below := rowOf(other); below <= at && there != name {
 				t.Errorf("%s imports %s, which is not below it in the table", dir, other)
 			}
+		}
+	}
+}
+
+// hasModule reports whether dir is the directory of a module.
+func hasModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(root, dir, "go.mod"))
+	return err == nil
+}
+
+// A package that grows beyond these limits has more than one idea.
+func TestPackages_AreSmall(t *testing.T) {
+	for _, limit := range []struct {
+		dir          string
+		files, lines int // 0: any number of files
+	}{
+		{"dynamicinformer", 20, 3200},
+		{"bench", 0, 4000},
+	} {
+		files, lines := 0, 0
+		err := filepath.WalkDir(filepath.Join(root, limit.dir), func(path string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir() && entry.Name() == "clustertest": // a test kit
+				return filepath.SkipDir
+			case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+				return nil
+			}
+			source, err := os.ReadFile(path)
+			files++
+			lines += strings.Count(string(source), "\n")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files == 0 || limit.files > 0 && files > limit.files || lines > limit.lines {
+			t.Errorf("%s has %d files and %d lines, want at most %d and %d", limit.dir, files, lines, limit.files, limit.lines)
 		}
 	}
 }
