@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// This file has the events that a splice creates itself: the deletions of a type's objects, and
+// This file has the events that a resumable watch creates itself: the deletions of a type's objects, and
 // the differences between the reflector's objects and a list.
 
 // settle sends the deletion of each object of a type that is gone. If another type has replaced the
 // type, the next list deletes the objects: the server may have sent objects of the new type before
 // the replacement was known, and these stay.
-func (s *splice) settle(ctx context.Context, t Type) bool {
+func (s *resumableWatch) settle(ctx context.Context, t Type) bool {
 	replaced := s.replaced(t)
 	switch {
 	case !replaced && t.Serving != Gone:
@@ -28,13 +28,13 @@ func (s *splice) settle(ctx context.Context, t Type) bool {
 }
 
 // replaced reports whether the reflector has objects of another generation than t.
-func (s *splice) replaced(t Type) bool {
+func (s *resumableWatch) replaced(t Type) bool {
 	_, _, of := s.known.place()
 	return of.Generation != t.Generation
 }
 
 // flush deletes all objects of the reflector.
-func (s *splice) flush(ctx context.Context, t Type) bool {
+func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
 	if !s.deleteAll(ctx) {
 		return false
 	}
@@ -44,12 +44,12 @@ func (s *splice) flush(ctx context.Context, t Type) bool {
 }
 
 // deleteAll sends the deletion of every object.
-func (s *splice) deleteAll(ctx context.Context) bool {
+func (s *resumableWatch) deleteAll(ctx context.Context) bool {
 	return s.delete(ctx, s.known.keys())
 }
 
 // delete sends the deletion of the objects under keys, with their last states.
-func (s *splice) delete(ctx context.Context, keys []string) bool {
+func (s *resumableWatch) delete(ctx context.Context, keys []string) bool {
 	store := s.lookUp()
 	store.await(ctx, &s.known, keys)
 	for _, key := range keys {
@@ -67,7 +67,7 @@ func (s *splice) delete(ctx context.Context, keys []string) bool {
 }
 
 // probe tests with a list whether a type is gone that discovery no longer lists.
-func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
+func (s *resumableWatch) probe(ctx context.Context, t Type, changed <-chan struct{}) {
 	open, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer cancelOn(changed, cancel)()
@@ -85,14 +85,14 @@ func (s *splice) probe(ctx context.Context, t Type, changed <-chan struct{}) {
 }
 
 // probed reports the result of probe.
-func (s *splice) probed(t Type, gone bool) {
+func (s *resumableWatch) probed(t Type, gone bool) {
 	s.cfg.Probed(t, gone)
 	s.cfg.Observer.Completed()
 }
 
 // relist lists, and sends the differences between the reflector's objects and the list. If the first list of
 // another generation must wait for lists of other sources, it deletes the objects of the previous one before.
-func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
+func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
 	turn := s.joinQueue(t)
 	if turn.waits() && s.replaced(t) && !s.cfg.KeepCache && !s.flush(ctx, t) { // there is no list for some time
 		turn.leave()
@@ -126,7 +126,7 @@ func (s *splice) relist(ctx context.Context, t Type, changed <-chan struct{}) bo
 }
 
 // unlisted is called when the list of relist has failed, and reports whether to continue.
-func (s *splice) unlisted(ctx context.Context, t Type, err error) bool {
+func (s *resumableWatch) unlisted(ctx context.Context, t Type, err error) bool {
 	if s.listNext {
 		s.putOff(&s.pace, err)
 		return ctx.Err() == nil
@@ -139,7 +139,7 @@ func (s *splice) unlisted(ctx context.Context, t Type, err error) bool {
 }
 
 // content returns the present list.
-func (s *splice) content(ctx context.Context, t Type, changed <-chan struct{}, turn *turn) (listed, error) {
+func (s *resumableWatch) content(ctx context.Context, t Type, changed <-chan struct{}, turn *turn) (listed, error) {
 	from := s.requests(t)
 	if s.listNext {
 		from = from.unreported()
@@ -156,7 +156,7 @@ func (s *splice) content(ctx context.Context, t Type, changed <-chan struct{}, t
 }
 
 // confirmed reports whether a list is of the type whose objects the reflector has.
-func (s *splice) confirmed(ctx context.Context, t Type) bool {
+func (s *resumableWatch) confirmed(ctx context.Context, t Type) bool {
 	_, _, of := s.known.place()
 	if of.Generation != t.Generation || s.known.isEmpty() || s.cfg.Confirm == nil {
 		return true // the reflector has no objects of another type
@@ -168,7 +168,7 @@ func (s *splice) confirmed(ctx context.Context, t Type) bool {
 // another object with the key. An object for which the transform fails keeps its state, and so do the
 // objects of a namespace that could not be listed. If UIDs are missing, objects of another generation are different
 // objects.
-func (s *splice) missingIn(content listed, t Type, keys []string) []string {
+func (s *resumableWatch) missingIn(content listed, t Type, keys []string) []string {
 	replaced := s.replaced(t)
 	kept := map[string]types.UID{} // objects of the server for which the transform fails now
 	for own, rejected := range content.rejected.objects {
@@ -201,7 +201,7 @@ func (s *splice) missingIn(content listed, t Type, keys []string) []string {
 
 // give sends the objects that the reflector does not have, or has in another state or another API
 // version.
-func (s *splice) give(content listed, t Type) bool {
+func (s *resumableWatch) give(content listed, t Type) bool {
 	_, _, of := s.known.place()
 	rewritten := of.GVR != t.GVR
 	for _, key := range content.byVersion() {

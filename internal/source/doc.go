@@ -4,7 +4,7 @@
 //	reflector → gate → requests → client → dynamic.Interface
 //
 // The gate sends no request before the type is served. It presents all later changes of the type as
-// one ordinary list and one watch that never ends; splice is that watch, and calls the informer's
+// one ordinary list and one watch that never ends; resumableWatch is that watch, and calls the informer's
 // transform for each object. The requests stage reports
 // the result of each request, and ends requests that hang. The client stage is the dynamic client
 // with namespace and options applied. With a set of [Namespaces], each namespace has its own requests.

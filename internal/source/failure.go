@@ -21,7 +21,7 @@ func (e *ListError) Error() string { return e.Err.Error() }
 func (e *ListError) Unwrap() error { return e.Err }
 
 // failed is called when a request has failed.
-func (s *splice) failed(ctx context.Context, t Type, err error) {
+func (s *resumableWatch) failed(ctx context.Context, t Type, err error) {
 	switch {
 	case ctx.Err() != nil:
 		return // the end of ctx is the cause
@@ -39,7 +39,7 @@ func (s *splice) failed(ctx context.Context, t Type, err error) {
 // broke is called when a stream has ended with an error. If the error is in the data that the server
 // sends, another watch would get it again: then everything is listed. An error of the server's own
 // state leads to another watch.
-func (s *splice) broke(ctx context.Context, err error) {
+func (s *resumableWatch) broke(ctx context.Context, err error) {
 	if !apierrors.IsTooManyRequests(err) {
 		s.known.expired()
 	}
@@ -53,7 +53,7 @@ func refused(err error) bool {
 }
 
 // later delays the next attempt.
-func (s *splice) later(ctx context.Context, err error) {
+func (s *resumableWatch) later(ctx context.Context, err error) {
 	s.putOff(&s.pace, err)
 	if !expired(err) {
 		s.report(ctx, err)

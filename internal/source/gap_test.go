@@ -22,7 +22,7 @@ import (
 )
 
 // NotFound for any time does not mean that the type is gone.
-func TestSplice_SpuriousNotFound(t *testing.T) {
+func TestResumableWatch_SpuriousNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(func(context.Context, fakecluster.Request) error {
@@ -50,7 +50,7 @@ func TestSplice_SpuriousNotFound(t *testing.T) {
 }
 
 // After an expired watch, a list gives the changes since then, once each.
-func TestSplice_ListReplacesAnExpiredWatch(t *testing.T) {
+func TestResumableWatch_ListReplacesAnExpiredWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "same", "changed", "deleted", "replaced")
 		w.offline(func() {
@@ -83,7 +83,7 @@ func (w *testInformer) offline(do func()) {
 
 // A type was deleted and created again while the watch failed. The source does not know this
 // before the list; the confirmation reports it.
-func TestSplice_ListOfAnotherTypeIsRejected(t *testing.T) {
+func TestResumableWatch_ListOfAnotherTypeIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var confirmed []source.Type
 		w := newTestInformer(t, func(cfg *source.Config) {
@@ -108,7 +108,7 @@ func TestSplice_ListOfAnotherTypeIsRejected(t *testing.T) {
 	})
 }
 
-func TestSplice_ConfirmedListIsAccepted(t *testing.T) {
+func TestResumableWatch_ConfirmedListIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		confirmed := 0
 		w := newTestInformer(t, func(cfg *source.Config) {
@@ -126,7 +126,7 @@ func TestSplice_ConfirmedListIsAccepted(t *testing.T) {
 	})
 }
 
-func TestSplice_WatchesResume(t *testing.T) {
+func TestResumableWatch_WatchesResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		for i := range 5 {
@@ -153,7 +153,7 @@ func TestSplice_WatchesResume(t *testing.T) {
 }
 
 // The server closes each watch at once. The pauses between requests grow.
-func TestSplice_PausesGrowWhileWatchesEndAtOnce(t *testing.T) {
+func TestResumableWatch_PausesGrowWhileWatchesEndAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}
 		client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
@@ -179,7 +179,7 @@ func TestSplice_PausesGrowWhileWatchesEndAtOnce(t *testing.T) {
 }
 
 // An event that can't be decoded would be sent again, so a list follows. The pauses grow.
-func TestSplice_BrokenStreamIsFollowedByAList(t *testing.T) {
+func TestResumableWatch_BrokenStreamIsFollowedByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []error
 		client := &script{}
@@ -216,7 +216,7 @@ func TestSplice_BrokenStreamIsFollowedByAList(t *testing.T) {
 
 // Watches are refused, and lists are allowed. After the pauses have grown, a list replaces each
 // watch.
-func TestSplice_ListsReplaceRefusedWatches(t *testing.T) {
+func TestResumableWatch_ListsReplaceRefusedWatches(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"forbidden":     apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("revoked")),
 		"not supported": apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch"),
@@ -255,7 +255,7 @@ func TestSplice_ListsReplaceRefusedWatches(t *testing.T) {
 
 // A list follows a refused watch at once. If its version is expired, which causes no pause, the pause of the watch
 // still holds.
-func TestSplice_ExpiredListsDoNotEndThePausesOfWatches(t *testing.T) {
+func TestResumableWatch_ExpiredListsDoNotEndThePausesOfWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
@@ -282,7 +282,7 @@ func TestSplice_ExpiredListsDoNotEndThePausesOfWatches(t *testing.T) {
 }
 
 // The server requests a pause. A list also waits for its end.
-func TestSplice_ListWaitsForRetryAfter(t *testing.T) {
+func TestResumableWatch_ListWaitsForRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pause = time.Minute // longer than all other pauses
 		w := newWatched(t, source.Config{})
@@ -309,7 +309,7 @@ func TestSplice_ListWaitsForRetryAfter(t *testing.T) {
 
 // The server closes each watch after some seconds. Such watches are successful: after some time,
 // the pause after a failure is as short as the first one.
-func TestSplice_PausesShrinkWhileShortWatchesSucceed(t *testing.T) {
+func TestResumableWatch_PausesShrinkWhileShortWatchesSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatched(t, source.Config{})
 		open := w.watch
@@ -335,7 +335,7 @@ func TestSplice_PausesShrinkWhileShortWatchesSucceed(t *testing.T) {
 }
 
 // No lists are sent to a server that is overloaded or can't be reached.
-func TestSplice_ListsDoNotAddToTheLoad(t *testing.T) {
+func TestResumableWatch_ListsDoNotAddToTheLoad(t *testing.T) {
 	for _, name := range []string{"too many requests", "connection refused"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -440,7 +440,7 @@ func (w *watched) since(n int) (words []string) {
 
 // The store may still have the version of the type that is gone after the list of the next type,
 // whose versions may be smaller.
-func TestSplice_KeepsTheVersionOfATypeThatIsGone(t *testing.T) {
+func TestResumableWatch_KeepsTheVersionOfATypeThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		available := newAvailability(source.Served)
 		w := newWatched(t, source.Config{Availability: available})
@@ -466,7 +466,7 @@ func TestSplice_KeepsTheVersionOfATypeThatIsGone(t *testing.T) {
 }
 
 // A stream that the server ends because of overload has sent all events so far.
-func TestSplice_NoListFollowsAThrottledStream(t *testing.T) {
+func TestResumableWatch_NoListFollowsAThrottledStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatched(t, source.Config{})
 		w.fail(apierrors.NewTooManyRequests("slowly", 5))
@@ -483,7 +483,7 @@ func TestSplice_NoListFollowsAThrottledStream(t *testing.T) {
 
 // After a long watch, it is normal that the version has expired: a list follows without a pause,
 // for each form of the error.
-func TestSplice_ListFollowsAnExpiredLongWatchAtOnce(t *testing.T) {
+func TestResumableWatch_ListFollowsAnExpiredLongWatchAtOnce(t *testing.T) {
 	const lasts = 11 * time.Second
 	expiry := apierrors.NewResourceExpired("too old")
 	for name, expire := range map[string]struct {
@@ -528,7 +528,7 @@ func TestSplice_ListFollowsAnExpiredLongWatchAtOnce(t *testing.T) {
 }
 
 // If the version expires each time, the pauses grow.
-func TestSplice_PausesGrowWhileVersionsExpire(t *testing.T) {
+func TestResumableWatch_PausesGrowWhileVersionsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(failing("watch", apierrors.NewResourceExpired("too old"), 0))
@@ -541,7 +541,7 @@ func TestSplice_PausesGrowWhileVersionsExpire(t *testing.T) {
 }
 
 // A reflector with an expected kind would ignore such objects without an error.
-func TestSplice_ObjectsOfAnotherKind(t *testing.T) {
+func TestResumableWatch_ObjectsOfAnotherKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(fakecluster.Type{GVR: widgets, Kind: "Gadget", Namespaced: true})
 		create(t, cluster, "ns", "a", "red")
@@ -567,7 +567,7 @@ func TestSplice_ObjectsOfAnotherKind(t *testing.T) {
 }
 
 // Objects without UIDs are identified by their keys. Objects of the next type are different.
-func TestSplice_ObjectsWithoutUIDsAreIdentifiedByTheirKeys(t *testing.T) {
+func TestResumableWatch_ObjectsWithoutUIDsAreIdentifiedByTheirKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Served)
 		version := 7
@@ -606,7 +606,7 @@ func TestSplice_ObjectsWithoutUIDsAreIdentifiedByTheirKeys(t *testing.T) {
 }
 
 // Another server may have taken over, which can't use the version of the first one.
-func TestSplice_ListFollowsAWatchWhoseVersionIsRejected(t *testing.T) {
+func TestResumableWatch_ListFollowsAWatchWhoseVersionIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatched(t, source.Config{})
 		w.set(apierrors.NewBadRequest("resourceVersion: not a number"))
@@ -621,7 +621,7 @@ func TestSplice_ListFollowsAWatchWhoseVersionIsRejected(t *testing.T) {
 }
 
 // Some aggregated API servers send objects without resource versions.
-func TestSplice_ServerWithoutVersions(t *testing.T) {
+func TestResumableWatch_ServerWithoutVersions(t *testing.T) {
 	for _, version := range []string{"", "0"} {
 		t.Run("version "+strconv.Quote(version), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -664,7 +664,7 @@ func TestSplice_ServerWithoutVersions(t *testing.T) {
 
 // The server closes each watch after one event or bookmark. The pauses grow. Lists replace the
 // watches, which do not send all changes.
-func TestSplice_PausesGrowWhileWatchesSendOneEvent(t *testing.T) {
+func TestResumableWatch_PausesGrowWhileWatchesSendOneEvent(t *testing.T) {
 	for name, event := range map[string]watch.Event{
 		"event":    {Type: watch.Modified, Object: newObject("a")},
 		"bookmark": {Type: watch.Bookmark, Object: newBookmark("")},
@@ -723,7 +723,7 @@ func count(requests []request) (lists, watches int) {
 }
 
 // Without versions, no object is known to be unchanged.
-func TestSplice_ObjectsWithoutVersionsAreUpdated(t *testing.T) {
+func TestResumableWatch_ObjectsWithoutVersionsAreUpdated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {

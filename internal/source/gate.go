@@ -107,7 +107,7 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
 		return g.watchList(ctx, opts)
 	}
-	s := newSplice(g, opts)
+	s := newResumableWatch(g, opts)
 	first, t := s.open(ctx)
 	g.answered()
 	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
@@ -160,7 +160,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	stream.take(turn)
 	g.answered()
 	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
-		s := newSplice(g, opts)
+		s := newResumableWatch(g, opts)
 		s.send, s.counted = send, g.traffic.count(send) // initial events count when they are complete
 		s.begin(ctx, stream, t)
 	})

@@ -17,7 +17,7 @@ import (
 )
 
 // The connection hangs, so that the end of the watch does not arrive.
-func TestSplice_EndsAnOverdueWatch(t *testing.T) {
+func TestResumableWatch_EndsAnOverdueWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var opened []*watch.FakeWatcher
@@ -57,7 +57,7 @@ func TestSplice_EndsAnOverdueWatch(t *testing.T) {
 	})
 }
 
-func TestSplice_OverdueWatchListIsFollowedByAList(t *testing.T) {
+func TestResumableWatch_OverdueWatchListIsFollowedByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newServerWatch()
 		client := &script{watch: always(server, nil)}
@@ -84,7 +84,7 @@ func TestSplice_OverdueWatchListIsFollowedByAList(t *testing.T) {
 }
 
 // A request without a response ends after a timeout.
-func TestSplice_RequestsWithoutAResponseEnd(t *testing.T) {
+func TestResumableWatch_RequestsWithoutAResponseEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() })
@@ -106,7 +106,7 @@ func TestSplice_RequestsWithoutAResponseEnd(t *testing.T) {
 }
 
 // The timeout of a watch is the one that the tweak has set.
-func TestSplice_UsesTheTimeoutOfTheTweak(t *testing.T) {
+func TestResumableWatch_UsesTheTimeoutOfTheTweak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, func(cfg *source.Config) {
 			cfg.Tweak = func(o *metav1.ListOptions) { o.TimeoutSeconds = new(int64(7200)) }

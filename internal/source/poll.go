@@ -48,7 +48,7 @@ func (g *gate) polls(t Type) bool {
 }
 
 // awaitPoll waits until it is time for the next list. It reports false if changed closes before, or if ctx ends.
-func (s *splice) awaitPoll(ctx context.Context, changed <-chan struct{}) bool {
+func (s *resumableWatch) awaitPoll(ctx context.Context, changed <-chan struct{}) bool {
 	if s.nextPoll.IsZero() {
 		s.schedule()
 	}
@@ -67,7 +67,7 @@ func (s *splice) awaitPoll(ctx context.Context, changed <-chan struct{}) bool {
 }
 
 // polled records that the reflector has a list of t. After a list that replaces a watch, the next failure is the first.
-func (s *splice) polled(t Type) {
+func (s *resumableWatch) polled(t Type) {
 	if s.polls(t) {
 		s.pace.reset()
 	}
@@ -75,12 +75,12 @@ func (s *splice) polled(t Type) {
 }
 
 // schedule sets the time of the next list in poll mode, with 10 % jitter.
-func (s *splice) schedule() {
+func (s *resumableWatch) schedule() {
 	s.nextPoll = time.Now().Add(wait.Jitter(s.cfg.Polling-s.cfg.Polling/10, 0.2))
 }
 
 // poll lists when it is time to do so, and reports whether to continue.
-func (s *splice) poll(ctx context.Context, t Type, changed <-chan struct{}) (goOn bool) {
+func (s *resumableWatch) poll(ctx context.Context, t Type, changed <-chan struct{}) (goOn bool) {
 	if !s.awaitPoll(ctx, changed) {
 		return ctx.Err() == nil
 	}

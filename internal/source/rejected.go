@@ -168,7 +168,7 @@ func originalKey(obj metav1.Object, number int) string {
 }
 
 // admit records that the object under key is no longer left out, and reports whether it was.
-func (s *splice) admit(key string) bool {
+func (s *resumableWatch) admit(key string) bool {
 	if !s.known.admit(key) {
 		return false
 	}

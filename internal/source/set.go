@@ -474,7 +474,7 @@ func (p *part) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind
 func (p *part) DeepCopyObject() runtime.Object { return p }
 
 // passPart passes the differences between the reflector's objects and p on. Other namespaces are not affected.
-func (s *splice) passPart(ctx context.Context, p *part) bool {
+func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 	version, _, t := s.known.place()
 	if p.list == nil && !p.removed {
 		s.known.reached(p.namespace, p.version)

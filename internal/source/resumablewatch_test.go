@@ -22,7 +22,7 @@ import (
 )
 
 // Each round takes as long as the first one: there is no back-off.
-func TestSplice_TypeIsDeletedAndCreatedManyTimes(t *testing.T) {
+func TestResumableWatch_TypeIsDeletedAndCreatedManyTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a", "b")
 		begun := time.Now()
@@ -53,7 +53,7 @@ func TestSplice_TypeIsDeletedAndCreatedManyTimes(t *testing.T) {
 }
 
 // The server may send some deletions before the source knows that the type is gone.
-func TestSplice_DeletionsDuringTheEndOfTheType(t *testing.T) {
+func TestResumableWatch_DeletionsDuringTheEndOfTheType(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	for told := range len(names) + 1 {
 		t.Run(strconv.Itoa(told), func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestSplice_DeletionsDuringTheEndOfTheType(t *testing.T) {
 	}
 }
 
-func TestSplice_DeletedObjectsHaveTheirLastState(t *testing.T) {
+func TestResumableWatch_DeletedObjectsHaveTheirLastState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a", "b")
 		w.setColor("a", "blue")
@@ -101,7 +101,7 @@ func TestSplice_DeletedObjectsHaveTheirLastState(t *testing.T) {
 }
 
 // The deletion of an object without a known last state has only its name.
-func TestSplice_DeletionOfAnObjectThatIsNotInTheStore(t *testing.T) {
+func TestResumableWatch_DeletionOfAnObjectThatIsNotInTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Served)
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
@@ -133,7 +133,7 @@ func TestSplice_DeletionOfAnObjectThatIsNotInTheStore(t *testing.T) {
 
 // The store may be behind the reflector: a deletion waits until the store has the object, so that it has
 // the last state.
-func TestSplice_DeletionWaitsForTheStore(t *testing.T) {
+func TestResumableWatch_DeletionWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Served)
 		last := newObject("a")
@@ -168,7 +168,7 @@ func TestSplice_DeletionWaitsForTheStore(t *testing.T) {
 }
 
 // A server may leave out the deletion of an object that it sends with another UID.
-func TestSplice_ObjectWithAnotherUIDIsNoUpdate(t *testing.T) {
+func TestResumableWatch_ObjectWithAnotherUIDIsNoUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old, server := newObject("a"), newServerWatch()
 		old.SetUID("1")
@@ -196,7 +196,7 @@ func TestSplice_ObjectWithAnotherUIDIsNoUpdate(t *testing.T) {
 
 // A watch can begin with earlier events, if another server responds now. The handler gets only deletions of objects
 // that it has, with their own states.
-func TestSplice_DeletionsOfOtherObjects(t *testing.T) {
+func TestResumableWatch_DeletionsOfOtherObjects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deleted, uid string
 		want         []string
@@ -245,7 +245,7 @@ func TestSplice_DeletionsOfOtherObjects(t *testing.T) {
 
 // If watches fail for long, the source lists instead. The failure of such a list is not reported: what
 // fails is the watch.
-func TestSplice_ListInsteadOfAWatchReportsNoFailure(t *testing.T) {
+func TestResumableWatch_ListInsteadOfAWatchReportsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lists atomic.Int64
 		watchFails := errors.New("no watch")
@@ -273,7 +273,7 @@ func TestSplice_ListInsteadOfAWatchReportsNoFailure(t *testing.T) {
 }
 
 // The cache never has objects of two generations, and no update has objects of both.
-func TestSplice_TypeIsCreatedAgainWithoutEvents(t *testing.T) {
+func TestResumableWatch_TypeIsCreatedAgainWithoutEvents(t *testing.T) {
 	for name, keep := range map[string]bool{"EmitDeletes": false, "KeepCache": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -303,7 +303,7 @@ func (w *testInformer) unwatched() {
 	synctest.Wait()
 }
 
-func TestSplice_KeepCacheKeepsObjectsUntilTheNextList(t *testing.T) {
+func TestResumableWatch_KeepCacheKeepsObjectsUntilTheNextList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, func(cfg *source.Config) { cfg.KeepCache = true }, "a", "b")
 		w.deleteType()
@@ -322,7 +322,7 @@ func TestSplice_KeepCacheKeepsObjectsUntilTheNextList(t *testing.T) {
 
 // Kept objects of a type that was gone are not a complete list before the next list, also if the
 // two types can't be distinguished.
-func TestSplice_KeptObjectsAreNotComplete(t *testing.T) {
+func TestResumableWatch_KeptObjectsAreNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, func(cfg *source.Config) { cfg.KeepCache = true }, "a")
 		if state := w.source.State(); !state.Complete || state.FirstLists != 1 {
@@ -351,7 +351,7 @@ func TestSplice_KeptObjectsAreNotComplete(t *testing.T) {
 }
 
 // Versions of a server whose etcd was restored go back. A wait for the version of a list must end.
-func TestSplice_VersionsGoBack(t *testing.T) {
+func TestResumableWatch_VersionsGoBack(t *testing.T) {
 	for name, back := range map[string]func(w *watched){
 		"in a watch": func(w *watched) {
 			obj := newObject("a")
@@ -387,7 +387,7 @@ func TestSplice_VersionsGoBack(t *testing.T) {
 	}
 }
 
-func TestSplice_ScopeChanges(t *testing.T) {
+func TestResumableWatch_ScopeChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		w.unwatched()
@@ -408,7 +408,7 @@ func TestSplice_ScopeChanges(t *testing.T) {
 
 // The server may send objects of a new type before the source knows that the type is another one.
 // They are not deleted and added again later, unless the next list does not have them.
-func TestSplice_KeepsEarlyObjectsOfTheNextType(t *testing.T) {
+func TestResumableWatch_KeepsEarlyObjectsOfTheNextType(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault error
 		want  []string
@@ -440,7 +440,7 @@ func TestSplice_KeepsEarlyObjectsOfTheNextType(t *testing.T) {
 
 // The first list after a change of the server may be of the earlier server. The watch that follows is of the new
 // one, and has no events for the objects of the earlier server.
-func TestSplice_ATypeThatSettlesIsListedAgain(t *testing.T) {
+func TestResumableWatch_ATypeThatSettlesIsListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Served)
 		var name atomic.Value
@@ -478,7 +478,7 @@ func TestSplice_ATypeThatSettlesIsListedAgain(t *testing.T) {
 }
 
 // The same objects are served in another version: they are updated, not deleted and added.
-func TestSplice_ChangesTheVersionByUpdates(t *testing.T) {
+func TestResumableWatch_ChangesTheVersionByUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, available := &script{}, newAvailability(source.Served)
 		version := "v1"
@@ -510,7 +510,7 @@ func TestSplice_ChangesTheVersionByUpdates(t *testing.T) {
 }
 
 // A held type is not gone. Its watch continues until the server ends it.
-func TestSplice_HeldTypeKeepsItsWatchAndItsCache(t *testing.T) {
+func TestResumableWatch_HeldTypeKeepsItsWatchAndItsCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		set(w.available, source.Held)
@@ -532,7 +532,7 @@ func TestSplice_HeldTypeKeepsItsWatchAndItsCache(t *testing.T) {
 	})
 }
 
-func TestSplice_MissingTypeIsGoneAfterNotFound(t *testing.T) {
+func TestResumableWatch_MissingTypeIsGoneAfterNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		set(w.available, source.Missing)
@@ -553,7 +553,7 @@ func TestSplice_MissingTypeIsGoneAfterNotFound(t *testing.T) {
 }
 
 // Unavailable is not NotFound.
-func TestSplice_MissingTypeWhoseServerFails(t *testing.T) {
+func TestResumableWatch_MissingTypeWhoseServerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []error
 		w := newTestInformer(t, func(cfg *source.Config) {
@@ -575,7 +575,7 @@ func TestSplice_MissingTypeWhoseServerFails(t *testing.T) {
 	})
 }
 
-func TestSplice_EndsAtOnceInEachState(t *testing.T) {
+func TestResumableWatch_EndsAtOnceInEachState(t *testing.T) {
 	hang := func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() }
 	for name, do := range map[string]func(w *testInformer){
 		"watches": func(*testInformer) {},
@@ -607,7 +607,7 @@ func TestSplice_EndsAtOnceInEachState(t *testing.T) {
 }
 
 // A request that hangs is cancelled when the type is deleted.
-func TestSplice_HangingRequestsEndOnChanges(t *testing.T) {
+func TestResumableWatch_HangingRequestsEndOnChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() })

@@ -17,11 +17,11 @@ const (
 	brief = time.Second
 )
 
-// splice is one watch for the reflector through all changes of a type. It consists of watches
+// resumableWatch is one watch for the reflector through all changes of a type. It consists of watches
 // one after the other, lists if no watch can continue, and the deletion of all objects when the
 // type is gone. A list becomes events for the differences and a bookmark at the end; the events
 // are not in the order of their versions.
-type splice struct {
+type resumableWatch struct {
 	*gate
 	opts metav1.ListOptions // the reflector's watch options
 	send func(watch.Event) bool
@@ -40,12 +40,12 @@ type splice struct {
 	nameless        bool
 }
 
-func newSplice(g *gate, opts metav1.ListOptions) *splice {
-	return &splice{gate: g, opts: opts}
+func newResumableWatch(g *gate, opts metav1.ListOptions) *resumableWatch {
+	return &resumableWatch{gate: g, opts: opts}
 }
 
 // open opens a watch, if a watch is the next step and succeeds. Otherwise it returns nil.
-func (s *splice) open(ctx context.Context) (*stream, Type) {
+func (s *resumableWatch) open(ctx context.Context) (*stream, Type) {
 	t, changed := s.available.Current()
 	version, current, of := s.known.place()
 	if t.Serving != Served || !current || !of.sameObjects(t) || s.polls(t) {
@@ -60,8 +60,8 @@ func (s *splice) open(ctx context.Context) (*stream, Type) {
 }
 
 // begin continues with an open watch-list. If the watch-list fails before its list is complete,
-// the splice ends with the error.
-func (s *splice) begin(ctx context.Context, first *stream, t Type) {
+// the resumable watch ends with the error.
+func (s *resumableWatch) begin(ctx context.Context, first *stream, t Type) {
 	s.known.reset(t)
 	if s.forward(ctx, first, t) {
 		s.run(ctx)
@@ -69,8 +69,8 @@ func (s *splice) begin(ctx context.Context, first *stream, t Type) {
 }
 
 // run continues from the reflector's list until the reflector stops the watch. It waits here and
-// not in step: thousands of splices may wait, and the stack of step is larger.
-func (s *splice) run(ctx context.Context) {
+// not in step: thousands of them may wait, and the stack of step is larger.
+func (s *resumableWatch) run(ctx context.Context) {
 	for {
 		changed, goOn := s.step(ctx)
 		if !goOn || changed != nil && s.await(ctx, changed) != nil {
@@ -80,14 +80,14 @@ func (s *splice) run(ctx context.Context) {
 }
 
 // await waits until the state of the type changes.
-func (s *splice) await(ctx context.Context, changed <-chan struct{}) error {
+func (s *resumableWatch) await(ctx context.Context, changed <-chan struct{}) error {
 	defer s.whileWaiting(ctx)()
 	return await(ctx, changed)
 }
 
 // step executes the next step, and reports whether to continue. If it must wait for a change of
 // the type, it returns a channel that closes then.
-func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) {
+func (s *resumableWatch) step(ctx context.Context) (changed <-chan struct{}, goOn bool) {
 	t, changed := s.available.Current()
 	if !s.settle(ctx, t) {
 		return nil, false
@@ -124,9 +124,9 @@ func (s *splice) step(ctx context.Context) (changed <-chan struct{}, goOn bool) 
 
 // forward passes the events of stream on, until the stream ends or the type changes. It reports
 // whether to continue. It reports false if the stream breaks during its initial events.
-func (s *splice) forward(ctx context.Context, stream *stream, t Type) bool {
+func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bool {
 	defer stream.close()
-	p := &relay{splice: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn}
+	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn}
 	opened := time.Now()
 	for ending := altered; ending == altered; {
 		now, changed := s.available.Current()
@@ -162,7 +162,7 @@ func (s *splice) forward(ctx context.Context, stream *stream, t Type) bool {
 
 // relay passes the events of one stream to the reflector.
 type relay struct {
-	*splice
+	*resumableWatch
 	of      Type
 	listing bool  // the initial events have not ended
 	broken  error // the error with which the server ended the stream
@@ -171,7 +171,7 @@ type relay struct {
 	turn    *turn // of the initial events; nil: they have none
 }
 
-// take passes event on, and reports whether the reflector wants more. Errors go to the splice,
+// take passes event on, and reports whether the reflector wants more. Errors go to the resumable watch,
 // except an error that ends a watch-list.
 func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool {
 	if event.Type == watch.Error && !initial {
@@ -208,7 +208,7 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 // pass sends event to the reflector, with the transformed object. If the object replaces another one
 // with the same name, pass sends the deletion of that one first. If the transform fails, the object is
 // left out. After an object has been sent, it belongs to the reflector: all its fields are read before.
-func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool {
+func (s *resumableWatch) pass(ctx context.Context, event watch.Event, initial bool) bool {
 	if part, is := event.Object.(*part); is {
 		return s.passPart(ctx, part)
 	}
@@ -244,7 +244,7 @@ func (s *splice) pass(ctx context.Context, event watch.Event, initial bool) bool
 }
 
 // passObject passes on an object with the original key own.
-func (s *splice) passObject(ctx context.Context, event watch.Event, own string, id identity, initial bool) bool {
+func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own string, id identity, initial bool) bool {
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
 		return s.reject(own, id, initial, err)
@@ -264,7 +264,7 @@ func (s *splice) passObject(ctx context.Context, event watch.Event, own string, 
 
 // reject leaves out the object with the original key own. The reflector gets its version in a bookmark, so
 // that the version of the store goes on.
-func (s *splice) reject(own string, id identity, initial bool, err error) bool {
+func (s *resumableWatch) reject(own string, id identity, initial bool, err error) bool {
 	s.known.reject(own, id.uid, err)
 	if !initial && !versionless(id.version) {
 		_, _, of := s.known.place()
@@ -281,7 +281,7 @@ func (s *splice) reject(own string, id identity, initial bool, err error) bool {
 // the deletion has the object's state in the cache, if it is there. The reflector gets only deletions of objects that
 // it has: a watch from the version of another server can begin with earlier events. If it has another object of that
 // name, that one is gone too, and is deleted with its own state.
-func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string, id identity) bool {
+func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, own string, id identity) bool {
 	rejected := s.admit(own)
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
@@ -308,7 +308,7 @@ func (s *splice) passDeletion(ctx context.Context, event watch.Event, own string
 
 // sendDeletion sends the deletion of the object under key. The object is not known while the store removes it
 // from its indexes: a failure of an index function then ends, and whoever watches the status gets that.
-func (s *splice) sendDeletion(event watch.Event, key string) bool {
+func (s *resumableWatch) sendDeletion(event watch.Event, key string) bool {
 	id, there := s.known.get(key)
 	s.known.remove(key)
 	if s.send(event) {
