@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 
+	"github.com/gvrkit/gvrkit/internal/backoff"
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
@@ -66,7 +67,7 @@ var usualPace = pace{
 // backoff returns the back-off of requests for documents.
 func (p pace) backoff() wait.Backoff {
 	longest := min(30*time.Second, 16*p.awaited)
-	return newBackoff(min(2*time.Second, longest), longest)
+	return backoff.New(min(2*time.Second, longest), longest, 0)
 }
 
 // ErrRunning is the error of Run if the resolver runs already.
@@ -366,7 +367,7 @@ func (l *live) begin() {
 // jittered returns a duration that differs from d by at most a tenth, so that many programs do not send
 // their requests at the same time.
 func (l *live) jittered(d time.Duration) time.Duration {
-	return spread(d, 0.1, l.resolver.options.jitter)
+	return l.resolver.options.jitter.Spread(d, 0.1)
 }
 
 // ask makes poll request documents now. It does not block.

@@ -79,7 +79,7 @@ var ofDynamicinformer = []table{
 		{"no index by namespace", "settings.allIndexers", drop("all[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc")},
 		{"the namespace is ignored", "settings.config", replace("s.namespace", `""`)},
 		{"all informers resync at the same time", "settings.resyncPeriod", before(
-			"return wait.Jitter(s.resync-s.resync/10, 0.2)", "if true { return s.resync }")},
+			"return backoff.Spread(s.resync, 0.1)", "if true { return s.resync }")},
 		{"Shutdown does not wait", "Factory.drain", replace("case <-e.done:", "default:")},
 		{"Shutdown does not end informers", "Factory.Shutdown", drop("e.retireLocked()")},
 		{"a wait does not end when the factory closes", "Factory.close", drop("e.endLocked()")},
