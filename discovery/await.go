@@ -20,7 +20,23 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 	if err := CheckGVR(gvr); err != nil {
 		return Resource{}, err
 	}
-	defer r.expect(gvr.GroupResource())()
+	return r.await(ctx, questionOfGVR(gvr))
+}
+
+// AwaitRef is [Resolver.Await] for a reference as [Resolver.Resolve] takes it. The wait does not end while
+// the resource is not served in the version that ref has. If ref is invalid or ambiguous, AwaitRef returns
+// a [*RefError] or an [*AmbiguousError] at once.
+func (r *Resolver) AwaitRef(ctx context.Context, ref string) (Resource, error) {
+	q, err := parseQuestion(ref)
+	if err != nil {
+		return Resource{}, err
+	}
+	return r.await(ctx, q)
+}
+
+// await waits until q has an answer.
+func (r *Resolver) await(ctx context.Context, q question) (Resource, error) {
+	defer r.expect(schema.GroupResource{Group: q.ref.Group, Resource: q.ref.Resource})()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -33,23 +49,20 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 			err error
 		)
 		if c != nil {
-			if res := c.served(gvr); res != nil {
-				return *res, nil
-			}
-			err = errAwaited // the reason is computed at the end
+			res, err = c.lookUp(q)
 		} else {
-			res, err = r.ResolveGVR(ctx, gvr)
+			res, err = r.answers.counted(r.answer(ctx, q))
 			timer.Reset(r.options.pace.awaited)
 		}
-		if err == nil {
-			return res, nil
+		if err == nil || errors.Is(err, ErrAmbiguous) {
+			return res, err
 		}
 		select {
 		case <-changed:
 		case <-timer.C:
 		case <-ctx.Done():
 			if c != nil {
-				err = c.refuse(questionOfGVR(gvr))
+				err = c.refuse(q)
 			}
 			if cause := context.Cause(ctx); !errors.Is(err, cause) {
 				err = fmt.Errorf("%w (stopped waiting: %w)", err, cause)
@@ -58,8 +71,6 @@ func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (
 		}
 	}
 }
-
-var errAwaited = errors.New("not served yet")
 
 // want records the callers that wait for a type.
 type want struct {

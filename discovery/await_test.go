@@ -3,6 +3,7 @@ package discovery_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -65,6 +66,59 @@ func TestAwait_ReturnsWhenTheTypeIsServed(t *testing.T) {
 				t.Error("it does not return")
 			}
 		})
+	}
+}
+
+func TestAwaitRef_ReturnsWhenTheNameHasAMeaning(t *testing.T) {
+	for _, ref := range []string{"gadgets", "Gadget", "gadgets.example", "gadgets.v1.example.org", "example.org/v1, Kind=Gadget"} {
+		for _, runs := range []bool{true, false} {
+			t.Run(fmt.Sprint(ref, " ", runs), func(t *testing.T) {
+				s, crds := crdServer(t)
+				r, come := s.resolver(t, quick()), func() {
+					s.serve(coreGroup, group{name: "example.org", versions: []version{{name: "v1", resources: []metav1.APIResource{{Name: "gadgets", Kind: "Gadget", Verbs: all}}}}})
+				}
+				if runs {
+					r, come = run(t, s, never()), func() { crds.put(define(gadgetsCRD, "1").object()) }
+				}
+				done := make(chan error, 1)
+				go func() {
+					res, err := r.AwaitRef(t.Context(), ref)
+					if err == nil && res.GVR != gadgets {
+						err = errors.New("it is " + res.GVR.String())
+					}
+					done <- err
+				}()
+				select {
+				case err := <-done:
+					t.Fatalf("before it has come: %v", err)
+				case <-time.After(20 * time.Millisecond):
+				}
+				come()
+				select {
+				case err := <-done:
+					if err != nil {
+						t.Error(err)
+					}
+				case <-time.After(20 * time.Second):
+					t.Error("it does not return")
+				}
+			})
+		}
+	}
+}
+
+func TestAwaitRef_Errors(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	for name, r := range map[string]*discovery.Resolver{"running": run(t, s, never()), "not running": s.resolver(t)} {
+		_, err := r.AwaitRef(t.Context(), "ipamblocks")
+		checkKind(t, err, discovery.ErrAmbiguous)
+		_, err = r.AwaitRef(t.Context(), "pods/log/of/what")
+		checkKind(t, err, discovery.ErrInvalidRef)
+		ended, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err = r.AwaitRef(ended, "Nobody"); !errors.Is(err, discovery.ErrNotServed) && !errors.Is(err, discovery.ErrInconclusive) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: the context ends: %v", name, err)
+		}
 	}
 }
 

@@ -23,7 +23,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/gvrkit/gvrkit/internal/backoff"
 	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
@@ -246,7 +245,7 @@ func (p *pauses) settle(path string, err error) {
 	case errors.Is(err, context.Canceled): // the callers have left; the server has not failed
 		return
 	}
-	next := &pauseError{asked: now, err: err, backoff: backoff.New(firstBackoff, maxBackoff, 0)}
+	next := &pauseError{asked: now, err: err, backoff: newBackoff(firstBackoff, maxBackoff)}
 	last, known := p.paths[path]
 	if known {
 		next.backoff = last.backoff

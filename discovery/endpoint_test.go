@@ -12,8 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/gvrkit/gvrkit/internal/backoff"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 func tooMany(seconds int) error {
@@ -116,11 +115,25 @@ func TestBackoff_DoublesUpToItsCap(t *testing.T) {
 			3200 * time.Millisecond, 6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond, 30 * time.Second, 30 * time.Second,
 		}},
 	} {
-		pauses := backoff.New(tc.first, tc.last, 0)
+		backoff := newBackoff(tc.first, tc.last)
 		for i, want := range tc.want {
-			if got := pauses.Step(); got != want {
+			if got := backoff.Step(); got != want {
 				t.Errorf("%s: pause %d = %v, want %v", tc.name, i, got, want)
 			}
+		}
+	}
+}
+
+func TestSpread_KeepsItsBounds(t *testing.T) {
+	for _, part := range []float64{0.1, 0.5} {
+		low, high := time.Duration(float64(time.Minute)*(1-part)), time.Duration(float64(time.Minute)*(1+part))
+		least, most := high, low
+		for range 1000 {
+			d := spread(time.Minute, part, wait.Jitter)
+			least, most = min(least, d), max(most, d)
+		}
+		if tenth := (high - low) / 10; least < low || least > low+tenth || most > high || most < high-tenth {
+			t.Errorf("spread by %v: from %v to %v, want from %v to %v", part, least, most, low, high)
 		}
 	}
 }

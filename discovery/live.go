@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 
-	"github.com/gvrkit/gvrkit/internal/backoff"
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
@@ -67,7 +66,7 @@ var usualPace = pace{
 // backoff returns the back-off of requests for documents.
 func (p pace) backoff() wait.Backoff {
 	longest := min(30*time.Second, 16*p.awaited)
-	return backoff.New(min(2*time.Second, longest), longest, 0)
+	return newBackoff(min(2*time.Second, longest), longest)
 }
 
 // ErrRunning is the error of Run if the resolver runs already.
@@ -367,7 +366,7 @@ func (l *live) begin() {
 // jittered returns a duration that differs from d by at most a tenth, so that many programs do not send
 // their requests at the same time.
 func (l *live) jittered(d time.Duration) time.Duration {
-	return l.resolver.options.jitter.Spread(d, 0.1)
+	return spread(d, 0.1, l.resolver.options.jitter)
 }
 
 // ask makes poll request documents now. It does not block.

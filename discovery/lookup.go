@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/gvrkit/gvrkit/internal/backoff"
 )
 
 // objectRef names a CRD or an APIService: the path of its collection, and its name.
@@ -45,7 +43,7 @@ func (k *knowledge) toRead(path, name string) {
 		old.after, old.changed = time.Time{}, true
 		return
 	}
-	k.unread[ref] = &lookup{backoff: backoff.New(readBackoff, readAgain, 0)}
+	k.unread[ref] = &lookup{backoff: newBackoff(readBackoff, readAgain)}
 }
 
 // mayRead records that an object that has not changed may have to be read.
@@ -180,7 +178,7 @@ func (l *live) readObject(ctx context.Context, s *restServer, ref objectRef) {
 		}
 		state.busy = false
 		if err == nil {
-			if state.failures, state.backoff = 0, backoff.New(readBackoff, readAgain, 0); !state.changed {
+			if state.failures, state.backoff = 0, newBackoff(readBackoff, readAgain); !state.changed {
 				state.after = now.Add(readBackoff) // if the object is not current, the server is behind
 			}
 			if ref.path == apiServicePath && l.knowledge.readVersion(ref.name, api) {

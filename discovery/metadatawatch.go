@@ -25,8 +25,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-
-	"github.com/gvrkit/gvrkit/internal/backoff"
 )
 
 // metadataWatch lists and watches the metadata of all objects of one resource, with client-go's metadata
@@ -40,7 +38,7 @@ type metadataWatch struct {
 	path     string
 	name     string // of the only object that is watched; empty: all objects are
 	pace     watchPace
-	jitter   backoff.Jitter
+	jitter   jitter
 
 	before func(ctx context.Context) // called before a watch is opened; may wait
 
@@ -319,10 +317,10 @@ func (w *metadataWatch) steady() bool {
 }
 
 // resetBackoff ends the back-off: the next failure is the first.
-func (w *metadataWatch) resetBackoff() { w.backoff = backoff.New(w.pace.first, w.pace.last, 0) }
+func (w *metadataWatch) resetBackoff() { w.backoff = newBackoff(w.pace.first, w.pace.last) }
 
 // permitted ends the back-off of forbidden lists: the next refusal is the first.
-func (w *metadataWatch) permitted() { w.refusal = backoff.New(w.pace.forbidden, w.pace.refused, 0) }
+func (w *metadataWatch) permitted() { w.refusal = newBackoff(w.pace.forbidden, w.pace.refused) }
 
 // boundedWatch is a watch whose Stop also ends the request.
 type boundedWatch struct {
@@ -411,7 +409,7 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	case err != nil:
 		failed = &watchError{verb: "list", err: err}
 	case steady: // the end of a watch that worked is not a failure
-		sleep(ctx, w.jitter.Spread(w.pace.first, 0.5), nil)
+		sleep(ctx, spread(w.pace.first, 0.5, w.jitter), nil)
 		return
 	default:
 		failed = &watchError{verb: "watch", err: errEndedAtOnce}
@@ -424,18 +422,18 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 		if apierrors.IsForbidden(cause) {
 			delay = w.refusal.Step()
 		}
-		sleep(ctx, w.jitter.Spread(delay, 0.1), nil)
+		sleep(ctx, spread(delay, 0.1, w.jitter), nil)
 	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled:
 		// If the last list was not empty, the resource exists, and the 404 is of a wrong server.
 		w.report(SourceAbsent, failed.verb, cause)
-		sleep(ctx, w.jitter.Spread(w.pace.absent, 0.1), nil)
+		sleep(ctx, spread(w.pace.absent, 0.1, w.jitter), nil)
 	default:
 		healed := w.endpoint.recovery.waiting()
 		if failed.verb == "list" {
 			healed = w.endpoint.recovery.failed(w.path)
 		}
 		w.report(SourceFailing, failed.verb, cause)
-		delay := w.jitter.Spread(w.backoff.Step(), 0.5)
+		delay := spread(w.backoff.Step(), 0.5, w.jitter)
 		if paused, is := errors.AsType[*pauseError](w.endpoint.pauses.of(w.path)); is {
 			delay, healed = w.jitter(max(time.Until(paused.until), 0), 0.1), nil
 		}
@@ -450,6 +448,19 @@ func (w *metadataWatch) report(state SourceState, verb string, err error) {
 	}
 	w.current, w.text = state, text
 	w.state(state, verb, err)
+}
+
+// jitter returns a duration from d to d and factor times d, as wait.Jitter does.
+type jitter func(d time.Duration, factor float64) time.Duration
+
+// spread returns a duration that differs from d by at most that part of d.
+func spread(d time.Duration, part float64, jitter jitter) time.Duration {
+	return jitter(time.Duration(float64(d)*(1-part)), 2*part/(1-part))
+}
+
+// newBackoff returns a back-off that doubles from first to last.
+func newBackoff(first, last time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: first, Factor: 2, Steps: 10, Cap: last}
 }
 
 // sleep returns after d, or when ctx ends or early is closed. It reports whether ctx has not ended.

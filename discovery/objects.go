@@ -297,3 +297,18 @@ func (a *apiService) available() bool {
 	i := slices.IndexFunc(a.Status.Conditions, func(c condition) bool { return c.Type == "Available" })
 	return i >= 0 && a.Status.Conditions[i].Status == "True"
 }
+
+// waitingFor returns the CRD with the name of r that is not served, or nil.
+func (c *snapshot) waitingFor(r reading) *crd {
+	for _, g := range c.groupsFor(r) {
+		for _, definition := range g.waiting {
+			for i := range definition.Spec.Versions {
+				v := &definition.Spec.Versions[i]
+				if v.Served && r.covers(schema.GroupVersion{Group: definition.Spec.Group, Version: v.Name}) && definition.hasName(r) {
+					return definition
+				}
+			}
+		}
+	}
+	return nil
+}

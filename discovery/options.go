@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/gvrkit/gvrkit/internal/backoff"
 )
 
 // defaultRequestTimeout is the default timeout of a request. client-go's discovery client has a
@@ -25,7 +23,7 @@ type options struct {
 	watchPace      watchPace
 	unknownRate    float32 // requests a second
 	unknownBurst   int
-	jitter         backoff.Jitter // wait.Jitter, unless a test replaces it
+	jitter         jitter // wait.Jitter, unless a test replaces it
 }
 
 // unknownRate and unknownBurst limit the requests of a running resolver about unknown resources. They

@@ -22,6 +22,9 @@ type Selector struct {
 	Groups []string
 	// Resources are types by plural and group. The resource "*" means each type of the group.
 	Resources []schema.GroupResource
+	// Names are references as [Resolver.Resolve] takes them, such as short names or kinds: a type is selected if
+	// one of them means it at present, in any version. Their meanings can change with every type of the server.
+	Names []string
 	// Except are types that are not selected, in the form of Resources.
 	Except []schema.GroupResource
 	// Categories are categories such as "all". A type must have at least one of them.
@@ -50,8 +53,8 @@ const (
 	ClusterScoped   Scope = "Cluster"
 )
 
-// Matches reports whether the selector selects res. It ignores CRDLabels, since a Resource does not have
-// the labels of its CRD.
+// Matches reports whether the selector selects res. It ignores CRDLabels and Names, since a Resource has
+// neither the labels of its CRD nor the names of other types.
 func (s Selector) Matches(res Resource) bool {
 	return (len(s.Groups) == 0 || slices.Contains(s.Groups, res.GVR.Group)) &&
 		(len(s.Resources) == 0 || hasResource(s.Resources, res.GVR)) && !hasResource(s.Except, res.GVR) &&
@@ -93,8 +96,8 @@ func (s *Selector) groups() []string {
 // of each first. It is not an error if s selects nothing.
 //
 // If a part of the server that may have more resources does not respond, ResolveAll returns the found
-// resources and an [*InconclusiveError]. Selection by the labels of CRDs requires the permission to list
-// CRDs.
+// resources and an [*InconclusiveError]. If one of the names is ambiguous, it returns the types of the others
+// and an [*AmbiguousError]. Selection by the labels of CRDs requires the permission to list CRDs.
 func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, error) {
 	c := r.known(ctx)
 	if c == nil {
@@ -121,13 +124,36 @@ func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, erro
 			s.Backing = BackingUnknown // labelled has checked it
 		}
 	}
+	meant, ambiguous := c.meanings(s.Names)
 	var found []Resource
 	for res := range c.all() {
-		if s.Matches(*res) && labelled(*res) {
+		if s.Matches(*res) && (len(s.Names) == 0 || meant[res.GVR.GroupResource()]) && labelled(*res) {
 			found = append(found, *res)
 		}
 	}
+	if len(ambiguous) > 0 {
+		return found, ambiguous[0]
+	}
 	return found, c.unaskedFor(s)
+}
+
+// meanings returns the types that names mean, and the errors of the names that mean several types.
+func (c *snapshot) meanings(names []string) (meant map[schema.GroupResource]bool, ambiguous []*AmbiguousError) {
+	meant = map[schema.GroupResource]bool{}
+	for _, name := range names {
+		q, err := parseQuestion(name)
+		if err != nil {
+			continue // Validate has refused it
+		}
+		res, err := c.lookUp(q)
+		if err == nil {
+			meant[res.GVR.GroupResource()] = true
+		}
+		if several, is := errors.AsType[*AmbiguousError](err); is {
+			ambiguous = append(ambiguous, several)
+		}
+	}
+	return meant, ambiguous
 }
 
 // errBacking is the error for selection by backing if the backing is not known.
@@ -252,11 +278,14 @@ func (s Selector) Validate() error {
 		}
 	}
 	resources, except := slices.IndexFunc(s.Resources, invalidResource), slices.IndexFunc(s.Except, invalidResource)
+	names := slices.IndexFunc(s.Names, func(name string) bool { _, err := parseQuestion(name); return err != nil })
 	switch {
 	case resources >= 0:
 		return &SelectorError{Field: "Resources", Value: s.Resources[resources].String()}
 	case except >= 0:
 		return &SelectorError{Field: "Except", Value: s.Except[except].String()}
+	case names >= 0:
+		return &SelectorError{Field: "Names", Value: s.Names[names]}
 	case slices.Contains(s.Categories, ""):
 		return &SelectorError{Field: "Categories"}
 	case slices.Contains(s.Verbs, ""):
@@ -276,12 +305,16 @@ var errCRDsUnknown = errors.New("its CustomResourceDefinition is not known at pr
 // that a Resource does not have, such as the labels of its CRD, from the run. It sends no request. The error
 // is an [*InconclusiveError] if the resolver does not run, if it may not list CustomResourceDefinitions or
 // APIServices, or if the type's CRD was deleted or created again since the event: then the subscriber gets
-// another event.
+// another event. It is an [*AmbiguousError] if one of the names means res or another type. An event of one type can
+// change what names mean, and so whether another type is selected.
 func (r *Resolver) Selects(s Selector, res Resource) (bool, error) {
 	wanted := s.Backing
 	s.Backing = BackingUnknown
 	if !s.Matches(res) {
 		return false, nil
+	}
+	if meant, err := r.means(s.Names, res); !meant || err != nil {
+		return false, err
 	}
 	if s.CRDLabels == nil && wanted == BackingUnknown {
 		return true, nil
@@ -304,6 +337,29 @@ func (r *Resolver) Selects(s Selector, res Resource) (bool, error) {
 		return false, inconclusive(RefOf(res.GVR), errBacking)
 	}
 	return known.backing == wanted, nil
+}
+
+// means reports whether one of names, if there are any, means the type of res at present.
+func (r *Resolver) means(names []string, res Resource) (bool, error) {
+	if len(names) == 0 {
+		return true, nil
+	}
+	c := r.current.Load()
+	if c == nil {
+		r.widen()
+		return false, inconclusive(RefOf(res.GVR), errBacking)
+	}
+	gr := res.GVR.GroupResource()
+	meant, ambiguous := c.meanings(names)
+	if meant[gr] {
+		return true, nil
+	}
+	for _, several := range ambiguous {
+		if slices.ContainsFunc(several.Candidates, func(other Resource) bool { return other.GVR.GroupResource() == gr }) {
+			return false, several
+		}
+	}
+	return false, nil
 }
 
 // knownType has the facts of a type that its resource does not have.

@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -42,6 +43,8 @@ func TestResolveAll_SelectsInTheServersOrder(t *testing.T) {
 					{"resources", discovery.Selector{Resources: []schema.GroupResource{{Group: "example.com", Resource: "flanges"}, {Resource: "pods"}, {Group: "acme.io", Resource: "pods"}}}, "pods.v1 flanges.v1beta1.example.com"},
 					{"each resource of a group", discovery.Selector{Resources: []schema.GroupResource{{Group: "example.com", Resource: "*"}}}, "widgets.v1.example.com flanges.v1beta1.example.com"},
 					{"exceptions", discovery.Selector{Groups: []string{"example.com", ""}, Except: []schema.GroupResource{{Group: "example.com", Resource: "widgets"}, {Resource: "*"}}}, "flanges.v1beta1.example.com"},
+					{"names", discovery.Selector{Names: []string{"po", "ipamblocks.crd", "example.com/v1beta1, Kind=Flange", "nobody"}}, "pods.v1 flanges.v1beta1.example.com ipamblocks.v1.crd.projectcalico.org"},
+					{"names and groups", discovery.Selector{Names: []string{"po", "Widget"}, Groups: []string{"example.com"}}, "widgets.v1.example.com"},
 					{"nothing", discovery.Selector{Groups: []string{"nobody"}}, ""},
 					{"everything", discovery.Selector{}, "pods.v1 componentstatuses.v1 deployments.v1.apps tokenreviews.v1.authentication.k8s.io widgets.v1.example.com " +
 						"flanges.v1beta1.example.com gizmos.stable.acme.io sprockets.v2.v1.acme.io ipamblocks.v3.projectcalico.org ipamblocks.v1.crd.projectcalico.org"},
@@ -113,6 +116,7 @@ func TestSelector_Validate(t *testing.T) {
 		"Groups":     {Groups: []string{"example.com", "Example com"}},
 		"Resources":  {Resources: []schema.GroupResource{{Group: "example.com", Resource: "*"}, {}}},
 		"Except":     {Resources: []schema.GroupResource{{Resource: "pods"}}, Except: []schema.GroupResource{{Group: "Example com", Resource: "*"}}},
+		"Names":      {Names: []string{"po", "pods/log/of/what"}},
 		"Categories": {Categories: []string{"all", ""}},
 		"Verbs":      {Verbs: []string{""}},
 		"Scope":      {Scope: "Galaxy"},
@@ -193,11 +197,39 @@ func TestSelects_UsesTheRunsKnowledge(t *testing.T) {
 	checkKind(t, err, discovery.ErrInconclusive)
 }
 
+// An ambiguous name selects nothing. For the types that it may mean, that is an error; for others it is not.
+func TestSelects_Names(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	r := run(t, s, never())
+	names := []string{"ipamblocks", "po", "Widget"} // the first is in two groups
+	for ref, want := range map[string]string{
+		"pods": "true <nil>", "widgets.v1beta1.example.com": "true <nil>", "deployments": "false <nil>",
+		"ipamblocks.crd.projectcalico.org": "ambiguous", "ipamblocks.projectcalico.org": "ambiguous",
+	} {
+		res, err := r.Resolve(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		selects, err := r.Selects(discovery.Selector{Names: names, Versions: discovery.EveryVersion()}, res)
+		got := fmt.Sprint(selects, " ", err)
+		if errors.Is(err, discovery.ErrAmbiguous) {
+			got = "ambiguous"
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", ref, got, want)
+		}
+	}
+	got, err := r.ResolveAll(t.Context(), discovery.Selector{Names: names})
+	if !errors.Is(err, discovery.ErrAmbiguous) || refs(got) != "pods.v1 widgets.v1.example.com" {
+		t.Errorf("ResolveAll = %s, %v", refs(got), err)
+	}
+}
+
 func TestSelects_IsInconclusiveWithoutKnowledge(t *testing.T) {
 	s, _ := crdServer(t, define(gadgetsCRD, "1"))
 	res := discovery.Resource{GVR: gadgets}
 	byLabel, byBacking := discovery.Selector{CRDLabels: labels.Everything()}, discovery.Selector{Backing: discovery.BackingAggregated}
-	for _, selector := range []discovery.Selector{byLabel, byBacking} {
+	for _, selector := range []discovery.Selector{byLabel, byBacking, {Names: []string{"gadgets"}}} {
 		_, err := s.resolver(t).Selects(selector, res)
 		checkKind(t, err, discovery.ErrInconclusive)
 	}

@@ -296,13 +296,26 @@ func (c *snapshot) ofKind(gvk schema.GroupVersionKind) *Resource {
 	return only
 }
 
-// answer returns the resource of the first reading of q that matches any.
+// answer returns the resource of q, or the reason why there is none.
 func (c *snapshot) answer(q question) (Resource, error) {
+	res, err := c.lookUp(q)
+	if errors.Is(err, errAbsent) {
+		err = c.refuse(q)
+	}
+	return res, err
+}
+
+// errAbsent means that a snapshot has no resource of a question. [snapshot.refuse] has the reason, which takes
+// longer to compute.
+var errAbsent = errors.New("not served")
+
+// lookUp returns the resource of the first reading of q that matches any, errAbsent or an [*AmbiguousError].
+func (c *snapshot) lookUp(q question) (Resource, error) {
 	if gvr, full := q.gvr(); full {
 		if res := c.served(gvr); res != nil {
 			return *res, nil
 		}
-		return Resource{}, c.refuse(q)
+		return Resource{}, errAbsent
 	}
 	for _, r := range q.readings() {
 		found := c.find(r)
@@ -314,7 +327,7 @@ func (c *snapshot) answer(q question) (Resource, error) {
 			return Resource{}, &AmbiguousError{Ref: q.ref, Candidates: found}
 		}
 	}
-	return Resource{}, c.refuse(q)
+	return Resource{}, errAbsent
 }
 
 // ofKubernetes reports whether res is in an API group of Kubernetes itself. These groups are the first of
@@ -402,21 +415,6 @@ func (c *snapshot) inconclusive(q question, r reading) error {
 		causes[i] = failed[gv]
 	}
 	return inconclusive(q.ref, &causesError{causes}, gvs...)
-}
-
-// waitingFor returns the CRD with the name of r that is not served, or nil.
-func (c *snapshot) waitingFor(r reading) *crd {
-	for _, g := range c.groupsFor(r) {
-		for _, definition := range g.waiting {
-			for i := range definition.Spec.Versions {
-				v := &definition.Spec.Versions[i]
-				if v.Served && r.covers(schema.GroupVersion{Group: definition.Spec.Group, Version: v.Name}) && definition.hasName(r) {
-					return definition
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // memo stores the resources of resolved references for one snapshot.
