@@ -30,17 +30,22 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 	if err := discovery.CheckGVR(gvr); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
 	}
+	return f.acquire(ctx, key{gvr: gvr}, opts)
+}
+
+// acquire is Acquire for k, which has no options yet.
+func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Lease, error) {
 	o, err := f.leaseOptions(opts)
 	if err != nil {
-		return nil, fmt.Errorf("dynamicinformer: acquire: %s: %w", discovery.RefOf(gvr), err)
+		return nil, fmt.Errorf("dynamicinformer: acquire: %s: %w", discovery.RefOf(k.gvr), err)
 	}
-	k := key{gvr: gvr, versions: o.versions, form: o.form}
+	k.versions, k.form = o.versions, o.form
 	if o.separate {
 		k.separate = f.singles.Add(1)
 	}
 	l := &Lease{factory: f, handlers: handlers.NewGroup(o.name, o.handlers)}
 	if !f.serves(k) {
-		res, err := f.validate(ctx, gvr, &o)
+		res, err := f.validate(ctx, &k, &o)
 		if err != nil {
 			return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
 		}
@@ -78,9 +83,9 @@ func (f *Factory) serves(k key) bool {
 	return now.Serving == source.Served
 }
 
-// validate asks discovery whether gvr can have an informer, and returns the resource. The resource is
-// zero without discovery, or if the type is absent and o allows that.
-func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource, o *leaseOptions) (discovery.Resource, error) {
+// validate asks discovery whether the type of k can have an informer, and returns the resource. The resource
+// is zero without discovery, or if the type is absent and o allows that.
+func (f *Factory) validate(ctx context.Context, k *key, o *leaseOptions) (discovery.Resource, error) {
 	if f.options.resolver == nil {
 		return discovery.Resource{}, nil
 	}
@@ -88,16 +93,20 @@ func (f *Factory) validate(ctx context.Context, gvr schema.GroupVersionResource,
 	begun := f.resolver.begun()
 	f.mu.Unlock()
 	f.awaitResolver(ctx, begun)
-	res, err := f.resolve(ctx, gvr, o.versions, o.verbs()...)
+	res, err := f.resolve(ctx, k, o.verbs()...)
 	if o.absent && ctx.Err() == nil && (errors.Is(err, discovery.ErrNotServed) || errors.Is(err, discovery.ErrInconclusive)) {
 		return discovery.Resource{}, nil
 	}
 	return res, err
 }
 
-// resolve asks the resolver, which must exist, for the version of gvr that an informer can use.
-func (f *Factory) resolve(ctx context.Context, gvr schema.GroupVersionResource, versions discovery.VersionPolicy, verbs ...string) (discovery.Resource, error) {
-	return f.options.resolver.ValidateVersion(typefacts.WithInformers(ctx), gvr, versions, verbs...)
+// resolve asks the resolver, which must exist, for the type of k, in the version that an informer can use.
+func (f *Factory) resolve(ctx context.Context, k *key, verbs ...string) (discovery.Resource, error) {
+	gvr, err := f.meaning(ctx, k)
+	if err != nil {
+		return discovery.Resource{}, err
+	}
+	return f.options.resolver.ValidateVersion(typefacts.WithInformers(ctx), gvr, k.versions, verbs...)
 }
 
 // join makes l a lease on the entry under k. If there is none, it creates one.
@@ -105,7 +114,11 @@ func (f *Factory) join(l *Lease, k key, o *leaseOptions) error {
 	if joined, err := f.tryJoin(l, k, o, nil); joined || err != nil {
 		return err
 	}
-	_, err := f.tryJoin(l, k, o, f.newEntry(k, o.settings, nil)) // asks the client: not under f.mu
+	made := f.newEntry(k, o.settings, nil) // asks the client: not under f.mu
+	if k.ref != "" && l.validated != nil {
+		made.state.Means(l.validated.GVR)
+	}
+	_, err := f.tryJoin(l, k, o, made)
 	return err
 }
 

@@ -169,7 +169,7 @@ func (o *objectOrMetadata) ForResource(gvr schema.GroupVersionResource) (informe
 	if o.factory.Resolver() != nil {
 		ctx, cancel := context.WithTimeout(wait.ContextForChannel(nil), validateAfter)
 		defer cancel()
-		if _, err := o.factory.resolve(ctx, gvr, discovery.Exact(), o.factory.options.verbs()...); err != nil && !errors.Is(err, discovery.ErrInconclusive) && ctx.Err() == nil {
+		if _, err := o.factory.resolve(ctx, &key{gvr: gvr}, o.factory.options.verbs()...); err != nil && !errors.Is(err, discovery.ErrInconclusive) && ctx.Err() == nil {
 			return nil, fmt.Errorf("dynamicinformer: %w", err)
 		}
 	}

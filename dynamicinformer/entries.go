@@ -14,7 +14,8 @@ import (
 
 // key identifies an entry.
 type key struct {
-	gvr      schema.GroupVersionResource
+	gvr      schema.GroupVersionResource // of an entry by name: the parts of the name
+	ref      string                      // the name; empty: the entry is by GVR
 	versions discovery.VersionPolicy
 	form     form.Form
 	separate uint64 // 0: the entry is shared
@@ -24,7 +25,7 @@ type key struct {
 func (k *key) compare(other *key) int {
 	return cmp.Or(
 		strings.Compare(k.gvr.Group, other.gvr.Group), strings.Compare(k.gvr.Version, other.gvr.Version),
-		strings.Compare(k.gvr.Resource, other.gvr.Resource),
+		strings.Compare(k.gvr.Resource, other.gvr.Resource), strings.Compare(k.ref, other.ref),
 		strings.Compare(k.versions.String(), other.versions.String()),
 		strings.Compare(k.form.String(), other.form.String()), cmp.Compare(k.separate, other.separate),
 	)
@@ -91,8 +92,8 @@ func (f *Factory) all() []*entry {
 // versionsOf returns the entries on gr in any version, sorted.
 func (f *Factory) versionsOf(gr schema.GroupResource) (entries []*entry) {
 	f.mu.Lock()
-	for k, e := range f.entries {
-		if k.gvr.Resource == gr.Resource && k.gvr.Group == gr.Group {
+	for _, e := range f.entries {
+		if e.resource().GroupResource() == gr {
 			entries = append(entries, e)
 		}
 	}

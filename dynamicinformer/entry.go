@@ -131,10 +131,8 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 		done: make(chan struct{}),
 	}
 	e.state = typestate.New(typestate.Config{
-		GVR: k.gvr, Namespace: s.namespace, Changed: changed, Completed: e.awaitStore, Resolver: f.options.resolver,
-		Resolve: func(ctx context.Context) (discovery.Resource, error) {
-			return f.resolve(ctx, e.gvr, e.versions, s.verbs()...)
-		},
+		GVR: k.gvr, Named: k.ref != "", Namespace: s.namespace, Changed: changed, Completed: e.awaitStore, Resolver: f.options.resolver,
+		Resolve: func(ctx context.Context) (discovery.Resource, error) { return f.resolveOrKeep(ctx, e, s.verbs()) },
 	})
 	client, transformed, err := k.form.Client(&f.clients)
 	cfg := s.config(client, k.gvr)

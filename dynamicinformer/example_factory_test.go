@@ -2,6 +2,7 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -10,7 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -87,6 +89,32 @@ func ExampleFactory_Acquire() {
 	// <nil>
 }
 
+// The names of a type, and of one that is not installed yet.
+func ExampleFactory_AcquireRef() {
+	ctx := context.Background()
+	gadgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
+	factory := newFakeFactory(newFakeClient(gadgets))
+	factory.Start(ctx)
+
+	lease, err := factory.AcquireRef(ctx, "Gadget")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(lease.WaitForSync(ctx), lease.Resource().GVR.Resource)
+	_, err = factory.AcquireRef(ctx, "widgets.example.com")
+	fmt.Println(errors.Is(err, discovery.ErrNotServed))
+	later, err := factory.AcquireRef(ctx, "widgets.example.com", dynamicinformer.WithAllowAbsent())
+	if err != nil {
+		log.Fatal(err)
+	}
+	reason := later.WaitForSync(ctx, dynamicinformer.WithFailFast())
+	fmt.Println(meta.IsNoMatchError(reason), later.Status().Ref, factory.Shutdown(ctx))
+	// Output:
+	// <nil> gadgets
+	// true
+	// true widgets.example.com <nil>
+}
+
 // The server rejects the list until the user has the permission.
 func ExampleLease_Watch() {
 	ctx := context.Background()
@@ -94,7 +122,7 @@ func ExampleLease_Watch() {
 	client := newFakeClient(gadgets)
 	var permitted atomic.Bool
 	client.PrependReactor("list", "gadgets", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return !permitted.Load(), nil, errors.NewForbidden(gadgets.GroupResource(), "", nil)
+		return !permitted.Load(), nil, apierrors.NewForbidden(gadgets.GroupResource(), "", nil)
 	})
 	factory := newFakeFactory(client)
 	factory.Start(ctx)

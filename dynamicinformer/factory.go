@@ -50,7 +50,7 @@ type Factory struct {
 	entries  map[key]*entry                    // only putLocked and dropLocked change it
 	changes  int                               // the number of changes of entries so far
 	order    []*entry                          // entries, sorted, read-only; nil after a change of entries
-	running  map[schema.GroupResource][]*entry // also entries that are no longer in entries; no value is empty
+	running  map[schema.GroupResource][]*entry // by entry.events, also entries that are no longer in entries; no value is empty
 	resolver resolverRunner
 }
 

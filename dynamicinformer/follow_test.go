@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -226,6 +227,46 @@ func TestFollow_StartsAndStopsSelectedTypes(t *testing.T) {
 		byCategory.leave()
 		byLabel.leave()
 		byBacking.end(f)
+	})
+}
+
+// What a name means changes with other types. If it means several, nothing changes.
+func TestFollow_Names(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		cluster.define("ships", shortNames("vessel"))
+		cluster.define("rafts")
+		f := cluster.factory(t)
+		w := follow(t, f, discovery.Selector{Names: []string{"vessel", "Rafts", "Kites"}})
+		wants := func(when string, want ...string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			got := w.take()
+			slices.Sort(got) // calls for several types are concurrent
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", when, diff)
+			}
+		}
+		wants("the start", "start rafts", "start ships")
+		cluster.define("kites")
+		wants("a name that had no meaning", "start kites")
+		cluster.define("boats", shortNames("vessel"))
+		wants("two meanings")
+		uid := cluster.has("ships")
+		cluster.undefine("ships")
+		wants("another meaning", "start boats", "stop ships CRDDeleted "+uid)
+		cluster.define("vessel") // a plural is preferred to a short name
+		wants("a better meaning", "start vessel", "stop boats")
+		cluster.change("vessel", categories("fleet"))
+		cluster.change("boats", categories("fleet"))
+		wants("no other meaning")
+		uid = cluster.has("vessel")
+		cluster.undefine("vessel")
+		wants("the worse meaning", "start boats", "stop vessel CRDDeleted "+uid)
+		cluster.change("boats", shortNames())
+		wants("no meaning", "stop boats")
+		w.end(f)
 	})
 }
 

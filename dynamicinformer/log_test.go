@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/status"
@@ -96,6 +97,52 @@ func TestLog_HasALineForEachChangeOfAType(t *testing.T) {
 		}
 		shutdown(t, f)
 		check("ended", "Informer has ended ")
+	})
+}
+
+// An ambiguous name has a line in the log of its informer, and in that of Follow.
+func TestLog_AmbiguousNameHasOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
+		cluster := newCRDCluster()
+		cluster.define("ships", shortNames("vessel"))
+		f := cluster.factory(t)
+		f.Start(ctx)
+		acquireRef(t, f, "vessel")
+		followed := make(chan error, 1)
+		go func() {
+			followed <- f.Follow(ctx, discovery.Selector{Names: []string{"vessel"}}, dynamicinformer.FollowFuncs{})
+		}()
+		time.Sleep(time.Minute)
+		for range 3 {
+			cluster.define("boats", shortNames("vessel"))
+			for range 5 {
+				time.Sleep(time.Minute)
+				cluster.change("boats", label(fmt.Sprint(time.Now())))
+				cluster.change("ships", label(fmt.Sprint(time.Now())))
+			}
+			cluster.undefine("boats")
+			time.Sleep(time.Minute)
+		}
+		cancel()
+		if err := <-followed; err != nil {
+			t.Error(err)
+		}
+		shutdown(t, f)
+		want := map[string]int{
+			"The name does not mean the resource alone, continuing with it": 3, "Recovered": 3,
+			"Can't decide whether to follow the resource, nothing changes": 6, // three times for each of the two
+		}
+		lines := map[string]int{}
+		for _, entry := range logger.GetSink().(ktesting.Underlier).GetBuffer().Data() {
+			if want[entry.Message] > 0 {
+				lines[entry.Message]++
+			}
+		}
+		if diff := cmp.Diff(want, lines); diff != "" {
+			t.Errorf("lines (-want +got):\n%s", diff)
+		}
 	})
 }
 

@@ -27,7 +27,7 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	}
 	f.resolver.start(ctx, len(f.entries))
 	own := e.startLocked(ctx)
-	gr := e.gvr.GroupResource()
+	gr := e.events()
 	f.running[gr] = append(f.running[gr], e)
 	begun := f.resolver.begun()
 	go func() {
@@ -56,7 +56,7 @@ func (f *Factory) awaitResolver(ctx context.Context, begun <-chan struct{}) {
 func (f *Factory) ended(e *entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	gr := e.gvr.GroupResource()
+	gr := e.events()
 	f.running[gr] = slices.DeleteFunc(f.running[gr], func(other *entry) bool { return other == e })
 	if len(f.running[gr]) == 0 {
 		delete(f.running, gr)
@@ -76,9 +76,11 @@ func (f *Factory) stopResolverLocked() {
 // handle passes an event of the resolver to the informers on its type.
 func (f *Factory) handle(event discovery.Event) {
 	f.mu.Lock()
-	entries := slices.Clone(f.running[event.Resource.GVR.GroupResource()])
+	entries := slices.Concat(f.running[event.Resource.GVR.GroupResource()], f.running[ofAllTypes])
 	f.mu.Unlock()
 	for _, e := range entries {
-		e.state.HandleEvent(event)
+		if e.concerns(event) {
+			e.state.HandleEvent(event)
+		}
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/backoff"
 	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/namespaces"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -127,5 +127,5 @@ func (s *settings) resyncPeriod() time.Duration {
 	if !s.jitter || s.resync <= 0 {
 		return s.resync
 	}
-	return backoff.Spread(s.resync, 0.1)
+	return wait.Jitter(s.resync-s.resync/10, 0.2)
 }

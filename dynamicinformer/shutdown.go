@@ -65,7 +65,7 @@ func (f *Factory) drain(ctx context.Context) error {
 		case <-e.done:
 		case <-ctx.Done():
 			if !closed(e.done) {
-				stuck = append(stuck, e.gvr)
+				stuck = append(stuck, e.resource())
 			}
 		}
 	}

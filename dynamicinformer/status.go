@@ -45,7 +45,7 @@ func (f *Factory) status(e *entry) status.Informer {
 	i := known.Status(notRunning)
 	i.Quarantine = quarantine.Status()
 	i.Namespaces = typestate.Namespaces(e.informer.Source().Namespaces())
-	i.ID, i.VersionPolicy, i.Form = e.number, e.versions, e.form.String()
+	i.ID, i.Ref, i.VersionPolicy, i.Form = e.number, e.ref, e.versions, e.form.String()
 	i.Leases, i.Pinned, i.Owners = leases, pinned, owners
 	slices.SortFunc(i.Owners, func(a, b status.Owner) int { return strings.Compare(a.Name, b.Name) })
 	i.Handlers = e.informer.Handlers().Stats(known.At)
@@ -65,10 +65,10 @@ func (f *Factory) Explain(gvr schema.GroupVersionResource) status.Explanation {
 	var informers []status.Informer
 	var elsewhere []schema.GroupVersionResource
 	for _, e := range f.versionsOf(gvr.GroupResource()) {
-		if e.gvr == gvr {
-			informers = append(informers, f.status(e))
-		} else if !slices.Contains(elsewhere, e.gvr) {
-			elsewhere = append(elsewhere, e.gvr)
+		if i := f.status(e); i.GVR == gvr {
+			informers = append(informers, i)
+		} else if !slices.Contains(elsewhere, i.GVR) {
+			elsewhere = append(elsewhere, i.GVR)
 		}
 	}
 	return f.explain(gvr, informers, elsewhere)
@@ -135,11 +135,12 @@ func (s page) Explain(name string) (status.Explanation, bool) {
 // resource with that name.
 func (s page) named(name string) (gvr schema.GroupVersionResource, found bool) {
 	for _, e := range s.all() {
-		if discovery.RefOf(e.gvr).String() == name {
-			return e.gvr, true
+		of := e.resource()
+		if discovery.RefOf(of).String() == name {
+			return of, true
 		}
-		if !found && e.gvr.GroupResource().String() == name {
-			gvr, found = e.gvr, true
+		if !found && of.GroupResource().String() == name {
+			gvr, found = of, true
 		}
 	}
 	return gvr, found

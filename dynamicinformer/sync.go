@@ -43,7 +43,8 @@ func (f *Factory) entriesOf(gvrs []schema.GroupVersionResource) (entries []*entr
 	}
 	byGVR := make(map[schema.GroupVersionResource][]*entry, len(all))
 	for _, e := range all {
-		byGVR[e.gvr] = append(byGVR[e.gvr], e)
+		of := e.resource()
+		byGVR[of] = append(byGVR[of], e)
 	}
 	for _, gvr := range gvrs {
 		if byGVR[gvr] == nil {

@@ -134,8 +134,11 @@ func (e *Explanation) wanted(i *Informer) string {
 		by = append(by, fmt.Sprintf("%s %s for %s", count(o.Leases, "lease"), name, e.since(o.Since)))
 	}
 	policy := ""
+	if i.Ref != "" {
+		policy = fmt.Sprintf(" by the name %q", i.Ref)
+	}
 	if i.Form != "" {
-		policy = fmt.Sprintf(" as %s", i.Form)
+		policy += fmt.Sprintf(" as %s", i.Form)
 	}
 	if i.VersionPolicy != discovery.Exact() {
 		policy += fmt.Sprintf(" with version policy %s", i.VersionPolicy)

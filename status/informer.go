@@ -10,8 +10,11 @@ import (
 
 // Informer is the status of one informer at one moment. [Informer.MarshalJSON] documents its JSON.
 type Informer struct {
-	// GVR is the requested resource, and VersionPolicy selects the version that the informer reads.
+	// GVR is the requested resource, and VersionPolicy selects the version that the informer reads. If the lease
+	// was acquired by name, Ref is the name, and GVR the resource that it meant last; before that, GVR has the parts
+	// of the name.
 	GVR           schema.GroupVersionResource `json:"-"`
+	Ref           string                      `json:"ref,omitempty"`
 	VersionPolicy discovery.VersionPolicy     `json:"versionPolicy,omitzero"`
 	// Form is the form of the objects: empty for *unstructured.Unstructured, "metadata" for metadata
 	// only, or a Go type.

@@ -117,6 +117,8 @@ func (e *NotSyncedError) Advice() string {
 		return "correct the name of the resource"
 	case e.Reason == ReasonBadRequest:
 		return "correct the options of the informer, such as its selectors"
+	case e.Reason == ReasonAmbiguous:
+		return "add a group to the name, such as ipamblocks.crd.projectcalico.org"
 	case e.Reason == ReasonTransformFailed, e.Reason == ReasonIndexFailed:
 		return "correct the function that failed, or the object"
 	case e.Reason == ReasonTLS:

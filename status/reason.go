@@ -15,6 +15,8 @@ const (
 	// ReasonNamesNotAccepted: the CustomResourceDefinition exists, and another one already has
 	// the same names.
 	ReasonNamesNotAccepted Reason = "NamesNotAccepted"
+	// ReasonAmbiguous: the name with which the lease was acquired means several resources.
+	ReasonAmbiguous Reason = "Ambiguous"
 	// ReasonDiscoveryFailed: discovery could not determine whether the resource is served.
 	ReasonDiscoveryFailed Reason = "DiscoveryFailed"
 	// ReasonForbidden: the user may not list or watch the resource, or may not read discovery.
@@ -64,7 +66,7 @@ const (
 // WaitForSync with WithFailFast returns early.
 func (r Reason) Lasting() bool {
 	switch r {
-	case ReasonNotFound, ReasonVersionNotServed, ReasonNamesNotAccepted, ReasonForbidden, ReasonUnauthorized,
+	case ReasonNotFound, ReasonVersionNotServed, ReasonNamesNotAccepted, ReasonAmbiguous, ReasonForbidden, ReasonUnauthorized,
 		ReasonVerbNotSupported, ReasonBadRequest, ReasonTLS, ReasonNotStarted, ReasonStopped:
 		return true
 	}

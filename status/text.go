@@ -128,6 +128,9 @@ func (i Informer) Notes() string {
 	if text := i.NamespacesText(); text != "" {
 		notes = append(notes, text)
 	}
+	if i.Ref != "" {
+		notes = append(notes, fmt.Sprintf("by name %q", i.Ref))
+	}
 	if i.Form != "" {
 		notes = append(notes, i.Form)
 	}

@@ -2,11 +2,13 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/discovery"
 )
@@ -82,6 +84,11 @@ type follower struct {
 	goroutines sync.WaitGroup
 	wake       chan struct{} // has a value if the timer must be set again
 
+	// served are all served types, if the selector has names, and ambiguous the logged errors of those that an
+	// ambiguous name may mean. Only the goroutine of Run uses them.
+	served    map[schema.GroupResource]discovery.Resource
+	ambiguous map[schema.GroupResource]string
+
 	// mu guards the fields below, and the types. It is never held across I/O, a channel
 	// operation that may block, or a callback.
 	mu      sync.Mutex
@@ -100,6 +107,7 @@ func Run(ctx context.Context, cfg Config) {
 	f := &follower{
 		Config: cfg, wake: make(chan struct{}, 1), slots: cfg.Starts,
 		types: map[schema.GroupResource]*followed{}, recheck: map[*followed]time.Time{},
+		served: map[schema.GroupResource]discovery.Resource{}, ambiguous: map[schema.GroupResource]string{},
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -116,19 +124,67 @@ func Run(ctx context.Context, cfg Config) {
 
 // handle handles an event of the resolver.
 func (f *follower) handle(ctx context.Context, event discovery.Event) {
+	gr := event.Resource.GVR.GroupResource()
 	if event.Type == discovery.Removed {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if t := f.types[event.Resource.GVR.GroupResource()]; t != nil {
-			t.gone(event.Evidence)
-			f.proceedLocked(ctx, t)
-		}
+		delete(f.served, gr)
+		delete(f.ambiguous, gr)
+		f.remove(ctx, event)
+	} else {
+		f.update(ctx, event.Resource)
+	}
+	if len(f.Selector.Names) == 0 {
 		return
 	}
-	selects, err := f.selects(event.Resource)
+	if event.Type != discovery.Removed {
+		f.served[gr] = event.Resource
+	}
+	f.updateNamed(ctx)
+}
+
+// remove records that a type is gone.
+func (f *follower) remove(ctx context.Context, event discovery.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.updateLocked(ctx, event.Resource, selects, err)
+	if t := f.types[event.Resource.GVR.GroupResource()]; t != nil {
+		t.gone(event.Evidence)
+		f.proceedLocked(ctx, t)
+	}
+}
+
+// update updates a type, which is served as res.
+func (f *follower) update(ctx context.Context, res discovery.Resource) {
+	selects, err := f.selects(res)
+	if errors.Is(err, discovery.ErrAmbiguous) && f.ambiguous[res.GVR.GroupResource()] != err.Error() {
+		f.ambiguous[res.GVR.GroupResource()] = err.Error()
+		klog.FromContext(ctx).Info("Can't decide whether to follow the resource, nothing changes", "resource", discovery.RefOf(res.GVR), "err", err)
+	} else if err == nil {
+		delete(f.ambiguous, res.GVR.GroupResource())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.updateLocked(ctx, res, selects, err)
+}
+
+// updateNamed updates the types that the names of the selector mean now, and those that they meant before: the last
+// event, of any type, may have changed that.
+func (f *follower) updateNamed(ctx context.Context) {
+	var changed []schema.GroupResource
+	named, _ := f.Resolver.ResolveAll(ctx, discovery.Selector{Names: f.Selector.Names}) // an ambiguous name means no type
+	for _, res := range named {
+		changed = append(changed, res.GVR.GroupResource())
+	}
+	f.mu.Lock()
+	for gr, t := range f.types {
+		if t.want != nil || t.unsure != nil {
+			changed = append(changed, gr)
+		}
+	}
+	f.mu.Unlock()
+	for _, gr := range changed {
+		if res, served := f.served[gr]; served { // otherwise its event comes later
+			f.update(ctx, res)
+		}
+	}
 }
 
 // selects reports whether res should be followed.

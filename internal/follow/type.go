@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/backoff"
 )
 
 // followed is one type: its required and its present state. The follower's lock guards it.
@@ -131,7 +130,7 @@ func (t *followed) begins(now time.Time) {
 		t.pause = t.backoff.Step()
 	} else {
 		t.pause = 0
-		t.backoff = backoff.New(firstPause, longestPause, 0)
+		t.backoff = wait.Backoff{Duration: firstPause, Factor: 2, Steps: 10, Cap: longestPause}
 	}
 	t.held, t.busy, t.began = true, true, now
 	t.res, t.end = *t.want, nil

@@ -6,8 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/gvrkit/gvrkit/internal/backoff"
 )
 
 const (
@@ -63,7 +61,7 @@ func (p *pace) failed(now time.Time, err error) {
 // step returns the next pause of the back-off.
 func (p *pace) step() time.Duration {
 	if p.last == 0 {
-		p.backoff = backoff.New(firstPause, lastPause, 0.2)
+		p.backoff = wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.2, Steps: 10, Cap: lastPause}
 	}
 	p.last = p.backoff.Duration
 	return p.backoff.Step()

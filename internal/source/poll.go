@@ -9,8 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/gvrkit/gvrkit/internal/backoff"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // watchAgain is the time after which a watch is tried again, if the server has refused one and discovery does not
@@ -77,7 +76,7 @@ func (s *resumableWatch) polled(t Type) {
 
 // schedule sets the time of the next list in poll mode, with 10 % jitter.
 func (s *resumableWatch) schedule() {
-	s.nextPoll = time.Now().Add(backoff.Spread(s.cfg.Polling, 0.1))
+	s.nextPoll = time.Now().Add(wait.Jitter(s.cfg.Polling-s.cfg.Polling/10, 0.2))
 }
 
 // poll lists when it is time to do so, and reports whether to continue.

@@ -15,9 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/gvrkit/gvrkit/internal/backoff"
 )
 
 // This file presents a set of namespaces as one list and one watch. The list has the lists of all namespaces. The watch
@@ -372,7 +371,7 @@ func (c *child) step(ctx context.Context) {
 func (c *child) failed(ctx context.Context, err error) {
 	c.pace.failed(time.Now(), err)
 	if c.set.isHidden(err, c.known.lists([]string{c.namespace})) {
-		c.pace.until = time.Now().Add(backoff.Spread(allowedAgain, 0.1))
+		c.pace.until = time.Now().Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2))
 		return
 	}
 	if !expired(err) {

@@ -35,11 +35,18 @@ func (s *State) answered(seen uint64, res discovery.Resource, err error, replace
 		return // an inconclusive answer changes nothing, and requests continue
 	}
 	before, now := s.changeLocked(func(next *Snapshot) {
-		if err == nil {
-			next.serve(res, s.cfg.Namespace)
+		next.disputed = err != nil && res.GVK.Kind != ""
+		if err != nil && !next.disputed {
+			next.refuse(err, reason, replaced)
 			return
 		}
-		next.refuse(err, reason, replaced)
+		next.serve(res, s.cfg.Namespace)
+		if s.cfg.Named {
+			next.GVR = res.GVR
+		}
+		if next.disputed {
+			next.Discovery = s.now.Discovery.failed(err, reason, next.At)
+		}
 	})
 	s.mu.Unlock()
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/backoff"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
@@ -107,7 +106,7 @@ func (q *inquiry) expects(expected bool) {
 	stop := q.stop
 	q.stop = nil
 	if expected {
-		q.stop = q.facts().Expect(q.cfg.GVR.GroupResource())
+		q.stop = q.facts().Expect(q.groupResource())
 	}
 	if stop != nil {
 		stop() // after Expect, so that the expectation has no gap
@@ -120,7 +119,7 @@ func (q *inquiry) elapsed() <-chan time.Time {
 	case q.until.IsZero():
 		return nil
 	case q.looks:
-		return time.After(min(time.Until(q.until), backoff.Spread(lookEvery, 0.1)))
+		return time.After(min(time.Until(q.until), wait.Jitter(lookEvery, 0.1)))
 	default:
 		return time.After(time.Until(q.until))
 	}
@@ -147,16 +146,16 @@ func (s *State) update(ctx context.Context) error {
 
 // newBackoff returns the back-off of questions to a resolver that does not run: 1, 2, 4 … 30 s.
 func newBackoff() wait.Backoff {
-	return backoff.New(time.Second, 30*time.Second, 0.1)
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 30 * time.Second}
 }
 
 // pause returns how long to wait for an event before the next question to discovery, after err.
-func (s *State) pause(err error, pauses *wait.Backoff) time.Duration {
+func (s *State) pause(err error, backoff *wait.Backoff) time.Duration {
 	if inconclusive, is := errors.AsType[*discovery.InconclusiveError](err); is {
-		return max(pauses.Step(), time.Until(inconclusive.Again))
+		return max(backoff.Step(), time.Until(inconclusive.Again))
 	}
 	if !s.cfg.Resolver.Status().Running {
-		return pauses.Step()
+		return backoff.Step()
 	}
 	switch now := s.Snapshot(); {
 	case now.Evidence.Kind == discovery.CRDDeleted && now.Serving == source.Held:
@@ -164,7 +163,7 @@ func (s *State) pause(err error, pauses *wait.Backoff) time.Duration {
 	case !now.denied.IsZero() && now.Evidence.Kind == "":
 		return wait.Jitter(absentFor, 0.1)
 	}
-	return backoff.Spread(askEvery, 0.1)
+	return wait.Jitter(askEvery, 0.1)
 }
 
 // doubtFor is how long a resolver polls more often after a failure that discovery does not explain.
@@ -187,7 +186,7 @@ func (s *State) nextQuestion() (at time.Time, doubted bool) {
 
 // whyPending returns why an existing CRD is not served, or "" if there is no such CRD.
 func (s *State) whyPending() string {
-	if err := s.facts().Pending(s.cfg.GVR.GroupResource()); err != nil {
+	if err := s.facts().Pending(s.groupResource()); err != nil {
 		return err.Error()
 	}
 	return ""

@@ -41,6 +41,8 @@ func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 		return status.ReasonUnauthorized
 	case apierrors.IsForbidden(err):
 		return status.ReasonForbidden
+	case errors.Is(err, discovery.ErrAmbiguous):
+		return status.ReasonAmbiguous
 	case errors.Is(err, discovery.ErrInconclusive):
 		return status.ReasonDiscoveryFailed
 	case errors.Is(err, source.ErrInvalid), errors.Is(err, discovery.ErrInvalidRef), apierrors.IsBadRequest(err):

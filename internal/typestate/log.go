@@ -91,8 +91,12 @@ func (l *stateLog) refused(now *Snapshot, reason status.Reason, err error) {
 	if now.Serving == source.Gone {
 		l.vanished(reason, now.Evidence)
 	}
+	text := "Waiting for the resource before listing it"
+	if now.disputed {
+		text = "The name does not mean the resource alone, continuing with it"
+	}
 	if l.isNew(reason) {
-		l.write(0, "Waiting for the resource before listing it", "reason", reason, "err", err)
+		l.write(0, text, "reason", reason, "err", err)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 type Snapshot struct {
 	// At is the time of the snapshot.
 	At time.Time
-	// GVR is the requested resource.
+	// GVR is the requested resource, or the one that the requested name means.
 	GVR schema.GroupVersionResource
 	// Namespace is the namespace of requests; empty means all namespaces.
 	Namespace string
@@ -42,6 +42,8 @@ type Snapshot struct {
 	Listed bool
 	// Traffic counts requests, bytes and events.
 	Traffic status.Traffic
+
+	disputed bool // the type is served and its name does not mean it alone; Discovery has the error
 
 	denied time.Time // since when discovery says that a served type is not served, without evidence
 	doubt  time.Time // the time of the last NotFound or first refused watch
@@ -198,7 +200,7 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 		return i
 	}
 	i.Verb, i.Err, i.Attempts = verb, failing.Err, failing.Attempts
-	if s.Listed && (s.Serving != source.Gone || s.Source.Objects > 0) {
+	if s.Listed && (s.Serving != source.Gone || s.Source.Objects > 0) && !(s.disputed && verb == "") {
 		i.StaleSince = failing.Since
 	}
 	if verb != "" && s.Source.Due.After(s.At) {
@@ -248,10 +250,10 @@ func (s *Snapshot) state(reason status.Reason) status.State {
 }
 
 // inconclusive reports whether discovery can't tell whether the type is served, for example because the
-// server rejects the user.
+// server rejects the user, or which type it is.
 func (s *Snapshot) inconclusive() bool {
 	_, failing, _ := s.Failing()
-	return errors.Is(failing.Err, discovery.ErrInconclusive)
+	return errors.Is(failing.Err, discovery.ErrInconclusive) || errors.Is(failing.Err, discovery.ErrAmbiguous)
 }
 
 // sourceType returns the state of the type for the source.
@@ -305,6 +307,8 @@ func (s *Snapshot) replacedBy(res discovery.Resource) bool {
 	switch {
 	case old == nil:
 		return false
+	case old.GVR.GroupResource() != res.GVR.GroupResource():
+		return true
 	case s.Serving == source.Gone, s.Evidence.Kind == discovery.CRDDeleted, old.Namespaced != res.Namespaced, s.movedTo(res):
 		return true
 	}

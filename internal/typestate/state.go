@@ -26,8 +26,13 @@ type Config struct {
 	Namespace string
 	// Resolver is discovery. If it is nil, requests are sent as for a served and namespaced type.
 	Resolver *discovery.Resolver
-	// Resolve asks Resolver about the type in the selected version. It may block.
+	// Resolve asks Resolver about the type in the selected version. It may block. With both a resource and an
+	// error, the type is served, but the informer's name does not mean it alone: requests continue, and the error
+	// is a failure of discovery.
 	Resolve func(ctx context.Context) (discovery.Resource, error)
+	// Named reports whether the informer is on what a name means: GVR has the parts of the name, and Resolve may
+	// return another type each time.
+	Named bool
 	// Changed is broadcast when the snapshot has changed.
 	Changed *broadcast.Broadcaster
 	// Completed is called when what the source has passed on has changed. It must not block.
@@ -142,6 +147,18 @@ func (s *State) changeLocked(edit func(next *Snapshot)) (before, now Snapshot) {
 	return before, next
 }
 
+// Means records what the informer's name means, before the informer runs.
+func (s *State) Means(gvr schema.GroupVersionResource) {
+	s.change(func(next *Snapshot) { next.GVR = gvr })
+}
+
+// groupResource returns the type, or the parts of a name that has meant no type yet.
+func (s *State) groupResource() schema.GroupResource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now.GVR.GroupResource()
+}
+
 // Begin records that the informer has been started with ctx. The logger of ctx gets the log lines.
 func (s *State) Begin(ctx context.Context) {
 	s.log.begin(ctx)
@@ -155,7 +172,8 @@ func (s *State) HandleEvent(event discovery.Event) {
 	if event.Type == discovery.Removed {
 		// The event may be of an older CRD, which was deleted before the known CRD was created, or of a CRD
 		// that does not serve this version.
-		if uid, known := event.Evidence.CRDUID, s.now.uid(); uid == "" || known == "" && !s.now.servedElsewhere() || uid == known {
+		of := event.Resource.GVR.GroupResource() == s.now.GVR.GroupResource() // a name may mean several types in turn
+		if uid, known := event.Evidence.CRDUID, s.now.uid(); of && (uid == "" || known == "" && !s.now.servedElsewhere() || uid == known) {
 			s.changeLocked(func(next *Snapshot) { next.Evidence = event.Evidence })
 		}
 	}
@@ -201,7 +219,7 @@ func (s *State) Confirm(ctx context.Context, _ source.Type) bool {
 	if s.cfg.Resolver == nil || known == "" {
 		return true
 	}
-	uid, err := s.facts().CRDUID(ctx, s.cfg.GVR.GroupResource())
+	uid, err := s.facts().CRDUID(ctx, snapshot.GVR.GroupResource())
 	switch {
 	case err == nil && uid == known:
 		return true
@@ -237,7 +255,7 @@ func (s *State) hasSuccessor(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithDeadline(ctx, now.Evidence.At.Add(successorFor))
 	defer cancel()
-	_, err := s.facts().CRDUID(ctx, s.cfg.GVR.GroupResource())
+	_, err := s.facts().CRDUID(ctx, now.GVR.GroupResource())
 	return err == nil
 }
 
@@ -300,7 +318,7 @@ func (s *State) Succeeded(verb string) {
 		}
 		next.Traffic.Lists++
 		next.List = Condition{}
-		if next.Serving == source.Served { // while the type is held, no other request follows
+		if next.Serving == source.Served && !next.disputed { // while the type is held, no other request follows
 			next.Discovery = Condition{}
 		}
 	})

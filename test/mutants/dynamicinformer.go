@@ -4,7 +4,18 @@ package main
 var ofDynamicinformer = []table{
 	{"dynamicinformer", "dynamicinformer", []mutant{
 		{"conflicting options of leases are accepted", "Factory.sharedLocked", always("err == nil")},
-		{"metadata and whole objects share an informer", "Factory.Acquire", replace("form: o.form", "form: f.options.form")},
+		{"metadata and whole objects share an informer", "Factory.acquire", replace("k.versions, k.form = o.versions, o.form", "k.versions, k.form = o.versions, f.options.form")},
+		{"leases by different names share an informer", "Factory.AcquireRef", replace("ref: ref", `ref: "a name"`)},
+		{"AcquireRef without discovery is accepted", "Factory.AcquireRef", never("f.options.resolver == nil")},
+		{"WaitForSync does not know what a new name means", "Factory.join", never(`k.ref != "" && l.validated != nil`)},
+		{"an informer by name loses its type when the name is ambiguous", "Factory.resolveOrKeep", never("gone == nil")},
+		{"an informer by name keeps a type that is gone", "Factory.resolveOrKeep", always("gone == nil")},
+		{"Explain and WaitForSync don't find informers by name", "entry.resource", always(`e.ref == ""`)},
+		{"an informer by name does not notice other types", "entry.events", never(`e.ref != ""`)},
+		{"an informer by name does not notice kinds", "entry.concerns", replace("equal(res.GVK.Kind)", "false")},
+		{"an informer by name does not notice short names", "entry.concerns", replace("slices.ContainsFunc(res.ShortNames, equal)", "false")},
+		{"an informer by name does not notice a name that its type has lost", "entry.concerns", never("event.Resource.GVR.GroupResource() == e.resource().GroupResource()")},
+		{"the status does not have the name", "Factory.status", after("i.ID, i.Ref, i.VersionPolicy, i.Form = e.number, e.ref, e.versions, e.form.String()", `i.Ref = ""`)},
 		{"AcquireTyped accepts WithMetadataOnly", "AcquireTyped", never("o.form == (form.Metadata{})")},
 		{"AcquireTyped writes to the caller's options", "AcquireTyped", replace("slices.Clip(opts)", "opts")},
 		{"a factory without discovery requests a resource without a name", "settings.invalid", never(`gvr.Resource == ""`)},
@@ -14,8 +25,8 @@ var ofDynamicinformer = []table{
 		{"AtLeast does not say why the informer has not synced", "Lease.AtLeast", never("reason != nil")},
 		{"Unstructured ignores its options", "Lease.Unstructured", replace("lister.NewReader(l.entry.informer.GetIndexer(), l.entry.gvr, opts...)", "lister.NewReader(l.entry.informer.GetIndexer(), l.entry.gvr)")},
 		{"NotFound of a typed lister has no resource", "TypedLease.Lister", replace("l.entry.gvr.GroupResource()", "schema.GroupResource{}")},
-		{"a separate informer is shared", "Factory.Acquire", drop("k.separate = f.singles.Add(1)")},
-		{"a lease does not have the resource that Acquire has validated", "Factory.Acquire", drop("l.validated = &found")},
+		{"a separate informer is shared", "Factory.acquire", drop("k.separate = f.singles.Add(1)")},
+		{"a lease does not have the resource that Acquire has validated", "Factory.acquire", drop("l.validated = &found")},
 		{"Acquire does not validate", "Factory.validate", always("f.options.resolver == nil")},
 		{"WithAllowAbsent allows types that can't be watched", "Factory.validate", always("errors.Is(err, discovery.ErrNotServed)")},
 		{"a factory that has ended returns leases", "Factory.tryJoin", replace("return false, ErrShutDown", "return true, nil")},
@@ -79,7 +90,7 @@ var ofDynamicinformer = []table{
 		{"no index by namespace", "settings.allIndexers", drop("all[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc")},
 		{"the namespace is ignored", "settings.config", replace("s.namespace", `""`)},
 		{"all informers resync at the same time", "settings.resyncPeriod", before(
-			"return backoff.Spread(s.resync, 0.1)", "if true { return s.resync }")},
+			"return wait.Jitter(s.resync-s.resync/10, 0.2)", "if true { return s.resync }")},
 		{"Shutdown does not wait", "Factory.drain", replace("case <-e.done:", "default:")},
 		{"Shutdown does not end informers", "Factory.Shutdown", drop("e.retireLocked()")},
 		{"a wait does not end when the factory closes", "Factory.close", drop("e.endLocked()")},
@@ -87,7 +98,7 @@ var ofDynamicinformer = []table{
 		{"a loop over statuses ends after the first status", "Lease.Watch", before(
 			"return !yield(l.Status())", "if true { yield(l.Status()); return true }")},
 		{"an explanation does not show the state of the resolver", "Factory.explain", never("resolver != nil")},
-		{"a resource has to be named with its version", "page.named", never("!found && e.gvr.GroupResource().String() == name")},
+		{"a resource has to be named with its version", "page.named", never("!found && of.GroupResource().String() == name")},
 		{"the page does not show handlers", "Factory.status", drop("i.Handlers = e.informer.Handlers().Stats(known.At)")},
 		{"an explanation of an unknown resource has no answer of discovery", "page.Explain", replace(
 			"s.explain(schema.GroupVersionResource{Resource: name}, nil, nil)",

@@ -3,6 +3,13 @@ package main
 // ofTypestate has mutants of the state of a type.
 var ofTypestate = []table{
 	{"internal/typestate", "dynamicinformer", []mutant{
+		{"an ambiguous name is no failure", "State.answered", drop("next.Discovery = s.now.Discovery.failed(err, reason, next.At)")},
+		{"a list ends the ambiguity of a name", "State.Succeeded", replace("next.Serving == source.Served && !next.disputed", "next.Serving == source.Served")},
+		{"the status has the parts of a name that has a meaning", "State.answered", never("s.cfg.Named")},
+		{"another type with the name is the same type", "Snapshot.replacedBy", never("old.GVR.GroupResource() != res.GVR.GroupResource()")},
+		{"the end of another type with the name is evidence", "State.HandleEvent", replace("of := event.Resource.GVR.GroupResource() == s.now.GVR.GroupResource()", "of := true")},
+		{"the cache of an ambiguous name is reported as out of date", "Snapshot.Status", replace(`!(s.disputed && verb == "")`, "true")},
+		{"an ambiguous name is not served", "Snapshot.inconclusive", never("errors.Is(failing.Err, discovery.ErrAmbiguous)")},
 		{"a CRD without a successor keeps its objects", "State.hasSuccessor", always("err == nil")},
 		{"a successor that is never served keeps old objects", "State.hasSuccessor", replace("successorFor", "time.Hour")},
 		{"the wait for a successor has no end", "State.pause", never("now.Evidence.Kind == discovery.CRDDeleted && now.Serving == source.Held")},

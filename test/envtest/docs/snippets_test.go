@@ -84,6 +84,15 @@ func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVe
 	return err
 }
 
+func _(ctx context.Context, factory *dynamicinformer.Factory) error {
+	byName, err := factory.AcquireRef(ctx, "ipamblocks") // or a short name, ipamblocks.crd.projectcalico.org, …
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	byKind, err := factory.AcquireGVK(ctx, kind, dynamicinformer.WithAllowAbsent()) // its CRD may come later
+	fmt.Println(byName.Resource().GVR, byKind.Status())
+
+	return err
+}
+
 func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) error {
 	lease, err := factory.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent(), dynamicinformer.WithLeaseName("quota controller"))
 	if err != nil {

@@ -1,0 +1,99 @@
+package dynamicinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// AcquireRef is [Factory.Acquire] for the resource that ref means: a plural, singular, short name or kind, with
+// or without a group and version, as [discovery.Resolver.Resolve] takes it. Without a version, the informer
+// reads the preferred one, also if that changes. With [WithAllowAbsent], the resource may be unknown: the
+// informer waits until the name has a meaning.
+//
+// The informer follows the name. It keeps its type until the type is gone, or the name means another one. If it
+// means another one, that is another generation: the objects of the previous type are deleted from the cache,
+// although they may exist on the server. If it means several types, or none while its type is still served, the
+// cache stays up to date, and the state is Degraded, with [status.ReasonAmbiguous] or another reason.
+// [Lease.Resource] is the present type.
+//
+// Leases with equal ref share an informer. It is not shared with leases on the GVR, whose type can't change. A
+// lister's errors and client-go's metrics have the parts of the name.
+//
+// Errors are those of Acquire, [ErrNoDiscovery], and a [*discovery.AmbiguousError], also with WithAllowAbsent.
+func (f *Factory) AcquireRef(ctx context.Context, ref string, opts ...LeaseOption) (*Lease, error) {
+	parts, err := discovery.ParseRef(ref)
+	if err != nil {
+		return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
+	}
+	if f.options.resolver == nil {
+		return nil, ErrNoDiscovery
+	}
+	return f.acquire(ctx, key{gvr: schema.GroupVersionResource{Group: parts.Group, Version: parts.Version, Resource: parts.Resource}, ref: ref}, opts)
+}
+
+// AcquireGVK is [Factory.AcquireRef] for the resource whose objects have the kind gvk. Kinds are case-sensitive.
+// With [WithAllowAbsent], no CustomResourceDefinition needs to have the kind yet.
+func (f *Factory) AcquireGVK(ctx context.Context, gvk schema.GroupVersionKind, opts ...LeaseOption) (*Lease, error) {
+	return f.AcquireRef(ctx, gvk.String(), opts...)
+}
+
+// meaning returns the GVR of k or, by name, the one that the name means at present.
+func (f *Factory) meaning(ctx context.Context, k *key) (schema.GroupVersionResource, error) {
+	if k.ref == "" {
+		return k.gvr, nil
+	}
+	res, err := f.options.resolver.Resolve(ctx, k.ref)
+	return res.GVR, err
+}
+
+// resource returns the resource of e at present: its GVR or, by name, the one that the name means.
+func (e *entry) resource() schema.GroupVersionResource {
+	if e.ref == "" {
+		return e.gvr
+	}
+	return e.state.Snapshot().GVR
+}
+
+// ofAllTypes is the result of events for entries by name.
+var ofAllTypes schema.GroupResource
+
+// events returns the type whose events may change the type of e.
+func (e *entry) events() schema.GroupResource {
+	if e.ref != "" {
+		return ofAllTypes
+	}
+	return e.gvr.GroupResource()
+}
+
+// resolveOrKeep is resolve for e. If e is by name, and the name does not mean its type alone any more, it returns
+// the type beside the error, as long as that is served.
+func (f *Factory) resolveOrKeep(ctx context.Context, e *entry, verbs []string) (discovery.Resource, error) {
+	res, err := f.resolve(ctx, &e.key, verbs...)
+	if err == nil || e.ref == "" || errors.Is(err, discovery.ErrInconclusive) {
+		return res, err
+	}
+	now := e.state.Snapshot()
+	if now.Resource().GVK.Kind == "" {
+		return res, err
+	}
+	if kept, gone := f.options.resolver.ValidateVersion(ctx, now.GVR, e.versions, verbs...); gone == nil {
+		res = kept
+	}
+	return res, err
+}
+
+// concerns reports whether event may change the type of e.
+func (e *entry) concerns(event discovery.Event) bool {
+	of := func(res *discovery.Resource) bool {
+		equal := func(name string) bool { return strings.EqualFold(name, e.gvr.Resource) }
+		return equal(res.GVR.Resource) || equal(res.Singular) || equal(res.GVK.Kind) || slices.ContainsFunc(res.ShortNames, equal)
+	}
+	return e.ref == "" || of(&event.Resource) || of(&event.Old) || event.Resource.GVR.GroupResource() == e.resource().GroupResource()
+}
