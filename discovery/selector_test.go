@@ -99,7 +99,7 @@ func TestResolveAll_ReturnsTheRestIfAGroupFails(t *testing.T) {
 	}
 	s.answer("*", refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
 	if _, err := s.resolver(t).ResolveAll(t.Context(), discovery.Selector{}); !errors.Is(err, discovery.ErrInconclusive) {
-		t.Errorf("of nobody: %v", err)
+		t.Errorf("of a group that does not exist: %v", err)
 	}
 }
 

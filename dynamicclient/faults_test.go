@@ -25,7 +25,7 @@ var badBodies = map[string]string{
 	"many NUL bytes":            strings.Repeat("\x00", 5000),
 	"a byte order mark":         "\ufeff" + widgetA,
 	"UTF-16":                    "{\x00\"\x00k\x00",
-	"gzip that nobody labelled": "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xaaV*.",
+	"gzip without a header that says so": "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xaaV*.",
 	"a number":                  "12345",
 	"a string":                  `"12345"`,
 	"null":                      "null",

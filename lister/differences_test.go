@@ -113,7 +113,7 @@ func TestDifference_GetOfAnotherTypeIsAnError(t *testing.T) {
 	}
 }
 
-// An object that nobody asked for is nobody's error.
+// Only the objects that a selector selects are converted.
 func TestLister_AnotherTypeThatIsNotSelectedIsNoError(t *testing.T) {
 	indexer := newIndexer(t, newObject("ns", "a", map[string]string{"app": "z"}), metadataOnly())
 	for name, list := range lists(t, ours(indexer)) {

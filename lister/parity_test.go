@@ -51,12 +51,12 @@ func TestParity_List(t *testing.T) {
 		{"namespace", indexed, "ns", "", []string{"ns/a", "ns/b"}},
 		{"namespace selected", indexed, "ns", "app=a", []string{"ns/a"}},
 		{"namespace none selected", indexed, "ns", "app=c", nil},
-		{"nobody's namespace", indexed, "absent", "", nil},
+		{"unknown namespace", indexed, "absent", "", nil},
 		{"empty namespace is all", indexed, "", "", []string{"cluster", "ns/a", "ns/b", "other/a"}},
 		{"empty namespace selected", indexed, "", "app=b", []string{"ns/b"}},
 		{"no index", unindexed, "ns", "", []string{"ns/a", "ns/b"}},
 		{"no index selected", unindexed, "ns", "app=b", []string{"ns/b"}},
-		{"no index nobody's namespace", unindexed, "absent", "", nil},
+		{"no index unknown namespace", unindexed, "absent", "", nil},
 		{"no index empty namespace", unindexed, "", "app=b", []string{"ns/b"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestParity_Get(t *testing.T) {
 		{"namespace", "ns", "a", "ns/a"},
 		{"other namespace", "other", "a", "other/a"},
 		{"not in this namespace", "other", "b", ""},
-		{"nobody's namespace", "absent", "a", ""},
+		{"unknown namespace", "absent", "a", ""},
 		{"cluster-scoped in a namespace", "ns", "cluster", ""},
 		{"cluster-scoped in the empty namespace", "", "cluster", ""},
 		{"by key in the empty namespace", "", "ns/a", ""},

@@ -13,8 +13,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
-// maxRejected is the number of rejected objects whose errors are stored.
-const maxRejected = 1000
+// MaxNamed is the number of rejected objects whose errors are stored, and that a status names.
+const MaxNamed = 1000
 
 // Rejected describes the objects that are left out because they can't be decoded, or the conversion or the
 // transform fails for them.
@@ -43,7 +43,7 @@ type RejectedObject struct {
 // rejections has the rejected objects.
 type rejections struct {
 	objects map[string]rejection // by their original keys
-	named   map[string]error     // the errors of at most maxRejected of them
+	named   map[string]error     // the errors of at most MaxNamed of them
 	list    []RejectedObject     // what names returns; nil after a change
 	last    Rejected
 }
@@ -66,7 +66,7 @@ func (r *rejections) add(key string, uid types.UID, err error) {
 	}
 	err = errtext.Clean(err) // a transform may return an error of any length
 	r.objects[key], r.list = made, nil
-	if len(r.named) < maxRejected {
+	if len(r.named) < MaxNamed {
 		r.named[key] = err
 	}
 	if made.undecodable {

@@ -562,7 +562,7 @@ func TestResumableWatch_MissingTypeWhoseServerFails(t *testing.T) {
 		w.cluster.Intercept(failing("list", apierrors.NewServiceUnavailable("down"), 0))
 		set(w.available, source.Missing)
 		time.Sleep(10 * time.Minute)
-		w.expect("while nobody can tell")
+		w.expect("while it can't be determined")
 		if got := len(w.cluster.Requests("list", widgets)); got < 5 || got > 30 {
 			t.Errorf("%d requests in 10 min", got)
 		} else if len(reported) != got {

@@ -60,7 +60,7 @@ func TestHandler_AHundredSlowBrowsersShareOneStatus(t *testing.T) {
 		if n := source.asked.Load(); n != 2 {
 			t.Errorf("after half a second: asked %d times", n)
 		}
-		// They still read, and hold up nobody.
+		// They still read, and delay no other request.
 		time.Sleep(time.Minute)
 		if got := get(t, handler, "/", ""); got.Code != http.StatusOK {
 			t.Errorf("beside three hundred who read: %d", got.Code)

@@ -9,7 +9,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// What fakes can't say: they have no CRDs.
+// Fakes have no CRDs, so these errors have a test of their own.
 func TestClassify_ErrorsOfDiscovery(t *testing.T) {
 	for _, tc := range []struct {
 		err  error
@@ -22,7 +22,7 @@ func TestClassify_ErrorsOfDiscovery(t *testing.T) {
 		{&discovery.NotServedError{Versions: []string{"v1"}}, status.ReasonVersionNotServed},
 		{&discovery.InconclusiveError{Err: errors.New("down")}, status.ReasonDiscoveryFailed},
 	} {
-		if got := Classify(fmt.Errorf("once more: %w", tc.err)); got != tc.want {
+		if got := Classify(fmt.Errorf("wrapped: %w", tc.err)); got != tc.want {
 			t.Errorf("%v: %s, want %s", tc.err, got, tc.want)
 		}
 	}

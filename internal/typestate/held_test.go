@@ -12,8 +12,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// A list that was under way when discovery refused the type says nothing about whether it can be
-// asked for from now on: while nothing is requested, something fails.
+// The end of a list that was in progress when discovery refused the type is no proof that requests are possible
+// now: while no request is sent, the snapshot has a failure.
 func TestState_AListThatEndsWhileTheTypeIsHeldIsNoRecovery(t *testing.T) {
 	s := newShips(t)
 	yes(served("a"))(s)
@@ -25,8 +25,8 @@ func TestState_AListThatEndsWhileTheTypeIsHeldIsNoRecovery(t *testing.T) {
 	}
 }
 
-// Of an informer that its user runs nobody follows discovery: what Confirm finds out has to be
-// enough to go on.
+// The factory does not run the state of an informer that a user runs. So the result of Confirm must be enough
+// to continue.
 func TestState_ConfirmOfAnInformerThatIsRunByHandDoesNotThrowListsAwayForEver(t *testing.T) {
 	const crd = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"ships.fleet.example.com","uid":"b"}}`
 	resolver, err := discovery.NewForConfigAndClient(&rest.Config{Host: "http://ships.invalid"}, &http.Client{Transport: transport{200, crd}})

@@ -16,7 +16,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// What the caller has to correct is not blamed on the server.
+// The reason for a mistake of the caller is not one of the server.
 func TestClassify_TheCallersOwnMistakesLast(t *testing.T) {
 	said := func(text string) error {
 		return apierrors.NewGenericServerResponse(400, "get", schema.GroupResource{}, "", text, 0, true)

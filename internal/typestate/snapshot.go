@@ -35,8 +35,8 @@ type Snapshot struct {
 	Begun, ServedSince, SyncedSince time.Time
 	// Discovery, List and Watch are the failures of discovery and of the two requests.
 	Discovery, List, Watch Condition
-	// Rejected are the objects that are not in the cache or in an index.
-	Rejected Rejected
+	// LeftOut are the objects that are not in the cache or in an index.
+	LeftOut LeftOut
 	// Source is the state of the source, and Listed whether the informer has synced once.
 	Source source.State
 	Listed bool
@@ -186,15 +186,15 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 	i.Reason = s.reason(notRunning)
 	i.State = s.state(i.Reason)
 	verb, failing, fails := s.Failing()
-	switch r := s.Rejected; {
+	switch left := s.LeftOut; {
 	case i.State == status.StateSynced:
 		i.Since = s.SyncedSince
 	case fails:
 		i.Since = failing.Since
 	case !s.Synced():
 		i.Since = s.startingSince()
-	case r.Count > 0 && i.Reason == r.Reason:
-		i.Since, i.Err, i.FailedObjects, i.LastFailed = r.Since, r.Err, uint64(r.Count), r.Key //nolint:gosec // not negative
+	case left.Count > 0 && i.Reason == left.Reason:
+		i.Since, i.Err, i.FailedObjects, i.LastFailed = left.Since, left.Err, uint64(left.Count), left.Key //nolint:gosec // not negative
 	}
 	if !fails {
 		return i
@@ -219,8 +219,8 @@ func (s *Snapshot) reason(notRunning status.Reason) status.Reason {
 		return failing.Reason
 	case !s.Synced():
 		return s.starting()
-	case s.Rejected.Count > 0:
-		return s.Rejected.Reason
+	case s.LeftOut.Count > 0:
+		return s.LeftOut.Reason
 	}
 	return ""
 }

@@ -116,7 +116,7 @@ func (s *State) readLocked(from source.State) Snapshot {
 	now := s.now
 	now.Source, now.Listed, now.At = from, s.listed(), time.Now()
 	now.Traffic.Bytes, now.Traffic.Events, now.Traffic.LastEvent = s.received.Load(), now.Source.Events, now.Source.LastEvent
-	now.Rejected = s.rejectedLocked(&now)
+	now.LeftOut = s.leftOutLocked(&now)
 	return now
 }
 
@@ -133,10 +133,10 @@ func (s *State) changeLocked(edit func(next *Snapshot)) (before, now Snapshot) {
 	before = s.now
 	next := s.readLocked(s.source.State())
 	edit(&next)
-	next.Rejected = s.rejectedLocked(&next)
+	next.LeftOut = s.leftOutLocked(&next)
 	_, _, failing := next.Failing()
 	switch {
-	case failing, next.Rejected.Count > 0, !next.hasList():
+	case failing, next.LeftOut.Count > 0, !next.hasList():
 		next.SyncedSince = time.Time{}
 	case next.SyncedSince.IsZero():
 		next.SyncedSince = next.At

@@ -238,8 +238,8 @@ func TestState_ReportIsOfOneMoment(t *testing.T) {
 	given := &later{givenBy: func() source.State { return source.State{Objects: -1} }}
 	s.SetSource(given, func() bool { return true })
 	now, q := s.Report()
-	if left := q.Status(); now.Source.Objects != 1 || given.calls != 1 || now.Rejected.Count != 1 || left.Count() != 1 || len(left.Objects) != 1 {
-		t.Errorf("%d calls, %d objects, %d rejected, quarantine %+v", given.calls, now.Source.Objects, now.Rejected.Count, left)
+	if left := q.Status(); now.Source.Objects != 1 || given.calls != 1 || now.LeftOut.Count != 1 || left.Count() != 1 || len(left.Objects) != 1 {
+		t.Errorf("%d calls, %d objects, %d left out, quarantine %+v", given.calls, now.Source.Objects, now.LeftOut.Count, left)
 	}
 }
 

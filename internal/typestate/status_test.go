@@ -70,7 +70,7 @@ func TestState_FailuresOfIndexesBeyondTheLimitHaveAnError(t *testing.T) {
 		s.Unindexed(fmt.Sprint("ns/", i), "", "by-owner", nil)
 	}
 	s.Unindexed(fmt.Sprint("ns/", maxNamed+1), "", "by-owner", nil) // the one that failed last
-	if got := s.Snapshot().Rejected; got.Count != 1 || got.Key != fmt.Sprint("ns/", maxNamed) || got.Err == nil {
+	if got := s.Snapshot().LeftOut; got.Count != 1 || got.Key != fmt.Sprint("ns/", maxNamed) || got.Err == nil {
 		t.Errorf("%+v, want one object with an error", got)
 	}
 }

@@ -24,7 +24,7 @@ var ofSource = []table{
 		{"bad objects of a dropped page count", "gate.listPages", drop("r.undecodable = nil")},
 		{"a strict list leaves objects out", "newListed", never("transform.strict")},
 		{"a strict watch leaves objects out", "stream.inspect", never("s.requests.strict")},
-		{"a quarantine names any number of objects", "rejections.add", always("len(r.named) < maxRejected")},
+		{"a quarantine names any number of objects", "rejections.add", always("len(r.named) < MaxNamed")},
 		{"an object is left out since its last bad version", "rejections.add", drop("made.since = known.since")},
 		{"an object is left out since the last list", "rejections.after", drop("rejected.since = known.since")},
 		{"a quarantine does not name an object that was bad later", "rejections.add", replace("r.objects[key], r.list = made, nil", "r.objects[key] = made")},

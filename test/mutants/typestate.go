@@ -27,7 +27,7 @@ var ofTypestate = []table{
 		{"an object is in no index since its last failure", "unindexed.add", drop("made.since = known.since")},
 		{"a good object stays among the names of objects without an index", "unindexed.remove", drop("delete(u.named, at)")},
 		{"a quarantine is in no order", "Quarantined.Status", drop("slices.SortFunc(objects, func(a, b status.QuarantinedObject) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Index, b.Index)) })")},
-		{"objects that can't be decoded count for the transform", "State.rejectedLocked", never("errors.Is(rejected.Err, source.ErrDecode)")},
+		{"objects that can't be decoded count for the transform", "State.leftOutLocked", never("errors.Is(rejected.Err, source.ErrDecode)")},
 		{"a condition has the time of its last failure", "Condition.failed", replace(
 			"if c.Err == nil { c = Condition{Since: now} }", "c = Condition{Since: now, Attempts: c.Attempts}")},
 		{"a type is absent if the server rejects the user", "Snapshot.state", replace("s.inconclusive()", "reason == status.ReasonDiscoveryFailed")},
@@ -42,7 +42,7 @@ var ofTypestate = []table{
 			"s.Evidence, s.denied, s.Discovery = discovery.Evidence{}, time.Time{}, Condition{}",
 			"s.Evidence, s.denied = discovery.Evidence{}, time.Time{}")},
 		{"a NotServed answer is not a condition", "Snapshot.refuse", drop("s.Discovery = s.Discovery.failed(err, reason, s.At)")},
-		{"SyncedSince is from before a failure", "State.changeLocked", within("next.Rejected.Count > 0", never("failing"))},
+		{"SyncedSince is from before a failure", "State.changeLocked", within("next.LeftOut.Count > 0", never("failing"))},
 		{"SyncedSince is from before the type was served again", "State.changeLocked", never("!next.hasList()")},
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
 	}},
