@@ -132,7 +132,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 		now, changed := s.available.Current()
 		if !t.follows(now) {
 			if stream.initial { // the reflector has nothing yet
-				s.send(errorEvent(errReplaced))
+				p.take(ctx, errorEvent(errReplaced), true)
 			}
 			return !stream.initial && ctx.Err() == nil
 		}

@@ -413,3 +413,26 @@ func TestWatchList_ListFollowsAtOnceIfATweakRemovesIt(t *testing.T) {
 		r.stop()
 	})
 }
+
+// The reflector drops the initial events of a watch-list that has not ended: they are not in its store.
+func TestWatchList_ObjectsOfATypeThatGoesBeforeTheEndAreNotKnown(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			client, server, available := &script{}, newServerWatch(), newAvailability(source.Served)
+			client.watch = always(server, nil)
+			s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available, KeepCache: keeps})
+			w := openWatch(t, gateOf(s), watchList())
+			server.Add(newObject("a"))
+			if diff := cmp.Diff([]string{"ADDED a"}, seen(w)); diff != "" {
+				t.Fatalf("events (-want +got):\n%s", diff)
+			}
+			set(available, source.Gone)
+			if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(w)); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if got := s.State(); got.Objects != 0 || got.Complete {
+				t.Errorf("the state has %d objects, complete: %t", got.Objects, got.Complete)
+			}
+		})
+	}
+}

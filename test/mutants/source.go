@@ -154,6 +154,7 @@ var ofSource = []table{
 		{"a recreated object in a watch is an update", "resumableWatch.passObject", never("!old.same(id)")},
 		{"requests are sent for a held type", "Type.absent", never("t.Serving == Held")},
 		{"requests continue when a type is deleted", "resumableWatch.forward", never("!t.follows(now)")},
+		{"objects of a watch-list that is dropped are known", "resumableWatch.forward", replace("p.take(ctx, errorEvent(errReplaced), true)", "s.send(errorEvent(errReplaced))")},
 		{"a watch that ends early is opened again at once", "resumableWatch.forward", never("lasted < brief")},
 		{"no list replaces watches that end early", "resumableWatch.forward", drop("s.listNext = s.pace.slow()")},
 		{"no list replaces refused watches", "resumableWatch.step", drop("s.listNext = s.pace.slow() && refused(err)")},
