@@ -48,6 +48,8 @@ func (r facts) CRDUID(ctx context.Context, gr schema.GroupResource) (types.UID, 
 	var object struct {
 		Metadata slimMeta `json:"metadata"`
 	}
+	ctx, cancel := context.WithTimeout(ctx, r.options.requestTimeout)
+	defer cancel()
 	err := rest.object(ctx, objectRef{crdPath, gr.String()}, metaOnly, &object, &object.Metadata)
 	switch {
 	case apierrors.IsNotFound(err):

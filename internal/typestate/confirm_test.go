@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -16,12 +18,16 @@ import (
 
 // transport answers each request with one status and body.
 type transport struct {
-	code int // zero: no answer
+	code int // zero: no answer; -1: the request hangs
 	body string
 }
 
 func (s transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if s.code == 0 {
+	switch s.code {
+	case -1:
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	case 0:
 		return nil, errors.New("connection refused")
 	}
 	return &http.Response{
@@ -74,4 +80,24 @@ func TestState_Confirm(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A connection that hangs does not stop an informer: the list is accepted after the timeout of the request.
+func TestState_ConfirmEndsIfTheServerDoesNotRespond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		resolver, err := discovery.NewForConfigAndClient(&rest.Config{Host: "http://ships.invalid"}, &http.Client{Transport: transport{code: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := New(Config{GVR: ships, Resolver: resolver, Changed: &broadcast.Broadcaster{}})
+		yes(served("a"))(s)
+		now, _ := s.Availability().Current()
+		begun := time.Now()
+		if !s.Confirm(t.Context(), now) || s.Snapshot().Evidence.Kind != "" {
+			t.Error("a request without a response is evidence")
+		}
+		if took := time.Since(begun); took != 30*time.Second {
+			t.Errorf("took %v, want the request timeout of the resolver", took)
+		}
+	})
 }

@@ -90,4 +90,7 @@ var ofTypestate = []table{
 		{"a watch that expires is a failure", "State.Failed", replace("if ordinary { return }", "if !ordinary { return }")},
 		{"watches that expire all the time are no failure", "State.Failed", always("next.At.Sub(next.expiry) > expiryEvery")},
 	}},
+	{"discovery", "internal/typestate", []mutant{
+		{"a request for a CRD that hangs stops its informers", "facts.CRDUID", replace("context.WithTimeout(ctx, r.options.requestTimeout)", "context.WithCancel(ctx)")},
+	}},
 }
