@@ -541,3 +541,60 @@ func TestAllowedNamespaces_OfNames(t *testing.T) {
 		})
 	}
 }
+
+// Without namespaces, there are no requests whose success ends earlier failures.
+func TestNamespaces_FailuresEndWithTheLastNamespace(t *testing.T) {
+	inSet(t, func(in bubble) {
+		t, f := in.T, in.factory
+		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("a"))
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		in.cluster.Intercept(func(context.Context, fakecluster.Request) error { return apierrors.NewServiceUnavailable("down") })
+		in.cluster.CloseWatches(widgets)
+		time.Sleep(time.Second)
+		if i := l.Status(); i.State != status.StateDegraded {
+			t.Errorf("status: %s", i)
+		}
+		if err := l.SetNamespaces(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if i := l.Status(); i.State != status.StateSynced || i.Objects != 0 {
+			t.Errorf("status: %s", i)
+		}
+	})
+}
+
+func TestNamespaceSelector_FailuresEndWhenNamespacesAreKnown(t *testing.T) {
+	for name, test := range map[string]struct {
+		team string
+		typ  fakecluster.Type
+	}{
+		"no namespace is selected":   {"blue", widgetType},
+		"the type can't be watched":  {"red", listable()},
+		"a namespace can be watched": {"red", widgetType},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSet(t, func(in bubble) {
+				t, cluster, f := in.T, in.cluster, in.factory
+				cluster.Serve(namespaceType, test.typ)
+				labelNamespace(t, cluster, "a", "red")
+				cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+					if req.GVR == namespaceType.GVR && req.Verb == "watch" {
+						return apierrors.NewNotFound(namespaceType.GVR.GroupResource(), "")
+					}
+					return nil
+				})
+				l := acquire(t, f, widgets, dynamicinformer.WithNamespaceSelector("team="+test.team), dynamicinformer.WithPolling(time.Minute))
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+				if i := l.Status(); i.State != status.StateSynced {
+					t.Errorf("status: %s", i)
+				}
+			})
+		})
+	}
+}

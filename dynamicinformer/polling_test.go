@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +135,31 @@ func TestPolling_IsOnlyForTypesWithoutWatches(t *testing.T) {
 			if diff := cmp.Diff(tc.want, started); diff != "" {
 				t.Errorf("started (-want +got):\n%s", diff)
 			}
+		}
+		shutdown(t, f)
+	})
+}
+
+// Lists replace the watches that have failed before the server refused one.
+func TestPolling_EndsEarlierFailuresOfWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		var watches atomic.Int64
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			switch {
+			case req.Verb != "watch":
+				return nil
+			case watches.Add(1) < 5:
+				return apierrors.NewInternalError(errBad)
+			}
+			return apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch")
+		})
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets, dynamicinformer.WithPolling(time.Minute))
+		time.Sleep(10 * time.Minute)
+		if got := l.Status(); got.State != status.StateSynced {
+			t.Errorf("status: %s", got)
 		}
 		shutdown(t, f)
 	})

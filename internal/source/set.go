@@ -85,9 +85,9 @@ func (g *gate) awaitNames(ctx context.Context, set *Namespaces, changed <-chan s
 		}
 		go func() { // ctx is that of the reflector
 			defer g.calls.End()
-			set.run(ctx, set, func(verb string, err error) {
+			set.run(ctx, set, func(_ string, err error) {
 				if !isClosed(set.namesKnown) { // later, the names that are known stay
-					g.cfg.Observer.Failed(verb, err)
+					g.cfg.Observer.Failed(VerbList, err) // the list that waits for the names ends this failure
 				}
 			})
 		}()
@@ -243,6 +243,9 @@ func (m *merged) run(ctx context.Context, send func(watch.Event) bool) {
 		}
 		if !m.remove(ctx, children, wanted) {
 			return
+		}
+		if len(names) == 0 {
+			m.cfg.Observer.Succeeded(VerbWatch) // no request follows that would end the failures of earlier ones
 		}
 		for _, name := range names {
 			if children[name] == nil {

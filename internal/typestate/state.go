@@ -307,8 +307,8 @@ const expiryEvery = time.Minute
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // Succeeded implements source.Observer. It ends the conditions that the success contradicts. A list
-// also ends a failure of discovery. A watch also ends a failure of a list, since it continues from the
-// cache.
+// also ends a failure of discovery, and a failure of a watch if lists replace watches. A watch also ends
+// a failure of a list, since it continues from the cache.
 func (s *State) Succeeded(verb string) {
 	before, now := s.change(func(next *Snapshot) {
 		if verb == source.VerbWatch {
@@ -318,6 +318,9 @@ func (s *State) Succeeded(verb string) {
 		}
 		next.Traffic.Lists++
 		next.List = Condition{}
+		if next.Source.Polling > 0 { // lists replace watches
+			next.Watch = Condition{}
+		}
 		if next.Serving == source.Served && !next.disputed { // while the type is held, no other request follows
 			next.Discovery = Condition{}
 		}

@@ -44,6 +44,7 @@ var ofTypestate = []table{
 		{"a NotServed answer is not a condition", "Snapshot.refuse", drop("s.Discovery = s.Discovery.failed(err, reason, s.At)")},
 		{"SyncedSince is from before a failure", "State.changeLocked", within("next.LeftOut.Count > 0", never("failing"))},
 		{"SyncedSince is from before the type was served again", "State.changeLocked", never("!next.hasList()")},
+		{"a failure of a watch stays when lists replace watches", "State.Succeeded", never("next.Source.Polling > 0")},
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
