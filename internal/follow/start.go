@@ -50,11 +50,13 @@ func (f *follower) startQueuedLocked(ctx context.Context) {
 	}
 }
 
-// waitLocked logs that types wait for the end of others. The caller holds mu.
+// waitLocked logs that types wait for the end of others, in another goroutine. The caller holds mu.
 func (f *follower) waitLocked(ctx context.Context) {
 	if !f.full {
 		f.full = true
-		klog.FromContext(ctx).Info("Follow has reached its limit of types; further types wait", "limit", f.Most)
+		f.goroutines.Go(func() {
+			klog.FromContext(ctx).Info("Follow has reached its limit of types; further types wait", "limit", f.Most)
+		})
 	}
 }
 
