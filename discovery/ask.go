@@ -14,6 +14,9 @@ import (
 
 // answer returns the resource of q, from memory if possible, and otherwise from the server.
 func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
+	if ctx == nil {
+		return Resource{}, inconclusive(q.ref, errNilContext)
+	}
 	for {
 		c := r.known(ctx)
 		if c == nil {
@@ -35,7 +38,7 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 // known returns the snapshot of the run, or nil if the resolver does not run. It waits for the first
 // snapshot of a new run, for at most the time beginning.
 func (r *Resolver) known(ctx context.Context) *snapshot {
-	if c := r.current.Load(); c != nil {
+	if c := r.current.Load(); c != nil || ctx == nil {
 		return c
 	}
 	timer := time.NewTimer(beginning)

@@ -36,6 +36,9 @@ func (r *Resolver) AwaitRef(ctx context.Context, ref string) (Resource, error) {
 
 // await waits until q has an answer.
 func (r *Resolver) await(ctx context.Context, q question) (Resource, error) {
+	if ctx == nil {
+		return Resource{}, inconclusive(q.ref, errNilContext)
+	}
 	defer r.expect(schema.GroupResource{Group: q.ref.Group, Resource: q.ref.Resource})()
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -301,6 +301,9 @@ func (e *causesError) Error() string {
 // Unwrap returns all errors.
 func (e *causesError) Unwrap() []error { return e.errs }
 
+// errNilContext is the error for a question with a nil context.
+var errNilContext = errors.New("the context is nil")
+
 // nonEmpty returns the texts that are not empty.
 func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })

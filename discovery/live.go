@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -130,6 +131,9 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // Run returns [ErrRunning] if the resolver runs already. It can be called again after it has returned.
 // The resolver of [NewFromDiscovery] has no watches: it polls.
 func (r *Resolver) Run(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("discovery: run: %w", errNilContext)
+	}
 	l := &live{
 		resolver:  r,
 		pace:      r.options.pace,

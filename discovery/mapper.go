@@ -42,6 +42,9 @@ func mapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.R
 
 func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(meta.RESTMapperWithContext) (T, error)) (T, error) {
 	var none T
+	if ctx == nil {
+		return none, inconclusive(q.ref, errNilContext)
+	}
 	// The error for a question without a match has the reason.
 	answer := func(c *snapshot) (T, error) {
 		found, err := ask(c.mapper())

@@ -99,6 +99,9 @@ func (s *Selector) groups() []string {
 // resources and an [*InconclusiveError]. If one of the names is ambiguous, it returns the types of the others
 // and an [*AmbiguousError]. Selection by the labels of CRDs requires the permission to list CRDs.
 func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, error) {
+	if ctx == nil {
+		return nil, inconclusive(everyResource, errNilContext)
+	}
 	c := r.known(ctx)
 	if c == nil {
 		fresh, err := r.requestAll(ctx)

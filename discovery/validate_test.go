@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -254,5 +255,23 @@ func TestValidate_VerbErrorComesWithoutResource(t *testing.T) {
 	got, err := newServer(t, aggregated, everything()...).resolver(t).Validate(t.Context(), reviews)
 	if err != nil && got.GVR.Resource != "" {
 		t.Errorf("Validate = %v beside %v", got.GVR, err)
+	}
+}
+
+func TestResolver_ANilContextIsAnError(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	r := s.resolver(t)
+	var none context.Context
+	_, resolved := r.Resolve(none, "pods")
+	_, all := r.ResolveAll(none, discovery.Selector{})
+	_, awaited := r.Await(none, schema.GroupVersionResource{Version: "v1", Resource: "pods"})
+	_, mapping := r.RESTMapper().(meta.RESTMapperWithContext).RESTMappingWithContext(none, schema.GroupKind{Kind: "Pod"})
+	for name, err := range map[string]error{"Resolve": resolved, "ResolveAll": all, "Await": awaited, "RESTMapping": mapping, "Run": r.Run(none)} {
+		if err == nil || !strings.HasSuffix(err.Error(), ": the context is nil") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := s.paths(); got != nil {
+		t.Errorf("requests = %v, want none", got)
 	}
 }

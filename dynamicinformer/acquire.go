@@ -36,7 +36,7 @@ func (f *Factory) Acquire(ctx context.Context, gvr schema.GroupVersionResource, 
 // acquire is Acquire for k, which has no options yet.
 func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Lease, error) {
 	o, err := f.leaseOptions(opts)
-	if err != nil {
+	if err = cmp.Or(checkContext(ctx), err); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: acquire: %s: %w", discovery.RefOf(k.gvr), err)
 	}
 	k.versions, k.form = o.versions, o.form

@@ -157,6 +157,9 @@ type objectOrMetadata struct {
 const validateAfter = 10 * time.Second
 
 func (o *objectOrMetadata) ForResource(gvr schema.GroupVersionResource) (informers.GenericInformer, error) {
+	if o.shared == nil || o.factory == nil {
+		return nil, errors.New("dynamicinformer: a factory of ObjectOrMetadata is nil")
+	}
 	if informer, err := o.shared.ForResource(gvr); err == nil {
 		return informer, nil
 	}

@@ -1,6 +1,7 @@
 package dynamicinformer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,7 +121,7 @@ func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 //
 // Errors are [*discovery.SelectorError], [*OptionError] of the leases, [ErrNoDiscovery] and [ErrShutDown].
 func (f *Factory) Follow(ctx context.Context, s discovery.Selector, to FollowFuncs, opts ...FollowOption) error {
-	if err := s.Validate(); err != nil {
+	if err := cmp.Or(checkContext(ctx), s.Validate()); err != nil {
 		return fmt.Errorf("dynamicinformer: follow: %w", err)
 	}
 	if f.options.resolver == nil {

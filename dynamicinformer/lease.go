@@ -27,6 +27,16 @@ var (
 	ErrNilHandler = errors.New("dynamicinformer: the event handler is nil")
 )
 
+var errNilContext = errors.New("the context is nil")
+
+// checkContext returns an error if ctx is nil.
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	return nil
+}
+
 // Lease is the right of one user to the informer on a resource. The first lease starts the
 // informer, if the factory has been started. The release of the last lease ends it. Each
 // lease must be released separately. The methods are safe for concurrent use. Handlers may
@@ -97,6 +107,9 @@ func (l *Lease) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 	if l.released.Load() {
 		return ErrReleased
+	}
+	if err := checkContext(ctx); err != nil {
+		return &status.VersionError{GVR: l.entry.gvr, Want: resourceVersion, Err: err}
 	}
 	have, err := l.entry.informer.AwaitVersion(ctx, resourceVersion, func() bool { return l.factory.notSynced(l.entry) == nil })
 	if err == nil {

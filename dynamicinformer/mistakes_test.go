@@ -241,6 +241,42 @@ func TestNew_RejectsANilPointer(t *testing.T) {
 	}
 }
 
+// The net/http package returns an error, too, for a request with a nil context.
+func TestFactory_ANilContextIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		l := acquire(t, f, widgets)
+		f.Start(t.Context())
+		var none context.Context
+		_, acquired := f.Acquire(none, widgets)
+		_, typed := dynamicinformer.AcquireTyped[*typedWidget](none, f, widgets)
+		_, named := f.AcquireRef(none, "widgets")
+		for name, err := range map[string]error{
+			"Acquire": acquired, "AcquireTyped": typed, "AcquireRef": named, "Factory.WaitForSync": f.WaitForSync(none), "Lease.WaitForSync": l.WaitForSync(none),
+			"AtLeast": l.AtLeast(none, "1"), "Follow": f.Follow(none, discovery.Selector{}, dynamicinformer.FollowFuncs{}), "Shutdown": f.Shutdown(none),
+		} {
+			if err == nil || !strings.HasSuffix(err.Error(), ": the context is nil") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		shutdown(t, f)
+	})
+}
+
+func TestAcquireTyped_ANilFactoryIsAnError(t *testing.T) {
+	if _, err := dynamicinformer.AcquireTyped[*typedWidget](t.Context(), nil, widgets); err == nil || !strings.Contains(err.Error(), "the factory is nil") {
+		t.Error(err)
+	}
+	for name, view := range map[string]dynamicinformer.InformerFactory{
+		"both": dynamicinformer.ObjectOrMetadata(nil, nil), "one": dynamicinformer.ObjectOrMetadata(nil, newFactory(t, fakecluster.New(widgetType))),
+	} {
+		if _, err := view.ForResource(widgets); err == nil || !strings.Contains(err.Error(), "is nil") {
+			t.Errorf("ObjectOrMetadata, %s: %v", name, err)
+		}
+	}
+}
+
 func TestFactory_StartOfANilContextRunsUntilShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)

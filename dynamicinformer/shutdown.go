@@ -25,6 +25,9 @@ func (f *Factory) Shutdown(ctx context.Context) error {
 		}
 	}
 	f.mu.Unlock()
+	if err := checkContext(ctx); err != nil {
+		return fmt.Errorf("dynamicinformer: shutdown: the informers have been stopped, and were not waited for: %w", err)
+	}
 	return f.drain(ctx)
 }
 

@@ -3,6 +3,7 @@ package dynamicinformer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -106,6 +107,9 @@ func (r resources) applyToHealth(p *status.HealthPolicy) { p.Resources = r }
 
 // waitFor waits for entries, and returns the errors of those that are not synced.
 func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions) error {
+	if err := checkContext(ctx); err != nil {
+		return fmt.Errorf("dynamicinformer: wait: %w", err)
+	}
 	errs := make([]error, len(entries))
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()

@@ -2,6 +2,7 @@ package dynamicinformer
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,9 @@ type TypedLease[T Object] struct {
 //
 // If T is not a pointer to a struct that embeds TypeMeta and ObjectMeta as values, or with [WithMetadataOnly], the error is an [*OptionError].
 func AcquireTyped[T Object](ctx context.Context, f *Factory, gvr schema.GroupVersionResource, opts ...LeaseOption) (*TypedLease[T], error) {
+	if f == nil {
+		return nil, errors.New("dynamicinformer: acquire: the factory is nil")
+	}
 	opts = append(slices.Clip(opts), leaseOptionFunc(func(o *leaseOptions) {
 		if o.form == (form.Metadata{}) {
 			o.form = form.Mixed{}

@@ -4,6 +4,8 @@ package main
 var ofDiscovery = []table{
 	{"discovery", "discovery", []mutant{
 		{"suggestions for a kind have similar resources", "similar", never("best.distance == 0 && best.ref.Group == ref.Group && cand.distance > 0")},
+		{"a question may have a nil context", "Resolver.answer", never("ctx == nil")},
+		{"Run accepts a nil context", "Resolver.Run", never("ctx == nil")},
 		{"the text of a resource without a name is empty", "Ref.String", replace(`cmp.Or(r.Resource, "(no name)")`, "r.Resource")},
 		{"the error of a GVR describes the forms of references", "RefError.Error", never("e.parts")},
 		{"only what serves the preferred version counts", "typeState.changes", always("s.sameServers(now)")},
