@@ -30,9 +30,10 @@
 //
 // Logging. Lines go to the logger in the context of Start: one line for each change of state and none
 // for a retry, at most ten lines a minute for each informer. At the default verbosity, lines report
-// failures with their reasons, and their ends. At 2, they also report that an informer starts, has
-// listed, or has ended; at 4, each retry. [Factory.Status] and [Factory.Explain] return the same at
-// any time, and [Factory.Readyz] reports problems.
+// failures with their reasons, and their ends; of objects that are left out of the cache, the first. At
+// 2, they also report that an informer starts, has listed, or has ended; at 4, each retry.
+// [Factory.Status] and [Factory.Explain] return the same at any time, and [Factory.Readyz] reports
+// problems.
 //
 // Differences from client-go's package, which docs/migration.md lists: a stopped informer is not returned
 // again. Waiting does not poll, and does not wait for stopped informers. A failed Get of a generic

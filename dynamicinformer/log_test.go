@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -143,6 +145,43 @@ func TestLog_AmbiguousNameHasOneLine(t *testing.T) {
 		if diff := cmp.Diff(want, lines); diff != "" {
 			t.Errorf("lines (-want +got):\n%s", diff)
 		}
+	})
+}
+
+// The status names the other objects.
+func TestLog_HasALineForTheFirstObjectThatIsLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, lines := logging(t, 0)
+		cluster := fakecluster.New(widgetType)
+		client := cluster.Resource(widgets).Namespace("ns")
+		bad := func(name string) {
+			if _, err := client.Create(t.Context(), newObject(name, map[string]string{"bad": "true"}), metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bad("a")
+		f := newFactory(t, cluster)
+		l := acquire(t, f, widgets, transformed(func(any) (any, error) { panic(errBad) }))
+		f.Start(ctx)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		bad("b")
+		if diff := cmp.Diff([]string{"Objects are left out TransformFailed"}, lines()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if text := l.Status().Message(); !strings.Contains(text, ", log_test.go:") {
+			t.Errorf("the place of the panic is missing: %s", text)
+		}
+		for _, name := range []string{"a", "b"} {
+			if err := client.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff([]string{"No object is left out any more "}, lines()); diff != "" {
+			t.Errorf("after the deletions (-want +got):\n%s", diff)
+		}
+		shutdown(t, f)
 	})
 }
 

@@ -9,6 +9,8 @@ package errtext
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -16,7 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
 // Limit is the maximum length of a text in bytes.
@@ -59,6 +61,25 @@ func Text(text string) string {
 	return Cut(text)
 }
 
+// Panicked returns an error for the value of a recovered panic, with the function and the line that have panicked.
+// It must be called by the deferred function that has recovered the panic.
+func Panicked(value any) error {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	panicked := false
+	for {
+		frame, more := frames.Next()
+		inRuntime := strings.HasPrefix(frame.Function, "runtime.")
+		if panicked && !inRuntime {
+			return fmt.Errorf("panic: %v (in %s, %s:%d)", value, frame.Function, filepath.Base(frame.File), frame.Line)
+		}
+		panicked = panicked || inRuntime
+		if !more {
+			return fmt.Errorf("panic: %v", value)
+		}
+	}
+}
+
 // Clean returns err if its text is safe. Otherwise it returns an error with a safe text. For
 // errors of Kubernetes, that error has the same type and no body. For other errors, it wraps
 // err. errors.Is, errors.As and the functions of apimachinery return the same for both errors,
@@ -75,10 +96,10 @@ func Clean(err error) error {
 		return e
 	}
 	switch {
-	case runtime.IsMissingKind(err):
-		return runtime.NewMissingKindErr(hidden)
-	case runtime.IsMissingVersion(err):
-		return runtime.NewMissingVersionErr(hidden)
+	case apiruntime.IsMissingKind(err):
+		return apiruntime.NewMissingKindErr(hidden)
+	case apiruntime.IsMissingVersion(err):
+		return apiruntime.NewMissingVersionErr(hidden)
 	}
 	text := err.Error()
 	if status, is := errors.AsType[*apierrors.StatusError](err); is {
@@ -181,7 +202,7 @@ func hide(text, body string) string {
 }
 
 // kindOf returns an object with only the kind of object.
-func kindOf(object runtime.Object) runtime.Object {
+func kindOf(object apiruntime.Object) apiruntime.Object {
 	kind := &unstructured.Unstructured{Object: map[string]any{}}
 	if object == nil {
 		return kind

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/errtext"
 	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
@@ -230,7 +231,7 @@ func uidOf(obj any) types.UID {
 func callIndex(function cache.IndexFunc, obj any) (values []string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			values, err = nil, fmt.Errorf("panic: %v", r)
+			values, err = nil, errtext.Panicked(r)
 		}
 	}()
 	return function(obj)

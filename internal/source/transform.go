@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/errtext"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
 
@@ -120,7 +121,7 @@ func (t *transform) decoded(obj runtime.Object) (runtime.Object, error) {
 func call(function cache.TransformFunc, obj any) (transformed any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r)
+			err = errtext.Panicked(r)
 		}
 	}()
 	return function(obj)

@@ -39,6 +39,7 @@ type stateLog struct {
 	since   time.Time       // the start of the failure
 	gone    bool            // a line has reported that the type is gone
 	listed  int             // the generation of the last "Listed" line, plus one
+	objects bool            // a line has reported that objects are left out of the cache
 	minute  time.Time
 	lines   int // the number of lines in that minute
 	leftOut int // the number of omitted lines since the last line
@@ -144,6 +145,22 @@ func (l *stateLog) completed(now *Snapshot) {
 	l.mu.Unlock()
 	if !known {
 		l.write(LogOrdinary, "Listed", "objects", now.Source.Objects, "resourceVersion", now.Source.Listed)
+	}
+}
+
+// objectsLeftOut logs that objects are left out of the cache, and that none is left out any more. Objects that are
+// left out of an index have no line: their errors come from under the lock of the store.
+func (l *stateLog) objectsLeftOut(now *Snapshot) {
+	leaves := now.Source.Rejected.Count > 0
+	l.mu.Lock()
+	before := l.objects
+	l.objects = leaves
+	l.mu.Unlock()
+	switch {
+	case leaves && !before:
+		l.write(0, "Objects are left out", "reason", now.LeftOut.Reason, "object", now.LeftOut.Key, "err", now.LeftOut.Err)
+	case !leaves && before:
+		l.write(0, "No object is left out any more")
 	}
 }
 

@@ -332,6 +332,7 @@ func (s *State) Succeeded(verb string) {
 func (s *State) Completed() {
 	_, now := s.change(func(*Snapshot) {})
 	s.log.completed(&now)
+	s.log.objectsLeftOut(&now)
 	if s.cfg.Completed != nil {
 		s.cfg.Completed()
 	}

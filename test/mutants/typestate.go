@@ -18,6 +18,8 @@ var ofTypestate = []table{
 		{"a refused watch does not make a resolver poll", "State.Failed", never("apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)")},
 		{"a resolver polls more often after each refused watch", "State.Failed", always("next.Watch.Err == nil")},
 		{"every retry is logged", "stateLog.retried", always("l.isNew(reason)")},
+		{"each object that is left out is logged", "stateLog.objectsLeftOut", always("!before")},
+		{"a log does not report that no object is left out any more", "stateLog.objectsLeftOut", never("!leaves && before")},
 		{"a recovery is not logged", "stateLog.healed", never(`reason != ""`)},
 		{"the log has a line for each change of a type that changes often", "stateLog.admit", never("l.lines == linesEachMinute")},
 		{"the deletion of a type is logged as a wait", "stateLog.vanished", all(
