@@ -115,7 +115,7 @@ func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 	if err == nil {
 		return nil
 	}
-	if reason := l.factory.notSynced(l.entry); reason != nil {
+	if reason := l.factory.notSynced(l.entry); reason != nil && !errors.Is(err, status.ErrVersionInvalid) {
 		err = fmt.Errorf("%w: %w", err, reason)
 	}
 	return &status.VersionError{GVR: l.entry.gvr, Want: resourceVersion, Have: have, Err: err}
@@ -131,12 +131,13 @@ func (l *Lease) SetNamespaces(names ...string) error {
 	}
 	chosen := namespaces.Named(names...)
 	if name, err := chosen.Check(); err != nil {
-		return &OptionError{Option: "SetNamespaces", Value: name, Err: err}
+		return fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), &OptionError{Option: "SetNamespaces", Value: name, Err: err})
 	}
 	l.factory.mu.Lock() // concurrent calls are in one order
 	defer l.factory.mu.Unlock()
 	if !l.entry.informer.Source().SetNamespaces(chosen.Names()...) {
-		return &OptionError{Option: "SetNamespaces", Err: errors.New("the lease has no set of names: acquire it with WithNamespaces")}
+		err := &OptionError{Option: "SetNamespaces", Err: errors.New("the lease has no set of names: acquire it with WithNamespaces")}
+		return fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), err)
 	}
 	l.entry.settings.namespaces = chosen.After(l.entry.settings.namespaces)
 	l.entry.changed.Broadcast()

@@ -86,16 +86,19 @@ func (f *Factory) drain(ctx context.Context) error {
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return &ShutdownError{Err: context.Cause(ctx)}
+			if !closed(done) {
+				return &ShutdownError{Err: context.Cause(ctx)}
+			}
 		}
 	}
 	return nil
 }
 
-// ShutdownError reports that informers had not ended when the context of Shutdown ended. It unwraps
+// ShutdownError reports that goroutines of the factory had not ended when the context of Shutdown ended. It unwraps
 // to the cause of that, such as context.DeadlineExceeded.
 type ShutdownError struct {
-	// Running are the resources of these informers, sorted.
+	// Running are the resources of the informers that had not ended, sorted. It is empty if only discovery, or
+	// the removal of a handler, had not ended.
 	Running []schema.GroupVersionResource
 	// Err is the cause of the context's end.
 	Err error
@@ -105,6 +108,9 @@ func (e *ShutdownError) Error() string {
 	refs := make([]string, len(e.Running))
 	for i, gvr := range e.Running {
 		refs[i] = discovery.RefOf(gvr).String()
+	}
+	if len(refs) == 0 {
+		return fmt.Sprintf("all informers have ended, discovery or the removal of an event handler has not: %v", e.Err)
 	}
 	return fmt.Sprintf("informers still running, an event handler or a request has not returned: %s: %v", strings.Join(refs, ", "), e.Err)
 }

@@ -49,6 +49,30 @@ func TestFactory_ShutdownWaitsForHandlers(t *testing.T) {
 	})
 }
 
+func TestFactory_ShutdownWithAnEndedContextAfterTheEndOfAllIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.ForResource(widgets)
+		start(t.Context(), f)
+		shutdown(t, f)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 20 {
+			if err := f.Shutdown(ended); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestShutdownError_WithoutInformersNamesWhatElseRuns(t *testing.T) {
+	err := &dynamicinformer.ShutdownError{Err: context.Canceled}
+	if want := "all informers have ended, discovery or the removal of an event handler has not: context canceled"; err.Error() != want {
+		t.Error(err)
+	}
+}
+
 // The end of Start's context and Shutdown have the same effect on the status.
 func TestStatus_IsStoppedWhenTheContextOfStartEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,7 @@ func (i *Informer) AwaitVersion(ctx context.Context, version string, synced func
 		return "", status.ErrSeveralVersions
 	}
 	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
-		return "", fmt.Errorf("%w: %w", status.ErrVersionInvalid, err)
+		return "", status.ErrVersionInvalid
 	}
 	w := versionWait{Informer: i, version: version, synced: synced, rewinds: i.source.State().Rewinds, generation: -1, asked: time.Now(), pause: askAfter}
 	for {

@@ -95,6 +95,7 @@ var ofDynamicinformer = []table{
 		{"all informers resync at the same time", "settings.resyncPeriod", before(
 			"return wait.Jitter(s.resync-s.resync/10, 0.2)", "if true { return s.resync }")},
 		{"Shutdown does not wait", "Factory.drain", replace("case <-e.done:", "default:")},
+		{"Shutdown with an ended context reports a resolver that has ended", "Factory.drain", never("closed(done)")},
 		{"Shutdown does not end informers", "Factory.Shutdown", drop("e.retireLocked()")},
 		{"a wait does not end when the factory closes", "Factory.close", drop("e.endLocked()")},
 		{"Shutdown returns before the removal of handlers", "Factory.drain", drop("f.removals.Done()")},
