@@ -111,10 +111,10 @@ func newResolver(s server, opts []Option) *Resolver {
 	return r
 }
 
-// Resolve returns the resource that ref names. The name is a plural, singular, short name or kind, in
-// any case, alone or followed by a group, or by a version and a group, or in one of the forms with a
-// slash (see [ParseRef]). Without a version, the result is in the preferred version, among those that
-// have the resource.
+// Resolve returns the resource that ref names. The name is a plural, singular, short name or kind, alone
+// or followed by a group, or by a version and a group, or in one of the forms with a slash (see
+// [ParseRef]). Upper and lower case are equal. Without a version, the result is in the preferred version,
+// among those that have the resource.
 //
 // The group may be a prefix, as in kubectl: proxies.config is proxies.config.openshift.io, unless there
 // is a group config with the resource proxies.

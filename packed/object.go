@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -40,11 +41,11 @@ func NewPacker() *Packer { return &Packer{packed.NewPacker()} }
 // obj has a value of a Go type that JSON is not decoded to, such as int.
 func (p *Packer) Pack(obj *unstructured.Unstructured) (*Object, error) {
 	if obj == nil || obj.Object == nil {
-		return nil, fmt.Errorf("packed: no object")
+		return nil, errors.New("packed: the object is nil or empty")
 	}
 	tape, ok := p.packer.FromContent(obj.Object)
 	if !ok {
-		return nil, fmt.Errorf("packed: %s %q has values that no decoder of JSON returns", obj.GetKind(), obj.GetName())
+		return nil, fmt.Errorf("packed: kind %q, name %q: the object has a value of a Go type that JSON is not decoded to, such as int", obj.GetKind(), obj.GetName())
 	}
 	return newObject(tape), nil
 }

@@ -4,6 +4,6 @@
 // watch from a resourceVersion, ends the initial events of a watch-list with a bookmark, and counts
 // requests. A test can make any request fail or hang.
 //
-// The package does not support patches, server-side apply and subresources: they return
-// MethodNotSupported. It has no schemas, tables and pages.
+// The package does not support patches, server-side apply or subresources: they return
+// MethodNotSupported. It has no schemas, tables or pages.
 package fakecluster

@@ -5,11 +5,11 @@
 //
 // The gate sends no request before the type is served. It presents all later changes of the type as
 // one ordinary list and one watch that never ends; resumableWatch is that watch, and calls the informer's
-// transform for each object. The requests stage reports
-// the result of each request, and ends requests that hang. The client stage is the dynamic client
-// with namespace and options applied. With a set of [Namespaces], each namespace has its own requests.
-// client-go's informer and reflector are unchanged. A [ListQueue] limits the first lists of all sources
-// that share it. Lists replace the watch of a type that can't be watched, if [Config.Polling] is set.
+// transform for each object. The requests stage reports the result of each request, and ends requests
+// that hang. The client stage is the dynamic client with namespace and options applied. With a set of
+// [Namespaces], each namespace has its own requests. client-go's informer and reflector are unchanged.
+// A [ListQueue] limits the first lists of all sources that share it. Lists replace the watch of a type
+// that can't be watched, if [Config.Polling] is set.
 //
 // The package knows nothing of factories, discovery or caches.
 package source

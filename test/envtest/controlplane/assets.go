@@ -119,7 +119,7 @@ func fromModules(ctx context.Context, progress io.Writer) (string, error) {
 		Source:    os.DirFS(source),
 		Packages:  []string{"./kube-apiserver", "./etcd"},
 		LinkFlags: linkFlags,
-		Notice:    "with etcd, from Go modules, since setup-envtest can't reach its index; 4 to 10 minutes and a download of some 130 MB",
+		Notice:    "with etcd, from Go modules, since setup-envtest can't reach its index; 4 to 10 minutes and a download of about 130 MB",
 	}, progress)
 	if err != nil {
 		return "", fmt.Errorf("controlplane: %w", err)

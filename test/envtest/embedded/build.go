@@ -27,7 +27,7 @@ func binary(ctx context.Context, progress io.Writer) (string, error) {
 		Source:    source,
 		Packages:  []string{"./cmd/apiserver"},
 		LinkFlags: linkFlags,
-		Notice:    "3 to 8 minutes and a download of some 60 MB, less if Go has compiled its packages before",
+		Notice:    "3 to 8 minutes and a download of about 60 MB, less if Go has compiled its packages before",
 	}, progress)
 	return filepath.Join(dir, "apiserver"), err
 }
