@@ -97,7 +97,7 @@ func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 }
 
 // Follow holds a lease on each type that s selects and that can be listed and watched, or only listed if
-// the leases have [WithPolling], while the type is served and selected, and calls the functions of to. When
+// the leases have [WithPolling], while the type is served and selected, and calls Started and Stopped. When
 // ctx ends it returns nil. When the factory is shut down it returns [ErrShutDown]. In both cases, it first
 // releases all its leases and waits for its callbacks. If the factory has not been started, Follow waits
 // for Start. Calls of Follow are independent of each other. Leases share informers with other leases of the
@@ -120,7 +120,7 @@ func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 // is started less often, down to once in 5 s, until it has been served for 10 s.
 //
 // Errors are [*discovery.SelectorError], [*OptionError] of the leases, [ErrNoDiscovery] and [ErrShutDown].
-func (f *Factory) Follow(ctx context.Context, s discovery.Selector, to FollowFuncs, opts ...FollowOption) error {
+func (f *Factory) Follow(ctx context.Context, s discovery.Selector, funcs FollowFuncs, opts ...FollowOption) error {
 	if err := cmp.Or(checkContext(ctx), s.Validate()); err != nil {
 		return fmt.Errorf("dynamicinformer: follow: %w", err)
 	}
@@ -134,13 +134,13 @@ func (f *Factory) Follow(ctx context.Context, s discovery.Selector, to FollowFun
 	}
 	if f.awaitStart(ctx) {
 		cfg := follow.Config{
-			Resolver: f.options.resolver, Selector: s, Verbs: lease.verbs(), Starts: o.starts, Most: o.most, Stopped: to.Stopped, Closed: f.closing,
+			Resolver: f.options.resolver, Selector: s, Verbs: lease.verbs(), Starts: o.starts, Most: o.most, Stopped: funcs.Stopped, Closed: f.closing,
 			Acquire: func(ctx context.Context, gvr schema.GroupVersionResource) (follow.Lease, error) {
 				return f.acquireFollowed(ctx, gvr, o.lease)
 			},
 		}
-		if to.Started != nil {
-			cfg.Started = func(l follow.Lease) { to.Started(l.(followedLease).Lease) }
+		if funcs.Started != nil {
+			cfg.Started = func(l follow.Lease) { funcs.Started(l.(followedLease).Lease) }
 		}
 		follow.Run(ctx, cfg)
 	}

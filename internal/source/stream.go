@@ -58,14 +58,14 @@ func (s *stream) take(turn *turn) {
 // the bookmark that ends a list.
 type deliver func(event watch.Event, initial bool) bool
 
-// run passes events to to, until the stream ends, to returns false, other closes, or ctx ends. It
+// run passes events to pass, until the stream ends, pass returns false, other closes, or ctx ends. It
 // can be called again if the stream continues. The caller closes the stream.
-func (s *stream) run(ctx context.Context, to deliver, other <-chan struct{}) ending {
+func (s *stream) run(ctx context.Context, pass deliver, other <-chan struct{}) ending {
 	for {
 		select {
 		case event, open := <-s.in.ResultChan():
 			if !open {
-				s.ended(ctx, to)
+				s.ended(ctx, pass)
 				return over
 			}
 			var arrived time.Time
@@ -74,7 +74,7 @@ func (s *stream) run(ctx context.Context, to deliver, other <-chan struct{}) end
 			}
 			event, initial := s.inspect(ctx, event)
 			switch {
-			case !to(event, initial):
+			case !pass(event, initial):
 				return unwanted
 			case event.Type == watch.Error:
 				return over
@@ -83,12 +83,12 @@ func (s *stream) run(ctx context.Context, to deliver, other <-chan struct{}) end
 				s.silence.received(event.Type, s.initial, time.Since(arrived))
 			}
 		case <-s.silence.elapsed():
-			s.stalled(ctx, to)
+			s.stalled(ctx, pass)
 			return over
 		case <-s.overdue.elapsed():
 			s.requests.failed(ctx, VerbWatch, errOverdue)
 			if s.initial {
-				to(errorEvent(errOverdue), true)
+				pass(errorEvent(errOverdue), true)
 			}
 			return over
 		case <-other:
@@ -166,21 +166,21 @@ func (s *stream) broken(ctx context.Context, err error, event watch.Event) (watc
 
 // ended is called when the server has closed the stream. A reflector that waits for initial events
 // would repeat the request at once, without a pause. After this error, it sends a LIST instead.
-func (s *stream) ended(ctx context.Context, to deliver) {
+func (s *stream) ended(ctx context.Context, pass deliver) {
 	if !s.initial {
 		return
 	}
 	err := fmt.Errorf("the watch-list stream ended before its initial events did: %w", ErrBookmarkMissing)
 	s.requests.failed(ctx, VerbWatch, err)
-	to(errorEvent(err), true)
+	pass(errorEvent(err), true)
 }
 
 // stalled is called when a watch-list stream has not sent an initial event in time.
-func (s *stream) stalled(ctx context.Context, to deliver) {
+func (s *stream) stalled(ctx context.Context, pass deliver) {
 	s.requests.stalls.stalled(s.requests.of, time.Now())
 	err := s.silence.reason()
 	s.requests.failed(ctx, VerbWatch, err)
-	to(errorEvent(err), true)
+	pass(errorEvent(err), true)
 }
 
 // errorOf returns the error of an ERROR event, without response bodies.
