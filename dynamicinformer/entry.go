@@ -135,7 +135,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 		Resolve: func(ctx context.Context) (discovery.Resource, error) { return f.resolveOrKeep(ctx, e, s.verbs()) },
 	})
 	client, transformed, err := k.form.Client(&f.clients)
-	cfg := s.config(client, k.gvr)
+	cfg := s.config(client, f.clients.ForNamespaces(k.form, client), k.gvr)
 	if err != nil {
 		cfg.Invalid = fmt.Errorf("%w: %w", source.ErrInvalid, err)
 	}

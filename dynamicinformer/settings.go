@@ -91,10 +91,10 @@ func (s *settings) allIndexers() cache.Indexers {
 	return all
 }
 
-// config returns the configuration of the source on gvr.
-func (s *settings) config(client source.Client, gvr schema.GroupVersionResource) source.Config {
+// config returns the configuration of the source on gvr. The client ofNamespaces lists Namespace objects.
+func (s *settings) config(client, ofNamespaces source.Client, gvr schema.GroupVersionResource) source.Config {
 	return source.Config{
-		Client: client, Invalid: s.invalid(gvr), GVR: gvr, Namespace: s.namespace, Namespaces: s.namespaces.Set(client), Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
+		Client: client, Invalid: s.invalid(gvr), GVR: gvr, Namespace: s.namespace, Namespaces: s.namespaces.Set(ofNamespaces), Tweak: s.tweakAll(), KeepCache: s.removal == KeepCache,
 		NoWatchList: s.watchList == WatchListNever, WatchListAnywhere: s.watchList == WatchListAnywhere,
 		PageSize: s.pageSize, Strict: s.strict, Polling: s.polling,
 	}

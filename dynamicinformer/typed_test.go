@@ -430,3 +430,39 @@ func TestAcquireTyped_TransformToAnotherTypeFails(t *testing.T) {
 		t.Errorf("the lister has %v, %v", all, err)
 	}
 }
+
+// worded is the Go type of a widget whose fields are not those of a Namespace.
+type worded struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec string `json:"spec"`
+}
+
+func (w *worded) DeepCopyObject() runtime.Object {
+	c := *w
+	w.DeepCopyInto(&c.ObjectMeta)
+	return &c
+}
+
+func TestAcquireTyped_NamespacesAreNotOfTheType(t *testing.T) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		cluster.Serve(namespaceType)
+		namespace := newObject("a", nil)
+		namespace.Object["spec"] = map[string]any{"finalizers": []any{"kubernetes"}}
+		if _, err := cluster.Resource(namespaceType.GVR).Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		l, err := dynamicinformer.AcquireTyped[*worded](t.Context(), f, widgets, dynamicinformer.WithNamespaceSelector(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"a/x"}, keysOf(l.Lease)); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -95,6 +95,19 @@ func detectsMutations() bool {
 	return detects
 }
 
+// ForNamespaces returns the client that lists Namespace objects for an informer of form f, whose client is of. A Go
+// type is not that of a Namespace: the fields of both may differ.
+func (c *Clients) ForNamespaces(f Form, of source.Client) source.Client {
+	switch f.(type) {
+	case Unstructured, Metadata:
+		return of
+	}
+	if c.unshared != nil {
+		return source.Unstructured(c.unshared)
+	}
+	return source.Unstructured(c.Own)
+}
+
 // choice is the dynamic client of one informer: the client with shared parts, unless the informer
 // has a transform.
 type choice struct {
