@@ -37,14 +37,14 @@ func (f *Factory) status(e *entry) status.Informer {
 		owners = append(owners, *owner)
 	}
 	notRunning := e.notRunningLocked()
-	known, quarantine := e.state.Report() // at the same moment
+	known, quarantine, namespaces := e.state.Report() // at the same moment
 	f.mu.Unlock()
 	if known.Synced() && notRunning == status.ReasonNotStarted { // a user runs it without the factory
 		notRunning = ""
 	}
 	i := known.Status(notRunning)
 	i.Quarantine = quarantine.Status()
-	i.Namespaces = typestate.Namespaces(e.informer.Source().Namespaces())
+	i.Namespaces = typestate.Namespaces(namespaces)
 	i.ID, i.Ref, i.VersionPolicy, i.Form = e.number, e.ref, e.versions, e.form.String()
 	i.Leases, i.Pinned, i.Owners = leases, pinned, owners
 	slices.SortFunc(i.Owners, func(a, b status.Owner) int { return strings.Compare(a.Name, b.Name) })

@@ -36,6 +36,8 @@ type NamespaceFailure struct {
 	// Since is the time of the first failure, and Attempts the number of failures since then.
 	Since    time.Time
 	Attempts int
+
+	forbidden bool
 }
 
 // Namespace is the state of one namespace of a set.
@@ -74,9 +76,9 @@ func (n *Namespaces) Allowed(everywhere bool) *Namespaces {
 	return n
 }
 
-// isHidden reports whether a namespace with that failure is left out of the set.
-func (n *Namespaces) isHidden(failure error, listed bool) bool {
-	return n.allowed && !listed && apierrors.IsForbidden(failure)
+// isHidden reports whether a namespace is left out of the set.
+func (n *Namespaces) isHidden(forbidden, listed bool) bool {
+	return n.allowed && !listed && forbidden
 }
 
 // Follow sets the names to the keys of terminating, whose values say whether a namespace is being deleted.
@@ -147,6 +149,7 @@ func (n *Namespaces) working() string {
 
 // failed records a failure, and reports whether requests fail in all namespaces.
 func (n *Namespaces) failed(name, verb string, err error) (all bool) {
+	forbidden := apierrors.IsForbidden(err) // may call methods of the error: not under mu
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.hasLocked(name) {
@@ -157,7 +160,7 @@ func (n *Namespaces) failed(name, verb string, err error) (all bool) {
 		failure = &NamespaceFailure{Since: time.Now()}
 		n.failing[name] = failure
 	}
-	failure.Verb, failure.Err = verb, err
+	failure.Verb, failure.Err, failure.forbidden = verb, err, forbidden
 	failure.Attempts++
 	return len(n.failing) == len(n.names)
 }
@@ -188,14 +191,22 @@ func (n *Namespaces) states() []Namespace {
 // Namespaces returns the state of each namespace of Config.Namespaces, sorted by name; nil if there is no set, or the
 // type is cluster-scoped.
 func (s *Source) Namespaces() []Namespace {
+	k := &s.gate.known
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return s.namespacesLocked(k)
+}
+
+// namespacesLocked is Namespaces for a caller that holds the lock of k.
+func (s *Source) namespacesLocked(k *known) []Namespace {
 	t, _ := s.gate.available.Current()
 	set := s.gate.set(t)
 	if set == nil {
 		return nil
 	}
 	states := set.states()
-	s.gate.known.describe(states)
-	return slices.DeleteFunc(states, func(n Namespace) bool { return set.isHidden(n.Failure.Err, n.Listed) })
+	k.describeLocked(states)
+	return slices.DeleteFunc(states, func(n Namespace) bool { return set.isHidden(n.Failure.forbidden, n.Listed) })
 }
 
 // HasSet reports whether there is Config.Namespaces.

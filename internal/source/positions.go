@@ -70,10 +70,8 @@ func (k *known) lists(names []string) bool {
 	return true
 }
 
-// describe completes the states of namespaces.
-func (k *known) describe(states []Namespace) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// describeLocked completes the states of namespaces. The caller holds mu.
+func (k *known) describeLocked(states []Namespace) {
 	for i, state := range states {
 		at := k.positions[state.Name]
 		states[i].Listed, states[i].Version = at.listed, at.version

@@ -373,7 +373,7 @@ func (c *child) step(ctx context.Context) {
 
 func (c *child) failed(ctx context.Context, err error) {
 	c.pace.failed(time.Now(), err)
-	if c.set.isHidden(err, c.known.lists([]string{c.namespace})) {
+	if c.set.isHidden(apierrors.IsForbidden(err), c.known.lists([]string{c.namespace})) {
 		c.pace.until = time.Now().Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2))
 		return
 	}

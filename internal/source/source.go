@@ -199,13 +199,21 @@ func (s *Source) State() State {
 	return s.stateLocked(k)
 }
 
-// Report returns the state, and the objects that are left out at the same moment: at most 1,000, sorted by key.
-// The slice is shared and read-only.
-func (s *Source) Report() (State, []RejectedObject) {
+// Report is the state at one moment, with its parts that grow with the objects and the namespaces.
+type Report struct {
+	State
+	// Names are the objects that are left out: at most MaxNamed, sorted by key. The slice is shared and read-only.
+	Names []RejectedObject
+	// Namespaces are the result of Source.Namespaces.
+	Namespaces []Namespace
+}
+
+// Report returns the state with all its parts.
+func (s *Source) Report() Report {
 	k := &s.gate.known
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return s.stateLocked(k), k.rejected.names()
+	return Report{State: s.stateLocked(k), Names: k.rejected.names(), Namespaces: s.namespacesLocked(k)}
 }
 
 // stateLocked is State for a caller that holds the lock of k.

@@ -8,20 +8,21 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// Report returns the present state, and the objects that are left out at the same moment.
-func (s *State) Report() (Snapshot, Quarantined) {
+// Report returns the present state, and the objects that are left out and the namespaces of the source at the
+// same moment.
+func (s *State) Report() (Snapshot, Quarantined, []source.Namespace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from, rejected := s.source.Report()
-	now := s.readLocked(from)
-	q := Quarantined{rejected: rejected, all: from.Rejected, unindexed: len(s.unindexed.objects)}
+	from := s.source.Report()
+	now := s.readLocked(from.State)
+	q := Quarantined{rejected: from.Names, all: from.Rejected, unindexed: len(s.unindexed.objects)}
 	for at, err := range s.unindexed.named {
 		failed := s.unindexed.objects[at]
 		q.named = append(q.named, status.QuarantinedObject{
 			Key: at.key, UID: failed.uid, Reason: status.ReasonIndexFailed, Index: at.index, Err: err, Since: failed.since,
 		})
 	}
-	return now, q
+	return now, q, from.Namespaces
 }
 
 // Quarantined has the objects that are left out at one moment.

@@ -82,16 +82,16 @@ type Source interface {
 	State() source.State
 	// Has reports whether the reflector has an object with that key.
 	Has(key string) bool
-	// Report returns the state, and the objects that are left out at the same moment. The slice is not written to.
-	Report() (source.State, []source.RejectedObject)
+	// Report returns the state with all its parts, whose slices are not written to.
+	Report() source.Report
 }
 
 // nothing is the Source before there is one.
 type nothing struct{}
 
-func (nothing) State() source.State                             { return source.State{} }
-func (nothing) Has(string) bool                                 { return false }
-func (nothing) Report() (source.State, []source.RejectedObject) { return source.State{}, nil }
+func (nothing) State() source.State   { return source.State{} }
+func (nothing) Has(string) bool       { return false }
+func (nothing) Report() source.Report { return source.Report{} }
 
 // SetSource sets the source, and the function that reports whether the informer has synced once. They are called
 // with a lock held: they must not block and not call the State. SetSource must be called before the informer runs.

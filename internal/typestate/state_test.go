@@ -217,9 +217,9 @@ func TestState_ProbeOfAnotherGenerationHasNoEffect(t *testing.T) {
 // givenBy is a source whose state is the result of a function.
 type givenBy func() source.State
 
-func (g givenBy) State() source.State                             { return g() }
-func (g givenBy) Has(string) bool                                 { return false }
-func (g givenBy) Report() (source.State, []source.RejectedObject) { return g(), nil }
+func (g givenBy) State() source.State   { return g() }
+func (g givenBy) Has(string) bool       { return false }
+func (g givenBy) Report() source.Report { return source.Report{State: g()} }
 
 // later is a source whose state is another one at each call.
 type later struct {
@@ -227,9 +227,13 @@ type later struct {
 	calls int
 }
 
-func (l *later) Report() (source.State, []source.RejectedObject) {
+func (l *later) Report() source.Report {
 	l.calls++
-	return source.State{Objects: l.calls, Rejected: source.Rejected{Count: 1, Key: "ns/a", Err: source.ErrTransform}}, []source.RejectedObject{{Key: "ns/a", Err: source.ErrTransform}}
+	return source.Report{
+		State:      source.State{Objects: l.calls, Rejected: source.Rejected{Count: 1, Key: "ns/a", Err: source.ErrTransform}},
+		Names:      []source.RejectedObject{{Key: "ns/a", Err: source.ErrTransform}},
+		Namespaces: []source.Namespace{{Name: "ns"}},
+	}
 }
 
 // A report and its list are of one state of the source.
@@ -237,9 +241,9 @@ func TestState_ReportIsOfOneMoment(t *testing.T) {
 	s := newShips(t)
 	given := &later{givenBy: func() source.State { return source.State{Objects: -1} }}
 	s.SetSource(given, func() bool { return true })
-	now, q := s.Report()
-	if left := q.Status(); now.Source.Objects != 1 || given.calls != 1 || now.LeftOut.Count != 1 || left.Count() != 1 || len(left.Objects) != 1 {
-		t.Errorf("%d calls, %d objects, %d left out, quarantine %+v", given.calls, now.Source.Objects, now.LeftOut.Count, left)
+	now, q, namespaces := s.Report()
+	if left := q.Status(); len(namespaces) != 1 || now.Source.Objects != 1 || given.calls != 1 || now.LeftOut.Count != 1 || left.Count() != 1 || len(left.Objects) != 1 {
+		t.Errorf("%d calls, %d namespaces, %d objects, %d left out, quarantine %+v", given.calls, len(namespaces), now.Source.Objects, now.LeftOut.Count, left)
 	}
 }
 

@@ -50,7 +50,7 @@ var ofTypestate = []table{
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
-		{"a quarantine and the state of a status are of different moments", "State.Report", replace("s.readLocked(from)", "s.readLocked(s.source.State())")},
+		{"a quarantine and the state of a status are of different moments", "State.Report", replace("s.readLocked(from.State)", "s.readLocked(s.source.State())")},
 		{"a list that waits has the time of the informer's start", "Snapshot.startingSince", never("!s.Source.Queued.IsZero()")},
 		{"the deletion of a CRD ends what another server serves", "State.HandleEvent", never("s.now.servedElsewhere()")},
 		{"an inconclusive answer stops an informer", "State.answered", never(
