@@ -63,55 +63,38 @@ func program(args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// settings are the command line.
-type settings struct {
-	harness.Options
-
-	scenarios []harness.Scenario
-	out       string
-}
-
-func parse(args []string, help io.Writer) (settings, error) {
-	s := settings{scenarios: scenarios()}
+// bench measures the scenarios of the command line.
+func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	chosen, options := scenarios(), harness.Options{Progress: stderr}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.BoolVar(&s.Quick, "quick", false, "measure smaller cases in fewer rounds")
-	flags.UintVar(&s.Rounds, "rounds", 0, "number of `rounds` that count, after a warm-up round (default 3 or 5)")
-	flags.StringVar(&s.out, "out", "", "`directory` for results")
+	flags.BoolVar(&options.Quick, "quick", false, "measure smaller cases in fewer rounds")
+	flags.UintVar(&options.Rounds, "rounds", 0, "number of `rounds` that count, after a warm-up round (default 3 or 5)")
+	out := flags.String("out", "", "`directory` for results")
 	flags.Func("cases", "measure only cases whose names match this regular `expression`, such as mix or back", func(text string) (err error) {
-		s.Cases, err = regexp.Compile(text)
+		options.Cases, err = regexp.Compile(text)
 		return err
 	})
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(help, "go run ./bench [flags] [scenario ...]")
-		for _, scenario := range s.scenarios {
-			fmt.Fprintf(help, "  %s: %s\n", scenario.Name, scenario.About)
+		fmt.Fprintln(stdout, "go run ./bench [flags] [scenario ...]")
+		for _, scenario := range chosen {
+			fmt.Fprintf(stdout, "  %s: %s\n", scenario.Name, scenario.About)
 		}
-		flags.SetOutput(help)
+		flags.SetOutput(stdout)
 		flags.PrintDefaults()
-		return s, err
+		return err
 	}
 	for i, name := range flags.Args() {
 		scenario, unknown := harness.Find(scenarios(), name, func(s harness.Scenario) string { return s.Name })
-		s.scenarios, err = append(s.scenarios[:i:i], scenario), errors.Join(err, unknown)
+		chosen, err = append(chosen[:i:i], scenario), errors.Join(err, unknown)
 	}
 	if err != nil {
-		return s, fmt.Errorf("%s; %w", strings.ReplaceAll(err.Error(), "\n", "; "), errUsage)
+		return fmt.Errorf("%s; %w", strings.ReplaceAll(err.Error(), "\n", "; "), errUsage)
 	}
-	return s, nil
-}
-
-// bench measures the scenarios of the command line, or reports results.
-func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	s, err := parse(args, stdout)
-	if err != nil {
-		return err
-	}
-	s.Progress = stderr
-	for _, scenario := range s.scenarios {
-		results, err := harness.Run(ctx, scenario, s.Options)
-		if err := errors.Join(err, results.WriteTable(stdout), results.Save(s.out)); err != nil {
+	for _, scenario := range chosen {
+		results, err := harness.Run(ctx, scenario, options)
+		if err := errors.Join(err, results.WriteTable(stdout), results.Save(*out)); err != nil {
 			return err
 		}
 	}

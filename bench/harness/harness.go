@@ -35,9 +35,7 @@ func Micros(d time.Duration, n int) float64 {
 
 // Scenario is a group of cases.
 type Scenario struct {
-	Name string
-	// About describes the scenario in one line.
-	About string
+	Name, About string // a name, and a description in one line
 	// Cases returns the cases, the same ones in each process. A quick run has fewer or smaller
 	// cases.
 	Cases func(quick bool) []Case
@@ -62,9 +60,8 @@ type Case struct {
 
 // Contestant is one of the systems that are compared.
 type Contestant struct {
-	Name string `json:"name"`
-	// About describes it in a few words.
-	About string `json:"about"`
+	Name  string `json:"name"`
+	About string `json:"about"` // a few words
 	// Beside names another contestant: the report has also the ratios to it.
 	Beside  string   `json:"beside,omitempty"`
 	Targets []Target `json:"targets,omitempty"`
@@ -91,10 +88,11 @@ type Target struct {
 
 // Job is one run of one contestant.
 type Job struct {
-	Scenario   string `json:"scenario"`
-	Quick      bool   `json:"quick"`
-	Case       string `json:"case"`
-	Contestant string `json:"contestant"`
+	Scenario string `json:"scenario"`
+	Quick    bool   `json:"quick"`
+	// Case and Contestant are indexes.
+	Case       int `json:"case"`
+	Contestant int `json:"contestant"`
 	// Round is the number of the round: 0 for the warm-up, then 1 to Rounds.
 	Round  int `json:"round"`
 	Rounds int `json:"rounds"`

@@ -32,7 +32,7 @@ type Options struct {
 // Run measures the cases of s. With an error, it returns the results before the error.
 func Run(ctx context.Context, s Scenario, o Options) (*Results, error) {
 	results := &Results{Scenario: s.Name, About: s.About, Environment: CurrentEnvironment()}
-	for _, c := range s.Cases(o.Quick) {
+	for i, c := range s.Cases(o.Quick) {
 		if o.Cases != nil && !o.Cases.MatchString(c.Name) {
 			continue
 		}
@@ -41,7 +41,7 @@ func Run(ctx context.Context, s Scenario, o Options) (*Results, error) {
 		}
 		measured := &CaseResults{Case: c}
 		results.Cases = append(results.Cases, measured)
-		if err := measured.run(ctx, s.Name, o); err != nil {
+		if err := measured.run(ctx, Job{Scenario: s.Name, Quick: o.Quick, Case: i, Rounds: c.Rounds}, o); err != nil {
 			return results, fmt.Errorf("%s, %s: %w", s.Name, c.Name, err)
 		}
 	}
@@ -49,32 +49,27 @@ func Run(ctx context.Context, s Scenario, o Options) (*Results, error) {
 }
 
 // run starts the server of the case and measures all rounds.
-func (c *CaseResults) run(ctx context.Context, scenario string, o Options) (err error) {
-	fmt.Fprintf(o.Progress, "%s: %s\n", scenario, c.Title)
+func (c *CaseResults) run(ctx context.Context, job Job, o Options) (err error) {
+	fmt.Fprintf(o.Progress, "%s: %s\n", job.Scenario, c.Title)
 	server, stop, err := c.Start(ctx, o.Progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	connection, err := json.Marshal(server)
-	if err != nil {
+	if job.Connection, err = json.Marshal(server); err != nil {
 		return err
 	}
-	rounds := c.Case.Rounds
-	for n := range rounds + 1 {
+	for job.Round = range job.Rounds + 1 {
 		round := Round{}
 		for k := range c.Contestants {
-			contestant := c.Contestants[(n+k)%len(c.Contestants)]
-			begin := time.Now()
-			job := Job{Scenario: scenario, Quick: o.Quick, Case: c.Name, Contestant: contestant.Name, Round: n, Rounds: rounds, Connection: connection}
+			job.Contestant = (job.Round + k) % len(c.Contestants)
+			contestant, begin := c.Contestants[job.Contestant], time.Now()
 			if round[contestant.Name], err = measure(ctx, job, contestant.Env); err != nil {
-				return fmt.Errorf("round %d, %s: %w", n, contestant.Name, err)
+				return fmt.Errorf("round %d, %s: %w", job.Round, contestant.Name, err)
 			}
-			fmt.Fprintf(o.Progress, "%s: %s, round %d/%d, %s: %.1f s\n", scenario, c.Name, n, rounds, contestant.Name, time.Since(begin).Seconds())
+			fmt.Fprintf(o.Progress, "%s: %s, round %d/%d, %s: %.1f s\n", job.Scenario, c.Name, job.Round, job.Rounds, contestant.Name, time.Since(begin).Seconds())
 		}
-		if n == 0 {
-			c.Warmup = round
-		} else {
+		if job.Round > 0 {
 			c.Rounds = append(c.Rounds, round)
 		}
 	}
@@ -101,17 +96,9 @@ func RunProcess(ctx context.Context, scenarios []Scenario) error {
 	if err != nil {
 		return err
 	}
-	c, err := Find(s.Cases(job.Quick), job.Case, func(c Case) string { return c.Name })
-	if err != nil {
-		return err
-	}
-	contestant, err := Find(c.Contestants, job.Contestant, func(c Contestant) string { return c.Name })
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, jobTimeout, fmt.Errorf("timeout after %v", jobTimeout))
 	defer cancel()
-	figures, err := contestant.Measure(ctx, job)
+	figures, err := s.Cases(job.Quick)[job.Case].Contestants[job.Contestant].Measure(ctx, job)
 	if err != nil {
 		return err
 	}
