@@ -2,19 +2,23 @@ package stub
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/bench/objects"
 )
-
-// bufferSize is the number of bytes that are written at once.
-const bufferSize = 32 << 10
 
 // serve responds to a list or a watch.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -23,21 +27,20 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.ParseInt(q.Get(name), 10, 64) // clients send numbers
 		return n
 	}
-	w.Header().Set("Content-Type", "application/json")
 	watching, _ := strconv.ParseBool(q.Get("watch"))
 	switch {
 	case watching:
 		s.serveWatch(w, r, number("resourceVersion"), q.Get("sendInitialEvents") == "true")
 	case q.Get("resourceVersion") == "0": // such a list has no pages, as in kube-apiserver
-		s.serveList(w, "", 0)
+		s.serveList(w, r, "", 0)
 	default:
-		s.serveList(w, q.Get("continue"), int(number("limit")))
+		s.serveList(w, r, q.Get("continue"), int(number("limit")))
 	}
 }
 
 // serveList responds with a list, or with a page of it. All pages have the version of the first
 // page.
-func (s *Server) serveList(w http.ResponseWriter, token string, limit int) {
+func (s *Server) serveList(w http.ResponseWriter, r *http.Request, token string, limit int) {
 	items, version := s.list()
 	first, offset := version, 0
 	if token != "" {
@@ -51,42 +54,29 @@ func (s *Server) serveList(w http.ResponseWriter, token string, limit int) {
 		return
 	}
 	items = items[offset:]
-	var more string
-	if limit > 0 && len(items) > limit {
-		more = fmt.Sprintf(`,"continue":"%d.%d","remainingItemCount":%d`, version, offset+limit, len(items)-limit)
+	meta := metav1.ListMeta{ResourceVersion: objects.FormatVersion(version)}
+	if left := int64(len(items) - limit); limit > 0 && left > 0 {
+		meta.Continue, meta.RemainingItemCount = fmt.Sprintf("%d.%d", version, offset+limit), &left
 		items = items[:limit]
 	}
-	out := bufio.NewWriterSize(w, bufferSize)
-	groupVersion, kind := s.kind.GVK.ToAPIVersionAndKind()
-	fmt.Fprintf(out, `{"apiVersion":%q,"kind":"%sList","metadata":{"resourceVersion":%q%s},"items":[`, groupVersion, kind, objects.FormatVersion(version), more)
-	for i, item := range items {
-		if i > 0 {
-			_ = out.WriteByte(',') // Flush returns the first error
-		}
-		_, _ = out.Write(item)
-	}
-	fmt.Fprint(out, "]}\n")
-	_ = out.Flush() // it fails after the client has closed the connection
+	to := s.respond(w, r)
+	to.list(meta, items)
+	_ = to.Flush()
 }
 
 // serveWatch serves a watch until the client ends it. A watch from version 0 begins with all objects.
 func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, version int64, initial bool) {
-	out := bufio.NewWriterSize(w, bufferSize)
-	frames := func(event watch.EventType, items ...[]byte) {
-		for _, i := range items {
-			_, _ = out.WriteString(`{"type":"` + string(event) + `","object":`) // Flush returns the first error
-			_, _ = out.Write(i)
-			_, _ = out.WriteString("}\n")
-		}
-	}
+	to := s.respond(w, r)
 	if items, present := s.list(); initial || version == 0 {
 		version = present
-		frames(watch.Added, items...)
+		for _, i := range items {
+			to.event(watch.Added, i)
+		}
 	}
 	if initial {
 		groupVersion, kind := s.kind.GVK.ToAPIVersionAndKind()
-		frames(watch.Bookmark, fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"annotations":{%q:"true"},"creationTimestamp":null,"resourceVersion":%q}}`,
-			groupVersion, kind, metav1.InitialEventsAnnotationKey, objects.FormatVersion(version)))
+		to.event(watch.Bookmark, newItem(fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"annotations":{%q:"true"},"creationTimestamp":null,"resourceVersion":%q}}`,
+			groupVersion, kind, metav1.InitialEventsAnnotationKey, objects.FormatVersion(version))))
 	}
 	for {
 		events, more, ok := s.since(version)
@@ -94,9 +84,11 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, version int6
 			http.Error(w, "the resource version is too old", http.StatusGone)
 			return
 		}
-		frames(watch.Modified, events...)
+		for _, i := range events {
+			to.event(watch.Modified, i)
+		}
 		version += int64(len(events))
-		if errors.Join(out.Flush(), http.NewResponseController(w).Flush()) != nil {
+		if errors.Join(to.Flush(), http.NewResponseController(w).Flush()) != nil {
 			return
 		}
 		select {
@@ -105,4 +97,84 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, version int6
 			return
 		}
 	}
+}
+
+// item is an object in one version. It never changes.
+type item struct {
+	text     []byte // JSON
+	metadata *metav1.PartialObjectMetadata
+}
+
+func newItem(text []byte) *item {
+	i := &item{text, &metav1.PartialObjectMetadata{}}
+	if err := json.Unmarshal(text, i.metadata); err != nil {
+		panic("stub: bug: an object has no metadata: " + err.Error())
+	}
+	i.metadata.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+	return i
+}
+
+// response is the response to one request: objects in JSON or, if the client accepts it, metadata in
+// protobuf. Its errors are those of the last Flush, which fails after the client has closed the connection.
+type response struct {
+	*bufio.Writer
+
+	kind     schema.GroupVersionKind // of the objects
+	metadata bool
+}
+
+func (s *Server) respond(w http.ResponseWriter, r *http.Request) response {
+	const contentType = "application/vnd.kubernetes.protobuf"
+	accept, to := r.Header.Get("Accept"), response{bufio.NewWriterSize(w, 32<<10), s.kind.GVK, false}
+	w.Header().Set("Content-Type", "application/json")
+	if strings.HasPrefix(accept, contentType+";as=PartialObjectMetadata") { // kube-apiserver sends it for custom resources, too
+		w.Header().Set("Content-Type", contentType)
+		to.metadata = true
+	}
+	return to
+}
+
+// list writes a list.
+func (r response) list(meta metav1.ListMeta, items []*item) {
+	if r.metadata {
+		list := &metav1.PartialObjectMetadataList{ListMeta: meta}
+		for _, i := range items {
+			list.Items = append(list.Items, *i.metadata)
+		}
+		list.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"))
+		_, _ = r.Write(encoded(list))
+		return
+	}
+	groupVersion, kind := r.kind.ToAPIVersionAndKind()
+	text, _ := json.Marshal(meta) // it has only strings and numbers
+	fmt.Fprintf(r, `{"apiVersion":%q,"kind":"%sList","metadata":%s,"items":[`, groupVersion, kind, text)
+	for n, i := range items {
+		if n > 0 {
+			_ = r.WriteByte(',')
+		}
+		_, _ = r.Write(i.text)
+	}
+	fmt.Fprint(r, "]}\n")
+}
+
+// event writes an event of a watch.
+func (r response) event(kind watch.EventType, i *item) {
+	if r.metadata {
+		event := metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: encoded(i.metadata)}}
+		frame, _ := event.Marshal() // it does not fail
+		_, _ = protobuf.LengthDelimitedFramer.NewFrameWriter(r).Write(frame)
+		return
+	}
+	_, _ = r.WriteString(`{"type":"` + string(kind) + `","object":`)
+	_, _ = r.Write(i.text)
+	_, _ = r.WriteString("}\n")
+}
+
+// encoded returns obj in protobuf.
+func encoded(obj runtime.Object) []byte {
+	var out bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(obj, &out); err != nil {
+		panic("stub: bug: metadata can't be encoded: " + err.Error())
+	}
+	return out.Bytes()
 }

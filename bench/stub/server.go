@@ -1,6 +1,7 @@
 // Package stub is an API server that responds with prepared JSON, so that a benchmark of clients
 // does not wait for the server. It serves the objects of one kind, with lists, pages, watches and
-// initial events. It keeps the events of the last [Client.Change]: an earlier watch or page gets 410.
+// initial events, in JSON or, as kube-apiserver, only their metadata in protobuf. It keeps the events
+// of the last [Client.Change]: an earlier watch or page gets 410.
 //
 // It has no discovery, selectors, lists of one namespace, writes, permissions, compression or TLS.
 package stub
@@ -45,9 +46,9 @@ type Server struct {
 
 	// mu guards the fields below. It is never held while writing to a client.
 	mu      sync.Mutex
-	version int64         // of the last change
-	items   [][]byte      // the JSON of objects, which never changes
-	events  [][]byte      // of the last changes, whose versions are consecutive
+	version int64 // of the last change
+	items   []*item
+	events  []*item       // the last changes, whose versions are consecutive
 	more    chan struct{} // is closed after the next change
 }
 
@@ -63,7 +64,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return nil, err
 		}
-		s.items = append(s.items, text)
+		s.items = append(s.items, newItem(text))
 	}
 	s.HandleFunc("GET /apis/"+kind.GVR.GroupVersion().String()+"/"+kind.GVR.Resource, s.serve)
 	s.HandleFunc("POST "+eventsPath+"{number}", s.serveChange)
@@ -93,11 +94,13 @@ func (s *Server) update(first bool) {
 	s.version++
 	index := int(s.version-objects.Version(0)) % len(s.items)
 	// The keys are sorted: generation and resourceVersion of metadata precede all others.
-	text := bytes.Clone(s.items[index])
+	text, metadata := bytes.Clone(s.items[index].text), *s.items[index].metadata
 	copy(text[after(text, bytes.Index, `"resourceVersion":"`):], objects.FormatVersion(s.version))
 	text = increment(text, after(text, bytes.LastIndex, `"`+s.kind.Counter+`":`))
 	text = increment(text, after(text, bytes.Index, `"generation":`))
-	s.items[index] = text
+	metadata.ResourceVersion = objects.FormatVersion(s.version)
+	metadata.Generation++
+	s.items[index] = &item{text, &metadata}
 	s.events = append(s.events, s.items[index])
 	close(s.more)
 	s.more = make(chan struct{})
@@ -128,7 +131,7 @@ func increment(text []byte, at int) []byte {
 }
 
 // list returns all items and their version.
-func (s *Server) list() ([][]byte, int64) {
+func (s *Server) list() ([]*item, int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.items), s.version
@@ -136,7 +139,7 @@ func (s *Server) list() ([][]byte, int64) {
 
 // since returns the events after a version, and a channel that is closed when there are more. It
 // returns false if the server does not have these events.
-func (s *Server) since(version int64) (events [][]byte, more <-chan struct{}, ok bool) {
+func (s *Server) since(version int64) (events []*item, more <-chan struct{}, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.version - version

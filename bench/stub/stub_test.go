@@ -2,9 +2,14 @@ package stub_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +22,8 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/features"
 	featurestesting "k8s.io/client-go/features/testing"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/bench/harness"
@@ -81,11 +88,15 @@ func change(t *testing.T, c stub.Client, n int) {
 // a channel of updated objects.
 func inform(t *testing.T, c stub.Client, kind objects.Kind) (cache.Store, <-chan *unstructured.Unstructured) {
 	t.Helper()
-	factory := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient(t, c), 0)
+	return informOf[*unstructured.Unstructured](t, dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient(t, c), 0), kind)
+}
+
+func informOf[T any](t *testing.T, factory dynamicinformer.DynamicSharedInformerFactory, kind objects.Kind) (cache.Store, <-chan T) {
+	t.Helper()
 	informer := factory.ForResource(kind.GVR).Informer()
-	updates := make(chan *unstructured.Unstructured, 10_000)
+	updates := make(chan T, 10_000)
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(_, obj any) { updates <- obj.(*unstructured.Unstructured) },
+		UpdateFunc: func(_, obj any) { updates <- obj.(T) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -298,3 +309,90 @@ func TestWatches_SendEachChangeOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// metadataOf returns the metadata that a list or a watch of a kind has for an object.
+func metadataOf(t *testing.T, obj map[string]any) metav1.ObjectMeta {
+	t.Helper()
+	text, err := json.Marshal(obj)
+	var partial metav1.PartialObjectMetadata
+	if err := errors.Join(err, json.Unmarshal(text, &partial)); err != nil {
+		t.Fatal(err)
+	}
+	return partial.ObjectMeta
+}
+
+func TestMetadata_AnInformerGetsAllChangesInProtobuf(t *testing.T) {
+	const n, events = 10, 25
+	for _, kind := range objects.All() {
+		for _, watchList := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/watchList=%t", kind.Name, watchList), func(t *testing.T) {
+				featurestesting.SetFeatureDuringTest(t, features.WatchListClient, watchList)
+				c, kind := startKind(t, kind.Name, n)
+				client, types := metadataClient(t, c)
+				factory := metadatainformer.NewSharedInformerFactory(client, 0)
+				store, updates := informOf[*metav1.PartialObjectMetadata](t, factory, kind)
+				for i := range n {
+					want := metadataOf(t, kind.Object(i))
+					got, _, err := store.Get(&metav1.PartialObjectMetadata{ObjectMeta: want})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if diff := cmp.Diff(want, got.(*metav1.PartialObjectMetadata).ObjectMeta); diff != "" {
+						t.Fatalf("object %d:\n%s", i, diff)
+					}
+				}
+				change(t, c, events)
+				for k := range events {
+					want := metadataOf(t, kind.Object(k%n))
+					want.ResourceVersion, want.Generation = versionOf(n+k), want.Generation+int64(k/n)+1
+					if diff := cmp.Diff(want, next(t, updates).ObjectMeta); diff != "" {
+						t.Fatalf("event %d:\n%s", k, diff)
+					}
+				}
+				page, err := client.Resource(kind.GVR).List(t.Context(), metav1.ListOptions{Limit: 4})
+				if err != nil || len(page.Items) != 4 || page.Continue == "" || *page.RemainingItemCount != n-4 || page.ResourceVersion != versionOf(n+events-1) {
+					t.Errorf("page: %+v, %v", page.ListMeta, err)
+				}
+				for _, contentType := range types() {
+					if contentType != "application/vnd.kubernetes.protobuf" {
+						t.Errorf("a response in %s", contentType)
+					}
+				}
+			})
+		}
+	}
+}
+
+// metadataClient returns a client of metadata, and a function that returns the types of the responses that it has got.
+func metadataClient(t *testing.T, c stub.Client) (metadata.Interface, func() []string) {
+	t.Helper()
+	var (
+		mu    sync.Mutex
+		types []string
+	)
+	cfg := c.Config()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			res, err := next.RoundTrip(req)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				types = append(types, res.Header.Get("Content-Type"))
+			}
+			return res, err
+		})
+	})
+	client, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(types)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
