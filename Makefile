@@ -48,7 +48,7 @@ soak: ## acquire and release a million leases, delete and create 40 types 200 ti
 	@go run ./test/envtest/cmd/prepare
 	@GVRKIT_SOAK=40x200 $(TEST) -timeout=60m ./test/envtest/ -ginkgo.v -ginkgo.focus='are created and deleted by the hundred'
 
-bench: ## compare with client-go and controller-runtime; an hour, with BENCH=-quick six minutes
+bench: ## compare with client-go and controller-runtime; more than an hour, with BENCH=-quick eight minutes
 	@echo "bench: compiling: some minutes with empty caches, then some minutes to build the API server"
 	@go run ./bench $(BENCH)
 

@@ -5,6 +5,7 @@ package cache
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/pager"
@@ -49,22 +52,24 @@ const (
 func cases(quick bool) []harness.Case {
 	var all []harness.Case
 	for _, kind := range objects.All() {
+		loads, rounds := []load{{kind, 1000, 5000}, {kind, 10_000, 5000}}, 5
 		if quick {
-			all = append(all, newCase(load{kind, 1000, 1000}, 3))
-			continue
+			loads, rounds = []load{{kind, 1000, 1000}}, 3
 		}
-		all = append(all, newCase(load{kind, 1000, 5000}, 5), newCase(load{kind, 10_000, 5000}, 5))
+		for _, l := range loads {
+			all = append(all, l.newCase("", rounds, l.contestants()), l.newCase("-forms", rounds, l.forms()))
+		}
 	}
 	return all
 }
 
-// newCase returns the case with a load. The server sends changes as fast as a contestant reads
+// newCase returns a case with the load. The server sends changes as fast as a contestant reads
 // them.
-func newCase(l load, rounds int) harness.Case {
+func (l load) newCase(suffix string, rounds int, contestants []harness.Contestant) harness.Case {
 	return harness.Case{
-		Name:        fmt.Sprintf("%s-%d", l.kind.Name, l.objects),
+		Name:        fmt.Sprintf("%s-%d%s", l.kind.Name, l.objects, suffix),
 		Title:       fmt.Sprintf("%d objects of kind %s, %d events", l.objects, l.kind.Name, l.events),
-		Contestants: l.contestants(), Rounds: rounds,
+		Contestants: contestants, Rounds: rounds,
 		Metrics: []harness.Metric{
 			{Name: syncCPU, Format: "%.0f µs/object"},
 			{Name: eventCPU, Format: "%.0f µs/event"},
@@ -80,22 +85,62 @@ func newCase(l load, rounds int) harness.Case {
 	}
 }
 
+var withoutDiscovery = dynamicinformer.WithDiscovery(nil) // the server has none
+
+func (l load) contestant(name, about string, s system, env ...string) harness.Contestant {
+	s.load = l
+	return harness.Contestant{Name: name, About: about, Env: env, Measure: harness.On(s.measure)}
+}
+
 func (l load) contestants() []harness.Contestant {
-	add := func(name, about string, s system, env ...string) harness.Contestant {
-		s.load = l
-		return harness.Contestant{Name: name, About: about, Env: env, Measure: harness.On(s.measure)}
-	}
 	const listOnly = "KUBE_FEATURE_WatchListClient=false"
-	withoutDiscovery := dynamicinformer.WithDiscovery(nil) // the server has none
 	withoutManagedFields := dynamicinformer.WithClientOptions(dynamicclient.WithoutManagedFields())
 	return []harness.Contestant{
-		add("client-go", "client-go's dynamicinformer with defaults", system{open: informers.ClientGo}),
-		add("client-go-list", "the same without watch-list", system{open: informers.ClientGo}, listOnly),
-		add("client-go-stripped", "the same with a transform that deletes managedFields", system{open: informers.ClientGo, transform: strip, stripped: true}),
-		add("gvrkit", "gvrkit's dynamicinformer with defaults", system{open: informers.GVRKit(withoutDiscovery)}),
-		add("gvrkit-list", "the same without watch-list", system{open: informers.GVRKit(withoutDiscovery)}, listOnly),
-		add("gvrkit-stripped", "the same with WithoutManagedFields", system{open: informers.GVRKit(withoutDiscovery, withoutManagedFields), stripped: true}),
+		l.contestant("client-go", "client-go's dynamicinformer with defaults", system{open: informers.ClientGo}),
+		l.contestant("client-go-list", "the same without watch-list", system{open: informers.ClientGo}, listOnly),
+		l.contestant("client-go-stripped", "the same with a transform that deletes managedFields", system{open: informers.ClientGo, transform: strip, want: strip}),
+		l.contestant("gvrkit", "gvrkit's dynamicinformer with defaults", system{open: informers.GVRKit(withoutDiscovery)}),
+		l.contestant("gvrkit-list", "the same without watch-list", system{open: informers.GVRKit(withoutDiscovery)}, listOnly),
+		l.contestant("gvrkit-stripped", "the same with WithoutManagedFields", system{open: informers.GVRKit(withoutDiscovery, withoutManagedFields), want: strip}),
 	}
+}
+
+// forms returns the contestants whose objects have another form than the first one's.
+func (l load) forms() []harness.Contestant {
+	const first, theirs = "client-go", "client-go-metadata"
+	limits := map[string][4]float64{"ipamblock": {.15, .45, .1, .1}, "mix": {.2, .3, .1, .15}}[l.kind.Name]
+	typed := system{open: informers.Typed[*objects.IPAMBlock](withoutDiscovery), want: decoded[objects.IPAMBlock]}
+	if l.kind.Name == "mix" {
+		typed = system{open: informers.Typed[*objects.Widget](withoutDiscovery), want: decoded[objects.Widget]}
+	}
+	all := []harness.Contestant{
+		l.contestant(first, "client-go's dynamicinformer with defaults", system{open: informers.ClientGo}),
+		l.contestant("gvrkit-typed", "gvrkit's AcquireTyped", typed),
+		l.contestant(theirs, "client-go's metadatainformer", system{open: informers.ClientGoMetadata, want: metadataOf}),
+		l.contestant("gvrkit-metadata", "gvrkit's Acquire with WithMetadataOnly", system{
+			open: informers.Leases(dynamicinformer.WithMetadataOnly(), withoutDiscovery), want: metadataOf,
+		}),
+	}
+	all[1].Targets = []harness.Target{{Metric: syncCPU, AtMost: limits[0], To: first}, {Metric: retainedHeap, AtMost: limits[1], To: first}}
+	all[3].Beside, all[3].Targets = theirs, []harness.Target{
+		{Metric: syncCPU, AtMost: limits[2], To: first}, {Metric: retainedHeap, AtMost: limits[3], To: first},
+		{Metric: syncCPU, AtMost: .5, To: theirs}, {Metric: retainedHeap, AtMost: .5, To: theirs},
+	}
+	return all
+}
+
+// decoded returns obj, which is unstructured, as client-go's decoder returns it for Go types.
+func decoded[T any](obj any) (any, error) {
+	text, err := json.Marshal(obj)
+	to := new(T)
+	return to, errors.Join(err, utiljson.Unmarshal(text, to))
+}
+
+// metadataOf returns the metadata of obj, which is unstructured, without apiVersion and kind, as client-go does.
+func metadataOf(obj any) (any, error) {
+	partial, err := decoded[metav1.PartialObjectMetadata](obj)
+	partial.(*metav1.PartialObjectMetadata).SetGroupVersionKind(schema.GroupVersionKind{})
+	return partial, err
 }
 
 // strip deletes managedFields without decoding them.
@@ -118,7 +163,7 @@ type system struct {
 
 	open      informers.Open
 	transform cache.TransformFunc // may be nil
-	stripped  bool                // cached objects have no managedFields
+	want      cache.TransformFunc // returns the cached object for one of client-go's dynamic client, which it may change; nil: the same
 }
 
 // run is one job.
@@ -223,7 +268,7 @@ func (r *run) check(ctx context.Context) error {
 	})
 	if err := pages.EachListItem(ctx, metav1.ListOptions{}, func(obj k8sruntime.Object) error {
 		seen++
-		return compare(r.store, r.stripped, obj.(*unstructured.Unstructured))
+		return compare(r.store, r.want, obj.(*unstructured.Unstructured))
 	}); err != nil {
 		return err
 	}
@@ -233,22 +278,19 @@ func (r *run) check(ctx context.Context) error {
 	return nil
 }
 
-// compare compares one object with the cached one. It changes want.
-func compare(store cache.Store, stripped bool, want *unstructured.Unstructured) error {
-	key := cache.MetaObjectToName(want).String()
-	obj, _, err := store.GetByKey(key)
+// compare compares the cached object with that which want returns for one of the server.
+func compare(store cache.Store, want cache.TransformFunc, of *unstructured.Unstructured) error {
+	key := cache.MetaObjectToName(of).String()
+	got, _, err := store.GetByKey(key)
+	wanted := any(of)
+	if want != nil && err == nil {
+		wanted, err = want(of)
+	}
 	if err != nil {
 		return err
 	}
-	got, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return fmt.Errorf("%s is cached as %T", key, obj)
-	}
-	if stripped {
-		unstructured.RemoveNestedField(want.Object, "metadata", "managedFields")
-	}
-	if !reflect.DeepEqual(want.Object, got.Object) {
-		return fmt.Errorf("the cached object %s differs (-want +got):\n%s", key, cmp.Diff(want.Object, got.Object))
+	if !reflect.DeepEqual(wanted, got) {
+		return fmt.Errorf("the cached object %s differs (-want +got):\n%s", key, cmp.Diff(wanted, got))
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	upstream "k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -44,13 +46,25 @@ func (open Open) Use(ctx context.Context, cfg *rest.Config, do func(ctx context.
 	return errors.Join(err, set.Stop(ctx))
 }
 
-// ClientGo makes informers with client-go's factory.
+// ClientGo makes informers with client-go's dynamic factory.
 func ClientGo(ctx context.Context, cfg *rest.Config) (*Set, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	factory := upstream.NewDynamicSharedInformerFactory(client, 0)
+	return newUpstreamSet(ctx, upstream.NewDynamicSharedInformerFactory(client, 0)), nil
+}
+
+// ClientGoMetadata makes informers with client-go's metadata factory.
+func ClientGoMetadata(ctx context.Context, cfg *rest.Config) (*Set, error) {
+	client, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return newUpstreamSet(ctx, metadatainformer.NewSharedInformerFactory(client, 0)), nil
+}
+
+func newUpstreamSet(ctx context.Context, factory upstream.DynamicSharedInformerFactory) *Set {
 	return &Set{
 		Add: func(_ context.Context, gvr schema.GroupVersionResource) (cache.SharedIndexInformer, error) {
 			return factory.ForResource(gvr).Informer(), nil
@@ -68,43 +82,57 @@ func ClientGo(ctx context.Context, cfg *rest.Config) (*Set, error) {
 			factory.Shutdown()
 			return nil
 		},
-	}, nil
+	}
 }
 
 // GVRKit makes informers with ForResource of gvrkit's factory.
 func GVRKit(opts ...dynamicinformer.Option) Open {
+	return opener(opts, func(_ context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource) (informer, error) {
+		return factory.ForResource(gvr), nil
+	})
+}
+
+// Leases makes informers with leases on gvrkit's factory, which Add starts: its context must be that of Open.
+func Leases(of dynamicinformer.LeaseOption, opts ...dynamicinformer.Option) Open {
+	return opener(opts, func(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource) (informer, error) {
+		factory.Start(ctx)
+		return factory.Acquire(ctx, gvr, of)
+	})
+}
+
+// Typed is Leases for informers whose objects are of type T.
+func Typed[T dynamicinformer.Object](opts ...dynamicinformer.Option) Open {
+	return opener(opts, func(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource) (informer, error) {
+		factory.Start(ctx)
+		lease, err := dynamicinformer.AcquireTyped[T](ctx, factory, gvr)
+		if err != nil {
+			return nil, err
+		}
+		return lease.Lease, nil
+	})
+}
+
+// informer is what a factory returns: a lease or an informer of client-go's kind.
+type informer interface {
+	Informer() cache.SharedIndexInformer
+}
+
+func opener(opts []dynamicinformer.Option, of func(context.Context, *dynamicinformer.Factory, schema.GroupVersionResource) (informer, error)) Open {
 	return func(ctx context.Context, cfg *rest.Config) (*Set, error) {
 		factory, err := dynamicinformer.NewForConfig(cfg, opts...)
 		if err != nil {
 			return nil, err
 		}
-		return newSet(ctx, factory, func(_ context.Context, gvr schema.GroupVersionResource) (cache.SharedIndexInformer, error) {
-			return factory.ForResource(gvr).Informer(), nil
-		}), nil
-	}
-}
-
-// Leases makes informers with leases on gvrkit's factory, which it starts.
-func Leases(opts ...dynamicinformer.LeaseOption) Open {
-	return func(ctx context.Context, cfg *rest.Config) (*Set, error) {
-		factory, err := dynamicinformer.NewForConfig(cfg)
-		if err != nil {
-			return nil, err
-		}
-		factory.Start(ctx)
-		return newSet(ctx, factory, func(ctx context.Context, gvr schema.GroupVersionResource) (cache.SharedIndexInformer, error) {
-			lease, err := factory.Acquire(ctx, gvr, opts...)
-			if err != nil {
-				return nil, err
-			}
-			return lease.Informer(), nil
-		}), nil
-	}
-}
-
-func newSet(ctx context.Context, factory *dynamicinformer.Factory, add func(context.Context, schema.GroupVersionResource) (cache.SharedIndexInformer, error)) *Set {
-	return &Set{
-		Add: add, Start: func() { factory.Start(ctx) }, Stop: factory.Shutdown,
-		Wait: func(ctx context.Context) error { return factory.WaitForSync(ctx) },
+		return &Set{
+			Add: func(ctx context.Context, gvr schema.GroupVersionResource) (cache.SharedIndexInformer, error) {
+				made, err := of(ctx, factory, gvr)
+				if err != nil {
+					return nil, err
+				}
+				return made.Informer(), nil
+			},
+			Start: func() { factory.Start(ctx) }, Stop: factory.Shutdown,
+			Wait: func(ctx context.Context) error { return factory.WaitForSync(ctx) },
+		}, nil
 	}
 }

@@ -109,17 +109,16 @@ func newRestarted(ctx context.Context, client dynamic.Interface) *informers.Set 
 		},
 		Start: func() { crds.Start(ctx.Done()) },
 		Wait: func(ctx context.Context) error {
-			var synced <-chan struct{}
-			for {
+			select {
+			case informer := <-r.starts:
 				select {
-				case informer := <-r.starts:
-					synced = informer.Done()
-				case <-synced:
+				case <-informer.Done():
 					return nil
 				case <-ctx.Done():
-					return context.Cause(ctx)
 				}
+			case <-ctx.Done():
 			}
+			return context.Cause(ctx)
 		},
 		Stop: func(context.Context) error {
 			crds.Shutdown()

@@ -68,12 +68,18 @@ func cases(quick bool) []harness.Case {
 
 func casesOf(s size, rounds int) []harness.Case {
 	plain, direct := cluster.Server{Name: cluster.Embedded, Plain: true}, cluster.Server{Name: cluster.Embedded}
+	var metrics []harness.Metric
+	var targets []harness.Target
+	for _, n := range concurrency {
+		metrics = append(metrics, harness.BenchmarkMetrics(costName(n))...)
+		targets = append(targets, harness.Target{Metric: costName(n), AtMost: 10}, harness.Target{Metric: costName(n) + harness.Requests})
+	}
 	lease := informers.Leases(dynamicinformer.WithAllowAbsent())
 	return []harness.Case{
 		{
 			Name: "cost", Title: "Acquire and Release of a synced type that has another lease",
-			Rounds: rounds, Start: plain.Start, Metrics: costMetrics(),
-			Contestants: []harness.Contestant{gvrkit(s.cost, costTargets()...)},
+			Rounds: rounds, Start: plain.Start, Metrics: metrics,
+			Contestants: []harness.Contestant{gvrkit(s.cost, targets...)},
 		},
 		{
 			Name: "absent", Title: fmt.Sprintf("%d informers on types that are not served; requests are counted for %v after %v", s.absent, s.count, s.settle),
@@ -104,20 +110,6 @@ func casesOf(s size, rounds int) []harness.Case {
 
 func gvrkit(m measure, targets ...harness.Target) harness.Contestant {
 	return harness.Contestant{Name: "gvrkit", About: "gvrkit's NewForConfig: Acquire with WithAllowAbsent", Targets: targets, Measure: harness.On(m)}
-}
-
-func costMetrics() (all []harness.Metric) {
-	for _, n := range concurrency {
-		all = append(all, harness.BenchmarkMetrics(costName(n))...)
-	}
-	return all
-}
-
-func costTargets() (all []harness.Target) {
-	for _, n := range concurrency {
-		all = append(all, harness.Target{Metric: costName(n), AtMost: 10}, harness.Target{Metric: costName(n) + harness.Requests})
-	}
-	return all
 }
 
 // idleAfter is the time until goroutines besides those of informers are idle.

@@ -6,6 +6,26 @@ import (
 	"time"
 )
 
+// IPAMBlock is the Go type of an IPAMBlock, with Calico's fields.
+type IPAMBlock = resource[blockFields, struct{}]
+
+type blockFields struct {
+	Affinity                    *string           `json:"affinity,omitempty"`
+	Allocations                 []*int            `json:"allocations"`
+	Attributes                  []attributes      `json:"attributes"`
+	CIDR                        string            `json:"cidr"`
+	Deleted                     bool              `json:"deleted"`
+	SequenceNumber              uint64            `json:"sequenceNumber"`
+	SequenceNumberForAllocation map[string]uint64 `json:"sequenceNumberForAllocation"`
+	StrictAffinity              bool              `json:"strictAffinity"`
+	Unallocated                 []int             `json:"unallocated"`
+}
+
+type attributes struct {
+	HandleID  *string           `json:"handle_id,omitempty"`
+	Secondary map[string]string `json:"secondary,omitempty"`
+}
+
 const (
 	blockSize     = 64
 	blocksPerNode = 4

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 func TestKinds_AreDeterministicAndDecodable(t *testing.T) {
@@ -188,4 +189,71 @@ func encode(t *testing.T, v any) []byte {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// size returns the size of the JSON of spec and status that value has in common with obj, or of all of it
+// if value is nil.
+func size(t *testing.T, obj, value object) (n int) {
+	t.Helper()
+	for _, name := range []string{"spec", "status"} {
+		if of, ok := obj[name]; ok && value == nil {
+			n += len(encode(t, of))
+		} else if ok {
+			n += len(encode(t, common(of, value[name])))
+		}
+	}
+	return n
+}
+
+// common returns the members of a that b has with equal values.
+func common(a, b any) any {
+	switch a := a.(type) {
+	case object:
+		of, _ := b.(object)
+		both := object{}
+		for key := range a {
+			if value, ok := of[key]; ok {
+				both[key] = common(a[key], value)
+			}
+		}
+		return both
+	case list:
+		of, _ := b.(list)
+		both := list{}
+		for i := range min(len(a), len(of)) {
+			both = append(both, common(a[i], of[i]))
+		}
+		return both
+	}
+	if a == b {
+		return a
+	}
+	return nil
+}
+
+func TestGoTypes_HaveTheFieldsOfTheObjects(t *testing.T) {
+	for _, tc := range []struct {
+		kind Kind
+		of   func() any
+		part float64
+	}{{All()[0], func() any { return new(IPAMBlock) }, .999}, {All()[1], func() any { return new(Widget) }, .83}} {
+		all, kept := 0, 0
+		for i := range 300 {
+			obj, typed := tc.kind.Object(i), tc.of()
+			if err := utiljson.Unmarshal(encode(t, obj), typed); err != nil {
+				t.Fatal(err)
+			}
+			var back object
+			if err := utiljson.Unmarshal(encode(t, typed), &back); err != nil {
+				t.Fatal(err)
+			}
+			all, kept = all+size(t, obj, nil), kept+size(t, obj, back)
+			if diff := cmp.Diff(obj["metadata"].(object)["name"], back["metadata"].(object)["name"]); diff != "" {
+				t.Error(diff)
+			}
+		}
+		if part := float64(kept) / float64(all); part < tc.part || part > 1 {
+			t.Errorf("the Go type of %s has %.3f of spec and status, want %.3f", tc.kind.Name, part, tc.part)
+		}
+	}
 }

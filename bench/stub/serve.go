@@ -134,7 +134,6 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request) response {
 	return to
 }
 
-// list writes a list.
 func (r response) list(meta metav1.ListMeta, items []*item) {
 	if r.metadata {
 		list := &metav1.PartialObjectMetadataList{ListMeta: meta}

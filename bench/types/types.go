@@ -75,15 +75,13 @@ func contestants(s system) []harness.Contestant {
 		s.open = open
 		return harness.Contestant{Name: name, About: about, Targets: targets, Measure: harness.On(s.measure)}
 	}
-	targets := []harness.Target{{Metric: beforeList, AtMost: 4}, {Metric: bytesRead, AtMost: 400}}
-	if s.watched == 1 {
-		targets = append(targets, harness.Target{Metric: returned, AtMost: 20}, harness.Target{Metric: restCPU, AtMost: 2, To: "client-go"})
-	} else {
-		targets = append(targets, harness.Target{Metric: returned, AtMost: .8, To: "client-go"}, harness.Target{Metric: restCPU, AtMost: 1, To: "client-go"})
+	targets := []harness.Target{{Metric: beforeList, AtMost: 4}, {Metric: bytesRead, AtMost: 400}, {Metric: returned, AtMost: 20}, {Metric: restCPU, AtMost: 2, To: "client-go"}}
+	if s.watched > 1 {
+		targets[2], targets[3].AtMost = harness.Target{Metric: returned, AtMost: .8, To: "client-go"}, 1
 	}
 	return []harness.Contestant{
 		add("client-go", "dynamicinformer: ForResource of each type, Start, WaitForCacheSync, which polls each 0.1 s", informers.ClientGo),
-		add("Acquire", "gvrkit's NewForConfig: Start, Acquire of each type, WaitForSync", informers.Leases(), targets...),
+		add("Acquire", "gvrkit's NewForConfig: Start, Acquire of each type, WaitForSync", informers.Leases(nil), targets...),
 		add("ForResource", "gvrkit's NewForConfig: ForResource of each type, Start, WaitForSync", informers.GVRKit(), targets...),
 		add("no discovery", "the same with WithDiscovery(nil)", informers.GVRKit(dynamicinformer.WithDiscovery(nil))),
 	}
