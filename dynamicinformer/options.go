@@ -7,6 +7,10 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
@@ -14,6 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicclient"
 	"github.com/gvrkit/gvrkit/internal/errtext"
 	"github.com/gvrkit/gvrkit/internal/form"
+	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/namespaces"
 )
@@ -371,6 +376,29 @@ func optionError(err error) error {
 		return &OptionError{Option: e.Option, Err: e.Err}
 	}
 	return err
+}
+
+// check returns an [*OptionError] if an option has a value that no server accepts. It can't check
+// the effect of a tweak.
+func (s *settings) check() error {
+	if s.namespace != metav1.NamespaceAll {
+		if wrong := validation.IsDNS1123Label(s.namespace); wrong != nil {
+			return &OptionError{Option: "WithNamespace", Value: s.namespace, Err: errors.New(wrong[0])}
+		}
+	}
+	if name, err := s.namespaces.Check(); err != nil {
+		return &OptionError{Option: s.namespaces.Option(), Value: name, Err: err}
+	}
+	if _, err := labels.Parse(s.labels); err != nil {
+		return &OptionError{Option: "WithLabelSelector", Value: s.labels, Err: err}
+	}
+	if _, err := fields.ParseSelector(s.fields); err != nil {
+		return &OptionError{Option: "WithFieldSelector", Value: s.fields, Err: err}
+	}
+	if err := informer.CheckIndexers(s.indexers); err != nil {
+		return &OptionError{Option: "WithIndexers", Err: err}
+	}
+	return nil
 }
 
 // InformerMetricsForgetter is a cache.InformerMetricsProvider with a call for the end of informers.

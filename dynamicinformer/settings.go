@@ -9,15 +9,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
-	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/namespaces"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
@@ -39,29 +35,6 @@ type settings struct {
 	strict     bool
 	polling    time.Duration // of types that can't be watched; 0: off
 	onError    cache.WatchErrorHandlerWithContext
-}
-
-// check returns an [*OptionError] if an option has a value that no server accepts. It can't check
-// the effect of a tweak.
-func (s *settings) check() error {
-	if s.namespace != metav1.NamespaceAll {
-		if wrong := validation.IsDNS1123Label(s.namespace); wrong != nil {
-			return &OptionError{Option: "WithNamespace", Value: s.namespace, Err: errors.New(wrong[0])}
-		}
-	}
-	if name, err := s.namespaces.Check(); err != nil {
-		return &OptionError{Option: s.namespaces.Option(), Value: name, Err: err}
-	}
-	if _, err := labels.Parse(s.labels); err != nil {
-		return &OptionError{Option: "WithLabelSelector", Value: s.labels, Err: err}
-	}
-	if _, err := fields.ParseSelector(s.fields); err != nil {
-		return &OptionError{Option: "WithFieldSelector", Value: s.fields, Err: err}
-	}
-	if err := informer.CheckIndexers(s.indexers); err != nil {
-		return &OptionError{Option: "WithIndexers", Err: err}
-	}
-	return nil
 }
 
 // invalid returns an error if no request for gvr is possible with s, or nil. It is for ForResource and the
