@@ -80,14 +80,14 @@ func (b *followLog) count() int {
 }
 
 // follow follows the types that s selects until the spec ends, or stop is called.
-func (d *connection) follow(f *dynamicinformer.Factory, s discovery.Selector) (recorder *followLog, stop func()) {
+func (d *connection) follow(f *dynamicinformer.Factory, s discovery.Selector, opts ...dynamicinformer.FollowOption) (recorder *followLog, stop func()) {
 	GinkgoHelper()
 	recorder = &followLog{started: map[string]bool{}}
 	started := make(chan struct{})
 	end := untilEnd(func(ctx context.Context) error {
 		f.Start(ctx)
 		close(started)
-		return f.Follow(ctx, s, recorder.funcs())
+		return f.Follow(ctx, s, recorder.funcs(), opts...)
 	})
 	<-started
 	stop = sync.OnceFunc(func() {
@@ -230,5 +230,36 @@ var _ = Describe("Following types", onEachServer(func(at *apiServer) {
 		Eventually(func() []string { return byLabel.of(name) }).Should(Equal([]string{start, end}))
 		admin.patch(ctx, definitions, name, names())
 		Eventually(func() []string { return byCategory.of(name) }).Should(Equal([]string{start, end}))
+	})
+
+	It("starts and stops by names, with exceptions and a limit", func(ctx SpecContext) {
+		admin, name := connect(at), unique("vessel")
+		ships, boats, rafts := newNamedCRD("Ship", name), newNamedCRD("Boat", name), newNamedCRD("Raft", unique("flat"))
+		admin.define(ctx, ships, rafts)
+		d := connect(at)
+		f := d.factory()
+		byName, _ := d.follow(f, discovery.Selector{Names: []string{name}})
+		limited, _ := d.follow(f, discovery.Selector{
+			Groups: []string{groupOf(ships), groupOf(boats), groupOf(rafts)}, Except: []schema.GroupResource{{Group: groupOf(ships), Resource: "ships"}},
+		}, dynamicinformer.WithTypeLimit(1))
+		started := func(r *followLog, crd *unstructured.Unstructured) func() []string {
+			return func() []string { return r.of(crd.GetName()) }
+		}
+		Eventually(started(byName, ships)).Should(Equal([]string{"start " + ships.GetName()}))
+		Eventually(started(limited, rafts)).Should(Equal([]string{"start " + rafts.GetName()}))
+
+		admin.define(ctx, boats) // the name has two meanings, and the limit is reached
+		_, err := d.resolver.Await(ctx, schema.GroupVersionResource{Group: groupOf(boats), Version: "v1", Resource: "boats"})
+		Expect(err).NotTo(HaveOccurred())
+		Consistently(func() int { return byName.count() + limited.count() }, "1s").Should(Equal(2))
+		Expect(byName.of(boats.GetName())).To(BeEmpty())
+		Expect(limited.of(boats.GetName())).To(BeEmpty())
+
+		admin.undefine(ctx, ships.GetName())
+		Eventually(started(byName, ships)).Should(Equal([]string{"start " + ships.GetName(), "stop " + ships.GetName() + " CRDDeleted"}))
+		Eventually(started(byName, boats)).Should(Equal([]string{"start " + boats.GetName()}), "another group has the name")
+		admin.undefine(ctx, rafts.GetName())
+		Eventually(started(limited, boats)).Should(Equal([]string{"start " + boats.GetName()}), "there is room again")
+		Expect(limited.of(ships.GetName())).To(BeEmpty())
 	})
 }))

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/controller-manager/pkg/informerfactory"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/metadatainformer"
 	"github.com/gvrkit/gvrkit/status"
@@ -116,6 +118,36 @@ var _ = Describe("A lease with metadata only", onEachServer(func(at *apiServer) 
 }))
 
 var _ = Describe("The controller manager's factory on "+kubeAPIServer.name, func() {
+	It("can be ObjectOrMetadata", func(ctx SpecContext) {
+		d, label := connect(kubeAPIServer), unique("both")
+		client, err := kubernetes.NewForConfigAndClient(d.config, d.http)
+		Expect(err).NotTo(HaveOccurred())
+		shared := informers.NewSharedInformerFactory(client, 0)
+		f, err := dynamicinformer.NewForConfig(d.config)
+		Expect(err).NotTo(HaveOccurred())
+		var both informerfactory.InformerFactory = dynamicinformer.ObjectOrMetadata(shared, f)
+		_, err = both.ForResource(schema.GroupVersionResource{Group: blocks.Group, Version: blocks.Version, Resource: "ipamblokcs"})
+		Expect(err).To(MatchError(discovery.ErrNotServed))
+		whole, err := both.ForResource(configMaps)
+		Expect(err).NotTo(HaveOccurred())
+		partial, err := both.ForResource(blocks)
+		Expect(err).NotTo(HaveOccurred())
+		wholeEvents, partialEvents := listen(whole.Informer()), listen(partial.Informer())
+		stop := make(chan struct{})
+		both.Start(stop)
+		DeferCleanup(func(ctx SpecContext) {
+			close(stop)
+			shared.Shutdown()
+			Expect(f.Shutdown(ctx)).To(Succeed())
+		})
+		d.create(ctx, configMaps, label, newCore("ConfigMap", label, nil))
+		d.create(ctx, blocks, "", newBlock(label, label))
+		Eventually(wholeEvents.all).Should(ContainElement("add " + label + "/" + label))
+		Eventually(partialEvents.all).Should(ContainElement("add " + label))
+		Expect(whole.Lister().ByNamespace(label).Get(label)).To(BeAssignableToTypeOf(&corev1.ConfigMap{}))
+		Expect(partial.Lister().Get(label)).To(BeAssignableToTypeOf(&metav1.PartialObjectMetadata{}))
+	})
+
 	It("starts our metadata factory in place of client-go's", func(ctx SpecContext) {
 		d, label := connect(kubeAPIServer), unique("both")
 		client, err := kubernetes.NewForConfigAndClient(d.config, d.http)

@@ -168,6 +168,13 @@ var _ = Describe("A set of namespaces on "+kubeAPIServer.name, func() {
 		Eventually(keysIn(l)).Should(ConsistOf(two + "/w"))
 		Expect(d.proxy.Requests(requestsIn("list", one))).To(Equal(1))
 		Expect(d.proxy.Requests(requestsIn("list", two))).To(Equal(1))
+
+		// No controller of this server completes the deletion.
+		Expect(d.client.Resource(namespaces).Delete(ctx, two, metav1.DeleteOptions{})).To(Succeed())
+		Eventually(l.Status).Should(HaveField("Namespaces", ConsistOf(SatisfyAll(HaveField("Name", two), HaveField("Terminating", true), HaveField("Listed", true)))))
+		Expect(l.Status()).To(HaveField("State", status.StateSynced))
+		Expect(d.client.Resource(widgets).Namespace(two).Delete(ctx, "w", metav1.DeleteOptions{})).To(Succeed())
+		Eventually(keysIn(l)).Should(BeEmpty())
 	})
 })
 

@@ -103,6 +103,39 @@ var _ = Describe("A typed lease", onEachServer(func(at *apiServer) {
 	})
 }))
 
+var _ = Describe("A typed lease with WithStrictDecoding", onEachServer(func(at *apiServer) {
+	It("fails as in client-go while one object can't be decoded", func(ctx SpecContext) {
+		whole := leaseType(ctx, at, 2)
+		f, err := dynamicinformer.NewForConfig(connect(at).config)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) })
+		f.Start(ctx)
+		l, err := dynamicinformer.AcquireTyped[*ship](ctx, f, whole.gvr, dynamicinformer.WithStrictDecoding())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(l.WaitForSync(ctx)).To(Succeed())
+		ships := whole.client.Resource(whole.gvr).Namespace("harbor")
+		bad := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": "large"}}}
+		bad.SetGroupVersionKind(whole.gvr.GroupVersion().WithKind("Ship"))
+		bad.SetName("bad")
+		_, err = ships.Create(ctx, bad, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		failures := func(of *dynamicinformer.TypedLease[*ship]) func() uint64 {
+			return func() uint64 { return of.Status().Traffic.Failures[status.ReasonDecodeFailed] }
+		}
+		Eventually(failures(l)).Should(BeNumerically(">", 0), "a watch")
+		later, err := dynamicinformer.AcquireTyped[*ship](ctx, f, whole.gvr, dynamicinformer.WithStrictDecoding(), dynamicinformer.WithSeparateInformer())
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(failures(later)).Should(BeNumerically(">", 0), "a list")
+		Expect(later.Status()).To(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Listed", false), HaveField("FailedObjects", uint64(0))))
+
+		Expect(ships.Delete(ctx, "bad", metav1.DeleteOptions{})).To(Succeed())
+		for _, each := range []*dynamicinformer.TypedLease[*ship]{l, later} {
+			Eventually(func() status.State { each.Retry(); return each.Status().State }, "60s", "250ms").Should(Equal(status.StateSynced))
+			Expect(each.Lister().List(labels.Everything())).To(HaveLen(2))
+		}
+	})
+}))
+
 // leftOut returns the keys of the objects that are left out.
 func leftOut(i status.Informer) (keys []string) {
 	for _, o := range i.Quarantine.Objects {
