@@ -46,7 +46,7 @@ func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Leas
 	l := &Lease{factory: f, handlers: handlers.NewGroup(o.name, o.handlers)}
 	if !f.serves(k) {
 		res, err := f.validate(ctx, &k, &o)
-		if err != nil {
+		if err = cmp.Or(err, optionError(form.Fits(k.form, res))); err != nil {
 			return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
 		}
 		if res.GVK.Kind != "" {

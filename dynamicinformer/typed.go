@@ -38,7 +38,9 @@ type TypedLease[T Object] struct {
 // share an informer; the informers of other leases on gvr are separate. The client options of
 // [WithClientOptions] do not apply.
 //
-// If T is not a pointer to a struct that embeds TypeMeta and ObjectMeta as values, or with [WithMetadataOnly], the error is an [*OptionError].
+// The error is an [*OptionError] with [WithMetadataOnly], if T is not a pointer to a struct that embeds TypeMeta and
+// ObjectMeta as values, or if T is a type of k8s.io/api and discovery knows that gvr has another kind. Any other T is
+// not compared with the kind: if it is the type of other objects, they are cached with the fields that T has, or left out.
 func AcquireTyped[T Object](ctx context.Context, f *Factory, gvr schema.GroupVersionResource, opts ...LeaseOption) (*TypedLease[T], error) {
 	if f == nil {
 		return nil, errors.New("dynamicinformer: acquire: the factory is nil")

@@ -2,6 +2,7 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -232,6 +234,67 @@ func checkTyped(t *testing.T, l *dynamicinformer.TypedLease[*typedWidget], send 
 	}
 }
 
+// Nulls in lists and integers up to the limits of int64 are kept from the response to JSON again. An integer beyond is
+// rounded in an unstructured object, as with client-go, and a Go type does not fit it.
+func TestAcquire_KeepsNullsAndIntegers(t *testing.T) {
+	same := dynamicinformer.WithTransform(func(obj any) (any, error) { return obj, nil })
+	specs := map[string]string{
+		"precise": `{"size":9007199254740993,"slots":[null,0,null,1]}`,
+		"largest": `{"size":9223372036854775807,"slots":[0,null]}`,
+		"least":   `{"size":-9223372036854775808}`,
+	}
+	for name, form := range map[string]struct {
+		acquire func(f *dynamicinformer.Factory) *dynamicinformer.Lease
+		failed  uint64
+	}{
+		"unstructured": {func(f *dynamicinformer.Factory) *dynamicinformer.Lease { return acquire(t, f, widgets, same) }, 0},
+		"a Go type": {func(f *dynamicinformer.Factory) *dynamicinformer.Lease {
+			l, err := dynamicinformer.AcquireTyped[*typedWidget](t.Context(), f, widgets, same)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l.Lease
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			initial := []string{widgetJSON("beyond", 2, `{"size":9223372036854775808}`)}
+			for name, spec := range specs {
+				initial = append(initial, widgetJSON(name, 3, spec))
+			}
+			s := serveForm(t, nil, initial, form.acquire)
+			s.sync(t)
+			awaitStatus(t, s.lease, "only the object beyond int64 may be left out", failed(form.failed))
+			for name, want := range specs {
+				obj, err := s.lease.Lister().ByNamespace("ns").Get(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				encoded, err := json.Marshal(obj.DeepCopyObject())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got struct{ Spec json.RawMessage }
+				if err := json.Unmarshal(encoded, &got); err != nil || string(got.Spec) != want {
+					t.Errorf("%s: %s, %v, want %s", name, got.Spec, err, want)
+				}
+			}
+			beyond, err := s.lease.Lister().ByNamespace("ns").Get("beyond")
+			if form.failed > 0 {
+				if !apierrors.IsNotFound(err) || s.lease.Status().LastFailed != "ns/beyond" {
+					t.Errorf("beyond int64: %v, %v", beyond, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if size := beyond.(*unstructured.Unstructured).Object["spec"].(map[string]any)["size"]; size != float64(1<<63) {
+				t.Errorf("beyond int64: %T %v", size, size)
+			}
+		})
+	}
+}
+
 // A factory of New converts the objects of its client.
 func TestAcquireTyped_ConvertsTheObjectsOfAClient(t *testing.T) {
 	s := &typedServer{Server: stubserver.New(t), events: make(chan string), initial: []string{
@@ -354,6 +417,31 @@ func TestAcquireTyped_RefusesWhatIsNoTypeOfItsOwn(t *testing.T) {
 			t.Errorf("%s: %v, want an OptionError", name, err)
 		}
 	}
+}
+
+// A type of k8s.io/api has the name of its kind.
+func TestAcquireTyped_RefusesTheTypeOfAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := corev1.SchemeGroupVersion.WithResource("pods")
+		cluster := fakecluster.New(widgetType, fakecluster.Type{GVR: pods, Kind: "Pod", Namespaced: true})
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		_, err := dynamicinformer.AcquireTyped[*corev1.Pod](t.Context(), f, widgets)
+		const text = "dynamicinformer: acquire: AcquireTyped: widgets.v1.example.com: *k8s.io/api/core/v1.Pod is not the Go type of Widget"
+		if !errors.Is(err, dynamicinformer.ErrInvalidOption) || err.Error() != text {
+			t.Errorf("error %v, want %s", err, text)
+		}
+		if got := f.Status(); len(got) > 0 {
+			t.Errorf("there is an informer: %+v", got)
+		}
+		if _, err := dynamicinformer.AcquireTyped[*corev1.Pod](t.Context(), f, pods); err != nil {
+			t.Error(err)
+		}
+		if _, err := dynamicinformer.AcquireTyped[*corev1.Pod](t.Context(), f, blocks, dynamicinformer.WithAllowAbsent()); err != nil {
+			t.Error(err)
+		}
+		shutdown(t, f)
+	})
 }
 
 // syncTyped returns a synced lease on the widgets of a server, and the server.

@@ -2,11 +2,13 @@ package form
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/gotype"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typed"
@@ -40,6 +42,19 @@ func (e *Error) Error() string { return e.Option + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Fits returns an [*Error] if objects of res are certainly not those of the form. If the kind of res is not known, it
+// returns nil.
+func Fits(f Form, res discovery.Resource) error {
+	typed, is := f.(interface{ Fits(kind string) error })
+	if !is || res.GVK.Kind == "" {
+		return nil
+	}
+	if err := typed.Fits(res.GVK.Kind); err != nil {
+		return &Error{Option: "AcquireTyped", Err: fmt.Errorf("%s: %w", discovery.RefOf(res.GVR), err)}
+	}
+	return nil
+}
 
 // Unstructured is the default form: *unstructured.Unstructured.
 type Unstructured struct{}

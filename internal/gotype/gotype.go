@@ -33,6 +33,16 @@ func (of Of[T]) Check() error {
 	return readable(of.Empty())
 }
 
+// Fits returns an error if T is a type of Kubernetes' own API, which has the name of its kind, and kind is another one. The
+// names of other Go types say nothing.
+func (of Of[T]) Fits(kind string) error {
+	t := reflect.TypeFor[T]().Elem()
+	if strings.HasPrefix(t.PkgPath(), "k8s.io/api/") && t.Name() != kind {
+		return fmt.Errorf("*%s.%s is not the Go type of %s", t.PkgPath(), t.Name(), kind)
+	}
+	return nil
+}
+
 // readable returns an error if the metadata of an object causes a panic.
 func readable(object runtime.Object) (err error) {
 	defer func() {

@@ -125,6 +125,7 @@ var ofDynamicinformer = []table{
 		{"a factory without a metadata client accepts WithMetadataOnly", "Metadata.Check", never("source.Metadata(c.Metadata) == nil")},
 		{"Namespace objects are decoded to the Go type of an informer", "Clients.ForNamespaces", replace("return source.Unstructured(c.Own)", "return of")},
 		{"AcquireTyped accepts any type", "Typed.Check", never("err != nil")},
+		{"AcquireTyped accepts the type of another kind", "Fits", never("err != nil")},
 		{"NotFound of a generic lister of typed objects has no resource", "Typed.Lister", replace("gvr.GroupResource()", "schema.GroupResource{}")},
 		{"a transform writes to shared objects", "choice.Resource", never("c.transformed.Load()")},
 		{"a factory has two rate limits", "NewClients", drop("cfg = limited(cfg)")},
