@@ -3,8 +3,9 @@ package handlers
 import "k8s.io/client-go/tools/cache"
 
 // pending is the events that a handler has not got yet, merged by object: the events of one object are
-// at most a deletion and an addition after it. Objects are in the order of their first event. The zero
-// value is empty.
+// at most a deletion and an addition after it. Objects are in the order of their first event; an addition
+// after a deletion counts as another object, so that all objects of a type that was replaced are deleted
+// before the first one of the new type is added. The zero value is empty.
 type pending struct {
 	byName      map[cache.ObjectName]*object
 	first, last *object
@@ -27,7 +28,7 @@ const shrinkAbove = 1000
 func (p *pending) add(e event) (merged uint64, dropped int) {
 	name, err := cache.DeletionHandlingObjectToName(e.obj)
 	o := p.byName[name]
-	if o == nil || err != nil {
+	if o == nil || err != nil || o.isDeleted() && e.kind == added {
 		o = &object{name: name, before: p.last}
 		p.append(o, err == nil)
 	}
@@ -111,6 +112,9 @@ func (p *pending) remove(o *object) {
 		p.byName, p.most = nil, 0 // a map does not shrink
 	}
 }
+
+// isDeleted reports whether the only event of o is a deletion.
+func (o *object) isDeleted() bool { return o.deletion.kind != none && o.event.kind == none }
 
 func (o *object) counts() uint64 { return o.deletion.counts + o.event.counts }
 

@@ -130,6 +130,21 @@ func TestPending_KeepsTheOrderOfFirstEvents(t *testing.T) {
 	}
 }
 
+// When a type is replaced, the informer deletes all objects before it adds the first one of the new type.
+func TestPending_DeletionsBeforeAnAdditionStayBeforeIt(t *testing.T) {
+	var p pending
+	for _, e := range []event{
+		deletion(thing("x", "x", 1)), deletion(thing("y", "y", 2)), addition(thing("x", "v", 3), false), update(thing("x", "v", 3), thing("x", "v", 4)),
+		addition(thing("y", "w", 5), false), deletion(thing("y", "w", 6)), addition(thing("y", "z", 7), false),
+	} {
+		p.add(e)
+	}
+	got, _ := drain(&p)
+	if diff := cmp.Diff([]string{"delete x1", "delete y2", "add v4", "add z7"}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
 // A map does not shrink: a long initial list would use memory for ever.
 func TestPending_ReleasesMemoryWhenEmpty(t *testing.T) {
 	var p pending

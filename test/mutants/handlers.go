@@ -43,6 +43,7 @@ var ofHandlers = []table{
 		{"an update begins with the last old object", "object.merge", before("o.event.obj = e.obj", "o.event.old = e.old")},
 		{"a resync that becomes an update does not count as an event", "object.merge", drop("o.event.counts = max(o.event.counts, e.counts)")},
 		{"a merged addition is no longer part of the initial list", "object.merge", replace("o.event.initial || e.initial", "e.initial")},
+		{"an addition has the place of the deletion before it", "pending.add", never("o.isDeleted() && e.kind == added")},
 		{"merged events stay in the order", "pending.add", never("o.deletion.kind == none")},
 		{"the memory of a long list is not released", "pending.remove", never("p.most > shrinkAbove")},
 		{"a release from the handler that is being added is an error", "Set.Add", replace("_ = s.Remove(r)", "return nil, s.Remove(r)")},
