@@ -36,8 +36,8 @@ func (s transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A list may be of another type than the one that is known. What the server cannot tell is no
-// reason to throw the list away; what it tells is evidence, and not asked for again.
+// A list may be of another type than the known one. If the server can't say which CRD exists, the list is accepted.
+// If it can, and the CRD is another one or gone, that is evidence, and no further request confirms it.
 func TestState_Confirm(t *testing.T) {
 	crd := func(uid string) string {
 		return `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"ships.fleet.example.com","uid":"` + uid + `"}}`
