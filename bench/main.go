@@ -4,7 +4,7 @@
 //
 // The scenarios are cache, discovery, leases and types; without an argument all of them run.
 // Package harness describes the measurement. The command prints a table for each case; with -out
-// it also writes the figures of each run as JSON.
+// it also writes the figures of each run as JSON, and charts.
 package main
 
 import (
@@ -70,7 +70,7 @@ func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(io.Discard)
 	flags.BoolVar(&options.Quick, "quick", false, "measure smaller cases in fewer rounds")
 	flags.UintVar(&options.Rounds, "rounds", 0, "number of `rounds` that count, after a warm-up round (default 3 or 5)")
-	out := flags.String("out", "", "`directory` for results")
+	out := flags.String("out", "", "`directory` for results and charts")
 	flags.Func("cases", "measure only cases whose names match this regular `expression`, such as mix or back", func(text string) (err error) {
 		options.Cases, err = regexp.Compile(text)
 		return err

@@ -69,11 +69,11 @@ func (l load) newCase(suffix string, rounds int, contestants []harness.Contestan
 	return harness.Case{
 		Name:        fmt.Sprintf("%s-%d%s", l.kind.Name, l.objects, suffix),
 		Title:       fmt.Sprintf("%d objects of kind %s, %d events", l.objects, l.kind.Name, l.events),
-		Contestants: contestants, Rounds: rounds,
+		Contestants: contestants, Plot: true, Rounds: rounds,
 		Metrics: []harness.Metric{
 			{Name: syncCPU, Format: "%.0f µs/object"},
 			{Name: eventCPU, Format: "%.0f µs/event"},
-			{Name: eventRate, Format: "%.0f"},
+			{Name: eventRate, Format: "%.0f", More: true},
 			{Name: allocations, Format: "%.0f /object"},
 			{Name: retainedHeap, Format: "%.0f B/object"},
 			{Name: peakRSS, Format: "%.0f MiB"},

@@ -50,6 +50,8 @@ type Case struct {
 	// relative to it.
 	Contestants []Contestant `json:"contestants"`
 	Metrics     []Metric     `json:"metrics"`
+	// Plot means that the case has a chart of the ratios of all metrics without More.
+	Plot bool `json:"plot,omitempty"`
 
 	// Rounds is the number of rounds that count.
 	Rounds int `json:"-"`
@@ -76,6 +78,8 @@ type Metric struct {
 	Name string `json:"name"`
 	// Format prints a value with its unit.
 	Format string `json:"format"`
+	// More means that greater values are better.
+	More bool `json:"more,omitempty"`
 }
 
 // Target is a limit of a median.

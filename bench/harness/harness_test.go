@@ -3,6 +3,7 @@ package harness_test
 import (
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -121,13 +122,13 @@ func sample() *harness.Results {
 	}
 	return &harness.Results{Scenario: "sample", About: "a test", Environment: harness.CurrentEnvironment(), Cases: []*harness.CaseResults{{
 		Case: harness.Case{
-			Name: "one", Title: "the case of the test",
+			Name: "one", Title: "the case of the test", Plot: true,
 			Contestants: []harness.Contestant{{Name: "old", About: "the reference"}, {Name: "new", About: "the second", Beside: "third", Targets: []harness.Target{
 				{Metric: "time", AtMost: 1.5}, {Metric: "rate", AtMost: 5, To: "old"}, {Metric: "time", AtMost: 3, To: "third"}, {Metric: "unknown"},
 			}}, {Name: "third", About: "the last"}},
 			Metrics: []harness.Metric{
 				{Name: "time", Format: "%.1f ms"},
-				{Name: "rate", Format: "%.2f"},
+				{Name: "rate", Format: "%.2f", More: true},
 				{Name: "nothing", Format: "%.0f"},
 				{Name: "early", Format: "%.0f"},
 				{Name: "unknown", Format: "%.0f"},
@@ -193,6 +194,32 @@ func TestResults_AreSavedWhole(t *testing.T) {
 	}
 	if e := got.Environment; !strings.HasPrefix(e.Command, "go run ./bench") || e.Go == "" || e.Cores == 0 {
 		t.Errorf("environment: %+v", e)
+	}
+}
+
+func TestResults_DrawAChart(t *testing.T) {
+	dir := t.TempDir()
+	if err := sample().Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "sample-one.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{">new<", "ratios to old", ">time<", "new 0.25"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	if strings.Contains(string(text), ">rate<") {
+		t.Error("the chart has a metric whose greater values are better")
+	}
+	for d := xml.NewDecoder(strings.NewReader(string(text))); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("invalid XML: %v", err)
+		}
 	}
 }
 

@@ -57,14 +57,25 @@ type CaseResults struct {
 // Round has the figures of one run of each contestant, by its name.
 type Round map[string]Figures
 
-// Save writes the results to a directory, with the figures of each run. It does nothing if dir is
-// empty.
+// Save writes the results to a directory, with the figures of each run, and the charts of cases
+// with Plot. It does nothing if dir is empty.
 func (r *Results) Save(dir string) error {
 	if dir == "" {
 		return nil
 	}
 	text, err := json.MarshalIndent(r, "", " ")
-	return errors.Join(err, os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, r.Scenario+".json"), append(text, '\n'), 0o644))
+	if err := errors.Join(err, os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, r.Scenario+".json"), append(text, '\n'), 0o644)); err != nil {
+		return err
+	}
+	for _, c := range r.Cases {
+		if !c.Plot || len(c.Rounds) == 0 {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, r.Scenario+"-"+c.Name+".svg"), c.draw(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Summary summarizes the values of several rounds. It is nil if there are none.
