@@ -81,7 +81,9 @@ func TestForResource_OfANameThatNoServerAccepts(t *testing.T) {
 				empty := schema.GroupVersionResource{}
 				f.ForResource(empty)
 				f.Start(t.Context())
-				why := notSynced(t, f.WaitForSync(t.Context(), dynamicinformer.WithFailFast()))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				why := notSynced(t, f.WaitForSync(ctx, dynamicinformer.WithFailFast()))
 				if why.Reason != status.ReasonBadRequest || !errors.Is(why, discovery.ErrInvalidRef) || why.GVR != empty {
 					t.Errorf("%v", why)
 				}
