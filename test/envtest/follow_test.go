@@ -235,7 +235,7 @@ var _ = Describe("Following types", onEachServer(func(at *apiServer) {
 	It("starts and stops by names, with exceptions and a limit", func(ctx SpecContext) {
 		admin, name := connect(at), unique("vessel")
 		ships, boats, rafts := newNamedCRD("Ship", name), newNamedCRD("Boat", name), newNamedCRD("Raft", unique("flat"))
-		admin.define(ctx, ships, rafts)
+		admin.define(ctx, ships)
 		d := connect(at)
 		f := d.factory()
 		byName, _ := d.follow(f, discovery.Selector{Names: []string{name}})
@@ -246,6 +246,8 @@ var _ = Describe("Following types", onEachServer(func(at *apiServer) {
 			return func() []string { return r.of(crd.GetName()) }
 		}
 		Eventually(started(byName, ships)).Should(Equal([]string{"start " + ships.GetName()}))
+		Consistently(limited.count, "500ms").Should(BeZero(), "ships are an exception")
+		admin.define(ctx, rafts)
 		Eventually(started(limited, rafts)).Should(Equal([]string{"start " + rafts.GetName()}))
 
 		admin.define(ctx, boats) // the name has two meanings, and the limit is reached
