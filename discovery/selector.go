@@ -113,24 +113,17 @@ func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, erro
 	if s.Backing != BackingUnknown && s.Backing != BackingCRD && r.current.Load() == nil {
 		return nil, inconclusive(everyResource, errBacking)
 	}
-	labelled := func(Resource) bool { return true }
-	if s.CRDLabels != nil || s.Backing == BackingCRD {
-		definitions, err := r.crds(ctx)
-		if err != nil {
-			return nil, inconclusive(everyResource, fmt.Errorf("the CustomResourceDefinitions can't be listed: %w", err))
-		}
-		labelled = func(res Resource) bool {
-			definition := definitions[res.GVR.GroupResource().String()]
-			return definition != nil && (s.CRDLabels == nil || s.CRDLabels.Matches(labels.Set(definition.Labels)))
-		}
-		if s.Backing == BackingCRD {
-			s.Backing = BackingUnknown // labelled has checked it
-		}
+	defined, err := r.selectedByCRD(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Backing == BackingCRD {
+		s.Backing = BackingUnknown // defined checks it
 	}
 	meant, ambiguous := c.meanings(s.Names)
 	var found []Resource
 	for res := range c.all() {
-		if s.Matches(*res) && (len(s.Names) == 0 || meant[res.GVR.GroupResource()]) && labelled(*res) {
+		if s.Matches(*res) && (len(s.Names) == 0 || meant[res.GVR.GroupResource()]) && defined(*res) {
 			found = append(found, *res)
 		}
 	}
@@ -140,13 +133,28 @@ func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, erro
 	return found, c.unaskedFor(s)
 }
 
+// selectedByCRD returns the function that reports whether s selects the CustomResourceDefinition of a resource.
+func (r *Resolver) selectedByCRD(ctx context.Context, s Selector) (func(Resource) bool, error) {
+	if s.CRDLabels == nil && s.Backing != BackingCRD {
+		return func(Resource) bool { return true }, nil
+	}
+	definitions, err := r.crds(ctx)
+	if err != nil {
+		return nil, inconclusive(everyResource, fmt.Errorf("the CustomResourceDefinitions can't be listed: %w", err))
+	}
+	return func(res Resource) bool {
+		definition := definitions[res.GVR.GroupResource().String()]
+		return definition != nil && (s.CRDLabels == nil || s.CRDLabels.Matches(labels.Set(definition.Labels)))
+	}, nil
+}
+
 // meanings returns the types that names mean, and the errors of the names that mean several types.
 func (c *snapshot) meanings(names []string) (meant map[schema.GroupResource]bool, ambiguous []*AmbiguousError) {
 	meant = map[schema.GroupResource]bool{}
 	for _, name := range names {
 		q, err := parseQuestion(name)
 		if err != nil {
-			continue // Validate has refused it
+			continue // it means nothing; Validate refuses it
 		}
 		res, err := c.lookUp(q)
 		if err == nil {
@@ -311,13 +319,19 @@ var errCRDsUnknown = errors.New("its CustomResourceDefinition is not known at pr
 // another event. It is an [*AmbiguousError] if one of the names means res or another type. An event of one type can
 // change what names mean, and so whether another type is selected.
 func (r *Resolver) Selects(s Selector, res Resource) (bool, error) {
+	selected, err := r.selectsWithoutNames(s, res)
+	if !selected || err != nil || len(s.Names) == 0 {
+		return selected, err
+	}
+	return r.means(s.Names, res)
+}
+
+// selectsWithoutNames is Selects without the names of s.
+func (r *Resolver) selectsWithoutNames(s Selector, res Resource) (bool, error) {
 	wanted := s.Backing
 	s.Backing = BackingUnknown
 	if !s.Matches(res) {
 		return false, nil
-	}
-	if meant, err := r.means(s.Names, res); !meant || err != nil {
-		return false, err
 	}
 	if s.CRDLabels == nil && wanted == BackingUnknown {
 		return true, nil
@@ -342,11 +356,8 @@ func (r *Resolver) Selects(s Selector, res Resource) (bool, error) {
 	return known.backing == wanted, nil
 }
 
-// means reports whether one of names, if there are any, means the type of res at present.
+// means reports whether one of names means the type of res at present.
 func (r *Resolver) means(names []string, res Resource) (bool, error) {
-	if len(names) == 0 {
-		return true, nil
-	}
 	c := r.current.Load()
 	if c == nil {
 		r.widen()

@@ -1,7 +1,6 @@
 package dynamicinformer_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -263,6 +262,7 @@ func TestAcquireRef_Random(t *testing.T) {
 }
 
 func namesAtRandom(t *testing.T, random *rand.Rand) {
+	t.Helper()
 	cluster := newCRDCluster()
 	f := cluster.factory(t)
 	f.Start(t.Context())
@@ -329,7 +329,7 @@ func checkMeaning(t *testing.T, cluster *crdCluster, l *dynamicinformer.Lease, h
 	t.Helper()
 	want := map[string]string{}
 	if resource != "" {
-		list, err := cluster.Resource(kindOf(resource)).List(context.Background(), metav1.ListOptions{})
+		list, err := cluster.Resource(kindOf(resource)).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -107,34 +107,30 @@ func requestText(verb, namespace string, err error) string {
 // Advice returns what a person can do, or "".
 func (e *NotSyncedError) Advice() string {
 	switch {
-	case e.Reason == ReasonForbidden && e.Verb == "":
-		return "bind the ClusterRole system:discovery to the user, or use a factory without discovery: WithDiscovery(nil)"
-	case e.Reason == ReasonForbidden:
+	case e.Reason == ReasonForbidden && e.Verb != "":
 		return "grant this rule to the user in a " + roleText(e.refused(), e.Namespace)
-	case e.Reason == ReasonUnauthorized:
-		return "check the credentials"
 	case errors.Is(e.Err, discovery.ErrInvalidRef):
 		return "correct the name of the resource"
-	case e.Reason == ReasonBadRequest:
-		return "correct the options of the informer, such as its selectors"
-	case e.Reason == ReasonAmbiguous:
-		return "add a group to the name, such as ipamblocks.crd.projectcalico.org"
-	case e.Reason == ReasonTransformFailed, e.Reason == ReasonIndexFailed:
-		return "correct the function that failed, or the object"
-	case e.Reason == ReasonTLS:
-		return "check the server's URL and the CA in the rest.Config"
-	case e.Reason == ReasonUnavailable:
-		return "check that the API server is reachable and healthy"
-	case e.Reason == ReasonConversionFailed:
-		return "check the conversion webhook of the CustomResourceDefinition"
-	case e.Reason == ReasonVersionNotServed:
-		return "request a version that is served, or use WithVersionPolicy"
-	case e.Reason == ReasonNotFound && e.Verb != "":
-		return "check that its CustomResourceDefinition is installed"
-	case e.Reason == ReasonNotStarted:
-		return "call Start, and before it ForResource or Acquire if there is no informer"
+	case e.Reason == ReasonNotFound && e.Verb == "":
+		return "" // the error of discovery says it
 	}
-	return ""
+	return advice[e.Reason]
+}
+
+// advice is what a person can do about a reason, where that depends on nothing else.
+var advice = map[Reason]string{
+	ReasonForbidden:        "bind the ClusterRole system:discovery to the user, or use a factory without discovery: WithDiscovery(nil)",
+	ReasonUnauthorized:     "check the credentials",
+	ReasonBadRequest:       "correct the options of the informer, such as its selectors",
+	ReasonAmbiguous:        "add a group to the name, such as ipamblocks.crd.projectcalico.org",
+	ReasonTransformFailed:  "correct the function that failed, or the object",
+	ReasonIndexFailed:      "correct the function that failed, or the object",
+	ReasonTLS:              "check the server's URL and the CA in the rest.Config",
+	ReasonUnavailable:      "check that the API server is reachable and healthy",
+	ReasonConversionFailed: "check the conversion webhook of the CustomResourceDefinition",
+	ReasonVersionNotServed: "request a version that is served, or use WithVersionPolicy",
+	ReasonNotFound:         "check that its CustomResourceDefinition is installed",
+	ReasonNotStarted:       "call Start, and before it ForResource or Acquire if there is no informer",
 }
 
 // refused returns the resource of the request that the server has refused: that of the informer, or the namespaces of a

@@ -200,7 +200,7 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 		return i
 	}
 	i.Verb, i.Err, i.Attempts = verb, failing.Err, failing.Attempts
-	if s.Listed && (s.Serving != source.Gone || s.Source.Objects > 0) && !(s.disputed && verb == "") {
+	if s.Listed && (s.Serving != source.Gone || s.Source.Objects > 0) && (!s.disputed || verb != "") {
 		i.StaleSince = failing.Since
 	}
 	if verb != "" && s.Source.Due.After(s.At) {

@@ -149,9 +149,9 @@ var ofDiscovery = []table{
 			`case aggregated && (version == "v2" || version == "v2beta1"): return formatAggregated`, "default: return formatLegacy")},
 		{"the beta format is not read", "formatOf", never(`version == "v2beta1"`)},
 		{"a selector does not report groups that failed", "Resolver.ResolveAll", replace("c.unaskedFor(s)", "nil")},
-		{"labels select nothing", "Resolver.ResolveAll", always(
+		{"labels select nothing", "Resolver.selectedByCRD", always(
 			"(s.CRDLabels == nil || s.CRDLabels.Matches(labels.Set(definition.Labels)))")},
-		{"a selector uses the labels of another CRD", "Resolver.Selects", all(
+		{"a selector uses the labels of another CRD", "Resolver.selectsWithoutNames", all(
 			drop(`!known.defined && res.CRDUID != ""`), drop(`known.defined && res.CRDUID != "" && known.uid != res.CRDUID`))},
 		{"the last known types of a failed group are discarded", "groupDoc.withLastKnown", drop("version.add(res)")},
 		{"a group that is down is reported as not served", "snapshot.inconclusive", always("len(failed) == 0")},

@@ -8,7 +8,7 @@ var ofTypestate = []table{
 		{"the status has the parts of a name that has a meaning", "State.answered", never("s.cfg.Named")},
 		{"another type with the name is the same type", "Snapshot.replacedBy", never("old.GVR.GroupResource() != res.GVR.GroupResource()")},
 		{"the end of another type with the name is evidence", "State.HandleEvent", replace("of := event.Resource.GVR.GroupResource() == s.now.GVR.GroupResource()", "of := true")},
-		{"the cache of an ambiguous name is reported as out of date", "Snapshot.Status", replace(`!(s.disputed && verb == "")`, "true")},
+		{"the cache of an ambiguous name is reported as out of date", "Snapshot.Status", always("!s.disputed")},
 		{"an ambiguous name is not served", "Snapshot.inconclusive", never("errors.Is(failing.Err, discovery.ErrAmbiguous)")},
 		{"a CRD without a successor keeps its objects", "State.hasSuccessor", always("err == nil")},
 		{"a successor that is never served keeps old objects", "State.hasSuccessor", replace("successorFor", "time.Hour")},
