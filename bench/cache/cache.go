@@ -123,8 +123,10 @@ func (l load) forms() []harness.Contestant {
 	}
 	all[1].Targets = []harness.Target{{Metric: syncCPU, AtMost: limits[0], To: first}, {Metric: retainedHeap, AtMost: limits[1], To: first}}
 	all[3].Beside, all[3].Targets = theirs, []harness.Target{
-		{Metric: syncCPU, AtMost: limits[2], To: first}, {Metric: retainedHeap, AtMost: limits[3], To: first},
-		{Metric: syncCPU, AtMost: .5, To: theirs}, {Metric: retainedHeap, AtMost: .5, To: theirs},
+		{Metric: syncCPU, AtMost: limits[2], To: first},
+		{Metric: retainedHeap, AtMost: limits[3], To: first},
+		{Metric: syncCPU, AtMost: .5, To: theirs},
+		{Metric: retainedHeap, AtMost: .5, To: theirs},
 	}
 	return all
 }

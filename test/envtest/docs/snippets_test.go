@@ -86,6 +86,9 @@ func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVe
 
 func _(ctx context.Context, factory *dynamicinformer.Factory) error {
 	byName, err := factory.AcquireRef(ctx, "ipamblocks") // or a short name, ipamblocks.crd.projectcalico.org, …
+	if err != nil {
+		return err // it means nothing, or several resources
+	}
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 	byKind, err := factory.AcquireGVK(ctx, kind, dynamicinformer.WithAllowAbsent()) // its CRD may come later
 	fmt.Println(byName.Resource().GVR, byKind.Status())
