@@ -164,3 +164,35 @@ func TestPolling_EndsEarlierFailuresOfWatches(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// A refused list is not a refused watch, after which lists follow at once.
+func TestPolling_PausesAfterARefusedList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(listable())
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets, dynamicinformer.WithPolling(time.Minute))
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "list" {
+				return apierrors.NewMethodNotSupported(widgets.GroupResource(), "list")
+			}
+			return nil
+		})
+		time.Sleep(10 * time.Minute)
+		if got := len(cluster.Requests("list", widgets)); got > 40 {
+			t.Errorf("%d lists in ten minutes", got)
+		}
+		if got := l.Status(); got.Reason != status.ReasonVerbNotSupported {
+			t.Errorf("status: %s", got)
+		}
+		cluster.Intercept(nil)
+		time.Sleep(2 * time.Minute)
+		if got := l.Status(); got.State != status.StateSynced {
+			t.Errorf("status: %s", got)
+		}
+		shutdown(t, f)
+	})
+}

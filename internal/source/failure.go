@@ -20,12 +20,18 @@ func (e *ListError) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *ListError) Unwrap() error { return e.Err }
 
+// isOfList reports whether err is the error of a list.
+func isOfList(err error) bool {
+	_, is := errors.AsType[*ListError](err)
+	return is
+}
+
 // failed is called when a request has failed.
 func (s *resumableWatch) failed(ctx context.Context, t Type, err error) {
 	switch {
 	case ctx.Err() != nil:
 		return // the end of ctx is the cause
-	case s.cfg.Polling > 0 && s.polling.refused(t, err): // lists follow
+	case s.cfg.Polling > 0 && !isOfList(err) && s.polling.refused(t, err): // lists follow
 		return
 	case s.changed(t, err): // the change of the type is the cause
 		s.putOff(&s.pace, err)

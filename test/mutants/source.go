@@ -262,6 +262,7 @@ var ofSource = []table{
 	{"internal/source", "dynamicinformer", []mutant{
 		{"a set of a selector can be replaced", "Source.SetNamespaces", replace("set.run != nil", "false")},
 		{"a pause goes on though the set has changed", "Source.SetNamespaces", drop("s.Retry()")},
+		{"a refused list is repeated without a pause", "resumableWatch.failed", replace("!isOfList(err)", "true")},
 		{"a failure stays when the last namespace is removed", "merged.run", never("len(names) == 0")},
 		{"a failure of a watch of namespaces stays", "gate.awaitNames", replace("g.cfg.Observer.Failed(VerbList, err)", "g.cfg.Observer.Failed(VerbWatch, err)")},
 		{"a set does not fall back to the allowed namespaces", "gate.fallBack", never("set.everywhere.Swap(false)")},
