@@ -141,6 +141,9 @@ func TestAwait_ErrorHasTheLastAnswerAndTheCause(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			enough := errors.New("enough")
 			done := awaited(ctx, r)
+			for name != "running" && r.Status().Answers.NotServed == 0 {
+				<-time.After(time.Millisecond) // the first answer
+			}
 			time.AfterFunc(20*time.Millisecond, func() { cancel(enough) })
 			if err := <-done; !errors.Is(err, enough) || !errors.Is(err, discovery.ErrNotServed) {
 				t.Errorf("error = %v", err)
