@@ -79,12 +79,8 @@ func (f *Factory) resolveOrKeep(ctx context.Context, e *entry, verbs []string) (
 	if err == nil || e.ref == "" || errors.Is(err, discovery.ErrInconclusive) {
 		return res, err
 	}
-	now := e.state.Snapshot()
-	if now.Resource().GVK.Kind == "" {
-		return res, err
-	}
-	if kept, gone := f.options.resolver.ValidateVersion(ctx, now.GVR, e.versions, verbs...); gone == nil {
-		res = kept
+	if now := e.state.Snapshot(); now.Resource().GVK.Kind != "" {
+		res, _ = f.options.resolver.ValidateVersion(ctx, now.GVR, e.versions, verbs...) // zero if it is gone
 	}
 	return res, err
 }

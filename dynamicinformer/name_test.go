@@ -100,6 +100,9 @@ func TestAcquireRef_FollowsItsName(t *testing.T) {
 		cluster.define("vessel") // a plural is preferred to a short name
 		create(t, cluster, kindOf("vessel"), "ns", "d")
 		checkName(t, "a better meaning", l, events, status.StateSynced, "", "vessel", "delete ns/c", "add ns/d")
+		if got := l.Status().Generation; got != 2 {
+			t.Errorf("generation %d, want 2", got)
+		}
 
 		cluster.undefine("boats")
 		time.Sleep(time.Minute)

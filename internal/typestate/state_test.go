@@ -438,3 +438,33 @@ func TestState_IsUnsettledAfterAnotherServerHasBegunToServe(t *testing.T) {
 		})
 	}
 }
+
+// The type that a name means is served. Another type, which had the name too, is gone.
+func TestState_TheEndOfAnotherTypeWithTheNameIsNoEvidence(t *testing.T) {
+	s := newShips(t)
+	s.cfg.Named = true
+	s.answered(s.eventsSoFar(), byService("fleet"), nil, false)
+	event := removed(discovery.NotListed, "")
+	event.Resource.GVR.Resource = "boats"
+	s.HandleEvent(event)
+	if got := s.Snapshot(); got.Evidence.Kind != "" {
+		t.Errorf("evidence: %+v", got.Evidence)
+	}
+	s.HandleEvent(removed(discovery.NotListed, ""))
+	if got := s.Snapshot(); got.Evidence.Kind != discovery.NotListed {
+		t.Errorf("evidence of its own end: %+v", got.Evidence)
+	}
+}
+
+// Both types are of one aggregated server: only their names differ.
+func TestState_AnotherTypeWithTheNameIsAnotherGeneration(t *testing.T) {
+	s := newShips(t)
+	s.cfg.Named = true
+	s.answered(s.eventsSoFar(), byService("fleet"), nil, false)
+	boats := byService("fleet")
+	boats.GVR.Resource = "boats"
+	s.answered(s.eventsSoFar(), boats, nil, false)
+	if got := s.Snapshot(); got.Generation != 1 || got.GVR != boats.GVR {
+		t.Errorf("generation %d of %v", got.Generation, got.GVR)
+	}
+}

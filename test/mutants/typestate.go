@@ -6,8 +6,6 @@ var ofTypestate = []table{
 		{"an ambiguous name is no failure", "State.answered", drop("next.Discovery = s.now.Discovery.failed(err, reason, next.At)")},
 		{"a list ends the ambiguity of a name", "State.Succeeded", replace("next.Serving == source.Served && !next.disputed", "next.Serving == source.Served")},
 		{"the status has the parts of a name that has a meaning", "State.answered", never("s.cfg.Named")},
-		{"another type with the name is the same type", "Snapshot.replacedBy", never("old.GVR.GroupResource() != res.GVR.GroupResource()")},
-		{"the end of another type with the name is evidence", "State.HandleEvent", replace("of := event.Resource.GVR.GroupResource() == s.now.GVR.GroupResource()", "of := true")},
 		{"the cache of an ambiguous name is reported as out of date", "Snapshot.Status", always("!s.disputed")},
 		{"an ambiguous name is not served", "Snapshot.inconclusive", never("errors.Is(failing.Err, discovery.ErrAmbiguous)")},
 		{"a CRD without a successor keeps its objects", "State.hasSuccessor", always("err == nil")},
@@ -50,6 +48,8 @@ var ofTypestate = []table{
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
+		{"another type with the name is the same type", "Snapshot.replacedBy", never("old.GVR.GroupResource() != res.GVR.GroupResource()")},
+		{"the end of another type with the name is evidence", "State.HandleEvent", replace("of := event.Resource.GVR.GroupResource() == s.now.GVR.GroupResource()", "of := true")},
 		{"a quarantine and the state of a status are of different moments", "State.Report", replace("s.readLocked(from.State)", "s.readLocked(s.source.State())")},
 		{"a list that waits has the time of the informer's start", "Snapshot.startingSince", never("!s.Source.Queued.IsZero()")},
 		{"the deletion of a CRD ends what another server serves", "State.HandleEvent", never("s.now.servedElsewhere()")},
