@@ -116,7 +116,7 @@ func TestAwaitRef_Errors(t *testing.T) {
 		checkKind(t, err, discovery.ErrInvalidRef)
 		ended, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if _, err = r.AwaitRef(ended, "Nobody"); !errors.Is(err, discovery.ErrNotServed) && !errors.Is(err, discovery.ErrInconclusive) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err = r.AwaitRef(ended, "Missing"); !errors.Is(err, discovery.ErrNotServed) && !errors.Is(err, discovery.ErrInconclusive) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: the context ends: %v", name, err)
 		}
 	}

@@ -74,6 +74,13 @@ func (r Resource) String() string {
 // Supports reports whether verb is among the resource's verbs.
 func (r Resource) Supports(verb string) bool { return slices.Contains(r.Verbs, verb) }
 
+// HasName reports whether name is the plural, the singular, a short name or the kind of the resource, where upper
+// and lower case are equal. Other resources may have the name, too: [Resolver.Resolve] decides what it means.
+func (r Resource) HasName(name string) bool {
+	equal := func(other string) bool { return strings.EqualFold(name, other) }
+	return equal(r.GVR.Resource) || equal(r.Singular) || equal(r.GVK.Kind) || slices.ContainsFunc(r.ShortNames, equal)
+}
+
 // Preferred reports whether this is the preferred version, among those that have the resource. It is
 // false if that is not known.
 func (r Resource) Preferred() bool {

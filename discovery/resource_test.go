@@ -22,3 +22,12 @@ func TestResource_String(t *testing.T) {
 		}
 	}
 }
+
+func TestResource_HasName(t *testing.T) {
+	res := discovery.Resource{GVR: gadgets, GVK: gadgets.GroupVersion().WithKind("GadgetKind"), Singular: "gadget", ShortNames: []string{"gd", "gdt"}}
+	for name, want := range map[string]bool{"gadgets": true, "Gadget": true, "gadgetkind": true, "GDT": true, "gadg": false, "": false, "example.org": false} {
+		if got := res.HasName(name); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
+}

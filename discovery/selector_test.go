@@ -43,7 +43,7 @@ func TestResolveAll_SelectsInTheServersOrder(t *testing.T) {
 					{"resources", discovery.Selector{Resources: []schema.GroupResource{{Group: "example.com", Resource: "flanges"}, {Resource: "pods"}, {Group: "acme.io", Resource: "pods"}}}, "pods.v1 flanges.v1beta1.example.com"},
 					{"each resource of a group", discovery.Selector{Resources: []schema.GroupResource{{Group: "example.com", Resource: "*"}}}, "widgets.v1.example.com flanges.v1beta1.example.com"},
 					{"exceptions", discovery.Selector{Groups: []string{"example.com", ""}, Except: []schema.GroupResource{{Group: "example.com", Resource: "widgets"}, {Resource: "*"}}}, "flanges.v1beta1.example.com"},
-					{"names", discovery.Selector{Names: []string{"po", "ipamblocks.crd", "example.com/v1beta1, Kind=Flange", "nobody"}}, "pods.v1 flanges.v1beta1.example.com ipamblocks.v1.crd.projectcalico.org"},
+					{"names", discovery.Selector{Names: []string{"po", "ipamblocks.crd", "example.com/v1beta1, Kind=Flange", "missing"}}, "pods.v1 flanges.v1beta1.example.com ipamblocks.v1.crd.projectcalico.org"},
 					{"names and groups", discovery.Selector{Names: []string{"po", "Widget"}, Groups: []string{"example.com"}}, "widgets.v1.example.com"},
 					{"nothing", discovery.Selector{Groups: []string{"nobody"}}, ""},
 					{"everything", discovery.Selector{}, "pods.v1 componentstatuses.v1 deployments.v1.apps tokenreviews.v1.authentication.k8s.io widgets.v1.example.com " +

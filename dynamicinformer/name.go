@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -87,9 +85,5 @@ func (f *Factory) resolveOrKeep(ctx context.Context, e *entry, verbs []string) (
 
 // concerns reports whether event may change the type of e.
 func (e *entry) concerns(event discovery.Event) bool {
-	of := func(res *discovery.Resource) bool {
-		equal := func(name string) bool { return strings.EqualFold(name, e.gvr.Resource) }
-		return equal(res.GVR.Resource) || equal(res.Singular) || equal(res.GVK.Kind) || slices.ContainsFunc(res.ShortNames, equal)
-	}
-	return e.ref == "" || of(&event.Resource) || of(&event.Old) || event.Resource.GVR.GroupResource() == e.resource().GroupResource()
+	return e.ref == "" || event.Resource.HasName(e.gvr.Resource) || event.Old.HasName(e.gvr.Resource) || event.Resource.GVR.GroupResource() == e.resource().GroupResource()
 }

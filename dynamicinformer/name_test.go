@@ -270,13 +270,12 @@ func namesAtRandom(t *testing.T, random *rand.Rand) {
 	f := cluster.factory(t)
 	f.Start(t.Context())
 	l := acquireRef(t, f, "vessel", dynamicinformer.WithAllowAbsent())
-	model := map[string]*metav1.ObjectMeta{}
-	handler := &historyOfUIDs{objects: model, t: t}
+	handler := &historyOfUIDs{objects: map[string]*metav1.ObjectMeta{}, t: t}
 	if _, err := l.AddEventHandler(handler); err != nil {
 		t.Fatal(err)
 	}
 	types := []string{"ships", "boats", "vessel"}
-	named, last := map[string]bool{}, ""
+	named := map[string]bool{}
 	for range 25 {
 		name := types[random.IntN(len(types))]
 		switch _, defined := named[name]; {
@@ -301,8 +300,7 @@ func namesAtRandom(t *testing.T, random *rand.Rand) {
 		}
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
-		last = meaning(named, l.Status().GVR.Resource)
-		checkMeaning(t, cluster, l, handler, last)
+		checkMeaning(t, cluster, l, handler, meaning(named, l.Status().GVR.Resource))
 		if t.Failed() {
 			return
 		}
@@ -354,14 +352,12 @@ func checkMeaning(t *testing.T, cluster *crdCluster, l *dynamicinformer.Lease, h
 		seen[key] = string(m.GetUID())
 	}
 	if diff := cmp.Diff(want, cached); diff != "" {
-		t.Errorf("cache of %q (-want +got):\n%s\n%s", resource, diff, f0(l))
+		t.Errorf("cache of %q (-want +got):\n%s\n%+v", resource, diff, l.Status())
 	}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("handler of %q (-want +got):\n%s", resource, diff)
 	}
 }
-
-func f0(l *dynamicinformer.Lease) string { return fmt.Sprintf("%+v", l.Status()) }
 
 // historyOfUIDs is an event handler that knows the objects that exist, and checks that each event fits.
 type historyOfUIDs struct {

@@ -84,9 +84,11 @@ type follower struct {
 	goroutines sync.WaitGroup
 	wake       chan struct{} // has a value if the timer must be set again
 
-	// served are all served types, if the selector has names, and ambiguous the logged errors of those that an
-	// ambiguous name may mean. Only the goroutine of Run uses them.
-	served    map[schema.GroupResource]discovery.Resource
+	// names are the names of the selector without groups and versions, named are the served types that have one of
+	// them, and ambiguous the logged errors of those that an ambiguous name may mean. Only the goroutine of Run
+	// uses them.
+	names     []string
+	named     map[schema.GroupResource]discovery.Resource
 	ambiguous map[schema.GroupResource]string
 
 	// mu guards the fields below, and the types. It is never held across I/O, a channel
@@ -107,7 +109,12 @@ func Run(ctx context.Context, cfg Config) {
 	f := &follower{
 		Config: cfg, wake: make(chan struct{}, 1), slots: cfg.Starts,
 		types: map[schema.GroupResource]*followed{}, recheck: map[*followed]time.Time{},
-		served: map[schema.GroupResource]discovery.Resource{}, ambiguous: map[schema.GroupResource]string{},
+		named: map[schema.GroupResource]discovery.Resource{}, ambiguous: map[schema.GroupResource]string{},
+	}
+	for _, name := range cfg.Selector.Names {
+		if ref, err := discovery.ParseRef(name); err == nil {
+			f.names = append(f.names, ref.Resource)
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,20 +132,29 @@ func Run(ctx context.Context, cfg Config) {
 // handle handles an event of the resolver.
 func (f *follower) handle(ctx context.Context, event discovery.Event) {
 	gr := event.Resource.GVR.GroupResource()
-	if event.Type == discovery.Removed {
-		delete(f.served, gr)
+	_, named := f.named[gr]
+	switch {
+	case event.Type == discovery.Removed:
+		delete(f.named, gr)
 		delete(f.ambiguous, gr)
 		f.remove(ctx, event)
-	} else {
+	case len(f.names) == 0 || named && !f.mayMean(event.Resource):
+		delete(f.named, gr)
 		f.update(ctx, event.Resource)
+	case f.mayMean(event.Resource):
+		f.named[gr] = event.Resource
+		named = true
 	}
-	if len(f.Selector.Names) == 0 {
-		return
+	if named { // the event may have changed what the names mean
+		for _, res := range f.named {
+			f.update(ctx, res)
+		}
 	}
-	if event.Type != discovery.Removed {
-		f.served[gr] = event.Resource
-	}
-	f.updateNamed(ctx)
+}
+
+// mayMean reports whether one of the selector's names may mean res.
+func (f *follower) mayMean(res discovery.Resource) bool {
+	return slices.ContainsFunc(f.names, res.HasName)
 }
 
 // remove records that a type is gone.
@@ -163,28 +179,6 @@ func (f *follower) update(ctx context.Context, res discovery.Resource) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.updateLocked(ctx, res, selects, err)
-}
-
-// updateNamed updates the types that the names of the selector mean now, and those that they meant before: the last
-// event, of any type, may have changed that.
-func (f *follower) updateNamed(ctx context.Context) {
-	var changed []schema.GroupResource
-	named, _ := f.Resolver.ResolveAll(ctx, discovery.Selector{Names: f.Selector.Names}) // an ambiguous name means no type
-	for _, res := range named {
-		changed = append(changed, res.GVR.GroupResource())
-	}
-	f.mu.Lock()
-	for gr, t := range f.types {
-		if t.want != nil || t.unsure != nil {
-			changed = append(changed, gr)
-		}
-	}
-	f.mu.Unlock()
-	for _, gr := range changed {
-		if res, served := f.served[gr]; served { // otherwise its event comes later
-			f.update(ctx, res)
-		}
-	}
 }
 
 // selects reports whether res should be followed.

@@ -15,6 +15,8 @@ var ofDiscovery = []table{
 		{"requests of a given discovery client are not counted", "adapter.groupVersion", drop("s.calls.Add(1)")},
 		{"a NotServed answer may be older than its question", "Resolver.requestSnapshot", never("err == nil && joined && errors.Is(try(result()), ErrNotServed)")},
 		{"a resource that the server lists is reported as not served", "Resolver.answerGVR", never("refusal == nil")},
+		{"a kind is no name of a resource", "Resource.HasName", never("equal(r.GVK.Kind)")},
+		{"a short name is no name of a resource", "Resource.HasName", never("slices.ContainsFunc(r.ShortNames, equal)")},
 		{"AwaitRef waits for an ambiguous name", "Resolver.await", replace("err == nil || errors.Is(err, ErrAmbiguous)", "err == nil")},
 		{"an ambiguous name deselects its types", "Resolver.means", replace("return false, several", "return false, nil")},
 		{"an ambiguous name makes other types undecided", "Resolver.means", always("slices.ContainsFunc(several.Candidates, func(other Resource) bool { return other.GVR.GroupResource() == gr })")},

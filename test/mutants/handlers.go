@@ -52,8 +52,8 @@ var ofHandlers = []table{
 	{"internal/follow", "dynamicinformer", []mutant{
 		{"callbacks of Follow wait for callbacks of other types", "follower.proceedLocked", replace(
 			"f.goroutines.Go(func() { f.work(ctx, t) })", "f.mu.Unlock(); f.work(ctx, t); f.mu.Lock()")},
-		{"Follow does not notice that a name means a known type", "follower.updateNamed", replace("named, _ := f.Resolver.ResolveAll(ctx, discovery.Selector{Names: f.Selector.Names})", "var named []discovery.Resource")},
-		{"Follow does not notice that a name means another type", "follower.updateNamed", never("t.want != nil || t.unsure != nil")},
+		{"Follow does not notice that a name means a known type", "follower.handle", drop("f.named[gr] = event.Resource")},
+		{"Follow does not notice that a name means another type", "follower.handle", drop("named = true")},
 		{"an ambiguous name is logged each time", "follower.update", drop("f.ambiguous[res.GVR.GroupResource()] = err.Error()")},
 		{"leases outlive Follow", "follower.end", drop("for _, l := range leases { l.Release() }")},
 		{"WithTypeLimit has no effect", "follower.startQueuedLocked", never("f.Most > 0 && f.active >= f.Most")},
