@@ -46,10 +46,14 @@ func NewForHTTPClient(cfg *rest.Config, httpClient *http.Client, opts ...Option)
 	}
 	cfg = dynamic.ConfigFor(cfg)
 	o := newOptions(opts)
-	if settings := o.settings(); settings != nil {
+	settings := o.settings()
+	if o.packed != nil { // what is not ordinary is decoded as without wire
+		cfg.NegotiatedSerializer = undecodable.Negotiated(cfg.NegotiatedSerializer)
+	}
+	if settings != nil {
 		cfg.NegotiatedSerializer = wire.Negotiated(cfg.NegotiatedSerializer, *settings)
 	}
-	if o.undecodable {
+	if o.packed == nil && o.undecodable {
 		cfg.NegotiatedSerializer = undecodable.Negotiated(cfg.NegotiatedSerializer)
 	}
 	cfg.GroupVersion = nil

@@ -3,6 +3,7 @@ package dynamicclient
 import (
 	"slices"
 
+	"github.com/gvrkit/gvrkit/internal/packed"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
@@ -21,11 +22,15 @@ type options struct {
 	drop    [][]string
 	tables  *Tables // nil: the client has its own tables
 
-	undecodable bool // see undecodable.Option
+	undecodable bool      // see undecodable.Option
+	packed      wire.Read // see packed.Option
 }
 
 func init() {
 	undecodable.Option = optionFunc(func(o *options) { o.undecodable = true })
+	packed.Option = func(read wire.Read) any {
+		return optionFunc(func(o *options) { o.packed = read })
+	}
 }
 
 func newOptions(opts []Option) *options {
@@ -118,6 +123,9 @@ func (o *options) settings() *wire.Settings {
 		for _, path := range o.drop {
 			s.Drop.Add(path...)
 		}
+	}
+	if o.packed != nil {
+		s.Into = o.packed
 	}
 	return s
 }

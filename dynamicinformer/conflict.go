@@ -53,6 +53,7 @@ func conflict(gvr schema.GroupVersionResource, have, want *settings) error {
 		{"WithPageSize", fmt.Sprint(have.pageSize), fmt.Sprint(want.pageSize), have.pageSize == want.pageSize},
 		{"WithPolling", have.polling.String(), want.polling.String(), have.polling == want.polling},
 		{"WithStrictDecoding", fmt.Sprint(have.strict), fmt.Sprint(want.strict), have.strict == want.strict},
+		{"WithPackedCache", fmt.Sprint(have.packed), fmt.Sprint(want.packed), have.packed || !want.packed},
 		{"WithRemovalPolicy", have.removal.String(), want.removal.String(), have.removal == want.removal},
 	} {
 		if !option.same {

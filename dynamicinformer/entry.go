@@ -134,7 +134,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 		GVR: k.gvr, Named: k.ref != "", Namespace: s.namespace, Changed: changed, Completed: e.awaitStore, Resolver: f.options.resolver,
 		Resolve: func(ctx context.Context) (discovery.Resource, error) { return f.resolveOrKeep(ctx, e, s.verbs()) },
 	})
-	client, transformed, err := k.form.Client(&f.clients)
+	client, transformed, packer, err := f.clients.For(k.form, s.packed)
 	cfg := s.config(client, f.clients.ForNamespaces(k.form, client), k.gvr)
 	if err != nil {
 		cfg.Invalid = fmt.Errorf("%w: %w", source.ErrInvalid, err)
@@ -148,7 +148,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.metrics = f.options.identities.Relay(k.gvr)
 	e.informer = informer.New(informer.Config{
 		Source: cfg, LogError: e.state.LogError, LogPanic: e.state.LogPanic, Resync: s.resyncPeriod(), Indexers: s.allIndexers(), Unindexed: e.state,
-		Refuse: e.refuse, Lister: k.form.Lister, Transformed: transformed, Metrics: e.metrics,
+		Refuse: e.refuse, Lister: k.form.Lister, Transformed: transformed, Packer: packer, Metrics: e.metrics,
 	})
 	e.state.SetSource(e.informer.Source(), e.hasSynced)
 	if old != nil {

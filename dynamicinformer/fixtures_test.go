@@ -3,6 +3,7 @@ package dynamicinformer_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -27,6 +28,9 @@ var (
 	widgetType = fakecluster.Type{GVR: widgets, Kind: "Widget", Namespaced: true}
 	blockType  = fakecluster.Type{GVR: blocks, Kind: "IPAMBlock"}
 )
+
+// packedCaches says that all factories have packed caches.
+var packedCaches = os.Getenv("GVRKIT_PACKED_CACHES") == "true"
 
 func newObject(name string, labels map[string]string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}

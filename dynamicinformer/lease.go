@@ -15,6 +15,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/namespaces"
 	"github.com/gvrkit/gvrkit/lister"
+	"github.com/gvrkit/gvrkit/packed"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -176,6 +177,18 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), err)
 	}
 	return registration, nil
+}
+
+// AddPackedHandler is AddEventHandlerWithOptions for a handler that gets the objects of a packed cache as they are, except those
+// to which a transform has given another type. Without [WithPackedCache], it returns an [*OptionError].
+func (l *Lease) AddPackedHandler(handler cache.TypedResourceEventHandler[*packed.Object], opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	switch {
+	case handler == nil:
+		return nil, ErrNilHandler
+	case !l.entry.informer.IsPacked():
+		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), &OptionError{Option: "AddPackedHandler", Err: errors.New("acquire the lease with WithPackedCache")})
+	}
+	return l.AddEventHandlerWithOptions(handlers.OfPacked(handler), opts)
 }
 
 // RemoveEventHandler removes a handler of this lease. After it has returned, no call of the handler

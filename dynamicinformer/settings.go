@@ -33,6 +33,7 @@ type settings struct {
 	watchList  WatchListPolicy
 	pageSize   int64
 	strict     bool
+	packed     bool
 	polling    time.Duration // of types that can't be watched; 0: off
 	onError    cache.WatchErrorHandlerWithContext
 }

@@ -57,7 +57,7 @@ func cases(quick bool) []harness.Case {
 			loads, rounds = []load{{kind, 1000, 1000}}, 3
 		}
 		for _, l := range loads {
-			all = append(all, l.newCase("", rounds, l.contestants()), l.newCase("-forms", rounds, l.forms()))
+			all = append(all, l.newCase("", rounds, l.contestants()), l.newCase("-forms", rounds, l.forms()), l.newCase("-packed", rounds, l.packed()))
 		}
 	}
 	return all
@@ -127,6 +127,33 @@ func (l load) forms() []harness.Contestant {
 		{Metric: retainedHeap, AtMost: limits[3], To: first},
 		{Metric: syncCPU, AtMost: .5, To: theirs},
 		{Metric: retainedHeap, AtMost: .5, To: theirs},
+	}
+	return all
+}
+
+// packed returns the contestants with packed caches, after the first one.
+func (l load) packed() []harness.Contestant {
+	const first = "client-go"
+	metrics := [...]string{syncCPU, eventCPU, peakRSS, retainedHeap, fullGC, eventRate}
+	limits := map[string][2][len(metrics)]float64{ // of unstructured and of packed objects in handlers
+		"ipamblock": {{.2, .22, .18, .08, .015, 5}, {.1, .1, .15, .08, .015, 10}},
+		"mix":       {{.2, .22, .25, .08, .02, 5}, {.12, .12, .22, .08, .02, 8}},
+	}[l.kind.Name]
+	all := []harness.Contestant{
+		l.contestant(first, "client-go's dynamicinformer with defaults", system{open: informers.ClientGo}),
+		l.contestant("gvrkit-packed", "gvrkit's WithPackedCache, with a handler of unstructured objects", system{
+			open: informers.GVRKit(withoutDiscovery, dynamicinformer.WithPackedCache()),
+		}),
+		l.contestant("gvrkit-packed-handler", "the same with AddPackedHandler", system{open: informers.Packed(withoutDiscovery)}),
+	}
+	for n, metric := range metrics {
+		for i := range limits {
+			target := harness.Target{Metric: metric, AtMost: limits[i][n], To: first}
+			if metric == eventRate {
+				target = harness.Target{Metric: metric, AtLeast: limits[i][n], To: first}
+			}
+			all[i+1].Targets = append(all[i+1].Targets, target)
+		}
 	}
 	return all
 }

@@ -86,6 +86,8 @@ type Metric struct {
 type Target struct {
 	Metric string  `json:"metric"`
 	AtMost float64 `json:"atMost"`
+	// AtLeast, if it is not zero, is the limit instead of AtMost.
+	AtLeast float64 `json:"atLeast,omitempty"`
 	// To names a contestant: the limit is that of the ratio to it. It may be empty.
 	To string `json:"to,omitempty"`
 }

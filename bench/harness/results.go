@@ -201,12 +201,15 @@ func (c *CaseResults) verdict(contestant string, t Target, format string) string
 	if t.To != "" {
 		value, format, of = c.Ratios(t.Metric, contestant, t.To), "×%.3g", " of "+t.To
 	}
-	word := "reached"
+	word, side, limit := "reached", "at most", t.AtMost
+	if t.AtLeast > 0 {
+		side, limit = "at least", t.AtLeast
+	}
 	switch {
 	case value == nil:
 		word = "not measured"
-	case value.Median > t.AtMost:
+	case t.AtLeast > 0 && value.Median < limit, t.AtLeast == 0 && value.Median > limit:
 		word = "MISSED"
 	}
-	return fmt.Sprintf("%s: %s, %s at most "+format+"%s: %s", word, contestant, t.Metric, t.AtMost, of, spread(format, value))
+	return fmt.Sprintf("%s: %s, %s %s "+format+"%s: %s", word, contestant, t.Metric, side, limit, of, spread(format, value))
 }

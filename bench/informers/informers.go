@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/packed"
 )
 
 // Open makes a set of informers on the server of cfg. They run until ctx ends.
@@ -98,6 +99,36 @@ func Leases(of dynamicinformer.LeaseOption, opts ...dynamicinformer.Option) Open
 		factory.Start(ctx)
 		return factory.Acquire(ctx, gvr, of)
 	})
+}
+
+// Packed makes informers with packed caches, as Leases does. Their handlers get packed objects.
+func Packed(opts ...dynamicinformer.Option) Open {
+	return opener(opts, func(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource) (informer, error) {
+		factory.Start(ctx)
+		lease, err := factory.Acquire(ctx, gvr, dynamicinformer.WithPackedCache())
+		return packedLease{lease}, err
+	})
+}
+
+type packedLease struct{ *dynamicinformer.Lease }
+
+func (l packedLease) Informer() cache.SharedIndexInformer {
+	return packedInformer{l.Lease.Informer(), l.Lease}
+}
+
+type packedInformer struct {
+	cache.SharedIndexInformer
+
+	lease *dynamicinformer.Lease
+}
+
+// AddEventHandler adds handler, which gets packed objects.
+func (i packedInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return i.lease.AddPackedHandler(cache.TypedResourceEventHandlerFuncs[*packed.Object]{
+		AddFunc:    func(obj *packed.Object) { handler.OnAdd(obj, false) },
+		UpdateFunc: func(before, obj *packed.Object) { handler.OnUpdate(before, obj) },
+		DeleteFunc: func(obj cache.DeletedObject[*packed.Object]) { handler.OnDelete(obj.OptionalObj) },
+	}, cache.HandlerOptions{})
 }
 
 // Typed is Leases for informers whose objects are of type T.

@@ -16,9 +16,11 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/gvrkit/gvrkit/dynamicclient"
+	ipacked "github.com/gvrkit/gvrkit/internal/packed"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typed"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
+	"github.com/gvrkit/gvrkit/packed"
 )
 
 // Clients are a factory's clients. They have one connection pool, one rate limit
@@ -31,6 +33,9 @@ type Clients struct {
 	// unshared and shared are for informers: an object that can't be decoded is an undecodable.Object. The
 	// objects of shared share equal parts; those of unshared may be written to. Nil: there is only Own.
 	unshared, shared dynamic.Interface
+
+	// packing returns a client of packed objects, otherwise as unshared; nil: there is only Own.
+	packing func(packer *packed.Packer) (dynamic.Interface, error)
 
 	partial source.Client // metadata for informers, as unshared; nil: Metadata
 
@@ -51,6 +56,9 @@ func NewClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.
 		if *client, err = dynamicclient.NewForHTTPClient(cfg, httpClient, slices.Concat(opts, further)...); err != nil {
 			return Clients{}, err
 		}
+	}
+	c.packing = func(packer *packed.Packer) (dynamic.Interface, error) {
+		return dynamicclient.NewForHTTPClient(cfg, httpClient, append(slices.Clip(opts), ipacked.Option(ipacked.Reader(packer)).(dynamicclient.Option))...)
 	}
 	var err error
 	if c.Metadata, err = metadata.NewForConfigAndClient(cfg, httpClient); err != nil {
@@ -108,11 +116,29 @@ func (c *Clients) ForNamespaces(f Form, of source.Client) source.Client {
 	return source.Unstructured(c.Own)
 }
 
-// choice is the dynamic client of one informer: the client with shared parts, unless the informer
-// has a transform.
+// For returns the client of one informer with objects of form f, as [Form.Client] does. If the informer's cache should be packed,
+// and f is unstructured, it also returns the packer: the client's objects are those of the packer, or unstructured.
+func (c *Clients) For(f Form, pack bool) (client source.Client, transformed *atomic.Bool, packer *packed.Packer, err error) {
+	if pack && f == (Unstructured{}) {
+		packer = packed.NewPacker()
+	}
+	if packer == nil || c.packing == nil {
+		client, transformed, err = f.Client(c)
+		return client, transformed, packer, err
+	}
+	packing, err := c.packing(packer)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	chosen := &choice{usual: packing, unshared: c.unshared}
+	return typed.Packing(chosen), &chosen.transformed, packer, nil
+}
+
+// choice is the dynamic client of one informer: the usual one, unless the informer has a transform. Then it is one whose
+// objects can be written to.
 type choice struct {
-	*Clients
-	transformed atomic.Bool
+	usual, unshared dynamic.Interface
+	transformed     atomic.Bool
 }
 
 // Resource implements dynamic.Interface.
@@ -120,5 +146,5 @@ func (c *choice) Resource(gvr schema.GroupVersionResource) dynamic.Namespaceable
 	if c.transformed.Load() {
 		return c.unshared.Resource(gvr)
 	}
-	return c.shared.Resource(gvr)
+	return c.usual.Resource(gvr)
 }

@@ -67,7 +67,7 @@ func (Unstructured) Client(c *Clients) (source.Client, *atomic.Bool, error) {
 	if c.shared == nil {
 		return source.Unstructured(c.Own), nil, nil
 	}
-	chosen := &choice{Clients: c}
+	chosen := &choice{usual: c.shared, unshared: c.unshared}
 	return source.Unstructured(chosen), &chosen.transformed, nil
 }
 

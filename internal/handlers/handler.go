@@ -68,15 +68,15 @@ func (h *handler) deliver(e event) {
 	h.call(e)
 }
 
-// call calls the original handler, unless it has been removed.
 func (h *handler) call(e event) {
-	if !h.begin() {
+	if !h.begin() { // it has been removed
 		return
 	}
 	defer h.end(e.counts)
 	if h.group != nil && h.group.options.Recovery {
 		defer h.recovered(e)
 	}
+	h.unpack(&e)
 	switch e.kind {
 	case added:
 		h.next.OnAdd(e.obj, e.initial)

@@ -14,6 +14,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/packed"
 )
 
 // Config configures an Informer.
@@ -38,6 +39,8 @@ type Config struct {
 	Lister func(cache.Indexer, schema.GroupVersionResource) cache.GenericLister
 	// Transformed is set while the informer has a transform, which may write to objects. It may be nil.
 	Transformed *atomic.Bool
+	// Packer, if not nil, packs the objects of the cache. Then objects are unstructured outside of it.
+	Packer *packed.Packer
 	// Metrics are client-go's metrics of the informer; nil: none.
 	Metrics *informermetrics.Relay
 }
@@ -57,6 +60,7 @@ type Informer struct {
 	refuse      func() error
 	transformed *atomic.Bool
 	unindexed   Unindexed // nil: index functions are called directly
+	packing     *packing  // nil: the cache has what the source returns
 
 	// before is the stopped informer that this one replaces: its cache is read until this
 	// informer has synced. Nil if there is none.
@@ -74,6 +78,10 @@ func New(cfg Config) *Informer {
 	gvr := cfg.Source.GVR
 	errorHandlers := &errorHandlers{usual: cfg.LogError, resource: gvr.String()}
 	cfg.Source.Report = errorHandlers.call
+	packing := newPacking(cfg.Packer, gvr)
+	if packing != nil {
+		cfg.Source.Packing = packing
+	}
 	s := source.New(cfg.Source)
 	lw := s.ListerWatcher()
 	resync := max(0, cfg.Resync) // below zero, the reflector's timer would fire without a pause
@@ -82,7 +90,7 @@ func New(cfg Config) *Informer {
 	}
 	i := &Informer{
 		gvr: gvr, source: s, errors: errorHandlers, resync: resync, lister: cfg.Lister, refuse: cfg.Refuse, transformed: cfg.Transformed,
-		unindexed: cfg.Unindexed, unguarded: cfg.Indexers,
+		unindexed: cfg.Unindexed, unguarded: cfg.Indexers, packing: packing,
 	}
 	i.lister = i.whole(cfg.Lister)
 	opts := cache.SharedIndexInformerOptions{
@@ -99,6 +107,10 @@ func New(cfg Config) *Informer {
 	})
 	errorHandlers.idleReflector = idleReflector(lw, gvr)
 	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s, cfg.LogPanic), i.HasSyncedChecker().Done()
+	if packing != nil {
+		packing.stored = indexer.List
+		i.handlers.Unpack = packing.unpacked
+	}
 	return i
 }
 
@@ -108,6 +120,7 @@ func (i *Informer) Run(stopCh <-chan struct{}) { i.RunWithContext(wait.ContextFo
 // RunWithContext implements cache.SharedInformer. It also runs the goroutines of event handlers.
 func (i *Informer) RunWithContext(ctx context.Context) {
 	i.handlers.Start()
+	defer i.packing.run(ctx)()
 	i.SharedIndexInformer.RunWithContext(ctx)
 	if i.IsStopped() { // otherwise it was running already
 		i.handlers.Wait()

@@ -102,10 +102,21 @@ func (i *Informer) AddIndexers(indexers cache.Indexers) error {
 // GetIndexer implements cache.SharedIndexInformer.
 func (i *Informer) GetIndexer() cache.Indexer {
 	indexer := i.SharedIndexInformer.GetIndexer()
+	if i.packing != nil {
+		indexer = &packedIndexer{indexer, i.packing}
+	}
 	if i.unindexed == nil {
 		return indexer
 	}
 	return &readIndexer{indexer, i}
+}
+
+// GetStore implements cache.SharedInformer.
+func (i *Informer) GetStore() cache.Store {
+	if i.packing == nil {
+		return i.SharedIndexInformer.GetStore()
+	}
+	return i.GetIndexer()
 }
 
 // SetWatchErrorHandler implements cache.SharedInformer.
@@ -189,7 +200,7 @@ func CheckIndexers(indexers cache.Indexers) error {
 // would panic and end the process. Instead, the object is left out of that index, and the failure is
 // reported.
 func (i *Informer) guard(indexers cache.Indexers) cache.Indexers {
-	if i.unindexed == nil {
+	if i.unindexed == nil && i.packing == nil {
 		return indexers
 	}
 	guarded := make(cache.Indexers, len(indexers))
@@ -201,6 +212,13 @@ func (i *Informer) guard(indexers cache.Indexers) cache.Indexers {
 
 func (i *Informer) guardIndex(name string, function cache.IndexFunc) cache.IndexFunc {
 	if name == cache.NamespaceIndex || function == nil {
+		return function
+	}
+	if i.packing != nil {
+		original := function
+		function = func(obj any) ([]string, error) { return original(i.packing.unpacked(obj)) }
+	}
+	if i.unindexed == nil {
 		return function
 	}
 	return func(obj any) ([]string, error) {
@@ -242,6 +260,14 @@ func callIndex(function cache.IndexFunc, obj any) (values []string, err error) {
 type readIndexer struct {
 	cache.Indexer
 	informer *Informer
+}
+
+// Packed returns the indexer with the objects as they are cached, for listers.
+func (r *readIndexer) Packed() cache.Indexer {
+	if packed, is := r.Indexer.(*packedIndexer); is {
+		return packed.Indexer
+	}
+	return r.Indexer
 }
 
 // Index implements cache.Indexer.

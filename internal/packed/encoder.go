@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
@@ -21,7 +23,12 @@ const (
 // then key and a value for each member or a value for each element, then end.
 type encoder struct {
 	dict *Dictionary
-	scan wire.Scanner
+	scan *wire.Scanner
+	own  wire.Scanner // of a document of its own
+	// missing are the kind and apiVersion of an object that has neither. Named and empty say whether it has one of them, or one that
+	// is empty.
+	missing      metav1.TypeMeta
+	named, empty bool
 
 	out  []byte // the value so far
 	keys []key  // of the objects that are being encoded, the innermost last
@@ -53,9 +60,13 @@ func (e *encoder) reset(d *Dictionary) {
 	e.dict = d
 	e.out, e.keys, e.text = e.out[:0], e.keys[:0], e.text[:0]
 	e.depth = 0
+	e.missing, e.named, e.empty = metav1.TypeMeta{}, false, false
 	e.guesses = [len(e.guesses)]guess{} // they may be of another dictionary
 	e.resetHead()
 }
+
+// release drops the reference to the document.
+func (e *encoder) release() { e.scan = nil }
 
 // resetHead is called at the beginning of the metadata. If there are two, the last one counts.
 func (e *encoder) resetHead() {

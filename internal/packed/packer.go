@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
@@ -34,10 +36,20 @@ func (p *Packer) Dictionary() *Dictionary {
 // ordinary: client-go's decoder must decode it.
 func (p *Packer) FromJSON(data []byte, drop *wire.Drop) (t Tape, ok bool) {
 	return p.pack(func(e *encoder) bool {
-		e.scan.Reset(data)
+		e.own.Reset(data)
+		e.scan = &e.own
 		ok := e.scan.Next() == '{' && e.value(wire.Root(drop)) && e.scan.Done()
-		e.scan.Reset(nil)
+		e.own.Reset(nil)
 		return ok
+	})
+}
+
+// Read packs the object at the position of from, and moves from behind it. It is as FromJSON, but an object with neither kind
+// nor apiVersion gets those of missing, if missing has a kind.
+func (p *Packer) Read(from *wire.Scanner, drop *wire.Drop, missing metav1.TypeMeta) (t Tape, ok bool) {
+	return p.pack(func(e *encoder) bool {
+		e.scan, e.missing = from, missing
+		return e.scan.Next() == '{' && e.value(wire.Root(drop))
 	})
 }
 
@@ -86,6 +98,7 @@ func (p *Packer) pack(read func(e *encoder) bool) (t Tape, ok bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	e.reset(d)
+	defer e.release()
 	if !read(e) {
 		return Tape{}, false
 	}
@@ -132,13 +145,31 @@ func (e *encoder) object(at wire.Place) bool {
 		}
 		again, ok = e.scan.More('}')
 	}
-	if !ok {
+	if !ok || at.IsRoot() && !e.complete(base) {
 		return false
 	}
 	e.endObject(start, base)
 	if !at.IsRoot() && !at.IsMetadata() {
 		e.share(start)
 	}
+	return true
+}
+
+// complete adds the missing kind and apiVersion to an object with neither, whose keys begin at base. It returns false if one of them is empty:
+// client-go's decoder sets that, too.
+func (e *encoder) complete(base int) bool {
+	switch {
+	case e.missing.Kind == "":
+		return true
+	case e.empty:
+		return false
+	case e.named:
+		return true
+	}
+	e.key([]byte("kind"), base)
+	e.string([]byte(e.missing.Kind))
+	e.key([]byte("apiVersion"), base)
+	e.string([]byte(e.missing.APIVersion))
 	return true
 }
 
@@ -167,6 +198,10 @@ func (e *encoder) member(at wire.Place, base int) bool {
 			if e.scan.Next() != '"' {
 				return false
 			}
+			content, ok := e.scan.Text()
+			e.named, e.empty = true, e.empty || len(content) == 0
+			e.string(content)
+			return ok
 		}
 	case at.IsMetadata():
 		return e.metadataMember(name, below)

@@ -58,7 +58,7 @@ func (s *resumableWatch) delete(ctx context.Context, keys []string) bool {
 			continue
 		}
 		_, _, of := s.known.place()
-		event := store.deletion(s.cfg.Client, key, id, s.known.versionFor(key), of)
+		event := store.deletion(s.cfg.Client, s.cfg.Packing, key, id, s.known.versionFor(key), of)
 		if !s.sendDeletion(event, key) {
 			return false
 		}

@@ -78,8 +78,12 @@ func (l lookUp) object(key string) metav1.Object {
 // state with a resourceVersion that is not below version, up to which the reflector has everything.
 // If the store does not have the object, the event has only its name and UID. If the last state
 // can't be copied, the event has the cached object.
-func (l lookUp) deletion(client Client, key string, id identity, version string, t Type) watch.Event {
-	gone := lastState(l.object(key))
+func (l lookUp) deletion(client Client, packing Packing, key string, id identity, version string, t Type) watch.Event {
+	last := l.object(key)
+	if packing != nil && last != nil {
+		last = packing.Unpack(last)
+	}
+	gone := lastState(last)
 	if gone == nil {
 		name, _ := cache.ParseObjectName(key)
 		made := client.New(t.kind())
@@ -96,6 +100,9 @@ func (l lookUp) deletion(client Client, key string, id identity, version string,
 		if _, cached := gone.(*carrier); !cached {
 			copied.SetResourceVersion(version)
 		}
+	}
+	if packing != nil {
+		gone = packing.Pack(gone)
 	}
 	return watch.Event{Type: watch.Deleted, Object: gone}
 }

@@ -58,6 +58,8 @@ type Config struct {
 	Queue *ListQueue
 	// Stalls records stalled watch-lists, and may be shared. Nil: the source has its own.
 	Stalls *Stalls
+	// Packing is the form of objects in the reflector's store; nil: as the client and the transform return them.
+	Packing Packing
 	// Observer gets the results of requests. It may be nil.
 	Observer Observer
 	// Report, if not nil, gets each error of a list or watch that will be retried, except the
@@ -113,7 +115,7 @@ func New(cfg Config) *Source {
 		cfg.Probed = cfg.Availability.probed
 	}
 	s := &Source{gate: &gate{cfg: cfg, available: cfg.Availability}}
-	s.gate.transform.strict = cfg.Strict
+	s.gate.transform.strict, s.gate.transform.packing = cfg.Strict, cfg.Packing
 	if cfg.Client != nil {
 		s.gate.transform.convert = cfg.Client.Convert()
 	}

@@ -31,6 +31,7 @@ var ErrStarted = errors.New("informer has already started")
 // one object would fail the whole list, and would not name the object.
 type transform struct {
 	convert  func(runtime.Object) (runtime.Object, error) // precedes function; nil: none
+	packing  Packing                                      // follows function
 	strict   bool                                         // an object that can't be decoded is not left out
 	mu       sync.Mutex                                   // guards the check of sealed and the setting of the transform
 	sealed   bool                                         // the source has begun to read
@@ -55,16 +56,16 @@ func (s *Source) SetTransform(f cache.TransformFunc) error {
 	if t.sealed {
 		return ErrStarted
 	}
-	if f == nil {
-		t.function.Store(nil)
-		return nil
+	if t.function.Store(nil); f != nil {
+		t.function.Store(&f)
 	}
-	t.function.Store(&f)
 	return nil
 }
 
-// isSet reports whether there is a conversion or a transform.
-func (t *transform) isSet() bool { return t.convert != nil || t.function.Load() != nil }
+// isSet reports whether there is a conversion, a transform or a packing.
+func (t *transform) isSet() bool {
+	return t.convert != nil || t.packing != nil || t.function.Load() != nil
+}
 
 // apply returns the converted and transformed obj, and its key in the cache.
 func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err error) {
@@ -77,7 +78,7 @@ func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err
 		if err != nil {
 			return nil, "", err
 		}
-		return obj, keyOf(accessor), nil
+		return t.packed(obj), keyOf(accessor), nil
 	}
 	transformed, err := call(*function, obj)
 	if err != nil {
@@ -95,7 +96,7 @@ func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err
 	}
 	key = keyOf(accessor)
 	if object, is := transformed.(runtime.Object); is {
-		return object, key, nil
+		return t.packed(object), key, nil
 	}
 	return &carrier{accessor, transformed}, key, nil
 }
@@ -117,11 +118,10 @@ func (t *transform) decoded(obj runtime.Object) (runtime.Object, error) {
 	return t.convert(obj)
 }
 
-// call calls function. A panic is an error: it concerns one object.
 func call(function cache.TransformFunc, obj any) (transformed any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = errtext.Panicked(r)
+			err = errtext.Panicked(r) // it concerns one object
 		}
 	}()
 	return function(obj)

@@ -1,5 +1,5 @@
 // Package typed has clients of a source whose objects are of a Go type T: [New] decodes JSON straight to
-// T, [Convert] converts the objects of a dynamic client, and [Metadata] is client-go's metadata client. An
+// T, [Convert] converts the objects of a dynamic client, [Packing] packs them, and [Metadata] is client-go's metadata client. An
 // object that is not a T is an error of that object alone. The package does not know informers.
 package typed
 

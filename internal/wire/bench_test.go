@@ -5,6 +5,7 @@ import (
 	"io"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -78,7 +79,7 @@ func BenchmarkStruct(b *testing.B) {
 		return func(data []byte) bool { return settings.decode(data, use) }
 	}
 	for name, decode := range map[string]func(data []byte) bool{
-		"struct":       with(func(b *builder) bool { _, ok := b.structItem(); return ok }),
+		"struct":       with(func(b *builder) bool { _, ok := settings.Into.item(b, metav1.TypeMeta{}); return ok }),
 		"unstructured": with(func(b *builder) bool { _, ok := b.document(); return ok }),
 		"util/json":    func(data []byte) bool { return utiljson.Unmarshal(data, &ipamBlock{}) == nil },
 	} {

@@ -7,7 +7,8 @@ type builder struct {
 	tables  *tables
 	sharing Sharing
 	drop    *Drop
-	into    *Struct
+	into    Form    // nil: unstructured
+	scan    Scanner // of into
 
 	members  []member // of the objects that are being built, the innermost last
 	elements []any    // of the arrays that are being built
@@ -21,6 +22,7 @@ func (b *builder) reset() {
 	const keep = 4 << 10 // capacity
 	b.scanner, b.tables = scanner{}, nil
 	b.drop, b.into = nil, nil
+	b.scan.scanner = scanner{}
 	b.members = emptied(b.members, keep)
 	b.elements = emptied(b.elements, keep)
 	b.texts = emptied(b.texts, keep)

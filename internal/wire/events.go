@@ -22,7 +22,7 @@ func (b *builder) event() (kind watch.EventType, object runtime.Object, ok bool)
 		return "", nil, false
 	}
 	if b.into != nil {
-		object, ok = b.structObject()
+		object, ok = b.into.event(b, kind)
 	} else {
 		object, ok = b.eventObject(kind)
 	}

@@ -3,17 +3,27 @@ package wire
 import (
 	"io"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Settings are the settings of a client's decoders. Tables is required. Sharing may be
-// Shared only if the tables were made for it. If Into is not nil, objects are of its type, and Sharing and
+// Shared only if the tables were made for it. If Into is not nil, objects have its form, and Sharing and
 // Drop have no effect on their fields.
 type Settings struct {
 	Tables  *Tables
 	Sharing Sharing
 	Drop    *Drop
-	Into    *Struct
+	Into    Form
+}
+
+// Form is a form of objects other than unstructured: a [*Struct] or a [Read].
+type Form interface {
+	// event consumes the object of an event, and item an item of a list of kind list, as far as it is known. They
+	// return false for an object that is not ordinary.
+	event(b *builder, kind watch.EventType) (runtime.Object, bool)
+	item(b *builder, list metav1.TypeMeta) (runtime.Object, bool)
 }
 
 func (s *Settings) decode(data []byte, use func(b *builder) bool) bool {

@@ -68,6 +68,9 @@ func (b *builder) items(into *unstructured.UnstructuredList) bool {
 	}
 	into.Items = []unstructured.Unstructured{}
 	again, ok := !b.take(']'), true
+	if b.into != nil {
+		return b.itemsInForm(into, again)
+	}
 	for again {
 		if b.next() != '{' {
 			return false

@@ -35,8 +35,9 @@ func (s *serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into
 
 // decode decodes ordinary input. It changes into only if it succeeds.
 func (s *serializer) decode(data []byte, into runtime.Object) (runtime.Object, schema.GroupVersionKind, bool) {
-	if s.settings.Into != nil {
-		return nil, schema.GroupVersionKind{}, false // the events of streams and lists do not come here
+	_, reads := s.settings.Into.(Read)
+	if list, is := into.(*unstructured.UnstructuredList); s.settings.Into != nil && (!reads || !is || list == nil) {
+		return nil, schema.GroupVersionKind{}, false // events do not come here, and Settings.List decodes the lists of a Struct
 	}
 	switch into := into.(type) {
 	case nil:

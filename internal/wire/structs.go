@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Struct decodes JSON to one Go type of objects. Its results are those of apimachinery's util/json. It has a
@@ -33,9 +34,9 @@ func NewStruct(t reflect.Type) *Struct {
 // value is not ordinary; v is then undefined.
 type fill func(b *builder, v reflect.Value) bool
 
-// structObject consumes the object at pos. It returns false for an object without a kind, and for a Status.
-func (b *builder) structObject() (runtime.Object, bool) {
-	object, ok := b.structItem()
+// event implements Form. It returns false for an object without a kind, and for a Status.
+func (s *Struct) event(b *builder, _ watch.EventType) (runtime.Object, bool) {
+	object, ok := s.item(b, metav1.TypeMeta{})
 	if !ok {
 		return nil, false
 	}
@@ -43,13 +44,13 @@ func (b *builder) structObject() (runtime.Object, bool) {
 	return object, kind != "" && kind != "Status"
 }
 
-// structItem consumes the object at pos, which may have no kind.
-func (b *builder) structItem() (runtime.Object, bool) {
+// item implements Form. The object may have no kind: structList sets it.
+func (s *Struct) item(b *builder, _ metav1.TypeMeta) (runtime.Object, bool) {
 	if b.next() != '{' {
 		return nil, false
 	}
-	v := reflect.New(b.into.of)
-	if !b.into.fill(b, v.Elem()) {
+	v := reflect.New(s.of)
+	if !s.fill(b, v.Elem()) {
 		return nil, false
 	}
 	return reflect.TypeAssert[runtime.Object](v)
@@ -96,7 +97,7 @@ func (b *builder) structList(l *List) bool {
 		}
 		listed = true
 		return b.each('[', ']', func() bool {
-			item, ok := b.structItem()
+			item, ok := b.into.item(b, head.TypeMeta)
 			l.Items = append(l.Items, item)
 			return ok
 		})

@@ -181,15 +181,15 @@ func structSettings(t reflect.Type) *Settings {
 // ordinary.
 func sameStruct(t *testing.T, settings *Settings, data []byte) (ordinary bool) {
 	t.Helper()
-	want := reflect.New(settings.Into.of).Interface()
+	want := reflect.New(settings.Into.(*Struct).of).Interface()
 	err := utiljson.Unmarshal(data, want)
 	var got any
 	ordinary = settings.decode(data, func(b *builder) (ok bool) {
-		got, ok = b.structItem()
+		got, ok = settings.Into.item(b, metav1.TypeMeta{})
 		return ok && b.done()
 	})
 	if ordinary && (err != nil || !identical(want, got)) {
-		t.Errorf("%v: %.2000s\n got %+v\nwant %+v, error %v", settings.Into.of, data, got, want, err)
+		t.Errorf("%v: %.2000s\n got %+v\nwant %+v, error %v", settings.Into.(*Struct).of, data, got, want, err)
 	}
 	return ordinary
 }
@@ -292,7 +292,7 @@ func TestStruct_ObjectsShareNothing(t *testing.T) {
 	settings := structSettings(reflect.TypeFor[kinds]())
 	decode := func(data string) *kinds {
 		var object any
-		if !settings.decode([]byte(data), func(b *builder) (ok bool) { object, ok = b.structItem(); return ok }) {
+		if !settings.decode([]byte(data), func(b *builder) (ok bool) { object, ok = settings.Into.item(b, metav1.TypeMeta{}); return ok }) {
 			t.Fatal(data)
 		}
 		return object.(*kinds)

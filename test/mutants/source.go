@@ -180,7 +180,7 @@ var ofSource = []table{
 			"if !s.initial { return event, false }", "s.requests.failed(ctx, VerbWatch, err)")},
 		{"an overdue watch is waited for", "stream.run", never("<-s.overdue.elapsed()")},
 		{"objects of another kind in a watch are accepted", "stream.inspect", never("err != nil")},
-		{"deleted objects do not have their last state", "lookUp.deletion", replace("lastState(l.object(key))", "lastState(nil)")},
+		{"deleted objects do not have their last state", "lookUp.deletion", replace("lastState(last)", "lastState(nil)")},
 		{"a deletion has an older version than earlier events", "lookUp.deletion", drop("copied.SetResourceVersion(version)")},
 		{"a deletion writes to the cached object", "lastState", replace(
 			"&unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}", "last")},

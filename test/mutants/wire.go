@@ -6,7 +6,7 @@ var ofWire = []table{
 		{"objects are shared without Shared", "builder.object", always("bool(b.sharing)")},
 	}},
 	{"internal/wire", "internal/typed", []mutant{
-		{"a Status is an object of the Go type", "builder.structObject", replace(`kind != "Status"`, `kind != "status"`)},
+		{"a Status is an object of the Go type", "Struct.event", replace(`kind != "Status"`, `kind != "status"`)},
 	}},
 	{"internal/wire", "internal/wire", []mutant{
 		{"a field that occurs twice has the last value", "fieldSet.add", replace("*word&bit == 0", "true")},

@@ -1,0 +1,69 @@
+package handlers
+
+import (
+	"reflect"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/packed"
+)
+
+// OfPacked returns next as a handler of an informer whose cache is packed. It gets the objects of the cache.
+func OfPacked(next cache.TypedResourceEventHandler[*packed.Object]) cache.ResourceEventHandler {
+	return packedHandler{next}
+}
+
+type packedHandler struct {
+	next cache.TypedResourceEventHandler[*packed.Object]
+}
+
+// String returns the name of the handler, as nameOf does.
+func (h packedHandler) String() string {
+	funcs, are := h.next.(cache.TypedResourceEventHandlerFuncs[*packed.Object])
+	if !are {
+		return nameOfType(reflect.TypeOf(h.next))
+	}
+	return nameOfFuncs(funcs, funcs.AddFunc, funcs.UpdateFunc, funcs.DeleteFunc)
+}
+
+// OnAdd implements cache.ResourceEventHandler.
+func (h packedHandler) OnAdd(obj any, isInInitialList bool) {
+	if object, is := obj.(*packed.Object); is {
+		h.next.OnAdd(object, isInInitialList)
+	}
+}
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (h packedHandler) OnUpdate(oldObj, newObj any) {
+	before, _ := oldObj.(*packed.Object)
+	if object, is := newObj.(*packed.Object); is && before != nil {
+		h.next.OnUpdate(before, object)
+	}
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (h packedHandler) OnDelete(obj any) {
+	var deleted cache.DeletedObject[*packed.Object]
+	if unknown, is := obj.(cache.DeletedFinalStateUnknown); is {
+		deleted.FinalStateUnknown, obj = &unknown, unknown.Obj
+	}
+	deleted.OptionalObj, _ = obj.(*packed.Object)
+	h.next.OnDelete(deleted)
+}
+
+// unpack replaces the objects of e by those for the handler.
+func (h *handler) unpack(e *event) {
+	unpack := h.set.Unpack
+	if _, packed := h.next.(packedHandler); packed || unpack == nil {
+		return
+	}
+	stored := e.obj
+	e.obj = unpack(stored)
+	switch {
+	case e.kind != updated:
+	case e.counts == 0: // a resync has the same object twice
+		e.old = e.obj
+	default:
+		e.old = unpack(e.old)
+	}
+}

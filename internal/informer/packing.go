@@ -1,0 +1,190 @@
+package informer
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/packed"
+)
+
+// packing is between an informer's users, whose objects are unstructured, and its cache, whose objects are packed. It is
+// source.Packing.
+type packing struct {
+	packer   *packed.Packer
+	stored   func() []any // the objects of the cache
+	detector cache.MutationDetector
+	packed   atomic.Int64  // the number of objects since the last check of the packer
+	check    chan struct{} // has a value if the packer must be checked
+}
+
+var _ source.Packing = (*packing)(nil)
+
+// newPacking returns nil if packer is nil.
+func newPacking(packer *packed.Packer, gvr schema.GroupVersionResource) *packing {
+	if packer == nil {
+		return nil
+	}
+	return &packing{packer: packer, detector: cache.NewCacheMutationDetector(gvr.String()), check: make(chan struct{}, 1)}
+}
+
+// IsPacked reports whether the cache has packed objects.
+func (i *Informer) IsPacked() bool { return i.packing != nil }
+
+// checkAfter is the number of packed objects after which the packer is checked, if the cache has fewer objects; otherwise it is
+// their number.
+const checkAfter = 1 << 12
+
+// Pack implements source.Packing. An object that a transform has given another type, or values that no decoder returns, is not
+// packed: it is cached as it is.
+func (p *packing) Pack(object runtime.Object) runtime.Object {
+	if p.packed.Add(1)%checkAfter == 0 {
+		select {
+		case p.check <- struct{}{}:
+		default:
+		}
+	}
+	if tree, is := object.(*unstructured.Unstructured); is {
+		if packed, err := p.packer.Pack(tree); err == nil {
+			return packed
+		}
+	}
+	return object
+}
+
+// Unpack implements source.Packing.
+func (p *packing) Unpack(stored metav1.Object) metav1.Object {
+	if object, is := stored.(*packed.Object); is {
+		return object.Unstructured().DeepCopy()
+	}
+	return stored
+}
+
+// unpacked returns what users get for an object of the cache or of an event: the same object, unstructured.
+func (p *packing) unpacked(stored any) any {
+	switch object := stored.(type) {
+	case *packed.Object:
+		tree := object.Unstructured()
+		p.detector.AddObject(tree)
+		return tree
+	case cache.DeletedFinalStateUnknown:
+		object.Obj = p.unpacked(object.Obj)
+		return object
+	}
+	return stored
+}
+
+// run runs the mutation detector, and renews what the objects have in common, until the function that it returns is called. That waits.
+func (p *packing) run(ctx context.Context) (stop func()) {
+	if p == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { p.detector.Run(ctx.Done()) })
+	running.Go(func() { p.renew(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func (p *packing) renew(ctx context.Context) {
+	checked := int64(0) // the number of packed objects at the last check
+	for {
+		select {
+		case <-p.check:
+		case <-ctx.Done():
+			return
+		}
+		live := p.stored()
+		if now := p.packed.Load(); now-checked >= int64(max(checkAfter, len(live))) {
+			checked = now
+			p.packer.Renew(func(yield func(*packed.Object) bool) {
+				for _, stored := range live {
+					if object, is := stored.(*packed.Object); ctx.Err() != nil || is && !yield(object) {
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// packedIndexer is the indexer of a packed cache for users: what it returns is unstructured, and what they store is packed.
+type packedIndexer struct {
+	cache.Indexer // of packed objects, with index functions that get unstructured ones
+	packing       *packing
+}
+
+// Packed returns the indexer whose objects are packed. Listers use it.
+func (i *packedIndexer) Packed() cache.Indexer { return i.Indexer }
+
+func (i *packedIndexer) all(stored []any, err error) ([]any, error) {
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]any, len(stored))
+	for n, object := range stored {
+		objects[n] = i.packing.unpacked(object)
+	}
+	return objects, nil
+}
+
+// List implements cache.Store.
+func (i *packedIndexer) List() []any {
+	objects, _ := i.all(i.Indexer.List(), nil)
+	return objects
+}
+
+// Get implements cache.Store.
+func (i *packedIndexer) Get(obj any) (item any, exists bool, err error) {
+	item, exists, err = i.Indexer.Get(obj)
+	return i.packing.unpacked(item), exists, err
+}
+
+// GetByKey implements cache.Store.
+func (i *packedIndexer) GetByKey(key string) (item any, exists bool, err error) {
+	item, exists, err = i.Indexer.GetByKey(key)
+	return i.packing.unpacked(item), exists, err
+}
+
+// Index implements cache.Indexer.
+func (i *packedIndexer) Index(indexName string, obj any) ([]any, error) {
+	return i.all(i.Indexer.Index(indexName, obj))
+}
+
+// ByIndex implements cache.Indexer.
+func (i *packedIndexer) ByIndex(indexName, indexedValue string) ([]any, error) {
+	return i.all(i.Indexer.ByIndex(indexName, indexedValue))
+}
+
+// Add implements cache.Store.
+func (i *packedIndexer) Add(obj any) error { return i.Indexer.Add(i.packed(obj)) }
+
+// Update implements cache.Store.
+func (i *packedIndexer) Update(obj any) error { return i.Indexer.Update(i.packed(obj)) }
+
+// Replace implements cache.Store.
+func (i *packedIndexer) Replace(list []any, resourceVersion string) error {
+	objects := make([]any, len(list))
+	for n, obj := range list {
+		objects[n] = i.packed(obj)
+	}
+	return i.Indexer.Replace(objects, resourceVersion)
+}
+
+// packed returns what the cache stores for an object of a user.
+func (i *packedIndexer) packed(obj any) any {
+	if object, is := obj.(runtime.Object); is {
+		return i.packing.Pack(object)
+	}
+	return obj
+}

@@ -1,0 +1,23 @@
+package source
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Packing is another form of objects in the reflector's store than that of the client and the transform. Its methods are called
+// concurrently. Objects of a type that it does not know stay as they are.
+type Packing interface {
+	// Pack returns object in the form of the store.
+	Pack(object runtime.Object) runtime.Object
+	// Unpack returns an object of the store as a copy that may be written to.
+	Unpack(stored metav1.Object) metav1.Object
+}
+
+// packed returns obj in the form of the store.
+func (t *transform) packed(obj runtime.Object) runtime.Object {
+	if t.packing == nil {
+		return obj
+	}
+	return t.packing.Pack(obj)
+}
