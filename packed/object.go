@@ -56,6 +56,9 @@ func (p *Packer) read(from *wire.Scanner, drop *wire.Drop, missing metav1.TypeMe
 	return newObject(tape), true
 }
 
+// Size returns the number of bytes of what objects of the packer have in common, about.
+func (p *Packer) Size() int { return p.packer.Dictionary().Size() }
+
 // Renew stores again what the objects of this packer have in common, if less than half of that is used by live, which are the
 // objects that are in use. Then it packs these again, which takes about as long as to unpack and pack each. Other objects of the packer stay
 // valid, and keep what they had in common in memory. Without Renew, what deleted objects had in common stays, up to some 25 MB.

@@ -1,16 +1,20 @@
 package packed_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/gvrkit/gvrkit/packed"
@@ -138,7 +142,7 @@ type loose struct {
 	Spec map[string]any `json:"spec"`
 }
 
-func (l *loose) DeepCopyObject() runtime.Object { panic("not called") }
+func (l *loose) DeepCopyObject() kruntime.Object { panic("not called") }
 
 // What As returns belongs to the caller: a write does not change other objects.
 func TestAs_SharesNothing(t *testing.T) {
@@ -156,6 +160,48 @@ func TestAs_SharesNothing(t *testing.T) {
 	for i, o := range objects {
 		if diff := cmp.Diff(parse(t, text), o.Unstructured()); diff != "" {
 			t.Errorf("object %d has changed:\n%s", i, diff)
+		}
+	}
+}
+
+// While the tree of an object is in use, nobody gets another one.
+func TestObject_UnpacksOnceForAll(t *testing.T) {
+	o := pack(t, packed.NewPacker(), parse(t, whole))
+	first := o.Unstructured()
+	runtime.GC()
+	if o.Unstructured() != first {
+		t.Error("unpacked again while the object is in use")
+	}
+	weakly := weak.Make(first)
+	for first = nil; weakly.Value() != nil; {
+		runtime.GC() // it fails by the timeout of the test
+	}
+	if diff := cmp.Diff(parse(t, whole), o.Unstructured()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	text, err := json.Marshal(o)
+	want, wantErr := json.Marshal(parse(t, whole))
+	if err != nil || wantErr != nil || string(text) != string(want) {
+		t.Errorf("%s, error %v", text, err)
+	}
+}
+
+func TestPacker_RenewDropsWhatOnlyDeletedObjectsHaveInCommon(t *testing.T) {
+	p := packed.NewPacker()
+	var objects []*packed.Object
+	for i := range 8192 {
+		objects = append(objects, pack(t, p, parse(t, fmt.Sprintf(`{"kind":"A","apiVersion":"g/v1","metadata":{"name":"a%d"},"spec":{"color":"color-%d","size":"size-%d"}}`, i, i/4, i/4))))
+	}
+	before, live := p.Size(), objects[:2400]
+	if p.Renew(slices.Values(objects)) {
+		t.Error("renewed although all is in use")
+	}
+	if !p.Renew(slices.Values(live)) || p.Renew(slices.Values(live)) || 3*p.Size() > 2*before {
+		t.Errorf("%d bytes, before %d", p.Size(), before)
+	}
+	for i, o := range objects { // those that are not live stay valid
+		if color, _ := o.Field("spec", "color"); o.GetName() != fmt.Sprintf("a%d", i) || color != fmt.Sprintf("color-%d", i/4) {
+			t.Fatalf("object %d is %v", i, o.Unstructured())
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/gvrkit/gvrkit/packed"
 )
 
-// OfPacked returns next as a handler of an informer whose cache is packed. It gets the objects of the cache.
+// OfPacked returns next as a handler of an informer whose cache is packed. It gets the objects of the cache that are packed.
 func OfPacked(next cache.TypedResourceEventHandler[*packed.Object]) cache.ResourceEventHandler {
 	return packedHandler{next}
 }
@@ -47,8 +47,10 @@ func (h packedHandler) OnDelete(obj any) {
 	if unknown, is := obj.(cache.DeletedFinalStateUnknown); is {
 		deleted.FinalStateUnknown, obj = &unknown, unknown.Obj
 	}
-	deleted.OptionalObj, _ = obj.(*packed.Object)
-	h.next.OnDelete(deleted)
+	var is bool
+	if deleted.OptionalObj, is = obj.(*packed.Object); is || obj == nil {
+		h.next.OnDelete(deleted)
+	}
 }
 
 // unpack replaces the objects of e by those for the handler.

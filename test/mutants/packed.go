@@ -1,0 +1,46 @@
+package main
+
+// ofPacked has mutants of packed caches.
+var ofPacked = []table{
+	{"internal/wire", "internal/typed", []mutant{
+		{"a bookmark is packed, without the fields that are left out", "Read.event", never("kind == watch.Bookmark")},
+		{"items are packed before the kind of their list is known", "Read.item", never(`missing.Kind == "" || missing.Kind == list.Kind || missing.APIVersion == ""`)},
+		{"what follows a packed object is not read", "Read.object", drop("b.scanner = b.scan.scanner")},
+		{"packed lists are left to client-go's decoder", "serializer.decode", replace("(!reads || !is || list == nil)", "(!reads || !is || list != nil)")},
+	}},
+	{"internal/packed", "internal/typed", []mutant{
+		{"packed items of a list have no kind", "encoder.complete", always(`e.missing.Kind == ""`)},
+		{"packed items with a kind get another one", "encoder.complete", drop("case e.named: return true")},
+		{"packed items keep an empty kind", "encoder.complete", drop("case e.empty: return false")},
+		{"the next object has the missing kind of this one", "encoder.reset", drop("e.missing, e.named, e.empty = metav1.TypeMeta{}, false, false")},
+	}},
+	{"packed", "packed", []mutant{
+		{"an object that is in use is unpacked again", "Object.Unstructured", never("tree != nil")},
+		{"an object is packed with the old dictionary", "Packer.Renew", drop("o.tape.Store(&tape)")},
+	}},
+	{"internal/informer", "internal/informer", []mutant{
+		{"the dictionary of a packed cache grows for ever", "packing.Pack", never("p.packed.Add(1)%checkAfter == 0")},
+		{"what a program stores is not packed", "packedIndexer.packed", drop("return i.packing.Pack(object)")},
+	}},
+	{"internal/informer", "dynamicinformer", []mutant{
+		{"readers get packed objects", "packing.unpacked", drop("return tree")},
+		{"index functions get packed objects", "Informer.guardIndex", replace("original(i.packing.unpacked(obj))", "original(obj)")},
+		{"the store of a packed cache is client-go's", "Informer.GetStore", always("i.packing == nil")},
+	}},
+	{"internal/handlers", "dynamicinformer", []mutant{
+		{"handlers get packed objects", "handler.unpack", always("packed || unpack == nil")},
+		{"handlers of packed objects get trees", "handler.unpack", replace("packed || unpack == nil", "unpack == nil && !packed")},
+		{"a handler of packed objects gets deletions of other objects", "packedHandler.OnDelete", always("is || obj == nil")},
+	}},
+	{"internal/source", "dynamicinformer", []mutant{
+		{"objects that a transform has returned are not packed", "transform.packed", always("t.packing == nil")},
+		{"the deletion of a packed object has no last state", "lookUp.deletion", never("packing != nil && last != nil")},
+	}},
+	{"internal/form", "dynamicinformer", []mutant{
+		{"a packed cache's transform gets objects with shared parts", "choice.Resource", never("c.transformed.Load()")},
+	}},
+	{"dynamicinformer", "dynamicinformer", []mutant{
+		{"a lease with a packed cache shares another one", "conflict", replace("have.packed || !want.packed", "true")},
+		{"AddPackedHandler accepts any cache", "Lease.AddPackedHandler", never("!l.entry.informer.IsPacked()")},
+	}},
+}
