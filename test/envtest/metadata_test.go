@@ -77,6 +77,7 @@ var _ = Describe("A lease with metadata only", onEachServer(func(at *apiServer) 
 		f.created++
 		f.createShips(ctx, 20)
 		f.synced(ctx)
+		Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{20, 0})) // the first list may be older than some ships
 		f.proxy.Inject(f.requests("list", "watch"), faultproxy.Fail(503))
 		f.proxy.CutWatches(f.requests())
 		f.undefine(ctx, f.crd.GetName())
