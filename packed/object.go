@@ -237,8 +237,11 @@ func (o *Object) GetManagedFields() []metav1.ManagedFieldsEntry {
 
 // GetObjectKind implements runtime.Object. The result has the object's kind; it can't be set.
 func (o *Object) GetObjectKind() schema.ObjectKind {
-	kind := unstructured.Unstructured{Object: map[string]any{"apiVersion": o.text("apiVersion"), "kind": o.kind()}}
-	return objectKind(kind.GroupVersionKind())
+	gv, err := schema.ParseGroupVersion(o.text("apiVersion"))
+	if err != nil {
+		return objectKind{}
+	}
+	return objectKind(gv.WithKind(o.kind()))
 }
 
 // DeepCopyObject implements runtime.Object. It returns o, which never changes.

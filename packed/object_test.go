@@ -190,7 +190,7 @@ func TestPacker_RenewDropsWhatOnlyDeletedObjectsHaveInCommon(t *testing.T) {
 	p := packed.NewPacker()
 	var objects []*packed.Object
 	for i := range 8192 {
-		objects = append(objects, pack(t, p, parse(t, fmt.Sprintf(`{"kind":"A","apiVersion":"g/v1","metadata":{"name":"a%d"},"spec":{"color":"color-%d","size":"size-%d"}}`, i, i/4, i/4))))
+		objects = append(objects, pack(t, p, parse(t, fmt.Sprintf(`{"kind":"A","apiVersion":"g/v1","metadata":{"name":"a%d"},"spec":{"color":"color-%d","size":"size-%d"}}`, i, i/8, i/8))))
 	}
 	before, live := p.Size(), objects[:2400]
 	if p.Renew(slices.Values(objects)) {
@@ -200,7 +200,7 @@ func TestPacker_RenewDropsWhatOnlyDeletedObjectsHaveInCommon(t *testing.T) {
 		t.Errorf("%d bytes, before %d", p.Size(), before)
 	}
 	for i, o := range objects { // those that are not live stay valid
-		if color, _ := o.Field("spec", "color"); o.GetName() != fmt.Sprintf("a%d", i) || color != fmt.Sprintf("color-%d", i/4) {
+		if color, _ := o.Field("spec", "color"); o.GetName() != fmt.Sprintf("a%d", i) || color != fmt.Sprintf("color-%d", i/8) {
 			t.Fatalf("object %d is %v", i, o.Unstructured())
 		}
 	}

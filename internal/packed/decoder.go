@@ -88,9 +88,17 @@ func (t Tape) headField(field int) string {
 	if t.IsZero() {
 		return ""
 	}
-	d := t.open()
+	length, pos := uvarint(t.data, 0)
+	if field == headName {
+		return clone(t.data[pos : pos+length])
+	}
+	d := decoder{dict: t.dict, data: t.data, pos: pos + length}
+	for before := headNamespace; before < field; before++ {
+		d.skip()
+	}
+	d.dict.mu.RLock()
 	defer d.close()
-	return d.field(field)
+	return d.string()
 }
 
 // Content returns the content of the unstructured object. It is read-only: parts of it are shared with the content of
@@ -210,7 +218,7 @@ func (d *decoder) take(n int) string {
 func (d *decoder) key() string {
 	n := d.number()
 	if n&1 == 1 {
-		return d.dict.words.texts[n>>1]
+		return d.dict.words.text(n>>1)
 	}
 	return d.take(n >> 1)
 }
@@ -239,10 +247,12 @@ func (d *decoder) value() any {
 		return int64(tag)
 	case tag < tagWord+shortWords:
 		d.pos++
-		return d.dict.boxed[tag-tagWord]
+		return d.dict.words.boxed[tag-tagWord]
+	case tag >= tagNearWord:
+		return d.dict.words.boxed[d.nearWord()]
 	case tag == tagLongWord:
 		d.pos++
-		return d.dict.boxed[d.number()]
+		return d.dict.words.boxed[d.number()]
 	case tag == tagNull:
 		d.pos++
 		return nil
@@ -253,6 +263,9 @@ func (d *decoder) value() any {
 		n, after := varint(d.data, d.pos+1)
 		d.pos = after
 		return n
+	case tag == tagWideInt:
+		d.pos++
+		return int64(binary.LittleEndian.Uint64([]byte(d.take(8)))) //nolint:gosec // the bits
 	case tag == tagFloat:
 		d.pos++
 		return math.Float64frombits(binary.LittleEndian.Uint64([]byte(d.take(8))))
@@ -263,9 +276,16 @@ func (d *decoder) value() any {
 	return d.string()
 }
 
+// nearWord consumes a reference of two bytes to a word.
+func (d *decoder) nearWord() (number int) {
+	number = shortWords + int(d.data[d.pos]-tagNearWord)<<8 + int(d.data[d.pos+1])
+	d.pos += 2
+	return number
+}
+
 // shared returns a decoder at a value of the dictionary.
 func (d *decoder) shared(number int) *decoder {
-	return &decoder{dict: d.dict, data: d.dict.values.texts[number]}
+	return &decoder{dict: d.dict, data: d.dict.values.text(number)}
 }
 
 // object consumes the members of an object.
@@ -273,7 +293,7 @@ func (d *decoder) object(c container) map[string]any {
 	object := make(map[string]any, c.n)
 	if c.keys == 0 {
 		for _, word := range c.shape {
-			object[d.dict.words.texts[word]] = d.value()
+			object[d.dict.words.text(word)] = d.value()
 		}
 		return object
 	}
@@ -295,13 +315,16 @@ func (d *decoder) string() string {
 	d.pos++
 	switch {
 	case tagWord <= tag && tag < tagWord+shortWords:
-		return d.dict.words.texts[tag-tagWord]
+		return d.dict.words.text(int(tag - tagWord))
 	case tagText <= tag && tag < tagText+shortTexts:
 		return clone(d.take(int(tag - tagText)))
+	case tag >= tagNearWord:
+		d.pos--
+		return d.dict.words.text(d.nearWord())
 	case tag == tagLongText:
 		return clone(d.take(d.number()))
 	case tag == tagLongWord:
-		return d.dict.words.texts[d.number()]
+		return d.dict.words.text(d.number())
 	case tagHead <= tag && tag < tagHead+headFields:
 		return d.field(int(tag - tagHead))
 	case tag == tagPrefixed:
@@ -313,7 +336,7 @@ func (d *decoder) string() string {
 
 // prefixed consumes what follows the tag of a string with a prefix.
 func (d *decoder) prefixed() string {
-	word := d.dict.words.texts[d.number()]
+	word := d.dict.words.text(d.number())
 	tag := d.data[d.pos]
 	d.pos++
 	var scratch [256]byte
@@ -374,10 +397,12 @@ func (d *decoder) skip() {
 	tag := d.data[d.pos]
 	d.pos++
 	switch {
-	case tag < tagText, tag == tagNull, tag == tagTrue, tag == tagFalse, tag >= tagHead:
+	case tag >= tagNearWord:
+		d.pos++
+	case tag < tagText, tag == tagNull, tag == tagTrue, tag == tagFalse, tagHead <= tag && tag < tagHead+headFields:
 	case tag < tagText+shortTexts:
 		d.pos += int(tag - tagText)
-	case tag == tagFloat:
+	case tag == tagFloat, tag == tagWideInt:
 		d.pos += 8
 	case tag == tagUUID:
 		d.pos += 16
@@ -408,7 +433,7 @@ func (d *decoder) enter(name string) bool {
 	for i := range c.n {
 		var key string
 		if c.keys == 0 {
-			key = d.dict.words.texts[c.shape[i]]
+			key = d.dict.words.text(c.shape[i])
 		} else {
 			key = keys.key()
 		}
@@ -451,6 +476,9 @@ func (d *decoder) use(u *usage) {
 	switch {
 	case tagWord <= tag && tag < tagWord+shortWords:
 		mark(u.words, int(tag-tagWord))
+	case tag >= tagNearWord:
+		mark(u.words, d.nearWord())
+		return
 	case tag == tagLongWord, tag == tagPrefixed:
 		number, _ := uvarint(d.data, d.pos+1) // what follows a prefix is no word
 		mark(u.words, number)

@@ -8,15 +8,16 @@ import (
 	"sync/atomic"
 )
 
-// The bounds of a dictionary. A word, a shape or a value enters when it is met for the second time: most, such as
-// UIDs, occur only once.
+// The bounds of a dictionary. A key or a shape enters when it is met for the second time, a word or a value when it
+// has been met so often that the entry takes less memory than the texts would. Most, such as UIDs, occur only once.
 const (
 	maxWords  = 1 << 16
 	maxShapes = 1 << 12
 	maxValues = 1 << 14
 	maxBytes  = 8 << 20  // of all their texts
-	maxTrees  = 16 << 20 // bytes of decoded values, about
+	maxTrees  = 1 << 20 // bytes of decoded values, about
 
+	minKey             = 2           // bytes
 	minWord, maxWord   = 3, 64       // bytes
 	minValue, maxValue = 12, 4 << 10 // encoded bytes
 	maxShape           = 128         // encoded bytes
@@ -32,7 +33,6 @@ type Dictionary struct {
 	values entries
 	bytes  int
 
-	boxed []any                  // the words
 	keys  [][]int                // the words of each shape
 	trees []*atomic.Pointer[any] // the values, decoded; nil until a tape is unpacked
 
@@ -45,38 +45,57 @@ type Dictionary struct {
 
 // entries are texts, each with a number.
 type entries struct {
-	texts []string
-	// slots are the numbers of the texts plus one, at the first free slot from their hash on; zero is a free slot.
-	// At most half of the slots are in use.
+	boxed []any // the texts, each a string: unpacked objects share them
+	// slots are the numbers of the texts plus one, with a part of their hash above them, at the first free slot from
+	// their hash on; zero is a free slot. At most half of the slots are in use.
 	slots []uint32
 }
 
-const fewSlots = 64
+const (
+	fewSlots   = 64
+	numberBits = 17 // of a slot: maxWords plus one fits
+	numberMask = 1<<numberBits - 1
+)
 
 func newEntries() entries { return entries{slots: make([]uint32, fewSlots)} }
 
+// text returns the text with that number.
+func (e *entries) text(number int) string {
+	text, _ := e.boxed[number].(string)
+	return text
+}
+
 // find returns the number of text.
 func (e *entries) find(text []byte, hash uint64) (number int, ok bool) {
-	mask := uint64(len(e.slots) - 1)
-	for at := hash & mask; e.slots[at] != 0; at = (at + 1) & mask {
-		if number = int(e.slots[at]) - 1; e.texts[number] == string(text) {
+	mask, tag := uint64(len(e.slots)-1), tagOf(hash)
+	for at := hash & mask; ; at = (at + 1) & mask {
+		slot := e.slots[at]
+		if slot == 0 {
+			return 0, false
+		}
+		if slot&^numberMask != tag {
+			continue
+		}
+		if number = int(slot&numberMask) - 1; e.text(number) == string(text) {
 			return number, true
 		}
 	}
-	return 0, false
 }
+
+// tagOf returns the part of hash that is in a slot.
+func tagOf(hash uint64) uint32 { return uint32(hash>>32) &^ numberMask } //nolint:gosec // a part
 
 // add adds text, which is not there, and returns its number. HashOf returns the hash of a text.
 func (e *entries) add(text string, hashOf func(string) uint64) (number int) {
-	number = len(e.texts)
-	e.texts = append(e.texts, text)
-	if 2*len(e.texts) <= len(e.slots) {
+	number = len(e.boxed)
+	e.boxed = append(e.boxed, text)
+	if 2*len(e.boxed) <= len(e.slots) {
 		e.put(number, hashOf(text))
 		return number
 	}
-	e.slots = make([]uint32, 4*len(e.slots))
-	for n, text := range e.texts {
-		e.put(n, hashOf(text))
+	e.slots = make([]uint32, 2*len(e.slots))
+	for n := range e.boxed {
+		e.put(n, hashOf(e.text(n)))
 	}
 	return number
 }
@@ -88,11 +107,15 @@ func (e *entries) put(number int, hash uint64) {
 	for e.slots[at] != 0 {
 		at = (at + 1) & mask
 	}
-	e.slots[at] = uint32(number) + 1 //nolint:gosec // at most maxWords
+	e.slots[at] = tagOf(hash) | uint32(number+1) //nolint:gosec // at most maxWords
 }
 
-// marks are hashes of texts that have been met once. A new mark replaces an old one.
+// marks are parts of the hashes of texts that are not in the dictionary, each with the number of times that the text has
+// been met. A text without a mark takes one off the mark that is in its place, and replaces it when it is at one.
 type marks []atomic.Uint32
+
+// countMask is the part of a mark that is the number.
+const countMask = 1<<6 - 1
 
 // The numbers of marks: a dictionary of few tapes is small.
 const fewMarks, manyMarks, manyFrom = 1 << 10, 1 << 15, 64
@@ -113,22 +136,35 @@ func (d *Dictionary) begin() {
 	}
 }
 
-// again reports whether a text with that hash has been met before, and marks it otherwise.
-func (d *Dictionary) again(hash uint64) bool {
+// again marks a text with that hash, and reports whether it has been met uses times.
+func (d *Dictionary) again(hash uint64, uses int) bool {
 	seen := *d.seen.Load()
-	mark, at := uint32(hash>>32)|1, &seen[hash&uint64(len(seen)-1)] //nolint:gosec // a part of the hash
-	if at.Load() == mark {
-		return true
+	tag, at := uint32(hash>>32)&^countMask, &seen[hash&uint64(len(seen)-1)] //nolint:gosec // a part of the hash
+	now := at.Load()
+	count := int(now & countMask)
+	switch {
+	case count > 0 && now&^countMask == tag:
+		if count+1 >= uses {
+			return true
+		}
+		at.Store(now + 1)
+	case count > 1:
+		at.Store(now - 1)
+	default:
+		at.Store(tag | 1)
 	}
-	at.Store(mark)
 	return false
 }
 
-// number returns the number of text, which enters e, one of d's entries, when it is met for the second time. The
+// usesOf returns how often a text of size bytes must have been met to enter: an entry takes more memory than its text, and
+// a reference to it two or three bytes. It will be met again, so that it need not have paid off before.
+func usesOf(size int) int { return max(2, min(1+(32+size)/(size-2), 8)) }
+
+// number returns the number of text, which enters e, one of d's entries, when it is met often enough. The
 // caller holds d.mu for reading. Number may give it back for a while.
-func (d *Dictionary) number(e *entries, text []byte, most int) (number int, ok bool) {
+func (d *Dictionary) number(e *entries, text []byte, most, uses int) (number int, ok bool) {
 	hash := maphash.Bytes(d.seed, text)
-	if number, ok = e.find(text, hash); ok || !d.again(hash) || len(e.texts) >= most || d.bytes+len(text) > maxBytes {
+	if number, ok = e.find(text, hash); ok || !d.again(hash, uses) || len(e.boxed) >= most || d.bytes+len(text) > maxBytes {
 		return number, ok
 	}
 	d.mu.RUnlock()
@@ -148,8 +184,6 @@ func (d *Dictionary) enter(e *entries, text []byte, hash uint64) (number int) {
 	number = e.add(entry, func(text string) uint64 { return maphash.String(d.seed, text) })
 	d.bytes += len(text)
 	switch e {
-	case &d.words:
-		d.boxed = append(d.boxed, entry)
 	case &d.values:
 		d.trees = append(d.trees, &atomic.Pointer[any]{})
 	case &d.shapes:
@@ -163,7 +197,15 @@ func (d *Dictionary) word(text []byte) (number int, ok bool) {
 	if len(text) < minWord || len(text) > maxWord {
 		return 0, false
 	}
-	return d.number(&d.words, text, maxWords)
+	return d.number(&d.words, text, maxWords, usesOf(len(text)))
+}
+
+// key returns the number of a word that is a key.
+func (d *Dictionary) key(text []byte) (number int, ok bool) {
+	if len(text) < minKey || len(text) > maxWord {
+		return 0, false
+	}
+	return d.number(&d.words, text, maxWords, 2)
 }
 
 // numbersOf returns the uvarints of text.
@@ -181,9 +223,9 @@ func (d *Dictionary) Size() int {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	const header = 16 // of a string
-	size := d.bytes + 4*len(*d.seen.Load()) + 2*header*cap(d.boxed) + int(d.treeBytes.Load())
+	size := d.bytes + 4*len(*d.seen.Load()) + int(d.treeBytes.Load())
 	for _, e := range []*entries{&d.words, &d.shapes, &d.values} {
-		size += header*cap(e.texts) + 4*len(e.slots)
+		size += header*(cap(e.boxed)+len(e.boxed)) + 4*len(e.slots)
 	}
 	return size
 }
@@ -194,7 +236,7 @@ func (d *Dictionary) decoded(number int) any {
 	if value := tree.Load(); value != nil {
 		return *value
 	}
-	value := (&decoder{dict: d, data: d.values.texts[number]}).value()
+	value := (&decoder{dict: d, data: d.values.text(number)}).value()
 	if size := sizeOf(value); d.treeBytes.Add(size) > maxTrees || !tree.CompareAndSwap(nil, &value) {
 		d.treeBytes.Add(-size)
 	}
@@ -233,7 +275,7 @@ type usage struct{ words, shapes, values []bool }
 // don't count.
 func (d *Dictionary) used(tapes iter.Seq[Tape]) (used, all int) {
 	d.mu.RLock()
-	u := usage{make([]bool, len(d.words.texts)), make([]bool, len(d.shapes.texts)), make([]bool, len(d.values.texts))}
+	u := usage{make([]bool, len(d.words.boxed)), make([]bool, len(d.shapes.boxed)), make([]bool, len(d.values.boxed))}
 	d.mu.RUnlock()
 	for t := range tapes {
 		if t.dict == d {

@@ -2,6 +2,8 @@ package packed
 
 import (
 	"fmt"
+	"hash/maphash"
+	"math"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -67,8 +69,8 @@ func TestDictionary_IsBounded(t *testing.T) {
 			if tape, ok := p.FromJSON(data, nil); !ok || err != nil || !same(tape.Content(), want) {
 				t.Error("the content is another")
 			}
-			if d := p.Dictionary(); len(d.words.texts) > maxWords || len(d.shapes.texts) > maxShapes || len(d.values.texts) > maxValues || d.bytes > maxBytes || name == "repeated" && len(d.words.texts) < maxWords {
-				t.Errorf("%d words, %d shapes, %d values, %d bytes", len(d.words.texts), len(d.shapes.texts), len(d.values.texts), d.bytes)
+			if d := p.Dictionary(); len(d.words.boxed) > maxWords || len(d.shapes.boxed) > maxShapes || len(d.values.boxed) > maxValues || d.bytes > maxBytes || name == "repeated" && len(d.words.boxed) < maxWords {
+				t.Errorf("%d words, %d shapes, %d values, %d bytes", len(d.words.boxed), len(d.shapes.boxed), len(d.values.boxed), d.bytes)
 			}
 		})
 	}
@@ -234,5 +236,85 @@ func TestTape_StringsAreCopies(t *testing.T) {
 	tape, _ := p.FromJSON(encode(t, block(1)), nil)
 	if n := testing.AllocsPerRun(100, func() { _ = tape.Name() }); n != 1 {
 		t.Errorf("a name takes %v allocations, want a copy", n)
+	}
+}
+
+func TestTape_WordsOfEachWidth(t *testing.T) {
+	p := NewPacker()
+	const words = nearWords + 300
+	pack := func(i int) Tape {
+		word := fmt.Sprintf("word-%05d-and-so-on", i)
+		tape, ok := p.FromContent(map[string]any{"kind": "A", "spec": map[string]any{"array": []any{word, word + ".rest-of-it"}, "word": word}})
+		if !ok {
+			t.Fatal(i)
+		}
+		return tape
+	}
+	for i := range words { // so that all words enter
+		for range 4 {
+			pack(i)
+		}
+	}
+	for i := range words {
+		tape := pack(i)
+		word := fmt.Sprintf("word-%05d-and-so-on", i)
+		if got, _ := tape.Field("spec", "word"); got != word {
+			t.Fatalf("word %d is %v", i, got)
+		}
+		if got, _ := tape.Field("spec", "array"); !same(got, []any{word, word + ".rest-of-it"}) {
+			t.Fatalf("array %d is %v", i, got)
+		}
+		number, ok := p.Dictionary().words.find([]byte(word), maphash.String(p.Dictionary().seed, word))
+		if !ok {
+			t.Fatalf("word %d is not in the dictionary", i)
+		}
+		u := usage{make([]bool, maxWords), make([]bool, maxShapes), make([]bool, maxValues)}
+		if tape.use(&u); !u.words[number] {
+			t.Fatalf("word %d, which is in use, has no mark", number)
+		}
+	}
+}
+
+func TestTape_IntegersOfEachWidth(t *testing.T) {
+	p := NewPacker()
+	integers := []any{int64(math.MaxInt64), int64(math.MinInt64)}
+	for bit := range 63 {
+		for _, i := range []int64{1 << bit, -1 << bit, 1<<bit - 1, 1 - 1<<bit} {
+			integers = append(integers, i, "text", -i)
+		}
+	}
+	content := map[string]any{"kind": "A", "spec": map[string]any{"integers": integers, "last": "here"}}
+	tape, ok := p.FromContent(content)
+	last, _ := tape.Field("spec", "last")
+	if got := tape.Content(); !ok || !same(got, content) || last != "here" {
+		t.Errorf("%v, last %v", got, last)
+	}
+}
+
+func TestDictionary_HasNoTimesAndNumbers(t *testing.T) {
+	p := NewPacker()
+	for range 20 {
+		p.FromContent(map[string]any{"a": "2026-01-02T03:04:05Z", "b": "1700000000", "c": "word-of-these"})
+	}
+	if got, _ := p.Dictionary().words.find([]byte("word-of-these"), maphash.String(p.Dictionary().seed, "word-of-these")); len(p.Dictionary().words.boxed) != 1 || got != 0 {
+		t.Errorf("%v", p.Dictionary().words.boxed)
+	}
+}
+
+// Texts that occur once must not displace the marks of those that are met again and again.
+func TestDictionary_RareTextsDoNotHideFrequentOnes(t *testing.T) {
+	d := NewDictionary()
+	mark := uint64(5)
+	rare := func(i int) uint64 { return mark | uint64(i+2)<<40 }
+	for i := range 4 {
+		if d.again(mark|1<<40, 5) {
+			t.Errorf("met %d times", i+1)
+		}
+		if i > 0 && i < 3 { // each takes one off
+			d.again(rare(i), 5)
+		}
+	}
+	if d.again(mark|1<<40, 5) || d.again(mark|1<<40, 5) || !d.again(mark|1<<40, 5) {
+		t.Error("it is not counted")
 	}
 }

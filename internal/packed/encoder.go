@@ -108,12 +108,12 @@ func (e *encoder) beginObject() (base int) {
 func (e *encoder) key(name []byte, base int) {
 	if e.depth < len(e.guesses) {
 		guessed, i := e.guesses[e.depth].keys, len(e.keys)-base
-		if i < len(guessed) && e.dict.words.texts[guessed[i]] == string(name) {
+		if i < len(guessed) && e.dict.words.text(guessed[i]) == string(name) {
 			e.keys = append(e.keys, key{word: guessed[i]})
 			return
 		}
 	}
-	if number, ok := e.dict.word(name); ok {
+	if number, ok := e.dict.key(name); ok {
 		e.keys = append(e.keys, key{word: number})
 		return
 	}
@@ -171,7 +171,7 @@ func (e *encoder) shape(keys []key) (number int, ok bool) {
 	if len(text) > maxShape {
 		return 0, false
 	}
-	number, ok = e.dict.number(&e.dict.shapes, text, maxShapes)
+	number, ok = e.dict.number(&e.dict.shapes, text, maxShapes, 2)
 	if ok && last != nil {
 		*last = guess{e.dict.keys[number], number}
 	}
@@ -211,7 +211,7 @@ func (e *encoder) share(start int) {
 	if len(content) < minValue || len(content) > maxValue {
 		return
 	}
-	if number, ok := e.dict.number(&e.dict.values, content, maxValues); ok {
+	if number, ok := e.dict.number(&e.dict.values, content, maxValues, usesOf(len(content))); ok {
 		e.out = binary.AppendUvarint(append(e.out[:start], tagValue), uint64(number)) //nolint:gosec // not negative
 	}
 }
@@ -221,10 +221,13 @@ func (e *encoder) string(content []byte) { e.out = e.appendString(e.out, content
 
 // appendString appends a string in its shortest form.
 func (e *encoder) appendString(b, content []byte) []byte {
-	if number, ok := e.dict.word(content); ok {
-		return appendNumbered(b, tagWord, tagLongWord, number, shortWords)
+	if b, ok := appendSmall(b, content); ok {
+		return b
 	}
-	if b, ok := appendSpecial(b, content); ok {
+	if number, ok := e.dict.word(content); ok {
+		return appendWord(b, number)
+	}
+	if b, ok := appendDigits(b, content); ok {
 		return b
 	}
 	if number, length := e.prefix(content); length > 0 {
@@ -262,23 +265,36 @@ func (e *encoder) prefix(content []byte) (number, length int) {
 
 var punctuation = [256]bool{'-': true, '.': true, '/': true, ':': true, '_': true, '=': true, ' ': true, ',': true}
 
-// appendSpecial appends content if it has a form that is shorter than its text.
-func appendSpecial(b, content []byte) (_ []byte, ok bool) {
+// appendSmall appends content if it is a time or a number, whose form is so short that it needs no word.
+func appendSmall(b, content []byte) (_ []byte, ok bool) {
 	n := len(content)
-	switch {
-	case n < 6:
+	if n == 20 && content[n-1] == 'Z' {
+		return appendTime(b, content)
+	}
+	if n < 6 {
 		return b, false
-	case n == 36 && content[8] == '-':
-		if b, ok := appendUUID(b, content); ok {
-			return b, true
-		}
-	case n == 20 && content[n-1] == 'Z':
-		if b, ok := appendTime(b, content); ok {
-			return b, true
-		}
 	}
 	if value, ok := decimal(content); ok {
 		return binary.AppendUvarint(append(b, tagDigits), value), true
+	}
+	return b, false
+}
+
+// appendSpecial appends content if it has a form that is shorter than its text.
+func appendSpecial(b, content []byte) (_ []byte, ok bool) {
+	if b, ok := appendSmall(b, content); ok {
+		return b, true
+	}
+	return appendDigits(b, content)
+}
+
+// appendDigits appends content if it is a UUID, or consists of hexadecimal digits.
+func appendDigits(b, content []byte) (_ []byte, ok bool) {
+	n := len(content)
+	if n == 36 && content[8] == '-' {
+		if b, ok := appendUUID(b, content); ok {
+			return b, true
+		}
 	}
 	if n >= 8 && n%2 == 0 {
 		return appendHex(b, content)
@@ -350,8 +366,16 @@ func appendUUID(b, content []byte) (_ []byte, ok bool) {
 
 // appendTime appends a time of RFC 3339 from 1970 on, in 20 characters. [time.Time.Format] writes it in the same way.
 func appendTime(b, content []byte) (_ []byte, ok bool) {
-	t, err := time.Parse(time.RFC3339, string(content))
-	if err != nil || t.Unix() < 0 {
+	const form = "0000-00-00T00:00:00Z"
+	for i, c := range content {
+		if digit := form[i] == '0'; digit && (c < '0' || c > '9') || !digit && c != form[i] {
+			return b, false
+		}
+	}
+	two := func(at int) int { return int(content[at]-'0')*10 + int(content[at+1]-'0') }
+	year, month, day, hour, minute, second := two(0)*100+two(2), two(5), two(8), two(11), two(14), two(17)
+	t := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
+	if year < 1970 || t.Month() != time.Month(month) || t.Day() != day || hour > 23 || minute > 59 || second > 59 {
 		return b, false
 	}
 	return binary.AppendUvarint(append(b, tagTime), uint64(t.Unix())), true //nolint:gosec // not negative

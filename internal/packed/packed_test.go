@@ -222,7 +222,7 @@ func FuzzPacker(f *testing.F) {
 	f.Add(encode(f, block(1)))
 	p := NewPacker()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(p.Dictionary().words.texts) > maxWords/2 {
+		if len(p.Dictionary().words.boxed) > maxWords/2 {
 			p = NewPacker()
 		}
 		for range sightings {

@@ -3,6 +3,7 @@ package packed
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 )
 
 // A tape is a head and a value. A value is a tag and what follows it; numbers that follow are uvarints unless
@@ -34,9 +35,15 @@ const (
 	tagTime      = 0xdf // seconds since 1970: a time of RFC 3339 in UTC
 	tagDigits    = 0xe0 // a decimal number without leading zeros, which is a text
 	tagHead      = 0xe1 // 0xe1-0xe4: the name, namespace, UID, resourceVersion of the head
+	tagWideInt   = 0xe5 // 8 bytes
+	tagNearWord  = 0xe6 // 0xe6-0xff: the high byte of the number of a word, from shortWords on; then the low byte
 
 	shortInts, shortWords, shortTexts, shortShapes, shortArrays = 64, 64, 32, 32, 16
+	nearWords                                                   = shortWords + (0x100-tagNearWord)<<8
 )
+
+// wideFrom is a number of bits: an integer with more is shorter as 8 bytes than as a varint.
+const wideFrom = 56
 
 // sizedFrom is the number of bytes from which a container is sized.
 const sizedFrom = 48
@@ -47,6 +54,9 @@ const sizedFrom = 48
 func appendInt(b []byte, i int64) []byte {
 	if 0 <= i && i < shortInts {
 		return append(b, tagInt|byte(i))
+	}
+	if bits.Len64(uint64(i<<1)^uint64(i>>63)) > wideFrom { //nolint:gosec // as a varint
+		return binary.LittleEndian.AppendUint64(append(b, tagWideInt), uint64(i)) //nolint:gosec // the bits
 	}
 	return binary.AppendVarint(append(b, tagLongInt), i)
 }
@@ -61,6 +71,15 @@ func appendNumbered(b []byte, tag, long byte, n, short int) []byte {
 		return append(b, tag|byte(n)) //nolint:gosec // it is small
 	}
 	return binary.AppendUvarint(append(b, long), uint64(n)) //nolint:gosec // not negative
+}
+
+// appendWord appends a reference to a word.
+func appendWord(b []byte, number int) []byte {
+	if number < shortWords || number >= nearWords {
+		return appendNumbered(b, tagWord, tagLongWord, number, shortWords)
+	}
+	number -= shortWords
+	return append(b, tagNearWord+byte(number>>8), byte(number)) //nolint:gosec // it fits
 }
 
 func appendText(b, text []byte) []byte {

@@ -17,7 +17,7 @@ import (
 // goroutine at a time writes to it, and any goroutine may read it.
 type known struct {
 	mu      sync.Mutex
-	objects map[string]identity
+	objects identities
 	// version is the resourceVersion up to which the reflector has everything, if current is
 	// true; a watch starts there. Otherwise everything must be listed. It is empty for servers
 	// without versions.
@@ -146,7 +146,7 @@ func (k *known) replace(r *response, of Type, strict bool) (done bool, err error
 		return false, err
 	}
 	done = true
-	objects := make(map[string]identity, meta.LenList(list))
+	objects := newIdentities(meta.LenList(list))
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		obj, err := meta.Accessor(item)
 		if err != nil {
@@ -154,7 +154,7 @@ func (k *known) replace(r *response, of Type, strict bool) (done bool, err error
 		}
 		name := cache.MetaObjectToName(obj)
 		done = done && (strict || name.Name != "")
-		objects[name.String()] = r.identity(obj)
+		objects.put(name.String(), r.identity(obj))
 		return nil
 	})
 	if err != nil || !done {
@@ -169,9 +169,9 @@ func (k *known) replace(r *response, of Type, strict bool) (done bool, err error
 
 // replaceBy is replace for the content of a list.
 func (k *known) replaceBy(content listed, of Type) {
-	objects := make(map[string]identity, len(content.items))
+	objects := newIdentities(len(content.items))
 	for key, item := range content.items {
-		objects[key] = item.identity
+		objects.put(key, item.identity)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -227,7 +227,8 @@ func (k *known) settled(content listed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for own, rejected := range content.rejected.objects { // the cache may keep an earlier state
-		if key, renamed := k.renamed[own]; renamed && k.objects[key].uid == rejected.uid {
+		key, renamed := k.renamed[own]
+		if id, _ := k.objects.get(key); renamed && id.uid == rejected.uid {
 			if content.renamed == nil {
 				content.renamed = map[string]string{}
 			}
@@ -242,7 +243,7 @@ func (k *known) reset(of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.endLocked()
-	k.objects, k.version, k.current, k.of = nil, "", false, of
+	k.objects, k.version, k.current, k.of = identities{}, "", false, of
 	k.listed, k.complete = "", false
 	k.rejected, k.renamed, k.positions = rejections{}, nil, nil
 }
@@ -313,10 +314,7 @@ func (k *known) upTo() string {
 func (k *known) put(key string, id identity) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.objects == nil {
-		k.objects = map[string]identity{}
-	}
-	k.objects[key] = id
+	k.objects.put(key, id)
 }
 
 // reached records that the reflector has everything up to version, in namespace if there is a set of namespaces.
@@ -336,7 +334,7 @@ func (k *known) reached(namespace, version string) {
 func (k *known) remove(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.objects, key)
+	k.objects.remove(key)
 }
 
 // expired records that no watch can start at the version of the reflector.
@@ -349,20 +347,22 @@ func (k *known) expired() {
 func (k *known) get(key string) (identity, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	id, there := k.objects[key]
-	return id, there
+	return k.objects.get(key)
+}
+
+// hasOther reports whether the reflector has another object under key than that of id.
+func (k *known) hasOther(key string, id identity) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	same, there := k.objects.isSame(key, id)
+	return there && !same
 }
 
 // keys returns the keys of all objects, sorted.
 func (k *known) keys() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	keys := make([]string, 0, len(k.objects))
-	for key := range k.objects {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(k.objects.keys())
 }
 
 // place returns the version to watch from, whether it is current, and the type.
@@ -383,5 +383,5 @@ func (k *known) filledWith(t Type) bool {
 func (k *known) isEmpty() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.objects) == 0
+	return k.objects.len() == 0
 }

@@ -87,11 +87,11 @@ func (k *known) keysIn(namespace string) []string {
 	renamed := make(map[string]bool, len(k.renamed)) // keys by a transform
 	for own, key := range k.renamed {
 		renamed[key] = true
-		if _, there := k.objects[key]; there && namespaceOf(own) == namespace {
+		if _, there := k.objects.get(key); there && namespaceOf(own) == namespace {
 			keys = append(keys, key)
 		}
 	}
-	for key := range k.objects {
+	for key := range k.objects.keys() {
 		if namespaceOf(key) == namespace && !renamed[key] {
 			keys = append(keys, key)
 		}

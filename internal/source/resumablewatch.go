@@ -250,7 +250,7 @@ func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own 
 		return s.reject(own, id, initial, err)
 	}
 	event.Object = object
-	if old, there := s.known.get(key); !initial && there && !old.same(id) && !s.delete(ctx, []string{key}) {
+	if !initial && s.known.hasOther(key, id) && !s.delete(ctx, []string{key}) {
 		return false
 	}
 	s.known.rename(own, key)

@@ -221,7 +221,7 @@ func (s *Source) Report() Report {
 // stateLocked is State for a caller that holds the lock of k.
 func (s *Source) stateLocked(k *known) State {
 	state := State{
-		Objects: len(k.objects), Generation: k.of.Generation,
+		Objects: k.objects.len(), Generation: k.of.Generation,
 		Complete: k.complete, Listed: k.listed, Former: k.former, FirstLists: k.firstLists, Rewinds: k.rewinds, Rejected: k.rejected.last,
 	}
 	if k.current {
@@ -274,7 +274,7 @@ func (s *Source) Objects() int {
 	if k.firstLists == 0 {
 		return 0
 	}
-	return len(k.objects)
+	return k.objects.len()
 }
 
 // Events returns State().Events in less time.

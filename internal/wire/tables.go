@@ -66,10 +66,10 @@ func newTables(sharing Sharing, size sizes) *tables {
 	return t
 }
 
-// enter returns the tables for the next size bytes of data.
-func (t *Tables) enter(size int) *tables {
+// enter returns the tables for the next size bytes of data. A [Read] does not use them.
+func (t *Tables) enter(size int, into Form) *tables {
 	now := t.current.Load()
-	if now.large || t.decoded.Add(int64(size)) <= smallFor {
+	if _, is := into.(Read); is || now.large || t.decoded.Add(int64(size)) <= smallFor {
 		return now
 	}
 	t.current.CompareAndSwap(now, newTables(t.sharing, largeSizes))
@@ -93,7 +93,7 @@ const (
 // builder is not valid after use returns.
 func (t *Tables) decode(data []byte, s *Settings, use func(b *builder) bool) bool {
 	b := t.builders.Get().(*builder)
-	b.tables = t.enter(len(data))
+	b.tables = t.enter(len(data), s.Into)
 	b.scanner = scanner{data: data}
 	b.sharing, b.drop, b.into = s.Sharing, s.Drop, s.Into
 	ok := use(b)

@@ -14,6 +14,18 @@ var ofPacked = []table{
 		{"packed items keep an empty kind", "encoder.complete", drop("case e.empty: return false")},
 		{"the next object has the missing kind of this one", "encoder.reset", drop("e.missing, e.named, e.empty = metav1.TypeMeta{}, false, false")},
 	}},
+	{"internal/packed", "internal/packed", []mutant{
+		{"rare texts displace the marks of frequent ones", "Dictionary.again", never("count > 1")},
+		{"times and numbers enter the dictionary", "appendSmall", never("n == 20 && content[n-1] == 'Z'")},
+		{"words in two bytes have no mark when they are in use", "decoder.use", replace("mark(u.words, d.nearWord())", "d.nearWord()")},
+		{"a reader does not pass over a wide integer", "decoder.skip", replace("tag == tagWideInt", "false")},
+	}},
+	{"internal/source", "internal/source", []mutant{
+		{"an object with another UID is the same", "identities.isSame", replace("uid == compact.uid", "uid[0] == compact.uid[0]")},
+		{"the version of an identity loses zeros", "identity.compact", replace("i.version[0] == '0'", "false")},
+		{"the hash of an object in poll mode is lost", "identity.compact", replace("i.hash != 0", "false")},
+		{"an object has two identities", "identities.put", drop("delete(i.others, key)")},
+	}},
 	{"packed", "packed", []mutant{
 		{"an object that is in use is unpacked again", "Object.Unstructured", never("tree != nil")},
 		{"an object is packed with the old dictionary", "Packer.Renew", drop("o.tape.Store(&tape)")},

@@ -1,0 +1,152 @@
+package source
+
+import (
+	"encoding/hex"
+	"iter"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// identities are the identities of objects by their keys. Those of an API server, whose UIDs are UUIDs and whose versions are
+// numbers, are stored in compact form: a cache may have hundreds of thousands.
+type identities struct {
+	compact map[string]compactIdentity
+	others  map[string]identity
+}
+
+// compactIdentity is an identity without a hash.
+type compactIdentity struct {
+	uid     [16]byte
+	version uint64
+}
+
+func newIdentities(n int) identities { return identities{compact: make(map[string]compactIdentity, n)} }
+
+func (i *identities) len() int { return len(i.compact) + len(i.others) }
+
+func (i *identities) get(key string) (id identity, there bool) {
+	if compact, is := i.compact[key]; is {
+		return compact.identity(), true
+	}
+	id, there = i.others[key]
+	return id, there
+}
+
+// isSame reports whether there is an object under key, and whether id is a state of it. It does not allocate memory.
+func (i *identities) isSame(key string, id identity) (same, there bool) {
+	if compact, is := i.compact[key]; is {
+		uid, ok := compactUID(id.uid)
+		return ok && uid == compact.uid, true
+	}
+	known, there := i.others[key]
+	return there && known.same(id), there
+}
+
+func (i *identities) put(key string, id identity) {
+	if compact, ok := id.compact(); ok {
+		if i.compact == nil {
+			i.compact = map[string]compactIdentity{}
+		}
+		i.compact[key] = compact
+		delete(i.others, key)
+		return
+	}
+	if i.others == nil {
+		i.others = map[string]identity{}
+	}
+	i.others[key] = id
+	delete(i.compact, key)
+}
+
+func (i *identities) remove(key string) {
+	delete(i.compact, key)
+	delete(i.others, key)
+}
+
+// keys returns all keys, in no order.
+func (i *identities) keys() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for key := range i.compact {
+			if !yield(key) {
+				return
+			}
+		}
+		for key := range i.others {
+			if !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// compact returns id in compact form. It reports false if that would lose a part of it.
+func (i identity) compact() (compact compactIdentity, ok bool) {
+	const digits = 19 // the numbers with fewer fit
+	if i.hash != 0 || i.version == "" || i.version[0] == '0' || len(i.version) >= digits {
+		return compact, false
+	}
+	for n := range len(i.version) {
+		c := i.version[n]
+		if c < '0' || c > '9' {
+			return compact, false
+		}
+		compact.version = 10*compact.version + uint64(c-'0')
+	}
+	compact.uid, ok = compactUID(i.uid)
+	return compact, ok
+}
+
+func (c compactIdentity) identity() identity {
+	var text [36]byte
+	from := c.uid[:]
+	at := 0
+	for n, size := range uuidGroups {
+		if n > 0 {
+			text[at] = '-'
+			at++
+		}
+		at += hex.Encode(text[at:], from[:size])
+		from = from[size:]
+	}
+	return identity{uid: types.UID(text[:]), version: strconv.FormatUint(c.version, 10)}
+}
+
+// uuidGroups are the numbers of bytes between the hyphens of a UUID.
+var uuidGroups = [...]int{4, 2, 2, 2, 6}
+
+// compactUID returns the bytes of a UUID in lower case. It reports false for another UID.
+func compactUID(uid types.UID) (bytes [16]byte, ok bool) {
+	if len(uid) != 36 {
+		return bytes, false
+	}
+	at, to := 0, 0
+	for n, size := range uuidGroups {
+		if n > 0 {
+			if uid[at] != '-' {
+				return bytes, false
+			}
+			at++
+		}
+		for range size {
+			high, low := digit(uid[at]), digit(uid[at+1])
+			if high|low > 0xf {
+				return bytes, false
+			}
+			bytes[to] = high<<4 | low
+			at, to = at+2, to+1
+		}
+	}
+	return bytes, true
+}
+
+// digit returns the value of a hexadecimal digit in lower case, and 0xff for another character.
+func digit(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 0xff
+}
