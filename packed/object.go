@@ -63,20 +63,20 @@ func (p *Packer) Size() int { return p.packer.Dictionary().Size() }
 // objects that are in use. Then it packs these again, which takes about as long as to unpack and pack each. Other objects of the packer stay
 // valid, and keep what they had in common in memory. Without Renew, what deleted objects had in common stays, up to some 25 MB.
 func (p *Packer) Renew(live iter.Seq[*Object]) (renewed bool) {
-	if !p.packer.Renew(func(yield func(packed.Tape) bool) {
+	renewed = p.packer.Renew(func(yield func(packed.Tape) bool) {
 		for o := range live {
 			if !yield(o.read()) {
 				return
 			}
 		}
-	}) {
-		return false
+	})
+	for o := range live { // also those that were packed while an earlier call renewed
+		tape := o.read()
+		if again := p.packer.Repack(tape); again != tape {
+			o.tape.Store(&again)
+		}
 	}
-	for o := range live {
-		tape := p.packer.Repack(o.read())
-		o.tape.Store(&tape)
-	}
-	return true
+	return renewed
 }
 
 // Pack returns obj in packed form. It does not change obj, and the result does not refer to it. The error says that
@@ -118,15 +118,38 @@ func (o *Object) Unstructured() *unstructured.Unstructured {
 	if o == nil {
 		return &unstructured.Unstructured{}
 	}
-	if last := o.tree.Load(); last != nil {
-		if tree := last.Value(); tree != nil {
-			return tree
-		}
+	if tree := o.last(); tree != nil {
+		return tree
 	}
-	tree := &unstructured.Unstructured{Object: o.read().Content()}
+	return o.keep(o.read().Content())
+}
+
+// last returns what keep has returned last, or nil if it is no longer in use.
+func (o *Object) last() *unstructured.Unstructured {
+	if last := o.tree.Load(); last != nil {
+		return last.Value()
+	}
+	return nil
+}
+
+// keep returns an object with content, which last returns from now on.
+func (o *Object) keep(content map[string]any) *unstructured.Unstructured {
+	tree := &unstructured.Unstructured{Object: content}
 	last := weak.Make(tree)
 	o.tree.Store(&last)
 	return tree
+}
+
+// UnstructuredLike is as Unstructured, for an object of which other is another state, such as the later one of an update. It unpacks
+// only what differs: the results of both have the rest in common.
+func (o *Object) UnstructuredLike(other *Object) *unstructured.Unstructured {
+	if o == nil || other == nil {
+		return o.Unstructured()
+	}
+	if tree := o.last(); tree != nil {
+		return tree
+	}
+	return o.keep(o.read().ContentLike(other.read(), other.Unstructured().Object))
 }
 
 // MarshalJSON implements json.Marshaler, as [unstructured.Unstructured] does.

@@ -206,6 +206,64 @@ func TestPacker_RenewDropsWhatOnlyDeletedObjectsHaveInCommon(t *testing.T) {
 	}
 }
 
+// An object may be packed before a renewal and cached after it.
+func TestPacker_RenewPacksObjectsOfEarlierDictionariesAgain(t *testing.T) {
+	p := packed.NewPacker()
+	object := func() *packed.Object { return pack(t, p, parse(t, whole)) }
+	late := object()
+	for i := range 8192 {
+		pack(t, p, parse(t, fmt.Sprintf(`{"kind":"A","apiVersion":"g/v1","metadata":{"name":"a%d"},"spec":{"color":"color-%d","size":"size-%d"}}`, i, i/8, i/8)))
+	}
+	live := object()
+	if !p.Renew(slices.Values([]*packed.Object{live})) {
+		t.Fatal("not renewed")
+	}
+	for range 10 { // what they have in common enters the dictionary
+		object()
+	}
+	if p.Renew(slices.Values([]*packed.Object{live, late})) {
+		t.Error("renewed again")
+	}
+	next := object()
+	same := func(a, b *packed.Object) bool {
+		labels := func(u *unstructured.Unstructured) uintptr {
+			return reflect.ValueOf(u.Object["metadata"].(map[string]any)["labels"]).Pointer()
+		}
+		return labels(a.UnstructuredLike(b)) == labels(b.Unstructured())
+	}
+	if !same(late, next) {
+		t.Error("they have no dictionary in common")
+	}
+}
+
+// An update of an object has most parts in common with the earlier state.
+func TestObject_UnstructuredLikeUnpacksOnlyWhatDiffers(t *testing.T) {
+	p := packed.NewPacker()
+	for range 10 { // what they have in common enters the dictionary
+		pack(t, p, parse(t, whole))
+	}
+	before := pack(t, p, parse(t, whole))
+	changed := parse(t, whole)
+	changed.SetResourceVersion("4711")
+	changed.SetGeneration(4711)
+	after := pack(t, p, changed)
+	old := before.UnstructuredLike(after)
+	if diff := cmp.Diff(parse(t, whole), old); diff != "" || before.Unstructured() != old || before.UnstructuredLike(after) != old {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(changed, after.Unstructured()); diff != "" {
+		t.Errorf("later object (-want +got):\n%s", diff)
+	}
+	if reflect.ValueOf(old.Object["spec"]).Pointer() != reflect.ValueOf(after.Unstructured().Object["spec"]).Pointer() {
+		t.Error("equal parts are unpacked twice")
+	}
+	runtime.KeepAlive(old)
+	var none *packed.Object
+	if none.UnstructuredLike(after).Object != nil || before.UnstructuredLike(nil) != old {
+		t.Error("nil")
+	}
+}
+
 func TestPacker_BadInputIsAnError(t *testing.T) {
 	p := packed.NewPacker()
 	for name, obj := range map[string]*unstructured.Unstructured{

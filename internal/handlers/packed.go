@@ -66,6 +66,6 @@ func (h *handler) unpack(e *event) {
 	case e.counts == 0: // a resync has the same object twice
 		e.old = e.obj
 	default:
-		e.old = unpack(e.old)
+		e.old = h.set.UnpackLike(e.old, stored)
 	}
 }

@@ -27,6 +27,8 @@ type Set struct {
 	// Unpack, if not nil, returns the object for handlers of an object of the informer. It must not be changed after
 	// the first Add. Handlers of [OfPacked] get the object of the informer.
 	Unpack func(stored any) any
+	// UnpackLike is Unpack for the earlier object of an update, of which later is the new one. Both are set, or none.
+	UnpackLike func(stored, later any) any
 
 	informer cache.SharedInformer
 	feed     Feed

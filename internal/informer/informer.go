@@ -108,8 +108,8 @@ func New(cfg Config) *Informer {
 	errorHandlers.idleReflector = idleReflector(lw, gvr)
 	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s, cfg.LogPanic), i.HasSyncedChecker().Done()
 	if packing != nil {
-		packing.stored = indexer.List
-		i.handlers.Unpack = packing.unpacked
+		packing.stored, packing.synced = indexer.List, i.HasSynced
+		i.handlers.Unpack, i.handlers.UnpackLike = packing.unpacked, packing.unpackedLike
 	}
 	return i
 }

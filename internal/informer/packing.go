@@ -20,6 +20,7 @@ import (
 type packing struct {
 	packer   *packed.Packer
 	stored   func() []any // the objects of the cache
+	synced   func() bool  // the cache has had a whole list
 	detector cache.MutationDetector
 	packed   atomic.Int64  // the number of objects since the last check of the packer
 	check    chan struct{} // has a value if the packer must be checked
@@ -81,6 +82,18 @@ func (p *packing) unpacked(stored any) any {
 	return stored
 }
 
+// unpackedLike is unpacked for the earlier object of an update, of which later is the new one.
+func (p *packing) unpackedLike(stored, later any) any {
+	object, is := stored.(*packed.Object)
+	other, both := later.(*packed.Object)
+	if !is || !both {
+		return p.unpacked(stored)
+	}
+	tree := object.UnstructuredLike(other)
+	p.detector.AddObject(tree)
+	return tree
+}
+
 // run runs the mutation detector, and renews what the objects have in common, until the function that it returns is called. That waits.
 func (p *packing) run(ctx context.Context) (stop func()) {
 	if p == nil {
@@ -103,6 +116,9 @@ func (p *packing) renew(ctx context.Context) {
 		case <-p.check:
 		case <-ctx.Done():
 			return
+		}
+		if !p.synced() {
+			continue // the objects of the first list are on their way to the cache
 		}
 		live := p.stored()
 		if now := p.packed.Load(); now-checked >= int64(max(checkAfter, len(live))) {

@@ -73,7 +73,7 @@ func TestPacking_RenewsTheDictionary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPacking(packed.NewPacker(), schema.GroupVersionResource{})
 		var live []any
-		p.stored = func() []any { return live }
+		p.stored, p.synced = func() []any { return live }, func() bool { return true }
 		most := 0
 		stop := p.run(t.Context())
 		for generation := range 8 {
@@ -96,5 +96,26 @@ func TestPacking_RenewsTheDictionary(t *testing.T) {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
 		}
+	})
+}
+
+// During the first list, its objects are not in the cache yet.
+func TestPacking_KeepsTheDictionaryDuringTheFirstList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPacking(packed.NewPacker(), schema.GroupVersionResource{})
+		p.stored, p.synced = func() []any { return nil }, func() bool { return false }
+		stop := p.run(t.Context())
+		size := 0
+		for n := range 3 * checkAfter {
+			p.Pack(widget(fmt.Sprint(n), fmt.Sprintf("color-%d-of-the-first-list", n/4)))
+			if n%checkAfter == 0 {
+				synctest.Wait()
+				if p.packer.Size() < size {
+					t.Errorf("after %d objects, the dictionary has %d bytes, before %d", n, p.packer.Size(), size)
+				}
+			}
+			size = p.packer.Size()
+		}
+		stop()
 	})
 }

@@ -218,7 +218,7 @@ func (d *decoder) take(n int) string {
 func (d *decoder) key() string {
 	n := d.number()
 	if n&1 == 1 {
-		return d.dict.words.text(n>>1)
+		return d.dict.words.text(n >> 1)
 	}
 	return d.take(n >> 1)
 }
@@ -291,22 +291,40 @@ func (d *decoder) shared(number int) *decoder {
 // object consumes the members of an object.
 func (d *decoder) object(c container) map[string]any {
 	object := make(map[string]any, c.n)
-	if c.keys == 0 {
-		for _, word := range c.shape {
-			object[d.dict.words.text(word)] = d.value()
-		}
-		return object
-	}
-	keys := decoder{dict: d.dict, data: d.data, pos: c.keys}
+	keys := d.keysOf(c)
 	for range c.n {
-		before := keys.pos
-		name := keys.key()
-		if n, _ := uvarint(d.data, before); n&1 == 0 {
-			name = clone(name)
-		}
+		name := keys.next()
 		object[name] = d.value()
 	}
 	return object
+}
+
+// memberKeys are the keys of an object, one after the other.
+type memberKeys struct {
+	words *entries
+	shape []int
+	data  string
+	pos   int // zero: the object has a shape
+}
+
+func (d *decoder) keysOf(c container) memberKeys {
+	return memberKeys{words: &d.dict.words, shape: c.shape, data: d.data, pos: c.keys}
+}
+
+// next consumes a key, and returns a copy of it if it is a part of the tape.
+func (k *memberKeys) next() string {
+	if k.pos == 0 {
+		name := k.words.text(k.shape[0])
+		k.shape = k.shape[1:]
+		return name
+	}
+	n, begin := uvarint(k.data, k.pos)
+	if n&1 == 1 {
+		k.pos = begin
+		return k.words.text(n >> 1)
+	}
+	k.pos = begin + n>>1
+	return clone(k.data[begin:k.pos])
 }
 
 // string consumes a string. It does not keep the tape in memory.

@@ -14,7 +14,7 @@ const (
 	maxWords  = 1 << 16
 	maxShapes = 1 << 12
 	maxValues = 1 << 14
-	maxBytes  = 8 << 20  // of all their texts
+	maxBytes  = 8 << 20 // of all their texts
 	maxTrees  = 1 << 20 // bytes of decoded values, about
 
 	minKey             = 2           // bytes

@@ -3,8 +3,8 @@ package packed
 import (
 	"fmt"
 	"hash/maphash"
-	"math"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"

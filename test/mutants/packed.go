@@ -17,6 +17,9 @@ var ofPacked = []table{
 	{"internal/packed", "internal/packed", []mutant{
 		{"rare texts displace the marks of frequent ones", "Dictionary.again", never("count > 1")},
 		{"times and numbers enter the dictionary", "appendSmall", never("n == 20 && content[n-1] == 'Z'")},
+		{"equal bytes in the metadata are equal values", "decoder.objectLike", never("of == headParts && isHead(d.data[d.pos])")},
+		{"unequal parts are taken for equal ones", "decoder.valueLike", replace("d.data[d.pos:end] == other.data[other.pos:other.after()]", "end-d.pos == other.after()-other.pos")},
+		{"members are compared with others", "decoder.objectLike", replace("theirKeys.next() != name", "theirKeys.next() == \"\"")},
 		{"words in two bytes have no mark when they are in use", "decoder.use", replace("mark(u.words, d.nearWord())", "d.nearWord()")},
 		{"a reader does not pass over a wide integer", "decoder.skip", replace("tag == tagWideInt", "false")},
 	}},
@@ -28,9 +31,11 @@ var ofPacked = []table{
 	}},
 	{"packed", "packed", []mutant{
 		{"an object that is in use is unpacked again", "Object.Unstructured", never("tree != nil")},
-		{"an object is packed with the old dictionary", "Packer.Renew", drop("o.tape.Store(&tape)")},
+		{"an object is packed with the old dictionary", "Packer.Renew", drop("o.tape.Store(&again)")},
+		{"an object of an update is unpacked in full", "Object.UnstructuredLike", replace("o.read().ContentLike(other.read(), other.Unstructured().Object)", "o.read().Content()")},
 	}},
 	{"internal/informer", "internal/informer", []mutant{
+		{"the dictionary of a packed cache is renewed during the first list", "packing.renew", never("!p.synced()")},
 		{"the dictionary of a packed cache grows for ever", "packing.Pack", never("p.packed.Add(1)%checkAfter == 0")},
 		{"what a program stores is not packed", "packedIndexer.packed", drop("return i.packing.Pack(object)")},
 	}},
