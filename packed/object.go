@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -172,29 +173,7 @@ func As[T any, P interface {
 	return object, nil
 }
 
-// text returns a string field; empty if there is none.
-func (o *Object) text(path ...string) string {
-	value, _ := o.Field(path...)
-	text, _ := value.(string)
-	return text
-}
-
-func (o *Object) kind() string { return o.text("kind") }
-
-// metadata returns an object with one field of the metadata.
-func (o *Object) metadata(field string) *unstructured.Unstructured {
-	value, found := o.Field("metadata", field)
-	return only(field, value, found)
-}
-
-// only returns an object whose metadata has at most that field.
-func only(field string, value any, found bool) *unstructured.Unstructured {
-	metadata := map[string]any{}
-	if found {
-		metadata[field] = value
-	}
-	return &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
-}
+func (o *Object) kind() string { return o.read().Text("kind") }
 
 // GetName implements metav1.Object. Name, namespace, UID, resourceVersion, labels and owners are at hand: reading them
 // does not read the rest of the object.
@@ -209,66 +188,148 @@ func (o *Object) GetUID() types.UID { return types.UID(o.read().UID()) }
 // GetResourceVersion implements metav1.Object.
 func (o *Object) GetResourceVersion() string { return o.read().ResourceVersion() }
 
-// GetLabels implements metav1.Object. The caller owns the map.
-func (o *Object) GetLabels() map[string]string {
-	value, found := o.read().Labels()
-	return only("labels", value, found).GetLabels()
-}
+// GetLabels implements metav1.Object. The caller owns the map. [Object.Labels] costs less.
+func (o *Object) GetLabels() map[string]string { return o.read().LabelMap() }
+
+// Labels returns the labels for a selector, without a map of them. A result of its Get keeps the object in memory.
+func (o *Object) Labels() labels.Labels { return labelsOf{o} }
 
 // GetOwnerReferences implements metav1.Object. The caller owns the slice.
 func (o *Object) GetOwnerReferences() []metav1.OwnerReference {
-	value, found := o.read().OwnerReferences()
-	return only("ownerReferences", value, found).GetOwnerReferences()
+	value, _ := o.read().OwnerReferences()
+	elements, is := value.([]any)
+	if !is {
+		return nil
+	}
+	owners := make([]metav1.OwnerReference, 0, len(elements))
+	for _, element := range elements {
+		owner, is := element.(map[string]any)
+		if !is {
+			return nil
+		}
+		owners = append(owners, metav1.OwnerReference{
+			APIVersion: as[string](owner["apiVersion"]), Kind: as[string](owner["kind"]), Name: as[string](owner["name"]),
+			UID: types.UID(as[string](owner["uid"])), Controller: pointer[bool](owner["controller"]),
+			BlockOwnerDeletion: pointer[bool](owner["blockOwnerDeletion"]),
+		})
+	}
+	return owners
+}
+
+// as returns value, or zero if it is of another type.
+func as[T any](value any) T {
+	of, _ := value.(T)
+	return of
+}
+
+// pointer returns a pointer to value, or nil if it is of another type.
+func pointer[T any](value any) *T {
+	of, is := value.(T)
+	if !is {
+		return nil
+	}
+	return &of
+}
+
+// metadata returns a field of the metadata; nil if there is none.
+func (o *Object) metadata(field string) any {
+	value, _ := o.read().Field("metadata", field)
+	return value
 }
 
 // GetAnnotations implements metav1.Object. The caller owns the map.
-func (o *Object) GetAnnotations() map[string]string {
-	return o.metadata("annotations").GetAnnotations()
-}
+func (o *Object) GetAnnotations() map[string]string { return o.read().Texts("metadata", "annotations") }
 
 // GetGenerateName implements metav1.Object.
-func (o *Object) GetGenerateName() string { return o.text("metadata", "generateName") }
+func (o *Object) GetGenerateName() string { return o.read().Text("metadata", "generateName") }
 
 // GetSelfLink implements metav1.Object.
-func (o *Object) GetSelfLink() string { return o.text("metadata", "selfLink") }
+func (o *Object) GetSelfLink() string { return o.read().Text("metadata", "selfLink") }
 
 // GetGeneration implements metav1.Object.
-func (o *Object) GetGeneration() int64 { return o.metadata("generation").GetGeneration() }
+func (o *Object) GetGeneration() int64 { return as[int64](o.metadata("generation")) }
 
 // GetCreationTimestamp implements metav1.Object.
 func (o *Object) GetCreationTimestamp() metav1.Time {
-	return o.metadata("creationTimestamp").GetCreationTimestamp()
+	var at metav1.Time
+	_ = at.UnmarshalQueryParameter(o.read().Text("metadata", "creationTimestamp")) // as Unstructured does
+	return at
 }
 
 // GetDeletionTimestamp implements metav1.Object.
 func (o *Object) GetDeletionTimestamp() *metav1.Time {
-	return o.metadata("deletionTimestamp").GetDeletionTimestamp()
+	text := o.read().Text("metadata", "deletionTimestamp")
+	if text == "" {
+		return nil
+	}
+	var at metav1.Time
+	if _ = at.UnmarshalQueryParameter(text); at.IsZero() {
+		return nil
+	}
+	return &at
 }
 
 // GetDeletionGracePeriodSeconds implements metav1.Object.
 func (o *Object) GetDeletionGracePeriodSeconds() *int64 {
-	return o.metadata("deletionGracePeriodSeconds").GetDeletionGracePeriodSeconds()
+	return pointer[int64](o.metadata("deletionGracePeriodSeconds"))
 }
 
 // GetFinalizers implements metav1.Object. The caller owns the slice.
-func (o *Object) GetFinalizers() []string { return o.metadata("finalizers").GetFinalizers() }
+func (o *Object) GetFinalizers() []string {
+	elements, is := o.metadata("finalizers").([]any)
+	if !is {
+		return nil
+	}
+	finalizers := make([]string, 0, len(elements))
+	for _, element := range elements {
+		finalizer, is := element.(string)
+		if !is {
+			return nil
+		}
+		finalizers = append(finalizers, finalizer)
+	}
+	return finalizers
+}
 
 // GetManagedFields implements metav1.Object.
 func (o *Object) GetManagedFields() []metav1.ManagedFieldsEntry {
-	return o.metadata("managedFields").GetManagedFields()
+	fields := o.metadata("managedFields")
+	if fields == nil {
+		return nil
+	}
+	only := unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"managedFields": fields}}}
+	return only.GetManagedFields()
 }
 
 // GetObjectKind implements runtime.Object. The result has the object's kind; it can't be set.
 func (o *Object) GetObjectKind() schema.ObjectKind {
-	gv, err := schema.ParseGroupVersion(o.text("apiVersion"))
+	version, err := schema.ParseGroupVersion(o.read().Text("apiVersion"))
 	if err != nil {
 		return objectKind{}
 	}
-	return objectKind(gv.WithKind(o.kind()))
+	return objectKind(version.WithKind(o.kind()))
 }
 
 // DeepCopyObject implements runtime.Object. It returns o, which never changes.
 func (o *Object) DeepCopyObject() runtime.Object { return o }
+
+// labelsOf are the labels of an object.
+type labelsOf struct{ *Object }
+
+// Has implements labels.Labels.
+func (l labelsOf) Has(name string) bool {
+	_, found := l.Lookup(name)
+	return found
+}
+
+// Get implements labels.Labels.
+func (l labelsOf) Get(name string) string {
+	value, _ := l.Lookup(name)
+	return value
+}
+
+// Lookup implements labels.Labels.
+func (l labelsOf) Lookup(name string) (value string, exists bool) { return l.read().Label(name) }
 
 type objectKind schema.GroupVersionKind
 

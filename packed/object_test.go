@@ -14,13 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/gvrkit/gvrkit/packed"
 )
 
-func parse(t *testing.T, text string) *unstructured.Unstructured {
+func parse(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	obj := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal([]byte(text), &obj.Object); err != nil {
@@ -29,7 +30,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return obj
 }
 
-func pack(t *testing.T, p *packed.Packer, obj *unstructured.Unstructured) *packed.Object {
+func pack(t testing.TB, p *packed.Packer, obj *unstructured.Unstructured) *packed.Object {
 	t.Helper()
 	object, err := p.Pack(obj)
 	if err != nil {
@@ -52,7 +53,7 @@ func TestObject_GettersAreThoseOfUnstructured(t *testing.T) {
 		"deletionGracePeriodSeconds", "labels", "annotations", "finalizers", "ownerReferences", "managedFields",
 	}
 	for _, field := range fields {
-		for _, value := range []string{`1`, `1.5`, `null`, `""`, `"x"`, `"2026-13-01"`, `[]`, `["x",1]`, `["x"]`, `[{"uid":1}]`, `[{"uid":"x","name":null}]`, `{}`, `{"a":1}`, `{"a":"b"}`, `true`} {
+		for _, value := range []string{`1`, `1.5`, `null`, `""`, `"x"`, `"2026-13-01"`, `[]`, `["x",1]`, `["x"]`, `[{"uid":1}]`, `[{"uid":"x","name":null}]`, `{}`, `{"a":1}`, `{"a":"b"}`, `{"a":null}`, `{"a":"b","x":1}`, `true`} {
 			texts = append(texts, fmt.Sprintf(`{"metadata":{%q:%s}}`, field, value))
 		}
 	}
@@ -77,12 +78,44 @@ func TestObject_GettersAreThoseOfUnstructured(t *testing.T) {
 				t.Fatalf("%d getters", n)
 			}
 			o := got.Interface().(*packed.Object)
+			for _, text := range []string{"a", "a=b", "a!=b", "!a", "x", "a in (b,c)"} {
+				selector, err := labels.Parse(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if w, g := selector.Matches(labels.Set(obj.GetLabels())), selector.Matches(o.Labels()); w != g {
+					t.Errorf("%s selects %v: %v, want %v", text, obj.Object, g, w)
+				}
+			}
 			if w, g := obj.GroupVersionKind(), o.GetObjectKind().GroupVersionKind(); w != g {
 				t.Errorf("kind of %s is %v, want %v", text, g, w)
 			}
 			if diff := cmp.Diff(obj.Object, o.Unstructured().Object); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", text, diff)
 			}
+		}
+	}
+}
+
+// A selector, and the getters that controllers call for each event, must cost little.
+func TestObject_GettersAllocateLittle(t *testing.T) {
+	p := packed.NewPacker()
+	var o *packed.Object
+	for range 30 { // the last one refers to the dictionary
+		o = pack(t, p, parse(t, whole))
+	}
+	other := labels.SelectorFromSet(labels.Set{"app": "other"})
+	for name, test := range map[string]struct {
+		call func()
+		most float64
+	}{
+		"a selector": {func() { other.Matches(o.Labels()) }, 0}, "GetGeneration": {func() { o.GetGeneration() }, 0},
+		"GetDeletionTimestamp": {func() { o.GetDeletionTimestamp() }, 2}, "GetFinalizers": {func() { o.GetFinalizers() }, 5},
+		"GetAnnotations": {func() { o.GetAnnotations() }, 4}, "GetLabels": {func() { o.GetLabels() }, 4},
+		"GetOwnerReferences": {func() { o.GetOwnerReferences() }, 13},
+	} {
+		if got := testing.AllocsPerRun(100, test.call); got > test.most {
+			t.Errorf("%s: %v allocations, at most %v wanted", name, got, test.most)
 		}
 	}
 }

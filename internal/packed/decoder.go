@@ -113,20 +113,6 @@ func (t Tape) Content() map[string]any {
 	return content
 }
 
-// Labels returns the value of the labels, and whether there is one.
-func (t Tape) Labels() (value any, found bool) {
-	if t.IsZero() {
-		return nil, false
-	}
-	d := t.open()
-	defer d.close()
-	if d.labels == 0 {
-		return nil, false
-	}
-	d.pos = d.labels
-	return d.value(), true
-}
-
 // OwnerReferences returns the value of the owner references, and whether there is one.
 func (t Tape) OwnerReferences() (value any, found bool) {
 	if t.IsZero() {
@@ -148,10 +134,8 @@ func (t Tape) Field(path ...string) (value any, found bool) {
 	}
 	d := t.open()
 	defer d.close()
-	for _, name := range path {
-		if !d.enter(name) {
-			return nil, false
-		}
+	if !d.enterAll(path) {
+		return nil, false
 	}
 	return d.value(), true
 }
@@ -223,6 +207,14 @@ func (d *decoder) key() string {
 	return d.take(n >> 1)
 }
 
+// keyOf returns key i of an object. D is at that key if the object has no shape, and moves to the next one.
+func (d *decoder) keyOf(c *container, i int) string {
+	if c.keys == 0 {
+		return d.dict.words.text(c.shape[i])
+	}
+	return d.key()
+}
+
 func (d *decoder) skipKey() {
 	if n := d.number(); n&1 == 0 {
 		d.pos += n >> 1
@@ -288,6 +280,15 @@ func (d *decoder) shared(number int) *decoder {
 	return &decoder{dict: d.dict, data: d.dict.values.text(number)}
 }
 
+// follow moves to the value of the dictionary to which the value at pos refers, if it does.
+func (d *decoder) follow() {
+	if d.data[d.pos] == tagValue {
+		d.pos++
+		shared := d.shared(d.number())
+		d.data, d.pos = shared.data, 0
+	}
+}
+
 // object consumes the members of an object.
 func (d *decoder) object(c container) map[string]any {
 	object := make(map[string]any, c.n)
@@ -329,27 +330,46 @@ func (k *memberKeys) next() string {
 
 // string consumes a string. It does not keep the tape in memory.
 func (d *decoder) string() string {
+	text, part := d.view()
+	if part {
+		return clone(text)
+	}
+	return text
+}
+
+// view consumes a string, and reports whether it is a part of the tape.
+func (d *decoder) view() (text string, part bool) {
 	tag := d.data[d.pos]
 	d.pos++
 	switch {
 	case tagWord <= tag && tag < tagWord+shortWords:
-		return d.dict.words.text(int(tag - tagWord))
+		return d.dict.words.text(int(tag - tagWord)), false
 	case tagText <= tag && tag < tagText+shortTexts:
-		return clone(d.take(int(tag - tagText)))
+		return d.take(int(tag - tagText)), true
 	case tag >= tagNearWord:
 		d.pos--
-		return d.dict.words.text(d.nearWord())
+		return d.dict.words.text(d.nearWord()), false
 	case tag == tagLongText:
-		return clone(d.take(d.number()))
+		return d.take(d.number()), true
 	case tag == tagLongWord:
-		return d.dict.words.text(d.number())
+		return d.dict.words.text(d.number()), false
 	case tagHead <= tag && tag < tagHead+headFields:
-		return d.field(int(tag - tagHead))
+		return d.field(int(tag - tagHead)), false
 	case tag == tagPrefixed:
-		return d.prefixed()
+		return d.prefixed(), false
 	}
 	var scratch [64]byte
-	return string(d.appendSpecial(scratch[:0], tag))
+	return string(d.appendSpecial(scratch[:0], tag)), false
+}
+
+// isText reports whether the value at pos is a string.
+func (d *decoder) isText() bool {
+	switch tag := d.data[d.pos]; {
+	case tagWord <= tag && tag < tagText+shortTexts, tagPrefixed <= tag && tag < tagHead+headFields:
+		return true
+	default:
+		return tag == tagLongWord || tag == tagLongText || tag >= tagNearWord
+	}
 }
 
 // prefixed consumes what follows the tag of a string with a prefix.
@@ -435,13 +455,20 @@ func (d *decoder) skip() {
 	}
 }
 
+// enterAll moves to the value at a path of member names, as enter does.
+func (d *decoder) enterAll(path []string) bool {
+	for _, name := range path {
+		if !d.enter(name) {
+			return false
+		}
+	}
+	return true
+}
+
 // enter moves to the value of the member called name of the object at pos. It reports false if the value at pos is
 // no object, or has no such member. If there are two, the last one counts.
 func (d *decoder) enter(name string) bool {
-	if d.data[d.pos] == tagValue {
-		d.pos++
-		*d = *d.shared(d.number())
-	}
+	d.follow()
 	c, ok := d.container()
 	if !ok || !c.object {
 		return false
@@ -449,13 +476,7 @@ func (d *decoder) enter(name string) bool {
 	found := -1
 	keys := decoder{dict: d.dict, data: d.data, pos: c.keys}
 	for i := range c.n {
-		var key string
-		if c.keys == 0 {
-			key = d.dict.words.text(c.shape[i])
-		} else {
-			key = keys.key()
-		}
-		if key == name {
+		if keys.keyOf(&c, i) == name {
 			found = i
 		}
 	}

@@ -222,7 +222,7 @@ func TestTape_Zero(t *testing.T) {
 	if _, found := zero.Field("a"); found {
 		t.Error("a zero tape has a field")
 	}
-	if _, found := zero.Labels(); found {
+	if _, found := zero.Label("a"); found || zero.LabelMap() != nil || zero.Texts() != nil || zero.Text() != "" {
 		t.Error("a zero tape has labels")
 	}
 	if _, found := zero.OwnerReferences(); found {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -63,15 +64,28 @@ func checkTape(t *testing.T, tape Tape, want map[string]any) {
 			t.Fatalf("%s is %q, want %q, of %.2000q", name, got, text, fmt.Sprint(want))
 		}
 	}
-	for name, read := range map[string]func() (any, bool){"labels": tape.Labels, "ownerReferences": tape.OwnerReferences} {
-		value, there := metadata[name]
-		if got, found := read(); found != there || !same(got, value) {
-			t.Fatalf("%s are %v, %v, want %v, %v", name, got, found, value, there)
+	owners, there := metadata["ownerReferences"]
+	if got, found := tape.OwnerReferences(); found != there || !same(got, owners) {
+		t.Fatalf("ownerReferences are %v, %v, want %v, %v", got, found, owners, there)
+	}
+	labels := (&unstructured.Unstructured{Object: want}).GetLabels()
+	if got, field := tape.LabelMap(), tape.Texts("metadata", "labels"); !same(got, labels) || !same(field, labels) {
+		t.Fatalf("labels are %v, %v, want %v", got, field, labels)
+	}
+	for name, value := range labels {
+		if got, found := tape.Label(name); !found || got != value {
+			t.Fatalf("label %q is %q, %v, want %q", name, got, found, value)
 		}
+	}
+	if got, found := tape.Label("no such label"); found {
+		t.Fatalf("a label that is not there is %q", got)
 	}
 	paths(want, nil, func(path []string, value any) {
 		if got, found := tape.Field(path...); !found || !same(got, value) {
 			t.Fatalf("field %q is %v, %v, want %v", path, got, found, value)
+		}
+		if text, _ := value.(string); tape.Text(path...) != text {
+			t.Fatalf("field %q is %q, want %q", path, tape.Text(path...), text)
 		}
 	})
 	if got, found := tape.Field("no such field"); found {
@@ -276,7 +290,7 @@ func BenchmarkPacker(b *testing.B) {
 	b.Run("labels", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			tapes[0].Labels()
+			tapes[0].Label("team")
 		}
 	})
 	b.Run("field", func(b *testing.B) {

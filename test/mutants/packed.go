@@ -29,7 +29,12 @@ var ofPacked = []table{
 		{"the hash of an object in poll mode is lost", "identity.compact", replace("i.hash != 0", "false")},
 		{"an object has two identities", "identities.put", drop("delete(i.others, key)")},
 	}},
+	{"internal/packed", "packed", []mutant{
+		{"an object with a label that is null has no labels", "decoder.eachText", never("d.data[d.pos] == tagNull")},
+		{"a part of the path of a packed field is enough", "decoder.enterAll", drop("return false")},
+	}},
 	{"packed", "packed", []mutant{
+		{"the labels of a packed object have other values", "labelsOf.Lookup", replace("l.read().Label(name)", "l.GetName(), true")},
 		{"an object that is in use is unpacked again", "Object.Unstructured", never("tree != nil")},
 		{"an object is packed with the old dictionary", "Packer.Renew", drop("o.tape.Store(&again)")},
 		{"an object of an update is unpacked in full", "Object.UnstructuredLike", replace("o.read().ContentLike(other.read(), other.Unstructured().Object)", "o.read().Content()")},
