@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
@@ -76,8 +77,9 @@ func (e *QueryError) Is(target error) bool { return target == ErrQuery }
 func (e *QueryError) Unwrap() error { return e.Err }
 
 // Query returns the objects that q selects. It reads the cache once, in memory, and reads each object that
-// the namespace and the labels select, so its cost grows with their number; an index is faster. If q is not
-// valid, the error wraps a [*QueryError].
+// the namespace and the labels select, so its cost grows with their number; an index is faster. Of a packed cache, it reads the
+// fields that q names, and unpacks only the objects that it returns; a path that does not begin with the name of a field unpacks all.
+// If q is not valid, the error wraps a [*QueryError].
 func (r *Reader) Query(q Query) (Result, error) {
 	plan, err := q.plan()
 	if err != nil {
@@ -87,12 +89,12 @@ func (r *Reader) Query(q Query) (Result, error) {
 	var matches []match
 	var wrong error
 	if err := r.objects.Each(q.Namespace, q.Selector, func(cached any) {
-		object, err := r.objects.Object(cached)
+		object, fields, err := r.fields(cached)
 		switch {
 		case err != nil:
 			wrong = err
-		case plan.selects(object.Object):
-			matches = append(matches, match{object, cache.MetaObjectToName(object), plan.sortBy.first(object.Object)})
+		case plan.selects(fields):
+			matches = append(matches, match{cached, cache.MetaObjectToName(object), plan.sortBy.first(fields)})
 		}
 	}); err != nil {
 		return Result{}, err
@@ -108,10 +110,24 @@ func (r *Reader) Query(q Query) (Result, error) {
 		until = from + min(q.Limit, len(matches)-from)
 	}
 	for _, m := range matches[from:until] {
-		result.Items = append(result.Items, m.object)
+		object, _ := r.object(m.cached) // fields has returned no error for it
+		result.Items = append(result.Items, object)
 	}
-	result.Items, _ = r.own(result.Items, nil)
 	return result, incomplete
+}
+
+// fields returns a cached object, and what a path reads. An object of a packed cache is not unpacked.
+func (r *Reader) fields(cached any) (object metav1.Object, fields any, err error) {
+	if r.objects.IsPacked() {
+		if object, is := cached.(fielder); is {
+			return object, object, nil
+		}
+	}
+	tree, err := r.objects.Object(cached)
+	if err != nil {
+		return nil, nil, err
+	}
+	return tree, tree.Object, nil
 }
 
 // Count returns the number of objects that q selects.
@@ -147,7 +163,7 @@ func (q Query) plan() (p plan, err error) {
 	return p, nil
 }
 
-func (p *plan) selects(object map[string]any) bool {
+func (p *plan) selects(object any) bool {
 	for _, r := range p.where {
 		if !r.matches(object) {
 			return false
@@ -158,7 +174,7 @@ func (p *plan) selects(object map[string]any) bool {
 
 // match is an object that a query selects.
 type match struct {
-	object *unstructured.Unstructured
+	cached any
 	name   cache.ObjectName
 	by     *value // of SortBy; nil: none
 }

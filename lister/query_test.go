@@ -31,17 +31,28 @@ func parsed(tb testing.TB, namespace, name, content string) *unstructured.Unstru
 // ships returns a reader of some objects.
 func ships(tb testing.TB) *lister.Reader {
 	tb.Helper()
-	return lister.NewReader(newIndexer(tb,
+	return lister.NewReader(newIndexer(tb, crew(tb)...), widgets)
+}
+
+// crew returns the objects of ships.
+func crew(tb testing.TB) []any {
+	tb.Helper()
+	return []any{
 		parsed(tb, "ns", "a", `{"spec":{"tier":"gold","crew":3,"load":"500m","decks":[{"name":"upper","guns":4},{"name":"lower"}],"fast":true,"x=y":"z"},
 			"metadata":{"labels":{"example.com/team":"the \"A\" team","app":"a"}}}`),
 		parsed(tb, "ns", "b", `{"spec":{"tier":"silver","crew":12,"load":"2","fast":false,"home":null,"decks":[]}}`),
 		parsed(tb, "other", "c", `{"spec":{"tier":"","crew":3.5,"load":"1Ki","serial":9007199254740993,"home":{"port":"10.0.0.0/26"}}}`),
 		parsed(tb, "", "d", `{"spec":{"tier":"gold","crew":"many","load":"heavy","serial":9007199254740992,"home":"in, out"}}`),
-	), widgets)
+	}
 }
 
 func TestQuery_Where(t *testing.T) {
-	r := ships(t)
+	t.Run("trees", func(t *testing.T) { testWhere(t, ships(t)) })
+	t.Run("packed", func(t *testing.T) { testWhere(t, lister.NewReader(newPacked(t, crew(t)...), widgets)) })
+}
+
+func testWhere(t *testing.T, r *lister.Reader) {
+	t.Helper()
 	for where, want := range map[string]string{
 		"":                                         "a b c d",
 		" ":                                        "a b c d",
@@ -126,7 +137,12 @@ func inOrder(objects []*unstructured.Unstructured) (names []string) {
 }
 
 func TestQuery_SortsAndPages(t *testing.T) {
-	r := ships(t)
+	t.Run("trees", func(t *testing.T) { testPages(t, ships(t)) })
+	t.Run("packed", func(t *testing.T) { testPages(t, lister.NewReader(newPacked(t, crew(t)...), widgets)) })
+}
+
+func testPages(t *testing.T, r *lister.Reader) {
+	t.Helper()
 	for _, tc := range []struct {
 		query lister.Query
 		want  string
@@ -312,7 +328,7 @@ func FuzzQuery(f *testing.F) {
 	for _, where := range []string{`a.b=1,c in (x,"y z"),!d`, `a[?(@.b=="c")].d>3`, `a\.b!=`, `a[*].b notin (,)`, `a["b"]`, `a[0:-1:2]`, `a['b','c']<5`} {
 		f.Add(where, "a.b")
 	}
-	r := ships(f)
+	r, fromPacked := ships(f), lister.NewReader(newPacked(f, crew(f)...), widgets)
 	f.Fuzz(func(t *testing.T, where, sortBy string) {
 		first, err := r.Query(lister.Query{Where: where, SortBy: sortBy})
 		if err != nil {
@@ -324,6 +340,10 @@ func FuzzQuery(f *testing.F) {
 		second, err := r.Query(lister.Query{Where: where, SortBy: sortBy, Descending: true})
 		if err != nil || first.Total != second.Total || names(first.Items) != names(second.Items) {
 			t.Fatalf("%v, %v, then %v, %v", first.Total, inOrder(first.Items), inOrder(second.Items), err)
+		}
+		third, err := fromPacked.Query(lister.Query{Where: where, SortBy: sortBy})
+		if err != nil || !slices.Equal(inOrder(first.Items), inOrder(third.Items)) {
+			t.Fatalf("%v, of a packed cache %v, %v", inOrder(first.Items), inOrder(third.Items), err)
 		}
 	})
 }

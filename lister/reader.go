@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -26,7 +27,7 @@ var _ Lister = (*Reader)(nil)
 // NewReader returns a reader of the objects of indexer. It uses gvr only in the texts of errors. Nil options
 // have no effect.
 func NewReader(indexer cache.Indexer, gvr schema.GroupVersionResource, opts ...ReaderOption) *Reader {
-	r := &Reader{objects: objectlister.Of[*unstructured.Unstructured]{Package: "lister", Indexer: indexer, GVR: gvr}}
+	r := &Reader{objects: objectlister.New[*unstructured.Unstructured]("lister", indexer, gvr)}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.apply(r)
@@ -90,21 +91,27 @@ func (r *Reader) Namespace(namespace string) NamespaceLister {
 // iterator returns the error of [New] and goes on; any other error is the last.
 //
 // Each iteration reads the references to all objects of the cache, or of the namespace, when it begins. It sees no
-// later change. The cache is not locked between the steps. Compared with List, there is no second slice, and copies
-// are made one after another.
+// later change. The cache is not locked between the steps. Compared with List, there is no second slice, and objects
+// are copied, and those of a packed cache unpacked, one after another.
 func (r *Reader) All(namespace string, selector labels.Selector) iter.Seq2[*unstructured.Unstructured, error] {
-	return func(yield func(*unstructured.Unstructured, error) bool) {
+	return all(r, namespace, selector, r.object)
+}
+
+// all returns the iterator of [Reader.All] over what object returns.
+func all[T any](r *Reader, namespace string, selector labels.Selector, object func(cached any) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		more, incomplete := true, r.check(namespace)
 		if err := r.objects.Each(namespace, selector, func(cached any) {
 			if more {
-				more = yield(r.object(cached))
+				more = yield(object(cached))
 			}
 		}); err != nil && more {
-			yield(nil, err)
+			yield(none, err)
 			return
 		}
 		if incomplete != nil && more {
-			yield(nil, incomplete)
+			yield(none, incomplete)
 		}
 	}
 }
@@ -153,16 +160,23 @@ func (r *Reader) own(objects []*unstructured.Unstructured, err error) ([]*unstru
 }
 
 func (r *Reader) get(key, name string) (*unstructured.Unstructured, error) {
+	object, err := get(r, &r.objects, key, name)
+	if err == nil && r.copies {
+		object = object.DeepCopy()
+	}
+	return object, err
+}
+
+// get reads an object of the reader from objects.
+func get[T runtime.Object](r *Reader, objects *objectlister.Of[T], key, name string) (T, error) {
 	var incomplete error
 	if name, err := cache.ParseObjectName(key); err == nil && name.Namespace != "" {
 		incomplete = r.check(name.Namespace)
 	}
-	object, err := r.objects.Get(key, name)
+	object, err := objects.Get(key, name)
 	if apierrors.IsNotFound(err) && incomplete != nil {
-		return nil, incomplete // the object may exist
-	}
-	if err == nil && r.copies {
-		object = object.DeepCopy()
+		var none T
+		return none, incomplete // the object may exist
 	}
 	return object, err
 }

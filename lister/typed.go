@@ -47,7 +47,7 @@ type Typed[T Object] struct {
 // returns an error.
 func NewTyped[T Object](indexer cache.Indexer, gvr schema.GroupVersionResource) *Typed[T] {
 	t := &Typed[T]{
-		objects:   objectlister.Of[*unstructured.Unstructured]{Package: "lister", Indexer: indexer, GVR: gvr},
+		objects:   objectlister.New[*unstructured.Unstructured]("lister", indexer, gvr),
 		converter: gotype.NewConverter[T](),
 	}
 	if err := (gotype.Of[T]{}).Check(); err != nil {

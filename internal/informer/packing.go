@@ -140,8 +140,10 @@ type packedIndexer struct {
 	packing       *packing
 }
 
-// Packed returns the indexer whose objects are packed. Listers use it.
-func (i *packedIndexer) Packed() cache.Indexer { return i.Indexer }
+// Packed implements objectlister.Packed.
+func (i *packedIndexer) Packed() (cached cache.Indexer, unpack func(any) any) {
+	return i.Indexer, i.packing.unpacked
+}
 
 func (i *packedIndexer) all(stored []any, err error) ([]any, error) {
 	if err != nil {

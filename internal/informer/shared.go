@@ -262,12 +262,12 @@ type readIndexer struct {
 	informer *Informer
 }
 
-// Packed returns the indexer with the objects as they are cached, for listers.
-func (r *readIndexer) Packed() cache.Indexer {
+// Packed implements objectlister.Packed.
+func (r *readIndexer) Packed() (cached cache.Indexer, unpack func(any) any) {
 	if packed, is := r.Indexer.(*packedIndexer); is {
-		return packed.Indexer
+		return packed.Packed()
 	}
-	return r.Indexer
+	return r.Indexer, nil
 }
 
 // Index implements cache.Indexer.

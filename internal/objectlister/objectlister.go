@@ -3,9 +3,11 @@
 package objectlister
 
 import (
+	"cmp"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,12 +15,41 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Of reads the objects of one resource, which are of type T, from an indexer.
+// Of reads the objects of one resource, which are of type T, from an indexer. Create it with [New].
 type Of[T runtime.Object] struct {
 	Package string // the package of the lister, for the texts of errors
 	Indexer cache.Indexer
 	GVR     schema.GroupVersionResource // for the texts of errors
+
+	packed bool          // Indexer is that of a [Packed]
+	unpack func(any) any // returns what users get for a cached object; nil: the same
 }
+
+// Packed is an indexer that unpacks the objects of a cache for its users.
+type Packed interface {
+	// Packed returns an indexer of the objects as they are cached, and the function that unpacks them. The function is nil if
+	// they are not packed.
+	Packed() (cached cache.Indexer, unpack func(cached any) any)
+}
+
+// New returns a reader of indexer. If that is a [Packed], objects are selected before they are unpacked, and only the selected ones
+// are unpacked.
+func New[T runtime.Object](pkg string, indexer cache.Indexer, gvr schema.GroupVersionResource) Of[T] {
+	if packed, is := indexer.(Packed); is {
+		if cached, unpack := packed.Packed(); unpack != nil {
+			return Of[T]{Package: pkg, Indexer: cached, GVR: gvr, packed: true, unpack: unpack}
+		}
+	}
+	return Of[T]{Package: pkg, Indexer: indexer, GVR: gvr}
+}
+
+// Cached returns a reader of the same objects as they are cached.
+func Cached[T, U runtime.Object](l *Of[U]) *Of[T] {
+	return &Of[T]{Package: l.Package, Indexer: l.Indexer, GVR: l.GVR, packed: l.packed}
+}
+
+// IsPacked reports whether [Of.Object] unpacks objects.
+func (l *Of[T]) IsPacked() bool { return l.unpack != nil }
 
 // List returns the objects that selector matches; a nil selector matches all.
 func (l *Of[T]) List(selector labels.Selector) ([]T, error) {
@@ -56,7 +87,32 @@ func (l *Of[T]) Each(namespace string, selector labels.Selector, visit func(cach
 	if selector == nil {
 		selector = labels.Everything()
 	}
-	return cache.ListAllByNamespace(l.Indexer, namespace, selector, visit)
+	if !l.packed || selector.Empty() || labels.MatchesNothing(selector) {
+		return cache.ListAllByNamespace(l.Indexer, namespace, selector, visit)
+	}
+	var wrong error
+	err := cache.ListAllByNamespace(l.Indexer, namespace, labels.Everything(), func(cached any) {
+		of, err := labelsOf(cached)
+		switch {
+		case err != nil:
+			wrong = err
+		case selector.Matches(of):
+			visit(cached)
+		}
+	})
+	return cmp.Or(err, wrong)
+}
+
+// labelsOf returns the labels of a cached object, without a map of them if the object has a view.
+func labelsOf(cached any) (labels.Labels, error) {
+	if view, has := cached.(interface{ Labels() labels.Labels }); has {
+		return view.Labels(), nil
+	}
+	object, err := meta.Accessor(cached)
+	if err != nil {
+		return nil, err
+	}
+	return labels.Set(object.GetLabels()), nil
 }
 
 // EachByIndex calls visit for each cached object that has value in the index.
@@ -92,6 +148,9 @@ func (l *Of[T]) Get(key, name string) (T, error) {
 
 // Object returns cached as a T.
 func (l *Of[T]) Object(cached any) (T, error) {
+	if l.unpack != nil {
+		cached = l.unpack(cached)
+	}
 	object, is := cached.(T)
 	if !is {
 		return object, fmt.Errorf("%s: %s: cached object is a %T, want %T: the informer caches another form of objects, or a transform changed it; read the informer's indexer instead",

@@ -39,6 +39,16 @@ var ofPacked = []table{
 		{"an object is packed with the old dictionary", "Packer.Renew", drop("o.tape.Store(&again)")},
 		{"an object of an update is unpacked in full", "Object.UnstructuredLike", replace("o.read().ContentLike(other.read(), other.Unstructured().Object)", "o.read().Content()")},
 	}},
+	{"internal/objectlister", "lister", []mutant{
+		{"a lister unpacks objects before it selects them", "New", never("unpack != nil")},
+		{"a lister of a packed cache ignores selectors", "Of.Each", always(`!l.packed || selector.Empty() || labels.MatchesNothing(selector)`)},
+	}},
+	{"lister", "lister", []mutant{
+		{"a query unpacks each object that it reads", "Reader.fields", never("r.objects.IsPacked()")},
+		{"a path of a packed object has no rest", "path.split", always("len(p.names) == len(list.Nodes) || len(p.names) == 0")},
+		{"a path of a packed object ends at null", "path.find", replace("!there || at == nil", "!there")},
+		{"an incomplete cache has no packed object", "get", never("apierrors.IsNotFound(err) && incomplete != nil")},
+	}},
 	{"internal/informer", "internal/informer", []mutant{
 		{"the dictionary of a packed cache is renewed during the first list", "packing.renew", never("!p.synced()")},
 		{"the dictionary of a packed cache grows for ever", "packing.Pack", never("p.packed.Add(1)%checkAfter == 0")},

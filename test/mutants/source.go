@@ -243,8 +243,8 @@ var ofSource = []table{
 	}},
 	{"lister", "dynamicinformer", []mutant{
 		{"a reader hides that a namespace is missing", "Reader.listIn", drop("err = incomplete")},
-		{"a reader does not find an object of a missing namespace", "Reader.get", never("apierrors.IsNotFound(err) && incomplete != nil")},
-		{"an iterator hides that a namespace is missing", "Reader.All", drop("yield(nil, incomplete)")},
+		{"a reader does not find an object of a missing namespace", "get", never("apierrors.IsNotFound(err) && incomplete != nil")},
+		{"an iterator hides that a namespace is missing", "all", drop("yield(none, incomplete)")},
 	}},
 	{"internal/typestate", "dynamicinformer", []mutant{
 		{"the failure of a set has no namespace", "namespaceOf", replace("in.Namespace", "in.Namespace[:0]")},
