@@ -30,6 +30,8 @@ type Object struct {
 	tape atomic.Pointer[packed.Tape] // replaced if its dictionary is
 	// tree is what Unstructured has returned last, while somebody uses it or the garbage collector has not run.
 	tree atomic.Pointer[weak.Pointer[unstructured.Unstructured]]
+	// values are what the index functions of a cache have returned for it.
+	values packed.Values
 }
 
 var (
@@ -46,6 +48,12 @@ func NewPacker() *Packer { return &Packer{packed.NewPacker()} }
 
 func init() {
 	packed.Reader = func(packer any) wire.Read { return packer.(*Packer).read }
+	packed.ValuesOf = func(object any) *packed.Values {
+		if o, is := object.(*Object); is {
+			return &o.values
+		}
+		return nil
+	}
 }
 
 // read implements wire.Read.

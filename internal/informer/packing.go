@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	internalpacked "github.com/gvrkit/gvrkit/internal/packed"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/packed"
 )
@@ -92,6 +93,24 @@ func (p *packing) unpackedLike(stored, later any) any {
 	tree := object.UnstructuredLike(other)
 	p.detector.AddObject(tree)
 	return tree
+}
+
+// index returns function for objects of the cache. It gets each object unpacked, and only once: the store asks for the values of an
+// object again when it replaces or deletes the object.
+func (p *packing) index(function cache.IndexFunc) cache.IndexFunc {
+	return func(obj any) ([]string, error) {
+		known := internalpacked.ValuesOf(obj)
+		if known != nil {
+			if values, are := known.Of(&function); are {
+				return values, nil
+			}
+		}
+		values, err := function(p.unpacked(obj))
+		if err == nil && known != nil {
+			known.Keep(&function, values)
+		}
+		return values, err
+	}
 }
 
 // run runs the mutation detector, and renews what the objects have in common, until the function that it returns is called. That waits.

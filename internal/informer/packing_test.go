@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -65,6 +66,80 @@ func TestPackedStore_WritesArePacked(t *testing.T) {
 	}
 	if item, exists, err := store.GetByKey("ns/none"); item != nil || exists || err != nil {
 		t.Errorf("%v, %v, %v", item, exists, err)
+	}
+}
+
+// unpackings counts the objects that a cache unpacks.
+type unpackings struct{ n int }
+
+func (u *unpackings) AddObject(any)       { u.n++ }
+func (u *unpackings) Run(<-chan struct{}) {}
+
+// client-go's store computes the values of the old object for each update, and again for each deletion.
+func TestPackedStore_IndexFunctionsAreCalledOnceForEachObject(t *testing.T) {
+	i, count := newPacked(t), &unpackings{}
+	i.packing.detector = count
+	var sizes []string
+	failing := false
+	if err := i.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, "size": func(obj any) ([]string, error) {
+		if sizes = append(sizes, obj.(*unstructured.Unstructured).GetName()); failing {
+			return nil, errors.New("no size")
+		}
+		return []string{"small", "medium"}, nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	store := i.GetIndexer()
+	for _, err := range []error{store.Add(widget("a", "red")), store.Update(widget("a", "blue")), store.Add(widget("b", "blue")), store.Delete(widget("b", ""))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if count.n != 6 || len(sizes) != 3 { // 3 objects, 2 functions
+		t.Errorf("%d objects are unpacked, size is called for %q", count.n, sizes)
+	}
+	count.n = 0
+	for name, values := range map[string]string{"color": "blue", "size": "medium", cache.NamespaceIndex: "ns"} {
+		if keys, err := store.IndexKeys(name, values); err != nil || len(keys) != 1 || keys[0] != "ns/a" {
+			t.Errorf("%s: %q, error %v", name, keys, err)
+		}
+	}
+	if keys, err := store.IndexKeys("color", "red"); err != nil || len(keys) != 0 {
+		t.Errorf("%q, error %v", keys, err)
+	}
+	if count.n != 0 {
+		t.Errorf("%d objects are unpacked for keys", count.n)
+	}
+	sizes, failing = nil, true
+	function := i.packing.index(i.unguarded["size"])
+	packed := i.packing.Pack(widget("c", "red"))
+	for range 2 {
+		if values, err := function(packed); err == nil || values != nil || len(sizes) == 0 {
+			t.Errorf("%q, error %v", values, err)
+		}
+	}
+	if failing = false; len(sizes) != 2 {
+		t.Errorf("after an error, the function is not called again: %q", sizes)
+	}
+	if values, err := function(packed); err != nil || len(values) != 2 {
+		t.Errorf("%q, error %v", values, err)
+	}
+}
+
+// A program may replace client-go's function of namespaces.
+func TestPackedStore_AllOtherIndexFunctionsGetUnstructuredObjects(t *testing.T) {
+	i := newPacked(t)
+	if err := i.AddIndexers(cache.Indexers{cache.NamespaceIndex: func(obj any) ([]string, error) {
+		return []string{obj.(*unstructured.Unstructured).GetNamespace() + "-own"}, nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	store := i.GetIndexer()
+	if err := store.Add(widget("a", "red")); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := store.IndexKeys(cache.NamespaceIndex, "ns-own"); err != nil || len(keys) != 1 {
+		t.Errorf("%q, error %v", keys, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -211,14 +212,14 @@ func (i *Informer) guard(indexers cache.Indexers) cache.Indexers {
 }
 
 func (i *Informer) guardIndex(name string, function cache.IndexFunc) cache.IndexFunc {
-	if name == cache.NamespaceIndex || function == nil {
+	namespaces := name == cache.NamespaceIndex
+	if function == nil || namespaces && (i.packing == nil || isOfNamespaces(function)) {
 		return function
 	}
 	if i.packing != nil {
-		original := function
-		function = func(obj any) ([]string, error) { return original(i.packing.unpacked(obj)) }
+		function = i.packing.index(function)
 	}
-	if i.unindexed == nil {
+	if i.unindexed == nil || namespaces {
 		return function
 	}
 	return func(obj any) ([]string, error) {
@@ -234,6 +235,11 @@ func (i *Informer) guardIndex(name string, function cache.IndexFunc) cache.Index
 		}
 		return values, nil
 	}
+}
+
+// isOfNamespaces reports whether function is client-go's, which reads only the namespace of an object, in any form.
+func isOfNamespaces(function cache.IndexFunc) bool {
+	return reflect.ValueOf(function).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer()
 }
 
 // uidOf returns the UID of obj, or "" if it has no metadata.

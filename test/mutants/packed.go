@@ -47,16 +47,19 @@ var ofPacked = []table{
 		{"a query unpacks each object that it reads", "Reader.fields", never("r.objects.IsPacked()")},
 		{"a path of a packed object has no rest", "path.split", always("len(p.names) == len(list.Nodes) || len(p.names) == 0")},
 		{"a path of a packed object ends at null", "path.find", replace("!there || at == nil", "!there")},
-		{"an incomplete cache has no packed object", "get", never("apierrors.IsNotFound(err) && incomplete != nil")},
 	}},
 	{"internal/informer", "internal/informer", []mutant{
 		{"the dictionary of a packed cache is renewed during the first list", "packing.renew", never("!p.synced()")},
 		{"the dictionary of a packed cache grows for ever", "packing.Pack", never("p.packed.Add(1)%checkAfter == 0")},
+		{"index functions are called again for the old object", "packing.index", replace("known.Of(&function)", "known.Of(nil)")},
+		{"an error of an index function is forgotten", "packing.index", always("err == nil && known != nil")},
+		{"any function of the namespace index gets packed objects", "isOfNamespaces", replace("reflect.ValueOf(cache.MetaNamespaceIndexFunc)", "reflect.ValueOf(function)")},
+		{"the index of namespaces unpacks objects", "isOfNamespaces", replace("reflect.ValueOf(cache.MetaNamespaceIndexFunc)", "reflect.ValueOf(isOfNamespaces)")},
 		{"what a program stores is not packed", "packedIndexer.packed", drop("return i.packing.Pack(object)")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
 		{"readers get packed objects", "packing.unpacked", drop("return tree")},
-		{"index functions get packed objects", "Informer.guardIndex", replace("original(i.packing.unpacked(obj))", "original(obj)")},
+		{"index functions get packed objects", "Informer.guardIndex", replace("i.packing.index(function)", "function")},
 		{"the store of a packed cache is client-go's", "Informer.GetStore", always("i.packing == nil")},
 	}},
 	{"internal/handlers", "dynamicinformer", []mutant{
