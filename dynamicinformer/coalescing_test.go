@@ -2,7 +2,9 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
@@ -76,7 +79,7 @@ func TestCoalescing_MergesWhileTheHandlerIsBusy(t *testing.T) {
 		}
 		f := newFactory(t, in.cluster, dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever))
 		defer shutdown(t, f)
-		l := acquire(in.T, f, widgets, dynamicinformer.WithCoalescing())
+		l := acquire(in.T, f, widgets, dynamicinformer.WithCoalescing(0))
 		handler := &values{let: make(chan struct{})}
 		registration, err := l.AddEventHandler(handler) // before the list, which has the order of names
 		if err != nil {
@@ -130,7 +133,7 @@ func TestCoalescing_MergesWhileTheHandlerIsBusy(t *testing.T) {
 func TestCoalescing_HandlerWithoutDelayGetsEachEvent(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		create(in.T, in.cluster, widgets, "ns", "a")
-		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing(), dynamicinformer.WithResync(10*time.Second))
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing(0), dynamicinformer.WithResync(10*time.Second))
 		handler := &values{}
 		if _, err := l.AddEventHandler(handler); err != nil {
 			in.Fatal(err)
@@ -161,7 +164,7 @@ func TestCoalescing_RegistrationSyncsWithoutEvents(t *testing.T) {
 			<-list
 			return nil
 		})
-		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing())
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing(0))
 		before, err := l.AddEventHandler(&values{})
 		if err != nil {
 			in.Fatal(err)
@@ -197,7 +200,7 @@ func TestCoalescing_BacklogIsAtMostTheNumberOfObjects(t *testing.T) {
 		for i := range objects {
 			create(in.T, in.cluster, widgets, "ns", fmt.Sprint(i))
 		}
-		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing())
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing(0))
 		if err := l.WaitForSync(in.Context()); err != nil {
 			in.Fatal(err)
 		}
@@ -266,7 +269,7 @@ func TestCoalescing_ReleaseInAHandlerWithPendingEvents(t *testing.T) {
 			in.Fatal(err)
 		}
 		synctest.Wait() // the cache has both: they are the handler's initial list
-		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing())
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing(0))
 		calls, goOn := 0, make(chan struct{})
 		registration, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
 			calls++
@@ -303,7 +306,7 @@ func TestCoalescing_ReleaseInAHandlerWithPendingEvents(t *testing.T) {
 
 func TestCoalescing_RemovalInTheHandler(t *testing.T) {
 	inLeases(t, func(in bubble) {
-		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing())
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing(0))
 		if err := l.WaitForSync(in.Context()); err != nil {
 			in.Fatal(err)
 		}
@@ -363,7 +366,7 @@ func TestCoalescing_EndsWithTheInformer(t *testing.T) {
 				create(t, cluster, widgets, "ns", "a")
 				create(t, cluster, widgets, "ns", "b")
 				f := newFactory(t, cluster)
-				l := acquire(t, f, widgets, dynamicinformer.WithCoalescing())
+				l := acquire(t, f, widgets, dynamicinformer.WithCoalescing(0))
 				inCall, calls := false, 0
 				if _, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
 					inCall = true
@@ -395,7 +398,7 @@ func TestCoalescing_PanicIsThatOfClientGo(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		create(in.T, in.cluster, widgets, "ns", "a")
 		create(in.T, in.cluster, widgets, "ns", "b")
-		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing())
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithCoalescing(0))
 		calls := 0
 		registration, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
 			if calls++; calls == 1 {
@@ -410,4 +413,112 @@ func TestCoalescing_PanicIsThatOfClientGo(t *testing.T) {
 			in.Errorf("%d calls, %+v", calls, got)
 		}
 	})
+}
+
+// colors is a handler that records the colors of each event. Each call waits for let.
+type colors struct {
+	mu     sync.Mutex
+	events []string
+	let    chan struct{}
+}
+
+// color returns the name, labels and color of an object, and the key of an unknown final state.
+func (c *colors) color(obj any) string {
+	key := ""
+	if last, is := obj.(cache.DeletedFinalStateUnknown); is {
+		obj, key = last.Obj, " "+last.Key
+	}
+	text, _ := json.Marshal(obj)
+	var content struct {
+		Kind     string
+		Metadata metav1.ObjectMeta
+		Spec     struct{ Color string }
+	}
+	_ = json.Unmarshal(text, &content)
+	return fmt.Sprintf("%s %s%s %q%s", content.Kind, content.Metadata.Name, content.Metadata.Labels["a"], content.Spec.Color, key)
+}
+
+func (c *colors) note(text string) {
+	c.mu.Lock()
+	c.events = append(c.events, text)
+	c.mu.Unlock()
+	<-c.let
+}
+
+func (c *colors) OnAdd(obj any, _ bool) { c.note("add " + c.color(obj)) }
+func (c *colors) OnUpdate(old, obj any) { c.note("update " + c.color(old) + ", " + c.color(obj)) }
+func (c *colors) OnDelete(obj any)      { c.note("delete " + c.color(obj)) }
+
+// coloredWidget is the Go type of a widget with a color.
+type coloredWidget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Color string `json:"color"`
+	} `json:"spec"`
+}
+
+func (w *coloredWidget) DeepCopyObject() runtime.Object { c := *w; return &c }
+
+// The old object of an update, and a deleted object, have only metadata if as many of them as the limit wait.
+func TestCoalescing_LimitsTheOldStatesThatWait(t *testing.T) {
+	for form, acquireForm := range map[string]func(*dynamicinformer.Factory, ...dynamicinformer.LeaseOption) *dynamicinformer.Lease{
+		"unstructured": func(f *dynamicinformer.Factory, opts ...dynamicinformer.LeaseOption) *dynamicinformer.Lease {
+			return acquire(t, f, widgets, opts...)
+		},
+		"packed": func(f *dynamicinformer.Factory, opts ...dynamicinformer.LeaseOption) *dynamicinformer.Lease {
+			return acquire(t, f, widgets, append(opts, dynamicinformer.WithPackedCache())...)
+		},
+		"Go type": func(f *dynamicinformer.Factory, opts ...dynamicinformer.LeaseOption) *dynamicinformer.Lease {
+			l, err := dynamicinformer.AcquireTyped[*coloredWidget](t.Context(), f, widgets, opts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l.Lease
+		},
+	} {
+		t.Run(form, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				for _, name := range []string{"a", "b", "c", "d"} {
+					obj := newObject(name, map[string]string{"a": "b"})
+					if _, err := cluster.Resource(widgets).Namespace("ns").Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
+						t.Fatal(err)
+					}
+					paint(t, cluster, name, "red")
+				}
+				f := newFactory(t, cluster)
+				defer shutdown(t, f)
+				l := acquireForm(f, dynamicinformer.WithCoalescing(1))
+				handler := &colors{let: make(chan struct{})}
+				if _, err := l.AddEventHandler(handler); err != nil {
+					t.Fatal(err)
+				}
+				start(t.Context(), f)
+				for range 4 {
+					handler.let <- struct{}{}
+					synctest.Wait()
+				}
+				handler.events = nil
+				for _, name := range []string{"a", "b", "c"} {
+					paint(t, cluster, name, "blue")
+					synctest.Wait() // the handler is in the call for a
+				}
+				erase(t, cluster, "d")
+				synctest.Wait()
+				for range 4 {
+					handler.let <- struct{}{}
+					synctest.Wait()
+				}
+				want := []string{
+					`update Widget ab "red", Widget ab "blue"`, `update Widget bb "red", Widget bb "blue"`,
+					`update Widget cb "", Widget cb "blue"`, `delete Widget db "" ns/d`,
+				}
+				if diff := cmp.Diff(want, handler.events); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }

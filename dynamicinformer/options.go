@@ -330,15 +330,18 @@ func WithLeaseName(name string) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.name = name })
 }
 
-// WithCoalescing merges the events that a handler of the lease has not got yet: a handler that is slower than
-// the events gets the latest state of each object, and at most one event of each object is waiting. An
-// addition and an update become an addition, two updates one update from the first old object to the last
-// new one, an update and a deletion a deletion. An addition and a deletion are no event. A deletion and the
-// addition of a new object stay two events. Without the option, as in client-go, all events wait, and use
-// memory without limit. HasSynced of the registration is true when each object of the initial list has been
-// delivered or merged.
-func WithCoalescing() LeaseOption {
-	return leaseOptionFunc(func(o *leaseOptions) { o.handlers.Coalescing = true })
+// WithCoalescing merges the events that a handler of the lease has not got yet: at most one event of each object waits,
+// with its latest state. An addition and an update become an addition, two updates one update from the first old object
+// to the last new one, an update and a deletion a deletion, an addition and a deletion nothing; a deletion and the
+// addition of a new object stay two events. Without the option, as in client-go, all events wait, and use memory without
+// limit. HasSynced of the registration is true when each object of the initial list has been delivered or merged.
+//
+// Limit is the maximum number of old objects of updates and of deleted objects that wait for a handler, which are not
+// in the cache. Zero or less is the number of objects. Beyond it, no event is left out and nothing waits for the handler,
+// but these objects have only apiVersion, kind and metadata, without managedFields, and OnDelete gets a
+// [cache.DeletedFinalStateUnknown] with the object.
+func WithCoalescing(limit int) LeaseOption {
+	return leaseOptionFunc(func(o *leaseOptions) { o.handlers.Coalescing, o.handlers.States = true, limit })
 }
 
 // WithHandlerRecovery recovers the panics of the lease's handlers: the handler gets its next event. The status
@@ -422,27 +425,22 @@ type InformerMetricsForgetter interface {
 	ForgetInformer(id cache.InformerNameAndResource)
 }
 
-// WithInformerMetrics makes provider publish client-go's own metrics of each informer, under name
-// and the GVR: the number of queued events, their latency, and the resourceVersion of the store. If
-// provider is nil, it is the provider of cache.SetInformerMetricsProvider. If name is nil, the
-// default, there are no metrics.
+// WithInformerMetrics makes provider publish client-go's own metrics of each informer, under name and the GVR: the
+// number of queued events, their latency, and the resourceVersion of the store. If provider is nil, it is the provider
+// of cache.SetInformerMetricsProvider. If name is nil, the default, there are no metrics.
 //
-// client-go accepts a name only once for each GVR; a second informer would have no metrics. So the
-// factory uses one identity for all informers on a GVR. Two of them run at the same time if one has
-// not ended yet, if they have different version policies, or with [WithSeparateInformer]. Then only
-// the informer that began first is published. When it has ended, the next one is published with its
-// last gauge values; its earlier latencies are not observed again. The package calls provider when an
-// informer begins to run, which is when its type is served. When the last informer on a GVR has ended,
-// it calls ForgetInformer if provider is an [InformerMetricsForgetter]; otherwise it sets the gauges to
-// zero. This is complete when Shutdown returns nil.
+// client-go accepts a name only once for each GVR. So the factory uses one identity for all informers on a GVR. Two of
+// them run at the same time if one has not ended yet, if they have different version policies, or with
+// [WithSeparateInformer]. Then only the informer that began first is published. When it has ended, the next one is
+// published with its last gauge values; its earlier latencies are not observed again. The package calls provider when
+// an informer begins to run, which is when its type is served. When the last informer on a GVR has ended, it calls
+// ForgetInformer if provider is an [InformerMetricsForgetter]; otherwise it sets the gauges to zero. This is complete
+// when Shutdown returns nil. The package can't call client-go's process-wide provider: client-go calls it when an
+// informer is created, all informers on a GVR publish at the same time, so that a gauge has the last value of any of
+// them, and no metrics are forgotten before name is released.
 //
-// The process-wide provider of client-go is different, since this package can't call it: client-go
-// calls it when an informer is created. All informers on a GVR publish at the same time, so that a
-// gauge has the last value of any of them, and no metrics are forgotten before name is released.
-//
-// Factories can share a name only if they have the same Option value. The owner of name releases
-// it after Shutdown. An informer that a user runs without the factory has metrics only if the factory
-// is also started; the metrics then end with the factory.
+// Factories can share a name only if they have the same Option value. The owner of name releases it after Shutdown. An
+// informer that a user runs without the factory has metrics only if the factory is also started, and until it ends.
 func WithInformerMetrics(name *cache.InformerName, provider cache.InformerMetricsProvider) Option {
 	identities := informermetrics.New(name, provider)
 	return optionFunc(func(o *options) { o.identities = identities })

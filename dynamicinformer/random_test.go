@@ -134,7 +134,7 @@ func randomFaults(t *testing.T, seed uint64) {
 	if _, err := l.AddEventHandler(j); err != nil {
 		t.Fatal(err)
 	}
-	slow := acquire(t, f, widgets, dynamicinformer.WithCoalescing())
+	slow := acquire(t, f, widgets, dynamicinformer.WithCoalescing(0))
 	late := &slowChecker{eventChecker{t: t, is: map[string]string{}}, time.Duration(r.IntN(5000)) * time.Millisecond}
 	if _, err := slow.AddEventHandler(late); err != nil {
 		t.Fatal(err)

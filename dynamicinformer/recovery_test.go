@@ -36,7 +36,7 @@ func (p *panicking) OnDelete(obj any)            { p.recorder.OnDelete(obj); p.c
 func TestRecovery_HandlerGoesOnAfterAPanic(t *testing.T) {
 	for _, opts := range [][]dynamicinformer.LeaseOption{
 		{dynamicinformer.WithHandlerRecovery()},
-		{dynamicinformer.WithHandlerRecovery(), dynamicinformer.WithCoalescing()},
+		{dynamicinformer.WithHandlerRecovery(), dynamicinformer.WithCoalescing(0)},
 	} {
 		inLeases(t, func(in bubble) {
 			l := acquire(in.T, in.factory, widgets, append(opts, dynamicinformer.WithLeaseName("gc"))...)
@@ -161,7 +161,7 @@ func TestRecovery_IsOffByDefault(t *testing.T) {
 	utilruntime.ReallyCrash, utilruntime.PanicHandlers = false, []func(context.Context, any){func(_ context.Context, value any) { reached <- value }}
 	defer func() { utilruntime.ReallyCrash, utilruntime.PanicHandlers = true, handlers }()
 	inLeases(t, func(in bubble) {
-		for _, opts := range [][]dynamicinformer.LeaseOption{nil, {dynamicinformer.WithCoalescing()}, {dynamicinformer.WithHandlerRecovery()}} {
+		for _, opts := range [][]dynamicinformer.LeaseOption{nil, {dynamicinformer.WithCoalescing(0)}, {dynamicinformer.WithHandlerRecovery()}} {
 			l := acquire(in.T, in.factory, widgets, opts...)
 			if _, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("x") }}); err != nil {
 				in.Fatal(err)

@@ -104,7 +104,7 @@ func TestRelease_EndsHandlers(t *testing.T) {
 			for i, gvr := range []schema.GroupVersionResource{widgets, gadgets, widgets, gadgets} {
 				opts := []dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}
 				if i > 1 {
-					opts = append(opts, dynamicinformer.WithCoalescing())
+					opts = append(opts, dynamicinformer.WithCoalescing(0))
 				}
 				l := acquire(t, f, gvr, opts...)
 				registration, err := l.AddEventHandler(&recorder{})

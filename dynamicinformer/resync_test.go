@@ -84,7 +84,7 @@ func TestResync_OfAHandlerIsInOrder(t *testing.T) {
 					h := &history{t: in.T, random: rand.New(rand.NewPCG(seed, 1)), last: map[string]string{}, resyncs: map[string]int{}} //nolint:gosec // as above
 					var opts []dynamicinformer.LeaseOption
 					if coalescing {
-						opts = append(opts, dynamicinformer.WithCoalescing())
+						opts = append(opts, dynamicinformer.WithCoalescing(0))
 					}
 					l := acquire(in.T, in.factory, widgets, opts...)
 					if _, err := l.AddEventHandlerWithOptions(h, everyTenSeconds()); err != nil {

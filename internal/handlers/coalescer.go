@@ -24,7 +24,10 @@ type coalescer struct {
 }
 
 func newCoalescer(h *handler, logger klog.Logger) *coalescer {
-	return &coalescer{handler: h, logger: logger, wake: make(chan struct{}, 1), synced: make(chan struct{})}
+	return &coalescer{
+		handler: h, logger: logger, wake: make(chan struct{}, 1), synced: make(chan struct{}),
+		pending: pending{limit: h.group.options.States, reduce: h.set.reducedEvent},
+	}
 }
 
 // put adds an event. It does not wait for the handler.
@@ -54,7 +57,7 @@ func (c *coalescer) next() (event, bool) {
 func (c *coalescer) discard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pending = pending{}
+	c.pending = pending{limit: c.pending.limit, reduce: c.pending.reduce}
 }
 
 // doneLocked records that additions of the initial list have been delivered or merged. The caller holds

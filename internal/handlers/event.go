@@ -18,6 +18,19 @@ type event struct {
 	old, obj any    // old is nil, except for an update
 	initial  bool   // the addition is part of the initial list
 	counts   uint64 // how many events of the informer it is: none for a resync
+	reduced  bool   // the state before has only metadata
+}
+
+// state returns the whole state of the object before the event: it is not in the cache any more. Nil if there is none.
+func (e *event) state() *any {
+	switch {
+	case e.reduced:
+	case e.kind == deleted:
+		return &e.obj
+	case e.kind == updated && e.counts > 0:
+		return &e.old
+	}
+	return nil
 }
 
 func addition(obj any, initial bool) event {

@@ -10,6 +10,11 @@ type pending struct {
 	byName      map[cache.ObjectName]*object
 	first, last *object
 	most        int // the number of objects that byName has had room for
+
+	// limit is the maximum of states, which is the number of events with a state that is not in the cache. Zero or
+	// less: the number of objects. Reduce reduces the state of an event to its metadata.
+	limit, states int
+	reduce        func(*event)
 }
 
 // object is the pending events of one object. They have at most one event, except that an addition may
@@ -33,11 +38,25 @@ func (p *pending) add(e event) (merged uint64, dropped int) {
 		p.append(o, err == nil)
 	}
 	counts, initial := o.counts()+e.counts, o.initial()+asInt(e.initial)
+	p.states -= o.states()
 	o.merge(e)
+	p.keep(&o.deletion)
+	p.keep(&o.event)
 	if o.deletion.kind == none && o.event.kind == none {
 		p.remove(o)
 	}
 	return counts - o.counts(), initial - o.initial()
+}
+
+// keep counts the state of e, or reduces it if there are too many.
+func (p *pending) keep(e *event) {
+	switch {
+	case e.state() == nil:
+	case p.limit <= 0 || p.states < p.limit:
+		p.states++
+	default:
+		p.reduce(e)
+	}
 }
 
 // merge adds e to the events of o. An informer's events of one object are additions, updates and
@@ -73,6 +92,9 @@ func (p *pending) next() (event, bool) {
 	}
 	if o.event.kind == none {
 		p.remove(o)
+	}
+	if e.state() != nil {
+		p.states--
 	}
 	return e, true
 }
@@ -115,6 +137,11 @@ func (p *pending) remove(o *object) {
 
 // isDeleted reports whether the only event of o is a deletion.
 func (o *object) isDeleted() bool { return o.deletion.kind != none && o.event.kind == none }
+
+// states returns the number of events with a state that is not in the cache.
+func (o *object) states() int {
+	return asInt(o.deletion.state() != nil) + asInt(o.event.state() != nil)
+}
 
 func (o *object) counts() uint64 { return o.deletion.counts + o.event.counts }
 

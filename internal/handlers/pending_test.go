@@ -187,7 +187,7 @@ func (m *model) handle(e event) {
 func TestPending_HandlerKnowsTheCacheAfterRandomEvents(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 15))
-		var p pending
+		p := pending{limit: r.IntN(5), reduce: (&Set{}).reducedEvent}
 		handler := &model{knows: map[string]string{}}
 		stored := map[string]*metav1.PartialObjectMetadata{}
 		objects, speed := 1+r.IntN(8), r.IntN(4) // 0: it gets no events before the end
@@ -214,9 +214,13 @@ func TestPending_HandlerKnowsTheCacheAfterRandomEvents(t *testing.T) {
 			}
 			m, _ := p.add(e)
 			given, merged = given+e.counts, merged+m
-			waiting := uint64(0)
+			waiting, states := uint64(0), 0
 			for o := p.first; o != nil; o = o.after {
 				waiting += o.counts()
+				states += o.states()
+			}
+			if states != p.states || p.limit > 0 && states > p.limit {
+				t.Fatalf("seed %d: %d states are pending, %d are counted, and the limit is %d", seed, states, p.states, p.limit)
 			}
 			if len(p.byName) > objects || waiting != given-delivered-merged {
 				t.Fatalf("seed %d: %d of %d objects are pending, and %d events of %d-%d-%d", seed, len(p.byName), objects, waiting, given, delivered, merged)

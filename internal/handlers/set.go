@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/internal/inflight"
+	"github.com/gvrkit/gvrkit/packed"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -29,6 +30,8 @@ type Set struct {
 	Unpack func(stored any) any
 	// UnpackLike is Unpack for the earlier object of an update, of which later is the new one. Both are set, or none.
 	UnpackLike func(stored, later any) any
+	// Metadata, if not nil, returns a packed object of the informer with only its metadata. It must not be changed either.
+	Metadata func(object *packed.Object) *packed.Object
 
 	informer cache.SharedInformer
 	feed     Feed

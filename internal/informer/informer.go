@@ -109,7 +109,7 @@ func New(cfg Config) *Informer {
 	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s, cfg.LogPanic), i.HasSyncedChecker().Done()
 	if packing != nil {
 		packing.stored, packing.synced = indexer.List, i.HasSynced
-		i.handlers.Unpack, i.handlers.UnpackLike = packing.unpacked, packing.unpackedLike
+		i.handlers.Unpack, i.handlers.UnpackLike, i.handlers.Metadata = packing.unpacked, packing.unpackedLike, packing.metadata
 	}
 	return i
 }

@@ -18,7 +18,7 @@ var _ = Describe("A handler with WithCoalescing and WithHandlerRecovery", onEach
 	It("gets the last states of objects, and goes on after a panic", func(ctx SpecContext) {
 		const ships, sizes = 10, 5
 		f := leaseType(ctx, at, ships)
-		l, err := f.factory.Acquire(ctx, f.gvr, dynamicinformer.WithCoalescing(), dynamicinformer.WithHandlerRecovery(), dynamicinformer.WithLeaseName("slow"))
+		l, err := f.factory.Acquire(ctx, f.gvr, dynamicinformer.WithCoalescing(0), dynamicinformer.WithHandlerRecovery(), dynamicinformer.WithLeaseName("slow"))
 		Expect(err).NotTo(HaveOccurred())
 		begun, proceed := make(chan struct{}), make(chan struct{})
 		release := sync.OnceFunc(func() { close(proceed) })
