@@ -41,9 +41,9 @@ func newPacking(packer *packed.Packer, gvr schema.GroupVersionResource) *packing
 // IsPacked reports whether the cache has packed objects.
 func (i *Informer) IsPacked() bool { return i.packing != nil }
 
-// checkAfter is the number of packed objects after which the packer is checked, if the cache has fewer objects; otherwise it is
-// their number.
-const checkAfter = 1 << 12
+// checkAfter is the number of packed objects after which the packer is checked, if the cache has few objects; otherwise it is
+// checkEach times their number, since a check reads all of them.
+const checkAfter, checkEach = 1 << 12, 4
 
 // Pack implements source.Packing. An object that a transform has given another type, or values that no decoder returns, is not
 // packed: it is cached as it is.
@@ -160,7 +160,7 @@ func (p *packing) renew(ctx context.Context) {
 			continue // the objects of the first list are on their way to the cache
 		}
 		live := p.stored()
-		if now := p.packed.Load(); now-checked >= int64(max(checkAfter, len(live))) {
+		if now := p.packed.Load(); now-checked >= int64(max(checkAfter, checkEach*len(live))) {
 			checked = now
 			p.packer.Renew(func(yield func(*packed.Object) bool) {
 				for _, stored := range live {

@@ -3,6 +3,7 @@ package packed
 import (
 	"hash/maphash"
 	"iter"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,7 +46,8 @@ type Dictionary struct {
 
 // entries are texts, each with a number.
 type entries struct {
-	boxed []any // the texts, each a string: unpacked objects share them
+	texts []string
+	boxed []any // the texts: unpacked objects share them
 	// slots are the numbers of the texts plus one, with a part of their hash above them, at the first free slot from
 	// their hash on; zero is a free slot. At most half of the slots are in use.
 	slots []uint32
@@ -60,10 +62,7 @@ const (
 func newEntries() entries { return entries{slots: make([]uint32, fewSlots)} }
 
 // text returns the text with that number.
-func (e *entries) text(number int) string {
-	text, _ := e.boxed[number].(string)
-	return text
-}
+func (e *entries) text(number int) string { return e.texts[number] }
 
 // find returns the number of text.
 func (e *entries) find(text []byte, hash uint64) (number int, ok bool) {
@@ -88,7 +87,7 @@ func tagOf(hash uint64) uint32 { return uint32(hash>>32) &^ numberMask } //nolin
 // add adds text, which is not there, and returns its number. HashOf returns the hash of a text.
 func (e *entries) add(text string, hashOf func(string) uint64) (number int) {
 	number = len(e.boxed)
-	e.boxed = append(e.boxed, text)
+	e.texts, e.boxed = append(e.texts, text), append(e.boxed, text)
 	if 2*len(e.boxed) <= len(e.slots) {
 		e.put(number, hashOf(text))
 		return number
@@ -111,7 +110,7 @@ func (e *entries) put(number int, hash uint64) {
 }
 
 // marks are parts of the hashes of texts that are not in the dictionary, each with the number of times that the text has
-// been met. A text without a mark takes one off the mark that is in its place, and replaces it when it is at one.
+// been met. Every second text without a mark takes one off the mark that is in its place, or replaces it when it is at one.
 type marks []atomic.Uint32
 
 // countMask is the part of a mark that is the number.
@@ -136,8 +135,9 @@ func (d *Dictionary) begin() {
 	}
 }
 
-// again marks a text with that hash, and reports whether it has been met uses times.
-func (d *Dictionary) again(hash uint64, uses int) bool {
+// again marks a text with that hash, and reports whether it has been met uses times, and whether it is fresh: not known to have
+// been met before.
+func (d *Dictionary) again(hash uint64, uses int) (enough, fresh bool) {
 	seen := *d.seen.Load()
 	tag, at := uint32(hash>>32)&^countMask, &seen[hash&uint64(len(seen)-1)] //nolint:gosec // a part of the hash
 	now := at.Load()
@@ -145,32 +145,38 @@ func (d *Dictionary) again(hash uint64, uses int) bool {
 	switch {
 	case count > 0 && now&^countMask == tag:
 		if count+1 >= uses {
-			return true
+			return true, false
 		}
 		at.Store(now + 1)
+		return false, false
+	case count > 0 && rand.Uint32()&1 == 0: //nolint:gosec // otherwise two texts that alternate would displace each other for ever
 	case count > 1:
 		at.Store(now - 1)
 	default:
 		at.Store(tag | 1)
 	}
-	return false
+	return false, true
 }
 
 // usesOf returns how often a text of size bytes must have been met to enter: an entry takes more memory than its text, and
 // a reference to it two or three bytes. It will be met again, so that it need not have paid off before.
 func usesOf(size int) int { return max(2, min(1+(32+size)/(size-2), 8)) }
 
-// number returns the number of text, which enters e, one of d's entries, when it is met often enough. The
+// number returns the number of text, which enters e, one of d's entries, when it is met often enough. Fresh is that of again. The
 // caller holds d.mu for reading. Number may give it back for a while.
-func (d *Dictionary) number(e *entries, text []byte, most, uses int) (number int, ok bool) {
+func (d *Dictionary) number(e *entries, text []byte, most, uses int) (number int, ok, fresh bool) {
 	hash := maphash.Bytes(d.seed, text)
-	if number, ok = e.find(text, hash); ok || !d.again(hash, uses) || len(e.boxed) >= most || d.bytes+len(text) > maxBytes {
-		return number, ok
+	if number, ok = e.find(text, hash); ok {
+		return number, true, false
+	}
+	enough, fresh := d.again(hash, uses)
+	if !enough || len(e.boxed) >= most || d.bytes+len(text) > maxBytes {
+		return 0, false, fresh
 	}
 	d.mu.RUnlock()
 	number = d.enter(e, text, hash)
 	d.mu.RLock()
-	return number, true
+	return number, true, false
 }
 
 // enter adds text to e, unless it is there by now.
@@ -192,22 +198,6 @@ func (d *Dictionary) enter(e *entries, text []byte, hash uint64) (number int) {
 	return number
 }
 
-// word returns the number of a word.
-func (d *Dictionary) word(text []byte) (number int, ok bool) {
-	if len(text) < minWord || len(text) > maxWord {
-		return 0, false
-	}
-	return d.number(&d.words, text, maxWords, usesOf(len(text)))
-}
-
-// key returns the number of a word that is a key.
-func (d *Dictionary) key(text []byte) (number int, ok bool) {
-	if len(text) < minKey || len(text) > maxWord {
-		return 0, false
-	}
-	return d.number(&d.words, text, maxWords, 2)
-}
-
 // numbersOf returns the uvarints of text.
 func numbersOf(text string) (numbers []int) {
 	for pos := 0; pos < len(text); {
@@ -225,7 +215,7 @@ func (d *Dictionary) Size() int {
 	const header = 16 // of a string
 	size := d.bytes + 4*len(*d.seen.Load()) + int(d.treeBytes.Load())
 	for _, e := range []*entries{&d.words, &d.shapes, &d.values} {
-		size += header*(cap(e.boxed)+len(e.boxed)) + 4*len(e.slots)
+		size += header*(2*cap(e.boxed)+len(e.boxed)) + 4*len(e.slots)
 	}
 	return size
 }

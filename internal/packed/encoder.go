@@ -41,6 +41,8 @@ type encoder struct {
 	// guesses are the shapes of the last objects at each depth: the next one often has the same.
 	guesses [16]guess
 	depth   int
+	// fresh is the number of texts so far that have not been met before: a value with one of them is not in the dictionary.
+	fresh int
 }
 
 // guess is the shape that an object may have.
@@ -113,7 +115,7 @@ func (e *encoder) key(name []byte, base int) {
 			return
 		}
 	}
-	if number, ok := e.dict.key(name); ok {
+	if number, ok := e.keyWord(name); ok {
 		e.keys = append(e.keys, key{word: number})
 		return
 	}
@@ -171,7 +173,7 @@ func (e *encoder) shape(keys []key) (number int, ok bool) {
 	if len(text) > maxShape {
 		return 0, false
 	}
-	number, ok = e.dict.number(&e.dict.shapes, text, maxShapes, 2)
+	number, ok, _ = e.dict.number(&e.dict.shapes, text, maxShapes, 2)
 	if ok && last != nil {
 		*last = guess{e.dict.keys[number], number}
 	}
@@ -205,13 +207,38 @@ func (e *encoder) insert(start int, head []byte) {
 	}
 }
 
-// share replaces the container that begins at start by a value of the dictionary, if it has one.
-func (e *encoder) share(start int) {
+// word returns the number of a word.
+func (e *encoder) word(text []byte) (number int, ok bool) {
+	if len(text) < minWord || len(text) > maxWord {
+		return 0, false
+	}
+	number, ok, fresh := e.dict.number(&e.dict.words, text, maxWords, usesOf(len(text)))
+	if fresh {
+		e.fresh++
+	}
+	return number, ok
+}
+
+// keyWord returns the number of a word that is a key.
+func (e *encoder) keyWord(text []byte) (number int, ok bool) {
+	if len(text) < minKey || len(text) > maxWord {
+		return 0, false
+	}
+	number, ok, fresh := e.dict.number(&e.dict.words, text, maxWords, 2)
+	if fresh {
+		e.fresh++
+	}
+	return number, ok
+}
+
+// share replaces the container that begins at start by a value of the dictionary, if it has one. Fresh is e.fresh at the
+// beginning of the container.
+func (e *encoder) share(start, fresh int) {
 	content := e.out[start:]
-	if len(content) < minValue || len(content) > maxValue {
+	if e.fresh != fresh || len(content) < minValue || len(content) > maxValue {
 		return
 	}
-	if number, ok := e.dict.number(&e.dict.values, content, maxValues, usesOf(len(content))); ok {
+	if number, ok, _ := e.dict.number(&e.dict.values, content, maxValues, usesOf(len(content))); ok {
 		e.out = binary.AppendUvarint(append(e.out[:start], tagValue), uint64(number)) //nolint:gosec // not negative
 	}
 }
@@ -224,7 +251,7 @@ func (e *encoder) appendString(b, content []byte) []byte {
 	if b, ok := appendSmall(b, content); ok {
 		return b
 	}
-	if number, ok := e.dict.word(content); ok {
+	if number, ok := e.word(content); ok {
 		return appendWord(b, number)
 	}
 	if b, ok := appendDigits(b, content); ok {
@@ -256,7 +283,7 @@ func (e *encoder) prefix(content []byte) (number, length int) {
 			continue
 		}
 		tried++
-		if number, ok := e.dict.word(content[:i]); ok {
+		if number, ok := e.word(content[:i]); ok {
 			return number, i
 		}
 	}

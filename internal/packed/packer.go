@@ -137,7 +137,7 @@ func (e *encoder) value(at wire.Place) bool {
 
 // object encodes the object at the scanner's position.
 func (e *encoder) object(at wire.Place) bool {
-	start, base := len(e.out), e.beginObject()
+	start, base, fresh := len(e.out), e.beginObject(), e.fresh
 	again, ok := e.scan.Enter('}')
 	for again && ok {
 		if !e.member(at, base) {
@@ -150,7 +150,7 @@ func (e *encoder) object(at wire.Place) bool {
 	}
 	e.endObject(start, base)
 	if !at.IsRoot() && !at.IsMetadata() {
-		e.share(start)
+		e.share(start, fresh)
 	}
 	return true
 }
@@ -259,7 +259,7 @@ func headField(name []byte) (field int, ok bool) {
 
 // array encodes the array at the scanner's position.
 func (e *encoder) array() bool {
-	start, n := len(e.out), 0
+	start, fresh, n := len(e.out), e.fresh, 0
 	again, ok := e.scan.Enter(']')
 	for again && ok {
 		if !e.value(wire.Place{}) {
@@ -272,7 +272,7 @@ func (e *encoder) array() bool {
 		return false
 	}
 	e.endArray(start, n)
-	e.share(start)
+	e.share(start, fresh)
 	return true
 }
 
@@ -297,14 +297,14 @@ func (e *encoder) content(value any, at wire.Place) bool {
 		if value == nil {
 			return false
 		}
-		start := len(e.out)
+		start, fresh := len(e.out), e.fresh
 		for _, element := range value {
 			if !e.content(element, wire.Place{}) {
 				return false
 			}
 		}
 		e.endArray(start, len(value))
-		e.share(start)
+		e.share(start, fresh)
 	case map[string]any:
 		return value != nil && e.contentObject(value, at)
 	default:
@@ -315,7 +315,7 @@ func (e *encoder) content(value any, at wire.Place) bool {
 
 // contentObject encodes an object of unstructured content.
 func (e *encoder) contentObject(content map[string]any, at wire.Place) bool {
-	start, base, inMetadata := len(e.out), e.beginObject(), at.IsMetadata()
+	start, base, fresh, inMetadata := len(e.out), e.beginObject(), e.fresh, at.IsMetadata()
 	names := make([]string, 0, len(content))
 	for name := range content {
 		names = append(names, name)
@@ -340,7 +340,7 @@ func (e *encoder) contentObject(content map[string]any, at wire.Place) bool {
 	}
 	e.endObject(start, base)
 	if !at.IsRoot() && !at.IsMetadata() {
-		e.share(start)
+		e.share(start, fresh)
 	}
 	return true
 }
