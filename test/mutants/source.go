@@ -151,7 +151,7 @@ var ofSource = []table{
 			"time.AfterFunc(answerAfter, cancel)", "time.AfterFunc(answerAfter, func() {})")},
 		{"objects of another kind in a list are accepted", "requests.list", replace("checkKinds(r.kind, list)", "nil")},
 		{"the watch-list marker is not forwarded", "unstructuredClient.IsWatchListSemanticsUnSupported", replace("c.Interface", "nil")},
-		{"a recreated object in a watch is an update", "resumableWatch.passObject", never("!old.same(id)")},
+		{"a recreated object in a watch is an update", "resumableWatch.passObject", never("s.known.hasOther(key, id)")},
 		{"requests are sent for a held type", "Type.absent", never("t.Serving == Held")},
 		{"requests continue when a type is deleted", "resumableWatch.forward", never("!t.follows(now)")},
 		{"objects of a watch-list that is dropped are known", "resumableWatch.forward", replace("p.take(ctx, errorEvent(errReplaced), true)", "s.send(errorEvent(errReplaced))")},
