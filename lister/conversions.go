@@ -16,6 +16,8 @@ import (
 type conversions[T any] struct {
 	mu sync.Mutex // never held while an object is converted or the cache is read
 	of map[cache.ObjectName]conversion[T]
+	// most is the maximum number of conversions; 0: all.
+	most int
 	// until is the number of reads until the next sweep.
 	until int
 }
@@ -31,7 +33,7 @@ type conversion[T any] struct {
 type state struct {
 	apiVersion, version string
 	uid                 types.UID
-	object              *unstructured.Unstructured // only if the object has no version
+	object              any // only if the object has no version
 }
 
 func stateOf(object *unstructured.Unstructured) state {
@@ -41,6 +43,19 @@ func stateOf(object *unstructured.Unstructured) state {
 	}
 	return s
 }
+
+// stateOfPacked is stateOf for a packed object.
+func stateOfPacked(object fielder) state {
+	apiVersion, _ := object.Field("apiVersion")
+	s := state{version: object.GetResourceVersion(), uid: object.GetUID()}
+	if s.apiVersion, _ = apiVersion.(string); s.version == "" {
+		s.object = object
+	}
+	return s
+}
+
+// mostOfPacked is the maximum number of conversions of a packed cache, in which 10,000 structs would take more memory than the objects.
+const mostOfPacked = 1 << 10
 
 // A sweep looks up each conversion, so it comes after fewConversions more conversions than there are, or after
 // readsPerConversion times as many reads.
@@ -68,6 +83,12 @@ func (c *conversions[T]) put(name cache.ObjectName, made conversion[T]) (T, erro
 	}
 	if c.of == nil {
 		c.of = map[cache.ObjectName]conversion[T]{}
+	}
+	if _, replaced := c.of[name]; !replaced && c.most > 0 && len(c.of) >= c.most {
+		for other := range c.of {
+			delete(c.of, other)
+			break
+		}
 	}
 	c.of[name] = made
 	c.until -= readsPerConversion

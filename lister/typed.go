@@ -30,6 +30,9 @@ type Object interface {
 // a List of all objects. Typed starts no goroutine. Create one Typed and keep it, since each has its own
 // results. It is safe for concurrent use.
 //
+// Of a packed cache, it keeps at most 1,024 results, and drops any of them for the next: the cache is packed to take little memory. It
+// decodes T from the packed object, and makes no tree.
+//
 // Objects of type T are shared by all callers, and may have parts of the cached objects. They are read-only:
 // call DeepCopy before the first write. Fields that T does not have are dropped.
 //
@@ -49,6 +52,9 @@ func NewTyped[T Object](indexer cache.Indexer, gvr schema.GroupVersionResource) 
 	t := &Typed[T]{
 		objects:   objectlister.New[*unstructured.Unstructured]("lister", indexer, gvr),
 		converter: gotype.NewConverter[T](),
+	}
+	if t.objects.IsPacked() {
+		t.conversions.most = mostOfPacked
 	}
 	if err := (gotype.Of[T]{}).Check(); err != nil {
 		t.invalid = fmt.Errorf("lister: %s: %w", gvr.GroupResource(), err)
@@ -133,7 +139,7 @@ func (t *Typed[T]) get(key, name string) (T, error) {
 	if t.invalid != nil {
 		return none, t.invalid
 	}
-	cached, err := t.objects.Get(key, name)
+	cached, err := t.objects.GetCached(key, name)
 	if err != nil {
 		t.conversions.drop(key)
 		return none, err
@@ -150,20 +156,38 @@ func (t *Typed[T]) cached(name cache.ObjectName) bool {
 
 // convert returns cached as a T.
 func (t *Typed[T]) convert(cached any) (T, error) {
-	object, err := t.objects.Object(cached)
-	if err != nil {
-		var none T
-		return none, err
+	from, is := cached.(source)
+	if !is || !t.objects.IsPacked() {
+		object, err := t.objects.Object(cached)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return t.keep(object, stateOf(object), func() (T, error) { return t.converter.Convert(object.Object) })
 	}
-	name, state := cache.MetaObjectToName(object), stateOf(object)
-	if known, there := t.conversions.get(name, state); there {
+	return t.keep(from, stateOfPacked(from), func() (T, error) {
+		return t.converter.Decode(from, func() map[string]any { return from.Unstructured().Object })
+	})
+}
+
+// source is a packed object, from which T is decoded without a tree.
+type source interface {
+	fielder
+	gotype.Source
+	Unstructured() *unstructured.Unstructured
+}
+
+// keep returns the conversion of an object in that state, and makes it if it is not known.
+func (t *Typed[T]) keep(object metav1.Object, of state, convert func() (T, error)) (T, error) {
+	name := cache.MetaObjectToName(object)
+	if known, there := t.conversions.get(name, of); there {
 		return known.to, known.err
 	}
-	to, err := t.converter.Convert(object.Object)
+	to, err := convert()
 	if err != nil {
 		err = &ConversionError{GVR: t.objects.GVR, Name: name.String(), Err: err}
 	}
-	return t.conversions.put(name, conversion[T]{state, to, err})
+	return t.conversions.put(name, conversion[T]{of, to, err})
 }
 
 // ErrConversion is matched by every [*ConversionError].

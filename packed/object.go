@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
+	"sync"
 	"sync/atomic"
 	"weak"
 
@@ -168,13 +170,24 @@ func (o *Object) MarshalJSON() ([]byte, error) { return o.Unstructured().Marshal
 // [unstructured.Unstructured] has: nil, bool, int64, float64, string, []any or map[string]any. It is read-only.
 func (o *Object) Field(path ...string) (value any, found bool) { return o.read().Field(path...) }
 
+// AppendJSON appends the object as JSON to b. Members are in the order in which they were packed, and a float has a point or an
+// exponent. It does not unpack the object. It returns false if a string is not valid UTF-8, which no decoder returns.
+func (o *Object) AppendJSON(b []byte) (_ []byte, ok bool) { return o.read().AppendJSON(b) }
+
+// converters has the converter of each type T of As, by the type of *T.
+var converters sync.Map
+
 // As unpacks an object to T, such as appsv1.Deployment. Fields that T does not have are dropped. The result
 // belongs to the caller. The error names the field that does not fit, without its value.
 func As[T any, P interface {
 	*T
 	runtime.Object
 }](o *Object) (P, error) {
-	object, err := gotype.NewConverter[P]().Convert(o.Unstructured().DeepCopy().Object)
+	converter, known := converters.Load(reflect.TypeFor[P]())
+	if !known {
+		converter, _ = converters.LoadOrStore(reflect.TypeFor[P](), gotype.NewConverter[P]())
+	}
+	object, err := converter.(*gotype.Converter[P]).Decode(o, func() map[string]any { return o.Unstructured().DeepCopy().Object })
 	if err != nil {
 		return nil, fmt.Errorf("packed: %s %q: %w", o.kind(), o.GetName(), err)
 	}

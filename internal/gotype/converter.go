@@ -5,22 +5,58 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
 // Converter converts unstructured content to T. It is safe for concurrent use.
 type Converter[T runtime.Object] struct {
 	of       Of[T]
 	integers integers
+	json     func() *wire.Settings // the decoder of JSON
 }
 
 // NewConverter returns a converter. Check must have returned nil for T.
 func NewConverter[T runtime.Object]() *Converter[T] {
 	all := integers{math.MinInt64, math.MaxInt64}
 	all.narrow(reflect.TypeFor[T](), map[reflect.Type]bool{})
-	return &Converter[T]{integers: all}
+	return &Converter[T]{integers: all, json: sync.OnceValue(func() *wire.Settings {
+		return &wire.Settings{Tables: wire.NewTables(wire.Own), Into: wire.NewStruct(reflect.TypeFor[T]().Elem())}
+	})}
+}
+
+// Source is an object that is not a tree.
+type Source interface {
+	// AppendJSON appends the object as JSON, in which each float has a point or an exponent. It returns false if it can't.
+	AppendJSON(b []byte) (_ []byte, ok bool)
+}
+
+// maxBuffer is the maximum size of a buffer whose memory is kept for the next object.
+const maxBuffer = 1 << 20
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Decode returns from as a T, with the result of Convert for its content, which it calls if an object is not ordinary: then Convert has
+// the error, too. Otherwise there is no tree. A field that keeps JSON, such as a RawExtension, has other forms of the same values.
+func (c *Converter[T]) Decode(from Source, content func() map[string]any) (T, error) {
+	buffer := buffers.Get().(*[]byte)
+	data, ok := from.AppendJSON((*buffer)[:0])
+	var decoded runtime.Object
+	if ok {
+		decoded, ok = c.json().Object(data)
+	}
+	if cap(data) <= maxBuffer {
+		*buffer = data
+		buffers.Put(buffer)
+	}
+	if to, is := decoded.(T); ok && is {
+		return to, nil
+	}
+	return c.Convert(content())
 }
 
 // Convert returns content as a T, which may share parts with content. Fields that T does not have are

@@ -132,18 +132,27 @@ func (l *Of[T]) EachByIndex(index, value string, visit func(cached any)) error {
 
 // Get returns the object under key in the cache. If there is none, the error names it.
 func (l *Of[T]) Get(key, name string) (T, error) {
-	var none T
+	cached, err := l.GetCached(key, name)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return l.Object(cached)
+}
+
+// GetCached is Get for a cached object of any type.
+func (l *Of[T]) GetCached(key, name string) (any, error) {
 	if l.Indexer == nil {
-		return none, l.errNoIndexer()
+		return nil, l.errNoIndexer()
 	}
 	cached, exists, err := l.Indexer.GetByKey(key)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	if !exists {
-		return none, apierrors.NewNotFound(l.GVR.GroupResource(), name)
+		return nil, apierrors.NewNotFound(l.GVR.GroupResource(), name)
 	}
-	return l.Object(cached)
+	return cached, nil
 }
 
 // Object returns cached as a T.

@@ -58,6 +58,10 @@ func checkTape(t *testing.T, tape Tape, want map[string]any) {
 	if got := tape.Content(); !same(want, got) {
 		t.Fatalf("content\n%.2000q, want\n%.2000q", fmt.Sprint(got), fmt.Sprint(want))
 	}
+	data, ok := tape.AppendJSON([]byte("x"))
+	if got, err := decoded(data[1:]); !ok || err != nil || !same(want, got) {
+		t.Fatalf("JSON %.2000q, error %v, want %.2000q", data, err, fmt.Sprint(want))
+	}
 	metadata, _ := want["metadata"].(map[string]any)
 	for name, got := range map[string]string{"name": tape.Name(), "namespace": tape.Namespace(), "uid": tape.UID(), "resourceVersion": tape.ResourceVersion()} {
 		if text, _ := metadata[name].(string); got != text {

@@ -70,6 +70,15 @@ func (s *Settings) List(data []byte) (l List, ok bool) {
 	return l, ok
 }
 
+// Object decodes one object of the settings' Struct, which may have no kind. It returns false for data that is not ordinary.
+func (s *Settings) Object(data []byte) (object runtime.Object, ok bool) {
+	ok = s.decode(data, func(b *builder) bool {
+		object, ok = s.Into.item(b, metav1.TypeMeta{})
+		return ok && b.done()
+	})
+	return object, ok
+}
+
 // listHead has the members of a list except its items.
 type listHead struct {
 	metav1.TypeMeta `json:",inline"`

@@ -39,11 +39,18 @@ var ofPacked = []table{
 		{"an object is packed with the old dictionary", "Packer.Renew", drop("o.tape.Store(&again)")},
 		{"an object of an update is unpacked in full", "Object.UnstructuredLike", replace("o.read().ContentLike(other.read(), other.Unstructured().Object)", "o.read().Content()")},
 	}},
+	{"internal/packed", "lister", []mutant{
+		{"a packed float is an integer in JSON", "appendFloatJSON", never(`!bytes.ContainsAny(b[start:], ".e")`)},
+		{"a quote in a packed string ends it", "appendQuoted", replace(`c == '"'`, "false")},
+	}},
 	{"internal/objectlister", "lister", []mutant{
 		{"a lister unpacks objects before it selects them", "New", never("unpack != nil")},
 		{"a lister of a packed cache ignores selectors", "Of.Each", always(`!l.packed || selector.Empty() || labels.MatchesNothing(selector)`)},
 	}},
 	{"lister", "lister", []mutant{
+		{"Go types are made from trees of packed objects", "Typed.convert", always("!is || !t.objects.IsPacked()")},
+		{"a typed view of a packed cache keeps all objects", "conversions.put", never("!replaced && c.most > 0 && len(c.of) >= c.most")},
+		{"another version of a packed object has the result of the last one", "stateOfPacked", replace("object.GetResourceVersion()", `"1"`)},
 		{"a query unpacks each object that it reads", "Reader.fields", never("r.objects.IsPacked()")},
 		{"a path of a packed object has no rest", "path.split", always("len(p.names) == len(list.Nodes) || len(p.names) == 0")},
 		{"a path of a packed object ends at null", "path.find", replace("!there || at == nil", "!there")},

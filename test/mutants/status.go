@@ -83,14 +83,14 @@ var ofStatus = []table{
 	}},
 	{"internal/objectlister", "lister", []mutant{
 		{"a failed Get is a typed nil", "genericNamespace.Get", replace("if err != nil { return nil, err }; return object, nil", "return object, err")},
-		{"NotFound has the wrong resource", "Of.Get", replace("l.GVR.GroupResource()", "schema.GroupResource{Resource: l.GVR.Resource}")},
+		{"NotFound has the wrong resource", "Of.GetCached", replace("l.GVR.GroupResource()", "schema.GroupResource{Resource: l.GVR.Resource}")},
 		{"the selector is ignored", "Of.Each", always("selector == nil")},
 		{"a nil selector panics", "Of.Each", never("selector == nil")},
 		{"a list has objects of another type as nil", "Of.Object", never("!is")},
 		{"a list that fails has objects", "Of.ListIn", replace("return nil, err", "return objects, err")},
 		{"List panics without an indexer", "Of.Each", never("l.Indexer == nil")},
-		{"Get panics without an indexer", "Of.Get", never("l.Indexer == nil")},
-		{"an error of the cache is NotFound", "Of.Get", never("err != nil")},
+		{"Get panics without an indexer", "Of.GetCached", never("l.Indexer == nil")},
+		{"an error of the cache is NotFound", "Of.GetCached", never("err != nil")},
 		{"a list ignores the namespace", "Of.Each", replace(
 			"cache.ListAllByNamespace(l.Indexer, namespace, selector, visit)", "cache.ListAll(l.Indexer, selector, visit)")},
 		{"a generic lister of a namespace reads all namespaces", "generic.ByNamespace", replace("g.all.Namespace(namespace)", "g.all")},
