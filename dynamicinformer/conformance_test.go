@@ -19,9 +19,10 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-// implementation is one of the two packages that the tables compare.
+// implementation is one of the packages that the tables compare.
 type implementation struct {
 	name        string
+	packed      bool // its caches are packed
 	newFactory  func(client dynamic.Interface, resync time.Duration, namespace string, tweak func(*metav1.ListOptions)) upstream.DynamicSharedInformerFactory
 	newInformer func(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resync time.Duration, indexers cache.Indexers, tweak func(*metav1.ListOptions)) informers.GenericInformer
 
@@ -73,6 +74,13 @@ var gvrkit = implementation{
 	},
 }
 
+// gvrkitPacked is gvrkit with packed caches.
+var gvrkitPacked = func() implementation {
+	packed := gvrkit
+	packed.name, packed.packed = "gvrkit with packed caches", true
+	return packed
+}()
+
 // behaviour is a row of a table: a behaviour of factories or informers.
 type behaviour struct {
 	name  string
@@ -117,6 +125,9 @@ func (r *trial) synced(factory upstream.DynamicSharedInformerFactory, d time.Dur
 // try runs a row and returns its errors.
 func try(t *testing.T, impl implementation, row behaviour) (problems []string) {
 	t.Helper()
+	if impl.packed {
+		t.Setenv("GVRKIT_PACKED_CACHES", "true")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		r := &trial{implementation: impl, t: t, cluster: fakecluster.New(widgetType, blockType), stop: stop}
@@ -129,7 +140,7 @@ func try(t *testing.T, impl implementation, row behaviour) (problems []string) {
 
 func TestConformance(t *testing.T) {
 	for _, row := range conformance {
-		for _, impl := range []implementation{clientGo, gvrkit} {
+		for _, impl := range []implementation{clientGo, gvrkit, gvrkitPacked} {
 			t.Run(row.name+"/"+impl.name, func(t *testing.T) {
 				for _, problem := range try(t, impl, row) {
 					t.Error(problem)

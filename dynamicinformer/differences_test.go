@@ -457,8 +457,10 @@ func TestDifferences(t *testing.T) {
 			if row.reason == "" {
 				t.Error("a difference needs a reason")
 			}
-			for _, problem := range try(t, gvrkit, row.behaviour) {
-				t.Error(problem)
+			for _, impl := range []implementation{gvrkit, gvrkitPacked} {
+				for _, problem := range try(t, impl, row.behaviour) {
+					t.Errorf("%s: %s", impl.name, problem)
+				}
 			}
 			if problems := try(t, clientGo, row.behaviour); problems == nil {
 				t.Error("client-go has this behaviour too")
