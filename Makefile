@@ -28,6 +28,7 @@ test: test-unit test-envtest ## run all tests of all modules
 test-unit: ## run the tests that need no server
 	@echo "test-unit: compiling with the race detector: about two minutes with empty caches"
 	@$(TEST) $(UNIT)
+	@echo "test-unit: running tests of informers again, with packed caches"; GVRKIT_PACKED_CACHES=true $(TEST) ./dynamicinformer ./test/upstream
 
 test-envtest: ## find or build API servers, and run the tests that need them
 	@echo "test-envtest: building the API servers and the tests: 12 to 25 minutes with empty caches"
@@ -35,6 +36,10 @@ test-envtest: ## find or build API servers, and run the tests that need them
 	@go build -race -v $(SERVERS) 2>&1 | $(COUNT)
 	@echo "test-envtest: running the tests"
 	@$(TEST) $(SERVERS)
+
+test-packed: export GVRKIT_PACKED_CACHES = true
+test-packed: UNIT := ./internal/... ./lister ./metadatainformer ./metadatalister ./packed ./metrics/...
+test-packed: test-unit test-envtest ## run the tests of informers with packed caches, also those that need servers; half an hour
 
 mutants: ## change the library in one way after the other, and print the test that detects it; an hour
 	@go run ./test/mutants
@@ -65,4 +70,4 @@ tidy-check: ## check that go.mod and go.sum of each module are complete, and tha
 
 verify: test lint tidy-check ## run all checks that a change must pass
 
-.PHONY: help build run test test-unit test-envtest mutants fuzz soak bench lint fmt tidy-check verify
+.PHONY: help build run test test-unit test-envtest test-packed mutants fuzz soak bench lint fmt tidy-check verify

@@ -29,7 +29,8 @@ var (
 	blockType  = fakecluster.Type{GVR: blocks, Kind: "IPAMBlock"}
 )
 
-// packedCaches says that all factories have packed caches.
+// packedCaches says that all factories have packed caches. Two expectations of tests differ then: WithoutSharing has no effect, since packed
+// objects always share equal parts; and no lease conflicts with another one by WithPackedCache, since all have it.
 var packedCaches = os.Getenv("GVRKIT_PACKED_CACHES") == "true"
 
 func newObject(name string, labels map[string]string) *unstructured.Unstructured {
