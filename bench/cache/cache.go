@@ -60,6 +60,11 @@ func cases(quick bool) []harness.Case {
 			all = append(all, l.newCase("", rounds, l.contestants()), l.newCase("-forms", rounds, l.forms()), l.newCase("-packed", rounds, l.packed()))
 		}
 	}
+	if !quick {
+		kind := objects.All()[0]
+		many, most := load{kind, 50_000, 5000}, load{kind, 200_000, 5000}
+		all = append(all, many.newCase("-packed", 1, many.packed()), most.newCase("-packed", 1, most.large()))
+	}
 	return all
 }
 
@@ -154,6 +159,16 @@ func (l load) packed() []harness.Contestant {
 			}
 			all[i+1].Targets = append(all[i+1].Targets, target)
 		}
+	}
+	return all
+}
+
+// large returns the contestants with packed caches, for more objects than client-go's informer is measured with. The limits are
+// those of one process.
+func (l load) large() []harness.Contestant {
+	all := l.packed()[1:]
+	for i := range all {
+		all[i].Targets = []harness.Target{{Metric: peakRSS, AtMost: 1024}, {Metric: fullGC, AtMost: 100}}
 	}
 	return all
 }

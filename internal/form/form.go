@@ -94,6 +94,10 @@ func (Metadata) Check(c *Clients) error {
 
 // Client implements Form.
 func (Metadata) Client(c *Clients) (source.Client, *atomic.Bool, error) {
+	if c.partial != nil && !detectsMutations() {
+		client, transformed := typed.Sharing(c.partial)
+		return client, transformed, nil
+	}
 	if c.partial != nil {
 		return c.partial, nil, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,9 +20,11 @@ import (
 
 // partial is a client of metadata.
 type partial struct {
-	source.Client // of client-go's client
-	rest          rest.Interface
-	of            decoder[*metav1.PartialObjectMetadata]
+	source.Client                // of client-go's client
+	own, sharing  rest.Interface // objects of sharing have equal parts in common
+	// transformed is set while the informer has a transform, which may write to objects; nil: objects have nothing in common.
+	transformed *atomic.Bool
+	of          decoder[*metav1.PartialObjectMetadata]
 }
 
 // Metadata returns a client whose objects are *metav1.PartialObjectMetadata, with the requests and the decoders
@@ -32,11 +35,36 @@ func Metadata(client metadata.Interface, cfg *rest.Config, httpClient *http.Clie
 	cfg.NegotiatedSerializer = undecodable.Negotiated(cfg.NegotiatedSerializer)
 	cfg.GroupVersion = &schema.GroupVersion{}
 	cfg.APIPath = "/unused" // requests have absolute paths
-	restClient, err := rest.RESTClientForConfigAndClient(cfg, httpClient)
+	own, err := rest.RESTClientForConfigAndClient(cfg, httpClient)
 	if err != nil {
 		return nil, err
 	}
-	return &partial{Client: source.Metadata(client), rest: restClient}, nil
+	cfg.NegotiatedSerializer = sharing{cfg.NegotiatedSerializer, newCommon()}
+	shared, err := rest.RESTClientForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &partial{Client: source.Metadata(client), own: own, sharing: shared}, nil
+}
+
+// Sharing returns a client as client, which is one of [Metadata], for one informer: its objects are read-only, and have equal parts in
+// common. The informer sets transformed while it has a transform; then they have not.
+func Sharing(client source.Client) (_ source.Client, transformed *atomic.Bool) {
+	of, is := client.(*partial)
+	if !is {
+		return client, nil
+	}
+	chosen := *of
+	chosen.transformed = &atomic.Bool{}
+	return &chosen, chosen.transformed
+}
+
+// rest returns the client of the next request.
+func (c *partial) rest() rest.Interface {
+	if c.transformed == nil || c.transformed.Load() {
+		return c.own
+	}
+	return c.sharing
 }
 
 // accepted returns client-go's Accept header of requests for objects of kind.
@@ -47,7 +75,7 @@ func accepted(kind string) string {
 
 // List implements source.Client.
 func (c *partial) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
-	result := request(c.rest, accepted("PartialObjectMetadataList"), gvr, namespace, &opts).Do(ctx)
+	result := request(c.rest(), accepted("PartialObjectMetadataList"), gvr, namespace, &opts).Do(ctx)
 	if err := result.Error(); err != nil {
 		return nil, err
 	}
@@ -72,7 +100,7 @@ func (c *partial) List(ctx context.Context, gvr schema.GroupVersionResource, nam
 // Watch implements source.Client.
 func (c *partial) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
-	watch := request(c.rest, accepted("PartialObjectMetadata"), gvr, namespace, &opts)
+	watch := request(c.rest(), accepted("PartialObjectMetadata"), gvr, namespace, &opts)
 	if seconds := opts.TimeoutSeconds; seconds != nil {
 		watch.Timeout(time.Duration(*seconds) * time.Second)
 	}

@@ -38,6 +38,7 @@ func metadataClients(t *testing.T, s *stubserver.Server) (theirs, ours source.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
+	ours, _ = Sharing(ours)
 	return source.Metadata(client), ours
 }
 
