@@ -174,13 +174,12 @@ func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, error) {
 // leaseOptions are the values of the options of one lease.
 type leaseOptions struct {
 	settings
-	versions discovery.VersionPolicy
-	form     form.Form
-	absent   bool
-	separate bool
-	linger   time.Duration
-	name     string
-	handlers handlers.Options
+	versions         discovery.VersionPolicy
+	form             form.Form
+	absent, separate bool
+	linger           time.Duration
+	name             string
+	handlers         handlers.Options
 }
 
 // leaseOptions returns the values of opts, or an [*OptionError].
@@ -191,6 +190,7 @@ func (f *Factory) leaseOptions(opts []LeaseOption) (leaseOptions, error) {
 			opt.applyToLease(&o)
 		}
 	}
+	o.packed = o.packed && o.form == form.Unstructured{} // other forms ignore it
 	return o, cmp.Or(o.check(), optionError(o.form.Check(&f.clients)))
 }
 

@@ -78,7 +78,7 @@ func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersio
 func standalone(client source.Client, o options, gvr schema.GroupVersionResource, indexers cache.Indexers) informers.GenericInformer {
 	state := typestate.New(typestate.Config{GVR: gvr, Namespace: o.namespace, Changed: &broadcast.Broadcaster{}})
 	return informer.New(informer.Config{
-		Source: o.config(client, nil, gvr), LogError: state.LogError, Resync: o.resync, Indexers: indexers, Lister: o.form.Lister,
+		Source: o.config(client, nil, gvr), LogError: state.LogError, Resync: o.resync, Indexers: indexers, Lister: o.form.Lister, Packer: form.Packer(o.form, o.packed),
 	})
 }
 

@@ -1,6 +1,7 @@
 package dynamicinformer_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,10 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/objectlister"
 	"github.com/gvrkit/gvrkit/packed"
 )
 
@@ -168,6 +173,102 @@ func TestPackedCache_LeasesShareAnInformer(t *testing.T) {
 		}
 		shutdown(t, f)
 	})
+}
+
+// Metadata is not packed, so that the option can't conflict.
+func TestPackedCache_MetadataIgnoresTheOption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster, dynamicinformer.WithMetadataClient(newMetadataClient(t)))
+		start(t.Context(), f)
+		acquire(t, f, widgets, dynamicinformer.WithMetadataOnly())
+		l := acquire(t, f, widgets, dynamicinformer.WithMetadataOnly(), dynamicinformer.WithPackedCache())
+		synctest.Wait()
+		for _, obj := range l.Informer().GetStore().List() {
+			if _, is := obj.(*metav1.PartialObjectMetadata); !is {
+				t.Errorf("the store has a %T", obj)
+			}
+		}
+		if _, err := l.AddPackedHandler(&packedRecorder{}, cache.HandlerOptions{}); !errors.Is(err, dynamicinformer.ErrInvalidOption) {
+			t.Errorf("error %v", err)
+		}
+		shutdown(t, f)
+	})
+}
+
+// The variable reaches the factories and informers of client-go's constructors, which have no options.
+func TestPackedCache_TheVariablePacksEverything(t *testing.T) {
+	t.Setenv("GVRKIT_PACKED_CACHES", "true")
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		create(t, cluster, widgets, "ns", "a")
+		factory := dynamicinformer.NewDynamicSharedInformerFactory(cluster, 0)
+		alone := dynamicinformer.NewFilteredDynamicInformer(cluster, widgets, "ns", 0, nil, nil)
+		stop := make(chan struct{})
+		of := []cache.SharedIndexInformer{factory.ForResource(widgets).Informer(), alone.Informer()}
+		factory.Start(stop)
+		go of[1].Run(stop)
+		synctest.Wait()
+		for n, informer := range of {
+			indexer, is := informer.GetIndexer().(objectlister.Packed)
+			if !is {
+				t.Fatalf("informer %d is not packed", n)
+			}
+			cached, _ := indexer.Packed()
+			stored, there, err := cached.GetByKey("ns/a")
+			if _, is := stored.(*packed.Object); !is || !there || err != nil {
+				t.Errorf("informer %d has a %T, error %v", n, stored, err)
+			}
+		}
+		close(stop)
+		factory.Shutdown()
+	})
+}
+
+// Objects of a client that are shared, such as those of a fake client, are not those of the cache, and the cache does not change with them.
+func TestPackedCache_DoesNotReferToTheObjectsOfTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := newObject("a", map[string]string{"app": "calico-node"})
+		shared.SetAPIVersion("example.com/v1")
+		shared.SetKind("Widget")
+		shared.SetNamespace("ns")
+		shared.SetResourceVersion("1")
+		want := shared.DeepCopy()
+		f := newFactory(t, sharingClient{objects: []unstructured.Unstructured{*shared}}, dynamicinformer.WithPackedCache(), dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever))
+		start(t.Context(), f)
+		l := acquire(t, f, widgets)
+		synctest.Wait()
+		shared.Object["metadata"].(map[string]any)["labels"].(map[string]any)["app"] = "changed"
+		got, err := l.Unstructured().Get("ns/a")
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("error %v (-want +got):\n%s", err, diff)
+		}
+		shutdown(t, f)
+	})
+}
+
+// sharingClient is a client whose lists have the same objects, and whose watches are silent.
+type sharingClient struct {
+	dynamic.NamespaceableResourceInterface
+
+	objects []unstructured.Unstructured
+}
+
+func (c sharingClient) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return c
+}
+
+func (c sharingClient) Namespace(string) dynamic.ResourceInterface { return c }
+
+func (c sharingClient) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list := &unstructured.UnstructuredList{Items: c.objects}
+	list.SetResourceVersion("1")
+	return list, nil
+}
+
+func (c sharingClient) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return watch.NewFake(), nil
 }
 
 // A transform may write to the objects that it gets, which are not those of the cache.

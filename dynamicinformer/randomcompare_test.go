@@ -100,7 +100,7 @@ func (c *contestant) content(t *testing.T) map[string]any {
 		u := obj.(*unstructured.Unstructured)
 		all[u.GetName()] = u.Object
 	}
-	for _, color := range colors {
+	for _, color := range colorNames {
 		selected, err := c.lister.List(labels.SelectorFromSet(labels.Set{"color": color}))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -122,11 +122,11 @@ func (c *contestant) content(t *testing.T) map[string]any {
 	return all
 }
 
-var colors = []string{"", "red", "green", "blue"}
+var colorNames = []string{"", "red", "green", "blue"}
 
 // change makes a random change of an object.
 func change(r *rand.Rand, u *unstructured.Unstructured) {
-	u.SetLabels(map[string]string{"color": colors[r.IntN(len(colors))]})
+	u.SetLabels(map[string]string{"color": colorNames[r.IntN(len(colorNames))]})
 	values := []any{nil, true, int64(r.IntN(200)), 0.5, "", "a text", []any{}, map[string]any{}, []any{"x", nil, map[string]any{"deep": []any{int64(1)}}}}
 	spec := map[string]any{}
 	for n := range r.IntN(6) {

@@ -56,6 +56,7 @@ func init() {
 		}
 		return nil
 	}
+	packed.Observe = func(packer any, observer func(object any)) { packer.(*Packer).packer.Observe(observer) }
 }
 
 // read implements wire.Read.
@@ -129,25 +130,34 @@ func (o *Object) Unstructured() *unstructured.Unstructured {
 	if o == nil {
 		return &unstructured.Unstructured{}
 	}
-	if tree := o.last(); tree != nil {
-		return tree
-	}
-	return o.keep(o.read().Content())
+	return o.unpacked(packed.Tape.Content)
 }
 
-// last returns what keep has returned last, or nil if it is no longer in use.
-func (o *Object) last() *unstructured.Unstructured {
-	if last := o.tree.Load(); last != nil {
-		return last.Value()
+// unpacked returns the last tree, if it is in use, and otherwise another one with what content returns.
+func (o *Object) unpacked(content func(packed.Tape) map[string]any) *unstructured.Unstructured {
+	for {
+		last := o.tree.Load()
+		if last != nil {
+			if tree := last.Value(); tree != nil {
+				return tree
+			}
+		}
+		tree := o.unpack(content)
+		if now := weak.Make(tree); o.tree.CompareAndSwap(last, &now) { // otherwise another caller has unpacked it
+			return tree
+		}
 	}
-	return nil
 }
 
-// keep returns an object with content, which last returns from now on.
-func (o *Object) keep(content map[string]any) *unstructured.Unstructured {
-	tree := &unstructured.Unstructured{Object: content}
-	last := weak.Make(tree)
-	o.tree.Store(&last)
+// unpack returns another tree.
+func (o *Object) unpack(content func(packed.Tape) map[string]any) *unstructured.Unstructured {
+	tape := o.read()
+	observe := tape.Observer()
+	if observe == nil {
+		return &unstructured.Unstructured{Object: content(tape)}
+	}
+	tree := &unstructured.Unstructured{Object: tape.OwnContent()}
+	observe(tree)
 	return tree
 }
 
@@ -157,10 +167,9 @@ func (o *Object) UnstructuredLike(other *Object) *unstructured.Unstructured {
 	if o == nil || other == nil {
 		return o.Unstructured()
 	}
-	if tree := o.last(); tree != nil {
-		return tree
-	}
-	return o.keep(o.read().ContentLike(other.read(), other.Unstructured().Object))
+	return o.unpacked(func(tape packed.Tape) map[string]any {
+		return tape.ContentLike(other.read(), other.Unstructured().Object)
+	})
 }
 
 // MarshalJSON implements json.Marshaler, as [unstructured.Unstructured] does.

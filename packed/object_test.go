@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"weak"
 
@@ -294,6 +295,93 @@ func TestObject_UnstructuredLikeUnpacksOnlyWhatDiffers(t *testing.T) {
 	var none *packed.Object
 	if none.UnstructuredLike(after).Object != nil || before.UnstructuredLike(nil) != old {
 		t.Error("nil")
+	}
+}
+
+// fill packs objects, not live, until their texts are most of the dictionary.
+func fill(t *testing.T, p *packed.Packer, generation int) {
+	t.Helper()
+	for i := range 4800 {
+		pack(t, p, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"color": fmt.Sprintf("color-%d-%d", generation, i/8), "size": fmt.Sprintf("size-%d-%d", generation, i/8),
+		}}})
+	}
+}
+
+// A write to an unpacked object is a bug of the program. It does not become a part of the packed objects.
+func TestPacker_RenewPacksWhatWasPackedBefore(t *testing.T) {
+	const text = `{"kind":"A","apiVersion":"g/v1","metadata":{"name":"a"},"spec":{"ports":[{"http":1000,"https":2000,"metrics":3000,"admin":4000}]}}`
+	p := packed.NewPacker()
+	var live []*packed.Object
+	for range 8 { // the last ones have values in common
+		live = append(live, pack(t, p, parse(t, text)))
+	}
+	fill(t, p, 0)
+	tree := live[6].Unstructured()
+	tree.Object["spec"].(map[string]any)["ports"].([]any)[0].(map[string]any)["http"] = "changed"
+	if !p.Renew(slices.Values(live)) {
+		t.Fatal("not renewed")
+	}
+	for i, o := range live {
+		if o == live[6] {
+			continue // the program has the tree
+		}
+		if diff := cmp.Diff(parse(t, text), o.Unstructured()); diff != "" {
+			t.Errorf("object %d has changed:\n%s", i, diff)
+		}
+	}
+	runtime.KeepAlive(tree)
+}
+
+// Readers and the renewal of what the objects have in common do not disturb each other: all readers of an object have the same
+// content, and, at one time, the same tree.
+func TestObject_ReadersDuringRenewals(t *testing.T) {
+	p := packed.NewPacker()
+	var want []*unstructured.Unstructured
+	var live []*packed.Object
+	for i := range 64 {
+		want = append(want, parse(t, fmt.Sprintf(`{"kind":"A","apiVersion":"g/v1","metadata":{"name":"a%d","labels":{"app":"x"}},"spec":{"zone":"zone-%d","ports":[{"http":1000,"https":2000,"admin":%d}]}}`, i, i%4, i%3)))
+		live = append(live, pack(t, p, want[i]))
+	}
+	var readers sync.WaitGroup
+	stop := make(chan struct{})
+	for reader := range 16 {
+		readers.Go(func() {
+			for i := reader; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				n := i % len(live)
+				zone, _ := live[n].Field("spec", "zone")
+				if live[n].GetLabels()["app"] != "x" || zone != fmt.Sprint("zone-", n%4) || live[n].GetName() != want[n].GetName() || !reflect.DeepEqual(live[n].Unstructured(), want[n]) {
+					t.Errorf("object %d is %v", n, live[n].Unstructured())
+					return
+				}
+			}
+		})
+	}
+	for generation := range 2 {
+		fill(t, p, generation)
+		if !p.Renew(slices.Values(live)) {
+			t.Error("not renewed")
+		}
+	}
+	close(stop)
+	readers.Wait()
+	var trees [16]*unstructured.Unstructured
+	for n := range live {
+		for reader := range trees {
+			readers.Go(func() { trees[reader] = live[n].Unstructured() })
+		}
+		readers.Wait()
+		for _, tree := range trees {
+			if tree != trees[0] {
+				t.Fatal("concurrent readers of an object have different trees")
+			}
+		}
+		runtime.GC() // the next ones are unpacked again
 	}
 }
 

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -90,17 +88,10 @@ func limited(cfg *rest.Config) *rest.Config {
 
 // defaultSharing is how a factory's objects are decoded by default.
 func defaultSharing() dynamicclient.Option {
-	if detectsMutations() {
+	if ipacked.DetectsMutations() {
 		return dynamicclient.WithoutSharing()
 	}
 	return dynamicclient.WithSharing()
-}
-
-// detectsMutations reports whether client-go checks for writes to cached objects. With shared parts,
-// it would report many objects after a write to one object.
-func detectsMutations() bool {
-	detects, _ := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR"))
-	return detects
 }
 
 // ForNamespaces returns the client that lists Namespace objects for an informer of form f, whose client is of. A Go
@@ -119,9 +110,7 @@ func (c *Clients) ForNamespaces(f Form, of source.Client) source.Client {
 // For returns the client of one informer with objects of form f, as [Form.Client] does. If the informer's cache should be packed,
 // and f is unstructured, it also returns the packer: the client's objects are those of the packer, or unstructured.
 func (c *Clients) For(f Form, pack bool) (client source.Client, transformed *atomic.Bool, packer *packed.Packer, err error) {
-	if pack && f == (Unstructured{}) {
-		packer = packed.NewPacker()
-	}
+	packer = Packer(f, pack)
 	if packer == nil || c.packing == nil {
 		client, transformed, err = f.Client(c)
 		return client, transformed, packer, err
@@ -132,6 +121,14 @@ func (c *Clients) For(f Form, pack bool) (client source.Client, transformed *ato
 	}
 	chosen := &choice{usual: packing, unshared: c.unshared}
 	return typed.Packing(chosen), &chosen.transformed, packer, nil
+}
+
+// Packer returns the packer of an informer with objects of form f, or nil if its cache should not be packed, or f can't be.
+func Packer(f Form, pack bool) *packed.Packer {
+	if !pack || f != (Unstructured{}) {
+		return nil
+	}
+	return packed.NewPacker()
 }
 
 // choice is the dynamic client of one informer: the usual one, unless the informer has a transform. Then it is one whose

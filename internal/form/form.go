@@ -10,6 +10,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/gotype"
+	ipacked "github.com/gvrkit/gvrkit/internal/packed"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typed"
 	"github.com/gvrkit/gvrkit/lister"
@@ -94,7 +95,7 @@ func (Metadata) Check(c *Clients) error {
 
 // Client implements Form.
 func (Metadata) Client(c *Clients) (source.Client, *atomic.Bool, error) {
-	if c.partial != nil && !detectsMutations() {
+	if c.partial != nil && !ipacked.DetectsMutations() {
 		client, transformed := typed.Sharing(c.partial)
 		return client, transformed, nil
 	}

@@ -21,8 +21,9 @@ import (
 // source.Packing.
 type packing struct {
 	packer   *packed.Packer
-	stored   func() []any // the objects of the cache
-	synced   func() bool  // the cache has had a whole list
+	stored   func() []any  // the objects of the cache
+	synced   func() bool   // the cache has had a whole list
+	turn     chan struct{} // has a value while run's goroutines run
 	detector cache.MutationDetector
 	packed   atomic.Int64  // the number of objects since the last check of the packer
 	check    chan struct{} // has a value if the packer must be checked
@@ -35,7 +36,11 @@ func newPacking(packer *packed.Packer, gvr schema.GroupVersionResource) *packing
 	if packer == nil {
 		return nil
 	}
-	return &packing{packer: packer, detector: cache.NewCacheMutationDetector(gvr.String()), check: make(chan struct{}, 1)}
+	p := &packing{packer: packer, detector: cache.NewCacheMutationDetector(gvr.String()), turn: make(chan struct{}, 1), check: make(chan struct{}, 1)}
+	if internalpacked.DetectsMutations() {
+		internalpacked.Observe(packer, p.detector.AddObject)
+	}
+	return p
 }
 
 // IsPacked reports whether the cache has packed objects.
@@ -74,9 +79,7 @@ func (p *packing) Unpack(stored metav1.Object) metav1.Object {
 func (p *packing) unpacked(stored any) any {
 	switch object := stored.(type) {
 	case *packed.Object:
-		tree := object.Unstructured()
-		p.detector.AddObject(tree)
-		return tree
+		return object.Unstructured()
 	case cache.DeletedFinalStateUnknown:
 		object.Obj = p.unpacked(object.Obj)
 		return object
@@ -91,9 +94,7 @@ func (p *packing) unpackedLike(stored, later any) any {
 	if !is || !both {
 		return p.unpacked(stored)
 	}
-	tree := object.UnstructuredLike(other)
-	p.detector.AddObject(tree)
-	return tree
+	return object.UnstructuredLike(other)
 }
 
 // index returns function for objects of the cache. It gets each object unpacked, and only once: the store asks for the values of an
@@ -133,15 +134,26 @@ func (p *packing) metadata(object *packed.Object) *packed.Object {
 	return object
 }
 
-// run runs the mutation detector, and renews what the objects have in common, until the function that it returns is called. That waits.
+// run runs the mutation detector, and renews what the objects have in common, until the function that it returns is called. That
+// waits. If an informer is run twice, only one of the calls runs them.
 func (p *packing) run(ctx context.Context) (stop func()) {
 	if p == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { p.detector.Run(ctx.Done()) })
-	running.Go(func() { p.renew(ctx) })
+	running.Go(func() {
+		select {
+		case p.turn <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		defer func() { <-p.turn }()
+		var detecting sync.WaitGroup
+		detecting.Go(func() { p.detector.Run(ctx.Done()) })
+		p.renew(ctx)
+		detecting.Wait()
+	})
 	return func() {
 		cancel()
 		running.Wait()
@@ -159,11 +171,10 @@ func (p *packing) renew(ctx context.Context) {
 		if !p.synced() {
 			continue // the objects of the first list are on their way to the cache
 		}
-		live := p.stored()
-		if now := p.packed.Load(); now-checked >= int64(max(checkAfter, checkEach*len(live))) {
+		if now := p.packed.Load(); now-checked >= int64(max(checkAfter, checkEach*len(p.stored()))) {
 			checked = now
 			p.packer.Renew(func(yield func(*packed.Object) bool) {
-				for _, stored := range live {
+				for _, stored := range p.stored() { // Renew reads the objects again after it has begun another dictionary
 					if object, is := stored.(*packed.Object); ctx.Err() != nil || is && !yield(object) {
 						return
 					}

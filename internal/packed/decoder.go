@@ -22,6 +22,7 @@ type decoder struct {
 	// labels and owners are the positions of these values; zero: there are none.
 	labels, owners int
 	root           int
+	own            bool // values are decoded again, not shared with other tapes
 }
 
 // span is the extent of a value of the head; the name is a text without a tag.
@@ -109,6 +110,18 @@ func (t Tape) Content() map[string]any {
 	}
 	d := t.open()
 	defer d.close()
+	content, _ := d.value().(map[string]any)
+	return content
+}
+
+// OwnContent is Content without shared parts: the caller owns it.
+func (t Tape) OwnContent() map[string]any {
+	if t.IsZero() {
+		return nil
+	}
+	d := t.open()
+	defer d.close()
+	d.own = true
 	content, _ := d.value().(map[string]any)
 	return content
 }
@@ -263,6 +276,11 @@ func (d *decoder) value() any {
 		return math.Float64frombits(binary.LittleEndian.Uint64([]byte(d.take(8))))
 	case tag == tagValue:
 		d.pos++
+		if d.own {
+			value := d.shared(d.number())
+			value.own = true
+			return value.value()
+		}
 		return d.dict.decoded(d.number())
 	}
 	return d.string()

@@ -42,6 +42,8 @@ type Dictionary struct {
 	seed  maphash.Seed
 	seen  atomic.Pointer[marks]
 	tapes atomic.Int64 // made with it
+
+	observer func(object any) // see Observe; nil: none
 }
 
 // entries are texts, each with a number.

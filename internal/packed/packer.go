@@ -14,8 +14,9 @@ import (
 type Packer struct {
 	encoders sync.Pool
 
-	mu   sync.Mutex // never held while a tape is made
-	dict *Dictionary
+	mu       sync.Mutex // never held while a tape is made
+	dict     *Dictionary
+	observer func(object any)
 }
 
 // NewPacker returns a packer with an empty dictionary.
@@ -70,7 +71,7 @@ func (p *Packer) Renew(live iter.Seq[Tape]) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dict == d {
-		p.dict = NewDictionary()
+		p.dict = newObserved(p.observer)
 	}
 	return true
 }
@@ -83,7 +84,8 @@ func (p *Packer) Repack(t Tape) Tape {
 	if t.IsZero() || t.dict == p.Dictionary() {
 		return t
 	}
-	if again, ok := p.FromContent(t.Content()); ok {
+	// A program that writes to unpacked objects, though they are read-only, does not change the tapes.
+	if again, ok := p.FromContent(t.OwnContent()); ok {
 		return again
 	}
 	return t

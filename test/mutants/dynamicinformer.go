@@ -128,8 +128,8 @@ var ofDynamicinformer = []table{
 		{"a transform writes to shared objects", "choice.Resource", never("c.transformed.Load()")},
 		{"a factory has two rate limits", "NewClients", drop("cfg = limited(cfg)")},
 	}},
-	{"internal/form", "internal/form", []mutant{
-		{"parts are shared while mutations are detected", "detectsMutations", replace("return detects", "return detects && false")},
+	{"internal/packed", "internal/packed", []mutant{
+		{"parts are shared while mutations are detected", "DetectsMutations", replace("return detects", "return detects && false")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
 		{"an index function that panics ends the process", "callIndex", replace("recover()", "any(nil)")},

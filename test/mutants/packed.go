@@ -40,9 +40,17 @@ var ofPacked = []table{
 	}},
 	{"packed", "packed", []mutant{
 		{"the labels of a packed object have other values", "labelsOf.Lookup", replace("l.read().Label(name)", "l.GetName(), true")},
-		{"an object that is in use is unpacked again", "Object.Unstructured", never("tree != nil")},
+		{"an object that is in use is unpacked again", "Object.unpacked", never("tree != nil")},
 		{"an object is packed with the old dictionary", "Packer.Renew", drop("o.tape.Store(&again)")},
-		{"an object of an update is unpacked in full", "Object.UnstructuredLike", replace("o.read().ContentLike(other.read(), other.Unstructured().Object)", "o.read().Content()")},
+		{"an object of an update is unpacked in full", "Object.UnstructuredLike", replace("tape.ContentLike(other.read(), other.Unstructured().Object)", "tape.Content()")},
+		{"concurrent readers of an object unpack it several times", "Object.unpacked", always("o.tree.CompareAndSwap(last, &now)")},
+	}},
+	{"internal/packed", "packed", []mutant{
+		{"what a program writes to an object becomes a part of packed objects", "Packer.Repack", replace("t.OwnContent()", "t.Content()")},
+	}},
+	{"packed", "dynamicinformer", []mutant{
+		{"the mutation detector names objects with equal parts", "Object.unpack", replace("tape.OwnContent()", "tape.Content()")},
+		{"the mutation detector gets no unpacked objects", "Object.unpack", drop("observe(tree)")},
 	}},
 	{"internal/packed", "lister", []mutant{
 		{"a packed float is an integer in JSON", "appendFloatJSON", never(`!bytes.ContainsAny(b[start:], ".e")`)},
@@ -68,10 +76,12 @@ var ofPacked = []table{
 		{"any function of the namespace index gets packed objects", "isOfNamespaces", replace("reflect.ValueOf(cache.MetaNamespaceIndexFunc)", "reflect.ValueOf(function)")},
 		{"the index of namespaces unpacks objects", "isOfNamespaces", replace("reflect.ValueOf(cache.MetaNamespaceIndexFunc)", "reflect.ValueOf(isOfNamespaces)")},
 		{"what a program stores is not packed", "packedIndexer.packed", drop("return i.packing.Pack(object)")},
+		{"an informer that is run twice and ended once has no check of its dictionary", "packing.run", drop("defer func() { <-p.turn }()")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
-		{"readers get packed objects", "packing.unpacked", drop("return tree")},
+		{"readers get packed objects", "packing.unpacked", drop("return object.Unstructured()")},
 		{"index functions get packed objects", "Informer.guardIndex", replace("i.packing.index(function)", "function")},
+		{"unpacked objects are not observed", "newPacking", never("internalpacked.DetectsMutations()")},
 		{"the store of a packed cache is client-go's", "Informer.GetStore", always("i.packing == nil")},
 	}},
 	{"internal/handlers", "dynamicinformer", []mutant{
@@ -88,6 +98,8 @@ var ofPacked = []table{
 	}},
 	{"dynamicinformer", "dynamicinformer", []mutant{
 		{"a lease with a packed cache shares another one", "conflict", replace("have.packed || !want.packed", "true")},
+		{"an option that metadata ignores conflicts", "Factory.leaseOptions", drop("o.packed = o.packed && o.form == form.Unstructured{}")},
+		{"the variable does not reach informers without a factory", "standalone", replace("form.Packer(o.form, o.packed)", "nil")},
 		{"AddPackedHandler accepts any cache", "Lease.AddPackedHandler", never("!l.entry.informer.IsPacked()")},
 	}},
 }

@@ -112,7 +112,7 @@ var ofWire = []table{
 		{"texts of one hash are one text", "entries.find", always("e.text(number) == string(text)")},
 		{"entries have no limit", "Dictionary.number", never("len(e.boxed) >= most")},
 		{"a dictionary that is used is replaced", "Packer.Renew", never("2*used > all")},
-		{"a dictionary is never replaced", "Packer.Renew", drop("p.dict = NewDictionary()")},
+		{"a dictionary is never replaced", "Packer.Renew", drop("p.dict = newObserved(p.observer)")},
 		{"words of prefixes are not counted as used", "decoder.use", replace("tag == tagPrefixed", "false")},
 		{"of two members of one name, the first counts", "decoder.enter", before("found = i", "if found >= 0 { continue }")},
 		{"a guess of a shape needs no equal keys", "encoder.key", always("e.dict.words.text(guessed[i]) == string(name)")},
