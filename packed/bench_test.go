@@ -2,6 +2,7 @@ package packed_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,6 +127,37 @@ func BenchmarkAs(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+		})
+	}
+}
+
+// What an object costs a reader who needs a tree. It is cold if the garbage collector has run and nobody uses the tree.
+func BenchmarkObject_Unstructured(b *testing.B) {
+	objects, tapes := blocks(b)
+	b.Run("cold", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			tapes[i%len(tapes)].Content()
+		}
+	})
+	b.Run("hot", func(b *testing.B) {
+		b.ReportAllocs()
+		tree := objects[0].Unstructured()
+		for b.Loop() {
+			objects[0].Unstructured()
+		}
+		runtime.KeepAlive(tree)
+	})
+	// A worker reads objects in turn, and makes garbage of 4 KB for each, in a program whose heap is small.
+	for _, working := range []int{16, 64, 256} {
+		b.Run(fmt.Sprintf("reads/objects=%d", working), func(b *testing.B) {
+			b.ReportAllocs()
+			var garbage []byte
+			for i := 0; b.Loop(); i++ {
+				objects[i%working].Unstructured()
+				garbage = make([]byte, 4<<10)
+			}
+			runtime.KeepAlive(garbage)
 		})
 	}
 }
