@@ -75,7 +75,7 @@ func (p *Packer) Size() int { return p.packer.Dictionary().Size() }
 
 // Renew stores again what the objects of this packer have in common, if less than half of that is used by live, which are the
 // objects that are in use. Then it packs these again, which takes about as long as to unpack and pack each. Other objects of the packer stay
-// valid, and keep what they had in common in memory. Without Renew, what deleted objects had in common stays, up to some 25 MB.
+// valid, and keep what they had in common in memory. Without Renew, what deleted objects had in common stays, up to some 35 MB.
 func (p *Packer) Renew(live iter.Seq[*Object]) (renewed bool) {
 	renewed = p.packer.Renew(func(yield func(packed.Tape) bool) {
 		for o := range live {

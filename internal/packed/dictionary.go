@@ -12,7 +12,7 @@ import (
 // The bounds of a dictionary. A key or a shape enters when it is met for the second time, a word or a value when it
 // has been met so often that the entry takes less memory than the texts would. Most, such as UIDs, occur only once.
 const (
-	maxWords  = 1 << 16
+	maxWords  = 1<<17 - 2 // a slot has room for the number plus one
 	maxShapes = 1 << 12
 	maxValues = 1 << 14
 	maxBytes  = 8 << 20 // of all their texts
@@ -57,7 +57,7 @@ type entries struct {
 
 const (
 	fewSlots   = 64
-	numberBits = 17 // of a slot: maxWords plus one fits
+	numberBits = 17 // of a slot
 	numberMask = 1<<numberBits - 1
 )
 
