@@ -449,6 +449,8 @@ func (c *colors) OnAdd(obj any, _ bool) { c.note("add " + c.color(obj)) }
 func (c *colors) OnUpdate(old, obj any) { c.note("update " + c.color(old) + ", " + c.color(obj)) }
 func (c *colors) OnDelete(obj any)      { c.note("delete " + c.color(obj)) }
 
+func (c *colors) OnMoved(obj any) { c.note("move " + c.color(obj)) }
+
 // coloredWidget is the Go type of a widget with a color.
 type coloredWidget struct {
 	metav1.TypeMeta   `json:",inline"`

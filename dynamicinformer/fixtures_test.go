@@ -106,6 +106,7 @@ func (r *recorder) record(event string, obj any) {
 func (r *recorder) OnAdd(obj any, _ bool) { r.record("add", obj) }
 func (r *recorder) OnUpdate(_, obj any)   { r.record("update", obj) }
 func (r *recorder) OnDelete(obj any)      { r.record("delete", obj) }
+func (r *recorder) OnMoved(obj any)       { r.record("move", obj) }
 
 // take returns the events since the last call.
 func (r *recorder) take() []string {

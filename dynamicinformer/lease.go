@@ -38,10 +38,9 @@ func checkContext(ctx context.Context) error {
 	return nil
 }
 
-// Lease is the right of one user to the informer on a resource. The first lease starts the
-// informer, if the factory has been started. The release of the last lease ends it. Each
-// lease must be released separately. The methods are safe for concurrent use. Handlers may
-// call all of them except WaitForSync.
+// Lease is the right of one user to the informer on a resource. The first lease starts the informer, if the factory has
+// been started. The release of the last lease ends it. Each lease must be released separately. The methods are safe for
+// concurrent use. Handlers may call all of them except WaitForSync.
 //
 // A lease outlives its type: the informer waits while the type is not served, and continues
 // when the type is served again. Cached objects are shared and read-only.
@@ -60,9 +59,8 @@ type Lease struct {
 // and all running calls of the lease's handlers have returned. No handler is called after that.
 func (l *Lease) Done() <-chan struct{} { return l.handlers.Done() }
 
-// Informer returns the lease's view of the shared informer. Handlers that are added through the view
-// belong to the lease. The view refuses to run, and rejects a transform or a watch error handler: use
-// the options instead.
+// Informer returns the lease's view of the shared informer. Handlers that are added through the view belong to the lease.
+// The view refuses to run, and rejects a transform or a watch error handler: use the options instead.
 func (l *Lease) Informer() cache.SharedIndexInformer { return l.view }
 
 // Lister returns a lister on the informer's cache. Its objects are shared and read-only. With [WithNamespaces], a list
@@ -82,9 +80,8 @@ func (l *Lease) HasSyncedChecker() cache.DoneChecker {
 	return l.entry.informer.HasSyncedChecker()
 }
 
-// Resource returns the resource as discovery has resolved it last, in the version that is
-// watched. If Acquire has validated it, it is complete from the start. Without discovery, or
-// before an absent type has been served, only its GVR is set.
+// Resource returns the resource as discovery has resolved it last, in the version that is watched. If Acquire has
+// validated it, it is complete from the start. Without discovery, or before the type is served, only its GVR is set.
 func (l *Lease) Resource() discovery.Resource {
 	known := l.entry.state.Snapshot()
 	if res := known.Resource(); res.GVK.Kind != "" || l.validated == nil {
@@ -124,9 +121,17 @@ func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 	return &status.VersionError{GVR: l.entry.gvr, Want: resourceVersion, Have: have, Err: err}
 }
 
+// MovedHandler is a handler that gets the objects of a namespace that has left the set by [Lease.SetNamespaces], or that
+// [WithNamespaceSelector] no longer selects. They have left the cache, but exist: no handler gets OnDelete. The argument is
+// that of OnDelete. Wrappers of client-go, also those of typed informers, hide the method: use Lease.AddEventHandler.
+type MovedHandler interface {
+	cache.ResourceEventHandler
+	OnMoved(obj any)
+}
+
 // SetNamespaces replaces the names of [WithNamespaces], for all leases on the informer: a later lease must have the new
 // names. A namespace that is added is listed, and its objects are added. The objects of one that is removed leave the
-// cache: handlers get OnDelete, although the objects exist. Other namespaces are not listed again. It does not wait for
+// cache, and handlers get no OnDelete: see [MovedHandler]. Other namespaces are not listed again. It does not wait for
 // that. Errors are [ErrReleased], and an [*OptionError] if a name is not valid or the lease has no such option.
 func (l *Lease) SetNamespaces(names ...string) error {
 	if l.released.Load() {
@@ -200,10 +205,9 @@ func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegist
 	return l.entry.informer.RemoveEventHandler(registration)
 }
 
-// Release ends the lease. After it has returned, no call of the lease's handlers begins; Done waits
-// for running calls. The last release of an informer cancels its requests and removes it from the
-// factory, at once or after the longest linger. Its cache can still be read. Release never blocks. A
-// second call has no effect. The lease's own handlers may call Release.
+// Release ends the lease. After it has returned, no call of the lease's handlers begins; Done waits for running calls.
+// The last release of an informer cancels its requests and removes it from the factory, at once or after the longest
+// linger. Its cache can still be read. Release never blocks. A second call has no effect. Handlers may call it.
 func (l *Lease) Release() {
 	if l.released.Swap(true) {
 		return
@@ -219,9 +223,8 @@ func (l *Lease) Release() {
 	}
 }
 
-// part removes l from its entry. If l was the last user, part removes the entry from the factory, at
-// once or after the linger. If the informer continues and handlers must be removed from it, part
-// returns a function that the caller calls after the removal.
+// part removes l from its entry, and the entry of the last user from the factory, at once or after the linger. If the
+// informer continues and handlers must be removed from it, part returns a function that the caller calls after that.
 func (f *Factory) part(l *Lease, handlers bool) (done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -306,8 +309,7 @@ var (
 	errErrorHandlerByOption = errors.New("dynamicinformer: the informer is shared: call Acquire with the option WithWatchErrorHandler")
 )
 
-// leaseInformer is a lease's view of an informer: its handlers belong to the lease, and it rejects
-// calls that would change the informer for other users.
+// leaseInformer is a lease's view of an informer. It rejects calls that would change the informer for other users.
 type leaseInformer struct {
 	cache.SharedIndexInformer
 	lease *Lease

@@ -65,7 +65,7 @@ func TestNamespaces_OneInformerForASetThatChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"delete a/x", "add c/x"}, events.take()); diff != "" {
+		if diff := cmp.Diff([]string{"move a/x", "add c/x"}, events.take()); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if got := len(cluster.Requests("list", widgets)); got != 3 {
@@ -320,7 +320,7 @@ func TestNamespaceSelector_NamespacesComeAndGo(t *testing.T) {
 		labelNamespace(t, cluster, "c", "red")
 		check("created", "add c/x")
 		labelNamespace(t, cluster, "a", "blue")
-		check("with another label", "delete a/x")
+		check("with another label", "move a/x")
 		if err := cluster.Resource(namespaceType.GVR).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ type event struct {
 	initial  bool   // the addition is part of the initial list
 	counts   uint64 // how many events of the informer it is: none for a resync
 	reduced  bool   // the state before has only metadata
+	moved    bool   // the deletion is none on the server
 }
 
 // state returns the whole state of the object before the event: it is not in the cache any more. Nil if there is none.
@@ -47,3 +48,8 @@ func update(old, obj any) event {
 }
 
 func deletion(obj any) event { return event{kind: deleted, obj: obj, counts: 1} }
+
+// MovedHandler is a handler that gets the objects which have left the informer by configuration.
+type MovedHandler interface {
+	OnMoved(obj any)
+}

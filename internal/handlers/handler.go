@@ -48,7 +48,15 @@ func (h *handler) OnAdd(obj any, isInInitialList bool) { h.handle(addition(obj, 
 func (h *handler) OnUpdate(oldObj, newObj any) { h.handle(update(oldObj, newObj)) }
 
 // OnDelete implements cache.ResourceEventHandler.
-func (h *handler) OnDelete(obj any) { h.handle(deletion(obj)) }
+func (h *handler) OnDelete(obj any) {
+	moved := false
+	if h.set.Moved != nil {
+		obj, moved = h.set.Moved(obj)
+	}
+	e := deletion(obj)
+	e.moved = moved
+	h.handle(e)
+}
 
 // handle handles an event of the informer.
 func (h *handler) handle(e event) {
@@ -77,12 +85,16 @@ func (h *handler) call(e event) {
 		defer h.recovered(e)
 	}
 	h.unpack(&e)
-	switch e.kind {
-	case added:
+	switch {
+	case e.moved:
+		if next, is := h.next.(MovedHandler); is {
+			next.OnMoved(e.obj)
+		}
+	case e.kind == added:
 		h.next.OnAdd(e.obj, e.initial)
-	case updated:
+	case e.kind == updated:
 		h.next.OnUpdate(e.old, e.obj)
-	case deleted:
+	case e.kind == deleted:
 		h.next.OnDelete(e.obj)
 	}
 }

@@ -53,6 +53,13 @@ func (h packedHandler) OnDelete(obj any) {
 	}
 }
 
+// OnMoved implements MovedHandler.
+func (h packedHandler) OnMoved(obj any) {
+	if next, is := h.next.(MovedHandler); is {
+		next.OnMoved(obj)
+	}
+}
+
 // unpack replaces the objects of e by those for the handler.
 func (h *handler) unpack(e *event) {
 	unpack := h.set.Unpack

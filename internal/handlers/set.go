@@ -30,6 +30,9 @@ type Set struct {
 	Unpack func(stored any) any
 	// UnpackLike is Unpack for the earlier object of an update, of which later is the new one. Both are set, or none.
 	UnpackLike func(stored, later any) any
+	// Moved, if not nil, reports whether a deleted object of the informer exists on the server, and returns the object.
+	// Handlers then do not get it as deleted: see [MovedHandler].
+	Moved func(deleted any) (object any, is bool)
 	// Metadata, if not nil, returns a packed object of the informer with only its metadata. It must not be changed either.
 	Metadata func(object *packed.Object) *packed.Object
 

@@ -77,7 +77,7 @@ var _ informers.GenericInformer = (*Informer)(nil)
 func New(cfg Config) *Informer {
 	gvr := cfg.Source.GVR
 	errorHandlers := &errorHandlers{usual: cfg.LogError, resource: gvr.String()}
-	cfg.Source.Report = errorHandlers.call
+	cfg.Source.Report, cfg.Source.MarkMoved = errorHandlers.call, true
 	packing := newPacking(cfg.Packer, gvr)
 	if packing != nil {
 		cfg.Source.Packing = packing
@@ -107,6 +107,7 @@ func New(cfg Config) *Informer {
 	})
 	errorHandlers.idleReflector = idleReflector(lw, gvr)
 	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s, cfg.LogPanic), i.HasSyncedChecker().Done()
+	i.handlers.Moved = source.Moved
 	if packing != nil {
 		packing.stored, packing.synced = indexer.List, i.HasSynced
 		i.handlers.Unpack, i.handlers.UnpackLike, i.handlers.Metadata = packing.unpacked, packing.unpackedLike, packing.metadata

@@ -3,9 +3,12 @@ package namespaces
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -24,8 +27,29 @@ func follow(ctx context.Context, client source.Client, selector string, set *sou
 		Tweak:        func(opts *metav1.ListOptions) { opts.LabelSelector = selector },
 	})
 	defer objects.Wait()
-	store := &selected{set: set, terminating: map[string]bool{}}
+	store := &selected{set: set, terminating: map[string]bool{}, exists: func(name string) bool { return exists(ctx, client, name) }}
 	cache.NewReflectorWithOptions(objects.ListerWatcher(), nil, store, cache.ReflectorOptions{TypeDescription: "namespaces"}).RunWithContext(ctx)
+}
+
+// askFor is the maximum time of a question whether a namespace exists.
+const askFor = 10 * time.Second
+
+// exists reports whether the server has the namespace and does not delete it. It lists, since the user may list
+// namespaces. Without an answer, it reports false.
+func exists(ctx context.Context, client source.Client, name string) bool {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	list, err := client.List(ctx, Resource, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	if err != nil {
+		return false
+	}
+	found := false
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // fake clients ignore field selectors
+		object, err := meta.Accessor(item)
+		found = found || err == nil && object.GetName() == name && object.GetDeletionTimestamp() == nil
+		return nil
+	})
+	return found
 }
 
 // failures is an observer of failures.
@@ -40,7 +64,8 @@ func (failures) Completed()                      {}
 
 // selected is the store of a reflector of Namespace objects. It has only their names.
 type selected struct {
-	set *source.Namespaces
+	set    *source.Namespaces
+	exists func(name string) bool // asks the server
 
 	mu          sync.Mutex
 	terminating map[string]bool // by name
@@ -52,30 +77,42 @@ var _ cache.ReflectorStore = (*selected)(nil)
 func (s *selected) Add(obj any) error { return s.Update(obj) }
 
 // Update implements cache.ReflectorStore.
-func (s *selected) Update(obj any) error { return s.change([]any{obj}, nil, false) }
+func (s *selected) Update(obj any) error { return s.change([]any{obj}, false) }
 
-// Delete implements cache.ReflectorStore.
-func (s *selected) Delete(obj any) error { return s.change(nil, []any{obj}, false) }
+// Delete implements cache.ReflectorStore. The server may have deleted the namespace, or the selector no longer selects it.
+func (s *selected) Delete(obj any) error {
+	namespace, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	name := namespace.GetName()
+	s.mu.Lock()
+	gone := s.terminating[name] || namespace.GetDeletionTimestamp() != nil
+	s.mu.Unlock()
+	gone = gone || !s.exists(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.terminating, name)
+	if gone {
+		s.set.Follow(s.terminating, name)
+		return nil
+	}
+	s.set.Follow(s.terminating)
+	return nil
+}
 
 // Replace implements cache.ReflectorStore.
-func (s *selected) Replace(list []any, _ string) error { return s.change(list, nil, true) }
+func (s *selected) Replace(list []any, _ string) error { return s.change(list, true) }
 
 // Resync implements cache.ReflectorStore.
 func (s *selected) Resync() error { return nil }
 
-// change adds and removes objects, or replaces all of them, and gives the names to the set.
-func (s *selected) change(added, removed []any, replaced bool) error {
+// change adds objects, or replaces all of them, and gives the names to the set.
+func (s *selected) change(added []any, replaced bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if replaced {
 		clear(s.terminating)
-	}
-	for _, obj := range removed {
-		namespace, err := meta.Accessor(obj)
-		if err != nil {
-			return err
-		}
-		delete(s.terminating, namespace.GetName())
 	}
 	for _, obj := range added {
 		namespace, err := meta.Accessor(obj)

@@ -45,11 +45,12 @@ func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
 
 // deleteAll sends the deletion of every object.
 func (s *resumableWatch) deleteAll(ctx context.Context) bool {
-	return s.delete(ctx, s.known.keys())
+	return s.delete(ctx, s.known.keys(), nil)
 }
 
-// delete sends the deletion of the objects under keys, with their last states.
-func (s *resumableWatch) delete(ctx context.Context, keys []string) bool {
+// delete sends the deletion of the objects under keys, with their last states. Those in left have left the source by
+// configuration.
+func (s *resumableWatch) delete(ctx context.Context, keys []string, left map[string]bool) bool {
 	store := s.lookUp()
 	store.await(ctx, &s.known, keys)
 	for _, key := range keys {
@@ -59,6 +60,9 @@ func (s *resumableWatch) delete(ctx context.Context, keys []string) bool {
 		}
 		_, _, of := s.known.place()
 		event := store.deletion(s.cfg.Client, s.cfg.Packing, key, id, s.known.versionFor(key), of)
+		if s.cfg.MarkMoved && left[key] {
+			event.Object = newMoved(event.Object)
+		}
 		if !s.sendDeletion(event, key) {
 			return false
 		}
@@ -113,7 +117,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		s.putOff(&s.pace, nil)
 		return ctx.Err() == nil
 	}
-	if !s.delete(ctx, s.missingIn(content, t, s.known.keys())) || !s.give(content, t) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
+	if !s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content)) || !s.give(content, t) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
 		return false
 	}
 	s.known.completed(content.version, t)

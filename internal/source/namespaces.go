@@ -21,6 +21,7 @@ type Namespaces struct {
 
 	run         func(ctx context.Context, set *Namespaces, failed func(verb string, err error)) // nil: Set is called by users
 	terminating map[string]bool                                                                 // by name
+	gone        map[string]bool                                                                 // names that have left the set because the server does not have them any more
 	allowed     bool                                                                            // only those that are not forbidden
 	everywhere  atomic.Bool                                                                     // requests are for all namespaces
 	namesKnown  chan struct{}                                                                   // closes when the names are known
@@ -81,13 +82,34 @@ func (n *Namespaces) isHidden(forbidden, listed bool) bool {
 	return n.allowed && !listed && forbidden
 }
 
-// Follow sets the names to the keys of terminating, whose values say whether a namespace is being deleted.
-func (n *Namespaces) Follow(terminating map[string]bool) {
+// Follow sets the names to the keys of terminating, whose values say whether a namespace is being deleted. Gone are
+// names that leave the set because the server does not have such a namespace any more.
+func (n *Namespaces) Follow(terminating map[string]bool, gone ...string) {
 	terminating = maps.Clone(terminating)
 	n.mu.Lock()
 	n.terminating = terminating
+	for _, name := range gone {
+		if n.gone == nil {
+			n.gone = map[string]bool{}
+		}
+		n.gone[name] = true
+	}
 	n.mu.Unlock()
 	n.Set(slices.Collect(maps.Keys(terminating))...)
+}
+
+// isGone reports whether a name has left the set because the server does not have such a namespace any more.
+func (n *Namespaces) isGone(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.gone[name]
+}
+
+// settled forgets why names have left the set, except those in kept: their objects have been deleted.
+func (n *Namespaces) settled(kept map[string]bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.gone, func(name string, _ bool) bool { return !kept[name] })
 }
 
 // unique returns names sorted, and each of them once.
@@ -98,7 +120,7 @@ func unique(names []string) []string {
 }
 
 // Set replaces the names. A source lists a new namespace and adds its objects, and deletes the objects of a
-// namespace that is no longer in the set: handlers get OnDelete. It lists no other namespace again.
+// namespace that is no longer in the set: they are [Moved], unless the namespace is gone. It lists no other namespace again.
 func (n *Namespaces) Set(names ...string) {
 	names = unique(names)
 	n.mu.Lock()
@@ -110,6 +132,9 @@ func (n *Namespaces) Set(names ...string) {
 		return
 	}
 	n.names = names
+	for _, name := range names {
+		delete(n.gone, name)
+	}
 	for name := range n.failing {
 		if !n.hasLocked(name) {
 			delete(n.failing, name)

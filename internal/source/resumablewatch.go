@@ -250,7 +250,7 @@ func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own 
 		return s.reject(own, id, initial, err)
 	}
 	event.Object = object
-	if !initial && s.known.hasOther(key, id) && !s.delete(ctx, []string{key}) {
+	if !initial && s.known.hasOther(key, id) && !s.delete(ctx, []string{key}, nil) {
 		return false
 	}
 	s.known.rename(own, key)
@@ -285,14 +285,14 @@ func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, ow
 	rejected := s.admit(own)
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
-		return s.delete(ctx, []string{s.known.keyOf(own)})
+		return s.delete(ctx, []string{s.known.keyOf(own)}, nil)
 	}
 	old, there := s.known.get(key)
 	switch {
 	case !there && (rejected || s.transform.isSet()):
 		return true // the object was left out
 	case there && (old.uid == "" || id.uid == "" || old.same(id)), versionless(id.version):
-	case there && !s.delete(ctx, []string{key}):
+	case there && !s.delete(ctx, []string{key}, nil):
 		return false
 	default:
 		_, _, of := s.known.place()

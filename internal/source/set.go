@@ -272,10 +272,11 @@ func (m *merged) remove(ctx context.Context, children map[string]*child, wanted 
 		names = append(names, name) // the reflector may be getting its first list
 	}
 	for _, name := range unique(names) {
-		if !wanted[name] && m.give(ctx, &part{namespace: name, removed: true}) != nil {
+		if !wanted[name] && m.give(ctx, &part{namespace: name, removed: true, gone: m.set.isGone(name)}) != nil {
 			return false
 		}
 	}
+	m.set.settled(wanted)
 	return ctx.Err() == nil
 }
 
@@ -464,6 +465,7 @@ type part struct {
 	namespace string
 	list      *response
 	removed   bool
+	gone      bool // it was removed because the server does not have it any more
 	version   string
 	passed    chan error // receives the result for a list or removal; it has room for it
 }
@@ -494,7 +496,11 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 			return true
 		}
 	}
-	if !s.delete(ctx, s.missingIn(content, t, s.known.keysIn(p.namespace))) || !s.give(content, t) {
+	missing, left := s.missingIn(content, t, s.known.keysIn(p.namespace)), map[string]bool{}
+	for _, key := range missing {
+		left[key] = p.removed && !p.gone
+	}
+	if !s.delete(ctx, missing, left) || !s.give(content, t) {
 		return false
 	}
 	if p.removed {

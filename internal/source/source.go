@@ -44,6 +44,9 @@ type Config struct {
 	// KeepCache keeps the objects of a type that is gone in the cache, until the next list
 	// replaces them.
 	KeepCache bool
+	// MarkMoved marks the deletions of objects whose namespaces have left Namespaces and exist: see [Moved]. The
+	// reflector must accept objects of any type.
+	MarkMoved bool
 	// Confirm is called after a list that fills a gap. It reports whether the list is still of
 	// type t. If it is not, Availability will change. A nil Confirm always returns true.
 	Confirm func(ctx context.Context, t Type) bool

@@ -9,6 +9,8 @@ var ofHandlers = []table{
 		{"a handler that was idle never has a backlog", "handler.stats", always("now.Sub(lastEvent) > idleAfter")},
 		{"a resync counts as an event", "update", replace("0", "1")},
 		{"WithCoalescing has no effect", "Set.Add", never("group.options.Coalescing")},
+		{"an object that has moved is deleted", "handler.OnDelete", drop("e.moved = moved")},
+		{"a handler of packed objects does not get those that have moved", "packedHandler.OnMoved", drop("next.OnMoved(obj)")},
 		{"old states of a packed cache wait as a whole", "Set.reduced", never("s.Metadata != nil")},
 		{"a registration with coalescing does not wait for merged events", "namedChecker.Done", replace("c.synced", "c.handler.own.HasSyncedChecker().Done()")},
 		{"a registration with coalescing ends before its last call", "registration.ShutdownChan", never("r.handler.ended != nil")},

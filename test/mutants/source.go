@@ -255,11 +255,15 @@ var ofSource = []table{
 		{"a forbidden list of namespaces has the rule for the resource", "NotSyncedError.refused", never("errors.As(e.Err, &refusal)")},
 	}},
 	{"internal/namespaces", "dynamicinformer", []mutant{
-		{"a namespace that is deleted stays in the set", "selected.change", drop("delete(s.terminating, namespace.GetName())")},
+		{"a namespace that is deleted stays in the set", "selected.Delete", drop("delete(s.terminating, name)")},
+		{"an object of a deleted namespace has moved", "selected.Delete", replace("gone || !s.exists(name)", "gone")},
 		{"all namespaces are selected", "follow", drop("opts.LabelSelector = selector")},
 		{"the order of the options for allowed namespaces counts", "Choice.After", always("earlier == nil || !earlier.allowed")},
 	}},
 	{"internal/source", "dynamicinformer", []mutant{
+		{"an object of a namespace that leaves the set is deleted", "resumableWatch.passPart", replace("p.removed && !p.gone", "false")},
+		{"a list deletes the objects of a namespace that has left the set", "resumableWatch.leftBy", drop("left[key] = true")},
+		{"the removal of a deleted namespace is that of one that exists", "merged.remove", replace("m.set.isGone(name)", "false")},
 		{"a set of a selector can be replaced", "Source.SetNamespaces", replace("set.run != nil", "false")},
 		{"a pause goes on though the set has changed", "Source.SetNamespaces", drop("s.Retry()")},
 		{"a refused list is repeated without a pause", "resumableWatch.failed", replace("!isOfList(err)", "true")},

@@ -1,0 +1,137 @@
+package dynamicinformer_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/packed"
+)
+
+// movedPacked is a handler of packed objects that gets those which have moved.
+type movedPacked struct{ packedRecorder }
+
+func (r *movedPacked) OnMoved(obj any) { r.record("move", obj.(*packed.Object)) }
+
+var _ dynamicinformer.MovedHandler = (*recorder)(nil)
+
+// A namespace that leaves the set by configuration deletes no object. Each kind of handler gets OnMoved if it has the
+// method, and nothing otherwise; the cache does not have the objects any more.
+func TestMoved_NoHandlerGetsADeletion(t *testing.T) {
+	inSet(t, func(in bubble) {
+		for _, transformed := range []bool{false, true} {
+			opts := []dynamicinformer.LeaseOption{dynamicinformer.WithNamespaces("a", "b"), dynamicinformer.WithPackedCache(), dynamicinformer.WithSeparateInformer()}
+			if transformed {
+				opts = append(opts, dynamicinformer.WithTransform(func(obj any) (any, error) { return obj, nil }))
+			}
+			l := acquire(in.T, in.factory, widgets, opts...)
+			plain, direct := listen(in.T, l.Informer()), &movedPacked{}
+			deleted := 0
+			_, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { deleted++ }})
+			if err != nil {
+				in.Fatal(err)
+			}
+			if _, err := l.AddPackedHandler(direct, cache.HandlerOptions{}); err != nil {
+				in.Fatal(err)
+			}
+			synctest.Wait()
+			plain.take()
+			direct.take()
+			if err := l.SetNamespaces("b"); err != nil {
+				in.Fatal(err)
+			}
+			synctest.Wait()
+			if diff := cmp.Diff([]string{"move a/x"}, plain.take()); diff != "" {
+				in.Errorf("events (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"move a/x <nil>"}, direct.take()); diff != "" {
+				in.Errorf("packed events (-want +got):\n%s", diff)
+			}
+			if deleted != 0 {
+				in.Errorf("%d calls of OnDelete", deleted)
+			}
+			if diff := cmp.Diff([]string{"b/x"}, keysOf(l)); diff != "" {
+				in.Errorf("keys (-want +got):\n%s", diff)
+			}
+			time.Sleep(5 * time.Second)
+			for _, h := range l.Status().Handlers {
+				if h.Backlog != 0 {
+					in.Errorf("backlog: %+v", h)
+				}
+			}
+			if err := l.SetNamespaces("a", "b"); err != nil {
+				in.Fatal(err)
+			}
+			synctest.Wait()
+			if diff := cmp.Diff([]string{"add a/x"}, plain.take()); diff != "" {
+				in.Errorf("events of a namespace that is back (-want +got):\n%s", diff)
+			}
+			l.Release()
+		}
+	})
+}
+
+// An object that moves while its addition waits is no event, as one that is deleted; one that the handler knows has
+// moved, and comes back as an addition.
+func TestMoved_CoalescingMergesItAsADeletion(t *testing.T) {
+	inSet(t, func(in bubble) {
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithNamespaces("a"), dynamicinformer.WithCoalescing(0))
+		handler := &colors{let: make(chan struct{})}
+		if _, err := l.AddEventHandler(handler); err != nil {
+			in.Fatal(err)
+		}
+		synctest.Wait() // it is in the call for a/x
+		for _, names := range [][]string{{"a", "b"}, {"a"}, {}, {"a"}} {
+			if err := l.SetNamespaces(names...); err != nil {
+				in.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		for range 3 {
+			handler.let <- struct{}{}
+			synctest.Wait()
+		}
+		want := []string{`add Widget x ""`, `move Widget x ""`, `add Widget x ""`}
+		if diff := cmp.Diff(want, handler.events); diff != "" {
+			in.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// In poll mode, a list shows which objects have left the set.
+func TestMoved_Polling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(listable())
+		for _, namespace := range []string{"a", "b"} {
+			create(t, cluster, widgets, namespace, "x")
+			create(t, cluster, widgets, namespace, "y")
+		}
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		defer shutdown(t, f)
+		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("a", "b"), dynamicinformer.WithPolling(time.Minute))
+		events := listen(t, l.Informer())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		events.take()
+		if err := cluster.Resource(widgets).Namespace("b").Delete(t.Context(), "y", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.SetNamespaces("b"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"move a/x", "move a/y", "delete b/y"}, events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}

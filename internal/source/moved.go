@@ -1,0 +1,61 @@
+package source
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// moved is the object of a deletion for the reflector that is none on the server: the object has left the source by
+// configuration.
+type moved struct {
+	metav1.Object
+	content any
+}
+
+var _ runtime.Object = (*moved)(nil)
+
+// GetObjectKind implements runtime.Object.
+func (m *moved) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object. It is not called between reflector and store.
+func (m *moved) DeepCopyObject() runtime.Object { return m }
+
+// newMoved returns the object of a deletion as one that has left the source.
+func newMoved(object runtime.Object) runtime.Object {
+	accessor, is := object.(metav1.Object)
+	if !is {
+		return object
+	}
+	if c, is := object.(*carrier); is {
+		return &moved{accessor, c.content}
+	}
+	return &moved{accessor, object}
+}
+
+// Moved reports whether obj, which an informer's handlers get as deleted, has left the source by configuration, and
+// returns the object.
+func Moved(obj any) (object any, is bool) {
+	m, is := obj.(*moved)
+	if !is {
+		return obj, false
+	}
+	return m.content, true
+}
+
+// leftBy returns the keys of the objects whose namespaces are not those of content any more, and exist.
+func (s *resumableWatch) leftBy(content listed) map[string]bool {
+	if content.positions == nil {
+		return nil
+	}
+	left := map[string]bool{}
+	for _, namespace := range s.known.namespaces() {
+		if _, is := content.positions[namespace]; is || s.cfg.Namespaces.isGone(namespace) {
+			continue
+		}
+		for _, key := range s.known.keysIn(namespace) {
+			left[key] = true
+		}
+	}
+	return left
+}
