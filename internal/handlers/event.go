@@ -1,6 +1,12 @@
 package handlers
 
-import "reflect"
+import (
+	"reflect"
+	"time"
+)
+
+// idleAfter is the minimum time without a call after which a handler has no backlog.
+const idleAfter = time.Second
 
 // kind is the method of a handler that an event calls.
 type kind int
@@ -52,4 +58,22 @@ func deletion(obj any) event { return event{kind: deleted, obj: obj, counts: 1} 
 // MovedHandler is a handler that gets the objects which have left the informer by configuration.
 type MovedHandler interface {
 	OnMoved(obj any)
+}
+
+// moved calls handler, if it is a MovedHandler.
+func moved(handler, obj any) {
+	if next, is := handler.(MovedHandler); is {
+		next.OnMoved(obj)
+	}
+}
+
+// deletion returns the event of an object that the informer has deleted.
+func (s *Set) deletion(obj any) event {
+	moved := false
+	if s.Moved != nil {
+		obj, moved = s.Moved(obj)
+	}
+	e := deletion(obj)
+	e.moved = moved
+	return e
 }

@@ -48,15 +48,7 @@ func (h *handler) OnAdd(obj any, isInInitialList bool) { h.handle(addition(obj, 
 func (h *handler) OnUpdate(oldObj, newObj any) { h.handle(update(oldObj, newObj)) }
 
 // OnDelete implements cache.ResourceEventHandler.
-func (h *handler) OnDelete(obj any) {
-	moved := false
-	if h.set.Moved != nil {
-		obj, moved = h.set.Moved(obj)
-	}
-	e := deletion(obj)
-	e.moved = moved
-	h.handle(e)
-}
+func (h *handler) OnDelete(obj any) { h.handle(h.set.deletion(obj)) }
 
 // handle handles an event of the informer.
 func (h *handler) handle(e event) {
@@ -87,9 +79,7 @@ func (h *handler) call(e event) {
 	h.unpack(&e)
 	switch {
 	case e.moved:
-		if next, is := h.next.(MovedHandler); is {
-			next.OnMoved(e.obj)
-		}
+		moved(h.next, e.obj)
 	case e.kind == added:
 		h.next.OnAdd(e.obj, e.initial)
 	case e.kind == updated:
@@ -161,9 +151,6 @@ func (h *handler) remove() {
 func (h *handler) waitingLocked(given uint64) int {
 	return int(max(0, int64(given-h.before-h.taken))) //nolint:gosec // a difference of counters
 }
-
-// idleAfter is the minimum time without a call after which a handler has no backlog.
-const idleAfter = time.Second
 
 // stats returns the status of h. Given is the number of the informer's events, and lastEvent the time
 // of the last one.

@@ -55,9 +55,7 @@ func (h packedHandler) OnDelete(obj any) {
 
 // OnMoved implements MovedHandler.
 func (h packedHandler) OnMoved(obj any) {
-	if next, is := h.next.(MovedHandler); is {
-		next.OnMoved(obj)
-	}
+	moved(h.next, obj)
 }
 
 // unpack replaces the objects of e by those for the handler.

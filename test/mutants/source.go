@@ -10,7 +10,7 @@ var ofSource = []table{
 		{"a failed question for the version appears in the status", "Source.ServerVersion", replace("s.gate.requests(t).unreported()", "s.gate.requests(t)")},
 		{"attempts that client-go hides are not reported", "requests.observed", drop("r.failed(ctx, verb, errtext.Clean(err))")},
 		{"an object stays rejected after it could be transformed", "resumableWatch.passObject", drop("s.admit(own)")},
-		{"a deletion that cannot be transformed is lost", "resumableWatch.passDeletion", always("s.delete(ctx, []string{s.known.keyOf(own)})")},
+		{"a deletion that cannot be transformed is lost", "resumableWatch.passDeletion", always("s.delete(ctx, []string{s.known.keyOf(own)}, nil)")},
 		{"an object that the transform fails for is sent", "resumableWatch.passObject", replace(
 			"s.reject(own, id, initial, err)", "s.send(event)")},
 		{"a transform that returns a nil pointer ends the process", "transform.apply", never("isNil(transformed)")},
@@ -36,7 +36,7 @@ var ofSource = []table{
 	}},
 	{"internal/source", "internal/source", []mutant{
 		{"handlers get deletions of objects that they have not", "resumableWatch.passDeletion", always(`there && (old.uid == "" || id.uid == "" || old.same(id))`)},
-		{"an object that another one has replaced stays", "resumableWatch.passDeletion", never("there && !s.delete(ctx, []string{key})")},
+		{"an object that another one has replaced stays", "resumableWatch.passDeletion", never("there && !s.delete(ctx, []string{key}, nil)")},
 		{"an event that is not received counts", "traffic.count", drop("t.add(-1)")},
 		{"an event counts after it is sent", "traffic.count", all(drop("t.add(1)"), before("return true", "t.add(1)"))},
 		{"a response that is not a list is read as an empty list", "unstructuredClient.List", always(`strings.HasSuffix(kind, "List")`)},
