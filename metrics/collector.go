@@ -122,6 +122,7 @@ func (r *resource) collect(to chan<- prometheus.Metric) {
 	send(counter, bytesDesc, float64(r.bytes))
 	send(counter, eventsDesc, float64(r.events))
 	send(gauge, objectsDesc, float64(r.objects))
+	send(gauge, cacheDesc, float64(r.cache))
 	send(gauge, leasesDesc, float64(r.leases))
 	send(gauge, handlersDesc, float64(r.handlers))
 	send(gauge, backlogDesc, float64(r.backlog))

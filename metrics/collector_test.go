@@ -226,12 +226,12 @@ func TestCollector_TenThousandTypes(t *testing.T) {
 	for i := range types {
 		f.ForResource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: fmt.Sprintf("types%05d", i)})
 	}
-	if got := len(samples(metrics.NewCollector(f))); got != types*18+7 {
-		t.Errorf("%d series, want 18 of each resource and 7", got)
+	if got := len(samples(metrics.NewCollector(f))); got != types*19+7 {
+		t.Errorf("%d series, want 19 of each resource and 7", got)
 	}
 	limited := gather(t, metrics.NewCollector(f, metrics.WithResourceLimit(10)))
-	if got := len(ofResources(limited)); got != 10*18 {
-		t.Errorf("%d series of 10 resources, want %d", got, 10*18)
+	if got := len(ofResources(limited)); got != 10*19 {
+		t.Errorf("%d series of 10 resources, want %d", got, 10*19)
 	}
 	checkSeries(t, limited, map[string]float64{
 		`informers{state="Unknown"}`: types,

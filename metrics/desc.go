@@ -23,7 +23,7 @@ var sourceStates = []discovery.SourceState{
 // all are the descriptors of a collector.
 var all = []*prometheus.Desc{
 	informersDesc, omittedDesc,
-	stateDesc, reasonDesc, failedDesc, failuresDesc, listsDesc, watchesDesc, bytesDesc, eventsDesc, lastEventDesc, objectsDesc, staleDesc,
+	stateDesc, reasonDesc, failedDesc, failuresDesc, listsDesc, watchesDesc, bytesDesc, eventsDesc, lastEventDesc, objectsDesc, cacheDesc, staleDesc,
 	leasesDesc, handlersDesc, backlogDesc, backlogMaxDesc, lagDesc, callDesc,
 	runningDesc, typesDesc, requestsDesc, answersDesc, sourceDesc,
 }
@@ -59,6 +59,7 @@ var (
 	eventsDesc     = describeResource("informer_events_total", "Objects that the informer has got in lists, changes and deletions.")
 	lastEventDesc  = describeResource("informer_last_event_timestamp_seconds", "Unix time of the informer's last event in seconds; no series if there was none.")
 	objectsDesc    = describeResource("informer_objects", "Number of objects of the informer.")
+	cacheDesc      = describeResource("informer_cache_bytes", "Memory of the informer's cache in bytes, about.")
 	staleDesc      = describeResource("informer_stale_seconds", "How long the cache may have been out of date; 0 if it is up to date.")
 	leasesDesc     = describeResource("informer_leases", "Number of leases on the informer.")
 	handlersDesc   = describeResource("informer_handlers", "Number of event handlers of the informer.")

@@ -45,6 +45,7 @@ type resource struct {
 	failed     map[status.Reason]uint64 // objects
 	lastEvent  time.Time
 	objects    int
+	cache      int64 // bytes
 	leases     int
 	handlers   int
 	backlog    int // of all handlers
@@ -89,6 +90,7 @@ func (r *resource) add(s *status.Informer, now time.Time) {
 		r.lastEvent = s.Traffic.LastEvent
 	}
 	r.objects += s.Objects
+	r.cache += s.CacheBytes
 	r.leases += s.Leases
 	r.stale = max(r.stale, age(s.StaleSince, now))
 	r.handlers += len(s.Handlers)

@@ -65,6 +65,10 @@ type Informer struct {
 	// ResourceVersion their version.
 	Objects         int    `json:"objects"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// CacheBytes is the memory of the cache, about: the objects in the informer's form, what a packed cache stores once for all of them, and
+	// the maps that have them by key. Memory that several objects of the cache share counts once. Tables that informers share, indexes of the
+	// program, and objects that the program keeps don't count.
+	CacheBytes int64 `json:"cacheBytes,omitempty"`
 	// Traffic counts requests, bytes and events.
 	Traffic Traffic `json:"traffic"`
 	// Pinned reports whether ForResource has requested the informer. Leases is the number of

@@ -44,7 +44,7 @@ func TestInformer_JSONIsStable(t *testing.T) {
 			},
 			Counts: map[status.Reason]uint64{status.ReasonIndexFailed: 8, status.ReasonDecodeFailed: 1},
 		},
-		Evidence: discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: "u", At: at}, Generation: 2, Flushing: true, Objects: 3, ResourceVersion: "4",
+		Evidence: discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: "u", At: at}, Generation: 2, Flushing: true, Objects: 3, CacheBytes: 6, ResourceVersion: "4",
 		Traffic: status.Traffic{Lists: 1, Watches: 2, Failures: map[status.Reason]uint64{"Forbidden": 3}, Bytes: 4, Events: 5, LastEvent: at},
 		Pinned:  true, Leases: 1, Owners: []status.Owner{{Name: "gc", Leases: 1, Since: at}}, MoreOwners: 5,
 		Handlers: []status.Handler{{
@@ -59,7 +59,7 @@ func TestInformer_JSONIsStable(t *testing.T) {
 		"since": "2000-01-01T00:00:00Z", "attempts": 1, "nextRetry": "2000-01-01T00:00:00Z", "failedObjects": 9, "lastFailed": "ns/a",
 		"quarantine": {"objects": [{"key": "ns/a", "uid": "u", "reason": "IndexFailed", "index": "by-owner", "error": "no owner", "since": "2000-01-01T00:00:00Z"},
 			{"key": "ns/b", "reason": "DecodeFailed", "since": "2000-01-01T00:00:00Z"}], "counts": {"IndexFailed": 8, "DecodeFailed": 1}}, "staleSince": "2000-01-01T00:00:00Z",
-		"evidence": {"kind": "CRDDeleted", "crdUID": "u", "at": "2000-01-01T00:00:00Z"}, "generation": 2, "flushing": true, "objects": 3, "resourceVersion": "4",
+		"evidence": {"kind": "CRDDeleted", "crdUID": "u", "at": "2000-01-01T00:00:00Z"}, "generation": 2, "flushing": true, "objects": 3, "cacheBytes": 6, "resourceVersion": "4",
 		"traffic": {"lists": 1, "watches": 2, "failures": {"Forbidden": 3}, "bytes": 4, "events": 5, "lastEvent": "2000-01-01T00:00:00Z"},
 		"pinned": true, "leases": 1, "owners": [{"name": "gc", "leases": 1, "since": "2000-01-01T00:00:00Z"}], "moreOwners": 5,
 		"handlers": [{"handler": "T", "lease": "gc", "delivered": 6, "merged": 8, "backlog": 7, "runningSince": "2000-01-01T00:00:00Z", "behindSince": "2000-01-01T00:00:00Z",

@@ -109,7 +109,7 @@ func New(cfg Config) *Informer {
 	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s, cfg.LogPanic), i.HasSyncedChecker().Done()
 	i.handlers.Moved = source.Moved
 	if packing != nil {
-		packing.stored, packing.synced = indexer.List, i.HasSynced
+		packing.stored, packing.synced, packing.resize = indexer.List, i.HasSynced, s.Resize
 		i.handlers.Unpack, i.handlers.UnpackLike, i.handlers.Metadata = packing.unpacked, packing.unpackedLike, packing.metadata
 	}
 	return i

@@ -25,6 +25,7 @@ type packing struct {
 	synced   func() bool   // the cache has had a whole list
 	turn     chan struct{} // has a value while run's goroutines run
 	detector cache.MutationDetector
+	resize   func(key string, stored metav1.Object)
 	packed   atomic.Int64  // the number of objects since the last check of the packer
 	check    chan struct{} // has a value if the packer must be checked
 }
@@ -36,7 +37,10 @@ func newPacking(packer *packed.Packer, gvr schema.GroupVersionResource) *packing
 	if packer == nil {
 		return nil
 	}
-	p := &packing{packer: packer, detector: cache.NewCacheMutationDetector(gvr.String()), turn: make(chan struct{}, 1), check: make(chan struct{}, 1)}
+	p := &packing{
+		packer: packer, detector: cache.NewCacheMutationDetector(gvr.String()), turn: make(chan struct{}, 1), check: make(chan struct{}, 1),
+		resize: func(string, metav1.Object) {},
+	}
 	if internalpacked.DetectsMutations() {
 		internalpacked.Observe(packer, p.detector.AddObject)
 	}
@@ -74,6 +78,9 @@ func (p *packing) Unpack(stored metav1.Object) metav1.Object {
 	}
 	return stored
 }
+
+// Size implements source.Packing.
+func (p *packing) Size() int { return p.packer.Size() }
 
 // unpacked returns what users get for an object of the cache or of an event: the same object, unstructured.
 func (p *packing) unpacked(stored any) any {
@@ -173,13 +180,23 @@ func (p *packing) renew(ctx context.Context) {
 		}
 		if now := p.packed.Load(); now-checked >= int64(max(checkAfter, checkEach*len(p.stored()))) {
 			checked = now
-			p.packer.Renew(func(yield func(*packed.Object) bool) {
-				for _, stored := range p.stored() { // Renew reads the objects again after it has begun another dictionary
-					if object, is := stored.(*packed.Object); ctx.Err() != nil || is && !yield(object) {
-						return
-					}
-				}
-			})
+			p.repack(ctx)
+		}
+	}
+}
+
+// repack renews what the objects have in common, if that is worth it.
+func (p *packing) repack(ctx context.Context) {
+	live := func(yield func(*packed.Object) bool) {
+		for _, stored := range p.stored() { // Renew reads the objects again after it has begun another dictionary
+			if object, is := stored.(*packed.Object); ctx.Err() != nil || is && !yield(object) {
+				return
+			}
+		}
+	}
+	if p.packer.Renew(live) {
+		for object := range live {
+			p.resize(cache.MetaObjectToName(object).String(), object)
 		}
 	}
 }

@@ -32,7 +32,8 @@ type Dictionary struct {
 	words  entries
 	shapes entries
 	values entries
-	bytes  int
+	bytes  int // of their texts
+	parts  int // bytes of the allocations for single entries, beside the texts
 
 	keys  [][]int                // the words of each shape
 	trees []*atomic.Pointer[any] // the values, decoded; nil until a tape is unpacked
@@ -191,11 +192,15 @@ func (d *Dictionary) enter(e *entries, text []byte, hash uint64) (number int) {
 	entry := string(text)
 	number = e.add(entry, func(text string) uint64 { return maphash.String(d.seed, text) })
 	d.bytes += len(text)
+	d.parts += word // rounding
 	switch e {
 	case &d.values:
 		d.trees = append(d.trees, &atomic.Pointer[any]{})
+		d.parts += word
 	case &d.shapes:
-		d.keys = append(d.keys, numbersOf(entry))
+		numbers := numbersOf(entry)
+		d.keys = append(d.keys, numbers)
+		d.parts += word * cap(numbers)
 	}
 	return number
 }
@@ -210,12 +215,14 @@ func numbersOf(text string) (numbers []int) {
 	return numbers
 }
 
+// The sizes of a word of memory, and of the head of a string, in bytes.
+const word, header = 8, 16
+
 // Size returns the number of bytes that the dictionary takes, about.
 func (d *Dictionary) Size() int {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	const header = 16 // of a string
-	size := d.bytes + 4*len(*d.seen.Load()) + int(d.treeBytes.Load())
+	size := d.bytes + d.parts + 4*len(*d.seen.Load()) + 3*word*cap(d.keys) + word*cap(d.trees) + int(d.treeBytes.Load())
 	for _, e := range []*entries{&d.words, &d.shapes, &d.values} {
 		size += header*(2*cap(e.boxed)+len(e.boxed)) + 4*len(e.slots)
 	}

@@ -152,7 +152,7 @@ func (s *resumableWatch) content(ctx context.Context, t Type, changed <-chan str
 	if err != nil {
 		return listed{}, err
 	}
-	content, err := newListed(response, &s.transform)
+	content, err := newListed(response, &s.transform, &s.sizes)
 	if err != nil {
 		s.cfg.Observer.Failed(VerbList, err)
 	}
@@ -212,7 +212,7 @@ func (s *resumableWatch) give(content listed, t Type) bool {
 		item := content.items[key]
 		event := watch.Event{Type: watch.Added, Object: item.object}
 		if id, there := s.known.get(key); there {
-			if !rewritten && item.identity == id && id.isKnownState() {
+			if !rewritten && item.identity.equals(id) && id.isKnownState() {
 				continue
 			}
 			event.Type = watch.Modified

@@ -29,6 +29,7 @@ type gate struct {
 	calls     inflight.Counter
 	retries   broadcast.Broadcaster
 	known     known
+	sizes     sizes
 	polling   polling
 	due       atomic.Pointer[time.Time] // the time of the next attempt after a failure
 	throttled throttled
@@ -160,6 +161,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	stream.take(turn)
 	g.answered()
 	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
+		g.sizes.begin(0)
 		s := newResumableWatch(g, opts)
 		s.send, s.counted = send, g.traffic.count(send) // initial events count when they are complete
 		s.begin(ctx, stream, t)
@@ -174,12 +176,12 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 // keep replaces the known objects by those of a list, and returns the list for the reflector.
 func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 	if !g.transform.isSet() && len(r.undecodable) == 0 {
-		if done, err := g.known.replace(r, t, g.transform.strict); done || err != nil {
+		if done, err := g.known.replace(r, t, g.transform.strict, &g.sizes); done || err != nil {
 			g.known.locate(r.positions)
 			return r.list, err
 		}
 	}
-	content, err := newListed(r, &g.transform)
+	content, err := newListed(r, &g.transform, &g.sizes)
 	if err != nil {
 		return nil, err
 	}

@@ -13,12 +13,14 @@ import (
 type identities struct {
 	compact map[string]compactIdentity
 	others  map[string]identity
+	bytes   int64 // the sum of the sizes of the objects
 }
 
 // compactIdentity is an identity without a hash.
 type compactIdentity struct {
 	uid     [16]byte
 	version uint64
+	bytes   uint32
 }
 
 func newIdentities(n int) identities { return identities{compact: make(map[string]compactIdentity, n)} }
@@ -44,6 +46,7 @@ func (i *identities) isSame(key string, id identity) (same, there bool) {
 }
 
 func (i *identities) put(key string, id identity) {
+	i.bytes += int64(id.bytes) - i.size(key)
 	if compact, ok := id.compact(); ok {
 		if i.compact == nil {
 			i.compact = map[string]compactIdentity{}
@@ -60,8 +63,17 @@ func (i *identities) put(key string, id identity) {
 }
 
 func (i *identities) remove(key string) {
+	i.bytes -= i.size(key)
 	delete(i.compact, key)
 	delete(i.others, key)
+}
+
+// size returns the size of the object under key; zero if there is none.
+func (i *identities) size(key string) int64 {
+	if compact, is := i.compact[key]; is {
+		return int64(compact.bytes)
+	}
+	return int64(i.others[key].bytes)
 }
 
 // keys returns all keys, in no order.
@@ -93,6 +105,7 @@ func (i identity) compact() (compact compactIdentity, ok bool) {
 		}
 		compact.version = 10*compact.version + uint64(c-'0')
 	}
+	compact.bytes = i.bytes
 	compact.uid, ok = compactUID(i.uid)
 	return compact, ok
 }
@@ -109,7 +122,7 @@ func (c compactIdentity) identity() identity {
 		at += hex.Encode(text[at:], from[:size])
 		from = from[size:]
 	}
-	return identity{uid: types.UID(text[:]), version: strconv.FormatUint(c.version, 10)}
+	return identity{uid: types.UID(text[:]), version: strconv.FormatUint(c.version, 10), bytes: c.bytes}
 }
 
 // uuidGroups are the numbers of bytes between the hyphens of a UUID.

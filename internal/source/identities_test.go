@@ -49,6 +49,16 @@ func TestIdentities_ReturnWhatWasPut(t *testing.T) {
 				}
 			}
 		}
+		sum := int64(0)
+		for key, id := range ids {
+			id.bytes = uint32(len(key))
+			sum += int64(len(key))
+			all.put(key, id)
+			all.put(key, id)
+		}
+		if all.bytes != sum {
+			t.Errorf("%d bytes, want %d", all.bytes, sum)
+		}
 		for key := range ids {
 			all.remove(key)
 			if _, there := all.get(key); there {
@@ -58,8 +68,8 @@ func TestIdentities_ReturnWhatWasPut(t *testing.T) {
 				t.Errorf("%s: %t, %t after it was removed", key, same, there)
 			}
 		}
-		if all.len() != 0 {
-			t.Errorf("%d are left", all.len())
+		if all.len() != 0 || all.bytes != 0 {
+			t.Errorf("%d are left, and %d bytes", all.len(), all.bytes)
 		}
 	}
 }

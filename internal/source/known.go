@@ -45,6 +45,12 @@ type identity struct {
 	uid     types.UID
 	version string
 	hash    uint64 // of the content, in poll mode, of an object without a version; otherwise zero
+	bytes   uint32 // the estimated size, which says nothing about the identity
+}
+
+// equals reports whether both are the same state of the same object.
+func (i identity) equals(other identity) bool {
+	return i.same(other) && i.version == other.version && i.hash == other.hash
 }
 
 // versionless reports whether version is no usable version.
@@ -79,12 +85,14 @@ type listedItem struct {
 
 // newListed reads the objects of a list and transforms them. If two objects have the same key, the
 // last one counts, as in a cache.
-func newListed(r *response, transform *transform) (listed, error) {
+func newListed(r *response, transform *transform, sizes *sizes) (listed, error) {
 	accessor, err := meta.ListAccessor(r.list)
 	if err != nil {
 		return listed{}, err
 	}
 	l := listed{items: make(map[string]listedItem, meta.LenList(r.list)), version: accessor.GetResourceVersion(), positions: r.positions}
+	sizes.begin(meta.LenList(r.list))
+	defer sizes.end()
 	nameless := 0
 	read := func(item runtime.Object) error {
 		obj, err := meta.Accessor(item)
@@ -112,6 +120,7 @@ func newListed(r *response, transform *transform) (listed, error) {
 		if _, again := l.items[key]; !again {
 			l.keys = append(l.keys, key)
 		}
+		id.bytes = sizes.of(item, id.uid)
 		l.items[key] = listedItem{id, item}
 		return nil
 	}
@@ -139,7 +148,7 @@ func (l listed) byVersion() []string {
 
 // replace replaces the known objects by those of a list. It reports false, and has no effect, if an object
 // has no name and strict is false.
-func (k *known) replace(r *response, of Type, strict bool) (done bool, err error) {
+func (k *known) replace(r *response, of Type, strict bool, sizes *sizes) (done bool, err error) {
 	list := r.list
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
@@ -147,6 +156,8 @@ func (k *known) replace(r *response, of Type, strict bool) (done bool, err error
 	}
 	done = true
 	objects := newIdentities(meta.LenList(list))
+	sizes.begin(meta.LenList(list))
+	defer sizes.end()
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		obj, err := meta.Accessor(item)
 		if err != nil {
@@ -154,7 +165,9 @@ func (k *known) replace(r *response, of Type, strict bool) (done bool, err error
 		}
 		name := cache.MetaObjectToName(obj)
 		done = done && (strict || name.Name != "")
-		objects.put(name.String(), r.identity(obj))
+		id := r.identity(obj)
+		id.bytes = sizes.of(item, id.uid)
+		objects.put(name.String(), id)
 		return nil
 	})
 	if err != nil || !done {
@@ -315,6 +328,16 @@ func (k *known) put(key string, id identity) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.objects.put(key, id)
+}
+
+// resize sets the size of an object, unless the reflector has got another state of it.
+func (k *known) resize(key, version string, bytes uint32) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if id, there := k.objects.get(key); there && id.version == version {
+		id.bytes = bytes
+		k.objects.put(key, id)
+	}
 }
 
 // reached records that the reflector has everything up to version, in namespace if there is a set of namespaces.

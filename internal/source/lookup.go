@@ -55,7 +55,7 @@ func (l lookUp) has(key string, known *known) bool {
 		return false
 	}
 	stored := identityOf(obj)
-	return stored == id || stored.version == "" // a transform may have removed the version
+	return stored.equals(id) || stored.version == "" // a transform may have removed the version
 }
 
 // object returns the object in the store under key, or nil.

@@ -12,6 +12,8 @@ type Packing interface {
 	Pack(object runtime.Object) runtime.Object
 	// Unpack returns an object of the store as a copy that may be written to.
 	Unpack(stored metav1.Object) metav1.Object
+	// Size returns the memory of what the objects have in common, in bytes.
+	Size() int
 }
 
 // packed returns obj in the form of the store.

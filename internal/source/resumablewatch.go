@@ -196,6 +196,7 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 	}
 	if p.wanted && ends {
 		p.listing = false
+		p.sizes.end()
 		p.turn.leave()
 		p.again.Store(false)
 		p.send = p.counted
@@ -249,7 +250,7 @@ func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own 
 	if err != nil {
 		return s.reject(own, id, initial, err)
 	}
-	event.Object = object
+	event.Object, id.bytes = object, s.sizes.of(object, id.uid)
 	if !initial && s.known.hasOther(key, id) && !s.delete(ctx, []string{key}, nil) {
 		return false
 	}

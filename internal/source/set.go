@@ -491,7 +491,7 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 	content := listed{}
 	if p.list != nil {
 		var err error
-		if content, err = newListed(p.list, &s.transform); err != nil {
+		if content, err = newListed(p.list, &s.transform, &s.sizes); err != nil {
 			p.passed <- fmt.Errorf("namespace %s: %w", p.namespace, err)
 			return true
 		}

@@ -163,6 +163,8 @@ func (s *Source) Retry() { s.gate.retries.Broadcast() }
 type State struct {
 	// Objects is the number of the reflector's objects.
 	Objects int
+	// Bytes is about the memory of these objects, and of the maps that have them by key. Only Report sets it.
+	Bytes int64
 	// Version is the resourceVersion up to which the reflector has everything. It is empty
 	// before the first list is complete, and while another list is required.
 	Version string
@@ -215,10 +217,20 @@ type Report struct {
 
 // Report returns the state with all its parts.
 func (s *Source) Report() Report {
-	k := &s.gate.known
+	k, common := &s.gate.known, s.gate.commonBytes()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return Report{State: s.stateLocked(k), Names: k.rejected.names(), Namespaces: s.namespacesLocked(k)}
+	r := Report{State: s.stateLocked(k), Names: k.rejected.names(), Namespaces: s.namespacesLocked(k)}
+	r.Bytes = s.gate.bytesLocked(k) + common
+	return r
+}
+
+// Bytes returns Report().Bytes.
+func (s *Source) Bytes() int64 { return s.gate.bytes() }
+
+// Resize sets the size of an object that has been replaced in the store by another form of the same state.
+func (s *Source) Resize(key string, stored metav1.Object) {
+	s.gate.known.resize(key, stored.GetResourceVersion(), estimate(stored))
 }
 
 // stateLocked is State for a caller that holds the lock of k.

@@ -30,6 +30,7 @@ func TestDetail_HasTheChainAndAllFields(t *testing.T) {
 			{Key: "ns/a", Reason: status.ReasonDecodeFailed, Err: errors.New("no number"), Since: time.Now().Add(-time.Minute)},
 			{Key: "ns/b", Reason: status.ReasonIndexFailed, Index: "by-owner", Since: time.Now().Add(-time.Hour)},
 		}}
+		i.CacheBytes = 3 << 19
 		i.Traffic = status.Traffic{Lists: 1, Watches: 2, Bytes: 2048, Events: 3, Failures: map[status.Reason]uint64{"Forbidden": 7, "Decode": 1}}
 		source := &informers{all: []status.Informer{i}, chain: []status.Step{{About: "Wanted", Text: "It is wanted."}, {About: "Next", Text: "It is tried again."}}}
 		handler := statuspage.NewHandler(source)
@@ -48,6 +49,7 @@ Version policy  Exact
 Served as       widgets.v1.example.com, kind Widget, cluster-scoped
 Generation      1
 Objects         0
+Cache           1.5 MiB of memory
 Succeeded       1 list, 2 watches
 Failed          Decode 1, Forbidden 7
 Received        3 events, 2.0 KiB

@@ -57,6 +57,9 @@ func factsOf(i *status.Informer, at time.Time) []fact {
 		add("Flushing", "yes: the cache still has objects of the previous generation")
 	}
 	add("Objects", number(i.Objects))
+	if i.CacheBytes > 0 {
+		add("Cache", size(uint64(i.CacheBytes))+" of memory")
+	}
 	add("Resource version", i.ResourceVersion)
 	t := &i.Traffic
 	add("Succeeded", fmt.Sprintf("%s, %s", count(t.Lists, "list"), count(t.Watches, "watch")))

@@ -181,7 +181,7 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 	i := status.Informer{
 		GVR: s.GVR, Resource: s.Resource(), Namespace: s.Namespace, Listed: s.Listed,
 		Evidence: s.Evidence, Generation: s.Generation, Flushing: s.Flushing(),
-		Objects: s.Source.Objects, ResourceVersion: s.Source.Version, Traffic: s.Traffic, PollPeriod: s.Source.Polling,
+		Objects: s.Source.Objects, CacheBytes: s.Source.Bytes, ResourceVersion: s.Source.Version, Traffic: s.Traffic, PollPeriod: s.Source.Polling,
 	}
 	i.Reason = s.reason(notRunning)
 	i.State = s.state(i.Reason)

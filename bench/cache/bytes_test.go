@@ -1,0 +1,95 @@
+package cache
+
+import (
+	"context"
+	"net/http/httptest"
+	"runtime"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/bench/objects"
+	"github.com/gvrkit/gvrkit/bench/stub"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+)
+
+// heap returns the bytes of the objects in the heap that are in use.
+func heap() int64 {
+	for range 3 { // a pool keeps its objects for two collections
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // it is small
+}
+
+// tables is about the memory of the tables of a decoder.
+const tables = 1 << 20
+
+func TestStatus_CacheBytesAreThoseOfTheHeap(t *testing.T) {
+	const number = 5000
+	forms := map[string]func(ctx context.Context, f *dynamicinformer.Factory, kind objects.Kind) (*dynamicinformer.Lease, error){
+		"unstructured": func(ctx context.Context, f *dynamicinformer.Factory, kind objects.Kind) (*dynamicinformer.Lease, error) {
+			return f.Acquire(ctx, kind.GVR)
+		},
+		"packed": func(ctx context.Context, f *dynamicinformer.Factory, kind objects.Kind) (*dynamicinformer.Lease, error) {
+			return f.Acquire(ctx, kind.GVR, dynamicinformer.WithPackedCache())
+		},
+		"metadata": func(ctx context.Context, f *dynamicinformer.Factory, kind objects.Kind) (*dynamicinformer.Lease, error) {
+			return f.Acquire(ctx, kind.GVR, dynamicinformer.WithMetadataOnly())
+		},
+		"typed": func(ctx context.Context, f *dynamicinformer.Factory, kind objects.Kind) (*dynamicinformer.Lease, error) {
+			if kind.Name == "mix" {
+				lease, err := dynamicinformer.AcquireTyped[*objects.Widget](ctx, f, kind.GVR)
+				return lease.Lease, err
+			}
+			lease, err := dynamicinformer.AcquireTyped[*objects.IPAMBlock](ctx, f, kind.GVR)
+			return lease.Lease, err
+		},
+	}
+	for _, kind := range objects.All() {
+		handler, err := stub.New(t.Context(), stub.Config{Kind: kind.Name, Objects: number})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(handler)
+		defer server.Close()
+		for name, acquire := range forms {
+			for _, policy := range []dynamicinformer.WatchListPolicy{dynamicinformer.WatchListNever, dynamicinformer.WatchListAnywhere} {
+				t.Run(kind.Name+"/"+name+"/"+policy.String(), func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+					defer cancel()
+					before := heap()
+					if name != "metadata" { // client-go decodes that
+						before += tables
+					}
+					f, err := dynamicinformer.NewForConfig(&rest.Config{Host: server.URL, QPS: -1}, dynamicinformer.WithDiscovery(nil), dynamicinformer.WithWatchListPolicy(policy))
+					if err != nil {
+						t.Fatal(err)
+					}
+					f.Start(ctx)
+					defer func() {
+						if err := f.Shutdown(ctx); err != nil {
+							t.Error(err)
+						}
+					}()
+					lease, err := acquire(ctx, f, kind)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := lease.WaitForSync(ctx); err != nil {
+						t.Fatal(err)
+					}
+					now, took := lease.Status(), heap()-before
+					if now.Objects != number {
+						t.Fatalf("%d objects", now.Objects)
+					}
+					if ratio := float64(now.CacheBytes) / float64(took); ratio < .85 || ratio > 1.15 {
+						t.Errorf("the status has %d bytes, the heap grew by %d: %.2f", now.CacheBytes, took, ratio)
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package objectsize_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gvrkit/gvrkit/internal/objectsize"
+)
+
+// heap returns the bytes of the objects in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // it is small
+}
+
+// block returns an object with many small maps. Common is a part that objects may share.
+func block(i int, common any) *unstructured.Unstructured {
+	attributes := make([]any, 30)
+	for n := range attributes {
+		attributes[n] = map[string]any{"handle": fmt.Sprintf("handle-%d-%d", i, n), "node": fmt.Sprintf("node-%d", i), "index": int64(1000 + n)}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": fmt.Sprintf("block-%06d", i), "uid": fmt.Sprintf("%036d", i)},
+		"spec":     map[string]any{"attributes": attributes, "common": common, "weight": 1.5 + float64(i)},
+	}}
+}
+
+func largeCommon() any {
+	list := make([]any, 200)
+	for n := range list {
+		list[n] = map[string]any{"name": fmt.Sprintf("a name that is %d", n)}
+	}
+	return list
+}
+
+func partial(i int) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.Name, m.UID = fmt.Sprintf("object-%06d", i), types.UID(fmt.Sprintf("%036d", i))
+	m.Annotations = map[string]string{"a": fmt.Sprintf("a long annotation of object %d", i)}
+	now := metav1.Now()
+	m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: fmt.Sprintf("manager-%06d", i), Time: &now, FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 100+i%100)}}}
+	return m
+}
+
+func TestSample_ObjectsTakeTheirMemory(t *testing.T) {
+	const number = 2000
+	common := largeCommon()
+	for name, newObject := range map[string]func(i int) any{
+		"trees":         func(i int) any { return block(i, nil) },
+		"shared parts":  func(i int) any { return block(i, common) },
+		"copied parts":  func(i int) any { return block(i, largeCommon()) },
+		"metadata":      func(i int) any { return partial(i) },
+		"large strings": func(i int) any { return block(i, string(make([]byte, 1+i*7919%50_000))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := make([]any, number)
+			before := heap()
+			for i := range all {
+				all[i] = newObject(i)
+			}
+			took := heap() - before
+			var sample objectsize.Sample
+			estimated := 0
+			for i, object := range all {
+				estimated += objectsize.Of(object)
+				if i%32 == 0 {
+					sample.Add(object)
+				}
+			}
+			got := float64(estimated) * sample.Result().Ratio(number)
+			if ratio := got / float64(took); ratio < .9 || ratio > 1.1 {
+				t.Errorf("estimated %.0f bytes, the heap grew by %d: %.2f", got, took, ratio)
+			}
+			runtime.KeepAlive(all)
+		})
+	}
+}
+
+// loop is an object that a transform might return.
+type loop struct {
+	metav1.ObjectMeta
+
+	Next *loop
+	Any  []any
+	Fn   func()
+	Ch   chan int
+}
+
+func TestOf_AnyValue(t *testing.T) {
+	circle := &loop{Fn: func() {}, Ch: make(chan int)}
+	circle.Next = circle
+	for range 9 {
+		circle.Any = append(circle.Any, circle, 1, "text", [3]*loop{circle}, struct{ a any }{circle}, map[any]any{1: circle})
+	}
+	var nothing *unstructured.Unstructured
+	for _, object := range []any{nil, nothing, (*loop)(nil), circle, 7, "text", map[string]any{"a": circle}, &unstructured.Unstructured{}} {
+		size := objectsize.Of(object)
+		var sample objectsize.Sample
+		sample.Add(object)
+		if ratio := sample.Result().Ratio(1); size < 0 || !(ratio >= 0) {
+			t.Errorf("%T: %d bytes, ratio %v", object, size, ratio)
+		}
+	}
+}
+
+func BenchmarkOf(b *testing.B) {
+	object := block(1, nil)
+	b.Run("estimate", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			objectsize.Of(object)
+		}
+	})
+	b.Run("sample", func(b *testing.B) {
+		for b.Loop() {
+			var s objectsize.Sample
+			s.Add(object)
+		}
+	})
+	b.Run("copy", func(b *testing.B) {
+		for b.Loop() {
+			object.DeepCopy()
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package source
+
+import (
+	"math"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gvrkit/gvrkit/internal/objectsize"
+)
+
+const (
+	// sampledEvery is how many objects there are for each sampled one. At least fewSampled objects of a list are sampled, and
+	// at most manySampled.
+	sampledEvery            = 32
+	fewSampled, manySampled = 4, 256
+	// A sample of changed objects ends earlier, since it keeps earlier states of them in memory.
+	changesSampled = 64
+	changesBytes   = 512 << 10
+	// slotBytes is the size of an identity.
+	slotBytes = 48
+)
+
+// sizes estimates the memory of the objects of a source. Each object is estimated when it is passed on, and some of them
+// are visited as a whole, which shows how much of their memory is shared. One goroutine at a time measures objects, before the reflector
+// gets them; any goroutine may read the result.
+type sizes struct {
+	listing bool // the objects are those of a list
+	every   int  // every how many objects one is sampled
+	passed  int  // the number of objects since the last begin
+	sample  objectsize.Sample
+	uids    map[types.UID]bool // the objects of sample
+
+	mu      sync.Mutex
+	result  objectsize.Result // of the last whole sample
+	partial objectsize.Result // of the present one
+}
+
+// begin begins the measurement of a list of n objects; zero if their number is not known.
+func (s *sizes) begin(n int) {
+	s.reset()
+	s.listing = true
+	if n == 0 {
+		return
+	}
+	s.every = max(1, n/max(n/sampledEvery, fewSampled), n/manySampled)
+}
+
+// end ends the sample.
+func (s *sizes) end() {
+	s.mu.Lock()
+	if s.listing || s.sample.Len() > s.result.Len() { // few objects say less about what all have in common
+		s.result = s.sample.Result()
+	}
+	s.mu.Unlock()
+	s.reset()
+}
+
+func (s *sizes) reset() {
+	s.sample, s.uids, s.passed, s.every, s.listing = objectsize.Sample{}, nil, 0, sampledEvery, false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partial = objectsize.Result{}
+}
+
+// of returns the estimated size of an object that has that UID.
+func (s *sizes) of(object any, uid types.UID) uint32 {
+	if s.every == 0 {
+		s.reset()
+	}
+	if wrapped, is := object.(*carrier); is {
+		object = wrapped.content
+	}
+	if _, exact := object.(objectsize.Packed); !exact && s.passed%s.every == 0 && !s.uids[uid] {
+		s.add(object, uid)
+	}
+	s.passed++
+	return estimate(object)
+}
+
+// add adds an object to the sample.
+func (s *sizes) add(object any, uid types.UID) {
+	if s.uids == nil {
+		s.uids = map[types.UID]bool{}
+	}
+	s.uids[uid] = true
+	s.sample.Add(object)
+	switch {
+	case s.listing && s.sample.Len() >= manySampled:
+		s.every = math.MaxInt
+	case !s.listing && (s.sample.Len() >= changesSampled || s.sample.Estimated() > changesBytes):
+		s.end()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partial = s.sample.Result()
+}
+
+// ratio returns the ratio of the memory of that many objects to the sum of their estimates.
+func (s *sizes) ratio(objects int) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.result.Len() == 0 {
+		return s.partial.Ratio(objects)
+	}
+	return s.result.Ratio(objects)
+}
+
+// total returns the memory of a cache with that many objects, whose estimates have that sum.
+func (s *sizes) total(objects int, estimated int64) int64 {
+	return int64(float64(estimated)*s.ratio(objects)) + int64(objectsize.Maps(objects, slotBytes))
+}
+
+// bytes returns about the memory of the reflector's objects.
+func (g *gate) bytes() int64 {
+	common := g.commonBytes()
+	g.known.mu.Lock()
+	defer g.known.mu.Unlock()
+	return g.bytesLocked(&g.known) + common
+}
+
+// commonBytes returns the memory of what packed objects have in common.
+func (g *gate) commonBytes() int64 {
+	if g.cfg.Packing == nil {
+		return 0
+	}
+	return int64(g.cfg.Packing.Size())
+}
+
+// bytesLocked is bytes without commonBytes, for a caller that holds the lock of k.
+func (g *gate) bytesLocked(k *known) int64 {
+	return g.sizes.total(k.objects.len(), k.objects.bytes)
+}
+
+// estimate returns the estimated size of an object, as far as it can be counted.
+func estimate(object any) uint32 {
+	if wrapped, is := object.(*carrier); is {
+		object = wrapped.content
+	}
+	return uint32(min(objectsize.Of(object), math.MaxUint32)) //nolint:gosec // not negative
+}
