@@ -22,64 +22,70 @@ const (
 )
 
 // sizes estimates the memory of the objects of a source. Each object is estimated when it is passed on, and some of them
-// are visited as a whole, which shows how much of their memory is shared. One goroutine at a time measures objects, before the reflector
-// gets them; any goroutine may read the result.
+// are visited as a whole, which shows how much of their memory is shared. Objects are measured before the reflector gets them. It is
+// safe for concurrent use.
 type sizes struct {
-	listing bool // the objects are those of a list
-	every   int  // every how many objects one is sampled
-	passed  int  // the number of objects since the last begin
+	mu      sync.Mutex // held while an object is visited
+	listing bool       // the objects are those of a list
+	every   int        // every how many objects one is sampled; zero: none has been measured
+	passed  int        // the number of objects since the last begin
 	sample  objectsize.Sample
 	uids    map[types.UID]bool // the objects of sample
-
-	mu      sync.Mutex
-	result  objectsize.Result // of the last whole sample
-	partial objectsize.Result // of the present one
+	result  objectsize.Result  // of the last whole sample
+	partial objectsize.Result  // of the present one
 }
 
 // begin begins the measurement of a list of n objects; zero if their number is not known.
 func (s *sizes) begin(n int) {
-	s.reset()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resetLocked()
 	s.listing = true
-	if n == 0 {
-		return
+	if n > 0 {
+		s.every = max(1, n/max(n/sampledEvery, fewSampled), n/manySampled)
 	}
-	s.every = max(1, n/max(n/sampledEvery, fewSampled), n/manySampled)
 }
 
 // end ends the sample.
 func (s *sizes) end() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endLocked()
+}
+
+func (s *sizes) endLocked() {
 	if s.listing || s.sample.Len() > s.result.Len() { // few objects say less about what all have in common
 		s.result = s.sample.Result()
 	}
-	s.mu.Unlock()
-	s.reset()
+	s.resetLocked()
 }
 
-func (s *sizes) reset() {
+func (s *sizes) resetLocked() {
 	s.sample, s.uids, s.passed, s.every, s.listing = objectsize.Sample{}, nil, 0, sampledEvery, false
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.partial = objectsize.Result{}
 }
 
 // of returns the estimated size of an object that has that UID.
 func (s *sizes) of(object any, uid types.UID) uint32 {
-	if s.every == 0 {
-		s.reset()
-	}
 	if wrapped, is := object.(*carrier); is {
 		object = wrapped.content
 	}
-	if _, exact := object.(objectsize.Packed); !exact && s.passed%s.every == 0 && !s.uids[uid] {
-		s.add(object, uid)
+	if _, exact := object.(objectsize.Packed); !exact {
+		s.visit(object, uid)
 	}
-	s.passed++
 	return estimate(object)
 }
 
-// add adds an object to the sample.
-func (s *sizes) add(object any, uid types.UID) {
+// visit adds the object to the sample, if it is its turn.
+func (s *sizes) visit(object any, uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.every == 0 {
+		s.resetLocked()
+	}
+	if s.passed++; (s.passed-1)%s.every != 0 || s.uids[uid] {
+		return
+	}
 	if s.uids == nil {
 		s.uids = map[types.UID]bool{}
 	}
@@ -89,11 +95,9 @@ func (s *sizes) add(object any, uid types.UID) {
 	case s.listing && s.sample.Len() >= manySampled:
 		s.every = math.MaxInt
 	case !s.listing && (s.sample.Len() >= changesSampled || s.sample.Estimated() > changesBytes):
-		s.end()
+		s.endLocked()
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.partial = s.sample.Result()
 }
 
