@@ -39,6 +39,7 @@ func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
 		return false
 	}
 	s.known.reset(t)
+	s.cfg.Budget.settle(s.gate)
 	s.cfg.Observer.Completed()
 	return true
 }
@@ -107,6 +108,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		return ctx.Err() == nil
 	}
 	content, err := s.content(ctx, t, changed, turn)
+	defer s.cfg.Budget.settle(s.gate)
 	switch {
 	case err != nil:
 		return s.unlisted(ctx, t, err)
@@ -148,7 +150,7 @@ func (s *resumableWatch) content(ctx context.Context, t Type, changed <-chan str
 	if s.listNext {
 		from = from.unreported()
 	}
-	response, err := s.list(ctx, from, changed, pageSize, turn)
+	response, err := s.list(ctx, from, changed, pageSize, turn, s.room(t))
 	if err != nil {
 		return listed{}, err
 	}
