@@ -131,7 +131,7 @@ func BenchmarkAs(b *testing.B) {
 	}
 }
 
-// What an object costs a reader who needs a tree. It is cold if the garbage collector has run and nobody uses the tree.
+// What an object costs a reader who needs a tree. It is cold if no caller uses the tree and the garbage collector has run.
 func BenchmarkObject_Unstructured(b *testing.B) {
 	objects, tapes := blocks(b)
 	b.Run("cold", func(b *testing.B) {

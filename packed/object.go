@@ -30,7 +30,7 @@ import (
 // copies, and don't keep the object in memory.
 type Object struct {
 	tape atomic.Pointer[packed.Tape] // replaced if its dictionary is
-	// tree is what Unstructured has returned last, while somebody uses it or the garbage collector has not run. It is not kept longer: a
+	// tree is what Unstructured has returned last, while a caller uses it or the garbage collector has not run. It is not kept longer: a
 	// worker that reads 64 IPAMBlocks in turn, in a heap of 4 MB, finds at least 96 % of the trees (BenchmarkObject_Unstructured), and more in
 	// a larger heap, which is collected less often.
 	tree atomic.Pointer[weak.Pointer[unstructured.Unstructured]]

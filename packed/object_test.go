@@ -22,20 +22,20 @@ import (
 	"github.com/gvrkit/gvrkit/packed"
 )
 
-func parse(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
+func parse(tb testing.TB, text string) *unstructured.Unstructured {
+	tb.Helper()
 	obj := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal([]byte(text), &obj.Object); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return obj
 }
 
-func pack(t testing.TB, p *packed.Packer, obj *unstructured.Unstructured) *packed.Object {
-	t.Helper()
+func pack(tb testing.TB, p *packed.Packer, obj *unstructured.Unstructured) *packed.Object {
+	tb.Helper()
 	object, err := p.Pack(obj)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return object
 }
@@ -198,16 +198,18 @@ func TestAs_SharesNothing(t *testing.T) {
 	}
 }
 
-// While the tree of an object is in use, nobody gets another one.
+// While the tree of an object is in use, all callers get that tree.
 func TestObject_UnpacksOnceForAll(t *testing.T) {
 	o := pack(t, packed.NewPacker(), parse(t, whole))
-	first := o.Unstructured()
-	runtime.GC()
-	if o.Unstructured() != first {
-		t.Error("unpacked again while the object is in use")
+	use := func() weak.Pointer[unstructured.Unstructured] {
+		first := o.Unstructured()
+		runtime.GC()
+		if o.Unstructured() != first {
+			t.Error("unpacked again while the object is in use")
+		}
+		return weak.Make(first)
 	}
-	weakly := weak.Make(first)
-	for first = nil; weakly.Value() != nil; {
+	for last := use(); last.Value() != nil; {
 		runtime.GC() // it fails by the timeout of the test
 	}
 	if diff := cmp.Diff(parse(t, whole), o.Unstructured()); diff != "" {

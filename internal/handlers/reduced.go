@@ -75,7 +75,7 @@ func reducedStruct(state any) any {
 		if err != nil || unset != nil || !target.CanSet() {
 			return state
 		}
-		if metadata, is := value.Interface().(metav1.ObjectMeta); is {
+		if metadata, is := reflect.TypeAssert[metav1.ObjectMeta](value); is {
 			metadata.ManagedFields = nil
 			value = reflect.ValueOf(metadata)
 		}

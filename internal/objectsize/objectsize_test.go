@@ -3,6 +3,7 @@ package objectsize_test
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +47,7 @@ func partial(i int) *metav1.PartialObjectMetadata {
 	m.Name, m.UID = fmt.Sprintf("object-%06d", i), types.UID(fmt.Sprintf("%036d", i))
 	m.Annotations = map[string]string{"a": fmt.Sprintf("a long annotation of object %d", i)}
 	now := metav1.Now()
-	m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: fmt.Sprintf("manager-%06d", i), Time: &now, FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 100+i%100)}}}
+	m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: fmt.Sprintf("manager-%06d", i), Time: &now, FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 100+i%100))}}
 	return m
 }
 

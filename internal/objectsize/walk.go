@@ -198,8 +198,8 @@ func (w *walker) fields(v reflect.Value, level int, times float64) (size int) {
 	if v.Type() == timeType {
 		return 0 // its location is shared
 	}
-	for i := range v.NumField() {
-		if field := v.Field(i); refers(field.Type()) {
+	for _, field := range v.Fields() {
+		if refers(field.Type()) {
 			size += w.value(field, level+1, times)
 		}
 	}
@@ -271,8 +271,8 @@ func refers(t reflect.Type) bool {
 var structs sync.Map // of bool by reflect.Type: the results of anyRefers
 
 func anyRefers(t reflect.Type) bool {
-	for i := range t.NumField() {
-		if refers(t.Field(i).Type) {
+	for field := range t.Fields() {
+		if refers(field.Type) {
 			return true
 		}
 	}

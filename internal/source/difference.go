@@ -214,7 +214,7 @@ func (s *resumableWatch) give(content listed, t Type) bool {
 		item := content.items[key]
 		event := watch.Event{Type: watch.Added, Object: item.object}
 		if id, there := s.known.get(key); there {
-			if !rewritten && item.identity.equals(id) && id.isKnownState() {
+			if !rewritten && item.equals(id) && id.isKnownState() {
 				continue
 			}
 			event.Type = watch.Modified

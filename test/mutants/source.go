@@ -57,7 +57,7 @@ var ofSource = []table{
 		{"without UIDs, objects of two generations are taken for the same", "resumableWatch.missingIn", never(`id.uid == ""`)},
 		{"a recreated object in a list is an update", "resumableWatch.missingIn", never("!id.same(item.identity)")},
 		{"a list of another type is accepted", "resumableWatch.confirmed", always("s.cfg.Confirm(ctx, t)")},
-		{"an unchanged object is sent as an update", "resumableWatch.give", never("!rewritten && item.identity.equals(id) && id.isKnownState()")},
+		{"an unchanged object is sent as an update", "resumableWatch.give", never("!rewritten && item.equals(id) && id.isKnownState()")},
 		{"objects stay in the old version of their type", "resumableWatch.give", never("of.GVR != t.GVR")},
 		{"a list does not end with a bookmark", "resumableWatch.relist", never("!s.send(bookmark(s.cfg.Client, content.version, t))")},
 		{"no probe is sent for a missing type", "resumableWatch.probe", replace(
