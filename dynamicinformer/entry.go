@@ -140,7 +140,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 		cfg.Invalid = fmt.Errorf("%w: %w", source.ErrInvalid, err)
 	}
 	cfg.Observer = e.state
-	cfg.Stalls, cfg.Queue, cfg.Budget = &f.stalls, f.lists, f.memory
+	cfg.Stalls, cfg.Queue = &f.stalls, f.lists
 	cfg.Availability = e.state.Availability()
 	cfg.WhileWaiting = e.state.AskUntilServed
 	cfg.Confirm = e.state.Confirm

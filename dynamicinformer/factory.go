@@ -34,7 +34,6 @@ type Factory struct {
 	singles atomic.Uint64 // the number of keys of separate informers so far
 	stalls  source.Stalls
 	lists   *source.ListQueue
-	memory  *source.MemoryBudget
 
 	// started closes with Start. closing closes when no informer can be started any more. Both close
 	// under mu.
@@ -114,7 +113,7 @@ func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
 
 func newFactory(clients form.Clients, o options) *Factory {
 	f := &Factory{
-		clients: clients, options: o, lists: source.NewListQueue(o.lists, o.listBytes), memory: source.NewMemoryBudget(o.memory),
+		clients: clients, options: o, lists: source.NewListQueue(o.lists, o.listBytes),
 		started: make(chan struct{}), closing: make(chan struct{}),
 		entries: map[key]*entry{}, running: map[schema.GroupResource][]*entry{},
 	}

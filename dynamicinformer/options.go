@@ -64,7 +64,6 @@ type options struct {
 	identities *informermetrics.Identities // nil: no metrics
 	lists      int                         // the maximum number of first lists at a time; 0: no limit
 	listBytes  int64                       // their maximum estimated size; 0: no limit
-	memory     int64                       // the maximum memory of all caches; 0: no limit
 }
 
 func newOptions(opts ...Option) options {
@@ -78,10 +77,11 @@ func newOptions(opts ...Option) options {
 	return o
 }
 
-// WithDiscovery makes the factory ask resolver about each resource before the first request for it: whether it is served, supports list and
-// watch, and is namespaced. From Start on, or while an informer runs, the factory runs the resolver, unless the program runs it, and follows
-// the changes of each type: see [Factory]. A nil resolver, the default of [New], turns discovery off: then the factory sends requests without
-// a check, and no type is ever gone.
+// WithDiscovery makes the factory ask resolver about each resource before the first request for it:
+// whether it is served, supports list and watch, and is namespaced. From Start on, or while an informer
+// runs, the factory runs the resolver, unless the program runs it, and follows the changes of each
+// type: see [Factory]. A nil resolver, the default of [New], turns discovery off: then the factory
+// sends requests without a check, and no type is ever gone.
 func WithDiscovery(resolver *discovery.Resolver) Option {
 	return optionFunc(func(o *options) { o.resolver = resolver })
 }
@@ -99,10 +99,11 @@ func WithMetadataClient(client metadata.Interface) Option {
 	return optionFunc(func(o *options) { o.metadata = client })
 }
 
-// WithListConcurrency limits the first lists in progress of all informers of the factory. The others wait in the order in which their
-// informers began, with [status.ReasonQueued]. A watch-list counts until its initial events are complete. A list that has failed waits again,
-// behind the others. A list without progress for a minute no longer counts. The list of a type that was created again is a first list; a list
-// after a gap is not, and never waits. If lists is zero or less, the default, there is no limit.
+// WithListConcurrency limits the first lists in progress of all informers of the factory. The others wait in the
+// order in which their informers began, with [status.ReasonQueued]. A watch-list counts until its initial events
+// are complete. A list that has failed waits again, behind the others. A list without progress for a minute no longer
+// counts. The list of a type that was created again is a first list; a list after a gap is not, and never waits. If
+// lists is zero or less, the default, there is no limit.
 func WithListConcurrency(lists int) Option {
 	return optionFunc(func(o *options) { o.lists = lists })
 }
@@ -115,13 +116,6 @@ func WithListBudget(bytes int64) Option {
 	return optionFunc(func(o *options) { o.listBytes = bytes })
 }
 
-// WithMemoryBudget limits the memory of all caches of the factory, as [status.Informer] has it in CacheBytes. If the estimate after the
-// first page of a first list does not fit, the informer waits with [status.ReasonOverBudget] until memory is released, and tries
-// again at least every six minutes. A cache that grows later is kept. If bytes is zero or less, the default, there is no limit.
-func WithMemoryBudget(bytes int64) Option {
-	return optionFunc(func(o *options) { o.memory = bytes })
-}
-
 // WithNamespace limits informers to namespace. The default is all namespaces. A namespace that is not
 // a valid name is an [*OptionError]. With discovery, informers on cluster-scoped resources ignore the
 // namespace; without discovery, requests for such a resource fail. It replaces an earlier [WithNamespaces].
@@ -129,12 +123,13 @@ func WithNamespace(namespace string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = namespace, nil })
 }
 
-// WithNamespaces limits informers to a set of namespaces, which [Lease.SetNamespaces] changes. There is one informer with one cache. Each
-// namespace has its own lists, watches and pauses; one in which requests fail does not affect the others, and does not delay the first sync
-// for more than a minute: [status.Informer] has it in Namespaces. The informer itself fails only if all namespaces fail. Until a namespace has
-// been listed, listers return a [*status.IncompleteError] beside the objects of the others. The set uses lists instead of watch-lists, and its
-// goroutines call a watch error handler concurrently. Without names, the set is empty. A name that is not valid is an [*OptionError]. It
-// replaces an earlier [WithNamespace].
+// WithNamespaces limits informers to a set of namespaces, which [Lease.SetNamespaces] changes. There is one informer
+// with one cache. Each namespace has its own lists, watches and pauses; one in which requests fail does not affect the
+// others, and does not delay the first sync for more than a minute: [status.Informer] has it in Namespaces. The informer
+// itself fails only if all namespaces fail. Until a namespace has been listed, listers return a
+// [*status.IncompleteError] beside the objects of the others. The set uses lists instead of watch-lists, and its
+// goroutines call a watch error handler concurrently. Without names, the set is empty. A name that is not valid is an
+// [*OptionError]. It replaces an earlier [WithNamespace].
 func WithNamespaces(names ...string) InformerOption {
 	chosen := namespaces.Named(names...)
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", chosen.After(s.namespaces) })
@@ -158,8 +153,9 @@ func WithAllowedNamespaces() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", s.namespaces.Allowed() })
 }
 
-// WithTweakListOptions calls tweak with the options of every list and watch request before it is sent, so that tweak can set selectors, for
-// example. Tweak is called concurrently. A nil tweak has no effect.
+// WithTweakListOptions calls tweak with the options of every list and watch request before it
+// is sent, so that tweak can set selectors, for example. Tweak is called concurrently. A nil
+// tweak has no effect.
 func WithTweakListOptions(tweak TweakListOptionsFunc) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.tweak = tweak })
 }
@@ -170,21 +166,24 @@ func WithLabelSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.labels = selector })
 }
 
-// WithFieldSelector limits informers to objects whose fields match selector. Custom resources can be selected by metadata.name,
-// metadata.namespace and the selectable fields of the CRD. Another field leads to [status.ReasonBadRequest]. A selector that can't be parsed
-// is an [*OptionError]. [WithTweakListOptions] is applied after it.
+// WithFieldSelector limits informers to objects whose fields match selector. Custom resources can be
+// selected by metadata.name, metadata.namespace and the selectable fields of the CRD. Another field
+// leads to [status.ReasonBadRequest]. A selector that can't be parsed is an [*OptionError].
+// [WithTweakListOptions] is applied after it.
 func WithFieldSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.fields = selector })
 }
 
-// WithTransform sets the informers' cache.TransformFunc, which may change each object before it is stored. It may be called twice for one
-// object, so it must accept its own output. It may also be called with a cache.DeletedFinalStateUnknown.
+// WithTransform sets the informers' cache.TransformFunc, which may change each object before it is
+// stored. It may be called twice for one object, so it must accept its own output. It may also be
+// called with a cache.DeletedFinalStateUnknown.
 func WithTransform(transform cache.TransformFunc) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.transform = transform })
 }
 
-// WithIndexers adds indexers to each informer's cache, besides the index by namespace, which every informer has under the name
-// cache.NamespaceIndex. A lease adds the indexers to its shared informer.
+// WithIndexers adds indexers to each informer's cache, besides the index by namespace, which every
+// informer has under the name cache.NamespaceIndex. A lease adds the indexers to its shared
+// informer.
 func WithIndexers(indexers cache.Indexers) InformerOption {
 	indexers = maps.Clone(indexers)
 	return informerOptionFunc(func(s *settings) { s.indexers = indexers })
@@ -270,9 +269,10 @@ func WithPageSize(objects int64) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.pageSize = max(0, objects) })
 }
 
-// WithStrictDecoding makes one object that can't be decoded fail its whole list, or end its watch, as in client-go. By default, the object is
-// left out until a version of it can be decoded, all others are served, and the status names it, with [status.ReasonDecodeFailed]. A factory
-// of New leaves out only objects without a name: its client decodes responses.
+// WithStrictDecoding makes one object that can't be decoded fail its whole list, or end its watch, as in
+// client-go. By default, the object is left out until a version of it can be decoded, all others are served, and
+// the status names it, with [status.ReasonDecodeFailed]. A factory of New leaves out only objects without a
+// name: its client decodes responses.
 func WithStrictDecoding() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.strict = true })
 }
@@ -287,9 +287,10 @@ func WithPackedCache() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.packed = true })
 }
 
-// WithPolling lists a type that can't be watched again after each period, with 10 % jitter, and handlers get the differences: of several
-// changes of an object between two lists, only the last one. Objects without a resourceVersion are compared by their content. Types that can
-// be watched are watched. Without the option, or if period is zero or less, the informer waits with [status.ReasonVerbNotSupported].
+// WithPolling lists a type that can't be watched again after each period, with 10 % jitter, and handlers get
+// the differences: of several changes of an object between two lists, only the last one. Objects without a
+// resourceVersion are compared by their content. Types that can be watched are watched. Without the option,
+// or if period is zero or less, the informer waits with [status.ReasonVerbNotSupported].
 func WithPolling(period time.Duration) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.polling = max(0, period) })
 }

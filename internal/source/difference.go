@@ -39,7 +39,6 @@ func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
 		return false
 	}
 	s.known.reset(t)
-	s.cfg.Budget.settle(s.gate)
 	s.cfg.Observer.Completed()
 	return true
 }
@@ -108,7 +107,6 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		return ctx.Err() == nil
 	}
 	content, err := s.content(ctx, t, changed, turn)
-	defer s.cfg.Budget.settle(s.gate)
 	switch {
 	case err != nil:
 		return s.unlisted(ctx, t, err)
@@ -150,7 +148,7 @@ func (s *resumableWatch) content(ctx context.Context, t Type, changed <-chan str
 	if s.listNext {
 		from = from.unreported()
 	}
-	response, err := s.list(ctx, from, changed, pageSize, turn, s.room(t))
+	response, err := s.list(ctx, from, changed, pageSize, turn)
 	if err != nil {
 		return listed{}, err
 	}

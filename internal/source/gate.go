@@ -64,7 +64,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 			return nil, err
 		}
 		pace.forGeneration(t.Generation)
-		if !g.pause(ctx, &pace, changed) {
+		if !pace.wait(ctx, changed, g.retries.Next()) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -74,14 +74,13 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		if t, changed, err = g.awaitTurn(ctx, turn, t, changed); err != nil {
 			continue // the type has changed, or ctx has ended
 		}
-		response, err := g.list(ctx, g.requests(t), changed, opts.Limit, turn, g.room(t))
+		response, err := g.list(ctx, g.requests(t), changed, opts.Limit, turn)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case g.calls.Closed():
 			return nil, errClosed
 		case g.changed(t, err):
-			g.cfg.Budget.settle(g)
 			g.putOff(&pace, err)
 			continue
 		}
@@ -91,7 +90,6 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 				g.cfg.Observer.Failed(VerbList, err)
 			}
 		}
-		g.cfg.Budget.settle(g)
 		if err == nil {
 			g.traffic.add(meta.LenList(list))
 			g.accepted()
@@ -146,7 +144,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 		return nil, errAggregated
 	case g.set(t) != nil:
 		return nil, errSet
-	case (g.cfg.Queue.hasBudget() || g.cfg.Budget != nil) && !g.known.filledWith(t):
+	case g.cfg.Queue.hasBudget() && !g.known.filledWith(t):
 		return nil, errUnknownSize
 	}
 	turn := g.joinQueue(t)
@@ -274,43 +272,38 @@ type response struct {
 
 // list lists all objects, in pages of limit objects if limit is not 0, unless the type changes
 // meanwhile. At its end, it leaves turn.
-func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn, room *room) (*response, error) {
+func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
 	defer turn.leave()
 	if set := g.set(from.of); set != nil {
-		return g.listSet(ctx, set, from, changed, limit, turn, room)
+		return g.listSet(ctx, set, from, changed, limit, turn)
 	}
-	r, err := g.listPages(ctx, from, changed, limit, turn, room)
+	r, err := g.listPages(ctx, from, changed, limit, turn)
 	if set := g.fallBack(from.of, err); set != nil {
-		return g.listSet(ctx, set, from, changed, limit, turn, room)
+		return g.listSet(ctx, set, from, changed, limit, turn)
 	}
 	return r, err
 }
 
 // listPages is list with the requests of one stage.
-func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn, room *room) (*response, error) {
+func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer cancelOn(changed, cancel)()
 	from = from.reporting(turn)
-	r, reserved := response{identity: g.identityIn}, &listRoom{room: room}
+	r := response{identity: g.identityIn}
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		page, err := from.list(ctx, opts)
 		if opts.Continue == "" { // also if the pager begins again
 			r.undecodable = nil
-			reserved.arrived = 0
 		}
 		r.undecodable = append(r.undecodable, undecodable.Take(page)...)
 		if err == nil {
-			if err = reserved.page(page); err != nil {
-				from.observer.Failed(VerbList, err)
-				return nil, err
-			}
 			err = g.awaitRest(ctx, turn, page)
 		}
 		return page, err
 	})
 	pages.PageSize = cmp.Or(g.cfg.PageSize, limit)
-	if g.cfg.Queue.hasBudget() || room != nil {
+	if g.cfg.Queue.hasBudget() {
 		pages.PageSize = cmp.Or(pages.PageSize, pageSize)
 	}
 	var err error
@@ -405,21 +398,9 @@ func (g *gate) requests(t Type) *requests {
 	return g.stage
 }
 
-// pause waits as pace.wait does. Memory that has been released since the last list ends the pause, too.
-func (g *gate) pause(ctx context.Context, pace *pace, changed <-chan struct{}) bool {
-	retry := g.retries.Next()
-	if g.cfg.Budget.hasReleased(g) {
-		pace.hasten(time.Now())
-	}
-	return pace.wait(ctx, changed, retry)
-}
-
 // putOff sets the time of the next attempt, which State.Due returns.
 func (g *gate) putOff(pace *pace, err error) {
 	pace.failed(time.Now(), err)
-	if _, refused := errors.AsType[*OverBudgetError](err); refused {
-		pace.until = refusedUntil()
-	}
 	until := pace.until
 	g.due.Store(&until)
 }

@@ -99,7 +99,7 @@ func (s *resumableWatch) step(ctx context.Context) (changed <-chan struct{}, goO
 	version, current, of := s.known.place()
 	current = current && of.sameObjects(t)
 	s.listNext = s.listNext && current && t.Serving == Served
-	if (!s.listNext || s.pace.requested) && !s.pause(ctx, &s.pace, changed) {
+	if (!s.listNext || s.pace.requested) && !s.pace.wait(ctx, changed, s.retries.Next()) {
 		return nil, ctx.Err() == nil
 	}
 	switch {

@@ -64,13 +64,13 @@ func (g *gate) in(set *Namespaces, from *requests, namespace string) *requests {
 }
 
 // listSet lists all namespaces of set. It returns an error if each of them fails, and the set has not changed meanwhile.
-func (g *gate) listSet(ctx context.Context, set *Namespaces, from *requests, changed <-chan struct{}, limit int64, turn *turn, room *room) (*response, error) {
+func (g *gate) listSet(ctx context.Context, set *Namespaces, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
 	if err := g.awaitNames(ctx, set, changed); err != nil {
 		return nil, err
 	}
 	for {
 		names, replaced := set.Current()
-		r, err := g.listAll(ctx, set, names, from, changed, limit, turn, room)
+		r, err := g.listAll(ctx, set, names, from, changed, limit, turn)
 		if err == nil || ctx.Err() != nil || isClosed(changed) || !isClosed(replaced) {
 			return r, err
 		}
@@ -103,7 +103,7 @@ func (g *gate) awaitNames(ctx context.Context, set *Namespaces, changed <-chan s
 }
 
 // listAll lists the namespaces with these names.
-func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, from *requests, changed <-chan struct{}, limit int64, turn *turn, room *room) (*response, error) {
+func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
 	lists, errs := make([]*response, len(names)), make([]error, len(names))
 	free := make(chan struct{}, atATime)
 	if turn != nil { // the queue limits lists
@@ -116,7 +116,7 @@ func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, fro
 			defer func() { <-free }()
 			in := g.in(set, from, name)
 			in.timeout = pageAfter
-			if lists[i], errs[i] = g.listPages(ctx, in, changed, cmp.Or(limit, pageSize), turn, room); errs[i] == nil {
+			if lists[i], errs[i] = g.listPages(ctx, in, changed, cmp.Or(limit, pageSize), turn); errs[i] == nil {
 				set.succeeded(name, VerbList)
 			}
 		})
@@ -385,7 +385,7 @@ func (c *child) failed(ctx context.Context, err error) {
 
 // list lists the namespace, and passes on the list.
 func (c *child) list(ctx context.Context) error {
-	r, err := c.listPages(ctx, c.requests, nil, pageSize, nil, nil)
+	r, err := c.listPages(ctx, c.requests, nil, pageSize, nil)
 	if err != nil {
 		return err
 	}

@@ -59,8 +59,6 @@ type Config struct {
 	WhileWaiting func(ctx context.Context)
 	// Queue limits the first lists of all sources that share it. Nil: lists never wait.
 	Queue *ListQueue
-	// Budget limits the memory of the caches of all sources that share it. Nil: there is no limit.
-	Budget *MemoryBudget
 	// Stalls records stalled watch-lists, and may be shared. Nil: the source has its own.
 	Stalls *Stalls
 	// Packing is the form of objects in the reflector's store; nil: as the client and the transform return them.
@@ -306,7 +304,6 @@ func (s *Source) LastEvent() time.Time { return s.gate.traffic.lastEvent() }
 func (s *Source) Wait() {
 	s.gate.calls.Close()
 	<-s.gate.calls.Done()
-	s.gate.cfg.Budget.leave(s.gate)
 }
 
 type noObserver struct{}

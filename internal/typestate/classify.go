@@ -28,9 +28,6 @@ func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 		}
 		return status.ReasonNotEstablished
 	}
-	if _, refused := errors.AsType[*source.OverBudgetError](err); refused {
-		return status.ReasonOverBudget
-	}
 	switch {
 	case isTLS(err):
 		return status.ReasonTLS

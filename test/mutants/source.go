@@ -3,11 +3,6 @@ package main
 // ofSource has mutants of the stages between the reflector and the server.
 var ofSource = []table{
 	{"internal/source", "dynamicinformer", []mutant{
-		{"a type that does not fit into the memory budget is listed", "MemoryBudget.reserve", never("wants > left")},
-		{"a refused list waits although memory was released", "MemoryBudget.wakeLocked", drop("g.retries.Broadcast()")},
-		{"the memory of an ended source counts", "MemoryBudget.leave", drop("delete(b.sources, g)")},
-		{"a refused list is repeated soon", "gate.putOff", drop("pace.until = refusedUntil()")},
-		{"watch-lists ignore the memory budget", "gate.watchList", replace("g.cfg.Queue.hasBudget() || g.cfg.Budget != nil", "g.cfg.Queue.hasBudget()")},
 		{"a version that decreases is not counted", "known.advanceLocked", never("before(version, k.version)")},
 		{"versions of different generations are compared", "known.completeLocked", drop(`k.version = ""`)},
 		{"the version of the server is not of a consistent list", "Source.ServerVersion", replace("metav1.ListOptions{Limit: 1}", `metav1.ListOptions{Limit: 1, ResourceVersion: "0"}`)},
@@ -40,7 +35,6 @@ var ofSource = []table{
 		{"deletions do not count as traffic", "traffic.count", drop("watch.Deleted")},
 	}},
 	{"internal/source", "internal/source", []mutant{
-		{"a list that was refused while memory was released waits", "gate.pause", never("g.cfg.Budget.hasReleased(g)")},
 		{"handlers get deletions of objects that they have not", "resumableWatch.passDeletion", always(`there && (old.uid == "" || id.uid == "" || old.same(id))`)},
 		{"an object that another one has replaced stays", "resumableWatch.passDeletion", never("there && !s.delete(ctx, []string{key}, nil)")},
 		{"an event that is not received counts", "traffic.count", drop("t.add(-1)")},
