@@ -31,6 +31,9 @@ const (
 func Build(ctx context.Context, recipe Recipe, progress io.Writer) (string, error) {
 	// The go.mod of the current directory may require another Go version.
 	toolchain, err := goCommand(ctx, os.TempDir(), "env", "GOVERSION", "GOOS", "GOARCH").Output()
+	if err != nil && ctx.Err() != nil { // the end of ctx interrupts the command
+		return "", fmt.Errorf("build %s: %w", recipe.Name, context.Cause(ctx))
+	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("build %s: the Go command fails: %w: %s", recipe.Name, err, exit.Stderr)
 	}
