@@ -17,7 +17,7 @@ type Packed interface {
 }
 
 // packedHead is the memory of a packed object beside Size.
-const packedHead = 40
+const packedHead = 48
 
 // Of returns the number of bytes of memory that object takes, about, if it has nothing in common with others. A part of
 // the object is visited. If object is [Packed], the result is exact.
@@ -198,8 +198,8 @@ func (w *walker) fields(v reflect.Value, level int, times float64) (size int) {
 	if v.Type() == timeType {
 		return 0 // its location is shared
 	}
-	for _, field := range v.Fields() {
-		if refers(field.Type()) {
+	for of, field := range v.Fields() {
+		if of.IsExported() && refers(field.Type()) { // others may be guarded by a lock, and are not the content of an object
 			size += w.value(field, level+1, times)
 		}
 	}

@@ -117,7 +117,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		s.putOff(&s.pace, nil)
 		return ctx.Err() == nil
 	}
-	if !s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content)) || !s.give(content, t) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
+	if !s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t)) || !s.give(content, t) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
 		return false
 	}
 	s.known.completed(content.version, t)

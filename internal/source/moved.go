@@ -6,8 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// moved is the object of a deletion for the reflector that is none on the server: the object has left the source by
-// configuration.
+// moved is an object that the reflector deletes although the server has it: it has left the source by configuration.
 type moved struct {
 	metav1.Object
 	content any
@@ -43,9 +42,9 @@ func Moved(obj any) (object any, is bool) {
 	return m.content, true
 }
 
-// leftBy returns the keys of the objects whose namespaces are not those of content any more, and exist.
-func (s *resumableWatch) leftBy(content listed) map[string]bool {
-	if content.positions == nil {
+// leftBy returns the keys of the objects that exist, but whose namespaces have left the set. A type that was replaced has none.
+func (s *resumableWatch) leftBy(content listed, t Type) map[string]bool {
+	if content.positions == nil || s.replaced(t) {
 		return nil
 	}
 	left := map[string]bool{}

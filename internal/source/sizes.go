@@ -54,7 +54,7 @@ func (s *sizes) end() {
 }
 
 func (s *sizes) endLocked() {
-	if s.listing || s.sample.Len() > s.result.Len() { // few objects say less about what all have in common
+	if s.listing && s.sample.Len() > 0 || s.sample.Len() > s.result.Len() { // few objects say less about what all have in common
 		s.result = s.sample.Result()
 	}
 	s.resetLocked()
@@ -113,7 +113,8 @@ func (s *sizes) ratio(objects int) float64 {
 
 // total returns the memory of a cache with that many objects, whose estimates have that sum.
 func (s *sizes) total(objects int, estimated int64) int64 {
-	return int64(float64(estimated)*s.ratio(objects)) + int64(objectsize.Maps(objects, slotBytes))
+	const most = 1 << 60
+	return int64(min(max(float64(estimated)*s.ratio(objects), 0), most)) + int64(objectsize.Maps(objects, slotBytes))
 }
 
 // bytes returns about the memory of the reflector's objects.
@@ -142,5 +143,9 @@ func estimate(object any) uint32 {
 	if wrapped, is := object.(*carrier); is {
 		object = wrapped.content
 	}
-	return uint32(min(objectsize.Of(object), math.MaxUint32)) //nolint:gosec // not negative
+	size := objectsize.Of(object)
+	if size < 0 || size > math.MaxUint32 { // an object that contains itself
+		return math.MaxUint32
+	}
+	return uint32(size)
 }
