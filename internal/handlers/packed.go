@@ -33,11 +33,16 @@ func (h packedHandler) OnAdd(obj any, isInInitialList bool) {
 	}
 }
 
-// OnUpdate implements cache.ResourceEventHandler.
+// OnUpdate implements cache.ResourceEventHandler. A transform may give an object another form, which the handler does not get.
 func (h packedHandler) OnUpdate(oldObj, newObj any) {
-	before, _ := oldObj.(*packed.Object)
-	if object, is := newObj.(*packed.Object); is && before != nil {
+	before, was := oldObj.(*packed.Object)
+	switch object, is := newObj.(*packed.Object); {
+	case is && was:
 		h.next.OnUpdate(before, object)
+	case is:
+		h.next.OnAdd(object, false)
+	case was:
+		h.next.OnDelete(cache.DeletedObject[*packed.Object]{OptionalObj: before})
 	}
 }
 

@@ -282,6 +282,9 @@ func (r *readIndexer) Index(indexName string, obj any) ([]any, error) {
 	if !known {
 		return r.Indexer.Index(indexName, obj) // returns an error
 	}
+	if r.informer.packing != nil {
+		obj = r.informer.packing.unpacked(obj)
+	}
 	values, err := function(obj)
 	if err != nil {
 		return nil, err

@@ -162,7 +162,7 @@ func (d *Dictionary) again(hash uint64, uses int) (enough, fresh bool) {
 }
 
 // usesOf returns how often a text of size bytes must have been met to enter: an entry takes more memory than its text, and
-// a reference to it two or three bytes. It will be met again, so that it need not have paid off before.
+// a reference to it two or three bytes. It is likely to come again, so it may enter before it has saved memory.
 func usesOf(size int) int { return max(2, min(1+(32+size)/(size-2), 8)) }
 
 // number returns the number of text, which enters e, one of d's entries, when it is met often enough. Fresh is that of again. The
@@ -177,17 +177,20 @@ func (d *Dictionary) number(e *entries, text []byte, most, uses int) (number int
 		return 0, false, fresh
 	}
 	d.mu.RUnlock()
-	number = d.enter(e, text, hash)
+	number, ok = d.enter(e, text, hash, most)
 	d.mu.RLock()
-	return number, true, false
+	return number, ok, false
 }
 
-// enter adds text to e, unless it is there by now.
-func (d *Dictionary) enter(e *entries, text []byte, hash uint64) (number int) {
+// enter adds text to e, unless it is there by now, or there is no room for it by now.
+func (d *Dictionary) enter(e *entries, text []byte, hash uint64, most int) (number int, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if number, ok := e.find(text, hash); ok {
-		return number
+		return number, true
+	}
+	if len(e.boxed) >= most || d.bytes+len(text) > maxBytes {
+		return 0, false
 	}
 	entry := string(text)
 	number = e.add(entry, func(text string) uint64 { return maphash.String(d.seed, text) })
@@ -202,7 +205,7 @@ func (d *Dictionary) enter(e *entries, text []byte, hash uint64) (number int) {
 		d.keys = append(d.keys, numbers)
 		d.parts += word * cap(numbers)
 	}
-	return number
+	return number, true
 }
 
 // numbersOf returns the uvarints of text.

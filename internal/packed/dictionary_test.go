@@ -333,3 +333,20 @@ func TestDictionary_CountsTextsThatAlternate(t *testing.T) {
 		t.Error("a text that is met for the second time is fresh")
 	}
 }
+
+// Several goroutines may find room for one more entry at the same time.
+func TestDictionary_EnterChecksAgainWhetherThereIsRoom(t *testing.T) {
+	d := NewDictionary()
+	enter := func(i int) (number int, ok bool) {
+		text := fmt.Append(nil, "word ", i)
+		return d.enter(&d.words, text, maphash.Bytes(d.seed, text), 2)
+	}
+	for i := range 3 {
+		if _, ok := enter(i); ok != (i < 2) {
+			t.Errorf("entry %d: %t", i, ok)
+		}
+	}
+	if number, ok := enter(1); !ok || number != 1 {
+		t.Errorf("an entry that is there: %d, %t", number, ok)
+	}
+}

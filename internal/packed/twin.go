@@ -59,7 +59,7 @@ func (d *decoder) objectLike(other *decoder, tree map[string]any, of parts) any 
 	begin := d.pos
 	c, ok := d.container()
 	theirs, same := other.container()
-	if !ok || !same || !c.object || c.n != theirs.n || len(tree) != c.n { // a member that occurs twice has one value
+	if !ok || !same || !c.object || !theirs.object || c.n != theirs.n || len(tree) != c.n { // a member that occurs twice has one value
 		d.pos = begin
 		return d.value()
 	}
@@ -92,13 +92,14 @@ func (d *decoder) objectLike(other *decoder, tree map[string]any, of parts) any 
 func (d *decoder) arrayLike(other *decoder, tree []any) any {
 	begin := d.pos
 	c, ok := d.container()
-	if _, same := other.container(); !ok || !same || c.object {
+	theirs, same := other.container()
+	if !ok || !same || c.object || theirs.object {
 		d.pos = begin
 		return d.value()
 	}
 	array := make([]any, c.n)
 	for i := range array {
-		if i >= len(tree) {
+		if i >= min(len(tree), theirs.n) { // a program may have written to tree
 			array[i] = d.value()
 			continue
 		}

@@ -96,3 +96,23 @@ func TestContentLike_HasEqualPartsInCommon(t *testing.T) {
 		t.Errorf("%v, like %v", got, like)
 	}
 }
+
+// A program may have written to the object that another handler gets after it.
+func TestContentLike_SurvivesWritesToTheOtherTree(t *testing.T) {
+	p := NewPacker()
+	pack := func(text string) Tape {
+		tape, ok := p.FromJSON([]byte(text), nil)
+		if !ok {
+			t.Fatal(text)
+		}
+		return tape
+	}
+	before := pack(`{"kind":"A","metadata":{"name":"a"},"spec":{"list":[1,2,3,4,5,6],"map":{"x":1}}}`)
+	after := pack(`{"kind":"A","metadata":{"name":"a"},"spec":{"list":[7],"map":[8]}}`)
+	tree := after.Content()
+	tree["spec"].(map[string]any)["list"] = []any{int64(7), int64(7), int64(7), int64(7), int64(7), int64(7), int64(7)}
+	tree["spec"].(map[string]any)["map"] = map[string]any{"y": int64(8)}
+	if got, want := before.ContentLike(after, tree), before.Content(); !same(want, got) {
+		t.Errorf("content %v, want %v", got, want)
+	}
+}

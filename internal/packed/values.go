@@ -2,6 +2,7 @@ package packed
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -29,8 +30,12 @@ func (v *Values) Of(function any) (values []string, known bool) {
 	return nil, false
 }
 
-// Keep keeps the values of a function, which must not be known. If another goroutine keeps values meanwhile, these may be lost.
+// Keep keeps a copy of the values of a function, which must not be known. If another goroutine keeps values meanwhile, these may be lost.
 func (v *Values) Keep(function any, values []string) {
+	values = slices.Clone(values)
+	for i, value := range values {
+		values[i] = strings.Clone(value) // it may be a part of a larger text
+	}
 	var all []valuesOf
 	if known := v.all.Load(); known != nil {
 		all = slices.Clip(*known)

@@ -16,6 +16,8 @@ var ofPacked = []table{
 	}},
 	{"internal/packed", "internal/packed", []mutant{
 		{"texts that alternate are not counted", "Dictionary.again", never("count > 0 && rand.Uint32()&1 == 0")},
+		{"a dictionary has more entries than there is room for", "Dictionary.enter", never("len(e.boxed) >= most || d.bytes+len(text) > maxBytes")},
+		{"a tree with more elements than its tape is read beyond it", "decoder.arrayLike", replace("min(len(tree), theirs.n)", "len(tree)")},
 		{"times and numbers enter the dictionary", "appendSmall", never("n == 20 && content[n-1] == 'Z'")},
 		{"equal bytes in the metadata are equal values", "decoder.objectLike", never("of == headParts && isHead(d.data[d.pos])")},
 		{"unequal parts are taken for equal ones", "decoder.valueLike", replace("d.data[d.pos:end] == other.data[other.pos:other.after()]", "end-d.pos == other.after()-other.pos")},
