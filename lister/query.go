@@ -77,7 +77,7 @@ func (e *QueryError) Is(target error) bool { return target == ErrQuery }
 func (e *QueryError) Unwrap() error { return e.Err }
 
 // Query returns the objects that q selects. It reads the cache once, in memory, and reads each object that
-// the namespace and the labels select, so its cost grows with their number; an index is faster. Of a packed cache, it reads the
+// the namespace and the labels select, so its cost grows with their number; an index is faster. With a packed cache, it reads the
 // fields that q names, and unpacks only the objects that it returns; a path that does not begin with the name of a field unpacks all.
 // If q is not valid, the error wraps a [*QueryError].
 func (r *Reader) Query(q Query) (Result, error) {

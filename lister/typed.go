@@ -30,7 +30,7 @@ type Object interface {
 // a List of all objects. Typed starts no goroutine. Create one Typed and keep it, since each has its own
 // results. It is safe for concurrent use.
 //
-// Of a packed cache, it keeps at most 1,024 results, and drops any of them for the next: the cache is packed to take little memory. It
+// With a packed cache, it keeps at most 1,024 results, and drops an arbitrary one to make room: the cache is packed to take little memory. It
 // decodes T from the packed object, and makes no tree.
 //
 // Objects of type T are shared by all callers, and may have parts of the cached objects. They are read-only:

@@ -73,8 +73,8 @@ func (p *Packer) read(from *wire.Scanner, drop *wire.Drop, missing metav1.TypeMe
 // Size returns the number of bytes of what objects of the packer have in common, about.
 func (p *Packer) Size() int { return p.packer.Dictionary().Size() }
 
-// Renew stores again what the objects of this packer have in common, if less than half of that is used by live, which are the
-// objects that are in use. Then it packs these again, which takes about as long as to unpack and pack each. Other objects of the packer stay
+// Renew begins a new dictionary of what objects have in common, if live, which are the objects in use, use less than half of the present
+// one and that is large. Then it packs these again, which takes about as long as to unpack and pack each. It reads live twice. Other objects of the packer stay
 // valid, and keep what they had in common in memory. Without Renew, what deleted objects had in common stays, up to some 35 MB.
 func (p *Packer) Renew(live iter.Seq[*Object]) (renewed bool) {
 	renewed = p.packer.Renew(func(yield func(packed.Tape) bool) {

@@ -26,7 +26,7 @@ type packing struct {
 	turn     chan struct{} // has a value while run's goroutines run
 	detector cache.MutationDetector
 	resize   func(key string, stored metav1.Object)
-	packed   atomic.Int64  // the number of objects since the last check of the packer
+	packed   atomic.Int64  // the number of objects that have been packed
 	check    chan struct{} // has a value if the packer must be checked
 }
 

@@ -25,7 +25,7 @@ const (
 )
 
 // Dictionary has the words, shapes and values to which tapes refer by number. It only grows, and its size is
-// bounded: when it is full, tapes have everything in full. A [Packer] then begins another one. A Dictionary is
+// bounded: when it is full, tapes have everything in full. [Packer.Renew] begins another one, if that has become worth it. A Dictionary is
 // safe for concurrent use.
 type Dictionary struct {
 	mu     sync.RWMutex // held for one tape, or one new entry

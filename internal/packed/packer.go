@@ -45,7 +45,7 @@ func (p *Packer) FromJSON(data []byte, drop *wire.Drop) (t Tape, ok bool) {
 	})
 }
 
-// Read packs the object at the position of from, and moves from behind it. It is as FromJSON, but an object with neither kind
+// Read packs the object at the position of from, and moves the scanner past it. It is as FromJSON, but an object with neither kind
 // nor apiVersion gets those of missing, if missing has a kind.
 func (p *Packer) Read(from *wire.Scanner, drop *wire.Drop, missing metav1.TypeMeta) (t Tape, ok bool) {
 	return p.pack(func(e *encoder) bool {
