@@ -164,6 +164,7 @@ func (e *events) record(what string, obj any) {
 func (e *events) OnAdd(obj any, _ bool) { e.record("add", obj) }
 func (e *events) OnUpdate(_, obj any)   { e.record("update", obj) }
 func (e *events) OnDelete(obj any)      { e.record("delete", obj) }
+func (e *events) OnMoved(obj any)       { e.record("move", obj) }
 
 // all returns the events so far.
 func (e *events) all() []string {

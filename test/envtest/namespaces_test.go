@@ -63,7 +63,7 @@ var _ = Describe("A set of namespaces", onEachServer(func(at *apiServer) {
 		Expect(l.SetNamespaces(names[1:]...)).To(Succeed())
 		Eventually(keysIn(l)).Should(ConsistOf(keys[1:]))
 		Expect(d.proxy.Requests(widgetRequests("list"))).To(Equal(lists + 1))
-		Eventually(got.all).Should(ContainElements("delete "+keys[0], "add "+keys[50]))
+		Eventually(got.all).Should(ContainElements("move "+keys[0], "add "+keys[50]))
 
 		admin.create(ctx, widgets, names[50], newWidget("later", label))
 		admin.create(ctx, widgets, names[0], newWidget("later", label))
