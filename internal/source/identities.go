@@ -1,10 +1,11 @@
 package source
 
 import (
-	"encoding/hex"
 	"iter"
 	"strconv"
+	"strings"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -18,7 +19,7 @@ type identities struct {
 
 // compactIdentity is an identity without a hash.
 type compactIdentity struct {
-	uid     [16]byte
+	uid     uuid.UUID
 	version uint64
 	bytes   uint32
 }
@@ -111,55 +112,15 @@ func (i identity) compact() (compact compactIdentity, ok bool) {
 }
 
 func (c compactIdentity) identity() identity {
-	var text [36]byte
-	from := c.uid[:]
-	at := 0
-	for n, size := range uuidGroups {
-		if n > 0 {
-			text[at] = '-'
-			at++
-		}
-		at += hex.Encode(text[at:], from[:size])
-		from = from[size:]
-	}
-	return identity{uid: types.UID(text[:]), version: strconv.FormatUint(c.version, 10), bytes: c.bytes}
+	return identity{uid: types.UID(c.uid.String()), version: strconv.FormatUint(c.version, 10), bytes: c.bytes}
 }
 
-// uuidGroups are the numbers of bytes between the hyphens of a UUID.
-var uuidGroups = [...]int{4, 2, 2, 2, 6}
-
-// compactUID returns the bytes of a UUID in lower case. It reports false for another UID.
-func compactUID(uid types.UID) (bytes [16]byte, ok bool) {
-	if len(uid) != 36 {
-		return bytes, false
+// compactUID returns uid as a UUID. It reports false if the UUID has another text.
+func compactUID(uid types.UID) (id uuid.UUID, ok bool) {
+	const length = 36 // that of the usual form; Parse accepts others
+	if len(uid) != length || strings.ContainsAny(string(uid), "ABCDEF") {
+		return id, false
 	}
-	at, to := 0, 0
-	for n, size := range uuidGroups {
-		if n > 0 {
-			if uid[at] != '-' {
-				return bytes, false
-			}
-			at++
-		}
-		for range size {
-			high, low := digit(uid[at]), digit(uid[at+1])
-			if high|low > 0xf {
-				return bytes, false
-			}
-			bytes[to] = high<<4 | low
-			at, to = at+2, to+1
-		}
-	}
-	return bytes, true
-}
-
-// digit returns the value of a hexadecimal digit in lower case, and 0xff for another character.
-func digit(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10
-	}
-	return 0xff
+	id, err := uuid.Parse(string(uid))
+	return id, err == nil
 }

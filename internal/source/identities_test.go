@@ -8,27 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const uuid = "0f3a9c1e-77b2-4d10-8a55-0123456789ab"
+const someUID = "0f3a9c1e-77b2-4d10-8a55-0123456789ab"
 
 func TestIdentities_ReturnWhatWasPut(t *testing.T) {
 	ids := map[string]identity{
-		"usual":        {uid: uuid, version: "1234567890"},
-		"largest":      {uid: uuid, version: "999999999999999999"},
-		"too large":    {uid: uuid, version: "9999999999999999999"},
-		"overflow":     {uid: uuid, version: "99999999999999999999"},
-		"zeros":        {uid: uuid, version: "0012"},
-		"zero":         {uid: uuid, version: "0"},
-		"text":         {uid: uuid, version: "12a"},
-		"sign":         {uid: uuid, version: "-12"},
-		"versionless":  {uid: uuid},
+		"usual":        {uid: someUID, version: "1234567890"},
+		"largest":      {uid: someUID, version: "999999999999999999"},
+		"too large":    {uid: someUID, version: "9999999999999999999"},
+		"overflow":     {uid: someUID, version: "99999999999999999999"},
+		"zeros":        {uid: someUID, version: "0012"},
+		"zero":         {uid: someUID, version: "0"},
+		"text":         {uid: someUID, version: "12a"},
+		"sign":         {uid: someUID, version: "-12"},
+		"versionless":  {uid: someUID},
 		"no UID":       {version: "12"},
-		"polled":       {uid: uuid, version: "12", hash: 7},
+		"polled":       {uid: someUID, version: "12", hash: 7},
 		"capitals":     {uid: "0F3A9C1E-77B2-4D10-8A55-0123456789AB", version: "12"},
 		"no hyphens":   {uid: "0f3a9c1e077b204d1008a5500123456789ab", version: "12"},
 		"no digit":     {uid: "0f3a9c1e-77b2-4d10-8a55-0123456789ag", version: "12"},
 		"another form": {uid: "made by a test", version: "12"},
 	}
-	for _, earlier := range []identity{{}, {uid: uuid, version: "5"}, {uid: "x", version: "y"}} {
+	for _, earlier := range []identity{{}, {uid: someUID, version: "5"}, {uid: "x", version: "y"}} {
 		var all identities
 		for key, id := range ids {
 			if earlier != (identity{}) {
@@ -43,7 +43,7 @@ func TestIdentities_ReturnWhatWasPut(t *testing.T) {
 			if got, there := all.get(key); !there || got != want {
 				t.Errorf("%s: %+v, %t, want %+v", key, got, there, want)
 			}
-			for _, id := range []identity{want, {uid: want.uid, version: "77"}, {uid: uuid}, {uid: types.UID(uuid[:35] + "c")}, {uid: "x"}, {}} {
+			for _, id := range []identity{want, {uid: want.uid, version: "77"}, {uid: someUID}, {uid: types.UID(someUID[:35] + "c")}, {uid: "x"}, {}} {
 				if same, there := all.isSame(key, id); same != want.same(id) || !there {
 					t.Errorf("%s: same as %+v: %t, %t", key, id, same, there)
 				}
@@ -76,11 +76,11 @@ func TestIdentities_ReturnWhatWasPut(t *testing.T) {
 
 func TestIdentities_OfAServerAreCompact(t *testing.T) {
 	var all identities
-	all.put("a", identity{uid: uuid, version: "1234567890"})
+	all.put("a", identity{uid: someUID, version: "1234567890"})
 	if len(all.compact) != 1 || len(all.others) != 0 {
 		t.Errorf("%+v", all)
 	}
-	if n := testing.AllocsPerRun(100, func() { all.isSame("a", identity{uid: uuid}) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { all.isSame("a", identity{uid: someUID}) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -117,14 +117,6 @@ func (s *sizes) total(objects int, estimated int64) int64 {
 	return int64(min(max(float64(estimated)*s.ratio(objects), 0), most)) + int64(objectsize.Maps(objects, slotBytes))
 }
 
-// bytes returns about the memory of the reflector's objects.
-func (g *gate) bytes() int64 {
-	common := g.commonBytes()
-	g.known.mu.Lock()
-	defer g.known.mu.Unlock()
-	return g.bytesLocked(&g.known) + common
-}
-
 // commonBytes returns the memory of what packed objects have in common.
 func (g *gate) commonBytes() int64 {
 	if g.cfg.Packing == nil {
@@ -133,7 +125,7 @@ func (g *gate) commonBytes() int64 {
 	return int64(g.cfg.Packing.Size())
 }
 
-// bytesLocked is bytes without commonBytes, for a caller that holds the lock of k.
+// bytesLocked returns about the memory of the reflector's objects, without commonBytes. The caller holds the lock of k.
 func (g *gate) bytesLocked(k *known) int64 {
 	return g.sizes.total(k.objects.len(), k.objects.bytes)
 }

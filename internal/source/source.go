@@ -225,9 +225,6 @@ func (s *Source) Report() Report {
 	return r
 }
 
-// Bytes returns Report().Bytes.
-func (s *Source) Bytes() int64 { return s.gate.bytes() }
-
 // Resize sets the size of an object that has been replaced in the store by another form of the same state.
 func (s *Source) Resize(key string, stored metav1.Object) {
 	s.gate.known.resize(key, stored.GetResourceVersion(), estimate(stored))
