@@ -205,6 +205,12 @@ func (d *decoder) number() (n int) {
 	return n
 }
 
+// number64 consumes a uvarint that may not fit into an int.
+func (d *decoder) number64() (n uint64) {
+	n, d.pos = uvarint64(d.data, d.pos)
+	return n
+}
+
 // take consumes n bytes.
 func (d *decoder) take(n int) string {
 	d.pos += n
@@ -431,9 +437,9 @@ func (d *decoder) appendSpecial(b []byte, tag byte) []byte {
 		}
 		return b
 	case tagTime:
-		return time.Unix(int64(d.number()), 0).UTC().AppendFormat(b, time.RFC3339)
+		return time.Unix(int64(d.number64()), 0).UTC().AppendFormat(b, time.RFC3339) //nolint:gosec // as it was written
 	case tagDigits:
-		return strconv.AppendUint(b, uint64(d.number()), 10) //nolint:gosec // not negative
+		return strconv.AppendUint(b, d.number64(), 10)
 	}
 	panic("packed: a tape has an unknown tag") // only this package makes tapes
 }

@@ -88,25 +88,27 @@ func appendText(b, text []byte) []byte {
 
 // uvarint returns the uvarint at pos of data, which is valid, and the position after it.
 func uvarint(data string, pos int) (n, after int) {
-	c := data[pos]
-	if c < 0x80 {
+	if c := data[pos]; c < 0x80 {
 		return int(c), pos + 1
 	}
-	x, shift := uint64(c&0x7f), 7
-	for {
+	x, after := uvarint64(data, pos)
+	return int(x), after //nolint:gosec // as it was written
+}
+
+// uvarint64 is uvarint for a number of an object, which may not fit into an int.
+func uvarint64(data string, pos int) (x uint64, after int) {
+	for shift := 0; ; shift += 7 {
+		c := data[pos]
 		pos++
-		c = data[pos]
 		x |= uint64(c&0x7f) << shift
 		if c < 0x80 {
-			return int(x), pos + 1 //nolint:gosec // as it was written
+			return x, pos
 		}
-		shift += 7
 	}
 }
 
-// varint is uvarint for a signed number.
+// varint is uvarint64 for a signed number.
 func varint(data string, pos int) (n int64, after int) {
-	x, after := uvarint(data, pos)
-	ux := uint64(x)                           //nolint:gosec // the bits
-	return int64(ux>>1) ^ -int64(ux&1), after //nolint:gosec // zigzag
+	x, after := uvarint64(data, pos)
+	return int64(x>>1) ^ -int64(x&1), after //nolint:gosec // zigzag
 }
