@@ -17,7 +17,9 @@ import (
 // movedPacked is a handler of packed objects that gets those which have moved.
 type movedPacked struct{ packedRecorder }
 
-func (r *movedPacked) OnMoved(obj any) { r.record("move", obj.(*packed.Object)) }
+func (r *movedPacked) OnMoved(obj any) {
+	r.record("move", obj.(cache.DeletedObject[*packed.Object]).OptionalObj)
+}
 
 var _ dynamicinformer.MovedHandler = (*recorder)(nil)
 

@@ -48,19 +48,25 @@ func (h packedHandler) OnUpdate(oldObj, newObj any) {
 
 // OnDelete implements cache.ResourceEventHandler.
 func (h packedHandler) OnDelete(obj any) {
-	var deleted cache.DeletedObject[*packed.Object]
-	if unknown, is := obj.(cache.DeletedFinalStateUnknown); is {
-		deleted.FinalStateUnknown, obj = &unknown, unknown.Obj
-	}
-	var is bool
-	if deleted.OptionalObj, is = obj.(*packed.Object); is || obj == nil {
+	if deleted, is := deletedPacked(obj); is {
 		h.next.OnDelete(deleted)
 	}
 }
 
-// OnMoved implements MovedHandler.
+// OnMoved implements MovedHandler. The argument is that of OnDelete.
 func (h packedHandler) OnMoved(obj any) {
-	moved(h.next, obj)
+	if deleted, is := deletedPacked(obj); is {
+		moved(h.next, deleted)
+	}
+}
+
+// deletedPacked returns the argument of OnDelete for obj. It reports false if the object is not packed.
+func deletedPacked(obj any) (deleted cache.DeletedObject[*packed.Object], is bool) {
+	if unknown, is := obj.(cache.DeletedFinalStateUnknown); is {
+		deleted.FinalStateUnknown, obj = &unknown, unknown.Obj
+	}
+	deleted.OptionalObj, is = obj.(*packed.Object)
+	return deleted, is || obj == nil
 }
 
 // unpack replaces the objects of e by those for the handler.

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -31,5 +32,35 @@ func TestOfPacked_AnObjectThatChangesItsFormIsAddedAndDeleted(t *testing.T) {
 	handler.OnUpdate(object, tree)
 	if want := []string{"add a", "update a", "delete a"}; !slices.Equal(events, want) {
 		t.Errorf("events %q, want %q", events, want)
+	}
+}
+
+type movedPacked struct {
+	cache.TypedResourceEventHandlerFuncs[*packed.Object]
+
+	moved []any
+}
+
+func (m *movedPacked) OnMoved(obj any) { m.moved = append(m.moved, obj) }
+
+// OnMoved gets what OnDelete would have got.
+func TestOfPacked_OnMovedHasTheArgumentOfOnDelete(t *testing.T) {
+	tree := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}}}
+	object, err := packed.NewPacker().Pack(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := &movedPacked{}
+	of := OfPacked(handler)
+	unknown := cache.DeletedFinalStateUnknown{Key: "a", Obj: object}
+	for _, obj := range []any{object, tree, unknown} { // an object that is not packed is not the handler's
+		of.(MovedHandler).OnMoved(obj)
+	}
+	want := []any{
+		cache.DeletedObject[*packed.Object]{OptionalObj: object},
+		cache.DeletedObject[*packed.Object]{OptionalObj: object, FinalStateUnknown: &unknown},
+	}
+	if !reflect.DeepEqual(handler.moved, want) {
+		t.Errorf("%+v, want %+v", handler.moved, want)
 	}
 }

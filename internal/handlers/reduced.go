@@ -29,29 +29,33 @@ func (s *Set) reduced(state any) any {
 		state.Obj = s.reduced(state.Obj)
 		return state
 	case *packed.Object:
-		if s.Metadata != nil {
-			return s.Metadata(state)
+		if s.Pack == nil {
+			return state
 		}
-		return state
+		return s.Pack(reducedContent(func(name string) (any, bool) { return state.Field(name) }))
 	case *unstructured.Unstructured:
-		return &unstructured.Unstructured{Object: reducedContent(state.Object)}
+		return reducedContent(func(name string) (value any, found bool) {
+			value, found = state.Object[name]
+			return value, found
+		})
 	}
 	return reducedStruct(state)
 }
 
-func reducedContent(content map[string]any) map[string]any {
+// reducedContent returns the reduced object with the values that field returns.
+func reducedContent(field func(name string) (value any, found bool)) *unstructured.Unstructured {
 	reduced := make(map[string]any, 3)
-	for _, field := range []string{"apiVersion", "kind", "metadata"} {
-		if value, found := content[field]; found {
-			reduced[field] = value
+	for _, name := range []string{"apiVersion", "kind", "metadata"} {
+		if value, found := field(name); found {
+			reduced[name] = value
 		}
 	}
 	if metadata, is := reduced["metadata"].(map[string]any); is {
-		metadata = maps.Clone(metadata)
+		metadata = maps.Clone(metadata) // it is read-only
 		delete(metadata, "managedFields")
 		reduced["metadata"] = metadata
 	}
-	return reduced
+	return &unstructured.Unstructured{Object: reduced}
 }
 
 // reducedStruct returns a new struct of the type of state with its TypeMeta and ObjectMeta, or state if it does not point

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/packed"
 )
 
 // withText returns a state of an object with some KB of content.
@@ -170,6 +172,25 @@ func TestSet_ReducesEachFormOfObjects(t *testing.T) {
 	delete(want.Object["metadata"].(map[string]any), "managedFields")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	packer := packed.NewPacker()
+	pack := func(object kruntime.Object) kruntime.Object {
+		result, err := packer.Pack(object.(*unstructured.Unstructured))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	object := pack(whole).(*packed.Object)
+	if s.reduced(object) != any(object) {
+		t.Error("a packed object is reduced by an informer that does not pack")
+	}
+	s.Pack = pack
+	if diff := cmp.Diff(want, s.reduced(object).(*packed.Object).Unstructured()); diff != "" {
+		t.Errorf("packed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(whole, object.Unstructured()); diff != "" {
+		t.Errorf("the packed state has changed (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(withText("a", 1), whole); diff != "" {
 		t.Errorf("the state has changed (-want +got):\n%s", diff)

@@ -5,11 +5,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/internal/inflight"
-	"github.com/gvrkit/gvrkit/packed"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -33,8 +33,8 @@ type Set struct {
 	// Moved, if not nil, reports whether a deleted object of the informer exists on the server, and returns the object.
 	// Handlers then do not get it as deleted: see [MovedHandler].
 	Moved func(deleted any) (object any, is bool)
-	// Metadata, if not nil, returns a packed object of the informer with only its metadata. It must not be changed either.
-	Metadata func(object *packed.Object) *packed.Object
+	// Pack, if not nil, returns an object in the form of the informer. It must not be changed either.
+	Pack func(object runtime.Object) runtime.Object
 
 	informer cache.SharedInformer
 	feed     Feed

@@ -110,7 +110,7 @@ func New(cfg Config) *Informer {
 	i.handlers.Moved = source.Moved
 	if packing != nil {
 		packing.stored, packing.synced, packing.resize = indexer.List, i.HasSynced, s.Resize
-		i.handlers.Unpack, i.handlers.UnpackLike, i.handlers.Metadata = packing.unpacked, packing.unpackedLike, packing.metadata
+		i.handlers.Unpack, i.handlers.UnpackLike, i.handlers.Pack = packing.unpacked, packing.unpackedLike, packing.Pack
 	}
 	return i
 }

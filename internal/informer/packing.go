@@ -2,7 +2,6 @@ package informer
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -120,25 +119,6 @@ func (p *packing) index(function cache.IndexFunc) cache.IndexFunc {
 		}
 		return values, err
 	}
-}
-
-// metadata returns object with only its apiVersion, kind and metadata, without managedFields.
-func (p *packing) metadata(object *packed.Object) *packed.Object {
-	content := map[string]any{}
-	for _, field := range []string{"apiVersion", "kind", "metadata"} {
-		if value, found := object.Field(field); found {
-			content[field] = value
-		}
-	}
-	if metadata, is := content["metadata"].(map[string]any); is {
-		metadata = maps.Clone(metadata) // it is read-only
-		delete(metadata, "managedFields")
-		content["metadata"] = metadata
-	}
-	if reduced, err := p.packer.Pack(&unstructured.Unstructured{Object: content}); err == nil {
-		return reduced
-	}
-	return object
 }
 
 // run runs the mutation detector, and renews what the objects have in common, until the function that it returns is called. That

@@ -293,22 +293,3 @@ func TestPacking_KeepsTheDictionaryDuringTheFirstList(t *testing.T) {
 		stop()
 	})
 }
-
-func TestPacking_MetadataHasNoContentAndNoManagedFields(t *testing.T) {
-	i := newPacked(t)
-	whole := widget("a", "red")
-	whole.SetLabels(map[string]string{"a": "b"})
-	want := whole.DeepCopy()
-	delete(want.Object, "spec")
-	whole.Object["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "kubectl"}}
-	object, is := i.packing.Pack(whole).(*packed.Object)
-	if !is {
-		t.Fatal("the object is not packed")
-	}
-	if diff := cmp.Diff(want, i.packing.metadata(object).Unstructured()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(whole, object.Unstructured()); diff != "" {
-		t.Errorf("the object has changed (-want +got):\n%s", diff)
-	}
-}
