@@ -149,6 +149,7 @@ func (p *packing) run(ctx context.Context) (stop func()) {
 
 func (p *packing) renew(ctx context.Context) {
 	checked := int64(0) // the number of packed objects at the last check
+	renewed := false    // by the last check: objects that were on their way to the cache have the old dictionary
 	for {
 		select {
 		case <-p.check:
@@ -158,15 +159,14 @@ func (p *packing) renew(ctx context.Context) {
 		if !p.synced() {
 			continue // the objects of the first list are on their way to the cache
 		}
-		if now := p.packed.Load(); now-checked >= int64(max(checkAfter, checkEach*len(p.stored()))) {
-			checked = now
-			p.repack(ctx)
+		if now := p.packed.Load(); renewed || now-checked >= int64(max(checkAfter, checkEach*len(p.stored()))) {
+			checked, renewed = now, p.repack(ctx, renewed)
 		}
 	}
 }
 
-// repack renews what the objects have in common, if that is worth it.
-func (p *packing) repack(ctx context.Context) {
+// repack renews what the objects have in common, if that is worth it. Objects with an earlier dictionary are packed again.
+func (p *packing) repack(ctx context.Context, again bool) (renewed bool) {
 	live := func(yield func(*packed.Object) bool) {
 		for _, stored := range p.stored() { // Renew reads the objects again after it has begun another dictionary
 			if object, is := stored.(*packed.Object); ctx.Err() != nil || is && !yield(object) {
@@ -174,11 +174,12 @@ func (p *packing) repack(ctx context.Context) {
 			}
 		}
 	}
-	if p.packer.Renew(live) {
+	if renewed = p.packer.Renew(live); renewed || again {
 		for object := range live {
 			p.resize(cache.MetaObjectToName(object).String(), object)
 		}
 	}
+	return renewed
 }
 
 // packedIndexer is the indexer of a packed cache for users: what it returns is unstructured, and what they store is packed.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -291,5 +292,33 @@ func TestPacking_KeepsTheDictionaryDuringTheFirstList(t *testing.T) {
 			size = p.packer.Size()
 		}
 		stop()
+	})
+}
+
+// An object that was packed before a renewal and stored after it has the old dictionary: the next check packs it again.
+func TestPacking_PacksLateObjectsAgainAtTheNextCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPacking(packed.NewPacker(), schema.GroupVersionResource{})
+		var live []any
+		var resized []string
+		p.stored, p.synced = func() []any { return live }, func() bool { return true }
+		p.resize = func(key string, _ metav1.Object) { resized = append(resized, key) }
+		stop := p.run(t.Context())
+		defer stop()
+		late := p.Pack(widget("late", "red"))
+		for n := 1; n < checkAfter; n++ { // most of it is not in use
+			p.Pack(widget(fmt.Sprint(n), fmt.Sprintf("a-color-with-a-name-that-is-long-enough-%d", n/3)))
+		}
+		synctest.Wait()
+		live = []any{late}
+		for n := range checkAfter - 1 { // the cache is small, but no check is due without the renewal
+			p.Pack(widget(fmt.Sprint(n), "blue"))
+		}
+		live = append(live, make([]any, 2*checkAfter)...)
+		p.Pack(widget("last", "blue"))
+		synctest.Wait()
+		if len(resized) != 1 || resized[0] != "ns/late" {
+			t.Errorf("%q are packed again", resized)
+		}
 	})
 }
