@@ -73,6 +73,8 @@ func TestPacking_ListsAsTheDynamicClient(t *testing.T) {
 		{"empty kind", list("PodList", `[{"kind":"","apiVersion":"","metadata":{"name":"a"}}]`), false},
 		{"of no kind", list("List", "["+kindless+"]"), false},
 		{"kind at the end", `{"metadata":{"resourceVersion":"9"},"items":[` + kindless + `],"kind":"PodList","apiVersion":"v1"}`, false},
+		{"kind again", `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + kindless + `],"kind":"OtherList"}`, false},
+		{"a member with a null character", `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + kindless + `],"\u0000items":[]}`, false},
 		{"items is null", list("PodList", "null"), false},
 		{"a field twice", list("PodList", `[{"kind":"Pod","kind":"Other","apiVersion":"v1","metadata":{"name":"a","name":"b"}}]`), true},
 	} {

@@ -34,9 +34,12 @@ func (b *builder) list(into *unstructured.UnstructuredList) bool {
 		if !ok || misspelt(name) {
 			return false
 		}
-		if name == "items" {
+		switch {
+		case name == "items":
 			ok = b.items(into)
-		} else {
+		case b.into != nil && (name == itemsMember || into.Items != nil && into.Object[name] != nil && (name == "kind" || name == "apiVersion")):
+			return false // the items are under that name, or may have the earlier kind
+		default:
 			var v value
 			v, ok = b.value(place{own: ownMetadata})
 			ok = ok && fits(name, v.any)
