@@ -67,8 +67,16 @@ func (e *encoder) reset(d *Dictionary) {
 	e.resetHead()
 }
 
-// release drops the reference to the document.
-func (e *encoder) release() { e.scan = nil }
+// release drops the reference to the document, and buffers that are much larger than most objects require.
+func (e *encoder) release() {
+	const keep = 1 << 20
+	e.scan = nil
+	for _, buffer := range []*[]byte{&e.out, &e.text, &e.scratch} {
+		if cap(*buffer) > keep {
+			*buffer = nil
+		}
+	}
+}
 
 // resetHead is called at the beginning of the metadata. If there are two, the last one counts.
 func (e *encoder) resetHead() {
