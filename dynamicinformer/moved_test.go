@@ -1,11 +1,14 @@
 package dynamicinformer_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -134,6 +137,41 @@ func TestMoved_Polling(t *testing.T) {
 		synctest.Wait()
 		if diff := cmp.Diff([]string{"move a/x", "move a/y", "delete b/y"}, events.take()); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A namespace that was deleted and created again while its watch was cut has another UID: its objects were deleted.
+func TestMoved_ANamespaceThatWasCreatedAgainIsAnother(t *testing.T) {
+	inSet(t, func(in bubble) {
+		in.cluster.Serve(namespaceType)
+		labelNamespace(in.T, in.cluster, "a", "red")
+		var cut atomic.Bool
+		in.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.GVR == namespaceType.GVR && cut.Load() && (req.Verb == "list" || req.Verb == "watch") {
+				return apierrors.NewServiceUnavailable("cut")
+			}
+			return nil
+		})
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithNamespaceSelector("team=red"))
+		events := listen(in.T, l.Informer())
+		if err := l.WaitForSync(in.Context()); err != nil {
+			in.Fatal(err)
+		}
+		synctest.Wait()
+		events.take()
+		cut.Store(true)
+		in.cluster.CloseWatches(namespaceType.GVR)
+		if err := in.cluster.Resource(namespaceType.GVR).Delete(in.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			in.Fatal(err)
+		}
+		labelNamespace(in.T, in.cluster, "a", "blue")
+		in.cluster.Expire(namespaceType.GVR)
+		time.Sleep(10 * time.Second)
+		cut.Store(false)
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff([]string{"delete a/x"}, events.take()); diff != "" {
+			in.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -27,16 +28,16 @@ func follow(ctx context.Context, client source.Client, selector string, set *sou
 		Tweak:        func(opts *metav1.ListOptions) { opts.LabelSelector = selector },
 	})
 	defer objects.Wait()
-	store := &selected{set: set, terminating: map[string]bool{}, exists: func(name string) bool { return exists(ctx, client, name) }}
+	store := &selected{set: set, terminating: map[string]bool{}, exists: func(name string, uid types.UID) bool { return exists(ctx, client, name, uid) }}
 	cache.NewReflectorWithOptions(objects.ListerWatcher(), nil, store, cache.ReflectorOptions{TypeDescription: "namespaces"}).RunWithContext(ctx)
 }
 
 // askFor is the maximum time of a question whether a namespace exists.
 const askFor = 10 * time.Second
 
-// exists reports whether the server has the namespace and does not delete it. It lists, since the user may list
-// namespaces. Without an answer, it reports false.
-func exists(ctx context.Context, client source.Client, name string) bool {
+// exists reports whether the server has the namespace with that UID and does not delete it. It lists, since the user may
+// list namespaces. Without an answer, it reports false.
+func exists(ctx context.Context, client source.Client, name string, uid types.UID) bool {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	list, err := client.List(ctx, Resource, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
@@ -46,7 +47,7 @@ func exists(ctx context.Context, client source.Client, name string) bool {
 	found := false
 	_ = meta.EachListItem(list, func(item runtime.Object) error { // fake clients ignore field selectors
 		object, err := meta.Accessor(item)
-		found = found || err == nil && object.GetName() == name && object.GetDeletionTimestamp() == nil
+		found = found || err == nil && object.GetName() == name && object.GetUID() == uid && object.GetDeletionTimestamp() == nil
 		return nil
 	})
 	return found
@@ -65,7 +66,7 @@ func (failures) Completed()                      {}
 // selected is the store of a reflector of Namespace objects. It has only their names.
 type selected struct {
 	set    *source.Namespaces
-	exists func(name string) bool // asks the server
+	exists func(name string, uid types.UID) bool // asks the server
 
 	mu          sync.Mutex
 	terminating map[string]bool // by name
@@ -89,7 +90,7 @@ func (s *selected) Delete(obj any) error {
 	s.mu.Lock()
 	gone := s.terminating[name] || namespace.GetDeletionTimestamp() != nil
 	s.mu.Unlock()
-	gone = gone || !s.exists(name)
+	gone = gone || !s.exists(name, namespace.GetUID())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.terminating, name)

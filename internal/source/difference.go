@@ -123,6 +123,9 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	s.known.completed(content.version, t)
 	s.known.settled(content)
 	s.known.locate(content.positions)
+	if content.positions != nil {
+		forgetGone(s.cfg.Namespaces, content.positions)
+	}
 	s.nameless = false
 	s.polled(t)
 	s.accepted()

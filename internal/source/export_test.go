@@ -38,3 +38,10 @@ func (r *Requests) WatchWithContext(ctx context.Context, opts metav1.ListOptions
 		}
 	})
 }
+
+// Gone returns the number of names of which the set knows that they have left it because the server does not have them.
+func (n *Namespaces) Gone() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.gone)
+}

@@ -105,11 +105,14 @@ func (n *Namespaces) isGone(name string) bool {
 	return n.gone[name]
 }
 
-// settled forgets why names have left the set, except those in kept: their objects have been deleted.
-func (n *Namespaces) settled(kept map[string]bool) {
+// forgetGone forgets why names have left the set, except the keys of kept: the objects of the others have been deleted.
+func forgetGone[T any](n *Namespaces, kept map[string]T) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	maps.DeleteFunc(n.gone, func(name string, _ bool) bool { return !kept[name] })
+	maps.DeleteFunc(n.gone, func(name string, _ bool) bool {
+		_, is := kept[name]
+		return !is
+	})
 }
 
 // unique returns names sorted, and each of them once.

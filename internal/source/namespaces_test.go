@@ -296,6 +296,15 @@ func TestNamespaces_Polling(t *testing.T) {
 		s.set.Set("n")
 		time.Sleep(2 * time.Minute)
 		s.checkKeys("without m and other", "n/a")
+		s.set.Follow(map[string]bool{}, "n")
+		if gone := s.set.Gone(); gone != 1 {
+			t.Errorf("%d namespaces are gone, want n", gone)
+		}
+		time.Sleep(2 * time.Minute)
+		if gone := s.set.Gone(); gone != 0 {
+			t.Errorf("the set still knows %d namespaces whose objects it has deleted", gone)
+		}
+		s.checkKeys("without namespaces")
 		if got := asked(s.cluster)[2]; got > 2 {
 			t.Errorf("watches = %d, want at most one for each namespace", got)
 		}

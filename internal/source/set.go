@@ -276,7 +276,7 @@ func (m *merged) remove(ctx context.Context, children map[string]*child, wanted 
 			return false
 		}
 	}
-	m.set.settled(wanted)
+	forgetGone(m.set, wanted)
 	return ctx.Err() == nil
 }
 
