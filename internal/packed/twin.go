@@ -59,7 +59,7 @@ func (d *decoder) objectLike(other *decoder, tree map[string]any, of parts) any 
 	begin := d.pos
 	c, ok := d.container()
 	theirs, same := other.container()
-	if !ok || !same || !c.object || !theirs.object || c.n != theirs.n || len(tree) != c.n { // a member that occurs twice has one value
+	if !ok || !same || !c.isObjectOf(theirs.n) || !theirs.isObjectOf(len(tree)) { // a member that occurs twice has one value
 		d.pos = begin
 		return d.value()
 	}
@@ -87,6 +87,9 @@ func (d *decoder) objectLike(other *decoder, tree map[string]any, of parts) any 
 	}
 	return object
 }
+
+// isObjectOf reports whether c is an object of n members.
+func (c *container) isObjectOf(n int) bool { return c.object && c.n == n }
 
 // arrayLike is valueLike if other's value is an array.
 func (d *decoder) arrayLike(other *decoder, tree []any) any {

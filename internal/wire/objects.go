@@ -34,18 +34,7 @@ func (b *builder) list(into *unstructured.UnstructuredList) bool {
 		if !ok || misspelt(name) {
 			return false
 		}
-		switch {
-		case name == "items":
-			ok = b.items(into)
-		case b.into != nil && (name == itemsMember || into.Items != nil && into.Object[name] != nil && (name == "kind" || name == "apiVersion")):
-			return false // the items are under that name, or may have the earlier kind
-		default:
-			var v value
-			v, ok = b.value(place{own: ownMetadata})
-			ok = ok && fits(name, v.any)
-			into.Object[name] = v.any
-		}
-		if !ok {
+		if !b.listMember(into, name) {
 			return false
 		}
 		if again, ok = b.more('}'); !ok {
@@ -58,6 +47,22 @@ func (b *builder) list(into *unstructured.UnstructuredList) bool {
 	}
 	b.completeItems(into)
 	return true
+}
+
+// listMember consumes the value of a member of a list.
+func (b *builder) listMember(into *unstructured.UnstructuredList, name string) bool {
+	switch {
+	case name == "items":
+		return b.items(into)
+	case b.into == nil:
+	case name == itemsMember:
+		return false // the items are under that name
+	case into.Items != nil && into.Object[name] != nil && (name == "kind" || name == "apiVersion"):
+		return false // the items may have the earlier one
+	}
+	v, ok := b.value(place{own: ownMetadata})
+	into.Object[name] = v.any
+	return ok && fits(name, v.any)
 }
 
 // items consumes the items of a list. Each must be an object.

@@ -256,7 +256,7 @@ var ofSource = []table{
 	}},
 	{"internal/namespaces", "dynamicinformer", []mutant{
 		{"a namespace that is deleted stays in the set", "selected.Delete", drop("delete(s.terminating, name)")},
-		{"an object of a deleted namespace has moved", "selected.Delete", replace("gone || !s.exists(name)", "gone")},
+		{"an object of a deleted namespace has moved", "selected.Delete", replace("gone || !s.exists(name, namespace.GetUID())", "gone")},
 		{"all namespaces are selected", "follow", drop("opts.LabelSelector = selector")},
 		{"the order of the options for allowed namespaces counts", "Choice.After", always("earlier == nil || !earlier.allowed")},
 	}},
