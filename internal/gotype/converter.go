@@ -40,8 +40,9 @@ const maxBuffer = 1 << 20
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Decode returns from as a T, with the result of Convert for its content, which it calls if an object is not ordinary: then Convert has
-// the error, too. Otherwise there is no tree. A field that keeps JSON, such as a RawExtension, has other forms of the same values.
+// Decode returns from as a T. The result is that of Convert for the same content, except that fields that keep JSON, such as a
+// RawExtension, may have another text of the same values. Decode builds no tree. Only if from is not ordinary, it calls content, and
+// returns the object or the error of Convert.
 func (c *Converter[T]) Decode(from Source, content func() map[string]any) (T, error) {
 	buffer := buffers.Get().(*[]byte)
 	data, ok := from.AppendJSON((*buffer)[:0])

@@ -1,9 +1,9 @@
 package objectsize
 
-// Sample is a set of objects of one cache, and the memory that they take together. An allocation that several of the objects
-// have is one that other objects of the cache have, too, and the cache has it once. One that only one of them has counts for
-// each object of the cache. The objects stay in memory as long as the Sample, so that equal addresses are the same allocation.
-// A Sample is not safe for concurrent use. Its zero value is empty.
+// Sample measures some objects of a cache, to estimate the memory of the whole cache. An allocation to which several sampled objects
+// refer is assumed to be one that many objects of the cache share: it counts once. An allocation to which only one of them refers
+// counts once for each object of the cache. A Sample keeps its objects in memory, so that equal addresses are the same
+// allocation. It is not safe for concurrent use. Its zero value is empty.
 type Sample struct {
 	objects   []any
 	seen      map[uintptr]part

@@ -112,8 +112,9 @@ func (e *entries) put(number int, hash uint64) {
 	e.slots[at] = tagOf(hash) | uint32(number+1) //nolint:gosec // at most maxWords
 }
 
-// marks are parts of the hashes of texts that are not in the dictionary, each with the number of times that the text has
-// been met. Every second text without a mark takes one off the mark that is in its place, or replaces it when it is at one.
+// marks count how often texts that are not in the dictionary have been met. A text's hash selects its mark, which has another part of
+// the hash, and the count. A text that finds another text's mark reduces its count in half of all cases, and replaces
+// the mark when the count is one.
 type marks []atomic.Uint32
 
 // countMask is the part of a mark that is the number.

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Packing is another form of objects in the reflector's store than that of the client and the transform. Its methods are called
-// concurrently. Objects of a type that it does not know stay as they are.
+// Packing converts objects between the form of the client and the transform, and the form in which the reflector's store has them.
+// Its methods are called concurrently. Objects of a type that it does not know stay as they are.
 type Packing interface {
 	// Pack returns object in the form of the store.
 	Pack(object runtime.Object) runtime.Object

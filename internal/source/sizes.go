@@ -27,7 +27,7 @@ const (
 type sizes struct {
 	mu      sync.Mutex // held while an object is visited
 	listing bool       // the objects are those of a list
-	every   int        // every how many objects one is sampled; zero: none has been measured
+	every   int        // one of so many objects is sampled; zero: none has been measured
 	passed  int        // the number of objects since the last begin
 	sample  objectsize.Sample
 	uids    map[types.UID]bool // the objects of sample
