@@ -278,7 +278,7 @@ func WithStrictDecoding() InformerOption {
 }
 
 // WithPackedCache makes the informer cache objects in packed form (package packed), in about a tenth of client-go's memory. Readers, index
-// functions, transforms and handlers have ordinary unstructured objects, which are unpacked for them, in 10 to 40 µs, and again after the
+// functions, transforms and handlers have ordinary unstructured objects, which are unpacked for them, in 20 to 50 µs, and again after the
 // garbage collector has run, unless the program keeps them. Handlers of [Lease.AddPackedHandler], selectors and queries unpack nothing. An
 // object to which a transform has given another type, or values that no decoder returns, is cached as it is. A lease without the option can
 // share an informer with a packed cache; the opposite is a [*ConflictError]. Informers on metadata or Go types ignore the option. For tests,
