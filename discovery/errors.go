@@ -262,10 +262,11 @@ type RefError struct {
 }
 
 func (e *RefError) Error() string {
+	ref := errtext.Cut(e.Ref)
 	if e.parts {
-		return fmt.Sprintf("resource %q: %s", e.Ref, e.Problem)
+		return fmt.Sprintf("resource %q: %s", ref, e.Problem)
 	}
-	return fmt.Sprintf("resource reference %q: %s; want plural, plural.group, plural.version.group or group/version/plural", e.Ref, e.Problem)
+	return fmt.Sprintf("resource reference %q: %s; want plural, plural.group, plural.version.group or group/version/plural", ref, e.Problem)
 }
 
 // Is reports whether target is ErrInvalidRef.

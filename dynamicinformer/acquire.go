@@ -64,7 +64,10 @@ func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Leas
 		}
 	}
 	l.view = &leaseInformer{SharedIndexInformer: l.entry.informer, lease: l}
-	if err := l.index(o.indexers); err != nil {
+	if err = optionError(form.Fits(k.form, l.Resource())); err == nil { // others may have acquired it before its type was known
+		err = l.index(o.indexers)
+	}
+	if err != nil {
 		l.Release()
 		return nil, err
 	}

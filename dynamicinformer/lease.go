@@ -25,7 +25,7 @@ var (
 	// ErrReleased is returned by a lease that has been released.
 	ErrReleased = errors.New("dynamicinformer: the lease has been released")
 	// ErrNilHandler is returned for a nil handler.
-	ErrNilHandler = errors.New("dynamicinformer: the event handler is nil")
+	ErrNilHandler = handlers.ErrNil
 )
 
 var errNilContext = errors.New("the context is nil")
@@ -99,8 +99,8 @@ func (l *Lease) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 }
 
 // AtLeast waits until the cache has everything of the server up to resourceVersion, or until ctx ends. After a write
-// with that version, the cache has its object in that state or a later one, unless the lease does not select it.
-// Handlers may get the event later. An object that is not selected has no event: the version comes with the next
+// with that version, the cache has its object in that state or a later one, unless the lease does not select it, or the status
+// names it among the objects that are left out. Handlers may get the event later. An object that is not selected has no event: the version comes with the next
 // event or bookmark, which may take a minute. If the server's versions have decreased, as after a restore of etcd, it
 // returns an error when an event, a list or the server shows that; an informer that has not noticed it yet counts
 // versions before its own as reached. Errors are [ErrReleased] and [*status.VersionError].
@@ -171,9 +171,6 @@ func (l *Lease) AddEventHandler(handler cache.ResourceEventHandler) (cache.Resou
 
 // AddEventHandlerWithOptions is AddEventHandler with options, such as a resync period of at least 1 s.
 func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	if funcs, are := handler.(*cache.ResourceEventHandlerFuncs); handler == nil || are && funcs == nil {
-		return nil, ErrNilHandler
-	}
 	if l.released.Load() {
 		return nil, ErrReleased
 	}
@@ -187,10 +184,7 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 // AddPackedHandler is AddEventHandlerWithOptions for a handler that gets the objects of a packed cache as they are, except those
 // to which a transform has given another type. Without [WithPackedCache], it returns an [*OptionError].
 func (l *Lease) AddPackedHandler(handler cache.TypedResourceEventHandler[*packed.Object], opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	switch {
-	case handler == nil:
-		return nil, ErrNilHandler
-	case !l.entry.informer.IsPacked():
+	if !l.entry.informer.IsPacked() {
 		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), &OptionError{Option: "AddPackedHandler", Err: errors.New("acquire the lease with WithPackedCache")})
 	}
 	return l.AddEventHandlerWithOptions(handlers.OfPacked(handler), opts)

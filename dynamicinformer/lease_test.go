@@ -93,10 +93,13 @@ func TestLease_ViewRejectsChangesForOtherUsers(t *testing.T) {
 				t.Errorf("%s is allowed", name)
 			}
 		}
-		var nobody *cache.ResourceEventHandlerFuncs
-		for _, handler := range []cache.ResourceEventHandler{nil, nobody} {
-			if _, err := view.AddEventHandler(handler); !errors.Is(err, dynamicinformer.ErrNilHandler) {
-				t.Errorf("nil handler: %v", err)
+		for _, handler := range []cache.ResourceEventHandler{
+			nil, (*cache.ResourceEventHandlerFuncs)(nil), (*cache.ResourceEventHandlerDetailedFuncs)(nil), (*cache.FilteringResourceEventHandler)(nil),
+		} {
+			for _, informer := range []cache.SharedInformer{view, f.ForResource(blocks).Informer()} {
+				if _, err := informer.AddEventHandler(handler); !errors.Is(err, dynamicinformer.ErrNilHandler) {
+					t.Errorf("a nil %T: %v", handler, err)
+				}
 			}
 		}
 		l.Release()

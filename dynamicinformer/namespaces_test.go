@@ -418,6 +418,9 @@ func TestAllowedNamespaces_AllAreAllowed(t *testing.T) {
 		if i := l.Status(); i.Namespaces != nil || i.State != status.StateSynced {
 			t.Errorf("status: %s", i)
 		}
+		if err := l.AtLeast(t.Context(), "1"); err != nil {
+			t.Errorf("AtLeast: %v", err)
+		}
 		if all, err := l.Lister().List(labels.Everything()); err != nil || len(all) != 3 {
 			t.Errorf("%d objects, %v", len(all), err)
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 func TestAcquire_SharesWithForResource(t *testing.T) {
@@ -67,6 +68,7 @@ func TestAcquire_ConflictsAreNamed(t *testing.T) {
 		"WithResync":            {dynamicinformer.WithResync(time.Hour), dynamicinformer.WithResync(time.Minute)},
 		"WithWatchListPolicy":   {nil, dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever)},
 		"WithPageSize":          {dynamicinformer.WithPageSize(10), dynamicinformer.WithPageSize(20)},
+		"WithStrictDecoding":    {nil, dynamicinformer.WithStrictDecoding()},
 		"WithPolling":           {dynamicinformer.WithPolling(time.Minute), dynamicinformer.WithPolling(time.Hour)},
 		"WithRemovalPolicy":     {nil, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache)},
 		"WithWatchErrorHandler": {nil, dynamicinformer.WithWatchErrorHandler(func(context.Context, *cache.Reflector, error) {})},
@@ -114,6 +116,32 @@ func TestAcquire_IndexersAreAdded(t *testing.T) {
 			if err != nil || len(found) != 1 {
 				t.Errorf("by index: %v, %v", found, err)
 			}
+		}
+	})
+}
+
+// As in client-go, the index by namespace may be another one.
+func TestAcquire_IndexersReplaceTheOneByNamespace(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		create(t, cluster, widgets, "ns", "a")
+		create(t, cluster, widgets, "ns", "bad")
+		relabel(t, cluster, "bad", "x")
+		l := acquire(t, f, widgets, dynamicinformer.WithIndexers(cache.Indexers{cache.NamespaceIndex: func(obj any) ([]string, error) {
+			if isBad(obj) {
+				panic(errBad)
+			}
+			return []string{"all"}, nil
+		}}))
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := l.Informer().GetIndexer().ByIndex(cache.NamespaceIndex, "all"); err != nil || len(found) != 1 {
+			t.Errorf("by index: %v, %v", found, err)
+		}
+		synctest.Wait()
+		if got := l.Status().Reason; got != status.ReasonIndexFailed {
+			t.Errorf("reason %q", got)
 		}
 	})
 }

@@ -168,6 +168,9 @@ func TestPackedCache_LeasesShareAnInformer(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		if _, err := slim.AddPackedHandler((*cache.TypedResourceEventHandlerFuncs[*packed.Object])(nil), cache.HandlerOptions{}); !errors.Is(err, dynamicinformer.ErrNilHandler) {
+			t.Errorf("a nil pointer: %v", err)
+		}
 		if _, err := slim.AddPackedHandler(nil, cache.HandlerOptions{}); !errors.Is(err, dynamicinformer.ErrNilHandler) {
 			t.Errorf("error %v", err)
 		}

@@ -67,6 +67,23 @@ func TestPolling_ListsATypeThatCannotBeWatched(t *testing.T) {
 	})
 }
 
+func TestPolling_PausesForASecondAtLeast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(listable())
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets, dynamicinformer.WithPolling(time.Nanosecond))
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if lists := len(cluster.Requests("list", widgets)); lists < 50 || lists > 70 {
+			t.Errorf("%d lists in a minute", lists)
+		}
+		shutdown(t, f)
+	})
+}
+
 // A list that fails makes the informer degraded, also if there is no watch.
 func TestPolling_AFailedListIsAReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -87,6 +87,13 @@ var causes = []struct {
 	{"a transform that returns nil", nil, "", transformed(func(any) (any, error) { return nil, nil }), status.ReasonTransformFailed, "returned <nil>"},
 	{"a transform that returns a nil pointer", nil, "", transformed(func(obj any) (any, error) { return reflect.Zero(reflect.TypeOf(obj)).Interface(), nil }), status.ReasonTransformFailed, "nil"},
 	{"a transform that returns an object without metadata", nil, "", transformed(func(any) (any, error) { return 5, nil }), status.ReasonTransformFailed, "returned int"},
+	{"a transform that returns an object without a name", nil, "", transformed(func(obj any) (any, error) {
+		obj.(metav1.Object).SetName("")
+		return obj, nil
+	}), status.ReasonTransformFailed, "it has no metadata.name"},
+	{"a transform that returns an object with a nil pointer for its metadata", []string{"unstructured", "metadata"}, "", transformed(func(any) (any, error) {
+		return &struct{ *metav1.ObjectMeta }{}, nil
+	}), status.ReasonTransformFailed, "whose metadata can't be read"},
 	{"a transform that returns another type", []string{"typed"}, "", transformed(toMetadata), status.ReasonTransformFailed, "returned *v1.PartialObjectMetadata, not *dynamicinformer_test.typedWidget"},
 	{"an index function with an error", nil, "", indexedBy(func() ([]string, error) { return nil, errBad }), status.ReasonIndexFailed, `index "label": ` + errBad.Error()},
 	{"an index function that panics", nil, "", indexedBy(func() ([]string, error) { panic(errBad) }), status.ReasonIndexFailed, `index "label": panic: ` + errBad.Error()},

@@ -173,13 +173,21 @@ func TestQuarantine_ServesAllOthers(t *testing.T) {
 				initial = append(initial, widgetJSON(fmt.Sprintf("w%03d", i), i+10, `{"size":1}`))
 			}
 			initial = slices.Insert(initial, 500, widgetJSON("large", 1, tooLarge))
-			initial = slices.Insert(initial, 0, `5`)
-			initial = append(initial, `{"apiVersion":"example.com/v1","kind":"Widget"}`)
+			initial = slices.Insert(initial, 0, widgetJSON("big", 3, `{"list":[{"x":-1e400}]}`))
+			initial = append(initial, widgetJSON("huge", 2, `{"deep":[`+strings.Repeat("1", 400)+`]}`))
 			s := serveWidgets(t, initial, dynamicinformer.WithWatchListPolicy(policy))
 			s.sync(t)
 			got := awaitStatus(t, s.lease, "three are left out", failed(3))
 			if got.State != status.StateDegraded || got.Reason != status.ReasonDecodeFailed || got.Objects != 997 || !got.Listed {
 				t.Errorf("status: %+v", got)
+			}
+			var names []string
+			for _, object := range got.Quarantine.Objects {
+				names = append(names, object.Key)
+			}
+			slices.Sort(names)
+			if diff := cmp.Diff([]string{"ns/big", "ns/huge", "ns/large"}, names); diff != "" {
+				t.Errorf("the names (-want +got):\n%s", diff)
 			}
 			if cached := len(s.lease.Informer().GetStore().List()); cached != 997 {
 				t.Errorf("%d objects in the cache", cached)

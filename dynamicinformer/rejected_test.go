@@ -278,6 +278,13 @@ func TestRejected_ByAnIndexFunction(t *testing.T) {
 					t.Fatal(err)
 				}
 				check("one more index", 2, 1)
+				if err := l.Informer().AddIndexers(cache.Indexers{"third": nil}); err == nil {
+					t.Error("a nil function is accepted")
+				}
+				object, _, _ := l.Informer().GetIndexer().GetByKey("ns/b")
+				if found, err := l.Informer().GetIndexer().Index("label", object); !strings.Contains(fmt.Sprint(err), errBad.Error()) {
+					t.Errorf("Index returns %v and the error %v", found, err)
+				}
 				relabel(t, cluster, "b", "")
 				check("it is good", 0, 2)
 				relabel(t, cluster, "b", bad)

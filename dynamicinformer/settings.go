@@ -60,8 +60,8 @@ func (s *settings) allIndexers() cache.Indexers {
 	if len(s.indexers) == 0 {
 		return onlyNamespaces
 	}
-	all := maps.Clone(s.indexers)
-	all[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc
+	all := maps.Clone(onlyNamespaces)
+	maps.Copy(all, s.indexers)
 	return all
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -419,15 +420,16 @@ func TestAcquireTyped_RefusesWhatIsNoTypeOfItsOwn(t *testing.T) {
 	}
 }
 
-// A type of k8s.io/api has the name of its kind.
+// A type of k8s.io/api is that of one kind, in one version of one group.
 func TestAcquireTyped_RefusesTheTypeOfAnotherKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := corev1.SchemeGroupVersion.WithResource("pods")
-		cluster := fakecluster.New(widgetType, fakecluster.Type{GVR: pods, Kind: "Pod", Namespaced: true})
+		events := eventsv1.SchemeGroupVersion.WithResource("events")
+		cluster := fakecluster.New(widgetType, fakecluster.Type{GVR: events, Kind: "Event", Namespaced: true}, fakecluster.Type{GVR: pods, Kind: "Pod", Namespaced: true})
 		f := newFactory(t, cluster, withDiscovery(t, cluster))
 		f.Start(t.Context())
 		_, err := dynamicinformer.AcquireTyped[*corev1.Pod](t.Context(), f, widgets)
-		const text = "dynamicinformer: acquire: AcquireTyped: widgets.v1.example.com: *k8s.io/api/core/v1.Pod is not the Go type of Widget"
+		const text = "dynamicinformer: acquire: AcquireTyped: widgets.v1.example.com: *k8s.io/api/core/v1.Pod is not the Go type of example.com/v1 Widget"
 		if !errors.Is(err, dynamicinformer.ErrInvalidOption) || err.Error() != text {
 			t.Errorf("error %v, want %s", err, text)
 		}
@@ -437,8 +439,41 @@ func TestAcquireTyped_RefusesTheTypeOfAnotherKind(t *testing.T) {
 		if _, err := dynamicinformer.AcquireTyped[*corev1.Pod](t.Context(), f, pods); err != nil {
 			t.Error(err)
 		}
-		if _, err := dynamicinformer.AcquireTyped[*corev1.Pod](t.Context(), f, blocks, dynamicinformer.WithAllowAbsent()); err != nil {
+		if _, err := dynamicinformer.AcquireTyped[*corev1.Event](t.Context(), f, events); !errors.Is(err, dynamicinformer.ErrInvalidOption) {
+			t.Errorf("an Event of another group: %v", err)
+		}
+		if _, err := dynamicinformer.AcquireTyped[*eventsv1.Event](t.Context(), f, events); err != nil {
 			t.Error(err)
+		}
+		shutdown(t, f)
+	})
+}
+
+// While the type is not known, any T is accepted. Its objects are left out when they come, and later leases are refused.
+func TestAcquireTyped_AbsentTypeOfAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		absent := dynamicinformer.WithAllowAbsent()
+		l, err := dynamicinformer.AcquireTyped[*corev1.Pod](t.Context(), f, widgets, absent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster.Serve(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		const text = "*k8s.io/api/core/v1.Pod is not the Go type of example.com/v1 Widget"
+		if now := l.Status(); now.Reason != status.ReasonDecodeFailed || now.Objects != 0 || !strings.Contains(fmt.Sprint(now.Err), text) {
+			t.Errorf("status: %s, %d objects", now, now.Objects)
+		}
+		for _, opts := range [][]dynamicinformer.LeaseOption{nil, {absent}} {
+			if _, err := dynamicinformer.AcquireTyped[*corev1.Pod](t.Context(), f, widgets, opts...); !errors.Is(err, dynamicinformer.ErrInvalidOption) {
+				t.Errorf("a second lease: %v", err)
+			}
 		}
 		shutdown(t, f)
 	})

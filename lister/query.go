@@ -110,7 +110,10 @@ func (r *Reader) Query(q Query) (Result, error) {
 		until = from + min(q.Limit, len(matches)-from)
 	}
 	for _, m := range matches[from:until] {
-		object, _ := r.object(m.cached) // fields has returned no error for it
+		object, err := r.object(m.cached)
+		if err != nil {
+			return Result{}, err
+		}
 		result.Items = append(result.Items, object)
 	}
 	return result, incomplete

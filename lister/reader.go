@@ -1,6 +1,8 @@
 package lister
 
 import (
+	"cmp"
+	"fmt"
 	"iter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -144,25 +146,42 @@ func (r *Reader) object(cached any) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	if r.copies {
-		return object.DeepCopy(), nil
+		return copied(object)
 	}
 	return object, nil
 }
 
+// copied returns a copy of object. apimachinery's copy panics on a value that no decoder returns, such as an int from a transform.
+func copied(object *unstructured.Unstructured) (own *unstructured.Unstructured, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			own, err = nil, fmt.Errorf("lister: %s can't be copied: %v", cache.MetaObjectToName(object), r)
+		}
+	}()
+	return object.DeepCopy(), nil
+}
+
 // own replaces objects with copies, if the reader makes copies.
 func (r *Reader) own(objects []*unstructured.Unstructured, err error) ([]*unstructured.Unstructured, error) {
-	if r.copies {
-		for i, object := range objects {
-			objects[i] = object.DeepCopy()
-		}
+	if !r.copies {
+		return objects, err
 	}
-	return objects, err
+	own := objects[:0]
+	for _, object := range objects {
+		mine, wrong := copied(object)
+		if wrong != nil {
+			err = cmp.Or(err, wrong)
+			continue
+		}
+		own = append(own, mine)
+	}
+	return own, err
 }
 
 func (r *Reader) get(key, name string) (*unstructured.Unstructured, error) {
 	object, err := get(r, &r.objects, key, name)
 	if err == nil && r.copies {
-		object = object.DeepCopy()
+		return copied(object)
 	}
 	return object, err
 }

@@ -101,6 +101,21 @@ func TestReader_ErrorsOfEachRead(t *testing.T) {
 	}
 }
 
+// A transform may set a value that no decoder returns, and that apimachinery can't copy.
+func TestReader_AnObjectThatCannotBeCopiedIsAnError(t *testing.T) {
+	broken := newObject("ns", "a", map[string]string{"app": "a"})
+	broken.Object["spec"] = map[string]any{"size": 5}
+	r := lister.NewReader(byApp(t, broken, newObject("ns", "b", nil)), widgets, lister.WithCopies())
+	for name, read := range reads {
+		if got, err := read(r); got != nil || err == nil || !strings.Contains(err.Error(), "lister: ns/a can't be copied") {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if all, err := r.List(nil); len(all) != 1 || err == nil {
+		t.Errorf("List returns %d objects, %v", len(all), err)
+	}
+}
+
 func TestReader_AllGoesOnAfterAnObjectOfAnotherType(t *testing.T) {
 	r := lister.NewReader(newIndexer(t, newObject("ns", "a", nil), metadataOnly(), newObject("ns", "c", nil)), widgets)
 	objects, failures := 0, 0

@@ -47,11 +47,13 @@ func (e *Error) Unwrap() error { return e.Err }
 // Fits returns an [*Error] if objects of res are certainly not those of the form. If the kind of res is not known, it
 // returns nil.
 func Fits(f Form, res discovery.Resource) error {
-	typed, is := f.(interface{ Fits(kind string) error })
-	if !is || res.GVK.Kind == "" {
+	typed, is := f.(interface {
+		Fits(gvk schema.GroupVersionKind) error
+	})
+	if !is {
 		return nil
 	}
-	if err := typed.Fits(res.GVK.Kind); err != nil {
+	if err := typed.Fits(res.GVK); err != nil {
 		return &Error{Option: "AcquireTyped", Err: fmt.Errorf("%s: %w", discovery.RefOf(res.GVR), err)}
 	}
 	return nil

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/gvrkit/gvrkit/internal/errtext"
 )
@@ -33,14 +36,22 @@ func (of Of[T]) Check() error {
 	return readable(of.Empty())
 }
 
-// Fits returns an error if T is a type of Kubernetes' own API, which has the name of its kind, and kind is another one. The
-// names of other Go types say nothing.
-func (of Of[T]) Fits(kind string) error {
-	t := reflect.TypeFor[T]().Elem()
-	if strings.HasPrefix(t.PkgPath(), "k8s.io/api/") && t.Name() != kind {
-		return fmt.Errorf("*%s.%s is not the Go type of %s", t.PkgPath(), t.Name(), kind)
+// Fits returns an error if T is a type of Kubernetes' own API and not that of gvk, whose kind may be empty: then it is not known. Other Go types may be those of any kind.
+func (of Of[T]) Fits(gvk schema.GroupVersionKind) error { return of.Fit()(gvk) }
+
+// Fit returns a function as Fits, for many objects.
+func (of Of[T]) Fit() func(gvk schema.GroupVersionKind) error {
+	kinds, _, err := scheme.Scheme.ObjectKinds(of.Empty())
+	if err != nil { // it is not registered
+		return func(schema.GroupVersionKind) error { return nil }
 	}
-	return nil
+	return func(gvk schema.GroupVersionKind) error {
+		if gvk.Kind == "" || slices.Contains(kinds, gvk) {
+			return nil
+		}
+		t := reflect.TypeFor[T]().Elem()
+		return fmt.Errorf("*%s.%s is not the Go type of %s %s", t.PkgPath(), t.Name(), gvk.GroupVersion(), gvk.Kind)
+	}
 }
 
 // readable returns an error if the metadata of an object causes a panic.

@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"errors"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -55,11 +57,23 @@ func NewSet(informer cache.SharedInformer, feed Feed, logPanic LogPanic) *Set {
 	return &Set{informer: informer, feed: feed, logPanic: logPanic}
 }
 
+// ErrNil is the error of a nil handler.
+var ErrNil = errors.New("the event handler is nil")
+
+// isNil reports whether each call of a handler would panic: it is nil, or a nil pointer whose methods are those of the value.
+func isNil[Handler any](next Handler) bool {
+	v := reflect.ValueOf(next)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() && v.Type().Elem().Implements(reflect.TypeFor[Handler]())
+}
+
 // Add adds next to the informer, as a handler of group if group is not nil, and counts all its calls.
-// If group is closed before or during the call, Add removes next again, without an error. It returns
+// If group is closed before or during the call, Add removes next again, without an error. It returns [ErrNil], and
 // errors of the informer. It waits for the informer's locks. Period is the period of a resync of next
 // alone, if it is more than zero; the one in opts needs an informer with a resync period.
 func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, group *Group, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	if packed, is := next.(packedHandler); isNil(next) || is && isNil(packed.next) {
+		return nil, ErrNil
+	}
 	h := &handler{next: next, name: nameOf(next), set: s, group: group, last: time.Now()}
 	// The handler gets an addition for each present object, and each later event.
 	h.before = s.feed.Events() - uint64(s.feed.Objects()) //nolint:gosec // modulo 2^64

@@ -89,6 +89,9 @@ func (i *Informer) SetTransform(transform cache.TransformFunc) error {
 
 // AddIndexers implements cache.SharedIndexInformer.
 func (i *Informer) AddIndexers(indexers cache.Indexers) error {
+	if err := CheckIndexers(indexers); err != nil {
+		return err
+	}
 	if err := i.SharedIndexInformer.AddIndexers(i.guard(indexers)); err != nil {
 		return err
 	}
@@ -212,14 +215,13 @@ func (i *Informer) guard(indexers cache.Indexers) cache.Indexers {
 }
 
 func (i *Informer) guardIndex(name string, function cache.IndexFunc) cache.IndexFunc {
-	namespaces := name == cache.NamespaceIndex
-	if function == nil || namespaces && (i.packing == nil || isOfNamespaces(function)) {
+	if isOfNamespaces(function) {
 		return function
 	}
 	if i.packing != nil {
 		function = i.packing.index(function)
 	}
-	if i.unindexed == nil || namespaces {
+	if i.unindexed == nil {
 		return function
 	}
 	return func(obj any) ([]string, error) {
@@ -285,7 +287,7 @@ func (r *readIndexer) Index(indexName string, obj any) ([]any, error) {
 	if r.informer.packing != nil {
 		obj = r.informer.packing.unpacked(obj)
 	}
-	values, err := function(obj)
+	values, err := callIndex(function, obj)
 	if err != nil {
 		return nil, err
 	}

@@ -24,9 +24,6 @@ const (
 // store. Synced reports whether the store has a list of the type that is served now. While the store is older, the
 // server is asked for its version from time to time: it may have lost the version that is awaited.
 func (i *Informer) AwaitVersion(ctx context.Context, version string, synced func() bool) (have string, err error) {
-	if i.source.HasSet() {
-		return "", status.ErrSeveralVersions
-	}
 	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
 		return "", status.ErrVersionInvalid
 	}
@@ -63,6 +60,8 @@ func (w *versionWait) look(ctx context.Context) (have string, done bool, err err
 		w.generation = now.Generation
 	}
 	switch {
+	case w.source.ListsEach():
+		return "", false, status.ErrSeveralVersions
 	case now.Rewinds != w.rewinds:
 		return have, false, status.ErrVersionLost
 	case now.Generation != w.generation && w.generation >= 0:

@@ -240,6 +240,12 @@ func (s *Source) namespacesLocked(k *known) []Namespace {
 // HasSet reports whether there is Config.Namespaces.
 func (s *Source) HasSet() bool { return s.gate.cfg.Namespaces != nil }
 
+// ListsEach reports whether there is a set of namespaces, and each of them is listed and watched on its own.
+func (s *Source) ListsEach() bool {
+	t, _ := s.gate.available.Current()
+	return s.gate.set(t) != nil
+}
+
 // Unlisted returns the state of namespace if it is in the set and not listed; of all such namespaces if namespace is
 // empty.
 func (s *Source) Unlisted(namespace string) (unlisted []Namespace) {

@@ -87,18 +87,34 @@ func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err
 	if t.convert != nil && reflect.TypeOf(transformed) != reflect.TypeOf(obj) {
 		return nil, "", fmt.Errorf("%w: it returned %T, not %T", ErrTransform, transformed, obj) // typed handlers would panic
 	}
-	accessor, err := meta.Accessor(transformed)
+	accessor, key, err := t.identify(transformed)
 	if err != nil {
-		return nil, "", fmt.Errorf("%w: it returned %T, which has no metadata", ErrTransform, transformed)
+		return nil, "", fmt.Errorf("%w: %w", ErrTransform, err)
 	}
-	if isNil(transformed) {
-		return nil, "", fmt.Errorf("%w: it returned a nil %T", ErrTransform, transformed)
-	}
-	key = keyOf(accessor)
 	if object, is := transformed.(runtime.Object); is {
 		return t.packed(object), key, nil
 	}
 	return &carrier{accessor, transformed}, key, nil
+}
+
+// identify returns the metadata and the key of what a transform has returned. The methods of its metadata may panic, for example if an
+// embedded pointer is nil.
+func (t *transform) identify(transformed any) (accessor metav1.Object, key string, err error) {
+	defer func() {
+		if recover() != nil {
+			accessor, key, err = nil, "", fmt.Errorf("it returned %T, whose metadata can't be read", transformed)
+		}
+	}()
+	accessor, err = meta.Accessor(transformed)
+	switch {
+	case err != nil:
+		return nil, "", fmt.Errorf("it returned %T, which has no metadata", transformed)
+	case isNil(transformed):
+		return nil, "", fmt.Errorf("it returned a nil %T", transformed)
+	case isNameless(accessor) && !t.strict:
+		return nil, "", fmt.Errorf("it returned %T: %w", transformed, errNameless)
+	}
+	return accessor, keyOf(accessor), nil
 }
 
 // errNameless is the error of an object without a name, which has no key.

@@ -125,9 +125,10 @@ func (c *direct[T]) Watch(ctx context.Context, gvr schema.GroupVersionResource, 
 
 // Convert implements source.Client.
 func (c *direct[T]) Convert() func(runtime.Object) (runtime.Object, error) {
+	fits := c.of.Fit()
 	return func(object runtime.Object) (runtime.Object, error) {
 		if _, is := object.(T); is {
-			return object, nil
+			return object, fits(object.GetObjectKind().GroupVersionKind())
 		}
 		return nil, fmt.Errorf("the server sent a %T", object)
 	}
@@ -205,7 +206,8 @@ func (s serializer[T]) Decode(data []byte, defaults *schema.GroupVersionKind, in
 type converting[T source.Object] struct {
 	source.Client
 	client[T]
-	to *gotype.Converter[T]
+	to   *gotype.Converter[T]
+	fits func(schema.GroupVersionKind) error
 }
 
 // Convert returns a client that converts the objects of a dynamic client to T. If client is nil, or holds
@@ -215,7 +217,7 @@ func Convert[T source.Object](client dynamic.Interface) source.Client {
 	if unstructured == nil {
 		return nil
 	}
-	return &converting[T]{Client: unstructured, to: gotype.NewConverter[T]()}
+	return &converting[T]{Client: unstructured, to: gotype.NewConverter[T](), fits: gotype.Of[T]{}.Fit()}
 }
 
 // New implements source.Client.
@@ -231,6 +233,9 @@ func (c *converting[T]) convert(object runtime.Object) (runtime.Object, error) {
 	content, is := object.(*unstructured.Unstructured)
 	if !is {
 		return nil, fmt.Errorf("the client returned a %T", object)
+	}
+	if err := c.fits(content.GroupVersionKind()); err != nil {
+		return nil, err
 	}
 	return c.to.Convert(content.Object)
 }

@@ -15,6 +15,7 @@ var ofDynamicinformer = []table{
 		{"an informer by name does not notice a name that its type has lost", "entry.concerns", never("event.Resource.GVR.GroupResource() == e.resource().GroupResource()")},
 		{"the status does not have the name", "Factory.status", after("i.ID, i.Ref, i.VersionPolicy, i.Form = e.number, e.ref, e.versions, e.form.String()", `i.Ref = ""`)},
 		{"AcquireTyped accepts WithMetadataOnly", "AcquireTyped", never("o.form == (form.Metadata{})")},
+		{"a later lease may have a Go type that does not fit", "Factory.acquire", replace("optionError(form.Fits(k.form, l.Resource()))", "nil")},
 		{"AcquireTyped writes to the caller's options", "AcquireTyped", replace("slices.Clip(opts)", "opts")},
 		{"a factory without discovery requests a resource without a name", "settings.invalid", never(`gvr.Resource == ""`)},
 		{"a nil context is accepted", "checkContext", never("ctx == nil")},
@@ -88,7 +89,8 @@ var ofDynamicinformer = []table{
 		{"Release waits for the locks of an informer", "Lease.Release", replace(
 			"go func() { defer done(); for _, registration := range added { _ = l.entry.informer.RemoveEventHandler(registration) } }()",
 			"func() { defer done(); for _, registration := range added { _ = l.entry.informer.RemoveEventHandler(registration) } }()")},
-		{"no index by namespace", "settings.allIndexers", drop("all[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc")},
+		{"the index by namespace can't be replaced", "settings.allIndexers", replace("maps.Copy(all, s.indexers)", "maps.Copy(all, s.indexers); maps.Copy(all, onlyNamespaces)")},
+		{"no index by namespace", "settings.allIndexers", replace("maps.Clone(onlyNamespaces)", "cache.Indexers{}")},
 		{"the namespace is ignored", "settings.config", replace("s.namespace", `""`)},
 		{"all informers resync at the same time", "settings.resyncPeriod", before(
 			"return wait.Jitter(s.resync-s.resync/10, 0.2)", "if true { return s.resync }")},
@@ -128,10 +130,18 @@ var ofDynamicinformer = []table{
 		{"a transform writes to shared objects", "choice.Resource", never("c.transformed.Load()")},
 		{"a factory has two rate limits", "NewClients", drop("cfg = limited(cfg)")},
 	}},
+	{"internal/gotype", "dynamicinformer", []mutant{
+		{"AcquireTyped compares only the kind", "Of.Fit", replace("slices.Contains(kinds, gvk)", "kinds[0].Kind == gvk.Kind")},
+	}},
+	{"internal/typed", "dynamicinformer", []mutant{
+		{"objects of another kind are cached", "converting.convert", never("err != nil")},
+	}},
 	{"internal/packed", "internal/packed", []mutant{
 		{"parts are shared while mutations are detected", "DetectsMutations", replace("return detects", "return detects && false")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
+		{"a nil index function is accepted after the start", "Informer.AddIndexers", replace("CheckIndexers(indexers)", "CheckIndexers(nil)")},
+		{"a panic of an index function reaches a reader", "readIndexer.Index", replace("callIndex(function, obj)", "function(obj)")},
 		{"an index function that panics ends the process", "callIndex", replace("recover()", "any(nil)")},
 		{"a user's watch error handler is not called", "Informer.SetWatchErrorHandlerWithContext", drop("i.errors.own.Store(&handler)")},
 		{"an informer that has ended accepts handlers", "Informer.AddHandler", never("i.refuse != nil && !i.IsStopped() && !i.isRunning()")},

@@ -8,6 +8,8 @@ var ofHandlers = []table{
 			"own.handler.group == g", "own.handler.group == g && !g.calls.Closed()")},
 		{"a handler that was idle never has a backlog", "handler.stats", always("now.Sub(lastEvent) > idleAfter")},
 		{"a resync counts as an event", "update", replace("0", "1")},
+		{"a nil handler is accepted", "Set.Add", never("isNil(next) || is && isNil(packed.next)")},
+		{"a nil pointer to a handler is accepted", "isNil", never("v.IsNil()")},
 		{"WithCoalescing has no effect", "Set.Add", never("group.options.Coalescing")},
 		{"an object that has moved is deleted", "Set.deletion", drop("e.moved = moved")},
 		{"a handler of packed objects does not get those that have moved", "packedHandler.OnMoved", drop("moved(h.next, deleted)")},

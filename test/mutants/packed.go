@@ -58,6 +58,9 @@ var ofPacked = []table{
 		{"a packed float is an integer in JSON", "appendFloatJSON", never(`!bytes.ContainsAny(b[start:], ".e")`)},
 		{"a quote in a packed string ends it", "appendQuoted", replace(`c == '"'`, "false")},
 	}},
+	{"lister", "lister", []mutant{
+		{"an object that can't be copied ends the process", "copied", replace("recover()", "any(nil)")},
+	}},
 	{"internal/objectlister", "lister", []mutant{
 		{"a lister unpacks objects before it selects them", "New", never("unpack != nil")},
 		{"a lister of a packed cache ignores selectors", "Of.Each", always(`!l.packed || selector.Empty() || labels.MatchesNothing(selector)`)},

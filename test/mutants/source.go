@@ -13,7 +13,9 @@ var ofSource = []table{
 		{"a deletion that cannot be transformed is lost", "resumableWatch.passDeletion", always("s.delete(ctx, []string{s.known.keyOf(own)}, nil)")},
 		{"an object that the transform fails for is sent", "resumableWatch.passObject", replace(
 			"s.reject(own, id, initial, err)", "s.send(event)")},
-		{"a transform that returns a nil pointer ends the process", "transform.apply", never("isNil(transformed)")},
+		{"a transform that returns a nil pointer ends the process", "transform.identify", never("isNil(transformed)")},
+		{"a transform that returns metadata with a nil pointer ends the process", "transform.identify", replace("recover()", "any(nil)")},
+		{"objects from which a transform has removed the name are cached", "transform.identify", never("isNameless(accessor) && !t.strict")},
 		{"an object of another type is cached", "transform.apply", never("t.convert != nil")},
 		{"an object without a name is cached", "transform.decoded", never("err == nil")},
 		{"a list with an object without a name is used as it is", "known.replace", replace(`done && (strict || name.Name != "")`, "done")},
@@ -239,7 +241,7 @@ var ofSource = []table{
 		{"a lister hides that a namespace is missing", "wholeNamespace.List", never("err == nil")},
 		{"an object of a missing namespace is NotFound", "wholeNamespace.Get", never(`namespace != "" && missing != nil`)},
 		{"a key has no namespace", "wholeNamespace.Get", drop("namespace = key.Namespace")},
-		{"a version of one namespace is awaited in a set", "Informer.AwaitVersion", never("i.source.HasSet()")},
+		{"a version of one namespace is awaited in a set", "versionWait.look", replace("w.source.ListsEach()", "false")},
 	}},
 	{"lister", "dynamicinformer", []mutant{
 		{"a reader hides that a namespace is missing", "Reader.listIn", drop("err = incomplete")},
