@@ -200,6 +200,25 @@ func TestClientInformers_UseTheOptionsOfTheClient(t *testing.T) {
 	}
 }
 
+// The objects of factories have parts in common if their clients have the same tables. A packed cache has no tables.
+func TestClientInformers_FactoriesShareTables(t *testing.T) {
+	for name, tables := range map[string]*dynamicclient.Tables{"the same": dynamicclient.NewTables(), "their own": nil} {
+		t.Run(name, func(t *testing.T) {
+			var objects [2][]*unstructured.Unstructured
+			for i := range objects {
+				c := newCluster(t)
+				f := c.factory(t, options(dynamicclient.WithTables(tables))...)
+				c.run(t, f, widgets)
+				objects[i] = cached(f, widgets)
+				shutdown(t, f)
+			}
+			if common := stubserver.InBoth(objects[0], objects[1]); (common > 0) != (tables != nil && !packedCaches) {
+				t.Errorf("%d parts are shared between the factories", common)
+			}
+		})
+	}
+}
+
 func options(opts ...dynamicclient.Option) []dynamicinformer.Option {
 	return []dynamicinformer.Option{dynamicinformer.WithClientOptions(opts...)}
 }
