@@ -31,6 +31,7 @@ func init() {
 	packed.Option = func(read wire.Read) any {
 		return optionFunc(func(o *options) { o.packed = read })
 	}
+	wire.DropOf = func(opts any) *wire.Drop { return newOptions(opts.([]Option)).dropped() }
 }
 
 func newOptions(opts []Option) *options {
@@ -76,6 +77,10 @@ func WithoutSharing() Option {
 // Fields that informers require can't be left out: an object's apiVersion and kind, the name,
 // namespace, uid and resourceVersion in its metadata, and all fields of a bookmark.
 //
+// With dynamicinformer.WithClientOptions, it applies to the cached objects of all informers of the factory. In objects of a Go
+// type the field is zero; the path has the names of fields in JSON, and also leads through maps and pointers. Of metadata, fields of
+// metadata, labels and annotations can be left out.
+//
 // Do not write such an object back: the server would delete the missing fields.
 func WithoutFields(path ...string) Option {
 	path = slices.Clone(path)
@@ -118,14 +123,21 @@ func (o *options) settings() *wire.Settings {
 	} else {
 		s.Tables = wire.NewTables(o.sharing)
 	}
-	if len(o.drop) > 0 {
-		s.Drop = &wire.Drop{}
-		for _, path := range o.drop {
-			s.Drop.Add(path...)
-		}
-	}
+	s.Drop = o.dropped()
 	if o.packed != nil {
 		s.Into = o.packed
 	}
 	return s
+}
+
+// dropped returns the fields to leave out; nil if there are none.
+func (o *options) dropped() *wire.Drop {
+	if o.stock || len(o.drop) == 0 {
+		return nil
+	}
+	drop := &wire.Drop{}
+	for _, path := range o.drop {
+		drop.Add(path...)
+	}
+	return drop
 }

@@ -35,7 +35,7 @@ type TypedLease[T Object] struct {
 // An object that can't be decoded to T is left out, and the status names it, with [status.ReasonDecodeFailed]; all others
 // are served. The object is added with its next version that can be decoded. The same is true of an object for which the
 // transform returns another type. Leases with equal T share an informer; the informers of other leases on gvr are
-// separate. The client options of [WithClientOptions] do not apply.
+// separate. Fields that [WithClientOptions] leaves out are zero.
 //
 // The error is an [*OptionError] with [WithMetadataOnly], if T is not a pointer to a struct that embeds TypeMeta and
 // ObjectMeta as values, or if T is a type of k8s.io/api and discovery knows that gvr has another kind. Any other T is

@@ -18,6 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typed"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
+	"github.com/gvrkit/gvrkit/internal/wire"
 	"github.com/gvrkit/gvrkit/packed"
 )
 
@@ -43,7 +44,8 @@ type Clients struct {
 // NewClients returns the clients of a factory for the server that cfg reaches.
 func NewClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.Option) (Clients, error) {
 	cfg = limited(cfg)
-	c := Clients{typed: typed.NewServer(cfg, httpClient)}
+	drop := wire.DropOf(opts)
+	c := Clients{typed: typed.NewServer(cfg, httpClient, drop)}
 	opts = append([]dynamicclient.Option{dynamicclient.WithTables(dynamicclient.NewTables()), defaultSharing()}, opts...)
 	for client, further := range map[*dynamic.Interface][]dynamicclient.Option{
 		&c.Own:      {dynamicclient.WithoutSharing()},

@@ -47,12 +47,14 @@ func (c client[T]) KeepsKind() bool { return true }
 type Server struct {
 	config *rest.Config
 	http   *http.Client
+	drop   *wire.Drop
 	tables func() *wire.Tables
 }
 
-// NewServer returns the server that cfg reaches with httpClient. The transport settings of cfg have no effect.
-func NewServer(cfg *rest.Config, httpClient *http.Client) *Server {
-	return &Server{cfg, httpClient, sync.OnceValue(func() *wire.Tables { return wire.NewTables(wire.Own) })}
+// NewServer returns the server that cfg reaches with httpClient, whose objects are without the fields of drop. The transport
+// settings of cfg have no effect.
+func NewServer(cfg *rest.Config, httpClient *http.Client, drop *wire.Drop) *Server {
+	return &Server{cfg, httpClient, drop, sync.OnceValue(func() *wire.Tables { return wire.NewTables(wire.Own) })}
 }
 
 // direct decodes responses to T.
@@ -66,16 +68,17 @@ type direct[T source.Object] struct {
 func New[T source.Object](s *Server) (source.Client, error) {
 	cfg := dynamic.ConfigFor(s.config)
 	cfg.AcceptContentTypes, cfg.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	decoding := wire.Settings{Tables: s.tables(), Into: wire.NewStruct(reflect.TypeFor[T]().Elem())}
-	stock := undecodable.Negotiated(negotiated[T]{NegotiatedSerializer: cfg.NegotiatedSerializer})
+	decoding := wire.Settings{Tables: s.tables(), Into: wire.NewStruct(reflect.TypeFor[T]().Elem()), Drop: s.drop}
+	of := decoder[T]{drop: s.drop}
+	stock := undecodable.Negotiated(negotiated[T]{cfg.NegotiatedSerializer, of})
 	cfg.NegotiatedSerializer = wire.Negotiated(stock, decoding)
 	cfg.GroupVersion = nil
 	cfg.APIPath = "/unused" // requests have absolute paths
-	client, err := rest.UnversionedRESTClientForConfigAndClient(cfg, s.http)
+	to, err := rest.UnversionedRESTClientForConfigAndClient(cfg, s.http)
 	if err != nil {
 		return nil, err
 	}
-	return &direct[T]{rest: client, decoding: decoding}, nil
+	return &direct[T]{client: client[T]{of}, rest: to, decoding: decoding}, nil
 }
 
 var parameters = func() runtime.ParameterCodec {
@@ -137,8 +140,11 @@ func (c *direct[T]) Convert() func(runtime.Object) (runtime.Object, error) {
 // IsWatchListSemanticsUnSupported implements source.Client.
 func (c *direct[T]) IsWatchListSemanticsUnSupported() bool { return false }
 
-// decoder decodes JSON to T.
-type decoder[T source.Object] struct{ gotype.Of[T] }
+// decoder decodes JSON to T, without the fields of drop.
+type decoder[T source.Object] struct {
+	gotype.Of[T]
+	drop *wire.Drop
+}
 
 // list decodes the items of a list one by one.
 func (of decoder[T]) list(data []byte) (*internalversion.List, error) {
@@ -167,6 +173,7 @@ func (of decoder[T]) decode(data []byte, missing metav1.TypeMeta) source.Object 
 	if err := utiljson.Unmarshal(data, object); err != nil {
 		return undecodable.New(data, err)
 	}
+	of.drop.RemoveFrom(object)
 	if kind := object.GetObjectKind(); kind.GroupVersionKind().Empty() {
 		kind.SetGroupVersionKind(missing.GroupVersionKind())
 	}
@@ -175,13 +182,16 @@ func (of decoder[T]) decode(data []byte, missing metav1.TypeMeta) source.Object 
 
 // negotiated decodes the objects of watch events to T. Everything else is left to client-go's serializer
 // for dynamic clients.
-type negotiated[T source.Object] struct{ runtime.NegotiatedSerializer }
+type negotiated[T source.Object] struct {
+	runtime.NegotiatedSerializer
+	of decoder[T]
+}
 
 func (n negotiated[T]) SupportedMediaTypes() []runtime.SerializerInfo {
 	infos := slices.Clone(n.NegotiatedSerializer.SupportedMediaTypes())
 	for i := range infos {
 		if infos[i].MediaType == runtime.ContentTypeJSON {
-			infos[i].Serializer = serializer[T]{Serializer: infos[i].Serializer}
+			infos[i].Serializer = serializer[T]{infos[i].Serializer, n.of}
 		}
 	}
 	return infos

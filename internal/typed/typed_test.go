@@ -21,7 +21,7 @@ import (
 
 // Such objects stand for deleted objects that the cache does not have any more.
 func TestClients_ObjectsThatTheyCreateHaveTheKind(t *testing.T) {
-	direct, err := New[*corev1.Pod](NewServer(&rest.Config{}, nil))
+	direct, err := New[*corev1.Pod](NewServer(&rest.Config{}, nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestNew_DecodesAsUtilJSON(t *testing.T) {
 		return w
 	}
 	s := stubserver.New(t)
-	client, err := New[*widget](NewServer(s.RESTConfig(), s.Client()))
+	client, err := New[*widget](NewServer(s.RESTConfig(), s.Client(), nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ type builder struct {
 	tables  *tables
 	sharing Sharing
 	drop    *Drop
+	below   *Drop   // of the value that a Struct fills next
 	into    Form    // nil: unstructured
 	scan    Scanner // of into
 
@@ -21,7 +22,7 @@ type builder struct {
 func (b *builder) reset() {
 	const keep = 4 << 10 // capacity
 	b.scanner, b.tables = scanner{}, nil
-	b.drop, b.into = nil, nil
+	b.drop, b.below, b.into = nil, nil, nil
 	b.scan.scanner = scanner{}
 	b.members = emptied(b.members, keep)
 	b.elements = emptied(b.elements, keep)

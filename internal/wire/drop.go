@@ -2,6 +2,7 @@ package wire
 
 import (
 	"maps"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +20,10 @@ type Drop struct {
 	rest  bool // of metadata: all fields except those that are kept
 	below map[string]*Drop
 }
+
+// DropOf returns the fields that options of package dynamicclient, an []Option of it, leave out; nil if there are none. Package
+// dynamicclient sets it during initialisation. It must not be changed later.
+var DropOf func(options any) *Drop
 
 // kept reports whether a field of metadata is never dropped.
 func kept(field string) bool {
@@ -85,6 +90,71 @@ func (d *Drop) removeFrom(decoded runtime.Object) {
 	case *unstructured.UnstructuredList:
 		for i := range decoded.Items {
 			d.remove(decoded.Items[i].Object)
+		}
+	}
+}
+
+// RemoveFrom removes the fields from an object of a Go type that client-go has decoded: they become zero. The path of a field may lead
+// through structs, maps and pointers. A bookmark that ends initial events keeps all fields.
+func (d *Drop) RemoveFrom(object metav1.Object) {
+	if d != nil && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+		d.removeFromValue(reflect.ValueOf(object))
+	}
+}
+
+// removeFromValue removes the fields from v, a pointer or an addressable value.
+func (d *Drop) removeFromValue(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			d.removeFromValue(v.Elem())
+		}
+	case reflect.Interface:
+		if content, is := reflect.TypeAssert[map[string]any](v); is {
+			d.remove(content)
+		}
+	case reflect.Struct:
+		d.removeFromStruct(v)
+	case reflect.Map:
+		if v.Type().Key().Kind() == reflect.String {
+			d.removeFromMap(v)
+		}
+	}
+}
+
+func (d *Drop) removeFromStruct(v reflect.Value) {
+	candidates := map[string][]candidate{}
+	collect(candidates, v.Type(), nil)
+	for name, all := range candidates {
+		below := place{drop: d}.below(name)
+		field := dominant(all)
+		if below.drop == nil || field == nil {
+			continue
+		}
+		at, err := v.FieldByIndexErr(field.Index) // an embedded pointer may be nil
+		switch {
+		case err != nil:
+		case below.dropped():
+			at.SetZero()
+		default:
+			below.drop.removeFromValue(at)
+		}
+	}
+}
+
+func (d *Drop) removeFromMap(v reflect.Value) {
+	for name, below := range d.below {
+		key := reflect.ValueOf(name).Convert(v.Type().Key())
+		value := v.MapIndex(key)
+		switch {
+		case !value.IsValid():
+		case below.here:
+			v.SetMapIndex(key, reflect.Value{})
+		default:
+			changed := reflect.New(value.Type()).Elem()
+			changed.Set(value)
+			below.removeFromValue(changed)
+			v.SetMapIndex(key, changed)
 		}
 	}
 }

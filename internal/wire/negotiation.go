@@ -9,8 +9,8 @@ import (
 )
 
 // Settings are the settings of a client's decoders. Tables is required. Sharing may be
-// Shared only if the tables were made for it. If Into is not nil, objects have its form, and Sharing and
-// Drop have no effect on their fields.
+// Shared only if the tables were made for it. If Into is not nil, objects have its form, and Sharing has no
+// effect on their fields.
 type Settings struct {
 	Tables  *Tables
 	Sharing Sharing

@@ -19,7 +19,7 @@ import (
 // Struct decodes JSON to one Go type of objects. Its results are those of apimachinery's util/json. It has a
 // function for each field of the type. Values of types that decode themselves, and of unusual types, are left to
 // these types or to util/json; so is a whole object that is not ordinary, for example if a field occurs twice or
-// a value does not fit. A Struct is safe for concurrent use.
+// a value does not fit: then [Drop.RemoveFrom] leaves out fields. A Struct is safe for concurrent use.
 type Struct struct {
 	of   reflect.Type
 	fill fill
@@ -31,26 +31,35 @@ func NewStruct(t reflect.Type) *Struct {
 }
 
 // fill sets v, which is addressable and zero, to the value at the builder's position. It returns false if the
-// value is not ordinary; v is then undefined.
+// value is not ordinary; v is then undefined. It takes the fields to leave out of the value from the builder.
 type fill func(b *builder, v reflect.Value) bool
 
 // event implements Form. It returns false for an object without a kind, and for a Status.
-func (s *Struct) event(b *builder, _ watch.EventType) (runtime.Object, bool) {
-	object, ok := s.item(b, metav1.TypeMeta{})
+func (s *Struct) event(b *builder, kind watch.EventType) (runtime.Object, bool) {
+	drop := b.drop
+	if kind == watch.Bookmark { // an annotation may mark the end of a list
+		drop = nil
+	}
+	object, ok := s.object(b, drop)
 	if !ok {
 		return nil, false
 	}
-	kind := object.GetObjectKind().GroupVersionKind().Kind
-	return object, kind != "" && kind != "Status"
+	of := object.GetObjectKind().GroupVersionKind().Kind
+	return object, of != "" && of != "Status"
 }
 
 // item implements Form. The object may have no kind: structList sets it.
 func (s *Struct) item(b *builder, _ metav1.TypeMeta) (runtime.Object, bool) {
+	return s.object(b, b.drop)
+}
+
+// object consumes an object, without the fields of drop.
+func (s *Struct) object(b *builder, drop *Drop) (runtime.Object, bool) {
 	if b.next() != '{' {
 		return nil, false
 	}
 	v := reflect.New(s.of)
-	if !s.fill(b, v.Elem()) {
+	if !(place{drop: drop}).fill(b, s.fill, v.Elem()) {
 		return nil, false
 	}
 	return reflect.TypeAssert[runtime.Object](v)
@@ -100,7 +109,7 @@ func (b *builder) structList(l *List) bool {
 		case !ok:
 			return false
 		case string(b.content(name)) != "items":
-			return listMembers.fill(b, name, reflect.ValueOf(&head).Elem(), &seen)
+			return listMembers.fill(b, name, reflect.ValueOf(&head).Elem(), nil, &seen)
 		case listed:
 			return false
 		}
@@ -205,14 +214,43 @@ func unusual(*builder, reflect.Value) bool { return false }
 
 // fillByJSON leaves the value to util/json.
 func fillByJSON(b *builder, v reflect.Value) bool {
+	drop := b.takeDrop()
 	raw, ok := b.raw()
-	return ok && utiljson.Unmarshal(raw, v.Addr().Interface()) == nil
+	if !ok || utiljson.Unmarshal(raw, v.Addr().Interface()) != nil {
+		return false
+	}
+	if drop != nil {
+		drop.removeFromValue(v)
+	}
+	return true
 }
 
 // fillItself leaves the value to its type.
 func fillItself(b *builder, v reflect.Value) bool {
+	drop := b.takeDrop()
 	raw, ok := b.raw()
-	return ok && v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw) == nil
+	if !ok || v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw) != nil {
+		return false
+	}
+	if drop != nil {
+		drop.removeFromValue(v)
+	}
+	return true
+}
+
+// fill calls f for the value at p.
+func (p place) fill(b *builder, f fill, v reflect.Value) bool {
+	b.below = p.drop
+	ok := f(b, v)
+	b.below = nil // a value of another type than the path requires does not take it
+	return ok
+}
+
+// takeDrop returns the fields to leave out of the value that is filled next.
+func (b *builder) takeDrop() *Drop {
+	drop := b.below
+	b.below = nil
+	return drop
 }
 
 // orNull is f for a type with a value that null does not change.
@@ -302,7 +340,7 @@ func fillFloat(b *builder, v reflect.Value) bool {
 }
 
 func fillAny(b *builder, v reflect.Value) bool {
-	decoded, ok := b.value(place{})
+	decoded, ok := b.value(place{drop: b.takeDrop()})
 	if ok && decoded.any != nil {
 		v.Set(reflect.ValueOf(decoded.any))
 	}
@@ -346,6 +384,7 @@ func fillSlice(t reflect.Type, elem fill) fill {
 		return &scratch
 	}}
 	return func(b *builder, v reflect.Value) bool {
+		b.takeDrop() // a path does not lead through arrays
 		from := pool.Get().(*reflect.Value)
 		scratch, n := *from, 0
 		ok := b.each('[', ']', func() bool {
@@ -387,14 +426,19 @@ func fillMap(key, elem reflect.Type, value fill) fill {
 	return func(b *builder, v reflect.Value) bool {
 		into, k, e := reflect.MakeMap(v.Type()), reflect.New(key).Elem(), reflect.New(elem).Elem()
 		v.Set(into)
+		drop := b.takeDrop()
 		return b.each('{', '}', func() bool {
 			name, _, ok := b.name()
 			if !ok {
 				return false
 			}
+			below := place{drop: drop}.below(name)
+			if below.dropped() {
+				return b.skip()
+			}
 			k.SetString(name)
 			e.SetZero()
-			if !value(b, e) {
+			if !below.fill(b, value, e) {
 				return false
 			}
 			into.SetMapIndex(k, e)
@@ -405,11 +449,14 @@ func fillMap(key, elem reflect.Type, value fill) fill {
 
 // fillTexts fills a map[string]string, such as labels.
 func fillTexts(b *builder, v reflect.Value) bool {
-	base := len(b.texts)
+	base, drop := len(b.texts), b.takeDrop()
 	ok := b.each('{', '}', func() bool {
 		name, _, ok := b.name()
-		if !ok {
+		switch {
+		case !ok:
 			return false
+		case (place{drop: drop}).below(name).dropped():
+			return b.skip()
 		}
 		text := ""
 		if b.next() == 'n' {
@@ -439,6 +486,7 @@ type structFields map[string]*structField
 
 // structField is a field of a struct, or of a struct that is embedded in it.
 type structField struct {
+	name  string
 	index []int
 	at    int // the number of the field
 	fill  fill
@@ -447,23 +495,30 @@ type structField struct {
 func fillStruct(fields structFields) fill {
 	return func(b *builder, v reflect.Value) bool {
 		var seen fieldSet
+		drop := b.takeDrop()
 		return b.each('{', '}', func() bool {
 			name, ok := b.key()
-			return ok && fields.fill(b, name, v, &seen)
+			return ok && fields.fill(b, name, v, drop, &seen)
 		})
 	}
 }
 
-// fill fills the field with that name. It returns false if the field is in seen.
-func (f structFields) fill(b *builder, name text, v reflect.Value, seen *fieldSet) bool {
+// fill fills the field with that name, unless it is in drop. It returns false if the field is in seen.
+func (f structFields) fill(b *builder, name text, v reflect.Value, drop *Drop, seen *fieldSet) bool {
 	field := f[string(b.content(name))]
 	if field == nil {
 		return b.skip()
 	}
+	var below place
+	if drop != nil {
+		if below = (place{drop: drop}).below(field.name); below.dropped() {
+			return b.skip()
+		}
+	}
 	for _, i := range field.index {
 		v = v.Field(i)
 	}
-	return seen.add(field.at) && field.fill(b, v)
+	return seen.add(field.at) && below.fill(b, field.fill, v)
 }
 
 // maxFields is the maximum number of fields of a struct with structFields.
@@ -496,14 +551,15 @@ func (p *planner) fields(t reflect.Type) structFields {
 	fields := make(structFields, len(candidates))
 	for name, all := range candidates {
 		if field := dominant(all); field != nil {
-			fields[name] = &structField{index: field.Index, at: len(fields), fill: p.of(field.Type)}
+			fields[name] = &structField{name: name, index: field.Index, at: len(fields), fill: p.of(field.Type)}
 		}
 	}
 	return fields
 }
 
-// collect adds the fields of t, a struct at index of the outermost struct. It returns false if t is unusual.
-func collect(into map[string][]candidate, t reflect.Type, index []int) bool {
+// collect adds the fields of t, a struct at index of the outermost struct. It returns false if t is unusual; then fields may be missing.
+func collect(into map[string][]candidate, t reflect.Type, index []int) (usual bool) {
+	usual = true
 	for field := range t.Fields() {
 		field.Index = append(slices.Clip(index), field.Index...)
 		tag := field.Tag.Get("json")
@@ -512,21 +568,21 @@ func collect(into map[string][]candidate, t reflect.Type, index []int) bool {
 		switch {
 		case tag == "-", !field.IsExported() && !field.Anonymous:
 			continue
-		case slices.Contains(strings.Split(options, ","), "string"), embedded && field.Type.Kind() == reflect.Pointer,
-			!field.IsExported() && !embedded, strings.ContainsFunc(name, unusualInName):
-			return false
+		case embedded && field.Type.Kind() == reflect.Pointer, !field.IsExported() && !embedded, strings.ContainsFunc(name, unusualInName):
+			usual = false
+			continue
 		case embedded && field.Type.Kind() == reflect.Struct:
-			if !collect(into, field.Type, field.Index) {
-				return false
-			}
+			usual = collect(into, field.Type, field.Index) && usual
 			continue
 		case !field.IsExported():
 			continue
+		case slices.Contains(strings.Split(options, ","), "string"):
+			usual = false
 		}
 		key := cmp.Or(name, field.Name)
 		into[key] = append(into[key], candidate{field, name != ""})
 	}
-	return true
+	return usual
 }
 
 func unusualInName(r rune) bool {

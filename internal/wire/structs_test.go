@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -194,6 +196,132 @@ func sameStruct(t *testing.T, settings *Settings, data []byte) (ordinary bool) {
 	return ordinary
 }
 
+// droppedOfKinds are paths of fields of kinds, also below values that are no objects.
+var droppedOfKinds = [][]string{
+	{"metadata", "managedFields"},
+	{"metadata", "labels", "a"},
+	{"metadata", "name"},
+	{"kind"},
+	{"texts", "a"},
+	{"numbers", "a"},
+	{"maps", "a", "b"},
+	{"refs", "a", "handle_id"},
+	{"lists", "a", "b"},
+	{"next", "int"},
+	{"next", "texts"},
+	{"any", "a"},
+	{"slice", "a"},
+	{"structs", "handle_id"},
+	{"int", "a"},
+	{"pointer"},
+	{"time"},
+	{"embedding", "a"},
+	{"quoted", "a"},
+	{"quoted", "unknown"},
+	{"byNumber", "1"},
+	{"extension", "a"},
+}
+
+// sameDroppingOfStruct fails t if the decoder, or Drop.RemoveFrom after client-go's decoder, has another result than util/json for an
+// object without the fields of drop.
+func sameDroppingOfStruct(t *testing.T, settings *Settings, paths [][]string, data []byte) {
+	t.Helper()
+	of := settings.Into.(*Struct).of
+	removed := reflect.New(of).Interface().(metav1.Object)
+	if err := utiljson.Unmarshal(data, removed); err != nil {
+		return
+	}
+	dropping := *settings
+	dropping.Drop = dropAll(paths)
+	dropping.Drop.RemoveFrom(removed)
+	var got any
+	if dropping.decode(data, func(b *builder) (ok bool) {
+		got, ok = settings.Into.item(b, metav1.TypeMeta{})
+		return ok && b.done()
+	}) && !identical(any(removed), got) {
+		t.Errorf("%v: %.2000s\n got %+v\nwant %+v", of, data, got, removed)
+	}
+	var content map[string]any
+	if utiljson.Unmarshal(data, &content) != nil {
+		return
+	}
+	again := func() any {
+		text, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := reflect.New(of).Interface()
+		if utiljson.Unmarshal(text, object) != nil {
+			return nil
+		}
+		return object
+	}
+	whole := reflect.New(of).Interface()
+	if err := utiljson.Unmarshal(data, whole); err != nil || !identical(whole, again()) {
+		return // some values have no equal JSON
+	}
+	for _, path := range paths {
+		if slices.Contains([]string{"kind", "byNumber", "extension"}, path[0]) || slices.Equal(path, []string{"metadata", "name"}) {
+			continue // it is not dropped
+		}
+		unstructured.RemoveNestedField(content, path...)
+	}
+	if want := again(); !identical(want, any(removed)) {
+		t.Errorf("%v: %.2000s: removed\n got %+v\nwant %+v", of, data, removed, want)
+	}
+}
+
+func TestStruct_DropIsRemoveNestedField(t *testing.T) {
+	settings := structSettings(reflect.TypeFor[kinds]())
+	for _, value := range append(slices.Clone(values), `{"a":"b","c":null}`, `{"a":{"b":1,"c":2}}`, `{"a":{"handle_id":"x","secondary":{}},"b":null}`, `{"a":1}`, `{"a":["b"]}`, `{"a":"5"}`, `{"1":"x"}`,
+		`{"a":null}`, `[{"handle_id":"x"}]`, `{"int":3,"next":{"int":4,"texts":{"a":"b"}},"texts":{"a":"b"},"slice":["a"]}`, `{"name":"x","labels":{"a":"b","c":"d"},"managedFields":[{"manager":"m"}]}`, `"2024-01-02T03:04:05Z"`) {
+		for _, path := range droppedOfKinds {
+			sameDroppingOfStruct(t, settings, droppedOfKinds, []byte(`{"before":1,"`+path[0]+`":`+value+`,"int8":3}`))
+		}
+	}
+	for i := range 5 {
+		sameDroppingOfStruct(t, structSettings(structTypes["ipamBlock"]), [][]string{{"metadata", "managedFields"}, {"spec", "attributes"}, {"spec", "sequenceNumberForAllocation", "1"}, {"metadata", "annotations"}}, encode(t, block(i)))
+	}
+}
+
+// Fields of a list, and of the next item, are not those of an item.
+func TestStruct_DropEndsWithTheValue(t *testing.T) {
+	settings := structSettings(structTypes["ipamBlock"])
+	settings.Drop = dropAll([][]string{{"metadata"}, {"spec", "cidr", "remainingItemCount"}})
+	l, ok := settings.List([]byte(`{"kind":"AList","items":[{"metadata":{"name":"x","labels":{"a":"b"}},"spec":{"cidr":"c"}},{"metadata":{"name":"y","uid":"u"},"spec":{"cidr":"d"}}],"metadata":{"remainingItemCount":3,"continue":"c"}}`))
+	if !ok || l.RemainingItemCount == nil || l.Continue != "c" || len(l.Items) != 2 {
+		t.Fatalf("%t: %+v", ok, l)
+	}
+	for i, want := range []ipamBlock{{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, {ObjectMeta: metav1.ObjectMeta{Name: "y", UID: "u"}}} {
+		if got := l.Items[i].(*ipamBlock); !identical(got.ObjectMeta, want.ObjectMeta) || got.Spec.CIDR == "" {
+			t.Errorf("item %d: %+v", i, got)
+		}
+	}
+}
+
+// An annotation marks the end of the initial events of a watch-list.
+func TestStruct_DropKeepsBookmarks(t *testing.T) {
+	settings := structSettings(structTypes["ipamBlock"])
+	settings.Drop = dropAll([][]string{{"metadata"}, {"metadata", "annotations"}})
+	const object = `{"kind":"IPAMBlock","metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}`
+	for kind, kept := range map[string]bool{"BOOKMARK": true, "ADDED": false} {
+		settings.decode([]byte(`{"type":"`+kind+`","object":`+object+`}`), func(b *builder) bool {
+			_, decoded, ok := b.event()
+			if !ok || (len(decoded.(*ipamBlock).Annotations) > 0) != kept {
+				t.Errorf("%s: %t %+v", kind, ok, decoded)
+			}
+			return ok
+		})
+	}
+	bookmark := &ipamBlock{}
+	if err := utiljson.Unmarshal([]byte(object), bookmark); err != nil {
+		t.Fatal(err)
+	}
+	if settings.Drop.RemoveFrom(bookmark); len(bookmark.Annotations) != 1 {
+		t.Errorf("removed from a bookmark: %v", bookmark)
+	}
+}
+
 // Each value in each field has the same result as with util/json.
 func TestStruct_AsUtilJSON(t *testing.T) {
 	settings := structSettings(reflect.TypeFor[kinds]())
@@ -327,5 +455,6 @@ func FuzzStruct(f *testing.F) {
 		for _, s := range settings {
 			sameStruct(t, s, data)
 		}
+		sameDroppingOfStruct(t, settings["kinds"], droppedOfKinds, data)
 	})
 }
