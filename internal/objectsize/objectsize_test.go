@@ -132,3 +132,29 @@ func BenchmarkOf(b *testing.B) {
 		}
 	})
 }
+
+// reflected is metadata whose size is not known without reflection.
+type reflected metav1.PartialObjectMetadata
+
+func TestOf_MetadataAsByReflection(t *testing.T) {
+	full, yes, seconds, now := partial(1), true, int64(3), metav1.Now()
+	full.GenerateName, full.Namespace, full.ResourceVersion = "object-", "a namespace of some length", "1000000001"
+	full.SetSelfLink("/a/b")
+	full.DeletionTimestamp, full.DeletionGracePeriodSeconds = &now, &seconds
+	full.Labels = map[string]string{"app": "a", "a longer label than app": "with a longer value than a"}
+	full.Finalizers = []string{"example.com/a-finalizer", "b"}
+	full.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "an owner with a name", UID: types.UID(fmt.Sprintf("%036d", 1)), Controller: &yes}}
+	for name, object := range map[string]*metav1.PartialObjectMetadata{"empty": {}, "small": partial(7), "full": full} {
+		want, got := objectsize.Of((*reflected)(object)), objectsize.Of(object)
+		if got != want {
+			t.Errorf("%s: %d bytes, by reflection %d", name, got, want)
+		}
+	}
+	var none *metav1.PartialObjectMetadata
+	if got := objectsize.Of(none); got != 0 {
+		t.Errorf("nil: %d bytes", got)
+	}
+	if got := testing.AllocsPerRun(10, func() { objectsize.Of(full) }); got > 1 {
+		t.Errorf("%.0f allocations", got)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unsafe"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -52,6 +53,10 @@ func (w *walker) object(object any) int {
 			return 0
 		}
 		return boxOfWord + w.tree(object.Object, 0, 1)
+	case *metav1.PartialObjectMetadata:
+		if object != nil && w.into == nil {
+			return ofMetadata(object)
+		}
 	case Packed:
 		return class(max(1, object.Size())) + packedHead
 	}
