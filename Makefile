@@ -45,7 +45,7 @@ mutants: ## change the library in one way after the other, and print the test th
 	@go run ./test/mutants
 
 fuzz: ## fuzz each target for FUZZ=30s
-	@for t in FuzzParseRef:discovery FuzzDocument:discovery FuzzObject:internal/wire FuzzList:internal/wire FuzzStream:internal/wire FuzzStruct:internal/wire FuzzPacker:internal/packed FuzzQuery:lister; do \
+	@for t in FuzzParseRef:discovery FuzzDocument:discovery FuzzObject:internal/wire FuzzList:internal/wire FuzzStream:internal/wire FuzzStruct:internal/wire FuzzMetadata:internal/metaproto FuzzPacker:internal/packed FuzzQuery:lister; do \
 		go test -run '^$$' -fuzz "^$${t%%:*}\$$" -fuzztime $(FUZZ) ./$${t##*:} || exit 1; done
 
 soak: ## acquire and release a million leases, delete and create 40 types 200 times; half an hour

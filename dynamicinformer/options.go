@@ -87,7 +87,8 @@ func WithDiscovery(resolver *discovery.Resolver) Option {
 }
 
 // WithClientOptions configures the client that NewForConfig creates. It has no effect on New, whose
-// caller creates the client. It may be given more than once.
+// caller creates the client. It may be given more than once. Fields that an option leaves out, such as managedFields, are missing in all
+// cached objects, also those of [AcquireTyped] and [WithMetadataOnly]. The other options concern unstructured objects.
 func WithClientOptions(opts ...dynamicclient.Option) Option {
 	opts = slices.Clone(opts)
 	return optionFunc(func(o *options) { o.client = append(o.client, opts...) })

@@ -64,7 +64,7 @@ func NewClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.
 	if c.Metadata, err = metadata.NewForConfigAndClient(cfg, httpClient); err != nil {
 		return Clients{}, fmt.Errorf("dynamicinformer: %w", err)
 	}
-	if c.partial, err = typed.Metadata(c.Metadata, cfg, httpClient); err != nil {
+	if c.partial, err = typed.Metadata(c.Metadata, cfg, httpClient, drop); err != nil {
 		return Clients{}, fmt.Errorf("dynamicinformer: %w", err)
 	}
 	return c, nil

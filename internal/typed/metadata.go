@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,37 +15,51 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/gvrkit/gvrkit/internal/metaproto"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
+	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
 // partial is a client of metadata.
 type partial struct {
-	source.Client                // of client-go's client
-	own, sharing  rest.Interface // objects of sharing have equal parts in common
+	source.Client          // of client-go's client
+	own, sharing  decoding // objects of sharing have equal parts in common
 	// transformed is set while the informer has a transform, which may write to objects; nil: objects have nothing in common.
 	transformed *atomic.Bool
 	of          decoder[*metav1.PartialObjectMetadata]
 }
 
-// Metadata returns a client whose objects are *metav1.PartialObjectMetadata, with the requests and the decoders
-// of client, which is client-go's metadata client for cfg. An object in JSON that client-go can't decode is an
+// decoding is a client and its decoder.
+type decoding struct {
+	rest    rest.Interface
+	decoder *metaproto.Decoder
+}
+
+// Metadata returns a client whose objects are *metav1.PartialObjectMetadata, without the fields of drop. Its requests are those of client,
+// which is client-go's metadata client for cfg, and so are its objects. An object that client-go can't decode is an
 // *undecodable.Object; client-go would fail the whole list. It does no I/O.
-func Metadata(client metadata.Interface, cfg *rest.Config, httpClient *http.Client) (source.Client, error) {
+func Metadata(client metadata.Interface, cfg *rest.Config, httpClient *http.Client, drop *wire.Drop) (source.Client, error) {
 	cfg = metadata.ConfigFor(cfg)
-	cfg.NegotiatedSerializer = undecodable.Negotiated(cfg.NegotiatedSerializer)
 	cfg.GroupVersion = &schema.GroupVersion{}
 	cfg.APIPath = "/unused" // requests have absolute paths
-	own, err := rest.RESTClientForConfigAndClient(cfg, httpClient)
-	if err != nil {
-		return nil, err
+	inner := undecodable.Negotiated(cfg.NegotiatedSerializer)
+	c := &partial{Client: source.Metadata(client)}
+	own := metaproto.Decoder{Tables: metaproto.NewTables(), Drop: metaproto.NewDrop(drop)}
+	shared := own
+	shared.Shared = true
+	for _, made := range []struct {
+		decoder *metaproto.Decoder
+		into    *decoding
+	}{{&own, &c.own}, {&shared, &c.sharing}} {
+		cfg.NegotiatedSerializer = metaproto.Negotiated(inner, made.decoder)
+		client, err := rest.RESTClientForConfigAndClient(cfg, httpClient)
+		if err != nil {
+			return nil, err
+		}
+		*made.into = decoding{client, made.decoder}
 	}
-	cfg.NegotiatedSerializer = sharing{cfg.NegotiatedSerializer, newCommon()}
-	shared, err := rest.RESTClientForConfigAndClient(cfg, httpClient)
-	if err != nil {
-		return nil, err
-	}
-	return &partial{Client: source.Metadata(client), own: own, sharing: shared}, nil
+	return c, nil
 }
 
 // Sharing returns a client as client, which is one of [Metadata], for one informer: its objects are read-only, and have equal parts in
@@ -59,8 +74,8 @@ func Sharing(client source.Client) (_ source.Client, transformed *atomic.Bool) {
 	return &chosen, chosen.transformed
 }
 
-// rest returns the client of the next request.
-func (c *partial) rest() rest.Interface {
+// next returns the client of the next request.
+func (c *partial) next() decoding {
 	if c.transformed == nil || c.transformed.Load() {
 		return c.own
 	}
@@ -75,21 +90,36 @@ func accepted(kind string) string {
 
 // List implements source.Client.
 func (c *partial) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
-	result := request(c.rest(), accepted("PartialObjectMetadataList"), gvr, namespace, &opts).Do(ctx)
+	next, contentType := c.next(), ""
+	result := request(next.rest, accepted("PartialObjectMetadataList"), gvr, namespace, &opts).Do(ctx).ContentType(&contentType)
 	if err := result.Error(); err != nil {
 		return nil, err
 	}
-	list, err := result.Get()
-	if _, is := list.(*metav1.PartialObjectMetadataList); is && err == nil {
-		return list, nil
+	body, err := result.Raw()
+	if err != nil {
+		return nil, err
 	}
-	body, rawErr := result.Raw()
-	if rawErr != nil {
-		return nil, rawErr
+	protobuf := strings.HasPrefix(contentType, runtime.ContentTypeProtobuf)
+	if protobuf {
+		if list, ok := next.decoder.List(body); ok {
+			return list, nil
+		}
+	}
+	list, err := result.Get()
+	switch list := list.(type) {
+	case *metav1.PartialObjectMetadataList:
+		return list, err
+	case *undecodable.Object: // not of an item
+		if protobuf {
+			return nil, list.Err
+		}
 	}
 	items, jsonErr := c.of.list(body) // a list of whole objects, or with an object that can't be decoded
 	switch {
 	case jsonErr == nil:
+		for _, item := range items.Items {
+			next.decoder.Complete(item)
+		}
 		return items, nil
 	case err != nil && !errors.Is(jsonErr, source.ErrNotAList):
 		return nil, err
@@ -100,7 +130,7 @@ func (c *partial) List(ctx context.Context, gvr schema.GroupVersionResource, nam
 // Watch implements source.Client.
 func (c *partial) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
-	watch := request(c.rest(), accepted("PartialObjectMetadata"), gvr, namespace, &opts)
+	watch := request(c.next().rest, accepted("PartialObjectMetadata"), gvr, namespace, &opts)
 	if seconds := opts.TimeoutSeconds; seconds != nil {
 		watch.Timeout(time.Duration(*seconds) * time.Second)
 	}

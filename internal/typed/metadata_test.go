@@ -34,7 +34,7 @@ func metadataClients(t *testing.T, s *stubserver.Server) (theirs, ours source.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err = Metadata(client, s.RESTConfig(), httpClient)
+	ours, err = Metadata(client, s.RESTConfig(), httpClient, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +88,9 @@ func TestMetadata_ListsAsClientGo(t *testing.T) {
 					t.Fatalf("error %v, want %v", gotErr, wantErr)
 				}
 				if wantErr != nil {
+					if name == "bad protobuf" && wantErr.Error() != gotErr.Error() {
+						t.Errorf("error %v, want %v", gotErr, wantErr)
+					}
 					continue
 				}
 				if diff := cmp.Diff(contents(t, want), contents(t, got)); diff != "" {

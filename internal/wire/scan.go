@@ -102,6 +102,19 @@ func (p Place) Below(name []byte) Place {
 // Dropped reports whether the value is left out.
 func (p Place) Dropped() bool { return p.dropped() }
 
+// Names returns the names of the members that are left out as a whole, in no order. If the value is itself left out, there are none.
+func (p Place) Names() (names []string) {
+	if p.drop == nil {
+		return nil
+	}
+	for name, below := range p.drop.below {
+		if below.here {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // IsRoot reports whether p is the place of the object itself.
 func (p Place) IsRoot() bool { return p.own == ownRoot }
 

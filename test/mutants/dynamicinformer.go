@@ -122,6 +122,8 @@ var ofDynamicinformer = []table{
 		{"owners that have released their leases are still listed", "users.remove", drop("delete(u.owners, name)")},
 	}},
 	{"internal/form", "dynamicinformer", []mutant{
+		{"fields are not left out of Go types", "NewClients", replace("typed.NewServer(cfg, httpClient, drop)", "typed.NewServer(cfg, httpClient, nil)")},
+		{"fields are not left out of metadata", "NewClients", replace("typed.Metadata(c.Metadata, cfg, httpClient, drop)", "typed.Metadata(c.Metadata, cfg, httpClient, nil)")},
 		{"a factory without a metadata client accepts WithMetadataOnly", "Metadata.Check", never("source.Metadata(c.Metadata) == nil")},
 		{"Namespace objects are decoded to the Go type of an informer", "Clients.ForNamespaces", replace("return source.Unstructured(c.Own)", "return of")},
 		{"AcquireTyped accepts any type", "Typed.Check", never("err != nil")},
