@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,6 +77,16 @@ type listed struct {
 	renamed  map[string]string
 	// positions has the namespaces of a set, with those that could not be listed; nil: there is no set.
 	positions map[string]position
+}
+
+// list returns the list of transformed objects for the reflector.
+func (l listed) list() runtime.Object {
+	list := &internalversion.List{Items: make([]runtime.Object, len(l.keys))}
+	list.ResourceVersion = l.version
+	for i, key := range l.keys {
+		list.Items[i] = l.items[key].object
+	}
+	return list
 }
 
 type listedItem struct {

@@ -153,6 +153,9 @@ func (r *rejections) names() []RejectedObject {
 // isNameless reports whether obj has no name, so that it has no key.
 func isNameless(obj metav1.Object) bool { return obj.GetName() == "" }
 
+// errNameless is the error of an object without a name, which has no key.
+var errNameless = errors.New("it has no metadata.name")
+
 // originalKey returns the key that the server has given to obj. For an object without a name it is a text
 // that is no key; number distinguishes the objects of a list that have no UID either.
 func originalKey(obj metav1.Object, number int) string {

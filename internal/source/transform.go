@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -97,8 +96,7 @@ func (t *transform) apply(obj runtime.Object) (_ runtime.Object, key string, err
 	return &carrier{accessor, transformed}, key, nil
 }
 
-// identify returns the metadata and the key of what a transform has returned. The methods of its metadata may panic, for example if an
-// embedded pointer is nil.
+// identify returns the metadata and the key of what a transform has returned. Its methods panic if it embeds a nil pointer.
 func (t *transform) identify(transformed any) (accessor metav1.Object, key string, err error) {
 	defer func() {
 		if recover() != nil {
@@ -116,9 +114,6 @@ func (t *transform) identify(transformed any) (accessor metav1.Object, key strin
 	}
 	return accessor, keyOf(accessor), nil
 }
-
-// errNameless is the error of an object without a name, which has no key.
-var errNameless = errors.New("it has no metadata.name")
 
 // decoded returns obj in the source's form.
 func (t *transform) decoded(obj runtime.Object) (runtime.Object, error) {
@@ -164,14 +159,4 @@ func Unwrap(obj any) (any, error) {
 		return c.content, nil
 	}
 	return obj, nil
-}
-
-// list returns the list of transformed objects for the reflector.
-func (l listed) list() runtime.Object {
-	list := &internalversion.List{Items: make([]runtime.Object, len(l.keys))}
-	list.ResourceVersion = l.version
-	for i, key := range l.keys {
-		list.Items[i] = l.items[key].object
-	}
-	return list
 }
