@@ -5,5 +5,5 @@
 // requests. A test can make any request fail or hang.
 //
 // The package does not support patches, server-side apply or subresources: they return
-// MethodNotSupported. It has no schemas, tables or pages.
+// MethodNotSupported. It has no schemas and tables.
 package fakecluster

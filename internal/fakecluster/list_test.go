@@ -1,6 +1,7 @@
 package fakecluster_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,5 +87,55 @@ func TestSelectors_InvalidIsABadRequest(t *testing.T) {
 				t.Errorf("open watches = %d, want 0", got)
 			}
 		})
+	}
+}
+
+// Each page has the next objects. The number of remaining objects is known unless there is a selector.
+func TestList_Pages(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	for _, name := range []string{"e", "d", "c", "b", "a"} {
+		create(t, in(cluster, "ns"), name, "red")
+	}
+	for _, selector := range []string{"", "color=red"} {
+		opts := metav1.ListOptions{Limit: 2, LabelSelector: selector}
+		var pages [][]string
+		var remaining []int64
+		version := ""
+		for {
+			page := list(t, in(cluster, ""), opts)
+			pages = append(pages, keys(page))
+			if n := page.GetRemainingItemCount(); n != nil {
+				remaining = append(remaining, *n)
+			}
+			if version == "" {
+				version = page.GetResourceVersion()
+			} else if version != page.GetResourceVersion() {
+				t.Errorf("versions %s and %s", version, page.GetResourceVersion())
+			}
+			if opts.Continue = page.GetContinue(); opts.Continue == "" {
+				break
+			}
+			create(t, in(cluster, "ns"), fmt.Sprint("0", len(selector), len(pages)), "red") // not in a later page
+		}
+		if diff := cmp.Diff([]string{"ns/a", "ns/b"}, pages[0]); selector == "" && diff != "" {
+			t.Errorf("first page (-want +got):\n%s", diff)
+		}
+		if want := map[string][]int64{"": {3, 1}}[selector]; !cmp.Equal(want, remaining) {
+			t.Errorf("selector %q: remaining %v, want %v", selector, remaining, want)
+		}
+		seen := map[string]bool{}
+		for _, page := range pages {
+			for _, key := range page {
+				if seen[key] {
+					t.Errorf("%s is in two pages", key)
+				}
+				seen[key] = true
+			}
+		}
+		for _, key := range []string{"ns/a", "ns/b", "ns/c", "ns/d", "ns/e"} {
+			if !seen[key] {
+				t.Errorf("%s is in no page", key)
+			}
+		}
 	}
 }

@@ -3,6 +3,8 @@ package fakecluster
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,11 +137,32 @@ func (r *resource) List(ctx context.Context, opts metav1.ListOptions) (*unstruct
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(r.gvr.GroupVersion().WithKind(s.Kind + "List"))
 	list.SetResourceVersion(formatVersion(r.cluster.version))
-	for _, obj := range s.matching(sel) {
-		list.Items = append(list.Items, *obj)
-	}
+	page(list, s.matching(sel), opts)
 	return list, nil
 }
+
+// page adds the page of objects, which are sorted, that opts request. As with an API server, a list with a selector has no number of remaining
+// objects. The version of the list is that of its first page; objects of later pages may have later versions.
+func page(list *unstructured.UnstructuredList, objects []*unstructured.Unstructured, opts metav1.ListOptions) {
+	if version, after, is := strings.Cut(opts.Continue, " "); is {
+		list.SetResourceVersion(version)
+		objects = slices.DeleteFunc(objects, func(obj *unstructured.Unstructured) bool { return pageKey(obj) <= after })
+	}
+	if number := int(opts.Limit); number > 0 && len(objects) > number {
+		if opts.LabelSelector == "" && opts.FieldSelector == "" {
+			remaining := int64(len(objects) - number)
+			list.SetRemainingItemCount(&remaining)
+		}
+		objects = objects[:number]
+		list.SetContinue(list.GetResourceVersion() + " " + pageKey(objects[number-1]))
+	}
+	for _, obj := range objects {
+		list.Items = append(list.Items, *obj)
+	}
+}
+
+// pageKey returns the key by which the pages of a list are sorted.
+func pageKey(obj *unstructured.Unstructured) string { return obj.GetNamespace() + "/" + obj.GetName() }
 
 func (r *resource) unsupported(verb string) error {
 	return apierrors.NewMethodNotSupported(r.gvr.GroupResource(), verb)
