@@ -12,6 +12,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/form"
 	"github.com/gvrkit/gvrkit/internal/handlers"
+	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
@@ -63,7 +64,7 @@ func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Leas
 			break
 		}
 	}
-	l.view = &leaseInformer{SharedIndexInformer: l.entry.informer, lease: l}
+	l.view = &informer.View{SharedIndexInformer: l.entry.informer, Resource: discovery.RefOf(l.entry.gvr), Add: l.AddEventHandlerWithOptions, Remove: l.RemoveEventHandler}
 	if err = optionError(form.Fits(k.form, l.Resource())); err == nil { // others may have acquired it before its type was known
 		err = l.index(o.indexers)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/broadcast"
@@ -42,7 +41,6 @@ type entry struct {
 	// pending counts the operations that must end before the entry has ended, besides the
 	// informer's run: the removal of handlers, and waits for its store.
 	pending inflight.Counter
-	awaited atomic.Int64 // the number of the last first list that a goroutine awaits in the store
 
 	done chan struct{} // closes when the entry has ended
 

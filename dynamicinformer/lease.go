@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/handlers"
+	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/namespaces"
 	"github.com/gvrkit/gvrkit/lister"
 	"github.com/gvrkit/gvrkit/packed"
@@ -47,7 +46,7 @@ func checkContext(ctx context.Context) error {
 type Lease struct {
 	factory  *Factory
 	entry    *entry
-	view     *leaseInformer
+	view     *informer.View
 	handlers *handlers.Group
 
 	validated *discovery.Resource // the resource that Acquire has validated, or nil
@@ -296,49 +295,4 @@ func (f *Factory) disclaim(e *entry, indexers cache.Indexers) {
 	for name := range indexers {
 		delete(e.settings.indexers, name)
 	}
-}
-
-var (
-	errTransformByOption    = errors.New("dynamicinformer: the informer is shared: call Acquire with the option WithTransform")
-	errErrorHandlerByOption = errors.New("dynamicinformer: the informer is shared: call Acquire with the option WithWatchErrorHandler")
-)
-
-// leaseInformer is a lease's view of an informer. It rejects calls that would change the informer for other users.
-type leaseInformer struct {
-	cache.SharedIndexInformer
-	lease *Lease
-}
-
-func (i *leaseInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	return i.lease.AddEventHandler(handler)
-}
-
-func (i *leaseInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resyncPeriod time.Duration) (cache.ResourceEventHandlerRegistration, error) {
-	return i.lease.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &resyncPeriod})
-}
-
-func (i *leaseInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	return i.lease.AddEventHandlerWithOptions(handler, opts)
-}
-
-func (i *leaseInformer) RemoveEventHandler(registration cache.ResourceEventHandlerRegistration) error {
-	return i.lease.RemoveEventHandler(registration)
-}
-
-func (i *leaseInformer) Run(<-chan struct{}) { i.refuseToRun(klog.Background()) }
-
-func (i *leaseInformer) RunWithContext(ctx context.Context) { i.refuseToRun(klog.FromContext(ctx)) }
-
-func (i *leaseInformer) refuseToRun(logger klog.Logger) {
-	logger.Info("Warning: the factory runs the informer of a lease, this call has no effect", "resource", discovery.RefOf(i.lease.entry.gvr))
-}
-
-func (i *leaseInformer) SetTransform(cache.TransformFunc) error { return errTransformByOption }
-
-func (i *leaseInformer) SetWatchErrorHandler(cache.WatchErrorHandler) error {
-	return errErrorHandlerByOption
-}
-
-func (i *leaseInformer) SetWatchErrorHandlerWithContext(cache.WatchErrorHandlerWithContext) error {
-	return errErrorHandlerByOption
 }

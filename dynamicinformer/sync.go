@@ -184,38 +184,10 @@ func (e *entry) awaitWatch(ctx context.Context) {
 	e.await(ctx, watches)
 }
 
-// lookAgain is the interval between checks of a store that does not have the list of its reflector
-// yet.
-const lookAgain = 5 * time.Millisecond
-
-// awaitStore waits, in a goroutine, until the informer's store has the first list of a generation,
-// after the reflector has got it, and reports that to the entry's state. HasSynced reports the list of
-// the first generation. The objects of later lists reach the store in the order of their versions.
+// awaitStore makes the state know when the informer's store has the first list of a generation, after the reflector has got it.
 func (e *entry) awaitStore() {
 	now := e.state.Snapshot()
-	number := int64(now.AwaitsStore())
-	for {
-		last := e.awaited.Load()
-		if number <= last {
-			return // another goroutine waits, or no list is expected
-		}
-		if e.awaited.CompareAndSwap(last, number) {
-			break
-		}
-	}
-	if !e.pending.Begin() {
-		return
-	}
-	go func() {
-		defer e.pending.End()
-		for !e.informer.Stores(int(number)) {
-			<-time.After(lookAgain)
-			if e.pending.Closed() || e.informer.IsStopped() {
-				return
-			}
-		}
-		e.state.Stored(int(number))
-	}()
+	e.informer.AwaitStore(now.AwaitsStore(), &e.pending, e.state.Stored)
 }
 
 // firstList returns a channel that closes with the first list. It is nil if the informer has listed:

@@ -66,6 +66,8 @@ type Informer struct {
 	// informer has synced. Nil if there is none.
 	before atomic.Pointer[Informer]
 
+	awaited atomic.Int64 // the number of the last first list that a goroutine awaits in the store
+
 	mu        sync.Mutex     // guards unguarded, and makes a setting and the report of it one step
 	unguarded cache.Indexers // the original index functions
 }

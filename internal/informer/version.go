@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -91,6 +92,34 @@ func (w *versionWait) hasLost(ctx context.Context) (server string, lost bool) {
 func reaches(version, want string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, want)
 	return err == nil && order >= 0
+}
+
+// AwaitStore waits, in a goroutine that pending counts, until the store has the first list with that number, after the reflector has got it,
+// and then calls stored. HasSynced reports the list of the first generation. The objects of later lists reach the store in the order of their
+// versions. If a goroutine waits for the number or a larger one, or pending is closed, AwaitStore has no effect.
+func (i *Informer) AwaitStore(number int, pending *inflight.Counter, stored func(number int)) {
+	for {
+		last := i.awaited.Load()
+		if int64(number) <= last {
+			return // another goroutine waits, or no list is expected
+		}
+		if i.awaited.CompareAndSwap(last, int64(number)) {
+			break
+		}
+	}
+	if !pending.Begin() {
+		return
+	}
+	go func() {
+		defer pending.End()
+		for !i.Stores(number) {
+			<-time.After(lookEvery)
+			if pending.Closed() || i.IsStopped() {
+				return
+			}
+		}
+		stored(number)
+	}()
 }
 
 // Stores reports whether the store has the first list with that number, or a later list has replaced it. It
