@@ -101,6 +101,7 @@ func (e *entry) retireLocked() {
 	case running:
 		e.phase = retired
 		e.cancel()
+		e.informer.Source().Leave() // handlers may still run
 		e.changed.Broadcast()
 	}
 }
@@ -132,13 +133,13 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 		GVR: k.gvr, Named: k.ref != "", Namespace: s.namespace, Changed: changed, Completed: e.awaitStore, Resolver: f.options.resolver,
 		Resolve: func(ctx context.Context) (discovery.Resource, error) { return f.resolveOrKeep(ctx, e, s.verbs()) },
 	})
-	client, transformed, packer, err := f.clients.For(k.form, s.packed)
-	cfg := s.config(client, f.clients.ForNamespaces(k.form, client), k.gvr)
+	client, err := f.clients.For(k.form, f.options.packing(s.packed))
+	cfg := s.config(client.Client, f.clients.ForNamespaces(k.form, client.Client), k.gvr)
 	if err != nil {
 		cfg.Invalid = fmt.Errorf("%w: %w", source.ErrInvalid, err)
 	}
 	cfg.Observer = e.state
-	cfg.Stalls, cfg.Queue = &f.stalls, f.lists
+	cfg.Stalls, cfg.Queue, cfg.Budget = &f.stalls, f.lists, f.memory
 	cfg.Availability = e.state.Availability()
 	cfg.WhileWaiting = e.state.AskUntilServed
 	cfg.Confirm = e.state.Confirm
@@ -146,7 +147,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.metrics = f.options.identities.Relay(k.gvr)
 	e.informer = informer.New(informer.Config{
 		Source: cfg, LogError: e.state.LogError, LogPanic: e.state.LogPanic, Resync: s.resyncPeriod(), Indexers: s.allIndexers(), Unindexed: e.state,
-		Refuse: e.refuse, Lister: k.form.Lister, Transformed: transformed, Packer: packer, Metrics: e.metrics,
+		Refuse: e.refuse, Lister: k.form.Lister, Transformed: client.Transformed, Packer: client.Packer, Packs: client.Packs, Metrics: e.metrics,
 	})
 	e.state.SetSource(e.informer.Source(), e.hasSynced)
 	if old != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/attempt"
+	"github.com/gvrkit/gvrkit/internal/budget"
 	"github.com/gvrkit/gvrkit/internal/form"
 	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -34,6 +35,7 @@ type Factory struct {
 	singles atomic.Uint64 // the number of keys of separate informers so far
 	stalls  source.Stalls
 	lists   *source.ListQueue
+	memory  *budget.Budget
 
 	// started closes with Start. closing closes when no informer can be started any more. Both close
 	// under mu.
@@ -113,7 +115,7 @@ func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
 
 func newFactory(clients form.Clients, o options) *Factory {
 	f := &Factory{
-		clients: clients, options: o, lists: source.NewListQueue(o.lists, o.listBytes),
+		clients: clients, options: o, lists: source.NewListQueue(o.lists, o.listBytes), memory: budget.New(o.memory),
 		started: make(chan struct{}), closing: make(chan struct{}),
 		entries: map[key]*entry{}, running: map[schema.GroupResource][]*entry{},
 	}

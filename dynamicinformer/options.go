@@ -64,6 +64,8 @@ type options struct {
 	identities *informermetrics.Identities // nil: no metrics
 	lists      int                         // the maximum number of first lists at a time; 0: no limit
 	listBytes  int64                       // their maximum estimated size; 0: no limit
+	memory     int64                       // the maximum memory of all caches; 0: no limit
+	overBudget BudgetPolicy
 }
 
 func newOptions(opts ...Option) options {
@@ -115,6 +117,45 @@ func WithListConcurrency(lists int) Option {
 // in advance: it counts as far as it has arrived. If bytes is zero or less, the default, there is no limit.
 func WithListBudget(bytes int64) Option {
 	return optionFunc(func(o *options) { o.listBytes = bytes })
+}
+
+// WithMemoryBudget limits the memory of all caches of the factory, as [status.Informer] has it in CacheBytes. The first page of a first list
+// shows how much memory the cache will take: that of its objects in the informer's form, times the remaining ones. If that does not fit, no
+// other page is requested, and the informer waits with [status.ReasonOverBudget] until other caches have released enough memory, or for
+// [Lease.Retry]. Other informers that fit are not affected. The server does not report the remaining objects of a list with a selector: it is
+// refused at the page that does not fit. A cache that grows later is kept and counts, see [Factory.MemoryBudget]. Informers use first lists in
+// pages instead of watch-lists. If bytes is zero or less, the default, there is no limit.
+func WithMemoryBudget(bytes int64) Option {
+	return optionFunc(func(o *options) { o.memory = bytes })
+}
+
+// BudgetPolicy defines what happens to a type whose cache does not fit into the budget of [WithMemoryBudget].
+type BudgetPolicy int
+
+// The budget policies.
+const (
+	// RefuseOverBudget lets the informer wait.
+	RefuseOverBudget BudgetPolicy = iota
+	// PackOverBudget packs the cache, as [WithPackedCache] does, before its first object is stored, and lets the informer wait only if it does
+	// not fit in packed form either. A cache stays packed; [status.Informer] has that in Packed. It is not packed for a namespace that is added
+	// to a set later, or after it has grown. Informers on metadata or Go types wait.
+	PackOverBudget
+)
+
+// WithBudgetPolicy sets the budget policy of the factory. The default is RefuseOverBudget.
+func WithBudgetPolicy(policy BudgetPolicy) Option {
+	return optionFunc(func(o *options) { o.overBudget = policy })
+}
+
+// packing returns when the cache of an informer is packed that has WithPackedCache, or not.
+func (o *options) packing(packed bool) form.Packing {
+	switch {
+	case packed:
+		return form.Always
+	case o.memory > 0 && o.overBudget == PackOverBudget:
+		return form.OnDemand
+	}
+	return form.Never
 }
 
 // WithNamespace limits informers to namespace. The default is all namespaces. A namespace that is not

@@ -49,8 +49,12 @@ func (f *Factory) status(e *entry) status.Informer {
 	i.Leases, i.Pinned, i.Owners = leases, pinned, owners
 	slices.SortFunc(i.Owners, func(a, b status.Owner) int { return strings.Compare(a.Name, b.Name) })
 	i.Handlers = e.informer.Handlers().Stats(known.At)
+	i.Packed = e.informer.IsPacked()
 	return i
 }
+
+// MemoryBudget returns the state of the budget of [WithMemoryBudget]; zero if there is none.
+func (f *Factory) MemoryBudget() status.Budget { return f.memory.Status() }
 
 // notRunning returns the reason why e does not run, or "".
 func (f *Factory) notRunning(e *entry) status.Reason {

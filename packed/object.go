@@ -58,6 +58,7 @@ func init() {
 		}
 		return nil
 	}
+	packed.Forget = func(packer any) { packer.(*Packer).packer.Forget() }
 	packed.Observe = func(packer any, observer func(object any)) { packer.(*Packer).packer.Observe(observer) }
 }
 

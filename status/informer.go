@@ -69,6 +69,8 @@ type Informer struct {
 	// the maps that have them by key. Memory that several objects of the cache share counts once. Tables that informers share, indexes of the
 	// program, and objects that the program keeps don't count.
 	CacheBytes int64 `json:"cacheBytes,omitempty"`
+	// Packed reports whether the cache is packed: with WithPackedCache, or to fit into a memory budget.
+	Packed bool `json:"packed,omitempty"`
 	// Traffic counts requests, bytes and events.
 	Traffic Traffic `json:"traffic"`
 	// Pinned reports whether ForResource has requested the informer. Leases is the number of

@@ -130,6 +130,7 @@ var advice = map[Reason]string{
 	ReasonConversionFailed: "check the conversion webhook of the CustomResourceDefinition",
 	ReasonVersionNotServed: "request a version that is served, or use WithVersionPolicy",
 	ReasonNotFound:         "check that its CustomResourceDefinition is installed",
+	ReasonOverBudget:       "raise WithMemoryBudget, release leases on other types, or cache less: WithPackedCache, WithMetadataOnly or a selector",
 	ReasonNotStarted:       "call Start, and before it ForResource or Acquire if there is no informer",
 }
 

@@ -58,6 +58,9 @@ const (
 	// ReasonQueued: no request has failed; the first list waits for the lists of other resources, whose
 	// number or size the factory limits.
 	ReasonQueued Reason = "Queued"
+	// ReasonOverBudget: the cache would not fit into the factory's memory budget. Nothing is listed until memory is
+	// released.
+	ReasonOverBudget Reason = "OverBudget"
 	// ReasonStopped: the informer ended before it had synced.
 	ReasonStopped Reason = "Stopped"
 )
@@ -67,7 +70,7 @@ const (
 func (r Reason) Lasting() bool {
 	switch r {
 	case ReasonNotFound, ReasonVersionNotServed, ReasonNamesNotAccepted, ReasonAmbiguous, ReasonForbidden, ReasonUnauthorized,
-		ReasonVerbNotSupported, ReasonBadRequest, ReasonTLS, ReasonNotStarted, ReasonStopped:
+		ReasonVerbNotSupported, ReasonBadRequest, ReasonTLS, ReasonOverBudget, ReasonNotStarted, ReasonStopped:
 		return true
 	}
 	return false

@@ -109,20 +109,45 @@ func (c *Clients) ForNamespaces(f Form, of source.Client) source.Client {
 	return source.Unstructured(c.Own)
 }
 
-// For returns the client of one informer with objects of form f, as [Form.Client] does. If the informer's cache should be packed,
-// and f is unstructured, it also returns the packer: the client's objects are those of the packer, or unstructured.
-func (c *Clients) For(f Form, pack bool) (client source.Client, transformed *atomic.Bool, packer *packed.Packer, err error) {
-	packer = Packer(f, pack)
-	if packer == nil || c.packing == nil {
-		client, transformed, err = f.Client(c)
-		return client, transformed, packer, err
+// Packing says when the cache of an informer is packed.
+type Packing int
+
+// The values of Packing.
+const (
+	Never Packing = iota
+	OnDemand
+	Always
+)
+
+// Client is the client of one informer.
+type Client struct {
+	source.Client
+	// Transformed is set while the informer has a transform; nil: the client does not need that.
+	Transformed *atomic.Bool
+	// Packer packs the objects of the informer's cache; nil: it is not packed. The client's objects are those of the packer, or unstructured.
+	// Packs is set when objects are packed; nil: always.
+	Packer *packed.Packer
+	Packs  *atomic.Bool
+}
+
+// For returns the client of one informer with objects of form f, as [Form.Client] does. Objects that are not unstructured are never packed.
+func (c *Clients) For(f Form, pack Packing) (Client, error) {
+	made := Client{Packer: Packer(f, pack != Never)}
+	if made.Packer != nil && pack == OnDemand {
+		made.Packs = &atomic.Bool{}
 	}
-	packing, err := c.packing(packer)
+	var err error
+	if made.Packer == nil || c.packing == nil {
+		made.Client, made.Transformed, err = f.Client(c)
+		return made, err
+	}
+	packing, err := c.packing(made.Packer)
 	if err != nil {
-		return nil, nil, nil, err
+		return Client{}, err
 	}
-	chosen := &choice{usual: packing, unshared: c.unshared}
-	return typed.Packing(chosen), &chosen.transformed, packer, nil
+	chosen := &choice{usual: packing, unshared: c.unshared, trees: c.shared, packs: made.Packs}
+	made.Client, made.Transformed = typed.Packing(chosen), &chosen.transformed
+	return made, nil
 }
 
 // Packer returns the packer of an informer with objects of form f, or nil if its cache should not be packed, or f can't be.
@@ -138,12 +163,18 @@ func Packer(f Form, pack bool) *packed.Packer {
 type choice struct {
 	usual, unshared dynamic.Interface
 	transformed     atomic.Bool
+
+	trees dynamic.Interface // the usual one while packs is false
+	packs *atomic.Bool      // nil: trees is not used
 }
 
 // Resource implements dynamic.Interface.
 func (c *choice) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
 	if c.transformed.Load() {
 		return c.unshared.Resource(gvr)
+	}
+	if c.packs != nil && !c.packs.Load() {
+		return c.trees.Resource(gvr)
 	}
 	return c.usual.Resource(gvr)
 }

@@ -39,8 +39,10 @@ type Config struct {
 	Lister func(cache.Indexer, schema.GroupVersionResource) cache.GenericLister
 	// Transformed is set while the informer has a transform, which may write to objects. It may be nil.
 	Transformed *atomic.Bool
-	// Packer, if not nil, packs the objects of the cache. Then objects are unstructured outside of it.
+	// Packer, if not nil, packs the objects of the cache. Then objects are unstructured outside of it. If Packs is not nil, it packs only
+	// while Packs is true: the informer sets it if its cache does not fit into Source.Budget otherwise.
 	Packer *packed.Packer
+	Packs  *atomic.Bool
 	// Metrics are client-go's metrics of the informer; nil: none.
 	Metrics *informermetrics.Relay
 }
@@ -80,7 +82,7 @@ func New(cfg Config) *Informer {
 	gvr := cfg.Source.GVR
 	errorHandlers := &errorHandlers{usual: cfg.LogError, resource: gvr.String()}
 	cfg.Source.Report, cfg.Source.MarkMoved = errorHandlers.call, true
-	packing := newPacking(cfg.Packer, gvr)
+	packing := newPacking(cfg.Packer, cfg.Packs, gvr)
 	if packing != nil {
 		cfg.Source.Packing = packing
 	}
@@ -126,6 +128,7 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 	defer i.packing.run(ctx)()
 	i.SharedIndexInformer.RunWithContext(ctx)
 	if i.IsStopped() { // otherwise it was running already
+		i.source.Leave()
 		i.handlers.Wait()
 	}
 }

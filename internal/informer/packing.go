@@ -26,19 +26,24 @@ type packing struct {
 	detector cache.MutationDetector
 	resize   func(key string, stored metav1.Object)
 	packed   atomic.Int64  // the number of objects that have been packed
+	begun    *atomic.Bool  // objects are packed
 	check    chan struct{} // has a value if the packer must be checked
 }
 
 var _ source.Packing = (*packing)(nil)
 
-// newPacking returns nil if packer is nil.
-func newPacking(packer *packed.Packer, gvr schema.GroupVersionResource) *packing {
+// newPacking returns nil if packer is nil. If begun is not nil, objects are packed when it is true, which Begin makes it.
+func newPacking(packer *packed.Packer, begun *atomic.Bool, gvr schema.GroupVersionResource) *packing {
 	if packer == nil {
 		return nil
 	}
+	if begun == nil {
+		begun = &atomic.Bool{}
+		begun.Store(true)
+	}
 	p := &packing{
 		packer: packer, detector: cache.NewCacheMutationDetector(gvr.String()), turn: make(chan struct{}, 1), check: make(chan struct{}, 1),
-		resize: func(string, metav1.Object) {},
+		resize: func(string, metav1.Object) {}, begun: begun,
 	}
 	if internalpacked.DetectsMutations() {
 		internalpacked.Observe(packer, p.detector.AddObject)
@@ -47,7 +52,7 @@ func newPacking(packer *packed.Packer, gvr schema.GroupVersionResource) *packing
 }
 
 // IsPacked reports whether the cache has packed objects.
-func (i *Informer) IsPacked() bool { return i.packing != nil }
+func (i *Informer) IsPacked() bool { return i.packing != nil && i.packing.begun.Load() }
 
 // checkAfter is the number of packed objects after which the packer is checked, if the cache has few objects; otherwise it is
 // checkEach times their number, since a check reads all of them.
@@ -56,6 +61,9 @@ const checkAfter, checkEach = 1 << 12, 4
 // Pack implements source.Packing. An object that a transform has given another type, or values that no decoder returns, is not
 // packed: it is cached as it is.
 func (p *packing) Pack(object runtime.Object) runtime.Object {
+	if !p.begun.Load() {
+		return object
+	}
 	if p.packed.Add(1)%checkAfter == 0 {
 		select {
 		case p.check <- struct{}{}:
@@ -78,8 +86,19 @@ func (p *packing) Unpack(stored metav1.Object) metav1.Object {
 	return stored
 }
 
+// Begin implements source.Packing.
+func (p *packing) Begin() bool { return !p.begun.Swap(true) }
+
+// Forget implements source.Packing.
+func (p *packing) Forget() { internalpacked.Forget(p.packer) }
+
 // Size implements source.Packing.
-func (p *packing) Size() int { return p.packer.Size() }
+func (p *packing) Size() int {
+	if !p.begun.Load() {
+		return 0
+	}
+	return p.packer.Size()
+}
 
 // unpacked returns what users get for an object of the cache or of an event: the same object, unstructured.
 func (p *packing) unpacked(stored any) any {

@@ -145,7 +145,7 @@ func TestPackedStore_AllOtherIndexFunctionsGetUnstructuredObjects(t *testing.T) 
 // The goroutines of a packed cache run once, however often the informer is run, and until its last run ends.
 func TestPacking_RunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacking(packed.NewPacker(), schema.GroupVersionResource{})
+		p := newPacking(packed.NewPacker(), nil, schema.GroupVersionResource{})
 		p.synced = func() bool { return true }
 		checks := 0 // a race if two goroutines check
 		p.stored = func() []any {
@@ -177,7 +177,7 @@ func TestPacking_RunsOnce(t *testing.T) {
 
 // An informer may end while its packer is renewed: its objects stay valid.
 func TestPacking_EndsDuringARenewal(t *testing.T) {
-	p := newPacking(packed.NewPacker(), schema.GroupVersionResource{})
+	p := newPacking(packed.NewPacker(), nil, schema.GroupVersionResource{})
 	var live []any
 	for n := range checkAfter {
 		live = append(live, p.Pack(widget(fmt.Sprint(n), fmt.Sprintf("color-%d", n/4))))
@@ -246,7 +246,7 @@ func TestPackedStore_StaysSmallAfter100000Updates(t *testing.T) {
 // Otherwise the dictionary of a cache with years of changes would have more dead entries than live ones.
 func TestPacking_RenewsTheDictionary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacking(packed.NewPacker(), schema.GroupVersionResource{})
+		p := newPacking(packed.NewPacker(), nil, schema.GroupVersionResource{})
 		var live []any
 		p.stored, p.synced = func() []any { return live }, func() bool { return true }
 		most := 0
@@ -277,7 +277,7 @@ func TestPacking_RenewsTheDictionary(t *testing.T) {
 // During the first list, its objects are not in the cache yet.
 func TestPacking_KeepsTheDictionaryDuringTheFirstList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacking(packed.NewPacker(), schema.GroupVersionResource{})
+		p := newPacking(packed.NewPacker(), nil, schema.GroupVersionResource{})
 		p.stored, p.synced = func() []any { return nil }, func() bool { return false }
 		stop := p.run(t.Context())
 		size := 0
@@ -298,7 +298,7 @@ func TestPacking_KeepsTheDictionaryDuringTheFirstList(t *testing.T) {
 // An object that was packed before a renewal and stored after it has the old dictionary: the next check packs it again.
 func TestPacking_PacksLateObjectsAgainAtTheNextCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacking(packed.NewPacker(), schema.GroupVersionResource{})
+		p := newPacking(packed.NewPacker(), nil, schema.GroupVersionResource{})
 		var live []any
 		var resized []string
 		p.stored, p.synced = func() []any { return live }, func() bool { return true }

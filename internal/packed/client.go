@@ -7,6 +7,9 @@ import "github.com/gvrkit/gvrkit/internal/wire"
 // is an *undecodable.Object. Package dynamicclient sets it during initialisation, and it must not be changed later.
 var Option func(read wire.Read) any
 
+// Forget makes a packer of package packed, which sets it during initialization, begin a new dictionary. The packer has no objects in use.
+var Forget func(packer any)
+
 // Reader returns the function that makes the objects of a packer of package packed, which sets it during
 // initialisation. It must not be changed later.
 var Reader func(packer any) wire.Read

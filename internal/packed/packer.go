@@ -76,6 +76,13 @@ func (p *Packer) Renew(live iter.Seq[Tape]) bool {
 	return true
 }
 
+// Forget begins another dictionary. Tapes of the present one stay valid.
+func (p *Packer) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dict = newObserved(p.observer)
+}
+
 // renewFrom is the number of entries from which a dictionary is large.
 const renewFrom = 1 << 10
 

@@ -39,6 +39,8 @@ func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
 		return false
 	}
 	s.known.reset(t)
+	s.account.Update()
+	s.dropCommon()
 	s.cfg.Observer.Completed()
 	return true
 }
@@ -107,6 +109,8 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		return ctx.Err() == nil
 	}
 	content, err := s.content(ctx, t, changed, turn)
+	complete := false
+	defer func() { content.response.end(complete) }()
 	switch {
 	case err != nil:
 		return s.unlisted(ctx, t, err)
@@ -117,7 +121,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		s.putOff(&s.pace, nil)
 		return ctx.Err() == nil
 	}
-	if !s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t)) || !s.give(content, t) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
+	if !s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t)) || !s.give(content, t, nil) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
 		return false
 	}
 	s.known.completed(content.version, t)
@@ -127,6 +131,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		forgetGone(s.cfg.Namespaces, content.positions)
 	}
 	s.nameless = false
+	complete = true
 	s.polled(t)
 	s.accepted()
 	return true
@@ -156,6 +161,7 @@ func (s *resumableWatch) content(ctx context.Context, t Type, changed <-chan str
 		return listed{}, err
 	}
 	content, err := newListed(response, &s.transform, &s.sizes)
+	content.response = response
 	if err != nil {
 		s.cfg.Observer.Failed(VerbList, err)
 	}
@@ -207,8 +213,8 @@ func (s *resumableWatch) missingIn(content listed, t Type, keys []string) []stri
 }
 
 // give sends the objects that the reflector does not have, or has in another state or another API
-// version.
-func (s *resumableWatch) give(content listed, t Type) bool {
+// version. They move from arrivals, which may be nil, to the cache.
+func (s *resumableWatch) give(content listed, t Type, arrivals []*arrivals) bool {
 	_, _, of := s.known.place()
 	rewritten := of.GVR != t.GVR
 	for _, key := range content.byVersion() {
@@ -221,6 +227,9 @@ func (s *resumableWatch) give(content listed, t Type) bool {
 			event.Type = watch.Modified
 		}
 		s.known.put(key, item.identity)
+		for _, a := range arrivals {
+			a.room.Move(int64(item.bytes))
+		}
 		if !s.send(event) {
 			return false
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/gvrkit/gvrkit/internal/broadcast"
+	"github.com/gvrkit/gvrkit/internal/budget"
 	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
@@ -36,6 +37,7 @@ type gate struct {
 	watched   atomic.Bool // the server has responded to a watch
 	traffic   traffic
 	transform transform
+	account   *budget.Account           // its part of a memory budget; nil: none
 	queued    atomic.Pointer[time.Time] // since when a list waits for its turn; nil: it does not
 	again     atomic.Bool               // the next list replaces a watch-list that had its turn
 
@@ -64,7 +66,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 			return nil, err
 		}
 		pace.forGeneration(t.Generation)
-		if !pace.wait(ctx, changed, g.retries.Next()) {
+		if !g.pause(ctx, &pace, t, changed) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -77,10 +79,13 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		response, err := g.list(ctx, g.requests(t), changed, opts.Limit, turn)
 		switch {
 		case ctx.Err() != nil:
+			response.end(false)
 			return nil, ctx.Err()
 		case g.calls.Closed():
+			response.end(false)
 			return nil, errClosed
 		case g.changed(t, err):
+			response.end(false)
 			g.putOff(&pace, err)
 			continue
 		}
@@ -90,6 +95,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 				g.cfg.Observer.Failed(VerbList, err)
 			}
 		}
+		response.end(err == nil)
 		if err == nil {
 			g.traffic.add(meta.LenList(list))
 			g.accepted()
@@ -112,7 +118,7 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	first, t := s.open(ctx)
 	g.answered()
 	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
-		s.send = g.traffic.count(send)
+		s.send = g.counted(send)
 		if first == nil || s.forward(ctx, first, t) {
 			s.run(ctx)
 		}
@@ -144,7 +150,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 		return nil, errAggregated
 	case g.set(t) != nil:
 		return nil, errSet
-	case g.cfg.Queue.hasBudget() && !g.known.filledWith(t):
+	case (g.cfg.Queue.hasBudget() || g.account != nil) && !g.known.filledWith(t):
 		return nil, errUnknownSize
 	}
 	turn := g.joinQueue(t)
@@ -163,7 +169,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		g.sizes.begin(0)
 		s := newResumableWatch(g, opts)
-		s.send, s.counted = send, g.traffic.count(send) // initial events count when they are complete
+		s.send, s.counted = send, g.counted(send) // initial events count when they are complete
 		s.begin(ctx, stream, t)
 	})
 	if err != nil {
@@ -173,9 +179,21 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	return out, nil
 }
 
+// counted returns a function that calls send, counts its events as traffic, and the size of the cache after them.
+func (g *gate) counted(send func(watch.Event) bool) func(watch.Event) bool {
+	counted := g.traffic.count(send)
+	if g.account == nil {
+		return counted
+	}
+	return func(event watch.Event) bool {
+		defer g.account.Update()
+		return counted(event)
+	}
+}
+
 // keep replaces the known objects by those of a list, and returns the list for the reflector.
 func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
-	if !g.transform.isSet() && len(r.undecodable) == 0 {
+	if !g.transform.isSet() && len(r.undecodable) == 0 && len(r.arrivals) == 0 {
 		if done, err := g.known.replace(r, t, g.transform.strict, &g.sizes); done || err != nil {
 			g.known.locate(r.positions)
 			return r.list, err
@@ -192,6 +210,7 @@ func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 
 // accepted is called when the reflector has got a whole list, or will get it next.
 func (g *gate) accepted() {
+	g.account.Update()
 	g.cfg.Observer.Succeeded(VerbList)
 	g.cfg.Observer.Completed()
 }
@@ -268,24 +287,45 @@ type response struct {
 	undecodable []*undecodable.Object // the objects that are not in list
 	positions   map[string]position   // of a set of namespaces; nil: there is no set
 	identity    func(metav1.Object) identity
+	arrivals    []*arrivals // the lists that are limited; their objects are converted
+}
+
+// end ends the part of the response, which may be nil, in a memory budget. Complete says that the reflector has its objects.
+func (r *response) end(complete bool) {
+	if r == nil {
+		return
+	}
+	for _, a := range r.arrivals {
+		a.end(complete)
+	}
 }
 
 // list lists all objects, in pages of limit objects if limit is not 0, unless the type changes
 // meanwhile. At its end, it leaves turn.
-func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
+func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn) (r *response, err error) {
 	defer turn.leave()
+	defer func() {
+		g.account.Abandon()
+		if err != nil {
+			g.dropCommon()
+		}
+	}()
 	if set := g.set(from.of); set != nil {
 		return g.listSet(ctx, set, from, changed, limit, turn)
 	}
-	r, err := g.listPages(ctx, from, changed, limit, turn)
+	arrivals, err := g.room(from.of, "", g.arriving(from.of), func(_ context.Context, do func() error) error { return do() })
+	if err != nil {
+		return nil, err
+	}
+	r, err = g.listPages(ctx, from, changed, limit, turn, arrivals)
 	if set := g.fallBack(from.of, err); set != nil {
 		return g.listSet(ctx, set, from, changed, limit, turn)
 	}
 	return r, err
 }
 
-// listPages is list with the requests of one stage.
-func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
+// listPages is list with the requests of one stage. If it fails, it ends arrivals.
+func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn, arrivals *arrivals) (*response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer cancelOn(changed, cancel)()
@@ -300,14 +340,27 @@ func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan str
 		if err == nil {
 			err = g.awaitRest(ctx, turn, page)
 		}
+		if err == nil && arrivals != nil {
+			if page, err = arrivals.take(ctx, page, opts.Continue == ""); err != nil {
+				from.failed(ctx, VerbList, err)
+			}
+		}
 		return page, err
 	})
 	pages.PageSize = cmp.Or(g.cfg.PageSize, limit)
-	if g.cfg.Queue.hasBudget() {
+	if g.cfg.Queue.hasBudget() || arrivals != nil {
 		pages.PageSize = cmp.Or(pages.PageSize, pageSize)
 	}
 	var err error
 	r.list, _, err = pages.ListWithAlloc(ctx, metav1.ListOptions{})
+	switch {
+	case arrivals == nil:
+	case err != nil:
+		arrivals.end(false)
+		g.sizes.end()
+	default:
+		r.arrivals = append(r.arrivals, arrivals)
+	}
 	return &r, causeOf(ctx, err)
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
@@ -77,6 +78,7 @@ type listed struct {
 	renamed  map[string]string
 	// positions has the namespaces of a set, with those that could not be listed; nil: there is no set.
 	positions map[string]position
+	response  *response // nil if it is not known
 }
 
 // list returns the list of transformed objects for the reflector.
@@ -102,37 +104,41 @@ func newListed(r *response, transform *transform, sizes *sizes) (listed, error) 
 		return listed{}, err
 	}
 	l := listed{items: make(map[string]listedItem, meta.LenList(r.list)), version: accessor.GetResourceVersion(), positions: r.positions}
-	sizes.begin(meta.LenList(r.list))
+	if len(r.arrivals) == 0 { // otherwise they have been measured
+		sizes.begin(meta.LenList(r.list))
+	}
 	defer sizes.end()
 	nameless := 0
 	read := func(item runtime.Object) error {
-		obj, err := meta.Accessor(item)
-		if err != nil {
-			return err
+		c, done := item.(*converted)
+		if !done {
+			obj, err := meta.Accessor(item)
+			if err != nil {
+				return err
+			}
+			if isNameless(obj) {
+				nameless++
+			}
+			made := transform.listed(item, r.identity(obj), originalKey(obj, nameless), sizes)
+			c = &made
 		}
-		if isNameless(obj) {
-			nameless++
-		}
-		id, own := r.identity(obj), originalKey(obj, nameless) // before the transform writes to it
-		item, key, err := transform.apply(item)
 		switch {
-		case err != nil && transform.strict && errors.Is(err, ErrDecode):
-			return err
-		case err != nil:
-			l.rejected.add(own, id.uid, err)
+		case c.err != nil && transform.strict && errors.Is(c.err, ErrDecode):
+			return c.err
+		case c.err != nil:
+			l.rejected.add(c.own, c.uid, c.err)
 			return nil
 		}
-		if key != own {
+		if c.key != c.own {
 			if l.renamed == nil {
 				l.renamed = map[string]string{}
 			}
-			l.renamed[own] = key
+			l.renamed[c.own] = c.key
 		}
-		if _, again := l.items[key]; !again {
-			l.keys = append(l.keys, key)
+		if _, again := l.items[c.key]; !again {
+			l.keys = append(l.keys, c.key)
 		}
-		id.bytes = sizes.of(item, id.uid)
-		l.items[key] = listedItem{id, item}
+		l.items[c.key] = c.listedItem
 		return nil
 	}
 	for _, object := range r.undecodable {
@@ -141,6 +147,30 @@ func newListed(r *response, transform *transform, sizes *sizes) (listed, error) 
 		}
 	}
 	return l, meta.EachListItemWithAlloc(r.list, read)
+}
+
+// converted is an object of a list after conversion and transform.
+type converted struct {
+	listedItem
+	own, key string // its original key, and that in the cache
+	err      error  // why it is left out
+}
+
+var _ runtime.Object = (*converted)(nil)
+
+// GetObjectKind implements runtime.Object.
+func (c *converted) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object. It is not called.
+func (c *converted) DeepCopyObject() runtime.Object { return c }
+
+// listed applies t to an object of a list, which has an identity and an original key.
+func (t *transform) listed(item runtime.Object, id identity, own string, sizes *sizes) converted {
+	object, key, err := t.apply(item)
+	if err == nil {
+		id.bytes = sizes.of(object, id.uid)
+	}
+	return converted{listedItem: listedItem{id, object}, own: own, key: key, err: err}
 }
 
 // byVersion returns the keys sorted by the versions of their objects, so that a cache at the version

@@ -12,6 +12,10 @@ type Packing interface {
 	Pack(object runtime.Object) runtime.Object
 	// Unpack returns an object of the store as a copy that may be written to.
 	Unpack(stored metav1.Object) metav1.Object
+	// Begin begins to pack objects, if they have not been packed so far. It reports false if they have, or must not be packed.
+	Begin() bool
+	// Forget drops what the objects have in common. There are none.
+	Forget()
 	// Size returns the memory of what the objects have in common, in bytes.
 	Size() int
 }

@@ -99,7 +99,7 @@ func (s *resumableWatch) step(ctx context.Context) (changed <-chan struct{}, goO
 	version, current, of := s.known.place()
 	current = current && of.sameObjects(t)
 	s.listNext = s.listNext && current && t.Serving == Served
-	if (!s.listNext || s.pace.requested) && !s.pace.wait(ctx, changed, s.retries.Next()) {
+	if !s.ready(ctx, t, changed, current) {
 		return nil, ctx.Err() == nil
 	}
 	switch {
@@ -120,6 +120,15 @@ func (s *resumableWatch) step(ctx context.Context) (changed <-chan struct{}, goO
 		s.listNext = s.pace.slow() && refused(err)
 	}
 	return nil, ctx.Err() == nil
+}
+
+// ready waits until the next request may be sent. Current says that it is a watch. It reports false if changed closes before, or if ctx ends.
+func (s *resumableWatch) ready(ctx context.Context, t Type, changed <-chan struct{}, current bool) bool {
+	retry := s.retries.Next()
+	if (!s.listNext || s.pace.requested) && !s.pace.wait(ctx, changed, retry) {
+		return false
+	}
+	return current || t.Serving != Served || s.awaitLists(ctx, t, changed, retry)
 }
 
 // forward passes the events of stream on, until the stream ends or the type changes. It reports
@@ -180,6 +189,7 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 	}
 	if event.Type == watch.Error { // the reflector drops the watch-list, and lists after the error
 		p.known.reset(p.of)
+		p.account.Update()
 		p.cfg.Observer.Completed()
 	}
 	ends := p.listing && !initial && event.Type != watch.Error
@@ -201,6 +211,7 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 		p.again.Store(false)
 		p.send = p.counted
 		p.known.completed(p.known.upTo(), p.of)
+		p.account.Update()
 		p.cfg.Observer.Completed()
 	}
 	return p.wanted

@@ -109,20 +109,47 @@ func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, fro
 	if turn != nil { // the queue limits lists
 		free = make(chan struct{}, 1)
 	}
-	var all sync.WaitGroup
-	for i, name := range names {
-		free <- struct{}{}
-		all.Go(func() {
-			defer func() { <-free }()
-			in := g.in(set, from, name)
-			in.timeout = pageAfter
-			if lists[i], errs[i] = g.listPages(ctx, in, changed, cmp.Or(limit, pageSize), turn); errs[i] == nil {
-				set.succeeded(name, VerbList)
-			}
-		})
+	together, work := g.arriving(from.of), make(chan func())
+	run := func(_ context.Context, do func() error) error {
+		done := make(chan error, 1)
+		work <- func() { done <- do() }
+		return <-done
 	}
-	all.Wait()
-	return merge(ctx, names, lists, errs)
+	list := func(name string) (*response, error) {
+		arrivals, err := g.room(from.of, name, together, run)
+		if err != nil {
+			return nil, err
+		}
+		in := g.in(set, from, name)
+		in.timeout = pageAfter
+		r, err := g.listPages(ctx, in, changed, cmp.Or(limit, pageSize), turn, arrivals)
+		if err == nil {
+			set.succeeded(name, VerbList)
+		}
+		return r, err
+	}
+	go func() {
+		defer close(work)
+		var all sync.WaitGroup
+		for i, name := range names {
+			free <- struct{}{}
+			all.Go(func() {
+				defer func() { <-free }()
+				lists[i], errs[i] = list(name)
+			})
+		}
+		all.Wait()
+	}()
+	for do := range work { // one transform at a time
+		do()
+	}
+	r, err := merge(ctx, names, lists, errs)
+	if err != nil {
+		for i := range lists {
+			lists[i].end(false)
+		}
+	}
+	return r, err
 }
 
 // merge returns the lists of namespaces as one.
@@ -151,6 +178,7 @@ func merge(ctx context.Context, names []string, lists []*response, errs []error)
 		r.identity = lists[i].identity
 		r.positions[name] = position{version, true}
 		r.undecodable = append(r.undecodable, lists[i].undecodable...)
+		r.arrivals = append(r.arrivals, lists[i].arrivals...)
 		versions = append(versions, version)
 	}
 	if failed != nil && len(versions) == 0 {
@@ -269,6 +297,7 @@ func (m *merged) remove(ctx context.Context, children map[string]*child, wanted 
 		c.cancel()
 		<-c.ended
 		delete(children, name)
+		m.account.Forget(name)
 		names = append(names, name) // the reflector may be getting its first list
 	}
 	for _, name := range unique(names) {
@@ -322,6 +351,7 @@ func (m *merged) begin(ctx context.Context, namespace string, first bool) *child
 	go func() {
 		defer close(c.ended)
 		defer cancel()
+		defer c.account.Abandon(namespace)
 		defer c.responded()
 		for c.ready(ctx) {
 			c.step(ctx)
@@ -335,7 +365,8 @@ func (c *child) ready(ctx context.Context) bool {
 	for {
 		now, changed := c.available.Current()
 		if now.Serving == Served && c.of.sameObjects(now) {
-			if c.pace.wait(ctx, changed, c.retries.Next()) {
+			retry := c.retries.Next()
+			if c.pace.wait(ctx, changed, retry) && (c.listed || c.awaitRoom(ctx, false, []string{c.namespace}, nil, changed, retry)) {
 				return true
 			}
 		} else if await(ctx, changed) != nil {
@@ -384,11 +415,18 @@ func (c *child) failed(ctx context.Context, err error) {
 }
 
 // list lists the namespace, and passes on the list.
-func (c *child) list(ctx context.Context) error {
-	r, err := c.listPages(ctx, c.requests, nil, pageSize, nil)
+func (c *child) list(ctx context.Context) (err error) {
+	arrivals, err := c.room(c.of, c.namespace, c.arriving(c.of), func(ctx context.Context, do func() error) error {
+		return c.give(ctx, &part{namespace: c.namespace, do: do}) // the watch calls the transform
+	})
 	if err != nil {
 		return err
 	}
+	r, err := c.listPages(ctx, c.requests, nil, pageSize, nil, arrivals)
+	if err != nil {
+		return err
+	}
+	defer func() { r.end(err == nil) }()
 	content, err := meta.ListAccessor(r.list)
 	if err != nil {
 		return err
@@ -459,15 +497,16 @@ func (c *child) pass(event watch.Event) bool {
 	return true
 }
 
-// part is the content of an event about one namespace of a set: a whole list, the removal of the namespace or, if it is
-// neither, a bookmark.
+// part is the content of an event about one namespace of a set: a whole list, the removal of the namespace, a function that the watch
+// calls or, if it is none of them, a bookmark.
 type part struct {
 	namespace string
 	list      *response
 	removed   bool
 	gone      bool // it was removed because the server does not have it any more
+	do        func() error
 	version   string
-	passed    chan error // receives the result for a list or removal; it has room for it
+	passed    chan error // receives the result for a list, a removal or a function; it has room for it
 }
 
 var _ runtime.Object = (*part)(nil)
@@ -481,6 +520,10 @@ func (p *part) DeepCopyObject() runtime.Object { return p }
 // passPart passes the differences between the reflector's objects and p on. Other namespaces are not affected.
 func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 	version, _, t := s.known.place()
+	if p.do != nil {
+		p.passed <- p.do()
+		return true
+	}
 	if p.list == nil && !p.removed {
 		s.known.reached(p.namespace, p.version)
 		if now := s.known.upTo(); now != version {
@@ -489,7 +532,9 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 		return true
 	}
 	content := listed{}
+	var limited []*arrivals
 	if p.list != nil {
+		limited = p.list.arrivals
 		var err error
 		if content, err = newListed(p.list, &s.transform, &s.sizes); err != nil {
 			p.passed <- fmt.Errorf("namespace %s: %w", p.namespace, err)
@@ -500,7 +545,7 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 	for _, key := range missing {
 		left[key] = p.removed && !p.gone
 	}
-	if !s.delete(ctx, missing, left) || !s.give(content, t) {
+	if !s.delete(ctx, missing, left) || !s.give(content, t, limited) {
 		return false
 	}
 	if p.removed {

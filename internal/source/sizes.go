@@ -46,6 +46,14 @@ func (s *sizes) begin(n int) {
 	}
 }
 
+// forget forgets what samples have shown: the objects have another form now.
+func (s *sizes) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resetLocked()
+	s.result = objectsize.Result{}
+}
+
 // end ends the sample.
 func (s *sizes) end() {
 	s.mu.Lock()

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/budget"
 )
 
 // Config configures a Source.
@@ -59,6 +61,8 @@ type Config struct {
 	WhileWaiting func(ctx context.Context)
 	// Queue limits the first lists of all sources that share it. Nil: lists never wait.
 	Queue *ListQueue
+	// Budget limits the memory of the caches of all sources that share it: first lists must fit. Nil: there is no limit.
+	Budget *budget.Budget
 	// Stalls records stalled watch-lists, and may be shared. Nil: the source has its own.
 	Stalls *Stalls
 	// Packing is the form of objects in the reflector's store; nil: as the client and the transform return them.
@@ -118,6 +122,7 @@ func New(cfg Config) *Source {
 		cfg.Probed = cfg.Availability.probed
 	}
 	s := &Source{gate: &gate{cfg: cfg, available: cfg.Availability}}
+	s.gate.account = cfg.Budget.Account(s.gate.cacheBytes)
 	s.gate.transform.strict, s.gate.transform.packing = cfg.Strict, cfg.Packing
 	if cfg.Client != nil {
 		s.gate.transform.convert = cfg.Client.Convert()
@@ -146,6 +151,23 @@ func (s *Source) LookUp(get func(key string) (item any, there bool)) {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	s.gate.store = get
+}
+
+// SetTransform sets the function that transforms each object before it is cached. The goroutine that
+// reads from the server calls it once for an object. It may write to the object, or return another
+// one. If it is nil, objects are not changed. The informer must have [Unwrap] as its own transform.
+// After the source has begun to read, SetTransform has no effect and returns [ErrStarted].
+func (s *Source) SetTransform(f cache.TransformFunc) error {
+	t := &s.gate.transform
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sealed {
+		return ErrStarted
+	}
+	if t.function.Store(nil); f != nil {
+		t.function.Store(&f)
+	}
+	return nil
 }
 
 // Open waits until the type is served, or ctx ends. An informer that runs only after that
@@ -228,6 +250,7 @@ func (s *Source) Report() Report {
 // Resize sets the size of an object that has been replaced in the store by another form of the same state.
 func (s *Source) Resize(key string, stored metav1.Object) {
 	s.gate.known.resize(key, stored.GetResourceVersion(), estimate(stored))
+	s.gate.account.Update()
 }
 
 // stateLocked is State for a caller that holds the lock of k.

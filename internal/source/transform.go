@@ -44,23 +44,6 @@ func (t *transform) seal() {
 	t.sealed = true
 }
 
-// SetTransform sets the function that transforms each object before it is cached. The goroutine that
-// reads from the server calls it once for an object. It may write to the object, or return another
-// one. If it is nil, objects are not changed. The informer must have [Unwrap] as its own transform.
-// After the source has begun to read, SetTransform has no effect and returns [ErrStarted].
-func (s *Source) SetTransform(f cache.TransformFunc) error {
-	t := &s.gate.transform
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.sealed {
-		return ErrStarted
-	}
-	if t.function.Store(nil); f != nil {
-		t.function.Store(&f)
-	}
-	return nil
-}
-
 // isSet reports whether there is a conversion, a transform or a packing.
 func (t *transform) isSet() bool {
 	return t.convert != nil || t.packing != nil || t.function.Load() != nil

@@ -175,17 +175,23 @@ func (g *gate) awaitTurn(ctx context.Context, turn *turn, t Type, changed <-chan
 		case <-turn.ready:
 		case <-changed:
 		case <-ctx.Done():
-			turn.leave()
+			g.giveUp(turn)
 			return t, changed, ctx.Err()
 		}
 		var now Type
 		if now, changed = g.available.Current(); now.Serving != Served || !t.sameObjects(now) {
-			turn.leave()
+			g.giveUp(turn)
 			return t, changed, errGaveWay
 		}
 		t = now
 	}
 	return t, changed, nil
+}
+
+// giveUp leaves turn without a list, and the room that was reserved for the list.
+func (g *gate) giveUp(turn *turn) {
+	turn.leave()
+	g.account.Abandon()
 }
 
 // awaitRest records a page of a list, and waits until turn continues.

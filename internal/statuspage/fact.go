@@ -58,7 +58,11 @@ func factsOf(i *status.Informer, at time.Time) []fact {
 	}
 	add("Objects", number(i.Objects))
 	if i.CacheBytes > 0 {
-		add("Cache", size(uint64(i.CacheBytes))+" of memory")
+		packed := ""
+		if i.Packed {
+			packed = ", packed"
+		}
+		add("Cache", size(uint64(i.CacheBytes))+" of memory"+packed)
 	}
 	add("Resource version", i.ResourceVersion)
 	t := &i.Traffic

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/budget"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/status"
 )
@@ -27,6 +28,9 @@ func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 			return status.ReasonNamesNotAccepted
 		}
 		return status.ReasonNotEstablished
+	}
+	if _, over := errors.AsType[*budget.OverError](err); over {
+		return status.ReasonOverBudget
 	}
 	switch {
 	case isTLS(err):

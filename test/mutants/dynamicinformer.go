@@ -145,6 +145,8 @@ var ofDynamicinformer = []table{
 	{"internal/informer", "dynamicinformer", []mutant{
 		{"a nil index function is accepted after the start", "Informer.AddIndexers", replace("CheckIndexers(indexers)", "CheckIndexers(nil)")},
 		{"a panic of an index function reaches a reader", "readIndexer.Index", replace("callIndex(function, obj)", "function(obj)")},
+		{"a cache of trees has handlers of packed objects", "Informer.IsPacked", replace("i.packing.begun.Load()", "true")},
+		{"all caches are packed on demand", "packing.Pack", never("!p.begun.Load()")},
 		{"an index function that panics ends the process", "callIndex", replace("recover()", "any(nil)")},
 		{"a user's watch error handler is not called", "Informer.SetWatchErrorHandlerWithContext", drop("i.errors.own.Store(&handler)")},
 		{"an informer that has ended accepts handlers", "Informer.AddHandler", never("i.refuse != nil && !i.IsStopped() && !i.isRunning()")},
