@@ -84,6 +84,11 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, r := range resources[:shown] {
 		r.collect(to)
 	}
+	if b := c.factory.MemoryBudget(); b.Limit > 0 {
+		gauge(to, budgetDesc, float64(b.Limit))
+		gauge(to, memoryDesc, float64(b.Caches), "caches")
+		gauge(to, memoryDesc, float64(b.Lists), "lists")
+	}
 	if resolver := c.factory.Resolver(); resolver != nil {
 		collectDiscovery(to, resolver.Status())
 	}

@@ -409,3 +409,24 @@ func constants(t *testing.T, path, ofType string) []string {
 	}
 	return values
 }
+
+// The series of the budget are those of Factory.MemoryBudget. Without a budget, there are none.
+func TestCollector_MemoryBudget(t *testing.T) {
+	inBubble(t, func(in bubble) {
+		in.create("a")
+		in.acquire(widgets)
+		<-time.After(time.Minute)
+		series, b := gather(in.T, in.collector), in.factory.MemoryBudget()
+		got := status.Budget{Limit: int64(series["memory_budget_bytes{}"]), Caches: int64(series[`memory_used_bytes{use="caches"}`]), Lists: int64(series[`memory_used_bytes{use="lists"}`])}
+		if got != b || b.Limit != 1<<20 || b.Caches == 0 || float64(b.Caches) != series[`informer_cache_bytes{group="example.com",resource="widgets",version="v1"}`] {
+			in.Errorf("series %+v, the budget is %+v", got, b)
+		}
+	}, dynamicinformer.WithMemoryBudget(1<<20))
+	inBubble(t, func(in bubble) {
+		for name := range gather(in.T, in.collector) {
+			if strings.HasPrefix(name, "memory_") {
+				in.Errorf("series %s without a budget", name)
+			}
+		}
+	})
+}

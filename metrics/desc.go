@@ -25,6 +25,7 @@ var all = []*prometheus.Desc{
 	informersDesc, omittedDesc,
 	stateDesc, reasonDesc, failedDesc, failuresDesc, listsDesc, watchesDesc, bytesDesc, eventsDesc, lastEventDesc, objectsDesc, cacheDesc, staleDesc,
 	leasesDesc, handlersDesc, backlogDesc, backlogMaxDesc, lagDesc, callDesc,
+	budgetDesc, memoryDesc,
 	runningDesc, typesDesc, requestsDesc, answersDesc, sourceDesc,
 }
 
@@ -48,6 +49,9 @@ func describeInformer(name, help string) *prometheus.Desc {
 var (
 	informersDesc = describe("informers", "Informers of the factory, by state.", "state")
 	omittedDesc   = describe("resources_omitted", "Number of resources without series, because of the limit of resources.")
+
+	budgetDesc = describe("memory_budget_bytes", "Memory budget of the factory in bytes; no series if there is none.")
+	memoryDesc = describe("memory_used_bytes", "Memory that the budget has in use in bytes, by caches and by estimates of first lists in progress; no series if there is no budget.", "use")
 
 	stateDesc      = describeResource("informer_state", "State of the informer: 1 for the present state, 0 for the other states.", "state")
 	reasonDesc     = describeResource("informer_reason", "Reason why the informer is not synced, or is degraded: 1 for the reason; no series if there is no problem.", "reason")
