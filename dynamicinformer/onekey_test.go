@@ -211,6 +211,7 @@ func TestAcquire_InformerThatWasRunByHandIsNotShared(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		<-ended
+		synctest.Wait() // Run does not wait for the end of its watch
 		l := acquire(t, f, widgets)
 		f.Start(t.Context())
 		if _, err := l.AddEventHandler(&recorder{}); err != nil {
