@@ -33,10 +33,8 @@ func largeObject(i, maps int) *unstructured.Unstructured {
 		for w := range note {
 			note[w] = words[r.IntN(len(words))]
 		}
-		attributes[n] = map[string]any{
-			"handle": fmt.Sprintf("handle-%d-%d", i, n), "node": fmt.Sprintf("node-%d", r.IntN(50)), "index": int64(n),
-			"note": strings.Join(note, " "),
-		}
+		handle, node := fmt.Sprintf("handle-%d-%d", i, n), fmt.Sprintf("node-%d", r.IntN(50))
+		attributes[n] = map[string]any{"handle": handle, "node": node, "index": int64(n), "note": strings.Join(note, " ")}
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": fmt.Sprintf("o%04d", i), "labels": map[string]any{"app": "large"}}, "spec": map[string]any{"attributes": attributes},
@@ -328,7 +326,7 @@ func TestMemoryBudget_PacksATypeThatDoesNotFitOtherwise(t *testing.T) {
 					t.Errorf("AddPackedHandler: %v", err)
 				}
 				if !packedCaches && name != "namespaces" { // one of them may fit
-					waitRefused(t, acquire(t, f, types[2].GVR)) // also in packed form
+					_ = waitRefused(t, acquire(t, f, types[2].GVR)) // also in packed form
 				}
 				checkBudget(t, f)
 				shutdown(t, f)
@@ -481,7 +479,7 @@ func TestMemoryBudget_RefusesAllNamespaces(t *testing.T) {
 		first := acquire(t, f, types[0].GVR)
 		waitSynced(t, first)
 		l := acquire(t, f, types[1].GVR, dynamicinformer.WithNamespaces("a", "b"))
-		waitRefused(t, l)
+		_ = waitRefused(t, l)
 		time.Sleep(time.Hour)
 		if lists := cluster.Requests("list", types[1].GVR); len(lists) != 2 {
 			t.Errorf("%d pages", len(lists))
@@ -513,7 +511,7 @@ func TestMemoryBudget_TypesThatComeAndGo(t *testing.T) {
 		first := acquire(t, f, types[0].GVR)
 		waitSynced(t, first)
 		second := acquire(t, f, types[1].GVR)
-		waitRefused(t, second)
+		_ = waitRefused(t, second)
 		cluster.Withdraw(types[0].GVR)
 		waitSynced(t, second)
 		if i := first.Status(); i.State != status.StateNotServed || i.CacheBytes > 8<<10 {

@@ -203,7 +203,7 @@ func TestWithClientOptions_LeavesFieldsOutOfGoTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 		events := &awaited{news: make(chan struct{}, 1)}
-		if _, err := lease.Lease.AddEventHandler(events); err != nil {
+		if _, err := lease.AddEventHandler(events); err != nil {
 			t.Fatal(err)
 		}
 		events.await(t, "add a 2", "add b 3", "add c 4")
