@@ -179,6 +179,19 @@ type loose struct {
 func (l *loose) DeepCopyObject() kruntime.Object { panic("not called") }
 
 // What As returns belongs to the caller: a write does not change other objects.
+// Fields that keep JSON have the text that Go's encoder, and so the server, would write.
+func TestAs_KeepsTheTextOfManagedFields(t *testing.T) {
+	const fields = `{"f:spec":{"k:{\"name\":\"a\\\\b\"}":{".":{}}}}`
+	object := pack(t, packed.NewPacker(), parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","managedFields":[{"fieldsV1":`+fields+`}]}}`))
+	pod, err := packed.As[corev1.Pod](object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := pod.ManagedFields[0].FieldsV1.GetRawString(); got != fields {
+		t.Errorf("fields are %s, want %s", got, fields)
+	}
+}
+
 func TestAs_SharesNothing(t *testing.T) {
 	const text = `{"kind":"A","apiVersion":"g/v1","metadata":{"name":"a","labels":{"app":"x"}},"spec":{"ports":[{"http":1000,"https":2000,"metrics":3000,"admin":4000}]}}`
 	p := packed.NewPacker()

@@ -88,7 +88,10 @@ func appendQuoted(b []byte, text string) (_ []byte, ok bool) {
 		switch c := text[i]; {
 		case c >= utf8.RuneSelf:
 			ascii = false
-		case c < ' ' || c == '"' || c == '\\':
+		case c == '"' || c == '\\':
+			b = append(append(b, text[from:i]...), '\\', c)
+			from = i + 1
+		case c < ' ':
 			b = append(append(b, text[from:i]...), '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 			from = i + 1
 		}

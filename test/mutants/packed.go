@@ -39,6 +39,10 @@ var ofPacked = []table{
 		{"metadata with a transform has shared parts", "partial.next", never("c.transformed.Load()")},
 		{"a bad list in protobuf has the error of another format", "partial.List", drop("return nil, list.Err")},
 	}},
+	{"internal/packed", "packed", []mutant{
+		{"quotes in fields that keep JSON have another text", "appendQuoted", replace(
+			`append(append(b, text[from:i]...), '\\', c)`, `append(append(b, text[from:i]...), '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])`)},
+	}},
 	{"packed", "packed", []mutant{
 		{"the labels of a packed object have other values", "labelsOf.Lookup", replace("l.read().Label(name)", "l.GetName(), true")},
 		{"an object that is in use is unpacked again", "Object.unpacked", never("tree != nil")},
