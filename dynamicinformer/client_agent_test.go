@@ -43,6 +43,33 @@ func TestNewForConfig_SetsTheUserAgent(t *testing.T) {
 	}
 }
 
+// roundTripper is an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestNewForConfigAndClient_UsesTheClient(t *testing.T) {
+	s := stubserver.New(t)
+	arrived := make(chan string, 100)
+	client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		select {
+		case arrived <- r.URL.Path:
+		default:
+		}
+		return s.Client().Transport.RoundTrip(r)
+	})}
+	f, err := dynamicinformer.NewForConfigAndClient(s.RESTConfig(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.ForResource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"})
+	f.Start(t.Context())
+	<-arrived // a request of discovery
+	if err := f.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A factory rejects each rest.Config that client-go rejects, with the same text.
 func TestNewForConfig_RejectsConfigsThatClientGoRejects(t *testing.T) {
 	for name, cfg := range map[string]*rest.Config{
@@ -57,6 +84,9 @@ func TestNewForConfig_RejectsConfigsThatClientGoRejects(t *testing.T) {
 				t.Errorf("error is %q, client-go's is %v", text, want)
 			}
 		})
+	}
+	if factory, err := dynamicinformer.NewForConfigAndClient(&rest.Config{}, nil); err == nil || factory != nil {
+		t.Errorf("without an HTTP client, factory is %v, error %v", factory, err)
 	}
 	if factory, err := dynamicinformer.NewForConfig(nil); fmt.Sprint(err) != "dynamicinformer: the rest.Config is nil" || factory != nil {
 		t.Errorf("factory is %v, error %v", factory, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 
@@ -56,17 +57,15 @@ type Factory struct {
 	resolver resolverRunner
 }
 
-// NewForConfig returns a factory for the server of cfg. It creates discovery and a client of
-// package dynamicclient, which share one HTTP client. [WithDiscovery] replaces discovery, or turns it
-// off if its argument is nil. [WithClientOptions] configures the client. NewForConfig does no I/O.
+// NewForConfig returns a factory for the server of cfg. It creates discovery and a client of package dynamicclient, which share one HTTP
+// client. [WithDiscovery] replaces discovery, or turns it off if its argument is nil. [WithClientOptions] configures the client. NewForConfig
+// does no I/O.
 //
-// The status has the reason why an informer has not synced after the first failed attempt, also
-// while client-go retries internally.
+// The status has the reason why an informer has not synced after the first failed attempt, also while client-go retries internally.
 //
-// Objects share equal parts, as dynamicclient.WithSharing describes, except objects of informers with
-// a transform. Handlers must not write to objects: a write would change other objects too. If
-// client-go's KUBE_CACHE_MUTATION_DETECTOR is true, objects share no parts, so that the detector
-// reports the right object.
+// Objects share equal parts, as dynamicclient.WithSharing describes, except objects of informers with a transform. Handlers must not write
+// to objects: a write would change other objects too. If client-go's KUBE_CACHE_MUTATION_DETECTOR is true, objects share no parts, so that
+// the detector reports the right object.
 func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	if cfg == nil {
 		return nil, errors.New("dynamicinformer: the rest.Config is nil")
@@ -78,6 +77,14 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
+	}
+	return NewForConfigAndClient(cfg, httpClient, opts...)
+}
+
+// NewForConfigAndClient is NewForConfig with an HTTP client of the caller. The transport settings of cfg have no effect.
+func NewForConfigAndClient(cfg *rest.Config, httpClient *http.Client, opts ...Option) (*Factory, error) {
+	if cfg == nil || httpClient == nil {
+		return nil, errors.New("dynamicinformer: the rest.Config or the HTTP client is nil")
 	}
 	resolver, err := discovery.NewForConfigAndClient(cfg, httpClient)
 	if err != nil {
@@ -98,9 +105,8 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	return newFactory(clients, o), nil
 }
 
-// New returns a factory whose informers use client. It has discovery only with the option
-// WithDiscovery. The status has the reason why an informer has not synced after the internal
-// retries of client: client-go's client returns a 503 with Retry-After after ten seconds or
+// New returns a factory whose informers use client. It has discovery only with the option WithDiscovery. The status has the reason why an
+// informer has not synced after the internal retries of client: client-go's client returns a 503 with Retry-After after ten seconds or
 // more. New does no I/O.
 func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
 	if source.Unstructured(client) == nil {
@@ -123,10 +129,9 @@ func newFactory(clients form.Clients, o options) *Factory {
 	return f
 }
 
-// Start runs the requested informers. Informers that are requested later run at once. They run until
-// ctx ends. The end of ctx also closes the factory, as Shutdown does, but without waiting. Start
-// returns at once. Only the first call has an effect, and only if the factory has not been closed. A
-// nil ctx never ends.
+// Start runs the requested informers. Informers that are requested later run at once. They run until ctx ends. The end of ctx also closes
+// the factory, as Shutdown does, but without waiting. Start returns at once. Only the first call has an effect, and only if the factory
+// has not been closed. A nil ctx never ends.
 func (f *Factory) Start(ctx context.Context) { //nolint:contextcheck // without one, none is inherited
 	if ctx == nil {
 		ctx = wait.ContextForChannel(nil)
@@ -144,14 +149,13 @@ func (f *Factory) Start(ctx context.Context) { //nolint:contextcheck // without 
 	f.startAll(ctx, func(*entry) bool { return true })
 }
 
-// ForResource returns the shared informer for gvr, creating it on first use. Calls with an equal gvr
-// return the same informer. If that informer has been stopped, they return a new one, whose lister
-// reads the old cache until it has synced. ForResource does no I/O. The informer runs when the
-// factory has been started, until the factory ends. An informer that is first requested after the end
-// of the factory never runs. Leases share the informer if they have the factory's options.
+// ForResource returns the shared informer for gvr, creating it on first use. Calls with an equal gvr return the same informer. If that
+// informer has been stopped, they return a new one, whose lister reads the old cache until it has synced. ForResource does no I/O. The
+// informer runs when the factory has been started, until the factory ends. An informer that is first requested after the end of the
+// factory never runs. Leases share the informer if they have the factory's options.
 //
-// With discovery, no list or watch is sent before the resource has been resolved and validated. Until
-// then the informer waits, and [Factory.WaitForSync] returns the reason.
+// With discovery, no list or watch is sent before the resource has been resolved and validated. Until then the informer waits, and
+// [Factory.WaitForSync] returns the reason.
 func (f *Factory) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
 	e := f.forResource(gvr, f.options.form)
 	f.mu.Lock()

@@ -208,17 +208,15 @@ func WithLabelSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.labels = selector })
 }
 
-// WithFieldSelector limits informers to objects whose fields match selector. Custom resources can be
-// selected by metadata.name, metadata.namespace and the selectable fields of the CRD. Another field
-// leads to [status.ReasonBadRequest]. A selector that can't be parsed is an [*OptionError].
-// [WithTweakListOptions] is applied after it.
+// WithFieldSelector limits informers to objects whose fields match selector. Custom resources can be selected by metadata.name,
+// metadata.namespace and the selectable fields of the CRD. Another field leads to [status.ReasonBadRequest]. A selector that can't be
+// parsed is an [*OptionError]. [WithTweakListOptions] is applied after it.
 func WithFieldSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.fields = selector })
 }
 
-// WithTransform sets the informers' cache.TransformFunc, which may change each object before it is
-// stored. It may be called twice for one object, so it must accept its own output. It may also be
-// called with a cache.DeletedFinalStateUnknown.
+// WithTransform sets the informers' cache.TransformFunc, which may change each object before it is stored. It may be called twice for one
+// object, so it must accept its own output. It may also be called with a cache.DeletedFinalStateUnknown.
 func WithTransform(transform cache.TransformFunc) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.transform = transform })
 }
@@ -299,8 +297,8 @@ func (p WatchListPolicy) String() string {
 	return "WatchListAuto"
 }
 
-// WithWatchListPolicy sets when informers use watch-lists. The default is WatchListAuto. After a
-// failed watch-list, the informer always uses a list.
+// WithWatchListPolicy sets when informers use watch-lists. The default is WatchListAuto. After a failed watch-list, the informer always
+// uses a list.
 func WithWatchListPolicy(policy WatchListPolicy) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.watchList = policy })
 }
@@ -329,10 +327,10 @@ func WithPackedCache() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.packed = true })
 }
 
-// WithPolling lists a type that can't be watched again after each period, which is at least 1 s, with 10 % jitter, and handlers get
-// the differences: of several changes of an object between two lists, only the last one. Objects without a
-// resourceVersion are compared by their content. Types that can be watched are watched. Without the option,
-// or if period is zero or less, the informer waits with [status.ReasonVerbNotSupported].
+// WithPolling lists a type that can't be watched again after each period, which is at least 1 s, with 10 % jitter, and handlers get the
+// differences: of several changes of an object between two lists, only the last one. Objects without a resourceVersion are compared by
+// their content. Types that can be watched are watched. Without the option, or if period is zero or less, the informer waits with
+// [status.ReasonVerbNotSupported].
 func WithPolling(period time.Duration) InformerOption {
 	if period > 0 {
 		period = max(period, time.Second)
@@ -340,18 +338,17 @@ func WithPolling(period time.Duration) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.polling = max(0, period) })
 }
 
-// WithAllowAbsent makes [Factory.Acquire] succeed for a type that is not served, or if discovery is
-// inconclusive: the informer waits for the type.
+// WithAllowAbsent makes [Factory.Acquire] succeed for a type that is not served, or if discovery is inconclusive: the informer waits for
+// the type.
 func WithAllowAbsent() LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.absent = true })
 }
 
-// WithMetadataOnly makes the informer request and cache only the metadata of objects. Objects are
-// *metav1.PartialObjectMetadata, also in transforms, index functions and handlers; package metadatalister
-// reads them. They are shared and read-only. As with client-go, their apiVersion and kind are empty or
-// those of PartialObjectMetadata, never those of the type. An informer with metadata and one with whole
-// objects are separate: each has its own watch. A factory of New needs [WithMetadataClient]; without it,
-// Acquire returns an [*OptionError].
+// WithMetadataOnly makes the informer request and cache only the metadata of objects. Objects are *metav1.PartialObjectMetadata, also in
+// transforms, index functions and handlers; package metadatalister reads them. They are shared and read-only. As with client-go, their
+// apiVersion and kind are empty or those of PartialObjectMetadata, never those of the type. An informer with metadata and one with whole
+// objects are separate: each has its own watch. A factory of New needs [WithMetadataClient]; without it, Acquire returns an [*OptionError].
+// It replaces an earlier [WithGoType].
 func WithMetadataOnly() LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.form = form.Metadata{} })
 }
@@ -369,8 +366,8 @@ func WithLinger(d time.Duration) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.linger = d })
 }
 
-// WithLeaseName sets the name of the lease's owner, for [Factory.Status] and [Factory.Explain]. Several
-// leases may have the same name. The default is no name.
+// WithLeaseName sets the name of the lease's owner, for [Factory.Status] and [Factory.Explain]. Several leases may have the same name.
+// The default is no name.
 func WithLeaseName(name string) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.name = name })
 }
@@ -396,13 +393,12 @@ func WithHandlerRecovery() LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.handlers.Recovery = true })
 }
 
-// WithVersionPolicy sets the version in which the resource is listed and watched. Leases with
-// different policies do not share an informer.
+// WithVersionPolicy sets the version in which the resource is listed and watched. Leases with different policies do not share an
+// informer.
 //
-// The default is [discovery.Exact]: if only other versions are served, the informer waits for its
-// version and keeps its cache, since the objects still exist. With another policy, the informer changes
-// to the version that the policy selects at that time. Handlers then get an update for each object, and
-// no deletions or additions. Without discovery, every policy is Exact. [discovery.EveryVersion] is an
+// The default is [discovery.Exact]: if only other versions are served, the informer waits for its version and keeps its cache, since the
+// objects still exist. With another policy, the informer changes to the version that the policy selects at that time. Handlers then get
+// an update for each object, and no deletions or additions. Without discovery, every policy is Exact. [discovery.EveryVersion] is an
 // [*OptionError].
 func WithVersionPolicy(policy discovery.VersionPolicy) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.versions = policy })
@@ -470,22 +466,21 @@ type InformerMetricsForgetter interface {
 	ForgetInformer(id cache.InformerNameAndResource)
 }
 
-// WithInformerMetrics makes provider publish client-go's own metrics of each informer, under name and the GVR: the
-// number of queued events, their latency, and the resourceVersion of the store. If provider is nil, it is the provider
-// of cache.SetInformerMetricsProvider. If name is nil, the default, there are no metrics.
+// WithInformerMetrics makes provider publish client-go's own metrics of each informer, under name and the GVR: the number of queued
+// events, their latency, and the resourceVersion of the store. If provider is nil, it is the provider of
+// cache.SetInformerMetricsProvider. If name is nil, the default, there are no metrics.
 //
-// client-go accepts a name only once for each GVR. So the factory uses one identity for all informers on a GVR. Two of
-// them run at the same time if one has not ended yet, if they have different version policies, or with
-// [WithSeparateInformer]. Then only the informer that began first is published. When it has ended, the next one is
-// published with its last gauge values; its earlier latencies are not observed again. The package calls provider when
-// an informer begins to run, which is when its type is served. When the last informer on a GVR has ended, it calls
-// ForgetInformer if provider is an [InformerMetricsForgetter]; otherwise it sets the gauges to zero. This is complete
-// when Shutdown returns nil. The package can't call client-go's process-wide provider: client-go calls it when an
-// informer is created, all informers on a GVR publish at the same time, so that a gauge has the last value of any of
-// them, and no metrics are forgotten before name is released.
+// client-go accepts a name only once for each GVR. So the factory uses one identity for all informers on a GVR. Two of them run at the
+// same time if one has not ended yet, if they have different version policies, or with [WithSeparateInformer]. Then only the informer
+// that began first is published. When it has ended, the next one is published with its last gauge values; its earlier latencies are not
+// observed again. The package calls provider when an informer begins to run, which is when its type is served. When the last informer on
+// a GVR has ended, it calls ForgetInformer if provider is an [InformerMetricsForgetter]; otherwise it sets the gauges to zero. This is
+// complete when Shutdown returns nil. The package can't call client-go's process-wide provider: client-go calls it when an informer is
+// created, all informers on a GVR publish at the same time, so that a gauge has the last value of any of them, and no metrics are
+// forgotten before name is released.
 //
-// Factories can share a name only if they have the same Option value. The owner of name releases it after Shutdown. An
-// informer that a user runs without the factory has metrics only if the factory is also started, and until it ends.
+// Factories can share a name only if they have the same Option value. The owner of name releases it after Shutdown. An informer that a
+// user runs without the factory has metrics only if the factory is also started, and until it ends.
 func WithInformerMetrics(name *cache.InformerName, provider cache.InformerMetricsProvider) Option {
 	identities := informermetrics.New(name, provider)
 	return optionFunc(func(o *options) { o.identities = identities })

@@ -68,8 +68,8 @@ var ofDynamicinformer = []table{
 		{"Start starts twice", "Factory.startLocked", replace("e.phase != waiting", "e.phase > running")},
 		{"an informer that is requested after Start does not run", "Factory.ForResource", never("f.ctx != nil")},
 		{"the end of Start's context does not close the factory", "Factory.Start", replace("f.close", "func() {}")},
-		{"NewForConfig has no discovery by default", "NewForConfig", replace("WithDiscovery(resolver)", "WithDiscovery(resolver), WithDiscovery(nil)")},
-		{"discovery can't be turned off", "NewForConfig", replace(
+		{"NewForConfig has no discovery by default", "NewForConfigAndClient", replace("WithDiscovery(resolver)", "WithDiscovery(resolver), WithDiscovery(nil)")},
+		{"discovery can't be turned off", "NewForConfigAndClient", replace(
 			"append([]Option{WithDiscovery(resolver)}, opts...)", "append(opts, WithDiscovery(resolver))")},
 		{"Shutdown does not wait for the removal of handlers", "Factory.startLocked", drop("<-e.pending.Done()")},
 		{"Follow does not begin with the factory", "Factory.Start", drop("close(f.started)")},
