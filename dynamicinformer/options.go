@@ -221,9 +221,9 @@ func WithTransform(transform cache.TransformFunc) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.transform = transform })
 }
 
-// WithIndexers adds indexers to each informer's cache, besides the index by namespace, which every
-// informer has under the name cache.NamespaceIndex. Indexers may replace that one, as in client-go: listers of one namespace
-// read it. A lease adds the indexers to its shared informer.
+// WithIndexers adds indexers to each informer's cache, besides the index by namespace, which every informer has under the name
+// cache.NamespaceIndex. Indexers may replace that one, as in client-go: listers of one namespace read it. A lease adds the indexers to
+// its shared informer.
 func WithIndexers(indexers cache.Indexers) InformerOption {
 	indexers = maps.Clone(indexers)
 	return informerOptionFunc(func(s *settings) { s.indexers = indexers })

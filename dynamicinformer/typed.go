@@ -3,6 +3,7 @@ package dynamicinformer
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,25 +22,25 @@ type Object interface {
 	metav1.Object
 }
 
-// TypedLease is a lease on an informer whose objects are of type T. Cached objects are shared and
-// read-only. It has all methods of [Lease]; Informer and Lister have client-go's typed variants.
+// TypedLease is a lease on an informer whose objects are of type T. Cached objects are shared and read-only. It has all methods of
+// [Lease]; Informer and Lister have client-go's typed variants.
 type TypedLease[T Object] struct {
 	*Lease
 }
 
-// AcquireTyped is [Factory.Acquire] for an informer whose objects are of type T, such as *corev1.Pod or the
-// Go type of a custom resource. With a factory of NewForConfig, the server's JSON is decoded straight to T.
-// With a factory of New, the objects of its client are converted to T. Fields that T does not have are
-// dropped. T is also the type of objects in transforms, index functions and handlers.
+// AcquireTyped is [Factory.Acquire] for an informer whose objects are of type T, such as *corev1.Pod or the Go type of a custom resource.
+// With a factory of NewForConfig, the server's JSON is decoded straight to T. With a factory of New, the objects of its client are converted
+// to T. Fields that T does not have are dropped. T is also the type of objects in transforms, index functions and handlers. [WithGoType] is
+// for a T that is known only at run time.
 //
-// An object that can't be decoded to T is left out, and the status names it, with [status.ReasonDecodeFailed]; all others
-// are served. The object is added with its next version that can be decoded. The same is true of an object for which the
-// transform returns another type. Leases with equal T share an informer; the informers of other leases on gvr are
-// separate. Fields that [WithClientOptions] leaves out are zero.
+// An object that can't be decoded to T is left out, and the status names it, with [status.ReasonDecodeFailed]; all others are served. The
+// object is added with its next version that can be decoded. The same is true of an object for which the transform returns another type.
+// Leases with equal T share an informer; the informers of other leases on gvr are separate. Fields that
+// [WithClientOptions] leaves out are zero.
 //
-// The error is an [*OptionError] with [WithMetadataOnly], if T is not a pointer to a struct that embeds TypeMeta and
-// ObjectMeta as values, or if T is a type of k8s.io/api and discovery knows that gvr has another kind. Any other T is
-// not compared with the kind: if it is the type of other objects, they are cached with the fields that T has, or left out.
+// The error is an [*OptionError] with [WithMetadataOnly], if T is not a pointer to a struct that embeds TypeMeta and ObjectMeta as values,
+// or if T is a type of k8s.io/api and discovery knows that gvr has another kind. Any other T is not compared with the kind: if it is the
+// type of other objects, they are cached with the fields that T has, or left out.
 func AcquireTyped[T Object](ctx context.Context, f *Factory, gvr schema.GroupVersionResource, opts ...LeaseOption) (*TypedLease[T], error) {
 	if f == nil {
 		return nil, errors.New("dynamicinformer: acquire: the factory is nil")
@@ -49,13 +50,19 @@ func AcquireTyped[T Object](ctx context.Context, f *Factory, gvr schema.GroupVer
 			o.form = form.Mixed{}
 			return
 		}
-		o.form = form.Typed[T]{}
+		o.form = form.OfType(reflect.TypeFor[T]())
 	}))
 	lease, err := f.Acquire(ctx, gvr, opts...)
 	if err != nil {
 		return nil, err
 	}
 	return &TypedLease[T]{lease}, nil
+}
+
+// WithGoType makes the objects of the lease's informer those of [AcquireTyped], for the Go type of example, which is not used otherwise.
+// It replaces an earlier [WithMetadataOnly].
+func WithGoType(example runtime.Object) LeaseOption {
+	return leaseOptionFunc(func(o *leaseOptions) { o.form = form.OfType(reflect.TypeOf(example)) })
 }
 
 // Informer returns the lease's view of the shared informer, as [Lease.Informer] does.

@@ -368,8 +368,9 @@ func TestAcquireTyped_SharesAnInformerByType(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole := acquire(t, f, widgets)
-		ids := []uint64{one.Status().ID, two.Status().ID, other.Status().ID, whole.Status().ID}
-		if ids[0] != ids[1] || ids[0] == ids[2] || ids[0] == ids[3] || ids[2] == ids[3] {
+		byExample := acquire(t, f, widgets, dynamicinformer.WithMetadataOnly(), dynamicinformer.WithGoType(&typedWidget{}))
+		ids := []uint64{one.Status().ID, two.Status().ID, other.Status().ID, whole.Status().ID, byExample.Status().ID}
+		if ids[0] != ids[1] || ids[0] == ids[2] || ids[0] == ids[3] || ids[2] == ids[3] || ids[4] != ids[0] {
 			t.Errorf("the informers are %v", ids)
 		}
 		shutdown(t, f)
@@ -407,6 +408,14 @@ func TestAcquireTyped_RefusesWhatIsNoTypeOfItsOwn(t *testing.T) {
 		},
 		"no pointer": func() error {
 			_, err := dynamicinformer.AcquireTyped[valueWidget](t.Context(), f, widgets)
+			return err
+		},
+		"no example": func() error {
+			_, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithGoType(nil))
+			return err
+		},
+		"an example without metadata": func() error {
+			_, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithGoType(&corev1.PodList{}))
 			return err
 		},
 		"with metadata only": func() error {

@@ -3,6 +3,7 @@ package form
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -115,11 +116,14 @@ func (Metadata) Lister(indexer cache.Indexer, gvr schema.GroupVersionResource) c
 // String implements Form.
 func (Metadata) String() string { return "metadata" }
 
-// Typed is the form of AcquireTyped.
-type Typed[T source.Object] struct{ gotype.Of[T] }
+// Typed is the form of AcquireTyped and WithGoType.
+type Typed struct{ gotype.Of[source.Object] }
+
+// OfType returns the form of objects of type t.
+func OfType(t reflect.Type) Typed { return Typed{gotype.Of[source.Object]{Type: t}} }
 
 // Check implements Form.
-func (t Typed[T]) Check(*Clients) error {
+func (t Typed) Check(*Clients) error {
 	if err := t.Of.Check(); err != nil {
 		return &Error{Option: "AcquireTyped", Err: err}
 	}
@@ -127,16 +131,16 @@ func (t Typed[T]) Check(*Clients) error {
 }
 
 // Client implements Form.
-func (Typed[T]) Client(c *Clients) (source.Client, *atomic.Bool, error) {
+func (t Typed) Client(c *Clients) (source.Client, *atomic.Bool, error) {
 	if c.typed == nil {
-		return typed.Convert[T](c.Own), nil, nil
+		return typed.Convert(c.Own, t.Of), nil, nil
 	}
-	client, err := typed.New[T](c.typed)
+	client, err := typed.New(c.typed, t.Of)
 	return client, nil, err
 }
 
 // Lister implements Form.
-func (Typed[T]) Lister(indexer cache.Indexer, gvr schema.GroupVersionResource) cache.GenericLister {
+func (Typed) Lister(indexer cache.Indexer, gvr schema.GroupVersionResource) cache.GenericLister {
 	return cache.NewGenericLister(indexer, gvr.GroupResource())
 }
 

@@ -20,12 +20,15 @@ type Converter[T runtime.Object] struct {
 	json     func() *wire.Settings // the decoder of JSON
 }
 
-// NewConverter returns a converter. Check must have returned nil for T.
-func NewConverter[T runtime.Object]() *Converter[T] {
+// NewConverter returns a converter to T. Check must have returned nil for T.
+func NewConverter[T runtime.Object]() *Converter[T] { return Of[T]{}.NewConverter() }
+
+// NewConverter returns a converter. Check must have returned nil.
+func (of Of[T]) NewConverter() *Converter[T] {
 	all := integers{math.MinInt64, math.MaxInt64}
-	all.narrow(reflect.TypeFor[T](), map[reflect.Type]bool{})
-	return &Converter[T]{integers: all, json: sync.OnceValue(func() *wire.Settings {
-		return &wire.Settings{Tables: wire.NewTables(wire.Own), Into: wire.NewStruct(reflect.TypeFor[T]().Elem())}
+	all.narrow(of.GoType(), map[reflect.Type]bool{})
+	return &Converter[T]{of: of, integers: all, json: sync.OnceValue(func() *wire.Settings {
+		return &wire.Settings{Tables: wire.NewTables(wire.Own), Into: wire.NewStruct(of.GoType().Elem())}
 	})}
 }
 
@@ -54,7 +57,7 @@ func (c *Converter[T]) Decode(from Source, content func() map[string]any) (T, er
 		*buffer = data
 		buffers.Put(buffer)
 	}
-	if to, is := decoded.(T); ok && is {
+	if to, is := decoded.(T); ok && is && c.of.Is(to) {
 		return to, nil
 	}
 	return c.Convert(content())

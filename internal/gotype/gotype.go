@@ -19,24 +19,35 @@ import (
 	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
-// Of is a Go type of objects: a pointer to a struct with TypeMeta and ObjectMeta.
-type Of[T runtime.Object] struct{}
+// Of is a Go type of objects: a pointer to a struct with TypeMeta and ObjectMeta. It is T, or Type if that is not nil: then the
+// compiler does not know the type, and T is an interface that it implements.
+type Of[T runtime.Object] struct{ Type reflect.Type }
 
-// Check returns an error if T is not a pointer to a struct, or is the type of unstructured objects or of metadata, or
+// GoType returns the Go type.
+func (of Of[T]) GoType() reflect.Type {
+	if of.Type != nil {
+		return of.Type
+	}
+	return reflect.TypeFor[T]()
+}
+
+// Check returns an error if it is not a pointer to a struct, or is the type of unstructured objects or of metadata, or
 // if its metadata can't be read from an object without content: then an object of the server that lacks it would
 // cause a panic.
 func (of Of[T]) Check() error {
-	t := reflect.TypeFor[T]()
+	t := of.GoType()
 	switch {
 	case t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct:
 		return fmt.Errorf("%v is not a pointer to a struct", t)
 	case t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]():
 		return fmt.Errorf("%v is not the Go type of a resource: use Acquire", t)
+	case of.Type != nil && !t.Implements(reflect.TypeFor[T]()):
+		return fmt.Errorf("%v has no metadata", t)
 	}
 	return readable(of.Empty())
 }
 
-// Fits returns an error if T is a type of Kubernetes' own API and not that of gvk, whose kind may be empty: then it is not known. Other Go types may be those of any kind.
+// Fits returns an error if it is a type of Kubernetes' own API and not that of gvk, whose kind may be empty: then it is not known. Other Go types may be those of any kind.
 func (of Of[T]) Fits(gvk schema.GroupVersionKind) error { return of.Fit()(gvk) }
 
 // Fit returns a function as Fits, for many objects.
@@ -49,7 +60,7 @@ func (of Of[T]) Fit() func(gvk schema.GroupVersionKind) error {
 		if gvk.Kind == "" || slices.Contains(kinds, gvk) {
 			return nil
 		}
-		t := reflect.TypeFor[T]().Elem()
+		t := of.GoType().Elem()
 		return fmt.Errorf("*%s.%s is not the Go type of %s %s", t.PkgPath(), t.Name(), gvk.GroupVersion(), gvk.Kind)
 	}
 }
@@ -68,11 +79,14 @@ func readable(object runtime.Object) (err error) {
 	return nil
 }
 
-// String returns the name of T.
-func (Of[T]) String() string { return reflect.TypeFor[T]().String() }
+// Is reports whether object has the type.
+func (of Of[T]) Is(object runtime.Object) bool { return reflect.TypeOf(object) == of.GoType() }
 
-// Empty returns a T without content. Check must have returned nil.
-func (Of[T]) Empty() T { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) }
+// String returns the name of the type.
+func (of Of[T]) String() string { return of.GoType().String() }
+
+// Empty returns an object without content. Check must have returned nil.
+func (of Of[T]) Empty() T { return reflect.New(of.GoType().Elem()).Interface().(T) }
 
 // WithoutValues returns err, an error of the JSON decoder, without values of the object: errors are stored, logged
 // and displayed, and the object may be a Secret. It keeps the Go field, which the decoder's own errors have.

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -64,21 +63,21 @@ type direct[T source.Object] struct {
 	decoding wire.Settings
 }
 
-// New returns a client that decodes the server's JSON straight to T. It does no I/O.
-func New[T source.Object](s *Server) (source.Client, error) {
+// New returns a client that decodes the server's JSON straight to objects of type of. It does no I/O.
+func New[T source.Object](s *Server, of gotype.Of[T]) (source.Client, error) {
 	cfg := dynamic.ConfigFor(s.config)
 	cfg.AcceptContentTypes, cfg.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	decoding := wire.Settings{Tables: s.tables(), Into: wire.NewStruct(reflect.TypeFor[T]().Elem()), Drop: s.drop}
-	of := decoder[T]{drop: s.drop}
-	stock := undecodable.Negotiated(negotiated[T]{cfg.NegotiatedSerializer, of})
+	decoding := wire.Settings{Tables: s.tables(), Into: wire.NewStruct(of.GoType().Elem()), Drop: s.drop}
+	decodes := decoder[T]{of, s.drop}
+	stock := undecodable.Negotiated(negotiated[T]{cfg.NegotiatedSerializer, decodes})
 	cfg.NegotiatedSerializer = wire.Negotiated(stock, decoding)
 	cfg.GroupVersion = nil
 	cfg.APIPath = "/unused" // requests have absolute paths
-	to, err := rest.UnversionedRESTClientForConfigAndClient(cfg, s.http)
+	requests, err := rest.UnversionedRESTClientForConfigAndClient(cfg, s.http)
 	if err != nil {
 		return nil, err
 	}
-	return &direct[T]{client: client[T]{of}, rest: to, decoding: decoding}, nil
+	return &direct[T]{client: client[T]{decodes}, rest: requests, decoding: decoding}, nil
 }
 
 var parameters = func() runtime.ParameterCodec {
@@ -130,7 +129,7 @@ func (c *direct[T]) Watch(ctx context.Context, gvr schema.GroupVersionResource, 
 func (c *direct[T]) Convert() func(runtime.Object) (runtime.Object, error) {
 	fits := c.of.Fit()
 	return func(object runtime.Object) (runtime.Object, error) {
-		if _, is := object.(T); is {
+		if c.of.Is(object) {
 			return object, fits(object.GetObjectKind().GroupVersionKind())
 		}
 		return nil, fmt.Errorf("the server sent a %T", object)
@@ -220,14 +219,14 @@ type converting[T source.Object] struct {
 	fits func(schema.GroupVersionKind) error
 }
 
-// Convert returns a client that converts the objects of a dynamic client to T. If client is nil, or holds
+// Convert returns a client that converts the objects of a dynamic client to type of. If from is nil, or holds
 // a nil pointer, the result is nil.
-func Convert[T source.Object](client dynamic.Interface) source.Client {
-	unstructured := source.Unstructured(client)
+func Convert[T source.Object](from dynamic.Interface, of gotype.Of[T]) source.Client {
+	unstructured := source.Unstructured(from)
 	if unstructured == nil {
 		return nil
 	}
-	return &converting[T]{Client: unstructured, to: gotype.NewConverter[T](), fits: gotype.Of[T]{}.Fit()}
+	return &converting[T]{Client: unstructured, client: client[T]{decoder[T]{Of: of}}, to: of.NewConverter(), fits: of.Fit()}
 }
 
 // New implements source.Client.

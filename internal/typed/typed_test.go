@@ -15,13 +15,14 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/gvrkit/gvrkit/internal/gotype"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 // Such objects stand for deleted objects that the cache does not have any more.
 func TestClients_ObjectsThatTheyCreateHaveTheKind(t *testing.T) {
-	direct, err := New[*corev1.Pod](NewServer(&rest.Config{}, nil, nil))
+	direct, err := New(NewServer(&rest.Config{}, nil, nil), gotype.Of[*corev1.Pod]{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestClients_ObjectsThatTheyCreateHaveTheKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, client := range []source.Client{direct, Convert[*corev1.Pod](dynamicClient)} {
+	for _, client := range []source.Client{direct, Convert(dynamicClient, gotype.Of[*corev1.Pod]{})} {
 		if pod, is := client.New(corev1.SchemeGroupVersion.WithKind("Pod")).(*corev1.Pod); !is || pod.Kind != "Pod" || pod.APIVersion != "v1" {
 			t.Errorf("%T creates %+v", client, pod)
 		}
@@ -59,7 +60,7 @@ func TestNew_DecodesAsUtilJSON(t *testing.T) {
 		return w
 	}
 	s := stubserver.New(t)
-	client, err := New[*widget](NewServer(s.RESTConfig(), s.Client(), nil))
+	client, err := New(NewServer(s.RESTConfig(), s.Client(), nil), gotype.Of[*widget]{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,6 +152,7 @@ var ofStatus = []table{
 	{"internal/gotype", "dynamicinformer", []mutant{
 		{"an error of a decoder has values of the object", "WithoutValues", replace(`errors.New("a value does not fit the Go type of its field")`, "err")},
 		{"a type that is not a pointer to a struct is accepted", "Of.Check", never("t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct")},
+		{"an example without metadata is accepted", "Of.Check", never("of.Type != nil && !t.Implements(reflect.TypeFor[T]())")},
 		{"a form without a type of its own is accepted", "Of.Check", never("t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()")},
 	}},
 	{"metadatalister", "metadatalister", []mutant{
