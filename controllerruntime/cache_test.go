@@ -1,0 +1,247 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
+)
+
+// forbidden makes a cluster reject lists and watches of gvr.
+func forbidden(gvr schema.GroupVersionResource) fakecluster.Interceptor {
+	return func(_ context.Context, request fakecluster.Request) error {
+		if request.GVR != gvr || request.Verb != "list" && request.Verb != "watch" {
+			return nil
+		}
+		return apierrors.NewForbidden(gvr.GroupResource(), "", errors.New("no permission"))
+	}
+}
+
+// reasonOf returns the reason in err.
+func reasonOf(err error) status.Reason {
+	if notSynced, is := errors.AsType[*status.NotSyncedError](err); is {
+		return notSynced.Reason
+	}
+	return ""
+}
+
+func TestCache_ReadsBeforeStartAreErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := makeCache(t, fakecluster.New(widgetType), cache.Options{})
+		var notStarted *cache.ErrCacheNotStarted
+		if err := c.Get(t.Context(), client.ObjectKey{Name: "a"}, &Widget{}); !errors.As(err, &notStarted) {
+			t.Errorf("Get: %v", err)
+		}
+		if err := c.List(t.Context(), &WidgetList{}); !errors.As(err, &notStarted) {
+			t.Errorf("List: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if c.WaitForCacheSync(ctx) {
+			t.Error("the cache has synced")
+		}
+	})
+}
+
+func TestCache_StartsOnce(t *testing.T) {
+	in(t, served{}, cache.Options{}, nil, func(w *world) {
+		if err := w.cache.Start(w.ctx); !errors.Is(err, errStarted) {
+			t.Errorf("second Start: %v", err)
+		}
+	})
+}
+
+func TestCache_WaitEndsWithTheReason(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, nil, func(w *world) {
+		w.Intercept(forbidden(widgets))
+		begun := time.Now()
+		_, err := w.cache.GetInformer(w.within(), &Widget{})
+		if !apierrors.IsTimeout(err) || reasonOf(err) != status.ReasonForbidden {
+			t.Errorf("GetInformer: %v", err)
+		}
+		if got := time.Since(begun); got != time.Minute {
+			t.Errorf("it took %v", got)
+		}
+		ctx, cancel := context.WithCancel(w.ctx)
+		cancel()
+		if err := w.cache.Get(ctx, client.ObjectKey{}, &Widget{}); !apierrors.IsTimeout(err) || reasonOf(err) != status.ReasonForbidden {
+			t.Errorf("Get: %v", err)
+		}
+	})
+}
+
+func TestCache_FailFastReturnsALastingReasonAtOnce(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, []Option{WithFailFast()}, func(w *world) {
+		w.Intercept(forbidden(widgets))
+		begun := time.Now()
+		err := w.cache.List(w.within(), &WidgetList{})
+		if apierrors.IsTimeout(err) || reasonOf(err) != status.ReasonForbidden {
+			t.Errorf("List: %v", err)
+		}
+		if got := time.Since(begun); got > time.Second {
+			t.Errorf("it took %v", got)
+		}
+	})
+}
+
+func TestCache_BrokenKindDoesNotStopOthers(t *testing.T) {
+	in(t, served{widgetType, blockType}, cache.Options{}, nil, func(w *world) {
+		w.Intercept(forbidden(blocks))
+		broken := w.informer(newUnstructured(blockKind), cache.BlockUntilSynced(false))
+		w.informer(&Widget{})
+		if !w.cache.WaitForCacheSync(w.within()) {
+			t.Error("WaitForCacheSync waits for the broken kind")
+		}
+		if broken.HasSynced() {
+			t.Error("the broken kind has synced")
+		}
+	})
+}
+
+// A kind that hangs has no lasting reason.
+func TestCache_WaitForCacheSyncWaitsForASlowKind(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, nil, func(w *world) {
+		w.Intercept(func(ctx context.Context, _ fakecluster.Request) error {
+			<-ctx.Done()
+			return nil
+		})
+		w.informer(&Widget{}, cache.BlockUntilSynced(false))
+		if w.cache.WaitForCacheSync(w.within()) {
+			t.Error("WaitForCacheSync does not wait")
+		}
+	})
+}
+
+func TestCache_KindGoesAndComesBack(t *testing.T) {
+	in(t, served{widgetType, blockType}, cache.Options{}, nil, func(w *world) {
+		w.create(widgets, "ns", "a", 1)
+		got, _ := listen(t, w.informer(&Widget{}))
+		if diff := cmp.Diff([]string{"add *controllerruntime.Widget ns/a"}, got.take()); diff != "" {
+			t.Error(diff)
+		}
+		w.Withdraw(widgets)
+		time.Sleep(time.Hour)
+		if diff := cmp.Diff([]string{"delete *controllerruntime.Widget ns/a"}, got.take()); diff != "" {
+			t.Error(diff)
+		}
+		if names := w.names(); len(names) > 0 {
+			t.Errorf("widgets of a kind that is gone: %v", names)
+		}
+		w.Serve(widgetType)
+		w.create(widgets, "ns", "b", 1)
+		time.Sleep(time.Hour)
+		if diff := cmp.Diff([]string{"add *controllerruntime.Widget ns/b"}, got.take()); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"b"}, w.names()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestCache_AbsentKindIsAnErrorByDefault(t *testing.T) {
+	in(t, served{blockType}, cache.Options{}, nil, func(w *world) {
+		if _, err := w.cache.GetInformer(w.ctx, &Widget{}); !meta.IsNoMatchError(err) {
+			t.Errorf("GetInformer: %v", err)
+		}
+	})
+}
+
+func TestCache_AbsentKindIsEmptyUntilItIsServed(t *testing.T) {
+	in(t, served{blockType}, cache.Options{}, []Option{WithAllowAbsent()}, func(w *world) {
+		i := w.informer(&Widget{})
+		got, registration := listen(t, i)
+		if !i.HasSynced() || !registration.HasSynced() || !w.cache.WaitForCacheSync(w.within()) {
+			t.Error("an absent kind has not synced")
+		}
+		for _, checker := range []<-chan struct{}{i.HasSyncedChecker().Done(), registration.HasSyncedChecker().Done()} {
+			synctest.Wait()
+			select {
+			case <-checker:
+			default:
+				t.Error("a checker is not done")
+			}
+		}
+		if err := w.cache.Get(w.ctx, client.ObjectKey{Namespace: "ns", Name: "a"}, &Widget{}); !apierrors.IsNotFound(err) {
+			t.Errorf("Get: %v", err)
+		}
+		w.Serve(widgetType)
+		w.create(widgets, "ns", "a", 1)
+		time.Sleep(time.Hour)
+		if diff := cmp.Diff([]string{"add *controllerruntime.Widget ns/a"}, got.take()); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"a"}, w.names()); diff != "" {
+			t.Error(diff)
+		}
+		if err := i.RemoveEventHandler(registration); err != nil {
+			t.Error(err)
+		}
+		w.create(widgets, "ns", "b", 1)
+		if events := got.take(); len(events) > 0 {
+			t.Errorf("events of a removed handler: %v", events)
+		}
+	})
+}
+
+func TestCache_RemoveInformerFreesEverything(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, nil, func(w *world) {
+		i := w.informer(&Widget{})
+		got, _ := listen(t, i)
+		if err := w.cache.RemoveInformer(w.ctx, &Widget{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := w.OpenWatches(widgets); n > 0 || !i.IsStopped() || len(w.cache.Factory().Status()) > 0 {
+			t.Errorf("after the removal: %d watches, stopped: %v, %v", n, i.IsStopped(), w.cache.Factory().Status())
+		}
+		w.create(widgets, "ns", "a", 1)
+		if events := got.take(); len(events) > 0 {
+			t.Errorf("events after the removal: %v", events)
+		}
+		if diff := cmp.Diff([]string{"a"}, w.names()); diff != "" { // a new informer
+			t.Error(diff)
+		}
+	})
+}
+
+func TestCache_ConcurrentReadsShareAnInformer(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{DefaultNamespaces: map[string]cache.Config{"ns": {}}}, nil, func(w *world) {
+		done := make(chan error)
+		for range 10 {
+			go func() { done <- w.cache.List(w.ctx, &WidgetList{}) }()
+		}
+		for range 10 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if n := len(w.Requests("watch", widgets)); n != 1 {
+			t.Errorf("%d watches", n)
+		}
+	})
+}
+
+func TestCache_ReaderFailsOnMissingInformer(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{ReaderFailOnMissingInformer: true}, nil, func(w *world) {
+		var notCached *cache.ErrResourceNotCached
+		if err := w.cache.List(w.ctx, &WidgetList{}); !errors.As(err, &notCached) || notCached.GVK != widgetKind {
+			t.Errorf("List: %v", err)
+		}
+		w.informer(&Widget{})
+		if err := w.cache.List(w.ctx, &WidgetList{}); err != nil {
+			t.Error(err)
+		}
+	})
+}

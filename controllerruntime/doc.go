@@ -1,0 +1,43 @@
+// Package controllerruntime runs controllers of sigs.k8s.io/controller-runtime on gvrkit's informers. [NewCache] replaces the cache of a
+// manager:
+//
+//	mgr, err := ctrl.NewManager(cfg, ctrl.Options{NewCache: controllerruntime.NewCache})
+//
+// or, with options of this package:
+//
+//	mgr, err := ctrl.NewManager(cfg, ctrl.Options{NewCache: controllerruntime.WithOptions(controllerruntime.WithAllowAbsent())})
+//
+// [Cache] is a cache.Cache on one [dynamicinformer.Factory]. It has all options of cache.Options and passes controller-runtime's own tests
+// of its cache, except those that test/envtest/controllerruntime lists with their reasons.
+//
+// Forms. controller-runtime reads a kind as structured, unstructured or metadata objects. Each form that a program uses has its own informer
+// and watch, as there:
+//
+//   - Structured objects are decoded from the server's JSON straight to the Go type of the scheme. controller-runtime requests protobuf for
+//     built-in types.
+//   - Unstructured objects are decoded in one pass, and share equal parts.
+//   - Metadata is requested alone, without the rest of the objects.
+//
+// One watch for several forms would cost more than it saves: a cache has its objects in one form, so that each read in another form would
+// decode, and a program with only metadata would cache whole objects. A packed cache decodes at each read anyway. So with [WithPackedCaches]
+// one packed cache, with one watch, serves all forms.
+//
+// Differences from controller-runtime's cache:
+//
+//   - A kind whose CustomResourceDefinition is deleted becomes empty: handlers get the deletion of each object. When the definition is there
+//     again, also with another UID, scope or stored version, the informer continues. With [WithAllowAbsent], this includes kinds that have
+//     never been served.
+//   - An error of a read or of GetInformer that has waited until its context ended has the reason, such as a missing permission. With
+//     [WithFailFast], it does not wait for a reason that lasts.
+//   - WaitForCacheSync does not wait for an informer that fails for such a reason. In controller-runtime, it would keep all controllers of the
+//     manager from starting.
+//   - RemoveInformer releases the informer: no handler is called after it.
+//   - Without EnableWatchBookmarks, informers use lists instead of watch-lists, which need bookmarks.
+//   - An object that can't be decoded, or whose transform fails, is left out, and the status names it. In controller-runtime, it keeps the
+//     informer from syncing.
+//
+// [Cache.Factory] is the factory, with its status page, health checks and leases. With cache.Options.NewInformer, informers are not those of
+// the factory, and have none of its properties.
+//
+// The package knows neither controllers nor queues, and does not write to the server.
+package controllerruntime

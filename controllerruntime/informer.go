@@ -1,0 +1,303 @@
+package controllerruntime
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
+)
+
+// representation is the form of objects.
+type representation string
+
+const (
+	asStructured   representation = "structured"
+	asUnstructured representation = "unstructured"
+	asMetadata     representation = "metadata"
+)
+
+// representationOf returns the form of an object or a list.
+func representationOf(object runtime.Object) representation {
+	switch object.(type) {
+	case runtime.Unstructured:
+		return asUnstructured
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return asMetadata
+	}
+	return asStructured
+}
+
+// watch is the part of a kind that one informer watches.
+type watch struct {
+	namespace string // empty: all, or all others
+	config    cache.Config
+	usual     bool // the settings are those of the factory
+	separate  bool // it is one of several of its kind
+}
+
+// watches are all parts of a kind.
+type watches struct {
+	list        []watch
+	byNamespace bool // the kind is namespaced, and watched in each namespace
+}
+
+// in returns the watch that has the objects of namespace.
+func (w *watches) in(namespace string) (watch, bool) {
+	if !w.byNamespace {
+		return w.list[0], true
+	}
+	for _, name := range []string{namespace, cache.AllNamespaces} {
+		if n := slices.IndexFunc(w.list, func(w watch) bool { return w.namespace == name }); n >= 0 {
+			return w.list[n], true
+		}
+	}
+	return watch{}, false
+}
+
+// watchesOf returns the watches of gvk.
+func (c *Cache) watchesOf(gvk schema.GroupVersionKind) (watches, error) {
+	kind, usual := c.settings.Of(gvk)
+	whole := watches{list: []watch{{config: kind.Whole, usual: usual}}}
+	if len(kind.Namespaces) == 0 {
+		return whole, nil
+	}
+	namespaced, err := apiutil.IsGVKNamespaced(gvk, c.mapper)
+	switch {
+	case err != nil && (!c.options.allowAbsent || !meta.IsNoMatchError(err)):
+		return watches{}, err
+	case err == nil && !namespaced:
+		return whole, nil
+	}
+	all := watches{byNamespace: true}
+	for _, namespace := range slices.Sorted(maps.Keys(kind.Namespaces)) {
+		all.list = append(all.list, watch{namespace: namespace, config: kind.Namespaces[namespace], separate: true})
+	}
+	return all, nil
+}
+
+// key identifies an informer of a cache.
+type key struct {
+	gvk       schema.GroupVersionKind
+	form      representation
+	namespace string
+}
+
+// informer is a lease on an informer of the factory, with the settings for reading it in one form.
+type informer struct {
+	key
+	cache   *Cache
+	lease   lease
+	example runtime.Object // an object of the form
+	store   store
+	view    cache.Informer // for the program
+	shares  bool           // reads return cached objects
+}
+
+// get returns the informer of a watch. If there is none, it creates one, or returns an error if onlyCached is true. It does not wait until the
+// informer has synced.
+func (c *Cache) get(ctx context.Context, gvk schema.GroupVersionKind, object runtime.Object, w watch, onlyCached bool) (*informer, error) {
+	k := key{gvk, representationOf(object), w.namespace}
+	c.mu.RLock()
+	i := c.informers[k]
+	c.mu.RUnlock()
+	switch {
+	case i != nil:
+		return i, nil
+	case onlyCached:
+		return nil, &cache.ErrResourceNotCached{GVK: gvk}
+	}
+	for {
+		c.mu.Lock()
+		i, adding := c.informers[k], c.adding[k]
+		done := make(chan struct{})
+		if i == nil && adding == nil {
+			c.adding[k] = done
+		}
+		c.mu.Unlock()
+		switch {
+		case i != nil:
+			return i, nil
+		case adding == nil:
+			return c.put(ctx, k, object, w, done)
+		}
+		select { // another goroutine adds the informer; if it fails, this one tries
+		case <-adding:
+		case <-ctx.Done():
+			return nil, timeout(object, ctx.Err())
+		}
+	}
+}
+
+// put adds an informer, and closes done.
+func (c *Cache) put(ctx context.Context, k key, object runtime.Object, w watch, done chan struct{}) (*informer, error) {
+	lease, err := c.acquire(ctx, k, object, w)
+	if err == nil {
+		return c.keep(k, c.newInformer(k, lease, object, &w), done), nil //nolint:contextcheck // an informer ends with the cache
+	}
+	c.keep(k, nil, done) //nolint:contextcheck // as above
+	if ctx.Err() != nil {
+		err = timeout(object, err)
+	}
+	return nil, err
+}
+
+// keep ends the addition of the informer under k, which is i, or nil if it has failed.
+func (c *Cache) keep(k key, i *informer, done chan struct{}) *informer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.adding, k)
+	close(done)
+	if i != nil {
+		c.informers[k] = i
+		c.runLocked(i)
+	}
+	return i
+}
+
+// timeout returns controller-runtime's error for an informer that has not synced in time, with the reason.
+func timeout(object any, reason error) error {
+	return fmt.Errorf("%w: %w", apierrors.NewTimeoutError(fmt.Sprintf("failed waiting for %T Informer to sync", object), 0), reason)
+}
+
+// acquire returns a lease on the informer of a watch.
+func (c *Cache) acquire(ctx context.Context, k key, object runtime.Object, w watch) (lease, error) {
+	opts := c.leaseOptions(k, object, &w)
+	mapping, err := c.mapper.RESTMapping(k.gvk.GroupKind(), k.gvk.Version)
+	switch {
+	case err == nil && c.made != nil:
+		return c.made.newLease(k, object, &w, mapping)
+	case err == nil:
+		return c.factory.Acquire(ctx, mapping.Resource, opts...)
+	case c.options.allowAbsent && meta.IsNoMatchError(err):
+		return c.factory.AcquireGVK(ctx, k.gvk, opts...) // its resource is not known yet
+	}
+	return nil, err
+}
+
+func (c *Cache) leaseOptions(k key, object runtime.Object, w *watch) []dynamicinformer.LeaseOption {
+	opts := []dynamicinformer.LeaseOption{dynamicinformer.WithLeaseName("controller-runtime")}
+	if c.options.allowAbsent {
+		opts = append(opts, dynamicinformer.WithAllowAbsent())
+	}
+	separate := w.separate
+	if !w.usual {
+		for _, opt := range ofWatch(w.namespace, &w.config) {
+			opts = append(opts, opt)
+		}
+	}
+	switch {
+	case k.form == asUnstructured || c.options.packed:
+	case k.form == asMetadata:
+		separate = true
+		opts = append(opts, dynamicinformer.WithMetadataOnly(), dynamicinformer.WithTransform(withKind(k.gvk, w.config.Transform)))
+	default:
+		separate = true
+		opts = append(opts, dynamicinformer.WithGoType(object), dynamicinformer.WithTransform(withKind(schema.GroupVersionKind{}, w.config.Transform)))
+	}
+	if separate {
+		opts = append(opts, dynamicinformer.WithSeparateInformer())
+	}
+	return opts
+}
+
+// withKind returns a transform that sets the kind of objects, and then calls next, which may be nil. In controller-runtime's informers,
+// metadata has the kind of its object, and structured objects have none.
+func withKind(gvk schema.GroupVersionKind, next toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		if of, is := object.(runtime.Object); is {
+			of.GetObjectKind().SetGroupVersionKind(gvk)
+		}
+		if next == nil {
+			return object, nil
+		}
+		return next(object)
+	}
+}
+
+func (c *Cache) newInformer(k key, lease lease, object runtime.Object, w *watch) *informer {
+	i := &informer{
+		key: k, cache: c, lease: lease, example: object, view: lease.Informer(),
+		store:  newStore(lease.Informer().GetIndexer(), k.form, object),
+		shares: w.config.UnsafeDisableDeepCopy != nil && *w.config.UnsafeDisableDeepCopy,
+	}
+	if i.store.packed || c.options.allowAbsent {
+		i.view = &view{SharedIndexInformer: lease.Informer(), informer: i}
+	}
+	return i
+}
+
+// hasSynced reports whether the informer has listed its kind once, or the kind may be absent and is.
+func (i *informer) hasSynced() bool {
+	return i.lease.Informer().HasSynced() || i.cache.options.allowAbsent && isAbsent(i.lease.Status().Reason)
+}
+
+// isAbsent reports whether an informer with that reason has no type to list.
+func isAbsent(reason status.Reason) bool {
+	switch reason {
+	case status.ReasonNotFound, status.ReasonVersionNotServed, status.ReasonNotEstablished, status.ReasonNamesNotAccepted:
+		return true
+	}
+	return false
+}
+
+// wait waits until the informer has synced, or ctx ends, or with fail-fast, for a lasting reason.
+func (i *informer) wait(ctx context.Context) error {
+	if i.lease.Informer().HasSynced() {
+		return nil
+	}
+	for now := range i.lease.Watch(ctx) {
+		switch {
+		case now.Listed, i.cache.options.allowAbsent && isAbsent(now.Reason):
+			return nil
+		case i.cache.options.failFast && now.Reason.Lasting():
+			return i.reason(ctx)
+		}
+	}
+	reason := i.reason(ctx)
+	if reason == nil { // it has synced meanwhile
+		return nil
+	}
+	return timeout(i.example, reason)
+}
+
+// reason returns why the informer has not synced.
+func (i *informer) reason(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return i.lease.WaitForSync(ctx)
+}
+
+// awaitListedOrAbsent waits until the informer has synced, or its kind is absent. It returns false if ctx ends or the informer is removed
+// before.
+func (i *informer) awaitListedOrAbsent(ctx context.Context) bool {
+	for now := range i.lease.Watch(ctx) {
+		if now.Listed || isAbsent(now.Reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// settle waits until the informer has synced, has been removed, or fails for a lasting reason, and returns true; or until ctx ends.
+func (i *informer) settle(ctx context.Context) bool {
+	for now := range i.lease.Watch(ctx) {
+		if now.Listed || now.Reason.Lasting() && now.Reason != status.ReasonStopped {
+			return true
+		}
+	}
+	i.cache.mu.RLock()
+	defer i.cache.mu.RUnlock()
+	return ctx.Err() == nil && i.cache.informers[i.key] != i
+}

@@ -1,0 +1,119 @@
+package controllerruntime
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// bySize is the index function of a field.
+func bySize(object client.Object) []string {
+	switch object := object.(type) {
+	case *Widget:
+		return []string{fmt.Sprint(object.Size)}
+	case *unstructured.Unstructured:
+		return []string{fmt.Sprint(object.Object["size"])}
+	}
+	return nil
+}
+
+func TestPackedCaches_OneWatchServesAllForms(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, []Option{WithPackedCaches()}, func(w *world) {
+		w.create(widgets, "ns", "a", 1)
+		structured, tree, metadata := w.informer(&Widget{}), w.informer(newUnstructured(widgetKind)), w.informer(newMetadata(widgetKind))
+		if n := len(w.Requests("watch", widgets)); n != 1 {
+			t.Errorf("%d watches", n)
+		}
+		for want, i := range map[string]cache.Informer{"*controllerruntime.Widget": structured, "*unstructured.Unstructured": tree, "*v1.PartialObjectMetadata": metadata} {
+			got, _ := listen(t, i)
+			if diff := cmp.Diff([]string{"add " + want + " ns/a"}, got.take()); diff != "" {
+				t.Error(diff)
+			}
+		}
+
+		key := client.ObjectKey{Namespace: "ns", Name: "a"}
+		var widget Widget
+		if err := w.cache.Get(w.ctx, key, &widget); err != nil || widget.Size != 1 || widget.GroupVersionKind() != widgetKind {
+			t.Errorf("Get: %v, %v", err, widget)
+		}
+		object := newUnstructured(widgetKind)
+		if err := w.cache.Get(w.ctx, key, object); err != nil || object.Object["size"] != int64(1) {
+			t.Errorf("Get: %v, %v", err, object)
+		}
+		object.Object["size"] = 7 // it belongs to the caller
+		if err := w.cache.Get(w.ctx, key, object); err != nil || object.Object["size"] != int64(1) {
+			t.Errorf("Get: %v, %v", err, object)
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(widgetKind.GroupVersion().WithKind("WidgetList"))
+		if err := w.cache.List(w.ctx, list); err != nil || len(list.Items) != 1 || list.Items[0].GroupVersionKind() != widgetKind {
+			t.Errorf("List: %v, %v", err, list)
+		}
+	})
+}
+
+// The forms have one indexer, and each may have an index of the same field.
+func TestPackedCaches_EachFormHasItsIndexes(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, []Option{WithPackedCaches()}, func(w *world) {
+		w.create(widgets, "ns", "a", 1)
+		w.create(widgets, "ns", "b", 2)
+		for _, object := range []client.Object{&Widget{}, newUnstructured(widgetKind)} {
+			if err := w.cache.IndexField(w.ctx, object, "size", bySize); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.cache.IndexField(w.ctx, object, "name", func(object client.Object) []string { return []string{object.GetName()} }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff([]string{"b"}, w.names(client.MatchingFields{"size": "2"})); diff != "" {
+			t.Error(diff)
+		}
+		if names := w.names(client.MatchingFields{"size": "2", "name": "a"}); len(names) > 0 {
+			t.Errorf("two fields select %v", names)
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(widgetKind.GroupVersion().WithKind("WidgetList"))
+		if err := w.cache.List(w.ctx, list, client.MatchingFields{"size": "1"}); err != nil || len(list.Items) != 1 {
+			t.Errorf("List: %v, %v", err, list)
+		}
+	})
+}
+
+// Size of the Go type has 32 bits.
+func TestPackedCaches_ObjectThatDoesNotFit(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, []Option{WithPackedCaches()}, func(w *world) {
+		got, _ := listen(t, w.informer(&Widget{}))
+		w.create(widgets, "ns", "a", 1<<40)
+		w.create(widgets, "ns", "b", 1)
+		if diff := cmp.Diff([]string{"add *controllerruntime.Widget ns/b"}, got.take()); diff != "" {
+			t.Error(diff)
+		}
+		if err := w.cache.Get(w.ctx, client.ObjectKey{Namespace: "ns", Name: "a"}, &Widget{}); err == nil {
+			t.Error("Get returns an object that does not fit")
+		}
+		if err := w.cache.Get(w.ctx, client.ObjectKey{Namespace: "ns", Name: "a"}, newUnstructured(widgetKind)); err != nil {
+			t.Error(err)
+		}
+		object, err := w.Resource(widgets).Namespace("ns").Get(w.ctx, "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		object.Object["size"] = int64(2)
+		if _, err := w.Resource(widgets).Namespace("ns").Update(w.ctx, object, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Resource(widgets).Namespace("ns").Delete(w.ctx, "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"add *controllerruntime.Widget ns/a", "delete *controllerruntime.Widget ns/a"}, got.take()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
