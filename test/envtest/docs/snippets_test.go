@@ -8,15 +8,20 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	upstream "k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/dynamic/dynamiclister"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
+	"github.com/gvrkit/gvrkit/controllerruntime"
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/lister"
@@ -53,6 +58,37 @@ func _(mux *http.ServeMux, factory *dynamicinformer.Factory, gvr schema.GroupVer
 	fmt.Println(factory.Explain(gvr))                      // the status in sentences: owners, the server of the resource, what to do
 	mux.Handle("/readyz", factory.Readyz())                // also a check for controller-runtime and apiserver; Healthz is for stuck handlers
 	prometheus.MustRegister(metrics.NewCollector(factory)) // states, reasons, requests, bytes, lag, backlogs, discovery
+}
+
+// docs/controller-runtime.md
+
+func _(cfg *rest.Config) (ctrl.Manager, error) {
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		NewCache: controllerruntime.NewCache,
+	})
+	return mgr, err
+}
+
+//nolint:errcheck,ineffassign,staticcheck // the docs leave errors to the reader
+func _(ctx context.Context, cfg *rest.Config, gvr schema.GroupVersionResource, own *dynamicinformer.Factory, controller controller.Controller) (err error) {
+	resolver, err := discovery.NewForConfig(cfg)
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		MapperProvider: controllerruntime.MapperProvider(resolver),
+		NewCache: controllerruntime.WithOptions(
+			controllerruntime.WithAllowAbsent(),
+			controllerruntime.WithFactoryOptions(dynamicinformer.WithDiscovery(resolver)),
+		),
+	})
+
+	factory := mgr.GetCache().(*controllerruntime.Cache).Factory()
+	mgr.AddMetricsServerExtraHandler("/informers/", factory.Handler())
+	mgr.AddReadyzCheck("informers", factory.Readyz().Check)
+
+	lease, err := factory.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent())
+	err = controller.Watch(controllerruntime.Source(lease, &handler.TypedEnqueueRequestForObject[*unstructured.Unstructured]{}))
+
+	err = mgr.Add(controllerruntime.Runnable(own))
+	return err
 }
 
 // docs/discovery.md
