@@ -156,7 +156,7 @@ func (w *world) informer(object client.Object, opts ...cache.InformerGetOption) 
 func (w *world) names(opts ...client.ListOption) []string {
 	w.Helper()
 	var list WidgetList
-	if err := w.cache.List(w.ctx, &list, opts...); err != nil {
+	if err := w.cache.List(w.within(), &list, opts...); err != nil {
 		w.Fatal(err)
 	}
 	names := []string{}

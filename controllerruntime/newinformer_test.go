@@ -19,9 +19,10 @@ func TestNewInformer_CreatesTheInformers(t *testing.T) {
 		c := makeCache(t, cluster, cache.Options{DefaultNamespaces: map[string]cache.Config{"ns": {}}})
 		c.made = &maker{new: toolscache.NewSharedIndexInformer, clients: form.Clients{Own: cluster}}
 		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		w := &world{T: t, Cluster: cluster, cache: c, ctx: ctx}
 		before := w.informer(&Widget{}) // it runs from Start on
-		ended := make(chan error)
+		ended := make(chan error, 1)
 		go func() { ended <- c.Start(ctx) }()
 		w.create(widgets, "ns", "a", 1)
 		w.create(widgets, "other", "b", 1)

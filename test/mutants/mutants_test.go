@@ -63,7 +63,7 @@ func TestMutants_Compile(t *testing.T) {
 // compiled returns an importer of the compiled packages.
 func compiled(t *testing.T) types.Importer {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./...", "./metrics/...")
+	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./...", "./controllerruntime/...", "./metrics/...")
 	list.Stderr = os.Stderr
 	output, err := list.Output()
 	if err != nil {
