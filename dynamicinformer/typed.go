@@ -35,12 +35,11 @@ type TypedLease[T Object] struct {
 //
 // An object that can't be decoded to T is left out, and the status names it, with [status.ReasonDecodeFailed]; all others are served. The
 // object is added with its next version that can be decoded. The same is true of an object for which the transform returns another type.
-// Leases with equal T share an informer; the informers of other leases on gvr are separate. Fields that
-// [WithClientOptions] leaves out are zero.
+// Leases with equal T share an informer; the informers of other leases on gvr are separate. Fields that [WithClientOptions] leaves out are zero.
 //
-// The error is an [*OptionError] with [WithMetadataOnly], if T is not a pointer to a struct that embeds TypeMeta and ObjectMeta as values,
-// or if T is a type of k8s.io/api and discovery knows that gvr has another kind. Any other T is not compared with the kind: if it is the
-// type of other objects, they are cached with the fields that T has, or left out.
+// The error is an [*OptionError] with [WithMetadataOnly], if T is not a pointer to a struct that embeds TypeMeta and ObjectMeta as values, or
+// if T is a type of k8s.io/api and discovery knows that gvr has another kind, group or version; before discovery knows it, objects of
+// another kind are left out. Any other T is not compared with the kind: objects of another type are cached with the fields that T has.
 func AcquireTyped[T Object](ctx context.Context, f *Factory, gvr schema.GroupVersionResource, opts ...LeaseOption) (*TypedLease[T], error) {
 	if f == nil {
 		return nil, errors.New("dynamicinformer: acquire: the factory is nil")
