@@ -168,6 +168,16 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 		return false
 	}
 	c.mu.RLock()
+	adding := slices.Collect(maps.Values(c.adding))
+	c.mu.RUnlock()
+	for _, added := range adding {
+		select {
+		case <-added:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	c.mu.RLock()
 	all := slices.Collect(maps.Values(c.informers))
 	c.mu.RUnlock()
 	settled := make([]bool, len(all))
@@ -324,7 +334,7 @@ func (c *Cache) informerOf(ctx context.Context, gvk schema.GroupVersionKind, obj
 	return &namespacesInformer{cache: c, parts: parts}, nil
 }
 
-// RemoveInformer implements cache.Informers. It releases the informer in the form of object: its requests end, no handler is called any
+// RemoveInformer implements cache.Informers. It releases the informer in the form of object: its requests end, no call of a handler begins any
 // more, and its memory is free. It does not block.
 func (c *Cache) RemoveInformer(_ context.Context, object client.Object) error {
 	gvk, err := apiutil.GVKForObject(object, c.scheme)

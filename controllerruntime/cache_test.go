@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/status"
 )
@@ -244,4 +245,66 @@ func TestCache_ReaderFailsOnMissingInformer(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A watch-list that fails says nothing about the list that follows.
+func TestCache_FailFastWaitsForTheListAfterAWatch(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, []Option{WithFailFast()}, func(w *world) {
+		w.create(widgets, "ns", "a", 1)
+		w.Intercept(func(ctx context.Context, request fakecluster.Request) error {
+			if request.Verb == "watch" {
+				return apierrors.NewForbidden(request.GVR.GroupResource(), "", errors.New("no watch"))
+			}
+			return sleep(ctx, time.Second) // the status has the failed watch meanwhile
+		})
+		if diff := cmp.Diff([]string{"a"}, w.names()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A server may respond with 404 for some seconds after it has established a CustomResourceDefinition.
+func TestCache_AbsentKindThatIsServedSoonIsNotEmpty(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, []Option{WithAllowAbsent()}, func(w *world) {
+		w.create(widgets, "ns", "a", 1)
+		begin := time.Now()
+		w.Intercept(func(_ context.Context, request fakecluster.Request) error {
+			if time.Since(begin) < 3*time.Second {
+				return apierrors.NewNotFound(request.GVR.GroupResource(), "")
+			}
+			return nil
+		})
+		i := w.informer(&Widget{}, cache.BlockUntilSynced(false))
+		synctest.Wait()
+		if i.HasSynced() {
+			t.Error("it has synced before its first list")
+		}
+		if diff := cmp.Diff([]string{"a"}, w.names()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A lease of the program with other options does not keep the cache from reading.
+func TestCache_LeaseWithOtherOptions(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, nil, func(w *world) {
+		w.create(widgets, "ns", "a", 1)
+		lease, err := w.cache.Factory().Acquire(w.ctx, widgets, dynamicinformer.WithLabelSelector("name=b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lease.Release()
+		if err := w.cache.Get(w.within(), client.ObjectKey{Namespace: "ns", Name: "a"}, newUnstructured(widgetKind)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

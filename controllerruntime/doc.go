@@ -20,18 +20,18 @@
 //
 // One watch for several forms would cost more than it saves: a cache has its objects in one form, so that each read in another form would
 // decode, and a program with only metadata would cache whole objects. A packed cache decodes at each read anyway. So with [WithPackedCaches]
-// one packed cache, with one watch, serves all forms.
+// one packed cache, with one watch, serves all forms, except in a cache with namespaces.
 //
 // Differences from controller-runtime's cache:
 //
 //   - A kind whose CustomResourceDefinition is deleted becomes empty: handlers get the deletion of each object. When the definition is there
 //     again, also with another UID, scope or stored version, the informer continues. With [WithAllowAbsent], this includes kinds that have
 //     never been served.
-//   - An error of a read or of GetInformer that has waited until its context ended has the reason, such as a missing permission. With
-//     [WithFailFast], it does not wait for a reason that lasts.
-//   - WaitForCacheSync does not wait for an informer that fails for such a reason. In controller-runtime, it would keep all controllers of the
-//     manager from starting.
-//   - RemoveInformer releases the informer: no handler is called after it.
+//   - If a read or GetInformer has waited until its context ended, the error has the reason, such as a missing permission. With
+//     [WithFailFast], they return at once if the reason lasts.
+//   - WaitForCacheSync does not wait for an informer that fails for a reason that lasts. In controller-runtime, such an informer keeps all
+//     controllers of the manager from starting.
+//   - RemoveInformer releases the informer: no call of a handler begins after it.
 //   - Without EnableWatchBookmarks, informers use lists instead of watch-lists, which need bookmarks.
 //   - An object that can't be decoded, or whose transform fails, is left out, and the status names it. In controller-runtime, it keeps the
 //     informer from syncing.
@@ -39,5 +39,5 @@
 // [Cache.Factory] is the factory, with its status page, health checks and leases. With cache.Options.NewInformer, informers are not those of
 // the factory, and have none of its properties.
 //
-// The package knows neither controllers nor queues, and does not write to the server.
+// The package does not write to the server.
 package controllerruntime

@@ -2,9 +2,12 @@ package controllerruntime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -142,11 +145,13 @@ func (c *Cache) get(ctx context.Context, gvk schema.GroupVersionKind, object run
 
 // put adds an informer, and closes done.
 func (c *Cache) put(ctx context.Context, k key, object runtime.Object, w watch, done chan struct{}) (*informer, error) {
+	var i *informer
+	defer func() { c.keep(k, i, done) }() //nolint:contextcheck // an informer ends with the cache
 	lease, err := c.acquire(ctx, k, object, w)
 	if err == nil {
-		return c.keep(k, c.newInformer(k, lease, object, &w), done), nil //nolint:contextcheck // an informer ends with the cache
+		i = c.newInformer(k, lease, object.DeepCopyObject(), &w) // a program fills object later
+		return i, nil
 	}
-	c.keep(k, nil, done) //nolint:contextcheck // as above
 	if ctx.Err() != nil {
 		err = timeout(object, err)
 	}
@@ -154,7 +159,7 @@ func (c *Cache) put(ctx context.Context, k key, object runtime.Object, w watch, 
 }
 
 // keep ends the addition of the informer under k, which is i, or nil if it has failed.
-func (c *Cache) keep(k key, i *informer, done chan struct{}) *informer {
+func (c *Cache) keep(k key, i *informer, done chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.adding, k)
@@ -163,7 +168,6 @@ func (c *Cache) keep(k key, i *informer, done chan struct{}) *informer {
 		c.informers[k] = i
 		c.runLocked(i)
 	}
-	return i
 }
 
 // timeout returns controller-runtime's error for an informer that has not synced in time, with the reason.
@@ -179,7 +183,11 @@ func (c *Cache) acquire(ctx context.Context, k key, object runtime.Object, w wat
 	case err == nil && c.made != nil:
 		return c.made.newLease(k, object, &w, mapping)
 	case err == nil:
-		return c.factory.Acquire(ctx, mapping.Resource, opts...)
+		lease, err := c.factory.Acquire(ctx, mapping.Resource, opts...)
+		if errors.Is(err, dynamicinformer.ErrConflict) { // the program has a lease with other options
+			return c.factory.Acquire(ctx, mapping.Resource, append(opts, dynamicinformer.WithSeparateInformer())...)
+		}
+		return lease, err
 	case c.options.allowAbsent && meta.IsNoMatchError(err):
 		return c.factory.AcquireGVK(ctx, k.gvk, opts...) // its resource is not known yet
 	}
@@ -240,29 +248,36 @@ func (c *Cache) newInformer(k key, lease lease, object runtime.Object, w *watch)
 
 // hasSynced reports whether the informer has listed its kind once, or the kind may be absent and is.
 func (i *informer) hasSynced() bool {
-	return i.lease.Informer().HasSynced() || i.cache.options.allowAbsent && isAbsent(i.lease.Status().Reason)
+	return i.lease.Informer().HasSynced() || i.cache.options.allowAbsent && isAbsent(i.lease.Status())
 }
 
-// isAbsent reports whether an informer with that reason has no type to list.
-func isAbsent(reason status.Reason) bool {
-	switch reason {
+// isAbsent reports whether an informer has no type to list. While it starts, the type is served: a NotFound is from a server that does not
+// know it yet.
+func isAbsent(now status.Informer) bool {
+	if now.State == status.StateStarting {
+		return false
+	}
+	switch now.Reason {
 	case status.ReasonNotFound, status.ReasonVersionNotServed, status.ReasonNotEstablished, status.ReasonNamesNotAccepted:
 		return true
 	}
 	return false
 }
 
-// wait waits until the informer has synced, or ctx ends, or with fail-fast, for a lasting reason.
+// wait waits until the informer has synced, or its kind may be absent and is. It returns an error if ctx ends before, or with fail-fast if the
+// informer fails for a reason that lasts.
 func (i *informer) wait(ctx context.Context) error {
 	if i.lease.Informer().HasSynced() {
 		return nil
 	}
+	if i.cache.options.failFast {
+		if err := i.settled(ctx); err == nil || ctx.Err() == nil {
+			return err
+		}
+	}
 	for now := range i.lease.Watch(ctx) {
-		switch {
-		case now.Listed, i.cache.options.allowAbsent && isAbsent(now.Reason):
+		if now.Listed || i.cache.options.allowAbsent && isAbsent(now) {
 			return nil
-		case i.cache.options.failFast && now.Reason.Lasting():
-			return i.reason(ctx)
 		}
 	}
 	reason := i.reason(ctx)
@@ -283,21 +298,49 @@ func (i *informer) reason(ctx context.Context) error {
 // before.
 func (i *informer) awaitListedOrAbsent(ctx context.Context) bool {
 	for now := range i.lease.Watch(ctx) {
-		if now.Listed || isAbsent(now.Reason) {
+		if now.Listed || isAbsent(now) {
 			return true
 		}
 	}
 	return false
 }
 
-// settle waits until the informer has synced, has been removed, or fails for a lasting reason, and returns true; or until ctx ends.
+// settle waits until the informer has synced, has been removed, may be absent and is, or fails for a reason that lasts, and returns true; or
+// until ctx or the cache ends.
 func (i *informer) settle(ctx context.Context) bool {
-	for now := range i.lease.Watch(ctx) {
-		if now.Listed || now.Reason.Lasting() && now.Reason != status.ReasonStopped {
-			return true
-		}
+	err := i.settled(ctx)
+	if err == nil {
+		return true
 	}
 	i.cache.mu.RLock()
-	defer i.cache.mu.RUnlock()
-	return ctx.Err() == nil && i.cache.informers[i.key] != i
+	removed := i.cache.informers[i.key] != i
+	i.cache.mu.RUnlock()
+	failed, is := errors.AsType[*status.NotSyncedError](err)
+	return ctx.Err() == nil && (removed || is && failed.Reason != status.ReasonStopped)
+}
+
+// settled waits until the informer has synced, or may be absent and is, and returns nil. It returns the reason if the informer fails for one
+// that lasts, is removed, or ctx ends before.
+func (i *informer) settled(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var absent atomic.Bool
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		defer cancel()
+		if i.cache.options.allowAbsent {
+			absent.Store(i.awaitListedOrAbsent(ctx))
+			return
+		}
+		select {
+		case <-i.lease.Done():
+		case <-ctx.Done():
+		}
+	})
+	err := i.lease.WaitForSync(ctx, dynamicinformer.WithFailFast())
+	if absent.Load() || i.hasSynced() {
+		return nil
+	}
+	return err
 }

@@ -119,7 +119,7 @@ func (m *maker) requests(k key, object runtime.Object) (source.Client, func(runt
 
 // converted returns a list of the items of list in another form.
 func converted(list runtime.Object, convert func(runtime.Object) (runtime.Object, error)) (runtime.Object, error) {
-	items, err := meta.ExtractList(list)
+	items, err := meta.ExtractListWithAlloc(list)
 	if err != nil {
 		return nil, err
 	}

@@ -38,21 +38,22 @@ func newOptions(opts []Option) (o options) {
 }
 
 // WithAllowAbsent makes a kind that is not served an empty one: its reads find no objects, and its informer counts as synced, until the kind
-// is served. Then reads wait for its list, and handlers get its objects. So a controller can start before its CustomResourceDefinition
+// is served. Then reads wait for its first list, and handlers get its objects. So a controller can start before its CustomResourceDefinition
 // exists. Without the option, the first use of a kind that is not served is an error for which meta.IsNoMatchError is true, as in
 // controller-runtime; a kind that is deleted later is empty in both cases. In a cache with namespaces, an absent kind is taken for a
 // namespaced one.
 func WithAllowAbsent() Option { return optionFunc(func(o *options) { o.allowAbsent = true }) }
 
 // WithFailFast makes Get, List and GetInformer return if the informer is not synced for a reason that lasts until a person removes the cause,
-// such as a missing permission. The error is a [*status.NotSyncedError]. Without the option, they wait until ctx ends, as in
+// such as a missing permission. errors.As finds a [*status.NotSyncedError] in the error. Without the option, they wait until ctx ends, as in
 // controller-runtime.
 func WithFailFast() Option { return optionFunc(func(o *options) { o.failFast = true }) }
 
 // WithPackedCaches makes one packed cache of each kind, with one watch, serve structured, unstructured and metadata objects. It takes a
 // fraction of the memory, and costs time: Get and List decode each object that they return, and each handler of structured objects or
 // metadata decodes its events. Transforms get unstructured objects. A read with UnsafeDisableDeepCopy of structured objects or metadata still
-// returns objects of its own. An object that does not fit its Go type is an error of Get and List, and no event. In a cache with namespaces,
+// returns objects of its own. An object that does not fit its Go type is an error of Get and List, and no event; so is
+// one to which a transform gives a value that JSON does not have, such as an int. In a cache with namespaces,
 // each form has its own watches. For tests, GVRKIT_PACKED_CACHES=true in the environment has the same effect.
 func WithPackedCaches() Option { return optionFunc(func(o *options) { o.packed = true }) }
 

@@ -50,7 +50,7 @@ func (r *registrar) AddEventHandlerWithOptions(handler toolscache.ResourceEventH
 
 var errSource = errors.New("a source needs a lease and a handler, and can be started once")
 
-// Start implements source.TypedSource. It does not block.
+// Start implements source.TypedSource. It does not wait for the list.
 func (s *leaseSource[object, request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 	if s.lease == nil || s.handler == nil || s.registrar.Informer != nil {
 		return errSource
@@ -70,7 +70,7 @@ func (s *leaseSource[object, request]) WaitForSync(ctx context.Context) error {
 		return errSource
 	}
 	for now := range s.lease.Watch(ctx) {
-		if isAbsent(now.Reason) {
+		if isAbsent(now) {
 			return nil
 		}
 		if now.Listed {

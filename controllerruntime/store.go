@@ -56,19 +56,23 @@ func (s *store) object(cached any, shares bool) (runtime.Object, error) {
 		return nil, fmt.Errorf("cache contained %T, which is not an Object", cached)
 	}
 	if !s.packed {
-		return own(object, shares), nil
+		return own(object, shares)
 	}
 	from, isPacked := object.(*packed.Object)
 	tree, isTree := object.(*unstructured.Unstructured) // it has values that can't be packed
 	switch {
 	case isPacked && s.decode == nil:
-		return own(from.Unstructured(), shares), nil
+		return own(from.Unstructured(), shares)
 	case isPacked:
 		return s.decoded(s.decode.Decode(from, func() map[string]any { return from.Unstructured().DeepCopy().Object }))
 	case isTree && s.decode != nil:
-		return s.decoded(s.decode.Convert(tree.DeepCopy().Object))
+		copied, err := own(tree, false)
+		if err != nil {
+			return nil, err
+		}
+		return s.decoded(s.decode.Convert(copied.(*unstructured.Unstructured).Object))
 	}
-	return own(object, shares), nil
+	return own(object, shares)
 }
 
 // decoded returns object as [withKind] would.
@@ -92,11 +96,17 @@ func (s *store) ofTree(tree any) (any, error) {
 }
 
 // own returns a copy of object, unless shares is true.
-func own(object runtime.Object, shares bool) runtime.Object {
+func own(object runtime.Object, shares bool) (_ runtime.Object, err error) {
 	if shares {
-		return object
+		return object, nil
 	}
-	return object.DeepCopyObject()
+	defer func() { // a transform may set a value that apimachinery can't copy
+		if r := recover(); r != nil {
+			key, _ := toolscache.MetaNamespaceKeyFunc(object)
+			err = fmt.Errorf("%s can't be copied: %v", key, r)
+		}
+	}()
+	return object.DeepCopyObject(), nil
 }
 
 // get implements client.Reader.

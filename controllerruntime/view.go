@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/packed"
 )
 
@@ -35,6 +36,9 @@ func (v *view) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventH
 // AddEventHandlerWithOptions implements cache.Informer.
 func (v *view) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, opts toolscache.HandlerOptions) (registration toolscache.ResourceEventHandlerRegistration, err error) {
 	i := v.informer
+	if handler == nil {
+		return nil, dynamicinformer.ErrNilHandler
+	}
 	if i.store.decode != nil {
 		registration, err = i.lease.AddPackedHandler(&decoder{i, handler}, opts)
 	} else {
@@ -44,7 +48,7 @@ func (v *view) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandle
 		return registration, err
 	}
 	checks := i.cache.newChecker(registration.HasSyncedChecker().Name(), func(ctx context.Context) bool {
-		return i.awaitListedOrAbsent(ctx) && (isAbsent(i.lease.Status().Reason) || i.awaitDone(ctx, registration.HasSyncedChecker()))
+		return i.awaitListedOrAbsent(ctx) && (isAbsent(i.lease.Status()) || i.awaitDone(ctx, registration.HasSyncedChecker()))
 	})
 	return &absentRegistration{registration, i, checks}, nil
 }
@@ -97,7 +101,7 @@ type absentRegistration struct {
 
 // HasSynced implements toolscache.ResourceEventHandlerRegistration.
 func (r *absentRegistration) HasSynced() bool {
-	return r.ResourceEventHandlerRegistration.HasSynced() || isAbsent(r.informer.lease.Status().Reason)
+	return r.ResourceEventHandlerRegistration.HasSynced() || isAbsent(r.informer.lease.Status())
 }
 
 // HasSyncedChecker implements toolscache.ResourceEventHandlerRegistration.

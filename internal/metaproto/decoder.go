@@ -135,7 +135,7 @@ func (d *Decoder) textMap(h *head, entries run, dropped map[string]bool) (map[st
 	if entries.count == 0 {
 		return nil, true
 	}
-	return get(d, d.Tables.maps, entries.of(h.message), func(fields []byte) (map[string]string, bool) {
+	decode := func(fields []byte) (map[string]string, bool) {
 		texts := make(map[string]string, entries.count)
 		ok := pairs(fields, func(key, value []byte) bool {
 			if !dropped[string(key)] {
@@ -147,7 +147,11 @@ func (d *Decoder) textMap(h *head, entries run, dropped map[string]bool) (map[st
 			texts = nil
 		}
 		return texts, ok
-	})
+	}
+	if d.Drop != nil && dropped == nil { // the maps of the table are without the keys of Drop
+		return decode(entries.of(h.message))
+	}
+	return get(d, d.Tables.maps, entries.of(h.message), decode)
 }
 
 // finalizers decodes count finalizers.
