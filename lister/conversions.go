@@ -16,8 +16,6 @@ import (
 type conversions[T any] struct {
 	mu sync.Mutex // never held while an object is converted or the cache is read
 	of map[cache.ObjectName]conversion[T]
-	// most is the maximum number of conversions; 0: all.
-	most int
 	// until is the number of reads until the next sweep.
 	until int
 }
@@ -74,8 +72,8 @@ func (c *conversions[T]) get(name cache.ObjectName, s state) (conversion[T], boo
 }
 
 // put keeps made, unless another goroutine has kept the conversion of the same state, and returns the result
-// that is kept.
-func (c *conversions[T]) put(name cache.ObjectName, made conversion[T]) (T, error) {
+// that is kept. Most is the maximum number of conversions; 0: all.
+func (c *conversions[T]) put(name cache.ObjectName, made conversion[T], most int) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known, there := c.of[name]; there && known.state == made.state {
@@ -84,7 +82,7 @@ func (c *conversions[T]) put(name cache.ObjectName, made conversion[T]) (T, erro
 	if c.of == nil {
 		c.of = map[cache.ObjectName]conversion[T]{}
 	}
-	if _, replaced := c.of[name]; !replaced && c.most > 0 && len(c.of) >= c.most {
+	if _, replaced := c.of[name]; !replaced && most > 0 && len(c.of) >= most {
 		for other := range c.of {
 			delete(c.of, other)
 			break

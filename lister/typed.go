@@ -53,9 +53,6 @@ func NewTyped[T Object](indexer cache.Indexer, gvr schema.GroupVersionResource) 
 		objects:   objectlister.New[*unstructured.Unstructured]("lister", indexer, gvr),
 		converter: gotype.NewConverter[T](),
 	}
-	if t.objects.IsPacked() {
-		t.conversions.most = mostOfPacked
-	}
 	if err := (gotype.Of[T]{}).Check(); err != nil {
 		t.invalid = fmt.Errorf("lister: %s: %w", gvr.GroupResource(), err)
 	}
@@ -163,9 +160,9 @@ func (t *Typed[T]) convert(cached any) (T, error) {
 			var none T
 			return none, err
 		}
-		return t.keep(object, stateOf(object), func() (T, error) { return t.converter.Convert(object.Object) })
+		return t.keep(object, stateOf(object), 0, func() (T, error) { return t.converter.Convert(object.Object) })
 	}
-	return t.keep(from, stateOfPacked(from), func() (T, error) {
+	return t.keep(from, stateOfPacked(from), mostOfPacked, func() (T, error) {
 		return t.converter.Decode(from, func() map[string]any { return from.Unstructured().Object })
 	})
 }
@@ -177,8 +174,8 @@ type source interface {
 	Unstructured() *unstructured.Unstructured
 }
 
-// keep returns the conversion of an object in that state, and makes it if it is not known.
-func (t *Typed[T]) keep(object metav1.Object, of state, convert func() (T, error)) (T, error) {
+// keep returns the conversion of an object in that state, and makes it if it is not known. Most is that of [conversions.put].
+func (t *Typed[T]) keep(object metav1.Object, of state, most int, convert func() (T, error)) (T, error) {
 	name := cache.MetaObjectToName(object)
 	if known, there := t.conversions.get(name, of); there {
 		return known.to, known.err
@@ -187,7 +184,7 @@ func (t *Typed[T]) keep(object metav1.Object, of state, convert func() (T, error
 	if err != nil {
 		err = &ConversionError{GVR: t.objects.GVR, Name: name.String(), Err: err}
 	}
-	return t.conversions.put(name, conversion[T]{of, to, err})
+	return t.conversions.put(name, conversion[T]{of, to, err}, most)
 }
 
 // ErrConversion is matched by every [*ConversionError].

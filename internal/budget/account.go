@@ -38,6 +38,7 @@ type demand struct {
 	common int64 // the size of the account's common then
 	whole  bool
 	again  bool // the list begins whether there is room or not
+	waits  bool // for room
 }
 
 // Account returns an account of a cache. Size returns the memory of the objects of the cache, and of what they have in common. It is called
@@ -90,14 +91,14 @@ func (a *Account) Begins(generation int) {
 	}
 }
 
-// Forget forgets the list with that name, which will not begin again.
-func (a *Account) Forget(name string) {
+// Retain forgets the lists without these names, which will not begin again.
+func (a *Account) Retain(names map[string]bool) {
 	if a == nil {
 		return
 	}
 	a.budget.mu.Lock()
 	defer a.budget.mu.Unlock()
-	a.forgetLocked(func(other string) bool { return other == name })
+	a.forgetLocked(func(name string) bool { return !names[name] })
 	a.updateLocked()
 }
 
@@ -271,10 +272,10 @@ func (a *Account) forgetLocked(is func(name string) bool) {
 	})
 }
 
-// replacesLocked reports whether a list was refused that replaces the cache. The caller holds the budget's mu.
+// replacesLocked reports whether a list waits that replaces the cache. The caller holds the budget's mu.
 func (a *Account) replacesLocked() bool {
 	for _, d := range a.demands {
-		if d.whole {
+		if d.whole && d.waits {
 			return true
 		}
 	}

@@ -78,6 +78,7 @@ func (b *Budget) admitLocked() {
 	var left []*waiter
 	for _, w := range b.waiting {
 		if w.account.grantLocked(w) {
+			w.waits = false
 			continue
 		}
 		left = append(left, w)
@@ -95,7 +96,14 @@ func (b *Budget) queueLocked(w *waiter) {
 		return 1
 	})
 	b.waiting = slices.Insert(b.waiting, at, w)
+	w.waits = true
 }
 
 // leaveLocked removes the waiters for which is reports true. The caller holds mu.
-func (b *Budget) leaveLocked(is func(*waiter) bool) { b.waiting = slices.DeleteFunc(b.waiting, is) }
+func (b *Budget) leaveLocked(is func(*waiter) bool) {
+	b.waiting = slices.DeleteFunc(b.waiting, func(w *waiter) bool {
+		leaves := is(w)
+		w.waits = w.waits && !leaves
+		return leaves
+	})
+}

@@ -220,7 +220,7 @@ func TestBudget_ZeroIsNoLimit(t *testing.T) {
 		a := New(limit).Account(nil)
 		a.Update()
 		a.Begins(1)
-		a.Forget("")
+		a.Retain(nil)
 		a.Abandon()
 		a.Retry("")
 		r, err := a.Begin("", true)
@@ -298,7 +298,7 @@ func random(t *testing.T, r *rand.Rand) {
 			u.s.objects, u.s.common = r.Int64N(400), r.Int64N(50)
 			u.Update()
 		case 8:
-			[]func(){func() { u.Retry(name) }, func() { u.Abandon(name) }, func() { u.Abandon() }, func() { u.Forget(name) }, func() { u.Begins(r.IntN(2)) }}[r.IntN(5)]()
+			[]func(){func() { u.Retry(name) }, func() { u.Abandon(name) }, func() { u.Abandon() }, func() { u.Retain(map[string]bool{name: true}) }, func() { u.Begins(r.IntN(2)) }}[r.IntN(5)]()
 		case 9:
 			if r.IntN(4) == 0 {
 				u.Close()

@@ -1,6 +1,6 @@
 package budget
 
-// Reservation is the part of one list in progress. A nil Reservation has no limit. Only the goroutine of the list calls its methods.
+// Reservation is the part of one list in progress. A nil Reservation has no limit. Its methods are not called concurrently.
 type Reservation struct {
 	account *Account
 	name    string

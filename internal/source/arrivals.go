@@ -148,8 +148,20 @@ func (a *arrivals) reserve() error {
 	}
 	if isOver(err) {
 		a.room.Refuse(a.estimate())
+		a.kept, a.bytes = nil, 0
 	}
 	return err
+}
+
+// drop drops the objects of a list that has failed.
+func (a *arrivals) drop(ctx context.Context) {
+	if a == nil {
+		return
+	}
+	_ = a.run(ctx, func() error {
+		a.kept, a.bytes = nil, 0
+		return nil
+	})
 }
 
 func isOver(err error) bool {
@@ -173,7 +185,7 @@ func (of *arriving) pack() {
 	}
 }
 
-// awaitRoom waits until there is room for one of the lists of names that were refused, or retry closes. Whole is that of [arriving]. It
+// awaitRoom waits until there is room for one of the lists of names that were refused, or retry closes, which [Source.Retry] does. Whole is that of [arriving]. It
 // reports false if changed closes before, or if ctx ends. If replaced closes, there are other names, and the wait is over.
 func (g *gate) awaitRoom(ctx context.Context, whole bool, names []string, replaced, changed, retry <-chan struct{}) bool {
 	if g.account == nil {
@@ -196,13 +208,15 @@ func (g *gate) awaitRoom(ctx context.Context, whole bool, names []string, replac
 	case <-changed:
 	case <-ctx.Done():
 	}
+	wait.Leave()
+	g.account.Abandon(names...) // there may be room since a moment ago
 	return false
 }
 
 // pause waits as pace.wait and awaitRoom do, before a list of t.
 func (g *gate) pause(ctx context.Context, pace *pace, t Type, changed <-chan struct{}) bool {
-	retry := g.retries.Next()
-	return pace.wait(ctx, changed, retry) && g.awaitLists(ctx, t, changed, retry)
+	end, retry := g.retries.Next(), g.asked.Next()
+	return pace.wait(ctx, changed, end) && g.awaitLists(ctx, t, changed, retry)
 }
 
 // awaitLists is awaitRoom for the lists of t that fill the cache.

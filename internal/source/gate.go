@@ -28,7 +28,8 @@ type gate struct {
 	cfg       Config
 	available *Availability
 	calls     inflight.Counter
-	retries   broadcast.Broadcaster
+	retries   broadcast.Broadcaster // ends pauses
+	asked     broadcast.Broadcaster // Retry was called
 	known     known
 	sizes     sizes
 	polling   polling

@@ -273,7 +273,7 @@ func (s *Source) SetNamespaces(names ...string) bool {
 		return false
 	}
 	s.gate.cfg.Namespaces.Set(names...)
-	s.Retry()
+	s.gate.retries.Broadcast()
 	return true
 }
 

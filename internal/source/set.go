@@ -123,10 +123,12 @@ func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, fro
 		in := g.in(set, from, name)
 		in.timeout = pageAfter
 		r, err := g.listPages(ctx, in, changed, cmp.Or(limit, pageSize), turn, arrivals)
-		if err == nil {
-			set.succeeded(name, VerbList)
+		if err != nil {
+			arrivals.drop(ctx) // the lists of other namespaces may take long
+			return r, err
 		}
-		return r, err
+		set.succeeded(name, VerbList)
+		return r, nil
 	}
 	go func() {
 		defer close(work)
@@ -297,9 +299,9 @@ func (m *merged) remove(ctx context.Context, children map[string]*child, wanted 
 		c.cancel()
 		<-c.ended
 		delete(children, name)
-		m.account.Forget(name)
 		names = append(names, name) // the reflector may be getting its first list
 	}
+	m.account.Retain(wanted)
 	for _, name := range unique(names) {
 		if !wanted[name] && m.give(ctx, &part{namespace: name, removed: true, gone: m.set.isGone(name)}) != nil {
 			return false
@@ -365,8 +367,8 @@ func (c *child) ready(ctx context.Context) bool {
 	for {
 		now, changed := c.available.Current()
 		if now.Serving == Served && c.of.sameObjects(now) {
-			retry := c.retries.Next()
-			if c.pace.wait(ctx, changed, retry) && (c.listed || c.awaitRoom(ctx, false, []string{c.namespace}, nil, changed, retry)) {
+			end, retry := c.retries.Next(), c.asked.Next()
+			if c.pace.wait(ctx, changed, end) && (c.listed || c.awaitRoom(ctx, false, []string{c.namespace}, nil, changed, retry)) {
 				return true
 			}
 		} else if await(ctx, changed) != nil {

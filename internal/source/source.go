@@ -179,7 +179,10 @@ func (s *Source) Open(ctx context.Context) error {
 
 // Retry ends pauses before retries, unless the server has requested the pause. A request in
 // progress continues. Retry does not block.
-func (s *Source) Retry() { s.gate.retries.Broadcast() }
+func (s *Source) Retry() {
+	s.gate.asked.Broadcast()
+	s.gate.retries.Broadcast()
+}
 
 // State describes what the source has passed to the reflector.
 type State struct {

@@ -13,7 +13,7 @@ var ofControllerRuntime = []table{
 		{"an absent kind keeps WaitForCacheSync waiting", "informer.settled", never("absent.Load() || i.hasSynced()")},
 		{"an absent kind is an error with WithAllowAbsent", "Cache.acquire", never("c.options.allowAbsent && meta.IsNoMatchError(err)")},
 		{"an absent kind is never synced", "informer.hasSynced", replace("i.cache.options.allowAbsent && isAbsent(i.lease.Status())", "false")},
-		{"the handler of an absent kind is never synced", "absentRegistration.HasSynced", replace("isAbsent(r.informer.lease.Status().Reason)", "false")},
+		{"the handler of an absent kind is never synced", "absentRegistration.HasSynced", replace("isAbsent(r.informer.lease.Status())", "false")},
 		{"the handler of an absent kind can't be removed", "view.RemoveEventHandler", drop("registration = wrapped.ResourceEventHandlerRegistration")},
 		{"a removed informer runs", "Cache.RemoveInformer", drop("i.lease.Release()")},
 		{"a removed informer is read", "Cache.RemoveInformer", drop("delete(c.informers, k)")},
