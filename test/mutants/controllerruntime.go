@@ -7,7 +7,7 @@ var ofControllerRuntime = []table{
 		{"reads do not wait for Start", "Cache.read", never("!started")},
 		{"a read has no reason", "informer.wait", replace("timeout(i.example, reason)", "timeout(i.example, ctx.Err())")},
 		{"fail-fast waits", "informer.wait", never("i.cache.options.failFast")},
-		{"a broken kind stops all others", "informer.settle", replace("removed || is && failed.Reason != status.ReasonStopped", "removed")},
+		{"a broken kind stops all others", "informer.settle", replace("failed.Reason != status.ReasonStopped", "failed == nil")},
 		{"WaitForCacheSync does not wait", "informer.settle", replace("i.settled(ctx)", "error(nil)")},
 		{"a NotFound of a type that is served counts as absent", "isAbsent", never("now.State == status.StateStarting")},
 		{"an absent kind keeps WaitForCacheSync waiting", "informer.settled", never("absent.Load() || i.hasSynced()")},
