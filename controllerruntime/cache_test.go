@@ -285,6 +285,14 @@ func TestCache_AbsentKindThatIsServedSoonIsNotEmpty(t *testing.T) {
 	})
 }
 
+func TestCache_AbsentKindIsNoFailure(t *testing.T) {
+	in(t, served{blockType}, cache.Options{}, []Option{WithAllowAbsent(), WithFailFast()}, func(w *world) {
+		if diff := cmp.Diff([]string{}, w.names()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 // A lease of the program with other options does not keep the cache from reading.
 func TestCache_LeaseWithOtherOptions(t *testing.T) {
 	in(t, served{widgetType}, cache.Options{}, nil, func(w *world) {
