@@ -293,6 +293,15 @@ func TestCache_AbsentKindIsNoFailure(t *testing.T) {
 	})
 }
 
+// The object of a call may have content that apimachinery can't copy.
+func TestCache_ObjectsOfCallsAreNotKept(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, nil, func(w *world) {
+		object := newUnstructured(widgetKind)
+		object.Object["spec"] = []map[string]any{{"a": 1}}
+		w.informer(object)
+	})
+}
+
 // A lease of the program with other options does not keep the cache from reading.
 func TestCache_LeaseWithOtherOptions(t *testing.T) {
 	in(t, served{widgetType}, cache.Options{}, nil, func(w *world) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -149,13 +150,23 @@ func (c *Cache) put(ctx context.Context, k key, object runtime.Object, w watch, 
 	defer func() { c.keep(k, i, done) }() //nolint:contextcheck // an informer ends with the cache
 	lease, err := c.acquire(ctx, k, object, w)
 	if err == nil {
-		i = c.newInformer(k, lease, object.DeepCopyObject(), &w) // a program fills object later
+		i = c.newInformer(k, lease, emptyLike(object), &w) // a program fills object later
 		return i, nil
 	}
 	if ctx.Err() != nil {
 		err = timeout(object, err)
 	}
 	return nil, err
+}
+
+// emptyLike returns an object of the same type and kind.
+func emptyLike(object runtime.Object) runtime.Object {
+	empty, is := reflect.New(reflect.TypeOf(object).Elem()).Interface().(runtime.Object)
+	if !is {
+		return object
+	}
+	empty.GetObjectKind().SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
+	return empty
 }
 
 // keep ends the addition of the informer under k, which is i, or nil if it has failed.
