@@ -161,10 +161,11 @@ func (c *Cache) put(ctx context.Context, k key, object runtime.Object, w watch, 
 
 // emptyLike returns an object of the same type and kind.
 func emptyLike(object runtime.Object) runtime.Object {
-	empty, is := reflect.New(reflect.TypeOf(object).Elem()).Interface().(runtime.Object)
-	if !is {
+	t := reflect.TypeOf(object)
+	if t.Kind() != reflect.Pointer {
 		return object
 	}
+	empty := reflect.New(t.Elem()).Interface().(runtime.Object) // of type t
 	empty.GetObjectKind().SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
 	return empty
 }

@@ -51,6 +51,24 @@ func check(t *testing.T, b *Budget, want status.Budget) {
 	}
 }
 
+// A list that has been let in, or whose wait has ended, does not make the changes of its cache concern the lists that wait.
+func TestAccount_OnlyAListThatWaitsMayNeedLess(t *testing.T) {
+	var s store
+	a := New(100).Account(s.size)
+	list(t, a, "", true, 200)
+	waits := func(when string, want bool) {
+		t.Helper()
+		if got := a.replacesLocked(); got != want {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	waits("it was refused", false)
+	w := a.Await(true, "")
+	waits("it waits", true)
+	w.Leave()
+	waits("its wait has ended", false)
+}
+
 func TestBudget_AListWaitsUntilThereIsRoom(t *testing.T) {
 	b := New(100)
 	var first, second store

@@ -47,7 +47,8 @@ func (of Of[T]) Check() error {
 	return readable(of.Empty())
 }
 
-// Fits returns an error if it is a type of Kubernetes' own API and not that of gvk, whose kind may be empty: then it is not known. Other Go types may be those of any kind.
+// Fits returns an error if it is a type of Kubernetes' own API and not that of gvk, whose kind may be empty: then it is not known. Other Go
+// types may be those of any kind.
 func (of Of[T]) Fits(gvk schema.GroupVersionKind) error { return of.Fit()(gvk) }
 
 // Fit returns a function as Fits, for many objects.

@@ -185,8 +185,9 @@ func (of *arriving) pack() {
 	}
 }
 
-// awaitRoom waits until there is room for one of the lists of names that were refused, or retry closes, which [Source.Retry] does. Whole is that of [arriving]. It
-// reports false if changed closes before, or if ctx ends. If replaced closes, there are other names, and the wait is over.
+// awaitRoom waits until there is room for one of the lists of names that were refused, or retry closes, which [Source.Retry] does. Whole is
+// that of [arriving]. It reports false if changed closes before, or if ctx ends. If replaced closes, there are other names, and the wait is
+// over.
 func (g *gate) awaitRoom(ctx context.Context, whole bool, names []string, replaced, changed, retry <-chan struct{}) bool {
 	if g.account == nil {
 		return true

@@ -69,6 +69,8 @@ var ofSource = []table{
 		{"deletions do not count as traffic", "traffic.count", drop("watch.Deleted")},
 	}},
 	{"internal/source", "internal/source", []mutant{
+		{"the pages of a refused list are kept", "arrivals.reserve", drop("a.kept, a.bytes = nil, 0")},
+		{"room that is granted while the type changes is kept", "gate.awaitRoom", drop("g.account.Abandon(names...)")},
 		{"handlers get deletions of objects that they have not", "resumableWatch.passDeletion", always(`there && (old.uid == "" || id.uid == "" || old.same(id))`)},
 		{"an object that another one has replaced stays", "resumableWatch.passDeletion", never("there && !s.delete(ctx, []string{key}, nil)")},
 		{"an event that is not received counts", "traffic.count", drop("t.add(-1)")},
