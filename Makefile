@@ -41,7 +41,7 @@ test-packed: export GVRKIT_PACKED_CACHES = true
 test-packed: UNIT := ./internal/... ./lister ./metadatainformer ./metadatalister ./packed ./metrics/...
 test-packed: test-unit test-envtest ## run the tests of informers with packed caches, also those that need servers; half an hour
 
-mutants: ## change the library in one way after the other, and print the test that detects it; an hour
+mutants: ## change the library in one way after the other, and print the test that detects it; more than an hour
 	@go run ./test/mutants
 
 fuzz: ## fuzz each target for FUZZ=30s

@@ -55,7 +55,9 @@ func check(t *testing.T, b *Budget, want status.Budget) {
 func TestAccount_OnlyAListThatWaitsMayNeedLess(t *testing.T) {
 	var s store
 	a := New(100).Account(s.size)
-	list(t, a, "", true, 200)
+	if _, over := list(t, a, "", true, 200); over == nil {
+		t.Fatal("it fits")
+	}
 	waits := func(when string, want bool) {
 		t.Helper()
 		if got := a.replacesLocked(); got != want {
