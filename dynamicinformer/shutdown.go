@@ -37,6 +37,7 @@ func (f *Factory) close() {
 	if !closed(f.closing) {
 		close(f.closing)
 		f.removals.Close()
+		f.lists.Close()
 		for _, e := range f.entries {
 			e.stopLinger()
 			if e.phase == waiting {

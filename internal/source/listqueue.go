@@ -21,6 +21,7 @@ type ListQueue struct {
 	holding []*turn // lists that have their first page, and wait for the budget, in order
 	begun   int     // the number of lists that have begun, including those in holding
 	charged int64   // the estimated size of the lists that have begun
+	closed  bool
 }
 
 // NewListQueue returns a queue for at most this number of lists at a time, with at most this estimated
@@ -31,6 +32,16 @@ func NewListQueue(lists int, bytes int64) *ListQueue {
 		return nil
 	}
 	return &ListQueue{lists: max(0, lists), bytes: max(0, bytes)}
+}
+
+// Close ends the queue: lists that wait do so until they leave it, even if others end. Sources that end together
+// would begin the lists of others otherwise, which are then cut off.
+func (q *ListQueue) Close() {
+	if q != nil {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.closed = true
+	}
 }
 
 // hasBudget reports whether the size of lists is limited.
@@ -60,6 +71,9 @@ func (q *ListQueue) insertLocked(at int) *turn {
 // admitLocked lets lists begin and continue. Lists that have begun are first. If all of them wait for the
 // budget, the first one continues. The caller holds mu.
 func (q *ListQueue) admitLocked() {
+	if q.closed {
+		return
+	}
 	for len(q.holding) > 0 {
 		t := q.holding[0]
 		if q.charged-t.charge+t.wants > q.bytes && len(q.holding) < q.begun {

@@ -128,6 +128,25 @@ func TestListQueue_ListsBeginInOrder(t *testing.T) {
 	})
 }
 
+func TestListQueue_NoListBeginsAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := source.NewListQueue(1, 0)
+		l := newLists(t, queue)
+		defer l.finish()
+		l.add("a")
+		l.add("b")
+		l.want("at first", "a", "b")
+		queue.Close()
+		l.stop["a"]()
+		l.want("the first one was stopped", "", "b")
+		l.stop["b"]()
+		if a := <-l.ended["b"]; a.err == nil {
+			t.Error("the list that was stopped has a result")
+		}
+		source.NewListQueue(0, 0).Close()
+	})
+}
+
 func TestListQueue_ListWithoutProgressLosesItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLists(t, source.NewListQueue(1, 0))
