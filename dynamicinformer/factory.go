@@ -17,6 +17,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/attempt"
 	"github.com/gvrkit/gvrkit/internal/budget"
+	"github.com/gvrkit/gvrkit/internal/follow"
 	"github.com/gvrkit/gvrkit/internal/form"
 	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -54,6 +55,7 @@ type Factory struct {
 	changes  int                               // the number of changes of entries so far
 	order    []*entry                          // entries, sorted, read-only; nil after a change of entries
 	running  map[schema.GroupResource][]*entry // by entry.events, also entries that are no longer in entries; no value is empty
+	follows  map[*follow.Follower]struct{}     // the calls of Follow in progress
 	resolver resolverRunner
 }
 
@@ -123,7 +125,7 @@ func newFactory(clients form.Clients, o options) *Factory {
 	f := &Factory{
 		clients: clients, options: o, lists: source.NewListQueue(o.lists, o.listBytes), memory: budget.New(o.memory),
 		started: make(chan struct{}), closing: make(chan struct{}),
-		entries: map[key]*entry{}, running: map[schema.GroupResource][]*entry{},
+		entries: map[key]*entry{}, running: map[schema.GroupResource][]*entry{}, follows: map[*follow.Follower]struct{}{},
 	}
 	f.resolver = resolverRunner{resolver: o.resolver, handle: f.handle}
 	return f

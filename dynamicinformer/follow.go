@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -109,8 +111,9 @@ func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 // A type is stopped if there is evidence that it is gone, if its CustomResourceDefinition serves no
 // version of it, or if it is no longer selected, because its verbs, its categories or the labels of
 // its CRD have changed. A failed list, failed discovery, or a change of the served version do not stop
-// a type; [Factory.Status] reports them. If discovery can't decide whether a type is selected, Follow
-// changes nothing, and asks again every 2 s; see [discovery.Resolver.Selects].
+// a type; [Factory.Status] reports them. If discovery can't decide whether a type is selected, for example
+// because a name of s means several types, Follow changes nothing, and asks again every 2 s:
+// [Factory.Follows] has the type and the reason. See [discovery.Resolver.Selects].
 //
 // When the CRD has been deleted, Follow releases the lease after its handlers have got the deletion of
 // each object. It does not wait for that if the cache is kept, or if a handler has been in one call for
@@ -134,7 +137,7 @@ func (f *Factory) Follow(ctx context.Context, s discovery.Selector, funcs Follow
 	}
 	if f.awaitStart(ctx) {
 		cfg := follow.Config{
-			Resolver: f.options.resolver, Selector: s, Verbs: lease.verbs(), Starts: o.starts, Most: o.most, Stopped: funcs.Stopped, Closed: f.closing,
+			Name: lease.name, Resolver: f.options.resolver, Selector: s, Verbs: lease.verbs(), Starts: o.starts, Most: o.most, Stopped: funcs.Stopped, Closed: f.closing,
 			Acquire: func(ctx context.Context, gvr schema.GroupVersionResource) (follow.Lease, error) {
 				return f.acquireFollowed(ctx, gvr, o.lease)
 			},
@@ -142,12 +145,32 @@ func (f *Factory) Follow(ctx context.Context, s discovery.Selector, funcs Follow
 		if funcs.Started != nil {
 			cfg.Started = func(l follow.Lease) { funcs.Started(l.(followedLease).Lease) }
 		}
-		follow.Run(ctx, cfg)
+		follower := follow.New(cfg)
+		f.mu.Lock()
+		f.follows[follower] = struct{}{}
+		f.mu.Unlock()
+		follower.Run(ctx)
+		f.mu.Lock()
+		delete(f.follows, follower)
+		f.mu.Unlock()
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
 	return ErrShutDown
+}
+
+// Follows returns the state of each call of [Factory.Follow] in progress, sorted by name. It sends no request.
+func (f *Factory) Follows() []status.Follow {
+	f.mu.Lock()
+	followers := slices.Collect(maps.Keys(f.follows))
+	f.mu.Unlock()
+	all := make([]status.Follow, len(followers))
+	for n, follower := range followers {
+		all[n] = follower.Status()
+	}
+	slices.SortFunc(all, func(a, b status.Follow) int { return cmp.Or(strings.Compare(a.Name, b.Name), slices.Compare(a.Names, b.Names)) })
+	return all
 }
 
 // awaitStart waits until the factory has been started, so that its resolver runs. It reports false

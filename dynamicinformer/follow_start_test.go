@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
@@ -378,6 +379,9 @@ func TestFollow_TypeLimit(t *testing.T) {
 		time.Sleep(time.Minute)
 		if synced, others := synced(f); synced != 4 || others != 0 {
 			t.Errorf("%d informers have synced, and %d have not; want 4", synced, others)
+		}
+		if diff := cmp.Diff([]status.Follow{{Name: "follow", Types: 4, Waiting: 2}}, f.Follows()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 		w.end(f)
 	})

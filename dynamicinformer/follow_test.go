@@ -237,7 +237,26 @@ func TestFollow_Names(t *testing.T) {
 		cluster.define("ships", shortNames("vessel"))
 		cluster.define("rafts")
 		f := cluster.factory(t)
-		w := follow(t, f, discovery.Selector{Names: []string{"vessel", "Rafts", "Kites"}})
+		names := []string{"vessel", "Rafts", "Kites"}
+		w := follow(t, f, discovery.Selector{Names: names})
+		states := func(when string, want status.Follow, undecided ...string) {
+			t.Helper()
+			all := f.Follows()
+			if len(all) != 1 {
+				t.Fatalf("%s: %d calls of Follow", when, len(all))
+			}
+			got, types := all[0], []string(nil)
+			for _, u := range got.Undecided {
+				types = append(types, fmt.Sprint(u.Resource.GVR.Resource, " ", u.Followed))
+				if !errors.Is(u.Err, discovery.ErrAmbiguous) {
+					t.Errorf("%s: %s: %v", when, u.Name(), u.Err)
+				}
+			}
+			got.Undecided = nil
+			if diff := cmp.Diff(want, got) + cmp.Diff(undecided, types); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", when, diff)
+			}
+		}
 		wants := func(when string, want ...string) {
 			t.Helper()
 			time.Sleep(time.Minute)
@@ -252,10 +271,18 @@ func TestFollow_Names(t *testing.T) {
 		cluster.define("kites")
 		wants("a name that had no meaning", "start kites")
 		cluster.define("boats", shortNames("vessel"))
+		begun := time.Now()
 		wants("two meanings")
+		states("two meanings", status.Follow{Name: "follow", Names: names, Types: 3}, "boats false", "ships true")
+		for _, u := range f.Follows()[0].Undecided {
+			if u.Since.Before(begun) || u.Since.After(begun.Add(time.Second)) {
+				t.Errorf("%s is undecided since %v, want %v", u.Name(), u.Since, begun)
+			}
+		}
 		uid := cluster.has("ships")
 		cluster.undefine("ships")
 		wants("another meaning", "start boats", "stop ships CRDDeleted "+uid)
+		states("another meaning", status.Follow{Name: "follow", Names: names, Types: 3})
 		cluster.define("vessel") // a plural is preferred to a short name
 		wants("a better meaning", "start vessel", "stop boats")
 		cluster.change("vessel", categories("fleet"))
@@ -267,6 +294,9 @@ func TestFollow_Names(t *testing.T) {
 		cluster.change("boats", shortNames())
 		wants("no meaning", "stop boats")
 		w.end(f)
+		if left := f.Follows(); len(left) != 0 {
+			t.Errorf("after the end: %v", left)
+		}
 	})
 }
 

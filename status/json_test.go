@@ -68,6 +68,18 @@ func TestInformer_JSONIsStable(t *testing.T) {
 		"id": 0, "state": "Synced", "listed": false, "generation": 0, "objects": 0, "traffic": {"lists": 0, "watches": 0, "bytes": 0, "events": 0}, "leases": 0}`)
 }
 
+func TestFollow_JSONIsStable(t *testing.T) {
+	at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	checkJSON(t, status.Follow{Name: "follow", Names: []string{"wd"}, Types: 2, Waiting: 3, Undecided: []status.Undecided{
+		{Resource: discovery.Resource{GVR: gvr}, Err: errors.New("two"), Since: at, Followed: true},
+		{Resource: discovery.Resource{GVR: gvr}, Since: at},
+	}}, `{"name": "follow", "names": ["wd"], "types": 2, "waiting": 3, "undecided": [
+		{"name": "`+discovery.RefOf(gvr).String()+`", "error": "two", "since": "2000-01-01T00:00:00Z", "followed": true},
+		{"name": "`+discovery.RefOf(gvr).String()+`", "since": "2000-01-01T00:00:00Z", "followed": false}
+	]}`)
+	checkJSON(t, status.Follow{}, `{"name": "", "types": 0, "waiting": 0}`)
+}
+
 func TestExplanation_JSONIsStable(t *testing.T) {
 	at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	v2 := gvr.GroupResource().WithVersion("v2")

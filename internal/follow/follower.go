@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,10 +12,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/status"
 )
 
-// Config configures Run.
+// Config configures a [Follower].
 type Config struct {
+	// Name is the name in the status.
+	Name string
 	// Resolver reports the events of types. It must run.
 	Resolver *discovery.Resolver
 	// Selector selects types among those that support Verbs.
@@ -78,8 +82,8 @@ const (
 // recheckEvery is the interval between checks of a type that may change without an event.
 const recheckEvery = 2 * time.Second
 
-// follower is one call of Run.
-type follower struct {
+// Follower holds leases on the types that a selector selects.
+type Follower struct {
 	Config
 	goroutines sync.WaitGroup
 	wake       chan struct{} // has a value if the timer must be set again
@@ -103,10 +107,9 @@ type follower struct {
 	ending  bool
 }
 
-// Run follows types until ctx ends or Closed closes. It returns after all leases have been released
-// and all callbacks have returned.
-func Run(ctx context.Context, cfg Config) {
-	f := &follower{
+// New returns a follower, which holds no lease until [Follower.Run].
+func New(cfg Config) *Follower {
+	f := &Follower{
 		Config: cfg, wake: make(chan struct{}, 1), slots: cfg.Starts,
 		types: map[schema.GroupResource]*followed{}, recheck: map[*followed]time.Time{},
 		named: map[schema.GroupResource]discovery.Resource{}, ambiguous: map[schema.GroupResource]string{},
@@ -116,21 +119,51 @@ func Run(ctx context.Context, cfg Config) {
 			f.names = append(f.names, ref.Resource)
 		}
 	}
+	return f
+}
+
+// Run follows types until ctx ends or Closed closes. It returns after all leases have been released
+// and all callbacks have returned. It must be called once.
+func (f *Follower) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f.goroutines.Go(func() {
 		defer cancel()
 		f.runTimer(ctx)
 	})
-	for event := range cfg.Resolver.Subscribe(ctx, discovery.WithLabelChanges()) {
+	for event := range f.Resolver.Subscribe(ctx, discovery.WithLabelChanges()) {
 		f.handle(ctx, event)
 	}
 	f.end(ctx)
 	f.goroutines.Wait()
 }
 
+// Status returns the state of f. It may be called at any time.
+func (f *Follower) Status() status.Follow {
+	now := status.Follow{Name: f.Name, Names: slices.Clone(f.Selector.Names)}
+	f.mu.Lock()
+	for _, t := range f.types {
+		if t.held {
+			now.Types++
+		}
+		if t.queued {
+			now.Waiting++
+		}
+		if t.unsure != nil {
+			u := *t.unsure
+			u.Followed = t.held
+			now.Undecided = append(now.Undecided, u)
+		}
+	}
+	f.mu.Unlock()
+	slices.SortFunc(now.Undecided, func(a, b status.Undecided) int {
+		return strings.Compare(a.Name(), b.Name())
+	})
+	return now
+}
+
 // handle handles an event of the resolver.
-func (f *follower) handle(ctx context.Context, event discovery.Event) {
+func (f *Follower) handle(ctx context.Context, event discovery.Event) {
 	gr := event.Resource.GVR.GroupResource()
 	_, named := f.named[gr]
 	switch {
@@ -153,12 +186,12 @@ func (f *follower) handle(ctx context.Context, event discovery.Event) {
 }
 
 // mayMean reports whether one of the selector's names may mean res.
-func (f *follower) mayMean(res discovery.Resource) bool {
+func (f *Follower) mayMean(res discovery.Resource) bool {
 	return slices.ContainsFunc(f.names, res.HasName)
 }
 
 // remove records that a type is gone.
-func (f *follower) remove(ctx context.Context, event discovery.Event) {
+func (f *Follower) remove(ctx context.Context, event discovery.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if t := f.types[event.Resource.GVR.GroupResource()]; t != nil {
@@ -168,7 +201,7 @@ func (f *follower) remove(ctx context.Context, event discovery.Event) {
 }
 
 // update updates a type, which is served as res.
-func (f *follower) update(ctx context.Context, res discovery.Resource) {
+func (f *Follower) update(ctx context.Context, res discovery.Resource) {
 	selects, err := f.selects(res)
 	if errors.Is(err, discovery.ErrAmbiguous) && f.ambiguous[res.GVR.GroupResource()] != err.Error() {
 		f.ambiguous[res.GVR.GroupResource()] = err.Error()
@@ -182,7 +215,7 @@ func (f *follower) update(ctx context.Context, res discovery.Resource) {
 }
 
 // selects reports whether res should be followed.
-func (f *follower) selects(res discovery.Resource) (bool, error) {
+func (f *Follower) selects(res discovery.Resource) (bool, error) {
 	for _, verb := range f.Verbs {
 		if !res.Supports(verb) {
 			return false, nil
@@ -192,7 +225,7 @@ func (f *follower) selects(res discovery.Resource) (bool, error) {
 }
 
 // updateLocked updates a type to its present state. The caller holds mu.
-func (f *follower) updateLocked(ctx context.Context, res discovery.Resource, selects bool, err error) {
+func (f *Follower) updateLocked(ctx context.Context, res discovery.Resource, selects bool, err error) {
 	gr := res.GVR.GroupResource()
 	t := f.types[gr]
 	if t == nil {
@@ -204,7 +237,7 @@ func (f *follower) updateLocked(ctx context.Context, res discovery.Resource, sel
 	}
 	switch {
 	case err != nil:
-		t.undecided(res)
+		t.undecided(res, err)
 		f.recheckLocked(t, recheckEvery)
 	case selects:
 		t.selected(res)
@@ -215,7 +248,7 @@ func (f *follower) updateLocked(ctx context.Context, res discovery.Resource, sel
 }
 
 // proceedLocked starts the work that t requires. The caller holds mu.
-func (f *follower) proceedLocked(ctx context.Context, t *followed) {
+func (f *Follower) proceedLocked(ctx context.Context, t *followed) {
 	switch {
 	case t.busy:
 		t.notify()
@@ -239,7 +272,7 @@ func (f *follower) proceedLocked(ctx context.Context, t *followed) {
 }
 
 // work does the work for t, which is held: it releases the lease if there is a reason.
-func (f *follower) work(ctx context.Context, t *followed) {
+func (f *Follower) work(ctx context.Context, t *followed) {
 	for {
 		f.mu.Lock()
 		if !t.held || t.end == nil && !f.ending {
@@ -257,7 +290,7 @@ func (f *follower) work(ctx context.Context, t *followed) {
 }
 
 // end releases all leases at once, and calls Stopped for each type.
-func (f *follower) end(ctx context.Context) {
+func (f *Follower) end(ctx context.Context) {
 	f.mu.Lock()
 	f.ending, f.queue = true, nil
 	var leases []Lease
@@ -274,7 +307,7 @@ func (f *follower) end(ctx context.Context) {
 }
 
 // recheckLocked schedules the next check of t after d. The caller holds mu.
-func (f *follower) recheckLocked(t *followed, d time.Duration) {
+func (f *Follower) recheckLocked(t *followed, d time.Duration) {
 	f.recheck[t] = time.Now().Add(d)
 	select {
 	case f.wake <- struct{}{}:
@@ -283,7 +316,7 @@ func (f *follower) recheckLocked(t *followed, d time.Duration) {
 }
 
 // runTimer checks types when they are due, until ctx ends or Closed closes.
-func (f *follower) runTimer(ctx context.Context) {
+func (f *Follower) runTimer(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -302,9 +335,9 @@ func (f *follower) runTimer(ctx context.Context) {
 }
 
 // recheckDue checks the types that are due, and returns the time of the next check.
-func (f *follower) recheckDue(ctx context.Context) (next time.Time) {
+func (f *Follower) recheckDue(ctx context.Context) (next time.Time) {
 	now := time.Now()
-	var unsure []*discovery.Resource
+	var unsure []*status.Undecided
 	f.mu.Lock()
 	for t, at := range f.recheck {
 		if at.After(now) {
@@ -317,11 +350,11 @@ func (f *follower) recheckDue(ctx context.Context) (next time.Time) {
 		f.proceedLocked(ctx, t)
 	}
 	f.mu.Unlock()
-	for _, res := range unsure {
-		selects, err := f.selects(*res)
+	for _, u := range unsure {
+		selects, err := f.selects(u.Resource)
 		f.mu.Lock()
-		if t := f.types[res.GVR.GroupResource()]; t != nil && t.unsure == res { // there was no event meanwhile
-			f.updateLocked(ctx, *res, selects, err)
+		if t := f.types[u.Resource.GVR.GroupResource()]; t != nil && t.unsure == u { // there was no event meanwhile
+			f.updateLocked(ctx, u.Resource, selects, err)
 		}
 		f.mu.Unlock()
 	}

@@ -80,7 +80,7 @@ func followingAtMost(t *testing.T, cluster *fakecluster.Cluster, most int, acqui
 	var running, resolverRuns sync.WaitGroup
 	resolverRuns.Go(func() { _ = resolver.Run(resolving) })
 	running.Go(func() {
-		Run(ctx, Config{
+		New(Config{
 			Resolver: resolver, Verbs: []string{"list", "watch"}, Starts: 1, Most: most, Closed: make(chan struct{}),
 			Acquire: func(_ context.Context, gvr schema.GroupVersionResource) (Lease, error) {
 				l := &leased{resource: gvr.Resource, calls: c}
@@ -89,7 +89,7 @@ func followingAtMost(t *testing.T, cluster *fakecluster.Cluster, most int, acqui
 			},
 			Started: func(l Lease) { c.add("start " + l.(leased).resource) },
 			Stopped: func(res discovery.Resource, _ discovery.Evidence) { c.add("stop " + res.GVR.Resource) },
-		})
+		}).Run(ctx)
 	})
 	stop = sync.OnceFunc(func() {
 		cancel()

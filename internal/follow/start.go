@@ -17,7 +17,7 @@ const startTimeout = 5 * time.Second
 const logRetries = 4
 
 // enqueueLocked puts t in the queue of types to start. The caller holds mu.
-func (f *follower) enqueueLocked(ctx context.Context, t *followed) {
+func (f *Follower) enqueueLocked(ctx context.Context, t *followed) {
 	if !t.queued {
 		t.queued = true
 		f.queue = append(f.queue, t)
@@ -26,7 +26,7 @@ func (f *follower) enqueueLocked(ctx context.Context, t *followed) {
 }
 
 // startQueuedLocked starts types of the queue while there are slots. The caller holds mu.
-func (f *follower) startQueuedLocked(ctx context.Context) {
+func (f *Follower) startQueuedLocked(ctx context.Context) {
 	for f.slots > 0 && len(f.queue) > 0 && !f.ending {
 		if f.Most > 0 && f.active >= f.Most {
 			f.waitLocked(ctx)
@@ -51,7 +51,7 @@ func (f *follower) startQueuedLocked(ctx context.Context) {
 }
 
 // waitLocked logs that types wait for the end of others, in another goroutine. The caller holds mu.
-func (f *follower) waitLocked(ctx context.Context) {
+func (f *Follower) waitLocked(ctx context.Context) {
 	if !f.full {
 		f.full = true
 		f.goroutines.Go(func() {
@@ -61,7 +61,7 @@ func (f *follower) waitLocked(ctx context.Context) {
 }
 
 // leaveLocked records that a type no longer counts for Most. The caller holds mu.
-func (f *follower) leaveLocked(ctx context.Context) {
+func (f *Follower) leaveLocked(ctx context.Context) {
 	f.active--
 	f.startQueuedLocked(ctx)
 	if len(f.queue) == 0 {
@@ -70,7 +70,7 @@ func (f *follower) leaveLocked(ctx context.Context) {
 }
 
 // start acquires a lease on t, calls Started, and does further work for t.
-func (f *follower) start(ctx context.Context, t *followed, gvr schema.GroupVersionResource) {
+func (f *Follower) start(ctx context.Context, t *followed, gvr schema.GroupVersionResource) {
 	l, err := f.Acquire(ctx, gvr)
 	f.mu.Lock()
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *follower) start(ctx context.Context, t *followed, gvr schema.GroupVersi
 	f.work(ctx, t)
 }
 
-func (f *follower) closed() bool {
+func (f *Follower) closed() bool {
 	select {
 	case <-f.Closed:
 		return true
@@ -117,7 +117,7 @@ func (f *follower) closed() bool {
 
 // awaitFirstList frees the slot when l has its first list, when the list is delayed, or when it
 // takes too long.
-func (f *follower) awaitFirstList(ctx context.Context, l Lease) {
+func (f *Follower) awaitFirstList(ctx context.Context, l Lease) {
 	bounded, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for bounded.Err() == nil {
@@ -137,7 +137,7 @@ func (f *follower) awaitFirstList(ctx context.Context, l Lease) {
 }
 
 // freeSlotLocked frees the slot of a started type for the next type. The caller holds mu.
-func (f *follower) freeSlotLocked(ctx context.Context) {
+func (f *Follower) freeSlotLocked(ctx context.Context) {
 	f.slots++
 	f.startQueuedLocked(ctx)
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // awaitDeletion waits until l can be released. It reports false if l must no longer be released.
-func (f *follower) awaitDeletion(ctx context.Context, t *followed, l Lease) bool {
+func (f *Follower) awaitDeletion(ctx context.Context, t *followed, l Lease) bool {
 	var (
 		look     = firstLook
 		last     = Deletion{}
@@ -58,7 +58,7 @@ func (f *follower) awaitDeletion(ctx context.Context, t *followed, l Lease) bool
 }
 
 // stop releases the lease of t and calls Stopped, if there is still a reason.
-func (f *follower) stop(ctx context.Context, t *followed, l Lease) {
+func (f *Follower) stop(ctx context.Context, t *followed, l Lease) {
 	f.mu.Lock()
 	if t.end == nil && !f.ending {
 		f.mu.Unlock()

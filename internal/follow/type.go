@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // followed is one type: its required and its present state. The follower's lock guards it.
@@ -15,7 +16,7 @@ type followed struct {
 	gr schema.GroupResource
 
 	want   *discovery.Resource // the type is served and selected; nil: it is not
-	unsure *discovery.Resource // the type is served, and its selection can't be decided
+	unsure *status.Undecided   // the type is served, and its selection can't be decided
 
 	held  bool                // there is a lease, or one is being acquired, and it is not being released
 	res   discovery.Resource  // the last known state of the leased type
@@ -69,10 +70,14 @@ func (t *followed) deselected(res discovery.Resource) {
 	}
 }
 
-// undecided records that the type is served as res, and that its selection can't be decided.
-func (t *followed) undecided(res discovery.Resource) {
+// undecided records that the type is served as res, and why its selection can't be decided.
+func (t *followed) undecided(res discovery.Resource, err error) {
+	since := time.Now()
+	if t.unsure != nil {
+		since = t.unsure.Since
+	}
 	t.there(res)
-	t.unsure = &res
+	t.unsure = &status.Undecided{Resource: res, Err: err, Since: since}
 }
 
 // there records that the type is served as res. If res has another CRD, the previous one was deleted.

@@ -15,7 +15,7 @@ func is(uid types.UID) func(t *followed) { return func(t *followed) { t.selected
 func isOther(uid types.UID) func(t *followed) { return func(t *followed) { t.deselected(served(uid)) } }
 
 func isUnknown(uid types.UID) func(t *followed) {
-	return func(t *followed) { t.undecided(served(uid)) }
+	return func(t *followed) { t.undecided(served(uid), discovery.ErrAmbiguous) }
 }
 
 func isGone(kind discovery.EvidenceKind, uid types.UID) func(t *followed) {
