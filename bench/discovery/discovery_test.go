@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -287,13 +288,26 @@ func TestStart_CountsMemoryAndRequestsUntilAtRest(t *testing.T) {
 		return nil
 	}
 	m := newMapper(f)
+	answered, sent := make(chan struct{}), make(chan struct{})
+	all := sync.OnceFunc(func() { close(answered) })
+	m.settled = func() bool { // called after the answers
+		all()
+		select {
+		case <-sent:
+			return true
+		default:
+			return false
+		}
+	}
 	figures, err := start(t, m, func(r *run) {
 		m.run = func(ctx context.Context) error {
+			<-answered
 			for range 6 {
-				if err := errors.Join(usage.Sleep(ctx, shortIdle/10), request(ctx, r.cfg)); err != nil {
+				if err := request(ctx, r.cfg); err != nil {
 					return err
 				}
 			}
+			close(sent)
 			<-ctx.Done()
 			return nil
 		}
