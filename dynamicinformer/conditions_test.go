@@ -228,37 +228,44 @@ func TestType_ARejectedWatchMakesTheResolverPollOnce(t *testing.T) {
 }
 
 // While requests are NotFound, and discovery does not explain that, a resolver without watches polls
-// more often.
+// more often. They may be those in one namespace of a set.
 func TestType_AnUnexplainedNotFoundMakesTheResolverPoll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cluster := fakecluster.New(widgetType)
-		f := newFactory(t, cluster, withDiscovery(t, cluster))
-		syncedLease(t, f)
-		polls := func() int {
-			before := len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{}))
-			time.Sleep(20 * time.Second)
-			return len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{})) - before
-		}
-		time.Sleep(time.Minute)
-		if got := polls(); got > 1 {
-			t.Errorf("polls within 20 s, without failures: %d", got)
-		}
-		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
-			if req.Verb == fakecluster.VerbDiscover {
-				return nil
-			}
-			return apierrors.NewNotFound(widgets.GroupResource(), "")
+	for name, opts := range map[string][]dynamicinformer.LeaseOption{"all": nil, "in one namespace": {dynamicinformer.WithNamespaces("a", "b")}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { unexplained(t, opts) })
 		})
-		cluster.CloseWatches(widgets)
-		time.Sleep(time.Second)
-		if got := polls(); got < 3 {
-			t.Errorf("polls within 20 s, while requests are NotFound: %d", got)
+	}
+}
+
+func unexplained(t *testing.T, opts []dynamicinformer.LeaseOption) {
+	t.Helper()
+	cluster := fakecluster.New(widgetType)
+	f := newFactory(t, cluster, withDiscovery(t, cluster))
+	syncedLease(t, f, opts...)
+	polls := func() int {
+		before := len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{}))
+		time.Sleep(20 * time.Second)
+		return len(cluster.Requests(fakecluster.VerbDiscover, schema.GroupVersionResource{})) - before
+	}
+	time.Sleep(time.Minute)
+	if got := polls(); got > 1 {
+		t.Errorf("polls within 20 s, without failures: %d", got)
+	}
+	cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+		if req.Verb == fakecluster.VerbDiscover || req.Namespace == "b" {
+			return nil
 		}
-		cluster.Intercept(nil)
-		time.Sleep(2 * time.Minute)
-		if got := polls(); got > 1 {
-			t.Errorf("polls within 20 s, long after: %d", got)
-		}
-		shutdown(t, f)
+		return apierrors.NewNotFound(widgets.GroupResource(), "")
 	})
+	cluster.CloseWatches(widgets)
+	time.Sleep(time.Second)
+	if got := polls(); got < 3 {
+		t.Errorf("polls within 20 s, while requests are NotFound: %d", got)
+	}
+	cluster.Intercept(nil)
+	time.Sleep(2 * time.Minute)
+	if got := polls(); got > 1 {
+		t.Errorf("polls within 20 s, long after: %d", got)
+	}
+	shutdown(t, f)
 }

@@ -30,10 +30,10 @@ func acquire(t *testing.T, f *dynamicinformer.Factory, gvr schema.GroupVersionRe
 }
 
 // syncedLease starts f, and returns a lease on widgets whose informer has synced and is idle.
-func syncedLease(t *testing.T, f *dynamicinformer.Factory) *dynamicinformer.Lease {
+func syncedLease(t *testing.T, f *dynamicinformer.Factory, opts ...dynamicinformer.LeaseOption) *dynamicinformer.Lease {
 	t.Helper()
 	f.Start(t.Context())
-	l := acquire(t, f, widgets)
+	l := acquire(t, f, widgets, opts...)
 	if err := l.WaitForSync(t.Context()); err != nil {
 		t.Fatalf("WaitForSync: %v", err)
 	}

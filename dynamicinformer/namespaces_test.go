@@ -130,6 +130,34 @@ func TestNamespaces_ForbiddenOneIsNamedAndAffectsNoOther(t *testing.T) {
 	})
 }
 
+// A server behind an APIService may respond with NotFound in one namespace. Discovery says that the type is served.
+func TestNamespaces_OneIsNotFound(t *testing.T) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Namespace == "a" {
+				return apierrors.NewNotFound(widgets.GroupResource(), "")
+			}
+			return nil
+		})
+		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("a", "b"))
+		if err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast()); err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			time.Sleep(time.Minute)
+			if i := l.Status(); i.State != status.StateSynced || i.Reason != "" || i.Namespaces[0].Reason != status.ReasonNotFound || i.Namespaces[1].Reason != "" {
+				t.Fatalf("status: %s, %+v", i, i.Namespaces)
+			}
+		}
+		cluster.Intercept(nil)
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff([]string{"a/x", "b/x"}, keysOf(l)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestNamespaces_AllAreForbidden(t *testing.T) {
 	inSet(t, func(in bubble) {
 		t, f := in.T, in.factory

@@ -61,6 +61,7 @@ type failures struct {
 func (f failures) Failed(verb string, err error) { f.failed(verb, err) }
 func (failures) Succeeded(string)                {}
 func (failures) Received(int)                    {}
+func (failures) Doubted()                        {}
 func (failures) Completed()                      {}
 
 // selected is the store of a reflector of Namespace objects. It has only their names.

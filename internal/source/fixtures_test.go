@@ -118,6 +118,7 @@ func (o *observer) Failed(verb string, err error) { o.note(verb+" failed", err) 
 func (o *observer) Succeeded(verb string)         { o.note(verb+" succeeded", nil) }
 
 func (o *observer) Received(int) {}
+func (o *observer) Doubted()     {}
 func (o *observer) Completed()   {}
 
 // reports returns the reports to the observer, in order.

@@ -289,7 +289,7 @@ func (e *NamespaceError) Error() string { return e.Err.Error() }
 func (e *NamespaceError) Unwrap() error { return e.Err }
 
 // namespaceObserver gets the results of requests in one namespace. If requests fail in only some namespaces, that
-// is no failure of the source. NotFound is reported in any case: it may concern the type.
+// is no failure of the source.
 type namespaceObserver struct {
 	Observer
 	set  *Namespaces
@@ -298,9 +298,12 @@ type namespaceObserver struct {
 
 // Failed implements Observer.
 func (o namespaceObserver) Failed(verb string, err error) {
-	if all := o.set.failed(o.name, verb, err); all || apierrors.IsNotFound(err) {
+	if o.set.failed(o.name, verb, err) {
 		o.Observer.Failed(verb, &NamespaceError{o.name, err})
 		return
+	}
+	if apierrors.IsNotFound(err) {
+		o.Doubted()
 	}
 	o.Completed()
 }

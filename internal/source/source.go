@@ -80,6 +80,9 @@ type Config struct {
 type Observer interface {
 	// Failed is called when a request has failed or its stream has broken.
 	Failed(verb string, err error)
+	// Doubted is called when a request in one namespace of a set is NotFound, and requests in others are not known to
+	// fail: the type may be gone, or a server does not serve it there.
+	Doubted()
 	// Succeeded is called when the source accepts a list, from a LIST or from the initial
 	// events of a watch: it is complete, it is of the present type, and the reflector has it or
 	// will get it next. For a watch, it is called when the server accepts the watch.
@@ -334,4 +337,5 @@ type noObserver struct{}
 func (noObserver) Failed(string, error) {}
 func (noObserver) Succeeded(string)     {}
 func (noObserver) Received(int)         {}
+func (noObserver) Doubted()             {}
 func (noObserver) Completed()           {}

@@ -290,6 +290,14 @@ func (s *State) Failed(verb string, err error) {
 	}
 }
 
+// Doubted implements source.Observer. Discovery decides whether the type is gone.
+func (s *State) Doubted() {
+	if s.cfg.Resolver != nil {
+		s.change(func(next *Snapshot) { next.doubt = next.At })
+		s.Look()
+	}
+}
+
 // countFailure counts a failed request. It copies the counts, which other snapshots share.
 func (s *Snapshot) countFailure(reason status.Reason) {
 	failures := maps.Clone(s.Traffic.Failures)

@@ -12,6 +12,7 @@ var ofTypestate = []table{
 		{"a successor that is never served keeps old objects", "State.hasSuccessor", replace("successorFor", "time.Hour")},
 		{"the wait for a successor has no end", "State.pause", never("now.Evidence.Kind == discovery.CRDDeleted && now.Serving == source.Held")},
 		{"a resolver does not get the expectation of a type", "inquiry.once", drop("q.expects(true)")},
+		{"a NotFound in one namespace does not make a resolver poll", "State.Doubted", drop("s.change(func(next *Snapshot) { next.doubt = next.At })")},
 		{"a NotFound does not make a resolver poll", "inquiry.once", replace("q.expects(doubted)", "q.expects(doubted && false)")},
 		{"a refused watch does not make a resolver poll", "State.Failed", never("apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)")},
 		{"a resolver polls more often after each refused watch", "State.Failed", always("next.Watch.Err == nil")},
