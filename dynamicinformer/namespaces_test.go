@@ -478,7 +478,20 @@ func TestAllowedNamespaces_FallsBackToThoseThatAreAllowed(t *testing.T) {
 		if i := l.Status(); len(i.Namespaces) != 2 || !strings.Contains(i.String(), "(2 namespaces): Synced") {
 			t.Errorf("status: %s", i)
 		}
-		if all, err := kept.List(labels.Everything()); err != nil || len(all) != 2 {
+		incomplete := func(err error) bool {
+			e, is := errors.AsType[*status.IncompleteError](err)
+			return is && apierrors.IsForbidden(err) && len(e.Namespaces) == 1 && e.Namespaces[0].Name == "b"
+		}
+		if all, err := kept.List(labels.Everything()); !incomplete(err) || len(all) != 2 {
+			t.Errorf("%d objects, %v", len(all), err)
+		}
+		if all, err := kept.ByNamespace("a").List(labels.Everything()); err != nil || len(all) != 1 {
+			t.Errorf("a: %d objects, %v", len(all), err)
+		}
+		if _, err := kept.Get("b/x"); !incomplete(err) {
+			t.Errorf("b/x: %v", err)
+		}
+		if all, err := l.Unstructured(lister.WithCompleteness(nil)).List(labels.Everything()); err != nil || len(all) != 2 {
 			t.Errorf("%d objects, %v", len(all), err)
 		}
 		time.Sleep(time.Hour)
@@ -494,6 +507,9 @@ func TestAllowedNamespaces_FallsBackToThoseThatAreAllowed(t *testing.T) {
 		forbid(cluster, "")
 		l.Retry()
 		check("b is allowed", "a/x", "b/x", "c/x")
+		if all, err := kept.List(labels.Everything()); err != nil || len(all) != 3 {
+			t.Errorf("%d objects, %v", len(all), err)
+		}
 
 		forbid(cluster, "", "a")
 		cluster.CloseWatches(widgets)
@@ -547,7 +563,7 @@ func TestAllowedNamespaces_OfNames(t *testing.T) {
 				if err := l.WaitForSync(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if all, err := l.Lister().List(labels.Everything()); err != nil || len(all) != 1 {
+				if all, err := l.Lister().List(labels.Everything()); !errors.Is(err, status.ErrIncomplete) || len(all) != 1 {
 					t.Errorf("%d objects, %v", len(all), err)
 				}
 				if err := l.SetNamespaces("b", "c"); err != nil {

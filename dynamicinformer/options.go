@@ -188,7 +188,8 @@ func WithNamespaceSelector(selector string) InformerOption {
 
 // WithAllowedNamespaces limits informers to the namespaces that the user may list. If a list of all namespaces is
 // forbidden, the informer follows Namespace objects, as [WithNamespaceSelector] does, and goes on with those whose lists
-// are not forbidden: the others are not in its set, and are tried again after five minutes, or on [Lease.Retry]. One that
+// are not forbidden: the others are not in its status, and are tried again after five minutes, or on [Lease.Retry]. A
+// list of all namespaces from the cache then also returns a [*status.IncompleteError], which names the others. One that
 // is forbidden later keeps its objects and has the reason. An informer that has fallen back stays so. With
 // [WithNamespaces] or [WithNamespaceSelector], in any order, the set has the allowed ones of these.
 func WithAllowedNamespaces() InformerOption {

@@ -227,14 +227,21 @@ func (s *Source) Namespaces() []Namespace {
 
 // namespacesLocked is Namespaces for a caller that holds the lock of k.
 func (s *Source) namespacesLocked(k *known) []Namespace {
+	set, states := s.eachNamespaceLocked(k)
+	return slices.DeleteFunc(states, func(n Namespace) bool { return set.isHidden(n.Failure.forbidden, n.Listed) })
+}
+
+// eachNamespaceLocked returns the state of each namespace, also of those that are left out because they are forbidden.
+// The caller holds the lock of k.
+func (s *Source) eachNamespaceLocked(k *known) (*Namespaces, []Namespace) {
 	t, _ := s.gate.available.Current()
 	set := s.gate.set(t)
 	if set == nil {
-		return nil
+		return nil, nil
 	}
 	states := set.states()
 	k.describeLocked(states)
-	return slices.DeleteFunc(states, func(n Namespace) bool { return set.isHidden(n.Failure.forbidden, n.Listed) })
+	return set, states
 }
 
 // HasSet reports whether there is Config.Namespaces.
@@ -246,8 +253,8 @@ func (s *Source) ListsEach() bool {
 	return s.gate.set(t) != nil
 }
 
-// Unlisted returns the state of namespace if it is in the set and not listed; of all such namespaces if namespace is
-// empty.
+// Unlisted returns the state of namespace if it is in the set and not listed, or left out because it is forbidden; of
+// all such namespaces if namespace is empty.
 func (s *Source) Unlisted(namespace string) (unlisted []Namespace) {
 	t, _ := s.gate.available.Current()
 	set := s.gate.set(t)
@@ -258,7 +265,11 @@ func (s *Source) Unlisted(namespace string) (unlisted []Namespace) {
 	if s.gate.known.lists(names) {
 		return nil
 	}
-	for _, state := range s.Namespaces() {
+	k := &s.gate.known
+	k.mu.Lock()
+	_, states := s.eachNamespaceLocked(k)
+	k.mu.Unlock()
+	for _, state := range states {
 		if !state.Listed && (namespace == "" || namespace == state.Name) {
 			unlisted = append(unlisted, state)
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/lister"
 	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
@@ -143,7 +144,11 @@ var _ = Describe("A set of namespaces on "+kubeAPIServer.name, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(l.WaitForSync(ctx)).To(Succeed())
 		Expect(keysIn(l)()).To(ConsistOf(one + "/w"))
-		Expect(l.Lister().List(labels.Everything())).To(HaveLen(1))
+		all, err := l.Lister().List(labels.Everything())
+		Expect(all).To(HaveLen(1))
+		Expect(err).To(SatisfyAll(MatchError(status.ErrIncomplete), Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(two))))
+		Expect(l.Lister().ByNamespace(one).List(labels.Everything())).To(HaveLen(1))
+		Expect(l.Unstructured(lister.WithCompleteness(nil)).List(labels.Everything())).To(HaveLen(1))
 		Expect(l.Status().Namespaces).To(ConsistOf(HaveField("Name", one)))
 
 		grant(ctx, d.user, two, widgets, "list", "watch")
