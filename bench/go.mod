@@ -6,6 +6,7 @@ require (
 	github.com/go-logr/logr v1.4.4
 	github.com/google/go-cmp v0.7.0
 	github.com/gvrkit/gvrkit v0.0.0
+	github.com/gvrkit/gvrkit/controllerruntime v0.0.0
 	github.com/gvrkit/gvrkit/test/envtest v0.0.0
 	github.com/gvrkit/gvrkit/test/envtest/embedded v0.0.0
 	github.com/klauspost/compress v1.20.3
@@ -24,6 +25,7 @@ require (
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
+	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-openapi/jsonpointer v1.0.0 // indirect
 	github.com/go-openapi/jsonreference v1.0.0 // indirect
@@ -61,6 +63,7 @@ require (
 	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
+	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
@@ -75,6 +78,7 @@ require (
 
 replace (
 	github.com/gvrkit/gvrkit => ..
+	github.com/gvrkit/gvrkit/controllerruntime => ../controllerruntime
 	github.com/gvrkit/gvrkit/metrics => ../metrics
 	github.com/gvrkit/gvrkit/test/envtest => ../test/envtest
 	github.com/gvrkit/gvrkit/test/envtest/embedded => ../test/envtest/embedded

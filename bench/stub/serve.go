@@ -21,7 +21,7 @@ import (
 )
 
 // serve responds to a list or a watch.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serve(to response, w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	number := func(name string) int64 {
 		n, _ := strconv.ParseInt(q.Get(name), 10, 64) // clients send numbers
@@ -30,17 +30,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	watching, _ := strconv.ParseBool(q.Get("watch"))
 	switch {
 	case watching:
-		s.serveWatch(w, r, number("resourceVersion"), q.Get("sendInitialEvents") == "true")
+		s.serveWatch(to, w, r, number("resourceVersion"), q.Get("sendInitialEvents") == "true")
 	case q.Get("resourceVersion") == "0": // such a list has no pages, as in kube-apiserver
-		s.serveList(w, r, "", 0)
+		s.serveList(to, w, "", 0)
 	default:
-		s.serveList(w, r, q.Get("continue"), int(number("limit")))
+		s.serveList(to, w, q.Get("continue"), int(number("limit")))
 	}
 }
 
 // serveList responds with a list, or with a page of it. All pages have the version of the first
 // page.
-func (s *Server) serveList(w http.ResponseWriter, r *http.Request, token string, limit int) {
+func (s *Server) serveList(to response, w http.ResponseWriter, token string, limit int) {
 	items, version := s.list()
 	first, offset := version, 0
 	if token != "" {
@@ -59,14 +59,12 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, token string,
 		meta.Continue, meta.RemainingItemCount = fmt.Sprintf("%d.%d", version, offset+limit), &left
 		items = items[:limit]
 	}
-	to := s.respond(w, r)
 	to.list(meta, items)
 	_ = to.Flush()
 }
 
 // serveWatch serves a watch until the client ends it. A watch from version 0 begins with all objects.
-func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, version int64, initial bool) {
-	to := s.respond(w, r)
+func (s *Server) serveWatch(to response, w http.ResponseWriter, r *http.Request, version int64, initial bool) {
 	if items, present := s.list(); initial || version == 0 {
 		version = present
 		for _, i := range items {
@@ -74,7 +72,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, version int6
 		}
 	}
 	if initial {
-		groupVersion, kind := s.kind.GVK.ToAPIVersionAndKind()
+		groupVersion, kind := to.kind.ToAPIVersionAndKind()
 		to.event(watch.Bookmark, newItem(fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"annotations":{%q:"true"},"creationTimestamp":null,"resourceVersion":%q}}`,
 			groupVersion, kind, metav1.InitialEventsAnnotationKey, objects.FormatVersion(version))))
 	}
@@ -119,13 +117,15 @@ func newItem(text []byte) *item {
 type response struct {
 	*bufio.Writer
 
-	kind     schema.GroupVersionKind // of the objects
+	kind     schema.GroupVersionKind // of the objects in the response
+	stored   string                  // the kind in the texts of items
 	metadata bool
 }
 
-func (s *Server) respond(w http.ResponseWriter, r *http.Request) response {
+// respond returns the response to r, with objects of kind.
+func (s *Server) respond(w http.ResponseWriter, r *http.Request, kind schema.GroupVersionKind) response {
 	const contentType = "application/vnd.kubernetes.protobuf"
-	accept, to := r.Header.Get("Accept"), response{bufio.NewWriterSize(w, 32<<10), s.kind.GVK, false}
+	accept, to := r.Header.Get("Accept"), response{bufio.NewWriterSize(w, 32<<10), kind, s.kind.GVK.Kind, false}
 	w.Header().Set("Content-Type", "application/json")
 	if strings.HasPrefix(accept, contentType+";as=PartialObjectMetadata") { // kube-apiserver sends it for custom resources, too
 		w.Header().Set("Content-Type", contentType)
@@ -151,7 +151,7 @@ func (r response) list(meta metav1.ListMeta, items []*item) {
 		if n > 0 {
 			_ = r.WriteByte(',')
 		}
-		_, _ = r.Write(i.text)
+		r.object(i)
 	}
 	fmt.Fprint(r, "]}\n")
 }
@@ -165,8 +165,20 @@ func (r response) event(kind watch.EventType, i *item) {
 		return
 	}
 	_, _ = r.WriteString(`{"type":"` + string(kind) + `","object":`)
-	_, _ = r.Write(i.text)
+	r.object(i)
 	_, _ = r.WriteString("}\n")
+}
+
+// object writes i as an object of the response's kind. Its keys are sorted: kind is before all keys of the objects.
+func (r response) object(i *item) {
+	before, after, found := bytes.Cut(i.text, []byte(`"kind":"`+r.stored+`"`))
+	if r.kind.Kind == r.stored || !found { // a bookmark has the response's kind
+		_, _ = r.Write(i.text)
+		return
+	}
+	_, _ = r.Write(before)
+	fmt.Fprintf(r, `"kind":%q`, r.kind.Kind)
+	_, _ = r.Write(after)
 }
 
 // encoded returns obj in protobuf.

@@ -1,7 +1,7 @@
 // Package stub is an API server that responds with prepared JSON, so that a benchmark of clients
 // does not wait for the server. It serves the objects of one kind, with lists, pages, watches and
 // initial events, in JSON or, as kube-apiserver, only their metadata in protobuf. It keeps the events
-// of the last [Client.Change]: an earlier watch or page gets 410.
+// of the last [Client.Change]: an earlier watch or page gets 410. It may serve the same objects as those of several kinds.
 //
 // It has no discovery, selectors, lists of one namespace, writes, permissions, compression or TLS.
 package stub
@@ -36,6 +36,17 @@ const eventsPath = "/bench/events/"
 type Config struct {
 	Kind    string `json:"kind"`
 	Objects int    `json:"objects"`
+	// Kinds is the number of kinds that have these objects; zero: one. See [KindNumber].
+	Kinds int `json:"kinds,omitempty"`
+}
+
+// KindNumber returns a kind of a server with several ones, with its name and resource. Number 0 is kind itself.
+func KindNumber(kind objects.Kind, number int) objects.Kind {
+	if number > 0 {
+		kind.GVK.Kind += strconv.Itoa(number)
+		kind.GVR.Resource += strconv.Itoa(number)
+	}
+	return kind
 }
 
 // Server is the handler.
@@ -66,7 +77,10 @@ func New(ctx context.Context, config Config) (*Server, error) {
 		}
 		s.items = append(s.items, newItem(text))
 	}
-	s.HandleFunc("GET /apis/"+kind.GVR.GroupVersion().String()+"/"+kind.GVR.Resource, s.serve)
+	for number := range max(1, config.Kinds) {
+		as := KindNumber(kind, number)
+		s.HandleFunc("GET /apis/"+as.GVR.GroupVersion().String()+"/"+as.GVR.Resource, func(w http.ResponseWriter, r *http.Request) { s.serve(s.respond(w, r, as.GVK), w, r) })
+	}
 	s.HandleFunc("POST "+eventsPath+"{number}", s.serveChange)
 	return s, nil
 }

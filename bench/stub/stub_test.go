@@ -396,3 +396,46 @@ func metadataClient(t *testing.T, c stub.Client) (metadata.Interface, func() []s
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
+
+// Several kinds have the same objects, each with its own name of the kind.
+func TestServer_SeveralKinds(t *testing.T) {
+	for _, kind := range objects.All() {
+		handler, err := stub.New(t.Context(), stub.Config{Kind: kind.Name, Objects: 3, Kinds: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(handler)
+		defer server.Close()
+		c := stub.Client{Host: server.URL}
+		var lists [2]*unstructured.UnstructuredList
+		for number := range lists {
+			as := stub.KindNumber(kind, number)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			defer cancel()
+			lists[number], err = dynamicClient(t, c).Resource(as.GVR).List(ctx, metav1.ListOptions{})
+			if err != nil || len(lists[number].Items) != 3 {
+				t.Fatal(lists[number], err)
+			}
+			initial := true
+			w, err := dynamicClient(t, c).Resource(as.GVR).Watch(ctx, metav1.ListOptions{SendInitialEvents: &initial})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 4 { // the objects and the bookmark
+				if got := (<-w.ResultChan()).Object.GetObjectKind().GroupVersionKind(); got != as.GVK {
+					t.Errorf("the watch of %v has %v", as.GVK, got)
+				}
+			}
+			w.Stop()
+			for i := range lists[number].Items {
+				if got := lists[number].Items[i].GroupVersionKind(); got != as.GVK {
+					t.Errorf("the list of %v has %v", as.GVK, got)
+				}
+				lists[number].Items[i].SetGroupVersionKind(kind.GVK)
+			}
+		}
+		if diff := cmp.Diff(lists[0].Items, lists[1].Items); diff != "" {
+			t.Errorf("(-first +second):\n%s", diff)
+		}
+	}
+}
