@@ -3,9 +3,9 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := help
 
-MODULES := . bench controllerruntime examples/clusters examples/controller examples/ipamblock metrics test/envtest test/envtest/embedded
+MODULES := . bench controllerruntime examples/clusters examples/controller examples/ipamblock examples/manager metrics test/envtest test/envtest/embedded
 UNIT    := ./... ./bench/... ./controllerruntime/... ./metrics/...
-SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/clusters/... ./examples/controller/... ./examples/ipamblock/...
+SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/clusters/... ./examples/controller/... ./examples/ipamblock/... ./examples/manager/...
 TEST    := go test -race -shuffle=on -count=1 -timeout=40m
 LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZ    := 30s
