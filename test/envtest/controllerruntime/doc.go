@@ -1,3 +1,4 @@
-// Package controllerruntime runs controller-runtime's own tests of its package cache on gvrkit's cache, on kube-apiserver. It takes the tests
-// from the module cache, and replaces only the constructor. The file exceptions_test.go has the tests that are left out, with their reasons.
+// Package controllerruntime runs controller-runtime's own tests on gvrkit's cache, on kube-apiserver: those of its packages cache, manager,
+// builder, controller and client. It takes the release from the module cache, and changes only the constructor of its cache. With the flag
+// -stock, the tests run on controller-runtime's cache. The file exceptions_test.go has the tests that fail, with their reasons.
 package controllerruntime

@@ -1,114 +1,91 @@
 package controllerruntime_test
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
-	"maps"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/onsi/ginkgo/v2/types"
 	"go.uber.org/goleak"
-	_ "sigs.k8s.io/controller-runtime/pkg/controller/controllertest" // the tests of controller-runtime import it
-	_ "sigs.k8s.io/controller-runtime/pkg/log/zap"                   // as above
 
 	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
 )
 
+var stock = flag.Bool("stock", false, "run the suites on controller-runtime's cache, to compare")
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// files are those of controller-runtime's package cache whose tests are outside of the package.
-var files = []string{"cache_suite_test.go", "cache_test.go", "informer_cache_test.go"}
+// suite is the suite of a package of controller-runtime. docs/controller-runtime.md has its counts.
+type suite struct {
+	pkg    string
+	packed string // the value of GVRKIT_PACKED_CACHES, unless it is empty
+	specs  int
+	cached int // specs that create a cache
+}
 
-var (
-	constructor = regexp.MustCompile(`\bcache\.New\b`)
-	imported    = "\t\"sigs.k8s.io/controller-runtime/pkg/cache\"\n"
-)
+// suites has two rows that run at once. The suites of a row run one after the other.
+var suites = [][]suite{{
+	{"cache", "false", 276, 270},
+	{"cache", "true", 276, 270},
+}, {
+	{"manager", "", 107, 60},
+	{"builder", "", 72, 72},
+	{"controller", "", 32, 32},
+	{"client", "", 311, 13},
+}}
 
-// changed returns the source of a test with our constructor. It reports false if the source has none.
-func changed(source string) (string, bool) {
-	if !constructor.MatchString(source) {
-		return source, false
+func TestDocsHaveTheCounts(t *testing.T) {
+	docs, err := os.ReadFile("../../../docs/controller-runtime.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	source = constructor.ReplaceAllString(source, "gvrkit.NewCache")
-	return strings.Replace(source, imported, imported+"\tgvrkit \"github.com/gvrkit/gvrkit/controllerruntime\"\n", 1), true
+	for _, s := range slices.Concat(suites...) {
+		if row := fmt.Sprintf("| `pkg/%s` | %d | %d | %[2]d | %[2]d |", s.pkg, s.specs, s.cached); !strings.Contains(string(docs), row) {
+			t.Errorf("docs/controller-runtime.md lacks %q", row)
+		}
+	}
 }
 
 func TestControllerRuntimesOwnTestsPass(t *testing.T) {
+	t.Parallel()
 	assets, err := controlplane.Assets(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary := build(t)
-	for _, mode := range []struct {
-		name, packed string
-		exceptions   []exception
-		least        int // the number of tests that must pass
-	}{
-		{"plain", "false", nil, 270},
-		{"packed", "true", ifPacked, 265},
-	} {
-		t.Run(mode.name, func(t *testing.T) {
-			run(t, binary, assets, "GVRKIT_PACKED_CACHES="+mode.packed, mode.exceptions, mode.least)
+	release := release{goCommand(t, "list", "-m", "-f", "{{.Dir}}", module)}
+	programs := release.build(t, "cache", "manager", "builder", "controller", "client")
+	for _, row := range suites {
+		t.Run(row[0].pkg, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range row {
+				packed := cmp.Or(s.packed, os.Getenv("GVRKIT_PACKED_CACHES"), "false")
+				if *stock && s.packed == "true" {
+					continue
+				}
+				t.Run(s.pkg+" packed="+packed, func(t *testing.T) {
+					tests := release.command(t, filepath.Join(programs, s.pkg+".test"), s.pkg)
+					tests.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "GVRKIT_PACKED_CACHES="+packed, "GVRKIT_STOCK_CACHE="+strconv.FormatBool(*stock))
+					s.check(t, tests, exceptionsOf(s.pkg, packed == "true" && !*stock))
+				})
+			}
 		})
 	}
 }
 
-// build returns the path of the tests. Their package is only in an overlay, so that no file is written to the source tree.
-func build(t *testing.T) string {
+// check runs the tests. All must pass except the exceptions.
+func (s suite) check(t *testing.T, tests *exec.Cmd, exceptions []exception) {
 	t.Helper()
-	from, here := goList(t, "-m", "-f", "{{.Dir}}", "sigs.k8s.io/controller-runtime"), goList(t, "-f", "{{.Dir}}", ".")
-	dir, replaced, constructors := t.TempDir(), map[string]string{}, 0
-	for _, name := range files {
-		original, err := os.ReadFile(filepath.Join(from, "pkg", "cache", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		source, has := changed(string(original))
-		if has {
-			constructors++
-		}
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		replaced[filepath.Join(here, "cache", name)] = file
-	}
-	if constructors < 2 {
-		t.Fatalf("%d of %v call the constructor", constructors, files)
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "cache.test")
-	if err := os.WriteFile(file, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-race", "-vet=off", "-overlay", file, "-o", binary, "./cache")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return binary
-}
-
-// run runs the tests, and checks that all pass except the exceptions, which are skipped.
-func run(t *testing.T, binary, assets, env string, exceptions []exception, least int) {
-	t.Helper()
-	dir := t.TempDir()
-	report := filepath.Join(dir, "report.json")
-	args := []string{"-test.v", "-test.timeout=30m", "-ginkgo.json-report=" + report}
-	for _, e := range exceptions {
-		args = append(args, "-ginkgo.skip="+regexp.QuoteMeta(e.spec)+"$")
-	}
-	tests := exec.CommandContext(t.Context(), binary, args...)
-	tests.Dir, tests.Env = dir, append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, env)
 	out, failed := tests.CombinedOutput()
-	content, err := os.ReadFile(report)
+	content, err := os.ReadFile(filepath.Join(tests.Dir, report))
 	if err != nil {
 		t.Fatalf("%v, %v\n%s", err, failed, out)
 	}
@@ -116,36 +93,40 @@ func run(t *testing.T, binary, assets, env string, exceptions []exception, least
 	if err := json.Unmarshal(content, &reports); err != nil {
 		t.Fatal(err)
 	}
-	passed, skipped := 0, map[string]bool{}
+	got, failing, found := suite{pkg: s.pkg, packed: s.packed}, 0, map[exception]bool{}
 	for _, spec := range reports[0].SpecReports {
-		switch spec.State {
-		case types.SpecStatePassed:
-			passed++
-		case types.SpecStateSkipped:
-			skipped[spec.FullText()] = true
-		default:
+		passes := spec.State.Is(types.SpecStatePassed)
+		if spec.State.Is(types.SpecStatePending) || passes && !spec.LeafNodeType.Is(types.NodeTypeIt) {
+			continue
+		}
+		got.specs++
+		if slices.ContainsFunc(spec.ReportEntries, func(e types.ReportEntry) bool { return e.Name == "cache" }) {
+			got.cached++
+		}
+		if !passes {
+			failing++
+		}
+		n := slices.IndexFunc(exceptions, func(e exception) bool { return strings.HasSuffix(spec.FullText(), e.spec) })
+		if n < 0 && !passes {
 			t.Errorf("%s: %s: %s", spec.FullText(), spec.State, spec.Failure.Message)
 		}
-	}
-	if failed != nil && !t.Failed() {
-		t.Errorf("%v\n%s", failed, out)
+		if n >= 0 {
+			found[exceptions[n]] = true
+			if passes && !slices.Contains(unreliable, exceptions[n]) {
+				t.Errorf("%s: the exception passes", spec.FullText())
+			}
+		}
 	}
 	for _, e := range exceptions {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(skipped)), func(name string) bool { return strings.HasSuffix(name, e.spec) }) {
+		if !found[e] {
 			t.Errorf("no test has the name of the exception %q", e.spec)
 		}
 	}
-	if t.Logf("%d tests passed, %d are exceptions", passed, len(skipped)); passed < least {
-		t.Errorf("%d tests passed, want at least %d", passed, least)
+	// The specs are one of the program's tests. Others may fail too.
+	if n := strings.Count(string(out), "--- FAIL: "); n > min(failing, 1) || failed != nil && failing == 0 || bytes.Contains(out, []byte("DATA RACE")) {
+		t.Errorf("%d tests fail, %v\n%s", n, failed, out)
 	}
-}
-
-// goList returns the output of go list.
-func goList(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
-	if err != nil {
-		t.Fatalf("go list %q: %v", args, err)
+	if t.Logf("%d specs, %d fail, %d create a cache", got.specs, failing, got.cached); got != s {
+		t.Errorf("%d specs of which %d create a cache, want %d and %d", got.specs, got.cached, s.specs, s.cached)
 	}
-	return strings.TrimSpace(string(out))
 }
