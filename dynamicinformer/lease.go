@@ -62,13 +62,13 @@ func (l *Lease) Done() <-chan struct{} { return l.handlers.Done() }
 // The view refuses to run, and rejects a transform or a watch error handler: use the options instead.
 func (l *Lease) Informer() cache.SharedIndexInformer { return l.view }
 
-// Lister returns a lister on the informer's cache. Its objects are shared and read-only. With [WithNamespaces], a list
-// that lacks a namespace also returns a [*status.IncompleteError], and Get returns it instead of NotFound.
+// Lister returns a lister on the informer's cache. Its objects are shared and read-only. With a set of namespaces, a list
+// that lacks one also returns a [*status.IncompleteError], and Get returns it instead of NotFound.
 func (l *Lease) Lister() cache.GenericLister { return l.entry.informer.Lister() }
 
 // Unstructured returns a reader of the informer's cache, which also selects objects by fields ([lister.Query]). Its
 // objects are shared and read-only, unless it makes copies. If they are not unstructured, reads return an error. With
-// [WithNamespaces], it has the errors of Lister, unless opts have lister.WithCompleteness(nil).
+// a set of namespaces, it has the errors of Lister, unless opts have lister.WithCompleteness(nil).
 func (l *Lease) Unstructured(opts ...lister.ReaderOption) *lister.Reader {
 	opts = append([]lister.ReaderOption{lister.WithCompleteness(l.entry.informer.Incomplete)}, opts...)
 	return lister.NewReader(l.entry.informer.GetIndexer(), l.entry.gvr, opts...)

@@ -550,6 +550,68 @@ func TestAllowedNamespaces_FallsBackLater(t *testing.T) {
 	})
 }
 
+// A namespace that is forbidden when the informer falls back keeps its objects and has the reason.
+func TestAllowedNamespaces_FallsBackLaterToSome(t *testing.T) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		cluster.Serve(namespaceType)
+		labelNamespace(t, cluster, "a", "red")
+		labelNamespace(t, cluster, "b", "red")
+		l := acquire(t, f, widgets, dynamicinformer.WithAllowedNamespaces())
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		forbid(cluster, "", "b")
+		cluster.Expire(widgets)
+		cluster.CloseWatches(widgets)
+		time.Sleep(time.Hour)
+		if n := l.Status().Namespaces; len(n) != 2 || n[1].Name != "b" || !n[1].Listed || n[1].Reason != status.ReasonForbidden {
+			t.Errorf("namespaces = %+v", n)
+		}
+		if all, err := l.Lister().ByNamespace("b").List(labels.Everything()); err != nil || len(all) != 1 {
+			t.Errorf("%d objects, %v", len(all), err)
+		}
+	})
+}
+
+// Until it is known which namespaces to list, an empty list is no answer.
+func TestNamespaces_AreNotKnown(t *testing.T) {
+	for name, opt := range map[string]dynamicinformer.LeaseOption{
+		"allowed": dynamicinformer.WithAllowedNamespaces(), "selected": dynamicinformer.WithNamespaceSelector("team=red"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSet(t, func(in bubble) {
+				t, cluster, f := in.T, in.cluster, in.factory
+				cluster.Serve(namespaceType)
+				labelNamespace(t, cluster, "a", "red")
+				cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+					if req.GVR == namespaceType.GVR || req.GVR == widgets && req.Namespace == "" {
+						return apierrors.NewForbidden(req.GVR.GroupResource(), "", errors.New(`User "bob" cannot list`))
+					}
+					return nil
+				})
+				l := acquire(t, f, widgets, opt)
+				time.Sleep(time.Minute)
+				unknown := func(err error) bool {
+					e, is := errors.AsType[*status.IncompleteError](err)
+					return is && e.GVR == widgets && len(e.Namespaces) == 0 && apierrors.IsForbidden(e.Err)
+				}
+				if all, err := l.Lister().List(labels.Everything()); !unknown(err) || len(all) != 0 {
+					t.Errorf("%d objects, %v", len(all), err)
+				}
+				if _, err := l.Lister().Get("a/x"); !unknown(err) {
+					t.Errorf("a/x: %v", err)
+				}
+				forbid(cluster, "")
+				time.Sleep(time.Hour)
+				if all, err := l.Lister().List(labels.Everything()); err != nil || len(all) != 1 {
+					t.Errorf("%d objects, %v", len(all), err)
+				}
+			})
+		})
+	}
+}
+
 func TestAllowedNamespaces_OfNames(t *testing.T) {
 	for name, opts := range map[string][]dynamicinformer.LeaseOption{
 		"before": {dynamicinformer.WithAllowedNamespaces(), dynamicinformer.WithNamespaces("a", "b")},

@@ -13,8 +13,8 @@ type Follow struct {
 	Name string `json:"name"`
 	// Names are the names of its selector; empty if it selects types by other facts.
 	Names []string `json:"names,omitempty"`
-	// Types is the number of types with a lease. Waiting is the number of types that wait for one, because others are
-	// being started, or because of the limit of types.
+	// Types is the number of types that have a lease, or for which one is being acquired. Waiting is the number of types
+	// that wait: because others are being started, because of the limit of types, or for the next try after a failure.
 	Types   int `json:"types"`
 	Waiting int `json:"waiting"`
 	// Undecided are the served types for which it can't be decided whether to follow them, sorted by name. Nothing
@@ -30,7 +30,7 @@ type Undecided struct {
 	// Err is why it can't be decided. Since is when that began.
 	Err   error     `json:"-"`
 	Since time.Time `json:"since"`
-	// Followed reports whether the type has a lease, from the time when it could be decided.
+	// Followed reports whether the type counts as one of Types, from the time when it could be decided.
 	Followed bool `json:"followed"`
 }
 

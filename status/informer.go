@@ -104,8 +104,8 @@ type Traffic struct {
 	Lists   uint64 `json:"lists"`
 	Watches uint64 `json:"watches"`
 	// Failures is the number of lists and watches that failed or broke, by reason. It includes
-	// attempts that client-go retries internally, if the client reports them. It is read-only, and
-	// nil if there were no failures.
+	// attempts that client-go retries internally, if the client reports them. Failures in some
+	// namespaces of a set are not counted: Namespaces has them. It is read-only, and nil if there were no failures.
 	Failures map[Reason]uint64 `json:"failures,omitempty"`
 	// Bytes is the number of bytes of response bodies, uncompressed. It is zero if the client does
 	// not count them.

@@ -128,11 +128,21 @@ var ErrIncomplete = errors.New("the cache does not have all namespaces")
 // listed, for example because the user may not do that. It unwraps to the first error of their requests.
 type IncompleteError struct {
 	GVR schema.GroupVersionResource
-	// Namespaces are the namespaces whose objects are missing, sorted by name.
+	// Namespaces are the namespaces whose objects are missing, sorted by name. It is empty if the namespaces of the set
+	// are not known yet.
 	Namespaces []Namespace
+	// Err is why they are not known: the error of a list of Namespace objects. It is nil if there was none.
+	Err error
 }
 
 func (e *IncompleteError) Error() string {
+	if len(e.Namespaces) == 0 {
+		text := discovery.RefOf(e.GVR).String() + ": the cache has no objects: it is not known yet which namespaces to list"
+		if e.Err != nil {
+			text += ": cannot list namespaces: " + e.Err.Error()
+		}
+		return text
+	}
 	texts := make([]string, 0, namedNamespaces+1)
 	for _, n := range e.Namespaces[:min(len(e.Namespaces), namedNamespaces)] {
 		text := fmt.Sprintf("%q: %s", n.Name, n.Reason)
@@ -151,8 +161,11 @@ func (e *IncompleteError) Error() string {
 // Is reports whether target is ErrIncomplete.
 func (e *IncompleteError) Is(target error) bool { return target == ErrIncomplete }
 
-// Unwrap returns the error of the first namespace that has one.
+// Unwrap returns Err, or the error of the first namespace that has one.
 func (e *IncompleteError) Unwrap() error {
+	if e.Err != nil {
+		return e.Err
+	}
 	for _, n := range e.Namespaces {
 		if n.Err != nil {
 			return n.Err

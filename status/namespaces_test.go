@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -56,6 +57,15 @@ func TestIncompleteError_NamesTheNamespaces(t *testing.T) {
 	}
 	if errors.Unwrap(err).Error() != "down" {
 		t.Errorf("it unwraps to %v", errors.Unwrap(err))
+	}
+	for _, unknown := range []*status.IncompleteError{{GVR: gvr}, {GVR: gvr, Err: errors.New("down")}} {
+		want := discovery.RefOf(gvr).String() + ": the cache has no objects: it is not known yet which namespaces to list"
+		if unknown.Err != nil {
+			want += ": cannot list namespaces: down"
+		}
+		if unknown.Error() != want || errors.Unwrap(unknown) != unknown.Err || !errors.Is(unknown, status.ErrIncomplete) { //nolint:errorlint // the same error
+			t.Errorf("%v", unknown)
+		}
 	}
 	if none := errors.Unwrap(&status.IncompleteError{Namespaces: err.Namespaces[:1]}); none != nil {
 		t.Errorf("without an error, it unwraps to %v", none)

@@ -12,9 +12,12 @@ import (
 )
 
 // Incomplete returns a [*status.IncompleteError] if the cache does not have the objects of namespace, or, if that is
-// empty, of any namespace of the informer's set.
+// empty, of any namespace of the informer's set. If these namespaces are not known yet, the error says so.
 func (i *Informer) Incomplete(namespace string) error {
-	missing := i.source.Unlisted(namespace)
+	missing, known, err := i.source.Unlisted(namespace)
+	if !known {
+		return &status.IncompleteError{GVR: i.gvr, Err: err}
+	}
 	if len(missing) == 0 {
 		return nil
 	}

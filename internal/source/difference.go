@@ -124,9 +124,10 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	if !s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t)) || !s.give(content, t, nil) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
 		return false
 	}
+	kept := s.known.filledWith(t)
 	s.known.completed(content.version, t)
 	s.known.settled(content)
-	s.known.locate(content.positions)
+	s.known.locate(content.positions, kept)
 	if content.positions != nil {
 		forgetGone(s.cfg.Namespaces, content.positions)
 	}

@@ -196,7 +196,7 @@ func (g *gate) counted(send func(watch.Event) bool) func(watch.Event) bool {
 func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 	if !g.transform.isSet() && len(r.undecodable) == 0 && len(r.arrivals) == 0 {
 		if done, err := g.known.replace(r, t, g.transform.strict, &g.sizes); done || err != nil {
-			g.known.locate(r.positions)
+			g.known.locate(r.positions, false)
 			return r.list, err
 		}
 	}
@@ -205,7 +205,7 @@ func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 		return nil, err
 	}
 	g.known.replaceBy(content, t)
-	g.known.locate(r.positions)
+	g.known.locate(r.positions, false)
 	return content.list(), nil
 }
 

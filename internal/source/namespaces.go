@@ -22,6 +22,7 @@ type Namespaces struct {
 	run         func(ctx context.Context, set *Namespaces, failed func(verb string, err error)) // nil: Set is called by users
 	terminating map[string]bool                                                                 // by name
 	gone        map[string]bool                                                                 // names that have left the set because the server does not have them any more
+	unknown     error                                                                           // why the names are not known; nil: no request has failed
 	allowed     bool                                                                            // only those that are not forbidden
 	everywhere  atomic.Bool                                                                     // requests are for all namespaces
 	namesKnown  chan struct{}                                                                   // closes when the names are known
@@ -75,6 +76,17 @@ func (n *Namespaces) Allowed(everywhere bool) *Namespaces {
 	n.allowed = true
 	n.everywhere.Store(everywhere)
 	return n
+}
+
+// unknowns records why the names are not known, and reports whether they are not. Later failures leave the names as they are.
+func (n *Namespaces) unknowns(err error) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if isClosed(n.namesKnown) {
+		return false
+	}
+	n.unknown = err
+	return true
 }
 
 // isHidden reports whether a namespace is left out of the set.
@@ -254,16 +266,25 @@ func (s *Source) ListsEach() bool {
 }
 
 // Unlisted returns the state of namespace if it is in the set and not listed, or left out because it is forbidden; of
-// all such namespaces if namespace is empty.
-func (s *Source) Unlisted(namespace string) (unlisted []Namespace) {
+// all such namespaces if namespace is empty. If the reflector has no list because the names of the set are not known,
+// known is false, and err is why, if a request for them has failed.
+func (s *Source) Unlisted(namespace string) (unlisted []Namespace, known bool, err error) {
 	t, _ := s.gate.available.Current()
 	set := s.gate.set(t)
 	if set == nil {
-		return nil
+		return nil, true, nil
+	}
+	if !isClosed(set.namesKnown) && !s.gate.known.filledWith(t) {
+		set.mu.Lock()
+		defer set.mu.Unlock()
+		return nil, false, set.unknown
 	}
 	names, _ := set.Current()
+	if namespace != "" {
+		names = []string{namespace}
+	}
 	if s.gate.known.lists(names) {
-		return nil
+		return nil, true, nil
 	}
 	k := &s.gate.known
 	k.mu.Lock()
@@ -274,7 +295,7 @@ func (s *Source) Unlisted(namespace string) (unlisted []Namespace) {
 			unlisted = append(unlisted, state)
 		}
 	}
-	return unlisted
+	return unlisted, true, nil
 }
 
 // SetNamespaces replaces the names of Config.Namespaces, as [Namespaces.Set] does, and ends pauses before retries. It

@@ -17,13 +17,14 @@ type position struct {
 	listed  bool   // the reflector has a whole list
 }
 
-// locate sets the positions after a list of all namespaces. Those that could not be listed have an empty one.
-func (k *known) locate(positions map[string]position) {
+// locate sets the positions after a list of all namespaces. Those that could not be listed have an empty one. Kept says
+// that the reflector keeps their objects: it had a whole list, of namespaces with positions or of all at once.
+func (k *known) locate(positions map[string]position, kept bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for name, now := range positions {
-		if before := k.positions[name]; before.listed && !now.listed {
-			positions[name] = position{listed: true} // its objects have been kept
+		if before := k.positions[name]; !now.listed && (before.listed || kept && k.positions == nil) {
+			positions[name] = position{listed: true}
 		}
 	}
 	k.positions = positions

@@ -86,7 +86,7 @@ func (g *gate) awaitNames(ctx context.Context, set *Namespaces, changed <-chan s
 		go func() { // ctx is that of the reflector
 			defer g.calls.End()
 			set.run(ctx, set, func(_ string, err error) {
-				if !isClosed(set.namesKnown) { // later, the names that are known stay
+				if set.unknowns(err) {
 					g.cfg.Observer.Failed(VerbList, err) // the list that waits for the names ends this failure
 				}
 			})

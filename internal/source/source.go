@@ -80,7 +80,7 @@ type Config struct {
 type Observer interface {
 	// Failed is called when a request has failed or its stream has broken.
 	Failed(verb string, err error)
-	// Doubted is called when a request in one namespace of a set is NotFound, and requests in others are not known to
+	// Doubted is called when a request in one namespace of a set is NotFound, and not all namespaces of the set
 	// fail: the type may be gone, or a server does not serve it there.
 	Doubted()
 	// Succeeded is called when the source accepts a list, from a LIST or from the initial

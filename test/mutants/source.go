@@ -308,6 +308,8 @@ var ofSource = []table{
 		{"a set does not fall back to the allowed namespaces", "gate.fallBack", never("set.everywhere.Swap(false)")},
 		{"a forbidden namespace is tried as often as another", "child.failed", drop("c.pace.until = time.Now().Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2))")},
 		{"forbidden namespaces are in the set of the allowed ones", "Namespaces.isHidden", never("n.allowed")},
+		{"a set whose names are not known is a whole one", "Source.Unlisted", never("!isClosed(set.namesKnown) && !s.gate.known.filledWith(t)")},
+		{"a namespace that is forbidden at a fall-back is hidden", "known.locate", never("kept && k.positions == nil")},
 		{"a list of all namespaces lacks forbidden ones without an error", "Source.Unlisted", replace("_, states := s.eachNamespaceLocked(k)", "states := s.namespacesLocked(k)")},
 		{"a namespace that is forbidden later is hidden", "Namespaces.isHidden", always("!listed")},
 	}},
