@@ -272,10 +272,10 @@ func (a *Account) forgetLocked(is func(name string) bool) {
 	})
 }
 
-// replacesLocked reports whether a list waits that replaces the cache. The caller holds the budget's mu.
-func (a *Account) replacesLocked() bool {
+// waitsLocked reports whether a list waits; with whole, one that replaces the cache. The caller holds the budget's mu.
+func (a *Account) waitsLocked(whole bool) bool {
 	for _, d := range a.demands {
-		if d.whole && d.waits {
+		if d.waits && (d.whole || !whole) {
 			return true
 		}
 	}
@@ -299,12 +299,13 @@ func (a *Account) chargeLocked() {
 // updateLocked reads the size of the cache, charges the budget, and lets others have what the account does not need any more. The caller
 // holds the budget's mu.
 func (a *Account) updateLocked() {
-	before, own := a.charge, a.own
+	before, own, common := a.charge, a.own, a.common
 	a.own, a.common = 0, 0
 	if !a.closed {
 		a.own, a.common = a.size()
 	}
-	less := (a.own > own || a.whole < a.before) && a.replacesLocked() // a refused list may need less
+	// A refused list may need less: one that replaces a cache that has grown, or any if there is more in common.
+	less := (a.own > own || a.whole < a.before) && a.waitsLocked(true) || a.common > common && a.waitsLocked(false)
 	if less {
 		a.budget.least = 0
 	}

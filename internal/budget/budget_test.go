@@ -35,6 +35,32 @@ func list(t *testing.T, a *Account, name string, whole bool, estimate int64) (*R
 	return r, refused(err)
 }
 
+// What the objects of the cache have in common may shrink while a list waits, and grow again before there is room.
+func TestBudget_AWaitingListNeedsLessIfThereIsMoreInCommon(t *testing.T) {
+	b := New(200)
+	var cached, others store
+	a, other := b.Account(cached.size), b.Account(others.size)
+	others.objects = 90
+	other.Update()
+	cached.common = 120
+	if _, over := list(t, a, "b", false, 60); over == nil {
+		t.Fatal("it fits")
+	}
+	cached.common = 0
+	a.Update()
+	w := a.Await(false, "b")
+	cached.common = 100
+	a.Update()
+	if isOver(w) {
+		t.Error("there is room beside the others")
+	}
+	others.objects = 20
+	other.Update()
+	if !isOver(w) { // 20 for the others, 120 in common, and 60
+		t.Errorf("there is no room: %+v", b.Status())
+	}
+}
+
 func isOver(w *Wait) bool {
 	select {
 	case <-w.Over():
@@ -60,7 +86,7 @@ func TestAccount_OnlyAListThatWaitsMayNeedLess(t *testing.T) {
 	}
 	waits := func(when string, want bool) {
 		t.Helper()
-		if got := a.replacesLocked(); got != want {
+		if got := a.waitsLocked(true); got != want {
 			t.Errorf("%s: %v, want %v", when, got, want)
 		}
 	}
