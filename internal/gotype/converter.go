@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/gvrkit/gvrkit/internal/errtext"
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
@@ -72,7 +73,7 @@ func (c *Converter[T]) Decode(from Source, content func() map[string]any) (T, er
 func (c *Converter[T]) Convert(content map[string]any) (T, error) {
 	if c.integers.fit(content) {
 		to := c.of.Empty()
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, to); err == nil {
+		if err := recovered(func() error { return runtime.DefaultUnstructuredConverter.FromUnstructured(content, to) }); err == nil {
 			return to, nil
 		}
 	}
@@ -82,10 +83,28 @@ func (c *Converter[T]) Convert(content map[string]any) (T, error) {
 		return none, WithoutValues(err)
 	}
 	to := c.of.Empty()
-	if err := utiljson.Unmarshal(data, to); err != nil {
+	if err := Unmarshal(data, to); err != nil {
 		return none, WithoutValues(err)
 	}
 	return to, nil
+}
+
+// Unmarshal decodes JSON. A panic of a method of the type is an error, which concerns one object. [WithoutValues] keeps
+// where it has panicked.
+func Unmarshal(data []byte, to any) error {
+	return recovered(func() error { return utiljson.Unmarshal(data, to) })
+}
+
+// panicked is the error of a type's method that has panicked.
+type panicked struct{ error }
+
+func recovered(decode func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = panicked{errtext.Panicked("a method of the Go type")} // r may have values of the object
+		}
+	}()
+	return decode()
 }
 
 // integers is a range of integers.

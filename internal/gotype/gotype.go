@@ -94,6 +94,9 @@ func (of Of[T]) Empty() T { return reflect.New(of.GoType().Elem()).Interface().(
 // The errors of a type's UnmarshalJSON have no field, and may have values.
 func WithoutValues(err error) error {
 	const words = "json: cannot unmarshal "
+	if where, is := errors.AsType[panicked](err); is {
+		return where
+	}
 	if what, found := strings.CutPrefix(err.Error(), words); found {
 		kind, _, _ := strings.Cut(what, " ") // without the digits of a number
 		if _, field, found := strings.Cut(what, " into Go "); found {

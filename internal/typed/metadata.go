@@ -3,6 +3,7 @@ package typed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -112,6 +113,10 @@ func (c *partial) List(ctx context.Context, gvr schema.GroupVersionResource, nam
 	case *undecodable.Object: // not of an item
 		if protobuf {
 			return nil, list.Err
+		}
+	default:
+		if protobuf && err == nil {
+			return nil, fmt.Errorf("%w: the server sent a %T", source.ErrNotAList, list)
 		}
 	}
 	items, jsonErr := c.of.list(body) // a list of whole objects, or with an object that can't be decoded

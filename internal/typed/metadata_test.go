@@ -141,12 +141,18 @@ func TestMetadata_ListLeavesBadItemsOut(t *testing.T) {
 
 // client-go reads such a response as an empty list, which empties a cache.
 func TestMetadata_AResponseThatIsNoListIsAnError(t *testing.T) {
+	one := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	one.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+	responses := map[string]stubserver.Reply{"protobuf": stubserver.Respond(200, "application/vnd.kubernetes.protobuf", string(encoded(t, one)))}
 	for _, body := range []string{stubserver.SimilarWidget(1), `{}`, `{"metadata":{"resourceVersion":"9"}}`, `null`} {
+		responses[body] = stubserver.JSON(body)
+	}
+	for name, response := range responses {
 		s := stubserver.New(t)
-		s.Prepare(stubserver.JSON(body))
+		s.Prepare(response)
 		_, ours := metadataClients(t, s)
 		if _, err := ours.List(t.Context(), widgets, "", metav1.ListOptions{}); !errors.Is(err, source.ErrNotAList) {
-			t.Errorf("%s: %v", body, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

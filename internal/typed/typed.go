@@ -169,7 +169,7 @@ func (of decoder[T]) list(data []byte) (*internalversion.List, error) {
 // in lists of built-in types, gets missing.
 func (of decoder[T]) decode(data []byte, missing metav1.TypeMeta) source.Object {
 	object := of.Empty()
-	if err := utiljson.Unmarshal(data, object); err != nil {
+	if err := gotype.Unmarshal(data, object); err != nil {
 		return undecodable.New(data, err)
 	}
 	of.drop.RemoveFrom(object)

@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
@@ -18,6 +20,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/gotype"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/stubserver"
+	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
 
 // Such objects stand for deleted objects that the cache does not have any more.
@@ -106,5 +109,75 @@ func TestNew_DecodesAsUtilJSON(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("%d events are missing", len(want))
+	}
+}
+
+// fragile decodes its value itself, and panics if that is short.
+type fragile struct{ first byte }
+
+func (f *fragile) UnmarshalJSON(data []byte) error {
+	f.first = data[8]
+	return nil
+}
+
+// frail is a Go type with a method that panics.
+type frail struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Value fragile `json:"value"`
+	} `json:"spec"`
+}
+
+func (f *frail) DeepCopyObject() runtime.Object { panic("not called") }
+
+// A panic concerns one object, whose error has no values.
+func TestClients_PanicOfATypeConcernsOneObject(t *testing.T) {
+	const good = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"value":"long enough"}}`
+	const bad = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"b"},"spec":{"value":"short"}}`
+	check := func(objects ...runtime.Object) {
+		t.Helper()
+		if len(objects) != 2 {
+			t.Fatalf("objects = %v", objects)
+		}
+		good, isGood := objects[0].(*frail)
+		bad, isBad := objects[1].(*undecodable.Object)
+		if !isGood || good.Spec.Value.first != 'o' || !isBad || bad.Name != "b" {
+			t.Fatalf("objects = %+v", objects)
+		}
+		if text := bad.Err.Error(); !strings.Contains(text, "(*fragile).UnmarshalJSON, typed_test.go:") || strings.Contains(text, "short") {
+			t.Errorf("error = %s", text)
+		}
+	}
+	s := stubserver.New(t)
+	client, err := New(NewServer(s.RESTConfig(), s.Client(), nil), gotype.Of[*frail]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Prepare(stubserver.JSON(stubserver.WidgetList(good, bad)))
+	list, err := client.List(t.Context(), widgets, "", metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(list.(*internalversion.List).Items...)
+
+	s.Prepare(stubserver.Stream(stubserver.Event("ADDED", good) + stubserver.Event("ADDED", bad)))
+	w, err := client.Watch(t.Context(), widgets, "", metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []runtime.Object
+	for event := range w.ResultChan() {
+		events = append(events, event.Object)
+	}
+	check(events...)
+
+	tree := &unstructured.Unstructured{}
+	if err := tree.UnmarshalJSON([]byte(bad)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gotype.NewConverter[*frail]().Convert(tree.Object); err == nil || !strings.Contains(err.Error(), "(*fragile).UnmarshalJSON") {
+		t.Errorf("conversion: %v", err)
 	}
 }

@@ -225,11 +225,21 @@ func fillByJSON(b *builder, v reflect.Value) bool {
 	return true
 }
 
+// unmarshal reports whether to has decoded raw. A panic is left to encoding/json, whose caller reports it.
+func unmarshal(to json.Unmarshaler, raw []byte) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return to.UnmarshalJSON(raw) == nil
+}
+
 // fillItself leaves the value to its type.
 func fillItself(b *builder, v reflect.Value) bool {
 	drop := b.takeDrop()
 	raw, ok := b.raw()
-	if !ok || v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw) != nil {
+	if !ok || !unmarshal(v.Addr().Interface().(json.Unmarshaler), raw) {
 		return false
 	}
 	if drop != nil {
