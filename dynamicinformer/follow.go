@@ -160,7 +160,7 @@ func (f *Factory) Follow(ctx context.Context, s discovery.Selector, funcs Follow
 	return ErrShutDown
 }
 
-// Follows returns the state of each call of [Factory.Follow] in progress, sorted by name. It sends no request.
+// Follows returns the state of each call of [Factory.Follow] since Start, until it returns, sorted by name. It sends no request.
 func (f *Factory) Follows() []status.Follow {
 	f.mu.Lock()
 	followers := slices.Collect(maps.Keys(f.follows))
@@ -169,7 +169,7 @@ func (f *Factory) Follows() []status.Follow {
 	for n, follower := range followers {
 		all[n] = follower.Status()
 	}
-	slices.SortFunc(all, func(a, b status.Follow) int { return cmp.Or(strings.Compare(a.Name, b.Name), slices.Compare(a.Names, b.Names)) })
+	slices.SortFunc(all, func(a, b status.Follow) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

@@ -69,8 +69,8 @@ func (l *TypedLease[T]) Informer() cache.TypedSharedIndexInformer[T] {
 	return cache.NewTypedSharedIndexInformer[T](l.Lease.Informer())
 }
 
-// Lister returns a lister on the informer's cache. Its objects are shared and read-only.
-// listers.NewNamespaced limits it to a namespace.
+// Lister returns a lister on the informer's cache. Its objects are shared and read-only. listers.NewNamespaced limits it to a namespace.
+// Unlike that of Lease, it does not report that namespaces of a set are missing: [Lease.Status] has them.
 func (l *TypedLease[T]) Lister() listers.ResourceIndexer[T] {
 	return listers.New[T](l.Lease.Informer().GetIndexer(), l.entry.gvr.GroupResource())
 }

@@ -146,7 +146,7 @@ func (f *Follower) Status() status.Follow {
 		if t.held {
 			now.Types++
 		}
-		if t.queued {
+		if t.want != nil && !t.held {
 			now.Waiting++
 		}
 		if t.unsure != nil {
