@@ -61,6 +61,22 @@ func TestBudget_AWaitingListNeedsLessIfThereIsMoreInCommon(t *testing.T) {
 	}
 }
 
+// A list that replaces its cache and is not larger needs room only for what its objects have in common.
+func TestBudget_AListNeedsRoomForWhatIsInCommon(t *testing.T) {
+	b := New(120)
+	cached := store{objects: 100}
+	a := b.Account(cached.size)
+	a.Update()
+	r, err := a.Begin("", true)
+	if err != nil || r.Resize(100) != nil {
+		t.Fatalf("the same objects do not fit: %v", err)
+	}
+	cached.common = 50
+	if err := r.Resize(100); refused(err) == nil {
+		t.Errorf("the dictionary is free: %v", err)
+	}
+}
+
 func isOver(w *Wait) bool {
 	select {
 	case <-w.Over():

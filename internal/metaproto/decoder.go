@@ -276,9 +276,6 @@ func (d *Decoder) managedFieldsEntry(message []byte, into *metav1.ManagedFieldsE
 		case 6:
 			into.FieldsType = d.Tables.text(f.bytes)
 		case 7:
-			if into.FieldsV1 != nil {
-				return nil, false
-			}
 			if into.FieldsV1, ok = d.fieldsV1(f.bytes); !ok {
 				return nil, false
 			}

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -80,6 +82,18 @@ func TestDecoder_DecodesAsClientGo(t *testing.T) {
 			message = r.damaged(message, 4)
 		}
 		sameAsClientGo(t, message)
+	}
+}
+
+// client-go merges the managed fields of an entry that has them twice.
+func TestDecoder_ManagedFieldsOfAnEntryTwice(t *testing.T) {
+	part := func(of protowire.Number, parts ...[]byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, of, protowire.BytesType), bytes.Join(parts, nil))
+	}
+	const metadata, managedFields, fieldsV1, raw = 1, 17, 7, 1
+	first := part(fieldsV1, part(raw, []byte(`{"f:spec":{}}`)))
+	for _, second := range [][]byte{part(fieldsV1), part(fieldsV1, part(raw)), part(fieldsV1, part(raw, []byte(`{}`))), part(fieldsV1, part(2, []byte("x")))} {
+		sameAsClientGo(t, part(metadata, part(managedFields, first, second)))
 	}
 }
 
@@ -176,6 +190,17 @@ func TestDecoder_OwnObjectsCanBeChanged(t *testing.T) {
 		o.ManagedFields[0].Time.Time = o.ManagedFields[1].Time.Time
 		o.ManagedFields[0].FieldsV1.SetRawString("{}")
 		o.ManagedFields[0].Manager = "x"
+	}
+}
+
+// A transform may remove managed fields, which then take no memory.
+func TestDecoder_ManagedFieldsAreNoPartOfOwnObjects(t *testing.T) {
+	for name, d := range decoders() {
+		o, _ := d.object(marshalled(ordinaryObject("a")))
+		distance := uintptr(unsafe.Pointer(&o.ManagedFields[0])) - uintptr(unsafe.Pointer(o))
+		if together := distance < unsafe.Sizeof(withTwo{}); together != d.Shared {
+			t.Errorf("%s: one allocation: %t", name, together)
+		}
 	}
 }
 

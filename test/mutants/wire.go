@@ -24,7 +24,6 @@ var ofWire = []table{
 		{"parts of metadata that stand apart are one", "run.add", never("r.to != from")},
 		{"metadata that occurs twice has the last value", "Decoder.object", replace("found || f.kind != protowire.BytesType || !h.read(f.bytes)", "found && f.kind != protowire.BytesType || !h.read(f.bytes)")},
 		{"a field of metadata that occurs twice has the last value", "head.field", replace("!again && f.kind == protowire.BytesType", "(!again || again) && f.kind == protowire.BytesType")},
-		{"managed fields that occur twice have the last value", "Decoder.managedFieldsEntry", never("into.FieldsV1 != nil")},
 		{"values of metadata may have another type", "pairs", never("!ok || !each(key, value)")},
 		{"objects of a transform share parts", "get", never("!d.Shared")},
 		{"objects of a transform share times", "Decoder.managedFields", replace("d.Shared && bytes.Equal(at, last)", "bytes.Equal(at, last)")},
