@@ -227,11 +227,7 @@ func fillByJSON(b *builder, v reflect.Value) bool {
 
 // unmarshal reports whether to has decoded raw. A panic is left to encoding/json, whose caller reports it.
 func unmarshal(to json.Unmarshaler, raw []byte) (ok bool) {
-	defer func() {
-		if recover() != nil {
-			ok = false
-		}
-	}()
+	defer func() { _ = recover() }() // then ok is false
 	return to.UnmarshalJSON(raw) == nil
 }
 

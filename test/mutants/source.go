@@ -4,6 +4,7 @@ package main
 var ofSource = []table{
 	{"internal/budget", "internal/budget", []mutant{
 		{"a list that does not fit is not refused", "Account.takeLocked", never("adds > 0 && b.used+more > b.limit")},
+		{"a list that waits does not notice that there is more in common", "Account.updateLocked", never("a.common > common && a.waitsLocked(false)")},
 		{"what the objects of a list have in common is free", "Account.takeLocked", replace("max(0, a.common-r.begun)", "0")},
 		{"a list that replaces a cache needs room beside it", "Account.valueLocked", replace("max(a.own, a.whole)", "a.own + a.whole")},
 		{"what is in use has what a list replaces", "Account.takeLocked", drop("over.Used -= a.own")},

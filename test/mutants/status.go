@@ -147,7 +147,8 @@ var ofStatus = []table{
 		{"an integer is cut to the size of its field", "Converter.Convert", always("c.integers.fit(content)")},
 		{"an integer that was rounded is converted", "exact", never("math.Abs(value) >= 1<<63")},
 		{"unsigned fields have negative integers", "integers.narrow", drop("i.min = 0")},
-		{"an error has a value", "Converter.Convert", within("utiljson.Unmarshal(data, to)", replace("WithoutValues(err)", "err"))},
+		{"a method of a Go type that panics has decoded the object", "recovered", never("r != nil")},
+		{"an error has a value", "Converter.Convert", within("Unmarshal(data, to)", replace("WithoutValues(err)", "err"))},
 	}},
 	{"internal/gotype", "dynamicinformer", []mutant{
 		{"an error of a decoder has values of the object", "WithoutValues", replace(`errors.New("a value does not fit the Go type of its field")`, "err")},
