@@ -196,3 +196,25 @@ func TestCheck_RefusesTypesWithoutMetadata(t *testing.T) {
 		}
 	}
 }
+
+// frail is a Go type with a method that panics.
+type frail struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec fragile `json:"spec"`
+}
+
+func (f *frail) DeepCopyObject() runtime.Object { return f }
+
+type fragile struct{}
+
+func (*fragile) UnmarshalJSON(data []byte) error { panic("a secret: " + string(data)) }
+
+// The error of a method that panics says where, and has no value.
+func TestConverter_AMethodThatPanicsIsAnError(t *testing.T) {
+	_, err := gotype.NewConverter[*frail]().Convert(map[string]any{"spec": "x"})
+	if err == nil || !strings.Contains(err.Error(), "(*fragile).UnmarshalJSON, converter_test.go:") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("error = %v", err)
+	}
+}
