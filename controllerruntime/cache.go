@@ -334,8 +334,8 @@ func (c *Cache) informerOf(ctx context.Context, gvk schema.GroupVersionKind, obj
 	return &namespacesInformer{cache: c, parts: parts}, nil
 }
 
-// RemoveInformer implements cache.Informers. It releases the informer in the form of object: its requests end, no call of a handler begins any
-// more, and its memory is free. It does not block.
+// RemoveInformer implements cache.Informers. It releases the informer for the form of object. After it returns, no call of its handlers begins.
+// Its requests end and its memory is freed, unless another form or a lease uses the same informer. It does not block.
 func (c *Cache) RemoveInformer(_ context.Context, object client.Object) error {
 	gvk, err := apiutil.GVKForObject(object, c.scheme)
 	if err != nil {

@@ -31,10 +31,10 @@
 //     [WithFailFast], they return at once if the reason lasts.
 //   - WaitForCacheSync does not wait for an informer that fails for a reason that lasts. In controller-runtime, such an informer keeps all
 //     controllers of the manager from starting.
-//   - RemoveInformer releases the informer: no call of a handler begins after it.
-//   - Without EnableWatchBookmarks, informers use lists instead of watch-lists, which need bookmarks.
+//   - No call of a handler begins after RemoveInformer has returned.
+//   - With EnableWatchBookmarks false, informers use lists instead of watch-lists, which need bookmarks.
 //   - An object that can't be decoded, or whose transform fails, is left out, and the status names it. In controller-runtime, it keeps the
-//     informer from syncing.
+//     informer from syncing. With [WithPackedCaches], Get and List return an error instead.
 //
 // [Cache.Factory] is the factory, with its status page, health checks and leases. With cache.Options.NewInformer, informers are not those of
 // the factory, and have none of its properties.

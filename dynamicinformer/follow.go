@@ -160,7 +160,8 @@ func (f *Factory) Follow(ctx context.Context, s discovery.Selector, funcs Follow
 	return ErrShutDown
 }
 
-// Follows returns the state of each call of [Factory.Follow] since Start, until it returns, sorted by name. It sends no request.
+// Follows returns the state of each running call of [Factory.Follow], sorted by name. A call that waits for Start is not
+// included. It sends no request.
 func (f *Factory) Follows() []status.Follow {
 	f.mu.Lock()
 	followers := slices.Collect(maps.Keys(f.follows))

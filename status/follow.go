@@ -11,7 +11,7 @@ import (
 type Follow struct {
 	// Name is the name of its leases.
 	Name string `json:"name"`
-	// Names are the names of its selector; empty if it selects types by other facts.
+	// Names are the names of its selector; empty if it selects types by other criteria.
 	Names []string `json:"names,omitempty"`
 	// Types is the number of types that have a lease, or for which one is being acquired. Waiting is the number of types
 	// that wait: because others are being started, because of the limit of types, or for the next try after a failure.
@@ -30,7 +30,7 @@ type Undecided struct {
 	// Err is why it can't be decided. Since is when that began.
 	Err   error     `json:"-"`
 	Since time.Time `json:"since"`
-	// Followed reports whether the type counts as one of Types, from the time when it could be decided.
+	// Followed reports whether the type counts in Types, because it was selected when that could last be decided.
 	Followed bool `json:"followed"`
 }
 

@@ -121,7 +121,10 @@ func (s system) measure(ctx context.Context, _ harness.Job, server stub.Client) 
 			return nil, fmt.Errorf("informer of %s: %w", o.GetKind(), err)
 		}
 	}
-	go func() { ended <- r.manager.Start(running) }()
+	go func() {
+		defer stop() // an error ends the steps
+		ended <- r.manager.Start(running)
+	}()
 	err := errors.Join(r.sync(running, empty, cpu), r.reconcile(running))
 	stop()
 	return r.figures, errors.Join(err, <-ended)
@@ -190,7 +193,7 @@ func (r *run) reconcile(ctx context.Context) error {
 			read := &unstructured.Unstructured{}
 			read.SetGroupVersionKind(gvk)
 			if err := r.manager.GetClient().Get(ctx, req.NamespacedName, read); err != nil || read.GetName() != req.Name {
-				end(fmt.Errorf("%s %s was read as %q: %w", gvk.Kind, req, read.GetName(), err))
+				end(errors.Join(fmt.Errorf("%s %s was read as %q", gvk.Kind, req, read.GetName()), err))
 			}
 			if left.Add(-1) == 0 {
 				end(nil)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +33,7 @@ type counter struct {
 	resource  string
 	lease     *dynamicinformer.Lease
 	client    client.Client
+	log       logr.Logger
 	to        report
 	ended     chan struct{} // closes when Start returns
 }
@@ -54,6 +57,7 @@ func (c *counter) Start(ctx context.Context) error {
 	})
 	controller, err := controller.NewUnmanaged("counter", controller.Options{
 		Reconciler:         c,
+		Logger:             c.log,
 		SkipNameValidation: new(true),     // each inventory has such a controller
 		CacheSyncTimeout:   math.MaxInt64, // a resource that can't be listed yet, such as a forbidden one, does not end the manager
 	})
@@ -93,7 +97,8 @@ func (c *counter) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		err = c.client.Status().Patch(ctx, inventory, status)
 	}
 	if isNotFound(err) {
-		return reconcile.Result{}, nil // the controller will be removed
+		// The controller will be removed, or, just after the installation of the CRD, one of several API servers does not serve it yet.
+		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
 	if err == nil {
 		c.to(fmt.Sprintf("%s: status.objects is %d", c.inventory, len(objects)))

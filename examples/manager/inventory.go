@@ -94,7 +94,7 @@ func (i *inventories) add(ctx context.Context, inventory *unstructured.Unstructu
 	}
 	c := &counter{
 		inventory: name, uid: inventory.GetUID(), resource: resource,
-		lease: lease, client: i.manager.GetClient(), to: i.to, ended: make(chan struct{}),
+		lease: lease, client: i.manager.GetClient(), log: i.manager.GetLogger(), to: i.to, ended: make(chan struct{}),
 	}
 	i.to(fmt.Sprintf("%s: the controller of %s is added", name, resource))
 	if err := i.manager.Add(c); err != nil {

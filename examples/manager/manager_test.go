@@ -157,14 +157,17 @@ func (d *observed) leader() string {
 // expect waits until the state is want, and checks that the other pages answer.
 func (d *observed) expect(when string, want state) {
 	d.Helper()
+	pause := time.NewTicker(50 * time.Millisecond) // the servers need the processors
+	defer pause.Stop()
 	var got state
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		got = d.state()
 		got.inventories -= d.before.inventories
 		got.counter -= d.before.counter
 		if got == want {
 			break
 		}
+		<-pause.C
 	}
 	if got != want {
 		d.Fatalf("%s: %+v, want %+v", when, got, want)

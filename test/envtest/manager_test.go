@@ -113,7 +113,7 @@ var _ = Describe("A manager of controller-runtime under RBAC, on "+kubeAPIServer
 		var notSynced *status.NotSyncedError
 		Expect(err).To(SatisfyAll(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("list"))))
 		Expect(errors.As(err, &notSynced)).To(BeTrue())
-	}, SpecTimeout(20*time.Second))
+	}, SpecTimeout(2*time.Minute))
 
 	It("runs its controllers while another kind is forbidden", func(ctx SpecContext) {
 		d, admin, label := connectAsUser(unique("broken")), connect(kubeAPIServer), unique("broken")

@@ -73,7 +73,9 @@ func TestControllerRuntimesOwnTestsPass(t *testing.T) {
 				}
 				t.Run(s.pkg+" packed="+packed, func(t *testing.T) {
 					tests := release.command(t, filepath.Join(programs, s.pkg+".test"), s.pkg)
-					tests.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "GVRKIT_PACKED_CACHES="+packed, "GVRKIT_STOCK_CACHE="+strconv.FormatBool(*stock))
+					tests.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "GVRKIT_PACKED_CACHES="+packed, "GVRKIT_STOCK_CACHE="+strconv.FormatBool(*stock),
+						// The suites share the processors: the default limits, 20 s and 1 s, are too short.
+						"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=5m", "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=2m", "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=30s")
 					s.check(t, tests, exceptionsOf(s.pkg, packed == "true" && !*stock))
 				})
 			}

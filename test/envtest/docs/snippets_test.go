@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/gvrkit/gvrkit/controllerruntime"
 	"github.com/gvrkit/gvrkit/discovery"
@@ -83,6 +84,7 @@ func _(ctx context.Context, cfg *rest.Config, gvr schema.GroupVersionResource, o
 	factory := mgr.GetCache().(*controllerruntime.Cache).Factory()
 	mgr.AddMetricsServerExtraHandler("/informers/", factory.Handler())
 	mgr.AddReadyzCheck("informers", factory.Readyz().Check)
+	ctrlmetrics.Registry.MustRegister(metrics.NewCollector(factory))
 
 	lease, err := factory.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent())
 	err = controller.Watch(controllerruntime.Source(lease, &handler.TypedEnqueueRequestForObject[*unstructured.Unstructured]{}))
@@ -115,7 +117,7 @@ func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVe
 	defer func() { fmt.Println(err) }()
 
 	lease, err := factory.Acquire(ctx, gvr, dynamicinformer.WithNamespaces("a", "b"))
-	err = lease.SetNamespaces("b", "c") // lists c, and removes the objects of a from the cache; b goes on
+	err = lease.SetNamespaces("b", "c") // lists c, and removes the objects of a from the cache; b continues
 
 	return err
 }
