@@ -160,8 +160,7 @@ func (f *Factory) Follow(ctx context.Context, s discovery.Selector, funcs Follow
 	return ErrShutDown
 }
 
-// Follows returns the state of each running call of [Factory.Follow], sorted by name. A call that waits for Start is not
-// included. It sends no request.
+// Follows returns the state of each call of [Factory.Follow] that runs and does not wait for Start, sorted by name. It sends no request.
 func (f *Factory) Follows() []status.Follow {
 	f.mu.Lock()
 	followers := slices.Collect(maps.Keys(f.follows))
