@@ -185,10 +185,6 @@ func (g *gate) awaitTurn(ctx context.Context, turn *turn, t Type, changed <-chan
 		}
 		t = now
 	}
-	if turn != nil && ctx.Err() != nil { // its turn has come with the end of another source
-		g.giveUp(turn)
-		return t, changed, ctx.Err()
-	}
 	return t, changed, nil
 }
 
