@@ -1,0 +1,91 @@
+package sharding
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+)
+
+// ErrInvalidConfig means that a Config can't be used. Type: [*ConfigError]. [Join] returns all errors of a
+// Config, joined.
+var ErrInvalidConfig = errors.New("invalid configuration of a shard")
+
+// ConfigError is the error for one field of a Config.
+type ConfigError struct{ Field, Problem string }
+
+// Error implements error.
+func (e *ConfigError) Error() string { return "sharding.Config." + e.Field + ": " + e.Problem }
+
+// Is reports whether target is ErrInvalidConfig.
+func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
+
+// Config describes a group and one of its members. All members must have the same Namespace, Name and
+// ClockSkew. Members whose LeaseDuration differs, as during an update of a Deployment, respect the longer one.
+type Config struct {
+	// Namespace is the namespace of the Leases. It is required.
+	Namespace string
+	// Name is the name of the group, a DNS label such as "widget-controller". It is required. The Leases of
+	// the group have it as a label.
+	Name string
+	// Identity is the name of this member, such as the name of the pod. It is required, and unique in the
+	// group. Any text of up to 253 bytes is valid. A process that starts with the identity of one that was
+	// killed waits until the Lease of that one has expired, and gets the same slots.
+	Identity string
+	// LeaseDuration is how long other members wait for a member that does not renew its Lease, in whole
+	// seconds. The default is 15 seconds.
+	LeaseDuration time.Duration
+	// RenewDeadline is how long a member acts on its slots after the last renewal of its Lease. The default is
+	// two thirds of LeaseDuration. It must be at most LeaseDuration minus ClockSkew.
+	RenewDeadline time.Duration
+	// RetryPeriod is the time between two renewals, and between two attempts. The default is a fifth of
+	// RenewDeadline. RenewDeadline must be more than 1.2 times RetryPeriod.
+	RetryPeriod time.Duration
+	// ClockSkew is how much the clocks of two members may differ in the time they measure for one
+	// LeaseDuration. What time the clocks show does not matter. The default is a fifteenth of LeaseDuration.
+	ClockSkew time.Duration
+}
+
+// withDefaults returns the configuration with its defaults, or the errors of its fields.
+func (c Config) withDefaults() (Config, error) {
+	if c.LeaseDuration == 0 {
+		c.LeaseDuration = 15 * time.Second
+	}
+	if c.RenewDeadline == 0 {
+		c.RenewDeadline = c.LeaseDuration * 2 / 3
+	}
+	if c.RetryPeriod == 0 {
+		c.RetryPeriod = c.RenewDeadline / 5
+	}
+	if c.ClockSkew == 0 {
+		c.ClockSkew = c.LeaseDuration / 15
+	}
+	var problems []error
+	report := func(invalid bool, field, problem string) {
+		if invalid {
+			problems = append(problems, &ConfigError{field, problem})
+		}
+	}
+	for _, name := range []struct{ field, value string }{{"Namespace", c.Namespace}, {"Name", c.Name}} {
+		wrong := content.IsDNS1123Label(name.value)
+		report(len(wrong) > 0, name.field, fmt.Sprintf("%q: %s", name.value, strings.Join(wrong, "; ")))
+	}
+	report(c.Identity == "", "Identity", "it is empty")
+	report(len(c.Identity) > 253, "Identity", "it has more than 253 bytes")
+	report(c.LeaseDuration < time.Second || c.LeaseDuration%time.Second != 0, "LeaseDuration",
+		fmt.Sprintf("%v is not a positive number of whole seconds", c.LeaseDuration))
+	report(c.ClockSkew < 0, "ClockSkew", fmt.Sprintf("%v is negative", c.ClockSkew))
+	report(c.RenewDeadline <= 0, "RenewDeadline", fmt.Sprintf("%v is not positive", c.RenewDeadline))
+	report(c.RenewDeadline > c.LeaseDuration-c.ClockSkew, "RenewDeadline",
+		fmt.Sprintf("%v is more than LeaseDuration minus ClockSkew, %v", c.RenewDeadline, c.LeaseDuration-c.ClockSkew))
+	report(c.RetryPeriod <= 0, "RetryPeriod", fmt.Sprintf("%v is not positive", c.RetryPeriod))
+	report(c.RenewDeadline <= c.RetryPeriod+c.RetryPeriod/5, "RetryPeriod",
+		fmt.Sprintf("1.2 times %v is not less than RenewDeadline, %v", c.RetryPeriod, c.RenewDeadline))
+	return c, errors.Join(problems...)
+}
+
+func (c Config) timing() timing {
+	return timing{lease: c.LeaseDuration, renew: c.RenewDeadline, retry: c.RetryPeriod, skew: c.ClockSkew}
+}
