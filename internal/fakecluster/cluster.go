@@ -43,6 +43,7 @@ type Cluster struct {
 	open        map[schema.GroupVersionResource]int
 	intercept   Interceptor
 	muteInitial bool
+	restores    int
 	moment      time.Time       // of the last request
 	burst       map[Request]int // lists and watches at that moment, without their options
 }

@@ -58,7 +58,7 @@ func (r *resource) Create(ctx context.Context, obj *unstructured.Unstructured, _
 	created := obj.DeepCopy()
 	created.SetGroupVersionKind(r.gvr.GroupVersion().WithKind(s.Kind))
 	created.SetNamespace(r.namespace)
-	created.SetUID(types.UID(fmt.Sprintf("uid-%d", version)))
+	created.SetUID(r.cluster.newUIDLocked(version))
 	created.SetResourceVersion(formatVersion(version))
 	s.objects[key] = created
 	s.record(change{version: version, after: created})

@@ -18,6 +18,8 @@ type store struct {
 	changed chan struct{}
 	// epoch is the number of times that open watches were closed.
 	epoch int
+	// bookmarks is the number of calls of SendBookmarks.
+	bookmarks int
 }
 
 // change is a change of one object. before is nil for a creation, and after for a deletion.

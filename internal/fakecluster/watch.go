@@ -51,6 +51,10 @@ type watcher struct {
 	pending []watch.Event // owned by run after its start
 	version int64         // of the last change in pending
 	epoch   int
+
+	wantsBookmarks bool
+	bookmarks      int   // the number of bookmarks that were due
+	from           int64 // the version with which the watch began
 }
 
 func (w *watcher) Stop()                          { w.cancel() }
@@ -60,7 +64,7 @@ func (w *watcher) ResultChan() <-chan watch.Event { return w.events }
 func (w *watcher) begin(opts metav1.ListOptions) error {
 	w.cluster.mu.Lock()
 	defer w.cluster.mu.Unlock()
-	w.epoch = w.store.epoch
+	w.epoch, w.bookmarks, w.wantsBookmarks = w.store.epoch, w.store.bookmarks, opts.AllowWatchBookmarks
 	w.version = w.cluster.version
 	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	switch from := opts.ResourceVersion; {
@@ -78,6 +82,7 @@ func (w *watcher) begin(opts metav1.ListOptions) error {
 		}
 		w.version = version
 	}
+	w.from = w.version
 	if initial && !w.cluster.muteInitial {
 		w.pending = append(w.pending, w.initialEventsEnd())
 	}
@@ -140,6 +145,9 @@ func (w *watcher) collect() (<-chan struct{}, bool) {
 		if event, seen := ch.event(w.sel); seen {
 			w.pending = append(w.pending, event)
 		}
+	}
+	if mark, due := w.bookmark(); due {
+		w.pending = append(w.pending, mark)
 	}
 	return w.store.changed, true
 }

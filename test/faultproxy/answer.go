@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -94,6 +95,41 @@ func GoneStatus() Fault { return Respond(expired()) }
 
 func expired() status {
 	return newStatus(http.StatusGone, "Expired", "too old resource version: faultproxy")
+}
+
+// ExpireContinue returns a fault for lists in pages that last too long: each list gets its
+// first pages, and a request for a later page gets the response of GoneStatus. It reads
+// lists in JSON; others get no further page. If pages is less than one, it is one.
+func ExpireContinue(pages int) Fault {
+	return func(next http.Handler) http.Handler {
+		var mu sync.Mutex
+		number := map[string]int{} // the number of the page that a token requests
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if ParseRequest(r).Verb != "list" {
+				next.ServeHTTP(w, r)
+				return
+			}
+			token, page := r.URL.Query().Get("continue"), 1
+			if token != "" {
+				mu.Lock()
+				page = number[token]
+				mu.Unlock()
+				if page == 0 || page > pages {
+					expired().ServeHTTP(w, r)
+					return
+				}
+			}
+			got := &document{header: http.Header{}, code: http.StatusOK}
+			next.ServeHTTP(got, legible(r))
+			var list struct{ Metadata struct{ Continue string } }
+			if json.Unmarshal(got.body.Bytes(), &list) == nil && list.Metadata.Continue != "" {
+				mu.Lock()
+				number[list.Metadata.Continue] = page + 1
+				mu.Unlock()
+			}
+			got.send(w, "")
+		})
+	}
 }
 
 // HTML returns a fault that responds as a server that is not an API server: status 200

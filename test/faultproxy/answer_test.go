@@ -215,3 +215,36 @@ func (a *announced) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+func TestExpireContinue_PassesTheFirstPages(t *testing.T) {
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Query().Get("continue") {
+		case "":
+			_, _ = io.WriteString(w, `{"metadata":{"continue":"second"},"items":[1]}`)
+		case "second":
+			_, _ = io.WriteString(w, `{"metadata":{"continue":"third"},"items":[2]}`)
+		default:
+			_, _ = io.WriteString(w, `{"metadata":{},"items":[3]}`)
+		}
+	})
+	for allowed, want := range [][]int{{200, 410, 410}, {200, 410, 410}, {200, 200, 410}, {200, 200, 200}} {
+		faulty := faultproxy.ExpireContinue(allowed)(pages)
+		for range 2 { // of a second list, too
+			for page, token := range []string{"", "second", "third"} {
+				w := httptest.NewRecorder()
+				faulty.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, blocks+"?continue="+token, nil))
+				if w.Code != want[page] {
+					t.Errorf("ExpireContinue(%d): page %d: %d, want %d", allowed, page+1, w.Code, want[page])
+				}
+				if w.Code == http.StatusGone && decoded(t, w.Body.String())["reason"] != "Expired" {
+					t.Errorf("got %s", w.Body)
+				}
+			}
+		}
+		w := httptest.NewRecorder()
+		faulty.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, blocks+"?watch=1&continue=other", nil))
+		if w.Code != http.StatusOK {
+			t.Errorf("ExpireContinue(%d): a watch gets %d", allowed, w.Code)
+		}
+	}
+}

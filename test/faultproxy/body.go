@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"time"
 )
 
 // CutAt returns a fault that breaks the connection after n bytes of the body: the
@@ -12,21 +14,33 @@ import (
 // body of exactly n bytes with a Content-Length header. A negative n is zero: the break
 // follows the header.
 func CutAt(n int) Fault {
-	return limited(n, nil, func() { panic(http.ErrAbortHandler) })
+	return limited(n, nil, func(*http.Request) { panic(http.ErrAbortHandler) })
+}
+
+// HangAt returns a fault that sends n bytes of the body, and then nothing. The request
+// ends when the client disconnects or the proxy closes; Heal does not end it. A body of
+// fewer bytes arrives complete, and so does a body of exactly n bytes with a
+// Content-Length header. A negative n is zero: the silence follows the header.
+func HangAt(n int) Fault {
+	return limited(n, nil, func(r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // net/http detects that a client disconnects only after this
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	})
 }
 
 // Truncate returns a fault that ends the body after n bytes without an error. A body of
 // at most n bytes arrives complete, but a watch ends after n bytes. A negative n is
 // zero: the body is empty.
 func Truncate(n int) Fault {
-	return limited(n, []string{"Content-Length", "Etag"}, func() {})
+	return limited(n, []string{"Content-Length", "Etag"}, func(*http.Request) {})
 }
 
 // errFull stops a handler that writes more bytes than the limit.
 var errFull = errors.New("faultproxy: the body ends here")
 
 // limited passes n bytes of a body, without the headers in drop, and then calls end.
-func limited(n int, drop []string, end func()) Fault {
+func limited(n int, drop []string, end func(*http.Request)) Fault {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithCancel(r.Context()) // for handlers that ignore the error of Write
@@ -59,7 +73,7 @@ func limited(n int, drop []string, end func()) Fault {
 			untilFull(next, limited, legible(r.WithContext(ctx)), func() bool { return left == 0 })
 			limited.begin()
 			if left == 0 {
-				end()
+				end(r)
 			}
 		})
 	}
@@ -94,6 +108,36 @@ func Garble(n int) Fault {
 				return w.Write(append(bytes.Clone(b[:whole]), make([]byte, len(b)-whole)...))
 			}
 			next.ServeHTTP(garbled, legible(r))
+		})
+	}
+}
+
+// Bandwidth returns a fault that sends at most bytes of the body in a second, in about
+// twenty parts. If bytes is not positive, it has no effect.
+func Bandwidth(bytes int) Fault {
+	if bytes <= 0 {
+		return nil
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			slow, part := &tap{ResponseWriter: w}, max(1, bytes/20)
+			slow.write = func(b []byte) (sent int, err error) { //nolint:contextcheck // the context is that of r
+				for sent < len(b) {
+					n, err := w.Write(b[sent:min(len(b), sent+part)])
+					sent += n
+					if err != nil {
+						return sent, err
+					}
+					flush(w)
+					select {
+					case <-time.After(time.Duration(n) * time.Second / time.Duration(bytes)):
+					case <-r.Context().Done():
+						return sent, context.Cause(r.Context())
+					}
+				}
+				return sent, nil
+			}
+			next.ServeHTTP(slow, r)
 		})
 	}
 }

@@ -2,14 +2,18 @@ package faultproxy_test
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
@@ -168,5 +172,73 @@ func TestGarble_DoesNotChangeShorterBodies(t *testing.T) {
 	proxy.Inject(nil, faultproxy.Garble(len(page)))
 	if got := read(t, client, proxy.URL()+blocks); got.err != nil || got.body != page {
 		t.Errorf("%d bytes, %v", len(got.body), got.err)
+	}
+}
+
+func TestHangAt_SendsTheBytesAndThenNothing(t *testing.T) {
+	proxy, client := serveDocument(t)
+	for _, n := range []int{-1, 0, 1, 40_000} {
+		remove := proxy.Inject(nil, faultproxy.HangAt(n))
+		for _, shape := range shapes {
+			status, body := open(t, client, proxy.URL()+blocks+shape)
+			got := make([]byte, max(0, n))
+			if _, err := io.ReadFull(body, got); err != nil || string(got) != page[:len(got)] || status != http.StatusOK {
+				t.Errorf("HangAt(%d), %q: %d, %v", n, shape, status, err)
+			}
+			more := make(chan error, 1)
+			go func() { _, err := body.Read(make([]byte, 1)); more <- err }()
+			select {
+			case err := <-more:
+				t.Fatalf("HangAt(%d), %q: the body goes on or ends: %v", n, shape, err)
+			case <-time.After(20 * time.Millisecond):
+			}
+			_ = body.Close()
+			if err := <-more; err == nil {
+				t.Errorf("HangAt(%d), %q: a closed body has bytes", n, shape)
+			}
+		}
+		remove()
+	}
+}
+
+func TestHangAt_PassesShorterBodies(t *testing.T) {
+	proxy, client := serveDocument(t)
+	proxy.Inject(nil, faultproxy.HangAt(len(page)+1))
+	if got := read(t, client, proxy.URL()+blocks); got.err != nil || got.body != page {
+		t.Errorf("%d bytes, %v", len(got.body), got.err)
+	}
+}
+
+func TestBandwidth_LimitsBytesPerSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := httptest.NewRecorder()
+		begun := time.Now()
+		faultproxy.Bandwidth(1000)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, page[:1500])
+			fmt.Fprint(w, page[1500:3000])
+		})).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+		if took := time.Since(begun); w.Body.String() != page[:3000] || took != 3*time.Second {
+			t.Errorf("%d bytes in %v, want 3000 in 3s", w.Body.Len(), took)
+		}
+	})
+}
+
+func TestBandwidth_EndsWithTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var failed error
+		faultproxy.Bandwidth(1)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, failed = io.WriteString(w, page)
+		})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+		if !errors.Is(failed, context.DeadlineExceeded) {
+			t.Errorf("the write returns %v", failed)
+		}
+	})
+}
+
+func TestBandwidth_WithoutALimitHasNoEffect(t *testing.T) {
+	if faultproxy.Bandwidth(0) != nil || faultproxy.Bandwidth(-1) != nil {
+		t.Error("there is a fault")
 	}
 }

@@ -2,6 +2,7 @@ package faultproxy
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // BreakGroup returns a fault that simulates a group whose server is down since the start
@@ -27,6 +29,91 @@ func BreakGroup(group string) Fault {
 // BreakGroup, but the aggregated document keeps the last known resources.
 func StaleGroup(group string) Fault {
 	return inDiscovery(group, func(version map[string]any) { version["freshness"] = "Stale" })
+}
+
+// StaleDiscovery returns a fault that simulates a server whose discovery does not change any
+// more: requests for discovery documents get the documents of the moment of the injection,
+// and 404 for groups and versions that did not exist then. Inject requests these documents,
+// from the faults that are injected later and the server, and waits for them. Requests for
+// other paths pass. If the server did not respond, requests for the documents get 503.
+func StaleDiscovery() Fault {
+	return func(next http.Handler) http.Handler {
+		kept := crawl(next)
+		discovery := AnyDiscovery()
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			req := ParseRequest(r)
+			if !discovery(req) {
+				next.ServeHTTP(w, r)
+				return
+			}
+			path := strings.TrimSuffix(req.Path, "/")
+			doc := kept[path]
+			if strings.Contains(legible(r).Header.Get("Accept"), "g=apidiscovery.k8s.io") && kept[path+aggregated] != nil {
+				doc = kept[path+aggregated]
+			}
+			switch {
+			case kept["/apis"] == nil:
+				failure(http.StatusServiceUnavailable).ServeHTTP(w, r)
+			case doc == nil:
+				failure(http.StatusNotFound).ServeHTTP(w, r)
+			default:
+				doc.send(w, req.IfNoneMatch)
+			}
+		})
+	}
+}
+
+// aggregated is the end of the key of an aggregated document, in the result of crawl.
+const aggregated = " aggregated"
+
+// groupList has what crawl reads of a document with groups or versions.
+type groupList struct {
+	Versions []string
+	Groups   []struct {
+		Versions []struct{ GroupVersion string }
+	}
+}
+
+// crawl requests all discovery documents, and returns them by path.
+func crawl(server http.Handler) map[string]*document {
+	documents := map[string]*document{}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) //nolint:forbidigo // Inject has no context
+	defer cancel()
+	ask := func(key, path, accept string) (list groupList) {
+		doc := &document{header: http.Header{}, code: http.StatusOK}
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
+		if err != nil {
+			return list
+		}
+		r.Header.Set("Accept", accept)
+		r.Header.Set("Accept-Encoding", "identity")
+		defer func() {
+			if recover() == nil && doc.code == http.StatusOK { // a panic ends a response
+				documents[key] = doc
+			}
+		}()
+		server.ServeHTTP(doc, r)
+		_ = json.Unmarshal(doc.body.Bytes(), &list) // the documents of other kinds have neither field
+		return list
+	}
+	for _, root := range []string{"/api", "/apis"} {
+		ask(root+aggregated, root, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		list := ask(root, root, "application/json")
+		for _, version := range list.Versions {
+			ask(root+"/"+version, root+"/"+version, "application/json")
+		}
+		for _, group := range list.Groups {
+			for _, version := range group.Versions {
+				name, _, _ := strings.Cut(version.GroupVersion, "/")
+				path := root + "/" + version.GroupVersion
+				ask(path, path, "application/json")
+				if documents[root+"/"+name] == nil {
+					ask(root+"/"+name, root+"/"+name, "application/json")
+				}
+			}
+		}
+	}
+	return documents
 }
 
 // inDiscovery returns a fault that breaks the documents of a group and changes its

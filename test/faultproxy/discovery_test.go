@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -196,5 +197,75 @@ func TestGroupFaults_WaitForTheFinalHeader(t *testing.T) {
 	faultproxy.BreakGroup(metrics)(hinting).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis", nil))
 	if w.Code != http.StatusOK || w.Body.String() != legacyGroups {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// A server that adds a group after the injection.
+func TestStaleDiscovery_KeepsTheDocuments(t *testing.T) {
+	var later atomic.Bool
+	documents := map[string]string{
+		"/api": `{"versions":["v1"]}`, "/api/v1": "core", "/apis/apps": "group", "/apis/apps/v1": "apps", "/version": "version",
+		"/apis": `{"groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1"},{"groupVersion":"apps/v1beta1"}]}]}`,
+	}
+	proxy, client := serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := documents[r.URL.Path]
+		if strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList") {
+			body = "aggregated" + r.URL.Path
+			w.Header().Set("Etag", `"`+body+`"`)
+		}
+		if later.Load() {
+			body = "later"
+		}
+		if body == "" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = io.WriteString(w, body)
+	}))
+	remove := proxy.Inject(nil, faultproxy.StaleDiscovery())
+	later.Store(true)
+	for path, want := range documents {
+		if path == "/version" {
+			want = "later"
+		}
+		if got := fetch(t, client, proxy.URL()+path); got.body != want || got.code != http.StatusOK {
+			t.Errorf("%s: %d %q, want %q", path, got.code, got.body, want)
+		}
+	}
+	for _, path := range []string{"/api", "/apis"} {
+		if got := fetch(t, client, proxy.URL()+path, "Accept", asAggregated); got.body != "aggregated"+path {
+			t.Errorf("aggregated %s: %q", path, got.body)
+		}
+		if got := fetch(t, client, proxy.URL()+path, "Accept", asAggregated, "If-None-Match", `"aggregated`+path+`"`); got.code != http.StatusNotModified {
+			t.Errorf("aggregated %s: %d, want 304", path, got.code)
+		}
+	}
+	for _, path := range []string{"/apis/new.example.com", "/apis/apps/v1beta1"} {
+		if got := fetch(t, client, proxy.URL()+path); got.code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, got.code)
+		}
+	}
+	remove()
+	if got := fetch(t, client, proxy.URL()+"/apis"); got.body != "later" {
+		t.Errorf("after the fault: %q", got.body)
+	}
+}
+
+func TestStaleDiscovery_IsUnavailableWithoutDocuments(t *testing.T) {
+	proxy, client := serveDiscovery(t)
+	dead := faultproxy.StaleDiscovery()(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	proxy.Answer(nil, dead)
+	if got := fetch(t, client, proxy.URL()+"/apis"); got.code != http.StatusServiceUnavailable {
+		t.Errorf("got %d", got.code)
+	}
+}
+
+// Faults that were injected before are nearer to the client: they do not change what is kept.
+func TestStaleDiscovery_IgnoresEarlierFaults(t *testing.T) {
+	proxy, client := serveDiscovery(t)
+	remove := proxy.Inject(nil, faultproxy.Fail(500))
+	proxy.Inject(nil, faultproxy.StaleDiscovery())
+	remove()
+	if got := fetch(t, client, proxy.URL()+"/apis"); got.body != legacyGroups {
+		t.Errorf("got %d %q", got.code, got.body)
 	}
 }

@@ -15,12 +15,15 @@
 // [Path], [Query], [Discovery] or [AnyDiscovery], combined with [All], [Any] and
 // [Not], or by any function of a [Request]. A [Fault] changes:
 //
-//   - the response: [Fail], [RetryAfter], [GoneStatus], [HTML], [Hang], [Respond];
-//   - its bytes: [CutAt], [Truncate], [Garble];
-//   - a watch: [DropBookmarks], [DelayBookmarks], [NeverInitialEventsEnd],
-//     [GoneEvent], and at once [Proxy.CutWatches];
-//   - discovery: [BreakGroup], [StaleGroup];
-//   - any of these for some requests only: [For], [Times], [Alternate], [Share].
+//   - the response: [Fail], [RetryAfter], [GoneStatus], [ExpireContinue], [HTML], [Hang],
+//     [Respond];
+//   - its bytes: [CutAt], [HangAt], [Truncate], [Garble], [Bandwidth];
+//   - a watch: [DropBookmarks], [DelayBookmarks], [NeverInitialEventsEnd], [GarbleFrame],
+//     [DuplicateFrame], [GoneEvent], and at once [Proxy.CutWatches];
+//   - discovery: [BreakGroup], [StaleGroup], [StaleDiscovery];
+//   - the server: [Server];
+//   - any of these for some requests only: [For], [Times], [Alternate],
+//     [AlternateConnections], [Share].
 //
 // The proxy is deterministic: the same requests in the same order get the same faults.
 //

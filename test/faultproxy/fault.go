@@ -55,6 +55,32 @@ func Times(n int, fault Fault) Fault {
 // Alternate applies fault to every second matching request. The first request passes.
 func Alternate(fault Fault) Fault { return Share(0.5, fault) }
 
+// AlternateConnections applies fault to all matching requests of every second connection of
+// clients. The requests of the first connection pass.
+func AlternateConnections(fault Fault) Fault {
+	return func(next http.Handler) http.Handler {
+		faulty := fault.around(next)
+		var mu sync.Mutex
+		var met int
+		odd := map[string]bool{} // by the client's address, which is that of a connection
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			applies, known := odd[r.RemoteAddr]
+			if !known {
+				applies = met%2 == 1
+				odd[r.RemoteAddr] = applies
+				met++
+			}
+			mu.Unlock()
+			if applies {
+				faulty.ServeHTTP(w, r)
+			} else {
+				next.ServeHTTP(w, r)
+			}
+		})
+	}
+}
+
 // Share applies fault to the share p of the matching requests, evenly and not randomly:
 // to n×p of the first n requests, rounded down. A p below 0 or NaN is 0, and a p above 1
 // is 1.

@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 )
@@ -17,13 +18,15 @@ type injection struct {
 // faults get only requests that it passes on. Inject and remove do not affect requests in
 // progress, such as a request that hangs. A nil fault has no effect.
 func (p *Proxy) Inject(match Match, fault Fault) (remove func()) {
-	added := &injection{match: match}
-	added.handler = fault.around(p.following(added))
+	p.mu.Lock()
+	p.last++
+	added := &injection{id: p.last, match: match}
+	p.mu.Unlock()
+	added.handler = fault.around(p.following(added)) // it may send requests, for which added has no effect yet
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last++
-	added.id = p.last
 	p.faults = append(slices.Clip(p.faults), added)
+	slices.SortFunc(p.faults, func(a, b *injection) int { return cmp.Compare(a.id, b.id) })
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -55,23 +55,18 @@ func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("faultproxy: %w", err)
 	}
-	quiet := log.New(io.Discard, "", 0) // clients that disconnect are not logged
 	p := &Proxy{
 		address: "http://" + listener.Addr().String(),
 		done:    make(chan struct{}),
 		watches: map[*http.Request]watch{},
-		forward: &httputil.ReverseProxy{
-			Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
-			Transport: transport,
-			ErrorLog:  quiet,
-		},
+		forward: forwarding(to, transport),
 	}
 	serving, cut := context.WithCancel(context.Background()) //nolint:forbidigo // of all requests, until Close
 	p.cut = cut
 	p.server = &http.Server{
 		Handler:     http.HandlerFunc(p.serve),
 		BaseContext: func(net.Listener) context.Context { return serving },
-		ErrorLog:    quiet,
+		ErrorLog:    log.New(io.Discard, "", 0), // clients that disconnect are not logged
 	}
 	go func() {
 		defer close(p.done)

@@ -53,6 +53,33 @@ func DelayBookmarks(d time.Duration) Fault {
 	})
 }
 
+// GarbleFrame returns a fault that replaces the bytes of the n-th frame of each watch, which
+// is an event or a bookmark, by NULs, and passes all others. It does not affect other
+// requests, and watches that are not in JSON. If n is not positive, it has no effect.
+func GarbleFrame(n int) Fault {
+	return nth(n, func(frame []byte) []byte { return append(make([]byte, len(frame)-1), '\n') })
+}
+
+// DuplicateFrame returns a fault that sends the n-th frame of each watch, which is an event
+// or a bookmark, twice. It does not affect other requests, and watches that are not in JSON.
+// If n is not positive, it has no effect.
+func DuplicateFrame(n int) Fault {
+	return nth(n, func(frame []byte) []byte { return append(frame, frame...) })
+}
+
+// nth changes the n-th frame of each watch.
+func nth(n int, change func(frame []byte) []byte) Fault {
+	return rewritten(func() rewrite {
+		met := 0
+		return func(_ context.Context, _ event, frame []byte) []byte {
+			if met++; met == n {
+				return change(frame)
+			}
+			return frame
+		}
+	})
+}
+
 // GoneEvent returns a fault for a watch whose resource version is too old: the stream has
 // an ERROR event with the Status of GoneStatus, and ends. It does not affect other
 // requests.
@@ -78,12 +105,28 @@ func onWatches(serve func(next http.Handler, w http.ResponseWriter, r *http.Requ
 	}
 }
 
+// rewrite returns the bytes that replace a frame of a watch. The frame ends with a newline.
+type rewrite func(ctx context.Context, e event, frame []byte) []byte
+
 // sifted passes the frames of watches for which keep returns true. It calls keep in the
 // order of the frames.
 func sifted(keep func(context.Context, event) bool) Fault {
+	return rewritten(func() rewrite {
+		return func(ctx context.Context, e event, frame []byte) []byte {
+			if keep(ctx, e) {
+				return frame
+			}
+			return nil
+		}
+	})
+}
+
+// rewritten changes the frames of watches. It calls begin for each watch, and then its result
+// in the order of the frames.
+func rewritten(begin func() rewrite) Fault {
 	return onWatches(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		in, out := io.Pipe()
-		var sifted chan struct{} // closed when the goroutine that reads in has ended; nil: it has not been started
+		var ended chan struct{} // closed when the goroutine that reads in has ended; nil: it has not been started
 		t := &tap{ResponseWriter: w}
 		t.head = func(code int) {
 			if code != http.StatusOK {
@@ -94,25 +137,25 @@ func sifted(keep func(context.Context, event) bool) Fault {
 			w.WriteHeader(code)
 			flush(w) // the client waits for the header; after this, only the goroutine writes to w
 			t.write, t.flush = out.Write, func() {}
-			sifted = make(chan struct{})
+			ended = make(chan struct{})
 			go func() {
-				defer close(sifted)
-				_ = in.CloseWithError(sift(r.Context(), flushing{w}, in, keep))
+				defer close(ended)
+				_ = in.CloseWithError(begin().frames(r.Context(), flushing{w}, in))
 			}()
 		}
 		defer func() {
 			_ = out.Close()
-			if sifted != nil {
-				<-sifted
+			if ended != nil {
+				<-ended
 			}
 		}()
 		next.ServeHTTP(t, legible(r))
 	})
 }
 
-// sift copies the frames for which keep returns true, each followed by a newline, as API
-// servers send them. After invalid JSON, it copies all bytes.
-func sift(ctx context.Context, to io.Writer, from io.Reader, keep func(context.Context, event) bool) error {
+// frames copies frames, each changed by f and followed by a newline, as API servers send them.
+// After invalid JSON, it copies all bytes.
+func (f rewrite) frames(ctx context.Context, to io.Writer, from io.Reader) error {
 	frames := json.NewDecoder(from)
 	for {
 		var frame json.RawMessage
@@ -128,12 +171,12 @@ func sift(ctx context.Context, to io.Writer, from io.Reader, keep func(context.C
 		}
 		var e event
 		_ = json.Unmarshal(frame, &e) // on an error, the frame is not a bookmark
-		keeps := keep(ctx, e)
+		frame = f(ctx, e, append(frame, '\n'))
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if keeps {
-			if _, err := to.Write(append(frame, '\n')); err != nil {
+		if len(frame) > 0 {
+			if _, err := to.Write(frame); err != nil {
 				return err
 			}
 		}

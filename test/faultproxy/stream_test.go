@@ -53,7 +53,7 @@ func through(t *testing.T, fault faultproxy.Fault, server http.Handler, url stri
 	return w.Body.String()
 }
 
-func TestStreams_DropOnlyTheDocumentedFrames(t *testing.T) {
+func TestStreams_ChangeOnlyTheDocumentedFrames(t *testing.T) {
 	whole := lines(added, bookmark, broad, otherEnd, end, odd, added)
 	for _, tc := range []struct {
 		name  string
@@ -63,6 +63,10 @@ func TestStreams_DropOnlyTheDocumentedFrames(t *testing.T) {
 		{"DropBookmarks", faultproxy.DropBookmarks(), lines(added, broad, added)},
 		{"NeverInitialEventsEnd", faultproxy.NeverInitialEventsEnd(), lines(added, bookmark, broad, otherEnd, odd, added)},
 		{"DelayBookmarks", faultproxy.DelayBookmarks(-1), whole},
+		{"GarbleFrame", faultproxy.GarbleFrame(2), lines(added, strings.Repeat("\x00", len(bookmark)), broad, otherEnd, end, odd, added)},
+		{"GarbleFrame(0)", faultproxy.GarbleFrame(0), whole},
+		{"DuplicateFrame", faultproxy.DuplicateFrame(1), lines(added, added, bookmark, broad, otherEnd, end, odd, added)},
+		{"DuplicateFrame(7)", faultproxy.DuplicateFrame(7), lines(added, bookmark, broad, otherEnd, end, odd, added, added)},
 	} {
 		if diff := cmp.Diff(tc.want, through(t, tc.fault, streaming(whole), blocks+"?watch=1")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
@@ -277,5 +281,17 @@ func TestGoneEvent_SendsOneErrorAndEnds(t *testing.T) {
 	}
 	if frames.More() {
 		t.Errorf("the stream has more events: %s", body)
+	}
+}
+
+func TestGarbleFrame_CountsEachWatch(t *testing.T) {
+	stream := lines(added, bookmark)
+	faulty := faultproxy.GarbleFrame(1)(streaming(stream))
+	for range 2 {
+		w := httptest.NewRecorder()
+		faulty.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, blocks+"?watch=1", nil))
+		if want := lines(strings.Repeat("\x00", len(added)), bookmark); w.Body.String() != want {
+			t.Errorf("got %q", w.Body)
+		}
 	}
 }
