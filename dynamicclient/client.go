@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/gvrkit/gvrkit/internal/redirect"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
 	"github.com/gvrkit/gvrkit/internal/wire"
 )
@@ -26,7 +27,7 @@ import (
 // belong to that object, so that it may be changed and written back. A watch event of more than 16 MiB
 // is an error.
 //
-// New does no I/O. The client is safe for concurrent use.
+// A redirect to another server is an error, since it would take the credentials along. New does no I/O. The client is safe for concurrent use.
 func New(cfg *rest.Config, opts ...Option) (dynamic.Interface, error) {
 	if cfg == nil {
 		return nil, errNoConfig
@@ -36,7 +37,7 @@ func New(cfg *rest.Config, opts ...Option) (dynamic.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dynamicclient: %w", err)
 	}
-	return NewForHTTPClient(cfg, httpClient, opts...)
+	return NewForHTTPClient(cfg, redirect.Refuse(httpClient), opts...)
 }
 
 // NewForHTTPClient is New with an HTTP client. The transport settings of cfg have no effect.

@@ -35,6 +35,7 @@ var gears = schema.GroupVersionResource{Group: "example.com", Version: "v1", Res
 // The program has two leases on widgets, one with a slow handler, and a lease on a type that is not
 // served. The test does not check the number of discovery requests.
 func TestCollector_CollectsAllMetrics(t *testing.T) {
+	t.Setenv("GVRKIT_PACKED_CACHES", "false") // the size of a cache depends on the form of its objects
 	inBubble(t, func(in bubble) {
 		for i := range 3 {
 			in.create(fmt.Sprintf("w%d", i))

@@ -1,0 +1,71 @@
+// Package redirect refuses redirects to another server. client-go's transports add the credentials of a rest.Config to
+// each request, also to one that follows a redirect: a server that redirects, or whoever can answer for it, would get
+// the token to another host. The package does not know Kubernetes.
+package redirect
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// Refuse returns a copy of client whose requests fail if the response redirects them to another host or port, or from
+// HTTPS to HTTP. It follows a redirect from HTTP to HTTPS on the same host. If client has a CheckRedirect of its own,
+// Refuse returns client: its owner has decided.
+func Refuse(client *http.Client) *http.Client {
+	if client.CheckRedirect != nil {
+		return client
+	}
+	if _, is := client.Transport.(*transport); is {
+		return client
+	}
+	refusing, next := *client, client.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	refusing.Transport = &transport{next}
+	return &refusing
+}
+
+type transport struct{ next http.RoundTripper }
+
+var _ utilnet.RoundTripperWrapper = (*transport)(nil)
+
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper.
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// RoundTrip implements http.RoundTripper. The error names only the host: the rest of the address comes from the server.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(req)
+	if err != nil || !redirects(res.StatusCode) {
+		return res, err
+	}
+	to, err := req.URL.Parse(res.Header.Get("Location"))
+	if err == nil && sameServer(req.URL, to) {
+		return res, nil
+	}
+	_ = res.Body.Close()
+	if err != nil {
+		return nil, fmt.Errorf("the server redirects the request to an invalid address (%d)", res.StatusCode)
+	}
+	return nil, fmt.Errorf("the server redirects the request to %s://%.100s, which would get the credentials (%d)", to.Scheme, to.Host, res.StatusCode)
+}
+
+// redirects reports whether an http.Client follows a response with this status.
+func redirects(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// sameServer reports whether to is the server of from, or the same host with HTTPS instead of HTTP.
+func sameServer(from, to *url.URL) bool {
+	if from.Scheme == "http" && to.Scheme == "https" {
+		return from.Hostname() == to.Hostname()
+	}
+	return from.Scheme == to.Scheme && from.Host == to.Host
+}
