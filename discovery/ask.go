@@ -36,12 +36,12 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 }
 
 // known returns the snapshot of the run, or nil if the resolver does not run. It waits for the first
-// snapshot of a new run, for at most the time beginning.
+// snapshot of a new run, for at most pace.questions.
 func (r *Resolver) known(ctx context.Context) *snapshot {
 	if c := r.current.Load(); c != nil || ctx == nil {
 		return c
 	}
-	timer := time.NewTimer(beginning)
+	timer := time.NewTimer(r.options.pace.questions)
 	defer timer.Stop()
 	for {
 		r.mu.Lock()
@@ -63,10 +63,6 @@ func (r *Resolver) known(ctx context.Context) *snapshot {
 		}
 	}
 }
-
-// beginning is how long questions wait for the first snapshot of a run before they send requests of
-// their own.
-const beginning = 2 * time.Second
 
 // refused returns the stored refusal of q if nothing has changed since it was stored, or nil.
 func (r *Resolver) refused(c *snapshot, q question) error {

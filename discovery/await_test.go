@@ -62,7 +62,7 @@ func TestAwait_ReturnsWhenTheTypeIsServed(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Error("it does not return")
 			}
 		})
@@ -99,7 +99,7 @@ func TestAwaitRef_ReturnsWhenTheNameHasAMeaning(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-				case <-time.After(20 * time.Second):
+				case <-time.After(time.Minute):
 					t.Error("it does not return")
 				}
 			})

@@ -9,7 +9,7 @@ func WithPace(awaited, polled, doubted time.Duration) Option {
 	return optionFunc(func(o *options) {
 		o.pace = pace{
 			awaited: awaited, patient: polled, settled: time.Hour, legacy: 1, doubted: doubted, hurry: time.Hour, persist: time.Hour,
-			batch: time.Millisecond, gap: time.Millisecond, readAfter: 10 * time.Millisecond, first: 5 * time.Second,
+			batch: time.Millisecond, gap: time.Millisecond, readAfter: 10 * time.Millisecond, first: 5 * time.Second, questions: 2 * time.Second,
 		}
 	})
 }
@@ -53,6 +53,11 @@ func Published(r *Resolver) any { return r.current.Load() }
 // and APIServices.
 func WithPatience(patience time.Duration) Option {
 	return optionFunc(func(o *options) { o.pace.first = patience })
+}
+
+// WithQuestionPatience is how long a question waits for the first snapshot of a running resolver.
+func WithQuestionPatience(patience time.Duration) Option {
+	return optionFunc(func(o *options) { o.pace.questions = patience })
 }
 
 // WithJitter makes all waits of a running resolver as long as a number below 1 says.

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,10 +53,17 @@ func (r facts) CRDUID(ctx context.Context, gr schema.GroupResource) (types.UID, 
 	defer cancel()
 	err := rest.object(ctx, objectRef{crdPath, gr.String()}, metaOnly, &object, &object.Metadata)
 	switch {
-	case apierrors.IsNotFound(err):
+	case isMissing(err, gr.String()):
 		return "", &NotServedError{Ref: ref}
 	case err != nil:
 		return "", inconclusive(ref, err)
 	}
 	return object.Metadata.UID, nil
+}
+
+// isMissing reports whether err is the response of an API server that does not have the object of that name. The
+// response of a server that does not serve the type, for example while it starts, or of a proxy, does not name it.
+func isMissing(err error, name string) bool {
+	fault, is := errors.AsType[*apierrors.StatusError](err)
+	return is && apierrors.IsNotFound(fault) && fault.ErrStatus.Details != nil && fault.ErrStatus.Details.Name == name
 }

@@ -382,6 +382,10 @@ func (k *knowledge) putCRD(item *slimMeta, number uint64, now time.Time) (ask bo
 		old = nil
 	}
 	state.meta = item
+	if old != nil && item.Generation < old.Generation { // etcd was restored
+		state.definition = nil
+		delete(k.defined, gr)
+	}
 	k.toRead(crdPath, item.Name)
 	k.settle(gr, state)
 	switch {

@@ -111,6 +111,30 @@ func TestKnowledge_TheDeletionOfAnotherCRDHasNoEffect(t *testing.T) {
 	}
 }
 
+// A restore of etcd has an earlier generation of a CRD. The CRD as it was read before says nothing about it.
+func TestKnowledge_ARestoredCRDIsNotTheOneThatWasRead(t *testing.T) {
+	now := time.Now()
+	k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
+	k.addDocument(gadgetDoc(), 0, now)
+	later, read := gadgetMeta("1"), gadgetCRD("1")
+	later.Generation, read.Metadata.Generation = 2, 2
+	read.Spec.Versions = append(read.Spec.Versions, crdVersion{Name: "v2", Served: true})
+	k.replaceCRDs([]*slimMeta{later}, 1, now)
+	k.read(read)
+	before := k.snapshot(nil, now)
+	if before.served(gadgetGR.WithVersion("v2")) == nil {
+		t.Fatal("v2 is not served")
+	}
+	k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 2, now)
+	k.addDocument(gadgetDoc(), 3, now)
+	doubted := k.snapshot(before, now)
+	k.addDocument(gadgetDoc(), 4, now.Add(2*doubtFor))
+	after := k.snapshot(doubted, now.Add(2*doubtFor))
+	if after.served(gadgetGR.WithVersion("v2")) != nil || after.served(gadgetGR.WithVersion("v1")) == nil {
+		t.Errorf("served in v2: %v, in v1: %v", after.served(gadgetGR.WithVersion("v2")), after.served(gadgetGR.WithVersion("v1")))
+	}
+}
+
 // Documents describe the deleted CRD until the new one was read, until a document does not list it, or
 // until enough time has passed.
 func TestKnowledge_ARecreatedCRDIsServedOnceASourceHasIt(t *testing.T) {

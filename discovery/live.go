@@ -45,6 +45,8 @@ type pace struct {
 	// first is how long the first snapshot waits for the lists of CRDs and APIServices, which have the
 	// backings, after the documents.
 	first time.Duration
+	// questions is how long questions wait for the first snapshot before they send requests of their own.
+	questions time.Duration
 	// next is how long a narrow run waits before its requests for another type.
 	next time.Duration
 }
@@ -61,6 +63,7 @@ var usualPace = pace{
 	gap:       500 * time.Millisecond,
 	readAfter: time.Second,
 	first:     time.Second,
+	questions: 2 * time.Second,
 	next:      5 * time.Millisecond,
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
@@ -53,6 +54,8 @@ type metadataWatch struct {
 	current SourceState
 	text    string                     // of the error of current
 	opened  time.Time                  // the start of the watch; zero: there was none since the last list
+	until   time.Time                  // when the server ends the watch
+	rewound bool                       // the server's resourceVersion is below that of the last list or event
 	stop    func()                     // ends the watch
 	failed  atomic.Pointer[watchError] // of the last request, or of an event of the watch
 }
@@ -91,6 +94,8 @@ var (
 	errEndedAtOnce = errors.New("the server ended the watch at once")
 	// errOverdue is the error of a watch without a response.
 	errOverdue = errors.New("the server did not respond in time")
+	// errRewound is the error of a watch that would be silent: the server does not have its resourceVersion (kubernetes#107457).
+	errRewound = errors.New("the server's resourceVersion has gone back, as after a restore of etcd")
 )
 
 // newMetadataClient returns client-go's client for metadata. Its requests count as requests of the
@@ -218,7 +223,7 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 	defer cancel()
 	asked, end := newAttempt(ctx)
 	defer end(nil)
-	if opts.ResourceVersion == "0" {
+	if opts.ResourceVersion == "0" || w.rewound {
 		opts.ResourceVersion = "" // the list of a server that is behind has deleted objects
 	}
 	w.selectName(&opts)
@@ -240,6 +245,7 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 		return nil, err
 	}
 	w.failed.Store(nil)
+	w.rewound = false
 	w.endpoint.recovery.succeeded(w.path)
 	w.permitted()
 	return page, nil
@@ -271,6 +277,9 @@ func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watc
 		return nil, failed
 	case w.steady():
 		w.resetBackoff()
+		if err := w.compare(ctx, opts.ResourceVersion); err != nil {
+			return nil, w.refuse(err)
+		}
 	case !w.opened.IsZero():
 		return nil, w.refuse(errEndedAtOnce)
 	}
@@ -293,15 +302,43 @@ func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watc
 		return nil, w.refuse(err)
 	}
 	w.failed.Store(nil)
-	w.opened = time.Now()
+	w.opened, w.until = time.Now(), time.Time{}
 	w.report(SourceCurrent, "", nil)
 	bounded := &boundedWatch{Interface: watching, end: func() { end(nil) }}
 	if seconds := opts.TimeoutSeconds; seconds != nil {
+		w.until = w.opened.Add(time.Duration(*seconds) * time.Second)
 		overdue := time.AfterFunc(time.Duration(*seconds)*time.Second+overdueAfter, bounded.end)
 		bounded.end = func() { overdue.Stop(); end(nil) }
 	}
 	w.stop = bounded.end
 	return bounded, nil
+}
+
+// compare returns an error if the server's version is below version, up to which the watch that has ended had everything. It sends a
+// request only after a watch that the server has ended early, as it does when it stops: if etcd was restored meanwhile, another watch
+// would be silent. After a failed watch, a list follows.
+func (w *metadataWatch) compare(ctx context.Context, version string) error {
+	if time.Until(w.until) < time.Second {
+		return nil
+	}
+	opts := metav1.ListOptions{Limit: 1}
+	w.selectName(&opts)
+	ctx, cancel := context.WithTimeout(ctx, w.pace.page)
+	defer cancel()
+	asked, end := newAttempt(ctx)
+	defer end(nil)
+	page, err := w.getter.List(asked, opts)
+	switch {
+	case asked.Err() != nil:
+		return context.Cause(asked)
+	case err != nil:
+		return err
+	}
+	order, err := resourceversion.CompareResourceVersion(page.ResourceVersion, version)
+	if w.rewound = err == nil && order < 0; w.rewound {
+		return errRewound
+	}
+	return nil
 }
 
 // refuse stores and returns the error of a watch.

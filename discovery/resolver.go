@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/gvrkit/gvrkit/internal/redirect"
 	"github.com/gvrkit/gvrkit/internal/singleflight"
 )
 
@@ -75,12 +76,12 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Resolver, error) {
 
 // NewForConfigAndClient returns a resolver for the server of cfg, which sends its requests through
 // client. It does no I/O and starts nothing. It obeys cfg.RateLimiter, and ignores cfg.QPS and
-// cfg.Burst.
+// cfg.Burst. A redirect to another server is an error, unless client has a CheckRedirect.
 func NewForConfigAndClient(cfg *rest.Config, client *http.Client, opts ...Option) (*Resolver, error) {
 	if cfg == nil || client == nil {
 		return nil, errors.New("discovery: the rest.Config or the http.Client is nil")
 	}
-	endpoint, err := newEndpoint(cfg, client)
+	endpoint, err := newEndpoint(cfg, redirect.Refuse(client))
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}

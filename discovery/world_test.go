@@ -195,6 +195,7 @@ type memoryServer struct {
 	legacy   bool
 	fault    map[string]string
 	lasts    time.Duration // a watch; 0: for ever
+	timely   bool          // watches end after their timeout
 	healer   string        // a request of this class that is answered ends all faults
 	counts   map[string]int
 	// unchanged is how many documents were not sent, because the client had them.
@@ -535,8 +536,12 @@ func (w *memoryServer) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 		}
 		c.streams[s] = true
-		if w.lasts > 0 {
-			time.AfterFunc(w.lasts, func() {
+		lasts := w.lasts
+		if seconds, _ := strconv.Atoi(req.URL.Query().Get("timeoutSeconds")); w.timely {
+			lasts = time.Duration(seconds) * time.Second
+		}
+		if lasts > 0 {
+			time.AfterFunc(lasts, func() {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				if c.streams[s] {

@@ -27,7 +27,7 @@ func TestNewForConfig_ReasonsAppearWithTheFirstAttempt(t *testing.T) {
 	}
 	f.Start(t.Context())
 	l := acquire(t, f, widgets)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second) // shorter than one of client-go's pauses
 	defer cancel()
 	seen := false
 	for now := range l.Watch(ctx) {
@@ -41,7 +41,7 @@ func TestNewForConfig_ReasonsAppearWithTheFirstAttempt(t *testing.T) {
 		break
 	}
 	if !seen {
-		t.Error("no reason has appeared in 5 s")
+		t.Error("no reason has appeared in 25 s")
 	}
 	l.Release()
 	shutdown(t, f)

@@ -60,7 +60,7 @@ func TestClientInformers_ClientsOfAFactoryHaveOneRateLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // shorter than the wait for the limiter
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // shorter than the wait for the limiter
 	defer cancel()
 	f.Start(ctx)
 	synced := make(chan error, 1)

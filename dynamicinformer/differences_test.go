@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -386,6 +388,68 @@ var differences = []difference{
 		}},
 		row:    "The first list may come from an outdated cache of the server.",
 		reason: "otherwise an informer with an outdated cache reports that it has synced",
+	},
+	{
+		behaviour: behaviour{"a restore of etcd is noticed", func(r *trial) {
+			r.create("ns", "restored")
+			factory := r.plain()
+			events := listen(r.t, factory.ForResource(widgets).Informer())
+			r.run(factory)
+			backup := r.cluster.Backup()
+			if err := r.widgets().Delete(r.t.Context(), "restored", metav1.DeleteOptions{}); err != nil {
+				r.t.Fatal(err)
+			}
+			r.create("ns", "lost")
+			time.Sleep(time.Minute)
+			answer(r.cluster, syscall.ECONNREFUSED)
+			r.cluster.Restore(backup)
+			time.Sleep(10 * time.Second)
+			r.cluster.Intercept(nil)
+			time.Sleep(time.Hour)
+			r.expect(events, "add ns/restored", "delete ns/restored", "add ns/lost", "delete ns/lost", "add ns/restored")
+		}},
+		row:    "After a restore of etcd, a watch from a later resourceVersion is silent: the cache keeps lost objects, and misses restored ones.",
+		reason: "otherwise the cache is wrong until the program is started again (kubernetes#107457)",
+	},
+	{
+		behaviour: behaviour{"a watch that does not end after its timeout is opened again", func(r *trial) {
+			var watches atomic.Int32
+			silent := scripted{widgetJSON("a", 2, `{}`)}
+			factory := r.newForConfig(r.t, &rest.Config{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				if req.URL.Query().Get("watch") != "" && req.URL.Query().Get("sendInitialEvents") == "" {
+					watches.Add(1)
+				}
+				return silent.RoundTrip(req)
+			})})
+			factory.ForResource(widgets)
+			r.run(factory)
+			time.Sleep(time.Hour)
+			if n := watches.Load(); n < 2 {
+				r.errorf("%d watches in an hour", n)
+			}
+		}},
+		row:    "A watch whose connection hangs stays open: the cache misses all changes.",
+		reason: "a server ends a watch at its timeout; there may be no other sign that the connection is broken",
+	},
+	{
+		behaviour: behaviour{"a redirect to another server gets no credentials", func(r *trial) {
+			var sent atomic.Bool
+			factory := r.newForConfig(r.t, &rest.Config{BearerToken: secret, Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				if req.URL.Host == "elsewhere" {
+					sent.Store(sent.Load() || req.Header.Get("Authorization") != "")
+				}
+				header := http.Header{"Location": {"https://elsewhere" + req.URL.RequestURI()}}
+				return &http.Response{StatusCode: http.StatusTemporaryRedirect, Header: header, Body: http.NoBody, Request: req}, nil
+			})})
+			factory.ForResource(widgets)
+			r.run(factory)
+			time.Sleep(time.Minute)
+			if sent.Load() {
+				r.errorf("the token was sent")
+			}
+		}},
+		row:    "A redirect to another server is followed, and that server gets the token.",
+		reason: "a server that is not trusted would get the token",
 	},
 	{
 		behaviour: behaviour{"errors contain no response body", func(r *trial) {

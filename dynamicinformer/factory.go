@@ -20,6 +20,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/follow"
 	"github.com/gvrkit/gvrkit/internal/form"
 	"github.com/gvrkit/gvrkit/internal/inflight"
+	"github.com/gvrkit/gvrkit/internal/redirect"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -61,10 +62,9 @@ type Factory struct {
 
 // NewForConfig returns a factory for the server of cfg. It creates discovery and a client of package dynamicclient, which share one HTTP
 // client. [WithDiscovery] replaces discovery, or turns it off if its argument is nil. [WithClientOptions] configures the client. NewForConfig
-// does no I/O.
+// does no I/O. A redirect to another server is an error, since it would take the credentials along.
 //
 // The status has the reason why an informer has not synced after the first failed attempt, also while client-go retries internally.
-//
 // Objects share equal parts, as dynamicclient.WithSharing describes, except objects of informers with a transform. Handlers must not write
 // to objects: a write would change other objects too. If client-go's KUBE_CACHE_MUTATION_DETECTOR is true, objects share no parts, so that
 // the detector reports the right object.
@@ -83,7 +83,7 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	return NewForConfigAndClient(cfg, httpClient, opts...)
 }
 
-// NewForConfigAndClient is NewForConfig with an HTTP client of the caller. The transport settings of cfg have no effect.
+// NewForConfigAndClient is NewForConfig with an HTTP client of the caller, whose CheckRedirect counts. The transport settings of cfg have no effect.
 func NewForConfigAndClient(cfg *rest.Config, httpClient *http.Client, opts ...Option) (*Factory, error) {
 	if cfg == nil || httpClient == nil {
 		return nil, errors.New("dynamicinformer: the rest.Config or the HTTP client is nil")
@@ -92,7 +92,7 @@ func NewForConfigAndClient(cfg *rest.Config, httpClient *http.Client, opts ...Op
 	if err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)
 	}
-	httpClient = attempt.Client(httpClient)
+	httpClient = attempt.Client(redirect.Refuse(httpClient))
 	o := newOptions(append([]Option{WithDiscovery(resolver)}, opts...)...)
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("dynamicinformer: %w", err)

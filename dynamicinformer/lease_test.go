@@ -3,8 +3,6 @@ package dynamicinformer_test
 import (
 	"context"
 	"errors"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -204,20 +202,13 @@ func TestLease_HandlersMayCallAllMethods(t *testing.T) {
 }
 
 func TestLease_ManyAtOnce(t *testing.T) {
-	times := 100
-	if env := os.Getenv("GVRKIT_LEASES"); env != "" {
-		var err error
-		if times, err = strconv.Atoi(env); err != nil {
-			t.Fatalf("GVRKIT_LEASES: %v", err)
-		}
-	}
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
 		create(t, cluster, widgets, "ns", "a")
 		var all sync.WaitGroup
 		for g := range 100 {
 			all.Go(func() {
-				for i := range times {
+				for i := range 100 {
 					l, err := f.Acquire(t.Context(), widgets)
 					if err != nil {
 						t.Error(err)

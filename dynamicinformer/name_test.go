@@ -78,9 +78,9 @@ func TestAcquireRef_FollowsItsName(t *testing.T) {
 		if got := l.Status(); !got.StaleSince.IsZero() || !meta.IsAmbiguousError(got.Err) || !strings.Contains(got.Advice(), "group") {
 			t.Errorf("with two meanings: %+v, %q", got, got.Advice())
 		}
+		lists := len(cluster.Requests("list", kindOf("ships")))
 		cluster.Expire(kindOf("ships"))
 		cluster.CloseWatches(kindOf("ships")) // a list follows, which is no answer to the question
-		lists := len(cluster.Requests("list", kindOf("ships")))
 		checkName(t, "after a list", l, events, status.StateDegraded, status.ReasonAmbiguous, "ships")
 
 		if got := len(cluster.Requests("list", kindOf("ships"))); got != lists+1 {

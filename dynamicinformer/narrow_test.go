@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/stubserver"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // fewTypes answers as an API server without APIServices that has many types, t0, t1 … of group
@@ -52,16 +54,29 @@ func fewTypes(w http.ResponseWriter, r *http.Request) {
 }
 
 // requestedBeforeObjects returns how many requests came before the first one for objects, and how
-// many of all were for the document of all groups.
+// many of all were for the document of all groups. Watches of CRDs are opened later, and may arrive earlier.
 func requestedBeforeObjects(s *stubserver.Server) (before, ofAll int) {
-	arrivals := s.Arrivals()
-	before = slices.IndexFunc(arrivals, func(a stubserver.Arrival) bool { return strings.HasPrefix(a.Path, "/apis/example.com/v1/") })
-	for _, a := range arrivals {
+	first := false
+	for _, a := range s.Arrivals() {
+		first = first || strings.HasPrefix(a.Path, "/apis/example.com/v1/")
+		if !first && !strings.Contains(a.Query, "watch=true") {
+			before++
+		}
 		if a.Path == "/apis" {
 			ofAll++
 		}
 	}
 	return before, ofAll
+}
+
+// eventually waits until holds returns true.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !holds(); <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
 }
 
 func TestFactory_AsksAboutFewTypesAlone(t *testing.T) {
@@ -100,14 +115,14 @@ func TestFactory_AsksAboutFewTypesAlone(t *testing.T) {
 			if err := f.WaitForSync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			for _, now := range f.Status() {
-				if want := now.GVR.Resource; string(now.Resource.CRDUID) != want {
-					t.Errorf("%v is of the CRD %q", want, now.Resource.CRDUID)
-				}
-			}
-			if got := f.Resolver().Status(); got.Narrow != test.few || got.Types != test.types && test.few {
-				t.Errorf("status: %+v", got)
-			}
+			eventually(t, "each type has its CRD", func() bool {
+				all := f.Status()
+				return len(all) == test.types && !slices.ContainsFunc(all, func(now status.Informer) bool { return string(now.Resource.CRDUID) != now.GVR.Resource })
+			})
+			eventually(t, "the run is narrow, or knows all types", func() bool {
+				got := f.Resolver().Status()
+				return got.Narrow == test.few && (got.Types == test.types || !test.few)
+			})
 			before, ofAll := requestedBeforeObjects(s)
 			if test.few != (ofAll == 0) {
 				t.Errorf("%d requests for the document of all groups", ofAll)
@@ -146,12 +161,14 @@ func TestFactory_TheResolverOfFewTypesAnswersPrograms(t *testing.T) {
 	if err := lease.WaitForSync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := f.Resolver().Resolve(t.Context(), "t7"); err != nil || res.CRDUID != "t7" || !slices.Equal(res.Versions, []string{"v1"}) {
-		t.Errorf("%+v, %v", res, err)
-	}
-	if f.Resolver().Status().Narrow {
-		t.Error("the run is narrow")
-	}
+	eventually(t, "the answer has the CRD", func() bool {
+		res, err := f.Resolver().Resolve(t.Context(), "t7")
+		if err != nil || !slices.Equal(res.Versions, []string{"v1"}) {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		return res.CRDUID == "t7"
+	})
+	eventually(t, "the run is not narrow", func() bool { return !f.Resolver().Status().Narrow })
 	if got := lease.Status(); got.Generation != 0 || got.State != "Synced" {
 		t.Errorf("%+v", got)
 	}

@@ -211,8 +211,8 @@ func TestQuarantine_OfEachBadObject(t *testing.T) {
 				if strings.Contains(bad, `"large"`) && got.LastFailed != "ns/large" {
 					t.Errorf("the name is %q", got.LastFailed)
 				}
-				s.send("MODIFIED", widgetJSON("a", 5, `{}`))
-				s.events.await(t, "update a 5")
+				s.send("MODIFIED", widgetJSON("a", 15, `{}`))
+				s.events.await(t, "update a 15")
 			})
 		}
 	}

@@ -534,7 +534,7 @@ func TestAcquireTyped_CustomResourceOfKindStatus(t *testing.T) {
 	if _, err := l.Informer().AddTypedEventHandler(events); err != nil {
 		t.Fatal(err)
 	}
-	s.events <- stubserver.Event("MODIFIED", asStatus(widgetJSON("a", 3, `{"size":2}`)))
+	s.events <- stubserver.Event("MODIFIED", asStatus(widgetJSON("a", 13, `{"size":2}`)))
 	for _, want := range []string{"add ns/a 1", "update ns/a 1 to ns/a 2"} {
 		select {
 		case got := <-events.happened:

@@ -51,6 +51,9 @@ const (
 	ReasonThrottled Reason = "Throttled"
 	// ReasonBookmarkMissing: a watch-list stream did not end its initial events.
 	ReasonBookmarkMissing Reason = "BookmarkMissing"
+	// ReasonRewound: the resourceVersions of the server have gone back, as after a restore of etcd. The informer lists,
+	// and its handlers get the differences.
+	ReasonRewound Reason = "Rewound"
 	// ReasonNotStarted: the informer has not been started, or was never requested.
 	ReasonNotStarted Reason = "NotStarted"
 	// ReasonSyncing: no request has failed; the list is not complete yet.

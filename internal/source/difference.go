@@ -121,17 +121,21 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		s.putOff(&s.pace, nil)
 		return ctx.Err() == nil
 	}
-	if !s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t)) || !s.give(content, t, nil) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
+	s.compareVersions(ctx, &content, t)
+	_, _, of := s.known.place()
+	rewritten := of.GVR != t.GVR
+	if !s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t)) || !s.give(content, rewritten, nil) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
 		return false
 	}
 	kept := s.known.filledWith(t)
 	s.known.completed(content.version, t)
 	s.known.settled(content)
-	s.known.locate(content.positions, kept)
+	s.known.locate(content.positions, kept, rewritten)
 	if content.positions != nil {
 		forgetGone(s.cfg.Namespaces, content.positions)
 	}
 	s.nameless = false
+	s.unverified = false
 	complete = true
 	s.polled(t)
 	s.accepted()
@@ -213,16 +217,14 @@ func (s *resumableWatch) missingIn(content listed, t Type, keys []string) []stri
 	return missing
 }
 
-// give sends the objects that the reflector does not have, or has in another state or another API
+// give sends the objects that the reflector does not have, or has in another state or, if rewritten is true, in another API
 // version. They move from arrivals, which may be nil, to the cache.
-func (s *resumableWatch) give(content listed, t Type, arrivals []*arrivals) bool {
-	_, _, of := s.known.place()
-	rewritten := of.GVR != t.GVR
+func (s *resumableWatch) give(content listed, rewritten bool, arrivals []*arrivals) bool {
 	for _, key := range content.byVersion() {
 		item := content.items[key]
 		event := watch.Event{Type: watch.Added, Object: item.object}
 		if id, there := s.known.get(key); there {
-			if !rewritten && item.equals(id) && id.isKnownState() {
+			if !rewritten && item.equals(id) && id.isKnownState() && (!content.rewound || s.isStored(key, item)) {
 				continue
 			}
 			event.Type = watch.Modified
@@ -236,4 +238,18 @@ func (s *resumableWatch) give(content listed, t Type, arrivals []*arrivals) bool
 		}
 	}
 	return true
+}
+
+// sendDeletion sends the deletion of the object under key. The object is not known while the store removes it
+// from its indexes: a failure of an index function then ends, and whoever watches the status gets that.
+func (s *resumableWatch) sendDeletion(event watch.Event, key string) bool {
+	id, there := s.known.get(key)
+	s.known.remove(key)
+	if s.send(event) {
+		return true
+	}
+	if there {
+		s.known.put(key, id)
+	}
+	return false
 }

@@ -514,6 +514,7 @@ func TestResumableWatch_ListFollowsAnExpiredLongWatchAtOnce(t *testing.T) {
 				time.Sleep(20 * time.Second) // the pauses have grown
 				w.set(nil)
 				time.Sleep(20*time.Second + lasts)
+				synctest.Wait()
 				for range 3 {
 					before := len(w.requests())
 					expire.how(w)
@@ -665,9 +666,12 @@ func TestResumableWatch_ServerWithoutVersions(t *testing.T) {
 // The server closes each watch after one event or bookmark. The pauses grow. Lists replace the
 // watches, which do not send all changes.
 func TestResumableWatch_PausesGrowWhileWatchesSendOneEvent(t *testing.T) {
+	a, mark := newObject("a"), newBookmark("")
+	a.SetResourceVersion("7")
+	mark.SetResourceVersion("7")
 	for name, event := range map[string]watch.Event{
-		"event":    {Type: watch.Modified, Object: newObject("a")},
-		"bookmark": {Type: watch.Bookmark, Object: newBookmark("")},
+		"event":    {Type: watch.Modified, Object: a},
+		"bookmark": {Type: watch.Bookmark, Object: mark},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -41,6 +41,7 @@ type gate struct {
 	account   *budget.Account           // its part of a memory budget; nil: none
 	queued    atomic.Pointer[time.Time] // since when a list waits for its turn; nil: it does not
 	again     atomic.Bool               // the next list replaces a watch-list that had its turn
+	bookmarks atomic.Bool               // the server sends bookmarks
 
 	mu    sync.Mutex
 	stage *requests
@@ -58,6 +59,9 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		g.report(ctx, &ListError{Err: g.cfg.Invalid})
 		<-ctx.Done() // there is no other attempt
 		return nil, ctx.Err()
+	}
+	if isCheck(opts) {
+		return g.check(ctx, opts)
 	}
 	g.transform.seal()
 	pace := g.throttled.take()
@@ -143,7 +147,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 		return nil, err
 	}
 	switch {
-	case g.cfg.NoWatchList:
+	case g.cfg.NoWatchList, g.incomparable():
 		return nil, errNotWanted
 	case g.polls(t):
 		return nil, errPolled
@@ -196,7 +200,7 @@ func (g *gate) counted(send func(watch.Event) bool) func(watch.Event) bool {
 func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 	if !g.transform.isSet() && len(r.undecodable) == 0 && len(r.arrivals) == 0 {
 		if done, err := g.known.replace(r, t, g.transform.strict, &g.sizes); done || err != nil {
-			g.known.locate(r.positions, false)
+			g.known.locate(r.positions, false, false)
 			return r.list, err
 		}
 	}
@@ -205,7 +209,7 @@ func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 		return nil, err
 	}
 	g.known.replaceBy(content, t)
-	g.known.locate(r.positions, false)
+	g.known.locate(r.positions, false, false)
 	return content.list(), nil
 }
 

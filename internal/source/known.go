@@ -35,7 +35,11 @@ type known struct {
 	complete   bool
 	firstLists int // the number of complete first lists
 	rewinds    int // how often version has decreased for one generation
-	rejected   rejections
+	// rewound says that the server has gone back to earlier versions, and receded that an event was below version. The next
+	// list ends both. Disorders is the number of such events of this generation after which a list was not below version.
+	rewound, receded bool
+	disorders        int
+	rejected         rejections
 	// renamed has the keys of objects whose key a transform has changed, by their original keys.
 	renamed map[string]string
 	// positions has what the reflector has of each namespace of a set; nil: there is no set, or nothing is listed.
@@ -79,6 +83,8 @@ type listed struct {
 	// positions has the namespaces of a set, with those that could not be listed; nil: there is no set.
 	positions map[string]position
 	response  *response // nil if it is not known
+	rewound   bool      // the server has gone back: an object may have another state with the same version
+	receded   bool      // an event of the namespace was below its version
 }
 
 // list returns the list of transformed objects for the reflector.
@@ -299,6 +305,7 @@ func (k *known) reset(of Type) {
 	k.endLocked()
 	k.objects, k.version, k.current, k.of = identities{}, "", false, of
 	k.listed, k.complete = "", false
+	k.rewound, k.receded = false, false
 	k.rejected, k.renamed, k.positions = rejections{}, nil, nil
 }
 
@@ -321,7 +328,10 @@ func (k *known) completeLocked(version string, of Type) {
 	if k.of.Generation != of.Generation {
 		k.endLocked()
 		k.version = "" // versions of different generations can't be compared
+		k.rewound, k.receded, k.disorders = false, false, 0
 	}
+	k.judgeLocked(k.rewound, k.receded, version)
+	k.rewound, k.receded = false, false
 	if !k.complete || k.of.Generation != of.Generation {
 		k.listed, k.complete = version, true
 		k.firstLists++

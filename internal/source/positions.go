@@ -15,16 +15,18 @@ import (
 type position struct {
 	version string // a watch starts there; if it can't, the namespace must be listed
 	listed  bool   // the reflector has a whole list
+	former  bool   // the objects are in another API version than those of other namespaces: a list replaces all of them
 }
 
 // locate sets the positions after a list of all namespaces. Those that could not be listed have an empty one. Kept says
-// that the reflector keeps their objects: it had a whole list, of namespaces with positions or of all at once.
-func (k *known) locate(positions map[string]position, kept bool) {
+// that the reflector keeps their objects: it had a whole list, of namespaces with positions or of all at once. Rewritten
+// says that the list is in another API version.
+func (k *known) locate(positions map[string]position, kept, rewritten bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for name, now := range positions {
 		if before := k.positions[name]; !now.listed && (before.listed || kept && k.positions == nil) {
-			positions[name] = position{listed: true}
+			positions[name] = position{listed: true, former: rewritten || before.former}
 		}
 	}
 	k.positions = positions
@@ -47,6 +49,13 @@ func (k *known) versionIn(namespace string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.positions[namespace].version
+}
+
+// formerIn reports whether the reflector may have objects of namespace in another API version.
+func (k *known) formerIn(namespace string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.positions[namespace].former
 }
 
 // versionFor returns the version up to which the reflector has everything of the namespace of key.
@@ -168,8 +177,10 @@ func (k *known) completedIn(namespace string, content listed) {
 	if k.positions == nil {
 		k.positions = map[string]position{}
 	}
-	k.positions[namespace] = position{content.version, true}
-	k.advanceLocked(k.smallestLocked(content.version))
+	k.positions[namespace] = position{version: content.version, listed: true}
+	version := k.smallestLocked(content.version)
+	k.judgeLocked(content.rewound, content.receded, version)
+	k.advanceLocked(version)
 }
 
 // removed records that the reflector has no objects of namespace, which has left the set.

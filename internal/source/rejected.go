@@ -178,3 +178,18 @@ func (s *resumableWatch) admit(key string) bool {
 	s.cfg.Observer.Completed()
 	return true
 }
+
+// reject leaves out the object with the original key own. The reflector gets its version in a bookmark, so
+// that the version of the store goes on.
+func (s *resumableWatch) reject(own string, id identity, initial bool, err error) bool {
+	s.known.reject(own, id.uid, err)
+	if !initial && !versionless(id.version) {
+		_, _, of := s.known.place()
+		if !s.send(bookmark(s.cfg.Client, id.version, of)) {
+			return false
+		}
+		s.known.reached(namespaceOf(own), id.version)
+	}
+	s.cfg.Observer.Completed()
+	return true
+}

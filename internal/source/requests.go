@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -127,6 +128,7 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 	if !r.calls.Begin() {
 		return nil, errClosed
 	}
+	from := opts.ResourceVersion
 	if r.tweak != nil {
 		r.tweak(&opts)
 	}
@@ -139,7 +141,10 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 		cancel()
 		r.calls.End()
 	}
-	in, err := r.open(r.observed(open, VerbWatch), cancel, opts, initial)
+	var interrupted atomic.Bool
+	attempts := *r
+	attempts.observer = interruptions{r.observer, &interrupted}
+	in, err := r.open(attempts.observed(open, VerbWatch), cancel, opts, initial)
 	if err != nil {
 		r.failed(ctx, VerbWatch, err)
 		release()
@@ -154,8 +159,22 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 	}
 	return &stream{
 		in: in, requests: r, initial: initial,
-		silence: newSilence(initial), overdue: newDeadline(opts), release: release,
+		silence: newSilence(initial), overdue: newDeadline(opts), release: release, interrupted: interrupted.Load(), elsewhere: opts.ResourceVersion != from,
 	}, nil
+}
+
+// interruptions records that the server could not be reached.
+type interruptions struct {
+	Observer
+	any *atomic.Bool
+}
+
+// Failed implements Observer.
+func (i interruptions) Failed(verb string, err error) {
+	if unreachable(err) {
+		i.any.Store(true)
+	}
+	i.Observer.Failed(verb, err)
 }
 
 // open sends a watch request. If there is no response, it cancels the request: soon for a

@@ -38,6 +38,8 @@ type resumableWatch struct {
 	// had such an object. It may concern a cached object, so a list follows the watch.
 	namelessInitial int
 	nameless        bool
+	// unverified says that the server could not be reached since versions were compared.
+	unverified bool
 }
 
 func newResumableWatch(g *gate, opts metav1.ListOptions) *resumableWatch {
@@ -135,9 +137,11 @@ func (s *resumableWatch) ready(ctx context.Context, t Type, changed <-chan struc
 // whether to continue. It reports false if the stream breaks during its initial events.
 func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bool {
 	defer stream.close()
-	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn}
+	stream.check = s.newVersionCheck(stream, s.unverified)
+	defer stream.check.stop()
+	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn, check: stream.check}
 	opened := time.Now()
-	for ending := altered; ending == altered; {
+	for ending := altered; ending == altered || ending == unchecked; {
 		now, changed := s.available.Current()
 		if !t.follows(now) {
 			if stream.initial { // the reflector has nothing yet
@@ -145,16 +149,26 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 			}
 			return !stream.initial && ctx.Err() == nil
 		}
+		if ending == unchecked && s.isRewound(ctx, t, stream.check) {
+			return true
+		}
 		take := func(event watch.Event, initial bool) bool { return p.take(ctx, event, initial) }
-		if ending = stream.run(ctx, take, changed); ending == unwanted {
+		if ending = stream.run(ctx, take, changed); ending == unwanted && !p.receded {
 			return false
 		}
 	}
-	lasted := time.Since(opened)
+	return s.closed(ctx, p, time.Since(opened))
+}
+
+// closed is called when the stream of p, which lasted for that time, has ended, and reports whether to continue.
+func (s *resumableWatch) closed(ctx context.Context, p *relay, lasted time.Duration) bool {
 	if lasted >= resetAfter {
 		s.pace.reset()
 	}
 	switch {
+	case p.receded:
+		s.known.recede()
+		s.putOff(&s.pace, nil)
 	case !p.wanted:
 		return false
 	case p.broken != nil:
@@ -178,14 +192,19 @@ type relay struct {
 	wanted  bool  // the reflector has not stopped the watch
 	initial int   // the number of initial objects
 	turn    *turn // of the initial events; nil: they have none
+	receded bool  // an event was below the version of the reflector: a list follows
+	check   *versionCheck
 }
 
-// take passes event on, and reports whether the reflector wants more. Errors go to the resumable watch,
+// take passes event on, and reports whether the stream may continue. Errors go to the resumable watch,
 // except an error that ends a watch-list.
 func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool {
 	if event.Type == watch.Error && !initial {
 		p.broken = errorOf(event)
 		return true
+	}
+	if p.goesBack(event, initial) {
+		return false
 	}
 	if event.Type == watch.Error { // the reflector drops the watch-list, and lists after the error
 		p.known.reset(p.of)
@@ -247,6 +266,7 @@ func (s *resumableWatch) pass(ctx context.Context, event watch.Event, initial bo
 		if !s.send(event) {
 			return false
 		}
+		s.bookmarks.Store(s.bookmarks.Load() || !endsInitialEvents(event))
 	}
 	if !initial { // initial events are not in the order of their versions
 		s.known.reached(namespace, id.version)
@@ -271,21 +291,6 @@ func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own 
 		return false
 	}
 	s.admit(own)
-	return true
-}
-
-// reject leaves out the object with the original key own. The reflector gets its version in a bookmark, so
-// that the version of the store goes on.
-func (s *resumableWatch) reject(own string, id identity, initial bool, err error) bool {
-	s.known.reject(own, id.uid, err)
-	if !initial && !versionless(id.version) {
-		_, _, of := s.known.place()
-		if !s.send(bookmark(s.cfg.Client, id.version, of)) {
-			return false
-		}
-		s.known.reached(namespaceOf(own), id.version)
-	}
-	s.cfg.Observer.Completed()
 	return true
 }
 
@@ -316,18 +321,4 @@ func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, ow
 	}
 	s.known.rename(own, own)
 	return true
-}
-
-// sendDeletion sends the deletion of the object under key. The object is not known while the store removes it
-// from its indexes: a failure of an index function then ends, and whoever watches the status gets that.
-func (s *resumableWatch) sendDeletion(event watch.Event, key string) bool {
-	id, there := s.known.get(key)
-	s.known.remove(key)
-	if s.send(event) {
-		return true
-	}
-	if there {
-		s.known.put(key, id)
-	}
-	return false
 }

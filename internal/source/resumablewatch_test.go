@@ -353,17 +353,15 @@ func TestResumableWatch_KeptObjectsAreNotComplete(t *testing.T) {
 // Versions of a server whose etcd was restored go back. A wait for the version of a list must end.
 func TestResumableWatch_VersionsGoBack(t *testing.T) {
 	for name, back := range map[string]func(w *watched){
-		"in a watch": func(w *watched) {
+		"in an event": func(w *watched) {
 			obj := newObject("a")
-			obj.SetResourceVersion("3")
+			obj.SetResourceVersion("2")
 			w.server.Modify(obj)
 		},
+		"in a bookmark": func(w *watched) {
+			w.server.Action(watch.Bookmark, newBookmark(""))
+		},
 		"in a list": func(w *watched) {
-			w.list = func(context.Context) (*unstructured.UnstructuredList, error) {
-				list := &unstructured.UnstructuredList{}
-				list.SetResourceVersion("3")
-				return list, nil
-			}
 			w.fail(apierrors.NewResourceExpired("too old"))
 		},
 	} {
@@ -377,9 +375,14 @@ func TestResumableWatch_VersionsGoBack(t *testing.T) {
 				if state := w.source.State(); state.Listed != "7" || state.Version != "10" {
 					t.Errorf("before: %+v", state)
 				}
+				w.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+					list := &unstructured.UnstructuredList{}
+					list.SetResourceVersion("3")
+					return list, nil
+				}
 				back(w)
 				time.Sleep(time.Second)
-				if state := w.source.State(); state.Listed != "3" || state.Version != "3" {
+				if state := w.source.State(); state.Listed != "3" || state.Version != "3" || state.Rewinds != 1 {
 					t.Errorf("after: %+v", state)
 				}
 			})

@@ -178,7 +178,7 @@ func merge(ctx context.Context, names []string, lists []*response, errs []error)
 			return nil, err
 		}
 		r.identity = lists[i].identity
-		r.positions[name] = position{version, true}
+		r.positions[name] = position{version: version, listed: true}
 		r.undecodable = append(r.undecodable, lists[i].undecodable...)
 		r.arrivals = append(r.arrivals, lists[i].arrivals...)
 		versions = append(versions, version)
@@ -216,7 +216,7 @@ func (g *gate) openStream(ctx context.Context, t Type, opts metav1.ListOptions) 
 		return nil, err
 	}
 	m.awaitAnswers(ctx)
-	return &stream{in: out, requests: g.requests(t), silence: newSilence(false), overdue: &deadline{}, release: func() {}}, nil
+	return &stream{in: out, requests: g.requests(t), silence: newSilence(false), overdue: &deadline{}, release: func() {}, check: &versionCheck{}}, nil
 }
 
 // merged is the watch of a set of namespaces. It ends only with its context, or if lists replace watches.
@@ -333,9 +333,12 @@ type child struct {
 	pace      pace
 	version   string // a watch starts there
 	listed    bool   // the version is that of a list
-	responded func() // records the response to the first watch
-	cancel    context.CancelFunc
-	ended     chan struct{}
+	// unverified says that the server could not be reached since versions were compared, rewound that it has gone back, and
+	// receded that an event was below the version. A list ends the last two.
+	unverified, rewound, receded bool
+	responded                    func() // records the response to the first watch
+	cancel                       context.CancelFunc
+	ended                        chan struct{}
 }
 
 // begin starts the child of namespace. First says that its first request is one of the first watches.
@@ -407,6 +410,7 @@ func (c *child) step(ctx context.Context) {
 
 func (c *child) failed(ctx context.Context, err error) {
 	c.pace.failed(time.Now(), err)
+	c.unverified = c.unverified || unreachable(err)
 	if c.set.isHidden(apierrors.IsForbidden(err), c.known.lists([]string{c.namespace})) {
 		c.pace.until = time.Now().Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2))
 		return
@@ -437,11 +441,14 @@ func (c *child) list(ctx context.Context) (err error) {
 		return errReplacedType
 	}
 	version := content.GetResourceVersion() // the list belongs to the reflector next
-	if err := c.give(ctx, &part{namespace: c.namespace, list: r}); err != nil {
+	if !c.rewound && before(version, c.version) {
+		c.rewind(ctx, &RewoundError{Had: c.version, Has: version})
+	}
+	if err := c.give(ctx, &part{namespace: c.namespace, list: r, rewound: c.rewound, receded: c.receded}); err != nil {
 		c.requests.failed(ctx, VerbList, err)
 		return err
 	}
-	c.version, c.listed = version, true
+	c.version, c.listed, c.rewound, c.receded = version, true, false, false
 	c.requests.observer.Succeeded(VerbList)
 	c.requests.observer.Completed()
 	return nil
@@ -458,19 +465,31 @@ func (c *child) watch(ctx context.Context) error {
 	defer stream.close()
 	opened := time.Now()
 	var broken error
-	stream.run(ctx, func(event watch.Event, _ bool) bool {
+	stream.check = c.newVersionCheck(stream, c.unverified)
+	defer stream.check.stop()
+	take := func(event watch.Event, _ bool) bool {
 		if event.Type == watch.Error {
 			broken = errorOf(event)
 			return true
 		}
-		return c.pass(event)
-	}, nil)
+		stream.check.stop()
+		return c.pass(event, stream.check)
+	}
+	for stream.run(ctx, take, nil) == unchecked {
+		if c.isRewound(ctx, stream.check) {
+			return nil
+		}
+	}
 	lasted := time.Since(opened)
 	if lasted >= resetAfter {
 		c.pace.reset()
 	}
 	switch {
 	case ctx.Err() != nil:
+		return nil
+	case c.receded:
+		c.listed = false
+		c.pace.failed(time.Now(), nil)
 		return nil
 	case broken != nil:
 		c.listed = apierrors.IsTooManyRequests(broken)
@@ -483,13 +502,19 @@ func (c *child) watch(ctx context.Context) error {
 }
 
 // pass passes on one event of a watch.
-func (c *child) pass(event watch.Event) bool {
+func (c *child) pass(event watch.Event, check *versionCheck) bool {
 	obj, err := meta.Accessor(event.Object)
 	if err != nil {
 		return c.send(event)
 	}
+	if c.recedes(event, c.version, check) {
+		c.receded = true
+		return false
+	}
+	c.unverified = false
 	version := obj.GetResourceVersion() // the object belongs to the reflector next
 	if event.Type == watch.Bookmark {
+		c.bookmarks.Store(true)
 		event.Object = &part{namespace: c.namespace, version: version}
 	}
 	if !c.send(event) {
@@ -506,9 +531,11 @@ type part struct {
 	list      *response
 	removed   bool
 	gone      bool // it was removed because the server does not have it any more
-	do        func() error
-	version   string
-	passed    chan error // receives the result for a list, a removal or a function; it has room for it
+	// rewound and receded are those of the child, before the list.
+	rewound, receded bool
+	do               func() error
+	version          string
+	passed           chan error // receives the result for a list, a removal or a function; it has room for it
 }
 
 var _ runtime.Object = (*part)(nil)
@@ -543,11 +570,15 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 			return true
 		}
 	}
+	content.receded = p.receded
+	if content.rewound = p.rewound; p.rewound {
+		s.awaitStore(ctx, &content)
+	}
 	missing, left := s.missingIn(content, t, s.known.keysIn(p.namespace)), map[string]bool{}
 	for _, key := range missing {
 		left[key] = p.removed && !p.gone
 	}
-	if !s.delete(ctx, missing, left) || !s.give(content, t, limited) {
+	if !s.delete(ctx, missing, left) || !s.give(content, s.known.formerIn(p.namespace), limited) {
 		return false
 	}
 	if p.removed {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -289,15 +288,7 @@ func (s *Source) ServerVersion(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	list, err := s.gate.requests(t).unreported().list(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return "", err
-	}
-	accessor, err := meta.ListAccessor(list)
-	if err != nil {
-		return "", err
-	}
-	return accessor.GetResourceVersion(), nil
+	return s.gate.requests(t).unreported().version(ctx)
 }
 
 // Has reports whether the reflector has an object with this key.

@@ -27,6 +27,8 @@ const (
 	altered
 	// unwanted: the receiver wants no more events.
 	unwanted
+	// unchecked: it is time to compare versions. The stream continues.
+	unchecked
 )
 
 // stream is one watch of the client. It passes the events on in order. It changes only errors
@@ -39,6 +41,12 @@ type stream struct {
 	overdue  *deadline
 	release  func()
 	turn     *turn // of the initial events in the queue of lists; nil: they are not limited
+	// interrupted says that the server could not be reached in an attempt that the client hides.
+	interrupted bool
+	// elsewhere says that the watch did not begin at the version of the source, since the tweak has changed it: its events may be of
+	// earlier versions.
+	elsewhere bool
+	check     *versionCheck // nil: there is none
 }
 
 // take gives turn to the stream, which leaves it after its initial events.
@@ -91,6 +99,8 @@ func (s *stream) run(ctx context.Context, pass deliver, other <-chan struct{}) e
 				pass(errorEvent(errOverdue), true)
 			}
 			return over
+		case <-s.check.due():
+			return unchecked
 		case <-other:
 			return altered
 		case <-ctx.Done():

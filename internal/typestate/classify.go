@@ -32,6 +32,9 @@ func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 	if _, over := errors.AsType[*budget.OverError](err); over {
 		return status.ReasonOverBudget
 	}
+	if _, rewound := errors.AsType[*source.RewoundError](err); rewound {
+		return status.ReasonRewound
+	}
 	switch {
 	case isTLS(err):
 		return status.ReasonTLS

@@ -42,7 +42,10 @@ func TestState_Confirm(t *testing.T) {
 	crd := func(uid string) string {
 		return `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"ships.fleet.example.com","uid":"` + uid + `"}}`
 	}
-	const notFound = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+	const (
+		notFound = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","details":{"name":"ships.fleet.example.com","group":"apiextensions.k8s.io","kind":"customresourcedefinitions"},"code":404}`
+		unserved = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"the server could not find the requested resource","details":{},"code":404}`
+	)
 	for name, tc := range map[string]struct {
 		server    transport
 		known     discovery.Resource
@@ -52,6 +55,8 @@ func TestState_Confirm(t *testing.T) {
 		"the same CRD":          {transport{200, crd("a")}, served("a"), true, ""},
 		"another CRD":           {transport{200, crd("b")}, served("a"), false, discovery.CRDDeleted},
 		"no CRD":                {transport{404, notFound}, served("a"), false, discovery.CRDDeleted},
+		"no CRDs are served":    {transport{404, unserved}, served("a"), true, ""},
+		"no API server":         {transport{404, "404 page not found"}, served("a"), true, ""},
 		"forbidden":             {transport{403, "{}"}, served("a"), true, ""},
 		"server error":          {transport{500, "{}"}, served("a"), true, ""},
 		"no answer":             {transport{}, served("a"), true, ""},

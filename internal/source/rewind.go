@@ -1,0 +1,280 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// This file detects that the resourceVersions of a server have gone back, as after a restore of etcd.
+//
+// A watch from a version that the server does not have is silent: up to that version, an API server sends neither
+// events nor bookmarks (kubernetes#107457). So the version from which a watch was opened is compared with that of the
+// server, by a consistent list with at most one object: after the server could not be reached, and if a server that
+// sends bookmarks has sent nothing for some time. A list below the version of the reflector is also evidence.
+//
+// An event or a bookmark below that version is only a suspicion: it may come from a server that is behind. It is dropped,
+// and a whole list, which is consistent, decides.
+
+const (
+	// quietFor is the time without events and bookmarks after which the version of a watch is compared with that of the
+	// server. API servers send a bookmark about once a minute, unless nothing at all is written.
+	quietFor = 2 * time.Minute
+	// checkAgain is the time until the next comparison if one has failed.
+	checkAgain = 30 * time.Second
+	// checkWithin is the maximum time of a comparison. The events of the watch wait for it.
+	checkWithin = 10 * time.Second
+	// maxDisorders is the number of lists of one generation that follow events below the version of the reflector and show
+	// that the server's versions have not gone back. After them, the server does not order its versions: events are passed on.
+	maxDisorders = 3
+)
+
+// RewoundError is the failure of a source whose server has gone back to earlier versions. It lasts until a list has
+// replaced the objects.
+type RewoundError struct {
+	Had string // the version up to which the reflector had everything
+	Has string // the version of the server
+}
+
+func (e *RewoundError) Error() string {
+	return fmt.Sprintf("the server's resourceVersion has gone back from %s to %s, as after a restore of etcd", e.Had, e.Has)
+}
+
+// versionCheck is the time at which the version of a watch is compared with that of the server. The goroutine that reads
+// the watch owns it.
+type versionCheck struct {
+	timer     *time.Timer // nil: there is no comparison
+	elsewhere bool        // as in the stream
+	required  bool        // the server could not be reached before the watch, and there was no comparison since
+}
+
+// newVersionCheck returns the check of a watch that was just opened. Required says that the server could not be reached
+// before.
+func (g *gate) newVersionCheck(stream *stream, required bool) *versionCheck {
+	c := &versionCheck{elsewhere: stream.elsewhere}
+	switch {
+	case stream.check != nil: // each namespace of a set has its own
+		return stream.check
+	case stream.initial: // its version is that of the server
+	case required || stream.interrupted:
+		c.required, c.timer = true, time.NewTimer(0)
+	case g.bookmarks.Load():
+		c.timer = time.NewTimer(wait.Jitter(quietFor, 0.1))
+	}
+	return c
+}
+
+// due returns a channel that receives a value when it is time for the comparison; nil: never.
+func (c *versionCheck) due() <-chan time.Time {
+	if c == nil || c.timer == nil {
+		return nil
+	}
+	return c.timer.C
+}
+
+// stop ends the check: the server has sent a later version, with which a comparison would show nothing, or the watch has ended.
+func (c *versionCheck) stop() {
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.timer, c.required = nil, false
+}
+
+// run compares version with that of the server, and returns an error if the server has gone back. If the comparison fails,
+// it is repeated later: the watch continues.
+func (c *versionCheck) run(ctx context.Context, from *requests, version string) *RewoundError {
+	quick := *from.unreported()
+	quick.timeout = checkWithin
+	has, err := quick.version(ctx)
+	switch {
+	case err != nil && unreachable(err) || apierrors.IsTooManyRequests(err):
+		c.timer.Reset(wait.Jitter(checkAgain, 0.2))
+		return nil
+	case err == nil && before(has, version):
+		return &RewoundError{Had: version, Has: has}
+	}
+	c.stop()
+	return nil
+}
+
+// version requests the present version of the server: that of a consistent list with at most one object.
+func (r *requests) version(ctx context.Context) (string, error) {
+	list, err := r.list(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", err
+	}
+	content, err := meta.ListAccessor(list)
+	if err != nil {
+		return "", err
+	}
+	return content.GetResourceVersion(), nil
+}
+
+// unreachable reports whether err is not a response of an API server that works: the server may have been replaced.
+func unreachable(err error) bool {
+	if errors.Is(err, errGaveWay) || errors.Is(err, errClosed) {
+		return false
+	}
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
+}
+
+// isRewound compares the version of the open watch of t with that of the server, and reports whether a list must follow.
+func (s *resumableWatch) isRewound(ctx context.Context, t Type, check *versionCheck) bool {
+	version, _, _ := s.known.place()
+	rewound := check.run(ctx, s.requests(t), version)
+	s.unverified = check.required
+	if rewound == nil || ctx.Err() != nil {
+		return false
+	}
+	s.rewind(ctx, rewound)
+	return true
+}
+
+// rewind records and reports that the server has gone back.
+func (s *resumableWatch) rewind(ctx context.Context, rewound *RewoundError) {
+	s.known.rewind()
+	s.cfg.Observer.Failed(VerbList, rewound)
+	s.report(ctx, &ListError{Err: rewound})
+}
+
+// compareVersions sets whether the server of content, a list of t, has gone back. That may be known already.
+func (s *resumableWatch) compareVersions(ctx context.Context, content *listed, t Type) {
+	had, _, of := s.known.place()
+	if of.Generation != t.Generation {
+		return
+	}
+	content.rewound = s.known.isRewound()
+	has := content.version
+	for namespace, at := range content.positions {
+		if was := s.known.versionIn(namespace); before(at.version, was) {
+			had, has = was, at.version
+		}
+	}
+	if !content.rewound && before(has, had) {
+		content.rewound = true
+		s.rewind(ctx, &RewoundError{Had: had, Has: has})
+	}
+	if content.rewound {
+		s.awaitStore(ctx, content)
+	}
+}
+
+// isRewound compares the version of the open watch with that of the server, and reports whether a list must follow.
+func (c *child) isRewound(ctx context.Context, check *versionCheck) bool {
+	rewound := check.run(ctx, c.requests, c.version)
+	c.unverified = check.required
+	if rewound == nil || ctx.Err() != nil {
+		return false
+	}
+	c.rewind(ctx, rewound)
+	return true
+}
+
+// rewind records and reports that the server has gone back.
+func (c *child) rewind(ctx context.Context, rewound *RewoundError) {
+	c.rewound, c.listed = true, false
+	c.requests.failed(ctx, VerbList, rewound)
+	c.report(ctx, &ListError{Err: rewound})
+}
+
+// recedes reports whether event has a version below the one up to which the reflector has everything, in namespace if there
+// is a set of namespaces, and that says something about the server. The objects of client-go's fake clients have any versions.
+func (g *gate) recedes(event watch.Event, version string, check *versionCheck) bool {
+	obj, err := meta.Accessor(event.Object)
+	return err == nil && !check.elsewhere && event.Type != watch.Error && before(obj.GetResourceVersion(), version) &&
+		g.known.isOrdered() && !g.cfg.Client.IsWatchListSemanticsUnSupported()
+}
+
+// goesBack reports whether event is below the version of the reflector. Otherwise it ends the doubt about the server.
+func (p *relay) goesBack(event watch.Event, initial bool) bool {
+	p.check.stop()
+	p.receded = !initial && !p.listing && p.recedes(event, p.known.upTo(), p.check)
+	p.unverified = p.unverified && p.receded
+	return p.receded
+}
+
+// isStored reports whether the reflector's store has the object of item under key, in the same state. After versions have
+// gone back, another state may have the same version.
+func (s *resumableWatch) isStored(key string, item listedItem) bool {
+	store := s.lookUp()
+	if store == nil {
+		return false
+	}
+	stored, there := store(key)
+	if !there {
+		return false
+	}
+	var object any = item.object
+	if c, is := item.object.(*carrier); is {
+		object = c.content
+	}
+	return reflect.DeepEqual(s.unpacked(stored), s.unpacked(object))
+}
+
+// unpacked returns obj in the form before it was packed.
+func (s *resumableWatch) unpacked(obj any) any {
+	if object, is := obj.(metav1.Object); is && s.cfg.Packing != nil {
+		return s.cfg.Packing.Unpack(object)
+	}
+	return obj
+}
+
+// awaitStore waits for a limited time until the store has the objects of content that the reflector has in the same state.
+func (s *resumableWatch) awaitStore(ctx context.Context, content *listed) {
+	var keys []string
+	for key, item := range content.items {
+		if id, there := s.known.get(key); there && item.equals(id) {
+			keys = append(keys, key)
+		}
+	}
+	s.lookUp().await(ctx, &s.known, keys)
+}
+
+// rewind records that the server has gone back: its next list decides, also about objects whose versions are equal.
+func (k *known) rewind() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.rewound, k.current = true, false
+}
+
+func (k *known) isRewound() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.rewound
+}
+
+// recede records an event below the version of the reflector: a list decides whether the server has gone back.
+func (k *known) recede() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.receded, k.current = true, false
+}
+
+// isOrdered reports whether the versions of events have been in order, as far as lists have shown.
+func (k *known) isOrdered() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.disorders < maxDisorders
+}
+
+// judgeLocked ends what is suspected of the server, after a list that decides. The caller holds mu, and has not set the
+// version of the list yet.
+func (k *known) judgeLocked(rewound, receded bool, version string) {
+	back := before(version, k.version)
+	switch {
+	case rewound && !back: // the server has passed the former version meanwhile
+		k.rewinds++
+	case receded && !rewound && !back:
+		k.disorders++
+	}
+}
