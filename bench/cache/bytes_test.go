@@ -67,6 +67,9 @@ func measured(
 }
 
 func TestStatus_CacheBytesAreThoseOfTheHeap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the heap is the same without the race detector: make test runs it without -short")
+	}
 	forms := map[string]func(ctx context.Context, f *dynamicinformer.Factory, kind objects.Kind) (*dynamicinformer.Lease, error){
 		"unstructured": func(ctx context.Context, f *dynamicinformer.Factory, kind objects.Kind) (*dynamicinformer.Lease, error) {
 			return f.Acquire(ctx, kind.GVR)

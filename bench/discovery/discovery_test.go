@@ -268,11 +268,17 @@ func TestWarm_CountsRequestsAndAllocations(t *testing.T) {
 func TestWarm_IsTheTimeOfOneAnswer(t *testing.T) {
 	const delay = 2 * time.Millisecond
 	f := newFake()
-	f.asked = func(bool) error { return usage.Sleep(t.Context(), delay) }
+	longest := delay // a busy machine makes it longer
+	f.asked = func(bool) error {
+		begun := time.Now()
+		err := usage.Sleep(t.Context(), delay)
+		longest = max(longest, time.Since(begun))
+		return err
+	}
 	r := newTestRun(respondingServer(t), newMapper(f))
 	err := r.allWarm(t.Context())
-	if took := r.figures[mapping] / 1000; err != nil || took < harness.Millis(delay) || took > 50*harness.Millis(delay) {
-		t.Errorf("%v ms, %v", took, err)
+	if took := r.figures[mapping] / 1000; err != nil || took < harness.Millis(delay) || took > 10*harness.Millis(longest) {
+		t.Errorf("%v ms, the longest answer %v, %v", took, longest, err)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestMeasure_EveryCaseOnARealServer(t *testing.T) {
 	job := clustertest.Job(t, clustertest.Start(t, cluster.Server{Plain: true}))
 	job.Round = 1
 	rates := map[string]float64{}
-	for _, c := range casesOf(size{absent: 50, settle: 100 * time.Millisecond, count: 2 * time.Second, cycles: 2}, 1) {
+	for _, c := range casesOf(size{absent: 50, settle: time.Second, count: 2 * time.Second, cycles: 2}, 1) {
 		for _, contestant := range c.Contestants {
 			f, err := contestant.Measure(t.Context(), job)
 			if err != nil {

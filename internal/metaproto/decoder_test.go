@@ -75,7 +75,11 @@ func sameItems(t *testing.T, name string, d *Decoder, message []byte) {
 }
 
 func TestDecoder_DecodesAsClientGo(t *testing.T) {
-	for seed := range uint64(4000) {
+	seeds := uint64(4000)
+	if testing.Short() {
+		seeds = 400
+	}
+	for seed := range seeds {
 		r := newRandom(seed)
 		message := marshalled(r.object())
 		if seed%2 == 1 {
@@ -323,7 +327,7 @@ func TestDecoder_SharesOnlyEqualParts(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			for i := range 5000 {
+			for i := range 2000 {
 				want := metadataOf(fmt.Sprint("manager-", i%1000), fmt.Sprintf(`{"f:%d":{}}`, i%1500))
 				completed := want.DeepCopy()
 				d.Complete(completed)

@@ -41,6 +41,7 @@ func TestEntries_EqualHashesAreNotEqualTexts(t *testing.T) {
 
 // An object of many distinct keys and strings takes no more than twice its JSON, with the dictionary.
 func TestDictionary_IsBounded(t *testing.T) {
+	whole(t)
 	for name, entry := range map[string]func(i int) string{
 		"keys":    func(i int) string { return fmt.Sprintf(`"key-%d":%d`, i, i) },
 		"strings": func(i int) string { return fmt.Sprintf(`"k%d":"a value with some text %d"`, i, i) },
@@ -82,6 +83,7 @@ func TestDictionary_IsBounded(t *testing.T) {
 // In a month, each object is replaced some times a day, and what objects have in common changes each day. The
 // dictionary does not keep what was.
 func TestPacker_AMonthOfChanges(t *testing.T) {
+	whole(t)
 	const objects, days, perDay = 400, 30, 1200
 	p := NewPacker()
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // test data
@@ -243,6 +245,7 @@ func TestTape_StringsAreCopies(t *testing.T) {
 }
 
 func TestTape_WordsOfEachWidth(t *testing.T) {
+	whole(t)
 	p := NewPacker()
 	const words = nearWords + 300
 	pack := func(i int) Tape {

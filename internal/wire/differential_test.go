@@ -159,6 +159,7 @@ func TestStream_AsClientGo(t *testing.T) {
 }
 
 func TestStream_RealisticEvents(t *testing.T) {
+	whole(t)
 	var data []byte
 	for i := range 60 {
 		data = append(data, frame(t, "ADDED", block(i))...)

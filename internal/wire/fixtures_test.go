@@ -111,3 +111,12 @@ func frame(tb testing.TB, kind string, object any) []byte {
 	tb.Helper()
 	return append(append(append([]byte(`{"type":"`+kind+`","object":`), encode(tb, object)...), '}'), '\n')
 }
+
+// whole leaves a test that needs no race detector out of short runs. make test runs the tests of this package twice: all without the race
+// detector, and then with it, which takes ten times as long, and with -short.
+func whole(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it has one goroutine, and runs without -short")
+	}
+}

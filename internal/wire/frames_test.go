@@ -80,6 +80,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 func (r *repeated) Close() error { return nil }
 
 func TestStream_MemoryForAnEndlessEventIsBounded(t *testing.T) {
+	whole(t)
 	for _, body := range []*repeated{
 		{begin: `{"type":"ADDED","object":{"a":"`, again: "a"},
 		{begin: `"`, again: "a"},
@@ -109,6 +110,7 @@ func TestStream_MemoryForAnEndlessEventIsBounded(t *testing.T) {
 }
 
 func TestStream_LimitOfAnEventIsThatOfClientGo(t *testing.T) {
+	whole(t)
 	const around = `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"A","spec":""}}`
 	for extra, want := range map[int]error{-1: nil, 0: nil, 1: streaming.ErrObjectTooLarge} {
 		event := strings.Replace(around, `""`, `"`+strings.Repeat("x", maxFrame-len(around)+extra)+`"`, 1)
@@ -198,6 +200,7 @@ func TestExtent_ScansEachByteOnce(t *testing.T) {
 
 // The limit applies to one event, not to the stream.
 func TestStream_UnusualEventsAreLimitedSingly(t *testing.T) {
+	whole(t)
 	pretty := strings.Replace(ordinaryEvent, ",", ",\n", 1)
 	event := strings.Replace(pretty, `"x"`, `"`+strings.Repeat("x", maxFrame/4)+`"`, 1)
 	d := watchOf(t, io.NopCloser(strings.NewReader(strings.Repeat(event, 6))))

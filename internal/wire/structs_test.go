@@ -272,6 +272,7 @@ func sameDroppingOfStruct(t *testing.T, settings *Settings, paths [][]string, da
 }
 
 func TestStruct_DropIsRemoveNestedField(t *testing.T) {
+	whole(t)
 	settings := structSettings(reflect.TypeFor[kinds]())
 	for _, value := range append(slices.Clone(values), `{"a":"b","c":null}`, `{"a":{"b":1,"c":2}}`, `{"a":{"handle_id":"x","secondary":{}},"b":null}`, `{"a":1}`, `{"a":["b"]}`, `{"a":"5"}`, `{"1":"x"}`,
 		`{"a":null}`, `[{"handle_id":"x"}]`, `{"int":3,"next":{"int":4,"texts":{"a":"b"}},"texts":{"a":"b"},"slice":["a"]}`, `{"name":"x","labels":{"a":"b","c":"d"},"managedFields":[{"manager":"m"}]}`, `"2024-01-02T03:04:05Z"`) {
@@ -324,6 +325,7 @@ func TestStruct_DropKeepsBookmarks(t *testing.T) {
 
 // Each value in each field has the same result as with util/json.
 func TestStruct_AsUtilJSON(t *testing.T) {
+	whole(t)
 	settings := structSettings(reflect.TypeFor[kinds]())
 	fields := []string{"unknown", "metadata", "kind"}
 	for name := range newPlanner().fields(reflect.TypeFor[kinds]()) {

@@ -16,6 +16,7 @@ const (
 // The objects have more of the longest interned strings than the tables have slots, and
 // subtrees that need the most memory for each byte of JSON.
 func TestTables_TakeNoMoreMemoryThanDocumented(t *testing.T) {
+	whole(t)
 	for _, test := range []struct {
 		sharing Sharing
 		limit   uint64
