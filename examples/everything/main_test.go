@@ -62,7 +62,7 @@ func start(t *testing.T, args ...string) *process {
 func (p *process) wants(want ...string) {
 	p.t.Helper()
 	var got []string
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for len(want) > 0 {
 		select {
 		case line, more := <-p.lines:
@@ -137,7 +137,7 @@ func TestProgram_WatchesOnlySelectedTypes(t *testing.T) {
 		p := start(t, append(args, "--kubeconfig", kubeconfigOf(t, s.URL))...)
 		select {
 		case <-s.watched:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%q: the program does not watch: %s", args, p.err.String())
 		}
 		select {
@@ -187,7 +187,7 @@ func TestProgram_FailsOnAWrongServer(t *testing.T) {
 			begun := time.Now()
 			p := start(t, "--kubeconfig", kubeconfigOf(t, tc.url))
 			code, lines := p.end()
-			if took := time.Since(begun); took > 10*time.Second { // a busy machine is slow
+			if took := time.Since(begun); took > 30*time.Second { // a busy machine is slow
 				t.Errorf("it took %v, want at most 2 s", took)
 			}
 			if text := p.err.String(); code != 1 || len(lines) > 0 || !strings.HasPrefix(text, "everything: "+tc.url) || !strings.Contains(text, tc.want) || strings.Count(text, "\n") != 1 {

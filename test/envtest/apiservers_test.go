@@ -62,7 +62,7 @@ func startControlPlane(ctx context.Context) *rest.Config {
 	Expect(err).NotTo(HaveOccurred())
 	environment = &envtest.Environment{
 		BinaryAssetsDirectory:    assets,
-		ControlPlaneStartTimeout: 2 * time.Minute,
+		ControlPlaneStartTimeout: 5 * time.Minute,
 		ControlPlaneStopTimeout:  time.Minute,
 	}
 	config, err := environment.Start()

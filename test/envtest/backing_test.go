@@ -60,6 +60,13 @@ func (s *shipHandler) addLocked() unstructured.Unstructured {
 	return s.ships[len(s.ships)-1]
 }
 
+// watching returns the number of open watches.
+func (s *shipHandler) watching() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.watches)
+}
+
 // versionLocked returns the version of the list.
 func (s *shipHandler) versionLocked() string { return fmt.Sprint(1_000_000_000 + len(s.ships)) }
 
@@ -258,6 +265,7 @@ var _ = Describe("A type whose server changes, on "+kubeAPIServer.name, func() {
 			Expect(d.proxy.Requests(of)).To(BeNumerically("<=", before+3))
 			Eventually(l.Status).Should(HaveField("State", status.StateSynced))
 			w.check()
+			Eventually(b.handler.watching).Should(Equal(1)) // a later watch would not get the ship
 			b.handler.add()
 			Eventually(recorder.addsAndDeletes).Should(Equal([2]int{behind + ofCRD + again + 1, behind + ofCRD}))
 			recorder.check()
@@ -346,8 +354,8 @@ var _ = Describe("A CRD that is restored in etcd", func() {
 		const ships = 20
 		f, restore := lease(ctx, ships)
 		name := f.crd.GetName()
+		Eventually(f.lease.Resource).Should(HaveField("CRDUID", Not(BeEmpty())))
 		uid := f.lease.Resource().CRDUID
-		Expect(uid).NotTo(BeEmpty())
 		for round := 1; round <= 2; round++ {
 			f.undefine(ctx, name)
 			Eventually(f.status).Should(SatisfyAll(HaveField("State", status.StateNotServed), HaveField("Objects", 0)))
@@ -359,8 +367,8 @@ var _ = Describe("A CRD that is restored in etcd", func() {
 			f.synced(ctx)
 			Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{(round + 1) * ships, round * ships}))
 			AddReportEntry("restored", time.Since(began).String())
-			Expect(f.status()).To(SatisfyAll(HaveField("State", status.StateSynced), HaveField("Generation", round), HaveField("Objects", ships)))
-			Expect(f.lease.Resource().CRDUID).To(Equal(uid))
+			Eventually(f.status).Should(SatisfyAll(HaveField("State", status.StateSynced), HaveField("Generation", round), HaveField("Objects", ships)))
+			Eventually(f.lease.Resource).Should(HaveField("CRDUID", uid))
 			w.check()
 			f.resize(ctx, 5, 100+round)
 			Eventually(f.eventLog.changes).Should(Equal(5 * round))

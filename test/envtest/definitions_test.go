@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,45 +17,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/test/envtest/fixture"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
 // The functions of this file are for specs that create types, and for running resolvers.
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var (
+	definitions      = fixture.Definitions
+	newCRD           = fixture.NewCRD
+	serve            = fixture.Serve
+	newObject        = fixture.NewObject
+	retryUntilServed = fixture.RetryUntilServed
+)
 
 // ownGroup returns a group that no other spec uses.
 func ownGroup(prefix string) string { return unique(prefix) + ".example.com" }
-
-// newCRD returns the CRD of a namespaced kind that is served in versions, and stored in the
-// first version.
-func newCRD(group, kind string, versions ...string) *unstructured.Unstructured {
-	singular := strings.ToLower(kind)
-	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"group": group,
-		"scope": "Namespaced",
-		"names": map[string]any{"plural": singular + "s", "singular": singular, "kind": kind},
-	}}}
-	crd.SetAPIVersion(definitions.GroupVersion().String())
-	crd.SetKind("CustomResourceDefinition")
-	crd.SetName(singular + "s." + group)
-	serve(crd, versions...)
-	return crd
-}
-
-// serve sets the versions of crd; all are served.
-func serve(crd *unstructured.Unstructured, versions ...string) {
-	var list []any
-	for i, version := range versions {
-		list = append(list, map[string]any{
-			"name": version, "served": true, "storage": i == 0,
-			"schema": map[string]any{"openAPIV3Schema": map[string]any{
-				"type": "object", "x-kubernetes-preserve-unknown-fields": true,
-			}},
-		})
-	}
-	crd.Object["spec"].(map[string]any)["versions"] = list
-}
 
 // define creates crds, and deletes them at the end of the spec. It does not wait until they are
 // served.
@@ -82,7 +58,7 @@ func (d *connection) undefine(ctx context.Context, name string) {
 			d.resume(ctx, crd)
 		}
 		return err
-	}).WithPolling(100 * time.Millisecond).Should(Satisfy(apierrors.IsNotFound))
+	}).WithTimeout(2 * time.Minute).WithPolling(100 * time.Millisecond).Should(Satisfy(apierrors.IsNotFound))
 }
 
 // resume makes the server retry the deletion of a CRD, if it has failed. Of CRDs that are deleted
@@ -124,19 +100,22 @@ func (d *connection) live() *discovery.Resolver {
 }
 
 // quiet waits until the running resolver sends no more requests: it sends requests every 2 s while
-// an answer is uncertain, and otherwise once a minute.
+// an answer is uncertain, and otherwise once a minute. The time begins again while a request is in flight and
+// after a pause of this process, since the resolver's next request may be late then.
 func (d *connection) quiet() {
 	GinkgoHelper()
 	var (
-		seen  = -1
-		since time.Time
+		seen          = -1
+		since, before time.Time
 	)
 	Eventually(func() time.Duration {
-		if now := d.proxy.Requests(faultproxy.All()); now != seen {
-			seen, since = now, time.Now()
+		now, count := time.Now(), d.proxy.Requests(faultproxy.All())
+		if count != seen || d.inFlight.Load() > 0 || now.Sub(before) > 200*time.Millisecond {
+			seen, since = count, now
 		}
-		return time.Since(since)
-	}).Should(BeNumerically(">", 2500*time.Millisecond))
+		before = now
+		return now.Sub(since)
+	}, "60s").Should(BeNumerically(">", 2500*time.Millisecond))
 }
 
 // costs returns the number of requests during do.

@@ -3,7 +3,9 @@ package envtest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -92,8 +94,7 @@ var _ = Describe("A factory with discovery", onEachServer(func(at *apiServer) {
 		f := d.factory()
 		got := listen(f.ForResource(gvr).Informer())
 		f.Start(ctx)
-		err := waitFor(ctx, f, time.Second, gvr)
-		Expect(reason(err)).To(Equal(status.ReasonNotFound))
+		err := notSynced(ctx, f, status.ReasonNotFound, "", gvr)
 		Expect(meta.IsNoMatchError(err)).To(BeTrue())
 		Expect(d.proxy.Requests(faultproxy.Resource(gvr.Group, gvr.Resource))).To(BeZero())
 
@@ -121,9 +122,7 @@ var _ = Describe("A factory with discovery", onEachServer(func(at *apiServer) {
 		f.ForResource(blocks)
 		f.Start(ctx)
 		Expect(f.WaitForSync(ctx, dynamicinformer.WithResources(blocks))).To(Succeed(), "other types are not affected")
-		err := waitFor(ctx, f, time.Second)
-		Expect(reason(err)).To(Equal(status.ReasonForbidden))
-		Expect(err).To(MatchError(ContainSubstring(`widgets.v1.example.com: not synced: cannot list`)))
+		err := notSynced(ctx, f, status.ReasonForbidden, `widgets.v1.example.com: not synced: cannot list`)
 		Expect(err).To(MatchError(ContainSubstring(`user "eve" may not`)))
 	})
 
@@ -140,16 +139,23 @@ var _ = Describe("A factory with discovery", onEachServer(func(at *apiServer) {
 	})
 }))
 
-func waitFor(ctx context.Context, f *dynamicinformer.Factory, d time.Duration, gvrs ...schema.GroupVersionResource) error {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	return f.WaitForSync(ctx, dynamicinformer.WithResources(gvrs...))
-}
-
-// reason returns the reason of the NotSyncedError in err.
-func reason(err error) status.Reason {
+// notSynced waits until this is the reason why gvrs are not synced and the error of a wait has the text, and returns the
+// error. The first request is a watch-list, and a list follows if it fails.
+func notSynced(ctx context.Context, f *dynamicinformer.Factory, want status.Reason, text string, gvrs ...schema.GroupVersionResource) error {
 	GinkgoHelper()
-	var notSynced *status.NotSyncedError
-	Expect(errors.As(err, &notSynced)).To(BeTrue(), "not a NotSyncedError: %v", err)
-	return notSynced.Reason
+	var err error
+	Eventually(func() (status.Reason, error) {
+		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		defer cancel()
+		err = f.WaitForSync(short, dynamicinformer.WithResources(gvrs...))
+		var notSynced *status.NotSyncedError
+		if !errors.As(err, &notSynced) {
+			return "", fmt.Errorf("not a NotSyncedError: %w", err)
+		}
+		if !strings.Contains(err.Error(), text) {
+			return "", fmt.Errorf("no %q: %w", text, err)
+		}
+		return notSynced.Reason, nil
+	}).Should(Equal(want))
+	return err
 }

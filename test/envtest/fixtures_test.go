@@ -37,6 +37,7 @@ type connection struct {
 	http     *http.Client
 	client   dynamic.Interface
 	resolver *discovery.Resolver
+	inFlight *atomic.Int64 // the requests that the server has not begun to answer
 }
 
 func connect(at *apiServer) *connection { GinkgoHelper(); return connectAs(at, at.config) }
@@ -46,7 +47,12 @@ func connectAs(at *apiServer, as *rest.Config) *connection {
 	GinkgoHelper()
 	behind, err := rest.HTTPClientFor(as)
 	Expect(err).NotTo(HaveOccurred())
-	proxy, err := faultproxy.Start(as.Host, behind.Transport)
+	inFlight := &atomic.Int64{}
+	proxy, err := faultproxy.Start(as.Host, roundTripper(func(req *http.Request) (*http.Response, error) {
+		inFlight.Add(1)
+		defer inFlight.Add(-1)
+		return behind.Transport.RoundTrip(req)
+	}))
 	Expect(err).NotTo(HaveOccurred())
 	config := &rest.Config{Host: proxy.URL(), QPS: -1}
 	front, err := rest.HTTPClientFor(config)
@@ -60,7 +66,7 @@ func connectAs(at *apiServer, as *rest.Config) *connection {
 	Expect(err).NotTo(HaveOccurred())
 	resolver, err := discovery.NewForConfigAndClient(config, front)
 	Expect(err).NotTo(HaveOccurred())
-	return &connection{at: at, proxy: proxy, config: config, http: front, client: client, resolver: resolver}
+	return &connection{at: at, proxy: proxy, config: config, http: front, client: client, resolver: resolver, inFlight: inFlight}
 }
 
 // factory returns a factory with discovery that is shut down at the end of the spec.
@@ -68,7 +74,7 @@ func (d *connection) factory(opts ...dynamicinformer.Option) *dynamicinformer.Fa
 	GinkgoHelper()
 	f, err := dynamicinformer.New(d.client, append([]dynamicinformer.Option{dynamicinformer.WithDiscovery(d.resolver)}, opts...)...)
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(10*time.Second))
+	DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(time.Minute))
 	return f
 }
 
@@ -118,15 +124,6 @@ func newBlock(name, label string) *unstructured.Unstructured {
 
 func newWidget(name, label string) *unstructured.Unstructured {
 	return newObject(widgets.GroupVersion().WithKind("Widget"), name, 1, map[string]string{"spec": label})
-}
-
-// newObject returns an object with this size in its spec.
-func newObject(gvk schema.GroupVersionKind, name string, size int, labels map[string]string) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(size)}}}
-	obj.SetGroupVersionKind(gvk)
-	obj.SetName(name)
-	obj.SetLabels(labels)
-	return obj
 }
 
 // create creates obj, and deletes it at the end of the spec.

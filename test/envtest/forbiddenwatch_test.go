@@ -16,10 +16,7 @@ var _ = Describe("A resolver whose user may not watch, on "+kubeAPIServer.name, 
 		for _, of := range []func() discovery.SourceStatus{
 			func() discovery.SourceStatus { return r.Status().CRDs }, func() discovery.SourceStatus { return r.Status().APIServices },
 		} {
-			Eventually(func() discovery.SourceState { return of().State }).Should(Equal(discovery.SourceForbidden))
-			source := of()
-			Expect(source.Verb).To(Equal("list"))
-			Expect(source.Err).To(MatchError(ContainSubstring(d.user)))
+			Eventually(of).Should(SatisfyAll(HaveField("State", discovery.SourceForbidden), HaveField("Verb", "list"), HaveField("Err", MatchError(ContainSubstring(d.user)))))
 		}
 		events := d.groupEvents(group)
 		DeferCleanup(typefacts.Of(r).Expect(schema.GroupResource{Group: group, Resource: "ships"}))

@@ -89,3 +89,5 @@ replace (
 	github.com/gvrkit/gvrkit/metrics => ../../metrics
 	github.com/gvrkit/gvrkit/test/envtest/embedded => ./embedded
 )
+
+tool github.com/onsi/ginkgo/v2/ginkgo

@@ -67,7 +67,7 @@ var _ = Describe("A handler with WithCoalescing and WithHandlerRecovery", onEach
 		for i := range ships {
 			want[fmt.Sprintf("ship-%04d", i)] = 50 + sizes - 1
 		}
-		Expect(sizesOf()).To(Equal(want))
+		Eventually(sizesOf).Should(Equal(want))
 
 		f.resize(ctx, ships, 100)
 		Eventually(handler).Should(SatisfyAll(HaveField("Panics", uint64(1)), HaveField("Reason", status.ReasonHandlerPanicked), HaveField("LastFailed", "harbor/ship-0003")))

@@ -19,8 +19,11 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// concurrentLists counts the lists and watch-lists that pass a proxy. Each is delayed.
+// concurrentLists counts the lists and watch-lists that pass a proxy. They wait until proceed is closed, and then each is
+// delayed.
 type concurrentLists struct {
+	proceed chan struct{}
+
 	mu        sync.Mutex
 	now, most int
 }
@@ -53,9 +56,17 @@ func (c *concurrentLists) fault(next http.Handler) http.Handler {
 		end := c.begin()
 		defer end()
 		select {
+		case <-c.proceed:
+		case <-r.Context().Done():
+			return
+		}
+		select {
 		case <-time.After(300 * time.Millisecond):
 		case <-r.Context().Done():
 			return
+		}
+		if faultproxy.ParseRequest(r).Verb == "list" {
+			end() // before its client has the response and may send the next one
 		}
 		r.Header.Del("Accept-Encoding") // initialEvents reads the response
 		next.ServeHTTP(&initialEvents{ResponseWriter: w, end: end}, r)
@@ -106,7 +117,7 @@ var _ = Describe("A factory with a limit for first lists", onEachServer(func(at 
 			d.create(ctx, gvrs[0], "default", newObject(gvrs[0].GroupVersion().WithKind("Ship0"), fmt.Sprintf("s%d", i), 1, nil))
 		}
 
-		lists := &concurrentLists{}
+		lists := &concurrentLists{proceed: make(chan struct{})}
 		d.proxy.Inject(faultproxy.All(faultproxy.Verb("list", "watch"), func(r faultproxy.Request) bool { return r.Group == group }), lists.fault)
 		f := d.factory(append(opts, dynamicinformer.WithPageSize(10))...)
 		for _, gvr := range gvrs {
@@ -118,7 +129,9 @@ var _ = Describe("A factory with a limit for first lists", onEachServer(func(at 
 				reasons = append(reasons, i.Reason)
 			}
 			return reasons
-		}, "10s", "10ms").Should(ContainElement(status.ReasonQueued))
+		}).Should(ContainElement(status.ReasonQueued))
+		Eventually(lists.highest).Should(Equal(want))
+		close(lists.proceed)
 		Expect(f.WaitForSync(ctx)).To(Succeed())
 		Expect(lists.highest()).To(Equal(want))
 		Expect(f.Status()[0].Objects).To(Equal(objects))

@@ -23,7 +23,8 @@ func (d *connection) defineMany(ctx context.Context, label string, crds []*unstr
 	client := d.client.Resource(definitions)
 	of := metav1.ListOptions{LabelSelector: "spec=" + label}
 	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // a cleanup has its own context
-		Expect(client.DeleteCollection(ctx, metav1.DeleteOptions{}, of)).To(Succeed())
+		// A server ends a request after a minute.
+		Eventually(func() error { return client.DeleteCollection(ctx, metav1.DeleteOptions{}, of) }, "5m").Should(Succeed())
 		Eventually(func() (int, error) {
 			left, err := client.List(ctx, of)
 			if err != nil {
@@ -81,7 +82,8 @@ var _ = Describe("A group of 300 types", onEachServer(func(at *apiServer) {
 
 		d := connect(at)
 		r := d.live()
-		Eventually(func() discovery.SourceState { return r.Status().CRDs.State }).Should(Equal(discovery.SourceCurrent))
+		d.quiet()
+		Expect(r.Status().CRDs.State).To(Equal(discovery.SourceCurrent))
 		var failed []error
 		Expect(d.costs(func() {
 			for i := range types {

@@ -110,7 +110,7 @@ var _ = Describe("Metrics on "+embeddedServer.name, func() {
 					_, err = d.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
 					Expect(err).NotTo(HaveOccurred())
 					Eventually(s.series, "60s").WithContext(ctx).Should(ContainElement(state(status.StateSynced)))
-					Expect(s.series(ctx)).To(ContainElement(fmt.Sprintf("gvrkit_informer_queued_items{group=%q,name=%q,resource=%q,version=%q} 0",
+					Eventually(s.series).WithContext(ctx).Should(ContainElement(fmt.Sprintf("gvrkit_informer_queued_items{group=%q,name=%q,resource=%q,version=%q} 0",
 						gvr.Group, name.Name(), gvr.Resource, gvr.Version)))
 					d.undefine(ctx, crd.GetName())
 					Eventually(s.series, "60s").WithContext(ctx).Should(ContainElement(state(status.StateNotServed)))

@@ -108,8 +108,8 @@ var _ = Describe("A lease by name", onEachServer(func(at *apiServer) {
 		d.define(ctx, another)
 		d.createNamed(ctx, gvr.GroupVersion().WithResource("fleet"), "Ship", "b")
 		Eventually(func() ([]string, error) { return objectNames(lease) }).Should(Equal([]string{"b"}))
-		Expect(objectNames(byGVR)).To(BeEmpty())
-		Expect(byGVR.Status()).To(HaveField("State", status.StateNotServed))
+		Eventually(func() ([]string, error) { return objectNames(byGVR) }).Should(BeEmpty())
+		Eventually(byGVR.Status).Should(HaveField("State", status.StateNotServed))
 	})
 
 	It("ends a wait for a name", func(ctx SpecContext) {

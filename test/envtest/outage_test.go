@@ -51,7 +51,7 @@ var _ = Describe("An outage of "+embeddedServer.name, func() {
 		}
 		Eventually(func() time.Duration { return time.Since(begun) }, "30s").Should(BeNumerically(">=", outage))
 		for _, f := range fleet {
-			Expect(f.status().State).To(Equal(status.StateDegraded))
+			Eventually(f.status).Should(HaveField("State", status.StateDegraded))
 		}
 		through.proxy.Heal()
 		healed, lasted := time.Now(), time.Since(begun)

@@ -36,7 +36,7 @@ var _ = Describe("The cache of a lease", onEachServer(func(at *apiServer) {
 		Expect(f.lease.AtLeast(ctx, rest.GetResourceVersion())).To(Succeed())
 		Expect(f.lease.Informer().GetStore().ListKeys()).To(HaveLen(2))
 
-		never, cancel := context.WithTimeout(ctx, 10*time.Second)
+		never, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
 		err = f.lease.AtLeast(never, "999999999999")
 		Expect(err).To(MatchError(status.ErrVersionLost))

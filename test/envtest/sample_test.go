@@ -36,7 +36,8 @@ var _ = Describe("The program that articles on client-go show", onEachServer(fun
 				}
 				return lines
 			}
-			Eventually(seen).Should(ConsistOf("added "+name, "synced")) // in either order
+			Eventually(func() int { return len(seen()) }).Should(BeNumerically(">=", 2))
+			Expect(lines[:2]).To(ConsistOf("added "+name, "synced")) // in either order
 			Eventually(seen).Should(ContainElement("updated "+name), "the resync of 5 s")
 			Expect(d.client.Resource(blocks).Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
 			Eventually(seen).Should(ContainElement("deleted " + name))

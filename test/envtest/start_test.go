@@ -28,16 +28,39 @@ import (
 type readBytes struct {
 	group string
 	count atomic.Int64
+
+	mu             sync.Mutex
+	first, objects time.Time // of the first request, and of the first one for objects
 }
 
 func (b *readBytes) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		ofObjects := strings.HasPrefix(req.URL.Path, "/apis/"+b.group+"/")
+		b.note(ofObjects)
 		res, err := next.RoundTrip(req)
-		if err == nil && !strings.HasPrefix(req.URL.Path, "/apis/"+b.group+"/") {
+		if err == nil && !ofObjects {
 			res.Body = countedBody{res.Body, &b.count}
 		}
 		return res, err
 	})
+}
+
+func (b *readBytes) note(ofObjects bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.first.IsZero() {
+		b.first = time.Now()
+	}
+	if ofObjects && b.objects.IsZero() {
+		b.objects = time.Now()
+	}
+}
+
+// waited returns the time from the first request to the first one for objects.
+func (b *readBytes) waited() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.objects.Sub(b.first)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -111,7 +134,7 @@ var _ = Describe("A program that starts on a server with 200 CRDs of 85 KB", Ord
 		cfg.Wrap(read.wrap)
 		f, err := dynamicinformer.NewForConfig(cfg)
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(10*time.Second))
+		DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(time.Minute))
 		if acquire {
 			f.Start(context.Background()) //nolint:forbidigo // it ends with the factory's shutdown
 		}
@@ -126,6 +149,7 @@ var _ = Describe("A program that starts on a server with 200 CRDs of 85 KB", Ord
 		f.Start(context.Background()) //nolint:forbidigo // the same; it may be started already
 		Expect(f.WaitForSync(ctx)).To(Succeed())
 		d.quiet()
+		Expect(f.Shutdown(ctx)).To(Succeed())
 
 		before := 0
 		for _, request := range d.proxy.Past(faultproxy.All()) {
@@ -137,12 +161,16 @@ var _ = Describe("A program that starts on a server with 200 CRDs of 85 KB", Ord
 			}
 		}
 		AddReportEntry("start", fmt.Sprintf("%d requests before the first list, %d bytes", before, read.count.Load()))
-		Expect(before).To(BeNumerically("<=", 4))
+		most := 4
+		if read.waited() > time.Second { // on a busy machine: a question that has waited for two seconds sends a request of its own
+			most++
+		}
+		Expect(before).To(BeNumerically("<=", most))
 		Expect(read.count.Load()).To(BeNumerically("<=", 400_000))
 	},
-		Entry("of one type", NodeTimeout(time.Minute), 1, false),
-		Entry("of all types", NodeTimeout(time.Minute), types, false),
-		Entry("of one type, which is acquired", NodeTimeout(time.Minute), 1, true),
-		Entry("of all types, which are acquired one after another", NodeTimeout(time.Minute), types, true),
+		Entry("of one type", NodeTimeout(2*time.Minute), 1, false),
+		Entry("of all types", NodeTimeout(2*time.Minute), types, false),
+		Entry("of one type, which is acquired", NodeTimeout(2*time.Minute), 1, true),
+		Entry("of all types, which are acquired one after another", NodeTimeout(2*time.Minute), types, true),
 	)
 })

@@ -96,8 +96,8 @@ func newTransformReader(ctx context.Context, name string, gvr schema.GroupVersio
 		dynamicinformer.WithTransform(func(obj any) (any, error) { return transform(obj.(*unstructured.Unstructured)), nil }),
 		dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithResync(time.Second))
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(20*time.Second)) //nolint:contextcheck // a cleanup has its own context
-	f.Start(context.Background())                                                                              //nolint:contextcheck,forbidigo // the factory ends by Shutdown
+	DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(time.Minute)) //nolint:contextcheck // a cleanup has its own context
+	f.Start(context.Background())                                                                           //nolint:contextcheck,forbidigo // the factory ends by Shutdown
 	a.lease, err = f.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent())
 	Expect(err).NotTo(HaveOccurred())
 	_, err = a.lease.AddEventHandler(a)
@@ -164,19 +164,21 @@ func (a *transformReader) problem(format string, args ...any) {
 // others.
 func (a *transformReader) expect(ctx context.Context, admin dynamic.ResourceInterface) {
 	GinkgoHelper()
-	list, err := admin.List(ctx, metav1.ListOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	want, keys := map[string]any{}, []string{}
-	for _, item := range list.Items {
-		key := cache.MetaObjectToName(&item).String()
-		keys = append(keys, key)
-		want[key] = a.transform(item.DeepCopy())
-	}
-	slices.Sort(keys)
 	Eventually(func() error {
+		list, err := admin.List(ctx, metav1.ListOptions{}) // each time: the server may complete a write after its client has left
+		if err != nil {
+			return err
+		}
+		want, keys := map[string]any{}, []string{}
+		for _, item := range list.Items {
+			key := cache.MetaObjectToName(&item).String()
+			keys = append(keys, key)
+			want[key] = a.transform(item.DeepCopy())
+		}
+		slices.Sort(keys)
 		store := a.lease.Informer().GetStore()
 		if got := slices.Sorted(slices.Values(store.ListKeys())); !slices.Equal(got, keys) {
-			return fmt.Errorf("the cache has %d objects, the server %d", len(got), len(keys))
+			return fmt.Errorf("the cache has %v, the server %v", got, keys)
 		}
 		for key, object := range want {
 			if got, _, _ := store.GetByKey(key); !equality.Semantic.DeepEqual(got, object) {
@@ -189,7 +191,7 @@ func (a *transformReader) expect(ctx context.Context, admin dynamic.ResourceInte
 			return fmt.Errorf("the handler has %d objects, the server %d", len(a.present), len(keys))
 		}
 		return nil
-	}, "30s", "50ms").Should(Succeed(), a.name)
+	}, "30s", "100ms").Should(Succeed(), a.name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	Expect(a.problems).To(BeEmpty(), a.name)

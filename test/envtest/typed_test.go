@@ -126,7 +126,7 @@ var _ = Describe("A typed lease with WithStrictDecoding", onEachServer(func(at *
 		later, err := dynamicinformer.AcquireTyped[*ship](ctx, f, whole.gvr, dynamicinformer.WithStrictDecoding(), dynamicinformer.WithSeparateInformer())
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(failures(later)).Should(BeNumerically(">", 0), "a list")
-		Expect(later.Status()).To(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Listed", false), HaveField("FailedObjects", uint64(0))))
+		Eventually(later.Status).Should(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Listed", false), HaveField("FailedObjects", uint64(0))))
 
 		Expect(ships.Delete(ctx, "bad", metav1.DeleteOptions{})).To(Succeed())
 		for _, each := range []*dynamicinformer.TypedLease[*ship]{l, later} {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	upstream "k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/dynamic/dynamiclister"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +28,7 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/lister"
 	"github.com/gvrkit/gvrkit/metrics"
+	"github.com/gvrkit/gvrkit/sharding"
 	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
@@ -185,6 +187,19 @@ func _(ours func() dynamicinformer.DynamicSharedInformerFactory) {
 	newFactory := func() upstream.DynamicSharedInformerFactory { return ours() }
 
 	fmt.Println(newFactory())
+}
+
+// docs/scale.md
+
+func _(ctx context.Context, client kubernetes.Interface) error {
+	member, err := sharding.Join(ctx, client, sharding.Config{Namespace: "default", Name: "widget-controller", Identity: os.Getenv("POD_NAME")})
+	if err != nil {
+		return err // the configuration is invalid; requests are sent later, and repeated
+	}
+	follower := member.Follow("widgets") // the member waits for it before it gives slots to others
+	defer follower.Stop()
+
+	return member.Leave(ctx)
 }
 
 // docs/status.md

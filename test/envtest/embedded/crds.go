@@ -22,7 +22,8 @@ const installPoll = 25 * time.Millisecond
 
 // InstallCRDs applies crds and waits until each is Established and each of its served
 // versions can be listed. This takes up to a second, since the first requests of a new
-// type get 429. It updates an existing CRD. It returns an error when ctx ends, or at once
+// type get 429. It updates an existing CRD. If a CRD is being deleted, it waits until the CRD
+// is gone, and creates it again. It returns an error when ctx ends, or at once
 // if a CRD is invalid or another CRD has its names; earlier CRDs are installed then.
 //
 // Objects can be created at once. Without InstallCRDs, an API server delays creations for
@@ -95,6 +96,9 @@ func install(ctx context.Context, cfg *rest.Config, crds []definition, establish
 		if d.crd == nil {
 			return errors.New("embedded: a CRD to install is nil")
 		}
+		if err := i.waitNotTerminating(ctx, d.crd.GetName()); err != nil {
+			return d.wrap(err)
+		}
 		options := metav1.ApplyOptions{FieldManager: "gvrkit-embedded", Force: true}
 		if _, err := i.crds.Apply(ctx, d.crd.GetName(), d.crd, options); err != nil {
 			return d.wrap(err)
@@ -115,6 +119,17 @@ func install(ctx context.Context, cfg *rest.Config, crds []definition, establish
 		}
 	}
 	return nil
+}
+
+// waitNotTerminating waits until the CRD called name does not exist or is not being deleted.
+func (i *installer) waitNotTerminating(ctx context.Context, name string) error {
+	return poll(ctx, func() (done bool, err error) {
+		crd, err := i.crds.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return err == nil && crd.GetDeletionTimestamp() == nil, err
+	})
 }
 
 // waitEstablished waits until the CRD called name is Established, and returns it.

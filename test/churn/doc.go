@@ -1,0 +1,40 @@
+// Package churn tests a program that watches Kubernetes objects with random operations against
+// real API servers, and compares what the program has shown with a model.
+//
+//	script := churn.Generate(seed, churn.Profile{})
+//	result, err := churn.Run(ctx, churn.Config{Servers: []*rest.Config{cfg}, Subject: leases.New()}, script)
+//	…
+//	if result.Failed() {
+//		shortest := churn.Shortest(ctx, cfg, result)
+//		t.Errorf("seed %d:\n%v\n%v", seed, shortest, shortest.Script)
+//	}
+//
+// A [Script] is a list of operations ([Op], [Verbs]) that can be printed, and read again by [Parse]:
+// types are created, deleted, created again with another scope, and served in other versions; objects
+// are created, changed, deleted and replaced; watches are cut, faults are injected
+// (package faultproxy) and healed, permissions are revoked; etcd is backed up and restored; leases and
+// handlers come and go. [Generate] makes the script of a seed: random operations, and scenarios in
+// which bugs of one kind show, such as objects that are replaced while lists hang and watches expire.
+//
+// [Run] carries a script out. It writes to the server past the proxy and records the results in the
+// [World]: each state that each object has had. The program under test, a [Subject], is a client
+// of the proxy. Package leases is the subject for informers of this module.
+//
+// The model is what the [World] says:
+//
+//   - of the [Event] values of a handler, at any time ([CheckHistory]): each object is added,
+//     updated and deleted in this order, with states that it had, in their order; nothing is deleted
+//     without a cause; all objects of a type are deleted before the first one of another type with
+//     its name is added; a removed handler is not called. [Invariant] has all;
+//   - of caches, states and waits at rest, which is within [Config.Patience] after all faults have
+//     ended: they are equal to the server;
+//   - of watches, as the proxy sees them: each begins at a version that the client has got, and
+//     none is left after a release. No goroutine of the subject is left after its end; goroutines have
+//     the label of their run.
+//
+// A script that fails can be shortened ([Shortest]): parts of a script are scripts, since an operation
+// that has nothing to do is skipped. A run is not deterministic, as the order of requests of the
+// subject is not, and neither is the time that servers take.
+//
+// The package knows nothing of the informers that it tests.
+package churn

@@ -1,0 +1,225 @@
+package churn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// faultKinds are the values of the parameter kind of the verb fault, with the verbs of the
+// requests that they change; nil: those of the operation.
+var faultKinds = map[string]struct {
+	verbs []string
+	make  func(op Op) faultproxy.Fault
+}{
+	"fail":             {nil, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
+	"retryafter":       {nil, func(Op) faultproxy.Fault { return faultproxy.RetryAfter(503, time.Second) }},
+	"gone":             {[]string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.GoneEvent() }},
+	"gonestatus":       {[]string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.GoneStatus() }},
+	"html":             {nil, func(Op) faultproxy.Fault { return faultproxy.HTML() }},
+	"hang":             {nil, func(Op) faultproxy.Fault { return faultproxy.Hang() }},
+	"hangat":           {nil, func(op Op) faultproxy.Fault { return faultproxy.HangAt(number(op.With["at"], 100)) }},
+	"cutat":            {nil, func(op Op) faultproxy.Fault { return faultproxy.CutAt(number(op.With["at"], 100)) }},
+	"truncate":         {nil, func(op Op) faultproxy.Fault { return faultproxy.Truncate(number(op.With["at"], 100)) }},
+	"garble":           {nil, func(op Op) faultproxy.Fault { return faultproxy.Garble(number(op.With["at"], 100)) }},
+	"garbleframe":      {[]string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.GarbleFrame(number(op.With["at"], 1)) }},
+	"duplicateframe":   {[]string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.DuplicateFrame(number(op.With["at"], 1)) }},
+	"dropbookmarks":    {[]string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.DropBookmarks() }},
+	"noinitialend":     {[]string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.NeverInitialEventsEnd() }},
+	"delaybookmarks":   {[]string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.DelayBookmarks(milliseconds(op)) }},
+	"expirecontinue":   {[]string{"list"}, func(op Op) faultproxy.Fault { return faultproxy.ExpireContinue(number(op.With["at"], 1)) }},
+	"bandwidth":        {nil, func(op Op) faultproxy.Fault { return faultproxy.Bandwidth(number(op.With["at"], 5000)) }},
+	"breakdiscovery":   {discoveryOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
+	"breakgroup":       {discoveryOnly, nil},
+	"stalegroup":       {discoveryOnly, nil},
+	"stalediscovery":   {discoveryOnly, func(Op) faultproxy.Fault { return faultproxy.StaleDiscovery() }},
+	"breakdefinitions": {definitionsOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
+}
+
+// Marks instead of verbs.
+var (
+	discoveryOnly   = []string{"discovery"}
+	definitionsOnly = []string{"definitions"}
+)
+
+// FaultKinds returns the values of the parameter kind of the verb fault, sorted.
+func FaultKinds() []string { return slices.Sorted(maps.Keys(faultKinds)) }
+
+// everyType is the argument that means all types of a run.
+const everyType = "all"
+
+// ofType matches requests for objects of a type, or for those of all types.
+func (r *run) ofType(typ string) faultproxy.Match {
+	return func(req faultproxy.Request) bool {
+		return req.Group == r.world.Group && (typ == everyType || req.Resource == r.world.Resource(typ, "").Resource)
+	}
+}
+
+// fault returns the match and the fault of an operation.
+func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
+	kind, known := faultKinds[op.With["kind"]]
+	if !known {
+		return nil, nil, fmt.Errorf("churn: %s: there is no fault of this kind; there are %v", op, FaultKinds())
+	}
+	match := f.ofType(op.Arg("type"))
+	switch {
+	case slices.Equal(kind.verbs, discoveryOnly):
+		match = faultproxy.AnyDiscovery()
+	case slices.Equal(kind.verbs, definitionsOnly):
+		match = faultproxy.Resource(definitions.Group, definitions.Resource)
+	case kind.verbs != nil:
+		match = faultproxy.All(match, faultproxy.Verb(kind.verbs...))
+	case op.With["verb"] != "":
+		match = faultproxy.All(match, faultproxy.Verb(op.List("verb")...))
+	}
+	if namespace := op.With["namespace"]; namespace != "" && !slices.Equal(kind.verbs, discoveryOnly) && !slices.Equal(kind.verbs, definitionsOnly) {
+		match = faultproxy.All(match, faultproxy.Namespace(namespace))
+	}
+	var fault faultproxy.Fault
+	switch {
+	case kind.make != nil:
+		fault = kind.make(op)
+	case op.With["kind"] == "breakgroup":
+		fault = faultproxy.BreakGroup(f.group)
+	default:
+		fault = faultproxy.StaleGroup(f.group)
+	}
+	if times := number(op.With["times"], 0); times > 0 {
+		fault = faultproxy.Times(times, fault)
+	}
+	if share, err := strconv.ParseFloat(op.With["share"], 64); err == nil {
+		fault = faultproxy.Share(share, fault)
+	}
+	return match, fault, nil
+}
+
+func number(text string, otherwise int) int {
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+func milliseconds(op Op) time.Duration {
+	return time.Duration(number(op.With["ms"], 100)) * time.Millisecond
+}
+
+// Faults are the active faults of a proxy, by name. Its methods are called one at a time.
+type Faults struct {
+	proxy  *faultproxy.Proxy
+	group  string
+	ofType func(typ string) faultproxy.Match
+	active map[string]func()
+}
+
+// NewFaults returns faults of a proxy. OfType selects the requests for the objects of a type that an
+// operation names, and group is the API group of the faults that break or delay the discovery of a group.
+func NewFaults(proxy *faultproxy.Proxy, group string, ofType func(typ string) faultproxy.Match) *Faults {
+	return &Faults{proxy: proxy, group: group, ofType: ofType, active: map[string]func(){}}
+}
+
+// Inject injects the fault of an operation with the verb [Fault]. It replaces the fault with that name.
+func (f *Faults) Inject(ctx context.Context, op Op) error {
+	match, fault, err := f.fault(op)
+	if err != nil {
+		return err
+	}
+	f.inject(ctx, op.Arg("name"), match, fault)
+	return nil
+}
+
+// inject injects a fault. When it is healed, the connections of the requests that match, which
+// the fault may have changed, break: otherwise, a request that hangs would do so for ever.
+func (f *Faults) inject(ctx context.Context, name string, match faultproxy.Match, fault faultproxy.Fault) {
+	f.Heal(name)
+	healed, cut := context.WithCancel(context.WithoutCancel(ctx)) // of all requests
+	remove := f.proxy.Inject(match, func(next http.Handler) http.Handler {
+		faulty := fault(next)
+		if faulty == nil {
+			faulty = next
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			inner, cancel := context.WithCancelCause(req.Context())
+			defer cancel(nil)
+			defer context.AfterFunc(healed, func() { cancel(errHealed) })()
+			faulty.ServeHTTP(w, req.WithContext(inner))     //nolint:contextcheck // of one request
+			if errors.Is(context.Cause(inner), errHealed) { //nolint:contextcheck // of one request
+				panic(http.ErrAbortHandler)
+			}
+		})
+	})
+	f.active[name] = func() { remove(); cut() }
+}
+
+var errHealed = errors.New("churn: the fault was healed")
+
+// Heal removes the fault with a name, or all faults if the name is empty. It breaks the connections of the
+// requests that match the fault.
+func (f *Faults) Heal(name string) {
+	for other, remove := range f.active {
+		if other == name || name == "" {
+			remove()
+			delete(f.active, other)
+		}
+	}
+}
+
+// versionLog has the resourceVersions that the subject has got in responses in JSON.
+type versionLog struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+var versionText = regexp.MustCompile(`"resourceVersion":"(\d+)"`)
+
+// record returns a fault that changes nothing and reads the versions.
+func (l *versionLog) record(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if verb := faultproxy.ParseRequest(r).Verb; verb != "list" && verb != "watch" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		r = r.Clone(r.Context())
+		r.Header.Set("Accept-Encoding", "identity")
+		next.ServeHTTP(&versionReader{ResponseWriter: w, log: l}, r)
+	})
+}
+
+// versionReader is the response of one request.
+type versionReader struct {
+	http.ResponseWriter
+	log  *versionLog
+	tail []byte // the end of the last part, in which a version may begin
+}
+
+// Write implements [http.ResponseWriter].
+func (v *versionReader) Write(b []byte) (int, error) {
+	text := append(bytes.Clone(v.tail), b...)
+	v.log.mu.Lock()
+	for _, found := range versionText.FindAllSubmatch(text, -1) {
+		v.log.seen[string(found[1])] = true
+	}
+	v.log.mu.Unlock()
+	v.tail = text[max(0, len(text)-60):]
+	return v.ResponseWriter.Write(b)
+}
+
+// Unwrap implements the interface that http.ResponseController uses.
+func (v *versionReader) Unwrap() http.ResponseWriter { return v.ResponseWriter }
+
+// has reports whether the subject has got this version.
+func (l *versionLog) has(version string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen[version]
+}

@@ -1,0 +1,53 @@
+package churn_test
+
+import (
+	"testing"
+
+	"github.com/gvrkit/gvrkit/test/churn"
+)
+
+func TestGenerate_IsDeterministic(t *testing.T) {
+	for seed := range uint64(50) {
+		first, second := churn.Generate(seed, churn.Profile{}), churn.Generate(seed, churn.Profile{})
+		if first.String() != second.String() {
+			t.Fatalf("seed %d gives two scripts", seed)
+		}
+		if seed > 0 && first.String() == churn.Generate(seed-1, churn.Profile{}).String() {
+			t.Fatalf("seeds %d and %d give one script", seed-1, seed)
+		}
+	}
+}
+
+func TestGenerate_UsesAllVerbsAndFaults(t *testing.T) {
+	verbs, kinds := map[string]int{}, map[string]int{}
+	for seed := range uint64(200) {
+		for _, op := range churn.Generate(seed, churn.Profile{Servers: 2, Restore: true}) {
+			verbs[op.Verb]++
+			kinds[op.With["kind"]]++
+		}
+	}
+	for verb := range churn.Verbs {
+		if verbs[verb] == 0 {
+			t.Errorf("no script has %s", verb)
+		}
+	}
+	for _, kind := range churn.FaultKinds() {
+		if kinds[kind] == 0 {
+			t.Errorf("no script has the fault %s", kind)
+		}
+	}
+}
+
+func TestGenerate_KeepsToTheProfile(t *testing.T) {
+	for seed := range uint64(200) {
+		script := churn.Generate(seed, churn.Profile{Length: 40, Types: 1, Without: []string{churn.Serve, "hang"}})
+		if len(script) < 40 || len(script) > 70 || script[len(script)-1].Verb != churn.Settle {
+			t.Fatalf("seed %d: %d operations, the last is %v", seed, len(script), script[len(script)-1])
+		}
+		for _, op := range script {
+			if op.Verb == churn.Serve || op.Verb == churn.Alternate || op.Verb == churn.Restore || op.With["kind"] == "hang" || op.Arg("type") == "t2" {
+				t.Fatalf("seed %d: %v", seed, op)
+			}
+		}
+	}
+}

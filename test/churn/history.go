@@ -1,0 +1,145 @@
+package churn
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// EventKind is the kind of an event that a handler has got.
+type EventKind string
+
+// The kinds. A move is the event of an object that exists, but is no longer in the set of
+// namespaces that the subject watches.
+const (
+	Added   EventKind = "add"
+	Updated EventKind = "update"
+	Deleted EventKind = "delete"
+	Moved   EventKind = "move"
+)
+
+// Event is one call of a handler.
+type Event struct {
+	Kind    EventKind
+	Old     Observation // of an update
+	New     Observation // of a deletion, the last state
+	Initial bool        // of an addition: it is part of the initial list
+	At      time.Time
+}
+
+// String describes the event.
+func (e Event) String() string {
+	switch {
+	case e.Kind == Updated:
+		return fmt.Sprintf("update %v from %s (content %s)", e.New, e.Old.ResourceVersion, e.Old.Serial)
+	case e.Initial:
+		return fmt.Sprintf("add %v, initial", e.New)
+	}
+	return fmt.Sprintf("%s %v", e.Kind, e.New)
+}
+
+// Recorder is a [cache.ResourceEventHandler] that records its calls. Its methods are safe for
+// concurrent use.
+type Recorder struct {
+	View View
+	// Called is called in each call, after the event has been recorded. It may be nil.
+	Called func(n int)
+
+	mu      sync.Mutex
+	events  []Event
+	removed bool
+	running int // calls that may have begun before the removal
+	calling int // calls that have been recorded, and have not returned
+	late    []Event
+}
+
+var _ cache.ResourceEventHandler = (*Recorder)(nil)
+
+// OnAdd implements [cache.ResourceEventHandler].
+func (r *Recorder) OnAdd(obj any, initial bool) {
+	r.record(Event{Kind: Added, New: Observe(obj, r.View.Form), Initial: initial})
+}
+
+// OnUpdate implements [cache.ResourceEventHandler].
+func (r *Recorder) OnUpdate(old, obj any) {
+	r.record(Event{Kind: Updated, Old: Observe(old, r.View.Form), New: Observe(obj, r.View.Form)})
+}
+
+// OnDelete implements [cache.ResourceEventHandler].
+func (r *Recorder) OnDelete(obj any) { r.record(Event{Kind: Deleted, New: Observe(obj, r.View.Form)}) }
+
+// OnMoved records that an object has left the set of namespaces.
+func (r *Recorder) OnMoved(obj any) { r.record(Event{Kind: Moved, New: Observe(obj, r.View.Form)}) }
+
+func (r *Recorder) record(e Event) {
+	e.At = time.Now()
+	r.mu.Lock()
+	r.events = append(r.events, e)
+	switch {
+	case r.removed && r.running > 0:
+		r.running--
+	case r.removed:
+		r.late = append(r.late, e)
+	}
+	n := len(r.events)
+	r.calling++
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		r.calling--
+		r.mu.Unlock()
+	}()
+	if r.Called != nil {
+		r.Called(n)
+	}
+}
+
+// Removed tells the recorder that its handler has been removed. Running is the number of calls
+// that may have begun before, and not have been recorded yet; it is zero during a call, since a handler has one call at a
+// time. Only the first call counts, and a later one with a smaller number.
+func (r *Recorder) Removed(running int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.calling > 0 {
+		running = 0
+	}
+	if !r.removed || running < r.running {
+		r.removed, r.running = true, running
+	}
+}
+
+// History returns the events so far.
+func (r *Recorder) History() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Event(nil), r.events...)
+}
+
+// Check returns the violations in the history so far.
+func (r *Recorder) Check(w *World) []Violation {
+	r.mu.Lock()
+	late := append([]Event(nil), r.late...)
+	r.mu.Unlock()
+	found := CheckHistory(w, r.View, r.History())
+	for _, e := range late {
+		found = append(found, Violation{CalledAfterRemoval, fmt.Sprintf("%s: a removed handler was called: %v", r.View.Name, e)})
+	}
+	return found
+}
+
+// Has returns what the handler has now, by key: the last state of each object that was added and
+// not deleted.
+func (r *Recorder) Has() map[string]Observation {
+	has := map[string]Observation{}
+	for _, e := range r.History() {
+		switch e.Kind {
+		case Added, Updated:
+			has[e.New.Key()] = e.New
+		case Deleted, Moved:
+			delete(has, e.New.Key())
+		}
+	}
+	return has
+}

@@ -1,0 +1,565 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/churn"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// New returns a subject: a factory with these options. It implements [churn.NewSubject].
+func New(opts ...dynamicinformer.Option) churn.NewSubject {
+	return func(ctx context.Context, env churn.Environment) (churn.Subject, error) {
+		s := &subject{env: env, opts: opts, leases: map[string]*lease{}}
+		return s, s.start(ctx)
+	}
+}
+
+// subject is a factory and its leases. Its methods are called one at a time, but handlers change
+// leases too.
+type subject struct {
+	env     churn.Environment
+	opts    []dynamicinformer.Option
+	factory *dynamicinformer.Factory
+
+	mu        sync.Mutex // never held during a call of the library
+	leases    map[string]*lease
+	recorders []*churn.Recorder // all that have been added
+	found     []churn.Violation
+}
+
+// lease is a lease that has not been released.
+type lease struct {
+	*dynamicinformer.Lease
+	name     string
+	version  string // empty: the preferred one
+	view     churn.View
+	handlers map[string]*handler
+}
+
+// handler is an event handler of a lease.
+type handler struct {
+	*churn.Recorder
+	registered   chan struct{} // closed when registration is set
+	registration cache.ResourceEventHandlerRegistration
+
+	mu      sync.Mutex
+	blocked chan struct{} // until it closes, calls wait; nil: they do not
+	unblock func()        // closes it; may be called again
+}
+
+// block makes calls wait for d, or until free.
+func (h *handler) block(d time.Duration) {
+	h.free()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	blocked := make(chan struct{})
+	h.blocked, h.unblock = blocked, sync.OnceFunc(func() { close(blocked) })
+	time.AfterFunc(d, h.unblock)
+}
+
+// free ends what block began.
+func (h *handler) free() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.blocked != nil {
+		h.unblock()
+	}
+}
+
+// wait waits until the handler is not blocked.
+func (h *handler) wait() {
+	h.mu.Lock()
+	blocked := h.blocked
+	h.mu.Unlock()
+	if blocked != nil {
+		<-blocked
+	}
+}
+
+func (s *subject) start(ctx context.Context, opts ...dynamicinformer.Option) error {
+	f, err := dynamicinformer.NewForConfigAndClient(s.env.Config, s.env.HTTP, append(slices.Clip(s.opts), opts...)...)
+	if err != nil {
+		return err
+	}
+	s.factory = f
+	f.Start(klog.NewContext(context.WithoutCancel(ctx), klog.Logger{})) // the factory ends by Shutdown
+	return nil
+}
+
+func (s *subject) report(i churn.Invariant, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found = append(s.found, churn.Violation{Invariant: i, Text: fmt.Sprintf(format, args...)})
+}
+
+func (s *subject) lease(op churn.Op) *lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leases[op.Arg("lease")]
+}
+
+// all returns the leases, sorted by name.
+func (s *subject) all() []*lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*lease
+	for _, name := range slices.Sorted(maps.Keys(s.leases)) {
+		all = append(all, s.leases[name])
+	}
+	return all
+}
+
+// handlersOf returns the handlers of a lease.
+func (s *subject) handlersOf(l *lease) map[string]*handler {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(l.handlers)
+}
+
+// Do implements [churn.Subject].
+func (s *subject) Do(ctx context.Context, op churn.Op) error {
+	l := s.lease(op)
+	switch {
+	case op.Verb == churn.Restart:
+		return s.restart(ctx, op)
+	case op.Verb == churn.Acquire && l == nil:
+		s.acquire(ctx, op)
+	case op.Verb == churn.Acquire || l == nil:
+	case op.Verb == churn.Release:
+		s.release(l)
+	case op.Verb == churn.Handle:
+		return s.handle(l, op) //nolint:contextcheck // a handler has no context
+	case op.Verb == churn.Unhandle:
+		s.unhandle(l, op.Arg("handler"), 1)
+	case op.Verb == churn.Block, op.Verb == churn.Unblock:
+		s.block(l, op)
+	case op.Verb == churn.Retry:
+		l.Retry()
+	case op.Verb == churn.Namespace && l.view.Sets != nil:
+		names := op.List("names")
+		l.view.Sets.Change(names...)
+		return l.SetNamespaces(names...)
+	}
+	return nil
+}
+
+// block blocks or unblocks a handler.
+func (s *subject) block(l *lease, op churn.Op) {
+	h := s.handlersOf(l)[op.Arg("handler")]
+	if h == nil {
+		return
+	}
+	ms := 1000
+	_, _ = fmt.Sscan(op.With["ms"], &ms)
+	if op.Verb == churn.Block {
+		h.block(time.Duration(ms) * time.Millisecond)
+	} else {
+		h.free()
+	}
+}
+
+// restart shuts the factory down, which ends all leases, and starts another one.
+func (s *subject) restart(ctx context.Context, op churn.Op) error {
+	s.shutDown(ctx)
+	var opts []dynamicinformer.Option
+	for _, opt := range sizes(op) {
+		opts = append(opts, opt)
+	}
+	return s.start(ctx, opts...)
+}
+
+// sizes returns the options of factories and leases that change only requests.
+func sizes(op churn.Op) (opts []dynamicinformer.InformerOption) {
+	var size int64
+	if _, err := fmt.Sscan(op.With["pagesize"], &size); err == nil {
+		opts = append(opts, dynamicinformer.WithPageSize(size))
+	}
+	if op.With["watchlist"] == "never" {
+		opts = append(opts, dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever))
+	}
+	return opts
+}
+
+func (s *subject) shutDown(ctx context.Context) {
+	s.mu.Lock()
+	recorders := slices.Clone(s.recorders)
+	clear(s.leases)
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if err := s.factory.Shutdown(ctx); err != nil {
+		s.report(churn.Released, "%v", err)
+		return
+	}
+	for _, r := range recorders {
+		r.Removed(0)
+	}
+}
+
+// acquire acquires a lease. A lease whose options contradict those of another lease has an
+// informer of its own.
+func (s *subject) acquire(ctx context.Context, op churn.Op) {
+	l := &lease{name: op.Arg("lease"), version: "v1", handlers: map[string]*handler{}}
+	l.view = churn.View{Name: l.name, Type: op.Arg("type"), Color: op.With["selector"], Merged: op.With["coalescing"] != "", Keeps: op.With["removal"] == "keep"}
+	opts := append([]dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent(), dynamicinformer.WithLeaseName(l.name)}, l.selection(op)...)
+	opts = append(opts, l.storage(op)...)
+	version := l.version
+	if version == "" {
+		version = "v1"
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	gvr := s.env.World.Resource(l.view.Type, version)
+	var err error
+	l.Lease, err = s.factory.Acquire(ctx, gvr, opts...)
+	if errors.Is(err, dynamicinformer.ErrConflict) {
+		l.Lease, err = s.factory.Acquire(ctx, gvr, append(opts, dynamicinformer.WithSeparateInformer())...)
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded): // discovery hangs
+		return
+	case err != nil:
+		s.report(churn.Status, "%s: %v", op, err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leases[l.name] = l
+}
+
+// selection returns the options that select objects and their version.
+func (l *lease) selection(op churn.Op) (opts []dynamicinformer.LeaseOption) {
+	switch version := op.With["version"]; version {
+	case "":
+	case "preferred":
+		l.version = ""
+		opts = append(opts, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
+	default:
+		l.version = version
+	}
+	if l.view.Color != "" {
+		opts = append(opts, dynamicinformer.WithLabelSelector(churn.ColorLabel+"="+l.view.Color))
+	}
+	if names := op.List("namespaces"); names != nil {
+		l.view.Sets = &churn.NamespaceSets{}
+		l.view.Sets.Change(names...)
+		// Other leases on the informer would get the namespaces of this one.
+		opts = append(opts, dynamicinformer.WithNamespaces(names...), dynamicinformer.WithSeparateInformer())
+	}
+	return opts
+}
+
+// storage returns the options of requests, of the cache and of handlers.
+func (l *lease) storage(op churn.Op) (opts []dynamicinformer.LeaseOption) {
+	for _, opt := range sizes(op) {
+		opts = append(opts, opt)
+	}
+	if l.view.Merged {
+		opts = append(opts, dynamicinformer.WithCoalescing(0))
+	}
+	if l.view.Keeps {
+		opts = append(opts, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache))
+	}
+	if op.With["separate"] != "" {
+		opts = append(opts, dynamicinformer.WithSeparateInformer())
+	}
+	if op.With["packed"] != "" {
+		opts = append(opts, dynamicinformer.WithPackedCache())
+	}
+	if op.With["polling"] != "" {
+		opts = append(opts, dynamicinformer.WithPolling(time.Second))
+	}
+	switch {
+	case op.With["form"] == "metadata":
+		l.view.Form = churn.Metadata
+		opts = append(opts, dynamicinformer.WithMetadataOnly())
+	case op.With["form"] == "typed":
+		l.view.Form = churn.Typed
+		opts = append(opts, dynamicinformer.WithGoType(&churn.Thing{}))
+	case op.With["transform"] != "":
+		l.view.Form = churn.Transformed
+		opts = append(opts, dynamicinformer.WithTransform(churn.Transform))
+	}
+	return opts
+}
+
+// release releases a lease, and waits for the calls of its handlers.
+func (s *subject) release(l *lease) {
+	s.forget(l)
+	l.Release()
+	for _, h := range s.handlersOf(l) {
+		h.free()
+	}
+	select {
+	case <-l.Done():
+		for _, h := range s.handlersOf(l) {
+			h.Removed(0)
+		}
+	case <-time.After(10 * time.Second):
+		s.report(churn.Released, "%s: a call of a handler has not returned after 10 s", l.name)
+	}
+}
+
+func (s *subject) forget(l *lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leases[l.name] == l {
+		delete(s.leases, l.name)
+	}
+}
+
+// handle adds a handler to a lease.
+func (s *subject) handle(l *lease, op churn.Op) error {
+	name := op.Arg("handler")
+	s.mu.Lock()
+	_, exists := l.handlers[name]
+	s.mu.Unlock()
+	if exists {
+		return nil
+	}
+	view := l.view
+	view.Name = l.name + "/" + name
+	h := &handler{Recorder: &churn.Recorder{View: view}, registered: make(chan struct{})}
+	var delay, after int
+	_, _ = fmt.Sscan(op.With["ms"], &delay)
+	_, _ = fmt.Sscan(op.With["after"], &after)
+	h.Called = func(n int) {
+		h.wait()
+		if delay > 0 {
+			<-time.After(time.Duration(delay) * time.Millisecond)
+		}
+		if n == after {
+			s.within(l, name, h, op.With["does"])
+		}
+	}
+	s.mu.Lock()
+	s.recorders = append(s.recorders, h.Recorder)
+	l.handlers[name] = h
+	s.mu.Unlock()
+	var err error
+	h.registration, err = l.AddEventHandler(h)
+	close(h.registered)
+	if errors.Is(err, dynamicinformer.ErrReleased) { // by another handler
+		return nil
+	}
+	return err
+}
+
+// within is called in a call of a handler, and calls the library.
+func (s *subject) within(l *lease, name string, h *handler, does string) {
+	switch does {
+	case "remove":
+		<-h.registered
+		s.unhandle(l, name, 0)
+	case "release":
+		s.forget(l)
+		l.Release()
+		h.Removed(0)
+	case "acquire":
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) //nolint:forbidigo // a handler has no context
+		defer cancel()
+		other, err := s.factory.Acquire(ctx, s.env.World.Resource(l.view.Type, "v1"), dynamicinformer.WithAllowAbsent(), dynamicinformer.WithSeparateInformer())
+		if err == nil {
+			other.Release()
+		}
+	case "retry":
+		l.Retry()
+	}
+}
+
+// unhandle removes a handler. Running is the number of its calls that may be running.
+func (s *subject) unhandle(l *lease, name string, running int) {
+	s.mu.Lock()
+	h := l.handlers[name]
+	delete(l.handlers, name)
+	s.mu.Unlock()
+	if h == nil || h.registration == nil {
+		return
+	}
+	if err := l.RemoveEventHandler(h.registration); err != nil {
+		s.report(churn.CalledAfterRemoval, "%s: remove: %v", h.View.Name, err)
+	}
+	h.Removed(running)
+	h.free()
+}
+
+// Settle implements [churn.Subject].
+func (s *subject) Settle() {
+	for _, l := range s.all() {
+		l.Retry()
+	}
+}
+
+// Stop implements [churn.Subject].
+func (s *subject) Stop(ctx context.Context) []churn.Violation {
+	s.shutDown(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.recorders {
+		s.found = append(s.found, r.Check(s.env.World)...)
+	}
+	return s.found
+}
+
+// AtRest implements [churn.Subject].
+func (s *subject) AtRest(ctx context.Context) []churn.Violation {
+	s.mu.Lock()
+	found := slices.Clone(s.found)
+	s.mu.Unlock()
+	watched := map[string]bool{}
+	for _, l := range s.all() {
+		watched[l.view.Type] = true
+		found = append(found, s.atRest(ctx, l)...)
+	}
+	for _, typ := range s.env.World.Types() {
+		gvr := s.env.World.Resource(typ, "")
+		if n := s.env.Proxy.OpenWatches(faultproxy.Resource(gvr.Group, gvr.Resource)); n > 0 && !watched[typ] {
+			found = append(found, churn.Violation{Invariant: churn.Released, Text: fmt.Sprintf("%s has no lease, and %d watches", typ, n)})
+		}
+	}
+	return found
+}
+
+// atRest compares a lease with the model.
+func (s *subject) atRest(ctx context.Context, l *lease) []churn.Violation {
+	c := &comparison{lease: l, world: s.env.World, handlers: s.handlersOf(l), at: l.Status(), wait: l.WaitForSync}
+	c.has, c.incomplete = l.read()
+	for _, name := range slices.Sorted(maps.Keys(c.handlers)) {
+		c.found = append(c.found, churn.Compare("handler "+l.name+"/"+name+", compared with the lister,", c.has, c.handlers[name].Has())...)
+	}
+	i, n := c.world.Incarnation(l.view.Type)
+	c.state(ctx, i, n >= 0)
+	return c.found
+}
+
+// state compares with the model of a type that exists, as i says, or does not.
+func (c *comparison) state(ctx context.Context, i churn.Incarnation, exists bool) {
+	switch {
+	case !exists:
+		c.absent(ctx)
+	case c.version != "" && !slices.Contains(i.Served, c.version):
+		if c.at.State == status.StateSynced || c.at.Reason != status.ReasonVersionNotServed {
+			c.report("version %s is not served, and the state is %s (%s)", c.version, c.at.State, c.at.Reason)
+		}
+		c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
+	default:
+		c.served(ctx, i)
+	}
+}
+
+// comparison compares one lease with the model.
+type comparison struct {
+	*lease
+	world      *churn.World
+	handlers   map[string]*handler
+	at         status.Informer
+	has        map[string]churn.Observation
+	incomplete error // of the lister
+	wait       func(context.Context, ...dynamicinformer.WaitOption) error
+	found      []churn.Violation
+}
+
+func (c *comparison) report(format string, args ...any) {
+	c.found = append(c.found, churn.Violation{Invariant: churn.Status, Text: c.name + ": " + fmt.Sprintf(format, args...)})
+}
+
+// absent is for a type that does not exist.
+func (c *comparison) absent(ctx context.Context) {
+	if c.at.State != status.StateNotServed || c.at.Reason != status.ReasonNotFound {
+		c.report("the type does not exist, and the state is %s (%s)", c.at.State, c.at.Reason)
+	}
+	if len(c.has) > 0 && !c.view.Keeps {
+		c.report("the type does not exist, and the lister has %d objects", len(c.has))
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := c.wait(ctx, dynamicinformer.WithFailFast()); !errors.Is(err, status.ErrNotSynced) {
+		c.report("the type does not exist, and WaitForSync returns %v", err)
+	}
+}
+
+// served is for a type that is served in the version of the lease.
+func (c *comparison) served(ctx context.Context, i churn.Incarnation) {
+	scopes := []string{""}
+	if i.Namespaced && c.view.Sets != nil {
+		scopes = c.view.Sets.Current()
+	}
+	forbidden := slices.DeleteFunc(slices.Clone(scopes), func(scope string) bool { return !c.world.Forbidden(c.view.Type, scope) })
+	allowed := c.view
+	switch {
+	case len(forbidden) == 0:
+		c.synced(ctx, i.Served)
+	case len(forbidden) == len(scopes):
+		if c.at.Reason != status.ReasonForbidden {
+			c.report("lists are forbidden, and the state is %s (%s)", c.at.State, c.at.Reason)
+		}
+		c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
+		return
+	default:
+		allowed.Sets, allowed.Namespaces = nil, slices.DeleteFunc(slices.Clone(scopes), func(scope string) bool { return slices.Contains(forbidden, scope) })
+	}
+	for _, ns := range c.at.Namespaces {
+		if is := ns.Reason == status.ReasonForbidden; is != slices.Contains(forbidden, ns.Name) {
+			c.report("namespace %s has the reason %q; %v are forbidden", ns.Name, ns.Reason, forbidden)
+		}
+	}
+	maps.DeleteFunc(c.has, func(_ string, o churn.Observation) bool { return slices.Contains(forbidden, o.Namespace) })
+	c.found = append(c.found, churn.Compare("the lister of "+c.name, c.world.Want(allowed), c.has)...)
+}
+
+// synced is for a type that can be listed and watched.
+func (c *comparison) synced(ctx context.Context, served []string) {
+	version := c.version
+	if version == "" {
+		version = served[0] // of v1 and v1beta1, v1 is preferred
+	}
+	for key, seen := range c.has {
+		if seen.Version != version && c.view.Form != churn.Metadata {
+			c.report("%s has the version %s, want %s", key, seen.Version, version)
+		}
+	}
+	if c.incomplete != nil {
+		c.report("the lister returns %v", c.incomplete)
+	}
+	if c.at.State != status.StateSynced || c.at.Reason != "" {
+		c.report("the state is %s (%s): %v", c.at.State, c.at.Reason, c.at.Err)
+	}
+	if c.at.Objects != len(c.has) {
+		c.report("the status has %d objects, and the lister %d", c.at.Objects, len(c.has))
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := c.wait(ctx); err != nil {
+		c.report("WaitForSync: %v", err)
+	}
+	for name, h := range c.handlers {
+		if h.registration != nil && !h.registration.HasSynced() {
+			c.report("the handler %s has not synced", name)
+		}
+	}
+}
+
+// read returns the objects of the lister.
+func (l *lease) read() (map[string]churn.Observation, error) {
+	has := map[string]churn.Observation{}
+	objects, err := l.Lister().List(labels.Everything())
+	for _, obj := range objects {
+		seen := churn.Observe(obj, l.view.Form)
+		has[seen.Key()] = seen
+	}
+	return has, err
+}

@@ -1,0 +1,81 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/churn"
+)
+
+var errOfTest = errors.New("of the test")
+
+// A state at rest, and one violation in each of its parts.
+func TestComparison_ReportsEachWrongState(t *testing.T) {
+	served := churn.Incarnation{UID: "one", Namespaced: true, Served: []string{"v1"}}
+	inV1 := churn.Observation{Namespace: "a", Name: "x", Version: "v1beta1"}
+	synced := status.Informer{State: status.StateSynced}
+	absent := status.Informer{State: status.StateNotServed, Reason: status.ReasonNotFound}
+	otherVersion := status.Informer{State: status.StateDegraded, Reason: status.ReasonVersionNotServed}
+	for _, tc := range []struct {
+		name   string
+		exists bool
+		change func(c *comparison)
+		want   string // a part of the only violation; empty: there is none
+	}{
+		{"a served type is synced", true, func(*comparison) {}, ""},
+		{"a served type is not synced", true, func(c *comparison) { c.at.State = status.StateDegraded }, "the state is Degraded"},
+		{"a synced type has a reason", true, func(c *comparison) { c.at.Reason = status.ReasonForbidden }, "(Forbidden)"},
+		{"the number of objects is wrong", true, func(c *comparison) { c.at.Objects = 1 }, "the status has 1 objects"},
+		{"a lister is incomplete", true, func(c *comparison) { c.incomplete = errOfTest }, "the lister returns of the test"},
+		{"a wait fails", true, func(c *comparison) { c.wait = waits(errOfTest) }, "WaitForSync: of the test"},
+		{"a namespace that is allowed is forbidden", true, func(c *comparison) {
+			c.at.Namespaces = []status.Namespace{{Name: "a", Reason: status.ReasonForbidden}}
+		}, "namespace a has the reason"},
+		{"an object has another version", true, func(c *comparison) {
+			c.view.Form, c.at.Objects, c.has = churn.Whole, 1, map[string]churn.Observation{"a/x": inV1}
+		}, "has the version v1beta1"},
+		{"an absent type is not served", false, func(c *comparison) { c.at, c.wait = absent, waits(status.ErrNotSynced) }, ""},
+		{"an absent type is synced", false, func(c *comparison) { c.wait = waits(status.ErrNotSynced) }, "does not exist, and the state is Synced"},
+		{"an absent type has another reason", false, func(c *comparison) {
+			c.at, c.wait = absent, waits(status.ErrNotSynced)
+			c.at.Reason = status.ReasonDiscoveryFailed
+		}, "(DiscoveryFailed)"},
+		{"an absent type has objects", false, func(c *comparison) {
+			c.at, c.wait, c.has = absent, waits(status.ErrNotSynced), map[string]churn.Observation{"a/x": inV1}
+		}, "the lister has 1 objects"},
+		{"a wait for an absent type succeeds", false, func(c *comparison) { c.at = absent }, "WaitForSync returns <nil>"},
+		{"a version that is not served has its reason", true, func(c *comparison) { c.version, c.at = "v1beta1", otherVersion }, ""},
+		{"a version that is not served is synced", true, func(c *comparison) { c.version = "v1beta1" }, "version v1beta1 is not served, and the state is Synced"},
+		{"a version that is not served has objects that never existed", true, func(c *comparison) {
+			c.version, c.at, c.has = "v1beta1", otherVersion, map[string]churn.Observation{"a/x": inV1}
+		}, "never existed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := &comparison{
+				lease: &lease{name: "l", version: "v1", view: churn.View{Name: "l", Type: "t1"}},
+				world: &churn.World{Group: "example.com"}, at: synced, wait: waits(nil),
+			}
+			tc.change(c)
+			c.state(t.Context(), served, tc.exists)
+			var found []string
+			for _, v := range c.found {
+				if v.Invariant != churn.Equal { // the world of the test has no objects
+					found = append(found, v.String())
+				}
+			}
+			if tc.want == "" && len(found) == 0 || tc.want != "" && len(found) == 1 && strings.Contains(found[0], tc.want) {
+				return
+			}
+			t.Errorf("violations %q, want one with %q", found, tc.want)
+		})
+	}
+}
+
+// waits returns a WaitForSync with this result.
+func waits(err error) func(context.Context, ...dynamicinformer.WaitOption) error {
+	return func(context.Context, ...dynamicinformer.WaitOption) error { return err }
+}

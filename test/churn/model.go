@@ -1,0 +1,352 @@
+package churn
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// View is what a handler or a cache is limited to.
+type View struct {
+	Name       string // for reports
+	Type       string
+	Color      string   // the selected color; empty: all
+	Namespaces []string // nil: all
+	// Sets are the namespaces if they change. Nil: they are Namespaces.
+	Sets *NamespaceSets
+	Form Form
+	// Merged means that events may have been merged before the handler got them.
+	Merged bool
+	// Keeps means that objects of a type that is gone stay in the cache.
+	Keeps bool
+}
+
+// Includes reports whether the view has the objects of a namespace now.
+func (v View) Includes(namespace string) bool {
+	names := v.Namespaces
+	if v.Sets != nil {
+		names = v.Sets.Current()
+	}
+	return names == nil || namespace == "" || slices.Contains(names, namespace)
+}
+
+// NamespaceSets has the sets of namespaces to which a subject has been limited, one after the other. It is safe for
+// concurrent use.
+type NamespaceSets struct {
+	mu   sync.Mutex
+	sets []namespaceSet
+}
+
+type namespaceSet struct {
+	names []string
+	begun time.Time
+}
+
+// Change adds a set, which replaces the one before. It must be called before the subject gets the set.
+func (s *NamespaceSets) Change(names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sets = append(s.sets, namespaceSet{append([]string{}, names...), time.Now()})
+}
+
+// Current returns the last set. It is not nil.
+func (s *NamespaceSets) Current() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.sets) == 0 {
+		return []string{}
+	}
+	return s.sets[len(s.sets)-1].names
+}
+
+// once reports whether one of the sets that began before a time has the namespace or, if has is false, does not have it.
+func (s *NamespaceSets) once(has bool, namespace string, before time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.sets, func(set namespaceSet) bool {
+		return set.begun.Before(before) && (namespace == "" || slices.Contains(set.names, namespace)) == has
+	})
+}
+
+// Invariant is a promise that a history or a state breaks.
+type Invariant string
+
+// The invariants. Those of histories hold at any time, those of states at rest.
+const (
+	Unique             Invariant = "unique: additions and deletions of an object alternate, with one UID"
+	Atomic             Invariant = "atomic: each observed state is one that the object had at this version"
+	Ordered            Invariant = "ordered: the states of an object are observed in their order"
+	Justified          Invariant = "justified: an object is deleted only if it does not exist, or is no longer selected"
+	Generations        Invariant = "generations: all objects of a type are deleted before the first of its successor is added"
+	OldState           Invariant = "old states: the old object of an update is the object that the handler has"
+	InitialList        Invariant = "initial list: it has the first additions"
+	Selection          Invariant = "selection: only objects that are selected are added or updated"
+	CalledAfterRemoval Invariant = "removal: a removed handler is not called"
+	Equal              Invariant = "equal: at rest, the subject has what the server has"
+	Status             Invariant = "status: at rest, states and waits are true"
+	Resumable          Invariant = "resumable: a watch begins at a version that the client has got"
+	Released           Invariant = "released: what is released leaves no watch and no goroutine"
+)
+
+// Violation is a broken invariant.
+type Violation struct {
+	Invariant Invariant
+	Text      string
+}
+
+// String returns the invariant's name and the text.
+func (v Violation) String() string {
+	name, _, _ := strings.Cut(string(v.Invariant), ":")
+	return name + ": " + v.Text
+}
+
+// CheckHistory returns the violations of the events that one handler has got, in order.
+func CheckHistory(w *World, v View, events []Event) []Violation {
+	c := &checker{world: w, view: v, has: map[string]held{}, last: map[types.UID]int{}, had: map[types.UID]bool{}}
+	for i, e := range events {
+		c.at, c.events = i, events[:i+1]
+		c.event(e)
+	}
+	return c.found
+}
+
+// held is an object that a handler has.
+type held struct {
+	Observation
+	incarnation int
+}
+
+// checker reads one history.
+type checker struct {
+	world  *World
+	view   View
+	has    map[string]held
+	last   map[types.UID]int // the index of the last observed state of each object
+	had    map[types.UID]bool
+	at     int
+	events []Event // until at
+	later  bool    // an addition that is not initial was seen
+	found  []Violation
+}
+
+func (c *checker) report(i Invariant, e Event, format string, args ...any) {
+	var before []string // of the same key
+	for _, earlier := range c.events[:c.at] {
+		if earlier.New.Key() == e.New.Key() {
+			before = append(before, fmt.Sprintf("%s %s %s", earlier.At.Format(clock), earlier.Kind, earlier.New.ResourceVersion))
+		}
+	}
+	c.found = append(c.found, Violation{i, fmt.Sprintf("%s: event %d at %s, %v: %s; before: %s",
+		c.view.Name, c.at, e.At.Format(clock), e, fmt.Sprintf(format, args...), strings.Join(before[max(0, len(before)-5):], ", "))})
+}
+
+func (c *checker) event(e Event) {
+	seen := e.New
+	reduced := c.view.Merged && e.Kind != Added // the object may have lost its content while it waited
+	if seen.Problem != "" && !reduced {
+		c.report(Atomic, e, "%s", seen.Problem)
+		return
+	}
+	o, known := c.world.Object(c.view.Type, seen.UID)
+	if !known {
+		c.report(Atomic, e, "no object has this UID")
+		return
+	}
+	if o.Namespace != seen.Namespace || o.Name != seen.Name {
+		c.report(Atomic, e, "the object with this UID is %s", o.Key())
+	}
+	have, present := c.has[seen.Key()]
+	if e.Kind == Added {
+		c.added(e, o, have, present)
+		return
+	}
+	if !present || have.UID != seen.UID {
+		c.report(Unique, e, "the handler has UID %q", have.UID)
+	}
+	if e.Kind == Updated {
+		c.updated(e, o, have)
+	} else {
+		c.deleted(e, o)
+	}
+}
+
+func (c *checker) updated(e Event, o Object, have held) {
+	old := e.Old
+	if have.UID == e.New.UID && (old.UID != have.UID || old.ResourceVersion != have.ResourceVersion || old.Serial != have.Serial && old.Problem == "") {
+		c.report(OldState, e, "the handler has %v", have)
+	}
+	c.state(e, o)
+	c.has[e.New.Key()] = held{e.New, o.Incarnation}
+}
+
+func (c *checker) added(e Event, o Object, have held, present bool) {
+	if present {
+		c.report(Unique, e, "the handler has it already, with UID %s", have.UID)
+	}
+	if c.had[o.UID] && c.view.Color == "" && c.view.Sets == nil && !o.returned() {
+		c.report(Unique, e, "it was deleted before")
+	}
+	c.had[o.UID] = true
+	for key, other := range c.has {
+		if other.incarnation != o.Incarnation {
+			c.report(Generations, e, "it is of type %d, and the handler has %s of type %d", o.Incarnation, key, other.incarnation)
+			break
+		}
+	}
+	if e.Initial && c.later && !c.view.Merged {
+		c.report(InitialList, e, "an addition before is not initial")
+	}
+	c.later = c.later || !e.Initial
+	c.state(e, o)
+	c.has[e.New.Key()] = held{e.New, o.Incarnation}
+}
+
+// state checks that the observed state of an addition or update is one of the object, and not
+// before the last one.
+func (c *checker) state(e Event, o Object) {
+	seen := e.New
+	switch sets := c.view.Sets; {
+	case sets == nil && !c.view.Includes(seen.Namespace):
+		c.report(Selection, e, "the namespaces are %v", c.view.Namespaces)
+	case sets != nil && !sets.once(true, seen.Namespace, e.At):
+		c.report(Selection, e, "no set had the namespace")
+	}
+	last, before := c.last[o.UID]
+	at := o.find(seen, last)
+	if at < 0 {
+		at = o.find(seen, 0)
+	}
+	if at < 0 {
+		c.report(Atomic, e, "the object never had this content and color at this version: %s", o.versions())
+		return
+	}
+	if c.view.Color != "" && o.States[at].Color != c.view.Color {
+		c.report(Selection, e, "the selected color is %s", c.view.Color)
+	}
+	if before && at < last {
+		c.report(Ordered, e, "it was observed at %s before", o.States[last].ResourceVersion)
+	}
+	c.last[o.UID] = at
+}
+
+// find returns the index of the first state that is seen, beginning with index from; -1: there is none. After a restore of etcd,
+// an object may have another state with the same version.
+func (o *Object) find(seen Observation, from int) int {
+	at := slices.IndexFunc(o.States[from:], func(s State) bool {
+		return !s.Deleted && s.ResourceVersion == seen.ResourceVersion && s.Serial == seen.Serial && s.Color == seen.Color
+	})
+	if at < 0 {
+		return -1
+	}
+	return from + at
+}
+
+// returned reports whether the object has been deleted, and has come back by a restore of etcd.
+func (o *Object) returned() bool {
+	deleted := slices.IndexFunc(o.States, func(s State) bool { return s.Deleted })
+	return deleted >= 0 && slices.ContainsFunc(o.States[deleted:], func(s State) bool { return !s.Deleted })
+}
+
+// deleted checks that the object of a deletion has a state of the object that is not before the
+// last one, and that there is a cause for the deletion.
+func (c *checker) deleted(e Event, o Object) {
+	seen, last := e.New, c.last[o.UID]
+	delete(c.has, seen.Key())
+	if !slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Deleted && s.Serial == seen.Serial }) {
+		c.report(Atomic, e, "no state since %s has this content", o.States[last].ResourceVersion)
+	}
+	if !c.world.rewound() && before(seen.ResourceVersion, o.States[last].ResourceVersion) {
+		c.report(Ordered, e, "it was observed at %s before", o.States[last].ResourceVersion)
+	}
+	if e.Kind == Moved {
+		if c.view.Sets == nil || !c.view.Sets.once(false, seen.Namespace, e.At) {
+			c.report(Justified, e, "each set had the namespace")
+		}
+		return
+	}
+	justified := slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) })
+	if !justified && !c.world.returned(c.view.Type, e.At) {
+		c.report(Justified, e, "the object exists and is selected: %s", o.versions())
+	}
+}
+
+// versions describes the states of an object.
+func (o *Object) versions() string {
+	var b []string
+	for _, s := range o.States {
+		if s.Deleted {
+			b = append(b, "deleted at "+s.At.Format(clock))
+		} else {
+			b = append(b, fmt.Sprintf("%s with content %s %s from %s", s.ResourceVersion, s.Serial, s.Color, s.At.Format(clock)))
+		}
+	}
+	return strings.Join(b, ", ")
+}
+
+const clock = "15:04:05.000"
+
+// before reports whether one resourceVersion is smaller than another. Versions of other kinds
+// can't be compared.
+func before(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	return errX == nil && errY == nil && x < y
+}
+
+// Want returns what a view must have at rest: the selected objects of the world, by key.
+func (w *World) Want(v View) map[string]Observation {
+	want := map[string]Observation{}
+	for _, o := range w.Objects(v.Type) {
+		if s := o.States[0]; s.Selected(v.Color) && v.Includes(o.Namespace) {
+			want[o.Key()] = Observation{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: s.ResourceVersion, Serial: s.Serial, Color: s.Color}
+		}
+	}
+	return want
+}
+
+// Compare returns the differences between what a view must have and what the subject has. The
+// name says where it has it.
+func Compare(name string, want, has map[string]Observation) []Violation {
+	var found []Violation
+	keys := maps.Clone(want)
+	maps.Copy(keys, has)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		wanted, exists := want[key]
+		got, present := has[key]
+		switch {
+		case got.Problem != "":
+			found = append(found, Violation{Equal, fmt.Sprintf("%s: %s: %s", name, key, got.Problem)})
+		case !exists:
+			found = append(found, Violation{Equal, fmt.Sprintf("%s has %v, and must not", name, got)})
+		case !present:
+			found = append(found, Violation{Equal, fmt.Sprintf("%s does not have %v", name, wanted)})
+		case got.UID != wanted.UID || got.ResourceVersion != wanted.ResourceVersion || got.Serial != wanted.Serial || got.Color != wanted.Color:
+			found = append(found, Violation{Equal, fmt.Sprintf("%s has %v, and the server %v", name, got, wanted)})
+		}
+	}
+	return found
+}
+
+// CheckKnown returns violations for objects in a cache that never existed as they are. It is for
+// caches that may be out of date.
+func CheckKnown(w *World, v View, has map[string]Observation) []Violation {
+	var found []Violation
+	for _, got := range has {
+		o, known := w.Object(v.Type, got.UID)
+		if !known || !slices.ContainsFunc(o.States, func(s State) bool {
+			return s.ResourceVersion == got.ResourceVersion && s.Serial == got.Serial && s.Color == got.Color
+		}) {
+			found = append(found, Violation{Atomic, fmt.Sprintf("%s has %v, which never existed", v.Name, got)})
+		}
+	}
+	return found
+}
+
+// since is a time for reports.
+func since(at time.Time) time.Duration { return time.Since(at).Round(time.Millisecond) }

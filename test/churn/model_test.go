@@ -1,0 +1,248 @@
+package churn
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// sample is a world with two types of the name t1, one after the other.
+//
+//	a/x  UID x1  versions 1 (red), 2 (blue), 3 (red); deleted
+//	a/x  UID x2  version 5 (red)
+//	b/y  UID y1  version 4 (blue); deleted with its type
+//	a/z  UID z1  version 9 (red), of the second type
+type sample struct {
+	*World
+	begun time.Time
+}
+
+func newSample() sample {
+	s := sample{newWorld("example.com"), time.Now()}
+	s.defined("t1", Incarnation{UID: "first", Namespaced: true, Served: []string{"v1"}})
+	s.write("a/x", "x1", 1, "red")
+	s.write("a/x", "x1", 2, "blue")
+	s.write("a/x", "x1", 3, "red")
+	s.deleted("t1", "a/x", s.begun)
+	s.write("b/y", "y1", 4, "blue")
+	s.write("a/x", "x2", 5, "red")
+	s.undefined("t1", s.begun)
+	s.defined("t1", Incarnation{UID: "second", Namespaced: true, Served: []string{"v1"}})
+	s.write("a/z", "z1", 9, "red")
+	return s
+}
+
+func (s sample) write(object string, uid types.UID, version int, color string) {
+	s.wrote("t1", s.object(object, uid, version, color), s.begun)
+}
+
+func (s sample) object(object string, uid types.UID, version int, color string) *unstructured.Unstructured {
+	namespace, name := split(object, true)
+	obj := s.content("t1", "v1", namespace, name, version, color)
+	obj.SetUID(uid)
+	obj.SetResourceVersion(fmt.Sprint(version))
+	return obj
+}
+
+func (s sample) x(version int) *unstructured.Unstructured {
+	return s.object("a/x", "x1", version, []string{"", "red", "blue", "red"}[version])
+}
+func (s sample) x2() *unstructured.Unstructured { return s.object("a/x", "x2", 5, "red") }
+func (s sample) y() *unstructured.Unstructured  { return s.object("b/y", "y1", 4, "blue") }
+func (s sample) z() *unstructured.Unstructured  { return s.object("a/z", "z1", 9, "red") }
+
+// at returns a copy of an object with another version.
+func at(obj *unstructured.Unstructured, version string) *unstructured.Unstructured {
+	obj = obj.DeepCopy()
+	obj.SetResourceVersion(version)
+	return obj
+}
+
+func TestCheckHistory(t *testing.T) {
+	s := newSample()
+	all, red := View{Name: "h", Type: "t1"}, View{Name: "h", Type: "t1", Color: "red"}
+	inA := View{Name: "h", Type: "t1", Namespaces: []string{"a"}}
+	setA, aThenB := &NamespaceSets{}, &NamespaceSets{}
+	setA.Change("a")
+	aThenB.Change("a")
+	aThenB.Change("b")
+	ofSetA, ofAThenB := View{Name: "h", Type: "t1", Sets: setA}, View{Name: "h", Type: "t1", Sets: aThenB}
+	for _, tc := range []struct {
+		name   string
+		view   View
+		events func(r *Recorder)
+		want   []Invariant
+	}{
+		{"a whole life", all, func(r *Recorder) {
+			r.OnAdd(s.x(1), true)
+			r.OnUpdate(s.x(1), s.x(3))
+			r.OnUpdate(s.x(3), s.x(3))
+			r.OnAdd(s.y(), false)
+			r.OnDelete(at(s.x(3), "4"))
+			r.OnAdd(s.x2(), false)
+			r.OnDelete(s.y())
+			r.OnDelete(cache.DeletedFinalStateUnknown{Key: "a/x", Obj: s.x2()})
+			r.OnAdd(s.z(), false)
+		}, nil},
+		{"an object enters and leaves a selection", red, func(r *Recorder) {
+			r.OnAdd(s.x(1), true)
+			r.OnDelete(at(s.x(1), "2"))
+			r.OnAdd(s.x(3), false)
+			r.OnDelete(s.x(3))
+		}, nil},
+		{"an object is added twice", all, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnAdd(s.x(2), true) }, []Invariant{Unique}},
+		{"another object is added without a deletion", all, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnAdd(s.x2(), true) }, []Invariant{Unique}},
+		{"a deleted object is added", all, func(r *Recorder) { r.OnAdd(s.x(3), true); r.OnDelete(s.x(3)); r.OnAdd(s.x(3), false) }, []Invariant{Unique}},
+		{"an object is deleted twice", all, func(r *Recorder) { r.OnAdd(s.x(3), true); r.OnDelete(s.x(3)); r.OnDelete(s.x(3)) }, []Invariant{Unique}},
+		{"an object that was not added is deleted", all, func(r *Recorder) { r.OnDelete(s.x(3)) }, []Invariant{Unique}},
+		{"an object that was not added is updated", all, func(r *Recorder) { r.OnUpdate(s.x(1), s.x(2)) }, []Invariant{Unique}},
+		{"an update has another UID", all, func(r *Recorder) { r.OnAdd(s.x(3), true); r.OnUpdate(s.x(3), s.x2()) }, []Invariant{Unique}},
+		{"no object has the UID", all, func(r *Recorder) { r.OnAdd(s.object("a/x", "none", 1, "red"), true) }, []Invariant{Atomic}},
+		{"the object never had the version", all, func(r *Recorder) { r.OnAdd(at(s.x(1), "7"), true) }, []Invariant{Atomic}},
+		{"the content is of another version", all, func(r *Recorder) { r.OnAdd(at(s.x(1), "3"), true) }, []Invariant{Atomic}},
+		{"the color is of another version", all, func(r *Recorder) { r.OnAdd(s.object("a/x", "x1", 1, "blue"), true) }, []Invariant{Atomic}},
+		{"the name is of another object", all, func(r *Recorder) { r.OnAdd(s.object("a/other", "x1", 1, "red"), true) }, []Invariant{Atomic}},
+		{"parts of an object are of different versions", all, func(r *Recorder) {
+			torn := s.x(1)
+			torn.Object["spec"] = specOf("2")
+			r.OnAdd(torn, true)
+		}, []Invariant{Atomic}},
+		{"a deletion has a state before the last one", all, func(r *Recorder) { r.OnAdd(s.x(2), true); r.OnDelete(at(s.x(1), "8")) }, []Invariant{Atomic}},
+		{"a deletion has an earlier version", all, func(r *Recorder) { r.OnAdd(s.x(3), true); r.OnDelete(at(s.x(3), "2")) }, []Invariant{Ordered}},
+		{"an update goes back", all, func(r *Recorder) { r.OnAdd(s.x(3), true); r.OnUpdate(s.x(3), s.x(2)) }, []Invariant{Ordered}},
+		{"an object returns to a selection with an earlier state", red, func(r *Recorder) {
+			r.OnAdd(s.x(3), true)
+			r.OnDelete(s.x(3))
+			r.OnAdd(s.x(1), false)
+		}, []Invariant{Ordered}},
+		{"an object that exists is deleted", all, func(r *Recorder) { r.OnAdd(s.z(), true); r.OnDelete(s.z()) }, []Invariant{Justified}},
+		{"an object of a namespace moves", inA, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnMoved(s.x(1)) }, []Invariant{Justified}},
+		{"an object of a namespace that stays in the set moves", ofSetA, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnMoved(s.x(1)) }, []Invariant{Justified}},
+		{"an object of a namespace that leaves the set moves, and comes back", ofAThenB, func(r *Recorder) {
+			r.OnAdd(s.z(), true)
+			r.OnMoved(s.z())
+			r.OnAdd(s.z(), false)
+		}, nil},
+		{"an object of a namespace that leaves the set is deleted", ofAThenB, func(r *Recorder) { r.OnAdd(s.z(), true); r.OnDelete(s.z()) }, []Invariant{Justified}},
+		{"an object of a namespace that was never in the set is added", ofSetA, func(r *Recorder) { r.OnAdd(s.y(), true) }, []Invariant{Selection}},
+		{"an object of a new type is added early", all, func(r *Recorder) { r.OnAdd(s.y(), true); r.OnAdd(s.z(), true) }, []Invariant{Generations}},
+		{"an update has another old version", all, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnUpdate(s.x(2), s.x(3)) }, []Invariant{OldState}},
+		{"an initial addition follows another one", all, func(r *Recorder) { r.OnAdd(s.x(1), false); r.OnAdd(s.y(), true) }, []Invariant{InitialList}},
+		{"an object that is not selected is added", red, func(r *Recorder) { r.OnAdd(s.x(2), true) }, []Invariant{Selection}},
+		{"an object leaves a selection by an update", red, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnUpdate(s.x(1), s.x(2)) }, []Invariant{Selection}},
+		{"an object of another namespace is added", inA, func(r *Recorder) { r.OnAdd(s.y(), true) }, []Invariant{Selection}},
+		{"a removed handler is called", all, func(r *Recorder) { r.Removed(1); r.OnAdd(s.x(1), true); r.OnUpdate(s.x(1), s.x(2)) }, []Invariant{CalledAfterRemoval}},
+		{"a removed handler finishes its call", all, func(r *Recorder) { r.Removed(1); r.OnAdd(s.x(1), true) }, nil},
+		{"a handler is called after its last call", all, func(r *Recorder) { r.Removed(1); r.Removed(0); r.OnAdd(s.x(1), true) }, []Invariant{CalledAfterRemoval}},
+		{"an event is not an object", all, func(r *Recorder) { r.OnAdd("text", true) }, []Invariant{Atomic}},
+		{"the transform was not called", View{Name: "h", Type: "t1", Form: Transformed}, func(r *Recorder) { r.OnAdd(s.x(1), true) }, []Invariant{Atomic}},
+		{"an object has more than metadata", View{Name: "h", Type: "t1", Form: Metadata}, func(r *Recorder) { r.OnAdd(s.x(1), true) }, []Invariant{Atomic}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := &Recorder{View: tc.view}
+			tc.events(r)
+			var got []Invariant
+			for _, v := range r.Check(s.World) {
+				if !slices.Contains(got, v.Invariant) {
+					got = append(got, v.Invariant)
+				}
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("violations %v, want %v\n%v", got, tc.want, Result{Violations: r.Check(s.World)})
+			}
+		})
+	}
+}
+
+// A deletion that is observed before its cause began was invented.
+func TestCheckHistory_CausesBeginBefore(t *testing.T) {
+	s := newSample()
+	r := &Recorder{View: View{Type: "t1"}}
+	r.OnAdd(s.z(), true)
+	r.OnDelete(s.z())
+	s.deleted("t1", "a/z", time.Now().Add(time.Hour))
+	if found := r.Check(s.World); len(found) != 1 || found[0].Invariant != Justified {
+		t.Errorf("got %v", found)
+	}
+}
+
+func TestTransform_AcceptsItsResult(t *testing.T) {
+	s := newSample()
+	for range 2 {
+		obj, err := Transform(s.x(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if obj, err = Transform(obj); err != nil || Observe(obj, Transformed).Problem != "" {
+			t.Errorf("%v, %v", Observe(obj, Transformed), err)
+		}
+	}
+}
+
+func TestCompare_ReportsEachDifference(t *testing.T) {
+	s := newSample()
+	want := s.Want(View{Type: "t1"})
+	if len(want) != 1 || len(Compare("it", want, want)) > 0 {
+		t.Fatalf("want %v", want)
+	}
+	for name, has := range map[string]map[string]Observation{
+		"missing": {},
+		"more":    {"a/z": observe(s.z()), "a/x": observe(s.x(1))},
+		"version": {"a/z": observe(at(s.z(), "8"))},
+		"uid":     {"a/z": observe(s.object("a/z", "z0", 9, "red"))},
+		"content": {"a/z": observe(at(s.object("a/z", "z1", 8, "red"), "9"))},
+		"color":   {"a/z": observe(s.object("a/z", "z1", 9, "blue"))},
+		"problem": {"a/z": func() Observation { o := observe(s.z()); o.Problem = "broken"; return o }()},
+	} {
+		if found := Compare("it", want, has); len(found) != 1 || found[0].Invariant != Equal {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
+
+func TestWant_IsLimitedToTheView(t *testing.T) {
+	s := newSample()
+	s.write("b/z", "z2", 10, "blue")
+	for name, view := range map[string]View{
+		"a/z": {Type: "t1", Color: "red"},
+		"b/z": {Type: "t1", Namespaces: []string{"b"}},
+	} {
+		if want := s.Want(view); len(want) != 1 || want[name].Key() != name {
+			t.Errorf("%v: %v", view, want)
+		}
+	}
+	if want := s.Want(View{Type: "t1", Namespaces: []string{}}); len(want) > 0 {
+		t.Errorf("without namespaces: %v", want)
+	}
+}
+
+func TestCheckKnown_ReportsStatesThatNeverExisted(t *testing.T) {
+	s := newSample()
+	view := View{Name: "l", Type: "t1"}
+	if found := CheckKnown(s.World, view, map[string]Observation{"a/x": observe(s.x(2)), "a/z": observe(s.z())}); len(found) > 0 {
+		t.Errorf("got %v", found)
+	}
+	if found := CheckKnown(s.World, view, map[string]Observation{"a/x": observe(at(s.x(2), "3"))}); len(found) != 1 {
+		t.Errorf("got %v", found)
+	}
+}
+
+func TestFaults_AreOfAllKinds(t *testing.T) {
+	f := NewFaults(nil, "example.com", func(string) faultproxy.Match { return faultproxy.Any() })
+	for _, kind := range FaultKinds() {
+		match, fault, err := f.fault(NewOp(Fault, []string{"f1", "t1"}, "kind", kind, "times", "1", "share", "0.5"))
+		if err != nil || match == nil || fault == nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	if _, _, err := f.fault(NewOp(Fault, []string{"f1", "t1"}, "kind", "flood")); err == nil {
+		t.Error("an unknown fault is no error")
+	}
+}

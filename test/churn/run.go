@@ -1,0 +1,362 @@
+package churn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// Config is how scripts are run.
+type Config struct {
+	// Servers are the API servers, which have the same etcd. The first one gets the writes of the
+	// script. With several, requests of the subject can alternate between them.
+	Servers []*rest.Config
+	// Subject starts the program under test.
+	Subject NewSubject
+	// Backup backs up etcd, and Restore restores the last backup. If one of them is nil, the operations are
+	// skipped. Other scripts must not use the servers at the same time.
+	Backup, Restore func(ctx context.Context) error
+	// Patience is how long the subject may take until it is at rest. Zero is 45 s.
+	Patience time.Duration
+	// Log gets the progress. It may be nil.
+	Log func(format string, args ...any)
+}
+
+// Result is the result of a run.
+type Result struct {
+	Script Script
+	// Violations are empty if the subject has kept all promises.
+	Violations []Violation
+	// Group is the API group of the run.
+	Group string
+}
+
+// Failed reports whether there are violations.
+func (r Result) Failed() bool { return len(r.Violations) > 0 }
+
+// String returns the violations, one per line, at most twenty.
+func (r Result) String() string {
+	var b strings.Builder
+	for i, v := range r.Violations {
+		if i == 20 {
+			fmt.Fprintf(&b, "and %d more\n", len(r.Violations)-i)
+			break
+		}
+		fmt.Fprintln(&b, v)
+	}
+	return b.String()
+}
+
+// run is one run of a script.
+type run struct {
+	Config
+	world    *World
+	writer   *writer
+	faults   *Faults
+	versions *versionLog
+	subject  Subject
+	env      Environment
+	second   http.RoundTripper // to the second server; nil: there is none
+	close    []func()
+}
+
+var runs atomic.Int64
+
+// Run runs a script against fresh types and a fresh subject. It returns an error if the script
+// can't be run, for example because the server does not respond to writes.
+func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
+	r := &run{Config: cfg, world: newWorld(fmt.Sprintf("churn%d-%x.example.com", runs.Add(1), rand.Uint32()))}
+	result := Result{Script: script, Group: r.world.Group}
+	if r.Patience == 0 {
+		r.Patience = 45 * time.Second
+	}
+	defer func() {
+		for _, f := range slices.Backward(r.close) {
+			f()
+		}
+	}()
+	if err := r.open(ctx); err != nil {
+		return result, err
+	}
+	err := r.script(ctx, script, &result)
+	if err == nil && !result.Failed() {
+		result.Violations = append(result.Violations, r.settle(ctx)...)
+	}
+	result.Violations = append(result.Violations, r.resumes()...)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	r.ofSubject(stopping, func() { result.Violations = append(result.Violations, r.subject.Stop(stopping)...) })
+	if err == nil {
+		result.Violations = append(result.Violations, r.quiet(stopping)...)
+	}
+	for _, typ := range r.world.Types() {
+		err = errors.Join(err, r.writer.undefine(context.WithoutCancel(ctx), typ)) // with patience
+	}
+	return result, err
+}
+
+// open starts proxy, clients and subject.
+func (r *run) open(ctx context.Context) error {
+	if len(r.Servers) == 0 {
+		return errors.New("churn: there is no server")
+	}
+	var clients []*http.Client
+	for _, server := range r.Servers {
+		client, err := rest.HTTPClientFor(server)
+		if err != nil {
+			return err
+		}
+		r.close = append(r.close, client.CloseIdleConnections)
+		clients = append(clients, client)
+	}
+	if len(clients) > 1 {
+		r.second = clients[1].Transport
+	}
+	direct, err := dynamic.NewForConfigAndClient(unlimited(r.Servers[0]), clients[0])
+	if err != nil {
+		return err
+	}
+	r.writer = &writer{world: r.world, client: direct}
+	if err := r.writer.ensureNamespaces(ctx, "a", "b", "c"); err != nil {
+		return err
+	}
+	proxy, err := faultproxy.Start(r.Servers[0].Host, clients[0].Transport) //nolint:contextcheck // close ends it
+	if err != nil {
+		return err
+	}
+	r.close = append(r.close, func() { _ = proxy.Close() })
+	r.versions = &versionLog{seen: map[string]bool{}}
+	proxy.Inject(func(req faultproxy.Request) bool { return req.Group == r.world.Group }, r.versions.record)
+	r.faults = NewFaults(proxy, r.world.Group, r.ofType)
+	r.close = append(r.close, func() { r.faults.Heal("") })
+	config := &rest.Config{Host: proxy.URL(), QPS: -1}
+	front, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	r.close = append(r.close, front.CloseIdleConnections)
+	r.env = Environment{Config: config, HTTP: front, World: r.world, Proxy: proxy}
+	r.ofSubject(ctx, func() { r.subject, err = r.Subject(ctx, r.env) })
+	return err
+}
+
+// goroutineLabel is the label that the goroutines of a subject have in profiles. Its value is the group of the run.
+const goroutineLabel = "churn"
+
+// ofSubject calls a function of the subject. The goroutines that it starts, and those that they start, have the label of
+// the run.
+func (r *run) ofSubject(ctx context.Context, call func()) {
+	pprof.Do(ctx, pprof.Labels(goroutineLabel, r.world.Group), func(context.Context) { call() })
+}
+
+// unlimited returns a copy of cfg without a rate limit.
+func unlimited(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1
+	return cfg
+}
+
+func (r *run) logf(format string, args ...any) {
+	if r.Log != nil {
+		r.Log(format, args...)
+	}
+}
+
+// script carries out the operations until there are violations.
+func (r *run) script(ctx context.Context, script Script, result *Result) error {
+	for i, op := range script {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		begun := time.Now()
+		if op.Verb == Settle {
+			if result.Violations = r.settle(ctx); result.Failed() {
+				return nil
+			}
+		} else if err := r.do(ctx, op); err != nil {
+			return fmt.Errorf("churn: operation %d, %s: %w", i+1, op, err)
+		}
+		r.logf("%s %v: %s", begun.Format(clock), since(begun), op)
+	}
+	return nil
+}
+
+// do carries out one operation.
+func (r *run) do(ctx context.Context, op Op) error {
+	switch op.Verb {
+	case Define, Undefine, Redefine, Serve:
+		return r.writer.change(ctx, op)
+	case Create, Update, Delete, Replace, Fill:
+		return r.writer.write(ctx, op)
+	case Pause:
+		d, err := time.ParseDuration(op.Arg("duration"))
+		if err != nil {
+			return err
+		}
+		return wait(ctx, d)
+	case Backup, Restore:
+		return r.rewind(ctx, op)
+	}
+	if Verbs[op.Verb].Subject {
+		var err error
+		r.ofSubject(ctx, func() { err = r.subject.Do(ctx, op) })
+		return err
+	}
+	return r.disturb(ctx, op)
+}
+
+// rewind backs up etcd, or restores the backup, if there is one. While a permission is revoked, there is no restore: a subject
+// could not get the later versions.
+func (r *run) rewind(ctx context.Context, op Op) error {
+	switch {
+	case r.Backup == nil || r.Restore == nil:
+	case op.Verb == Backup:
+		if err := r.Backup(ctx); err != nil {
+			return err
+		}
+		r.world.backedUp()
+	case r.world.canRestore():
+		if err := r.writer.advance(ctx); err != nil {
+			return err
+		}
+		if err := wait(ctx, 500*time.Millisecond); err != nil { // for the subject
+			return err
+		}
+		r.world.restored(time.Now())
+		return r.Restore(ctx)
+	}
+	return nil
+}
+
+// disturb carries out an operation of the proxy.
+func (r *run) disturb(ctx context.Context, op Op) error {
+	typ, namespace := op.Arg("type"), op.With["namespace"]
+	switch op.Verb {
+	case Cut:
+		r.env.Proxy.CutWatches(r.ofType(typ))
+	case Fault:
+		return r.faults.Inject(ctx, op)
+	case Heal:
+		r.faults.Heal(op.Arg("name"))
+	case Forbid:
+		match := faultproxy.All(r.ofType(typ), faultproxy.Verb("list", "watch"))
+		if namespace != "" {
+			match = faultproxy.All(match, faultproxy.Namespace(namespace))
+		}
+		r.world.forbid(typ, namespace, true)
+		r.faults.inject(ctx, permissionName(typ, namespace), match, faultproxy.Fail(403))
+		r.env.Proxy.CutWatches(match)
+	case Allow:
+		r.world.forbid(typ, namespace, false)
+		r.faults.Heal(permissionName(typ, namespace))
+	case Alternate:
+		r.alternate(ctx, number(op.With["period"], 2))
+	}
+	return nil
+}
+
+func permissionName(typ, namespace string) string { return "forbid " + typ + "/" + namespace }
+func isPermission(name string) bool               { return strings.HasPrefix(name, "forbid ") }
+
+// alternate sends requests to the second server.
+func (r *run) alternate(ctx context.Context, period int) {
+	if r.second == nil || period <= 0 {
+		r.faults.Heal("alternate")
+		return
+	}
+	r.faults.inject(ctx, "alternate", nil, faultproxy.Share(1/float64(period), faultproxy.Server(r.Servers[1].Host, r.second)))
+}
+
+// unaided is how long a subject may come to rest without help. A help at once would hide that it
+// waits for news that it has missed.
+const unaided = 5 * time.Second
+
+// settle heals all faults but permissions, and waits until the subject is at rest.
+func (r *run) settle(ctx context.Context) []Violation {
+	for name := range r.faults.active {
+		if !isPermission(name) {
+			r.faults.Heal(name)
+		}
+	}
+	begun := time.Now()
+	var found []Violation
+	for next := begun.Add(unaided); ; {
+		if now := time.Now(); !now.Before(next) {
+			r.writer.confirm(ctx)
+			r.ofSubject(ctx, r.subject.Settle)
+			next = now.Add(time.Second)
+		}
+		if r.ofSubject(ctx, func() { found = r.subject.AtRest(ctx) }); len(found) == 0 {
+			break
+		}
+		if time.Since(begun) > r.Patience || wait(ctx, 20*time.Millisecond) != nil {
+			found = append([]Violation{{Equal, fmt.Sprintf("not at rest after %v", since(begun))}}, found...)
+			break
+		}
+	}
+	r.logf("settled in %v", since(begun))
+	return found
+}
+
+// resumes checks the versions at which watches have begun.
+func (r *run) resumes() []Violation {
+	var found []Violation
+	for _, req := range r.env.Proxy.Past(faultproxy.All(r.ofType(everyType), faultproxy.Verb("watch"))) {
+		version := queryOf(req).Get("resourceVersion")
+		if !strings.Contains(req.Accept, "application/json") || strings.Contains(req.Accept, "protobuf") || version == "" || version == "0" {
+			continue
+		}
+		if !r.versions.has(version) {
+			found = append(found, Violation{Resumable, fmt.Sprintf("a watch of %s began at %s, which the client had not got: %s", req.Resource, version, req.Query)})
+		}
+	}
+	return found
+}
+
+func queryOf(req faultproxy.Request) url.Values {
+	values, _ := url.ParseQuery(req.Query) // invalid parameters are ignored
+	return values
+}
+
+// quiet waits until the subject, which has been stopped, has no watches and no goroutines.
+func (r *run) quiet(ctx context.Context) []Violation {
+	for begun := time.Now(); ; {
+		r.env.HTTP.CloseIdleConnections()
+		open := r.env.Proxy.OpenWatches(nil)
+		left, err := goroutinesOf(r.world.Group)
+		if open == 0 && left == nil && err == nil {
+			return nil
+		}
+		if time.Since(begun) > 10*time.Second || wait(ctx, 10*time.Millisecond) != nil {
+			return []Violation{{Released, fmt.Sprintf("after the end of the subject, %d watches are open, and %d of its goroutines run: %s%v", open, len(left), strings.Join(left, "\n"), err)}}
+		}
+	}
+}
+
+// goroutinesOf returns the stacks of the goroutines with the label of a run.
+func goroutinesOf(group string) (stacks []string, err error) {
+	var profile strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		return nil, err
+	}
+	label := fmt.Sprintf("%q:%q", goroutineLabel, group)
+	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+		if strings.Contains(stack, label) {
+			stacks = append(stacks, stack)
+		}
+	}
+	return stacks, nil
+}

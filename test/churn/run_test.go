@@ -1,0 +1,126 @@
+package churn_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/test/churn"
+)
+
+// plain is a subject that does something once, and leaves what end does not end.
+type plain struct {
+	restless []churn.Violation // at rest
+	end      func()
+}
+
+func (*plain) Do(context.Context, churn.Op) error { return nil }
+func (*plain) Settle()                            {}
+
+func (p *plain) AtRest(context.Context) []churn.Violation { return p.restless }
+
+func (p *plain) Stop(context.Context) []churn.Violation {
+	p.end()
+	return nil
+}
+
+// serve starts a server that has no namespaces, an empty list of t1s at version 7, and watches of them without events.
+func serve(t *testing.T) *rest.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !strings.HasSuffix(r.URL.Path, "/t1s"):
+			http.Error(w, "not found", http.StatusNotFound)
+		case r.URL.Query().Get("watch") != "":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprint(w, `{"kind":"T1List","apiVersion":"example.com/v1","metadata":{"resourceVersion":"7"},"items":[]}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+// client sends the requests of a subject.
+type client struct {
+	t   *testing.T
+	env churn.Environment
+}
+
+// get sends a request for t1s with this query, and returns when the response has begun or, for a list, is complete.
+func (c client) get(query string) (end func()) {
+	c.t.Helper()
+	address := fmt.Sprintf("%s/apis/%s/v1/t1s?%s", c.env.Config.Host, c.env.World.Group, query)
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Accept", "application/json")
+	response, err := c.env.HTTP.Do(req) //nolint:bodyclose // end closes it
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if !strings.Contains(query, "watch") {
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			c.t.Error(err)
+		}
+	}
+	return func() { _ = response.Body.Close() }
+}
+
+func TestRun_ReportsWhatASubjectDoes(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		do   func(c client) *plain
+		want churn.Invariant // empty: there is no violation
+	}{
+		{"a subject that does nothing", func(client) *plain { return &plain{end: func() {}} }, ""},
+		{"a watch begins at the version of a list", func(c client) *plain {
+			c.get("")()
+			return &plain{end: c.get("watch=1&resourceVersion=7")}
+		}, ""},
+		{"a watch begins at another version", func(c client) *plain {
+			c.get("")()
+			return &plain{end: c.get("watch=1&resourceVersion=6")}
+		}, churn.Resumable},
+		{"a watch stays", func(c client) *plain {
+			c.t.Cleanup(c.get("watch=1"))
+			return &plain{end: func() {}}
+		}, churn.Released},
+		{"a goroutine stays", func(c client) *plain {
+			stay := make(chan struct{})
+			c.t.Cleanup(func() { close(stay) })
+			go func() { <-stay }()
+			return &plain{end: func() {}}
+		}, churn.Released},
+		{"a subject does not come to rest", func(client) *plain {
+			return &plain{restless: []churn.Violation{{Invariant: churn.Status, Text: "not yet"}}, end: func() {}}
+		}, churn.Equal},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := churn.Config{Servers: []*rest.Config{serve(t)}, Patience: 50 * time.Millisecond, Subject: func(_ context.Context, env churn.Environment) (churn.Subject, error) {
+				return tc.do(client{t, env}), nil
+			}}
+			result, err := churn.Run(t.Context(), cfg, nil)
+			switch {
+			case err != nil:
+				t.Error(err)
+			case tc.want == "" && result.Failed(), tc.want != "" && (!result.Failed() || result.Violations[0].Invariant != tc.want):
+				t.Errorf("want %q, got\n%v", tc.want, result)
+			}
+		})
+	}
+}

@@ -1,0 +1,354 @@
+package churn
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// scenarios are operations that belong together: they bring a subject into a situation in which bugs
+// of one kind show. Random operations seldom have their order. Each has objects a/x, a/y, b/x and b/y of one
+// type, and a lease with a handler, which is at rest before the first fault.
+var scenarios = []func(*generator){
+	(*generator).missedChanges,
+	(*generator).forbiddenAtFirst,
+	(*generator).mergedEvents,
+	(*generator).changedSet,
+	(*generator).replacedWhileWaiting,
+	(*generator).forbiddenWhileListed,
+	(*generator).resumedSet,
+	(*generator).endedHandler,
+	(*generator).missedDefinition,
+	(*generator).movedDuringOutage,
+	(*generator).polled,
+	(*generator).similarObjects,
+}
+
+// scene is the type, the lease and the handler of a scenario.
+type scene struct {
+	*generator
+	typ, lease, handler string
+}
+
+// scene begins a scenario. Without a scope, the type has any.
+func (g *generator) scene(scope string) *scene {
+	g.names++
+	s := &scene{g, g.typ(), fmt.Sprintf("s%d", g.names), "h1"}
+	s.served(scope)
+	for _, object := range []string{"a/x", "a/y", "b/x", "b/y"} {
+		s.do(Create, object, "color", g.color())
+	}
+	return s
+}
+
+// watch acquires the lease with these options, and adds the handler.
+func (s *scene) watch(options ...string) {
+	s.acquire(s.lease, s.typ, options...)
+	s.add(Handle, []string{s.lease, s.handler})
+}
+
+// served allows all requests for the type, and defines it.
+func (s *scene) served(scope string) {
+	for _, namespace := range []string{"", "a", "b"} {
+		s.add(Allow, []string{s.typ}, "namespace", namespace)
+	}
+	switch was := s.scopes[s.typ]; {
+	case was == "":
+		s.add(Define, []string{s.typ}, "scope", cmp.Or(scope, s.scope()), "versions", "v1,v1beta1")
+	case scope != "" && was != scope:
+		s.add(Redefine, []string{s.typ}, "scope", scope, "versions", "v1,v1beta1")
+	default:
+		s.add(Serve, []string{s.typ}, "versions", "v1,v1beta1")
+	}
+}
+
+// end ends a scenario. Some of the leases stay.
+func (s *scene) end() {
+	s.add(Settle, nil)
+	if s.IntN(4) > 0 {
+		s.add(Release, []string{s.lease})
+	}
+}
+
+func (s *scene) do(verb, object string, params ...string) {
+	s.add(verb, []string{s.typ, object}, params...)
+}
+
+// unreachable makes watches of the type fail with an expired version, and lists hang: what changes until the returned
+// function is called is in no event, and a list follows.
+func (s *scene) unreachable() (end func()) {
+	s.names += 2
+	expired, hanging := fmt.Sprintf("f%d", s.names-1), fmt.Sprintf("f%d", s.names)
+	s.add(Fault, []string{expired, s.typ}, "kind", pick(s.generator, "gone", "gonestatus"))
+	s.add(Fault, []string{hanging, s.typ}, "kind", "hang", "verb", "list")
+	s.add(Cut, []string{s.typ})
+	s.add(Pause, []string{"400ms"})
+	return func() {
+		s.add(Heal, []string{hanging})
+		s.add(Pause, []string{"100ms"})
+	}
+}
+
+// missedChanges deletes, replaces and changes objects of which the subject gets no events.
+func (g *generator) missedChanges() {
+	s := g.scene("")
+	s.watch("selector", "", "namespaces", pick(g, "", "", "a,b"))
+	g.add(Settle, nil)
+	end := s.unreachable()
+	s.do(Delete, "a/x")
+	s.do(Replace, "a/y", "color", g.color())
+	s.do(Update, "b/x")
+	s.do(Delete, "b/y")
+	s.do(Create, "a/z", "color", g.color())
+	end()
+	s.end()
+}
+
+// forbiddenAtFirst revokes the permission for one of two namespaces before the first list of both.
+func (g *generator) forbiddenAtFirst() {
+	s := g.scene("Namespaced")
+	g.add(Forbid, []string{s.typ}, "namespace", "b")
+	s.watch("version", "v1", "form", "", "namespaces", "a,b", "selector", "")
+	s.do(Update, "a/x")
+	s.do(Update, "b/x")
+	g.add(Settle, nil)
+	s.do(Delete, "b/y")
+	g.add(Allow, []string{s.typ}, "namespace", "b")
+	s.do(Update, "b/x")
+	s.end()
+}
+
+// forbiddenWhileListed revokes the permission for one of two namespaces, and both are listed again.
+func (g *generator) forbiddenWhileListed() {
+	s := g.scene("Namespaced")
+	s.watch("version", "preferred", "namespaces", "a,b", "selector", "")
+	g.add(Settle, nil)
+	g.add(Forbid, []string{s.typ}, "namespace", "b")
+	s.do(Update, "a/x")
+	g.add(Serve, []string{s.typ}, "versions", "v1beta1")
+	g.add(Settle, nil)
+	s.do(Replace, "b/x")
+	g.add(Allow, []string{s.typ}, "namespace", "b")
+	s.end()
+}
+
+// resumedSet changes objects of a set of namespaces, and then breaks its watches.
+func (g *generator) resumedSet() {
+	s := g.scene("Namespaced")
+	s.watch("namespaces", "a,b", "coalescing", "", "version", "v1")
+	g.add(Settle, nil)
+	for _, object := range []string{"a/x", "b/x", "a/x", "a/y", "b/y", "b/x"} {
+		s.do(Update, object)
+	}
+	g.add(Settle, nil)
+	g.add(Cut, []string{s.typ})
+	g.add(Pause, []string{"300ms"})
+	s.do(Update, "a/x")
+	s.do(Replace, "b/y")
+	s.end()
+}
+
+// changedSet removes namespaces from a set, and adds others.
+func (g *generator) changedSet() {
+	s := g.scene("Namespaced")
+	s.watch("namespaces", "a,b", "version", "v1")
+	g.add(Settle, nil)
+	g.add(Namespace, []string{s.lease}, "names", pick(g, "a", "b,c"))
+	s.do(Update, "a/x")
+	s.do(Update, "b/x")
+	g.add(Settle, nil)
+	g.add(Namespace, []string{s.lease}, "names", pick(g, "a,b,c", "b", ""))
+	s.do(Delete, "b/y")
+	s.end()
+}
+
+// movedDuringOutage changes a set of namespaces while lists in another version hang.
+func (g *generator) movedDuringOutage() {
+	s := g.scene("Namespaced")
+	s.watch("namespaces", "a,b", "version", "preferred")
+	g.add(Settle, nil)
+	end := s.unreachable()
+	g.add(Serve, []string{s.typ}, "versions", "v1beta1")
+	g.add(Pause, []string{"1s"})
+	g.add(Namespace, []string{s.lease}, "names", pick(g, "b", "a,c"))
+	s.do(Update, "a/x")
+	s.do(Delete, "b/x")
+	end()
+	g.add(Settle, nil)
+	g.add(Serve, []string{s.typ}, "versions", "v1,v1beta1")
+	g.add(Namespace, []string{s.lease}, "names", "a,b")
+	s.end()
+}
+
+// mergedEvents lets the events of an object wait for a handler that merges them.
+func (g *generator) mergedEvents() {
+	s := g.scene("")
+	s.watch("coalescing", pick(g, "yes", "yes", "yes", ""), "selector", "", "namespaces", "", "version", "v1")
+	s.do(Delete, "a/z")
+	g.add(Settle, nil)
+	g.add(Block, []string{s.lease, s.handler}, "ms", "3000")
+	s.do(Update, "a/y", "color", g.color())
+	s.do(Update, "a/x")
+	s.do(Update, "a/x", "color", g.color())
+	s.do(Create, "a/z")
+	s.do(Replace, "b/x", "color", g.color())
+	s.do(Update, "b/y")
+	s.do(Delete, "b/y")
+	s.do(Delete, "a/z")
+	s.do(Create, "b/y")
+	s.do(Update, "b/y")
+	g.add(Pause, []string{"100ms"})
+	g.add(Unblock, []string{s.lease, s.handler})
+	s.end()
+}
+
+// replacedWhileWaiting replaces the type while the events of its objects wait for a handler.
+func (g *generator) replacedWhileWaiting() {
+	s := g.scene("")
+	s.watch("coalescing", pick(g, "yes", "yes", ""), "selector", "", "namespaces", "")
+	g.add(Settle, nil)
+	g.add(Block, []string{s.lease, s.handler}, "ms", "6000")
+	s.do(Update, "b/y")
+	g.add(Redefine, []string{s.typ}, "scope", g.scopes[s.typ], "versions", "v1,v1beta1")
+	s.do(Create, "b/y", "color", g.color())
+	s.do(Create, "a/x", "color", g.color())
+	g.add(Pause, []string{"300ms"})
+	g.add(Unblock, []string{s.lease, s.handler})
+	s.end()
+}
+
+// endedHandler removes a handler, or releases its lease, while events wait for it.
+func (g *generator) endedHandler() {
+	s := g.scene("")
+	s.watch("selector", "", "namespaces", "", "version", "v1")
+	g.add(Settle, nil)
+	g.add(Block, []string{s.lease, s.handler}, "ms", "3000")
+	for _, object := range []string{"a/x", "a/y", "b/x", "b/y"} {
+		s.do(Update, object)
+	}
+	g.add(Pause, []string{"50ms"})
+	if g.IntN(2) == 0 {
+		g.add(Unhandle, []string{s.lease, s.handler})
+	} else {
+		g.add(Release, []string{s.lease})
+	}
+	s.do(Update, "a/x")
+	s.do(Delete, "a/y")
+	s.end()
+}
+
+// missedDefinition changes the type while discovery and requests for it fail.
+func (g *generator) missedDefinition() {
+	s := g.scene("")
+	s.watch("namespaces", "")
+	g.add(Settle, nil)
+	g.names += 2
+	documents, requests := fmt.Sprintf("f%d", g.names-1), fmt.Sprintf("f%d", g.names)
+	g.add(Fault, []string{documents, everyType}, "kind", pick(g, "breakdiscovery", "breakdefinitions", "breakgroup", "stalegroup", "stalediscovery"), "code", "503")
+	g.add(Fault, []string{requests, s.typ}, "kind", pick(g, "fail", "hang"))
+	g.add(Cut, []string{s.typ})
+	switch g.IntN(4) {
+	case 0:
+		g.add(Undefine, []string{s.typ})
+	case 1:
+		g.add(Serve, []string{s.typ}, "versions", pick(g, "v1", "v1beta1"))
+	default:
+		g.add(Redefine, []string{s.typ}, "scope", pick(g, "Namespaced", "Cluster"), "versions", g.versions())
+		s.do(Create, "a/x", "color", g.color())
+	}
+	g.add(Heal, []string{requests})
+	s.end()
+}
+
+// polled refuses watches, so that lists replace them.
+func (g *generator) polled() {
+	s := g.scene("")
+	s.watch("polling", "yes", "namespaces", pick(g, "", "a,b"), "version", "v1")
+	g.add(Settle, nil)
+	g.names++
+	refused := fmt.Sprintf("f%d", g.names)
+	g.add(Fault, []string{refused, s.typ}, "kind", "fail", "code", "405", "verb", "watch")
+	g.add(Cut, []string{s.typ})
+	s.do(Update, "a/x")
+	s.do(Delete, "a/y")
+	g.add(Pause, []string{pick(g, "100ms", "1s")})
+	s.do(Update, "b/x")
+	s.do(Replace, "b/y")
+	s.end()
+}
+
+// similarObjects has many objects that differ little.
+func (g *generator) similarObjects() {
+	s := g.scene("")
+	s.watch("packed", pick(g, "yes", ""), "form", pick(g, "", "metadata", "typed"), "transform", "", "selector", "")
+	g.add(Fill, []string{s.typ, "a"}, "count", "10")
+	g.add(Settle, nil)
+	g.add(Fill, []string{s.typ, "a"}, "count", "10")
+	g.add(Cut, []string{s.typ})
+	g.add(Fill, []string{s.typ, "b"}, "count", "5")
+	s.end()
+}
+
+// rewind restores the last backup while the subject is at rest, since it must have got the last versions, and waits
+// until it is at rest again.
+func (g *generator) rewind() {
+	g.add(Settle, nil)
+	g.add(Restore, nil)
+	g.add(Settle, nil)
+}
+
+// restorations are the scenarios with a restore of etcd.
+var restorations = []func(*generator){
+	(*generator).restoredType,
+	(*generator).restoredVersions,
+	(*generator).restoredObjects,
+}
+
+// restoredObjects restores etcd, and gives an object another content with the version that it had before. The subject lists
+// after that.
+func (g *generator) restoredObjects() {
+	s := g.scene("")
+	s.watch("selector", "", "version", "v1")
+	g.add(Settle, nil)
+	g.add(Backup, nil)
+	s.do(Update, "a/x", "color", g.color())
+	s.do(Delete, "a/y")
+	s.do(Replace, "b/x")
+	s.do(Create, "a/z", "color", g.color())
+	g.names++
+	hanging := fmt.Sprintf("f%d", g.names)
+	g.add(Settle, nil)
+	g.add(Fault, []string{hanging, s.typ}, "kind", "hang", "verb", "list")
+	g.add(Restore, nil)
+	s.do(Update, "a/x", "color", g.color())
+	g.add(Heal, []string{hanging})
+	s.end()
+}
+
+// restoredVersions restores the served versions of a type.
+func (g *generator) restoredVersions() {
+	s := g.scene("")
+	s.watch("version", pick(g, "v1", "v1", "preferred"))
+	g.add(Serve, []string{s.typ}, "versions", "v1beta1")
+	g.add(Settle, nil)
+	g.add(Backup, nil)
+	g.add(Serve, []string{s.typ}, "versions", "v1,v1beta1")
+	s.do(Update, "a/x")
+	g.rewind()
+	s.do(Update, "b/x")
+	s.end()
+}
+
+// restoredType restores a type that has been replaced.
+func (g *generator) restoredType() {
+	s := g.scene("")
+	s.watch()
+	g.add(Settle, nil)
+	g.add(Backup, nil)
+	s.do(Update, "a/x", "color", g.color())
+	g.add(Redefine, []string{s.typ}, "scope", g.scopes[s.typ], "versions", "v1,v1beta1")
+	s.do(Create, "a/x", "color", g.color())
+	g.rewind()
+	s.do(Update, "a/x", "color", g.color())
+	s.do(Delete, "b/y")
+	s.end()
+}

@@ -1,0 +1,371 @@
+package churn
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// World is what the runner has written to the servers: the truth with which the model compares
+// what a subject has shown. It is safe for concurrent use.
+type World struct {
+	// Group is the API group of the run. Each run has its own.
+	Group string
+
+	mu      sync.Mutex
+	types   map[string]*typeTruth
+	serial  int
+	backup  map[string]saved // by type; nil: there is none
+	restore bool             // an earlier state of etcd has been restored
+}
+
+// typeTruth is one type of a script, with all types of this name that have existed.
+type typeTruth struct {
+	incarnations []*Incarnation
+	current      int // the index of the last CRD
+	objects      map[types.UID]*Object
+	present      map[string]types.UID // by namespace/name
+	returned     time.Time            // when a restore of etcd has brought back a CRD that was deleted; zero: never
+	forbidden    map[string]bool      // namespaces; "" is everywhere
+}
+
+// Incarnation is one CRD of a type.
+type Incarnation struct {
+	UID        types.UID
+	Namespaced bool
+	Served     []string  // the versions
+	Deleted    time.Time // the beginning of its deletion; zero: it exists
+}
+
+// Object is one object with all states that it has had.
+type Object struct {
+	Type        string
+	Incarnation int // of the type
+	Namespace   string
+	Name        string
+	UID         types.UID
+	States      []State
+}
+
+// Key returns namespace/name, or the name.
+func (o *Object) Key() string { return key(o.Namespace, o.Name) }
+
+func key(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// State is the state of an object after one write.
+type State struct {
+	ResourceVersion string // empty for a deletion
+	Serial          string // of the content
+	Color           string // the label
+	Deleted         bool
+	At              time.Time // the beginning of the write
+}
+
+// Selected reports whether the state matches a selector by color.
+func (s State) Selected(color string) bool { return !s.Deleted && (color == "" || s.Color == color) }
+
+func newWorld(group string) *World { return &World{Group: group, types: map[string]*typeTruth{}} }
+
+// Resource returns the resource of a type of the script in a version.
+func (w *World) Resource(typ, version string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: w.Group, Version: version, Resource: typ + "s"}
+}
+
+func kindOf(typ string) string { return strings.ToUpper(typ[:1]) + typ[1:] }
+
+func (w *World) typeLocked(typ string) *typeTruth {
+	t := w.types[typ]
+	if t == nil {
+		t = &typeTruth{objects: map[types.UID]*Object{}, present: map[string]types.UID{}, forbidden: map[string]bool{}}
+		w.types[typ] = t
+	}
+	return t
+}
+
+// Types returns the names of all types that have existed, sorted.
+func (w *World) Types() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.types))
+}
+
+// Incarnation returns the present CRD of a type, and its number. The number is -1 if there is none.
+func (w *World) Incarnation(typ string) (Incarnation, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[typ]
+	if t == nil || len(t.incarnations) == 0 {
+		return Incarnation{}, -1
+	}
+	if i := *t.incarnations[t.current]; i.Deleted.IsZero() {
+		i.Served = slices.Clone(i.Served)
+		return i, t.current
+	}
+	return Incarnation{}, -1
+}
+
+// Forbidden reports whether the subject may not list and watch a type in a namespace. The
+// namespace "" means at cluster scope.
+func (w *World) Forbidden(typ, namespace string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[typ]
+	return t != nil && (t.forbidden[""] || t.forbidden[namespace])
+}
+
+// Objects returns the objects of a type that exist, sorted by key, each with its last state only.
+func (w *World) Objects(typ string) []Object {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[typ]
+	if t == nil {
+		return nil
+	}
+	var all []Object
+	for _, k := range slices.Sorted(maps.Keys(t.present)) {
+		o := *t.objects[t.present[k]]
+		o.States = slices.Clone(o.States[len(o.States)-1:])
+		all = append(all, o)
+	}
+	return all
+}
+
+// Object returns the object of a type with this UID, also if it has been deleted.
+func (w *World) Object(typ string, uid types.UID) (Object, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[typ]
+	if t == nil || t.objects[uid] == nil {
+		return Object{}, false
+	}
+	o := *t.objects[uid]
+	o.States = slices.Clone(o.States)
+	return o, true
+}
+
+// The following methods record writes.
+
+func (w *World) defined(typ string, i Incarnation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.typeLocked(typ)
+	t.incarnations = append(t.incarnations, &i)
+	t.current = len(t.incarnations) - 1
+}
+
+func (w *World) serves(typ string, versions []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.typeLocked(typ); len(t.incarnations) > 0 {
+		t.incarnations[t.current].Served = versions
+	}
+}
+
+// undefined records the deletion of a CRD and of all its objects.
+func (w *World) undefined(typ string, begun time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.typeLocked(typ)
+	if len(t.incarnations) == 0 {
+		return
+	}
+	t.incarnations[t.current].Deleted = begun
+	for _, uid := range t.present {
+		t.objects[uid].States = append(t.objects[uid].States, State{Deleted: true, At: begun})
+	}
+	clear(t.present)
+}
+
+// saved is a type in a backup.
+type saved struct {
+	current int
+	crd     Incarnation
+	present map[string]types.UID
+	states  map[types.UID]State
+}
+
+// canRestore reports whether there is a backup, and no permission is revoked.
+func (w *World) canRestore() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.types {
+		if len(t.forbidden) > 0 {
+			return false
+		}
+	}
+	return w.backup != nil
+}
+
+// backedUp records that what exists has been backed up.
+func (w *World) backedUp() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.backup = map[string]saved{}
+	for name, t := range w.types {
+		if len(t.incarnations) == 0 {
+			continue
+		}
+		s := saved{t.current, *t.incarnations[t.current], maps.Clone(t.present), map[types.UID]State{}}
+		for _, uid := range t.present {
+			states := t.objects[uid].States
+			s.states[uid] = states[len(states)-1]
+		}
+		w.backup[name] = s
+	}
+}
+
+// restored records that what the backup has exists again, and nothing else. The restore began at begun.
+func (w *World) restored(begun time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.restore = true
+	for name, t := range w.types {
+		s := w.backup[name]
+		for i, crd := range t.incarnations {
+			if crd.Deleted.IsZero() && (i != s.current || s.present == nil) {
+				crd.Deleted = begun
+			}
+		}
+		if s.present != nil && !t.incarnations[s.current].Deleted.IsZero() && s.crd.Deleted.IsZero() {
+			t.returned = begun
+		}
+		if s.present != nil {
+			t.current, *t.incarnations[s.current] = s.current, s.crd
+		}
+		for key, uid := range t.present {
+			if s.present[key] != uid {
+				t.objects[uid].States = append(t.objects[uid].States, State{Deleted: true, At: begun})
+			}
+		}
+		for uid, state := range s.states {
+			states := t.objects[uid].States
+			if last := states[len(states)-1]; last != state {
+				state.At = begun
+				t.objects[uid].States = append(states, state)
+			}
+		}
+		clear(t.present)
+		maps.Copy(t.present, s.present)
+	}
+}
+
+// returned reports whether a restore of etcd has brought back the CRD of a type that was deleted, before at. That is another
+// type with this name: a subject that learns of it late may delete the objects that it has, and add them again.
+func (w *World) returned(typ string, at time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[typ]
+	return t != nil && !t.returned.IsZero() && t.returned.Before(at)
+}
+
+// rewound reports whether an earlier state of etcd has been restored.
+func (w *World) rewound() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.restore
+}
+
+// nextSerial returns the content of the next write.
+func (w *World) nextSerial() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.serial++
+	return w.serial
+}
+
+// wrote records the result of a create or an update that began at begun.
+func (w *World) wrote(typ string, obj *unstructured.Unstructured, begun time.Time) {
+	seen := observe(obj)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.typeLocked(typ)
+	o := t.objects[seen.UID]
+	if o == nil {
+		o = &Object{Type: typ, Incarnation: t.current, Namespace: seen.Namespace, Name: seen.Name, UID: seen.UID}
+		t.objects[seen.UID] = o
+		t.present[o.Key()] = seen.UID
+	}
+	if n := len(o.States); n > 0 && o.States[n-1].ResourceVersion == seen.ResourceVersion {
+		return // the write has changed nothing
+	}
+	o.States = append(o.States, State{ResourceVersion: seen.ResourceVersion, Serial: seen.Serial, Color: seen.Color, At: begun})
+}
+
+// deleted records that an object has been deleted by a request that began at begun.
+func (w *World) deleted(typ, key string, begun time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.typeLocked(typ)
+	if uid, exists := t.present[key]; exists {
+		t.objects[uid].States = append(t.objects[uid].States, State{Deleted: true, At: begun})
+		delete(t.present, key)
+	}
+}
+
+// exists reports whether an object exists.
+func (w *World) exists(typ, key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[typ]
+	if t == nil {
+		return false
+	}
+	_, exists := t.present[key]
+	return exists
+}
+
+// forbid records a permission.
+func (w *World) forbid(typ, namespace string, forbidden bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.typeLocked(typ); forbidden {
+		t.forbidden[namespace] = true
+	} else {
+		delete(t.forbidden, namespace)
+	}
+}
+
+// content returns the object that a write with this serial sends.
+func (w *World) content(typ, version, namespace, name string, serial int, color string) *unstructured.Unstructured {
+	text := fmt.Sprint(serial)
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": specOf(text)}}
+	obj.SetGroupVersionKind(w.Resource(typ, version).GroupVersion().WithKind(kindOf(typ)))
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	obj.SetAnnotations(map[string]string{serialAnnotation: text, payloadAnnotation: payloadOf(text)})
+	if color != "" {
+		obj.SetLabels(map[string]string{ColorLabel: color})
+	}
+	return obj
+}
+
+// ColorLabel is the label that selectors of scripts select by.
+const ColorLabel = "color"
+
+const (
+	serialAnnotation  = "churn.gvrkit.io/serial"
+	payloadAnnotation = "churn.gvrkit.io/payload"
+)
+
+func payloadOf(serial string) string { return strings.Repeat(serial+"-", 20) }
+
+// specOf returns the spec of an object whose content has this serial.
+func specOf(serial string) map[string]any {
+	return map[string]any{
+		"serial":  serial,
+		"payload": payloadOf(serial),
+		"list":    []any{serial, nil, int64(len(serial))},
+	}
+}

@@ -1,0 +1,388 @@
+package cases
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/lister"
+	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/envtest/fixture"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+func beforeItsCRD(s *scenario) string {
+	w := s.watch(s.gvr)
+	cause := s.cause(w, time.Second, status.ReasonNotFound)
+	before := s.proxy.Requests(s.ofType())
+	s.install(s.crd)
+	s.create(0, 3)
+	s.must("3 adds", func() bool { return s.log.counts().adds == 3 })
+	return fmt.Sprintf("a wait returns %s; %s for the type before it is served; then %s", cause, count(before, "request"), s.log)
+}
+
+func namesConflict(s *scenario) string {
+	other := fixture.NewCRD(s.gvr.Group, "Vessel", "v1")
+	s.check(unstructured.SetNestedField(other.Object, "Ship", "spec", "names", "kind"))
+	s.install(other)
+	w := s.watch(s.gvr)
+	s.define(s.crd)
+	s.must("a condition", func() bool {
+		crd, err := s.admin.Resource(fixture.Definitions).Get(s.ctx, s.crd.GetName(), metav1.GetOptions{})
+		s.check(err)
+		conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+		return len(conditions) > 0
+	})
+	cause := s.cause(w, 3*time.Second, status.ReasonNamesNotAccepted)
+	before := s.proxy.Requests(s.ofType())
+	s.undefine(other)
+	return fmt.Sprintf("a wait returns %s; %s for the type; %s when the other CRD is deleted", cause, count(before, "request"), w.wait(s.ctx, limit))
+}
+
+func notFound(s *scenario) string {
+	w := s.ready(10)
+	of := faultproxy.Any(s.ofType(), faultproxy.Discovery(s.gvr.Group))
+	s.proxy.Inject(of, faultproxy.Fail(404))
+	s.proxy.CutWatches(s.ofType())
+	s.resize(0, 77)
+	cache, begun := "the cache stays readable", time.Now()
+	look := func() {
+		if all, readable := w.objects(); !readable || len(all) != 10 {
+			cache = "the cache is dropped"
+		}
+	}
+	s.must("two seconds in which the implementation notices the failures", func() bool {
+		look()
+		return time.Since(begun) > 2*time.Second && (cache != "the cache stays readable" || strings.HasPrefix(w.state(), string(status.StateDegraded)))
+	})
+	s.proxy.Heal()
+	s.must("the update", func() bool { look(); return has(w, 0, 77)() })
+	s.settle()
+	return fmt.Sprintf("%s; %s", cache, s.log)
+}
+
+func manyDeletions(s *scenario) string {
+	const objects = 300
+	w := s.ready(objects)
+	s.undefine(s.crd)
+	s.must("all deletions", func() bool { return s.log.counts().deletes >= objects })
+	s.must("the end of the watch", func() bool { return s.proxy.OpenWatches(s.ofType()) == 0 })
+	s.must("a state", func() bool { _, readable := w.objects(); return !readable })
+	return fmt.Sprintf("%s; then it says %s; no open watch", s.log, w.state())
+}
+
+func unseenDeletion(s *scenario) string {
+	const objects = 20
+	w := s.ready(objects)
+	s.proxy.Inject(s.ofType(), faultproxy.Fail(503))
+	s.proxy.CutWatches(s.ofType())
+	s.undefine(s.crd)
+	s.proxy.Heal()
+	s.must("the end of the type", func() bool { _, readable := w.objects(); return !readable })
+	eventually(s.ctx, 15*time.Second, func() bool { return s.log.counts().deletes == objects })
+	return s.log.String()
+}
+
+func versionRemoved(s *scenario) string {
+	fixture.Serve(s.crd, "v1", "v2")
+	w := s.ready(5)
+	s.serves("v2")
+	s.must("the end of the version", func() bool {
+		_, readable := w.objects()
+		return !readable || strings.Contains(w.state(), "VersionNotServed")
+	})
+	meanwhile := fmt.Sprintf("it says %s; %s", w.state(), cached(w))
+	s.serves("v1")
+	s.resize(0, 77)
+	s.must("the update", has(w, 0, 77))
+	s.settle()
+	return fmt.Sprintf("%s; when it is served again, %s in total", meanwhile, s.log)
+}
+
+func irrelevantWrites(s *scenario) string {
+	s.ready(5)
+	before := s.proxy.Requests(s.ofType())
+	for i := range 50 {
+		s.patchCRD(fmt.Sprintf(`{"metadata":{"annotations":{"note":"%d"}}}`, i))
+	}
+	s.resize(0, 77)
+	s.must("the update", func() bool { return s.log.counts().updates == 1 })
+	return fmt.Sprintf("%s for the type; %s", count(s.proxy.Requests(s.ofType())-before, "request"), s.log)
+}
+
+func conversionFails(s *scenario) string {
+	fixture.Serve(s.crd, "v1", "v2")
+	s.check(unstructured.SetNestedMap(s.crd.Object, map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+		"conversionReviewVersions": []any{"v1"}, "clientConfig": map[string]any{"url": "https://127.0.0.1:1/"},
+	}}, "spec", "conversion"))
+	other := fixture.NewCRD(s.gvr.Group, "Boat", "v1")
+	s.install(s.crd, other)
+	s.create(0, 1)
+	w := s.watch(s.gvr.GroupResource().WithVersion("v2"))
+	cause := s.cause(w, 15*time.Second, status.ReasonConversionFailed) // a list fails later than a watch-list, whose error is another one
+	boats := s.watch(schema.GroupVersionResource{Group: s.gvr.Group, Version: "v1", Resource: "boats"}).wait(s.ctx, limit)
+	s.patchCRD(`{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
+	return fmt.Sprintf("a wait returns %s; another type is %s; %s when the conversion works", cause, boats, w.wait(s.ctx, limit))
+}
+
+func stuckFinalizer(s *scenario) string {
+	s.install(s.crd)
+	s.create(0, 1, func(obj *unstructured.Unstructured) { obj.SetFinalizers([]string{"example.com/stuck"}) })
+	w := s.watch(s.gvr)
+	if got := w.wait(s.ctx, limit); got != synced {
+		s.Fatal(got)
+	}
+	s.check(s.admin.Resource(fixture.Definitions).Delete(s.ctx, s.crd.GetName(), metav1.DeleteOptions{}))
+	s.must("the deletion of the object", func() bool {
+		all, _ := w.objects()
+		return len(all) == 1 && all[0].GetDeletionTimestamp() != nil
+	})
+	s.says(w, "terminating")
+	meanwhile := fmt.Sprintf("it says %s; %s", w.state(), cached(w))
+	s.patch(name(0), `{"metadata":{"finalizers":null}}`)
+	s.must("the end of the object", func() bool { return s.log.counts().deletes == 1 })
+	return fmt.Sprintf("%s; one delete when the finalizer is removed", meanwhile)
+}
+
+func subresource(s *scenario) string {
+	versions, _, err := unstructured.NestedSlice(s.crd.Object, "spec", "versions")
+	s.check(err)
+	versions[0].(map[string]any)["subresources"] = map[string]any{"status": map[string]any{}}
+	s.check(unstructured.SetNestedSlice(s.crd.Object, versions, "spec", "versions"))
+	s.install(s.crd)
+	w := s.watch(s.gvr.GroupVersion().WithResource("ships/status"))
+	cause := w.wait(s.ctx, 3*time.Second)
+	requests := "no request"
+	repeated := func() bool { return s.proxy.Requests(s.ofType()) > 1 }
+	if repeated() || cause == noReason && eventually(s.ctx, limit, repeated) {
+		requests = "requests are repeated"
+	}
+	return fmt.Sprintf("a wait for a subresource returns %s; %s", cause, requests)
+}
+
+func forbidden(s *scenario) string {
+	s.install(s.crd)
+	s.create(0, 3)
+	s.proxy.Inject(s.ofType(), faultproxy.Fail(403))
+	w := s.watch(s.gvr)
+	cause := s.cause(w, 3*time.Second, status.ReasonForbidden)
+	s.proxy.Heal()
+	w.retry()
+	return fmt.Sprintf("a wait returns %s; %s when it is allowed", cause, w.wait(s.ctx, limit))
+}
+
+func revoked(s *scenario) string {
+	w := s.ready(3)
+	s.proxy.Inject(s.ofType(), faultproxy.Fail(403))
+	s.proxy.CutWatches(s.ofType())
+	s.must("a failure", func() bool { return len(s.proxy.Past(faultproxy.All(s.ofType(), faultproxy.Verb("watch")))) >= 3 })
+	s.says(w, string(status.ReasonForbidden))
+	meanwhile := fmt.Sprintf("it says %s; %s", w.state(), cached(w))
+	s.resize(0, 77)
+	s.proxy.Heal()
+	w.retry()
+	s.must("the update", has(w, 0, 77))
+	s.settle()
+	return fmt.Sprintf("%s; when they are granted again, %s in total", meanwhile, s.log)
+}
+
+func leaveWhileItHangs(s *scenario) string {
+	s.install(s.crd)
+	s.proxy.Inject(s.ofType(), faultproxy.Hang())
+	w := s.watch(s.gvr)
+	s.must("a request", func() bool { return s.proxy.OpenWatches(s.ofType()) == 1 })
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.stop() }()
+	at := "not at once"
+	if eventually(s.ctx, 10*time.Second, func() bool { return s.proxy.OpenWatches(s.ofType()) == 0 }) { // a busy machine is slow
+		at = "at once"
+	}
+	<-ended
+	return "the request ends " + at
+}
+
+func twoWaits(s *scenario) string {
+	other := fixture.NewCRD(s.gvr.Group, "Boat", "v1")
+	s.install(s.crd, other)
+	s.proxy.Inject(s.ofType(), faultproxy.Hang())
+	w := s.watch(s.gvr)
+	second := make(chan string)
+	go func() { second <- w.wait(s.ctx, 4*limit) }()
+	first := s.cause(w, time.Second, status.ReasonSyncing)
+	boats := s.watch(schema.GroupVersionResource{Group: s.gvr.Group, Version: "v1", Resource: "boats"}).wait(s.ctx, limit)
+	s.proxy.Heal()
+	s.proxy.CutWatches(s.ofType())
+	return fmt.Sprintf("the wait that ends returns %s; the other one: %s; another type: %s", first, <-second, boats)
+}
+
+func expiredWatch(s *scenario) string {
+	w := s.ready(6)
+	s.offline(func() {
+		s.resize(1, 77)
+		s.delete(2)
+		s.create(6, 1)
+	})
+	s.must("all changes", func() bool { return has(w, 1, 77)() && has(w, 6, 6)() && !has(w, 2, 2)() })
+	s.settle()
+	return s.log.String()
+}
+
+// settle waits until the handler has all events of the cache: that of a last change is after all others. The log forgets it.
+func (s *scenario) settle() {
+	s.Helper()
+	const last = 99
+	s.resize(1, last)
+	s.must("the last change", func() bool { return s.log.forget(last) })
+}
+
+func recreatedObject(s *scenario) string {
+	w := s.ready(2)
+	s.offline(func() {
+		s.delete(0)
+		s.create(0, 1, func(obj *unstructured.Unstructured) { obj.Object["spec"] = map[string]any{"size": int64(77)} })
+	})
+	s.must("the new object", has(w, 0, 77))
+	s.settle()
+	return s.log.String()
+}
+
+func bookmarkMissing(s *scenario) string {
+	s.install(s.crd)
+	s.create(0, 3)
+	s.proxy.Inject(s.ofType(), faultproxy.NeverInitialEventsEnd())
+	w := s.watch(s.gvr)
+	cause := s.cause(w, 15*time.Second, synced) // a busy machine is slow
+	return fmt.Sprintf("after 15 s: %s", cause)
+}
+
+func noBookmarks(s *scenario) string {
+	w := s.ready(3)
+	s.settle() // client-go lists again after a watch of less than a second without an event
+	s.proxy.Inject(s.ofType(), faultproxy.DropBookmarks())
+	s.proxy.CutWatches(s.ofType())
+	for i := range 3 {
+		s.resize(i, 77)
+	}
+	eventually(s.ctx, limit, func() bool { return s.log.counts().updates >= 3 })
+	s.says(w, string(status.StateSynced))
+	return fmt.Sprintf("ten seconds after three objects have changed: %s; it says %s", s.log, w.state())
+}
+
+// list responds to lists with items, and to watches with a stream that has event and does not end. It refuses watch-lists.
+func (s *scenario) list(version string, items []json.RawMessage, event json.RawMessage) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		query := r.URL.Query()
+		switch {
+		case query.Get("sendInitialEvents") != "":
+			faultproxy.Status(http.StatusBadRequest, "BadRequest", "sendInitialEvents is not known").ServeHTTP(w, r)
+		case query.Get("watch") == "":
+			_ = json.NewEncoder(w).Encode(map[string]any{
+				"apiVersion": s.gvr.GroupVersion().String(), "kind": "ShipList",
+				"metadata": map[string]any{"resourceVersion": version}, "items": items,
+			})
+		default:
+			if event != nil {
+				_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": event})
+			}
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	})
+}
+
+func (s *scenario) ship(name, version, spec string) json.RawMessage {
+	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Ship","metadata":{"name":%q,"namespace":"harbor","uid":%q,"resourceVersion":%q},"spec":%s}`,
+		s.gvr.GroupVersion(), name, name, version, spec)
+}
+
+func oddVersions(s *scenario) string {
+	s.install(s.crd)
+	var texts []string
+	for _, version := range []string{"", "0", "seven"} {
+		s.proxy.Heal()
+		s.proxy.Answer(s.ofType(), s.list(version, []json.RawMessage{s.ship(name(1), version, `{"size":1}`)}, s.ship(name(2), version, `{"size":2}`)))
+		w := s.watch(s.gvr)
+		got := "works"
+		if w.wait(s.ctx, limit) != synced || !eventually(s.ctx, limit, has(w, 2, 2)) {
+			got = "fails"
+		}
+		texts = append(texts, fmt.Sprintf("%q %s", version, got))
+		w.stop()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// ship is the Go type of ships.
+type ship struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Size int64 `json:"size"`
+	} `json:"spec"`
+}
+
+func (s *ship) DeepCopyObject() runtime.Object {
+	c := *s
+	s.DeepCopyInto(&c.ObjectMeta)
+	return &c
+}
+
+// typed describes a typed read of the whole cache.
+func typed(w watcher, gvr schema.GroupVersionResource) string {
+	ours, is := w.(*gvrkit)
+	if !is {
+		return "it has no typed reads"
+	}
+	objects, err := lister.NewTyped[*ship](ours.lease.Informer().GetIndexer(), gvr).List(nil)
+	text := fmt.Sprintf("a typed read returns %d", len(objects))
+	if err != nil && strings.Contains(err.Error(), "harbor/"+name(0)) {
+		text += " and an error that names the other"
+	}
+	return text
+}
+
+func malformedObject(s *scenario) string {
+	s.install(s.crd)
+	s.create(0, 1, func(obj *unstructured.Unstructured) { obj.Object["spec"] = map[string]any{"size": "large"} })
+	s.create(1, 99)
+	w := s.watch(s.gvr)
+	got := w.wait(s.ctx, limit)
+	return fmt.Sprintf("%s; %s; %s", got, cached(w), typed(w, s.gvr))
+}
+
+func largeIntegers(s *scenario) string {
+	s.install(s.crd)
+	var items []json.RawMessage
+	numbers := []string{"9223372036854775808", "9007199254740993", "9223372036854775807"}
+	for i, number := range numbers {
+		items = append(items, s.ship(name(i), "7", `{"size":`+number+`}`))
+	}
+	s.proxy.Answer(s.ofType(), s.list("7", items, nil))
+	w := s.watch(s.gvr)
+	w.wait(s.ctx, limit)
+	var texts []string
+	all, _ := w.objects()
+	for _, obj := range all {
+		size := obj.Object["spec"].(map[string]any)["size"]
+		kind := "rounded"
+		if i := slices.IndexFunc(numbers, func(n string) bool { return n == fmt.Sprint(size) }); i >= 0 && obj.GetName() == name(i) {
+			kind = "exact"
+		}
+		texts = append(texts, fmt.Sprintf("%s as %T, %s", obj.GetName(), size, kind))
+	}
+	slices.Sort(texts)
+	text := strings.Join(texts, "; ")
+	for i, what := range []string{"2^63", "2^53+1", "2^63-1"} {
+		text = strings.Replace(text, name(i), what, 1)
+	}
+	return text + "; " + typed(w, s.gvr)
+}

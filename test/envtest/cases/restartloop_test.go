@@ -1,0 +1,137 @@
+package cases
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	upstream "k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	loopPeriod  = 500 * time.Millisecond
+	syncTimeout = 10 * time.Second
+)
+
+// restartLoop is the code that programs write around client-go's dynamicinformer for types that come and go.
+type restartLoop struct {
+	gvr       schema.GroupVersionResource
+	client    dynamic.Interface
+	discovery discovery.DiscoveryInterface
+	handler   cache.ResourceEventHandler
+	cancel    context.CancelFunc
+	ended     chan struct{}
+
+	mu       sync.Mutex
+	informer cache.SharedIndexInformer // nil while the type is not served
+	end      func()                    // of the informer
+}
+
+func startRestartLoop(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) watcher {
+	client, err := dynamic.NewForConfigAndClient(s.config, s.http)
+	s.check(err)
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(s.config, s.http)
+	s.check(err)
+	ctx, cancel := context.WithCancel(s.ctx)
+	l := &restartLoop{gvr: gvr, client: client, discovery: disco, handler: handler, cancel: cancel, ended: make(chan struct{})}
+	go l.run(ctx)
+	return l
+}
+
+func (l *restartLoop) run(ctx context.Context) {
+	defer close(l.ended)
+	defer l.endInformer()
+	for {
+		switch served, err := l.served(); {
+		case err != nil: // it may be served
+		case served && l.current() == nil:
+			l.startInformer(ctx)
+		case !served:
+			l.endInformer()
+		}
+		select {
+		case <-time.After(loopPeriod):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *restartLoop) served() (bool, error) {
+	list, err := l.discovery.ServerResourcesForGroupVersion(l.gvr.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == l.gvr.Resource }), nil
+}
+
+// startInformer starts an informer. It returns when the informer has synced, or ends the informer after syncTimeout.
+func (l *restartLoop) startInformer(ctx context.Context) {
+	factory := upstream.NewDynamicSharedInformerFactory(l.client, 0)
+	informer := factory.ForResource(l.gvr).Informer()
+	if _, err := informer.AddEventHandler(l.handler); err != nil {
+		return
+	}
+	stop := make(chan struct{})
+	l.mu.Lock()
+	l.informer, l.end = informer, func() { close(stop); factory.Shutdown() }
+	l.mu.Unlock()
+	factory.Start(stop)
+	wait, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	if !factory.WaitForCacheSync(wait.Done())[l.gvr] {
+		l.endInformer()
+	}
+}
+
+// endInformer ends the informer and drops its cache.
+func (l *restartLoop) endInformer() {
+	l.mu.Lock()
+	end := l.end
+	l.informer, l.end = nil, nil
+	l.mu.Unlock()
+	if end != nil {
+		end()
+	}
+}
+
+func (l *restartLoop) current() cache.SharedIndexInformer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.informer
+}
+
+func (l *restartLoop) wait(ctx context.Context, limit time.Duration) string {
+	if !eventually(ctx, limit, func() bool { informer := l.current(); return informer != nil && informer.HasSynced() }) {
+		return noReason
+	}
+	return synced
+}
+
+func (l *restartLoop) state() string { return nothing }
+
+func (l *restartLoop) objects() ([]*unstructured.Unstructured, bool) {
+	informer := l.current()
+	if informer == nil || !informer.HasSynced() {
+		return nil, false
+	}
+	return unstructuredOf(informer.GetStore()), true
+}
+
+func (l *restartLoop) retry() {}
+
+func (l *restartLoop) stop() {
+	l.cancel()
+	<-l.ended
+}

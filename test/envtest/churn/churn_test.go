@@ -1,0 +1,198 @@
+// Package churn_test runs the churn model on the embedded server, on one whose etcd is restored, and on kube-apiserver.
+//
+//	go test ./test/envtest/churn                                   # 30 s on each server
+//	go test ./test/envtest/churn -churn.duration 10m -churn.seed 7 # longer, from another seed
+//	go test ./test/envtest/churn -churn.script file -v             # one script, with its progress
+package churn_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gvrkit/gvrkit/test/churn"
+	"github.com/gvrkit/gvrkit/test/churn/leases"
+	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
+	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+)
+
+var (
+	duration = flag.Duration("churn.duration", 30*time.Second, "how long scripts are run on each server")
+	seed     = flag.Uint64("churn.seed", 1, "the first seed")
+	seeds    = flag.Uint64("churn.seeds", 0, "how many seeds are run; 0: as many as the duration allows")
+	parallel = flag.Int("churn.parallel", 3, "how many scripts run at the same time on a server that is not restored")
+	file     = flag.String("churn.script", "", "a file with the only script to run")
+	shrink   = flag.Duration("churn.shrink", 3*time.Minute, "how long a shorter failing script is searched")
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(klog.Logger{})
+	goleak.VerifyTestMain(m)
+}
+
+func TestChurn_EmbeddedServer(t *testing.T) {
+	server, err := embedded.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	run(t, *parallel, churn.Config{Servers: []*rest.Config{server.Config()}})
+}
+
+// A restore concerns all scripts on a server, so they run one after the other.
+func TestChurn_RestoredServer(t *testing.T) {
+	server := startRestorable(t)
+	run(t, 1, churn.Config{Servers: []*rest.Config{server.config()}, Backup: server.backUp, Restore: server.restore})
+}
+
+func TestChurn_KubeAPIServer(t *testing.T) {
+	assets, err := controlplane.Assets(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := &envtest.Environment{
+		BinaryAssetsDirectory:    assets,
+		ControlPlaneStartTimeout: 5 * time.Minute,
+		ControlPlaneStopTimeout:  time.Minute,
+	}
+	config, err := environment.Start()
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, *parallel, churn.Config{Servers: []*rest.Config{config, secondServer(t, filepath.Join(assets, "kube-apiserver"), environment)}})
+}
+
+// secondServer starts another API server on the etcd of an environment: requests then alternate between
+// servers that learn of changes at different times.
+func secondServer(t *testing.T, program string, environment *envtest.Environment) *rest.Config {
+	t.Helper()
+	server := &envtest.APIServer{Path: program, EtcdURL: environment.ControlPlane.Etcd.URL, StartTimeout: 5 * time.Minute, StopTimeout: time.Minute}
+	err := server.Start()
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := server.AddUser(envtest.User{Name: "churn", Groups: []string{"system:masters"}}, &rest.Config{
+		Host:            "https://" + server.Address + ":" + server.Port,
+		TLSClientConfig: rest.TLSClientConfig{CAData: server.CA},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// run runs the script of the flag, or those of seeds, some at a time, until one fails or the time is over.
+func run(t *testing.T, parallel int, cfg churn.Config) {
+	t.Helper()
+	cfg.Subject, cfg.Patience = leases.New(), 30*time.Second
+	if *file != "" {
+		runFile(t, cfg)
+		return
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	next, failed := make(chan uint64), make(chan func(), parallel)
+	var workers sync.WaitGroup
+	for range parallel {
+		workers.Go(func() {
+			for seed := range next {
+				script := churn.Generate(seed, profile(cfg))
+				result, err := churn.Run(ctx, cfg, script)
+				switch {
+				case ctx.Err() != nil: // another script has failed
+				case result.Failed():
+					stop()
+					failed <- func() { report(t, cfg, seed, result) } //nolint:contextcheck // ctx has ended
+				case err != nil:
+					t.Errorf("seed %d: %v\n%v", seed, err, script)
+					stop()
+				}
+			}
+		})
+	}
+	end, last := time.After(*duration), *seed+*seeds-1
+	for n := *seed; n <= last || *seeds == 0; n++ {
+		select {
+		case next <- n:
+			continue
+		case <-end:
+		case <-ctx.Done():
+		}
+		t.Logf("scripts of the seeds %d to %d", *seed, n-1)
+		break
+	}
+	close(next)
+	workers.Wait()
+	close(failed)
+	for report := range failed {
+		report()
+	}
+}
+
+// profile returns what scripts may use. A restore takes seconds, so scripts with restores are shorter.
+func profile(cfg churn.Config) churn.Profile {
+	p := churn.Profile{Servers: len(cfg.Servers), Restore: cfg.Restore != nil}
+	if p.Restore {
+		p.Length = 70
+	}
+	return p
+}
+
+// report reports a failed script, and the shortest one that it finds.
+func report(t *testing.T, cfg churn.Config, seed uint64, failed churn.Result) {
+	t.Helper()
+	t.Errorf("seed %d:\n%v\n%v", seed, failed, failed.Script)
+	if os.Getenv("GVRKIT_MUTANT") != "" {
+		return // no one reads it
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), *shrink)
+	defer cancel()
+	cfg.Patience = 15 * time.Second
+	if shortest := churn.Shortest(ctx, cfg, failed); len(shortest.Script) < len(failed.Script) {
+		t.Errorf("seed %d, shortened to %d operations, a script for -churn.script:\n%v\n%v", seed, len(shortest.Script), shortest, shortest.Script)
+	}
+}
+
+func runFile(t *testing.T, cfg churn.Config) {
+	t.Helper()
+	text, err := os.ReadFile(*file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := churn.Parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Log = t.Logf
+	result, err := churn.Run(t.Context(), cfg, script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Failed() {
+		t.Errorf("\n%v\n%v", result, script)
+	}
+}
