@@ -7,8 +7,12 @@ MODULES := . bench controllerruntime examples/clusters examples/controller examp
 UNIT    := ./... ./bench/... ./controllerruntime/... ./metrics/...
 SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/clusters/... ./examples/controller/... ./examples/ipamblock/... ./examples/manager/...
 TEST    := go test -race -shuffle=on -count=1 -timeout=40m
+# Their tests run whole without the race detector, and with it short: it makes them ten times as long.
+PURE    := ./internal/wire ./internal/packed ./internal/metaproto ./bench/cache
 LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZ    := 30s
+CHURN   := 10m
+SOAK    := 10m
 BENCH   := -out bench/results
 # go build -v prints each package that it compiles; COUNT counts these lines.
 COUNT   := awk '/[ :]/ && !/^go: downloading/ {print} ++n % 100 == 0 {print "  " n " packages compiled or downloaded"; fflush()}'
@@ -27,19 +31,25 @@ test: test-unit test-envtest ## run all tests of all modules
 
 test-unit: ## run the tests that need no server
 	@echo "test-unit: compiling with the race detector: about two minutes with empty caches"
-	@$(TEST) $(UNIT)
-	@echo "test-unit: running tests of informers again, with packed caches"; GVRKIT_PACKED_CACHES=true $(TEST) ./dynamicinformer ./test/upstream
+	@go test -shuffle=on -count=1 $(PURE)
+	@$(TEST) -short $(UNIT)
+	@echo "test-unit: running client-go's tests again, with packed caches"; GVRKIT_PACKED_CACHES=true $(TEST) ./test/upstream
 
 test-envtest: ## find or build API servers, and run the tests that need them
 	@echo "test-envtest: building the API servers and the tests: 12 to 25 minutes with empty caches"
 	@go run ./test/envtest/cmd/prepare
 	@go build -race -v $(SERVERS) 2>&1 | $(COUNT)
 	@echo "test-envtest: running the tests"
-	@$(TEST) $(SERVERS)
+	@cd test/envtest && go tool ginkgo run --race --procs=4 --randomize-all --timeout=40m --no-color .
+	@$(TEST) -short $$(go list $(SERVERS) | grep -v 'gvrkit/test/envtest$$')
+
+test-long: ## run the tests that make test shortens, and controller-runtime's own tests, whole
+	@go run ./test/envtest/cmd/prepare
+	@$(TEST) ./test/envtest/controllerruntime $(UNIT)
 
 test-packed: export GVRKIT_PACKED_CACHES = true
-test-packed: UNIT := ./internal/... ./lister ./metadatainformer ./metadatalister ./packed ./metrics/...
-test-packed: test-unit test-envtest ## run the tests of informers with packed caches, also those that need servers; half an hour
+test-packed: UNIT := ./internal/... ./dynamicinformer ./lister ./metadatainformer ./metadatalister ./packed ./metrics/...
+test-packed: test-unit test-envtest ## run the tests of informers with packed caches, also those that need servers
 
 mutants: ## change the library in one way after the other, and print the test that detects it; more than an hour
 	@go run ./test/mutants
@@ -48,10 +58,13 @@ fuzz: ## fuzz each target for FUZZ=30s
 	@for t in FuzzParseRef:discovery FuzzDocument:discovery FuzzObject:internal/wire FuzzList:internal/wire FuzzStream:internal/wire FuzzStruct:internal/wire FuzzMetadata:internal/metaproto FuzzPacker:internal/packed FuzzQuery:lister; do \
 		go test -run '^$$' -fuzz "^$${t%%:*}\$$" -fuzztime $(FUZZ) ./$${t##*:} || exit 1; done
 
-soak: ## acquire and release a million leases, delete and create 40 types 200 times; half an hour
-	@GVRKIT_LEASES=10000 $(TEST) -timeout=30m ./dynamicinformer -run TestLease_ManyAtOnce
+churn: ## run random operations and faults on API servers against a model, for CHURN=10m on each
 	@go run ./test/envtest/cmd/prepare
-	@GVRKIT_SOAK=40x200 $(TEST) -timeout=60m ./test/envtest/ -ginkgo.v -ginkgo.focus='are created and deleted by the hundred'
+	@$(TEST) -timeout=0 ./test/envtest/churn -v -churn.duration=$(CHURN) -churn.seed=$$RANDOM$$RANDOM
+
+soak: ## run a factory for SOAK=10m: 200 types, faults, difficult handlers; check what is lost, and what is left
+	@go run ./test/envtest/cmd/prepare
+	@go test -count=1 -timeout=0 ./test/envtest/soak -v -soak.types=200 -soak.duration=$(SOAK) -soak.seed=$$RANDOM$$RANDOM
 
 bench: ## compare with client-go and controller-runtime; more than an hour, with BENCH=-quick eight minutes
 	@echo "bench: compiling: some minutes with empty caches, then some minutes to build the API server"
@@ -70,4 +83,4 @@ tidy-check: ## check that go.mod and go.sum of each module are complete, and tha
 
 verify: test lint tidy-check ## run all checks that a change must pass
 
-.PHONY: help build run test test-unit test-envtest test-packed mutants fuzz soak bench lint fmt tidy-check verify
+.PHONY: help build run test test-unit test-envtest test-packed mutants fuzz churn soak bench lint fmt tidy-check verify

@@ -3,6 +3,9 @@ package main
 // ofDiscovery has mutants of answers, and of updates of a resolver.
 var ofDiscovery = []table{
 	{"discovery", "discovery", []mutant{
+		{"rewind: the watch of CRDs is not compared", "metadataWatch.compare", replace("order < 0", "order > 1")},
+		{"rewind: a CRD of an earlier generation is the one that was read", "knowledge.putCRD", never("item.Generation < old.Generation")},
+		{"rewind: each watch of CRDs costs a list", "metadataWatch.compare", never("time.Until(w.until) < time.Second")},
 		{"suggestions for a kind have similar resources", "similar", never("best.distance == 0 && best.ref.Group == ref.Group && cand.distance > 0")},
 		{"a question may have a nil context", "Resolver.answer", never("ctx == nil")},
 		{"Run accepts a nil context", "Resolver.Run", never("ctx == nil")},

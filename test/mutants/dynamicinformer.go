@@ -2,6 +2,13 @@ package main
 
 // ofDynamicinformer has mutants of the factory and its leases.
 var ofDynamicinformer = []table{
+	{"internal/redirect", "internal/redirect", []mutant{
+		{"a redirect to another server is followed", "transport.RoundTrip", always("sameServer(req.URL, to)")},
+		{"a redirect to plain HTTP is followed", "sameServer", always("from.Scheme == to.Scheme")},
+	}},
+	{"dynamicinformer", "dynamicinformer", []mutant{
+		{"a factory sends its token to where a server redirects it", "NewForConfigAndClient", replace("redirect.Refuse(httpClient)", "httpClient")},
+	}},
 	{"dynamicinformer", "dynamicinformer", []mutant{
 		{"conflicting options of leases are accepted", "Factory.sharedLocked", always("err == nil")},
 		{"metadata and whole objects share an informer", "Factory.acquire", replace("k.versions, k.form = o.versions, o.form", "k.versions, k.form = o.versions, f.options.form")},

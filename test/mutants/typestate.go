@@ -95,6 +95,7 @@ var ofTypestate = []table{
 		{"watches that expire all the time are no failure", "State.Failed", always("next.At.Sub(next.expiry) > expiryEvery")},
 	}},
 	{"discovery", "internal/typestate", []mutant{
+		{"a 404 that does not name the CRD is evidence", "isMissing", replace("fault.ErrStatus.Details.Name == name", `name != ""`)},
 		{"a request for a CRD that hangs stops its informers", "facts.CRDUID", replace("context.WithTimeout(ctx, r.options.requestTimeout)", "context.WithCancel(ctx)")},
 	}},
 }

@@ -1,0 +1,40 @@
+package main
+
+// ofChurn has mutants that the churn model must find. Many are defects that reviews have found, in
+// this module or in others. test/README.md has the invariant that finds each.
+var ofChurn = []table{
+	{"internal/source", "test/envtest/churn", []mutant{
+		{"churn: the objects of a type that is gone stay", "resumableWatch.flush", drop("if !s.deleteAll(ctx) { return false }")},
+		{"churn: the version does not go on", "resumableWatch.pass", drop("s.known.reached(namespace, id.version)")},
+		{"churn: an object that was deleted in a gap stays", "resumableWatch.relist", replace("!s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t))", "false")},
+		{"churn: an object that was created again in a gap is an update", "resumableWatch.missingIn", never("!id.same(item.identity)")},
+		{"churn: a namespace that could not be listed counts as listed", "merge", replace("position{}", `position{version: "1", listed: true}`)},
+		{"churn: the failure of a namespace does not end", "Namespaces.succeeded", drop("delete(n.failing, name)")},
+		{"churn: the objects of a namespace that can't be listed are deleted", "resumableWatch.missingIn", drop("stays[key] = true")},
+		{"churn: a set of namespaces resumes at the versions of its lists", "child.pass", drop("c.version = cmp.Or(version, c.version)")},
+		{"churn: the objects of a namespace that has left the set stay", "merged.remove", replace(
+			"m.give(ctx, &part{namespace: name, removed: true, gone: m.set.isGone(name)}) != nil", `name == ""`)},
+		{"churn: the objects of a namespace that has left the set are deleted", "resumableWatch.passPart", replace("p.removed && !p.gone", "false")},
+		{"churn: watches are of all namespaces", "client.WatchWithContext", replace("c.namespace", `""`)},
+		{"churn: objects stay in the old version of their type", "resumableWatch.relist", never("of.GVR != t.GVR")},
+		{"churn: objects of a namespace that could not be listed stay in the old version of their type", "known.locate", drop("former: rewritten || before.former")},
+		{"churn: objects with equal versions are not compared after a restore", "resumableWatch.give", never("content.rewound")},
+	}},
+	{"internal/handlers", "test/envtest/churn", []mutant{
+		{"churn: an addition and a deletion that are merged are a deletion", "object.merge", never("o.event.kind == added")},
+		{"churn: an update that was merged begins with the last old object", "object.merge", before("o.event.obj = e.obj", "o.event.old = e.old")},
+		{"churn: an addition has the place of the deletion before it", "pending.add", never("o.isDeleted() && e.kind == added")},
+		{"churn: a handler that was removed is called", "Set.Remove", returns("nil")},
+		{"churn: the calls of a released lease do not end", "Group.Close", drop("g.calls.Close()")},
+	}},
+	{"dynamicinformer", "test/envtest/churn", []mutant{
+		{"churn: the last release does not end the informer", "entry.retireLocked", drop("e.cancel()")},
+	}},
+	{"internal/packed", "test/envtest/churn", []mutant{
+		{"churn: unequal parts of packed objects are taken for equal ones", "decoder.valueLike", replace("d.data[d.pos:end] == other.data[other.pos:other.after()]", "end-d.pos == other.after()-other.pos")},
+	}},
+	{"discovery", "test/envtest/churn", []mutant{
+		{"churn: a CRD that was read counts after a restore", "knowledge.putCRD", never("item.Generation < old.Generation")},
+		{"churn: versions that are not served are reported as served", "crd.resources", always("v.Served")},
+	}},
+}
