@@ -1,22 +1,16 @@
 package dynamicinformer_test
 
 import (
-	"context"
 	"testing"
 
 	"go.uber.org/goleak"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{}) // the zero logger is silent
-	// client-go's default handlers log errors, and delay them by a millisecond of a time that bubbles
-	// do not share.
-	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
-		func(ctx context.Context, err error, msg string, keysAndValues ...any) {
-			klog.FromContext(ctx).Error(err, msg, keysAndValues...)
-		},
-	}
+	fakecluster.LogErrorsAtOnce()
 	goleak.VerifyTestMain(m)
 }

@@ -5,9 +5,12 @@ import (
 
 	"go.uber.org/goleak"
 	"k8s.io/klog/v2"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{}) // the zero logger is silent
+	fakecluster.LogErrorsAtOnce()
 	goleak.VerifyTestMain(m)
 }

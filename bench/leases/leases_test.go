@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/bench/cluster"
 	"github.com/gvrkit/gvrkit/bench/cluster/clustertest"
@@ -26,9 +26,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// One handler sleeps until a millisecond after the last error, which is years if that error
-	// was outside of the bubble. The other one logs errors that these tests cause.
-	utilruntime.ErrorHandlers = nil
+	klog.SetLogger(klog.Logger{}) // these tests cause errors; the zero logger is silent
+	fakecluster.LogErrorsAtOnce()
 	if err := flag.Set("test.benchtime", "20ms"); err != nil { // of testing.Benchmark
 		panic(err)
 	}

@@ -4,6 +4,11 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	fakecluster.LogErrorsAtOnce()
+	goleak.VerifyTestMain(m)
+}

@@ -1,7 +1,6 @@
 package shapes_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	upstream "k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
@@ -29,12 +27,7 @@ import (
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{}) // the zero logger is silent
-	// client-go's default handlers log errors, and delay them by a millisecond of a time that bubbles do not share.
-	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
-		func(ctx context.Context, err error, msg string, keysAndValues ...any) {
-			klog.FromContext(ctx).Error(err, msg, keysAndValues...)
-		},
-	}
+	fakecluster.LogErrorsAtOnce()
 	if isChild() { // its informers may run until it ends
 		os.Exit(m.Run())
 	}
