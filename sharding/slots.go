@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -58,6 +59,9 @@ func (s Slots) Len() (n int) {
 // Empty reports whether the set has no slot.
 func (s Slots) Empty() bool { return s == Slots{} }
 
+// Equal reports whether both sets have the same slots, as == does. Packages that compare values call it.
+func (s Slots) Equal(other Slots) bool { return s == other }
+
 // All iterates over the slots in ascending order.
 func (s Slots) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
@@ -86,6 +90,9 @@ func (s Slots) Minus(other Slots) Slots {
 	}
 	return s
 }
+
+// Complement returns the slots that are not in s.
+func (s Slots) Complement() Slots { return allSlots().Minus(s) }
 
 // Intersect returns the slots that are in s and in other.
 func (s Slots) Intersect(other Slots) Slots {
@@ -136,6 +143,45 @@ func (s Slots) Selector() string {
 		parts = append(parts, apisharding.ShardRangeRequirement{Key: field, Start: "0xffffffffffffffff", End: bound(SlotCount)})
 	}
 	return apisharding.NewSelector(parts...).String()
+}
+
+// selectorRange is a range in a selector of shards.
+var selectorRange = regexp.MustCompile(`^shardRange\(\s*` + regexp.QuoteMeta(field) + `\s*,\s*'0x([0-9a-f]{16})'\s*,\s*'0x(10{16}|[0-9a-f]{16})'\s*\)$`)
+
+// ParseSelector returns the slots that a selector selects, such as the one that a server repeats in the shardInfo of a list.
+// It reports false if the text is not a selector by UID, or if a range does not begin and end with a slot.
+func ParseSelector(selector string) (s Slots, ok bool) {
+	if selector == "" {
+		return allSlots(), true
+	}
+	if selector == (Slots{}).Selector() {
+		return Slots{}, true
+	}
+	for part := range strings.SplitSeq(selector, "||") {
+		match := selectorRange.FindStringSubmatch(strings.TrimSpace(part))
+		if match == nil {
+			return Slots{}, false
+		}
+		from, fromSlot := slotAt(match[1])
+		to, toSlot := slotAt(match[2])
+		if !fromSlot || !toSlot || from >= to {
+			return Slots{}, false
+		}
+		for slot := from; slot < to; slot++ {
+			s.add(slot)
+		}
+	}
+	return s, true
+}
+
+// slotAt returns the slot whose lowest hash has these digits, or SlotCount for 2^64. It reports false if there is none.
+func slotAt(digits string) (slot int, ok bool) {
+	high := len(digits) - slotWidth/4
+	if strings.Trim(digits[high:], "0") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits[:high], 16, 16)
+	return int(n), err == nil && n <= SlotCount
 }
 
 // bound returns the lowest hash of a slot, with 16 digits, or 2^64.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,13 +51,10 @@ func (c *Cluster) Restore(b *Backup) {
 	}
 }
 
-// newUIDLocked returns the UID of the object that is created at version. Versions come again after a restore, and UIDs do not.
-// The caller holds mu.
+// newUIDLocked returns the UID of the object that is created at version: a UUID, as from an API server. Versions come again after a restore,
+// and UIDs do not. The caller holds mu.
 func (c *Cluster) newUIDLocked(version int64) types.UID {
-	if c.restores == 0 {
-		return types.UID(fmt.Sprintf("uid-%d", version))
-	}
-	return types.UID(fmt.Sprintf("uid-%d-%d", c.restores, version))
+	return types.UID(uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%d of restore %d", version, c.restores)).String())
 }
 
 // SendBookmarks sends a bookmark to each open watch of gvr with AllowWatchBookmarks, if there was a change since the watch was

@@ -43,6 +43,7 @@ type Cluster struct {
 	open        map[schema.GroupVersionResource]int
 	intercept   Interceptor
 	muteInitial bool
+	sharded     bool
 	restores    int
 	moment      time.Time       // of the last request
 	burst       map[Request]int // lists and watches at that moment, without their options
@@ -104,6 +105,19 @@ func (c *Cluster) MuteInitialEventsEnd() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.muteInitial = true
+}
+
+// Shard makes the cluster select the objects of a ShardSelector, which it ignores before, or ends that.
+func (c *Cluster) Shard(sharded bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sharded = sharded
+}
+
+func (c *Cluster) isSharded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sharded
 }
 
 // Requests returns the requests for gvr with verb so far, in order. Discovery requests have

@@ -128,7 +128,7 @@ func (r *resource) List(ctx context.Context, opts metav1.ListOptions) (*unstruct
 	if err != nil {
 		return nil, err
 	}
-	sel, err := newSelection(r.namespace, opts)
+	sel, err := newSelection(r.namespace, opts, r.cluster.isSharded())
 	if err != nil {
 		return nil, err
 	}
@@ -137,19 +137,19 @@ func (r *resource) List(ctx context.Context, opts metav1.ListOptions) (*unstruct
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(r.gvr.GroupVersion().WithKind(s.Kind + "List"))
 	list.SetResourceVersion(formatVersion(r.cluster.version))
-	page(list, s.matching(sel), opts)
+	page(list, s.matching(sel), opts, sel.shards != nil)
 	return list, nil
 }
 
 // page adds the page of objects, which are sorted, that opts request. As with an API server, a list with a selector has no number of remaining
 // objects. The version of the list is that of its first page; objects of later pages may have later versions.
-func page(list *unstructured.UnstructuredList, objects []*unstructured.Unstructured, opts metav1.ListOptions) {
+func page(list *unstructured.UnstructuredList, objects []*unstructured.Unstructured, opts metav1.ListOptions, sharded bool) {
 	if version, after, is := strings.Cut(opts.Continue, " "); is {
 		list.SetResourceVersion(version)
 		objects = slices.DeleteFunc(objects, func(obj *unstructured.Unstructured) bool { return pageKey(obj) <= after })
 	}
 	if number := int(opts.Limit); number > 0 && len(objects) > number {
-		if opts.LabelSelector == "" && opts.FieldSelector == "" {
+		if opts.LabelSelector == "" && opts.FieldSelector == "" && !sharded {
 			remaining := int64(len(objects) - number)
 			list.SetRemainingItemCount(&remaining)
 		}

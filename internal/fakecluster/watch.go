@@ -19,7 +19,7 @@ func (r *resource) Watch(ctx context.Context, opts metav1.ListOptions) (watch.In
 	if err != nil {
 		return nil, err
 	}
-	sel, err := newSelection(r.namespace, opts)
+	sel, err := newSelection(r.namespace, opts, r.cluster.isSharded())
 	if err != nil {
 		return nil, err
 	}

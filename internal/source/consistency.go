@@ -21,11 +21,16 @@ func isCheck(opts metav1.ListOptions) bool {
 // reported: the detector tries again.
 func (g *gate) check(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	t, _ := g.available.Current()
-	list, err := g.requests(t).unreported().list(ctx, opts)
+	from := g.requests(t).unreported().selecting(g.held(metav1.NamespaceAll))
+	list, err := from.list(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	content, err := newListed(&response{list: list, undecodable: undecodable.Take(list), identity: g.identityIn}, &g.transform, &sizes{})
+	bad, err := from.own(list, undecodable.Take(list))
+	if err != nil {
+		return nil, err
+	}
+	content, err := newListed(&response{list: list, undecodable: bad, identity: g.identityIn}, &g.transform, &sizes{})
 	if err != nil {
 		return nil, err
 	}

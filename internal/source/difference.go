@@ -35,6 +35,7 @@ func (s *resumableWatch) replaced(t Type) bool {
 
 // flush deletes all objects of the reflector.
 func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
+	s.splice.stop()
 	if !s.deleteAll(ctx) {
 		return false
 	}
@@ -99,6 +100,7 @@ func (s *resumableWatch) probed(t Type, gone bool) {
 // relist lists, and sends the differences between the reflector's objects and the list. If the first list of
 // another generation must wait for lists of other sources, it deletes the objects of the previous one before.
 func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
+	s.splice.stop() // the list has the present view
 	turn := s.joinQueue(t)
 	if turn.waits() && s.replaced(t) && !s.cfg.KeepCache && !s.flush(ctx, t) { // there is no list for some time
 		turn.leave()
@@ -131,6 +133,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	s.known.completed(content.version, t)
 	s.known.settled(content)
 	s.known.locate(content.positions, kept, rewritten)
+	s.known.hold(content.response)
 	if content.positions != nil {
 		forgetGone(s.cfg.Namespaces, content.positions)
 	}

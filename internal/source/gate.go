@@ -19,6 +19,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/budget"
 	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 // gate is the ListerWatcher of the reflector. Its type may be absent, installed, removed and
@@ -42,6 +43,7 @@ type gate struct {
 	queued    atomic.Pointer[time.Time] // since when a list waits for its turn; nil: it does not
 	again     atomic.Bool               // the next list replaces a watch-list that had its turn
 	bookmarks atomic.Bool               // the server sends bookmarks
+	strays    atomic.Bool               // the server has sent objects that were not requested, since the last whole list
 
 	mu    sync.Mutex
 	stage *requests
@@ -200,7 +202,7 @@ func (g *gate) counted(send func(watch.Event) bool) func(watch.Event) bool {
 func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 	if !g.transform.isSet() && len(r.undecodable) == 0 && len(r.arrivals) == 0 {
 		if done, err := g.known.replace(r, t, g.transform.strict, &g.sizes); done || err != nil {
-			g.known.locate(r.positions, false, false)
+			g.placed(r)
 			return r.list, err
 		}
 	}
@@ -209,8 +211,14 @@ func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 		return nil, err
 	}
 	g.known.replaceBy(content, t)
-	g.known.locate(r.positions, false, false)
+	g.placed(r)
 	return content.list(), nil
+}
+
+// placed records what the first list of the reflector is of.
+func (g *gate) placed(r *response) {
+	g.known.locate(r.positions, false, false)
+	g.known.hold(r)
 }
 
 // accepted is called when the reflector has got a whole list, or will get it next.
@@ -218,6 +226,7 @@ func (g *gate) accepted() {
 	g.account.Update()
 	g.cfg.Observer.Succeeded(VerbList)
 	g.cfg.Observer.Completed()
+	g.listedView()
 }
 
 // answered records that the server has responded to a watch.
@@ -292,6 +301,7 @@ type response struct {
 	undecodable []*undecodable.Object // the objects that are not in list
 	positions   map[string]position   // of a set of namespaces; nil: there is no set
 	identity    func(metav1.Object) identity
+	slots       *sharding.Slots // the slots of the objects; nil: all objects
 	arrivals    []*arrivals // the lists that are limited; their objects are converted
 }
 
@@ -315,6 +325,8 @@ func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}
 			g.dropCommon()
 		}
 	}()
+	g.strays.Store(false)
+	from = from.selecting(g.view())
 	if set := g.set(from.of); set != nil {
 		return g.listSet(ctx, set, from, changed, limit, turn)
 	}
@@ -335,13 +347,19 @@ func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan str
 	defer cancel(nil)
 	defer cancelOn(changed, cancel)()
 	from = from.reporting(turn)
-	r := response{identity: g.identityIn}
+	r := response{identity: g.identityIn, slots: from.slots}
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		page, err := from.list(ctx, opts)
 		if opts.Continue == "" { // also if the pager begins again
 			r.undecodable = nil
 		}
-		r.undecodable = append(r.undecodable, undecodable.Take(page)...)
+		bad := undecodable.Take(page)
+		if err == nil {
+			if bad, err = from.own(page, bad); err != nil {
+				from.failed(ctx, VerbList, err)
+			}
+		}
+		r.undecodable = append(r.undecodable, bad...)
 		if err == nil {
 			err = g.awaitRest(ctx, turn, page)
 		}
@@ -444,6 +462,8 @@ func (g *gate) requests(t Type) *requests {
 			strict:   g.cfg.Strict,
 			polling:  g.cfg.Polling > 0,
 			stalls:   g.cfg.Stalls,
+			strays:   &g.strays,
+			client:   g.cfg.Client,
 
 			throttled: &g.throttled,
 		}

@@ -41,7 +41,7 @@ func runSource(t *testing.T, s *source.Source) *run {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &run{
-		SharedIndexInformer: cache.NewSharedIndexInformer(s.ListerWatcher(), &unstructured.Unstructured{}, 0, cache.Indexers{}),
+		SharedIndexInformer: cache.NewSharedIndexInformer(s.ListerWatcher(), nil, 0, cache.Indexers{}), // with a type, the reflector would drop moved objects
 		source:              s, cancel: cancel, ended: make(chan struct{}),
 	}
 	store := r.GetStore()

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 // known has the objects of the reflector: their keys, and the identity of each object. One
@@ -44,6 +46,10 @@ type known struct {
 	renamed map[string]string
 	// positions has what the reflector has of each namespace of a set; nil: there is no set, or nothing is listed.
 	positions map[string]position
+	// holdings has what the reflector has of a shard, by the namespaces of positions or, without a set, under the empty name. Viewed is
+	// the generation of the last view of which it had everything.
+	holdings map[string]holding
+	viewed   uint64
 }
 
 // identity distinguishes an object from other objects with the same key, and its states.
@@ -85,6 +91,7 @@ type listed struct {
 	response  *response // nil if it is not known
 	rewound   bool      // the server has gone back: an object may have another state with the same version
 	receded   bool      // an event of the namespace was below its version
+	slots     *sharding.Slots
 }
 
 // list returns the list of transformed objects for the reflector.
@@ -109,7 +116,7 @@ func newListed(r *response, transform *transform, sizes *sizes) (listed, error) 
 	if err != nil {
 		return listed{}, err
 	}
-	l := listed{items: make(map[string]listedItem, meta.LenList(r.list)), version: accessor.GetResourceVersion(), positions: r.positions}
+	l := listed{items: make(map[string]listedItem, meta.LenList(r.list)), version: accessor.GetResourceVersion(), positions: r.positions, slots: r.slots}
 	if len(r.arrivals) == 0 { // otherwise they have been measured
 		sizes.begin(meta.LenList(r.list))
 	}
@@ -306,7 +313,7 @@ func (k *known) reset(of Type) {
 	k.objects, k.version, k.current, k.of = identities{}, "", false, of
 	k.listed, k.complete = "", false
 	k.rewound, k.receded = false, false
-	k.rejected, k.renamed, k.positions = rejections{}, nil, nil
+	k.rejected, k.renamed, k.positions, k.holdings = rejections{}, nil, nil, nil
 }
 
 // outdated records that the objects belong to a type that is gone, or to the previous type.

@@ -42,12 +42,21 @@ func Moved(obj any) (object any, is bool) {
 	return m.content, true
 }
 
-// leftBy returns the keys of the objects that exist, but whose namespaces have left the set. A type that was replaced has none.
+// leftBy returns the keys of the objects that exist, but whose namespaces have left the set, or whose slots the shard. A type
+// that was replaced has none.
 func (s *resumableWatch) leftBy(content listed, t Type) map[string]bool {
-	if content.positions == nil || s.replaced(t) {
+	if s.replaced(t) {
 		return nil
 	}
 	left := map[string]bool{}
+	if content.slots != nil {
+		for _, key := range s.known.keysOf(metav1.NamespaceAll, content.slots.Complement(), false) {
+			left[key] = true
+		}
+	}
+	if content.positions == nil {
+		return left
+	}
 	for _, namespace := range s.known.namespaces() {
 		if _, is := content.positions[namespace]; is || s.cfg.Namespaces.isGone(namespace) {
 			continue

@@ -52,12 +52,16 @@ func (s *resumableWatch) awaitPoll(ctx context.Context, changed <-chan struct{})
 	if s.nextPoll.IsZero() {
 		s.schedule()
 	}
+	if s.cfg.Shard != nil && *s.view() != s.known.slots() {
+		return ctx.Err() == nil
+	}
 	retry := s.retries.Next()
 	timer := time.NewTimer(time.Until(s.nextPoll))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-retry:
+	case <-s.reviewed:
 	case <-changed:
 		return false
 	case <-ctx.Done():

@@ -161,16 +161,7 @@ func (k *known) completedIn(namespace string, content listed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.clearLocked(namespace, &content.rejected)
-	for own, rejected := range content.rejected.objects {
-		err := content.rejected.named[own]
-		if err == nil {
-			err = ErrTransform
-			if rejected.undecodable {
-				err = ErrDecode
-			}
-		}
-		k.rejected.add(own, rejected.uid, err)
-	}
+	k.rejected.addAll(&content.rejected)
 	for own, key := range content.renamed {
 		k.renameLocked(own, key)
 	}
@@ -189,6 +180,7 @@ func (k *known) removed(namespace string) {
 	defer k.mu.Unlock()
 	k.clearLocked(namespace, &rejections{})
 	delete(k.positions, namespace)
+	delete(k.holdings, namespace)
 	k.advanceLocked(k.smallestLocked(k.version))
 }
 

@@ -78,6 +78,20 @@ func (r *rejections) add(key string, uid types.UID, err error) {
 	r.last.Count, r.last.Key, r.last.Err = len(r.objects), key, err
 }
 
+// addAll adds the objects of other.
+func (r *rejections) addAll(other *rejections) {
+	for own, rejected := range other.objects {
+		err := other.named[own]
+		if err == nil {
+			err = ErrTransform
+			if rejected.undecodable {
+				err = ErrDecode
+			}
+		}
+		r.add(own, rejected.uid, err)
+	}
+}
+
 // remove removes key, and returns what was known of it.
 func (r *rejections) remove(key string) (known rejection, is bool) {
 	if known, is = r.objects[key]; !is {

@@ -18,6 +18,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/attempt"
 	"github.com/gvrkit/gvrkit/internal/errtext"
 	"github.com/gvrkit/gvrkit/internal/inflight"
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 var (
@@ -56,9 +57,19 @@ type requests struct {
 	polling  bool   // a type that can't be watched is no failure
 	stalls   *Stalls
 	tweak    func(*metav1.ListOptions) // nil: options are not changed
+	slots    *sharding.Slots           // the slots of the objects that are requested; nil: all objects
+	strays   *atomic.Bool              // the server has sent objects of other slots
+	client   Client                    // makes bookmarks
 	timeout  time.Duration             // the maximum time of a list, or of a page of a list; 0: listAfter
 
 	throttled *throttled
+}
+
+// selectSlots makes opts request the objects in the slots, also if a tweak has replaced all options.
+func (r *requests) selectSlots(opts *metav1.ListOptions) {
+	if r.slots != nil {
+		opts.ShardSelector = r.slots.Selector()
+	}
 }
 
 // unreported returns the stage without reports of failures to the observer.
@@ -103,6 +114,7 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 	if r.tweak != nil {
 		r.tweak(&opts)
 	}
+	r.selectSlots(&opts)
 	bounded, cancel := context.WithTimeout(ctx, cmp.Or(r.timeout, listAfter))
 	defer cancel()
 	list, err := r.next.ListWithContext(r.observed(bounded, VerbList), opts)
@@ -132,6 +144,7 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 	if r.tweak != nil {
 		r.tweak(&opts)
 	}
+	r.selectSlots(&opts)
 	if initial && (opts.SendInitialEvents == nil || !*opts.SendInitialEvents) {
 		r.calls.End()
 		return nil, errTweaked // the bookmark would never arrive

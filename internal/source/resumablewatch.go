@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 const (
@@ -40,6 +42,10 @@ type resumableWatch struct {
 	nameless        bool
 	// unverified says that the server could not be reached since versions were compared.
 	unverified bool
+	// splice follows the view of the shard; nil: there is none, or it begins with the next watch.
+	splice *splice
+	// reviewed closes when the view of the shard is another one than at the begin of the step; nil: never.
+	reviewed <-chan struct{}
 }
 
 func newResumableWatch(g *gate, opts metav1.ListOptions) *resumableWatch {
@@ -81,17 +87,43 @@ func (s *resumableWatch) run(ctx context.Context) {
 	}
 }
 
-// await waits until the state of the type changes.
+// await waits until the state of the type or the view of the shard changes.
 func (s *resumableWatch) await(ctx context.Context, changed <-chan struct{}) error {
 	defer s.whileWaiting(ctx)()
-	return await(ctx, changed)
+	select {
+	case <-s.reviewed:
+		return nil
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// spliceOf returns what follows the view of the shard beside the watches of t; nil: there is no shard.
+func (s *resumableWatch) spliceOf(t Type) *splice {
+	switch {
+	case s.cfg.Shard == nil || s.set(t) != nil: // each namespace of a set has its own
+		return nil
+	case s.splice != nil && s.splice.of.sameObjects(t):
+		return s.splice
+	}
+	s.splice.stop()
+	s.splice = &splice{gate: s.gate, of: t, requests: s.requests(t), rewound: s.rewind, give: func(ctx context.Context, p *part) error {
+		p.passed = make(chan error, 1)
+		if !s.passPart(ctx, p) {
+			return context.Cause(ctx)
+		}
+		return <-p.passed
+	}}
+	return s.splice
 }
 
 // step executes the next step, and reports whether to continue. If it must wait for a change of
 // the type, it returns a channel that closes then.
 func (s *resumableWatch) step(ctx context.Context) (changed <-chan struct{}, goOn bool) {
 	t, changed := s.available.Current()
-	if !s.settle(ctx, t) {
+	if !s.settle(ctx, t) || !s.shed(ctx) {
 		return nil, false
 	}
 	if t.absent() {
@@ -139,9 +171,10 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 	defer stream.close()
 	stream.check = s.newVersionCheck(stream, s.unverified)
 	defer stream.check.stop()
-	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn, check: stream.check}
+	stream.splice = s.spliceOf(t)
+	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn, check: stream.check, slots: stream.requests.slots}
 	opened := time.Now()
-	for ending := altered; ending == altered || ending == unchecked; {
+	for ending := altered; ending == altered || ending == unchecked || ending == reviewed; {
 		now, changed := s.available.Current()
 		if !t.follows(now) {
 			if stream.initial { // the reflector has nothing yet
@@ -151,6 +184,14 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 		}
 		if ending == unchecked && s.isRewound(ctx, t, stream.check) {
 			return true
+		}
+		if !stream.initial {
+			if stream.splice.follow(ctx) != nil {
+				return false
+			}
+			if !stream.isWhole(&s.known) {
+				return true // the next watch has other slots
+			}
 		}
 		take := func(event watch.Event, initial bool) bool { return p.take(ctx, event, initial) }
 		if ending = stream.run(ctx, take, changed); ending == unwanted && !p.receded {
@@ -194,6 +235,7 @@ type relay struct {
 	turn    *turn // of the initial events; nil: they have none
 	receded bool  // an event was below the version of the reflector: a list follows
 	check   *versionCheck
+	slots   *sharding.Slots // those of a watch-list
 }
 
 // take passes event on, and reports whether the stream may continue. Errors go to the resumable watch,
@@ -230,8 +272,10 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 		p.again.Store(false)
 		p.send = p.counted
 		p.known.completed(p.known.upTo(), p.of)
+		p.known.hold(&response{slots: p.slots})
 		p.account.Update()
 		p.cfg.Observer.Completed()
+		p.listedView()
 	}
 	return p.wanted
 }

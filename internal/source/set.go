@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 // This file presents a set of namespaces as one list and one watch. The list has the lists of all namespaces. The watch
@@ -177,7 +179,7 @@ func merge(ctx context.Context, names []string, lists []*response, errs []error)
 		if err != nil {
 			return nil, err
 		}
-		r.identity = lists[i].identity
+		r.identity, r.slots = lists[i].identity, lists[i].slots
 		r.positions[name] = position{version: version, listed: true}
 		r.undecodable = append(r.undecodable, lists[i].undecodable...)
 		r.arrivals = append(r.arrivals, lists[i].arrivals...)
@@ -207,7 +209,12 @@ func appendList(list *internalversion.List, r *response) (version string, err er
 func (g *gate) openStream(ctx context.Context, t Type, opts metav1.ListOptions) (*stream, error) {
 	set := g.set(t)
 	if set == nil {
-		return g.requests(t).watch(ctx, opts)
+		slots := g.held(metav1.NamespaceAll)
+		if initial := opts.SendInitialEvents; initial != nil && *initial {
+			g.strays.Store(false)
+			slots = g.view()
+		}
+		return g.requests(t).selecting(slots).watch(ctx, opts)
 	}
 	m := &merged{gate: g, set: set, of: t, opts: opts, answered: make(chan struct{})}
 	m.unanswered.Store(1)
@@ -336,7 +343,8 @@ type child struct {
 	// unverified says that the server could not be reached since versions were compared, rewound that it has gone back, and
 	// receded that an event was below the version. A list ends the last two.
 	unverified, rewound, receded bool
-	responded                    func() // records the response to the first watch
+	responded                    func()  // records the response to the first watch
+	splice                       *splice // follows the view of the shard; nil: there is none
 	cancel                       context.CancelFunc
 	ended                        chan struct{}
 }
@@ -349,6 +357,9 @@ func (m *merged) begin(ctx context.Context, namespace string, first bool) *child
 		version: m.known.versionIn(namespace), cancel: cancel, ended: make(chan struct{}), responded: func() {},
 	}
 	c.listed = c.version != ""
+	if m.cfg.Shard != nil {
+		c.splice = &splice{gate: m.gate, namespace: namespace, of: m.of, requests: c.requests, give: m.give, rewound: c.rewind}
+	}
 	if first {
 		m.unanswered.Add(1)
 		c.responded = sync.OnceFunc(m.answer)
@@ -357,6 +368,7 @@ func (m *merged) begin(ctx context.Context, namespace string, first bool) *child
 		defer close(c.ended)
 		defer cancel()
 		defer c.account.Abandon(namespace)
+		defer func() { c.splice.stop() }()
 		defer c.responded()
 		for c.ready(ctx) {
 			c.step(ctx)
@@ -428,7 +440,8 @@ func (c *child) list(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := c.listPages(ctx, c.requests, nil, pageSize, nil, arrivals)
+	c.splice.stop() // the list has the present view
+	r, err := c.listPages(ctx, c.requests.selecting(c.view()), nil, pageSize, nil, arrivals)
 	if err != nil {
 		return err
 	}
@@ -451,12 +464,13 @@ func (c *child) list(ctx context.Context) (err error) {
 	c.version, c.listed, c.rewound, c.receded = version, true, false, false
 	c.requests.observer.Succeeded(VerbList)
 	c.requests.observer.Completed()
+	c.listedView()
 	return nil
 }
 
 // watch passes on the events of one watch. It returns an error if the watch fails or is too short.
 func (c *child) watch(ctx context.Context) error {
-	stream, err := c.requests.watch(ctx, optionsFrom(c.opts, c.version))
+	stream, err := c.requests.selecting(c.held(c.namespace)).watch(ctx, optionsFrom(c.opts, c.version))
 	c.responded()
 	if err != nil {
 		c.listed = !expired(err) && !apierrors.IsBadRequest(err)
@@ -475,9 +489,13 @@ func (c *child) watch(ctx context.Context) error {
 		stream.check.stop()
 		return c.pass(event, stream.check)
 	}
-	for stream.run(ctx, take, nil) == unchecked {
-		if c.isRewound(ctx, stream.check) {
+	stream.splice = c.splice
+	for ending := reviewed; ending == unchecked || ending == reviewed; ending = stream.run(ctx, take, nil) {
+		if ending == unchecked && c.isRewound(ctx, stream.check) {
 			return nil
+		}
+		if c.splice.follow(ctx) != nil || !stream.isWhole(&c.known) || !c.listed {
+			return nil // the next watch has other slots, if it is not the end
 		}
 	}
 	lasted := time.Since(opened)
@@ -528,6 +546,7 @@ func (c *child) pass(event watch.Event, check *versionCheck) bool {
 // calls or, if it is none of them, a bookmark.
 type part struct {
 	namespace string
+	slots     *sharding.Slots // it is only about the objects in these slots; nil: about all objects in the namespace
 	list      *response
 	removed   bool
 	gone      bool // it was removed because the server does not have it any more
@@ -570,6 +589,14 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 			return true
 		}
 	}
+	if p.slots != nil {
+		if !s.passSlots(ctx, p, content, t) || !s.send(bookmark(s.cfg.Client, s.known.upTo(), t)) {
+			return false
+		}
+		s.cfg.Observer.Completed()
+		p.passed <- nil
+		return true
+	}
 	content.receded = p.receded
 	if content.rewound = p.rewound; p.rewound {
 		s.awaitStore(ctx, &content)
@@ -578,6 +605,11 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 	for _, key := range missing {
 		left[key] = p.removed && !p.gone
 	}
+	if content.slots != nil {
+		for _, key := range s.known.keysOf(p.namespace, content.slots.Complement(), true) {
+			left[key] = true
+		}
+	}
 	if !s.delete(ctx, missing, left) || !s.give(content, s.known.formerIn(p.namespace), limited) {
 		return false
 	}
@@ -585,6 +617,7 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 		s.known.removed(p.namespace)
 	} else {
 		s.known.completedIn(p.namespace, content)
+		s.known.holdIn(p.namespace, content.slots)
 	}
 	if !s.send(bookmark(s.cfg.Client, s.known.upTo(), t)) { // the objects are not in the order of their versions
 		return false

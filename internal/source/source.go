@@ -45,7 +45,12 @@ type Config struct {
 	// KeepCache keeps the objects of a type that is gone in the cache, until the next list
 	// replaces them.
 	KeepCache bool
-	// MarkMoved marks the deletions of objects whose namespaces have left Namespaces and exist: see [Moved]. The
+	// Shard limits the source to the objects of some slots, which may change; nil: it has all objects.
+	Shard Shard
+	// Loaded is called when the reflector has got all objects in the slots of the view with this generation, or will get
+	// them next. It must not block. It may be nil.
+	Loaded func(generation uint64)
+	// MarkMoved marks the deletions of objects that exist, but whose namespaces have left Namespaces, or whose slots Shard: see [Moved]. The
 	// reflector must accept objects of any type.
 	MarkMoved bool
 	// Confirm is called after a list that fills a gap. It reports whether the list is still of
@@ -223,6 +228,8 @@ type State struct {
 	Queued time.Time
 	// Polling is the mean time between lists that replace watches; zero if the type is watched.
 	Polling time.Duration
+	// Shard is empty if there is no Config.Shard.
+	Shard ShardState
 }
 
 // State returns the state.
@@ -274,6 +281,9 @@ func (s *Source) stateLocked(k *known) State {
 	}
 	if queued := s.gate.queued.Load(); queued != nil {
 		state.Queued = *queued
+	}
+	if s.gate.cfg.Shard != nil {
+		state.Shard = ShardState{Slots: k.slotsLocked(), Generation: k.viewed, ByClient: s.gate.strays.Load()}
 	}
 	if s.gate.polls(k.of) {
 		state.Polling = s.gate.cfg.Polling

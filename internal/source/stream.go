@@ -29,6 +29,8 @@ const (
 	unwanted
 	// unchecked: it is time to compare versions. The stream continues.
 	unchecked
+	// reviewed: the view of the shard has changed, or a list of gained slots is complete. The stream continues.
+	reviewed
 )
 
 // stream is one watch of the client. It passes the events on in order. It changes only errors
@@ -47,6 +49,7 @@ type stream struct {
 	// earlier versions.
 	elsewhere bool
 	check     *versionCheck // nil: there is none
+	splice    *splice       // follows the view of a shard; nil: there is none
 }
 
 // take gives turn to the stream, which leaves it after its initial events.
@@ -81,8 +84,10 @@ func (s *stream) run(ctx context.Context, pass deliver, other <-chan struct{}) e
 				arrived = time.Now()
 			}
 			event, initial := s.inspect(ctx, event)
+			mine := s.own(event)
 			switch {
-			case !pass(event, initial):
+			case initial && mine.Type != event.Type: // the object is not requested
+			case !pass(mine, initial):
 				return unwanted
 			case event.Type == watch.Error:
 				return over
@@ -101,6 +106,10 @@ func (s *stream) run(ctx context.Context, pass deliver, other <-chan struct{}) e
 			return over
 		case <-s.check.due():
 			return unchecked
+		case <-s.viewed():
+			return reviewed
+		case <-s.splice.listed():
+			return reviewed
 		case <-other:
 			return altered
 		case <-ctx.Done():

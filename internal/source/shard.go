@@ -1,0 +1,543 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/undecodable"
+	"github.com/gvrkit/gvrkit/sharding"
+)
+
+// This file limits a source to the slots of a shard. Lists and watches carry the selector of the slots (KEP-5866). A server
+// without the feature ignores it, so the source also leaves out what is in other slots.
+//
+// When the view of the shard changes, the objects of lost slots leave the reflector as moved, and gained slots are listed beside
+// the open watch. A watch of all slots then replaces the open one, from the version of the reflector. It repeats events of the
+// gained slots up to the version of their list; these are left out.
+
+// Shard is the part of a type's objects that a source has. A [sharding.Shard] implements it.
+type Shard interface {
+	// View returns the present slots.
+	View() sharding.View
+	// Changed returns a channel that closes when the view changes. It is got before View.
+	Changed() <-chan struct{}
+}
+
+// ShardState is what the reflector has of a shard.
+type ShardState struct {
+	// Slots are those of which the reflector has all objects, in all namespaces. Generation is that of the last view of which it
+	// had all slots; zero: there was none.
+	Slots      sharding.Slots
+	Generation uint64
+	// ByClient says that the server has sent objects of other slots since the last whole list: it does not select.
+	ByClient bool
+}
+
+// holding is what the reflector has of a shard, in one namespace of a set or, without a set, at all.
+type holding struct {
+	slots  sharding.Slots // it has all objects in them
+	floors []floor        // the lists of slots that it has gained
+}
+
+// floor is the version of a list of gained slots. A watch from an earlier version repeats what the list has.
+type floor struct {
+	slots   sharding.Slots
+	version string
+}
+
+// view returns the slots that a list requests; nil: there is no shard.
+func (g *gate) view() *sharding.Slots {
+	if g.cfg.Shard == nil {
+		return nil
+	}
+	slots := g.cfg.Shard.View().Slots
+	return &slots
+}
+
+// held returns the slots that a watch in namespace requests; nil: there is no shard.
+func (g *gate) held(namespace string) *sharding.Slots {
+	if g.cfg.Shard == nil {
+		return nil
+	}
+	slots := g.known.slotsIn(namespace)
+	return &slots
+}
+
+// selecting returns the stage with requests for the objects in slots; nil: for all objects.
+func (r *requests) selecting(slots *sharding.Slots) *requests {
+	selecting := *r
+	selecting.slots = slots
+	return &selecting
+}
+
+// has reports whether the object with this UID is requested.
+func (r *requests) has(uid types.UID) bool { return r.slots == nil || r.slots.Has(sharding.SlotOf(uid)) }
+
+// shardError is the error of a list with the objects of another selector than the one requested.
+type shardError struct{ Want, Have string }
+
+func (e *shardError) Error() string {
+	return fmt.Sprintf("the server has listed the shard %q, not %q", e.Have, e.Want)
+}
+
+// own leaves out the objects of list that are not requested, and those that can't be decoded.
+func (r *requests) own(list runtime.Object, bad []*undecodable.Object) ([]*undecodable.Object, error) {
+	if r.slots == nil {
+		return bad, nil
+	}
+	if have := shardOf(list); have != "" {
+		if slots, ok := sharding.ParseSelector(have); !ok || slots != *r.slots {
+			return nil, &shardError{Want: r.slots.Selector(), Have: have}
+		}
+	}
+	objects := len(bad)
+	bad = slices.DeleteFunc(bad, func(object *undecodable.Object) bool { return !r.has(object.GetUID()) })
+	strays := objects - len(bad)
+	var kept []runtime.Object
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		obj, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		if r.has(obj.GetUID()) {
+			kept = append(kept, item)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if all := meta.LenList(list); len(kept) < all {
+		strays += all - len(kept)
+		if err := meta.SetList(list, kept); err != nil {
+			return nil, err
+		}
+	}
+	if strays > 0 {
+		r.stray()
+	}
+	return bad, nil
+}
+
+// shardOf returns the selector that list says it has been selected by; empty if it says nothing.
+func shardOf(list runtime.Object) string {
+	switch list := list.(type) {
+	case *unstructured.UnstructuredList:
+		selector, _, _ := unstructured.NestedString(list.Object, "metadata", "shardInfo", "selector")
+		return selector
+	case metav1.ListMetaAccessor:
+		if content, is := list.GetListMeta().(metav1.ShardedListInterface); is && content.GetShardInfo() != nil {
+			return content.GetShardInfo().Selector
+		}
+	}
+	return ""
+}
+
+// stray records that the server has sent an object that was not requested.
+func (r *requests) stray() {
+	if r.strays != nil && !r.strays.Swap(true) {
+		r.observer.Completed()
+	}
+}
+
+// own returns event or, if its object is not requested or was in a list already, a bookmark in its place, so that the version of the
+// reflector goes on.
+func (s *stream) own(event watch.Event) watch.Event {
+	if s.requests.slots == nil || event.Type == watch.Error || event.Type == watch.Bookmark {
+		return event
+	}
+	obj, err := meta.Accessor(event.Object)
+	if err != nil {
+		return event
+	}
+	has := s.requests.has(obj.GetUID())
+	if !has {
+		s.requests.stray()
+	}
+	if has && !s.splice.has(obj.GetUID(), obj.GetResourceVersion()) {
+		return event
+	}
+	return bookmark(s.requests.client, obj.GetResourceVersion(), s.requests.of)
+}
+
+// isWhole reports whether the stream has the slots that the reflector has.
+func (s *stream) isWhole(k *known) bool {
+	return s.splice == nil || *s.requests.slots == k.slotsIn(s.splice.namespace)
+}
+
+// viewed returns a channel that closes when the view changes. The initial events end before.
+func (s *stream) viewed() <-chan struct{} {
+	switch {
+	case s.splice == nil || s.initial:
+		return nil
+	case !s.splice.begun:
+		return closedChannel
+	}
+	return s.splice.changed
+}
+
+var closedChannel = func() chan struct{} {
+	closed := make(chan struct{})
+	close(closed)
+	return closed
+}()
+
+// splice follows the view of the shard beside the watches of a source, or of one namespace of a set. A nil splice does nothing. The
+// goroutine that reads the watches owns it.
+type splice struct {
+	*gate
+	namespace string // of a set; empty: there is no set
+	of        Type
+	requests  *requests
+	give      func(ctx context.Context, p *part) error
+	rewound   func(ctx context.Context, rewound *RewoundError)
+
+	begun   bool            // follow has been called
+	changed <-chan struct{} // closes when the view is another one than the last time; nil: never
+	gain    *gain           // nil: no list is in progress
+}
+
+// gain is the list of slots that a source has gained.
+type gain struct {
+	slots    sharding.Slots
+	cancel   context.CancelFunc
+	done     chan struct{}
+	response *response // nil: ctx has ended. It is set before done closes.
+}
+
+// listed returns a channel that closes when the list of gained slots is complete.
+func (s *splice) listed() <-chan struct{} {
+	if s == nil || s.gain == nil {
+		return nil
+	}
+	return s.gain.done
+}
+
+// has reports whether the list of gained slots has an event of an object with this UID.
+func (s *splice) has(uid types.UID, version string) bool {
+	return s != nil && s.known.isRepeated(s.namespace, sharding.SlotOf(uid), version)
+}
+
+// follow gives the reflector what has changed of the view, or begins to list it. It returns an error only if the watch
+// of the reflector ends.
+func (s *splice) follow(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	s.begun, s.changed = true, s.cfg.Shard.Changed()
+	view := s.cfg.Shard.View()
+	if lost := s.known.slotsIn(s.namespace).Minus(view.Slots); !lost.Empty() {
+		if err := s.give(ctx, &part{namespace: s.namespace, slots: &lost, removed: true}); err != nil {
+			return err
+		}
+	}
+	if err := s.take(ctx, view.Slots); err != nil {
+		return err
+	}
+	if s.gain != nil && !s.gain.slots.Minus(view.Slots).Empty() {
+		s.stop()
+	}
+	wanted := view.Slots.Minus(s.known.slotsIn(s.namespace))
+	switch {
+	case wanted.Empty():
+		s.loaded(view)
+	case s.gain == nil:
+		s.begin(ctx, wanted)
+	}
+	return nil
+}
+
+// take gives the reflector the list of gained slots, if it is complete and they are all in view.
+func (s *splice) take(ctx context.Context, view sharding.Slots) error {
+	if s.gain == nil || !isClosed(s.gain.done) {
+		return nil
+	}
+	gain := s.gain
+	s.gain = nil
+	if gain.response == nil || !gain.slots.Minus(view).Empty() {
+		return nil
+	}
+	content, err := meta.ListAccessor(gain.response.list)
+	if err != nil {
+		return nil //nolint:nilerr // the list is repeated
+	}
+	if had, has := s.known.versionOf(s.namespace), content.GetResourceVersion(); before(has, had) {
+		s.rewound(ctx, &RewoundError{Had: had, Has: has})
+		return nil
+	}
+	if err := s.give(ctx, &part{namespace: s.namespace, slots: &gain.slots, list: gain.response}); err != nil {
+		return err
+	}
+	s.account.Update()
+	s.requests.observer.Succeeded(VerbList)
+	s.requests.observer.Completed()
+	return nil
+}
+
+// begin begins to list slots.
+func (s *splice) begin(ctx context.Context, slots sharding.Slots) {
+	if !s.calls.Begin() {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	gain := &gain{slots: slots, cancel: cancel, done: make(chan struct{})}
+	s.gain = gain
+	from := s.requests.selecting(&slots)
+	go func() {
+		defer s.calls.End()
+		defer close(gain.done)
+		defer cancel()
+		gain.response = s.list(ctx, from)
+	}()
+}
+
+// list lists until a list succeeds. It returns nil if ctx ends.
+func (s *splice) list(ctx context.Context, from *requests) *response {
+	var pace pace
+	for ctx.Err() == nil {
+		if !pace.wait(ctx, nil, s.retries.Next()) {
+			continue
+		}
+		r, err := s.listPages(ctx, from, nil, pageSize, nil, nil)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil && (s.cfg.Confirm == nil || s.known.isEmpty() || s.cfg.Confirm(ctx, s.of)):
+			return r
+		case err != nil:
+			s.report(ctx, &ListError{Err: err})
+		}
+		pace.failed(time.Now(), err)
+	}
+	return nil // ctx has ended
+}
+
+// stop gives up the list that is in progress: a list of all slots replaces it, or nothing.
+func (s *splice) stop() {
+	if s != nil && s.gain != nil {
+		s.gain.cancel()
+		s.gain = nil
+	}
+}
+
+// loaded records that the reflector has all objects of view, unless another namespace does not.
+func (g *gate) loaded(view sharding.View) {
+	if !g.known.holdsAll(view) {
+		return
+	}
+	g.cfg.Observer.Completed()
+	if g.cfg.Loaded != nil {
+		g.cfg.Loaded(view.Generation)
+	}
+}
+
+// listedView is loaded after a list, which has the slots of an earlier or the present view.
+func (g *gate) listedView() {
+	if g.cfg.Shard != nil {
+		g.loaded(g.cfg.Shard.View())
+	}
+}
+
+// shed deletes the objects of lost slots, also while no watch is open. It reports false if the watch of the reflector ends. The
+// namespaces of a set do so themselves.
+func (s *resumableWatch) shed(ctx context.Context) bool {
+	if s.cfg.Shard == nil {
+		return true
+	}
+	s.reviewed = s.cfg.Shard.Changed()
+	_, _, of := s.known.place()
+	lost := s.known.slotsIn(metav1.NamespaceAll).Minus(s.cfg.Shard.View().Slots)
+	if s.set(of) != nil || lost.Empty() {
+		return true
+	}
+	return s.passPart(ctx, &part{slots: &lost, removed: true, passed: make(chan error, 1)})
+}
+
+// passSlots passes on the part p, which is about slots: a list of slots that were gained, or the removal of slots that were lost.
+func (s *resumableWatch) passSlots(ctx context.Context, p *part, content listed, t Type) bool {
+	keys := s.known.keysOf(p.namespace, *p.slots, s.set(t) != nil)
+	left := map[string]bool{}
+	if p.removed {
+		for _, key := range keys {
+			left[key] = true
+		}
+	} else {
+		keys = s.missingIn(content, t, keys)
+	}
+	if !s.delete(ctx, keys, left) || !s.give(content, false, nil) {
+		return false
+	}
+	if p.removed {
+		s.known.lost(p.namespace, *p.slots)
+	} else {
+		s.known.gained(p.namespace, *p.slots, content)
+	}
+	return true
+}
+
+// hold records the slots of a whole list.
+func (k *known) hold(r *response) {
+	if r == nil || r.slots == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	holdings := map[string]holding{}
+	if r.positions == nil {
+		holdings[metav1.NamespaceAll] = holding{slots: *r.slots}
+	}
+	for name, at := range k.positions {
+		switch _, present := r.positions[name]; {
+		case at.listed && at.version != "":
+			holdings[name] = holding{slots: *r.slots}
+		case present: // its objects stay
+			holdings[name] = holding{slots: k.holdings[name].slots}
+		}
+	}
+	k.holdings = holdings
+}
+
+// holdIn is hold for a list of one namespace of a set.
+func (k *known) holdIn(namespace string, slots *sharding.Slots) {
+	if slots == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.holdings == nil {
+		k.holdings = map[string]holding{}
+	}
+	k.holdings[namespace] = holding{slots: *slots}
+}
+
+// slotsIn returns the slots of which the reflector has all objects in namespace.
+func (k *known) slotsIn(namespace string) sharding.Slots {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.holdings[namespace].slots
+}
+
+// holdsAll reports whether the reflector has all objects in the slots of view, and records that.
+func (k *known) holdsAll(view sharding.View) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.complete || !view.Slots.Minus(k.slotsLocked()).Empty() {
+		return false
+	}
+	k.viewed = view.Generation
+	return true
+}
+
+// slots returns the slots of which the reflector has all objects in all namespaces.
+func (k *known) slots() sharding.Slots {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.slotsLocked()
+}
+
+// slotsLocked returns the slots of which the reflector has all objects in all namespaces. The caller holds mu.
+func (k *known) slotsLocked() sharding.Slots {
+	if k.positions == nil {
+		return k.holdings[metav1.NamespaceAll].slots
+	}
+	var all sharding.Slots
+	first := true
+	for name := range k.positions {
+		if slots := k.holdings[name].slots; first {
+			all, first = slots, false
+		} else {
+			all = all.Intersect(slots)
+		}
+	}
+	return all
+}
+
+// versionOf returns the version to watch from in namespace or, without a set, at all.
+func (k *known) versionOf(namespace string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.positions == nil {
+		return k.version
+	}
+	return k.positions[namespace].version
+}
+
+// isRepeated reports whether a list of gained slots has an event of slot with this version.
+func (k *known) isRepeated(namespace string, slot int, version string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, f := range k.holdings[namespace].floors {
+		if f.slots.Has(slot) && (version == f.version || before(version, f.version)) {
+			return true
+		}
+	}
+	return false
+}
+
+// keysOf returns the keys of the objects in slots, sorted; with a set of namespaces, of those in namespace.
+func (k *known) keysOf(namespace string, slots sharding.Slots, set bool) []string {
+	var all []string
+	if set {
+		all = k.keysIn(namespace)
+	} else {
+		all = k.keys()
+	}
+	return slices.DeleteFunc(all, func(key string) bool {
+		id, _ := k.get(key)
+		return !slots.Has(sharding.SlotOf(id.uid))
+	})
+}
+
+// gained records that the reflector has all objects in slots up to the version of content.
+func (k *known) gained(namespace string, slots sharding.Slots, content listed) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.rejected.addAll(&content.rejected)
+	for own, key := range content.renamed {
+		k.renameLocked(own, key)
+	}
+	at := k.version
+	if k.positions != nil {
+		at = k.positions[namespace].version
+	}
+	held := k.holdings[namespace]
+	held.slots = held.slots.Union(slots)
+	held.floors = slices.DeleteFunc(slices.Clone(held.floors), func(f floor) bool { return !before(at, f.version) })
+	held.floors = append(held.floors, floor{slots, content.version})
+	k.holdings[namespace] = held
+}
+
+// lost records that the reflector has no objects in slots.
+func (k *known) lost(namespace string, slots sharding.Slots) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for own, rejected := range k.rejected.objects {
+		if (k.positions == nil || namespaceOf(own) == namespace) && slots.Has(sharding.SlotOf(rejected.uid)) {
+			k.rejected.admit(own)
+		}
+	}
+	for own, key := range k.renamed {
+		if _, there := k.objects.get(key); !there {
+			delete(k.renamed, own)
+		}
+	}
+	held := k.holdings[namespace]
+	held.slots = held.slots.Minus(slots)
+	floors := held.floors
+	held.floors = nil
+	for _, f := range floors {
+		if f.slots = f.slots.Minus(slots); !f.slots.Empty() {
+			held.floors = append(held.floors, f)
+		}
+	}
+	k.holdings[namespace] = held
+}

@@ -1,0 +1,446 @@
+package source_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/sharding"
+)
+
+// testShard is a shard whose view a test sets.
+type testShard struct {
+	mu      sync.Mutex
+	view    sharding.View
+	changed chan struct{}
+}
+
+func newTestShard(slots sharding.Slots) *testShard {
+	return &testShard{view: sharding.View{Generation: 1, Slots: slots}, changed: make(chan struct{})}
+}
+
+func (s *testShard) View() sharding.View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view
+}
+
+func (s *testShard) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+func (s *testShard) set(slots sharding.Slots) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view = sharding.View{Generation: s.view.Generation + 1, Slots: slots}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// part returns part i of n of all slots.
+func part(i, n int) sharding.Slots {
+	shard, err := sharding.Static(i, n)
+	if err != nil {
+		panic(err)
+	}
+	return shard.View().Slots
+}
+
+func randomSlots(random *rand.Rand) (slots sharding.Slots) {
+	for i := range 8 {
+		if random.IntN(2) == 0 {
+			slots = slots.Union(part(i, 8))
+		}
+	}
+	return slots
+}
+
+func slotOf(obj metav1.Object) int { return sharding.SlotOf(obj.GetUID()) }
+
+// fill creates n objects.
+func (w *testInformer) fill(n int) {
+	for i := range n {
+		w.create(fmt.Sprintf("o%d", i))
+	}
+}
+
+// in returns the names of the cluster's objects in slots.
+func (w *testInformer) in(slots sharding.Slots) []string {
+	w.t.Helper()
+	list, err := w.cluster.Resource(widgets).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var keys []string
+	for _, item := range list.Items {
+		if slots.Has(slotOf(&item)) {
+			keys = append(keys, item.GetNamespace()+"/"+item.GetName())
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// selectors returns the selectors of the lists or watches of widgets so far.
+func (w *testInformer) selectors(verb string) (selectors []string) {
+	for _, req := range w.cluster.Requests(verb, widgets) {
+		selectors = append(selectors, req.Options.ShardSelector)
+	}
+	return selectors
+}
+
+// sharded runs an informer with a shard of slots on a cluster with n objects, whose server has the feature.
+func sharded(t *testing.T, slots sharding.Slots, n int, modify func(*source.Config)) (*testInformer, *testShard) {
+	t.Helper()
+	shard := newTestShard(slots)
+	cluster := fakecluster.New(widgetType)
+	cluster.Shard(true)
+	w := &testInformer{t: t, cluster: cluster, available: newAvailability(source.Served), observer: &observer{}, handler: &handler{}}
+	w.fill(n)
+	cfg := source.Config{Client: source.Unstructured(cluster), GVR: widgets, Availability: w.available, Observer: w.observer, Shard: shard, NoWatchList: true}
+	if modify != nil {
+		modify(&cfg)
+	}
+	w.run = runInformer(t, cfg)
+	t.Cleanup(func() { w.stop() })
+	return w, shard
+}
+
+func (w *testInformer) checkStore(slots sharding.Slots) {
+	w.t.Helper()
+	if diff := cmp.Diff(w.in(slots), w.keys()); diff != "" {
+		w.t.Errorf("store (-cluster +informer):\n%s", diff)
+	}
+}
+
+func TestShard_RequestsAndCachesItsPart(t *testing.T) {
+	for name, modify := range map[string]func(*source.Config){
+		"list":       nil,
+		"watch-list": func(cfg *source.Config) { cfg.NoWatchList = false },
+		"tweak":      func(cfg *source.Config) { cfg.Tweak = func(opts *metav1.ListOptions) { *opts = metav1.ListOptions{} } },
+		"namespaces": func(cfg *source.Config) { cfg.Namespaces = source.NewNamespaces("ns", "other") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, _ := sharded(t, part(1, 4), 40, modify)
+				w.checkStore(part(1, 4))
+				requests := slices.Concat(w.selectors("list"), w.selectors("watch"))
+				for _, selector := range requests[:len(requests)-1] { // the last one is of the test
+					if selector != "" && selector != part(1, 4).Selector() {
+						t.Errorf("a request has the selector %q", selector)
+					}
+				}
+				if !slices.Contains(w.selectors("watch"), part(1, 4).Selector()) {
+					t.Errorf("watches = %q", w.selectors("watch"))
+				}
+				w.create("later0", "later1", "later2", "later3", "later4", "later5", "later6", "later7")
+				w.checkStore(part(1, 4))
+				if state := w.source.State().Shard; state.ByClient || state.Slots != part(1, 4) || state.Generation != 1 {
+					t.Errorf("state = %+v", state)
+				}
+			})
+		})
+	}
+}
+
+// A server without the feature sends all objects.
+func TestShard_LeavesOutWhatItDidNotRequest(t *testing.T) {
+	for name, modify := range map[string]func(*source.Config){
+		"list":       nil,
+		"watch-list": func(cfg *source.Config) { cfg.NoWatchList = false },
+		"transform":  func(cfg *source.Config) { cfg.Strict = false },
+		"namespaces": func(cfg *source.Config) { cfg.Namespaces = source.NewNamespaces("ns") },
+		"polling":    func(cfg *source.Config) { cfg.Polling = time.Second },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 4), 0, modify)
+				w.cluster.Shard(false)
+				w.cluster.CloseWatches(widgets)
+				w.fill(40)
+				time.Sleep(time.Minute)
+				w.checkStore(part(0, 4))
+				if !w.source.State().Shard.ByClient {
+					t.Error("the state does not say that the client selects")
+				}
+				shard.set(part(1, 4))
+				time.Sleep(time.Minute)
+				w.checkStore(part(1, 4))
+				version := w.source.State().Version
+				w.create("later0", "later1", "later2", "later3", "later4", "later5", "later6", "later7")
+				time.Sleep(time.Second)
+				w.checkStore(part(1, 4))
+				if w.source.State().Version == version {
+					t.Error("the version does not go on with objects that are left out")
+				}
+			})
+		})
+	}
+}
+
+func TestShard_ViewChanges(t *testing.T) {
+	for name, modify := range map[string]func(*source.Config){
+		"all namespaces": nil,
+		"a set":          func(cfg *source.Config) { cfg.Namespaces = source.NewNamespaces("ns") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 2), 40, modify)
+				if _, err := w.AddEventHandler(w.handler); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				w.handler.take()
+				lists := len(w.selectors("list"))
+
+				shard.set(part(1, 4).Union(part(2, 4))) // one quarter is lost, one is gained
+				synctest.Wait()
+				if got, want := w.selectors("list")[lists:], []string{part(2, 4).Selector()}; !slices.Equal(got, want) {
+					t.Errorf("lists = %q, want %q", got, want)
+				}
+				w.checkStore(shard.View().Slots)
+				watches := w.selectors("watch")
+				if last := watches[len(watches)-1]; last != part(1, 4).Union(part(2, 4)).Selector() {
+					t.Errorf("the last watch has the selector %q", last)
+				}
+				if w.cluster.OpenWatches(widgets) != 1 {
+					t.Errorf("%d watches are open", w.cluster.OpenWatches(widgets))
+				}
+				events := w.handler.take()
+				if want := len(w.in(part(0, 4))) + len(w.in(part(2, 4))); len(events) != want {
+					t.Errorf("%d events, want %d: %v", len(events), want, events)
+				}
+				if state := w.source.State().Shard; state.Generation != 2 || state.Slots != shard.View().Slots {
+					t.Errorf("state = %+v", state)
+				}
+			})
+		})
+	}
+}
+
+// The watch goes on while gained slots are listed, and a list of slots that are lost again is given up.
+func TestShard_WatchGoesOnDuringTheListOfGainedSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, shard := sharded(t, part(0, 2), 40, nil)
+		hang := make(chan struct{})
+		w.cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+			if req.Verb == "list" && req.Options.ShardSelector == part(1, 2).Selector() {
+				select {
+				case <-hang:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return nil
+		})
+		shard.set(part(0, 1))
+		w.fillMore(40)
+		w.checkStore(part(0, 2))
+		shard.set(part(0, 2))
+		w.checkStore(part(0, 2))
+		shard.set(part(0, 1))
+		w.removeIn(part(1, 2), 5)
+		close(hang)
+		w.checkStore(part(0, 1))
+	})
+}
+
+// fillMore creates n more objects.
+func (w *testInformer) fillMore(n int) {
+	for i := range n {
+		w.create(fmt.Sprintf("more%d", i))
+	}
+}
+
+// removeIn deletes n objects in slots.
+func (w *testInformer) removeIn(slots sharding.Slots, n int) {
+	w.t.Helper()
+	list, err := w.cluster.Resource(widgets).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, item := range list.Items {
+		if n > 0 && slots.Has(slotOf(&item)) {
+			n--
+			w.remove(item.GetName())
+		}
+	}
+}
+
+// The next watch begins before the list of gained slots. What it repeats is left out.
+func TestShard_ObjectsThatWereDeletedBeforeTheListAreNoEvents(t *testing.T) {
+	for name, modify := range map[string]func(*source.Config){
+		"all namespaces": nil,
+		"a set":          func(cfg *source.Config) { cfg.Namespaces = source.NewNamespaces("ns") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 2), 8, modify)
+				w.fillMore(20)
+				w.removeIn(part(1, 2), 100)
+				w.create("stays0", "stays1", "stays2", "stays3", "stays4", "stays5")
+				if _, err := w.AddEventHandler(w.handler); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				w.handler.take()
+				shard.set(part(0, 1))
+				w.checkStore(part(0, 1))
+				events := w.handler.take()
+				if want := len(w.in(part(1, 2))); len(events) != want || want == 0 {
+					t.Errorf("%d events, want an addition for each of %d objects: %v", len(events), want, events)
+				}
+			})
+		})
+	}
+}
+
+func TestShard_ObjectsOfLostSlotsLeaveWithoutAServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, shard := sharded(t, part(0, 1), 20, nil)
+		w.cluster.Intercept(failing("watch", errors.New("down"), 1000))
+		w.cluster.CloseWatches(widgets)
+		set(w.available, source.Held)
+		synctest.Wait()
+		shard.set(sharding.Slots{})
+		if keys := w.keys(); len(keys) > 0 {
+			t.Errorf("store = %v", keys)
+		}
+	})
+}
+
+func TestShard_DeletionsOfLostSlotsAreMarked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, shard := fakecluster.New(widgetType), newTestShard(part(0, 1))
+		w := &testInformer{t: t, cluster: cluster}
+		w.fill(20)
+		s := source.New(source.Config{Client: source.Unstructured(cluster), GVR: widgets, Shard: shard, MarkMoved: true})
+		w.run = runSource(t, s)
+		defer w.stop()
+		moved, deleted := 0, 0
+		_, err := w.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+			switch object, is := source.Moved(obj); {
+			case !is:
+				deleted++
+			case object.(*unstructured.Unstructured).GetName() != "":
+				moved++
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		shard.set(part(0, 2))
+		w.checkStore(part(0, 2))
+		left := len(w.in(part(1, 2)))
+		w.removeIn(part(0, 2), 1)
+		synctest.Wait()
+		if moved != left || deleted != 1 {
+			t.Errorf("%d objects have moved and %d are deleted, want %d and 1", moved, deleted, left)
+		}
+	})
+}
+
+// A list that says that it has another shard is a failure: the source would miss objects.
+func TestShard_ListOfAnotherShardFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		info := part(3, 4).Selector()
+		client := &script{list: func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{
+				"resourceVersion": "7", "shardInfo": map[string]any{"selector": info},
+			}}}
+			return list, nil
+		}}
+		observer := &observer{}
+		r := runInformer(t, source.Config{Client: source.Unstructured(client), GVR: widgets, Shard: newTestShard(part(2, 4)), Observer: observer, NoWatchList: true})
+		defer r.stop()
+		if len(observer.errors()) == 0 || r.HasSynced() {
+			t.Errorf("errors = %v, synced = %v", observer.errors(), r.HasSynced())
+		}
+		info = part(2, 4).Selector()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !r.HasSynced() {
+			t.Error("not synced with a list of the right shard")
+		}
+	})
+}
+
+// The view, the type, the objects and the feature of the server change at random, also while requests fail. At the end, the
+// informer has the objects of its slots, and the handler got consistent events.
+func TestShardModel_InformerHasTheObjectsOfItsSlots(t *testing.T) {
+	seeds := make([]uint64, 300)
+	for i := range seeds {
+		seeds[i] = rand.Uint64()
+	}
+	if *seed != 0 {
+		seeds = []uint64{*seed}
+	}
+	for _, seed := range seeds {
+		synctest.Test(t, func(t *testing.T) { runShardModel(t, seed) })
+		if t.Failed() {
+			t.Fatalf("go test -run ShardModel -seed %d", seed)
+		}
+	}
+}
+
+func runShardModel(t *testing.T, seed uint64) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // reproducible
+	shard := newTestShard(randomSlots(random))
+	w := newTestInformer(t, func(cfg *source.Config) {
+		cfg.Shard, cfg.KeepCache, cfg.NoWatchList = shard, seed%2 == 0, seed%4 > 1
+		switch seed % 5 {
+		case 0:
+			cfg.Namespaces = source.NewNamespaces("ns", "none")
+		case 1:
+			cfg.Polling = 5 * time.Second
+		}
+	}, "a", "b", "c")
+	checker := &eventChecker{t: t, there: map[string]types.UID{}}
+	if _, err := w.AddEventHandler(checker); err != nil {
+		t.Fatal(err)
+	}
+	m := &model{testInformer: w, random: random}
+	for range 80 {
+		switch random.IntN(4) {
+		case 0:
+			shard.set(randomSlots(random))
+		case 1:
+			m.cluster.Shard(random.IntN(2) == 0)
+		case 2:
+			m.stepObject()
+		default:
+			m.step()
+		}
+		if random.IntN(3) > 0 {
+			time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
+		}
+	}
+	m.settle()
+	slots := shard.View().Slots
+	w.checkStore(slots)
+	if diff := cmp.Diff(w.in(slots), checker.keys()); diff != "" {
+		t.Errorf("handler (-cluster +handler):\n%s", diff)
+	}
+	state := w.source.State().Shard
+	if state.Slots != slots || state.Generation != shard.View().Generation {
+		t.Errorf("state = %+v, view = %+v", state, shard.View())
+	}
+}
