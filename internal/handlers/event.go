@@ -25,7 +25,8 @@ type event struct {
 	initial  bool   // the addition is part of the initial list
 	counts   uint64 // how many events of the informer it is: none for a resync
 	reduced  bool   // the state before has only metadata
-	moved    bool   // the deletion is none on the server
+	moved    bool   // the deletion is none on the server, or the object's later events are not those of this informer
+	parked   bool   // it has been parked: the handler has counted its events
 }
 
 // state returns the whole state of the object before the event: it is not in the cache any more. Nil if there is none.

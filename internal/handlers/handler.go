@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/status"
@@ -20,6 +21,11 @@ type handler struct {
 	coalescer *coalescer
 	// resync is the handler's own resync; nil: client-go's, if the informer has a period.
 	resync *resync
+	// ownership parks the events of objects on which the process may not act; nil: it may act on all objects.
+	ownership *ownership
+	// turn has a value during a call of the handler, if another goroutine than client-go's, or the coalescer's, calls it
+	// too; otherwise it is nil. Go's channels serve the goroutines that wait for it in their order.
+	turn chan struct{}
 	// own is client-go's registration. It is set before run starts.
 	own cache.ResourceEventHandlerRegistration
 
@@ -29,11 +35,13 @@ type handler struct {
 	mu        sync.Mutex
 	removed   bool
 	before    uint64 // the number of events that it does not get, modulo 2^64
-	taken     uint64 // the number of events that it has got, or that were merged with others
+	taken     uint64 // the number of events that it has got, or that were merged with others or parked
 	merges    uint64 // the number of events that were merged with others
 	delivered uint64 // the number of all calls
 	running   time.Time
-	last      time.Time // the end of the last call, or the time when the handler was added
+	uid       types.UID     // of the object of the call in progress, if it needs ownership
+	returned  chan struct{} // closes when uid becomes empty; nil: nothing waits for it
+	last      time.Time     // the end of the last call, or the time when the handler was added
 	panics    panics
 	behind    time.Time // since when events were waiting at the end of each call; zero: none were
 }
@@ -59,22 +67,58 @@ func (h *handler) handle(e event) {
 	h.deliver(e)
 }
 
-// deliver calls the handler, after a call of its resync that is in progress.
+// deliver calls the handler, after a call that another goroutine has begun.
 func (h *handler) deliver(e event) {
-	if h.resync != nil {
-		h.resync.deliver(e)
-		return
+	if h.takeTurn(nil) {
+		defer h.releaseTurn()
 	}
 	h.call(e)
 }
 
+// takeTurn waits for the end of the call in progress. It reports false, and does not take the turn, if stop closes
+// before, or if only one goroutine calls the handler.
+func (h *handler) takeTurn(stop <-chan struct{}) bool {
+	if h.turn == nil {
+		return false
+	}
+	select {
+	case h.turn <- struct{}{}:
+		return true
+	case <-stop:
+		return false
+	}
+}
+
+func (h *handler) releaseTurn() { <-h.turn }
+
+// call calls the handler, unless it has been removed, or the process may not act on the object. The caller has the turn.
 func (h *handler) call(e event) {
-	if !h.begin() { // it has been removed
+	var uid types.UID
+	if h.ownership != nil {
+		uid = e.uid()
+	}
+	// The call is in progress before ownership is checked: see Quiesce.
+	if !h.begin(uid) || h.ownership != nil && !h.ownership.admit(&e, uid) {
 		return
 	}
-	defer h.end(e.counts)
+	h.invoke(e, uid)
+}
+
+// invoke makes the call for e, which begin has allowed for this UID. The caller has the turn.
+func (h *handler) invoke(e event, uid types.UID) {
+	taken := e.counts
+	if e.parked {
+		taken = 0
+	}
+	defer h.end(taken, 0, 1)
+	if e.moved && uid != "" {
+		h.disown()
+	}
 	if h.group != nil && h.group.options.Recovery {
 		defer h.recovered(e)
+	}
+	if h.resync != nil {
+		h.resync.record(e)
 	}
 	h.unpack(&e)
 	switch {
@@ -89,19 +133,38 @@ func (h *handler) call(e event) {
 	}
 }
 
-// begin reports whether a call is allowed. If it is, end must be called after it.
-func (h *handler) begin() bool {
+// begin reports whether a call is allowed. If it is, end must be called after it. Uid is that of an object on which the
+// process must be allowed to act; otherwise it is empty.
+func (h *handler) begin(uid types.UID) bool {
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.removed || h.group != nil && !h.group.calls.Begin() {
 		return false
 	}
-	h.running = now
+	h.running, h.uid = now, uid
 	return true
 }
 
-func (h *handler) end(events uint64) {
+// disown records that the call in progress needs no ownership.
+func (h *handler) disown() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.disownLocked()
+}
+
+// disownLocked ends the waits for the call in progress. The caller holds mu.
+func (h *handler) disownLocked() {
+	h.uid = ""
+	if h.returned != nil {
+		close(h.returned)
+		h.returned = nil
+	}
+}
+
+// end ends what begin has allowed. Calls is 0 if the handler was not called. Events is the number of the informer's
+// events that it has got, or that were parked, and merges those that were merged with others.
+func (h *handler) end(events, merges, calls uint64) {
 	if h.group != nil {
 		defer h.group.calls.End()
 	}
@@ -109,9 +172,14 @@ func (h *handler) end(events uint64) {
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.running, h.last = time.Time{}, now
-	h.delivered++
+	h.running = time.Time{}
+	h.disownLocked()
+	if calls > 0 {
+		h.last = now
+	}
+	h.delivered += calls
 	h.taken += events
+	h.merges += merges
 	if int64(given-h.before-h.taken) < 0 { //nolint:gosec // a difference of counters
 		// The handler was added while deletions were on their way: it gets the objects and their
 		// deletions. Otherwise as many later events would not count as waiting.

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,16 +11,29 @@ import (
 
 // feed is what a test says that an informer was given.
 type feed struct {
+	mu      sync.Mutex
 	events  uint64
 	last    time.Time
 	objects int
 }
 
-func (f *feed) Events() uint64       { return f.events }
-func (f *feed) LastEvent() time.Time { return f.last }
-func (f *feed) Objects() int         { return f.objects }
+func (f *feed) Events() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.events
+}
+
+func (f *feed) LastEvent() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+func (f *feed) Objects() int { return f.objects }
 
 func (f *feed) add() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.events++
 	f.last = time.Now()
 }

@@ -23,6 +23,8 @@ type object struct {
 	name            cache.ObjectName
 	deletion, event event // event is not a deletion
 	before, after   *object
+	earlier         *object // with the same name, and a pending deletion; nil if there is none
+	removed         bool    // it has no events any more
 }
 
 // shrinkAbove is the number of objects above which the memory of pending is released when it is empty.
@@ -33,8 +35,11 @@ const shrinkAbove = 1000
 func (p *pending) add(e event) (merged uint64, dropped int) {
 	name, err := cache.DeletionHandlingObjectToName(e.obj)
 	o := p.byName[name]
-	if o == nil || err != nil || o.isDeleted() && e.kind == added {
-		o = &object{name: name, before: p.last}
+	if err != nil {
+		o = nil
+	}
+	if o == nil || o.isDeleted() && e.kind == added {
+		o = &object{name: name, before: p.last, earlier: o}
 		p.append(o, err == nil)
 	}
 	counts, initial := o.counts()+e.counts, o.initial()+asInt(e.initial)
@@ -81,22 +86,32 @@ func (o *object) merge(e event) {
 
 // next removes the next event and returns it. It reports false if there is none.
 func (p *pending) next() (event, bool) {
-	o := p.first
-	if o == nil {
+	if p.first == nil {
 		return event{}, false
 	}
-	e := o.deletion
-	o.deletion = event{}
-	if e.kind == none {
-		e, o.event = o.event, event{}
-	}
+	return p.take(p.first), true
+}
+
+// take removes the first event of o and returns it.
+func (p *pending) take(o *object) event {
+	head := o.head()
+	e := *head
+	*head = event{}
 	if o.event.kind == none {
 		p.remove(o)
 	}
 	if e.state() != nil {
 		p.states--
 	}
-	return e, true
+	return e
+}
+
+// head returns the first event of o.
+func (o *object) head() *event {
+	if o.deletion.kind != none {
+		return &o.deletion
+	}
+	return &o.event
 }
 
 func (p *pending) append(o *object, named bool) {
@@ -127,8 +142,14 @@ func (p *pending) remove(o *object) {
 	} else {
 		o.after.before = o.before
 	}
-	if p.byName[o.name] == o {
+	o.removed = true
+	switch last := p.byName[o.name]; {
+	case last == o && o.earlier != nil:
+		p.byName[o.name] = o.earlier
+	case last == o:
 		delete(p.byName, o.name)
+	case last != nil && last.earlier == o:
+		last.earlier = nil
 	}
 	if len(p.byName) == 0 && p.most > shrinkAbove {
 		p.byName, p.most = nil, 0 // a map does not shrink

@@ -20,27 +20,16 @@ type resync struct {
 	period  time.Duration
 	logger  klog.Logger
 
-	// turn has a value during a call of the handler. The value guards objects.
-	turn    chan struct{}
-	objects map[cache.ObjectName]any // the last state that the handler has got of each object
+	// objects has the last state that the handler has got of each object. The turn of the handler guards it.
+	objects map[cache.ObjectName]any
 }
 
 func newResync(h *handler, period time.Duration, logger klog.Logger) *resync {
 	return &resync{
 		handler: h, period: max(period, shortestResync), logger: logger,
-		turn: make(chan struct{}, 1), objects: map[cache.ObjectName]any{},
+		objects: map[cache.ObjectName]any{},
 	}
 }
-
-// deliver calls the handler for an event of the informer.
-func (r *resync) deliver(e event) {
-	r.turn <- struct{}{}
-	defer r.release()
-	r.record(e)
-	r.handler.call(e)
-}
-
-func (r *resync) release() { <-r.turn }
 
 // record stores the object of e. The caller has the turn.
 func (r *resync) record(e event) {
@@ -75,12 +64,10 @@ func (r *resync) run(stop <-chan struct{}) {
 
 // names returns the names of all objects, or none if stop closes.
 func (r *resync) names(stop <-chan struct{}) []cache.ObjectName {
-	select {
-	case r.turn <- struct{}{}:
-	case <-stop:
+	if !r.handler.takeTurn(stop) {
 		return nil
 	}
-	defer r.release()
+	defer r.handler.releaseTurn()
 	names := make([]cache.ObjectName, 0, len(r.objects))
 	for name := range r.objects {
 		names = append(names, name)
@@ -91,12 +78,10 @@ func (r *resync) names(stop <-chan struct{}) []cache.ObjectName {
 // update calls the handler for the object with that name, unless it has been deleted. It reports false if
 // stop closes before. A panic has the same effect as in client-go.
 func (r *resync) update(name cache.ObjectName, stop <-chan struct{}) bool {
-	select {
-	case r.turn <- struct{}{}:
-	case <-stop:
+	if !r.handler.takeTurn(stop) {
 		return false
 	}
-	defer r.release()
+	defer r.handler.releaseTurn()
 	defer utilruntime.HandleCrashWithLogger(r.logger)
 	if obj, there := r.objects[name]; there && !closed(stop) {
 		r.handler.call(update(obj, obj))

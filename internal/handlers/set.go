@@ -35,6 +35,9 @@ type Set struct {
 	// Moved, if not nil, reports whether a deleted object of the informer exists on the server, and returns the object.
 	// Handlers then do not get it as deleted: see [MovedHandler].
 	Moved func(deleted any) (object any, is bool)
+	// Owner, if not nil, says for which objects handlers may be called. It must not be changed after the first Add. See
+	// OwnershipChanged and Quiesce.
+	Owner Owner
 	// Pack, if not nil, returns an object in the form of the informer. It must not be changed either.
 	Pack func(object runtime.Object) runtime.Object
 
@@ -46,6 +49,7 @@ type Set struct {
 	mu      sync.Mutex // not held during a call of informer
 	all     []*handler // in the order in which they were added
 	started bool       // the informer runs
+	owned   []*handler // with an Owner: those of which a call may be in progress, or begin
 }
 
 // LogPanic logs the recovered panic of a handler of a lease for the object with that key. It may be
@@ -87,11 +91,22 @@ func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, gr
 	if period > 0 {
 		h.resync = newResync(h, period, logger)
 	}
-	if h.coalescer != nil || h.resync != nil {
+	if s.Owner != nil {
+		h.ownership = newOwnership(h, logger)
+		s.mu.Lock()
+		s.pruneLocked()
+		s.owned = append(s.owned, h) // calls begin before Add returns
+		s.mu.Unlock()
+	}
+	if h.resync != nil || h.ownership != nil {
+		h.turn = make(chan struct{}, 1)
+	}
+	if h.coalescer != nil || h.turn != nil {
 		h.ended = make(chan struct{})
 	}
 	own, err := s.informer.AddEventHandlerWithOptions(h, opts)
 	if err != nil {
+		h.remove() // so that it is not kept in owned
 		return nil, err
 	}
 	r := &registration{ResourceEventHandlerRegistration: own, handler: h}
@@ -132,10 +147,11 @@ func (s *Set) Remove(handle cache.ResourceEventHandlerRegistration) error {
 		close(r.handler.ended)
 	}
 	s.all = slices.DeleteFunc(s.all, func(other *handler) bool { return other == r.handler })
+	s.pruneLocked()
 	return nil
 }
 
-// Start starts the goroutines of handlers whose events are merged, or that have a resync of their own. It is
+// Start starts the goroutines of handlers whose events are merged or parked, or that have a resync of their own. It is
 // called before the informer runs, and may be called again. Handlers that are added later have their
 // goroutines at once.
 func (s *Set) Start() {
@@ -172,16 +188,22 @@ func (s *Set) startLocked(h *handler) {
 // run makes the calls that client-go does not make, until stop closes, and waits for the last one.
 func (h *handler) run(stop <-chan struct{}) {
 	defer close(h.ended)
-	if h.coalescer == nil {
-		h.resync.run(stop)
-		return
+	var others sync.WaitGroup
+	defer others.Wait()
+	var runs []func(stop <-chan struct{})
+	if h.coalescer != nil {
+		runs = append(runs, h.coalescer.run)
 	}
 	if h.resync != nil {
-		var resyncing sync.WaitGroup
-		defer resyncing.Wait()
-		resyncing.Go(func() { h.resync.run(stop) })
+		runs = append(runs, h.resync.run)
 	}
-	h.coalescer.run(stop)
+	if h.ownership != nil {
+		runs = append(runs, h.ownership.run)
+	}
+	for _, run := range runs[1:] {
+		others.Go(func() { run(stop) })
+	}
+	runs[0](stop)
 }
 
 // stopOf returns the channel that closes when client-go makes no more calls for a registration.
