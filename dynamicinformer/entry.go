@@ -147,7 +147,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.metrics = f.options.identities.Relay(k.gvr)
 	e.informer = informer.New(informer.Config{
 		Source: cfg, LogError: e.state.LogError, LogPanic: e.state.LogPanic, Resync: s.resyncPeriod(), Indexers: s.allIndexers(), Unindexed: e.state,
-		Refuse: e.refuse, Lister: k.form.Lister, Transformed: client.Transformed, Packer: client.Packer, Packs: client.Packs, Metrics: e.metrics,
+		Shard: s.shard, Refuse: e.refuse, Lister: k.form.Lister, Transformed: client.Transformed, Packer: client.Packer, Packs: client.Packs, Metrics: e.metrics,
 	})
 	e.state.SetSource(e.informer.Source(), e.hasSynced)
 	if old != nil {

@@ -20,29 +20,25 @@ import (
 // ErrNoDiscovery is returned by a method that requires discovery if the factory has none.
 var ErrNoDiscovery = errors.New("dynamicinformer: the factory has no discovery: see WithDiscovery")
 
-// FollowFuncs are the callbacks of [Factory.Follow]. Either may be nil. They are functions instead of
-// an iterator, as [Lease.Watch] and [discovery.Resolver.Subscribe] return, because types of one
-// Follow do not wait for each other.
+// FollowFuncs are the callbacks of [Factory.Follow]. Either may be nil. They are functions instead of an iterator, as [Lease.Watch] and
+// [discovery.Resolver.Subscribe] return, because types of one Follow do not wait for each other.
 //
-// The calls for one type are sequential: Started, Stopped, Started, and so on. Each Started is followed
-// by a Stopped before Follow returns. Calls for different types are concurrent. A call that takes long,
-// or never returns, delays only its own type and the return of Follow. The next call is then for the
-// present state of the type. Callbacks may call any method of the factory, but must not wait for Follow.
+// The calls for one type are sequential: Started, Stopped, Started, and so on. Each Started is followed by a Stopped before Follow returns.
+// Calls for different types are concurrent. A call that takes long, or never returns, delays only its own type and the return of Follow.
+// The next call is then for the present state of the type. Callbacks may call any method of the factory, but must not wait for Follow.
 type FollowFuncs struct {
-	// Started is called with a lease on a type that is served. The program can add handlers to the
-	// lease, in the call or later: they get an addition for each object that is already listed.
-	// Follow releases the lease. If the program has released it before, Follow still waits for the
-	// end of the type.
+	// Started is called with a lease on a type that is served. The program can add handlers to the lease, in the call or later: they get an
+	// addition for each object that is already listed. Follow releases the lease. If the program has released it before, Follow still waits
+	// for the end of the type.
 	Started func(l *Lease)
-	// Stopped is called after the lease of the type has been released. Res is the last known state
-	// of the type, and evidence the evidence that it is gone. The evidence has no kind if the type is
-	// still served: it is no longer selected, or Follow ends. As after any release, no call of the
-	// lease's handlers begins any more.
+	// Stopped is called after the lease of the type has been released. Res is the last known state of the type, and evidence the evidence
+	// that it is gone. The evidence has no kind if the type is still served: it is no longer selected, or Follow ends. As after any
+	// release, no call of the lease's handlers begins any more.
 	Stopped func(res discovery.Resource, evidence discovery.Evidence)
 }
 
-// FollowOption configures one call of [Factory.Follow]. Every combination is valid. If an option is
-// given twice, the last one counts. A nil FollowOption has no effect.
+// FollowOption configures one call of [Factory.Follow]. Every combination is valid. If an option is given twice, the last one counts. A nil
+// FollowOption has no effect.
 type FollowOption interface{ applyToFollow(*followOptions) }
 
 type followOptionFunc func(*followOptions)
@@ -72,9 +68,8 @@ func newFollowOptions(opts []FollowOption) followOptions {
 	return o
 }
 
-// WithStartLimit limits the number of types that wait for their first list at the same time to n. If n
-// is zero or less, the limit is 8, the default. A type whose list fails or takes longer than 5 s no
-// longer counts, and the next type starts.
+// WithStartLimit limits the number of types that wait for their first list at the same time to n. If n is zero or less, the limit is 8, the
+// default. A type whose list fails or takes longer than 5 s no longer counts, and the next type starts.
 func WithStartLimit(n int) FollowOption {
 	return followOptionFunc(func(o *followOptions) {
 		o.starts = n
@@ -84,43 +79,38 @@ func WithStartLimit(n int) FollowOption {
 	})
 }
 
-// WithTypeLimit limits the number of types with a lease to n. Further types wait, in the order in which they
-// were found, until a type has been stopped. If n is zero or less, the default, there is no limit.
+// WithTypeLimit limits the number of types with a lease to n. Further types wait, in the order in which they were found, until a type has
+// been stopped. If n is zero or less, the default, there is no limit.
 func WithTypeLimit(n int) FollowOption {
 	return followOptionFunc(func(o *followOptions) { o.most = n })
 }
 
-// WithLeaseOptions adds options for the leases, such as selectors or a transform. By default, the name
-// of the leases is "follow" and their version policy is [discovery.FollowPreferred]. The option may be
-// given more than once.
+// WithLeaseOptions adds options for the leases, such as selectors or a transform. By default, the name of the leases is "follow" and their
+// version policy is [discovery.FollowPreferred]. The option may be given more than once.
 func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 	opts = slices.Clone(opts)
 	return followOptionFunc(func(o *followOptions) { o.lease = append(o.lease, opts...) })
 }
 
-// Follow holds a lease on each type that s selects and that can be listed and watched, or only listed if
-// the leases have [WithPolling], while the type is served and selected, and calls Started and Stopped. When
-// ctx ends it returns nil. When the factory is shut down it returns [ErrShutDown]. In both cases, it first
-// releases all its leases and waits for its callbacks. If the factory has not been started, Follow waits
-// for Start. Calls of Follow are independent of each other. Leases share informers with other leases of the
-// same version policy. ForResource has another version policy:
-// WithLeaseOptions(WithVersionPolicy(discovery.Exact())) shares its informers. If other leases on a type
-// have other options, the type gets a separate informer. Follow ignores the version policy of s: it follows
-// a type once, in the version of the leases' policy.
+// Follow holds a lease on each type that s selects and that can be listed and watched, or only listed if the leases have [WithPolling],
+// while the type is served and selected, and calls Started and Stopped. When ctx ends it returns nil. When the factory is shut down it
+// returns [ErrShutDown]. In both cases, it first releases all its leases and waits for its callbacks. If the factory has not been started,
+// Follow waits for Start. Calls of Follow are independent of each other. Leases share informers with other leases of the same version
+// policy. ForResource has another version policy: WithLeaseOptions(WithVersionPolicy(discovery.Exact())) shares its informers. If other
+// leases on a type have other options, the type gets a separate informer. Follow ignores the version policy of s: it follows a type once,
+// in the version of the leases' policy.
 //
-// A type is stopped if there is evidence that it is gone, if its CustomResourceDefinition serves no
-// version of it, or if it is no longer selected, because its verbs, its categories or the labels of
-// its CRD have changed. A failed list, failed discovery, or a change of the served version do not stop
-// a type; [Factory.Status] reports them. If discovery can't decide whether a type is selected, for example
-// because a name of s means several types, Follow changes nothing, and asks again every 2 s:
-// [Factory.Follows] has the type and the reason. See [discovery.Resolver.Selects].
+// A type is stopped if there is evidence that it is gone, if its CustomResourceDefinition serves no version of it, or if it is no longer
+// selected, because its verbs, its categories or the labels of its CRD have changed. A failed list, failed discovery, or a change of the
+// served version do not stop a type; [Factory.Status] reports them. If discovery can't decide whether a type is selected, for example
+// because a name of s means several types, Follow changes nothing, and asks again every 2 s: [Factory.Follows] has the type and the reason.
+// See [discovery.Resolver.Selects].
 //
-// When the CRD has been deleted, Follow releases the lease after its handlers have got the deletion of
-// each object. It does not wait for that if the cache is kept, or if a handler has been in one call for
-// 10 s. If the type has been created again meanwhile, handlers may get additions of the new type before
-// the release; handlers of the next lease get all of them. A CRD that was created again is another
-// type: Follow stops the old type and starts the new one. A type that is removed and created repeatedly
-// is started less often, down to once in 5 s, until it has been served for 10 s.
+// When the CRD has been deleted, Follow releases the lease after its handlers have got the deletion of each object. It does not wait for
+// that if the cache is kept, or if a handler has been in one call for 10 s. If the type has been created again meanwhile, handlers may get
+// additions of the new type before the release; handlers of the next lease get all of them. A CRD that was created again is another type:
+// Follow stops the old type and starts the new one. A type that is removed and created repeatedly is started less often, down to once in 5
+// s, until it has been served for 10 s.
 //
 // Errors are [*discovery.SelectorError], [*OptionError] of the leases, [ErrNoDiscovery] and [ErrShutDown].
 func (f *Factory) Follow(ctx context.Context, s discovery.Selector, funcs FollowFuncs, opts ...FollowOption) error {
@@ -173,8 +163,8 @@ func (f *Factory) Follows() []status.Follow {
 	return all
 }
 
-// awaitStart waits until the factory has been started, so that its resolver runs. It reports false
-// if the factory is closing or ctx has ended.
+// awaitStart waits until the factory has been started, so that its resolver runs. It reports false if the factory is closing or ctx has
+// ended.
 func (f *Factory) awaitStart(ctx context.Context) bool {
 	select {
 	case <-f.started:
@@ -184,8 +174,7 @@ func (f *Factory) awaitStart(ctx context.Context) bool {
 	return closed(f.started) && !closed(f.closing) && ctx.Err() == nil
 }
 
-// acquireFollowed returns a lease on gvr, with a separate informer if the shared one has other
-// options.
+// acquireFollowed returns a lease on gvr, with a separate informer if the shared one has other options.
 func (f *Factory) acquireFollowed(ctx context.Context, gvr schema.GroupVersionResource, opts []LeaseOption) (follow.Lease, error) {
 	l, err := f.Acquire(ctx, gvr, opts...)
 	if errors.Is(err, ErrConflict) {
@@ -208,8 +197,8 @@ func (l followedLease) Changed() <-chan struct{} { return l.entry.changed.Next()
 // Listed implements follow.Lease.
 func (l followedLease) Listed() <-chan struct{} { return l.entry.firstList() }
 
-// Waits implements follow.Lease. After a failed watch-list, a list is sent at once, unless the server
-// has requested a pause: the client may wait for that internally.
+// Waits implements follow.Lease. After a failed watch-list, a list is sent at once, unless the server has requested a pause: the client may
+// wait for that internally.
 func (l followedLease) Waits() bool {
 	now := l.entry.state.Snapshot()
 	verb, c, failing := now.Failing()

@@ -37,12 +37,12 @@ func checkContext(ctx context.Context) error {
 	return nil
 }
 
-// Lease is the right of one user to the informer on a resource. The first lease starts the informer, if the factory has
-// been started. The release of the last lease ends it. Each lease must be released separately. The methods are safe for
-// concurrent use. Handlers may call all of them except WaitForSync.
+// Lease is the right of one user to the informer on a resource. The first lease starts the informer, if the factory has been started. The
+// release of the last lease ends it. Each lease must be released separately. The methods are safe for concurrent use. Handlers may call all
+// of them except WaitForSync.
 //
-// A lease outlives its type: the informer waits while the type is not served, and continues
-// when the type is served again. Cached objects are shared and read-only.
+// A lease outlives its type: the informer waits while the type is not served, and continues when the type is served again. Cached objects
+// are shared and read-only.
 type Lease struct {
 	factory  *Factory
 	entry    *entry
@@ -54,21 +54,21 @@ type Lease struct {
 	released atomic.Bool
 }
 
-// Done returns a channel that closes when the lease has been released, or the factory has ended,
-// and all running calls of the lease's handlers have returned. No handler is called after that.
+// Done returns a channel that closes when the lease has been released, or the factory has ended, and all running calls of the lease's
+// handlers have returned. No handler is called after that.
 func (l *Lease) Done() <-chan struct{} { return l.handlers.Done() }
 
-// Informer returns the lease's view of the shared informer. Handlers that are added through the view belong to the lease.
-// The view refuses to run, and rejects a transform or a watch error handler: use the options instead.
+// Informer returns the lease's view of the shared informer. Handlers that are added through the view belong to the lease. The view refuses
+// to run, and rejects a transform or a watch error handler: use the options instead.
 func (l *Lease) Informer() cache.SharedIndexInformer { return l.view }
 
-// Lister returns a lister on the informer's cache. Its objects are shared and read-only. With a set of namespaces, a list
-// that lacks one also returns a [*status.IncompleteError], and Get returns it instead of NotFound.
+// Lister returns a lister on the informer's cache. Its objects are shared and read-only. With a set of namespaces, a list that lacks one
+// also returns a [*status.IncompleteError], and Get returns it instead of NotFound.
 func (l *Lease) Lister() cache.GenericLister { return l.entry.informer.Lister() }
 
-// Unstructured returns a reader of the informer's cache, which also selects objects by fields ([lister.Query]). Its
-// objects are shared and read-only, unless it makes copies. If they are not unstructured, reads return an error. With
-// a set of namespaces, it has the errors of Lister, unless opts have lister.WithCompleteness(nil).
+// Unstructured returns a reader of the informer's cache, which also selects objects by fields ([lister.Query]). Its objects are shared and
+// read-only, unless it makes copies. If they are not unstructured, reads return an error. With a set of namespaces, it has the errors of
+// Lister, unless opts have lister.WithCompleteness(nil).
 func (l *Lease) Unstructured(opts ...lister.ReaderOption) *lister.Reader {
 	opts = append([]lister.ReaderOption{lister.WithCompleteness(l.entry.informer.Incomplete)}, opts...)
 	return lister.NewReader(l.entry.informer.GetIndexer(), l.entry.gvr, opts...)
@@ -79,8 +79,8 @@ func (l *Lease) HasSyncedChecker() cache.DoneChecker {
 	return l.entry.informer.HasSyncedChecker()
 }
 
-// Resource returns the resource as discovery has resolved it last, in the version that is watched. If Acquire has
-// validated it, it is complete from the start. Without discovery, or before the type is served, only its GVR is set.
+// Resource returns the resource as discovery has resolved it last, in the version that is watched. If Acquire has validated it, it is
+// complete from the start. Without discovery, or before the type is served, only its GVR is set.
 func (l *Lease) Resource() discovery.Resource {
 	known := l.entry.state.Snapshot()
 	if res := known.Resource(); res.GVK.Kind != "" || l.validated == nil {
@@ -97,12 +97,12 @@ func (l *Lease) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 	return l.factory.waitFor(ctx, []*entry{l.entry}, newWaitOptions(opts))
 }
 
-// AtLeast waits until the cache has everything of the server up to resourceVersion, or until ctx ends. After a write
-// with that version, the cache has its object in that state or a later one, unless the lease does not select it, or the status
-// names it among the objects that are left out. Handlers may get the event later. An object that is not selected has no event: the version comes with the next
-// event or bookmark, which may take a minute. If the server's versions have decreased, as after a restore of etcd, it
-// returns an error when an event, a list or the server shows that; an informer that has not noticed it yet counts
-// versions before its own as reached. Errors are [ErrReleased] and [*status.VersionError].
+// AtLeast waits until the cache has everything of the server up to resourceVersion, or until ctx ends. After a write with that version, the
+// cache has its object in that state or a later one, unless the lease does not select it, or the status names it among the objects that are
+// left out. Handlers may get the event later. An object that is not selected has no event: the version comes with the next event or
+// bookmark, which may take a minute. If the server's versions have decreased, as after a restore of etcd, it returns an error when an
+// event, a list or the server shows that; an informer that has not noticed it yet counts versions before its own as reached. Errors are
+// [ErrReleased] and [*status.VersionError].
 func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 	if l.released.Load() {
 		return ErrReleased
@@ -121,17 +121,17 @@ func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 }
 
 // MovedHandler is a handler that gets the objects of a namespace that has left the set by [Lease.SetNamespaces], or that
-// [WithNamespaceSelector] no longer selects. They exist, but have left the cache: no handler gets OnDelete. The argument is
-// that of the handler's OnDelete. Wrappers of client-go, also those of typed informers, hide the method: use Lease.AddEventHandler.
+// [WithNamespaceSelector] no longer selects. They exist, but have left the cache: no handler gets OnDelete. The argument is that of the
+// handler's OnDelete. Wrappers of client-go, also those of typed informers, hide the method: use Lease.AddEventHandler.
 type MovedHandler interface {
 	cache.ResourceEventHandler
 	OnMoved(obj any)
 }
 
-// SetNamespaces replaces the names of [WithNamespaces], for all leases on the informer: a later lease must have the new
-// names. A namespace that is added is listed, and its objects are added. The objects of one that is removed leave the
-// cache, and handlers get no OnDelete: see [MovedHandler]. Other namespaces are not listed again. It does not wait for
-// that. Errors are [ErrReleased], and an [*OptionError] if a name is not valid or the lease has no such option.
+// SetNamespaces replaces the names of [WithNamespaces], for all leases on the informer: a later lease must have the new names. A namespace
+// that is added is listed, and its objects are added. The objects of one that is removed leave the cache, and handlers get no OnDelete: see
+// [MovedHandler]. Other namespaces are not listed again. It does not wait for that. Errors are [ErrReleased], and an [*OptionError] if a
+// name is not valid or the lease has no such option.
 func (l *Lease) SetNamespaces(names ...string) error {
 	if l.released.Load() {
 		return ErrReleased
@@ -151,19 +151,17 @@ func (l *Lease) SetNamespaces(names ...string) error {
 	return nil
 }
 
-// Retry makes the informer retry failed requests and ask discovery now, unless the server has
-// requested the pause. A request in progress continues. Retry does not block.
+// Retry makes the informer retry failed requests and ask discovery now, unless the server has requested the pause. A request in progress
+// continues. Retry does not block.
 func (l *Lease) Retry() {
 	l.entry.state.Look()
 	l.entry.informer.Source().Retry()
 }
 
-// AddEventHandler adds a handler to the informer. The handler is called until the lease is released. It
-// first gets an addition for each cached object. As with the informer's method, the call may wait while
-// the informer processes a long list. Errors are [ErrNilHandler], [ErrReleased], and the informer's
-// error if it has been stopped. If the lease is released during the call, for example by the handler,
-// there is no error: the handler has been added and removed. The registration of a removed handler does
-// not report whether it has synced.
+// AddEventHandler adds a handler to the informer. The handler is called until the lease is released. It first gets an addition for each
+// cached object. As with the informer's method, the call may wait while the informer processes a long list. Errors are [ErrNilHandler],
+// [ErrReleased], and the informer's error if it has been stopped. If the lease is released during the call, for example by the handler,
+// there is no error: the handler has been added and removed. The registration of a removed handler does not report whether it has synced.
 func (l *Lease) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return l.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
@@ -180,8 +178,8 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 	return registration, nil
 }
 
-// AddPackedHandler is AddEventHandlerWithOptions for a handler that gets the objects of a packed cache as they are, except those
-// to which a transform has given another type. Without [WithPackedCache], it returns an [*OptionError].
+// AddPackedHandler is AddEventHandlerWithOptions for a handler that gets the objects of a packed cache as they are, except those to which a
+// transform has given another type. Without [WithPackedCache], it returns an [*OptionError].
 func (l *Lease) AddPackedHandler(handler cache.TypedResourceEventHandler[*packed.Object], opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	if !l.entry.informer.IsPacked() {
 		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), &OptionError{Option: "AddPackedHandler", Err: errors.New("acquire the lease with WithPackedCache")})
@@ -189,8 +187,8 @@ func (l *Lease) AddPackedHandler(handler cache.TypedResourceEventHandler[*packed
 	return l.AddEventHandlerWithOptions(handlers.OfPacked(handler), opts)
 }
 
-// RemoveEventHandler removes a handler of this lease. After it has returned, no call of the handler
-// begins. A registration that does not belong to this lease has no effect.
+// RemoveEventHandler removes a handler of this lease. After it has returned, no call of the handler begins. A registration that does not
+// belong to this lease has no effect.
 func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegistration) error {
 	if !l.handlers.Has(registration) {
 		return nil
@@ -198,9 +196,9 @@ func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegist
 	return l.entry.informer.RemoveEventHandler(registration)
 }
 
-// Release ends the lease. After it has returned, no call of the lease's handlers begins; Done waits for running calls.
-// The last release of an informer cancels its requests and removes it from the factory, at once or after the longest
-// linger. Its cache can still be read. Release never blocks. A second call has no effect. Handlers may call it.
+// Release ends the lease. After it has returned, no call of the lease's handlers begins; Done waits for running calls. The last release of
+// an informer cancels its requests and removes it from the factory, at once or after the longest linger. Its cache can still be read.
+// Release never blocks. A second call has no effect. Handlers may call it.
 func (l *Lease) Release() {
 	if l.released.Swap(true) {
 		return
@@ -216,8 +214,8 @@ func (l *Lease) Release() {
 	}
 }
 
-// part removes l from its entry, and the entry of the last user from the factory, at once or after the linger. If the
-// informer continues and handlers must be removed from it, part returns a function that the caller calls after that.
+// part removes l from its entry, and the entry of the last user from the factory, at once or after the linger. If the informer continues
+// and handlers must be removed from it, part returns a function that the caller calls after that.
 func (f *Factory) part(l *Lease, handlers bool) (done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -23,20 +24,20 @@ import (
 	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/namespaces"
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
-// Option configures a Factory and, through it, all its informers. Every combination of options is
-// valid. If an option is given twice, the last one counts. A nil Option has no effect. If no server
-// accepts the value of an option, the function with the option returns an [*OptionError].
+// Option configures a Factory and, through it, all its informers. Every combination of options is valid. If an option is given twice, the
+// last one counts. A nil Option has no effect. If no server accepts the value of an option, the function with the option returns an
+// [*OptionError].
 type Option interface{ apply(*options) }
 
-// LeaseOption configures one lease and its informer. It replaces the same option of the factory.
-// Every combination is valid. If an option is given twice, the last one counts. A nil LeaseOption has
-// no effect.
+// LeaseOption configures one lease and its informer. It replaces the same option of the factory. Every combination is valid. If an option
+// is given twice, the last one counts. A nil LeaseOption has no effect.
 type LeaseOption interface{ applyToLease(*leaseOptions) }
 
-// InformerOption is an option of a factory and of single leases. The factory's option applies to all
-// informers whose leases do not have the option.
+// InformerOption is an option of a factory and of single leases. The factory's option applies to all informers whose leases do not have the
+// option.
 type InformerOption interface {
 	Option
 	LeaseOption
@@ -79,52 +80,50 @@ func newOptions(opts ...Option) options {
 	return o
 }
 
-// WithDiscovery makes the factory ask resolver about each resource before the first request for it:
-// whether it is served, supports list and watch, and is namespaced. From Start on, or while an informer
-// runs, the factory runs the resolver, unless the program runs it, and follows the changes of each
-// type: see [Factory]. A nil resolver, the default of [New], turns discovery off: then the factory
-// sends requests without a check, and no type is ever gone.
+// WithDiscovery makes the factory ask resolver about each resource before the first request for it: whether it is served, supports list and
+// watch, and is namespaced. From Start on, or while an informer runs, the factory runs the resolver, unless the program runs it, and
+// follows the changes of each type: see [Factory]. A nil resolver, the default of [New], turns discovery off: then the factory sends
+// requests without a check, and no type is ever gone.
 func WithDiscovery(resolver *discovery.Resolver) Option {
 	return optionFunc(func(o *options) { o.resolver = resolver })
 }
 
-// WithClientOptions configures the client that NewForConfig creates. It has no effect on New, whose
-// caller creates the client. It may be given more than once. Fields that an option leaves out, such as managedFields, are missing in all
-// cached objects, also those of [AcquireTyped] and [WithMetadataOnly]. The other options concern unstructured objects.
+// WithClientOptions configures the client that NewForConfig creates. It has no effect on New, whose caller creates the client. It may be
+// given more than once. Fields that an option leaves out, such as managedFields, are missing in all cached objects, also those of
+// [AcquireTyped] and [WithMetadataOnly]. The other options concern unstructured objects.
 func WithClientOptions(opts ...dynamicclient.Option) Option {
 	opts = slices.Clone(opts)
 	return optionFunc(func(o *options) { o.client = append(o.client, opts...) })
 }
 
-// WithMetadataClient sets the client of informers with metadata only, see [WithMetadataOnly]. New has no
-// such client by default; NewForConfig creates one.
+// WithMetadataClient sets the client of informers with metadata only, see [WithMetadataOnly]. New has no such client by default;
+// NewForConfig creates one.
 func WithMetadataClient(client metadata.Interface) Option {
 	return optionFunc(func(o *options) { o.metadata = client })
 }
 
-// WithListConcurrency limits the first lists in progress of all informers of the factory. The others wait in the
-// order in which their informers began, with [status.ReasonQueued]. A watch-list counts until its initial events
-// are complete. A list that has failed waits again, behind the others. A list without progress for a minute no longer
-// counts. The list of a type that was created again is a first list; a list after a gap is not, and never waits. If
-// lists is zero or less, the default, there is no limit.
+// WithListConcurrency limits the first lists in progress of all informers of the factory. The others wait in the order in which their
+// informers began, with [status.ReasonQueued]. A watch-list counts until its initial events are complete. A list that has failed waits
+// again, behind the others. A list without progress for a minute no longer counts. The list of a type that was created again is a first
+// list; a list after a gap is not, and never waits. If lists is zero or less, the default, there is no limit.
 func WithListConcurrency(lists int) Option {
 	return optionFunc(func(o *options) { o.lists = lists })
 }
 
-// WithListBudget limits the estimated size of the first lists in progress, as JSON, in bytes. A list waits as with
-// [WithListConcurrency], and again after its first page, which shows its size. A list that is larger than the budget
-// is alone. Informers use first lists in pages instead of watch-lists. The size of a list with a selector is not known
-// in advance: it counts as far as it has arrived. If bytes is zero or less, the default, there is no limit.
+// WithListBudget limits the estimated size of the first lists in progress, as JSON, in bytes. A list waits as with [WithListConcurrency],
+// and again after its first page, which shows its size. A list that is larger than the budget is alone. Informers use first lists in pages
+// instead of watch-lists. The size of a list with a selector is not known in advance: it counts as far as it has arrived. If bytes is zero
+// or less, the default, there is no limit.
 func WithListBudget(bytes int64) Option {
 	return optionFunc(func(o *options) { o.listBytes = bytes })
 }
 
-// WithMemoryBudget limits the memory of all caches of the factory, as [status.Informer] has it in CacheBytes. The first page of a first list
-// shows how much memory the cache will take: that of its objects in the informer's form, times the remaining ones. If that does not fit, no
-// other page is requested, and the informer waits with [status.ReasonOverBudget] until other caches have released enough memory, or for
-// [Lease.Retry]. Other informers that fit are not affected. The server does not report the remaining objects of a list with a selector: it is
-// refused at the page that does not fit. A cache that grows later is kept and counts, see [Factory.MemoryBudget]. Informers use first lists in
-// pages instead of watch-lists. If bytes is zero or less, the default, there is no limit.
+// WithMemoryBudget limits the memory of all caches of the factory, as [status.Informer] has it in CacheBytes. The first page of a first
+// list shows how much memory the cache will take: that of its objects in the informer's form, times the remaining ones. If that does not
+// fit, no other page is requested, and the informer waits with [status.ReasonOverBudget] until other caches have released enough memory, or
+// for [Lease.Retry]. Other informers that fit are not affected. The server does not report the remaining objects of a list with a selector:
+// it is refused at the page that does not fit. A cache that grows later is kept and counts, see [Factory.MemoryBudget]. Informers use first
+// lists in pages instead of watch-lists. If bytes is zero or less, the default, there is no limit.
 func WithMemoryBudget(bytes int64) Option {
 	return optionFunc(func(o *options) { o.memory = bytes })
 }
@@ -136,9 +135,9 @@ type BudgetPolicy int
 const (
 	// RefuseOverBudget lets the informer wait.
 	RefuseOverBudget BudgetPolicy = iota
-	// PackOverBudget packs the cache, as [WithPackedCache] does, before its first object is stored, and lets the informer wait only if it does
-	// not fit in packed form either. A cache stays packed; [status.Informer] has that in Packed. It is not packed for a namespace that is added
-	// to a set later, or after it has grown. Informers on metadata or Go types wait.
+	// PackOverBudget packs the cache, as [WithPackedCache] does, before its first object is stored, and lets the informer wait only if it
+	// does not fit in packed form either. A cache stays packed; [status.Informer] has that in Packed. It is not packed for a namespace that
+	// is added to a set later, or after it has grown. Informers on metadata or Go types wait.
 	PackOverBudget
 )
 
@@ -158,53 +157,50 @@ func (o *options) packing(packed bool) form.Packing {
 	return form.Never
 }
 
-// WithNamespace limits informers to namespace. The default is all namespaces. A namespace that is not
-// a valid name is an [*OptionError]. With discovery, informers on cluster-scoped resources ignore the
-// namespace; without discovery, requests for such a resource fail. It replaces an earlier [WithNamespaces].
+// WithNamespace limits informers to namespace. The default is all namespaces. A namespace that is not a valid name is an [*OptionError].
+// With discovery, informers on cluster-scoped resources ignore the namespace; without discovery, requests for such a resource fail. It
+// replaces an earlier [WithNamespaces].
 func WithNamespace(namespace string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = namespace, nil })
 }
 
-// WithNamespaces limits informers to a set of namespaces, which [Lease.SetNamespaces] changes. There is one informer
-// with one cache. Each namespace has its own lists, watches and pauses; one in which requests fail does not affect the
-// others, and does not delay the first sync for more than a minute: [status.Informer] has it in Namespaces. The informer
-// itself fails only if all namespaces fail. Until a namespace has been listed, listers return a
-// [*status.IncompleteError] beside the objects of the others. The set uses lists instead of watch-lists, and its
-// goroutines call a watch error handler concurrently. Without names, the set is empty. A name that is not valid is an
+// WithNamespaces limits informers to a set of namespaces, which [Lease.SetNamespaces] changes. There is one informer with one cache. Each
+// namespace has its own lists, watches and pauses; one in which requests fail does not affect the others, and does not delay the first sync
+// for more than a minute: [status.Informer] has it in Namespaces. The informer itself fails only if all namespaces fail. Until a namespace
+// has been listed, listers return a [*status.IncompleteError] beside the objects of the others. The set uses lists instead of watch-lists,
+// and its goroutines call a watch error handler concurrently. Without names, the set is empty. A name that is not valid is an
 // [*OptionError]. It replaces an earlier [WithNamespace].
 func WithNamespaces(names ...string) InformerOption {
 	chosen := namespaces.Named(names...)
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", chosen.After(s.namespaces) })
 }
 
-// WithNamespaceSelector limits informers to the namespaces whose labels selector selects, as [WithNamespaces] does: they
-// come and go with the Namespace objects and their labels. The informer lists and watches Namespace objects, which the
-// user must be allowed to do; until they have been listed, it is not synced, and has the reason. A selector that can't be
-// parsed is an [*OptionError]. It replaces an earlier [WithNamespace] or [WithNamespaces].
+// WithNamespaceSelector limits informers to the namespaces whose labels selector selects, as [WithNamespaces] does: they come and go with
+// the Namespace objects and their labels. The informer lists and watches Namespace objects, which the user must be allowed to do; until
+// they have been listed, it is not synced, and has the reason. A selector that can't be parsed is an [*OptionError]. It replaces an earlier
+// [WithNamespace] or [WithNamespaces].
 func WithNamespaceSelector(selector string) InformerOption {
 	chosen := namespaces.Labeled(selector)
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", chosen.After(s.namespaces) })
 }
 
-// WithAllowedNamespaces limits informers to the namespaces that the user may list. If a list of all namespaces is
-// forbidden, the informer follows Namespace objects, as [WithNamespaceSelector] does, and goes on with those whose lists
-// are not forbidden: the others are not in its status, and are tried again after five minutes, or on [Lease.Retry]. A
-// list of all namespaces from the cache then also returns a [*status.IncompleteError], which names the others. One that
-// is forbidden later keeps its objects and has the reason. An informer that has fallen back stays so. With
-// [WithNamespaces] or [WithNamespaceSelector], in any order, the set has the allowed ones of these.
+// WithAllowedNamespaces limits informers to the namespaces that the user may list. If a list of all namespaces is forbidden, the informer
+// follows Namespace objects, as [WithNamespaceSelector] does, and goes on with those whose lists are not forbidden: the others are not in
+// its status, and are tried again after five minutes, or on [Lease.Retry]. A list of all namespaces from the cache then also returns a
+// [*status.IncompleteError], which names the others. One that is forbidden later keeps its objects and has the reason. An informer that has
+// fallen back stays so. With [WithNamespaces] or [WithNamespaceSelector], in any order, the set has the allowed ones of these.
 func WithAllowedNamespaces() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", s.namespaces.Allowed() })
 }
 
-// WithTweakListOptions calls tweak with the options of every list and watch request before it
-// is sent, so that tweak can set selectors, for example. Tweak is called concurrently. A nil
-// tweak has no effect.
+// WithTweakListOptions calls tweak with the options of every list and watch request before it is sent, so that tweak can set selectors, for
+// example. Tweak is called concurrently. A nil tweak has no effect.
 func WithTweakListOptions(tweak TweakListOptionsFunc) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.tweak = tweak })
 }
 
-// WithLabelSelector limits informers to objects whose labels match selector. A selector that can't be
-// parsed is an [*OptionError]. [WithTweakListOptions] is applied after it.
+// WithLabelSelector limits informers to objects whose labels match selector. A selector that can't be parsed is an [*OptionError].
+// [WithTweakListOptions] is applied after it.
 func WithLabelSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.labels = selector })
 }
@@ -223,22 +219,21 @@ func WithTransform(transform cache.TransformFunc) InformerOption {
 }
 
 // WithIndexers adds indexers to each informer's cache, besides the index by namespace, which every informer has under the name
-// cache.NamespaceIndex. Indexers may replace that one, as in client-go: listers of one namespace read it. A lease adds the indexers to
-// its shared informer.
+// cache.NamespaceIndex. Indexers may replace that one, as in client-go: listers of one namespace read it. A lease adds the indexers to its
+// shared informer.
 func WithIndexers(indexers cache.Indexers) InformerOption {
 	indexers = maps.Clone(indexers)
 	return informerOptionFunc(func(s *settings) { s.indexers = indexers })
 }
 
-// WithWatchErrorHandler passes the errors of lists and watches that will be retried to handler instead
-// of the log. A goroutine of the informer calls handler, and continues after it has returned.
+// WithWatchErrorHandler passes the errors of lists and watches that will be retried to handler instead of the log. A goroutine of the
+// informer calls handler, and continues after it has returned.
 func WithWatchErrorHandler(handler cache.WatchErrorHandlerWithContext) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.onError = handler })
 }
 
-// WithResync sets the period after which handlers get an update for every cached object. The period of
-// each informer differs by up to 10 %, so that not all informers resync at the same time. A resync sends
-// no request. If period is zero or less, the default, there is no resync.
+// WithResync sets the period after which handlers get an update for every cached object. The period of each informer differs by up to 10 %,
+// so that not all informers resync at the same time. A resync sends no request. If period is zero or less, the default, there is no resync.
 func WithResync(period time.Duration) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.resync, s.jitter = max(0, period), true })
 }
@@ -255,9 +250,8 @@ type RemovalPolicy int
 const (
 	// EmitDeletes empties the cache: handlers get the deletion of each object, with its last state.
 	EmitDeletes RemovalPolicy = iota
-	// KeepCache keeps the cache; the status has the time since when it is stale. When the type is served
-	// again, handlers get the differences. If it is another type with the same name, handlers first get
-	// the deletion of all objects.
+	// KeepCache keeps the cache; the status has the time since when it is stale. When the type is served again, handlers get the
+	// differences. If it is another type with the same name, handlers first get the deletion of all objects.
 	KeepCache
 )
 
@@ -273,14 +267,14 @@ func WithRemovalPolicy(policy RemovalPolicy) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.removal = policy })
 }
 
-// WatchListPolicy defines whether informers use watch-lists (KEP-3157): a watch that sends the initial
-// list as events, instead of a list followed by a watch.
+// WatchListPolicy defines whether informers use watch-lists (KEP-3157): a watch that sends the initial list as events, instead of a list
+// followed by a watch.
 type WatchListPolicy int
 
 // The watch-list policies.
 const (
-	// WatchListAuto uses watch-lists as client-go does, except for types that an aggregated API server
-	// serves, if discovery knows that, and for types whose watch-list has stalled within the last hour.
+	// WatchListAuto uses watch-lists as client-go does, except for types that an aggregated API server serves, if discovery knows that, and
+	// for types whose watch-list has stalled within the last hour.
 	WatchListAuto WatchListPolicy = iota
 	// WatchListNever uses no watch-lists.
 	WatchListNever
@@ -304,16 +298,15 @@ func WithWatchListPolicy(policy WatchListPolicy) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.watchList = policy })
 }
 
-// WithPageSize sets the maximum number of objects in a page of a list. If objects is zero or less, the
-// default, it is client-go's default of 500. Watch-lists have no pages.
+// WithPageSize sets the maximum number of objects in a page of a list. If objects is zero or less, the default, it is client-go's default
+// of 500. Watch-lists have no pages.
 func WithPageSize(objects int64) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.pageSize = max(0, objects) })
 }
 
-// WithStrictDecoding makes one object that can't be decoded fail its whole list, or end its watch, as in
-// client-go. By default, the object is left out until a version of it can be decoded, all others are served, and
-// the status names it, with [status.ReasonDecodeFailed]. A factory of New leaves out only objects without a
-// name: its client decodes responses.
+// WithStrictDecoding makes one object that can't be decoded fail its whole list, or end its watch, as in client-go. By default, the object
+// is left out until a version of it can be decoded, all others are served, and the status names it, with [status.ReasonDecodeFailed]. A
+// factory of New leaves out only objects without a name: its client decodes responses.
 func WithStrictDecoding() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.strict = true })
 }
@@ -322,8 +315,8 @@ func WithStrictDecoding() InformerOption {
 // functions, transforms and handlers have ordinary unstructured objects, which are unpacked for them, in 20 to 50 µs, and again after the
 // garbage collector has run, unless the program keeps them. Handlers of [Lease.AddPackedHandler], selectors and queries unpack nothing. An
 // object to which a transform has given another type, or values that no decoder returns, is cached as it is. A lease without the option can
-// share an informer with a packed cache; the opposite is a [*ConflictError]. Informers on metadata or Go types ignore the option. For tests,
-// GVRKIT_PACKED_CACHES=true in the environment sets it for all informers.
+// share an informer with a packed cache; the opposite is a [*ConflictError]. Informers on metadata or Go types ignore the option. For
+// tests, GVRKIT_PACKED_CACHES=true in the environment sets it for all informers.
 func WithPackedCache() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.packed = true })
 }
@@ -337,6 +330,19 @@ func WithPolling(period time.Duration) InformerOption {
 		period = max(period, time.Second)
 	}
 	return informerOptionFunc(func(s *settings) { s.polling = max(0, period) })
+}
+
+// WithShard limits informers to the objects of shard, of all namespaces or of those that other options choose. Lists and watches request only
+// them; a server without the feature ShardedListAndWatch sends all, and the others are left out. When the shard changes, gained objects are
+// listed and added, beside the open watch; lost ones leave the cache, and handlers get OnMoved if they are a [MovedHandler], and no deletion.
+// A handler is called only for objects that shard owns at that time, and the shard lets slots go after the calls in progress: other events wait
+// until it owns the object again, or has lost it. A program that acts later than its handlers, as with a queue, asks shard.Owns before. Objects
+// without a UID count as those of one slot. Without the option, or if shard is nil, informers have all objects.
+func WithShard(shard sharding.Shard) InformerOption {
+	if shard != nil && !reflect.ValueOf(shard).Comparable() {
+		shard = &struct{ sharding.Shard }{shard} // leases compare shards
+	}
+	return informerOptionFunc(func(s *settings) { s.shard = shard })
 }
 
 // WithAllowAbsent makes [Factory.Acquire] succeed for a type that is not served, or if discovery is inconclusive: the informer waits for
@@ -354,52 +360,48 @@ func WithMetadataOnly() LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.form = form.Metadata{} })
 }
 
-// WithSeparateInformer gives the lease its own informer, with its own cache and watch. Without it,
-// leases share an informer and must have the same options.
+// WithSeparateInformer gives the lease its own informer, with its own cache and watch. Without it, leases share an informer and must have
+// the same options.
 func WithSeparateInformer() LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.separate = true })
 }
 
-// WithLinger keeps the informer for d after the release of its last lease, so that the next lease can
-// share it. If leases have different lingers, the longest counts. The default is zero; a negative d is
-// zero too.
+// WithLinger keeps the informer for d after the release of its last lease, so that the next lease can share it. If leases have different
+// lingers, the longest counts. The default is zero; a negative d is zero too.
 func WithLinger(d time.Duration) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.linger = d })
 }
 
-// WithLeaseName sets the name of the lease's owner, for [Factory.Status] and [Factory.Explain]. Several leases may have the same name.
-// The default is no name.
+// WithLeaseName sets the name of the lease's owner, for [Factory.Status] and [Factory.Explain]. Several leases may have the same name. The
+// default is no name.
 func WithLeaseName(name string) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.name = name })
 }
 
-// WithCoalescing merges the events that a handler of the lease has not got yet: at most one event of each object waits,
-// with its latest state. An addition and an update become an addition, two updates one update from the first old object
-// to the last new one, an update and a deletion a deletion, an addition and a deletion nothing; a deletion and the
-// addition of a new object stay two events. Without the option, as in client-go, all events wait, and use memory without
-// limit. HasSynced of the registration is true when each object of the initial list has been delivered or merged.
+// WithCoalescing merges the events that a handler of the lease has not got yet: at most one event of each object waits, with its latest
+// state. An addition and an update become an addition, two updates one update from the first old object to the last new one, an update and
+// a deletion a deletion, an addition and a deletion nothing; a deletion and the addition of a new object stay two events. Without the
+// option, as in client-go, all events wait, and use memory without limit. HasSynced of the registration is true when each object of the
+// initial list has been delivered or merged.
 //
-// Limit is the maximum number of old objects of updates and of deleted objects that wait for a handler, which are not
-// in the cache. Zero or less is the number of objects. Beyond it, no event is left out and nothing waits for the handler,
-// but these objects have only apiVersion, kind and metadata, without managedFields, and OnDelete gets a
-// [cache.DeletedFinalStateUnknown] with the object.
+// Limit is the maximum number of old objects of updates and of deleted objects that wait for a handler, which are not in the cache. Zero or
+// less is the number of objects. Beyond it, no event is left out and nothing waits for the handler, but these objects have only apiVersion,
+// kind and metadata, without managedFields, and OnDelete gets a [cache.DeletedFinalStateUnknown] with the object.
 func WithCoalescing(limit int) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.handlers.Coalescing, o.handlers.States = true, limit })
 }
 
-// WithHandlerRecovery recovers the panics of the lease's handlers: the handler gets its next event. The status
-// names the handler and the object, with [status.ReasonHandlerPanicked], and the log has the stack. Without the
-// option, as in client-go, a panic ends the process.
+// WithHandlerRecovery recovers the panics of the lease's handlers: the handler gets its next event. The status names the handler and the
+// object, with [status.ReasonHandlerPanicked], and the log has the stack. Without the option, as in client-go, a panic ends the process.
 func WithHandlerRecovery() LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.handlers.Recovery = true })
 }
 
-// WithVersionPolicy sets the version in which the resource is listed and watched. Leases with different policies do not share an
-// informer.
+// WithVersionPolicy sets the version in which the resource is listed and watched. Leases with different policies do not share an informer.
 //
 // The default is [discovery.Exact]: if only other versions are served, the informer waits for its version and keeps its cache, since the
-// objects still exist. With another policy, the informer changes to the version that the policy selects at that time. Handlers then get
-// an update for each object, and no deletions or additions. Without discovery, every policy is Exact. [discovery.EveryVersion] is an
+// objects still exist. With another policy, the informer changes to the version that the policy selects at that time. Handlers then get an
+// update for each object, and no deletions or additions. Without discovery, every policy is Exact. [discovery.EveryVersion] is an
 // [*OptionError].
 func WithVersionPolicy(policy discovery.VersionPolicy) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.versions = policy })
@@ -436,8 +438,7 @@ func optionError(err error) error {
 	return err
 }
 
-// check returns an [*OptionError] if an option has a value that no server accepts. It can't check
-// the effect of a tweak.
+// check returns an [*OptionError] if an option has a value that no server accepts. It can't check the effect of a tweak.
 func (s *settings) check() error {
 	if s.namespace != metav1.NamespaceAll {
 		if wrong := validation.IsDNS1123Label(s.namespace); wrong != nil {
@@ -453,6 +454,9 @@ func (s *settings) check() error {
 	if _, err := fields.ParseSelector(s.fields); err != nil {
 		return &OptionError{Option: "WithFieldSelector", Value: s.fields, Err: err}
 	}
+	if err := s.checkShard(); err != nil {
+		return err
+	}
 	if err := informer.CheckIndexers(s.indexers); err != nil {
 		return &OptionError{Option: "WithIndexers", Err: err}
 	}
@@ -462,26 +466,26 @@ func (s *settings) check() error {
 // InformerMetricsForgetter is a cache.InformerMetricsProvider with a call for the end of informers.
 type InformerMetricsForgetter interface {
 	cache.InformerMetricsProvider
-	// ForgetInformer is called when no informer with the identity id runs any more. The package
-	// does not use its metrics after that. A later informer with id requests new metrics.
+	// ForgetInformer is called when no informer with the identity id runs any more. The package does not use its metrics after that. A
+	// later informer with id requests new metrics.
 	ForgetInformer(id cache.InformerNameAndResource)
 }
 
-// WithInformerMetrics makes provider publish client-go's own metrics of each informer, under name and the GVR: the number of queued
-// events, their latency, and the resourceVersion of the store. If provider is nil, it is the provider of
-// cache.SetInformerMetricsProvider. If name is nil, the default, there are no metrics.
+// WithInformerMetrics makes provider publish client-go's own metrics of each informer, under name and the GVR: the number of queued events,
+// their latency, and the resourceVersion of the store. If provider is nil, it is the provider of cache.SetInformerMetricsProvider. If name
+// is nil, the default, there are no metrics.
 //
-// client-go accepts a name only once for each GVR. So the factory uses one identity for all informers on a GVR. Two of them run at the
-// same time if one has not ended yet, if they have different version policies, or with [WithSeparateInformer]. Then only the informer
-// that began first is published. When it has ended, the next one is published with its last gauge values; its earlier latencies are not
-// observed again. The package calls provider when an informer begins to run, which is when its type is served. When the last informer on
-// a GVR has ended, it calls ForgetInformer if provider is an [InformerMetricsForgetter]; otherwise it sets the gauges to zero. This is
-// complete when Shutdown returns nil. The package can't call client-go's process-wide provider: client-go calls it when an informer is
-// created, all informers on a GVR publish at the same time, so that a gauge has the last value of any of them, and no metrics are
-// forgotten before name is released.
+// client-go accepts a name only once for each GVR. So the factory uses one identity for all informers on a GVR. Two of them run at the same
+// time if one has not ended yet, if they have different version policies, or with [WithSeparateInformer]. Then only the informer that began
+// first is published. When it has ended, the next one is published with its last gauge values; its earlier latencies are not observed
+// again. The package calls provider when an informer begins to run, which is when its type is served. When the last informer on a GVR has
+// ended, it calls ForgetInformer if provider is an [InformerMetricsForgetter]; otherwise it sets the gauges to zero. This is complete when
+// Shutdown returns nil. The package can't call client-go's process-wide provider: client-go calls it when an informer is created, all
+// informers on a GVR publish at the same time, so that a gauge has the last value of any of them, and no metrics are forgotten before name
+// is released.
 //
-// Factories can share a name only if they have the same Option value. The owner of name releases it after Shutdown. An informer that a
-// user runs without the factory has metrics only if the factory is also started, and until it ends.
+// Factories can share a name only if they have the same Option value. The owner of name releases it after Shutdown. An informer that a user
+// runs without the factory has metrics only if the factory is also started, and until it ends.
 func WithInformerMetrics(name *cache.InformerName, provider cache.InformerMetricsProvider) Option {
 	identities := informermetrics.New(name, provider)
 	return optionFunc(func(o *options) { o.identities = identities })

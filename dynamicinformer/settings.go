@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/namespaces"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 // settings are the settings of one informer.
@@ -36,6 +38,7 @@ type settings struct {
 	packed     bool
 	polling    time.Duration // of types that can't be watched; 0: off
 	onError    cache.WatchErrorHandlerWithContext
+	shard      sharding.Shard // nil: all objects
 }
 
 // invalid returns an error if no request for gvr is possible with s, or nil. It is for ForResource and the
@@ -48,6 +51,14 @@ func (s *settings) invalid(gvr schema.GroupVersionResource) error {
 	if wrong := content.IsPathSegmentName(s.namespace); wrong != nil {
 		return fmt.Errorf("%w: %w", source.ErrInvalid,
 			&OptionError{Option: "WithNamespace", Value: s.namespace, Err: errors.New(strings.Join(wrong, ", "))})
+	}
+	return s.checkShard()
+}
+
+// checkShard returns an error if the shard is a nil pointer.
+func (s *settings) checkShard() error {
+	if v := reflect.ValueOf(s.shard); v.Kind() == reflect.Pointer && v.IsNil() {
+		return &OptionError{Option: "WithShard", Err: fmt.Errorf("%w: the shard is a nil %T", source.ErrInvalid, s.shard)}
 	}
 	return nil
 }

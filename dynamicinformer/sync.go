@@ -13,16 +13,16 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// WaitForSync waits until all informers of the factory, or the informers on the resources of [WithResources], have listed their
-// resources, or until ctx ends. It returns nil, or joins the [*status.NotSyncedError] of each informer that has not synced. The errors
-// are in the order of [WithResources], or sorted by name. After the list, it waits at most 100 ms for the first watch.
+// WaitForSync waits until all informers of the factory, or the informers on the resources of [WithResources], have listed their resources,
+// or until ctx ends. It returns nil, or joins the [*status.NotSyncedError] of each informer that has not synced. The errors are in the
+// order of [WithResources], or sorted by name. After the list, it waits at most 100 ms for the first watch.
 //
 // If there is evidence that its type is gone, an informer is not synced until the type is served and listed again, although its HasSynced
 // stays true. A synced informer whose requests fail later stays synced: [Factory.Status] reports the failure.
 //
-// If a type can't be listed, WaitForSync waits until ctx ends, and the error has the reason. With [WithFailFast], it returns earlier if
-// the reason lasts. If a named resource has no informer, it returns an error at once. It does not wait for an informer that ended before
-// it had synced. It does not start informers.
+// If a type can't be listed, WaitForSync waits until ctx ends, and the error has the reason. With [WithFailFast], it returns earlier if the
+// reason lasts. If a named resource has no informer, it returns an error at once. It does not wait for an informer that ended before it had
+// synced. It does not start informers.
 func (f *Factory) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 	o := newWaitOptions(opts)
 	waiting, unknown := f.entriesOf(o.of)
@@ -32,8 +32,7 @@ func (f *Factory) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 	return f.waitFor(ctx, waiting, o)
 }
 
-// entriesOf returns the entries of gvrs, or all entries sorted by name if gvrs is empty. It returns an
-// error for each GVR without an entry.
+// entriesOf returns the entries of gvrs, or all entries sorted by name if gvrs is empty. It returns an error for each GVR without an entry.
 func (f *Factory) entriesOf(gvrs []schema.GroupVersionResource) (entries []*entry, unknown []error) {
 	all := f.all()
 	if len(gvrs) == 0 {
@@ -53,8 +52,8 @@ func (f *Factory) entriesOf(gvrs []schema.GroupVersionResource) (entries []*entr
 	return entries, unknown
 }
 
-// WaitOption configures one call of WaitForSync. Every combination is valid. If an option is given
-// twice, the last one counts. A nil WaitOption has no effect.
+// WaitOption configures one call of WaitForSync. Every combination is valid. If an option is given twice, the last one counts. A nil
+// WaitOption has no effect.
 type WaitOption interface{ applyToWait(*waitOptions) }
 
 type waitOptionFunc func(*waitOptions)
@@ -77,9 +76,8 @@ func newWaitOptions(opts []WaitOption) *waitOptions {
 	return &o
 }
 
-// WithFailFast makes WaitForSync return early if an informer is not synced for a reason that lasts
-// until a person or a program removes the cause, such as [status.ReasonForbidden] or
-// [status.ReasonNotFound]: [status.Reason.Lasting] is true for such a reason.
+// WithFailFast makes WaitForSync return early if an informer is not synced for a reason that lasts until a person or a program removes the
+// cause, such as [status.ReasonForbidden] or [status.ReasonNotFound]: [status.Reason.Lasting] is true for such a reason.
 func WithFailFast() WaitOption {
 	return waitOptionFunc(func(o *waitOptions) { o.failFast = true })
 }
@@ -90,8 +88,8 @@ type ResourcesOption interface {
 	HealthOption
 }
 
-// WithResources limits [Factory.WaitForSync] or a [HealthCheck] to informers on gvrs, which must
-// exist. If gvrs is empty, there is no limit. It has no effect on [Lease.WaitForSync].
+// WithResources limits [Factory.WaitForSync] or a [HealthCheck] to informers on gvrs, which must exist. If gvrs is empty, there is no
+// limit. It has no effect on [Lease.WaitForSync].
 func WithResources(gvrs ...schema.GroupVersionResource) ResourcesOption {
 	return resources(slices.Clone(gvrs))
 }
@@ -147,8 +145,8 @@ func (f *Factory) waitListed(ctx context.Context, e *entry) {
 	}
 }
 
-// await waits until met returns true, the entry has ended, or ctx ends. Met is called whenever the
-// status of e may have changed, also after the entry has ended.
+// await waits until met returns true, the entry has ended, or ctx ends. Met is called whenever the status of e may have changed, also after
+// the entry has ended.
 func (e *entry) await(ctx context.Context, met func() bool) {
 	for {
 		changed, first, ended := e.changed.Next(), e.firstList(), closed(e.done) // before met looks
@@ -164,13 +162,11 @@ func (e *entry) await(ctx context.Context, met func() bool) {
 	}
 }
 
-// watchGrace is the maximum wait for the first watch after a list. It is the interval at which
-// client-go polls its informers.
+// watchGrace is the maximum wait for the first watch after a list. It is the interval at which client-go polls its informers.
 const watchGrace = 100 * time.Millisecond
 
-// awaitWatch waits for a short time until the informer, which has listed, also watches. Servers do
-// not require this. But client-go's fake clients lose events between a list and a watch, and many
-// tests write objects as soon as their informers have synced.
+// awaitWatch waits for a short time until the informer, which has listed, also watches. Servers do not require this. But client-go's fake
+// clients lose events between a list and a watch, and many tests write objects as soon as their informers have synced.
 func (e *entry) awaitWatch(ctx context.Context) {
 	watches := func() bool { return e.informer.Source().State().Watched }
 	if watches() {
@@ -187,8 +183,8 @@ func (e *entry) awaitStore() {
 	e.informer.AwaitStore(now.AwaitsStore(), &e.pending, e.state.Stored)
 }
 
-// firstList returns a channel that closes with the first list. It is nil if the informer has listed:
-// a closed channel would end every later wait.
+// firstList returns a channel that closes with the first list. It is nil if the informer has listed: a closed channel would end every later
+// wait.
 func (e *entry) firstList() <-chan struct{} {
 	if e.hasSynced() {
 		return nil

@@ -128,6 +128,11 @@ func (r *resource) collect(to chan<- prometheus.Metric) {
 	send(counter, eventsDesc, float64(r.events))
 	send(gauge, objectsDesc, float64(r.objects))
 	send(gauge, cacheDesc, float64(r.cache))
+	if r.slots.any {
+		send(gauge, slotsDesc, float64(r.slots.held), "held")
+		send(gauge, slotsDesc, float64(r.slots.loading), "loading")
+		send(gauge, byClientDesc, oneIf(r.slots.byClient))
+	}
 	send(gauge, leasesDesc, float64(r.leases))
 	send(gauge, handlersDesc, float64(r.handlers))
 	send(gauge, backlogDesc, float64(r.backlog))

@@ -46,6 +46,7 @@ type resource struct {
 	lastEvent  time.Time
 	objects    int
 	cache      int64 // bytes
+	slots      shardSlots
 	leases     int
 	handlers   int
 	backlog    int // of all handlers
@@ -91,6 +92,7 @@ func (r *resource) add(s *status.Informer, now time.Time) {
 	}
 	r.objects += s.Objects
 	r.cache += s.CacheBytes
+	r.slots.add(s.Shard)
 	r.leases += s.Leases
 	r.stale = max(r.stale, age(s.StaleSince, now))
 	r.handlers += len(s.Handlers)
@@ -120,4 +122,21 @@ func age(since, now time.Time) time.Duration {
 		return 0
 	}
 	return max(0, now.Sub(since))
+}
+
+// shardSlots are the numbers of slots of the shards of informers.
+type shardSlots struct {
+	any           bool // there is a shard
+	held, loading int
+	byClient      bool // a server does not select
+}
+
+func (n *shardSlots) add(shard *status.Shard) {
+	if shard == nil {
+		return
+	}
+	n.any = true
+	n.held += shard.Slots
+	n.loading += shard.Waiting
+	n.byClient = n.byClient || shard.ByClient
 }

@@ -31,6 +31,8 @@ type Informer struct {
 	// Namespaces are the namespaces of an informer on a set of namespaces, sorted by name; nil if it has no set. If
 	// requests fail in only some of them, that does not change State and Reason.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
+	// Shard is the informer's part of the objects; nil if it has no shard. It is read-only.
+	Shard *Shard `json:"shard,omitempty"`
 	// Verb is the verb of the failed request, and Err its error; empty and nil if no request fails.
 	// Err without Verb is an error of discovery, or of a transform or index function.
 	Verb string `json:"verb,omitempty"`

@@ -15,6 +15,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/packed"
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 // Config configures an Informer.
@@ -43,6 +44,8 @@ type Config struct {
 	// while Packs is true: the informer sets it if its cache does not fit into Source.Budget otherwise.
 	Packer *packed.Packer
 	Packs  *atomic.Bool
+	// Shard, if not nil, limits the informer to its objects.
+	Shard sharding.Shard
 	// Metrics are client-go's metrics of the informer; nil: none.
 	Metrics *informermetrics.Relay
 }
@@ -63,6 +66,7 @@ type Informer struct {
 	transformed *atomic.Bool
 	unindexed   Unindexed // nil: index functions are called directly
 	packing     *packing  // nil: the cache has what the source returns
+	ownership   *ownership
 
 	// before is the stopped informer that this one replaces: its cache is read until this
 	// informer has synced. Nil if there is none.
@@ -86,6 +90,7 @@ func New(cfg Config) *Informer {
 	if packing != nil {
 		cfg.Source.Packing = packing
 	}
+	ownership := newOwnership(cfg.Shard, gvr, &cfg.Source)
 	s := source.New(cfg.Source)
 	lw := s.ListerWatcher()
 	resync := max(0, cfg.Resync) // below zero, the reflector's timer would fire without a pause
@@ -94,7 +99,7 @@ func New(cfg Config) *Informer {
 	}
 	i := &Informer{
 		gvr: gvr, source: s, errors: errorHandlers, resync: resync, lister: cfg.Lister, refuse: cfg.Refuse, transformed: cfg.Transformed,
-		unindexed: cfg.Unindexed, unguarded: cfg.Indexers, packing: packing,
+		unindexed: cfg.Unindexed, unguarded: cfg.Indexers, packing: packing, ownership: ownership,
 	}
 	i.lister = i.whole(cfg.Lister)
 	opts := cache.SharedIndexInformerOptions{
@@ -112,6 +117,7 @@ func New(cfg Config) *Informer {
 	errorHandlers.idleReflector = idleReflector(lw, gvr)
 	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s, cfg.LogPanic), i.HasSyncedChecker().Done()
 	i.handlers.Moved = source.Moved
+	ownership.guard(i.handlers)
 	if packing != nil {
 		packing.stored, packing.synced, packing.resize = indexer.List, i.HasSynced, s.Resize
 		i.handlers.Unpack, i.handlers.UnpackLike, i.handlers.Pack = packing.unpacked, packing.unpackedLike, packing.Pack
@@ -126,6 +132,7 @@ func (i *Informer) Run(stopCh <-chan struct{}) { i.RunWithContext(wait.ContextFo
 func (i *Informer) RunWithContext(ctx context.Context) {
 	i.handlers.Start()
 	defer i.packing.run(ctx)()
+	defer i.ownership.run()()
 	i.SharedIndexInformer.RunWithContext(ctx)
 	if i.IsStopped() { // otherwise it was running already
 		i.source.Leave()

@@ -302,7 +302,7 @@ type response struct {
 	positions   map[string]position   // of a set of namespaces; nil: there is no set
 	identity    func(metav1.Object) identity
 	slots       *sharding.Slots // the slots of the objects; nil: all objects
-	arrivals    []*arrivals // the lists that are limited; their objects are converted
+	arrivals    []*arrivals     // the lists that are limited; their objects are converted
 }
 
 // end ends the part of the response, which may be nil, in a memory budget. Complete says that the reflector has its objects.

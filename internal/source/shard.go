@@ -34,6 +34,8 @@ type Shard interface {
 
 // ShardState is what the reflector has of a shard.
 type ShardState struct {
+	// View are the present slots of the shard.
+	View sharding.Slots
 	// Slots are those of which the reflector has all objects, in all namespaces. Generation is that of the last view of which it
 	// had all slots; zero: there was none.
 	Slots      sharding.Slots
@@ -80,7 +82,9 @@ func (r *requests) selecting(slots *sharding.Slots) *requests {
 }
 
 // has reports whether the object with this UID is requested.
-func (r *requests) has(uid types.UID) bool { return r.slots == nil || r.slots.Has(sharding.SlotOf(uid)) }
+func (r *requests) has(uid types.UID) bool {
+	return r.slots == nil || r.slots.Has(sharding.SlotOf(uid))
+}
 
 // shardError is the error of a list with the objects of another selector than the one requested.
 type shardError struct{ Want, Have string }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/budget"
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 // Config configures a Source.
@@ -228,16 +229,16 @@ type State struct {
 	Queued time.Time
 	// Polling is the mean time between lists that replace watches; zero if the type is watched.
 	Polling time.Duration
-	// Shard is empty if there is no Config.Shard.
-	Shard ShardState
+	// Shard is nil if there is no Config.Shard.
+	Shard *ShardState
 }
 
 // State returns the state.
 func (s *Source) State() State {
-	k := &s.gate.known
+	k, view := &s.gate.known, s.gate.view()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return s.stateLocked(k)
+	return s.stateLocked(k, view)
 }
 
 // Report is the state at one moment, with its parts that grow with the objects and the namespaces.
@@ -251,10 +252,10 @@ type Report struct {
 
 // Report returns the state with all its parts.
 func (s *Source) Report() Report {
-	k, common := &s.gate.known, s.gate.commonBytes()
+	k, common, view := &s.gate.known, s.gate.commonBytes(), s.gate.view()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r := Report{State: s.stateLocked(k), Names: k.rejected.names(), Namespaces: s.namespacesLocked(k)}
+	r := Report{State: s.stateLocked(k, view), Names: k.rejected.names(), Namespaces: s.namespacesLocked(k)}
 	r.Bytes = s.gate.bytesLocked(k) + common
 	return r
 }
@@ -265,8 +266,8 @@ func (s *Source) Resize(key string, stored metav1.Object) {
 	s.gate.account.Update()
 }
 
-// stateLocked is State for a caller that holds the lock of k.
-func (s *Source) stateLocked(k *known) State {
+// stateLocked is State for a caller that holds the lock of k. View is the result of gate.view.
+func (s *Source) stateLocked(k *known, view *sharding.Slots) State {
 	state := State{
 		Objects: k.objects.len(), Generation: k.of.Generation,
 		Complete: k.complete, Listed: k.listed, Former: k.former, FirstLists: k.firstLists, Rewinds: k.rewinds, Rejected: k.rejected.last,
@@ -282,8 +283,8 @@ func (s *Source) stateLocked(k *known) State {
 	if queued := s.gate.queued.Load(); queued != nil {
 		state.Queued = *queued
 	}
-	if s.gate.cfg.Shard != nil {
-		state.Shard = ShardState{Slots: k.slotsLocked(), Generation: k.viewed, ByClient: s.gate.strays.Load()}
+	if view != nil {
+		state.Shard = &ShardState{View: *view, Slots: k.slotsLocked(), Generation: k.viewed, ByClient: s.gate.strays.Load()}
 	}
 	if s.gate.polls(k.of) {
 		state.Polling = s.gate.cfg.Polling

@@ -42,6 +42,9 @@ func factsOf(i *status.Informer, at time.Time) []fact {
 		namespace = "none: cluster-scoped"
 	}
 	add("Namespace", namespace)
+	if shard := i.Shard; shard != nil {
+		add("Shard", shard.Text())
+	}
 	if i.Ref != "" {
 		add("Name", i.Ref)
 	}

@@ -183,6 +183,11 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 		Evidence: s.Evidence, Generation: s.Generation, Flushing: s.Flushing(),
 		Objects: s.Source.Objects, CacheBytes: s.Source.Bytes, ResourceVersion: s.Source.Version, Traffic: s.Traffic, PollPeriod: s.Source.Polling,
 	}
+	if shard := s.Source.Shard; shard != nil {
+		held := shard.Slots.Intersect(shard.View)
+		loading := shard.View.Minus(held)
+		i.Shard = &status.Shard{Held: held.String(), Slots: held.Len(), Loading: loading.String(), Waiting: loading.Len(), ByClient: shard.ByClient}
+	}
 	i.Reason = s.reason(notRunning)
 	i.State = s.state(i.Reason)
 	verb, failing, fails := s.Failing()
