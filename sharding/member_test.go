@@ -16,6 +16,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,7 +27,7 @@ func config(identity string) Config {
 }
 
 // join joins a member that is ended at the end of the test.
-func join(t *testing.T, c *client, identity string) *Member {
+func join(t *testing.T, c *fakecluster.LeaseClient, identity string) *Member {
 	t.Helper()
 	m, err := Join(context.WithoutCancel(t.Context()), c, config(identity))
 	if err != nil {
@@ -88,15 +90,15 @@ func all(s Slots) bool { return s == allSlots() }
 var anObject = types.UID("6b1c5d3e-7f0a-4f0e-9a56-1f7d2f2f8a11")
 
 func TestJoin_RefusesAnInvalidConfig(t *testing.T) {
-	if _, err := Join(t.Context(), newServer().client(), Config{}); !errors.Is(err, ErrInvalidConfig) {
+	if _, err := Join(t.Context(), fakecluster.NewLeaseServer().Client(), Config{}); !errors.Is(err, ErrInvalidConfig) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestMember_AloneHasAllSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		m := join(t, s.client(), "a")
+		s := fakecluster.NewLeaseServer()
+		m := join(t, s.Client(), "a")
 		if m.Owns(anObject) || m.View().Generation != 1 {
 			t.Error("it owns an object before it has a Lease")
 		}
@@ -109,22 +111,22 @@ func TestMember_AloneHasAllSlots(t *testing.T) {
 			t.Errorf("status after an hour: %+v", status)
 		}
 		leave(t, m)
-		if m.Owns(anObject) || m.Err() != nil || m.Status().Reason != ReasonLeft || s.count() > 0 {
-			t.Errorf("after it has left: %+v, error %v, %d Leases", m.Status(), m.Err(), s.count())
+		if m.Owns(anObject) || m.Err() != nil || m.Status().Reason != ReasonLeft || s.Count() > 0 {
+			t.Errorf("after it has left: %+v, error %v, %d Leases", m.Status(), m.Err(), s.Count())
 		}
 	})
 }
 
 func TestMember_LeaseIsReadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		m := join(t, s.client(), "Pod_1")
+		s := fakecluster.NewLeaseServer()
+		m := join(t, s.Client(), "Pod_1")
 		waitFor(t, m, has(all))
 		begun := time.Now()
 		name := leaseName("widgets", "Pod_1")
-		s.edit(name, func(l *coordinationv1.Lease) { l.Labels["theirs"], l.Annotations["theirs"] = "x", "y" })
+		s.Edit(name, func(l *coordinationv1.Lease) { l.Labels["theirs"], l.Annotations["theirs"] = "x", "y" })
 		time.Sleep(5 * time.Second)
-		got := s.lease(name)
+		got := s.Lease(name)
 		write := got.Annotations[WriteAnnotation]
 		delete(got.Annotations, WriteAnnotation)
 		renewed := got.Spec.RenewTime.Time
@@ -148,12 +150,12 @@ func TestMember_LeaseIsReadable(t *testing.T) {
 
 func TestMember_ConflictsAreNoFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		m := join(t, s.client(), "a")
+		s := fakecluster.NewLeaseServer()
+		m := join(t, s.Client(), "a")
 		waitFor(t, m, has(all))
 		for i := range 1000 {
 			if i%50 == 0 {
-				s.edit(m.machine.name, func(*coordinationv1.Lease) {})
+				s.Edit(m.machine.name, func(*coordinationv1.Lease) {})
 			}
 			time.Sleep(50 * time.Millisecond)
 			if err := m.Status().Err; err != nil {
@@ -166,10 +168,10 @@ func TestMember_ConflictsAreNoFailures(t *testing.T) {
 
 func TestMember_SharesSlotsWithOneThatJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := join(t, s.client(), "a")
+		s := fakecluster.NewLeaseServer()
+		a := join(t, s.Client(), "a")
 		waitFor(t, a, has(all))
-		b := join(t, s.client(), "b")
+		b := join(t, s.Client(), "b")
 		begun := time.Now()
 		got := waitFor(t, b, func(v View) bool { return v.Slots.Union(a.View().Slots) == allSlots() && !v.Slots.Empty() })
 		if !got.Slots.Intersect(a.View().Slots).Empty() {
@@ -186,7 +188,7 @@ func TestMember_SharesSlotsWithOneThatJoins(t *testing.T) {
 			t.Errorf("status %+v", status)
 		}
 		leave(t, a)
-		if l := s.lease(a.machine.name); *l.Spec.HolderIdentity != "" || l.Annotations[SlotsAnnotation] != "" || l.Annotations[LeavingAnnotation] != "true" {
+		if l := s.Lease(a.machine.name); *l.Spec.HolderIdentity != "" || l.Annotations[SlotsAnnotation] != "" || l.Annotations[LeavingAnnotation] != "true" {
 			t.Errorf("the Lease of a member that has left is %v", l)
 		}
 		begun = time.Now()
@@ -195,7 +197,7 @@ func TestMember_SharesSlotsWithOneThatJoins(t *testing.T) {
 			t.Errorf("b has all slots %v after a has left", took)
 		}
 		time.Sleep(5 * time.Minute)
-		if n := s.count(); n != 1 {
+		if n := s.Count(); n != 1 {
 			t.Errorf("%d Leases, want one", n)
 		}
 		leave(t, b)
@@ -204,8 +206,8 @@ func TestMember_SharesSlotsWithOneThatJoins(t *testing.T) {
 
 func TestMember_WaitsForAllFollowers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := join(t, s.client(), "a")
+		s := fakecluster.NewLeaseServer()
+		a := join(t, s.Client(), "a")
 		fast, slow, last := a.Follow("fast"), a.Follow("slow"), a.Follow("last")
 		before := waitFor(t, a, has(all))
 		last.LetGo(1000)
@@ -216,7 +218,7 @@ func TestMember_WaitsForAllFollowers(t *testing.T) {
 		if got := a.Status().Loading; !slices.Equal(got, []string{"slow"}) {
 			t.Errorf("loading: %v", got)
 		}
-		b := join(t, s.client(), "b")
+		b := join(t, s.Client(), "b")
 		after := waitFor(t, a, func(v View) bool { return v.Generation > before.Generation })
 		fast.LetGo(after.Generation)
 		time.Sleep(time.Hour)
@@ -257,8 +259,8 @@ func TestMember_WaitsForAllFollowers(t *testing.T) {
 
 func TestMember_LeaveEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		a := join(t, s.client(), "a")
+		s := fakecluster.NewLeaseServer()
+		a := join(t, s.Client(), "a")
 		a.Follow("stuck")
 		waitFor(t, a, has(all))
 		cause := errors.New("no time")
@@ -274,8 +276,8 @@ func TestMember_LeaveEndsWithItsContext(t *testing.T) {
 		if took := time.Since(begun); took != time.Minute || !errors.Is(a.Err(), cause) {
 			t.Errorf("after %v, error %v", took, a.Err())
 		}
-		if s.lease(a.machine.name).Annotations[SlotsAnnotation] != "0-255" {
-			t.Errorf("the Lease is %v", s.lease(a.machine.name))
+		if s.Lease(a.machine.name).Annotations[SlotsAnnotation] != "0-255" {
+			t.Errorf("the Lease is %v", s.Lease(a.machine.name))
 		}
 	})
 }
@@ -283,9 +285,9 @@ func TestMember_LeaveEndsWithItsContext(t *testing.T) {
 func TestMember_LeavesWhenTheContextOfJoinEnds(t *testing.T) {
 	for _, stuck := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newServer()
+			s := fakecluster.NewLeaseServer()
 			ctx, cancel := context.WithCancel(t.Context())
-			a, err := Join(ctx, s.client(), config("a"))
+			a, err := Join(ctx, s.Client(), config("a"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -302,7 +304,7 @@ func TestMember_LeavesWhenTheContextOfJoinEnds(t *testing.T) {
 				a.abandon(nil)
 			}
 			took := time.Since(begun)
-			if !stuck && (a.Err() != nil || took > time.Second || s.count() > 0) || stuck && (a.Err() == nil || took != 10*time.Second) {
+			if !stuck && (a.Err() != nil || took > time.Second || s.Count() > 0) || stuck && (a.Err() == nil || took != 10*time.Second) {
 				t.Errorf("after %v, error %v", took, a.Err())
 			}
 			if a.Owns(anObject) {
@@ -313,19 +315,19 @@ func TestMember_LeavesWhenTheContextOfJoinEnds(t *testing.T) {
 }
 
 func TestMember_LetsGoWhenTheServerIsDown(t *testing.T) {
-	for name, begin := range map[string]func(*client){
-		"refuses": func(c *client) {
-			c.setFault(func(string) (error, error) { return errServer, nil })
+	for name, begin := range map[string]func(*fakecluster.LeaseClient){
+		"refuses": func(c *fakecluster.LeaseClient) {
+			c.SetFault(func(string) (error, error) { return errServer, nil })
 		},
-		"hangs": func(c *client) { c.setHang(true) },
-		"executes without a response": func(c *client) {
-			c.setFault(func(verb string) (error, error) { return nil, errServer })
+		"hangs": func(c *fakecluster.LeaseClient) { c.SetHang(true) },
+		"executes without a response": func(c *fakecluster.LeaseClient) {
+			c.SetFault(func(verb string) (error, error) { return nil, errServer })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				c := s.client()
+				s := fakecluster.NewLeaseServer()
+				c := s.Client()
 				a := join(t, c, "a")
 				waitFor(t, a, has(all))
 				begin(c)
@@ -339,8 +341,8 @@ func TestMember_LetsGoWhenTheServerIsDown(t *testing.T) {
 					t.Errorf("status %+v", status)
 				}
 				time.Sleep(time.Hour)
-				c.setFault(nil)
-				c.setHang(false)
+				c.SetFault(nil)
+				c.SetHang(false)
 				begun = time.Now()
 				waitFor(t, a, has(all))
 				if took := time.Since(begun); took > 6*time.Second {
@@ -357,14 +359,14 @@ func TestMember_LetsGoWhenTheServerIsDown(t *testing.T) {
 
 func TestMember_SurvivesAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		c := s.client()
+		s := fakecluster.NewLeaseServer()
+		c := s.Client()
 		a := join(t, c, "a")
 		view := waitFor(t, a, has(all))
 		for range 100 {
-			c.setFault(func(string) (error, error) { return errServer, nil })
+			c.SetFault(func(string) (error, error) { return errServer, nil })
 			time.Sleep(6 * time.Second)
-			c.setFault(nil)
+			c.SetFault(nil)
 			time.Sleep(3 * time.Second)
 		}
 		if a.View() != view {
@@ -381,7 +383,7 @@ func TestMember_StoppedProcessOwnsNothingAfterItsTerm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newMember(t.Context(), newServer().client(), cfg)
+		m := newMember(t.Context(), fakecluster.NewLeaseServer().Client(), cfg)
 		m.granted.Store(&grant{slots: allSlots(), until: m.now().add(10 * time.Second), generation: 2})
 		time.Sleep(10*time.Second - 1)
 		if !m.Owns(anObject) {
@@ -396,11 +398,11 @@ func TestMember_StoppedProcessOwnsNothingAfterItsTerm(t *testing.T) {
 
 func TestMember_TakesTheSlotsOfOneThatIsKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		c := s.client()
-		a, b := join(t, c, "a"), join(t, s.client(), "b")
+		s := fakecluster.NewLeaseServer()
+		c := s.Client()
+		a, b := join(t, c, "a"), join(t, s.Client(), "b")
 		share(t, a, b)
-		c.setHang(true) // for the others, a is gone
+		c.SetHang(true) // for the others, a is gone
 		begun := time.Now()
 		waitFor(t, b, has(all))
 		if took := time.Since(begun); took < 15*time.Second || took > 20*time.Second {
@@ -410,10 +412,10 @@ func TestMember_TakesTheSlotsOfOneThatIsKilled(t *testing.T) {
 			t.Errorf("status of b %+v", status)
 		}
 		time.Sleep(5 * time.Minute)
-		if n := s.count(); n != 1 {
+		if n := s.Count(); n != 1 {
 			t.Errorf("%d Leases, want one", n)
 		}
-		c.setHang(false)
+		c.SetHang(false)
 		share(t, a, b)
 		leave(t, a, b)
 	})
@@ -421,10 +423,10 @@ func TestMember_TakesTheSlotsOfOneThatIsKilled(t *testing.T) {
 
 func TestMember_IdentityIsInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		first := join(t, s.client(), "a")
+		s := fakecluster.NewLeaseServer()
+		first := join(t, s.Client(), "a")
 		waitFor(t, first, has(all))
-		second := join(t, s.client(), "a")
+		second := join(t, s.Client(), "a")
 		begun := time.Now()
 		<-second.Done()
 		var inUse *IdentityError
@@ -446,8 +448,8 @@ func TestMember_IdentityIsInUse(t *testing.T) {
 
 func TestMember_RestartsWithTheSameIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		first := join(t, s.client(), "a")
+		s := fakecluster.NewLeaseServer()
+		first := join(t, s.Client(), "a")
 		first.Follow("stuck")
 		waitFor(t, first, has(all))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -455,7 +457,7 @@ func TestMember_RestartsWithTheSameIdentity(t *testing.T) {
 		if err := first.Leave(ctx); err == nil {
 			t.Error("it has left")
 		}
-		second := join(t, s.client(), "a")
+		second := join(t, s.Client(), "a")
 		begun := time.Now()
 		waitFor(t, second, has(all))
 		if took := time.Since(begun); took < 15*time.Second || took > 20*time.Second {
@@ -467,12 +469,12 @@ func TestMember_RestartsWithTheSameIdentity(t *testing.T) {
 
 func TestMember_HealsAfterConflictsAndLostResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		c := s.client()
+		s := fakecluster.NewLeaseServer()
+		c := s.Client()
 		a := join(t, c, "a")
 		waitFor(t, a, has(all))
 		random, faults := rand.New(rand.NewPCG(1, 1)), rand.New(rand.NewPCG(2, 2))
-		c.setFault(func(string) (before, after error) {
+		c.SetFault(func(string) (before, after error) {
 			switch faults.IntN(12) {
 			case 0:
 				return errServer, nil
@@ -484,13 +486,13 @@ func TestMember_HealsAfterConflictsAndLostResponses(t *testing.T) {
 		for range 1000 {
 			time.Sleep(time.Second)
 			if random.IntN(3) == 0 {
-				s.edit(a.machine.name, func(*coordinationv1.Lease) {})
+				s.Edit(a.machine.name, func(*coordinationv1.Lease) {})
 			}
 		}
 		if lost := a.View().Generation / 2; lost > 20 {
 			t.Errorf("it has lost its slots %d times", lost)
 		}
-		c.setFault(nil)
+		c.SetFault(nil)
 		time.Sleep(5 * time.Second)
 		if !all(a.View().Slots) || a.Status().Reason != ReasonNone {
 			t.Errorf("status %+v", a.Status())
@@ -507,18 +509,18 @@ func TestMembers_NeverTwoOwners(t *testing.T) {
 		rounds = 5
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+		s := fakecluster.NewLeaseServer()
 		random := rand.New(rand.NewPCG(rand.Uint64(), 1))
 		type process struct {
 			*Member
-			client   *client
+			client   *fakecluster.LeaseClient
 			follower sync.WaitGroup
 			stop     context.CancelFunc
 		}
 		var running []*process
 		begin := func(identity string) {
 			ctx, stop := context.WithCancel(t.Context())
-			p := &process{client: s.client(), stop: stop}
+			p := &process{client: s.Client(), stop: stop}
 			p.Member = join(t, p.client, identity)
 			running = append(running, p)
 			follower := p.Follow("follower")
@@ -566,19 +568,19 @@ func TestMembers_NeverTwoOwners(t *testing.T) {
 				p := running[random.IntN(len(running))]
 				switch random.IntN(6) {
 				case 0:
-					p.client.setHang(true)
+					p.client.SetHang(true)
 				case 1:
-					p.client.setFault(func(string) (before, after error) { return errServer, nil })
+					p.client.SetFault(func(string) (before, after error) { return errServer, nil })
 				case 2:
-					p.client.setFault(func(string) (before, after error) { return nil, errServer })
+					p.client.SetFault(func(string) (before, after error) { return nil, errServer })
 				case 3:
-					p.client.setHang(false)
-					p.client.setFault(nil)
+					p.client.SetHang(false)
+					p.client.SetFault(nil)
 				case 4:
 					if len(running) > 3 {
 						running = slices.DeleteFunc(running, func(q *process) bool { return q == p })
-						p.client.setHang(false)
-						p.client.setFault(nil)
+						p.client.SetHang(false)
+						p.client.SetFault(nil)
 						p.stop()
 						p.follower.Wait()
 						leave(t, p.Member)
@@ -594,8 +596,8 @@ func TestMembers_NeverTwoOwners(t *testing.T) {
 				}
 			}
 			for _, p := range running {
-				p.client.setHang(false)
-				p.client.setFault(nil)
+				p.client.SetHang(false)
+				p.client.SetFault(nil)
 			}
 			for range 200 {
 				time.Sleep(150 * time.Millisecond)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// This file has the events that a resumable watch creates itself: the deletions of a type's objects, and
-// the differences between the reflector's objects and a list.
+// This file has the deletions of a resumable watch, of single objects and of all objects of a type, and the differences between the
+// reflector's objects and a list.
 
 // settle sends the deletion of each object of a type that is gone. If another type has replaced the
 // type, the next list deletes the objects: the server may have sent objects of the new type before
@@ -240,6 +240,35 @@ func (s *resumableWatch) give(content listed, rewritten bool, arrivals []*arriva
 			return false
 		}
 	}
+	return true
+}
+
+// passDeletion passes on the deletion of an object with the original key own. If the transform fails,
+// the deletion has the object's state in the cache, if it is there. The reflector gets only deletions of objects that
+// it has: a watch from the version of another server can begin with earlier events. If it has another object of that
+// name, that one is gone too, and is deleted with its own state.
+func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, own string, id identity) bool {
+	rejected := s.admit(own)
+	object, key, err := s.transform.apply(event.Object)
+	if err != nil {
+		return s.delete(ctx, []string{s.known.keyOf(own)}, nil)
+	}
+	old, there := s.known.get(key)
+	switch {
+	case !there && (rejected || s.transform.isSet()):
+		return true // the object was left out
+	case there && (old.uid == "" || id.uid == "" || old.same(id)), versionless(id.version):
+	case there && !s.delete(ctx, []string{key}, nil):
+		return false
+	default:
+		_, _, of := s.known.place()
+		return s.send(bookmark(s.cfg.Client, id.version, of)) // the version of the store goes on
+	}
+	event.Object = object
+	if !s.sendDeletion(event, key) {
+		return false
+	}
+	s.known.rename(own, own)
 	return true
 }
 

@@ -100,25 +100,6 @@ func (s *resumableWatch) await(ctx context.Context, changed <-chan struct{}) err
 	}
 }
 
-// spliceOf returns what follows the view of the shard beside the watches of t; nil: there is no shard.
-func (s *resumableWatch) spliceOf(t Type) *splice {
-	switch {
-	case s.cfg.Shard == nil || s.set(t) != nil: // each namespace of a set has its own
-		return nil
-	case s.splice != nil && s.splice.of.sameObjects(t):
-		return s.splice
-	}
-	s.splice.stop()
-	s.splice = &splice{gate: s.gate, of: t, requests: s.requests(t), rewound: s.rewind, give: func(ctx context.Context, p *part) error {
-		p.passed = make(chan error, 1)
-		if !s.passPart(ctx, p) {
-			return context.Cause(ctx)
-		}
-		return <-p.passed
-	}}
-	return s.splice
-}
-
 // step executes the next step, and reports whether to continue. If it must wait for a change of
 // the type, it returns a channel that closes then.
 func (s *resumableWatch) step(ctx context.Context) (changed <-chan struct{}, goOn bool) {
@@ -335,34 +316,5 @@ func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own 
 		return false
 	}
 	s.admit(own)
-	return true
-}
-
-// passDeletion passes on the deletion of an object with the original key own. If the transform fails,
-// the deletion has the object's state in the cache, if it is there. The reflector gets only deletions of objects that
-// it has: a watch from the version of another server can begin with earlier events. If it has another object of that
-// name, that one is gone too, and is deleted with its own state.
-func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, own string, id identity) bool {
-	rejected := s.admit(own)
-	object, key, err := s.transform.apply(event.Object)
-	if err != nil {
-		return s.delete(ctx, []string{s.known.keyOf(own)}, nil)
-	}
-	old, there := s.known.get(key)
-	switch {
-	case !there && (rejected || s.transform.isSet()):
-		return true // the object was left out
-	case there && (old.uid == "" || id.uid == "" || old.same(id)), versionless(id.version):
-	case there && !s.delete(ctx, []string{key}, nil):
-		return false
-	default:
-		_, _, of := s.known.place()
-		return s.send(bookmark(s.cfg.Client, id.version, of)) // the version of the store goes on
-	}
-	event.Object = object
-	if !s.sendDeletion(event, key) {
-		return false
-	}
-	s.known.rename(own, own)
 	return true
 }

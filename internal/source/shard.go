@@ -351,6 +351,25 @@ func (g *gate) listedView() {
 	}
 }
 
+// spliceOf returns what follows the view of the shard beside the watches of t; nil: there is no shard.
+func (s *resumableWatch) spliceOf(t Type) *splice {
+	switch {
+	case s.cfg.Shard == nil || s.set(t) != nil: // each namespace of a set has its own
+		return nil
+	case s.splice != nil && s.splice.of.sameObjects(t):
+		return s.splice
+	}
+	s.splice.stop()
+	s.splice = &splice{gate: s.gate, of: t, requests: s.requests(t), rewound: s.rewind, give: func(ctx context.Context, p *part) error {
+		p.passed = make(chan error, 1)
+		if !s.passPart(ctx, p) {
+			return context.Cause(ctx)
+		}
+		return <-p.passed
+	}}
+	return s.splice
+}
+
 // shed deletes the objects of lost slots, also while no watch is open. It reports false if the watch of the reflector ends. The
 // namespaces of a set do so themselves.
 func (s *resumableWatch) shed(ctx context.Context) bool {

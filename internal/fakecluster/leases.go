@@ -1,4 +1,4 @@
-package sharding
+package fakecluster
 
 import (
 	"context"
@@ -19,41 +19,48 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// server is an API server of Leases in memory, with optimistic concurrency.
-type server struct {
+// LeaseServer is an API server of Leases in memory, with optimistic concurrency. It is safe for concurrent use.
+type LeaseServer struct {
 	mu       sync.Mutex
 	revision int
 	leases   map[string]*coordinationv1.Lease
 	requests []string
 }
 
-// client is the client of one process of a server.
-type client struct {
+// LeaseClient is the client of one process of a server of Leases. It has no other types.
+type LeaseClient struct {
 	kubernetes.Interface
 	coordinationclient.CoordinationV1Interface
 	coordinationclient.LeaseInterface
-	server *server
+	server *LeaseServer
 
 	mu    sync.Mutex
 	fault func(verb string) (before, after error) // before: the request is not executed
 	hang  bool                                    // requests wait until their context ends
 }
 
-func newServer() *server { return &server{leases: map[string]*coordinationv1.Lease{}} }
+// NewLeaseServer returns a server without Leases.
+func NewLeaseServer() *LeaseServer { return &LeaseServer{leases: map[string]*coordinationv1.Lease{}} }
 
-func (s *server) client() *client { return &client{server: s} }
+// Client returns the client of another process.
+func (s *LeaseServer) Client() *LeaseClient { return &LeaseClient{server: s} }
 
-func (c *client) CoordinationV1() coordinationclient.CoordinationV1Interface { return c }
+// CoordinationV1 implements kubernetes.Interface.
+func (c *LeaseClient) CoordinationV1() coordinationclient.CoordinationV1Interface { return c }
 
-func (c *client) Leases(string) coordinationclient.LeaseInterface { return c }
+// Leases implements coordinationclient.CoordinationV1Interface. There is one namespace.
+func (c *LeaseClient) Leases(string) coordinationclient.LeaseInterface { return c }
 
-func (c *client) setFault(fault func(verb string) (before, after error)) {
+// SetFault sets a function that makes requests fail: with the error before, a request is not executed; with after, it is, and the response is
+// lost. Nil ends the faults.
+func (c *LeaseClient) SetFault(fault func(verb string) (before, after error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fault = fault
 }
 
-func (c *client) setHang(hang bool) {
+// SetHang makes requests wait until their contexts end, or ends that.
+func (c *LeaseClient) SetHang(hang bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hang = hang
@@ -62,7 +69,7 @@ func (c *client) setHang(hang bool) {
 var leasesResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
 // do executes a request, with the faults of the client.
-func (c *client) do(ctx context.Context, verb, name string, execute func(*server) error) error {
+func (c *LeaseClient) do(ctx context.Context, verb, name string, execute func(*LeaseServer) error) error {
 	c.mu.Lock()
 	fault, hang := c.fault, c.hang
 	c.mu.Unlock()
@@ -89,7 +96,7 @@ func (c *client) do(ctx context.Context, verb, name string, execute func(*server
 	return after
 }
 
-func (s *server) put(l *coordinationv1.Lease) *coordinationv1.Lease {
+func (s *LeaseServer) put(l *coordinationv1.Lease) *coordinationv1.Lease {
 	s.revision++
 	l = l.DeepCopy()
 	l.ResourceVersion = strconv.Itoa(s.revision)
@@ -100,15 +107,15 @@ func (s *server) put(l *coordinationv1.Lease) *coordinationv1.Lease {
 	return l.DeepCopy()
 }
 
-// lease returns a copy of a Lease, or nil.
-func (s *server) lease(name string) *coordinationv1.Lease {
+// Lease returns a copy of a Lease, or nil.
+func (s *LeaseServer) Lease(name string) *coordinationv1.Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leases[name].DeepCopy()
 }
 
-// edit is a write of another program.
-func (s *server) edit(name string, change func(*coordinationv1.Lease)) {
+// Edit is a write of another program.
+func (s *LeaseServer) Edit(name string, change func(*coordinationv1.Lease)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed := s.leases[name].DeepCopy()
@@ -116,15 +123,16 @@ func (s *server) edit(name string, change func(*coordinationv1.Lease)) {
 	s.put(changed)
 }
 
-// count returns the number of Leases.
-func (s *server) count() int {
+// Count returns the number of Leases.
+func (s *LeaseServer) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.leases)
 }
 
-func (c *client) Create(ctx context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (stored *coordinationv1.Lease, err error) {
-	return stored, c.do(ctx, "create", l.Name, func(s *server) error {
+// Create implements coordinationclient.LeaseInterface.
+func (c *LeaseClient) Create(ctx context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (stored *coordinationv1.Lease, err error) {
+	return stored, c.do(ctx, "create", l.Name, func(s *LeaseServer) error {
 		if s.leases[l.Name] != nil {
 			return apierrors.NewAlreadyExists(leasesResource, l.Name)
 		}
@@ -133,8 +141,9 @@ func (c *client) Create(ctx context.Context, l *coordinationv1.Lease, _ metav1.C
 	})
 }
 
-func (c *client) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (stored *coordinationv1.Lease, err error) {
-	return stored, c.do(ctx, "update", l.Name, func(s *server) error {
+// Update implements coordinationclient.LeaseInterface.
+func (c *LeaseClient) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (stored *coordinationv1.Lease, err error) {
+	return stored, c.do(ctx, "update", l.Name, func(s *LeaseServer) error {
 		switch before := s.leases[l.Name]; {
 		case before == nil:
 			return apierrors.NewNotFound(leasesResource, l.Name)
@@ -146,8 +155,9 @@ func (c *client) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.U
 	})
 }
 
-func (c *client) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	return c.do(ctx, "delete", name, func(s *server) error {
+// Delete implements coordinationclient.LeaseInterface.
+func (c *LeaseClient) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	return c.do(ctx, "delete", name, func(s *LeaseServer) error {
 		switch before := s.leases[name]; {
 		case before == nil:
 			return apierrors.NewNotFound(leasesResource, name)
@@ -160,7 +170,8 @@ func (c *client) Delete(ctx context.Context, name string, options metav1.DeleteO
 	})
 }
 
-func (c *client) List(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+// List implements coordinationclient.LeaseInterface.
+func (c *LeaseClient) List(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
 	selector, err := labels.Parse(options.LabelSelector)
 	if err != nil {
 		return nil, err
@@ -169,7 +180,7 @@ func (c *client) List(ctx context.Context, options metav1.ListOptions) (*coordin
 		return nil, apierrors.NewBadRequest("this list may be old")
 	}
 	result := &coordinationv1.LeaseList{}
-	return result, c.do(ctx, "list", "", func(s *server) error {
+	return result, c.do(ctx, "list", "", func(s *LeaseServer) error {
 		for _, name := range slices.Sorted(maps.Keys(s.leases)) {
 			if l := s.leases[name]; selector.Matches(labels.Set(l.Labels)) {
 				result.Items = append(result.Items, *l.DeepCopy())
