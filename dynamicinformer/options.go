@@ -24,6 +24,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
 	"github.com/gvrkit/gvrkit/internal/namespaces"
+	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/sharding"
 )
 
@@ -459,6 +460,14 @@ func (s *settings) check() error {
 	}
 	if err := informer.CheckIndexers(s.indexers); err != nil {
 		return &OptionError{Option: "WithIndexers", Err: err}
+	}
+	return nil
+}
+
+// checkShard returns an error if the shard is a nil pointer.
+func (s *settings) checkShard() error {
+	if v := reflect.ValueOf(s.shard); v.Kind() == reflect.Pointer && v.IsNil() {
+		return &OptionError{Option: "WithShard", Err: fmt.Errorf("%w: the shard is a nil %T", source.ErrInvalid, s.shard)}
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"strings"
 	"time"
 
@@ -41,9 +40,8 @@ type settings struct {
 	shard      sharding.Shard // nil: all objects
 }
 
-// invalid returns an error if no request for gvr is possible with s, or nil. It is for ForResource and the
-// factories of client-go's constructors, which return no error. It rejects only values that no client accepts,
-// since fake clients accept more than servers do.
+// invalid returns an error if no request for gvr is possible with s, or nil. It is for ForResource and the factories of client-go's
+// constructors, which return no error. It rejects only values that no client accepts, since fake clients accept more than servers do.
 func (s *settings) invalid(gvr schema.GroupVersionResource) error {
 	if gvr.Resource == "" {
 		return discovery.CheckGVR(gvr)
@@ -53,14 +51,6 @@ func (s *settings) invalid(gvr schema.GroupVersionResource) error {
 			&OptionError{Option: "WithNamespace", Value: s.namespace, Err: errors.New(strings.Join(wrong, ", "))})
 	}
 	return s.checkShard()
-}
-
-// checkShard returns an error if the shard is a nil pointer.
-func (s *settings) checkShard() error {
-	if v := reflect.ValueOf(s.shard); v.Kind() == reflect.Pointer && v.IsNil() {
-		return &OptionError{Option: "WithShard", Err: fmt.Errorf("%w: the shard is a nil %T", source.ErrInvalid, s.shard)}
-	}
-	return nil
 }
 
 // onlyNamespaces are the indexers of an informer without WithIndexers.

@@ -9,7 +9,7 @@
 // that hang. The client stage is the dynamic client with namespace and options applied. With a set of
 // [Namespaces], each namespace has its own requests. client-go's informer and reflector are unchanged.
 // A [ListQueue] limits the first lists of all sources that share it. Lists replace the watch of a type
-// that can't be watched, if [Config.Polling] is set.
+// that can't be watched, if [Config.Polling] is set. With a [Shard], a source has only the objects of some slots, which may change.
 //
 // The package knows nothing of factories, discovery or caches.
 package source
