@@ -25,7 +25,7 @@ type event struct {
 	initial  bool   // the addition is part of the initial list
 	counts   uint64 // how many events of the informer it is: none for a resync
 	reduced  bool   // the state before has only metadata
-	moved    bool   // the deletion is none on the server, or the object's later events are not those of this informer
+	moved    bool   // the deletion is delivered as a move: the object has left the informer, or the process must not handle its deletion
 	parked   bool   // it has been parked: the handler has counted its events
 }
 
@@ -56,7 +56,7 @@ func update(old, obj any) event {
 
 func deletion(obj any) event { return event{kind: deleted, obj: obj, counts: 1} }
 
-// MovedHandler is a handler that gets the objects which have left the informer by configuration.
+// MovedHandler is a handler that gets the objects which have left the informer: by configuration, or to another process.
 type MovedHandler interface {
 	OnMoved(obj any)
 }

@@ -23,8 +23,8 @@ type Group struct {
 type Options struct {
 	// Coalescing merges the events of an object that a handler has not got yet.
 	Coalescing bool
-	// States is the maximum number of earlier states of objects that wait for a handler with Coalescing; zero or
-	// less: the number of objects. Beyond it, they wait with only their metadata.
+	// States is the maximum number of earlier states of objects that wait for a handler with Coalescing, and of those
+	// that are parked for a handler; zero or less: the number of objects. Beyond it, they have only their metadata.
 	States int
 	// Recovery recovers the panics of handlers, and records them in their status.
 	Recovery bool

@@ -6,12 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/gvrkit/gvrkit/status"
 )
 
 // handler wraps an event handler. It counts the calls, and drops them after its group is closed.
-// client-go makes one call at a time.
+// It has one call at a time, as in client-go.
 type handler struct {
 	next  cache.ResourceEventHandler
 	name  string
@@ -23,8 +21,8 @@ type handler struct {
 	resync *resync
 	// ownership parks the events of objects on which the process may not act; nil: it may act on all objects.
 	ownership *ownership
-	// turn has a value during a call of the handler, if another goroutine than client-go's, or the coalescer's, calls it
-	// too; otherwise it is nil. Go's channels serve the goroutines that wait for it in their order.
+	// turn has a value during a call of the handler. Goroutines get it in the order in which they wait for it. It is nil
+	// if only one goroutine calls the handler: client-go's, or the coalescer's.
 	turn chan struct{}
 	// own is client-go's registration. It is set before run starts.
 	own cache.ResourceEventHandlerRegistration
@@ -74,22 +72,6 @@ func (h *handler) deliver(e event) {
 	}
 	h.call(e)
 }
-
-// takeTurn waits for the end of the call in progress. It reports false, and does not take the turn, if stop closes
-// before, or if only one goroutine calls the handler.
-func (h *handler) takeTurn(stop <-chan struct{}) bool {
-	if h.turn == nil {
-		return false
-	}
-	select {
-	case h.turn <- struct{}{}:
-		return true
-	case <-stop:
-		return false
-	}
-}
-
-func (h *handler) releaseTurn() { <-h.turn }
 
 // call calls the handler, unless it has been removed, or the process may not act on the object. The caller has the turn.
 func (h *handler) call(e event) {
@@ -146,22 +128,6 @@ func (h *handler) begin(uid types.UID) bool {
 	return true
 }
 
-// disown records that the call in progress needs no ownership.
-func (h *handler) disown() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.disownLocked()
-}
-
-// disownLocked ends the waits for the call in progress. The caller holds mu.
-func (h *handler) disownLocked() {
-	h.uid = ""
-	if h.returned != nil {
-		close(h.returned)
-		h.returned = nil
-	}
-}
-
 // end ends what begin has allowed. Calls is 0 if the handler was not called. Events is the number of the informer's
 // events that it has got, or that were parked, and merges those that were merged with others.
 func (h *handler) end(events, merges, calls uint64) {
@@ -193,17 +159,6 @@ func (h *handler) end(events, merges, calls uint64) {
 	}
 }
 
-// merged counts events for which there is no call.
-func (h *handler) merged(events uint64) {
-	if events == 0 {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.taken += events
-	h.merges += events
-}
-
 // remove prevents further calls.
 func (h *handler) remove() {
 	h.mu.Lock()
@@ -212,33 +167,4 @@ func (h *handler) remove() {
 	if h.coalescer != nil {
 		h.coalescer.discard()
 	}
-}
-
-// waitingLocked returns the number of the informer's events that the handler has not got yet. The
-// caller holds mu.
-func (h *handler) waitingLocked(given uint64) int {
-	return int(max(0, int64(given-h.before-h.taken))) //nolint:gosec // a difference of counters
-}
-
-// stats returns the status of h. Given is the number of the informer's events, and lastEvent the time
-// of the last one.
-func (h *handler) stats(now time.Time, given uint64, lastEvent time.Time) status.Handler {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := status.Handler{Handler: h.name, Delivered: h.delivered, Merged: h.merges, RunningSince: h.running, BehindSince: h.behind, Backlog: h.waitingLocked(given)}
-	if h.group != nil {
-		s.Lease = h.group.name
-	}
-	h.panics.describe(&s)
-	switch {
-	case h.running.IsZero() && now.Sub(h.last) > idleAfter && now.Sub(lastEvent) > idleAfter:
-		// A handler that is not called has no waiting events. The informer was processing an
-		// update when the handler was added, or has left out an event without a change.
-		h.before = given - h.taken
-		h.behind = time.Time{}
-		s.Backlog, s.BehindSince = 0, time.Time{}
-	case s.Backlog > 0 && s.BehindSince.IsZero() && !h.running.IsZero():
-		s.BehindSince = h.running
-	}
-	return s
 }

@@ -233,6 +233,17 @@ func (s *Set) Quiesce(ctx context.Context) error {
 	return nil
 }
 
+// own makes h one of the handlers that Quiesce and OwnershipChanged concern, if it has an ownership.
+func (s *Set) own(h *handler) {
+	if h.ownership == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pruneLocked()
+	s.owned = append(s.owned, h)
+}
+
 // pruneLocked forgets handlers of which no call is in progress or begins later. The caller holds mu.
 func (s *Set) pruneLocked() {
 	s.owned = slices.DeleteFunc(s.owned, func(h *handler) bool {
@@ -251,6 +262,22 @@ func (h *handler) inProgress() (uid types.UID, returned <-chan struct{}) {
 		h.returned = make(chan struct{})
 	}
 	return h.uid, h.returned
+}
+
+// disown records that the call in progress needs no ownership.
+func (h *handler) disown() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.disownLocked()
+}
+
+// disownLocked ends the waits for the call in progress. The caller holds mu.
+func (h *handler) disownLocked() {
+	h.uid = ""
+	if h.returned != nil {
+		close(h.returned)
+		h.returned = nil
+	}
 }
 
 // uid returns the UID of the object on which a call for e acts. It is empty if the object has none, or if it has moved.

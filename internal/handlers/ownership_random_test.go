@@ -242,7 +242,7 @@ func randomOwnership(t *testing.T, seed uint64) {
 		}
 		c.follows = view
 	}
-	quiesce := func(limit time.Duration) bool {
+	quiesce := func(limit time.Duration) {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		shard.mu.Lock()
@@ -252,7 +252,7 @@ func randomOwnership(t *testing.T, seed uint64) {
 		}
 		shard.mu.Unlock()
 		if s.Quiesce(ctx) != nil {
-			return false
+			return
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -264,7 +264,6 @@ func randomOwnership(t *testing.T, seed uint64) {
 		shard.mu.Lock()
 		shard.quiet = lost
 		shard.mu.Unlock()
-		return true
 	}
 	for step := range 400 {
 		name := fmt.Sprint(random(6))

@@ -78,32 +78,12 @@ func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, gr
 	if packed, is := next.(packedHandler); isNil(next) || is && isNil(packed.next) {
 		return nil, ErrNil
 	}
-	h := &handler{next: next, name: nameOf(next), set: s, group: group, last: time.Now()}
-	// The handler gets an addition for each present object, and each later event.
-	h.before = s.feed.Events() - uint64(s.feed.Objects()) //nolint:gosec // modulo 2^64
 	logger := klog.Background()
 	if opts.Logger != nil {
 		logger = *opts.Logger
 	}
-	if group != nil && group.options.Coalescing {
-		h.coalescer = newCoalescer(h, logger)
-	}
-	if period > 0 {
-		h.resync = newResync(h, period, logger)
-	}
-	if s.Owner != nil {
-		h.ownership = newOwnership(h, logger)
-		s.mu.Lock()
-		s.pruneLocked()
-		s.owned = append(s.owned, h) // calls begin before Add returns
-		s.mu.Unlock()
-	}
-	if h.resync != nil || h.ownership != nil {
-		h.turn = make(chan struct{}, 1)
-	}
-	if h.coalescer != nil || h.turn != nil {
-		h.ended = make(chan struct{})
-	}
+	h := s.wrap(next, group, period, logger)
+	s.own(h) // calls begin before the informer returns
 	own, err := s.informer.AddEventHandlerWithOptions(h, opts)
 	if err != nil {
 		h.remove() // so that it is not kept in owned
@@ -121,6 +101,29 @@ func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, gr
 		_ = s.Remove(r)
 	}
 	return r, nil
+}
+
+// wrap returns next as a handler of s.
+func (s *Set) wrap(next cache.ResourceEventHandler, group *Group, period time.Duration, logger klog.Logger) *handler {
+	h := &handler{next: next, name: nameOf(next), set: s, group: group, last: time.Now()}
+	// The handler gets an addition for each present object, and each later event.
+	h.before = s.feed.Events() - uint64(s.feed.Objects()) //nolint:gosec // modulo 2^64
+	if group != nil && group.options.Coalescing {
+		h.coalescer = newCoalescer(h, logger)
+	}
+	if period > 0 {
+		h.resync = newResync(h, period, logger)
+	}
+	if s.Owner != nil {
+		h.ownership = newOwnership(h, logger)
+	}
+	if h.resync != nil || h.ownership != nil {
+		h.turn = make(chan struct{}, 1)
+	}
+	if h.coalescer != nil || h.turn != nil {
+		h.ended = make(chan struct{})
+	}
+	return h
 }
 
 // Remove removes a handler. After it has returned, no call of the handler begins. It does not affect
