@@ -101,6 +101,18 @@ func TestWithShard_LeasesCompareShards(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	g := newFactory(t, fakecluster.New(widgetType), dynamicinformer.WithShard(incomparable{half, nil}))
+	defer shutdown(t, g)
+	for range 2 {
+		l, err := g.Acquire(t.Context(), widgets)
+		if err != nil {
+			t.Fatalf("the shard of the factory, which is not comparable: %v", err)
+		}
+		defer l.Release()
+	}
+	if _, err := g.Acquire(t.Context(), widgets, dynamicinformer.WithShard(incomparable{half, nil})); !errors.Is(err, dynamicinformer.ErrConflict) {
+		t.Errorf("two shards that are not comparable: %v", err)
+	}
 	var none *sharding.Member
 	if _, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithShard(none), dynamicinformer.WithSeparateInformer()); !errors.Is(err, dynamicinformer.ErrInvalidOption) {
 		t.Errorf("a nil member: %v", err)
@@ -160,7 +172,11 @@ func (a *actor) act(obj any, gone bool) {
 	object := whole(obj)
 	a.begin(a.member, object, gone)
 	defer a.end(object)
-	time.Sleep(time.Duration(a.random.IntN(50)) * time.Millisecond)
+	long := 50
+	if a.random.IntN(20) == 0 {
+		long = 4000 // below LeaseDuration - RenewDeadline
+	}
+	time.Sleep(time.Duration(a.random.IntN(long)) * time.Millisecond)
 }
 
 func (a *actor) OnAdd(obj any, _ bool) { a.act(obj, false) }
