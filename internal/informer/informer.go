@@ -50,9 +50,8 @@ type Config struct {
 	Metrics *informermetrics.Relay
 }
 
-// Informer is client-go's shared informer on one resource, with its source and its lister. The methods
-// that replace client-go's also inform other parts: the client whether there is a transform, the
-// source which handler gets errors, and the status about the calls of event handlers.
+// Informer is client-go's shared informer on one resource, with its source and its lister. The methods that replace client-go's also
+// inform other parts: the client whether there is a transform, the source which handler gets errors, and the status about handlers' calls.
 type Informer struct {
 	cache.SharedIndexInformer
 	gvr         schema.GroupVersionResource

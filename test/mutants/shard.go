@@ -4,10 +4,10 @@ package main
 var ofShard = []table{
 	{"internal/source", "internal/source", []mutant{
 		{"shard: lists request all objects", "gate.list", drop("from = from.selecting(g.view())")},
-		{"shard: watches request all objects", "gate.openStream", replace("g.held(metav1.NamespaceAll)", "nil")},
+		{"shard: watches request all objects", "gate.held", always("g.cfg.Shard == nil")},
 		{"shard: watch-lists request what an empty cache has", "gate.openStream", drop("slots = g.view()")},
-		{"shard: a namespace requests all objects", "child.watch", replace("c.held(c.namespace)", "nil")},
-		{"shard: a namespace that is listed later has all objects", "child.list", replace("c.view()", "nil")},
+		{"shard: a namespace requests what all namespaces have", "child.watch", replace("c.held(c.namespace)", "c.held(\"\")")},
+		{"shard: a namespace that is listed later has the slots of before", "child.list", replace("c.view()", "c.held(c.namespace)")},
 		{"shard: lists keep what was not requested", "requests.own", always("r.has(obj.GetUID())")},
 		{"shard: events of other slots are passed on", "stream.own", replace("s.requests.has(obj.GetUID())", "true")},
 		{"shard: initial events of other slots are passed on", "stream.run", never("initial && mine.Type != event.Type")},

@@ -328,7 +328,7 @@ var ofSource = []table{
 	}},
 	{"internal/source", "dynamicinformer", []mutant{
 		{"an object of a namespace that leaves the set is deleted", "resumableWatch.passPart", replace("p.removed && !p.gone", "false")},
-		{"a list deletes the objects of a namespace that has left the set", "resumableWatch.leftBy", drop("left[key] = true")},
+		{"a list deletes the objects of a namespace that has left the set", "resumableWatch.leftBy", within("s.known.keysIn(namespace)", drop("left[key] = true"))},
 		{"the removal of a deleted namespace is that of one that exists", "merged.remove", replace("m.set.isGone(name)", "false")},
 		{"a set of a selector can be replaced", "Source.SetNamespaces", replace("set.run != nil", "false")},
 		{"a pause goes on though the set has changed", "Source.SetNamespaces", drop("s.gate.retries.Broadcast()")},
