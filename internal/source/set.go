@@ -358,7 +358,7 @@ func (m *merged) begin(ctx context.Context, namespace string, first bool) *child
 	}
 	c.listed = c.version != ""
 	if m.cfg.Shard != nil {
-		c.splice = &splice{gate: m.gate, namespace: namespace, of: m.of, requests: c.requests, give: m.give, rewound: c.rewind}
+		c.splice = &splice{gate: m.gate, namespace: namespace, of: m.of, requests: c.requests, give: c.splicePart, rewound: c.rewind}
 	}
 	if first {
 		m.unanswered.Add(1)
@@ -375,6 +375,17 @@ func (m *merged) begin(ctx context.Context, namespace string, first bool) *child
 		}
 	}()
 	return c
+}
+
+// splicePart passes on p, which is about slots. A list of gained slots may be of an earlier version than the watch, which then begins there.
+func (c *child) splicePart(ctx context.Context, p *part) error {
+	if err := c.give(ctx, p); err != nil {
+		return err
+	}
+	if at := c.known.versionIn(c.namespace); before(at, c.version) {
+		c.version = at
+	}
+	return nil
 }
 
 // ready waits until a request may be sent. It reports false if ctx ends.

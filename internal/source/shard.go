@@ -21,8 +21,8 @@ import (
 // without the feature ignores it, so the source also leaves out what is in other slots.
 //
 // When the view of the shard changes, the objects of lost slots leave the reflector as moved, and gained slots are listed beside
-// the open watch. A watch of all slots then replaces the open one, from the version of the reflector. It repeats events of the
-// gained slots up to the version of their list; these are left out.
+// the open watch. A watch of all slots then replaces the open one, from the version of the reflector or, if that is smaller, of
+// the list: the open watch goes on during the list. It repeats events that the reflector has; these are left out.
 
 // Shard is the part of a type's objects that a source has. A [sharding.Shard] implements it.
 type Shard interface {
@@ -47,10 +47,11 @@ type ShardState struct {
 // holding is what the reflector has of a shard, in one namespace of a set or, without a set, at all.
 type holding struct {
 	slots  sharding.Slots // it has all objects in them
-	floors []floor        // the lists of slots that it has gained
+	floors []floor        // up to which it has the events of slots, although the next watch begins before
 }
 
-// floor is the version of a list of gained slots. A watch from an earlier version repeats what the list has.
+// floor is the version up to which the reflector has the events of slots, by a list or an earlier watch. A watch from an earlier version
+// repeats them.
 type floor struct {
 	slots   sharding.Slots
 	version string
@@ -215,7 +216,9 @@ type gain struct {
 	slots    sharding.Slots
 	cancel   context.CancelFunc
 	done     chan struct{}
-	response *response // nil: ctx has ended. It is set before done closes.
+	response *response // nil: ctx has ended
+	had      string    // the version of the reflector when the list was sent
+	// response and had are set before done closes.
 }
 
 // listed returns a channel that closes when the list of gained slots is complete.
@@ -274,8 +277,9 @@ func (s *splice) take(ctx context.Context, view sharding.Slots) error {
 	if err != nil {
 		return nil //nolint:nilerr // the list is repeated
 	}
-	if had, has := s.known.versionOf(s.namespace), content.GetResourceVersion(); before(has, had) {
-		s.rewound(ctx, &RewoundError{Had: had, Has: has})
+	// The version of the reflector now proves nothing: the watch has gone on.
+	if has := content.GetResourceVersion(); before(has, gain.had) {
+		s.rewound(ctx, &RewoundError{Had: gain.had, Has: has})
 		return nil
 	}
 	if err := s.give(ctx, &part{namespace: s.namespace, slots: &gain.slots, list: gain.response}); err != nil {
@@ -300,29 +304,30 @@ func (s *splice) begin(ctx context.Context, slots sharding.Slots) {
 		defer s.calls.End()
 		defer close(gain.done)
 		defer cancel()
-		gain.response = s.list(ctx, from)
+		gain.response, gain.had = s.list(ctx, from)
 	}()
 }
 
-// list lists until a list succeeds. It returns nil if ctx ends.
-func (s *splice) list(ctx context.Context, from *requests) *response {
+// list lists until a list succeeds, and also returns the version of the reflector before it. It returns nil if ctx ends.
+func (s *splice) list(ctx context.Context, from *requests) (*response, string) {
 	var pace pace
 	for ctx.Err() == nil {
 		if !pace.wait(ctx, nil, s.retries.Next()) {
 			continue
 		}
+		had := s.known.versionOf(s.namespace)
 		r, err := s.listPages(ctx, from, nil, pageSize, nil, nil)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil, ""
 		case err == nil && (s.cfg.Confirm == nil || s.known.isEmpty() || s.cfg.Confirm(ctx, s.of)):
-			return r
+			return r, had
 		case err != nil:
 			s.report(ctx, &ListError{Err: err})
 		}
 		pace.failed(time.Now(), err)
 	}
-	return nil // ctx has ended
+	return nil, "" // ctx has ended
 }
 
 // stop gives up the list that is in progress: a list of all slots replaces it, or nothing.
@@ -520,7 +525,8 @@ func (k *known) keysOf(namespace string, slots sharding.Slots, set bool) []strin
 	})
 }
 
-// gained records that the reflector has all objects in slots up to the version of content.
+// gained records that the reflector has all objects in slots up to the version of content. If it has the other ones up to a later version,
+// the next watch begins at that of content. This is not the server's version that goes back.
 func (k *known) gained(namespace string, slots sharding.Slots, content listed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -533,10 +539,27 @@ func (k *known) gained(namespace string, slots sharding.Slots, content listed) {
 		at = k.positions[namespace].version
 	}
 	held := k.holdings[namespace]
+	held.floors = slices.Clone(held.floors)
+	if before(content.version, at) {
+		held.floors = append(held.floors, floor{held.slots, at})
+		at = content.version
+		k.recedeLocked(namespace, at)
+	}
 	held.slots = held.slots.Union(slots)
-	held.floors = slices.DeleteFunc(slices.Clone(held.floors), func(f floor) bool { return !before(at, f.version) })
-	held.floors = append(held.floors, floor{slots, content.version})
+	held.floors = slices.DeleteFunc(append(held.floors, floor{slots, content.version}), func(f floor) bool { return !before(at, f.version) })
 	k.holdings[namespace] = held
+}
+
+// recedeLocked sets an earlier version up to which the reflector has everything of namespace or, without a set, at all. The caller holds mu.
+func (k *known) recedeLocked(namespace, version string) {
+	if k.positions == nil {
+		k.version = version
+		return
+	}
+	position := k.positions[namespace]
+	position.version = version
+	k.positions[namespace] = position
+	k.version = k.smallestLocked(version)
 }
 
 // lost records that the reflector has no objects in slots.

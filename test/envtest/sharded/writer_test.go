@@ -1,0 +1,81 @@
+package sharded_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// writer writes to random objects at a rate, and records the writes in the ledger.
+type writer struct {
+	client  dynamic.Interface
+	ledger  *ledger
+	objects int
+	written atomic.Int64
+}
+
+// run sends a number of writes at a rate per second, or, if it is 0, writes until stop closes. It returns the first error, and the writes per
+// second that it has achieved.
+func (w *writer) run(ctx context.Context, stop <-chan struct{}, rate, writes int) (float64, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	const workers = 8 // each one has its own objects, so that writes of one object are in order
+	var running sync.WaitGroup
+	var queues [workers]chan int
+	for i := range queues {
+		queues[i] = make(chan int, 100)
+		running.Go(func() {
+			for n := range queues[i] {
+				if err := w.write(ctx, n); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // reproducible
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
+	begun, before := time.Now(), w.written.Load()
+	sent := 0
+sending:
+	for sent < writes || writes == 0 {
+		n := random.IntN(w.objects)
+		select {
+		case queues[n%workers] <- n:
+			sent++
+		case <-stop:
+			break sending
+		case <-ctx.Done():
+			break sending
+		}
+		select {
+		case <-tick.C:
+		case <-stop:
+			break sending
+		}
+	}
+	for _, queue := range queues {
+		close(queue)
+	}
+	running.Wait()
+	return float64(w.written.Load()-before) / time.Since(begun).Seconds(), context.Cause(ctx)
+}
+
+// write changes an object.
+func (w *writer) write(ctx context.Context, n int) error {
+	patch := fmt.Appendf(nil, `{"spec":{"sequenceNumber":%d}}`, w.written.Add(1))
+	obj, err := w.client.Resource(blocks).Patch(ctx, newBlock(n).GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return err
+	}
+	w.ledger.wrote(n, obj.GetUID(), obj.GetResourceVersion())
+	return nil
+}
