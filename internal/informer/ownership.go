@@ -64,17 +64,22 @@ func (o *ownership) run() (stop func()) {
 
 // follow lets slots of the shard go, until ctx ends.
 func (o *ownership) follow(ctx context.Context, follower *sharding.Follower) {
-	for {
+	for ctx.Err() == nil {
 		changed, view := o.Changed(), o.View()
 		o.handlers.OwnershipChanged()
-		if o.handlers.Quiesce(ctx) != nil {
-			return
-		}
-		follower.LetGo(view.Generation)
+		unchanged, cancel := context.WithCancel(ctx)
+		quiet := make(chan struct{})
+		go func() {
+			defer close(quiet)
+			if o.handlers.Quiesce(unchanged) == nil {
+				follower.LetGo(view.Generation)
+			}
+		}()
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return
 		}
+		cancel() // the next view needs the same calls to end
+		<-quiet
 	}
 }

@@ -134,6 +134,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	s.known.settled(content)
 	s.known.locate(content.positions, kept, rewritten)
 	s.known.hold(content.response)
+	s.requested = content.slots
 	if content.positions != nil {
 		forgetGone(s.cfg.Namespaces, content.positions)
 	}
@@ -258,11 +259,12 @@ func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, ow
 	case !there && (rejected || s.transform.isSet()):
 		return true // the object was left out
 	case there && (old.uid == "" || id.uid == "" || old.same(id)), versionless(id.version):
+	case there && s.isSucceeded(key, own, id):
+		return s.skip(id.version)
 	case there && !s.delete(ctx, []string{key}, nil):
 		return false
 	default:
-		_, _, of := s.known.place()
-		return s.send(bookmark(s.cfg.Client, id.version, of)) // the version of the store goes on
+		return s.skip(id.version)
 	}
 	event.Object = object
 	if !s.sendDeletion(event, key) {

@@ -52,7 +52,7 @@ func (s *resumableWatch) awaitPoll(ctx context.Context, changed <-chan struct{})
 	if s.nextPoll.IsZero() {
 		s.schedule()
 	}
-	if s.cfg.Shard != nil && *s.view() != s.known.slots() {
+	if s.isReviewed() {
 		return ctx.Err() == nil
 	}
 	retry := s.retries.Next()

@@ -46,6 +46,8 @@ type resumableWatch struct {
 	splice *splice
 	// reviewed closes when the view of the shard is another one than at the begin of the step; nil: never.
 	reviewed <-chan struct{}
+	// requested are the slots of the last list after the first one; nil: there was none.
+	requested *sharding.Slots
 }
 
 func newResumableWatch(g *gate, opts metav1.ListOptions) *resumableWatch {
@@ -171,6 +173,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 				return false
 			}
 			if !stream.isWhole(&s.known) {
+				s.endVersionless()
 				return true // the next watch has other slots
 			}
 		}
@@ -199,10 +202,15 @@ func (s *resumableWatch) closed(ctx context.Context, p *relay, lasted time.Durat
 		s.putOff(&s.pace, nil)
 		s.listNext = s.pace.slow()
 	}
-	if version, _, _ := s.known.place(); versionless(version) || s.nameless {
-		s.known.expired() // no watch can continue
-	}
+	s.endVersionless()
 	return ctx.Err() == nil
+}
+
+// endVersionless records that everything must be listed if no watch can continue.
+func (s *resumableWatch) endVersionless() {
+	if version, _, _ := s.known.place(); versionless(version) || s.nameless {
+		s.known.expired()
+	}
 }
 
 // relay passes the events of one stream to the reflector.
@@ -307,6 +315,9 @@ func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own 
 		return s.reject(own, id, initial, err)
 	}
 	event.Object, id.bytes = object, s.sizes.of(object, id.uid)
+	if !initial && s.isSucceeded(key, own, id) {
+		return s.skip(id.version)
+	}
 	if !initial && s.known.hasOther(key, id) && !s.delete(ctx, []string{key}, nil) {
 		return false
 	}

@@ -148,6 +148,9 @@ func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, fro
 		do()
 	}
 	r, err := merge(ctx, names, lists, errs)
+	if err == nil {
+		r.slots = from.slots // also if the set is empty
+	}
 	if err != nil {
 		for i := range lists {
 			lists[i].end(false)
@@ -179,7 +182,7 @@ func merge(ctx context.Context, names []string, lists []*response, errs []error)
 		if err != nil {
 			return nil, err
 		}
-		r.identity, r.slots = lists[i].identity, lists[i].slots
+		r.identity = lists[i].identity
 		r.positions[name] = position{version: version, listed: true}
 		r.undecodable = append(r.undecodable, lists[i].undecodable...)
 		r.arrivals = append(r.arrivals, lists[i].arrivals...)
@@ -391,18 +394,39 @@ func (c *child) splicePart(ctx context.Context, p *part) error {
 // ready waits until a request may be sent. It reports false if ctx ends.
 func (c *child) ready(ctx context.Context) bool {
 	for {
+		if c.splice != nil {
+			if _, err := c.splice.shed(ctx); err != nil {
+				return false
+			}
+		}
 		now, changed := c.available.Current()
 		if now.Serving == Served && c.of.sameObjects(now) {
 			end, retry := c.retries.Next(), c.asked.Next()
 			if c.pace.wait(ctx, changed, end) && (c.listed || c.awaitRoom(ctx, false, []string{c.namespace}, nil, changed, retry)) {
 				return true
 			}
-		} else if await(ctx, changed) != nil {
+		} else if c.await(ctx, changed) != nil {
 			return false
 		}
 		if ctx.Err() != nil {
 			return false
 		}
+	}
+}
+
+// await waits until the state of the type or the view of the shard changes.
+func (c *child) await(ctx context.Context, changed <-chan struct{}) error {
+	var reviewed <-chan struct{}
+	if c.splice != nil {
+		reviewed = c.splice.changed
+	}
+	select {
+	case <-reviewed:
+		return nil
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -506,6 +530,7 @@ func (c *child) watch(ctx context.Context) error {
 			return nil
 		}
 		if c.splice.follow(ctx) != nil || !stream.isWhole(&c.known) || !c.listed {
+			c.listed = c.listed && !versionless(c.version)
 			return nil // the next watch has other slots, if it is not the end
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -126,6 +127,10 @@ func (r *requests) own(list runtime.Object, bad []*undecodable.Object) ([]*undec
 		if err := meta.SetList(list, kept); err != nil {
 			return nil, err
 		}
+		if content, err := meta.ListAccessor(list); err == nil && content.GetRemainingItemCount() != nil {
+			remaining := int64(float64(*content.GetRemainingItemCount()) * float64(len(kept)) / float64(all)) // those of other slots are not kept either
+			content.SetRemainingItemCount(&remaining)
+		}
 	}
 	if strays > 0 {
 		r.stray()
@@ -209,6 +214,7 @@ type splice struct {
 	begun   bool            // follow has been called
 	changed <-chan struct{} // closes when the view is another one than the last time; nil: never
 	gain    *gain           // nil: no list is in progress
+	pace    pace            // after lists that could not be passed on
 }
 
 // gain is the list of slots that a source has gained.
@@ -218,6 +224,7 @@ type gain struct {
 	done     chan struct{}
 	response *response // nil: ctx has ended
 	had      string    // the version of the reflector when the list was sent
+	failed   atomic.Bool
 	// response and had are set before done closes.
 }
 
@@ -240,15 +247,17 @@ func (s *splice) follow(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	s.begun, s.changed = true, s.cfg.Shard.Changed()
-	view := s.cfg.Shard.View()
-	if lost := s.known.slotsIn(s.namespace).Minus(view.Slots); !lost.Empty() {
-		if err := s.give(ctx, &part{namespace: s.namespace, slots: &lost, removed: true}); err != nil {
-			return err
-		}
+	view, err := s.shed(ctx)
+	if err != nil {
+		return err
 	}
 	if err := s.take(ctx, view.Slots); err != nil {
-		return err
+		if ctx.Err() != nil {
+			return err
+		}
+		s.requests.failed(ctx, VerbList, err) // the slots are listed again
+		s.report(ctx, &ListError{Err: err})
+		s.pace.failed(time.Now(), err)
 	}
 	if s.gain != nil && !s.gain.slots.Minus(view.Slots).Empty() {
 		s.stop()
@@ -263,6 +272,16 @@ func (s *splice) follow(ctx context.Context) error {
 	return nil
 }
 
+// shed deletes the objects of lost slots, and returns the present view. It returns an error only if the watch of the reflector ends.
+func (s *splice) shed(ctx context.Context) (sharding.View, error) {
+	s.begun, s.changed = true, s.cfg.Shard.Changed()
+	view := s.cfg.Shard.View()
+	if lost := s.known.slotsIn(s.namespace).Minus(view.Slots); !lost.Empty() {
+		return view, s.give(ctx, &part{namespace: s.namespace, slots: &lost, removed: true})
+	}
+	return view, nil
+}
+
 // take gives the reflector the list of gained slots, if it is complete and they are all in view.
 func (s *splice) take(ctx context.Context, view sharding.Slots) error {
 	if s.gain == nil || !isClosed(s.gain.done) {
@@ -275,7 +294,7 @@ func (s *splice) take(ctx context.Context, view sharding.Slots) error {
 	}
 	content, err := meta.ListAccessor(gain.response.list)
 	if err != nil {
-		return nil //nolint:nilerr // the list is repeated
+		return err
 	}
 	// The version of the reflector now proves nothing: the watch has gone on.
 	if has := content.GetResourceVersion(); before(has, gain.had) {
@@ -285,6 +304,7 @@ func (s *splice) take(ctx context.Context, view sharding.Slots) error {
 	if err := s.give(ctx, &part{namespace: s.namespace, slots: &gain.slots, list: gain.response}); err != nil {
 		return err
 	}
+	s.pace.reset()
 	s.account.Update()
 	s.requests.observer.Succeeded(VerbList)
 	s.requests.observer.Completed()
@@ -299,18 +319,17 @@ func (s *splice) begin(ctx context.Context, slots sharding.Slots) {
 	ctx, cancel := context.WithCancel(ctx)
 	gain := &gain{slots: slots, cancel: cancel, done: make(chan struct{})}
 	s.gain = gain
-	from := s.requests.selecting(&slots)
+	from, pace := s.requests.selecting(&slots), s.pace
 	go func() {
 		defer s.calls.End()
 		defer close(gain.done)
 		defer cancel()
-		gain.response, gain.had = s.list(ctx, from)
+		gain.response, gain.had = s.list(ctx, from, pace, &gain.failed)
 	}()
 }
 
 // list lists until a list succeeds, and also returns the version of the reflector before it. It returns nil if ctx ends.
-func (s *splice) list(ctx context.Context, from *requests) (*response, string) {
-	var pace pace
+func (s *splice) list(ctx context.Context, from *requests, pace pace, failed *atomic.Bool) (*response, string) {
 	for ctx.Err() == nil {
 		if !pace.wait(ctx, nil, s.retries.Next()) {
 			continue
@@ -323,6 +342,7 @@ func (s *splice) list(ctx context.Context, from *requests) (*response, string) {
 		case err == nil && (s.cfg.Confirm == nil || s.known.isEmpty() || s.cfg.Confirm(ctx, s.of)):
 			return r, had
 		case err != nil:
+			failed.Store(true)
 			s.report(ctx, &ListError{Err: err})
 		}
 		pace.failed(time.Now(), err)
@@ -334,6 +354,9 @@ func (s *splice) list(ctx context.Context, from *requests) (*response, string) {
 func (s *splice) stop() {
 	if s != nil && s.gain != nil {
 		s.gain.cancel()
+		if s.gain.failed.Load() {
+			s.requests.observer.Succeeded(VerbList) // nobody waits for the list that has failed
+		}
 		s.gain = nil
 	}
 }
@@ -375,19 +398,24 @@ func (s *resumableWatch) spliceOf(t Type) *splice {
 	return s.splice
 }
 
-// shed deletes the objects of lost slots, also while no watch is open. It reports false if the watch of the reflector ends. The
-// namespaces of a set do so themselves.
+// shed deletes the objects of lost slots while no watch is open. It reports false if the watch of the reflector ends.
 func (s *resumableWatch) shed(ctx context.Context) bool {
 	if s.cfg.Shard == nil {
 		return true
 	}
 	s.reviewed = s.cfg.Shard.Changed()
-	_, _, of := s.known.place()
-	lost := s.known.slotsIn(metav1.NamespaceAll).Minus(s.cfg.Shard.View().Slots)
-	if s.set(of) != nil || lost.Empty() {
-		return true
+	view := s.cfg.Shard.View().Slots
+	scopes := []string{metav1.NamespaceAll}
+	if _, _, of := s.known.place(); s.set(of) != nil {
+		scopes = s.known.namespaces()
 	}
-	return s.passPart(ctx, &part{slots: &lost, removed: true, passed: make(chan error, 1)})
+	for _, namespace := range scopes {
+		lost := s.known.slotsIn(namespace).Minus(view)
+		if !lost.Empty() && !s.passPart(ctx, &part{namespace: namespace, slots: &lost, removed: true, passed: make(chan error, 1)}) {
+			return false
+		}
+	}
+	return true
 }
 
 // passSlots passes on the part p, which is about slots: a list of slots that were gained, or the removal of slots that were lost.
@@ -401,6 +429,11 @@ func (s *resumableWatch) passSlots(ctx context.Context, p *part, content listed,
 	} else {
 		keys = s.missingIn(content, t, keys)
 	}
+	for _, key := range content.keys { // an object may have been created again, in another slot
+		if s.known.hasOther(key, content.items[key].identity) && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
 	if !s.delete(ctx, keys, left) || !s.give(content, false, nil) {
 		return false
 	}
@@ -410,6 +443,39 @@ func (s *resumableWatch) passSlots(ctx context.Context, p *part, content listed,
 		s.known.gained(p.namespace, *p.slots, content)
 	}
 	return true
+}
+
+// isSucceeded reports whether the reflector has another object under key than that of id, whose slot was listed later than the event with
+// id: the object of the event is gone. Own is its original key.
+func (s *resumableWatch) isSucceeded(key, own string, id identity) bool {
+	other, there := s.known.get(key)
+	return there && !other.same(id) && s.known.isRepeated(s.scopeOf(own), sharding.SlotOf(other.uid), id.version)
+}
+
+// isReviewed reports whether the view has changed since the last list.
+func (s *resumableWatch) isReviewed() bool {
+	if s.cfg.Shard == nil {
+		return false
+	}
+	last := s.known.slots()
+	if s.requested != nil { // lists of single namespaces may have failed
+		last = *s.requested
+	}
+	return *s.view() != last
+}
+
+// scopeOf returns the namespace of a set that has the object with the original key own; empty if there is no set.
+func (s *resumableWatch) scopeOf(own string) string {
+	if _, _, of := s.known.place(); s.set(of) == nil {
+		return metav1.NamespaceAll
+	}
+	return namespaceOf(own)
+}
+
+// skip passes on the version of an event without its object: the version of the store goes on.
+func (s *resumableWatch) skip(version string) bool {
+	_, _, of := s.known.place()
+	return s.send(bookmark(s.cfg.Client, version, of))
 }
 
 // hold records the slots of a whole list.
@@ -427,8 +493,12 @@ func (k *known) hold(r *response) {
 		switch _, present := r.positions[name]; {
 		case at.listed && at.version != "":
 			holdings[name] = holding{slots: *r.slots}
-		case present: // its objects stay
-			holdings[name] = holding{slots: k.holdings[name].slots}
+		case present: // its objects stay, also if they are from a list of all namespaces
+			before, is := k.holdings[name]
+			if !is {
+				before = k.holdings[metav1.NamespaceAll]
+			}
+			holdings[name] = holding{slots: before.slots}
 		}
 	}
 	k.holdings = holdings
@@ -477,14 +547,9 @@ func (k *known) slotsLocked() sharding.Slots {
 	if k.positions == nil {
 		return k.holdings[metav1.NamespaceAll].slots
 	}
-	var all sharding.Slots
-	first := true
+	all := sharding.Slots{}.Complement()
 	for name := range k.positions {
-		if slots := k.holdings[name].slots; first {
-			all, first = slots, false
-		} else {
-			all = all.Intersect(slots)
-		}
+		all = all.Intersect(k.holdings[name].slots)
 	}
 	return all
 }

@@ -314,7 +314,7 @@ func TestShard_ObjectsThatWereDeletedBeforeTheListAreNoEvents(t *testing.T) {
 func TestShard_ObjectsOfLostSlotsLeaveWithoutAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, shard := sharded(t, part(0, 1), 20, nil)
-		w.cluster.Intercept(failing("watch", errors.New("down"), 1000))
+		w.cluster.Intercept(failing("watch", errors.New("down"), 0))
 		w.cluster.CloseWatches(widgets)
 		set(w.available, source.Held)
 		synctest.Wait()

@@ -1,0 +1,289 @@
+package source_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/sharding"
+)
+
+// lagging is a client whose watches pass nothing on while held is true.
+type lagging struct {
+	source.Client
+	held *atomic.Bool
+}
+
+func (c lagging) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+	in, err := c.Client.Watch(ctx, gvr, namespace, opts)
+	if err != nil {
+		return nil, err
+	}
+	out := watch.NewProxyWatcher(make(chan watch.Event))
+	events := make(chan watch.Event)
+	go func() {
+		defer close(events)
+		defer in.Stop()
+		for event := range in.ResultChan() {
+			for c.held.Load() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			select {
+			case events <- event:
+			case <-out.StopChan():
+				return
+			}
+		}
+	}()
+	return lagged{out, in, events}, nil
+}
+
+type lagged struct {
+	*watch.ProxyWatcher
+	in     watch.Interface
+	events chan watch.Event
+}
+
+func (l lagged) ResultChan() <-chan watch.Event { return l.events }
+
+func (l lagged) Stop() {
+	l.ProxyWatcher.Stop()
+	l.in.Stop()
+}
+
+// recreateIn creates an object until its UID is in slots.
+func (w *testInformer) recreateIn(name string, slots sharding.Slots) {
+	for {
+		w.create(name)
+		if slices.Contains(w.in(slots), "ns/"+name) {
+			return
+		}
+		w.remove(name)
+	}
+}
+
+// The open watch has earlier events of a name than the list of gained slots. These must not delete the new object.
+func TestShard_ObjectThatWasCreatedAgainInGainedSlots(t *testing.T) {
+	for name, there := range map[string]bool{"known": true, "not known": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				held := &atomic.Bool{}
+				w, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) { cfg.Client = lagging{cfg.Client, held} })
+				if there {
+					w.recreateIn("x", part(0, 2))
+				}
+				if _, err := w.AddEventHandler(w.handler); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				w.handler.take()
+				held.Store(true)
+				if !there {
+					w.recreateIn("x", part(0, 2))
+				}
+				w.remove("x")
+				w.recreateIn("x", part(1, 2))
+				shard.set(part(0, 1))
+				time.Sleep(time.Second)
+				held.Store(false)
+				time.Sleep(5 * time.Minute)
+				w.checkStore(part(0, 1))
+				events := w.handler.take()
+				if there && (len(events) < 2 || events[0][:6] != "delete") || !there && len(events) == 0 {
+					t.Errorf("events = %v", events)
+				}
+			})
+		})
+	}
+}
+
+func TestShard_GainsSlotsUnderWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, shard := sharded(t, part(0, 2), 40, func(cfg *source.Config) { cfg.PageSize = 5 })
+		w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Options.Continue != "" {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return nil
+		})
+		shard.set(part(0, 1))
+		before := len(w.selectors("list"))
+		for i := range 100 {
+			w.create(fmt.Sprintf("busy%d", i))
+			time.Sleep(20 * time.Millisecond)
+		}
+		if lists, errs := len(w.selectors("list"))-before, w.observer.errors(); lists > 12 || len(errs) > 0 {
+			t.Errorf("%d pages of lists, want one list; errors %v", lists, errs)
+		}
+		w.checkStore(part(0, 1))
+	})
+}
+
+// Lists replace watches. A namespace that can't be listed does not make the view look new.
+func TestShard_PollsASetAtItsPace(t *testing.T) {
+	for name, namespaces := range map[string][]string{"forbidden": {"ns", "secret"}, "empty": {}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lists atomic.Int64
+				w, _ := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
+					cfg.Availability = source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Namespaced: true, Unwatchable: true})
+					cfg.Polling, cfg.Namespaces = time.Minute, source.NewNamespaces(namespaces...)
+					cfg.Client = counted{cfg.Client, &lists}
+				})
+				time.Sleep(10 * time.Minute)
+				if n := lists.Load(); n > 40 {
+					t.Errorf("%d lists in 10 minutes", n)
+				}
+				if held := w.source.State().Shard.Slots; name == "empty" && held.Len() != sharding.SlotCount {
+					t.Errorf("an empty set waits for slots: it has %v", held)
+				}
+			})
+		})
+	}
+}
+
+// counted counts lists. Those of the namespace secret are forbidden.
+type counted struct {
+	source.Client
+	lists *atomic.Int64
+}
+
+func (c counted) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	if c.lists.Add(1) > 5000 {
+		<-ctx.Done() // otherwise the test would not end
+	}
+	if namespace == "secret" {
+		return nil, apierrors.NewForbidden(widgets.GroupResource(), "", nil)
+	}
+	return c.Client.List(ctx, gvr, namespace, opts)
+}
+
+// Without versions, no event is known to be repeated.
+func TestShard_GainedSlotsWithoutVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		object := func(i int) *unstructured.Unstructured {
+			obj := newObject(fmt.Sprint("n", i))
+			obj.SetResourceVersion("")
+			obj.SetUID(types.UID(fmt.Sprint(i*7, "-uid-", i)))
+			return obj
+		}
+		var last *watch.FakeWatcher
+		client := &script{
+			list: func(context.Context) (*unstructured.UnstructuredList, error) {
+				list := &unstructured.UnstructuredList{Object: map[string]any{}}
+				for i := range 20 {
+					list.Items = append(list.Items, *object(i))
+				}
+				return list, nil
+			},
+			watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				last = newServerWatch()
+				return last, nil
+			},
+		}
+		shard := newTestShard(part(0, 2))
+		r := runInformer(t, source.Config{Client: source.Unstructured(client), GVR: widgets, Shard: shard, NoWatchList: true})
+		defer r.stop()
+		shard.set(part(0, 1))
+		time.Sleep(10 * time.Second)
+		for i := 20; i < 40; i++ {
+			last.Add(object(i))
+		}
+		if n := len(r.keys()); n != 40 {
+			t.Errorf("%d objects, want 40", n)
+		}
+	})
+}
+
+func TestShard_ForbiddenNamespaceLetsLostObjectsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, shard := sharded(t, part(0, 1), 20, func(cfg *source.Config) { cfg.Namespaces = source.NewNamespaces("ns", "other") })
+		w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Namespace == "ns" && (req.Verb == "watch" || req.Verb == "list") {
+				return apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
+			}
+			return nil
+		})
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(10 * time.Second)
+		shard.set(sharding.Slots{})
+		time.Sleep(time.Minute)
+		if keys := w.keys(); len(keys) > 0 {
+			t.Errorf("%v stay", keys)
+		}
+	})
+}
+
+// Nobody waits for the list of gained slots that are lost again: its failure ends.
+func TestShard_FailureOfAListEndsWithItsSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, shard := sharded(t, part(0, 2), 20, nil)
+		w.cluster.Intercept(failing("list", errors.New("down"), 0))
+		shard.set(part(0, 1))
+		time.Sleep(10 * time.Second)
+		reports := w.observer.reports()
+		if reports[len(reports)-1] != "list failed" {
+			t.Fatalf("reports = %v", reports)
+		}
+		shard.set(part(0, 2))
+		time.Sleep(time.Minute)
+		reports = w.observer.reports()
+		if i := slices.Index(reports, "list failed"); !slices.Contains(reports[i:], "list succeeded") {
+			t.Errorf("reports = %v", reports[i:])
+		}
+	})
+}
+
+// selective can't convert the objects of the upper half of the slots.
+type selective struct{ source.Client }
+
+func (c selective) Convert() func(runtime.Object) (runtime.Object, error) {
+	return func(obj runtime.Object) (runtime.Object, error) {
+		if content, err := meta.Accessor(obj); err == nil && part(1, 2).Has(slotOf(content)) {
+			return nil, errors.New("bad")
+		}
+		return obj, nil
+	}
+}
+
+func TestShard_GainedListThatCanNotBeDecodedIsRepeatedWithPauses(t *testing.T) {
+	for name, set := range map[string]bool{"all namespaces": false, "a set": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lists atomic.Int64
+				w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+					cfg.Strict, cfg.Client = true, selective{counted{cfg.Client, &lists}}
+					if set {
+						cfg.Namespaces = source.NewNamespaces("ns")
+					}
+				})
+				before := lists.Load()
+				shard.set(part(0, 1))
+				time.Sleep(10 * time.Second)
+				if n, errs := lists.Load()-before, w.observer.errors(); n < 2 || n > 10 || len(errs) == 0 {
+					t.Errorf("%d lists in 10 s; errors %v", n, errs)
+				}
+				if open := w.cluster.OpenWatches(widgets); open != 1 {
+					t.Errorf("%d watches are open", open)
+				}
+				w.checkStore(part(0, 2))
+			})
+		})
+	}
+}
