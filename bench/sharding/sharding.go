@@ -4,6 +4,7 @@ package sharding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -224,11 +225,13 @@ func (r *run) step(ctx context.Context, n int, do func() error) (c cost, err err
 	if err := do(); err != nil {
 		return c, err
 	}
-	at, err := r.events.Wait(ctx)
-	if err != nil {
-		return c, err
+	at := time.Now()
+	if n > 0 {
+		if at, err = r.events.Wait(ctx); err != nil {
+			return c, err
+		}
 	}
-	err = r.traffic.WaitIdle(ctx, idle)
+	err = errors.Join(usage.Sleep(ctx, idle), r.traffic.WaitIdle(ctx, idle)) // a request may follow the last event
 	after := r.traffic.Counts()
 	return cost{usage.CPU() - cpu, at.Sub(begin), after.Objects - before.Objects, after.Received - before.Received}, err
 }
