@@ -239,8 +239,7 @@ func (r *run) step(ctx context.Context, n int, do func() error) (c cost, err err
 // note records a cost. The member must have n objects then.
 func (r *run) note(c cost, n int) error {
 	r.figures[cpu], r.figures[loaded] = harness.Millis(c.cpu), harness.Millis(c.loaded)
-	r.figures[requests], r.figures[received] = float64(c.requests), float64(c.received)/1e6
-	r.figures[number] = float64(n)
+	r.figures[requests], r.figures[received], r.figures[number] = float64(c.requests), float64(c.received)/1e6, float64(n)
 	if got := len(r.store.ListKeys()); got != n {
 		return fmt.Errorf("the member has %d objects, want %d", got, n)
 	}
