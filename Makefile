@@ -66,7 +66,7 @@ soak: ## run a factory for SOAK=10m: 200 types, faults, difficult handlers; chec
 	@go run ./test/envtest/cmd/prepare
 	@go test -count=1 -timeout=0 ./test/envtest/soak -v -soak.types=200 -soak.duration=$(SOAK) -soak.seed=$$RANDOM$$RANDOM
 
-bench: ## compare with client-go and controller-runtime; more than an hour, with BENCH=-quick eight minutes
+bench: ## compare with client-go and controller-runtime; more than an hour, with BENCH=-quick ten minutes
 	@echo "bench: compiling: some minutes with empty caches, then some minutes to build the API server"
 	@go run ./bench $(BENCH)
 

@@ -2,7 +2,7 @@
 //
 //	go run ./bench [flags] [scenario ...]
 //
-// The scenarios are cache, discovery, leases, manager and types; without an argument all of them run.
+// The scenarios are cache, discovery, leases, manager, sharding and types; without an argument all of them run.
 // Package harness describes the measurement. The command prints a table for each case; with -out
 // it also writes the figures of each run as JSON, and charts.
 package main
@@ -25,6 +25,7 @@ import (
 	"github.com/gvrkit/gvrkit/bench/leases"
 	"github.com/gvrkit/gvrkit/bench/manager"
 	"github.com/gvrkit/gvrkit/bench/process"
+	"github.com/gvrkit/gvrkit/bench/sharding"
 	"github.com/gvrkit/gvrkit/bench/stub"
 	"github.com/gvrkit/gvrkit/bench/types"
 )
@@ -33,7 +34,7 @@ import (
 var errUsage = errors.New("see -help")
 
 func scenarios() []harness.Scenario {
-	return []harness.Scenario{cache.Scenario(), discovery.Scenario(), leases.Scenario(), manager.Scenario(), types.Scenario()}
+	return []harness.Scenario{cache.Scenario(), discovery.Scenario(), leases.Scenario(), manager.Scenario(), sharding.Scenario(), types.Scenario()}
 }
 
 func main() { os.Exit(program(os.Args[1:], os.Stdout, os.Stderr)) }

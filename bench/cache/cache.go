@@ -11,7 +11,6 @@ import (
 	"io"
 	"reflect"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -215,14 +214,14 @@ type run struct {
 	system
 
 	server  stub.Client
-	events  counter
+	events  *informers.Counter
 	set     *informers.Set
 	store   cache.Store
 	figures harness.Figures
 }
 
 func (s system) measure(ctx context.Context, _ harness.Job, server stub.Client) (harness.Figures, error) {
-	r := &run{system: s, server: server, events: newCounter(), figures: harness.Figures{}}
+	r := &run{system: s, server: server, events: informers.NewCounter(), figures: harness.Figures{}}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	for _, step := range []struct {
@@ -259,7 +258,7 @@ func (r *run) fill(ctx context.Context) (err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	cpu := usage.CPU()
-	r.events.expect(r.objects)
+	r.events.Expect(r.objects)
 	if r.set, err = r.open(ctx, r.server.Config()); err != nil {
 		return err
 	}
@@ -270,7 +269,7 @@ func (r *run) fill(ctx context.Context) (err error) {
 	if r.transform != nil {
 		err = informer.SetTransform(r.transform)
 	}
-	if _, failed := informer.AddEventHandler(r.events.handler()); err != nil || failed != nil {
+	if _, failed := informer.AddEventHandler(r.events); err != nil || failed != nil {
 		return errors.Join(err, failed)
 	}
 	r.store = informer.GetStore()
@@ -278,7 +277,7 @@ func (r *run) fill(ctx context.Context) (err error) {
 	if err := r.set.Wait(ctx); err != nil {
 		return err
 	}
-	if _, err := r.events.wait(ctx); err != nil {
+	if _, err := r.events.Wait(ctx); err != nil {
 		return err
 	}
 	r.figures[syncCPU] = harness.Micros(usage.CPU()-cpu, r.objects)
@@ -291,10 +290,10 @@ func (r *run) fill(ctx context.Context) (err error) {
 func (r *run) change(ctx context.Context) error {
 	runtime.GC()
 	begin, cpu := time.Now(), usage.CPU()
-	r.events.expect(r.load.events)
+	r.events.Expect(r.load.events)
 	changed := make(chan error, 1)
 	go func() { changed <- r.server.Change(ctx, r.load.events) }()
-	end, err := r.events.wait(ctx)
+	end, err := r.events.Wait(ctx)
 	r.figures[eventCPU] = harness.Micros(usage.CPU()-cpu, r.load.events)
 	r.figures[eventRate] = float64(r.load.events) / end.Sub(begin).Seconds()
 	return errors.Join(err, <-changed)
@@ -337,37 +336,4 @@ func compare(store cache.Store, want cache.TransformFunc, of *unstructured.Unstr
 		return fmt.Errorf("the cached object %s differs (-want +got):\n%s", key, cmp.Diff(wanted, got))
 	}
 	return nil
-}
-
-// counter counts the events of a handler.
-type counter struct {
-	count, goal *atomic.Int64
-	reached     chan time.Time // gets the time when count is goal
-}
-
-func newCounter() counter {
-	return counter{count: new(atomic.Int64), goal: new(atomic.Int64), reached: make(chan time.Time, 1)}
-}
-
-// expect sets the goal to n more events. It is called before the first of them.
-func (c counter) expect(n int) { c.goal.Store(c.count.Load() + int64(n)) }
-
-// wait waits until the goal is reached, and returns the time of that.
-func (c counter) wait(ctx context.Context) (time.Time, error) {
-	select {
-	case at := <-c.reached:
-		return at, nil
-	case <-ctx.Done():
-		return time.Time{}, fmt.Errorf("%d events are missing: %w", c.goal.Load()-c.count.Load(), context.Cause(ctx))
-	}
-}
-
-// handler returns a handler that counts its events.
-func (c counter) handler() cache.ResourceEventHandler {
-	count := func(any) {
-		if c.count.Add(1) == c.goal.Load() {
-			c.reached <- time.Now()
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: count, UpdateFunc: func(_, obj any) { count(obj) }, DeleteFunc: count}
 }

@@ -3,7 +3,6 @@ package cache
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -146,23 +145,5 @@ func TestForms_HaveTargetsBesideTheFirstAndClientGosMetadata(t *testing.T) {
 		if c.Reference() != "client-go" || targets != 6 {
 			t.Errorf("%s: %d targets, ratios to %s", c.Name, targets, c.Reference())
 		}
-	}
-}
-
-func TestCounter_ErrorHasTheNumberOfMissingEvents(t *testing.T) {
-	c := newCounter()
-	h := c.handler()
-	c.expect(3)
-	h.OnAdd(nil, true)
-	h.OnUpdate(nil, nil)
-	over := errors.New("over")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(over)
-	if _, err := c.wait(ctx); !errors.Is(err, over) || !strings.Contains(err.Error(), "1 events are missing") {
-		t.Errorf("wait: %v", err)
-	}
-	h.OnDelete(nil)
-	if at, err := c.wait(t.Context()); err != nil || at.IsZero() {
-		t.Errorf("wait: %v, %v", at, err)
 	}
 }

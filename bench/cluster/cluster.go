@@ -49,12 +49,14 @@ type Server struct {
 	Name string
 	// Plain puts a proxy in front of the server, so that clients use HTTP/1.1 without TLS.
 	Plain bool
+	// Gates are feature gates of an embedded server.
+	Gates map[string]bool
 	Size
 }
 
 // Start starts the server and fills it. The connection is a [Connection].
 func (s Server) Start(ctx context.Context, progress io.Writer) (connection any, end func() error, err error) {
-	start := startEmbedded
+	start := s.startEmbedded
 	if s.Name == KubeAPIServer {
 		start = startKubeAPIServer
 	}
@@ -79,8 +81,8 @@ func (s Server) Start(ctx context.Context, progress io.Writer) (connection any, 
 	return Connection{Host: proxy.URL()}, func() error { return errors.Join(proxy.Close(), stop()) }, nil
 }
 
-func startEmbedded(ctx context.Context, progress io.Writer) (*rest.Config, func() error, error) {
-	server, err := embedded.Start(ctx, embedded.WithProgress(progress))
+func (s Server) startEmbedded(ctx context.Context, progress io.Writer) (*rest.Config, func() error, error) {
+	server, err := embedded.Start(ctx, embedded.WithProgress(progress), embedded.WithFeatureGates(s.Gates))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,7 +111,7 @@ type Size struct{ CRDs, SchemaBytes, Objects int }
 
 // Fill installs CRDs and creates their objects.
 func (c Connection) Fill(ctx context.Context, s Size) error {
-	const batches, settle = 16, 5 * time.Second // until discovery documents have all CRDs
+	const settle = 5 * time.Second // until discovery documents have all CRDs
 	client, err := dynamic.NewForConfig(c.Config())
 	if err != nil {
 		return err
@@ -118,29 +120,33 @@ func (c Connection) Fill(ctx context.Context, s Size) error {
 	for i, d := range Definitions(s.CRDs) {
 		all[i] = d.CRD(s.SchemaBytes)
 	}
-	installs, installing := errgroup.WithContext(ctx)
-	for i := range batches { // an API server takes about a second for each call
-		installs.Go(func() error {
-			return embedded.InstallCRDs(installing, c.Config(), all[i*len(all)/batches:(i+1)*len(all)/batches]...)
-		})
-	}
-	if err := installs.Wait(); err != nil {
+	if err := Each(ctx, batches, func(ctx context.Context, i int) error { // an API server takes about a second for each call
+		return embedded.InstallCRDs(ctx, c.Config(), all[i*len(all)/batches:(i+1)*len(all)/batches]...)
+	}); err != nil {
 		return err
 	}
 	if err := usage.Sleep(ctx, settle); err != nil {
 		return err
 	}
-	writes, writing := errgroup.WithContext(ctx)
-	writes.SetLimit(batches)
-	for i := range s.CRDs * s.Objects {
-		writes.Go(func() error {
-			of := NewDefinition(i / s.Objects).Types[0]
-			obj := of.Object(i % s.Objects)
-			_, err := client.Resource(of.GVR).Namespace(obj.GetNamespace()).Create(writing, obj, metav1.CreateOptions{})
-			return err
-		})
+	return Each(ctx, s.CRDs*s.Objects, func(ctx context.Context, i int) error {
+		of := NewDefinition(i / s.Objects).Types[0]
+		obj := of.Object(i % s.Objects)
+		_, err := client.Resource(of.GVR).Namespace(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// batches is the number of requests that are sent at the same time.
+const batches = 16
+
+// Each calls do with each number below n, some at the same time, until one fails.
+func Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	calls, ctx := errgroup.WithContext(ctx)
+	calls.SetLimit(batches)
+	for i := range n {
+		calls.Go(func() error { return do(ctx, i) })
 	}
-	return writes.Wait()
+	return calls.Wait()
 }
 
 // TemporaryCRD is a CRD that is created and deleted during a measurement. It is not safe for

@@ -3,6 +3,7 @@ package informers_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -40,5 +41,23 @@ func TestUse_FailsIfOpenFails(t *testing.T) {
 	})
 	if !errors.Is(err, broken) {
 		t.Errorf("error: %v", err)
+	}
+}
+
+func TestCounter_CountsEachKindOfEvent(t *testing.T) {
+	c := informers.NewCounter()
+	c.Expect(4)
+	c.OnAdd(nil, true)
+	c.OnUpdate(nil, nil)
+	c.OnMoved(nil)
+	over := errors.New("over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(over)
+	if _, err := c.Wait(ctx); !errors.Is(err, over) || !strings.Contains(err.Error(), "1 events are missing") {
+		t.Errorf("Wait: %v", err)
+	}
+	c.OnDelete(nil)
+	if at, err := c.Wait(t.Context()); err != nil || at.IsZero() {
+		t.Errorf("Wait: %v, %v", at, err)
 	}
 }

@@ -73,6 +73,8 @@ func TestTraffic_CountsDocumentsDefinitionsAndObjects(t *testing.T) {
 		got := traffic.Counts()
 		if want.Objects == 0 {
 			want.Bytes = len(path)
+		} else {
+			want.Received = len(path)
 		}
 		if diff := cmp.Diff(want, got); diff != "" || traffic.Requests() != 1 {
 			t.Errorf("%s: %s", path, diff)
@@ -84,7 +86,7 @@ func TestTraffic_CountsRequestsBeforeTheFirstForObjects(t *testing.T) {
 	const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	traffic, transport := count(0)
 	get(t, transport, "/api", "/apis", crds, "/apis/g/v1/as", "/apis", "/apis/g/v1/bs")
-	want := usage.Counts{First: 3, Documents: 3, Definitions: 1, Objects: 2, Bytes: len("/api/apis/apis" + crds)}
+	want := usage.Counts{First: 3, Documents: 3, Definitions: 1, Objects: 2, Bytes: len("/api/apis/apis" + crds), Received: len("/apis/g/v1/as/apis/g/v1/bs")}
 	if diff := cmp.Diff(want, traffic.Counts()); diff != "" {
 		t.Error(diff)
 	}

@@ -77,8 +77,8 @@ type Counts struct {
 	Documents, Definitions, Objects int
 	// First is the number of requests before the first one for objects.
 	First int
-	// Bytes are those of responses with documents and definitions.
-	Bytes int
+	// Bytes are those of responses with documents and definitions, and Received those with other objects.
+	Bytes, Received int
 }
 
 // Traffic counts the requests of a client. It is safe for concurrent use.
@@ -179,6 +179,7 @@ func (t *Traffic) add(path string, requests, bytes int) {
 			c.First = c.Documents + c.Definitions
 		}
 		c.Objects += requests
+		c.Received += bytes
 	default:
 		c.Documents += requests
 		c.Bytes += bytes

@@ -191,6 +191,24 @@ func _(ours func() dynamicinformer.DynamicSharedInformerFactory) {
 
 // docs/scale.md
 
+//nolint:errcheck,ineffassign,staticcheck // the docs leave errors to the reader
+func _(ctx context.Context, cfg *rest.Config, shard sharding.Shard, widgets schema.GroupVersionResource, handler dynamicinformer.MovedHandler,
+	write func(context.Context, *unstructured.Unstructured) error,
+) (err error) {
+	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithShard(shard)) // of sharding.Static or sharding.Join
+	lease, err := factory.Acquire(ctx, widgets)
+	_, err = lease.AddEventHandler(handler) // OnMoved: another process has the object now, or will have it
+
+	reconcile := func(ctx context.Context, obj *unstructured.Unstructured) error {
+		if !shard.Owns(obj.GetUID()) {
+			return nil // another process has the object now, or will have it
+		}
+		return write(ctx, obj)
+	}
+	fmt.Println(reconcile(ctx, nil))
+	return err
+}
+
 func _(ctx context.Context, client kubernetes.Interface) error {
 	member, err := sharding.Join(ctx, client, sharding.Config{Namespace: "default", Name: "widget-controller", Identity: os.Getenv("POD_NAME")})
 	if err != nil {
