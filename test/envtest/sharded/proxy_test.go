@@ -28,7 +28,7 @@ func newUpstream(cfg *rest.Config) (*upstream, error) {
 	return &upstream{to, transport}, err
 }
 
-// proxy is between one member and the API server. It counts requests, and the bytes of their responses on the wire.
+// proxy is between one member and the API server. It counts requests, and the bytes of their responses, which are not compressed.
 type proxy struct {
 	server *httptest.Server
 
@@ -49,8 +49,10 @@ func (t traffic) String() string {
 
 func startProxy(to *upstream) (*proxy, error) {
 	p := &proxy{}
-	reverse := httputil.NewSingleHostReverseProxy(to.url)
-	reverse.Transport, reverse.FlushInterval = to.transport, -1
+	reverse := &httputil.ReverseProxy{Transport: to.transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to.url)
+		r.Out.Header.Set("Accept-Encoding", "identity") // compressed bytes depend on what the objects have in common
+	}}
 	reverse.ModifyResponse = p.count
 	reverse.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) } // closes the connection
 	p.server = httptest.NewServer(reverse)
