@@ -43,6 +43,7 @@ type gate struct {
 	queued    atomic.Pointer[time.Time] // since when a list waits for its turn; nil: it does not
 	again     atomic.Bool               // the next list replaces a watch-list that had its turn
 	bookmarks atomic.Bool               // the server sends bookmarks
+	slots     atomic.Bool               // slots of the shard have been awaited
 	strays    atomic.Bool               // the server has sent objects that were not requested, since the last whole list
 
 	mu    sync.Mutex
@@ -72,6 +73,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		if err != nil {
 			return nil, err
 		}
+		g.awaitSlots(ctx, changed)
 		pace.forGeneration(t.Generation)
 		if !g.pause(ctx, &pace, t, changed) {
 			if err := ctx.Err(); err != nil {
@@ -148,6 +150,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	if err != nil {
 		return nil, err
 	}
+	g.awaitSlots(ctx, changed)
 	switch {
 	case g.cfg.NoWatchList, g.incomparable():
 		return nil, errNotWanted

@@ -33,6 +33,9 @@ type Shard interface {
 	Changed() <-chan struct{}
 }
 
+// slotsWithin is the maximum time for which the first list waits for slots.
+const slotsWithin = 20 * time.Second
+
 // ShardState is what the reflector has of a shard.
 type ShardState struct {
 	// View are the present slots of the shard.
@@ -65,6 +68,31 @@ func (g *gate) view() *sharding.Slots {
 	}
 	slots := g.cfg.Shard.View().Slots
 	return &slots
+}
+
+// awaitSlots waits until the shard has slots, the first time and for a limited time. A member of a group has none when it joins: the first
+// list would be of nothing, and the limits of first lists would not apply to its objects, which are gained later.
+func (g *gate) awaitSlots(ctx context.Context, changed <-chan struct{}) {
+	if g.cfg.Shard == nil || g.slots.Swap(true) {
+		return
+	}
+	timeout := time.NewTimer(slotsWithin)
+	defer timeout.Stop()
+	for {
+		reviewed := g.cfg.Shard.Changed()
+		if !g.cfg.Shard.View().Slots.Empty() {
+			return
+		}
+		select {
+		case <-reviewed:
+		case <-changed:
+			return
+		case <-timeout.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // held returns the slots that a watch in namespace requests; nil: there is no shard.

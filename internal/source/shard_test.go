@@ -357,6 +357,32 @@ func TestShard_DeletionsOfLostSlotsAreMarked(t *testing.T) {
 	})
 }
 
+// A member that joins has no slots yet.
+func TestShard_FirstListWaitsForSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, shard := sharded(t, sharding.Slots{}, 20, nil)
+		time.Sleep(5 * time.Second)
+		if w.HasSynced() || len(w.selectors("list")) > 0 {
+			t.Errorf("synced: %v, lists %q", w.HasSynced(), w.selectors("list"))
+		}
+		shard.set(part(0, 2))
+		synctest.Wait()
+		if !w.HasSynced() || !slices.Equal(w.selectors("list"), []string{part(0, 2).Selector()}) {
+			t.Errorf("synced: %v, lists %q", w.HasSynced(), w.selectors("list"))
+		}
+		w.checkStore(part(0, 2))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w, shard := sharded(t, sharding.Slots{}, 20, nil)
+		time.Sleep(time.Minute)
+		if !w.HasSynced() {
+			t.Error("an informer whose shard stays empty is not synced")
+		}
+		shard.set(part(0, 2))
+		w.checkStore(part(0, 2))
+	})
+}
+
 // A list that says that it has another shard is a failure: the source would miss objects.
 func TestShard_ListOfAnotherShardFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ var ofShard = []table{
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
 		{"shard: handlers are called for any object", "ownership.guard", never("o != nil")},
-		{"shard: slots go while a handler acts", "ownership.follow", never("o.handlers.Quiesce(ctx) != nil")},
+		{"shard: slots go while a handler acts", "ownership.follow", replace("o.handlers.Quiesce(unchanged)", "error(nil)")},
 		{"shard: the informer never lets slots go", "ownership.follow", drop("follower.LetGo(view.Generation)")},
 		{"shard: an informer that has ended keeps slots", "ownership.run", drop("follower.Stop()")},
 		{"shard: the member does not know what is loaded", "newOwnership", replace("o.follower.Load().Loaded(generation)", "_ = generation")},
