@@ -530,7 +530,7 @@ func (c *child) watch(ctx context.Context) error {
 			return nil
 		}
 		if c.splice.follow(ctx) != nil || !stream.isWhole(&c.known) || !c.listed {
-			c.listed = c.listed && !versionless(c.version)
+			c.endVersionless()
 			return nil // the next watch has other slots, if it is not the end
 		}
 	}
@@ -551,9 +551,12 @@ func (c *child) watch(ctx context.Context) error {
 		c.pace.failed(time.Now(), nil)
 		c.listed = !c.pace.slow()
 	}
-	c.listed = c.listed && !versionless(c.version)
+	c.endVersionless()
 	return broken
 }
+
+// endVersionless records that the namespace must be listed if no watch can continue.
+func (c *child) endVersionless() { c.listed = c.listed && !versionless(c.version) }
 
 // pass passes on one event of a watch.
 func (c *child) pass(event watch.Event, check *versionCheck) bool {
