@@ -73,7 +73,7 @@ func (c *LeaseClient) do(ctx context.Context, verb, name string, execute func(*L
 	c.mu.Lock()
 	fault, hang := c.fault, c.hang
 	c.mu.Unlock()
-	time.Sleep(10 * time.Millisecond) // in a bubble
+	<-time.After(10 * time.Millisecond)
 	if hang {
 		<-ctx.Done()
 	}

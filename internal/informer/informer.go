@@ -131,7 +131,7 @@ func (i *Informer) Run(stopCh <-chan struct{}) { i.RunWithContext(wait.ContextFo
 func (i *Informer) RunWithContext(ctx context.Context) {
 	i.handlers.Start()
 	defer i.packing.run(ctx)()
-	defer i.ownership.run()()
+	defer i.ownership.run(ctx)()
 	i.SharedIndexInformer.RunWithContext(ctx)
 	if i.IsStopped() { // otherwise it was running already
 		i.source.Leave()

@@ -18,6 +18,7 @@ type ownership struct {
 	sharding.Shard
 	gvr      schema.GroupVersionResource
 	handlers *handlers.Set
+	runs     atomic.Bool
 	follower atomic.Pointer[sharding.Follower] // nil: the informer does not run, or the shard does not change
 }
 
@@ -42,14 +43,15 @@ func (o *ownership) guard(set *handlers.Set) {
 // Has implements handlers.Owner.
 func (o *ownership) Has(uid types.UID) bool { return o.View().Slots.Has(sharding.SlotOf(uid)) }
 
-// run follows the shard until the returned function is called, which the informer does after the last call of a handler.
-func (o *ownership) run() (stop func()) {
-	if o == nil {
+// run follows the shard until the returned function is called, which the informer does after the last call of a handler. That may be
+// after the end of ctx.
+func (o *ownership) run(ctx context.Context) (stop func()) {
+	if o == nil || o.runs.Swap(true) { // a second run returns at once
 		return func() {}
 	}
 	follower := o.Follow(o.gvr.String())
 	o.follower.Store(follower)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

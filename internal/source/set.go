@@ -525,14 +525,9 @@ func (c *child) watch(ctx context.Context) error {
 		return c.pass(event, stream.check)
 	}
 	stream.splice = c.splice
-	for ending := reviewed; ending == unchecked || ending == reviewed; ending = stream.run(ctx, take, nil) {
-		if ending == unchecked && c.isRewound(ctx, stream.check) {
-			return nil
-		}
-		if c.splice.follow(ctx) != nil || !stream.isWhole(&c.known) || !c.listed {
-			c.endVersionless()
-			return nil // the next watch has other slots, if it is not the end
-		}
+	if !c.read(ctx, stream, take) {
+		c.endVersionless()
+		return nil
 	}
 	lasted := time.Since(opened)
 	if lasted >= resetAfter {
@@ -553,6 +548,19 @@ func (c *child) watch(ctx context.Context) error {
 	}
 	c.endVersionless()
 	return broken
+}
+
+// read passes the events of stream to take. It reports false if a list or a watch of other slots follows, or if ctx has ended.
+func (c *child) read(ctx context.Context, stream *stream, take deliver) bool {
+	for ending := reviewed; ending == unchecked || ending == reviewed; ending = stream.run(ctx, take, nil) {
+		if ending == unchecked && c.isRewound(ctx, stream.check) {
+			return false
+		}
+		if c.splice.follow(ctx) != nil || !stream.isWhole(&c.known) || !c.listed {
+			return false
+		}
+	}
+	return true
 }
 
 // endVersionless records that the namespace must be listed if no watch can continue.
@@ -604,38 +612,40 @@ func (p *part) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind
 // DeepCopyObject implements runtime.Object. It is not called.
 func (p *part) DeepCopyObject() runtime.Object { return p }
 
-// passPart passes the differences between the reflector's objects and p on. Other namespaces are not affected.
+// passPart passes on p: the differences between the reflector's objects and a list, for example. Other namespaces are not affected.
 func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 	version, _, t := s.known.place()
-	if p.do != nil {
+	switch {
+	case p.do != nil:
 		p.passed <- p.do()
 		return true
-	}
-	if p.list == nil && !p.removed {
+	case p.list == nil && !p.removed:
 		s.known.reached(p.namespace, p.version)
-		if now := s.known.upTo(); now != version {
-			return s.send(bookmark(s.cfg.Client, now, t))
-		}
-		return true
+		now := s.known.upTo()
+		return now == version || s.send(bookmark(s.cfg.Client, now, t))
 	}
 	content := listed{}
-	var limited []*arrivals
 	if p.list != nil {
-		limited = p.list.arrivals
 		var err error
 		if content, err = newListed(p.list, &s.transform, &s.sizes); err != nil {
 			p.passed <- fmt.Errorf("namespace %s: %w", p.namespace, err)
 			return true
 		}
 	}
+	pass := s.passNamespace
 	if p.slots != nil {
-		if !s.passSlots(ctx, p, content, t) || !s.send(bookmark(s.cfg.Client, s.known.upTo(), t)) {
-			return false
-		}
-		s.cfg.Observer.Completed()
-		p.passed <- nil
-		return true
+		pass = s.passSlots
 	}
+	if !pass(ctx, p, content, t) || !s.send(bookmark(s.cfg.Client, s.known.upTo(), t)) { // the objects are not in the order of their versions
+		return false
+	}
+	s.cfg.Observer.Completed()
+	p.passed <- nil
+	return true
+}
+
+// passNamespace passes on the part p, which is about a whole namespace.
+func (s *resumableWatch) passNamespace(ctx context.Context, p *part, content listed, t Type) bool {
 	content.receded = p.receded
 	if content.rewound = p.rewound; p.rewound {
 		s.awaitStore(ctx, &content)
@@ -649,6 +659,10 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 			left[key] = true
 		}
 	}
+	var limited []*arrivals
+	if p.list != nil {
+		limited = p.list.arrivals
+	}
 	if !s.delete(ctx, missing, left) || !s.give(content, s.known.formerIn(p.namespace), limited) {
 		return false
 	}
@@ -658,10 +672,5 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 		s.known.completedIn(p.namespace, content)
 		s.known.holdIn(p.namespace, content.slots)
 	}
-	if !s.send(bookmark(s.cfg.Client, s.known.upTo(), t)) { // the objects are not in the order of their versions
-		return false
-	}
-	s.cfg.Observer.Completed()
-	p.passed <- nil
 	return true
 }

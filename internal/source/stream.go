@@ -79,21 +79,8 @@ func (s *stream) run(ctx context.Context, pass deliver, other <-chan struct{}) e
 				s.ended(ctx, pass)
 				return over
 			}
-			var arrived time.Time
-			if s.initial {
-				arrived = time.Now()
-			}
-			event, initial := s.inspect(ctx, event)
-			mine := s.own(event)
-			switch {
-			case initial && mine.Type != event.Type: // the object is not requested
-			case !pass(mine, initial):
-				return unwanted
-			case event.Type == watch.Error:
-				return over
-			}
-			if !arrived.IsZero() {
-				s.silence.received(event.Type, s.initial, time.Since(arrived))
+			if ending := s.receive(ctx, event, pass); ending != altered {
+				return ending
 			}
 		case <-s.silence.elapsed():
 			s.stalled(ctx, pass)
@@ -116,6 +103,27 @@ func (s *stream) run(ctx context.Context, pass deliver, other <-chan struct{}) e
 			return unwanted
 		}
 	}
+}
+
+// receive passes event to pass. It returns altered if the stream continues.
+func (s *stream) receive(ctx context.Context, event watch.Event, pass deliver) ending {
+	var arrived time.Time
+	if s.initial {
+		arrived = time.Now()
+	}
+	event, initial := s.inspect(ctx, event)
+	mine := s.own(event)
+	switch {
+	case initial && mine.Type != event.Type: // the object is not requested
+	case !pass(mine, initial):
+		return unwanted
+	case event.Type == watch.Error:
+		return over
+	}
+	if !arrived.IsZero() {
+		s.silence.received(event.Type, s.initial, time.Since(arrived))
+	}
+	return altered
 }
 
 // close stops the client's watch and waits for a limited time until its channel is closed, since

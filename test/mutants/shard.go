@@ -10,7 +10,7 @@ var ofShard = []table{
 		{"shard: a namespace that is listed later has the slots of before", "child.list", replace("c.view()", "c.held(c.namespace)")},
 		{"shard: lists keep what was not requested", "requests.own", always("r.has(obj.GetUID())")},
 		{"shard: events of other slots are passed on", "stream.own", replace("s.requests.has(obj.GetUID())", "true")},
-		{"shard: initial events of other slots are passed on", "stream.run", never("initial && mine.Type != event.Type")},
+		{"shard: initial events of other slots are passed on", "stream.receive", never("initial && mine.Type != event.Type")},
 		{"shard: nobody notices that the server does not select", "requests.stray", never("r.strays != nil && !r.strays.Swap(true)")},
 		{"shard: a server that selects again is not noticed", "gate.list", drop("g.strays.Store(false)")},
 		{"shard: a list of another shard is taken", "requests.own", never("!ok || slots != *r.slots")},

@@ -327,7 +327,7 @@ var ofSource = []table{
 		{"the order of the options for allowed namespaces counts", "Choice.After", always("earlier == nil || !earlier.allowed")},
 	}},
 	{"internal/source", "dynamicinformer", []mutant{
-		{"an object of a namespace that leaves the set is deleted", "resumableWatch.passPart", replace("p.removed && !p.gone", "false")},
+		{"an object of a namespace that leaves the set is deleted", "resumableWatch.passNamespace", replace("p.removed && !p.gone", "false")},
 		{"a list deletes the objects of a namespace that has left the set", "resumableWatch.leftBy", within("s.known.keysIn(namespace)", drop("left[key] = true"))},
 		{"the removal of a deleted namespace is that of one that exists", "merged.remove", replace("m.set.isGone(name)", "false")},
 		{"a set of a selector can be replaced", "Source.SetNamespaces", replace("set.run != nil", "false")},
