@@ -3,9 +3,9 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 .DEFAULT_GOAL := help
 
-MODULES := . bench controllerruntime examples/clusters examples/controller examples/ipamblock examples/manager metrics test/envtest test/envtest/embedded
+MODULES := . bench controllerruntime examples/clusters examples/controller examples/ipamblock examples/manager examples/sharded metrics test/envtest test/envtest/embedded
 UNIT    := ./... ./bench/... ./controllerruntime/... ./metrics/...
-SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/clusters/... ./examples/controller/... ./examples/ipamblock/... ./examples/manager/...
+SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/clusters/... ./examples/controller/... ./examples/ipamblock/... ./examples/manager/... ./examples/sharded/...
 TEST    := go test -race -shuffle=on -count=1 -timeout=40m
 # Their tests run whole without the race detector, and with it short: it makes them ten times as long.
 PURE    := ./internal/wire ./internal/packed ./internal/metaproto ./bench/cache

@@ -31,8 +31,8 @@ import (
 
 var (
 	objects = flag.Int("sharded.objects", 1000, "the number of objects")
-	rate    = flag.Int("sharded.rate", 200, "how many writes are sent per second")
-	writes  = flag.Int("sharded.writes", 400, "during how many writes the bytes of members are counted")
+	rate    = flag.Int("sharded.rate", 100, "how many writes are sent per second")
+	writes  = flag.Int("sharded.writes", 200, "during how many writes the bytes of members are counted")
 	lease   = flag.Duration("sharded.lease", 6*time.Second, "the LeaseDuration of members")
 )
 
@@ -57,6 +57,9 @@ func TestMembers_ShareObjectsWhileTheyComeAndGo(t *testing.T) {
 	} {
 		for _, selects := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/%t", name, selects), func(t *testing.T) {
+				if testing.Short() && name != "embedded" {
+					t.Skip("-short: the embedded server stands for both; run without it")
+				}
 				t.Parallel()
 				prove(t, start(t, selects), selects)
 			})

@@ -26,7 +26,7 @@ type writer struct {
 func (w *writer) run(ctx context.Context, stop <-chan struct{}, rate, writes int) (float64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	const workers = 8 // each one has its own objects, so that writes of one object are in order
+	const workers = 32 // each one has its own objects, so that writes of one object are in order
 	var running sync.WaitGroup
 	var queues [workers]chan int
 	for i := range queues {

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+// patience is how long each state may take to come.
+const patience = 2 * time.Minute
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == memberCommand {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// running is a demonstration of a test.
+type running struct {
+	*testing.T
+	shown chan []row
+	ended chan error
+	stop  func() // ends the demonstration, and waits
+}
+
+func start(t *testing.T, s settings) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{T: t, shown: make(chan []row), ended: make(chan error, 1)}
+	over := make(chan struct{})
+	go func() {
+		r.ended <- demonstrate(ctx, s, func(rows []row) {
+			select {
+			case r.shown <- rows:
+			case <-over:
+			}
+		})
+	}()
+	r.stop = sync.OnceFunc(func() {
+		close(over)
+		cancel()
+		if err := <-r.ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(r.stop)
+	return r
+}
+
+// await waits for a state.
+func (r *running) await(what string, is func([]row) bool) []row {
+	r.Helper()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	var last []row
+	for {
+		select {
+		case last = <-r.shown:
+			if is(last) {
+				return last
+			}
+		case err := <-r.ended:
+			r.ended <- nil
+			r.Fatalf("%s: the demonstration has ended: %v", what, err)
+		case <-limit.C:
+			r.Fatalf("%s: not after %v: %+v", what, patience, last)
+		}
+	}
+}
+
+// shared reports whether the processes that run, of which there are so many, have all slots and objects.
+func shared(members, objects int) func([]row) bool {
+	return func(rows []row) bool {
+		gotMembers, gotObjects := 0, 0
+		for _, r := range rows {
+			if r.ended {
+				continue
+			}
+			if r.state() != "ready" || r.last.Slots == 0 {
+				return false
+			}
+			gotMembers++
+			gotObjects += r.last.Objects
+		}
+		return gotMembers == members && gotObjects == objects
+	}
+}
+
+func TestDemonstration_OthersTakeOverTheObjectsOfAKilledProcess(t *testing.T) {
+	const objects = 300
+	d := start(t, settings{replicas: 3, objects: objects})
+	rows := d.await("three processes share the objects", shared(3, objects))
+	if err := syscall.Kill(rows[len(rows)-1].pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	rows = d.await("two processes share them", shared(2, objects))
+	if ended := slices.IndexFunc(rows, func(r row) bool { return r.ended }); ended < 0 || rows[ended].state() != "ended: signal: killed" {
+		t.Errorf("rows = %+v", rows)
+	}
+	handled := rows[0].last.Handled
+	d.await("the others handle objects", func(rows []row) bool { return rows[0].last.Handled > handled })
+	d.stop()
+	for _, r := range rows {
+		if err := syscall.Kill(r.pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%s: process %d is left: %v", r.name, r.pid, err)
+		}
+	}
+}
+
+func TestShow_PlainTextHasALineForEachChange(t *testing.T) {
+	var out bytes.Buffer
+	p := newPlain(&out)
+	rows := []row{
+		{name: "member-0", pid: 7, last: report{Slots: 256, Objects: 9, Handled: 9}},
+		{name: "member-1", pid: 8, last: report{Pending: 120, Reason: "Joining"}},
+	}
+	p.show(rows)
+	rows[0].last.Handled = 10 // no line
+	p.show(rows)
+	rows[1].last = report{Slots: 120, Objects: 4}
+	p.show(rows)
+	rows[0].ended, rows[0].why, rows[0].last = true, "signal: killed", report{}
+	p.show(rows)
+	want := `member-0 pid 7: 256 slots, ready, 9 objects
+member-1 pid 8: 0 slots, Joining, 0 objects
+kill one: kill -9 7
+member-1 pid 8: 120 slots, ready, 4 objects
+member-0 pid 7: 0 slots, ended: signal: killed, 0 objects
+kill one: kill -9 8
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+}
+
+func TestShow_TableReplacesTheLastOne(t *testing.T) {
+	var out bytes.Buffer
+	shown := newTable(&out)
+	rows := []row{{name: "member-0", pid: 7, last: report{Slots: 256, Objects: 9, Handled: 11}}}
+	shown.show(rows)
+	want := "MEMBER          PID  SLOTS  OBJECTS  HANDLED  STATE\nmember-0          7    256        9       11  ready\nkill one: kill -9 7\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+	shown.show(rows)
+	if got := strings.TrimPrefix(out.String(), want); got != "\x1b[3A\x1b[J"+want {
+		t.Errorf("the second table: %q", got)
+	}
+}
+
+// The types are those of the other examples.
+func TestCRDs_AreThoseOfTheOtherExamples(t *testing.T) {
+	spec := func(file string) string {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, text, _ := strings.Cut(string(content), "apiVersion:")
+		return text
+	}
+	for copied, from := range map[string]string{"crds/ipamblocks.yaml": "../ipamblock/crd.yaml", "crds/leases.yaml": "../manager/crds/leases.yaml"} {
+		if diff := cmp.Diff(spec(from), spec(copied)); diff != "" {
+			t.Errorf("%s (-%s +copy):\n%s", copied, from, diff)
+		}
+	}
+}
+
+func TestProgram_RefusesAWrongCommandLine(t *testing.T) {
+	for _, args := range [][]string{{"--replicas", "0"}, {"--objects", "0"}, {"--duration", "-1s"}, {"more"}, {"--nonsense"}} {
+		if err := program(t.Context(), args, os.Stdout); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+}
