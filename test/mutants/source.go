@@ -234,7 +234,7 @@ var ofSource = []table{
 		{"a list follows a watch-list that is throttled among initial events at once", "stream.broken", drop(
 			"s.requests.throttled.note(err)")},
 		{"a silent watch-list is waited for", "stream.run", never("<-s.silence.elapsed()")},
-		{"the time without events is counted from the start", "stream.run", replace(
+		{"the time without events is counted from the start", "stream.receive", replace(
 			"s.silence.received(event.Type, s.initial, time.Since(arrived))", "if _ = arrived; !s.initial { s.silence.stop() }")},
 		{"a watch that never closes is waited for", "stream.close", never("<-timeout.C")},
 		{"a failure of a watch does not end with a watch-list", "stream.inspect", drop("s.requests.observer.Succeeded(VerbWatch)")},
