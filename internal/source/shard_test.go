@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -386,10 +387,11 @@ func TestShard_FirstListWaitsForSlots(t *testing.T) {
 // A list that says that it has another shard is a failure: the source would miss objects.
 func TestShard_ListOfAnotherShardFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		info := part(3, 4).Selector()
+		var info atomic.Value // a string
+		info.Store(part(3, 4).Selector())
 		client := &script{list: func(context.Context) (*unstructured.UnstructuredList, error) {
 			list := &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{
-				"resourceVersion": "7", "shardInfo": map[string]any{"selector": info},
+				"resourceVersion": "7", "shardInfo": map[string]any{"selector": info.Load().(string)},
 			}}}
 			return list, nil
 		}}
@@ -399,7 +401,7 @@ func TestShard_ListOfAnotherShardFails(t *testing.T) {
 		if len(observer.errors()) == 0 || r.HasSynced() {
 			t.Errorf("errors = %v, synced = %v", observer.errors(), r.HasSynced())
 		}
-		info = part(2, 4).Selector()
+		info.Store(part(2, 4).Selector())
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !r.HasSynced() {
