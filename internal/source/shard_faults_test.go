@@ -202,6 +202,7 @@ func TestShard_GainedSlotsWithoutVersions(t *testing.T) {
 		defer r.stop()
 		shard.set(part(0, 1))
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		for i := 20; i < 40; i++ {
 			last.Add(object(i))
 		}
