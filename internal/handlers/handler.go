@@ -77,23 +77,23 @@ func (h *handler) deliver(e event) {
 func (h *handler) call(e event) {
 	var uid types.UID
 	if h.ownership != nil {
-		uid = e.uid()
+		uid = uidOf(e.obj)
 	}
 	// The call is in progress before ownership is checked: see Quiesce.
 	if !h.begin(uid) || h.ownership != nil && !h.ownership.admit(&e, uid) {
 		return
 	}
-	h.invoke(e, uid)
+	h.invoke(e)
 }
 
-// invoke makes the call for e, which begin has allowed for this UID. The caller has the turn.
-func (h *handler) invoke(e event, uid types.UID) {
+// invoke makes the call for e, which begin has allowed. The caller has the turn.
+func (h *handler) invoke(e event) {
 	taken := e.counts
 	if e.parked {
 		taken = 0
 	}
 	defer h.end(taken, 0, 1)
-	if e.moved && uid != "" {
+	if e.moved {
 		h.disown()
 	}
 	if h.group != nil && h.group.options.Recovery {
@@ -115,8 +115,8 @@ func (h *handler) invoke(e event, uid types.UID) {
 	}
 }
 
-// begin reports whether a call is allowed. If it is, end must be called after it. Uid is that of an object on which the
-// process must be allowed to act; otherwise it is empty.
+// begin reports whether a call is allowed. If it is, end must be called after it. Uid is that of the object, if the handler
+// has an ownership.
 func (h *handler) begin(uid types.UID) bool {
 	now := time.Now()
 	h.mu.Lock()

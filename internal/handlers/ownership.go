@@ -127,9 +127,6 @@ func (o *ownership) run(stop <-chan struct{}) {
 		}
 		objects, recheck := o.look(stop)
 		for _, parked := range objects {
-			if closed(stop) {
-				return
-			}
 			o.deliver(parked, stop)
 		}
 		again = nil
@@ -169,11 +166,11 @@ func (o *ownership) deliver(parked *object, stop <-chan struct{}) {
 	}
 	defer h.releaseTurn()
 	defer utilruntime.HandleCrashWithLogger(o.logger)
-	if parked.removed || parked.earlier != nil {
+	if closed(stop) || parked.removed || parked.earlier != nil {
 		return
 	}
 	e := *parked.head()
-	uid := e.uid()
+	uid := uidOf(e.obj)
 	if !h.begin(uid) {
 		return
 	}
@@ -186,7 +183,7 @@ func (o *ownership) deliver(parked *object, stop <-chan struct{}) {
 	if !parked.removed {
 		o.signal()
 	}
-	h.invoke(e, uid)
+	h.invoke(e)
 }
 
 // discard removes the parked events, after the last call.
@@ -278,14 +275,6 @@ func (h *handler) disownLocked() {
 		close(h.returned)
 		h.returned = nil
 	}
-}
-
-// uid returns the UID of the object on which a call for e acts. It is empty if the object has none, or if it has moved.
-func (e *event) uid() types.UID {
-	if e.moved {
-		return ""
-	}
-	return uidOf(e.obj)
 }
 
 // uidOf returns the UID of an object, or "".
