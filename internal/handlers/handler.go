@@ -134,10 +134,10 @@ func (h *handler) end(events, merges, calls uint64) {
 	if h.group != nil {
 		defer h.group.calls.End()
 	}
-	given := h.set.feed.Events()
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	given := h.set.feed.Events() // not before the lock: meanwhile, later events may be merged, which count as taken
 	h.running = time.Time{}
 	h.disownLocked()
 	if calls > 0 {

@@ -117,6 +117,37 @@ func TestSet_BacklogOfAHandlerThatIsAddedDuringADeletion(t *testing.T) {
 	}
 }
 
+// mergingFeed merges an event for a handler while the events are counted, if the handler allows that then.
+type mergingFeed struct {
+	feed
+
+	handler *handler
+}
+
+func (f *mergingFeed) Events() uint64 {
+	events := f.feed.Events()
+	if f.handler != nil && f.handler.mu.TryLock() {
+		f.handler.mu.Unlock()
+		f.add()
+		f.handler.merged(1)
+	}
+	return events
+}
+
+// With coalescing, events are merged at any time.
+func TestSet_BacklogWhenAnEventIsMergedAtTheEndOfACall(t *testing.T) {
+	given, i := &mergingFeed{}, &informer{}
+	s := NewSet(i, given, nil)
+	add(t, s, nil)
+	given.handler = i.handlers[0].(*handler)
+	given.add()
+	i.handlers[0].OnAdd(nil, false)
+	given.handler = nil
+	if got := s.Stats(time.Now())[0]; got.Backlog != 0 || got.Delivered != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestSet_RegistrationOfAnotherInformerHasNoEffect(t *testing.T) {
 	i := &informer{}
 	s := NewSet(i, &feed{}, nil)

@@ -465,9 +465,12 @@ func TestOwnership_Counts(t *testing.T) {
 		expect("delivered", 2, 3)
 		give(deletion(x("a", 6)))
 		expect("not parked", 3, 3)
+		o.change("b", "")
+		give(addition(thing("y", "b", 7), false))
 		given.add()
-		if now := s.Stats(time.Now())[0]; now.Backlog != 1 {
-			t.Errorf("one event is on its way: %+v", now)
+		r.change("", "")
+		if now := s.Stats(time.Now())[0]; now.Delivered != 4 || now.Backlog != 1 {
+			t.Errorf("one event is on its way when a parked one is delivered: %+v", now)
 		}
 	})
 }

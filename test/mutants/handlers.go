@@ -86,7 +86,6 @@ var ofHandlers = []table{
 		{"parked events are delivered after the end", "ownership.deliver", replace("closed(stop) || parked.removed || parked.earlier != nil", "parked.removed || parked.earlier != nil")},
 		{"parked events stay in memory after the end", "ownership.discard", drop("o.parked = pending{}")},
 		{"parked events have any number of old states", "newOwnership", drop("o.parked.limit = h.group.options.States")},
-		{"a handler gets a resync of a parked state", "handler.deliver", before("h.call(e)", "if h.resync != nil { h.resync.record(e) }")},
 		{"a change of ownership delivers no parked events", "Set.OwnershipChanged", drop("h.ownership.signal()")},
 		{"Quiesce waits for calls that are owned", "Set.Quiesce", replace("!s.Owner.Owns(uid)", "true")},
 		{"Quiesce waits for OnMoved", "handler.invoke", drop("h.disown()")},
