@@ -121,8 +121,9 @@ func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 }
 
 // MovedHandler is a handler that gets the objects of a namespace that has left the set by [Lease.SetNamespaces], or that
-// [WithNamespaceSelector] no longer selects. They exist, but have left the cache: no handler gets OnDelete. The argument is that of the
-// handler's OnDelete. Wrappers of client-go, also those of typed informers, hide the method: use Lease.AddEventHandler.
+// [WithNamespaceSelector] no longer selects, and objects that have left the shard of [WithShard]. They exist, but have left the cache: no
+// handler gets OnDelete. The argument is that of OnDelete. Wrappers of client-go, also those of typed informers, hide the method: use
+// Lease.AddEventHandler.
 type MovedHandler interface {
 	cache.ResourceEventHandler
 	OnMoved(obj any)
