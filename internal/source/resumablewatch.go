@@ -172,9 +172,9 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 			if stream.splice.follow(ctx) != nil {
 				return false
 			}
-			if !stream.isWhole(&s.known) {
+			if _, current, _ := s.known.place(); !current || !stream.isWhole(&s.known) {
 				s.endVersionless()
-				return true // the next watch has other slots
+				return true // a list follows, or a watch of other slots
 			}
 		}
 		take := func(event watch.Event, initial bool) bool { return p.take(ctx, event, initial) }

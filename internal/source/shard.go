@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -279,10 +280,13 @@ func (s *splice) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.take(ctx, view.Slots); err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
+	switch err := s.take(ctx, view.Slots); {
+	case err == nil:
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, errRewound): // a list of all slots follows
+		return nil
+	default:
 		s.requests.failed(ctx, VerbList, err) // the slots are listed again
 		s.report(ctx, &ListError{Err: err})
 		s.pace.failed(time.Now(), err)
@@ -310,7 +314,10 @@ func (s *splice) shed(ctx context.Context) (sharding.View, error) {
 	return view, nil
 }
 
-// take gives the reflector the list of gained slots, if it is complete and they are all in view.
+var errRewound = errors.New("the list of gained slots is of earlier versions")
+
+// take gives the reflector the list of gained slots, if it is complete and they are all in view. If the list shows that the server has
+// gone back, that is reported, and the error is errRewound.
 func (s *splice) take(ctx context.Context, view sharding.Slots) error {
 	if s.gain == nil || !isClosed(s.gain.done) {
 		return nil
@@ -327,7 +334,7 @@ func (s *splice) take(ctx context.Context, view sharding.Slots) error {
 	// The version of the reflector now proves nothing: the watch has gone on.
 	if has := content.GetResourceVersion(); before(has, gain.had) {
 		s.rewound(ctx, &RewoundError{Had: gain.had, Has: has})
-		return nil
+		return errRewound
 	}
 	if err := s.give(ctx, &part{namespace: s.namespace, slots: &gain.slots, list: gain.response}); err != nil {
 		return err

@@ -135,6 +135,37 @@ func TestShard_GainsSlotsUnderWrites(t *testing.T) {
 	})
 }
 
+// The open watch is silent after a restore of etcd: the list of gained slots shows it.
+func TestShard_ListOfGainedSlotsShowsARestore(t *testing.T) {
+	for name, set := range map[string]bool{"all namespaces": false, "a set": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+					if set {
+						cfg.Namespaces = source.NewNamespaces("ns")
+					}
+				})
+				backup := w.cluster.Backup()
+				w.removeIn(part(0, 1), 10)
+				w.create("later0", "later1", "later2", "later3")
+				synctest.Wait()
+				w.cluster.Restore(backup)
+				lists := len(w.selectors("list"))
+				shard.set(part(0, 1))
+				time.Sleep(time.Minute)
+				if n := len(w.selectors("list")) - lists; n > 5 {
+					t.Errorf("%d lists", n)
+				}
+				var rewound *source.RewoundError
+				if errs := w.observer.errors(); len(errs) != 1 || !errors.As(errs[0], &rewound) {
+					t.Errorf("errors = %v", errs)
+				}
+				w.checkStore(part(0, 1))
+			})
+		})
+	}
+}
+
 // Lists replace watches. A namespace that can't be listed does not make the view look new.
 func TestShard_PollsASetAtItsPace(t *testing.T) {
 	for name, namespaces := range map[string][]string{"forbidden": {"ns", "secret"}, "empty": {}} {
