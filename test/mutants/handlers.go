@@ -22,7 +22,7 @@ var ofHandlers = []table{
 		{"a handler gets a resync during another call", "handler.deliver", drop("if h.takeTurn(nil) { defer h.releaseTurn() }")},
 		{"a handler gets an outdated object in a resync", "resync.record", replace("r.objects[name] = e.obj", "if r.objects[name] == nil { r.objects[name] = e.obj }")},
 		{"a handler gets a deleted object in a resync", "resync.record", drop("delete(r.objects, name)")},
-		{"a handler that has been removed gets the rest of a resync", "handler.begin", never("h.removed || h.group != nil && !h.group.calls.Begin()")},
+		{"a handler that has been removed gets the rest of a resync", "handler.call", never("!h.begin(uid)")},
 		{"the end of a handler does not wait for its resync", "handler.run", drop("defer others.Wait()")},
 		{"merged events are resynced before they are delivered", "handler.handle", before("h.coalescer.put(e)", "if h.resync != nil { h.resync.record(e) }")},
 		{"a panic of a handler with coalescing is not that of client-go", "coalescer.call", drop("defer utilruntime.HandleCrashWithLogger(c.logger)")},
