@@ -77,7 +77,7 @@ func beMember() error {
 	if err := json.Unmarshal([]byte(os.Getenv(memberEnv)), &cfg); err != nil {
 		return err
 	}
-	ctx := context.Background()
+	ctx := context.Background() //nolint:forbidigo // that of the process
 	client := &rest.Config{Host: cfg.Host, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
 	leases, err := kubernetes.NewForConfig(client)
 	if err != nil {

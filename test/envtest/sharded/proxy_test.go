@@ -47,7 +47,7 @@ func (t traffic) String() string {
 	return fmt.Sprintf("%d lists, %d watches, %d bytes; %d requests for Leases, %d bytes", t.lists, t.watches, t.bytes, t.leases, t.leaseBytes)
 }
 
-func startProxy(to *upstream) (*proxy, error) {
+func startProxy(to *upstream) *proxy {
 	p := &proxy{}
 	reverse := &httputil.ReverseProxy{Transport: to.transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to.url)
@@ -56,7 +56,7 @@ func startProxy(to *upstream) (*proxy, error) {
 	reverse.ModifyResponse = p.count
 	reverse.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) } // closes the connection
 	p.server = httptest.NewServer(reverse)
-	return p, nil
+	return p
 }
 
 func (p *proxy) url() string { return p.server.URL }
