@@ -275,7 +275,7 @@ func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, ow
 }
 
 // sendDeletion sends the deletion of the object under key. The object is not known while the store removes it
-// from its indexes: a failure of an index function then ends, and whoever watches the status gets that.
+// from its indexes: a failure of an index function then ends, and watchers of the status are told.
 func (s *resumableWatch) sendDeletion(event watch.Event, key string) bool {
 	id, there := s.known.get(key)
 	s.known.remove(key)

@@ -251,10 +251,10 @@ type gain struct {
 	slots    sharding.Slots
 	cancel   context.CancelFunc
 	done     chan struct{}
+	failed   atomic.Bool // an attempt has failed
+	// The fields below are set before done closes.
 	response *response // nil: ctx has ended
 	had      string    // the version of the reflector when the list was sent
-	failed   atomic.Bool
-	// response and had are set before done closes.
 }
 
 // listed returns a channel that closes when the list of gained slots is complete.
@@ -390,7 +390,7 @@ func (s *splice) stop() {
 	if s != nil && s.gain != nil {
 		s.gain.cancel()
 		if s.gain.failed.Load() {
-			s.requests.observer.Succeeded(VerbList) // nobody waits for the list that has failed
+			s.requests.observer.Succeeded(VerbList) // the failed list is not needed any more
 		}
 		s.gain = nil
 	}

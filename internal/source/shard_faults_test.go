@@ -262,7 +262,7 @@ func TestShard_ForbiddenNamespaceLetsLostObjectsGo(t *testing.T) {
 	})
 }
 
-// Nobody waits for the list of gained slots that are lost again: its failure ends.
+// A list of gained slots that are lost again is not needed any more, so its failure ends.
 func TestShard_FailureOfAListEndsWithItsSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, shard := sharded(t, part(0, 2), 20, nil)

@@ -11,7 +11,7 @@ var ofShard = []table{
 		{"shard: lists keep what was not requested", "requests.own", always("r.has(obj.GetUID())")},
 		{"shard: events of other slots are passed on", "stream.own", replace("s.requests.has(obj.GetUID())", "true")},
 		{"shard: initial events of other slots are passed on", "stream.receive", never("initial && mine.Type != event.Type")},
-		{"shard: nobody notices that the server does not select", "requests.stray", never("r.strays != nil && !r.strays.Swap(true)")},
+		{"shard: the state does not say that the server does not select", "requests.stray", never("r.strays != nil && !r.strays.Swap(true)")},
 		{"shard: a server that selects again is not noticed", "gate.list", drop("g.strays.Store(false)")},
 		{"shard: a list of another shard is taken", "requests.own", never("!ok || slots != *r.slots")},
 		{"shard: lost objects stay", "splice.shed", never("!lost.Empty()")},
@@ -34,7 +34,7 @@ var ofShard = []table{
 		{"shard: lists of a set that polls have no pause", "resumableWatch.isReviewed", never("s.requested != nil")},
 		{"shard: the reflector does not have the slots of a whole list", "gate.placed", drop("g.known.hold(r)")},
 		{"shard: the reflector does not have the slots of a list after a gap", "resumableWatch.relist", drop("s.known.hold(content.response)")},
-		{"shard: nobody is told that all slots are loaded", "known.holdsAll", drop("k.viewed = view.Generation")},
+		{"shard: the generation of the loaded slots is not recorded", "known.holdsAll", drop("k.viewed = view.Generation")},
 		{"shard: what was left out in lost slots counts", "known.lost", never("(k.positions == nil || namespaceOf(own) == namespace) && slots.Has(sharding.SlotOf(rejected.uid))")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
