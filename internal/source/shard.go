@@ -248,10 +248,10 @@ type splice struct {
 
 // gain is the list of slots that a source has gained.
 type gain struct {
-	slots    sharding.Slots
-	cancel   context.CancelFunc
-	done     chan struct{}
-	failed   atomic.Bool // an attempt has failed
+	slots  sharding.Slots
+	cancel context.CancelFunc
+	done   chan struct{}
+	failed atomic.Bool // an attempt has failed
 	// The fields below are set before done closes.
 	response *response // nil: ctx has ended
 	had      string    // the version of the reflector when the list was sent
