@@ -1,6 +1,6 @@
 // Package redirect refuses redirects to another server. client-go's transports add the credentials of a rest.Config to
-// each request, also to one that follows a redirect: a server that redirects, or whoever can answer for it, would get
-// the token to another host. The package does not know Kubernetes.
+// each request, also to one that follows a redirect: a server that redirects, or a program that answers in its place,
+// could send the token to another host. The package does not know Kubernetes.
 package redirect
 
 import (

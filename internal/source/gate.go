@@ -468,6 +468,8 @@ func (g *gate) requests(t Type) *requests {
 			strays:   &g.strays,
 			client:   g.cfg.Client,
 
+			bookmarks: &g.bookmarks,
+
 			throttled: &g.throttled,
 		}
 	}

@@ -60,7 +60,9 @@ type requests struct {
 	slots    *sharding.Slots           // the slots of the objects that are requested; nil: all objects
 	strays   *atomic.Bool              // the server has sent objects of other slots
 	client   Client                    // makes bookmarks
-	timeout  time.Duration             // the maximum time of a list, or of a page of a list; 0: listAfter
+	// bookmarks says that the server sends bookmarks, other than those that end initial events.
+	bookmarks *atomic.Bool
+	timeout   time.Duration // the maximum time of a list, or of a page of a list; 0: listAfter
 
 	throttled *throttled
 }

@@ -172,7 +172,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 			if stream.splice.follow(ctx) != nil {
 				return false
 			}
-			if _, current, _ := s.known.place(); !current || !stream.isWhole(&s.known) {
+			if stream.splice != nil && (s.known.isRewound() || !stream.isWhole(&s.known)) {
 				s.endVersionless()
 				return true // a list follows, or a watch of other slots
 			}
@@ -299,7 +299,6 @@ func (s *resumableWatch) pass(ctx context.Context, event watch.Event, initial bo
 		if !s.send(event) {
 			return false
 		}
-		s.bookmarks.Store(s.bookmarks.Load() || !endsInitialEvents(event))
 	}
 	if !initial { // initial events are not in the order of their versions
 		s.known.reached(namespace, id.version)

@@ -579,7 +579,6 @@ func (c *child) pass(event watch.Event, check *versionCheck) bool {
 	c.unverified = false
 	version := obj.GetResourceVersion() // the object belongs to the reflector next
 	if event.Type == watch.Bookmark {
-		c.bookmarks.Store(true)
 		event.Object = &part{namespace: c.namespace, version: version}
 	}
 	if !c.send(event) {

@@ -166,6 +166,32 @@ func TestShard_ListOfGainedSlotsShowsARestore(t *testing.T) {
 	}
 }
 
+// Objects that are left out are no sign that the server sends bookmarks, so its silence says nothing.
+func TestShard_ObjectsOfOthersAreNoBookmarksOfTheServer(t *testing.T) {
+	for name, set := range map[string]bool{"all namespaces": false, "a set": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, _ := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
+					if set {
+						cfg.Namespaces = source.NewNamespaces("ns")
+					}
+				})
+				w.cluster.Shard(false)
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(5 * time.Second)
+				w.fillMore(20)
+				w.cluster.CloseWatches(widgets)
+				lists := len(w.selectors("list"))
+				time.Sleep(4 * time.Minute)
+				if n := len(w.selectors("list")) - lists; n > 0 {
+					t.Errorf("%d lists while the server is silent", n)
+				}
+				w.checkStore(part(0, 2))
+			})
+		})
+	}
+}
+
 // Lists replace watches. A namespace that can't be listed does not make the view look new.
 func TestShard_PollsASetAtItsPace(t *testing.T) {
 	for name, namespaces := range map[string][]string{"forbidden": {"ns", "secret"}, "empty": {}} {

@@ -159,6 +159,9 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 			err := fmt.Errorf("%w: %w", ErrDecode, bad.Err)
 			return s.broken(ctx, err, errorEvent(err))
 		}
+		if _, isPart := event.Object.(*part); !isPart && !endsInitialEvents(event) {
+			s.requests.bookmarks.Store(true)
+		}
 		if initial && endsInitialEvents(event) {
 			s.initial, initial = false, false
 			s.requests.observer.Succeeded(VerbList)
