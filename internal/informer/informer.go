@@ -31,8 +31,7 @@ type Config struct {
 	Resync time.Duration
 	// Indexers are the first indexers, and read-only.
 	Indexers cache.Indexers
-	// Unindexed, if not nil, gets the failures of index functions. With nil, a failure panics, as in
-	// client-go.
+	// Unindexed, if not nil, gets the failures of index functions. With nil, a failure panics, as in client-go.
 	Unindexed Unindexed
 	// Refuse, if not nil, returns why a handler can't be added to an informer that has never run.
 	Refuse func() error
@@ -108,6 +107,7 @@ func New(cfg Config) *Informer {
 	}
 	cfg.Metrics.Identify(&opts)
 	i.SharedIndexInformer = cache.NewSharedIndexInformerWithOptions(lw, nil, opts)
+	_ = i.SharedIndexInformer.SetWatchErrorHandlerWithContext(untilEnd(cache.DefaultWatchErrorHandler)) // an error means that it runs
 	indexer := i.SharedIndexInformer.GetIndexer()
 	s.LookUp(func(key string) (any, bool) {
 		item, there, err := indexer.GetByKey(key)

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -59,5 +60,21 @@ func TestInformer_ReleasesTheOldCacheWhenItHasListed(t *testing.T) {
 	close(listed)
 	if i.filled() != i || i.before.Load() != nil {
 		t.Error("the old cache is still referred to")
+	}
+}
+
+// A reflector that ends may report that its list was canceled.
+func TestUntilEnd_NoErrorsOfTheEnd(t *testing.T) {
+	calls := 0
+	handler := untilEnd(func(context.Context, *cache.Reflector, error) { calls++ })
+	ctx, cancel := context.WithCancel(t.Context())
+	handler(ctx, nil, errors.New("refused"))
+	cancel()
+	handler(ctx, nil, ctx.Err())
+	if calls != 1 {
+		t.Errorf("%d calls, want 1", calls)
+	}
+	if untilEnd(nil) != nil {
+		t.Error("a nil handler is not nil any more")
 	}
 }

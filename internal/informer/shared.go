@@ -128,16 +128,29 @@ func (i *Informer) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
 	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { handler(r, err) })
 }
 
-// SetWatchErrorHandlerWithContext implements cache.SharedInformer. The reflector does not call the
-// handler, since it gets no errors: the source, which retries requests, calls it.
+// SetWatchErrorHandlerWithContext implements cache.SharedInformer. The source, which retries requests, calls the handler. The reflector
+// gets no errors but that of its own end.
 func (i *Informer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if err := i.SharedIndexInformer.SetWatchErrorHandlerWithContext(handler); err != nil {
+	if err := i.SharedIndexInformer.SetWatchErrorHandlerWithContext(untilEnd(handler)); err != nil {
 		return err
 	}
 	i.errors.own.Store(&handler)
 	return nil
+}
+
+// untilEnd returns a handler that calls handler, which may be nil, unless the reflector ends. The list in progress is then canceled, and
+// client-go reports that or not, by chance.
+func untilEnd(handler cache.WatchErrorHandlerWithContext) cache.WatchErrorHandlerWithContext {
+	if handler == nil {
+		return nil
+	}
+	return func(ctx context.Context, r *cache.Reflector, err error) {
+		if ctx.Err() == nil {
+			handler(ctx, r, err)
+		}
+	}
 }
 
 // errorHandler gets an error of a list or watch that will be retried.

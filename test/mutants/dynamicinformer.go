@@ -187,6 +187,7 @@ var ofDynamicinformer = []table{
 		{"the error handler of a user and the log get an error", "errorHandlers.call", before("if is { err = fmt.Errorf(\"failed to list %s: %w\", h.resource, err) }", "h.usual(ctx, err)")},
 	}},
 	{"internal/informer", "internal/informer", []mutant{
+		{"the end of a reflector is an error for the handler of the user", "untilEnd", always("ctx.Err() == nil")},
 		{"an informer runs before its transform is set", "Informer.SetTransform", replace(
 			"i.transformed.Swap(true)", "i.transformed.Load()")},
 		{"a rejected transform is used", "Informer.SetTransform", replace(
