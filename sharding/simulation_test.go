@@ -81,6 +81,7 @@ type event struct {
 	p        *process
 	number   uint64 // of the wake or the request, or the generation
 	request  request
+	timeout  time.Duration // when the process gives the request up
 	records  []*record
 	stored   *record
 	how      failure
@@ -273,14 +274,19 @@ func (s *simulation) send(p *process, r request) {
 	s.sequence++
 	p.call = s.sequence
 	timeout := s.now + time.Duration(float64(r.timeout)/p.rate)
-	if p.partitioned || s.lossRate > 0 && s.chance(s.lossRate) {
-		s.push(&event{at: max(timeout, p.pausedUntil), kind: responds, p: p, number: p.call, how: unknown, err: errLost, lost: true})
-		return
+	lost := p.partitioned || s.lossRate > 0 && s.chance(s.lossRate)
+	arrival := s.now + s.delay()
+	if !lost {
+		s.push(&event{at: arrival, kind: arrives, p: p, number: p.call, request: r, timeout: timeout})
 	}
-	s.push(&event{at: s.now + s.delay(), kind: arrives, p: p, number: p.call, request: r})
-	if s.slowRate > 0 || s.down {
-		s.push(&event{at: max(timeout, p.pausedUntil), kind: responds, p: p, number: p.call, how: unknown, err: errLost, lost: true})
+	if lost || arrival >= timeout {
+		s.timeOut(p, p.call, timeout)
 	}
+}
+
+// timeOut ends a request of p without a response.
+func (s *simulation) timeOut(p *process, call uint64, at time.Duration) {
+	s.push(&event{at: max(at, p.pausedUntil), kind: responds, p: p, number: call, how: unknown, err: errLost, lost: true})
 }
 
 // arrive executes a request at the API server.
@@ -288,9 +294,7 @@ func (s *simulation) arrive(e *event) {
 	p := e.p
 	answer := &event{kind: responds, p: p, number: e.number}
 	if s.down || p.partitioned {
-		answer.at = max(s.now+s.timing.requestTimeout(), p.pausedUntil)
-		answer.how, answer.err, answer.lost = unknown, errLost, true
-		s.push(answer)
+		s.timeOut(p, e.number, e.timeout)
 		return
 	}
 	failing := s.errorRate > 0 && s.chance(s.errorRate)
@@ -300,12 +304,12 @@ func (s *simulation) arrive(e *event) {
 	if failing {
 		answer.response, answer.how, answer.err = false, unknown, errServer
 	}
-	answer.at = s.now + s.delay()
-	if s.lossRate > 0 && s.chance(s.lossRate) {
-		answer.response, answer.lost, answer.how, answer.err = false, true, unknown, errLost
-		answer.at = s.now + s.timing.requestTimeout()
+	arrival := s.now + s.delay()
+	if arrival >= e.timeout || s.lossRate > 0 && s.chance(s.lossRate) {
+		s.timeOut(p, e.number, e.timeout)
+		return
 	}
-	answer.at = max(answer.at, p.pausedUntil)
+	answer.at = max(arrival, p.pausedUntil) // also after the timeout: a process that was paused may read the response first
 	s.push(answer)
 }
 
