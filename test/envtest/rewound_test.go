@@ -18,10 +18,14 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+	"github.com/gvrkit/gvrkit/test/envtest/fixture"
 )
 
+// rewoundServer is a server whose etcd is restored.
+type rewoundServer struct{ *fixture.Restorable }
+
 // widget sets the size of a widget, which is created if it does not exist, and returns its resourceVersion.
-func (s *rewoundServer) widget(ctx context.Context, name string, size int64) string {
+func (s rewoundServer) widget(ctx context.Context, name string, size int64) string {
 	GinkgoHelper()
 	client := s.widgets()
 	obj, err := client.Get(ctx, name, metav1.GetOptions{})
@@ -36,15 +40,15 @@ func (s *rewoundServer) widget(ctx context.Context, name string, size int64) str
 }
 
 // remove deletes a widget.
-func (s *rewoundServer) remove(ctx context.Context, name string) {
+func (s rewoundServer) remove(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(s.widgets().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
 }
 
 // widgets returns a client of the server that does not go through its address.
-func (s *rewoundServer) widgets() dynamic.ResourceInterface {
+func (s rewoundServer) widgets() dynamic.ResourceInterface {
 	GinkgoHelper()
-	client, err := dynamic.NewForConfig(s.server.Config())
+	client, err := dynamic.NewForConfig(s.Behind())
 	Expect(err).NotTo(HaveOccurred())
 	return client.Resource(widgets).Namespace("default")
 }
@@ -66,20 +70,23 @@ func have(want ...string) types.GomegaMatcher {
 }
 
 var _ = Describe("A server whose etcd is restored", func() {
-	var server *rewoundServer
+	var server rewoundServer
 
 	BeforeEach(func(ctx SpecContext) {
-		server = startRewound(ctx)
-		Expect(embedded.InstallCRDs(ctx, server.server.Config(), manifest("testdata/widgets.yaml"))).To(Succeed())
+		restorable, err := fixture.StartRestorable(ctx, GinkgoT().TempDir())
+		DeferCleanup(func() { Expect(restorable.Stop()).To(Succeed()) })
+		Expect(err).NotTo(HaveOccurred())
+		server = rewoundServer{restorable}
+		Expect(embedded.InstallCRDs(ctx, server.Behind(), manifest("testdata/widgets.yaml"))).To(Succeed())
 	})
 
 	for name, packed := range map[string]bool{"": false, " with a packed cache": true} {
 		It("is noticed"+name+", and client-go's informer stays silent", func(ctx SpecContext) {
 			server.widget(ctx, "same", 1)
 			kept, removed := server.widget(ctx, "changed", 1), server.widget(ctx, "removed", 1)
-			backup := server.backUp(ctx)
+			Expect(server.BackUp(ctx)).To(Succeed())
 
-			client, err := dynamic.NewForConfig(server.config())
+			client, err := dynamic.NewForConfig(server.Config())
 			Expect(err).NotTo(HaveOccurred())
 			theirs := upstream.NewDynamicSharedInformerFactory(client, 0)
 			upstreams := theirs.ForResource(widgets).Informer()
@@ -91,7 +98,7 @@ var _ = Describe("A server whose etcd is restored", func() {
 			if packed {
 				options = append(options, dynamicinformer.WithPackedCache())
 			}
-			factory, err := dynamicinformer.NewForConfig(server.config(), options...)
+			factory, err := dynamicinformer.NewForConfig(server.Config(), options...)
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(func(ctx SpecContext) { Expect(factory.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(time.Minute))
 			factory.Start(context.Background()) //nolint:forbidigo // the factory ends by Shutdown
@@ -118,10 +125,11 @@ var _ = Describe("A server whose etcd is restored", func() {
 			Eventually(events.all).Should(HaveLen(3+8), "the initial objects, and each change")
 
 			begun := time.Now()
-			server.restore(ctx, backup, func() {
+			Expect(server.Restore(ctx, func() error {
 				// The new history has the same version of the same object, with another state.
 				Expect(server.widget(ctx, "changed", 3)).To(Equal(again))
-			})
+				return nil
+			})).To(Succeed())
 			after := []string{"same@" + same + " 1", "changed@" + again + " 3", "removed@" + removed + " 1"}
 			Eventually(lease.Informer().GetStore, "40s").Should(have(after...))
 			AddReportEntry("healed", fmt.Sprintf("%v after the restore began", time.Since(begun)))
@@ -150,7 +158,7 @@ var _ = Describe("A server whose etcd is restored", func() {
 })
 
 // version returns the resourceVersion of a widget.
-func (s *rewoundServer) version(ctx context.Context, name string) string {
+func (s rewoundServer) version(ctx context.Context, name string) string {
 	GinkgoHelper()
 	obj, err := s.widgets().Get(ctx, name, metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())

@@ -24,6 +24,7 @@ import (
 	"github.com/gvrkit/gvrkit/test/churn/leases"
 	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+	"github.com/gvrkit/gvrkit/test/envtest/fixture"
 )
 
 var (
@@ -55,8 +56,17 @@ func TestChurn_EmbeddedServer(t *testing.T) {
 
 // A restore concerns all scripts on a server, so they run one after the other.
 func TestChurn_RestoredServer(t *testing.T) {
-	server := startRestorable(t)
-	run(t, 1, churn.Config{Servers: []*rest.Config{server.config()}, Backup: server.backUp, Restore: server.restore})
+	server, err := fixture.StartRestorable(t.Context(), t.TempDir())
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore := func(ctx context.Context) error { return server.Restore(ctx, nil) }
+	run(t, 1, churn.Config{Servers: []*rest.Config{server.Config()}, Backup: server.BackUp, Restore: restore})
 }
 
 func TestChurn_KubeAPIServer(t *testing.T) {
