@@ -54,7 +54,7 @@ func conflict(gvr schema.GroupVersionResource, have, want *settings) error {
 		{"WithPolling", have.polling.String(), want.polling.String(), have.polling == want.polling},
 		{"WithStrictDecoding", fmt.Sprint(have.strict), fmt.Sprint(want.strict), have.strict == want.strict},
 		{"WithPackedCache", fmt.Sprint(have.packed), fmt.Sprint(want.packed), have.packed || !want.packed},
-		{"WithShard", fmt.Sprintf("%T", have.shard), fmt.Sprintf("%T", want.shard), have.shard == want.shard},
+		{"WithShard", fmt.Sprint(have.shard), fmt.Sprint(want.shard), have.shard == want.shard},
 		{"WithRemovalPolicy", have.removal.String(), want.removal.String(), have.removal == want.removal},
 	} {
 		if !option.same {

@@ -98,7 +98,7 @@ func (l *Lease) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 }
 
 // AtLeast waits until the cache has everything of the server up to resourceVersion, or until ctx ends. After a write with that version, the
-// cache has its object in that state or a later one, unless the lease does not select it, or the status names it among the objects that are
+// cache has its object in that state or a later one, unless the lease does not select it, its shard has not got it, or the status names it as
 // left out. Handlers may get the event later. An object that is not selected has no event: the version comes with the next event or
 // bookmark, which may take a minute. If the server's versions have decreased, as after a restore of etcd, it returns an error when an
 // event, a list or the server shows that; an informer that has not noticed it yet counts versions before its own as reached. Errors are

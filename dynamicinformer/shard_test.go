@@ -97,7 +97,8 @@ func TestWithShard_LeasesCompareShards(t *testing.T) {
 	}
 	defer same.Release()
 	for name, shard := range map[string]sharding.Shard{"another shard": static(t, 1, 2), "no shard": nil, "not comparable": incomparable{half, nil}} {
-		if _, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithShard(shard)); !errors.Is(err, dynamicinformer.ErrConflict) || !strings.Contains(err.Error(), "WithShard") {
+		_, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithShard(shard))
+		if !errors.Is(err, dynamicinformer.ErrConflict) || !strings.Contains(err.Error(), "WithShard is shard 0 of 2 in") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -116,6 +117,193 @@ func TestWithShard_LeasesCompareShards(t *testing.T) {
 	var none *sharding.Member
 	if _, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithShard(none), dynamicinformer.WithSeparateInformer()); !errors.Is(err, dynamicinformer.ErrInvalidOption) {
 		t.Errorf("a nil member: %v", err)
+	}
+}
+
+// settable is a shard whose slots a test sets.
+type settable struct {
+	sharding.Shard // nil
+	mu             sync.Mutex
+	view           sharding.View
+	changed        chan struct{}
+	viewed         func() // is called by View; it may be nil
+}
+
+func newSettable(slots sharding.Slots) *settable {
+	return &settable{view: sharding.View{Generation: 1, Slots: slots}, changed: make(chan struct{})}
+}
+
+func (s *settable) View() sharding.View {
+	if s.viewed != nil {
+		s.viewed()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view
+}
+
+func (s *settable) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+func (s *settable) Owns(uid types.UID) bool          { return s.View().Slots.Has(sharding.SlotOf(uid)) }
+func (s *settable) String() string                   { return "settable" }
+func (s *settable) LostSince(uint64) sharding.Slots  { return sharding.Slots{} }
+func (s *settable) Follow(string) *sharding.Follower { return nil }
+
+func (s *settable) set(slots sharding.Slots) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view = sharding.View{Generation: s.view.Generation + 1, Slots: slots}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// createIn creates an object whose UID is in slots.
+func createIn(t *testing.T, cluster *fakecluster.Cluster, name string, slots sharding.Slots) metav1.Object {
+	t.Helper()
+	for i := 0; ; i++ {
+		if obj := create(t, cluster, widgets, "ns", fmt.Sprint(name, i)); slots.Has(sharding.SlotOf(obj.GetUID())) {
+			return obj
+		}
+	}
+}
+
+// Each form of objects follows its shard.
+func TestWithShard_AllFormsFollowTheShard(t *testing.T) {
+	identity := dynamicinformer.WithTransform(func(obj any) (any, error) { return obj, nil })
+	for name, opts := range map[string][]dynamicinformer.LeaseOption{
+		"unstructured":        nil,
+		"transform":           {identity},
+		"packed":              {dynamicinformer.WithPackedCache()},
+		"packed, transform":   {dynamicinformer.WithPackedCache(), identity},
+		"packed, coalescing":  {dynamicinformer.WithPackedCache(), dynamicinformer.WithCoalescing(5), dynamicinformer.WithHandlerRecovery()},
+		"a Go type":           {dynamicinformer.WithGoType(&typedWidget{})},
+		"a set of namespaces": {dynamicinformer.WithNamespaces("ns", "other")},
+	} {
+		for _, feature := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, feature=%v", name, feature), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					cluster := fakecluster.New(widgetType)
+					cluster.Shard(feature)
+					for i := range 30 {
+						create(t, cluster, widgets, "ns", fmt.Sprintf("o%02d", i))
+					}
+					first, second := static(t, 0, 2).View().Slots, static(t, 1, 2).View().Slots
+					shard := newSettable(first)
+					f := newFactory(t, cluster, dynamicinformer.WithShard(shard))
+					start(t.Context(), f)
+					defer shutdown(t, f)
+					l, err := f.Acquire(t.Context(), widgets, opts...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r := &recorder{}
+					if _, err := l.AddEventHandler(r); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					r.take()
+					shard.set(second)
+					time.Sleep(time.Second)
+					var want, cached []string
+					list, err := cluster.Resource(widgets).List(t.Context(), metav1.ListOptions{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, obj := range list.Items {
+						key := "ns/" + obj.GetName()
+						if first.Has(sharding.SlotOf(obj.GetUID())) {
+							want = append(want, "move "+key)
+							continue
+						}
+						want, cached = append(want, "add "+key), append(cached, key)
+					}
+					got, keys := r.take(), l.Informer().GetStore().ListKeys()
+					for _, texts := range [][]string{want, cached, got, keys} {
+						slices.Sort(texts)
+					}
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("events (-want +got):\n%s", diff)
+					}
+					if diff := cmp.Diff(cached, keys); diff != "" {
+						t.Errorf("cache (-want +got):\n%s", diff)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestWithShard_AtLeastWaitsForGainedSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		cluster.Shard(true)
+		first, second, all := static(t, 0, 2).View().Slots, static(t, 1, 2).View().Slots, static(t, 0, 1).View().Slots
+		shard := newSettable(first)
+		f := newFactory(t, cluster, dynamicinformer.WithShard(shard))
+		start(t.Context(), f)
+		defer shutdown(t, f)
+		l, err := f.Acquire(t.Context(), widgets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "list" && req.Options.ShardSelector != "" {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		shard.set(all)
+		synctest.Wait()
+		mine := createIn(t, cluster, "mine", second)
+		createIn(t, cluster, "other", first) // an event that has a later version
+		begun := time.Now()
+		if err := l.AtLeast(t.Context(), mine.GetResourceVersion()); err != nil {
+			t.Error(err)
+		}
+		if _, there, _ := l.Informer().GetStore().GetByKey("ns/" + mine.GetName()); !there || time.Since(begun) < time.Minute {
+			t.Errorf("after %v, the cache has the object: %v", time.Since(begun), there)
+		}
+	})
+}
+
+// A shard is the user's code: no lock is held while its methods run.
+func TestWithShard_ViewMayReadTheStatus(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	shard := newSettable(static(t, 0, 2).View().Slots)
+	f := newFactory(t, cluster, dynamicinformer.WithShard(shard))
+	var reads sync.WaitGroup
+	shard.viewed = func() {
+		if len(f.Status()) > 0 { // while another goroutine waits, too
+			reads.Go(func() { f.Explain(widgets) })
+		}
+	}
+	f.Start(t.Context())
+	defer reads.Wait()
+	defer shutdown(t, f)
+	l, err := f.Acquire(t.Context(), widgets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := l.WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		shard.set(sharding.Slots{})
+		l.Status()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		t.Fatal("the status waits for the shard, which waits for the status")
 	}
 }
 

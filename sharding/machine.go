@@ -163,6 +163,16 @@ func (m *machine) setGrant(slots Slots) {
 	m.grant.slots = slots
 }
 
+// lostSince returns the slots on which the member has stopped acting since the grant of that generation.
+func (m *machine) lostSince(generation uint64) (slots Slots) {
+	for slot, lost := range m.lost {
+		if lost > generation {
+			slots.add(slot)
+		}
+	}
+	return slots
+}
+
 // letGo says that the followers no longer act on slots that are not in the grant of this generation.
 func (m *machine) letGo(generation uint64) {
 	m.settled = max(m.settled, generation)

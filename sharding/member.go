@@ -3,6 +3,7 @@ package sharding
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -106,6 +107,18 @@ func (m *Member) Selector() string { return m.View().Slots.Selector() }
 
 // Changed implements [Shard].
 func (m *Member) Changed() <-chan struct{} { return m.changed.Next() }
+
+// String implements [Shard].
+func (m *Member) String() string {
+	return fmt.Sprintf("the shard of %q in group %s/%s", m.cfg.Identity, m.cfg.Namespace, m.cfg.Name)
+}
+
+// LostSince implements [Shard].
+func (m *Member) LostSince(generation uint64) Slots {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.machine.lostSince(generation)
+}
 
 // Follow implements [Shard].
 func (m *Member) Follow(name string) *Follower {

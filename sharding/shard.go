@@ -20,6 +20,11 @@ type Shard interface {
 	Selector() string
 	// Changed returns a channel that closes when the View changes. Get it before View.
 	Changed() <-chan struct{}
+	// LostSince returns the slots that the shard has lost since the View with that generation, also if it has them
+	// again: other members may have acted on their objects meanwhile. It is of the present view, or a later one.
+	LostSince(generation uint64) Slots
+	// String names the shard in errors.
+	String() string
 	// Follow registers a follower of the shard, such as an informer. The shard does not let slots go to
 	// other members until all its followers have let them go. name is for the status.
 	Follow(name string) *Follower
@@ -42,7 +47,10 @@ func (e *RangeError) Error() string {
 }
 
 // static is a Shard that does not change.
-type static struct{ view View }
+type static struct {
+	view         View
+	index, count int
+}
 
 // Static returns shard index of count shards, which are consecutive ranges of slots of equal size, up to one
 // slot. The index is the ordinal of a pod of a StatefulSet, for example. All processes must have the same count:
@@ -52,15 +60,18 @@ func Static(index, count int) (Shard, error) {
 	if count < 1 || count > SlotCount || index < 0 || index >= count {
 		return nil, &RangeError{index, count}
 	}
-	s := static{View{Generation: 1}}
+	s := static{View{Generation: 1}, index, count}
 	for slot := index * SlotCount / count; slot < (index+1)*SlotCount/count; slot++ {
 		s.view.Slots.add(slot)
 	}
 	return s, nil
 }
 
+func (s static) String() string { return fmt.Sprintf("shard %d of %d", s.index, s.count) }
+
 func (s static) Owns(uid types.UID) bool  { return s.view.Slots.Has(SlotOf(uid)) }
 func (s static) View() View               { return s.view }
 func (s static) Selector() string         { return s.view.Slots.Selector() }
 func (s static) Changed() <-chan struct{} { return nil }
+func (s static) LostSince(uint64) Slots   { return Slots{} }
 func (s static) Follow(string) *Follower  { return nil }

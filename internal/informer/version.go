@@ -67,7 +67,7 @@ func (w *versionWait) look(ctx context.Context) (have string, done bool, err err
 		return have, false, status.ErrVersionLost
 	case now.Generation != w.generation && w.generation >= 0:
 		return have, false, status.ErrTypeReplaced
-	case listed && reaches(have, w.version):
+	case listed && reaches(have, w.version) && w.isLoaded():
 		return have, true, nil
 	case w.IsStopped():
 		return have, false, errEnded
@@ -78,6 +78,16 @@ func (w *versionWait) look(ctx context.Context) (have string, done bool, err err
 		w.asked, w.pause = time.Now(), 2*w.pause
 	}
 	return have, false, nil
+}
+
+// isLoaded reports whether the store has all objects in the slots of the informer's shard.
+func (w *versionWait) isLoaded() bool {
+	last, loaded := w.source.IsLoaded()
+	if !loaded || last == "" || !w.source.Has(last) {
+		return loaded
+	}
+	_, there, err := w.SharedIndexInformer.GetStore().GetByKey(last) // after all other ones of that list
+	return there || err != nil
 }
 
 // hasLost asks the server for its version, and reports whether that is before the version that is awaited.

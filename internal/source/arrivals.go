@@ -217,7 +217,7 @@ func (g *gate) awaitRoom(ctx context.Context, whole bool, names []string, replac
 // pause waits as pace.wait and awaitRoom do, before a list of t.
 func (g *gate) pause(ctx context.Context, pace *pace, t Type, changed <-chan struct{}) bool {
 	end, retry := g.retries.Next(), g.asked.Next()
-	return pace.wait(ctx, changed, end) && g.awaitLists(ctx, t, changed, retry)
+	return pace.wait(ctx, news{changed: changed}, end) && g.awaitLists(ctx, t, changed, retry)
 }
 
 // awaitLists is awaitRoom for the lists of t that fill the cache.

@@ -77,7 +77,7 @@ func (s *resumableWatch) delete(ctx context.Context, keys []string, left map[str
 func (s *resumableWatch) probe(ctx context.Context, t Type, changed <-chan struct{}) {
 	open, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer cancelOn(changed, cancel)()
+	defer cancelOn(news{changed: changed}, cancel)()
 	_, err := s.requests(t).list(open, metav1.ListOptions{Limit: 1})
 	err = causeOf(open, err)
 	switch {
@@ -134,7 +134,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	s.known.settled(content)
 	s.known.locate(content.positions, kept, rewritten)
 	s.known.hold(content.response)
-	s.requested = content.slots
+	s.requested = content.view
 	if content.positions != nil {
 		forgetGone(s.cfg.Namespaces, content.positions)
 	}
@@ -252,7 +252,10 @@ func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, ow
 	rejected := s.admit(own)
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
-		return s.delete(ctx, []string{s.known.keyOf(own)}, nil)
+		if stored := s.known.keyOf(own); !s.isSucceeded(stored, own, id) {
+			return s.delete(ctx, []string{stored}, nil)
+		}
+		return s.skip(id.version)
 	}
 	old, there := s.known.get(key)
 	switch {

@@ -169,7 +169,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	}
 	g.again.Store(turn != nil)
 	opts.ResourceVersion = "" // the list must be consistent
-	stream, err := g.watch(ctx, t, changed, opts)
+	stream, err := g.watch(ctx, t, news{changed: changed}, opts)
 	if err != nil {
 		turn.leave()
 		return nil, plain(err)
@@ -304,8 +304,8 @@ type response struct {
 	undecodable []*undecodable.Object // the objects that are not in list
 	positions   map[string]position   // of a set of namespaces; nil: there is no set
 	identity    func(metav1.Object) identity
-	slots       *sharding.Slots // the slots of the objects; nil: all objects
-	arrivals    []*arrivals     // the lists that are limited; their objects are converted
+	view        *sharding.View // the slots of the objects; nil: all objects
+	arrivals    []*arrivals    // the lists that are limited; their objects are converted
 }
 
 // end ends the part of the response, which may be nil, in a memory budget. Complete says that the reflector has its objects.
@@ -348,9 +348,9 @@ func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}
 func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn, arrivals *arrivals) (*response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer cancelOn(changed, cancel)()
+	defer cancelOn(news{changed: changed}, cancel)()
 	from = from.reporting(turn)
-	r := response{identity: g.identityIn, slots: from.slots}
+	r := response{identity: g.identityIn, view: from.view}
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		page, err := from.list(ctx, opts)
 		if opts.Continue == "" { // also if the pager begins again
@@ -390,56 +390,9 @@ func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan str
 	return &r, causeOf(ctx, err)
 }
 
-// watch opens a stream, unless the type changes meanwhile.
-func (g *gate) watch(ctx context.Context, t Type, changed <-chan struct{}, opts metav1.ListOptions) (*stream, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	release := cancelOn(changed, cancel)
-	stream, err := g.openStream(ctx, t, opts)
-	release()
-	if err == nil && ctx.Err() != nil { // the server accepted the watch at the same time
-		stream.close()
-		err = ctx.Err()
-	}
-	if err != nil {
-		err = causeOf(ctx, err)
-		cancel(nil)
-		return nil, err
-	}
-	closeStream := stream.release
-	stream.release = func() {
-		cancel(nil)
-		closeStream()
-	}
-	return stream, nil
-}
-
-// errGaveWay is the cause if the gate has ended a request because the type has changed. It is
-// never reported.
-var errGaveWay = errors.New("the type has changed during the request")
-
-// cancelOn cancels with errGaveWay if changed closes before the returned function is called.
-func cancelOn(changed <-chan struct{}, cancel context.CancelCauseFunc) (release func()) {
-	released, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-changed:
-			cancel(errGaveWay)
-		case <-released:
-		}
-	}()
-	return func() {
-		close(released)
-		<-ended
-	}
-}
-
-// causeOf returns err, the error of a request on ctx, or errGaveWay if that is its cause.
-func causeOf(ctx context.Context, err error) error {
-	if err != nil && errors.Is(context.Cause(ctx), errGaveWay) {
-		return errGaveWay
-	}
-	return err
+// watch opens a stream, unless there is news meanwhile.
+func (g *gate) watch(ctx context.Context, t Type, n news, opts metav1.ListOptions) (*stream, error) {
+	return unless(ctx, n, func(ctx context.Context) (*stream, error) { return g.openStream(ctx, t, opts) })
 }
 
 // requests returns the stage that sends requests for t.

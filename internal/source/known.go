@@ -47,9 +47,14 @@ type known struct {
 	// positions has what the reflector has of each namespace of a set; nil: there is no set, or nothing is listed.
 	positions map[string]position
 	// holdings has what the reflector has of a shard, by the namespaces of positions or, without a set, under the empty name. Viewed is
-	// the generation of the last view of which it had everything.
+	// the generation of the last view of which it had everything, and seen the last view that the source has read.
 	holdings map[string]holding
 	viewed   uint64
+	seen     sharding.View
+	// lastGained is the key of the last object in the last list of gained slots.
+	lastGained string
+	// hides reports whether a namespace of a set is left out; nil: there is no set. It may be called under mu.
+	hides func(name string, listed bool) bool
 }
 
 // identity distinguishes an object from other objects with the same key, and its states.
@@ -88,10 +93,10 @@ type listed struct {
 	renamed  map[string]string
 	// positions has the namespaces of a set, with those that could not be listed; nil: there is no set.
 	positions map[string]position
-	response  *response // nil if it is not known
-	rewound   bool      // the server has gone back: an object may have another state with the same version
-	receded   bool      // an event of the namespace was below its version
-	slots     *sharding.Slots
+	response  *response      // nil if it is not known
+	rewound   bool           // the server has gone back: an object may have another state with the same version
+	receded   bool           // an event of the namespace was below its version
+	view      *sharding.View // that of response
 }
 
 // list returns the list of transformed objects for the reflector.
@@ -116,7 +121,7 @@ func newListed(r *response, transform *transform, sizes *sizes) (listed, error) 
 	if err != nil {
 		return listed{}, err
 	}
-	l := listed{items: make(map[string]listedItem, meta.LenList(r.list)), version: accessor.GetResourceVersion(), positions: r.positions, slots: r.slots}
+	l := listed{items: make(map[string]listedItem, meta.LenList(r.list)), version: accessor.GetResourceVersion(), positions: r.positions, view: r.view}
 	if len(r.arrivals) == 0 { // otherwise they have been measured
 		sizes.begin(meta.LenList(r.list))
 	}

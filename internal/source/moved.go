@@ -49,8 +49,8 @@ func (s *resumableWatch) leftBy(content listed, t Type) map[string]bool {
 		return nil
 	}
 	left := map[string]bool{}
-	if content.slots != nil {
-		for _, key := range s.known.keysOf(metav1.NamespaceAll, content.slots.Complement(), false) {
+	if content.view != nil {
+		for _, key := range s.known.keysOf(metav1.NamespaceAll, content.view.Slots.Complement(), false) {
 			left[key] = true
 		}
 	}

@@ -94,6 +94,14 @@ func (n *Namespaces) isHidden(forbidden, listed bool) bool {
 	return n.allowed && !listed && forbidden
 }
 
+// hides is isHidden for a namespace with that name.
+func (n *Namespaces) hides(name string, listed bool) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	failure := n.failing[name]
+	return n.isHidden(failure != nil && failure.forbidden, listed)
+}
+
 // Follow sets the names to the keys of terminating, whose values say whether a namespace is being deleted. Gone are
 // names that leave the set because the server does not have such a namespace any more.
 func (n *Namespaces) Follow(terminating map[string]bool, gone ...string) {

@@ -88,9 +88,9 @@ func (p *pace) hasten(now time.Time) {
 	}
 }
 
-// wait waits for the end of the pause, which retry ends early. It reports false if changed closes
+// wait waits for the end of the pause, which retry ends early. It reports false if there is news
 // before, or if ctx ends.
-func (p *pace) wait(ctx context.Context, changed, retry <-chan struct{}) bool {
+func (p *pace) wait(ctx context.Context, n news, retry <-chan struct{}) bool {
 	now := time.Now()
 	if !now.Before(p.until) {
 		return ctx.Err() == nil
@@ -101,7 +101,11 @@ func (p *pace) wait(ctx context.Context, changed, retry <-chan struct{}) bool {
 	case <-timer.C:
 		return ctx.Err() == nil
 	case <-retry:
-	case <-changed:
+	case <-n.changed:
+		return false
+	case <-n.reviewed:
+		return false
+	case <-n.listed:
 		return false
 	case <-ctx.Done():
 		return false

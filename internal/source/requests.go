@@ -57,7 +57,7 @@ type requests struct {
 	polling  bool   // a type that can't be watched is no failure
 	stalls   *Stalls
 	tweak    func(*metav1.ListOptions) // nil: options are not changed
-	slots    *sharding.Slots           // the slots of the objects that are requested; nil: all objects
+	view     *sharding.View            // the slots of the objects that are requested; nil: all objects
 	strays   *atomic.Bool              // the server has sent objects of other slots
 	client   Client                    // makes bookmarks
 	// bookmarks says that the server sends bookmarks, other than those that end initial events.
@@ -69,8 +69,8 @@ type requests struct {
 
 // selectSlots makes opts request the objects in the slots, also if a tweak has replaced all options.
 func (r *requests) selectSlots(opts *metav1.ListOptions) {
-	if r.slots != nil {
-		opts.ShardSelector = r.slots.Selector()
+	if r.view != nil {
+		opts.ShardSelector = r.view.Slots.Selector()
 	}
 }
 

@@ -46,27 +46,12 @@ type resumableWatch struct {
 	splice *splice
 	// reviewed closes when the view of the shard is another one than at the begin of the step; nil: never.
 	reviewed <-chan struct{}
-	// requested are the slots of the last list after the first one; nil: there was none.
-	requested *sharding.Slots
+	// requested is the view of the last list after the first one; nil: there was none.
+	requested *sharding.View
 }
 
 func newResumableWatch(g *gate, opts metav1.ListOptions) *resumableWatch {
 	return &resumableWatch{gate: g, opts: opts}
-}
-
-// open opens a watch, if a watch is the next step and succeeds. Otherwise it returns nil.
-func (s *resumableWatch) open(ctx context.Context) (*stream, Type) {
-	t, changed := s.available.Current()
-	version, current, of := s.known.place()
-	if t.Serving != Served || !current || !of.sameObjects(t) || s.polls(t) {
-		return nil, t
-	}
-	stream, err := s.watch(ctx, t, changed, optionsFrom(s.opts, version))
-	if err != nil {
-		s.failed(ctx, t, err)
-		return nil, t
-	}
-	return stream, t
 }
 
 // begin continues with an open watch-list. If the watch-list fails before its list is complete,
@@ -106,14 +91,14 @@ func (s *resumableWatch) await(ctx context.Context, changed <-chan struct{}) err
 // the type, it returns a channel that closes then.
 func (s *resumableWatch) step(ctx context.Context) (changed <-chan struct{}, goOn bool) {
 	t, changed := s.available.Current()
-	if !s.settle(ctx, t) || !s.shed(ctx) {
+	if !s.settle(ctx, t) || !s.shed(ctx, t) {
 		return nil, false
 	}
 	if t.absent() {
 		return changed, true
 	}
 	s.pace.forGeneration(t.Generation)
-	version, current, of := s.known.place()
+	_, current, of := s.known.place()
 	current = current && of.sameObjects(t)
 	s.listNext = s.listNext && current && t.Serving == Served
 	if !s.ready(ctx, t, changed, current) {
@@ -129,23 +114,9 @@ func (s *resumableWatch) step(ctx context.Context) (changed <-chan struct{}, goO
 	case s.polls(t):
 		return nil, s.poll(ctx, t, changed)
 	default:
-		stream, err := s.watch(ctx, t, changed, optionsFrom(s.opts, version))
-		if err == nil {
-			return nil, s.forward(ctx, stream, t)
-		}
-		s.failed(ctx, t, err)
-		s.listNext = s.pace.slow() && refused(err)
+		return nil, s.next(ctx, t, changed)
 	}
 	return nil, ctx.Err() == nil
-}
-
-// ready waits until the next request may be sent. Current says that it is a watch. It reports false if changed closes before, or if ctx ends.
-func (s *resumableWatch) ready(ctx context.Context, t Type, changed <-chan struct{}, current bool) bool {
-	retry := s.retries.Next()
-	if (!s.listNext || s.pace.requested) && !s.pace.wait(ctx, changed, retry) {
-		return false
-	}
-	return current || t.Serving != Served || s.awaitLists(ctx, t, changed, retry)
 }
 
 // forward passes the events of stream on, until the stream ends or the type changes. It reports
@@ -155,7 +126,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 	stream.check = s.newVersionCheck(stream, s.unverified)
 	defer stream.check.stop()
 	stream.splice = s.spliceOf(t)
-	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn, check: stream.check, slots: stream.requests.slots}
+	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn, check: stream.check, view: stream.requests.view}
 	opened := time.Now()
 	for ending := altered; ending == altered || ending == unchecked || ending == reviewed; {
 		now, changed := s.available.Current()
@@ -224,7 +195,7 @@ type relay struct {
 	turn    *turn // of the initial events; nil: they have none
 	receded bool  // an event was below the version of the reflector: a list follows
 	check   *versionCheck
-	slots   *sharding.Slots // those of a watch-list
+	view    *sharding.View // that of a watch-list
 }
 
 // take passes event on, and reports whether the stream may continue. Errors go to the resumable watch,
@@ -261,7 +232,7 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 		p.again.Store(false)
 		p.send = p.counted
 		p.known.completed(p.known.upTo(), p.of)
-		p.known.hold(&response{slots: p.slots})
+		p.known.hold(&response{view: p.view})
 		p.account.Update()
 		p.cfg.Observer.Completed()
 		p.listedView()

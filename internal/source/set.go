@@ -149,7 +149,7 @@ func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, fro
 	}
 	r, err := merge(ctx, names, lists, errs)
 	if err == nil {
-		r.slots = from.slots // also if the set is empty
+		r.view = from.view // also if the set is empty
 	}
 	if err != nil {
 		for i := range lists {
@@ -212,12 +212,12 @@ func appendList(list *internalversion.List, r *response) (version string, err er
 func (g *gate) openStream(ctx context.Context, t Type, opts metav1.ListOptions) (*stream, error) {
 	set := g.set(t)
 	if set == nil {
-		slots := g.held(metav1.NamespaceAll)
+		view := g.held(metav1.NamespaceAll)
 		if initial := opts.SendInitialEvents; initial != nil && *initial {
 			g.strays.Store(false)
-			slots = g.view()
+			view = g.view()
 		}
-		return g.requests(t).selecting(slots).watch(ctx, opts)
+		return g.requests(t).selecting(view).watch(ctx, opts)
 	}
 	m := &merged{gate: g, set: set, of: t, opts: opts, answered: make(chan struct{})}
 	m.unanswered.Store(1)
@@ -284,15 +284,21 @@ func (m *merged) run(ctx context.Context, send func(watch.Event) bool) {
 		if !m.remove(ctx, children, wanted) {
 			return
 		}
+		var reviewed <-chan struct{}
 		if len(names) == 0 {
 			m.cfg.Observer.Succeeded(VerbWatch) // no request follows that would end the failures of earlier ones
+			reviewed = m.viewChanged()          // no child follows the view
+			m.listedView()
 		}
 		for _, name := range names {
 			if children[name] == nil {
 				children[name] = m.begin(ctx, name, false)
 			}
 		}
-		if await(ctx, changed) != nil {
+		select {
+		case <-reviewed:
+		case <-changed:
+		case <-ctx.Done():
 			return
 		}
 		names, changed = m.set.Current()
@@ -394,15 +400,13 @@ func (c *child) splicePart(ctx context.Context, p *part) error {
 // ready waits until a request may be sent. It reports false if ctx ends.
 func (c *child) ready(ctx context.Context) bool {
 	for {
-		if c.splice != nil {
-			if _, err := c.splice.shed(ctx); err != nil {
-				return false
-			}
+		if c.splice.relieve(ctx) != nil {
+			return false
 		}
 		now, changed := c.available.Current()
 		if now.Serving == Served && c.of.sameObjects(now) {
 			end, retry := c.retries.Next(), c.asked.Next()
-			if c.pace.wait(ctx, changed, end) && (c.listed || c.awaitRoom(ctx, false, []string{c.namespace}, nil, changed, retry)) {
+			if c.pace.wait(ctx, news{changed, c.splice.reviewed(), c.splice.listed()}, end) && (c.listed || c.awaitRoom(ctx, false, []string{c.namespace}, nil, changed, retry)) {
 				return true
 			}
 		} else if c.await(ctx, changed) != nil {
@@ -416,12 +420,8 @@ func (c *child) ready(ctx context.Context) bool {
 
 // await waits until the state of the type or the view of the shard changes.
 func (c *child) await(ctx context.Context, changed <-chan struct{}) error {
-	var reviewed <-chan struct{}
-	if c.splice != nil {
-		reviewed = c.splice.changed
-	}
 	select {
-	case <-reviewed:
+	case <-c.splice.reviewed():
 		return nil
 	case <-changed:
 		return nil
@@ -460,6 +460,7 @@ func (c *child) failed(ctx context.Context, err error) {
 	c.unverified = c.unverified || unreachable(err)
 	if c.set.isHidden(apierrors.IsForbidden(err), c.known.lists([]string{c.namespace})) {
 		c.pace.until = time.Now().Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2))
+		c.listedView()
 		return
 	}
 	if !expired(err) {
@@ -505,9 +506,17 @@ func (c *child) list(ctx context.Context) (err error) {
 
 // watch passes on the events of one watch. It returns an error if the watch fails or is too short.
 func (c *child) watch(ctx context.Context) error {
-	stream, err := c.requests.selecting(c.held(c.namespace)).watch(ctx, optionsFrom(c.opts, c.version))
+	if c.splice.follow(ctx) != nil || !c.listed {
+		return nil
+	}
+	stream, err := unless(ctx, news{nil, c.splice.reviewed(), c.splice.listed()}, func(ctx context.Context) (*stream, error) {
+		return c.requests.selecting(c.held(c.namespace)).watch(ctx, optionsFrom(c.opts, c.version))
+	})
 	c.responded()
 	if err != nil {
+		if errors.Is(err, errGaveWay) {
+			return nil
+		}
 		c.listed = !expired(err) && !apierrors.IsBadRequest(err)
 		return err
 	}
@@ -653,8 +662,8 @@ func (s *resumableWatch) passNamespace(ctx context.Context, p *part, content lis
 	for _, key := range missing {
 		left[key] = p.removed && !p.gone
 	}
-	if content.slots != nil {
-		for _, key := range s.known.keysOf(p.namespace, content.slots.Complement(), true) {
+	if content.view != nil {
+		for _, key := range s.known.keysOf(p.namespace, content.view.Slots.Complement(), true) {
 			left[key] = true
 		}
 	}
@@ -669,7 +678,7 @@ func (s *resumableWatch) passNamespace(ctx context.Context, p *part, content lis
 		s.known.removed(p.namespace)
 	} else {
 		s.known.completedIn(p.namespace, content)
-		s.known.holdIn(p.namespace, content.slots)
+		s.known.holdIn(p.namespace, content.view)
 	}
 	return true
 }

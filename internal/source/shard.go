@@ -32,6 +32,8 @@ type Shard interface {
 	View() sharding.View
 	// Changed returns a channel that closes when the view changes. It is got before View.
 	Changed() <-chan struct{}
+	// LostSince returns the slots that the shard has lost since the view with that generation, also if it has them again.
+	LostSince(generation uint64) sharding.Slots
 }
 
 // slotsWithin is the maximum time for which the first list waits for slots.
@@ -39,7 +41,7 @@ const slotsWithin = 20 * time.Second
 
 // ShardState is what the reflector has of a shard.
 type ShardState struct {
-	// View are the present slots of the shard.
+	// View are the slots of the shard, as far as the source has read them.
 	View sharding.Slots
 	// Slots are those of which the reflector has all objects, in all namespaces. Generation is that of the last view of which it
 	// had all slots; zero: there was none.
@@ -53,6 +55,8 @@ type ShardState struct {
 type holding struct {
 	slots  sharding.Slots // it has all objects in them
 	floors []floor        // up to which it has the events of slots, although the next watch begins before
+	// followed is the generation of the last view whose lost slots have left the reflector.
+	followed uint64
 }
 
 // floor is the version up to which the reflector has the events of slots, by a list or an earlier watch. A watch from an earlier version
@@ -62,13 +66,22 @@ type floor struct {
 	version string
 }
 
-// view returns the slots that a list requests; nil: there is no shard.
-func (g *gate) view() *sharding.Slots {
+// view returns the view whose slots a list requests; nil: there is no shard. The caller holds no lock.
+func (g *gate) view() *sharding.View {
 	if g.cfg.Shard == nil {
 		return nil
 	}
-	slots := g.cfg.Shard.View().Slots
-	return &slots
+	view := g.cfg.Shard.View()
+	g.known.saw(view)
+	return &view
+}
+
+// viewChanged returns a channel that closes when the view of the shard changes; nil: there is no shard.
+func (g *gate) viewChanged() <-chan struct{} {
+	if g.cfg.Shard == nil {
+		return nil
+	}
+	return g.cfg.Shard.Changed()
 }
 
 // awaitSlots waits until the shard has slots, the first time and for a limited time. A member of a group has none when it joins: the first
@@ -96,25 +109,24 @@ func (g *gate) awaitSlots(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// held returns the slots that a watch in namespace requests; nil: there is no shard.
-func (g *gate) held(namespace string) *sharding.Slots {
+// held returns the view whose slots a watch in namespace requests; nil: there is no shard.
+func (g *gate) held(namespace string) *sharding.View {
 	if g.cfg.Shard == nil {
 		return nil
 	}
-	slots := g.known.slotsIn(namespace)
-	return &slots
+	return &sharding.View{Slots: g.known.slotsIn(namespace)}
 }
 
-// selecting returns the stage with requests for the objects in slots; nil: for all objects.
-func (r *requests) selecting(slots *sharding.Slots) *requests {
+// selecting returns the stage with requests for the objects in the slots of view; nil: for all objects.
+func (r *requests) selecting(view *sharding.View) *requests {
 	selecting := *r
-	selecting.slots = slots
+	selecting.view = view
 	return &selecting
 }
 
 // has reports whether the object with this UID is requested.
 func (r *requests) has(uid types.UID) bool {
-	return r.slots == nil || r.slots.Has(sharding.SlotOf(uid))
+	return r.view == nil || r.view.Slots.Has(sharding.SlotOf(uid))
 }
 
 // shardError is the error of a list with the objects of another selector than the one requested.
@@ -126,12 +138,12 @@ func (e *shardError) Error() string {
 
 // own leaves out the objects of list that are not requested, and those that can't be decoded.
 func (r *requests) own(list runtime.Object, bad []*undecodable.Object) ([]*undecodable.Object, error) {
-	if r.slots == nil {
+	if r.view == nil {
 		return bad, nil
 	}
 	if have := shardOf(list); have != "" {
-		if slots, ok := sharding.ParseSelector(have); !ok || slots != *r.slots {
-			return nil, &shardError{Want: r.slots.Selector(), Have: have}
+		if slots, ok := sharding.ParseSelector(have); !ok || slots != r.view.Slots {
+			return nil, &shardError{Want: r.view.Slots.Selector(), Have: have}
 		}
 	}
 	objects := len(bad)
@@ -191,7 +203,7 @@ func (r *requests) stray() {
 // own returns event or, if its object is not requested or was in a list already, a bookmark in its place, so that the version of the
 // reflector goes on.
 func (s *stream) own(event watch.Event) watch.Event {
-	if s.requests.slots == nil || event.Type == watch.Error || event.Type == watch.Bookmark {
+	if s.requests.view == nil || event.Type == watch.Error || event.Type == watch.Bookmark {
 		return event
 	}
 	obj, err := meta.Accessor(event.Object)
@@ -210,7 +222,7 @@ func (s *stream) own(event watch.Event) watch.Event {
 
 // isWhole reports whether the stream has the slots that the reflector has.
 func (s *stream) isWhole(k *known) bool {
-	return s.splice == nil || *s.requests.slots == k.slotsIn(s.splice.namespace)
+	return s.splice == nil || s.requests.view.Slots == k.slotsIn(s.splice.namespace)
 }
 
 // viewed returns a channel that closes when the view changes. The initial events end before.
@@ -240,7 +252,9 @@ type splice struct {
 	give      func(ctx context.Context, p *part) error
 	rewound   func(ctx context.Context, rewound *RewoundError)
 
-	begun   bool            // follow has been called
+	begun   bool            // relieve has been called
+	view    sharding.View   // as it was then
+	rewinds bool            // the last list of gained slots has shown that the server has gone back: another list replaces it
 	changed <-chan struct{} // closes when the view is another one than the last time; nil: never
 	gain    *gain           // nil: no list is in progress
 	pace    pace            // after lists that could not be passed on
@@ -255,6 +269,14 @@ type gain struct {
 	// The fields below are set before done closes.
 	response *response // nil: ctx has ended
 	had      string    // the version of the reflector when the list was sent
+}
+
+// reviewed returns a channel that closes when the view is another one than at the last step.
+func (s *splice) reviewed() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.changed
 }
 
 // listed returns a channel that closes when the list of gained slots is complete.
@@ -276,57 +298,70 @@ func (s *splice) follow(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	view, err := s.shed(ctx)
-	if err != nil {
+	if err := s.relieve(ctx); err != nil {
 		return err
 	}
-	switch err := s.take(ctx, view.Slots); {
-	case err == nil:
-	case ctx.Err() != nil:
-		return err
-	case errors.Is(err, errRewound): // a list of all slots follows
-		return nil
-	default:
-		s.requests.failed(ctx, VerbList, err) // the slots are listed again
-		s.report(ctx, &ListError{Err: err})
-		s.pace.failed(time.Now(), err)
-	}
-	if s.gain != nil && !s.gain.slots.Minus(view.Slots).Empty() {
-		s.stop()
-	}
-	wanted := view.Slots.Minus(s.known.slotsIn(s.namespace))
+	wanted := s.view.Slots.Minus(s.known.slotsIn(s.namespace))
 	switch {
 	case wanted.Empty():
-		s.loaded(view)
-	case s.gain == nil:
+		s.loaded(s.view)
+	case s.gain == nil && !s.rewinds:
 		s.begin(ctx, wanted)
 	}
 	return nil
 }
 
-// shed deletes the objects of lost slots, and returns the present view. It returns an error only if the watch of the reflector ends.
-func (s *splice) shed(ctx context.Context) (sharding.View, error) {
-	s.begun, s.changed = true, s.cfg.Shard.Changed()
-	view := s.cfg.Shard.View()
-	if lost := s.known.slotsIn(s.namespace).Minus(view.Slots); !lost.Empty() {
-		return view, s.give(ctx, &part{namespace: s.namespace, slots: &lost, removed: true})
+// relieve is follow without the begin of another list: it sends no request. A nil splice does nothing.
+func (s *splice) relieve(ctx context.Context) error {
+	if s == nil {
+		return nil
 	}
-	return view, nil
+	s.begun, s.changed, s.rewinds = true, s.cfg.Shard.Changed(), false
+	s.view = *s.gate.view()
+	if lost := s.lost(s.namespace, s.view); !lost.Empty() {
+		if err := s.give(ctx, &part{namespace: s.namespace, slots: &lost, removed: true}); err != nil {
+			return err
+		}
+	}
+	s.known.followed(s.namespace, s.view)
+	switch err := s.take(ctx); {
+	case err == nil:
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, errRewound): // a list of all slots follows
+		s.rewinds = true
+	default:
+		s.requests.failed(ctx, VerbList, err) // the slots are listed again
+		s.report(ctx, &ListError{Err: err})
+		s.pace.failed(time.Now(), err)
+	}
+	return nil
+}
+
+// lost returns the slots of namespace that the shard does not have in view, or did not have for a time since the last view that was followed:
+// another process may have acted on their objects then.
+func (g *gate) lost(namespace string, view sharding.View) sharding.Slots {
+	held, followed := g.known.holdingIn(namespace)
+	return held.Minus(view.Slots.Minus(g.cfg.Shard.LostSince(followed)))
 }
 
 var errRewound = errors.New("the list of gained slots is of earlier versions")
 
-// take gives the reflector the list of gained slots, if it is complete and they are all in view. If the list shows that the server has
-// gone back, that is reported, and the error is errRewound.
-func (s *splice) take(ctx context.Context, view sharding.Slots) error {
-	if s.gain == nil || !isClosed(s.gain.done) {
+// take gives the reflector the list of gained slots, if it is complete. If some of them are not in the view any more, the list is given up.
+// If the list shows that the server has gone back, that is reported, and the error is errRewound.
+func (s *splice) take(ctx context.Context) error {
+	if s.gain == nil {
 		return nil
 	}
 	gain := s.gain
-	s.gain = nil
-	if gain.response == nil || !gain.slots.Minus(view).Empty() {
+	switch complete := isClosed(gain.done); {
+	case !gain.slots.Minus(s.view.Slots).Empty(), complete && gain.response == nil:
+		s.stop()
+		return nil
+	case !complete:
 		return nil
 	}
+	s.gain = nil
 	content, err := meta.ListAccessor(gain.response.list)
 	if err != nil {
 		return err
@@ -354,7 +389,7 @@ func (s *splice) begin(ctx context.Context, slots sharding.Slots) {
 	ctx, cancel := context.WithCancel(ctx)
 	gain := &gain{slots: slots, cancel: cancel, done: make(chan struct{})}
 	s.gain = gain
-	from, pace := s.requests.selecting(&slots), s.pace
+	from, pace := s.requests.selecting(&sharding.View{Slots: slots}), s.pace
 	go func() {
 		defer s.calls.End()
 		defer close(gain.done)
@@ -366,7 +401,7 @@ func (s *splice) begin(ctx context.Context, slots sharding.Slots) {
 // list lists until a list succeeds, and also returns the version of the reflector before it. It returns nil if ctx ends.
 func (s *splice) list(ctx context.Context, from *requests, pace pace, failed *atomic.Bool) (*response, string) {
 	for ctx.Err() == nil {
-		if !pace.wait(ctx, nil, s.retries.Next()) {
+		if !pace.wait(ctx, news{}, s.retries.Next()) {
 			continue
 		}
 		had := s.known.versionOf(s.namespace)
@@ -407,11 +442,31 @@ func (g *gate) loaded(view sharding.View) {
 	}
 }
 
+// IsLoaded reports whether the reflector has all objects in the present slots of the shard. Last is the key of the last object that it has got
+// for that, and may be empty. The caller holds no lock.
+func (s *Source) IsLoaded() (last string, loaded bool) {
+	view, k := s.gate.view(), &s.gate.known
+	if view == nil {
+		return "", true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lastGained, view.Slots.Minus(k.slotsLocked()).Empty()
+}
+
 // listedView is loaded after a list, which has the slots of an earlier or the present view.
 func (g *gate) listedView() {
 	if g.cfg.Shard != nil {
-		g.loaded(g.cfg.Shard.View())
+		g.loaded(*g.view())
 	}
+}
+
+// spliceFor returns the splice of t; nil: it has none yet.
+func (s *resumableWatch) spliceFor(t Type) *splice {
+	if s.splice == nil || !s.splice.of.sameObjects(t) || s.set(t) != nil {
+		return nil
+	}
+	return s.splice
 }
 
 // spliceOf returns what follows the view of the shard beside the watches of t; nil: there is no shard.
@@ -419,7 +474,7 @@ func (s *resumableWatch) spliceOf(t Type) *splice {
 	switch {
 	case s.cfg.Shard == nil || s.set(t) != nil: // each namespace of a set has its own
 		return nil
-	case s.splice != nil && s.splice.of.sameObjects(t):
+	case s.spliceFor(t) != nil:
 		return s.splice
 	}
 	s.splice.stop()
@@ -433,28 +488,34 @@ func (s *resumableWatch) spliceOf(t Type) *splice {
 	return s.splice
 }
 
-// shed deletes the objects of lost slots while no watch is open. It reports false if the watch of the reflector ends.
-func (s *resumableWatch) shed(ctx context.Context) bool {
+// shed deletes the objects of lost slots, and passes on the list of gained ones if it is complete, while no watch is open. It reports false
+// if the watch of the reflector ends.
+func (s *resumableWatch) shed(ctx context.Context, t Type) bool {
 	if s.cfg.Shard == nil {
 		return true
 	}
 	s.reviewed = s.cfg.Shard.Changed()
-	view := s.cfg.Shard.View().Slots
+	if splice := s.spliceFor(t); splice != nil {
+		return splice.relieve(ctx) == nil
+	}
+	view := s.gate.view()
 	scopes := []string{metav1.NamespaceAll}
 	if _, _, of := s.known.place(); s.set(of) != nil {
 		scopes = s.known.namespaces()
 	}
 	for _, namespace := range scopes {
-		lost := s.known.slotsIn(namespace).Minus(view)
+		lost := s.lost(namespace, *view)
 		if !lost.Empty() && !s.passPart(ctx, &part{namespace: namespace, slots: &lost, removed: true, passed: make(chan error, 1)}) {
 			return false
 		}
+		s.known.followed(namespace, *view)
 	}
 	return true
 }
 
 // passSlots passes on the part p, which is about slots: a list of slots that were gained, or the removal of slots that were lost.
 func (s *resumableWatch) passSlots(ctx context.Context, p *part, content listed, t Type) bool {
+	s.dropOlder(&content)
 	keys := s.known.keysOf(p.namespace, *p.slots, s.set(t) != nil)
 	left := map[string]bool{}
 	if p.removed {
@@ -480,6 +541,19 @@ func (s *resumableWatch) passSlots(ctx context.Context, p *part, content listed,
 	return true
 }
 
+// dropOlder removes the objects of a list of gained slots from content whose names later objects have: the reflector has got these by the
+// open watch.
+func (s *resumableWatch) dropOlder(content *listed) {
+	content.keys = slices.DeleteFunc(content.keys, func(key string) bool {
+		other, there := s.known.get(key)
+		older := there && !other.same(content.items[key].identity) && before(content.version, other.version)
+		if older {
+			delete(content.items, key)
+		}
+		return older
+	})
+}
+
 // isSucceeded reports whether the reflector has another object under key than that of id, whose slot was listed later than the event with
 // id: the object of the event is gone. Own is its original key.
 func (s *resumableWatch) isSucceeded(key, own string, id identity) bool {
@@ -494,9 +568,9 @@ func (s *resumableWatch) isReviewed() bool {
 	}
 	last := s.known.slots()
 	if s.requested != nil { // lists of single namespaces may have failed
-		last = *s.requested
+		last = s.requested.Slots
 	}
-	return *s.view() != last
+	return s.gate.view().Slots != last
 }
 
 // scopeOf returns the namespace of a set that has the object with the original key own; empty if there is no set.
@@ -515,33 +589,44 @@ func (s *resumableWatch) skip(version string) bool {
 
 // hold records the slots of a whole list.
 func (k *known) hold(r *response) {
-	if r == nil || r.slots == nil {
+	if r == nil || r.view == nil {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	holdings := map[string]holding{}
 	if r.positions == nil {
-		holdings[metav1.NamespaceAll] = holding{slots: *r.slots}
+		holdings[metav1.NamespaceAll] = k.heldLocked(metav1.NamespaceAll, r.view)
 	}
 	for name, at := range k.positions {
 		switch _, present := r.positions[name]; {
 		case at.listed && at.version != "":
-			holdings[name] = holding{slots: *r.slots}
+			holdings[name] = k.heldLocked(name, r.view)
 		case present: // its objects stay, also if they are from a list of all namespaces
 			before, is := k.holdings[name]
 			if !is {
 				before = k.holdings[metav1.NamespaceAll]
 			}
-			holdings[name] = holding{slots: before.slots}
+			before.floors = nil
+			holdings[name] = before
 		}
 	}
 	k.holdings = holdings
 }
 
+// heldLocked returns the holding after a whole list with view. Objects that the reflector had before the list are not added again, so slots
+// that were lost since the last view that was followed must still leave. The caller holds mu.
+func (k *known) heldLocked(namespace string, view *sharding.View) holding {
+	held := holding{slots: view.Slots, followed: view.Generation}
+	if before, is := k.holdings[namespace]; is {
+		held.followed = min(before.followed, view.Generation)
+	}
+	return held
+}
+
 // holdIn is hold for a list of one namespace of a set.
-func (k *known) holdIn(namespace string, slots *sharding.Slots) {
-	if slots == nil {
+func (k *known) holdIn(namespace string, view *sharding.View) {
+	if view == nil {
 		return
 	}
 	k.mu.Lock()
@@ -549,7 +634,34 @@ func (k *known) holdIn(namespace string, slots *sharding.Slots) {
 	if k.holdings == nil {
 		k.holdings = map[string]holding{}
 	}
-	k.holdings[namespace] = holding{slots: *slots}
+	k.holdings[namespace] = k.heldLocked(namespace, view)
+}
+
+// saw records a view of the shard for the state, which must not read the shard.
+func (k *known) saw(view sharding.View) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if view.Generation >= k.seen.Generation {
+		k.seen = view
+	}
+}
+
+// followed records that the slots have left the reflector that were lost until view.
+func (k *known) followed(namespace string, view sharding.View) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if held, is := k.holdings[namespace]; is {
+		held.followed = view.Generation
+		k.holdings[namespace] = held
+	}
+}
+
+// holdingIn returns the slots of which the reflector has all objects in namespace, and the generation of the last view that was followed.
+func (k *known) holdingIn(namespace string) (slots sharding.Slots, followed uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	held := k.holdings[namespace]
+	return held.slots, held.followed
 }
 
 // slotsIn returns the slots of which the reflector has all objects in namespace.
@@ -583,8 +695,10 @@ func (k *known) slotsLocked() sharding.Slots {
 		return k.holdings[metav1.NamespaceAll].slots
 	}
 	all := sharding.Slots{}.Complement()
-	for name := range k.positions {
-		all = all.Intersect(k.holdings[name].slots)
+	for name, at := range k.positions {
+		if k.hides == nil || !k.hides(name, at.listed) {
+			all = all.Intersect(k.holdings[name].slots)
+		}
 	}
 	return all
 }
@@ -637,6 +751,9 @@ func (k *known) gained(namespace string, slots sharding.Slots, content listed) {
 	at := k.version
 	if k.positions != nil {
 		at = k.positions[namespace].version
+	}
+	if keys := content.byVersion(); len(keys) > 0 {
+		k.lastGained = keys[len(keys)-1]
 	}
 	held := k.holdings[namespace]
 	held.floors = slices.Clone(held.floors)

@@ -24,13 +24,30 @@ import (
 	"github.com/gvrkit/gvrkit/sharding"
 )
 
-// lagging is a client whose watches pass nothing on while held is true.
-type lagging struct {
+// delayed is a client that calls a function before it passes on a list or an event. They may be nil.
+type delayed struct {
 	source.Client
-	held *atomic.Bool
+	beforeList, beforeEvent func()
 }
 
-func (c lagging) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+func (c delayed) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	list, err := c.Client.List(ctx, gvr, namespace, opts)
+	if c.beforeList != nil {
+		c.beforeList()
+	}
+	return list, err
+}
+
+// holding returns a function that waits while held is true.
+func holding(held *atomic.Bool) func() {
+	return func() {
+		for held.Load() {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+func (c delayed) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	in, err := c.Client.Watch(ctx, gvr, namespace, opts)
 	if err != nil {
 		return nil, err
@@ -41,8 +58,8 @@ func (c lagging) Watch(ctx context.Context, gvr schema.GroupVersionResource, nam
 		defer close(events)
 		defer in.Stop()
 		for event := range in.ResultChan() {
-			for c.held.Load() {
-				time.Sleep(10 * time.Millisecond)
+			if c.beforeEvent != nil {
+				c.beforeEvent()
 			}
 			select {
 			case events <- event:
@@ -84,7 +101,7 @@ func TestShard_ObjectThatWasCreatedAgainInGainedSlots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				held := &atomic.Bool{}
-				w, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) { cfg.Client = lagging{cfg.Client, held} })
+				w, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) { cfg.Client = delayed{cfg.Client, nil, holding(held)} })
 				if there {
 					w.recreateIn("x", part(0, 2))
 				}
@@ -111,6 +128,259 @@ func TestShard_ObjectThatWasCreatedAgainInGainedSlots(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The open watch has later events of a name than the list of gained slots: the list has an object that is gone.
+func TestShard_ObjectThatWasCreatedAgainInHeldSlots(t *testing.T) {
+	for name, set := range map[string]bool{"all namespaces": false, "a set": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				held := &atomic.Bool{}
+				w, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
+					cfg.Client = delayed{cfg.Client, holding(held), nil}
+					if set {
+						cfg.Namespaces = source.NewNamespaces("ns")
+					}
+				})
+				w.recreateIn("x", part(1, 2))
+				if _, err := w.AddEventHandler(w.handler); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				w.handler.take()
+				held.Store(true)
+				shard.set(part(0, 1))
+				synctest.Wait()
+				w.remove("x")
+				w.recreateIn("x", part(0, 2))
+				w.checkStore(part(0, 2))
+				held.Store(false)
+				time.Sleep(time.Minute)
+				w.checkStore(part(0, 1))
+				if events := w.handler.take(); slices.Contains(events, "delete ns/x") {
+					t.Errorf("events = %v", events)
+				}
+			})
+		})
+	}
+}
+
+// failsIn is a client whose objects in slots can't be converted.
+type failsIn struct {
+	source.Client
+	slots sharding.Slots
+}
+
+func (c failsIn) Convert() func(runtime.Object) (runtime.Object, error) {
+	return func(obj runtime.Object) (runtime.Object, error) {
+		if content, err := meta.Accessor(obj); err == nil && c.slots.Has(slotOf(content)) {
+			return nil, errors.New("bad")
+		}
+		return obj, nil
+	}
+}
+
+// The deletion of an object that was left out arrives after the list that has another object of that name.
+func TestShard_LateDeletionOfAnObjectThatWasLeftOut(t *testing.T) {
+	for name, set := range map[string]bool{"all namespaces": false, "a set": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				held := &atomic.Bool{}
+				w, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
+					cfg.Client = failsIn{delayed{cfg.Client, nil, holding(held)}, part(0, 8)}
+					if set {
+						cfg.Namespaces = source.NewNamespaces("ns")
+					}
+				})
+				w.recreateIn("x", part(0, 8))
+				synctest.Wait()
+				held.Store(true)
+				w.remove("x")
+				w.recreateIn("x", part(1, 2))
+				shard.set(part(0, 1))
+				time.Sleep(time.Second)
+				w.checkStore(part(0, 1).Minus(part(0, 8)))
+				held.Store(false)
+				time.Sleep(time.Minute)
+				w.checkStore(part(0, 1).Minus(part(0, 8)))
+			})
+		})
+	}
+}
+
+// A proxy may delay the header of a watch until the first event.
+func TestShard_FollowsTheViewWhileAWatchHasNoResponse(t *testing.T) {
+	for name, set := range map[string]bool{"all namespaces": false, "a set": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 2), 40, func(cfg *source.Config) {
+					if set {
+						cfg.Namespaces = source.NewNamespaces("ns")
+					}
+				})
+				w.cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+					if req.Verb == "watch" {
+						<-ctx.Done()
+					}
+					return nil
+				})
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(2 * time.Second)
+				lists, watches := len(w.selectors("list")), len(w.selectors("watch"))
+				shard.set(part(1, 2))
+				time.Sleep(time.Second)
+				w.checkStore(part(1, 2))
+				shard.set(part(0, 1))
+				time.Sleep(time.Second)
+				w.checkStore(part(0, 1))
+				if lists, watches := len(w.selectors("list"))-lists, len(w.selectors("watch"))-watches; lists != 2+2 || watches > 4 { // checkStore lists, too
+					t.Errorf("%d lists, %d watches", lists, watches)
+				}
+				if errs := w.observer.errors(); len(errs) > 0 {
+					t.Errorf("errors = %v", errs)
+				}
+			})
+		})
+	}
+}
+
+func TestShard_LosesSlotsDuringAPause(t *testing.T) {
+	for name, set := range map[string]bool{"all namespaces": false, "a set": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 1), 40, func(cfg *source.Config) {
+					if set {
+						cfg.Namespaces = source.NewNamespaces("ns")
+					}
+				})
+				w.cluster.Intercept(failing("watch", errors.New("down"), 0))
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(10 * time.Second) // the pause is 4 s or more
+				watches := len(w.selectors("watch"))
+				shard.set(part(0, 2))
+				synctest.Wait()
+				w.checkStore(part(0, 2))
+				shard.set(part(0, 4))
+				synctest.Wait()
+				w.checkStore(part(0, 4))
+				if n := len(w.selectors("watch")) - watches; n > 1 {
+					t.Errorf("%d watches: the pause has ended early", n)
+				}
+			})
+		})
+	}
+}
+
+// Another process may have acted on the objects of slots that were lost and came back, so their objects leave and are listed again.
+func TestShard_SlotsThatCameBackAreListedAgain(t *testing.T) {
+	for name, set := range map[string]bool{"all namespaces": false, "a set": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 1), 40, func(cfg *source.Config) {
+					if set {
+						cfg.Namespaces = source.NewNamespaces("ns")
+					}
+				})
+				if _, err := w.AddEventHandler(w.handler); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				w.handler.take()
+				came := len(w.in(part(0, 4)))
+				shard.set(part(0, 1).Minus(part(0, 4)))
+				shard.set(part(0, 1))
+				time.Sleep(time.Second)
+				if n := len(w.handler.take()); n != 2*came {
+					t.Errorf("%d events, want a deletion and an addition of %d objects", n, came)
+				}
+				w.checkStore(part(0, 1))
+				time.Sleep(time.Hour)
+				if events := w.handler.take(); len(events) > 0 {
+					t.Errorf("more events: %v", events)
+				}
+			})
+		})
+	}
+}
+
+// blocking is a client that can't convert an object while held is true.
+type blocking struct {
+	source.Client
+	held *atomic.Bool
+}
+
+func (c blocking) Convert() func(runtime.Object) (runtime.Object, error) {
+	wait := holding(c.held)
+	return func(obj runtime.Object) (runtime.Object, error) {
+		wait()
+		return obj, nil
+	}
+}
+
+// The list has succeeded after a failure, and its slots are lost before the reflector gets it.
+func TestShard_FailureOfAListThatIsNotPassedOnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := &atomic.Bool{}
+		w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) { cfg.Client = blocking{cfg.Client, held} })
+		var fails atomic.Bool
+		fails.Store(true)
+		w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Options.ShardSelector != "" && req.Verb == "list" && fails.Load() {
+				return errors.New("down")
+			}
+			return nil
+		})
+		shard.set(part(0, 1))
+		synctest.Wait()
+		held.Store(true)
+		w.recreateIn("x", part(0, 2)) // the watch does not go on
+		fails.Store(false)
+		time.Sleep(5 * time.Second)
+		shard.set(part(0, 2))
+		held.Store(false)
+		time.Sleep(time.Second)
+		if reports := w.observer.reports(); !slices.Contains(reports, "list failed") || reports[len(reports)-1] != "list succeeded" {
+			t.Errorf("reports = %v", reports)
+		}
+	})
+}
+
+func TestShard_HiddenNamespaceHasNoSlotsToLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lists atomic.Int64
+		set := source.NewNamespaces("ns", "secret").Allowed(false)
+		w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+			cfg.Namespaces, cfg.Client = set, counted{cfg.Client, &lists}
+		})
+		check := func(text string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			if got, want := w.source.State().Shard, shard.View(); got.Slots != want.Slots || got.Generation != want.Generation {
+				t.Errorf("%s: %v of generation %d, want %v of %d", text, got.Slots, got.Generation, want.Slots, want.Generation)
+			}
+		}
+		check("first")
+		shard.set(part(0, 1))
+		check("gained")
+		set.Set("ns")
+		check("without it")
+		set.Set("ns", "secret")
+		check("with it again")
+	})
+}
+
+func TestShard_EmptySetHasAllSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var loaded atomic.Uint64
+		_, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
+			cfg.Namespaces, cfg.Loaded = source.NewNamespaces(), loaded.Store
+		})
+		shard.set(part(0, 1))
+		synctest.Wait()
+		if loaded.Load() != shard.View().Generation {
+			t.Errorf("loaded %d of %d", loaded.Load(), shard.View().Generation)
+		}
+	})
 }
 
 func TestShard_GainsSlotsUnderWrites(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 type testShard struct {
 	mu      sync.Mutex
 	view    sharding.View
+	lost    [sharding.SlotCount]uint64 // the generation in which each slot was lost last
 	changed chan struct{}
 }
 
@@ -46,10 +47,25 @@ func (s *testShard) Changed() <-chan struct{} {
 	return s.changed
 }
 
+func (s *testShard) LostSince(generation uint64) (slots sharding.Slots) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range sharding.SlotCount {
+		if one := part(i, sharding.SlotCount); s.lost[i] > generation {
+			slots = slots.Union(one)
+		}
+	}
+	return slots
+}
+
 func (s *testShard) set(slots sharding.Slots) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	lost := s.view.Slots.Minus(slots)
 	s.view = sharding.View{Generation: s.view.Generation + 1, Slots: slots}
+	for slot := range lost.All() {
+		s.lost[slot] = s.view.Generation
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -432,13 +448,18 @@ func runShardModel(t *testing.T, seed uint64) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // reproducible
 	shard := newTestShard(randomSlots(random))
+	var set *source.Namespaces
 	w := newTestInformer(t, func(cfg *source.Config) {
 		cfg.Shard, cfg.KeepCache, cfg.NoWatchList = shard, seed%2 == 0, seed%4 > 1
 		switch seed % 5 {
 		case 0:
-			cfg.Namespaces = source.NewNamespaces("ns", "none")
+			set = source.NewNamespaces("ns", "none")
+			cfg.Namespaces = set
 		case 1:
 			cfg.Polling = 5 * time.Second
+		}
+		if seed%3 > 0 {
+			cfg.Client = delayed{cfg.Client, sleeps(seed, 3000), sleeps(seed+1, 300)}
 		}
 	}, "a", "b", "c")
 	checker := &eventChecker{t: t, there: map[string]types.UID{}}
@@ -455,13 +476,21 @@ func runShardModel(t *testing.T, seed uint64) {
 		case 2:
 			m.stepObject()
 		default:
+			if set != nil && random.IntN(6) == 0 {
+				set.Set([]string{"none", "ns"}[random.IntN(2):]...)
+			}
 			m.step()
 		}
 		if random.IntN(3) > 0 {
 			time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
 		}
 	}
+	if set != nil {
+		set.Set("ns", "none")
+	}
 	m.settle()
+	time.Sleep(2 * time.Minute) // what is delayed
+	synctest.Wait()
 	slots := shard.View().Slots
 	w.checkStore(slots)
 	if diff := cmp.Diff(w.in(slots), checker.keys()); diff != "" {
@@ -470,6 +499,18 @@ func runShardModel(t *testing.T, seed uint64) {
 	state := w.source.State().Shard
 	if state.Slots != slots || state.Generation != shard.View().Generation {
 		t.Errorf("state = %+v, view = %+v", state, shard.View())
+	}
+}
+
+// sleeps returns a function that sleeps for up to this number of milliseconds, or not at all.
+func sleeps(seed uint64, most int) func() {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // reproducible
+	return func() {
+		mu.Lock()
+		d := time.Duration(max(0, random.IntN(2*most)-most)) * time.Millisecond
+		mu.Unlock()
+		time.Sleep(d)
 	}
 }
 

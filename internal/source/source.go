@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/budget"
-	"github.com/gvrkit/gvrkit/sharding"
 )
 
 // Config configures a Source.
@@ -130,6 +129,9 @@ func New(cfg Config) *Source {
 		cfg.Probed = cfg.Availability.probed
 	}
 	s := &Source{gate: &gate{cfg: cfg, available: cfg.Availability}}
+	if cfg.Namespaces != nil {
+		s.gate.known.hides = cfg.Namespaces.hides
+	}
 	s.gate.account = cfg.Budget.Account(s.gate.cacheBytes)
 	s.gate.transform.strict, s.gate.transform.packing = cfg.Strict, cfg.Packing
 	if cfg.Client != nil {
@@ -235,10 +237,10 @@ type State struct {
 
 // State returns the state.
 func (s *Source) State() State {
-	k, view := &s.gate.known, s.gate.view()
+	k := &s.gate.known
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return s.stateLocked(k, view)
+	return s.stateLocked(k)
 }
 
 // Report is the state at one moment, with its parts that grow with the objects and the namespaces.
@@ -252,10 +254,10 @@ type Report struct {
 
 // Report returns the state with all its parts.
 func (s *Source) Report() Report {
-	k, common, view := &s.gate.known, s.gate.commonBytes(), s.gate.view()
+	k, common := &s.gate.known, s.gate.commonBytes()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r := Report{State: s.stateLocked(k, view), Names: k.rejected.names(), Namespaces: s.namespacesLocked(k)}
+	r := Report{State: s.stateLocked(k), Names: k.rejected.names(), Namespaces: s.namespacesLocked(k)}
 	r.Bytes = s.gate.bytesLocked(k) + common
 	return r
 }
@@ -266,8 +268,8 @@ func (s *Source) Resize(key string, stored metav1.Object) {
 	s.gate.account.Update()
 }
 
-// stateLocked is State for a caller that holds the lock of k. View is the result of gate.view.
-func (s *Source) stateLocked(k *known, view *sharding.Slots) State {
+// stateLocked is State for a caller that holds the lock of k.
+func (s *Source) stateLocked(k *known) State {
 	state := State{
 		Objects: k.objects.len(), Generation: k.of.Generation,
 		Complete: k.complete, Listed: k.listed, Former: k.former, FirstLists: k.firstLists, Rewinds: k.rewinds, Rejected: k.rejected.last,
@@ -283,8 +285,8 @@ func (s *Source) stateLocked(k *known, view *sharding.Slots) State {
 	if queued := s.gate.queued.Load(); queued != nil {
 		state.Queued = *queued
 	}
-	if view != nil {
-		state.Shard = &ShardState{View: *view, Slots: k.slotsLocked(), Generation: k.viewed, ByClient: s.gate.strays.Load()}
+	if s.gate.cfg.Shard != nil {
+		state.Shard = &ShardState{View: k.seen.Slots, Slots: k.slotsLocked(), Generation: k.viewed, ByClient: s.gate.strays.Load()}
 	}
 	if s.gate.polls(k.of) {
 		state.Polling = s.gate.cfg.Polling

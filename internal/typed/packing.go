@@ -33,7 +33,18 @@ func (c packing) List(ctx context.Context, gvr schema.GroupVersionResource, name
 		return list, nil
 	}
 	return &internalversion.List{
-		ListMeta: metav1.ListMeta{ResourceVersion: list.GetResourceVersion(), Continue: list.GetContinue(), RemainingItemCount: list.GetRemainingItemCount()},
-		Items:    items,
+		ListMeta: metav1.ListMeta{
+			ResourceVersion: list.GetResourceVersion(), Continue: list.GetContinue(), RemainingItemCount: list.GetRemainingItemCount(), ShardInfo: shardInfo(list),
+		},
+		Items: items,
 	}, nil
+}
+
+// shardInfo returns what list says about the selector of a shard.
+func shardInfo(list *unstructured.UnstructuredList) *metav1.ShardInfo {
+	selector, found, err := unstructured.NestedString(list.Object, "metadata", "shardInfo", "selector")
+	if !found || err != nil {
+		return nil
+	}
+	return &metav1.ShardInfo{Selector: selector}
 }
