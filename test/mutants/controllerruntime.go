@@ -31,6 +31,9 @@ var ofControllerRuntime = []table{
 		{"a removed informer of NewInformer runs", "madeLease.Release", drop("close(l.released)")},
 		{"an informer of NewInformer ignores the namespace", "maker.listerWatcher", always(`mapping.Scope.Name() != meta.RESTScopeNameNamespace`)},
 	}},
+	{"controllerruntime/internal/settings", "controllerruntime", []mutant{
+		{"redirects take the credentials of a cache along", "Default", drop("opts.HTTPClient = redirect.Refuse(opts.HTTPClient)")},
+	}},
 	{"controllerruntime/internal/settings", "controllerruntime/internal/settings", []mutant{
 		{"the settings of a kind come before those of its namespace", "defaultKind", replace("config = Merge(config, own)", "config = Merge(own, config)")},
 		{"settings of a namespace for all kinds have no effect", "defaultKind", drop("config = Merge(config, opts.DefaultNamespaces[namespace])")},

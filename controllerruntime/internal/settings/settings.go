@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/gvrkit/gvrkit/internal/redirect"
 )
 
 // Kind are the settings of the watches of one kind.
@@ -60,7 +62,7 @@ func (s *Settings) Of(gvk schema.GroupVersionKind) (_ Kind, usual bool) {
 	return s.others, true
 }
 
-// Default returns opts with all defaults, as cache.New computes them. Absent reports whether a kind may be absent: then a kind of
+// Default returns opts with all defaults, as cache.New computes them, and an HTTP client that follows no redirect to another host. Absent reports whether a kind may be absent: then a kind of
 // ByObject that the mapper does not have is taken for a namespaced one.
 func Default(cfg *rest.Config, opts cache.Options, absent bool) (cache.Options, error) {
 	cfg = rest.CopyConfig(cfg)
@@ -71,6 +73,7 @@ func Default(cfg *rest.Config, opts cache.Options, absent bool) (cache.Options, 
 			return cache.Options{}, fmt.Errorf("could not create HTTP client from config: %w", err)
 		}
 	}
+	opts.HTTPClient = redirect.Refuse(opts.HTTPClient) // also for the mapper, and for informers of NewInformer
 	if opts.Scheme == nil {
 		opts.Scheme = scheme.Scheme
 	}
