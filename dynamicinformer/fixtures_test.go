@@ -136,3 +136,11 @@ func checkRetry(t *testing.T, l *dynamicinformer.Lease) {
 		t.Errorf("after Retry: %v, %v later", err, time.Since(begun))
 	}
 }
+
+// fewer returns the number of random sequences of a test, which is smaller with -short.
+func fewer(seeds int) int {
+	if testing.Short() {
+		return seeds / 4
+	}
+	return seeds
+}

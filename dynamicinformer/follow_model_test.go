@@ -110,7 +110,7 @@ func (m *model) step(w *crdCluster, labelled map[string]bool) {
 // Types change at random while callbacks take some time. Starts and stops alternate, the last state is
 // correct, and at the end no type is started.
 func TestFollow_Model(t *testing.T) {
-	seeds := make([]uint64, 30)
+	seeds := make([]uint64, fewer(30))
 	for i := range seeds {
 		seeds[i] = uint64(i + 1)
 	}

@@ -24,7 +24,7 @@ import (
 func TestMemoryBudget_Random(t *testing.T) {
 	seeds := uint64(200)
 	if testing.Short() {
-		seeds = 40
+		seeds = 15
 	}
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { randomBudget(t, rand.New(rand.NewPCG(seed, 5))) })

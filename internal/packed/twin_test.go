@@ -22,6 +22,7 @@ func alike(t *testing.T, a, b Tape) {
 }
 
 func TestContentLike_AsContent(t *testing.T) {
+	whole(t)
 	p := NewPacker()
 	var tapes []Tape
 	for range 2 { // the later ones have more in the dictionary

@@ -219,3 +219,11 @@ func newBookmark(mark string) *unstructured.Unstructured {
 	}
 	return obj
 }
+
+// fewer returns the number of random sequences of a test, which is smaller with -short.
+func fewer(seeds int) int {
+	if testing.Short() {
+		return seeds / 4
+	}
+	return seeds
+}

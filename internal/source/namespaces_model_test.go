@@ -22,7 +22,7 @@ import (
 // The set, the type, the objects and the failures of single namespaces change at random. At the end, the informer has
 // what plain lists of the namespaces in the set have, and the handler got consistent events.
 func TestNamespacesModel_InformerHasTheObjectsOfTheSet(t *testing.T) {
-	seeds := make([]uint64, 200)
+	seeds := make([]uint64, fewer(200))
 	for i := range seeds {
 		seeds[i] = rand.Uint64()
 	}

@@ -502,7 +502,7 @@ func TestRewind_AServerWithoutOrderDoesNotCostAListForEachEvent(t *testing.T) {
 // The server is restored at random, and changes before and after that. At the end, the informer has what the server has,
 // and the events of the handler are consistent.
 func TestRewindModel_InformerHasTheObjectsOfTheCluster(t *testing.T) {
-	seeds := make([]uint64, 300)
+	seeds := make([]uint64, fewer(300))
 	for i := range seeds {
 		seeds[i] = rand.Uint64()
 	}

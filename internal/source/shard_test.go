@@ -429,7 +429,7 @@ func TestShard_ListOfAnotherShardFails(t *testing.T) {
 // The view, the type, the objects and the feature of the server change at random, also while requests fail. At the end, the
 // informer has the objects of its slots, and the handler got consistent events.
 func TestShardModel_InformerHasTheObjectsOfItsSlots(t *testing.T) {
-	seeds := make([]uint64, 300)
+	seeds := make([]uint64, fewer(300))
 	for i := range seeds {
 		seeds[i] = rand.Uint64()
 	}

@@ -62,6 +62,7 @@ func difference(data []byte, want, got any) string {
 }
 
 func TestDecode_AsClientGo(t *testing.T) {
+	whole(t)
 	for name, ours := range variants() {
 		t.Run(name, func(t *testing.T) {
 			for range sightings {

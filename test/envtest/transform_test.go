@@ -272,7 +272,7 @@ var _ = Describe("A transform that writes to its objects, on "+embeddedServer.na
 		awaitCreations := func(n int) {
 			GinkgoHelper()
 			enough := w.created() + n
-			Eventually(w.created, "30s").Should(BeNumerically(">=", enough))
+			Eventually(w.created, "2m").Should(BeNumerically(">=", enough))
 		}
 		awaitCreations(100)
 		for range 3 { // the watch resumes at its version
