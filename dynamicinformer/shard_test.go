@@ -23,6 +23,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/lister"
 	"github.com/gvrkit/gvrkit/sharding"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 var shardSeed = flag.Uint64("shard.seed", 0, "run TestWithShard_NoTwoMembersActOnAnObject with this seed alone")
@@ -305,6 +306,71 @@ func TestWithShard_ViewMayReadTheStatus(t *testing.T) {
 	case <-ctx.Done():
 		t.Fatal("the status waits for the shard, which waits for the status")
 	}
+}
+
+// The status of an informer says what its member waits for, and of whom.
+func TestWithShard_StatusHasTheGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, leases := fakecluster.New(widgetType), fakecluster.NewLeaseServer()
+		cluster.Shard(true)
+		for i := range 40 {
+			create(t, cluster, widgets, "ns", fmt.Sprintf("o%02d", i))
+		}
+		join := func(identity string) *sharding.Member {
+			member, err := sharding.Join(t.Context(), leases.Client(), sharding.Config{Namespace: "ns", Name: "widgets", Identity: identity})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return member
+		}
+		var ends []func()
+		defer func() {
+			for _, end := range ends {
+				end()
+			}
+		}()
+		state := func(member *sharding.Member) func() *status.Shard {
+			f := newFactory(t, cluster, dynamicinformer.WithShard(member))
+			start(t.Context(), f)
+			l, err := f.Acquire(t.Context(), widgets)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, func() {
+				shutdown(t, f)
+				if err := member.Leave(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			return func() *status.Shard { return l.Status().Shard }
+		}
+		first := state(join("first"))
+		time.Sleep(30 * time.Second)
+		if got := first(); got.Member != "first" || got.Slots != sharding.SlotCount || got.Awaited+got.Waiting+int(got.Moved) > 0 || got.Reason != "" { //nolint:gosec // few
+			t.Errorf("alone: %+v", got)
+		}
+		second := join("second")
+		defer func() {
+			if err := second.Leave(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+		stuck := second.Follow("stuck")
+		time.Sleep(30 * time.Second)
+		if got := first(); got.Slots+second.View().Slots.Len() != sharding.SlotCount || got.Moved == 0 {
+			t.Errorf("after another one has joined: %+v", got)
+		}
+		third := state(join("third"))
+		time.Sleep(15 * time.Second)
+		if got := third(); got.Awaited == 0 || got.Pending == "" || !slices.Equal(got.Owners, []string{"second"}) {
+			t.Errorf("while one does not let go: %+v", got)
+		}
+		stuck.Stop()
+		time.Sleep(15 * time.Second)
+		if got := third(); got.Awaited != 0 || got.Owners != nil || got.Slots < sharding.SlotCount/5 {
+			t.Errorf("after it has let go: %+v", got)
+		}
+	})
 }
 
 type incomparable struct {

@@ -131,6 +131,8 @@ func (r *resource) collect(to chan<- prometheus.Metric) {
 	if r.slots.any {
 		send(gauge, slotsDesc, float64(r.slots.held), "held")
 		send(gauge, slotsDesc, float64(r.slots.loading), "loading")
+		send(gauge, slotsDesc, float64(r.slots.pending), "pending")
+		send(counter, movedDesc, float64(r.slots.moved))
 		send(gauge, byClientDesc, oneIf(r.slots.byClient))
 	}
 	send(gauge, leasesDesc, float64(r.leases))

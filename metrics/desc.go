@@ -23,7 +23,7 @@ var sourceStates = []discovery.SourceState{
 // all are the descriptors of a collector.
 var all = []*prometheus.Desc{
 	informersDesc, omittedDesc,
-	stateDesc, reasonDesc, failedDesc, failuresDesc, listsDesc, watchesDesc, bytesDesc, eventsDesc, lastEventDesc, objectsDesc, cacheDesc, slotsDesc, byClientDesc, staleDesc,
+	stateDesc, reasonDesc, failedDesc, failuresDesc, listsDesc, watchesDesc, bytesDesc, eventsDesc, lastEventDesc, objectsDesc, cacheDesc, slotsDesc, movedDesc, byClientDesc, staleDesc,
 	leasesDesc, handlersDesc, backlogDesc, backlogMaxDesc, lagDesc, callDesc,
 	budgetDesc, memoryDesc,
 	runningDesc, typesDesc, requestsDesc, answersDesc, sourceDesc,
@@ -64,7 +64,8 @@ var (
 	lastEventDesc  = describeResource("informer_last_event_timestamp_seconds", "Unix time of the informer's last event in seconds; no series if there was none.")
 	objectsDesc    = describeResource("informer_objects", "Number of objects of the informer.")
 	cacheDesc      = describeResource("informer_cache_bytes", "Memory of the informer's cache in bytes, about.")
-	slotsDesc      = describeResource("informer_shard_slots", "Number of slots of the informer's shard: those of which the cache has all objects, and those that are loading.", "state")
+	slotsDesc      = describeResource("informer_shard_slots", "Number of slots of the informer's shard: those of which the cache has all objects, those that are loading, and those that the member of a group waits for.", "state")
+	movedDesc      = describeResource("informer_shard_moved_objects_total", "Number of objects that have left the cache because the shard has lost their slots.")
 	byClientDesc   = describeResource("informer_sharded_by_client", "1 if the server sends objects that are not of the informer's shard, which the informer leaves out.")
 	staleDesc      = describeResource("informer_stale_seconds", "How long the cache may have been out of date; 0 if it is up to date.")
 	leasesDesc     = describeResource("informer_leases", "Number of leases on the informer.")

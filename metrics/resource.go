@@ -128,6 +128,8 @@ func age(since, now time.Time) time.Duration {
 type shardSlots struct {
 	any           bool // there is a shard
 	held, loading int
+	pending       int // those that a member of a group waits for
+	moved         uint64
 	byClient      bool // a server does not select
 }
 
@@ -138,5 +140,7 @@ func (n *shardSlots) add(shard *status.Shard) {
 	n.any = true
 	n.held += shard.Slots
 	n.loading += shard.Waiting
+	n.pending += shard.Awaited
+	n.moved += shard.Moved
 	n.byClient = n.byClient || shard.ByClient
 }

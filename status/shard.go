@@ -1,6 +1,11 @@
 package status
 
-// Shard is the part of a type's objects that an informer with dynamicinformer.WithShard has. sharding.Member.Status has the group.
+import (
+	"fmt"
+	"strings"
+)
+
+// Shard is the part of a type's objects that an informer with dynamicinformer.WithShard has. sharding.Member.Status has more about the group.
 type Shard struct {
 	// Held are the slots of which the cache has all objects, as numbers and ranges such as "0-63,70", and Slots their number.
 	Held  string `json:"held,omitempty"`
@@ -9,9 +14,21 @@ type Shard struct {
 	Loading string `json:"loading,omitempty"`
 	// Waiting is the number of slots in Loading.
 	Waiting int `json:"waiting,omitempty"`
+	// Moved is the number of objects that have left the cache so far because the shard has lost their slots.
+	Moved uint64 `json:"moved,omitempty"`
 	// ByClient says that the server sends objects that were not requested, since it does not have the feature
 	// ShardedListAndWatch: the informer leaves them out, and a shard saves memory, but no requests and bytes.
 	ByClient bool `json:"byClient,omitempty"`
+
+	// The fields below are those of a sharding.Member, and empty for other shards. Member is its identity.
+	Member string `json:"member,omitempty"`
+	// Pending are the slots that the member should have and does not have yet, and Awaited their number.
+	Pending string `json:"pending,omitempty"`
+	Awaited int    `json:"awaited,omitempty"`
+	// Owners are the identities of the members that have not let slots of Pending go.
+	Owners []string `json:"owners,omitempty"`
+	// Reason is the sharding.Reason for which the member acts on no slots, or waits.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Text describes the shard in words.
@@ -20,8 +37,23 @@ func (s *Shard) Text() string {
 	if s.Slots > 0 {
 		text = "slots " + s.Held
 	}
+	if s.Member != "" {
+		text = s.Member + ": " + text
+	}
 	if s.Waiting > 0 {
 		text += "; is loading " + s.Loading
+	}
+	if s.Awaited > 0 {
+		text += "; waits for " + s.Pending
+		if len(s.Owners) > 0 {
+			text += ", of " + strings.Join(s.Owners, ", ")
+		}
+	}
+	if s.Reason != "" {
+		text += "; " + s.Reason
+	}
+	if s.Moved > 0 {
+		text += fmt.Sprintf("; %d objects have moved to other processes", s.Moved)
 	}
 	if s.ByClient {
 		text += "; the server sends all objects, and the informer selects (ShardedByClient)"

@@ -29,6 +29,9 @@ func newOwnership(shard sharding.Shard, gvr schema.GroupVersionResource, cfg *so
 	}
 	o := &ownership{Shard: shard, gvr: gvr}
 	cfg.Shard = shard
+	if member, is := shard.(*sharding.Member); is { // its methods hold no lock for long, and call no code of the user
+		cfg.Group = member.Status
+	}
 	cfg.Loaded = func(generation uint64) { o.follower.Load().Loaded(generation) }
 	return o
 }

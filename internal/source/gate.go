@@ -44,6 +44,7 @@ type gate struct {
 	again     atomic.Bool               // the next list replaces a watch-list that had its turn
 	bookmarks atomic.Bool               // the server sends bookmarks
 	slots     atomic.Bool               // slots of the shard have been awaited
+	moved     atomic.Uint64             // the number of objects that have left with the slots of the shard
 	strays    atomic.Bool               // the server has sent objects that were not requested, since the last whole list
 
 	mu    sync.Mutex

@@ -47,8 +47,12 @@ type ShardState struct {
 	// had all slots; zero: there was none.
 	Slots      sharding.Slots
 	Generation uint64
+	// Moved is the number of objects that have left because the shard has lost their slots.
+	Moved uint64
 	// ByClient says that the server has sent objects of other slots since the last whole list: it does not select.
 	ByClient bool
+	// Group is Config.Group.
+	Group func() sharding.Status
 }
 
 // holding is what the reflector has of a shard, in one namespace of a set or, without a set, at all.
@@ -522,6 +526,7 @@ func (s *resumableWatch) passSlots(ctx context.Context, p *part, content listed,
 		for _, key := range keys {
 			left[key] = true
 		}
+		s.moved.Add(uint64(len(keys)))
 	} else {
 		keys = s.missingIn(content, t, keys)
 	}

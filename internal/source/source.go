@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/budget"
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 // Config configures a Source.
@@ -50,6 +51,8 @@ type Config struct {
 	// Loaded is called when the reflector has got all objects in the slots of the view with this generation, or will get
 	// them next. It must not block. It may be nil.
 	Loaded func(generation uint64)
+	// Group returns the state of the group that shares the objects; nil: there is no group. It is called while locks are held.
+	Group func() sharding.Status
 	// MarkMoved marks the deletions of objects that exist, but whose namespaces have left Namespaces, or whose slots Shard: see [Moved]. The
 	// reflector must accept objects of any type.
 	MarkMoved bool
@@ -286,7 +289,9 @@ func (s *Source) stateLocked(k *known) State {
 		state.Queued = *queued
 	}
 	if s.gate.cfg.Shard != nil {
-		state.Shard = &ShardState{View: k.seen.Slots, Slots: k.slotsLocked(), Generation: k.viewed, ByClient: s.gate.strays.Load()}
+		state.Shard = &ShardState{
+			View: k.seen.Slots, Slots: k.slotsLocked(), Generation: k.viewed, Moved: s.gate.moved.Load(), ByClient: s.gate.strays.Load(), Group: s.gate.cfg.Group,
+		}
 	}
 	if s.gate.polls(k.of) {
 		state.Polling = s.gate.cfg.Polling

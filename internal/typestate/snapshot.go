@@ -9,6 +9,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/sharding"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -175,6 +176,16 @@ func (s *Snapshot) Lasting() bool {
 	return c.Reason.Lasting()
 }
 
+// inGroup sets the fields of s that a group has.
+func inGroup(s *status.Shard, group sharding.Status) {
+	s.Member, s.Pending, s.Awaited, s.Reason = group.Identity, group.Pending.String(), group.Pending.Len(), string(group.Reason)
+	for _, other := range group.Members {
+		if !other.Expired && !other.Claims.Intersect(group.Pending).Empty() {
+			s.Owners = append(s.Owners, other.Identity)
+		}
+	}
+}
+
 // Status returns the fields of the informer's status that the snapshot has. NotRunning is why the
 // informer does not run; empty means that it runs.
 func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
@@ -186,7 +197,10 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 	if shard := s.Source.Shard; shard != nil {
 		held := shard.Slots.Intersect(shard.View)
 		loading := shard.View.Minus(held)
-		i.Shard = &status.Shard{Held: held.String(), Slots: held.Len(), Loading: loading.String(), Waiting: loading.Len(), ByClient: shard.ByClient}
+		i.Shard = &status.Shard{Held: held.String(), Slots: held.Len(), Loading: loading.String(), Waiting: loading.Len(), Moved: shard.Moved, ByClient: shard.ByClient}
+		if shard.Group != nil {
+			inGroup(i.Shard, shard.Group())
+		}
 	}
 	i.Reason = s.reason(notRunning)
 	i.State = s.state(i.Reason)

@@ -57,6 +57,7 @@ var ofShard = []table{
 		{"shard: slots go while a handler acts", "ownership.follow", replace("o.handlers.Quiesce(unchanged)", "unchanged.Err()")},
 		{"shard: the informer never lets slots go", "ownership.follow", drop("follower.LetGo(view.Generation)")},
 		{"shard: an informer that has ended keeps slots", "ownership.run", drop("follower.Stop()")},
+		{"shard: the status has no group", "newOwnership", drop("cfg.Group = member.Status")},
 		{"shard: the member does not know what is loaded", "newOwnership", replace("o.follower.Load().Loaded(generation)", "_ = generation")},
 	}},
 	{"dynamicinformer", "dynamicinformer", []mutant{
@@ -64,7 +65,11 @@ var ofShard = []table{
 		{"shard: a nil member is a shard", "settings.checkShard", never("v.Kind() == reflect.Pointer && v.IsNil()")},
 		{"shard: shards that can't be compared panic", "WithShard", never("shard != nil && !reflect.ValueOf(shard).Comparable()")},
 	}},
+	{"internal/source", "dynamicinformer", []mutant{
+		{"shard: moved objects do not count", "resumableWatch.passSlots", drop("s.moved.Add(uint64(len(keys)))")},
+	}},
 	{"internal/typestate", "dynamicinformer", []mutant{
+		{"shard: slots have no other owner", "inGroup", always("!other.Expired && !other.Claims.Intersect(group.Pending).Empty()")},
 		{"shard: the status has no shard", "Snapshot.Status", never("shard != nil")},
 	}},
 	{"metrics", "metrics", []mutant{
