@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,5 +123,38 @@ func TestRun_ReportsWhatASubjectDoes(t *testing.T) {
 				t.Errorf("want %q, got\n%v", tc.want, result)
 			}
 		})
+	}
+}
+
+// asking is a subject that sends a request whenever it must be at rest.
+type asking struct {
+	plain
+	ask func()
+}
+
+func (a *asking) AtRest(context.Context) []churn.Violation {
+	a.ask()
+	return nil
+}
+
+func TestRun_ServersAlternateAtRest(t *testing.T) {
+	t.Parallel()
+	for period, want := range map[string]bool{"1": true, "0": false} {
+		var asked atomic.Bool
+		second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked.Store(true)
+			http.Error(w, "not found", http.StatusNotFound)
+		}))
+		t.Cleanup(second.Close)
+		cfg := churn.Config{Servers: []*rest.Config{serve(t), {Host: second.URL}}, Subject: func(_ context.Context, env churn.Environment) (churn.Subject, error) {
+			return &asking{plain{end: func() {}}, func() { client{t, env}.get("")() }}, nil
+		}}
+		script := churn.Script{churn.NewOp(churn.Alternate, nil, "period", period), churn.NewOp(churn.Settle, nil)}
+		if result, err := churn.Run(t.Context(), cfg, script); err != nil || result.Failed() {
+			t.Errorf("%v\n%v", err, result)
+		}
+		if asked.Load() != want {
+			t.Errorf("period %s: the second server was asked at rest: %v, want %v", period, asked.Load(), want)
+		}
 	}
 }
