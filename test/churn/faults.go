@@ -55,8 +55,13 @@ var (
 // FaultKinds returns the values of the parameter kind of the verb fault, sorted.
 func FaultKinds() []string { return slices.Sorted(maps.Keys(faultKinds)) }
 
-// everyType is the argument that means all types of a run.
-const everyType = "all"
+// Arguments instead of a type.
+const (
+	everyType       = "all"         // all types of a run
+	everyDefinition = "definitions" // CRDs
+)
+
+var ofDefinitions = faultproxy.Resource(definitions.Group, definitions.Resource)
 
 // ofType matches requests for objects of a type, or for those of all types.
 func (r *run) ofType(typ string) faultproxy.Match {
@@ -76,7 +81,7 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 	case slices.Equal(kind.verbs, discoveryOnly):
 		match = faultproxy.AnyDiscovery()
 	case slices.Equal(kind.verbs, definitionsOnly):
-		match = faultproxy.Resource(definitions.Group, definitions.Resource)
+		match = ofDefinitions
 	case kind.verbs != nil:
 		match = faultproxy.All(match, faultproxy.Verb(kind.verbs...))
 	case op.With["verb"] != "":

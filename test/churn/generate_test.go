@@ -1,6 +1,7 @@
 package churn_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/gvrkit/gvrkit/test/churn"
@@ -34,6 +35,31 @@ func TestGenerate_UsesAllVerbsAndFaults(t *testing.T) {
 	for _, kind := range churn.FaultKinds() {
 		if kinds[kind] == 0 {
 			t.Errorf("no script has the fault %s", kind)
+		}
+	}
+}
+
+// make test runs about twelve seeds on a server.
+func TestGenerate_TwelveSeedsHaveAllFaults(t *testing.T) {
+	for name, profile := range map[string]churn.Profile{
+		"the usual one":  {},
+		"two servers":    {Servers: 2},
+		"short scripts":  {Length: 40, Types: 1},
+		"restores":       {Length: 70, Restore: true},
+		"without a kind": {Without: []string{"hang", churn.Undefine}},
+	} {
+		for first := range uint64(30) {
+			has := map[string]int{}
+			for seed := first; seed < first+12; seed++ {
+				for _, op := range churn.Generate(seed, profile) {
+					has[op.With["kind"]]++
+				}
+			}
+			for _, kind := range churn.FaultKinds() {
+				if has[kind] == 0 && !slices.Contains(profile.Without, kind) {
+					t.Errorf("%s: no script of the seeds %d to %d has the fault %s", name, first, first+11, kind)
+				}
+			}
 		}
 	}
 }

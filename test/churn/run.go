@@ -247,7 +247,7 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 	typ, namespace := op.Arg("type"), op.With["namespace"]
 	switch op.Verb {
 	case Cut:
-		r.env.Proxy.CutWatches(r.ofType(typ))
+		r.env.Proxy.CutWatches(r.watchesOf(typ))
 	case Fault:
 		return r.faults.Inject(ctx, op)
 	case Heal:
@@ -267,6 +267,14 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 		r.alternate(ctx, number(op.With["period"], 2))
 	}
 	return nil
+}
+
+// watchesOf matches the watches that the verb cut breaks.
+func (r *run) watchesOf(typ string) faultproxy.Match {
+	if typ == everyDefinition {
+		return ofDefinitions
+	}
+	return r.ofType(typ)
 }
 
 func permissionName(typ, namespace string) string { return "forbid " + typ + "/" + namespace }

@@ -75,7 +75,7 @@ var Verbs = map[string]Usage{
 	Fill:      {Args: []string{"type", "namespace"}, With: []string{"count"}, Does: "creates objects whose names begin with f, or changes them"},
 	Pause:     {Args: []string{"duration"}, Does: "waits"},
 	Settle:    {Does: "heals all faults, waits until the subject is at rest, and compares it with the model"},
-	Cut:       {Args: []string{"type"}, Does: "breaks the watches of a type, or of all"},
+	Cut:       {Args: []string{"type"}, Does: "breaks the watches of a type, of all types, or of definitions, which are the CRDs"},
 	Fault:     {Args: []string{"name", "type"}, With: []string{"kind", "at", "code", "ms", "verb", "namespace", "times", "share"}, Does: "injects a fault into requests for a type, or all requests"},
 	Heal:      {Args: []string{"name"}, Does: "removes a fault, and breaks the connections that it has changed"},
 	Forbid:    {Args: []string{"type"}, With: []string{"namespace"}, Does: "forbids lists and watches of a type, in a namespace or everywhere, and breaks its watches; Settle does not end this"},
