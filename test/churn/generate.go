@@ -152,7 +152,7 @@ func (g *generator) next() {
 	}{
 		{46, g.object1},
 		{49, g.gap},
-		{55, g.definition},
+		{56, g.definition},
 		{65, g.subject},
 		{76, g.fault},
 		{80, func() { g.add(Cut, []string{pick(g, g.typ(), everyType)}) }},
@@ -216,15 +216,36 @@ func (g *generator) object1() {
 func (g *generator) definition() {
 	typ := g.typ()
 	switch g.IntN(6) {
-	case 0, 1:
+	case 0:
 		g.add(Define, []string{typ}, "scope", g.scope(), "versions", g.versions())
-	case 2:
-		g.add(Undefine, []string{typ})
+	case 1, 2:
+		g.absence(typ)
 	case 3:
 		g.add(Redefine, []string{typ}, "scope", g.scope(), "versions", g.versions())
 		g.add(Create, []string{typ, g.object()}, "color", g.color())
 	default:
 		g.add(Serve, []string{typ}, "versions", g.versions())
+	}
+}
+
+// absence deletes a type. Usually, the subject comes to rest without it, also with a lease that was acquired meanwhile, and the type
+// is created again.
+func (g *generator) absence(typ string) {
+	g.add(Undefine, []string{typ})
+	if g.IntN(3) == 0 {
+		lease := g.lease()
+		g.acquire(lease, typ)
+		g.handle(lease)
+	}
+	for range g.IntN(3) {
+		g.object1()
+	}
+	if g.IntN(4) > 0 {
+		g.add(Settle, nil)
+	}
+	if g.IntN(4) > 0 {
+		g.add(Define, []string{typ}, "scope", g.scope(), "versions", g.versions())
+		g.add(Create, []string{typ, g.object()}, "color", g.color())
 	}
 }
 

@@ -1,6 +1,8 @@
 package churn_test
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"testing"
 
@@ -61,6 +63,36 @@ func TestGenerate_TwelveSeedsHaveAllFaults(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Once per script on average, the subject is at rest while a lease is on a type that has been deleted.
+func TestGenerate_TypesAreDeletedAtRest(t *testing.T) {
+	const seeds = 120
+	at := 0 // how often it is
+	for seed := range uint64(seeds) {
+		absent, leases := map[string]bool{}, map[string]string{}
+		for _, op := range churn.Generate(seed, churn.Profile{}) {
+			switch op.Verb {
+			case churn.Define, churn.Redefine:
+				delete(absent, op.Arg("type"))
+			case churn.Undefine:
+				absent[op.Arg("type")] = true
+			case churn.Acquire:
+				leases[op.Arg("lease")] = cmp.Or(leases[op.Arg("lease")], op.Arg("type"))
+			case churn.Release:
+				delete(leases, op.Arg("lease"))
+			case churn.Restart:
+				clear(leases)
+			case churn.Settle:
+				if slices.ContainsFunc(slices.Collect(maps.Values(leases)), func(typ string) bool { return absent[typ] }) {
+					at++
+				}
+			}
+		}
+	}
+	if at < seeds {
+		t.Errorf("in %d scripts, a lease is on a deleted type at rest %d times", seeds, at)
 	}
 }
 
