@@ -313,6 +313,7 @@ func (r *run) settle(ctx context.Context) []Violation {
 			next = now.Add(time.Second)
 		}
 		if r.ofSubject(ctx, func() { found = r.subject.AtRest(ctx) }); len(found) == 0 {
+			r.world.rested(time.Now())
 			break
 		}
 		if time.Since(begun) > r.Patience || wait(ctx, 20*time.Millisecond) != nil {
