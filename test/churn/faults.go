@@ -124,13 +124,19 @@ type Faults struct {
 	proxy  *faultproxy.Proxy
 	group  string
 	ofType func(typ string) faultproxy.Match
-	active map[string]func()
+	active map[string]activeFault
+}
+
+// activeFault is a fault that has been injected.
+type activeFault struct {
+	remove    func()
+	discovery bool // it concerns requests for discovery documents or CRDs
 }
 
 // NewFaults returns faults of a proxy. OfType selects the requests for the objects of a type that an
 // operation names, and group is the API group of the faults that break or delay the discovery of a group.
 func NewFaults(proxy *faultproxy.Proxy, group string, ofType func(typ string) faultproxy.Match) *Faults {
-	return &Faults{proxy: proxy, group: group, ofType: ofType, active: map[string]func(){}}
+	return &Faults{proxy: proxy, group: group, ofType: ofType, active: map[string]activeFault{}}
 }
 
 // Inject injects the fault of an operation with the verb [Fault]. It replaces the fault with that name.
@@ -140,7 +146,20 @@ func (f *Faults) Inject(ctx context.Context, op Op) error {
 		return err
 	}
 	f.inject(ctx, op.Arg("name"), match, fault)
+	if verbs := faultKinds[op.With["kind"]].verbs; slices.Equal(verbs, discoveryOnly) || slices.Equal(verbs, definitionsOnly) {
+		f.active[op.Arg("name")] = activeFault{f.active[op.Arg("name")].remove, true}
+	}
 	return nil
+}
+
+// ConcernDiscovery reports whether an active fault concerns requests for discovery documents or CRDs.
+func (f *Faults) ConcernDiscovery() bool {
+	for _, fault := range f.active {
+		if fault.discovery {
+			return true
+		}
+	}
+	return false
 }
 
 // inject injects a fault. When it is healed, the connections of the requests that match, which
@@ -163,7 +182,7 @@ func (f *Faults) inject(ctx context.Context, name string, match faultproxy.Match
 			}
 		})
 	})
-	f.active[name] = func() { remove(); cut() }
+	f.active[name] = activeFault{remove: func() { remove(); cut() }}
 }
 
 var errHealed = errors.New("churn: the fault was healed")
@@ -171,9 +190,9 @@ var errHealed = errors.New("churn: the fault was healed")
 // Heal removes the fault with a name, or all faults if the name is empty. It breaks the connections of the
 // requests that match the fault.
 func (f *Faults) Heal(name string) {
-	for other, remove := range f.active {
+	for other, fault := range f.active {
 		if other == name || name == "" {
-			remove()
+			fault.remove()
 			delete(f.active, other)
 		}
 	}

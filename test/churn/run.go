@@ -149,7 +149,7 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	r.close = append(r.close, front.CloseIdleConnections)
-	r.env = Environment{Config: config, HTTP: front, World: r.world, Proxy: proxy}
+	r.env = Environment{Config: config, HTTP: front, World: r.world, Proxy: proxy, DiscoveryFails: r.faults.ConcernDiscovery}
 	r.ofSubject(ctx, func() { r.subject, err = r.Subject(ctx, r.env) })
 	return err
 }

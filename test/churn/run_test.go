@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -156,5 +157,47 @@ func TestRun_ServersAlternateAtRest(t *testing.T) {
 		if asked.Load() != want {
 			t.Errorf("period %s: the second server was asked at rest: %v, want %v", period, asked.Load(), want)
 		}
+	}
+}
+
+// told is a subject that notes what it is told about discovery.
+type told struct {
+	plain
+	env   churn.Environment
+	fails []bool
+}
+
+func (s *told) Do(context.Context, churn.Op) error {
+	s.fails = append(s.fails, s.env.DiscoveryFails())
+	return nil
+}
+
+func TestRun_TellsWhetherDiscoveryFails(t *testing.T) {
+	t.Parallel()
+	script, err := churn.Parse(`
+		retry l1
+		fault f1 t1 kind=breakdefinitions
+		retry l1
+		heal f1
+		retry l1
+		fault f1 all kind=fail
+		retry l1
+		fault f2 all kind=stalegroup
+		retry l1
+		settle
+		retry l1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := &told{plain: plain{end: func() {}}}
+	cfg := churn.Config{Servers: []*rest.Config{serve(t)}, Subject: func(_ context.Context, env churn.Environment) (churn.Subject, error) {
+		subject.env = env
+		return subject, nil
+	}}
+	if result, err := churn.Run(t.Context(), cfg, script); err != nil || result.Failed() {
+		t.Errorf("%v\n%v", err, result)
+	}
+	if want := []bool{false, true, false, false, true, false}; !slices.Equal(subject.fails, want) {
+		t.Errorf("discovery fails: %v, want %v", subject.fails, want)
 	}
 }
