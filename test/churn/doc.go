@@ -18,7 +18,8 @@
 //
 // [Run] carries a script out. It writes to the server past the proxy and records the results in the
 // [World]: each state that each object has had. The program under test, a [Subject], is a client
-// of the proxy. Package leases is the subject for informers of this module.
+// of the proxy. Package leases is the subject for informers of this module, and
+// package mirror is an example: a small controller.
 //
 // The model is what the [World] says:
 //

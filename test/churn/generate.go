@@ -114,6 +114,9 @@ func (g *generator) object() string    { return g.namespace() + "/" + pick(g, "x
 func (g *generator) color() string     { return pick(g, "red", "blue") }
 
 func (g *generator) versions() string {
+	if slices.Contains(g.profile.Without, Serve) {
+		return "v1,v1beta1" // they can't change
+	}
 	return pick(g, "v1", "v1", "v1,v1beta1", "v1,v1beta1", "v1beta1")
 }
 

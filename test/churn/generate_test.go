@@ -106,6 +106,9 @@ func TestGenerate_KeepsToTheProfile(t *testing.T) {
 			if op.Verb == churn.Serve || op.Verb == churn.Alternate || op.Verb == churn.Restore || op.With["kind"] == "hang" || op.Arg("type") == "t2" {
 				t.Fatalf("seed %d: %v", seed, op)
 			}
+			if versions := op.With["versions"]; versions != "" && versions != "v1,v1beta1" { // a subject of v1 would never see the type
+				t.Fatalf("seed %d: without serve, %v", seed, op)
+			}
 		}
 	}
 }
