@@ -18,7 +18,8 @@
 //
 // [Run] carries a script out. It writes to the server past the proxy and records the results in the
 // [World]: each state that each object has had. The program under test, a [Subject], is a client
-// of the proxy. Package leases is the subject for informers of this module.
+// of the proxy. Package leases is the subject for informers of this module, and
+// package mirror is an example: a small controller.
 //
 // The model is what the [World] says:
 //
@@ -27,7 +28,7 @@
 //     without a cause; all objects of a type are deleted before the first one of another type with
 //     its name is added; a removed handler is not called. [Invariant] has all;
 //   - of caches, states and waits at rest, which is within [Config.Patience] after all faults have
-//     ended: they are equal to the server;
+//     ended: they are equal to the server. Permissions that are revoked stay revoked, and several servers still alternate;
 //   - of watches, as the proxy sees them: each begins at a version that the client has got, and
 //     none is left after a release. No goroutine of the subject is left after its end; goroutines have
 //     the label of their run.

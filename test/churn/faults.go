@@ -55,8 +55,13 @@ var (
 // FaultKinds returns the values of the parameter kind of the verb fault, sorted.
 func FaultKinds() []string { return slices.Sorted(maps.Keys(faultKinds)) }
 
-// everyType is the argument that means all types of a run.
-const everyType = "all"
+// Arguments instead of a type.
+const (
+	everyType       = "all"         // all types of a run
+	everyDefinition = "definitions" // CRDs
+)
+
+var ofDefinitions = faultproxy.Resource(definitions.Group, definitions.Resource)
 
 // ofType matches requests for objects of a type, or for those of all types.
 func (r *run) ofType(typ string) faultproxy.Match {
@@ -76,7 +81,7 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 	case slices.Equal(kind.verbs, discoveryOnly):
 		match = faultproxy.AnyDiscovery()
 	case slices.Equal(kind.verbs, definitionsOnly):
-		match = faultproxy.Resource(definitions.Group, definitions.Resource)
+		match = ofDefinitions
 	case kind.verbs != nil:
 		match = faultproxy.All(match, faultproxy.Verb(kind.verbs...))
 	case op.With["verb"] != "":
@@ -119,13 +124,19 @@ type Faults struct {
 	proxy  *faultproxy.Proxy
 	group  string
 	ofType func(typ string) faultproxy.Match
-	active map[string]func()
+	active map[string]activeFault
+}
+
+// activeFault is a fault that has been injected.
+type activeFault struct {
+	remove    func()
+	discovery bool // it concerns requests for discovery documents or CRDs
 }
 
 // NewFaults returns faults of a proxy. OfType selects the requests for the objects of a type that an
 // operation names, and group is the API group of the faults that break or delay the discovery of a group.
 func NewFaults(proxy *faultproxy.Proxy, group string, ofType func(typ string) faultproxy.Match) *Faults {
-	return &Faults{proxy: proxy, group: group, ofType: ofType, active: map[string]func(){}}
+	return &Faults{proxy: proxy, group: group, ofType: ofType, active: map[string]activeFault{}}
 }
 
 // Inject injects the fault of an operation with the verb [Fault]. It replaces the fault with that name.
@@ -135,7 +146,20 @@ func (f *Faults) Inject(ctx context.Context, op Op) error {
 		return err
 	}
 	f.inject(ctx, op.Arg("name"), match, fault)
+	if verbs := faultKinds[op.With["kind"]].verbs; slices.Equal(verbs, discoveryOnly) || slices.Equal(verbs, definitionsOnly) {
+		f.active[op.Arg("name")] = activeFault{f.active[op.Arg("name")].remove, true}
+	}
 	return nil
+}
+
+// ConcernDiscovery reports whether an active fault concerns requests for discovery documents or CRDs.
+func (f *Faults) ConcernDiscovery() bool {
+	for _, fault := range f.active {
+		if fault.discovery {
+			return true
+		}
+	}
+	return false
 }
 
 // inject injects a fault. When it is healed, the connections of the requests that match, which
@@ -158,7 +182,7 @@ func (f *Faults) inject(ctx context.Context, name string, match faultproxy.Match
 			}
 		})
 	})
-	f.active[name] = func() { remove(); cut() }
+	f.active[name] = activeFault{remove: func() { remove(); cut() }}
 }
 
 var errHealed = errors.New("churn: the fault was healed")
@@ -166,9 +190,9 @@ var errHealed = errors.New("churn: the fault was healed")
 // Heal removes the fault with a name, or all faults if the name is empty. It breaks the connections of the
 // requests that match the fault.
 func (f *Faults) Heal(name string) {
-	for other, remove := range f.active {
+	for other, fault := range f.active {
 		if other == name || name == "" {
-			remove()
+			fault.remove()
 			delete(f.active, other)
 		}
 	}

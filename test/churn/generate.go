@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"strings"
+	"slices"
 )
 
 // Profile is what a generator of scripts may use.
@@ -31,8 +31,11 @@ func Generate(seed uint64, p Profile) Script {
 	}
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 18)), profile: p, exists: map[string]bool{}, scopes: map[string]string{}} //nolint:gosec // reproducible
 	g.begin()
-	// Scripts of successive seeds have all scenarios in turn.
-	scenario := seed * uint64(max(1, p.Length/scenarioEvery))
+	// Scripts of successive seeds have all scenarios in turn, and all kinds of faults.
+	slots := max(1, p.Length/scenarioEvery)
+	scenario, kinds := seed*uint64(slots), g.kinds()
+	perSlot := (len(kinds) + slots*seedsOfAllKinds - 1) / (slots * seedsOfAllKinds)
+	kind := seed * uint64(slots*perSlot)
 	for next := len(g.script); len(g.script) < p.Length; {
 		if len(g.script) < next {
 			g.next()
@@ -46,6 +49,10 @@ func Generate(seed uint64, p Profile) Script {
 		default:
 			scenarios[number%uint64(len(scenarios))](g)
 		}
+		for range perSlot { // a scenario heals the faults before it
+			g.inject(kinds[kind%uint64(len(kinds))])
+			kind++
+		}
 		scenario++
 		next += scenarioEvery
 	}
@@ -54,6 +61,9 @@ func Generate(seed uint64, p Profile) Script {
 
 // scenarioEvery is the number of operations from the beginning of one scenario to that of the next.
 const scenarioEvery = 30
+
+// seedsOfAllKinds is the number of successive seeds whose scripts have all kinds of faults that the profile allows.
+const seedsOfAllKinds = 12
 
 type generator struct {
 	*rand.Rand
@@ -104,6 +114,9 @@ func (g *generator) object() string    { return g.namespace() + "/" + pick(g, "x
 func (g *generator) color() string     { return pick(g, "red", "blue") }
 
 func (g *generator) versions() string {
+	if slices.Contains(g.profile.Without, Serve) {
+		return "v1,v1beta1" // they can't change
+	}
 	return pick(g, "v1", "v1", "v1,v1beta1", "v1,v1beta1", "v1beta1")
 }
 
@@ -142,7 +155,7 @@ func (g *generator) next() {
 	}{
 		{46, g.object1},
 		{49, g.gap},
-		{55, g.definition},
+		{56, g.definition},
 		{65, g.subject},
 		{76, g.fault},
 		{80, func() { g.add(Cut, []string{pick(g, g.typ(), everyType)}) }},
@@ -206,15 +219,36 @@ func (g *generator) object1() {
 func (g *generator) definition() {
 	typ := g.typ()
 	switch g.IntN(6) {
-	case 0, 1:
+	case 0:
 		g.add(Define, []string{typ}, "scope", g.scope(), "versions", g.versions())
-	case 2:
-		g.add(Undefine, []string{typ})
+	case 1, 2:
+		g.absence(typ)
 	case 3:
 		g.add(Redefine, []string{typ}, "scope", g.scope(), "versions", g.versions())
 		g.add(Create, []string{typ, g.object()}, "color", g.color())
 	default:
 		g.add(Serve, []string{typ}, "versions", g.versions())
+	}
+}
+
+// absence deletes a type. Usually, the subject comes to rest without it, also with a lease that was acquired meanwhile, and the type
+// is created again.
+func (g *generator) absence(typ string) {
+	g.add(Undefine, []string{typ})
+	if g.IntN(3) == 0 {
+		lease := g.lease()
+		g.acquire(lease, typ)
+		g.handle(lease)
+	}
+	for range g.IntN(3) {
+		g.object1()
+	}
+	if g.IntN(4) > 0 {
+		g.add(Settle, nil)
+	}
+	if g.IntN(4) > 0 {
+		g.add(Define, []string{typ}, "scope", g.scope(), "versions", g.versions())
+		g.add(Create, []string{typ, g.object()}, "color", g.color())
 	}
 }
 
@@ -309,11 +343,29 @@ func (g *generator) fault() {
 		g.faults = append(g.faults[:n], g.faults[n+1:]...)
 		return
 	}
+	if kinds := g.kinds(); len(kinds) > 0 {
+		g.inject(pick(g, kinds...))
+	}
+}
+
+// kinds returns the kinds of faults that the profile allows.
+func (g *generator) kinds() []string {
+	if slices.Contains(g.profile.Without, Fault) {
+		return nil
+	}
+	return slices.DeleteFunc(FaultKinds(), func(kind string) bool { return slices.Contains(g.profile.Without, kind) })
+}
+
+// inject injects a fault of this kind.
+func (g *generator) inject(kind string) {
 	g.names++
-	name, kind, typ := fmt.Sprintf("f%d", g.names), pick(g, FaultKinds()...), pick(g, g.typ(), g.typ(), everyType)
+	name, typ := fmt.Sprintf("f%d", g.names), pick(g, g.typ(), g.typ(), everyType)
 	g.faults = append(g.faults, name)
 	g.add(Fault, []string{name, typ}, append(g.faultOf(kind), "namespace", g.sometimes(6, g.namespace()))...)
-	if g.IntN(2) == 0 && !strings.Contains(kind, "discovery") {
+	switch verbs := faultKinds[kind].verbs; {
+	case slices.Equal(verbs, definitionsOnly):
+		g.add(Cut, []string{everyDefinition}) // only the next watch, and the list before it, notice the fault
+	case g.IntN(2) == 0 && !slices.Equal(verbs, discoveryOnly):
 		g.add(Cut, []string{typ})
 	}
 }
@@ -322,8 +374,12 @@ func (g *generator) fault() {
 func (g *generator) faultOf(kind string) []string {
 	params := []string{"kind", kind, "times", g.sometimes(3, pick(g, "1", "2")), "share", g.sometimes(4, "0.5"), "verb", g.sometimes(2, pick(g, "list", "watch"))}
 	switch kind {
-	case "fail", "breakdiscovery", "breakdefinitions":
+	case "fail", "breakdiscovery":
 		params = append(params, "code", pick(g, "500", "503", "404", "405", "429", "401"))
+	case "breakdefinitions":
+		params = append(params, "code", pick(g, "500", "503", "404", "405", "429", "401", "403", "403"))
+	case "delaybookmarks":
+		params = append(params, "ms", pick(g, "20", "200", "2000", "10000"))
 	case "hangat", "cutat", "truncate", "garble":
 		params = append(params, "at", pick(g, "0", "50", "300", "700", "1500"))
 	case "garbleframe", "duplicateframe", "expirecontinue":

@@ -1,6 +1,9 @@
 package churn_test
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/gvrkit/gvrkit/test/churn"
@@ -38,6 +41,61 @@ func TestGenerate_UsesAllVerbsAndFaults(t *testing.T) {
 	}
 }
 
+// make test runs about twelve seeds on a server.
+func TestGenerate_TwelveSeedsHaveAllFaults(t *testing.T) {
+	for name, profile := range map[string]churn.Profile{
+		"the usual one":  {},
+		"two servers":    {Servers: 2},
+		"short scripts":  {Length: 40, Types: 1},
+		"restores":       {Length: 70, Restore: true},
+		"without a kind": {Without: []string{"hang", churn.Undefine}},
+	} {
+		for first := range uint64(30) {
+			has := map[string]int{}
+			for seed := first; seed < first+12; seed++ {
+				for _, op := range churn.Generate(seed, profile) {
+					has[op.With["kind"]]++
+				}
+			}
+			for _, kind := range churn.FaultKinds() {
+				if has[kind] == 0 && !slices.Contains(profile.Without, kind) {
+					t.Errorf("%s: no script of the seeds %d to %d has the fault %s", name, first, first+11, kind)
+				}
+			}
+		}
+	}
+}
+
+// Once per script on average, the subject is at rest while a lease is on a type that has been deleted.
+func TestGenerate_TypesAreDeletedAtRest(t *testing.T) {
+	const seeds = 120
+	at := 0 // how often it is
+	for seed := range uint64(seeds) {
+		absent, leases := map[string]bool{}, map[string]string{}
+		for _, op := range churn.Generate(seed, churn.Profile{}) {
+			switch op.Verb {
+			case churn.Define, churn.Redefine:
+				delete(absent, op.Arg("type"))
+			case churn.Undefine:
+				absent[op.Arg("type")] = true
+			case churn.Acquire:
+				leases[op.Arg("lease")] = cmp.Or(leases[op.Arg("lease")], op.Arg("type"))
+			case churn.Release:
+				delete(leases, op.Arg("lease"))
+			case churn.Restart:
+				clear(leases)
+			case churn.Settle:
+				if slices.ContainsFunc(slices.Collect(maps.Values(leases)), func(typ string) bool { return absent[typ] }) {
+					at++
+				}
+			}
+		}
+	}
+	if at < seeds {
+		t.Errorf("in %d scripts, a lease is on a deleted type at rest %d times", seeds, at)
+	}
+}
+
 func TestGenerate_KeepsToTheProfile(t *testing.T) {
 	for seed := range uint64(200) {
 		script := churn.Generate(seed, churn.Profile{Length: 40, Types: 1, Without: []string{churn.Serve, "hang"}})
@@ -47,6 +105,9 @@ func TestGenerate_KeepsToTheProfile(t *testing.T) {
 		for _, op := range script {
 			if op.Verb == churn.Serve || op.Verb == churn.Alternate || op.Verb == churn.Restore || op.With["kind"] == "hang" || op.Arg("type") == "t2" {
 				t.Fatalf("seed %d: %v", seed, op)
+			}
+			if versions := op.With["versions"]; versions != "" && versions != "v1,v1beta1" { // a subject of v1 would never see the type
+				t.Fatalf("seed %d: without serve, %v", seed, op)
 			}
 		}
 	}

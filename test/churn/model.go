@@ -261,7 +261,7 @@ func (c *checker) deleted(e Event, o Object) {
 	if !slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Deleted && s.Serial == seen.Serial }) {
 		c.report(Atomic, e, "no state since %s has this content", o.States[last].ResourceVersion)
 	}
-	if !c.world.rewound() && before(seen.ResourceVersion, o.States[last].ResourceVersion) {
+	if !c.world.rewound(c.view.Type, e.At) && before(seen.ResourceVersion, o.States[last].ResourceVersion) {
 		c.report(Ordered, e, "it was observed at %s before", o.States[last].ResourceVersion)
 	}
 	if e.Kind == Moved {

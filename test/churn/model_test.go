@@ -173,6 +173,63 @@ func TestCheckHistory_CausesBeginBefore(t *testing.T) {
 	}
 }
 
+// After a restore of etcd, events may contradict what was observed before, until the subject has noticed the restore.
+func TestCheckHistory_RestoresEndAtRest(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		rest func(s sample) // after the restore
+		want []Invariant
+	}{
+		{"not at rest", func(sample) {}, nil},
+		{"at rest", func(s sample) { s.rested(time.Now()) }, []Invariant{Ordered, Justified}},
+		{"at rest while a namespace is forbidden", func(s sample) {
+			s.forbid("t1", "b", true)
+			s.rested(time.Now())
+		}, nil},
+		{"at rest while a version is not served", func(s sample) {
+			s.serves("t1", []string{"v1"})
+			s.rested(time.Now())
+		}, nil},
+		{"at rest without the type, and then with it", func(s sample) {
+			s.undefined("t1", time.Now())
+			s.rested(time.Now())
+			s.defined("t1", Incarnation{UID: "fourth", Namespaced: true, Served: allVersions})
+			s.rested(time.Now())
+		}, []Invariant{Ordered}}, // all objects were deleted with the type
+		{"at rest, and restored again", func(s sample) {
+			s.rested(time.Now())
+			s.undefined("t1", time.Now())
+			s.restored(time.Now())
+		}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSample()
+			s.serves("t1", allVersions)
+			s.backedUp()
+			s.undefined("t1", time.Now())
+			s.defined("t1", Incarnation{UID: "third", Namespaced: true, Served: allVersions})
+			s.restored(time.Now())
+			s.write("a/w", "w1", 12, "red")
+			s.write("b/w", "w2", 13, "red")
+			w1, w2 := s.object("a/w", "w1", 12, "red"), s.object("b/w", "w2", 13, "red")
+			r := &Recorder{View: View{Name: "h", Type: "t1"}}
+			r.OnAdd(w1, true)
+			r.OnAdd(w2, true)
+			s.deleted("t1", "b/w", time.Now())
+			tc.rest(s)
+			r.OnDelete(at(w2, "11")) // an earlier version
+			r.OnDelete(w1)
+			var got []Invariant
+			for _, v := range r.Check(s.World) {
+				got = append(got, v.Invariant)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("violations %v, want %v\n%v", got, tc.want, Result{Violations: r.Check(s.World)})
+			}
+		})
+	}
+}
+
 func TestTransform_AcceptsItsResult(t *testing.T) {
 	s := newSample()
 	for range 2 {

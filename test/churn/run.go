@@ -1,6 +1,7 @@
 package churn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func (r *run) open(ctx context.Context) error {
 		clients = append(clients, client)
 	}
 	if len(clients) > 1 {
-		r.second = clients[1].Transport
+		r.second = cmp.Or(clients[1].Transport, http.DefaultTransport) // nil without TLS and credentials
 	}
 	direct, err := dynamic.NewForConfigAndClient(unlimited(r.Servers[0]), clients[0])
 	if err != nil {
@@ -148,7 +149,7 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	r.close = append(r.close, front.CloseIdleConnections)
-	r.env = Environment{Config: config, HTTP: front, World: r.world, Proxy: proxy}
+	r.env = Environment{Config: config, HTTP: front, World: r.world, Proxy: proxy, DiscoveryFails: r.faults.ConcernDiscovery}
 	r.ofSubject(ctx, func() { r.subject, err = r.Subject(ctx, r.env) })
 	return err
 }
@@ -246,7 +247,7 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 	typ, namespace := op.Arg("type"), op.With["namespace"]
 	switch op.Verb {
 	case Cut:
-		r.env.Proxy.CutWatches(r.ofType(typ))
+		r.env.Proxy.CutWatches(r.watchesOf(typ))
 	case Fault:
 		return r.faults.Inject(ctx, op)
 	case Heal:
@@ -268,26 +269,38 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 	return nil
 }
 
+// watchesOf matches the watches that the verb cut breaks.
+func (r *run) watchesOf(typ string) faultproxy.Match {
+	if typ == everyDefinition {
+		return ofDefinitions
+	}
+	return r.ofType(typ)
+}
+
 func permissionName(typ, namespace string) string { return "forbid " + typ + "/" + namespace }
 func isPermission(name string) bool               { return strings.HasPrefix(name, "forbid ") }
+
+// alternation is the name of what alternate injects. No fault of a script has it.
+const alternation = "alternate servers"
 
 // alternate sends requests to the second server.
 func (r *run) alternate(ctx context.Context, period int) {
 	if r.second == nil || period <= 0 {
-		r.faults.Heal("alternate")
+		r.faults.Heal(alternation)
 		return
 	}
-	r.faults.inject(ctx, "alternate", nil, faultproxy.Share(1/float64(period), faultproxy.Server(r.Servers[1].Host, r.second)))
+	r.faults.inject(ctx, alternation, nil, faultproxy.Share(1/float64(period), faultproxy.Server(r.Servers[1].Host, r.second)))
 }
 
 // unaided is how long a subject may come to rest without help. A help at once would hide that it
 // waits for news that it has missed.
 const unaided = 5 * time.Second
 
-// settle heals all faults but permissions, and waits until the subject is at rest.
+// settle heals all faults, and waits until the subject is at rest. Permissions stay revoked, and requests still alternate between
+// the servers: a subject can come to rest with both.
 func (r *run) settle(ctx context.Context) []Violation {
 	for name := range r.faults.active {
-		if !isPermission(name) {
+		if !isPermission(name) && name != alternation {
 			r.faults.Heal(name)
 		}
 	}
@@ -300,6 +313,7 @@ func (r *run) settle(ctx context.Context) []Violation {
 			next = now.Add(time.Second)
 		}
 		if r.ofSubject(ctx, func() { found = r.subject.AtRest(ctx) }); len(found) == 0 {
+			r.world.rested(time.Now())
 			break
 		}
 		if time.Since(begun) > r.Patience || wait(ctx, 20*time.Millisecond) != nil {

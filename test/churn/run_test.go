@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,5 +124,80 @@ func TestRun_ReportsWhatASubjectDoes(t *testing.T) {
 				t.Errorf("want %q, got\n%v", tc.want, result)
 			}
 		})
+	}
+}
+
+// asking is a subject that sends a request whenever it must be at rest.
+type asking struct {
+	plain
+	ask func()
+}
+
+func (a *asking) AtRest(context.Context) []churn.Violation {
+	a.ask()
+	return nil
+}
+
+func TestRun_ServersAlternateAtRest(t *testing.T) {
+	t.Parallel()
+	for period, want := range map[string]bool{"1": true, "0": false} {
+		var asked atomic.Bool
+		second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked.Store(true)
+			http.Error(w, "not found", http.StatusNotFound)
+		}))
+		t.Cleanup(second.Close)
+		cfg := churn.Config{Servers: []*rest.Config{serve(t), {Host: second.URL}}, Subject: func(_ context.Context, env churn.Environment) (churn.Subject, error) {
+			return &asking{plain{end: func() {}}, func() { client{t, env}.get("")() }}, nil
+		}}
+		script := churn.Script{churn.NewOp(churn.Alternate, nil, "period", period), churn.NewOp(churn.Settle, nil)}
+		if result, err := churn.Run(t.Context(), cfg, script); err != nil || result.Failed() {
+			t.Errorf("%v\n%v", err, result)
+		}
+		if asked.Load() != want {
+			t.Errorf("period %s: the second server was asked at rest: %v, want %v", period, asked.Load(), want)
+		}
+	}
+}
+
+// told is a subject that notes what it is told about discovery.
+type told struct {
+	plain
+	env   churn.Environment
+	fails []bool
+}
+
+func (s *told) Do(context.Context, churn.Op) error {
+	s.fails = append(s.fails, s.env.DiscoveryFails())
+	return nil
+}
+
+func TestRun_TellsWhetherDiscoveryFails(t *testing.T) {
+	t.Parallel()
+	script, err := churn.Parse(`
+		retry l1
+		fault f1 t1 kind=breakdefinitions
+		retry l1
+		heal f1
+		retry l1
+		fault f1 all kind=fail
+		retry l1
+		fault f2 all kind=stalegroup
+		retry l1
+		settle
+		retry l1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := &told{plain: plain{end: func() {}}}
+	cfg := churn.Config{Servers: []*rest.Config{serve(t)}, Subject: func(_ context.Context, env churn.Environment) (churn.Subject, error) {
+		subject.env = env
+		return subject, nil
+	}}
+	if result, err := churn.Run(t.Context(), cfg, script); err != nil || result.Failed() {
+		t.Errorf("%v\n%v", err, result)
+	}
+	if want := []bool{false, true, false, false, true, false}; !slices.Equal(subject.fails, want) {
+		t.Errorf("discovery fails: %v, want %v", subject.fails, want)
 	}
 }

@@ -21,6 +21,7 @@ var scenarios = []func(*generator){
 	(*generator).movedDuringOutage,
 	(*generator).polled,
 	(*generator).similarObjects,
+	(*generator).absentType,
 }
 
 // scene is the type, the lease and the handler of a scenario.
@@ -285,6 +286,25 @@ func (g *generator) similarObjects() {
 	g.add(Fill, []string{s.typ, "a"}, "count", "10")
 	g.add(Cut, []string{s.typ})
 	g.add(Fill, []string{s.typ, "b"}, "count", "5")
+	s.end()
+}
+
+// absentType deletes a type, acquires another lease on it, and creates the type again.
+func (g *generator) absentType() {
+	s := g.scene("")
+	s.watch()
+	g.add(Settle, nil)
+	g.add(Undefine, []string{s.typ})
+	g.add(Settle, nil)
+	other := s.lease + "b"
+	g.acquire(other, s.typ)
+	g.handle(other)
+	g.add(Settle, nil)
+	g.add(Define, []string{s.typ}, "scope", g.scope(), "versions", g.versions())
+	s.do(Create, "a/x", "color", g.color())
+	s.do(Create, "b/y", "color", g.color())
+	g.add(Settle, nil)
+	g.add(Release, []string{other})
 	s.end()
 }
 

@@ -37,6 +37,9 @@ type Environment struct {
 	World *World
 	// Proxy counts the subject's requests and watches.
 	Proxy *faultproxy.Proxy
+	// DiscoveryFails reports whether a fault of requests for discovery documents or CRDs is active. It may be called
+	// during a call of a method of the subject.
+	DiscoveryFails func() bool
 }
 
 // NewSubject starts a subject.

@@ -19,11 +19,10 @@ type World struct {
 	// Group is the API group of the run. Each run has its own.
 	Group string
 
-	mu      sync.Mutex
-	types   map[string]*typeTruth
-	serial  int
-	backup  map[string]saved // by type; nil: there is none
-	restore bool             // an earlier state of etcd has been restored
+	mu     sync.Mutex
+	types  map[string]*typeTruth
+	serial int
+	backup map[string]saved // by type; nil: there is none
 }
 
 // typeTruth is one type of a script, with all types of this name that have existed.
@@ -32,8 +31,21 @@ type typeTruth struct {
 	current      int // the index of the last CRD
 	objects      map[types.UID]*Object
 	present      map[string]types.UID // by namespace/name
-	returned     time.Time            // when a restore of etcd has brought back a CRD that was deleted; zero: never
+	restores     []restoration        // of etcd
 	forbidden    map[string]bool      // namespaces; "" is everywhere
+}
+
+// restoration is the time from the beginning of a restore of etcd until subjects must have noticed it.
+type restoration struct {
+	begun, ended time.Time // ended is zero until then
+	returned     bool      // it has brought back a CRD that was deleted
+}
+
+// during reports whether a restoration, of those that are true for which, was in progress at a time.
+func (t *typeTruth) during(at time.Time, which func(restoration) bool) bool {
+	return slices.ContainsFunc(t.restores, func(r restoration) bool {
+		return which(r) && !at.Before(r.begun) && (r.ended.IsZero() || !at.After(r.ended))
+	})
 }
 
 // Incarnation is one CRD of a type.
@@ -230,7 +242,6 @@ func (w *World) backedUp() {
 func (w *World) restored(begun time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.restore = true
 	for name, t := range w.types {
 		s := w.backup[name]
 		for i, crd := range t.incarnations {
@@ -238,9 +249,8 @@ func (w *World) restored(begun time.Time) {
 				crd.Deleted = begun
 			}
 		}
-		if s.present != nil && !t.incarnations[s.current].Deleted.IsZero() && s.crd.Deleted.IsZero() {
-			t.returned = begun
-		}
+		returned := s.present != nil && !t.incarnations[s.current].Deleted.IsZero() && s.crd.Deleted.IsZero()
+		t.restores = append(t.restores, restoration{begun: begun, returned: returned})
 		if s.present != nil {
 			t.current, *t.incarnations[s.current] = s.current, s.crd
 		}
@@ -261,20 +271,48 @@ func (w *World) restored(begun time.Time) {
 	}
 }
 
-// returned reports whether a restore of etcd has brought back the CRD of a type that was deleted, before at. That is another
-// type with this name: a subject that learns of it late may delete the objects that it has, and add them again.
+// rested records that the subject was at rest: it has noticed all restores of etcd. Of a type that it could not list in some
+// version or namespace, it may have earlier objects, and notice a restore later.
+func (w *World) rested(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.types {
+		if !t.servedWhole() {
+			continue
+		}
+		for i := range t.restores {
+			if t.restores[i].ended.IsZero() {
+				t.restores[i].ended = at
+			}
+		}
+	}
+}
+
+// servedWhole reports whether the type exists, and a subject can list it in all versions and namespaces.
+func (t *typeTruth) servedWhole() bool {
+	if len(t.incarnations) == 0 || len(t.forbidden) > 0 {
+		return false
+	}
+	crd := t.incarnations[t.current]
+	return crd.Deleted.IsZero() && !slices.ContainsFunc(allVersions, func(version string) bool { return !slices.Contains(crd.Served, version) })
+}
+
+// returned reports whether, at a time, the subject may not have noticed yet that a restore of etcd has brought back the CRD of a
+// type that was deleted. That is another type with this name: a subject that learns of it late may delete the objects that it has,
+// and add them again.
 func (w *World) returned(typ string, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.types[typ]
-	return t != nil && !t.returned.IsZero() && t.returned.Before(at)
+	return t != nil && t.during(at, func(r restoration) bool { return r.returned })
 }
 
-// rewound reports whether an earlier state of etcd has been restored.
-func (w *World) rewound() bool {
+// rewound reports whether, at a time, the subject may not have noticed yet that an earlier state of a type has been restored.
+func (w *World) rewound(typ string, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.restore
+	t := w.types[typ]
+	return t != nil && t.during(at, func(restoration) bool { return true })
 }
 
 // nextSerial returns the content of the next write.

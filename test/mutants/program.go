@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -64,19 +66,20 @@ func compile(ctx context.Context, scratch, tests string, mutants map[string][]mu
 		return program{}, fmt.Errorf("%w\n%s", err, output)
 	}
 	begun := time.Now()
-	killer, silence, err := p.run(ctx, "")
-	if killer != "" {
-		err = fmt.Errorf("without a mutant, a test fails: %s", killer)
+	r, silence := p.run(ctx, mutant{})
+	if r.killer != "" || r.timedOut != "" {
+		r.err = fmt.Errorf("without a mutant, a test fails: %s", cmp.Or(r.killer, r.timedOut+" (timed out)"))
 	}
 	p.duration, p.patience = time.Since(begun), 5*silence+20*time.Second
-	return p, err
+	return p, r.err
 }
 
-// result is the result of the tests with a mutant. The killer is empty if all pass.
+// result is the result of the tests with a mutant. If all pass, killer and timedOut are empty.
 type result struct {
 	mutant
-	killer string
-	err    error
+	killer   string // the first test that fails, with the first violation that a test of the churn model reports
+	timedOut string // the test that ran when the program had no output for too long: the mutant survives
+	err      error
 }
 
 // runAll runs the tests with each of the mutants, two at a time.
@@ -90,8 +93,8 @@ func (p program) runAll(ctx context.Context, mutants []mutant) <-chan result {
 	for range 2 {
 		workers.Go(func() {
 			for m := range next {
-				killer, _, err := p.run(ctx, m.name)
-				results <- result{m, killer, err}
+				r, _ := p.run(ctx, m)
+				results <- r
 			}
 		})
 	}
@@ -102,21 +105,23 @@ func (p program) runAll(ctx context.Context, mutants []mutant) <-chan result {
 	return results
 }
 
-// run runs the tests with the mutant of that name until one fails. It returns the name of that test, or
-// "" if all pass, and the longest time without output.
-func (p program) run(ctx context.Context, name string) (killer string, silence time.Duration, err error) {
+// run runs the tests with a mutant, or without one if it has no name, until one fails. It returns the result, and the
+// longest time without output.
+func (p program) run(ctx context.Context, m mutant) (r result, silence time.Duration) {
+	r.mutant = m
 	ctx, kill := context.WithCancelCause(ctx)
 	defer kill(nil)
 	cmd := exec.CommandContext(ctx, p.path, "-test.v", "-test.failfast", "-test.timeout=0")
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), variable+"="+name)
+	cmd.Env = append(os.Environ(), variable+"="+m.name)
 	output, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", 0, err
+		r.err = err
+		return r, 0
 	}
 	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
-		return "", 0, err
+	if r.err = cmd.Start(); r.err != nil {
+		return r, 0
 	}
 	timeout, before := time.AfterFunc(p.patience, func() { kill(errTimeout) }), time.Now()
 	last, failed := firstFailure(output, func() {
@@ -130,31 +135,33 @@ func (p program) run(ctx context.Context, name string) (killer string, silence t
 	_, exited := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil:
-		return "", silence, nil
-	case failed:
-		return last, silence, nil
+	case failed, exited && ctx.Err() == nil:
+		r.killer = last
 	case errors.Is(context.Cause(ctx), errTimeout):
-		return last + " (timed out)", silence, nil
-	case exited && ctx.Err() == nil:
-		return last, silence, nil
+		r.timedOut = last
+	default:
+		r.err = err
 	}
-	return "", silence, err
+	return r, silence
 }
 
-// firstFailure reads the output of a test program until a test fails, and calls read after each line. If
-// no test fails, it reads all, and returns what ran last.
+// firstFailure reads the output of a test program until a test fails, and calls read after each line. It returns the
+// name of the test, with the first violation that a test of the churn model reports. If no test fails, it reads all, and
+// returns what ran last.
 func firstFailure(output io.Reader, read func()) (name string, failed bool) {
 	name = "the package"
+	violation := violations{}
 	lines := bufio.NewReader(output)
 	for {
 		line, err := lines.ReadString('\n')
 		read()
 		line = strings.TrimSpace(line)
+		violation.read(line)
 		if test, begins := strings.CutPrefix(line, "=== RUN "); begins {
-			name = strings.TrimSpace(test)
+			name, violation = strings.TrimSpace(test), violations{}
 		} else if test, failed := strings.CutPrefix(line, "--- FAIL: "); failed {
 			name, _, _ = strings.Cut(test, " ")
-			return name, true
+			return name + violation.text(), true
 		} else if line == "PASS" {
 			name = "the end of the package" // goleak
 		}
@@ -162,4 +169,38 @@ func firstFailure(output io.Reader, read func()) (name string, failed bool) {
 			return name, false
 		}
 	}
+}
+
+// violations reads the output of tests of the churn model, which print the violations of a seed below a line that names the
+// seed.
+type violations struct {
+	below bool   // the next line has a violation
+	first string // the first violation
+}
+
+var (
+	seedLine = regexp.MustCompile(`^churn_test\.go:\d+: seed \d+:$`)
+	restless = regexp.MustCompile(`^equal: not at rest after `)
+)
+
+func (v *violations) read(line string) {
+	switch {
+	case v.first != "":
+	case seedLine.MatchString(line):
+		v.below = true
+	case v.below && !restless.MatchString(line): // the next violation says what was missing
+		v.first, v.below = line, false
+	}
+}
+
+// text returns the first violation for a report, or "".
+func (v *violations) text() string {
+	const longest = 200
+	switch runes := []rune(v.first); {
+	case v.first == "":
+		return ""
+	case len(runes) > longest:
+		return ": " + string(runes[:longest]) + "…"
+	}
+	return ": " + v.first
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestFirstFailure_OfEachKind(t *testing.T) {
@@ -16,10 +19,43 @@ func TestFirstFailure_OfEachKind(t *testing.T) {
 		"a panic":          {"=== RUN   TestA\npanic: x\n\ngoroutine 1\n", "TestA", false},
 		"after all passed": {"=== RUN   TestA\n--- PASS: TestA (0.01s)\nPASS\ngoleak: found a goroutine", "the end of the package", false},
 		"before all":       {"panic: x\n", "the package", false},
+		"a violation": {
+			"=== RUN   TestChurn\n    churn_test.go:9: seed 3:\n        unique: h1: one\n        atomic: two\n        \n        define t1\n--- FAIL: TestChurn (1s)\n",
+			"TestChurn: unique: h1: one", true,
+		},
+		"a subject that is not at rest": {
+			"=== RUN   TestChurn\n    churn_test.go:9: seed 3:\n        equal: not at rest after 30s\n        status: l1: the state is Degraded\n--- FAIL: TestChurn (1s)\n",
+			"TestChurn: status: l1: the state is Degraded", true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, failed := firstFailure(strings.NewReader(test.output), func() {}); got != test.want || failed != test.failed {
 				t.Errorf("got %q, %v, want %q, %v", got, failed, test.want, test.failed)
+			}
+		})
+	}
+}
+
+func TestProgram_ATimeoutIsNoFailure(t *testing.T) {
+	for name, test := range map[string]struct {
+		script           string
+		killer, timedOut string
+	}{
+		"a test hangs": {"echo '=== RUN   TestA'; exec sleep 60", "", "TestA"},
+		"a test fails": {"echo '=== RUN   TestA'; echo '--- FAIL: TestA (0.01s)'; exit 1", "TestA", ""},
+		"a test exits": {"echo '=== RUN   TestA'; exit 1", "TestA", ""},
+		"all pass":     {"echo PASS", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := program{path: filepath.Join(t.TempDir(), "tests"), patience: time.Minute}
+			if test.timedOut != "" {
+				p.patience = 500 * time.Millisecond
+			}
+			if err := os.WriteFile(p.path, []byte("#!/bin/sh\n"+test.script+"\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if r, _ := p.run(t.Context(), mutant{}); r.err != nil || r.killer != test.killer || r.timedOut != test.timedOut {
+				t.Errorf("killed by %q, timed out in %q, error %v, want %q, %q", r.killer, r.timedOut, r.err, test.killer, test.timedOut)
 			}
 		})
 	}

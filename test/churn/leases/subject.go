@@ -221,7 +221,11 @@ func (s *subject) acquire(ctx context.Context, op churn.Op) {
 	if version == "" {
 		version = "v1"
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	patience := 20 * time.Second // for a slow machine: only a fault of discovery may make it wait
+	if s.env.DiscoveryFails() {
+		patience = 2 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	gvr := s.env.World.Resource(l.view.Type, version)
 	var err error
@@ -230,7 +234,7 @@ func (s *subject) acquire(ctx context.Context, op churn.Op) {
 		l.Lease, err = s.factory.Acquire(ctx, gvr, append(opts, dynamicinformer.WithSeparateInformer())...)
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded): // discovery hangs
+	case errors.Is(err, context.DeadlineExceeded) && s.env.DiscoveryFails():
 		return
 	case err != nil:
 		s.report(churn.Status, "%s: %v", op, err)

@@ -1,4 +1,5 @@
-// Package churn_test runs the churn model on the embedded server, on one whose etcd is restored, and on kube-apiserver.
+// Package churn_test runs the churn model on the embedded server, on one whose etcd is restored, and on kube-apiserver. It also
+// runs the example of package churn.
 //
 //	go test ./test/envtest/churn                                   # 30 s on each server
 //	go test ./test/envtest/churn -churn.duration 10m -churn.seed 7 # longer, from another seed
@@ -10,6 +11,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/test/churn"
 	"github.com/gvrkit/gvrkit/test/churn/leases"
+	"github.com/gvrkit/gvrkit/test/churn/mirror"
 	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 	"github.com/gvrkit/gvrkit/test/envtest/fixture"
@@ -42,6 +45,12 @@ func TestMain(m *testing.M) {
 }
 
 func TestChurn_EmbeddedServer(t *testing.T) {
+	server := startEmbedded(t)
+	run(t, *parallel, churn.Config{Servers: []*rest.Config{server.Config()}})
+}
+
+func startEmbedded(t *testing.T) *embedded.Server {
+	t.Helper()
 	server, err := embedded.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +60,7 @@ func TestChurn_EmbeddedServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	run(t, *parallel, churn.Config{Servers: []*rest.Config{server.Config()}})
+	return server
 }
 
 // A restore concerns all scripts on a server, so they run one after the other.
@@ -89,6 +98,50 @@ func TestChurn_KubeAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, *parallel, churn.Config{Servers: []*rest.Config{config, secondServer(t, filepath.Join(assets, "kube-apiserver"), environment)}})
+}
+
+// forgetful is a controller with a bug: it never removes a copy.
+type forgetful struct{ *mirror.Mirror }
+
+func (forgetful) OnDelete(any) {}
+
+// The example of package churn finds nothing in its controller, and the bug of another one.
+func TestChurn_OwnController(t *testing.T) {
+	server := startEmbedded(t)
+	profile := mirror.Profile()
+	profile.Length = 60
+	for name, tc := range map[string]struct {
+		subject churn.NewSubject
+		fails   bool
+	}{
+		"as it is":   {mirror.New, false},
+		"with a bug": {mirror.With(func() mirror.Controller { return forgetful{&mirror.Mirror{}} }), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := churn.Config{Servers: []*rest.Config{server.Config()}, Subject: tc.subject, Patience: time.Minute}
+			if tc.fails {
+				cfg.Patience = 8 * time.Second // it runs out
+			}
+			for seed := range uint64(3) {
+				script := churn.Generate(seed, profile)
+				result, err := churn.Run(t.Context(), cfg, script)
+				switch {
+				case err != nil:
+					t.Fatalf("seed %d: %v\n%v", seed, err, script)
+				case !tc.fails && result.Failed():
+					report(t, cfg, seed, result)
+				case tc.fails && result.Failed():
+					if !strings.Contains(result.String(), "and must not") {
+						t.Errorf("seed %d: no violation is the bug:\n%v", seed, result)
+					}
+					return
+				}
+			}
+			if tc.fails {
+				t.Error("the bug was not found")
+			}
+		})
+	}
 }
 
 // secondServer starts another API server on the etcd of an environment: requests then alternate between
