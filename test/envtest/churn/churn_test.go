@@ -31,7 +31,7 @@ import (
 )
 
 var (
-	duration = flag.Duration("churn.duration", 30*time.Second, "how long scripts are run on each server")
+	duration = flag.Duration("churn.duration", 30*time.Second, "how long scripts are run on each server; a third less with -short")
 	seed     = flag.Uint64("churn.seed", 1, "the first seed")
 	seeds    = flag.Uint64("churn.seeds", 0, "how many seeds are run; 0: as many as the duration allows")
 	parallel = flag.Int("churn.parallel", 3, "how many scripts run at the same time on a server that is not restored")
@@ -197,7 +197,11 @@ func run(t *testing.T, parallel int, cfg churn.Config) {
 			}
 		})
 	}
-	end, last := time.After(*duration), *seed+*seeds-1
+	long := *duration
+	if testing.Short() {
+		long -= long / 3
+	}
+	end, last := time.After(long), *seed+*seeds-1
 	for n := *seed; n <= last || *seeds == 0; n++ {
 		select {
 		case next <- n:
