@@ -2,6 +2,7 @@ package typed
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -114,6 +115,26 @@ func TestPacking_ListsAsTheDynamicClient(t *testing.T) {
 				t.Errorf("metadata %+v, want %+v", meta, want)
 			}
 		})
+	}
+}
+
+// What a list says about the selector of a shard is compared with the request.
+func TestPacking_ListsSayOfWhichShardTheyAre(t *testing.T) {
+	for info, want := range map[string]*metav1.ShardInfo{
+		`,"shardInfo":{"selector":"shardRange(a)"}`: {Selector: "shardRange(a)"},
+		`,"shardInfo":{"selector":3}`:               nil,
+		``:                                          nil,
+	} {
+		s := stubserver.New(t)
+		packing, _ := packers(t, s)
+		s.Prepare(stubserver.JSON(`{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"9"` + info + `},"items":[]}`))
+		list, err := packing.List(t.Context(), widgets, "", metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := list.(*internalversion.List); !reflect.DeepEqual(got.ShardInfo, want) {
+			t.Errorf("%s: %v, want %v", info, got.ShardInfo, want)
+		}
 	}
 }
 
