@@ -10,6 +10,7 @@ import (
 
 // part is a shard that the benchmark changes. There are no other members, so it waits for no followers.
 type part struct {
+	sharding.Shard // one that does not change: no slots come back
 	// mu guards the fields below.
 	mu      sync.Mutex
 	view    sharding.View
@@ -17,7 +18,7 @@ type part struct {
 }
 
 func newPart(slots sharding.Slots) *part {
-	return &part{view: sharding.View{Generation: 1, Slots: slots}, changed: make(chan struct{})}
+	return &part{Shard: firstOf(1), view: sharding.View{Generation: 1, Slots: slots}, changed: make(chan struct{})}
 }
 
 // change sets the slots.
@@ -41,6 +42,5 @@ func (p *part) Changed() <-chan struct{} {
 	return p.changed
 }
 
-func (p *part) Owns(uid types.UID) bool          { return p.View().Slots.Has(sharding.SlotOf(uid)) }
-func (p *part) Selector() string                 { return p.View().Slots.Selector() }
-func (p *part) Follow(string) *sharding.Follower { return nil }
+func (p *part) Owns(uid types.UID) bool { return p.View().Slots.Has(sharding.SlotOf(uid)) }
+func (p *part) Selector() string        { return p.View().Slots.Selector() }

@@ -94,7 +94,7 @@ func (l load) members(rounds int) harness.Case {
 	all = append(all, harness.Contestant{
 		Name: theirs, About: "client-go's dynamicinformer, which has all objects",
 		Measure: harness.On(func(ctx context.Context, _ harness.Job, server connection) (harness.Figures, error) {
-			return l.member(ctx, server, slotsOf(1), informers.ClientGo)
+			return l.member(ctx, server, firstOf(1).View().Slots, informers.ClientGo)
 		}),
 	})
 	return l.newCase("members", fmt.Sprintf("a member, %d events", l.events), rounds, all,
@@ -104,7 +104,7 @@ func (l load) members(rounds int) harness.Case {
 // moves returns the case of a member whose part changes.
 func (l load) moves(rounds int) harness.Case {
 	const wholeList, halfList = "list of all", "list of half"
-	half, all := slotsOf(2), slotsOf(1)
+	half, all := firstOf(2).View().Slots, firstOf(1).View().Slots
 	add := func(name, about, beside string, before, after sharding.Slots) harness.Contestant {
 		return harness.Contestant{Name: name, About: about, Beside: beside, Measure: harness.On(
 			func(ctx context.Context, _ harness.Job, server connection) (harness.Figures, error) {
@@ -120,13 +120,13 @@ func (l load) moves(rounds int) harness.Case {
 	})
 }
 
-// slotsOf returns the slots of the first member of count.
-func slotsOf(count int) sharding.Slots {
+// firstOf returns the part of the first member of count.
+func firstOf(count int) sharding.Shard {
 	first, err := sharding.Static(0, count)
 	if err != nil {
 		panic("sharding: bug: " + err.Error())
 	}
-	return first.View().Slots
+	return first
 }
 
 // sharded makes informers with a shard. They send no requests for discovery, like client-go's.

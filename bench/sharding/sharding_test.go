@@ -56,7 +56,7 @@ func TestMeasure_OnServersThatSelectAndThatDoNot(t *testing.T) {
 		}
 		members, moves := measure(t, l.members(1), server), measure(t, l.moves(1), server)
 		l.objects-- // fewer than the server has
-		_, err = l.member(t.Context(), server.(connection), slotsOf(1), informers.ClientGo)
+		_, err = l.member(t.Context(), server.(connection), firstOf(1).View().Slots, informers.ClientGo)
 		if err == nil || !strings.Contains(err.Error(), "has 128 objects, want 127") {
 			t.Errorf("an object more than expected: %v", err)
 		}
