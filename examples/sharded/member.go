@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -39,11 +40,12 @@ type invitation struct {
 
 // report is a line on the standard output of a process.
 type report struct {
-	Slots, Pending, LettingGo, Objects int
-	Handled                            int64 // calls of the handler
-	Reason                             sharding.Reason
-	Loading                            bool // the cache does not have all objects of the slots yet
-	ByClient                           bool // the server sends all objects
+	Slots                       []int // that the process has
+	Pending, LettingGo, Objects int
+	Handled                     int64 // calls of the handler
+	Reason                      sharding.Reason
+	Loading                     bool // the cache does not have all objects of the slots yet
+	ByClient                    bool // the server sends all objects
 }
 
 // memberProcess runs a process of the group.
@@ -118,7 +120,7 @@ func join(ctx context.Context, cfg *rest.Config, identity string, tell func(repo
 	for {
 		group, informer := shard.Status(), lease.Status()
 		tell(report{
-			Slots: group.Held.Len(), Pending: group.Pending.Len(), LettingGo: group.LettingGo.Len(), Reason: group.Reason, Loading: len(group.Loading) > 0,
+			Slots: slices.Collect(group.Held.All()), Pending: group.Pending.Len(), LettingGo: group.LettingGo.Len(), Reason: group.Reason, Loading: len(group.Loading) > 0,
 			Objects: informer.Objects, Handled: handled.Load(), ByClient: informer.Shard != nil && informer.Shard.ByClient,
 		})
 		select {

@@ -87,7 +87,7 @@ func shared(members, objects int) func([]row) bool {
 			if r.ended {
 				continue
 			}
-			if r.state() != "ready" || r.last.Slots == 0 {
+			if r.state() != "ready" || len(r.last.Slots) == 0 {
 				return false
 			}
 			gotMembers++
@@ -118,17 +118,25 @@ func TestDemonstration_OthersTakeOverTheObjectsOfAKilledProcess(t *testing.T) {
 	}
 }
 
+// numbers returns the numbers from first to end, without end.
+func numbers(first, end int) (all []int) {
+	for n := first; n < end; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
 func TestShow_PlainTextHasALineForEachChange(t *testing.T) {
 	var out bytes.Buffer
 	p := newPlain(&out)
 	rows := []row{
-		{name: "member-0", pid: 7, last: report{Slots: 256, Objects: 9, Handled: 9}},
+		{name: "member-0", pid: 7, last: report{Slots: numbers(0, 256), Objects: 9, Handled: 9}},
 		{name: "member-1", pid: 8, last: report{Pending: 120, Reason: "Joining"}},
 	}
 	p.show(rows)
 	rows[0].last.Handled = 10 // no line
 	p.show(rows)
-	rows[1].last = report{Slots: 120, Objects: 4}
+	rows[1].last = report{Slots: numbers(0, 120), Objects: 4}
 	p.show(rows)
 	rows[0].ended, rows[0].why, rows[0].last = true, "signal: killed", report{}
 	p.show(rows)
@@ -147,14 +155,25 @@ kill one: kill -9 8
 func TestShow_TableReplacesTheLastOne(t *testing.T) {
 	var out bytes.Buffer
 	shown := newTable(&out)
-	rows := []row{{name: "member-0", pid: 7, last: report{Slots: 256, Objects: 9, Handled: 11}}}
+	rows := []row{
+		{name: "member-0", pid: 7, last: report{Slots: numbers(0, 100), Objects: 9, Handled: 11}},
+		{name: "member-1", pid: 8, last: report{Slots: numbers(128, 256), Objects: 10, Handled: 12}},
+	}
 	shown.show(rows)
-	want := "MEMBER          PID  SLOTS  OBJECTS  HANDLED  STATE\nmember-0          7    256        9       11  ready\nkill one: kill -9 7\n"
+	want := `MEMBER          PID  SLOTS  OBJECTS  HANDLED  STATE
+member-0          7    100        9       11  ready
+member-1          8    128       10       12  ready
+0000000000000000000000000000000000000000000000000000000000000000
+000000000000000000000000000000000000............................
+1111111111111111111111111111111111111111111111111111111111111111
+1111111111111111111111111111111111111111111111111111111111111111
+kill one: kill -9 7
+`
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
 	shown.show(rows)
-	if got := strings.TrimPrefix(out.String(), want); got != "\x1b[3A\x1b[J"+want {
+	if got := strings.TrimPrefix(out.String(), want); got != "\x1b[8A\x1b[J"+want {
 		t.Errorf("the second table: %q", got)
 	}
 }

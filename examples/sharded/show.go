@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 // state describes a process in words.
@@ -35,7 +39,20 @@ func hint(rows []row) string {
 	return ""
 }
 
-// table shows rows in place, on a terminal.
+const slotsInLine = 64
+
+// ownersOf returns a character for each slot: the last digit of the process that has it, or a dot.
+func ownersOf(rows []row) []byte {
+	owners := bytes.Repeat([]byte{'.'}, sharding.SlotCount)
+	for i, r := range rows {
+		for _, slot := range r.last.Slots {
+			owners[slot] = byte('0' + i%10)
+		}
+	}
+	return owners
+}
+
+// table shows rows in place, on a terminal, and below them which row has each slot.
 type table struct {
 	out   io.Writer
 	lines int // of the table that is shown
@@ -50,10 +67,14 @@ func (t *table) show(rows []row) {
 	}
 	fmt.Fprintf(&text, "%-10s %8s %6s %8s %8s  %s\n", "MEMBER", "PID", "SLOTS", "OBJECTS", "HANDLED", "STATE")
 	for _, r := range rows {
-		fmt.Fprintf(&text, "%-10s %8d %6d %8d %8d  %s\n", r.name, r.pid, r.last.Slots, r.last.Objects, r.last.Handled, r.state())
+		fmt.Fprintf(&text, "%-10s %8d %6d %8d %8d  %s\n", r.name, r.pid, len(r.last.Slots), r.last.Objects, r.last.Handled, r.state())
+	}
+	owners := ownersOf(rows)
+	for part := range slices.Chunk(owners, slotsInLine) {
+		fmt.Fprintf(&text, "%s\n", part)
 	}
 	fmt.Fprintf(&text, "%s\n", hint(rows))
-	t.lines = len(rows) + 2
+	t.lines = len(rows) + len(owners)/slotsInLine + 2
 	fmt.Fprint(t.out, text.String())
 }
 
@@ -67,7 +88,7 @@ func newPlain(out io.Writer) *plain { return &plain{out: out, last: map[string]s
 
 func (p *plain) show(rows []row) {
 	for _, r := range rows {
-		if text := fmt.Sprintf("%d slots, %s", r.last.Slots, r.state()); p.last[r.name] != text {
+		if text := fmt.Sprintf("%d slots, %s", len(r.last.Slots), r.state()); p.last[r.name] != text {
 			p.last[r.name] = text
 			fmt.Fprintf(p.out, "%s pid %d: %s, %d objects\n", r.name, r.pid, text, r.last.Objects)
 		}
