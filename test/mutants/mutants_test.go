@@ -35,7 +35,11 @@ func TestMutants_FitTheSource(t *testing.T) {
 	}
 }
 
+// It compiles the library without the race detector, so it is not part of make test, but of make test-long.
 func TestMutants_Compile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-long runs it")
+	}
 	t.Chdir(root)
 	imports := compiled(t)
 	for _, packages := range selected(nil) {
