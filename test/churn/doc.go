@@ -28,7 +28,8 @@
 //     without a cause; all objects of a type are deleted before the first one of another type with
 //     its name is added; a removed handler is not called. [Invariant] has all;
 //   - of caches, states and waits at rest, which is within [Config.Patience] after all faults have
-//     ended: they are equal to the server. Permissions that are revoked stay revoked, and several servers still alternate;
+//     ended: they are equal to the server. Permissions that are revoked stay revoked; if there are none, several servers
+//     still alternate;
 //   - of watches, as the proxy sees them: each begins at a version that the client has got, and
 //     none is left after a release. No goroutine of the subject is left after its end; goroutines have
 //     the label of their run.

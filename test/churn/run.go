@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -296,11 +297,13 @@ func (r *run) alternate(ctx context.Context, period int) {
 // waits for news that it has missed.
 const unaided = 5 * time.Second
 
-// settle heals all faults, and waits until the subject is at rest. Permissions stay revoked, and requests still alternate between
-// the servers: a subject can come to rest with both.
+// settle heals all faults, and waits until the subject is at rest. Permissions stay revoked or, if there are none, requests still
+// alternate between the servers: a subject can come to rest with both.
 func (r *run) settle(ctx context.Context) []Violation {
+	// A fault concerns only what the faults before it pass on: a permission that was revoked later is not that of the second server.
+	forbids := slices.ContainsFunc(slices.Collect(maps.Keys(r.faults.active)), isPermission)
 	for name := range r.faults.active {
-		if !isPermission(name) && name != alternation {
+		if !isPermission(name) && (name != alternation || forbids) {
 			r.faults.Heal(name)
 		}
 	}

@@ -80,7 +80,7 @@ var Verbs = map[string]Usage{
 	Heal:      {Args: []string{"name"}, Does: "removes a fault, and breaks the connections that it has changed"},
 	Forbid:    {Args: []string{"type"}, With: []string{"namespace"}, Does: "forbids lists and watches of a type, in a namespace or everywhere, and breaks its watches; Settle does not end this"},
 	Allow:     {Args: []string{"type"}, With: []string{"namespace"}, Does: "ends what forbid with these arguments began"},
-	Alternate: {With: []string{"period"}, Does: "sends every period-th request to the second server; 0 ends this, and Settle does not"},
+	Alternate: {With: []string{"period"}, Does: "sends every period-th request to the second server; 0 ends this, and so does Settle while a permission is revoked"},
 	Backup:    {Does: "calls the hook that backs up etcd"},
 	Restore:   {Does: "calls the hook that restores the last backup of etcd"},
 	Acquire:   {Args: []string{"lease", "type"}, With: []string{"version", "form", "selector", "namespaces", "transform", "packed", "coalescing", "removal", "separate", "pagesize", "watchlist", "polling"}, Does: "acquires a lease", Subject: true},
