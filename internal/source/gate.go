@@ -393,7 +393,7 @@ func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan str
 
 // watch opens a stream, unless there is news meanwhile.
 func (g *gate) watch(ctx context.Context, t Type, n news, opts metav1.ListOptions) (*stream, error) {
-	return unless(ctx, n, func(ctx context.Context) (*stream, error) { return g.openStream(ctx, t, opts) })
+	return openUnless(ctx, n, func(ctx context.Context) (*stream, error) { return g.openStream(ctx, t, opts) })
 }
 
 // requests returns the stage that sends requests for t.

@@ -46,8 +46,8 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// unless returns the stream that open opens, or errGaveWay if there is news meanwhile.
-func unless(ctx context.Context, n news, open func(context.Context) (*stream, error)) (*stream, error) {
+// openUnless returns the stream that open opens, or errGaveWay if there is news meanwhile.
+func openUnless(ctx context.Context, n news, open func(context.Context) (*stream, error)) (*stream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	release := cancelOn(n, cancel)
 	stream, err := open(ctx)

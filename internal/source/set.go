@@ -509,7 +509,7 @@ func (c *child) watch(ctx context.Context) error {
 	if c.splice.follow(ctx) != nil || !c.listed {
 		return nil
 	}
-	stream, err := unless(ctx, news{nil, c.splice.reviewed(), c.splice.listed()}, func(ctx context.Context) (*stream, error) {
+	stream, err := openUnless(ctx, news{nil, c.splice.reviewed(), c.splice.listed()}, func(ctx context.Context) (*stream, error) {
 		return c.requests.selecting(c.held(c.namespace)).watch(ctx, optionsFrom(c.opts, c.version))
 	})
 	c.responded()

@@ -160,19 +160,19 @@ func TestRun_ServersAlternateAtRest(t *testing.T) {
 	}
 }
 
-// told is a subject that notes what it is told about discovery.
-type told struct {
+// observing is a subject that records during each operation whether discovery fails.
+type observing struct {
 	plain
 	env   churn.Environment
 	fails []bool
 }
 
-func (s *told) Do(context.Context, churn.Op) error {
+func (s *observing) Do(context.Context, churn.Op) error {
 	s.fails = append(s.fails, s.env.DiscoveryFails())
 	return nil
 }
 
-func TestRun_TellsWhetherDiscoveryFails(t *testing.T) {
+func TestRun_SubjectKnowsWhetherDiscoveryFails(t *testing.T) {
 	t.Parallel()
 	script, err := churn.Parse(`
 		retry l1
@@ -189,7 +189,7 @@ func TestRun_TellsWhetherDiscoveryFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	subject := &told{plain: plain{end: func() {}}}
+	subject := &observing{plain: plain{end: func() {}}}
 	cfg := churn.Config{Servers: []*rest.Config{serve(t)}, Subject: func(_ context.Context, env churn.Environment) (churn.Subject, error) {
 		subject.env = env
 		return subject, nil

@@ -49,7 +49,7 @@ var ofShard = []table{
 		{"shard: a hidden namespace has no slots", "known.slotsLocked", always("k.hides == nil || !k.hides(name, at.listed)")},
 		{"shard: a namespace that becomes hidden has no slots", "child.failed", drop("c.listedView()")},
 		{"shard: an empty set does not see the view", "merged.run", drop("reviewed = m.viewChanged()")},
-		{"shard: the server's gap is listed twice", "splice.relieve", drop("s.rewinds = true")},
+		{"shard: after a restore, gained slots are listed twice", "splice.relieve", drop("s.rewinds = true")},
 		{"shard: what was left out in lost slots counts", "known.lost", never("(k.positions == nil || namespaceOf(own) == namespace) && slots.Has(sharding.SlotOf(rejected.uid))")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
