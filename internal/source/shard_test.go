@@ -567,3 +567,40 @@ func TestShard_ListOfGainedSlotsIsBehindTheWatch(t *testing.T) {
 		})
 	}
 }
+
+func TestShard_NamespaceThatIsAddedCostsOneList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := source.NewNamespaces("ns")
+		w, _ := sharded(t, part(0, 2), 20, func(cfg *source.Config) { cfg.Namespaces = set })
+		synctest.Wait()
+		before := len(w.selectors("list"))
+		set.Set("ns", "other")
+		time.Sleep(time.Minute)
+		if got := w.selectors("list")[before:]; !slices.Equal(got, []string{part(0, 2).Selector()}) {
+			t.Errorf("lists %q", got)
+		}
+	})
+}
+
+func TestShard_ServerThatSelectsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := sharded(t, part(0, 2), 20, nil)
+		w.cluster.Shard(false)
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(time.Second)
+		w.fillMore(20)
+		synctest.Wait()
+		if !w.source.State().Shard.ByClient {
+			t.Error("a server that does not select is not noticed")
+		}
+		w.cluster.Shard(true)
+		w.available.Set(source.Type{Serving: source.Gone, GVR: widgets, Namespaced: true})
+		synctest.Wait()
+		w.available.Set(source.Type{Serving: source.Served, GVR: widgets, Namespaced: true, Generation: 1})
+		time.Sleep(time.Minute)
+		if w.source.State().Shard.ByClient {
+			t.Error("a server that selects again is not noticed")
+		}
+		w.checkStore(part(0, 2))
+	})
+}
