@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
@@ -602,5 +603,33 @@ func TestShard_ServerThatSelectsAgain(t *testing.T) {
 			t.Error("a server that selects again is not noticed")
 		}
 		w.checkStore(part(0, 2))
+	})
+}
+
+// A watch-list of a server that does not select has objects of other slots. The reflector does not get anything for them.
+func TestShard_InitialEventsOfOthersAreLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		w := &testInformer{t: t, cluster: cluster, available: newAvailability(source.Served), observer: &observer{}, handler: &handler{}}
+		w.fill(40)
+		s := source.New(source.Config{Client: source.Unstructured(cluster), GVR: widgets, Availability: w.available, Shard: newTestShard(part(0, 2))})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer s.Wait()
+		defer cancel()
+		in, err := gateOf(s).WatchWithContext(ctx, watchList())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Stop()
+		synctest.Wait()
+		events := 0
+		for event := range in.ResultChan() {
+			if events++; event.Type == watch.Bookmark {
+				break
+			}
+		}
+		if want := len(w.in(part(0, 2))) + 1; events != want {
+			t.Errorf("%d events until the first bookmark, want %d", events, want)
+		}
 	})
 }
