@@ -140,6 +140,17 @@ func sharded(t *testing.T, slots sharding.Slots, n int, modify func(*source.Conf
 	return w, shard
 }
 
+// eachScope runs a test in all namespaces, and in a set of namespaces.
+func eachScope(t *testing.T, run func(t *testing.T, scope func(*source.Config))) {
+	t.Helper()
+	for name, scope := range map[string]func(*source.Config){
+		"all namespaces": func(*source.Config) {},
+		"a set":          func(cfg *source.Config) { cfg.Namespaces = source.NewNamespaces("ns") },
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { run(t, scope) }) })
+	}
+}
+
 func (w *testInformer) checkStore(slots sharding.Slots) {
 	w.t.Helper()
 	if diff := cmp.Diff(w.in(slots), w.keys()); diff != "" {
@@ -518,55 +529,48 @@ func sleeps(seed uint64, most int) func() {
 // The open watch goes on while the list of gained slots arrives, so the list is of an earlier version than the watch. Each change is
 // one event.
 func TestShard_ListOfGainedSlotsIsBehindTheWatch(t *testing.T) {
-	for name, modify := range map[string]func(*source.Config){
-		"all namespaces": func(*source.Config) {},
-		"a set":          func(cfg *source.Config) { cfg.Namespaces = source.NewNamespaces("ns") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				arrive, arriving := make(chan struct{}), false
-				w, shard := sharded(t, part(0, 2), 40, func(cfg *source.Config) {
-					modify(cfg)
-					cfg.Confirm = func(context.Context, source.Type) bool { // after the list
-						arriving = true
-						<-arrive
-						return true
-					}
-				})
-				events := &handler{}
-				if _, err := w.AddEventHandler(events); err != nil {
-					t.Fatal(err)
-				}
-				synctest.Wait()
-				events.take()
-				gained := len(w.in(part(1, 2)))
-				before := w.source.State().Rewinds
-				shard.set(part(0, 1))
-				synctest.Wait()
-				if !arriving {
-					t.Fatal("gained slots are not listed")
-				}
-				w.fillMore(40)
-				w.removeIn(part(0, 2), 3)
-				w.removeIn(part(1, 2), 3)
-				w.checkStore(part(0, 2))
-				close(arrive)
-				w.checkStore(part(0, 1))
-				w.create("late0", "late1", "late2", "late3")
-				w.checkStore(part(0, 1))
-				// Three objects in gained slots were in the list, and have been removed since.
-				if got, want := len(events.take()), gained+40+3+3+4; got != want {
-					t.Errorf("%d events, want %d", got, want)
-				}
-				if errs := w.observer.errors(); len(errs) > 0 || w.source.State().Rewinds != before {
-					t.Errorf("errors = %v", errs)
-				}
-				if watches := w.cluster.OpenWatches(widgets); watches != 1 {
-					t.Errorf("%d watches are open", watches)
-				}
-			})
+	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
+		arrive, arriving := make(chan struct{}), false
+		w, shard := sharded(t, part(0, 2), 40, func(cfg *source.Config) {
+			scope(cfg)
+			cfg.Confirm = func(context.Context, source.Type) bool { // after the list
+				arriving = true
+				<-arrive
+				return true
+			}
 		})
-	}
+		events := &handler{}
+		if _, err := w.AddEventHandler(events); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		events.take()
+		gained := len(w.in(part(1, 2)))
+		before := w.source.State().Rewinds
+		shard.set(part(0, 1))
+		synctest.Wait()
+		if !arriving {
+			t.Fatal("gained slots are not listed")
+		}
+		w.fillMore(40)
+		w.removeIn(part(0, 2), 3)
+		w.removeIn(part(1, 2), 3)
+		w.checkStore(part(0, 2))
+		close(arrive)
+		w.checkStore(part(0, 1))
+		w.create("late0", "late1", "late2", "late3")
+		w.checkStore(part(0, 1))
+		// Three objects in gained slots were in the list, and have been removed since.
+		if got, want := len(events.take()), gained+40+3+3+4; got != want {
+			t.Errorf("%d events, want %d", got, want)
+		}
+		if errs := w.observer.errors(); len(errs) > 0 || w.source.State().Rewinds != before {
+			t.Errorf("errors = %v", errs)
+		}
+		if watches := w.cluster.OpenWatches(widgets); watches != 1 {
+			t.Errorf("%d watches are open", watches)
+		}
+	})
 }
 
 func TestShard_NamespaceThatIsAddedCostsOneList(t *testing.T) {
