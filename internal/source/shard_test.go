@@ -637,3 +637,39 @@ func TestShard_InitialEventsOfOthersAreLeftOut(t *testing.T) {
 		}
 	})
 }
+
+// A list of all slots replaces that of gained slots, which is older: objects that it does not have exist.
+func TestShard_ListOfAllReplacesThatOfGainedSlots(t *testing.T) {
+	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
+		held, lists := &atomic.Bool{}, &atomic.Int64{}
+		wait := holding(held)
+		w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+			scope(cfg)
+			cfg.Client = delayed{cfg.Client, func() {
+				if lists.Add(1) == 1 {
+					wait()
+				}
+			}, nil}
+		})
+		if _, err := w.AddEventHandler(w.handler); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		lists.Store(0)
+		held.Store(true)
+		shard.set(part(0, 1))
+		synctest.Wait()
+		w.recreateIn("late", part(1, 2))
+		w.cluster.Expire(widgets)
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(5 * time.Second)
+		w.checkStore(part(0, 1))
+		w.handler.take()
+		held.Store(false)
+		time.Sleep(time.Minute)
+		if events := w.handler.take(); len(events) > 0 {
+			t.Errorf("events = %v", events)
+		}
+		w.checkStore(part(0, 1))
+	})
+}
