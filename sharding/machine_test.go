@@ -26,6 +26,24 @@ func TestMachine_HasAllSlotsAlone(t *testing.T) {
 	}
 }
 
+func TestMachine_RemembersLostSlots(t *testing.T) {
+	r := newRig(t)
+	half := Slots{}
+	for slot := range SlotCount / 2 {
+		half.add(slot)
+	}
+	r.setGrant(allSlots())
+	first := r.grant.generation
+	r.setGrant(half)
+	second := r.grant.generation
+	r.setGrant(allSlots())
+	for since, want := range map[uint64]Slots{first: allSlots().Minus(half), second: {}, r.grant.generation: {}} {
+		if got := r.lostSince(since); got != want {
+			t.Errorf("lost since %d: %v, want %v", since, got, want)
+		}
+	}
+}
+
 func TestMachine_TermBeginsWhenTheRenewalIsSent(t *testing.T) {
 	r := newRig(t)
 	r.cycle()

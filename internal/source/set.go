@@ -400,7 +400,7 @@ func (c *child) splicePart(ctx context.Context, p *part) error {
 // ready waits until a request may be sent. It reports false if ctx ends.
 func (c *child) ready(ctx context.Context) bool {
 	for {
-		if c.splice.relieve(ctx) != nil {
+		if c.splice.apply(ctx) != nil {
 			return false
 		}
 		now, changed := c.available.Current()

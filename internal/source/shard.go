@@ -256,7 +256,7 @@ type splice struct {
 	give      func(ctx context.Context, p *part) error
 	rewound   func(ctx context.Context, rewound *RewoundError)
 
-	begun   bool            // relieve has been called
+	begun   bool            // apply has been called
 	view    sharding.View   // as it was then
 	rewinds bool            // the last list of gained slots has shown that the server has gone back: another list replaces it
 	changed <-chan struct{} // closes when the view is another one than the last time; nil: never
@@ -302,7 +302,7 @@ func (s *splice) follow(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	if err := s.relieve(ctx); err != nil {
+	if err := s.apply(ctx); err != nil {
 		return err
 	}
 	wanted := s.view.Slots.Minus(s.known.slotsIn(s.namespace))
@@ -315,8 +315,9 @@ func (s *splice) follow(ctx context.Context) error {
 	return nil
 }
 
-// relieve is follow without the begin of another list: it sends no request. A nil splice does nothing.
-func (s *splice) relieve(ctx context.Context) error {
+// apply gives the reflector what has changed of the view: it deletes the objects of lost slots, and passes on the list of gained ones if it is
+// complete. It sends no request, and returns an error only if the watch of the reflector ends.
+func (s *splice) apply(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
@@ -500,7 +501,7 @@ func (s *resumableWatch) shed(ctx context.Context, t Type) bool {
 	}
 	s.reviewed = s.cfg.Shard.Changed()
 	if splice := s.spliceFor(t); splice != nil {
-		return splice.relieve(ctx) == nil
+		return splice.apply(ctx) == nil
 	}
 	view := s.gate.view()
 	scopes := []string{metav1.NamespaceAll}

@@ -62,8 +62,8 @@ func (s *Settings) Of(gvk schema.GroupVersionKind) (_ Kind, usual bool) {
 	return s.others, true
 }
 
-// Default returns opts with all defaults, as cache.New computes them, and an HTTP client that follows no redirect to another host. Absent reports whether a kind may be absent: then a kind of
-// ByObject that the mapper does not have is taken for a namespaced one.
+// Default returns opts with all defaults, as cache.New computes them, and an HTTP client that follows no redirect to another host. Absent
+// reports whether a kind may be absent: then a kind of ByObject that the mapper does not have is taken for a namespaced one.
 func Default(cfg *rest.Config, opts cache.Options, absent bool) (cache.Options, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, rest.DefaultKubernetesUserAgent())
