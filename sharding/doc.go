@@ -12,10 +12,11 @@
 //
 // # Groups
 //
-// Each member has a Lease, which it renews, and lists the Leases of the group. A slot belongs to the member with
-// the greatest hash of its identity for that slot (rendezvous hashing): with N members, one that joins takes about
-// 1/N of the slots, one that leaves gives its own to the others, and no other slot moves. Each member claims its slots in an
-// annotation of its Lease, and acts on a slot when a list shows no other claim. The group needs no leader.
+// Each member has a Lease, which it renews, and lists the Leases of the group. It has a seat, the lowest number that no
+// other member has, which its Lease says. Each slot ranks the seats, and belongs to the member whose seat is first for it. So
+// with N members, one that joins takes 1/N of the slots, one that leaves gives its own to the others in equal parts,
+// and no other slot moves. (Rendezvous hashing does the same with hashes of identities, whose shares are less equal.) Each member
+// claims its slots in an annotation of its Lease, and acts on a slot when a list shows no other claim. The group needs no leader.
 //
 // At no time do two members own a slot: a member that must give a slot to another one first stops owning it, waits for
 // its followers, and then withdraws its claim. A member that can't renew its Lease for RenewDeadline

@@ -18,6 +18,8 @@ const (
 	// SlotsAnnotation has the slots that a member claims: those on which it acts, those that its followers have
 	// not let go yet, and those for which it waits.
 	SlotsAnnotation = "sharding.gvrkit.io/slots"
+	// SeatAnnotation has the number of the member in its group, from 1, which determines its slots.
+	SeatAnnotation = "sharding.gvrkit.io/seat"
 	// LeavingAnnotation is "true" on the Lease of a member that leaves.
 	LeavingAnnotation = "sharding.gvrkit.io/leaving"
 	// WriteAnnotation has a random name of the process that wrote the Lease, and the number of the write.
@@ -48,6 +50,7 @@ func newRecord(l *coordinationv1.Lease) *record {
 		claims = allSlots()
 	}
 	r.claims = claims
+	r.seat, _ = strconv.Atoi(l.Annotations[SeatAnnotation]) // noSeat, if it can't be read
 	instance, write, _ := strings.Cut(l.Annotations[WriteAnnotation], "/")
 	r.instance = instance
 	r.write, _ = strconv.ParseInt(write, 10, 64) // 0: of no process
@@ -67,6 +70,10 @@ func (r *record) writeTo(l *coordinationv1.Lease, group string, now time.Time) {
 	l.Labels[GroupLabel] = group
 	l.Annotations[SlotsAnnotation] = r.claims.String()
 	l.Annotations[WriteAnnotation] = r.instance + "/" + strconv.FormatInt(r.write, 10)
+	delete(l.Annotations, SeatAnnotation)
+	if r.seat != noSeat {
+		l.Annotations[SeatAnnotation] = strconv.Itoa(r.seat)
+	}
 	delete(l.Annotations, LeavingAnnotation)
 	if r.leaving {
 		l.Annotations[LeavingAnnotation] = "true"

@@ -31,6 +31,7 @@ type record struct {
 	write              int64         // the number of the write in that process
 	claims             Slots         // the slots on which the member may act, or on which it wants to act
 	leaving            bool          // the member wants no slots
+	seat               int           // the seat that the member has; noSeat if it knows none yet
 	term               time.Duration // leaseDurationSeconds
 }
 
@@ -76,7 +77,6 @@ type peer struct {
 	since   time.Duration // by the monotonic clock: when this version was first seen
 	gone    bool          // it was not in the last list, and had not left
 	expired bool
-	ranking *ranking
 }
 
 // counts reports whether the claims of the peer must be respected.
@@ -103,7 +103,6 @@ type machine struct {
 	timing
 	name, identity, instance string
 	random                   *rand.Rand
-	rank                     func(identity string) *ranking // newRanking, or a cache of it
 
 	grant    grant
 	lost     [SlotCount]uint64 // by slot: the generation in which the member stopped acting on it
@@ -119,9 +118,10 @@ type machine struct {
 	joined      time.Duration
 	members     []*peer // those of the last assignment, without this one
 	spare       []*peer // for the next assignment
-	mine        *ranking
+	seat        int
+	yields      bool // its term has ended: another member may have got its seat
 	want        Slots
-	assigned    bool
+	assigned    bool // the seats of the members are known
 
 	inFlight  verb
 	sent      instant // when the request in flight, or else the last one, was sent
@@ -144,7 +144,7 @@ type machine struct {
 
 func newMachine(now instant, t timing, name, identity, instance string, random *rand.Rand) *machine {
 	return &machine{
-		timing: t, name: name, identity: identity, instance: instance, random: random, rank: newRanking,
+		timing: t, name: name, identity: identity, instance: instance, random: random,
 		grant: grant{generation: 1}, settled: 1, joined: now.mono, reason: ReasonJoining,
 	}
 }
@@ -198,6 +198,7 @@ func (m *machine) tick(now instant) {
 		m.setGrant(Slots{})
 		m.pending = m.want
 		m.reason = ReasonNotRenewed
+		m.yields, m.listDue = true, true
 	}
 }
 
@@ -253,7 +254,7 @@ func (m *machine) untilTermEnds(now instant) time.Duration {
 func (m *machine) content() record {
 	r := record{
 		name: m.name, version: m.stored.version, uid: m.stored.uid, identity: m.identity,
-		instance: m.instance, write: m.written.write, claims: m.want.Union(m.draining), leaving: m.leaving, term: m.lease,
+		instance: m.instance, write: m.written.write, claims: m.want.Union(m.draining), leaving: m.leaving, seat: m.seat, term: m.lease,
 	}
 	if m.leaving && r.claims.Empty() {
 		r.identity = ""
@@ -275,7 +276,7 @@ func (m *machine) writeDue(now instant) bool {
 	}
 	c := m.content()
 	return m.acked != m.written.write || m.acked == 0 || now.mono-m.writtenAt.mono >= m.retry-m.retry/5 ||
-		c.claims != m.stored.claims || c.leaving != m.stored.leaving || c.identity != m.stored.identity
+		c.claims != m.stored.claims || c.leaving != m.stored.leaving || c.identity != m.stored.identity || c.seat != m.stored.seat
 }
 
 // succeeded records that the server has executed the last request, a write. version and uid are those of the Lease.
@@ -404,8 +405,7 @@ func (m *machine) observe(now instant, p *peer, r *record) (changed bool) {
 		p.expired = m.sent.mono-p.since >= max(m.lease, r.term)+m.skew
 		return false
 	}
-	if p.record == nil || p.identity != r.identity {
-		p.ranking = nil
+	if p.record == nil || p.identity != r.identity || p.seat != r.seat {
 		m.assigned = false
 	}
 	p.record, p.since, p.gone, p.expired = r, now.mono, false, false
@@ -470,7 +470,7 @@ func (m *machine) takeOver(now instant, own *record) {
 	}
 	switch {
 	case !m.predecessor.counts():
-		m.stored = *own
+		m.stored, m.seat = *own, own.seat
 	case m.renewals > 1 && now.mono-m.joined >= m.lease+m.skew: // the last request of a killed process may be late, but not two
 		m.left, m.inUse = true, true
 		m.reason = ReasonIdentityInUse
@@ -482,13 +482,13 @@ func (m *machine) takeOver(now instant, own *record) {
 // waitsForPredecessor reports whether the own name belongs to another process.
 func (m *machine) waitsForPredecessor() bool { return m.predecessor != nil && m.predecessor.counts() }
 
-// assign computes the slots that the member wants, if the group has changed.
+// assign computes the seat of the member and the slots that it wants, if the group has changed.
 func (m *machine) assign() {
 	if m.leaving {
 		return
 	}
 	members := m.spare[:0]
-	same := m.assigned
+	same := m.assigned && !m.yields
 	m.assigned = true
 	for _, p := range m.peers {
 		if !p.counts() || p.leaving {
@@ -502,22 +502,18 @@ func (m *machine) assign() {
 	if same {
 		return
 	}
-	m.want = Slots{}
-	if m.mine == nil {
-		m.mine = m.rank(m.identity)
+	if m.yields && slices.ContainsFunc(members, func(p *peer) bool { return p.seat == m.seat }) {
+		m.seat = noSeat
 	}
+	m.yields = false
+	before, _ := slices.BinarySearchFunc(members, m.name, func(p *peer, name string) int { return strings.Compare(p.name, name) })
+	said := make([]int, 0, len(members)+1)
 	for _, p := range members {
-		if p.ranking == nil {
-			p.ranking = m.rank(p.identity)
-		}
+		said = append(said, p.seat)
 	}
-	for slot := range SlotCount {
-		if !slices.ContainsFunc(members, func(p *peer) bool {
-			return p.ranking.beats(m.mine, slot, p.identity, m.identity)
-		}) {
-			m.want.add(slot)
-		}
-	}
+	seats := assignSeats(slices.Insert(said, before, m.seat))
+	m.seat = seats[before]
+	m.want = slotsOf(m.seat, slices.Delete(seats, before, before+1))
 }
 
 // claimedByOthers returns the slots that Leases of others claim that have not expired.

@@ -749,3 +749,86 @@ func TestMachine_HungRequestLeavesTimeForAnother(t *testing.T) {
 		t.Errorf("at %v, sent at %v", r.now, r.sent.mono)
 	}
 }
+
+// Members that join at the same time choose the same seat. The first one by name keeps it.
+func TestMachine_EachMemberGetsASeatOfItsOwn(t *testing.T) {
+	for name, want := range map[string]int{"a": 2, "zombie": 1} {
+		r := newRig(t)
+		r.cycle()
+		late := other(name, Slots{})
+		late.seat = 1
+		r.store(late)
+		r.sends(update)
+		r.answer(0)
+		r.sends(list)
+		r.answer(0)
+		if r.seat != want || r.want != slotsOf(want, []int{3 - want}) {
+			t.Errorf("beside %s: seat %d with %v, want seat %d", name, r.seat, r.want, want)
+		}
+		r.sends(update)
+		if r.written.seat != want {
+			t.Errorf("beside %s: the Lease says seat %d, want %d", name, r.written.seat, want)
+		}
+	}
+}
+
+func TestMachine_KeepsItsSeatWhenOthersComeAndGo(t *testing.T) {
+	r := newRig(t, other("a", Slots{}), other("b", Slots{}))
+	r.cycle()
+	r.drop("group-a") // which is first by name
+	for range 20 {
+		r.store(other("b", Slots{}))
+		r.cycle()
+		r.now += usual.retry
+	}
+	if mine := slotsOf(1, []int{3}); r.seat != 1 || r.grant.slots != mine {
+		t.Errorf("seat %d with %v, want %v", r.seat, r.grant.slots, mine)
+	}
+}
+
+// A member gets back to its seat after its term has ended, but not from a member that has got it meanwhile: that one
+// would have to give all its slots away, too.
+func TestMachine_YieldsItsSeatAfterItsTerm(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		r := newRig(t)
+		r.cycle()
+		r.now += usual.renew
+		if taken {
+			successor := other("zombie", allSlots())
+			successor.seat = 1
+			r.store(successor)
+		}
+		r.sends(list) // before it says that it has the seat
+		r.answer(0)
+		want := 1
+		if taken {
+			want = 2
+		}
+		r.sends(update)
+		if r.seat != want || r.written.seat != want {
+			t.Errorf("taken: %t: seat %d, and the Lease says %d", taken, r.seat, r.written.seat)
+		}
+		r.answer(0)
+		r.sends(list)
+		r.answer(0)
+		if r.seat != want {
+			t.Errorf("taken: %t: later, seat %d", taken, r.seat)
+		}
+	}
+}
+
+func TestMachine_HasTheSeatOfItsPredecessor(t *testing.T) {
+	before := predecessor()
+	before.seat = 2
+	r := newRig(t, before)
+	for r.acked == 0 {
+		if sent, wait := r.next(r.clock()); sent.verb == 0 {
+			r.now += wait
+		} else {
+			r.answer(0)
+		}
+	}
+	if r.seat != 2 || r.machine.stored.seat != 2 {
+		t.Errorf("seat %d, and the Lease says %d", r.seat, r.machine.stored.seat)
+	}
+}

@@ -134,7 +134,7 @@ func TestMember_LeaseIsReadable(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "ns", Name: "widgets-5eb3fc96b61bbfe8", UID: got.UID, ResourceVersion: got.ResourceVersion,
 				Labels:      map[string]string{GroupLabel: "widgets", "theirs": "x"},
-				Annotations: map[string]string{SlotsAnnotation: "0-255", "theirs": "y"},
+				Annotations: map[string]string{SlotsAnnotation: "0-255", SeatAnnotation: "1", "theirs": "y"},
 			},
 			Spec: coordinationv1.LeaseSpec{
 				HolderIdentity: new("Pod_1"), LeaseDurationSeconds: new(int32(15)),

@@ -28,9 +28,12 @@ func newRig(t *testing.T, others ...*record) *rig {
 	return r
 }
 
+// seatIn has the seats of the members in tests of one machine.
+var seatIn = map[string]int{"me": 1, "a": 2, "zombie": 2, "first": 3, "b": 3}
+
 // other returns the Lease of another member.
 func other(identity string, claims Slots) *record {
-	return &record{name: "group-" + identity, identity: identity, instance: "other", claims: claims, term: usual.lease}
+	return &record{name: "group-" + identity, identity: identity, instance: "other", claims: claims, seat: seatIn[identity], term: usual.lease}
 }
 
 func (r *rig) clock() instant { return instant{r.now, r.now} }
@@ -118,14 +121,10 @@ func (r *rig) owns(want Slots) {
 	}
 }
 
-// shares returns what me has in a group with others, and the rest.
-func shares(others ...string) (mine, rest Slots) {
-	for slot, owner := range owners(append(others, "me")) {
-		if owner == "me" {
-			mine.add(slot)
-		}
-	}
-	return mine, allSlots().Minus(mine)
+// shares returns what me has in a group with another member, and the rest.
+func shares(other string) (mine, rest Slots) {
+	mine = slotsOf(seatIn["me"], []int{seatIn[other]})
+	return mine, mine.Complement()
 }
 
 // predecessor is a Lease of the own name that another process wrote.

@@ -169,8 +169,6 @@ func (p *process) reads(now time.Duration) instant {
 	return p.offset.add(elapsed)
 }
 
-var simulatedRankings = map[string]*ranking{}
-
 func (s *simulation) join() {
 	identity := "member-" + strconv.Itoa(s.names)
 	s.names++
@@ -192,12 +190,6 @@ func (s *simulation) joinAs(identity string) {
 	p.offset = instant{s.upTo(time.Hour), s.upTo(time.Hour)}
 	t := s.timing
 	p.machine = newMachine(p.reads(s.now), t, leaseName("group", identity), identity, strconv.FormatUint(s.random.Uint64(), 36), s.random)
-	p.rank = func(identity string) *ranking {
-		if simulatedRankings[identity] == nil {
-			simulatedRankings[identity] = newRanking(identity)
-		}
-		return simulatedRankings[identity]
-	}
 	p.drained, p.saw = 1, p.grant
 	s.processes = append(s.processes, p)
 	s.note("%s joins, rate %v", identity, p.rate)
@@ -206,7 +198,8 @@ func (s *simulation) joinAs(identity string) {
 
 // kick lets a process act, and checks what it then owns.
 func (s *simulation) kick(p *process) {
-	if p.crashed || p.left {
+	if p.left { // the last response has ended it
+		s.gone(p)
 		return
 	}
 	r, wait := p.next(p.reads(s.now))
@@ -215,7 +208,6 @@ func (s *simulation) kick(p *process) {
 		s.send(p, r)
 	}
 	if p.left {
-		s.note("%s has left", p.identity)
 		s.gone(p)
 		return
 	}
@@ -225,6 +217,7 @@ func (s *simulation) kick(p *process) {
 }
 
 func (s *simulation) gone(p *process) {
+	s.note("%s has ended", p.identity)
 	s.hours += (s.now - p.began).Hours()
 	s.processes = slices.DeleteFunc(s.processes, func(other *process) bool { return other == p })
 }
@@ -524,6 +517,23 @@ func (s *simulation) owned() (all Slots) {
 	return all
 }
 
+// checkSeats checks, at rest, that each process has a seat of its own and its slots.
+func (s *simulation) checkSeats() {
+	seats := make([]int, 0, len(s.processes))
+	for _, p := range s.processes {
+		if slices.Contains(seats, p.seat) && s.problem == nil {
+			s.problem = fmt.Errorf("at %v, %s and another process have seat %d", s.now, p.identity, p.seat)
+		}
+		seats = append(seats, p.seat)
+	}
+	for i, p := range s.processes {
+		others := slices.Concat(seats[:i], seats[i+1:])
+		if want := slotsOf(p.seat, others); p.grant.slots != want && s.problem == nil {
+			s.problem = fmt.Errorf("at %v, %s with seat %d beside %v has %v, want %v", s.now, p.identity, p.seat, others, p.grant.slots, want)
+		}
+	}
+}
+
 // run simulates faults and calm times, and returns the first violation.
 func (s *simulation) run(most int, rounds int) error {
 	s.calm()
@@ -548,6 +558,7 @@ func (s *simulation) run(most int, rounds int) error {
 				s.problem = fmt.Errorf("at %v, nothing owns %v", s.now, missing)
 			}
 		}
+		s.checkSeats()
 		if s.problem != nil {
 			return s.problem
 		}

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -138,6 +138,17 @@ func TestRecord_OfALeaseThatCantBeReadClaimsAll(t *testing.T) {
 	}
 }
 
+func TestRecord_HasTheSeatOfTheLease(t *testing.T) {
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{SeatAnnotation: "7th"}}}
+	for _, seat := range []int{noSeat, 3, noSeat} {
+		if got := newRecord(l).seat; got != seat {
+			t.Errorf("seat %d, want %d: %v", got, seat, l.Annotations)
+		}
+		next := map[int]int{noSeat: 3, 3: noSeat}[seat]
+		(&record{seat: next}).writeTo(l, "group", time.Now())
+	}
+}
+
 func FuzzParseSlots(f *testing.F) {
 	f.Add("0-255")
 	f.Add("1,3,5-9")
@@ -192,90 +203,5 @@ func TestStatic_RefusesShardsThatDoNotExist(t *testing.T) {
 		if !errors.As(err, &wrong) || *wrong != test {
 			t.Errorf("%+v: error %v", test, err)
 		}
-	}
-}
-
-// owners returns the member of each slot.
-func owners(members []string) (owner [SlotCount]string) {
-	rankings := map[string]*ranking{}
-	for _, m := range members {
-		rankings[m] = newRanking(m)
-	}
-	for slot := range owner {
-		for _, m := range members {
-			if owner[slot] == "" || rankings[m].beats(rankings[owner[slot]], slot, m, owner[slot]) {
-				owner[slot] = m
-			}
-		}
-	}
-	return owner
-}
-
-func TestRanking_AMemberThatComesOrGoesMovesItsOwnSlotsOnly(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	for range 100 {
-		members := make([]string, 1+random.IntN(12))
-		for i := range members {
-			members[i] = "pod-" + strconv.Itoa(random.Int())
-		}
-		with := owners(append([]string{"new"}, members...))
-		random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
-		without := owners(members)
-		moved := 0
-		for slot := range with {
-			if with[slot] == "new" {
-				moved++
-			} else if with[slot] != without[slot] {
-				t.Fatalf("slot %d moves from %s to %s", slot, without[slot], with[slot])
-			}
-		}
-		if share := SlotCount / (len(members) + 1); moved < share/3 || moved > 2*share+8 {
-			t.Errorf("%d of %d slots move to member %d", moved, SlotCount, len(members)+1)
-		}
-	}
-}
-
-func TestRanking_SharesAreEven(t *testing.T) {
-	for _, test := range []struct {
-		members int
-		most    float64 // standard deviation, in parts of the mean
-	}{{2, 0.05}, {4, 0.09}, {8, 0.15}} {
-		sum, n := 0.0, 0
-		for group := range 200 {
-			members := make([]string, test.members)
-			for i := range members {
-				members[i] = fmt.Sprintf("widgets-%d-%d", group, i)
-			}
-			counts := map[string]int{}
-			for _, m := range owners(members) {
-				counts[m]++
-			}
-			mean := float64(SlotCount) / float64(test.members)
-			for _, m := range members {
-				d := float64(counts[m])/mean - 1
-				sum += d * d
-				n++
-			}
-		}
-		if variance := sum / float64(n); variance > test.most*test.most {
-			t.Errorf("%d members: the variance is %v", test.members, variance)
-		} else {
-			t.Logf("%d members: the variance is %v, the most is %v", test.members, variance, test.most*test.most)
-		}
-	}
-}
-
-// Weights are a part of the protocol: members of two versions of this package must agree.
-func TestRanking_DoesNotChange(t *testing.T) {
-	r := newRanking("widgets-0")
-	if got := []uint64{r[0], r[1], r[255]}; fmt.Sprintf("%x", got) != "[19de441eb064a909 c950185c3453a96 573f6e2a202ca1c6]" {
-		t.Errorf("got %x", got)
-	}
-}
-
-func TestRanking_EqualWeightsHaveOneOwner(t *testing.T) {
-	r := newRanking("x")
-	if r.beats(r, 0, "a", "b") == r.beats(r, 0, "b", "a") {
-		t.Error("both members win, or none")
 	}
 }

@@ -221,9 +221,12 @@ func (g *group) checkTraffic(whole share, shares []share, selects bool) {
 		sum.objects += s.objects
 		sum.start.bytes += s.start.bytes
 		sum.writes.bytes += s.writes.bytes
-		// 256 slots are not shared equally: the standard deviation is 7 % of a quarter.
-		if part := float64(s.slots) / (sharding.SlotCount / memberCount); math.Abs(part-1) > 0.25 {
-			g.Errorf("%s has %.2f of its equal part of the slots", s.name, part)
+		if s.slots != sharding.SlotCount/memberCount {
+			g.Errorf("%s has %d slots", s.name, s.slots)
+		}
+		// With few objects, a quarter of the hashes is not a quarter of the objects: allow four standard deviations more.
+		if part := float64(s.objects*memberCount) / float64(*objects); math.Abs(part-1) > max(0.1, 4*math.Sqrt(memberCount-1)/math.Sqrt(float64(*objects))) {
+			g.Errorf("%s has %.3f of a quarter of the objects", s.name, part)
 		}
 		if s.byClient == selects {
 			g.Errorf("%s: the informer selects: %t, and the server: %t", s.name, s.byClient, selects)
