@@ -594,6 +594,26 @@ func TestMachine_PredecessorIsAlive(t *testing.T) {
 	}
 }
 
+// A request that a killed process has sent may be executed late.
+func TestMachine_OneLateWriteOfThePredecessorIsNoProcess(t *testing.T) {
+	r := newRig(t, predecessor())
+	late := r.now + usual.renew
+	for written := false; r.acked == 0 && !r.left; {
+		sent, wait := r.next(r.clock())
+		if sent.verb != 0 {
+			r.answer(0)
+			continue
+		}
+		if r.now += wait; r.now >= late && !written {
+			r.store(predecessor())
+			written = true
+		}
+	}
+	if r.inUse || r.now < late+usual.lease+usual.skew {
+		t.Errorf("in use: %v, after %v", r.inUse, r.now-late)
+	}
+}
+
 func TestMachine_IsReplaced(t *testing.T) {
 	r := newRig(t)
 	r.cycle()
@@ -772,6 +792,20 @@ func TestMachine_EachMemberGetsASeatOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestMachine_WritesItsSeatAgain(t *testing.T) {
+	r := newRig(t, other("a", allSlots()))
+	r.cycle()
+	changed := *r.stored("group-me")
+	changed.seat = noSeat
+	r.store(&changed)
+	r.sends(list) // since another member claims all slots
+	r.answer(0)
+	r.atOnce(update)
+	if got := r.stored("group-me").seat; got != 1 {
+		t.Errorf("the Lease says seat %d", got)
+	}
+}
+
 func TestMachine_KeepsItsSeatWhenOthersComeAndGo(t *testing.T) {
 	r := newRig(t, other("a", Slots{}), other("b", Slots{}))
 	r.cycle()
@@ -813,6 +847,19 @@ func TestMachine_YieldsItsSeatAfterItsTerm(t *testing.T) {
 		r.answer(0)
 		if r.seat != want {
 			t.Errorf("taken: %t: later, seat %d", taken, r.seat)
+		}
+		late := other("zombie", Slots{})
+		late.seat = want
+		r.store(late)
+		for range 10 {
+			if sent, wait := r.next(r.clock()); sent.verb != 0 {
+				r.answer(0)
+			} else {
+				r.now += wait
+			}
+		}
+		if r.seat != want {
+			t.Errorf("taken: %t: seat %d, though it is the first by name", taken, r.seat)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 type ledger struct {
 	mu         sync.Mutex
 	numbers    []types.UID            // of the objects, by their numbers
-	written    map[types.UID]string   // the version of the last write
+	written    map[types.UID]string   // the version of the last write to each object that exists
 	handled    map[types.UID]string   // the version that was handled last
 	open       map[types.UID]string   // the members that handle objects now
 	held       map[string]*held       // by the member
@@ -45,7 +45,30 @@ func (l *ledger) wrote(number int, uid types.UID, version string) {
 	l.written[uid] = version
 }
 
-// last returns the versions of the last writes.
+// numbered returns the UID of the object with a number.
+func (l *ledger) numbered(n int) types.UID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.numbers[n]
+}
+
+// deletes records that an object will be deleted.
+func (l *ledger) deletes(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.written, uid)
+}
+
+// checkDeleted checks an event of a member, that an object was deleted.
+func (l *ledger) checkDeleted(member string, uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if version, exists := l.written[uid]; exists {
+		l.violateLocked("%s gets a deletion of %s, which exists in version %s", member, uid, version)
+	}
+}
+
+// last returns the versions of the last writes to the objects that exist.
 func (l *ledger) last() map[types.UID]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -33,7 +33,7 @@ type config struct {
 
 // message is a line between a member and the test, in both directions.
 type message struct {
-	// Kind is that of a message to the test: begin or end of a handling, or an answer. It is empty in messages to the member.
+	// Kind is that of a message to the test: begin or end of a handling, deleted, or an answer. It is empty in messages to the member.
 	Kind string `json:",omitempty"`
 	// Ask is what the test asks: go answers a begin or an end, and has no answer itself.
 	Ask string `json:",omitempty"`
@@ -206,9 +206,12 @@ func (p *participant) OnAdd(obj any, _ bool) { p.handle(obj) }
 // OnUpdate implements cache.ResourceEventHandler.
 func (p *participant) OnUpdate(_, obj any) { p.handle(obj) }
 
-// OnDelete implements cache.ResourceEventHandler. The test deletes nothing.
+// OnDelete implements cache.ResourceEventHandler.
 func (p *participant) OnDelete(obj any) {
-	p.send(message{Kind: "deleted", Err: fmt.Sprint(obj)})
+	if unknown, is := obj.(cache.DeletedFinalStateUnknown); is {
+		obj = unknown.Obj
+	}
+	p.send(message{Kind: "deleted", UID: obj.(metav1.Object).GetUID()})
 }
 
 // OnMoved implements dynamicinformer.MovedHandler.

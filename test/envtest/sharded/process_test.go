@@ -153,6 +153,8 @@ func (p *process) read(out io.Reader) {
 		case "end":
 			p.group.ledger.end(p.name, m.UID, m.Version)
 			_ = p.write(message{Ask: "go"}) // it may have ended
+		case "deleted":
+			p.group.ledger.checkDeleted(p.name, m.UID)
 		case "answer":
 			p.mu.Lock()
 			answer := p.waiting[m.ID]

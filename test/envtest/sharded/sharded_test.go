@@ -101,7 +101,7 @@ func prove(t *testing.T, cfg *rest.Config, selects bool) {
 	g.awaitGroup("at the start", memberCount)
 	g.checkTraffic(whole, g.measure(w), selects)
 	g.disturb(w)
-	g.checkCaches()
+	g.awaitCaches("at the end")
 	for _, p := range g.running() {
 		p.leave()
 	}
@@ -196,6 +196,7 @@ func (g *group) measure(w *writer) []share {
 	}
 	g.Logf("%s: %.0f writes per second", g.name, achieved)
 	g.awaitHandled("after the writes")
+	g.awaitCaches("after the writes")
 	for n, p := range members {
 		s := p.must("state").State
 		now := p.proxy.traffic()
@@ -311,19 +312,23 @@ func (g *group) disturb(w *writer) {
 	g.awaitHandled("at the end")
 }
 
-// checkCaches checks that each object is in the cache of one member, in its last version.
-func (g *group) checkCaches() {
+// awaitCaches waits until each object that exists is in the cache of one member, in its last version, and no other object is in a cache. No
+// object changes meanwhile.
+func (g *group) awaitCaches(when string) {
 	g.Helper()
 	written := g.ledger.last()
-	cached := 0
-	for _, p := range g.running() {
-		for uid, version := range p.must("objects").Objects {
-			if cached++; written[uid] != version {
-				g.Errorf("%s has %s in version %s, want %q", p.name, uid, version, written[uid])
+	g.await(when+", the caches have the objects", func() (bool, string) {
+		cached, wrong := 0, ""
+		for _, p := range g.running() {
+			for uid, version := range p.must("objects").Objects {
+				if cached++; written[uid] != version {
+					wrong = fmt.Sprintf("%s has %s in version %s, want %q", p.name, uid, version, written[uid])
+				}
 			}
 		}
-	}
-	if cached != *objects {
-		g.Errorf("the caches have %d objects, want %d", cached, *objects)
-	}
+		if wrong == "" && cached != len(written) {
+			wrong = fmt.Sprintf("%d objects, want %d", cached, len(written))
+		}
+		return wrong == "", wrong
+	})
 }

@@ -69,10 +69,27 @@ sending:
 	return float64(w.written.Load()-before) / time.Since(begun).Seconds(), context.Cause(ctx)
 }
 
-// write changes an object.
+// replaceEach is the number of writes of which one replaces an object by another one with its name, which belongs to another slot.
+const replaceEach = 50
+
+// write changes an object, or replaces it.
 func (w *writer) write(ctx context.Context, n int) error {
-	patch := fmt.Appendf(nil, `{"spec":{"sequenceNumber":%d}}`, w.written.Add(1))
-	obj, err := w.client.Resource(blocks).Patch(ctx, newBlock(n).GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+	written := w.written.Add(1)
+	name := newBlock(n).GetName()
+	if written%replaceEach == 0 {
+		w.ledger.deletes(w.ledger.numbered(n))
+		if err := w.client.Resource(blocks).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+		obj, err := w.client.Resource(blocks).Create(ctx, newBlock(n), metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		w.ledger.wrote(n, obj.GetUID(), obj.GetResourceVersion())
+		return nil
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"sequenceNumber":%d}}`, written)
+	obj, err := w.client.Resource(blocks).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return err
 	}
