@@ -526,17 +526,17 @@ func (m *machine) claimedByOthers() (claimed Slots) {
 	return claimed
 }
 
-// forget is the number of terms after which a Lease that is not renewed is released, and then deleted.
+// forget is the number of terms after which a Lease that was released is deleted. A member that comes back meanwhile uses it again.
 const forget = 4
 
-// garbage returns a Lease of a member that is gone for long. Only the first member of the group releases and
-// deletes it.
+// garbage returns a Lease of a member that is gone: one that has expired, to release it, so that members who join do not wait until it has
+// expired for them, or one to delete. Only the first member of the group releases and deletes Leases.
 func (m *machine) garbage() *peer {
 	if m.leaving || m.waitsForPredecessor() || len(m.members) > 0 && m.members[0].name < m.name {
 		return nil
 	}
 	for _, p := range m.peers {
-		if !p.gone && m.sent.mono-p.since >= forget*(max(m.lease, p.term)+m.skew) {
+		if !p.gone && (p.expired && p.identity != "" || m.sent.mono-p.since >= forget*(max(m.lease, p.term)+m.skew)) {
 			return p
 		}
 	}

@@ -635,7 +635,7 @@ func TestMachine_FirstMemberDeletesGarbage(t *testing.T) {
 		r := newRig(t, other("zombie", rest))
 		begun := r.now
 		var got []verb
-		for r.now < begun+12*term {
+		for r.now < begun+8*term {
 			if !first {
 				r.store(other("first", Slots{}))
 			}
@@ -647,7 +647,8 @@ func TestMachine_FirstMemberDeletesGarbage(t *testing.T) {
 			case release, remove:
 				stored, age := r.stored("group-zombie"), r.now-begun
 				got = append(got, sent.verb)
-				if sent.record.version != stored.version || age < time.Duration(4*len(got))*term || age > time.Duration(4*len(got)+1)*term {
+				after := []time.Duration{1: term, 2: 5 * term}[len(got)]
+				if sent.record.version != stored.version || age < after || age > after+2*usual.retry {
 					t.Fatalf("after %v, request %d of version %s: %+v", age, sent.verb, stored.version, sent.record)
 				}
 				if r.drop("group-zombie"); sent.verb == release {
@@ -878,4 +879,26 @@ func TestMachine_HasTheSeatOfItsPredecessor(t *testing.T) {
 	if r.seat != 2 || r.machine.stored.seat != 2 {
 		t.Errorf("seat %d, and the Lease says %d", r.seat, r.machine.stored.seat)
 	}
+}
+
+// A member that joins after another one was killed gets the seat and the slots of that one at once.
+func TestMachine_DoesNotWaitForALeaseThatExpiredForOthers(t *testing.T) {
+	killed := other("zombie", allSlots())
+	first := newRig(t, killed)
+	for first.stored("group-zombie").identity != "" {
+		if sent, wait := first.next(first.clock()); sent.verb == 0 {
+			first.now += wait
+		} else if sent.verb == release {
+			first.store(&sent.record)
+			first.answer(0)
+		} else {
+			first.answer(0)
+		}
+	}
+	if waited := first.now - time.Minute; waited > usual.lease+usual.skew+2*usual.retry {
+		t.Errorf("released after %v", waited)
+	}
+	r := newRig(t, first.stored("group-zombie"))
+	r.cycle()
+	r.owns(allSlots())
 }

@@ -61,14 +61,14 @@ func TestMembers_ShareObjectsWhileTheyComeAndGo(t *testing.T) {
 					t.Skip("-short: the embedded server stands for both; run without it")
 				}
 				t.Parallel()
-				prove(t, start(t, selects), selects)
+				prove(t, start(t, selects), selects, name == "kube-apiserver")
 			})
 		}
 	}
 }
 
 // prove runs one member alone, and then a group.
-func prove(t *testing.T, cfg *rest.Config, selects bool) {
+func prove(t *testing.T, cfg *rest.Config, selects, holders bool) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
@@ -99,6 +99,7 @@ func prove(t *testing.T, cfg *rest.Config, selects bool) {
 		g.start(fmt.Sprintf("member-%d", n))
 	}
 	g.awaitGroup("at the start", memberCount)
+	g.checkTable(cfg, holders)
 	g.checkTraffic(whole, g.measure(w), selects)
 	g.disturb(w)
 	g.awaitCaches("at the end")

@@ -41,9 +41,9 @@ func (w *writer) run(ctx context.Context, stop <-chan struct{}, rate, writes int
 		})
 	}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // reproducible
-	tick := time.NewTicker(time.Second / time.Duration(rate))
-	defer tick.Stop()
 	begun, before := time.Now(), w.written.Load()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
 	sent := 0
 sending:
 	for sent < writes || writes == 0 {
@@ -56,8 +56,9 @@ sending:
 		case <-ctx.Done():
 			break sending
 		}
+		pause.Reset(time.Until(begun.Add(time.Duration(sent) * time.Second / time.Duration(rate))))
 		select {
-		case <-tick.C:
+		case <-pause.C:
 		case <-stop:
 			break sending
 		}
