@@ -152,7 +152,8 @@ func (m *Member) wake() {
 // Leave lets all slots go, waits until the followers have let them go and the Lease says so, and returns when
 // the member has ended. Owns returns false at once. If ctx ends before, the member ends without saying
 // so in its Lease, which other members then wait for, and Leave returns a [*LeaveError]. If the context of Join
-// has ended, the member waits for RenewDeadline at most. After the first call, Leave returns the same error.
+// has ended, the member waits for RenewDeadline at most. After the first call, Leave returns the same error. An event handler
+// that calls it waits for itself, since its informer is a follower.
 func (m *Member) Leave(ctx context.Context) error {
 	m.leave()
 	select {

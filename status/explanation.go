@@ -247,6 +247,9 @@ func (e *Explanation) cache(i *Informer) string {
 		b.WriteString(".")
 	}
 	add := func(text string) { b.WriteString(" " + sentence(text)) }
+	if i.Shard != nil {
+		add("The informer has a part of the objects: " + i.Shard.Text())
+	}
 	for _, text := range i.Quarantine.sentences(e.At) {
 		add(text)
 	}

@@ -111,3 +111,12 @@ func TestExplanation_TellsAnswersOfDiscoveryFromFailures(t *testing.T) {
 		}
 	}
 }
+
+func TestExplanation_HasTheShard(t *testing.T) {
+	shard := &status.Shard{Member: "widgets-1", Awaited: 64, Pending: "0-63", Owners: []string{"widgets-0"}}
+	i := status.Informer{GVR: gvr, State: status.StateStarting, Since: time.Now(), Shard: shard}
+	e := status.NewExplanation(gvr, time.Now(), []status.Informer{i}, nil, nil)
+	if want := "The informer has a part of the objects: widgets-1: no slots; waits for 0-63, of widgets-0."; !strings.Contains(e.String(), want) {
+		t.Errorf("got %s, want %s", e, want)
+	}
+}
