@@ -119,7 +119,7 @@ type machine struct {
 	members     []*peer // those of the last assignment, without this one
 	spare       []*peer // for the next assignment
 	seat        int
-	yields      bool // its term has ended: another member may have got its seat
+	yields      bool // its term, or that of its predecessor, has ended: another member may have got its seat
 	want        Slots
 	assigned    bool // the seats of the members are known
 
@@ -470,7 +470,7 @@ func (m *machine) takeOver(now instant, own *record) {
 	}
 	switch {
 	case !m.predecessor.counts():
-		m.stored, m.seat = *own, own.seat
+		m.stored, m.seat, m.yields = *own, own.seat, true
 	case m.renewals > 1 && now.mono-m.joined >= m.lease+m.skew: // the last request of a killed process may be late, but not two
 		m.left, m.inUse = true, true
 		m.reason = ReasonIdentityInUse

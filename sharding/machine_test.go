@@ -881,6 +881,29 @@ func TestMachine_HasTheSeatOfItsPredecessor(t *testing.T) {
 	}
 }
 
+// The seat of a predecessor may have another member, which would have to give all its slots away. The first write may be lost.
+func TestMachine_YieldsTheSeatOfItsPredecessor(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		before := predecessor()
+		before.identity, before.claims, before.seat = "", Slots{}, 1
+		successor := other("zombie", allSlots())
+		successor.seat = 1
+		r := newRig(t, before, successor)
+		r.sends(list)
+		r.answer(0)
+		if lost {
+			r.sends(update)
+			r.failed(r.clock(), unknown, errors.New("lost"))
+			r.sends(list)
+			r.answer(0)
+		}
+		w := r.sends(update)
+		if want := slotsOf(2, []int{1}); r.seat != 2 || w.record.seat != 2 || w.record.claims != want {
+			t.Errorf("lost: %t: seat %d, and the Lease says seat %d and claims %v, want %v", lost, r.seat, w.record.seat, w.record.claims, want)
+		}
+	}
+}
+
 // A member that joins after another one was killed gets the seat and the slots of that one at once.
 func TestMachine_DoesNotWaitForALeaseThatExpiredForOthers(t *testing.T) {
 	killed := other("zombie", allSlots())

@@ -25,7 +25,8 @@ var ofSharding = []table{
 		{"a member claims its seat after its term before it looks", "machine.tick", replace("m.yields, m.listDue = true, true", "m.yields = true")},
 		{"a member takes its seat back after its term", "machine.assign", never("p.seat == m.seat")},
 		{"a member that kept its seat may lose it later", "machine.assign", drop("m.yields = false")},
-		{"the seat of a predecessor is free", "machine.takeOver", replace("m.stored, m.seat = *own, own.seat", "m.stored = *own")},
+		{"the seat of a predecessor is free", "machine.takeOver", replace("m.stored, m.seat, m.yields = *own, own.seat, true", "m.stored, m.yields = *own, true")},
+		{"a member takes the seat of its predecessor back", "machine.takeOver", replace("m.stored, m.seat, m.yields = *own, own.seat, true", "m.stored, m.seat = *own, own.seat")},
 		{"slots in a Lease that can't be read are none", "newRecord", never("!ok")},
 		// The term of a member.
 		{"a term begins when the response arrives", "machine.confirm", replace("m.writtenAt.add(m.renew)", "instant{mono: m.writtenAt.mono + m.renew + time.Second, wall: m.writtenAt.wall + m.renew + time.Second}")},
@@ -80,7 +81,7 @@ var ofSharding = []table{
 		{"a member keeps its slots when its identity is in use", "machine.observeOwn", within("m.acked > 0", drop("m.setGrant(Slots{})"))},
 		{"a member does not wait for its predecessor", "machine.takeOver", always("!m.predecessor.counts()")},
 		{"a deleted predecessor does not count", "machine.observeOwn", never("own == nil && m.waitsForPredecessor()")},
-		{"a lost takeover waits for the predecessor again", "machine.takeOver", replace("m.stored, m.seat = *own, own.seat", "m.stored, m.seat, m.predecessor = *own, own.seat, nil")},
+		{"a lost takeover waits for the predecessor again", "machine.takeOver", replace("m.stored, m.seat, m.yields = *own, own.seat, true", "m.stored, m.seat, m.yields, m.predecessor = *own, own.seat, true, nil")},
 		{"a late write of a killed process is a process", "machine.takeOver", replace("m.renewals > 1", "m.renewals > 0")},
 		{"a predecessor may renew for ever", "machine.takeOver", never("m.renewals > 1")},
 		{"two processes that overlap are an error at once", "machine.takeOver", always("now.mono-m.joined >= m.lease+m.skew")},
