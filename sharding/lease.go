@@ -83,5 +83,8 @@ func (r *record) writeTo(l *coordinationv1.Lease, group string, now time.Time) {
 		l.Spec.AcquireTime = &metav1.MicroTime{Time: now}
 	}
 	l.Spec.RenewTime = &metav1.MicroTime{Time: now}
-	l.Spec.LeaseDurationSeconds = new(int32(r.term / time.Second))
+	l.Spec.LeaseDurationSeconds = nil // zero, of a Lease that another program has changed, is invalid
+	if r.term > 0 {
+		l.Spec.LeaseDurationSeconds = new(int32(r.term / time.Second))
+	}
 }

@@ -149,6 +149,17 @@ func TestRecord_HasTheSeatOfTheLease(t *testing.T) {
 	}
 }
 
+// The API server refuses a duration of zero.
+func TestRecord_OfALeaseWithoutADurationWritesNone(t *testing.T) {
+	for _, duration := range []*int32{nil, new(int32(15))} {
+		l := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: duration}}
+		newRecord(l).writeTo(l, "group", time.Now())
+		if got := l.Spec.LeaseDurationSeconds; (got == nil) != (duration == nil) || got != nil && *got != *duration {
+			t.Errorf("got %v, want %v", got, duration)
+		}
+	}
+}
+
 func FuzzParseSlots(f *testing.F) {
 	f.Add("0-255")
 	f.Add("1,3,5-9")
