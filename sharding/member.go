@@ -40,9 +40,10 @@ type Member struct {
 	mu        sync.Mutex
 	machine   *machine
 	followers []*Follower
-	reported  Reason                // the last one of the machine
-	since     time.Time             // of reported
-	lastLease *coordinationv1.Lease // as stored, to keep what others have written to it
+	reported  Reason                 // the last one of the machine
+	since     time.Time              // of reported
+	lastLease *coordinationv1.Lease  // as stored, to keep what others have written to it
+	listed    []coordinationv1.Lease // the last list, to keep that of Leases that are released, too
 }
 
 var _ Shard = (*Member)(nil)
@@ -193,7 +194,8 @@ func (m *Member) Err() error {
 // response is what came of a request.
 type response struct {
 	records []*record
-	lease   *coordinationv1.Lease // the own one, as stored
+	leases  []coordinationv1.Lease // of records
+	lease   *coordinationv1.Lease  // the own one, as stored
 	err     error
 }
 
@@ -281,6 +283,7 @@ func (m *Member) respond(r response) {
 		m.machine.failed(now, unknown, r.err)
 	case how == list:
 		m.machine.listed(now, r.records)
+		m.listed = r.leases
 	case how == remove || how == release:
 		m.machine.succeeded(now, "", "")
 	default:
@@ -329,7 +332,7 @@ func (m *Member) send(ctx context.Context, r request) response {
 		}
 		return response{err: err}
 	}
-	lease := m.own(r.record.version)
+	lease := m.stored(&r.record)
 	r.record.writeTo(lease, m.cfg.Name, time.Now())
 	var stored *coordinationv1.Lease
 	var err error
@@ -344,12 +347,17 @@ func (m *Member) send(ctx context.Context, r request) response {
 	return response{lease: stored}
 }
 
-// own returns a copy of the own Lease with this version, with what other programs have written to it, or a new Lease.
-func (m *Member) own(version string) *coordinationv1.Lease {
+// stored returns a copy of the Lease of r in its version, with what other programs have written to it, or a new Lease.
+func (m *Member) stored(r *record) *coordinationv1.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if version != "" && m.lastLease != nil && m.lastLease.ResourceVersion == version {
+	if m.lastLease != nil && m.lastLease.Name == r.name && m.lastLease.ResourceVersion == r.version {
 		return m.lastLease.DeepCopy()
+	}
+	for i := range m.listed {
+		if l := &m.listed[i]; l.Name == r.name && l.ResourceVersion == r.version {
+			return l.DeepCopy()
+		}
 	}
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.cfg.Namespace}}
 }
@@ -361,7 +369,7 @@ func (m *Member) list(ctx context.Context) response {
 	if err != nil {
 		return response{err: err}
 	}
-	var r response
+	r := response{leases: leases.Items}
 	for i := range leases.Items {
 		of := newRecord(&leases.Items[i])
 		if of.name == m.machine.name {

@@ -421,6 +421,36 @@ func TestMember_TakesTheSlotsOfOneThatIsKilled(t *testing.T) {
 	})
 }
 
+// A Lease that is released keeps what other programs have written to it, and its UID: without it, an update would create the Lease if it was deleted.
+func TestMember_ReleasesTheLeaseOfAnotherMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakecluster.NewLeaseServer()
+		c := s.Client()
+		a, b := join(t, c, "a"), join(t, s.Client(), "b")
+		share(t, a, b)
+		s.Edit(a.machine.name, func(l *coordinationv1.Lease) { l.Labels["theirs"], l.Annotations["theirs"] = "x", "y" })
+		time.Sleep(5 * time.Second)
+		c.SetHang(true) // for b, a is gone
+		time.Sleep(time.Second)
+		before := s.Lease(a.machine.name)
+		time.Sleep(25 * time.Second)
+		got := s.Lease(a.machine.name)
+		want := before.DeepCopy()
+		want.ResourceVersion = got.ResourceVersion
+		want.Annotations[SlotsAnnotation] = ""
+		want.Spec.HolderIdentity, want.Spec.AcquireTime, want.Spec.RenewTime = new(""), got.Spec.AcquireTime, got.Spec.RenewTime
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		c.SetHang(false)
+		share(t, a, b)
+		if l := s.Lease(a.machine.name); l.Labels["theirs"] != "x" || l.Annotations["theirs"] != "y" || l.UID != before.UID {
+			t.Errorf("later, the Lease is %+v", l)
+		}
+		leave(t, a, b)
+	})
+}
+
 func TestMember_IdentityIsInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakecluster.NewLeaseServer()

@@ -113,7 +113,8 @@ var ofSharding = []table{
 		{"a list may be old", "Member.list", replace("metav1.ListOptions{LabelSelector: labels.Set{GroupLabel: m.cfg.Name}.String()}", `metav1.ListOptions{LabelSelector: labels.Set{GroupLabel: m.cfg.Name}.String(), ResourceVersion: "0"}`)},
 		{"a conflict is a failure", "isConflict", returns("false")},
 		{"a Lease is deleted that was renewed", "Member.send", drop("ResourceVersion: &r.record.version")},
-		{"labels of other programs are removed", "Member.own", never("m.lastLease.ResourceVersion == version")},
+		{"labels of other programs are removed", "Member.stored", replace("m.lastLease.ResourceVersion == r.version", `r.version == ""`)},
+		{"a Lease is released without what other programs have written to it", "Member.stored", never("l.ResourceVersion == r.version")},
 		{"the Lease of a member that has left has a holder", "record.writeTo", never("*l.Spec.HolderIdentity != r.identity")},
 	}},
 }
