@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -429,7 +430,7 @@ func (s *simulation) any() *process { return s.processes[s.random.IntN(len(s.pro
 
 // fault begins, or ends, a random fault.
 func (s *simulation) fault(most int) {
-	switch s.random.IntN(14) {
+	switch s.random.IntN(15) {
 	case 0, 1:
 		if len(s.processes) < most {
 			s.join()
@@ -485,7 +486,24 @@ func (s *simulation) fault(most int) {
 		s.lossRate = s.random.Float64() * 0.3
 	case 13:
 		s.slowRate = s.random.Float64() * 0.3
+	case 14:
+		s.changeSeat(s.any())
 	}
+}
+
+// changeSeat changes the seat in the Lease of p, as another program may do.
+func (s *simulation) changeSeat(p *process) {
+	at := slices.IndexFunc(s.leases, func(of *record) bool { return of.instance == p.instance })
+	if at < 0 {
+		return
+	}
+	s.revision++
+	changed := *s.leases[at]
+	changed.version = strconv.Itoa(s.revision)
+	changed.seat = []int{noSeat, -1, 1_000_000_000, 1, 2, s.leases[s.random.IntN(len(s.leases))].seat}[s.random.IntN(6)]
+	s.leases = slices.Clone(s.leases)
+	s.leases[at] = &changed
+	s.note("the Lease of %s says seat %d", p.identity, changed.seat)
 }
 
 // calm ends all faults. Pauses, late requests and followers that let go late are the last ones.
@@ -602,4 +620,69 @@ func TestMachine_NeverTwoOwnersAndNoSlotWithoutOwnerAfterATerm(t *testing.T) {
 	}
 	took := time.Since(begun)
 	t.Logf("%.0f hours of members in %v, %.0f hours per second, %d requests", hours, took, hours/took.Seconds(), requests)
+}
+
+// Members that stay keep their seats while others join, leave, are killed, pause or restart: so no slot moves from one member that stays to
+// another.
+func TestMachine_MembersThatStayKeepTheirSeats(t *testing.T) {
+	seed := *simulationSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	for range 20 {
+		seed++
+		s := &simulation{seed: seed, random: rand.New(rand.NewPCG(seed, 19)), timing: usual}
+		s.faults = faults{latency: 50 * time.Millisecond, drain: 100 * time.Millisecond}
+		for range 3 {
+			s.join()
+		}
+		s.runFor(s.term())
+		var ended []string
+		for range 30 {
+			seats := map[string]int{}
+			for _, p := range s.processes {
+				seats[p.instance] = p.seat
+			}
+			rest := s.now
+			for range 1 + s.random.IntN(3) {
+				p := s.any()
+				switch at := s.random.IntN(len(ended) + 1); s.random.IntN(5) {
+				case 0:
+					s.join()
+				case 1:
+					if at < len(ended) {
+						s.joinAs(ended[at])
+						ended = slices.Delete(ended, at, at+1)
+					}
+				case 2:
+					if s.others(p) > 0 {
+						ended = append(ended, p.identity)
+						p.crashed = true
+						s.gone(p)
+					}
+				case 3:
+					p.pausedUntil = s.now + s.upTo(3*s.timing.lease)
+					rest = max(rest, p.pausedUntil)
+					delete(seats, p.instance)
+				case 4:
+					if s.others(p) > 0 && s.now >= p.pausedUntil {
+						ended = append(ended, p.identity)
+						p.leave()
+						s.changed(p)
+						s.kick(p)
+						s.runFor(time.Second) // until it has ended
+					}
+				}
+			}
+			s.runFor(max(0, rest-s.now) + 2*s.term())
+			for _, p := range s.processes {
+				if before, stays := seats[p.instance]; stays && p.seat != before {
+					t.Fatalf("-sharding.seed=%d: at %v, %s has seat %d, and had %d:\n%s", seed-1, s.now, p.identity, p.seat, before, strings.Join(s.log, "\n"))
+				}
+			}
+			if s.checkSeats(); s.problem != nil {
+				t.Fatalf("-sharding.seed=%d: %v:\n%s", seed-1, s.problem, strings.Join(s.log, "\n"))
+			}
+		}
+	}
 }
