@@ -32,7 +32,7 @@ type Config struct {
 	Name string
 	// Identity is the name of this member, such as the name of the pod. It is required, and unique in the
 	// group. Any text of up to 253 bytes is valid. A process that starts with the identity of one that was
-	// killed waits until the Lease of that one has expired, and gets its seat.
+	// killed waits until the Lease of that one has expired, and gets its seat if it is free.
 	Identity string
 	// LeaseDuration is how long other members wait for a member that does not renew its Lease, in whole
 	// seconds. The default is 15 seconds.

@@ -12,16 +12,17 @@
 //
 // # Groups
 //
-// Each member has a Lease, which it renews, and lists the Leases of the group. It has a seat, the lowest number that no
-// other member has, which its Lease says. Each slot ranks the seats, and belongs to the member whose seat is first for it. So
-// with N members, one that joins takes 1/N of the slots, one that leaves gives its own to the others in equal parts,
+// Each member has a Lease, which it renews, and lists the Leases of the group. When it joins, it gets a seat, the lowest number that
+// no other member has. It keeps the seat, and its Lease has the number. Each slot ranks the seats, and belongs to the member whose seat is
+// first for it. So with N members, one that joins takes about 1/N of the slots, one that leaves gives its own to the others in about equal parts,
 // and no other slot moves. (Rendezvous hashing does the same with hashes of identities, whose shares are less equal.) Each member
 // claims its slots in an annotation of its Lease, and acts on a slot when a list shows no other claim. The group needs no leader.
 //
 // At no time do two members own a slot: a member that must give a slot to another one first stops owning it, waits for
 // its followers, and then withdraws its claim. A member that can't renew its Lease for RenewDeadline
 // owns nothing. Others take its slots after LeaseDuration and ClockSkew. They measure this on their own clocks, from the
-// time when they first saw the present version of the Lease, and compare no times of different machines.
+// time when they first saw the present version of the Lease, and compare no times of different machines. One of them then
+// releases the Lease, so that a process that joins later does not wait.
 //
 // # Owns and actions
 //
@@ -34,8 +35,9 @@
 // # Limits
 //
 // Do not delete or change the Leases of members that run: the member lets all slots go, but another
-// one may have taken them before it notices. A restore of etcd is such a change. A machine must not be suspended while its wall
-// clock is set back. A follower that never lets go keeps its slots from all members while the Lease is renewed.
+// one may have taken them before it notices. A restore of etcd is such a change. If the wall clock of a machine is set
+// back while the machine is suspended, its member may act too long. A follower that never lets go keeps its slots from all
+// members while the Lease is renewed.
 //
 // The package does not know informers, caches and handlers.
 package sharding

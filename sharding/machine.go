@@ -96,7 +96,8 @@ func (p *peer) counts() bool { return !p.expired && p.identity != "" }
 //  3. A member stops acting at the end of its term, RenewDeadline after it sent its last successful write. A
 //     Lease has expired for another member if a list that was sent LeaseDuration and ClockSkew after it first saw
 //     the present version still shows that version. A write that is executed later has no effect for the
-//     first member: its term has ended before, so that it needs another list.
+//     first member: its term has ended before, so that it needs another list. A member that has seen that a version has
+//     expired may release it. Then it claims nothing for other members either, though they did not wait themselves.
 //
 // The assignment of slots to members only determines what a member claims. Members may see different groups.
 type machine struct {
@@ -530,7 +531,7 @@ func (m *machine) claimedByOthers() (claimed Slots) {
 const forget = 4
 
 // garbage returns a Lease of a member that is gone: one that has expired, to release it, so that members who join do not wait until it has
-// expired for them, or one to delete. Only the first member of the group releases and deletes Leases.
+// expired for them, or one to delete. Only the first member of the group, by the names of Leases, releases and deletes Leases.
 func (m *machine) garbage() *peer {
 	if m.leaving || m.waitsForPredecessor() || len(m.members) > 0 && m.members[0].name < m.name {
 		return nil
