@@ -440,7 +440,8 @@ func (m *machine) observeOwn(now instant, own *record) {
 		}
 		m.stored = record{}
 	case own.instance == m.instance:
-		if own.write < m.acked || !m.grant.slots.Minus(own.claims).Empty() { // changed, or restored from a backup
+		released := own.identity == "" && !m.grant.slots.Empty()
+		if own.write < m.acked || released || !m.grant.slots.Minus(own.claims).Empty() { // changed, or restored from a backup
 			m.setGrant(Slots{})
 			m.reason = ReasonLeaseChanged
 		}

@@ -77,6 +77,7 @@ var ofSharding = []table{
 		{"a member keeps its slots when its Lease is deleted", "machine.observeOwn", within(`m.stored.version != ""`, drop("m.setGrant(Slots{})"))},
 		{"a member keeps its slots when its Lease claims less", "machine.observeOwn", never("!m.grant.slots.Minus(own.claims).Empty()")},
 		{"a member keeps its slots when its Lease is restored", "machine.observeOwn", never("own.write < m.acked")},
+		{"a member keeps its slots when its Lease has no holder", "machine.observeOwn", never(`own.identity == ""`)},
 		{"a lost write does not count when it is listed", "machine.observeOwn", drop("m.confirm()")},
 		{"a member keeps its slots when its identity is in use", "machine.observeOwn", within("m.acked > 0", drop("m.setGrant(Slots{})"))},
 		{"a member does not wait for its predecessor", "machine.takeOver", always("!m.predecessor.counts()")},
