@@ -93,6 +93,7 @@ var ofSharding = []table{
 		{"the last member leaves its Lease", "machine.succeeded", replace("len(m.peers) == 0", "false")},
 		{"a member deletes its Lease before others have seen that it has left", "machine.succeeded", replace("len(m.peers) == 0", "true")},
 		{"a Lease that has expired is not released", "machine.garbage", never("p.expired")},
+		{"a Lease is released before it has expired", "machine.garbage", always("p.expired")},
 		{"Leases of members that are gone stay", "machine.garbage", always("p.gone")},
 		{"a Lease is deleted that has not been released", "machine.next", never(`garbage.identity != ""`)},
 		{"a Lease is released with its claims", "machine.next", replace(`r.record.identity, r.record.claims = "", Slots{}`, `r.record.identity, r.record.claims = "", garbage.claims`)},
