@@ -120,12 +120,21 @@ func TestMember_AloneHasAllSlots(t *testing.T) {
 func TestMember_LeaseIsReadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakecluster.NewLeaseServer()
-		m := join(t, s.Client(), "Pod_1")
+		c := s.Client()
+		m := join(t, c, "Pod_1")
 		waitFor(t, m, has(all))
 		begun := time.Now()
 		name := leaseName("widgets", "Pod_1")
 		s.Edit(name, func(l *coordinationv1.Lease) { l.Labels["theirs"], l.Annotations["theirs"] = "x", "y" })
 		time.Sleep(5 * time.Second)
+		c.SetFault(func(verb string) (before, after error) { // only writes succeed
+			if verb == "list" {
+				return errServer, nil
+			}
+			return nil, nil
+		})
+		time.Sleep(6 * time.Second)
+		c.SetFault(nil)
 		got := s.Lease(name)
 		write := got.Annotations[WriteAnnotation]
 		delete(got.Annotations, WriteAnnotation)
