@@ -47,11 +47,11 @@ var seatRanks = sync.OnceValue(newRanks)
 
 // newRanks computes the ranks. They are a part of the protocol: all members must have the same ones.
 //
-// The seats are inserted in the orders of all slots, one after the other. The slots with equal first seats are
-// dealt the places for the next seat in turn, so that it gets the same share of the slots of each seat
-// before it, as owner, as first substitute, and so on. Of four seats without a gap, each has 64 slots,
-// and the substitutes of each have a third of its slots. Among slots with the same three first seats, the same
-// place goes to slots in a row: selectors are short.
+// It inserts one seat after the other into the orders of all slots. Slots with the same first seats, up to three, are a
+// group. The new seat gets each place equally often in the orders of a group, up to one. So it gets the same share of the
+// slots of each seat before it, as owner, as first substitute, and so on. Of four seats without a gap, each
+// has 64 slots, and the substitutes of each have a third of its slots. In a group, the slots in whose orders the new seat has the
+// same place are consecutive, so that selectors are short.
 func newRanks() *ranks {
 	var orders [SlotCount][]int // the seats, by rank
 	slots := make([]int, SlotCount)
@@ -65,7 +65,7 @@ func newRanks() *ranks {
 				owned[order[0]]++
 			}
 		}
-		// The slots of those who have most come first: they are dealt one place more, if any are.
+		// The slots of the seats that have most come first: if a place is left over, it is in their orders.
 		slices.SortFunc(slots, func(a, b int) int {
 			x, y := orders[a], orders[b]
 			if len(x) > 0 && owned[x[0]] != owned[y[0]] {
