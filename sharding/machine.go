@@ -504,7 +504,7 @@ func (m *machine) assign() {
 	if same {
 		return
 	}
-	if m.yields && slices.ContainsFunc(members, func(p *peer) bool { return p.seat == m.seat }) {
+	if (m.yields || m.acked == 0) && slices.ContainsFunc(members, func(p *peer) bool { return p.seat == m.seat }) {
 		m.seat = noSeat
 	}
 	m.yields = false

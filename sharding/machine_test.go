@@ -905,6 +905,25 @@ func TestMachine_YieldsTheSeatOfItsPredecessor(t *testing.T) {
 	}
 }
 
+// A member whose first write takes long chooses another seat if a member has got its seat meanwhile.
+func TestMachine_YieldsASeatThatItHasNotWritten(t *testing.T) {
+	r := newRig(t)
+	r.sends(list)
+	r.answer(0)
+	if w := r.sends(create); w.record.seat != 1 {
+		t.Errorf("the first write says seat %d", w.record.seat)
+	}
+	r.failed(r.clock(), unknown, errors.New("lost"))
+	first := other("zombie", allSlots())
+	first.seat = 1
+	r.store(first)
+	r.sends(list)
+	r.answer(0)
+	if w := r.sends(create); w.record.seat != 2 || w.record.claims != slotsOf(2, []int{1}) {
+		t.Errorf("the second write says seat %d and claims %v", w.record.seat, w.record.claims)
+	}
+}
+
 // A member that joins after another one was killed gets the seat and the slots of that one at once.
 func TestMachine_DoesNotWaitForALeaseThatExpiredForOthers(t *testing.T) {
 	killed := other("zombie", allSlots())

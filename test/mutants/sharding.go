@@ -24,6 +24,7 @@ var ofSharding = []table{
 		{"a Lease does not say a new seat", "machine.writeDue", never("c.seat != m.stored.seat")},
 		{"a member claims its seat after its term before it looks", "machine.tick", replace("m.yields, m.listDue = true, true", "m.yields = true")},
 		{"a member takes its seat back after its term", "machine.assign", never("p.seat == m.seat")},
+		{"a member keeps a seat that it has not written", "machine.assign", never("m.acked == 0")},
 		{"a member that kept its seat may lose it later", "machine.assign", drop("m.yields = false")},
 		{"the seat of a predecessor is free", "machine.takeOver", replace("m.stored, m.seat, m.yields = *own, own.seat, true", "m.stored, m.yields = *own, true")},
 		{"a member takes the seat of its predecessor back", "machine.takeOver", replace("m.stored, m.seat, m.yields = *own, own.seat, true", "m.stored, m.seat = *own, own.seat")},
