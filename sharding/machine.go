@@ -370,8 +370,17 @@ func (m *machine) listed(now instant, records []*record) {
 	m.pollAt = now.mono + m.period()
 }
 
-// merge compares the list with what is known of the other Leases, and returns the own one.
+// merge compares the list with what is known of the other Leases, and returns the own one. After the end of the own term, the times of the others
+// begin again: it may be the API server that was down, and that no member could renew its Lease. Without that, the first one would
+// take the slots of all others.
 func (m *machine) merge(now instant, records []*record) (own *record) {
+	if m.acked > 0 && m.grant.until.reached(now) {
+		for _, p := range m.peers {
+			if !p.expired {
+				p.since = now.mono
+			}
+		}
+	}
 	merged, known := m.sparePeers[:0], m.peers
 	for _, r := range records {
 		for len(known) > 0 && known[0].name < r.name {

@@ -202,6 +202,31 @@ func TestMachine_LeaseExpiresByTheClockOfItsReader(t *testing.T) {
 	}
 }
 
+// When an API server is back, no member has renewed its Lease. The first one waits for the others.
+func TestMachine_LeasesDoNotExpireWhileTheServerIsDown(t *testing.T) {
+	mine, rest := shares("a")
+	r := newRig(t, other("a", rest))
+	r.cycle()
+	for end := r.now + time.Minute; r.now < end; {
+		if sent, wait := r.next(r.clock()); sent.verb == 0 {
+			r.now += wait
+		} else {
+			r.failed(r.clock(), unknown, errors.New("refused"))
+		}
+	}
+	back := r.now
+	for r.want == mine && r.now < back+time.Minute {
+		if sent, wait := r.next(r.clock()); sent.verb == 0 {
+			r.now += wait
+		} else {
+			r.answer(0)
+		}
+	}
+	if waited := r.now - back; waited < usual.lease+usual.skew || waited > usual.lease+usual.skew+2*usual.retry {
+		t.Errorf("wants the slots of the other one after %v", waited)
+	}
+}
+
 func TestMachine_RenewedLeaseDoesNotExpire(t *testing.T) {
 	mine, rest := shares("a")
 	r := newRig(t, other("a", rest))

@@ -47,6 +47,7 @@ var ofSharding = []table{
 		{"a Lease expires by the own LeaseDuration", "machine.observe", replace("max(m.lease, r.term)", "m.lease")},
 		{"a Lease expires by its own duration", "machine.observe", replace("max(m.lease, r.term)", "r.term")},
 		{"the time of a Lease begins when the list was sent", "machine.observe", replace("p.record, p.since, p.gone, p.expired = r, now.mono, false, false", "p.record, p.since, p.gone, p.expired = r, m.sent.mono, false, false")},
+		{"Leases expire while the server is down", "machine.merge", never("m.grant.until.reached(now)")},
 		{"a renewed Lease stays expired", "machine.observe", replace("p.record, p.since, p.gone, p.expired = r, now.mono, false, false", "p.record, p.since, p.gone = r, now.mono, false")},
 		{"a deleted Lease does not count", "machine.missing", always(`p.identity == ""`)},
 		{"a deleted Lease of a member that has left counts", "machine.missing", never(`p.identity == ""`)},
