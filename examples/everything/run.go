@@ -20,11 +20,12 @@ import (
 const (
 	// shutdownTimeout is the timeout of the shutdown.
 	shutdownTimeout = 10 * time.Second
-	// answerTimeout is the timeout of the first response of the server. If a plugin gets the
-	// credentials, which may require a person, it is pluginTimeout.
-	answerTimeout = 1500 * time.Millisecond
+	// pluginTimeout replaces answerTimeout if a plugin gets the credentials, which may require a person.
 	pluginTimeout = time.Minute
 )
+
+// answerTimeout is the timeout of the first response of the server. Tests change it.
+var answerTimeout = 1500 * time.Millisecond
 
 // run follows the types that s selects until ctx ends.
 func run(ctx context.Context, s settings, stdout io.Writer) (err error) {

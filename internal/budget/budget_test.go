@@ -3,6 +3,7 @@ package budget
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -414,26 +415,33 @@ func checkSums(t *testing.T, b *Budget, users []*user) {
 	}
 }
 
-// Many waiting lists cost little for each that is released.
+// Changes of a cache cost about the same, however many lists wait.
 func TestBudget_ManyWait(t *testing.T) {
-	const lists = 3000
-	b := New(lists)
-	full := store{objects: lists}
-	holder := b.Account(full.size)
-	holder.Update()
-	for range lists {
-		a := b.Account((&store{}).size)
-		_, _ = list(t, a, "", true, lists)
-		a.Await(true, "")
-	}
-	begun := time.Now()
-	for range 100 * lists { // events of a cache that has too much, still
-		full.objects--
+	const most = 3000
+	changes := func(lists int) time.Duration {
+		b := New(most)
+		full := store{objects: most}
+		holder := b.Account(full.size)
 		holder.Update()
-		full.objects++
-		holder.Update()
+		for range lists {
+			a := b.Account((&store{}).size)
+			_, _ = list(t, a, "", true, most)
+			a.Await(true, "")
+		}
+		fastest := time.Duration(math.MaxInt64) // the processors may be busy meanwhile
+		for range 10 {
+			begun := time.Now()
+			for range 200 { // events of a cache that has too much, still
+				full.objects--
+				holder.Update()
+				full.objects++
+				holder.Update()
+			}
+			fastest = min(fastest, time.Since(begun))
+		}
+		return fastest
 	}
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("%d changes took %v", 200*lists, took)
+	if one, many := changes(1), changes(most); many > 20*one {
+		t.Errorf("changes take %v if %d lists wait, and %v if one waits", many, most, one)
 	}
 }
