@@ -132,6 +132,7 @@ func (c *cluster) expect(block string, addresses ...string) {
 }
 
 func TestController_ReportsChangesOfNodesAndBlocks(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.createNode("a")
 	c.createNode("b")
@@ -151,6 +152,7 @@ func TestController_ReportsChangesOfNodesAndBlocks(t *testing.T) {
 }
 
 func TestController_RemovesBlocksWhenTheTypeIsDeleted(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.installBlocks()
 	c.createBlock("one", "192.0.2.0/30", "missing")

@@ -65,6 +65,7 @@ func cacheDir(t *testing.T) string {
 }
 
 func TestProgram_DemonstratesWithoutACluster(t *testing.T) {
+	t.Parallel()
 	code, stdout, stderr := call(t)
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
@@ -95,6 +96,7 @@ func TestProgram_DemonstratesWithoutACluster(t *testing.T) {
 
 // The informer continues when its CRD is deleted and created again.
 func TestProgram_DeletesAndCreatesTheCRD(t *testing.T) {
+	t.Parallel()
 	code, stdout, stderr := call(t, "--crd-churn")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
@@ -129,6 +131,7 @@ func TestProgram_DeletesAndCreatesTheCRD(t *testing.T) {
 }
 
 func TestProgram_UsageErrorsAreOneLineAndCode2(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
 		{"--no-such-flag"},
 		{"--output", "xml"},
@@ -151,6 +154,7 @@ func TestProgram_UsageErrorsAreOneLineAndCode2(t *testing.T) {
 }
 
 func TestProgram_AcceptsEachFormOfAReference(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ ref, want string }{
 		{"IPAMBlock", "watching ipamblocks.v1.crd.projectcalico.org"},
 		{"ipamblock.v1.crd.projectcalico.org", "watching ipamblocks.v1.crd.projectcalico.org"},
@@ -169,6 +173,7 @@ func TestProgram_AcceptsEachFormOfAReference(t *testing.T) {
 }
 
 func TestProgram_SuggestsANameForAMisspeltReference(t *testing.T) {
+	t.Parallel()
 	code, _, stderr := call(t, "ipamblcks")
 	const want = "ipamblock: ipamblcks: not served by the API server; did you mean ipamblocks.crd.projectcalico.org?\n"
 	if code != 1 || !strings.HasSuffix(stderr, want) {
@@ -177,6 +182,7 @@ func TestProgram_SuggestsANameForAMisspeltReference(t *testing.T) {
 }
 
 func TestProgram_HelpExitsWith0(t *testing.T) {
+	t.Parallel()
 	if code, stdout, _ := call(t, "--help"); code != 0 || !strings.Contains(stdout, "-kubeconfig") {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}
@@ -245,6 +251,7 @@ func startProxy(t *testing.T, server *embedded.Server) *faultproxy.Proxy {
 }
 
 func TestProgram_FailuresAreOneLineAndCode1(t *testing.T) {
+	t.Parallel()
 	server := startServer(t)
 	proxy := startProxy(t, server)
 	expectFailure := func(args []string, within string) {
@@ -280,6 +287,7 @@ func TestProgram_FailuresAreOneLineAndCode1(t *testing.T) {
 }
 
 func TestProgram_CtrlCExitsWith0(t *testing.T) {
+	t.Parallel()
 	server := startServer(t)
 	installCRD(t, server)
 	cmd := command(t, "--kubeconfig", kubeconfigFor(t, server.Config()))
@@ -332,6 +340,7 @@ func untilItWaits(t *testing.T, cmd *exec.Cmd) (string, error) {
 }
 
 func TestProgram_WritesToARealClusterOnlyWithDemoWrites(t *testing.T) {
+	t.Parallel()
 	server := startServer(t)
 	installCRD(t, server)
 	proxy := startProxy(t, server)

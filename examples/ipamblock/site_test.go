@@ -72,6 +72,7 @@ func startWithPages(t *testing.T, cmd *exec.Cmd) (lines, progress *bufio.Scanner
 }
 
 func TestProgram_ServesPagesUntilItEnds(t *testing.T) {
+	t.Parallel()
 	cmd := command(t, "--http", ":0", "--duration", "5m")
 	lines, progress, url := startWithPages(t, cmd)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "DELETED") { // the last event of the demonstration

@@ -1,7 +1,7 @@
 // Package churn_test runs the churn model on the embedded server, on one whose etcd is restored, and on kube-apiserver. It also
 // runs the example of package churn.
 //
-//	go test ./test/envtest/churn                                   # 30 s on each server
+//	go test ./test/envtest/churn                                   # 30 s on each server, one after the other
 //	go test ./test/envtest/churn -churn.duration 10m -churn.seed 7 # longer, from another seed
 //	go test ./test/envtest/churn -churn.script file -v             # one script, with its progress
 package churn_test
@@ -44,7 +44,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// together lets a test run at the same time as the others of this package with -short: most of the time, scripts wait. Without it, each test has
+// the processors for itself.
+func together(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Parallel()
+	}
+}
+
 func TestChurn_EmbeddedServer(t *testing.T) {
+	together(t)
 	server := startEmbedded(t)
 	run(t, *parallel, churn.Config{Servers: []*rest.Config{server.Config()}})
 }
@@ -65,6 +75,7 @@ func startEmbedded(t *testing.T) *embedded.Server {
 
 // A restore concerns all scripts on a server, so they run one after the other.
 func TestChurn_RestoredServer(t *testing.T) {
+	together(t)
 	server, err := fixture.StartRestorable(t.Context(), t.TempDir())
 	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {
@@ -79,6 +90,7 @@ func TestChurn_RestoredServer(t *testing.T) {
 }
 
 func TestChurn_KubeAPIServer(t *testing.T) {
+	together(t)
 	assets, err := controlplane.Assets(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +119,7 @@ func (forgetful) OnDelete(any) {}
 
 // The example of package churn finds nothing in its controller, and the bug of another one.
 func TestChurn_OwnController(t *testing.T) {
+	together(t)
 	server := startEmbedded(t)
 	profile := mirror.Profile()
 	profile.Length = 60

@@ -30,7 +30,7 @@ import (
 )
 
 var (
-	objects = flag.Int("sharded.objects", 1000, "the number of objects")
+	objects = flag.Int("sharded.objects", 0, "the number of objects; 0: 1,000, or 400 with -short")
 	rate    = flag.Int("sharded.rate", 100, "how many writes are sent per second")
 	writes  = flag.Int("sharded.writes", 200, "during how many writes the bytes of members are counted")
 	lease   = flag.Duration("sharded.lease", 6*time.Second, "the LeaseDuration of members")
@@ -51,6 +51,13 @@ func TestMain(m *testing.M) {
 }
 
 func TestMembers_ShareObjectsWhileTheyComeAndGo(t *testing.T) {
+	switch {
+	case *objects > 0:
+	case testing.Short():
+		*objects = 400
+	default:
+		*objects = 1000
+	}
 	for name, start := range map[string]func(t *testing.T, selects bool) *rest.Config{
 		"embedded":       startEmbedded,
 		"kube-apiserver": startKubeAPIServer,
