@@ -6,15 +6,25 @@ SHELL := bash
 MODULES := . bench controllerruntime examples/clusters examples/controller examples/ipamblock examples/manager examples/sharded metrics test/envtest test/envtest/embedded
 UNIT    := ./... ./bench/... ./controllerruntime/... ./metrics/...
 SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/clusters/... ./examples/controller/... ./examples/ipamblock/... ./examples/manager/... ./examples/sharded/...
-TEST    := go test -race -shuffle=on -count=1 -timeout=40m
+# lint has the checks of go vet. Packages whose tests mostly wait run up to eight of them at a time.
+PLAIN   := go test -vet=off -shuffle=on -count=1 -timeout=40m
+TEST    := $(PLAIN) -race -parallel=8
 # Their tests run whole without the race detector, and with it short: it makes them ten times as long.
 PURE    := ./internal/wire ./internal/packed ./internal/metaproto ./bench/cache
+# Its tests have one goroutine, so only test-long runs them with the race detector, too.
+SINGLE  := ./bench/objects
+# It has an API server in the process of its tests. Only test-long compiles that server with the race detector.
+INPROCESS := ./test/envtest/embedded/inprocess
+# The other packages of SERVERS with tests, without the suite that ginkgo runs.
+SUITES  = $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(SERVERS) | grep -v -e 'gvrkit/test/envtest$$' -e /inprocess$$)
 LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZ    := 30s
 CHURN   := 10m
 SOAK    := 10m
 BENCH   := -out bench/results
-# go build -v prints each package that it compiles; COUNT counts these lines.
+# COMPILE compiles packages and their tests, and links nothing, so that two commands can run tests at the same time and compile nothing twice.
+# It prints each package that it compiles; COUNT counts these lines.
+COMPILE := go list -race -export -deps -test -v -f '{{""}}'
 COUNT   := awk '/[ :]/ && !/^go: downloading/ {print} ++n % 100 == 0 {print "  " n " packages compiled or downloaded"; fflush()}'
 
 help: ## print this list
@@ -31,21 +41,34 @@ test: test-unit test-envtest ## run all tests of all modules
 
 test-unit: ## run the tests that need no server
 	@echo "test-unit: compiling with the race detector: about two minutes with empty caches"
-	@go test -shuffle=on -count=1 $(PURE)
-	@$(TEST) -short $(UNIT)
-	@echo "test-unit: running client-go's tests again, with packed caches"; GVRKIT_PACKED_CACHES=true $(TEST) ./test/upstream
+	@$(PLAIN) $(PURE) $(SINGLE)
+	@$(COMPILE) $(UNIT) 2>&1 | $(COUNT)
+	@$(MAKE) --no-print-directory -j2 units packed-upstream UNIT='$(UNIT)'
+
+units:
+	@$(TEST) -short $$(go list $(UNIT) | grep -v '/bench/objects$$')
+
+packed-upstream:
+	@echo "test-unit: running client-go's tests also with packed caches"; GVRKIT_PACKED_CACHES=true $(TEST) ./test/upstream
 
 test-envtest: ## find or build API servers, and run the tests that need them
 	@echo "test-envtest: building the API servers and the tests: 12 to 25 minutes with empty caches"
 	@go run ./test/envtest/cmd/prepare
-	@go build -race -v $(SERVERS) 2>&1 | $(COUNT)
-	@echo "test-envtest: running the tests"
-	@cd test/envtest && go tool ginkgo run --race --procs=4 --randomize-all --timeout=40m --no-color .
-	@$(TEST) -short $$(go list $(SERVERS) | grep -v 'gvrkit/test/envtest$$')
+	@$(COMPILE) ./test/envtest $(SUITES) 2>&1 | $(COUNT)
+	@echo "test-envtest: running the tests; the dots are the specs of test/envtest"
+	@$(MAKE) --no-print-directory -j2 suite suites
+
+# Most of them wait most of the time, so they run at the same time.
+suite:
+	@cd test/envtest && go tool ginkgo run --race --vet=off --procs=4 --randomize-all --timeout=40m --no-color .
+
+suites:
+	@$(PLAIN) $(INPROCESS)
+	@$(TEST) -short -p=3 $(SUITES)
 
 test-long: ## run the tests that make test shortens, and controller-runtime's own tests, whole
 	@go run ./test/envtest/cmd/prepare
-	@$(TEST) ./test/envtest/controllerruntime $(UNIT)
+	@$(TEST) ./test/envtest/controllerruntime $(INPROCESS) $(UNIT)
 
 test-packed: export GVRKIT_PACKED_CACHES = true
 test-packed: UNIT := ./internal/... ./dynamicinformer ./lister ./metadatainformer ./metadatalister ./packed ./metrics/...
@@ -83,4 +106,4 @@ tidy-check: ## check that go.mod and go.sum of each module are complete, and tha
 
 verify: test lint tidy-check ## run all checks that a change must pass
 
-.PHONY: help build run test test-unit test-envtest test-packed mutants fuzz churn soak bench lint fmt tidy-check verify
+.PHONY: help build run test test-unit units packed-upstream test-envtest suite suites test-packed mutants fuzz churn soak bench lint fmt tidy-check verify
