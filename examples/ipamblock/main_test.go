@@ -161,6 +161,7 @@ func TestProgram_AcceptsEachFormOfAReference(t *testing.T) {
 		{"crd", "watching customresourcedefinitions.v1.apiextensions.k8s.io"},
 	} {
 		t.Run(tc.ref, func(t *testing.T) {
+			t.Parallel()
 			code, stdout, stderr := call(t, tc.ref)
 			if code != 0 || !strings.Contains(stderr, tc.want) {
 				t.Errorf("exit code %d, no %q: %s", code, tc.want, stderr)

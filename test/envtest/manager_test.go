@@ -13,7 +13,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -25,7 +24,6 @@ import (
 // manager returns a manager of controller-runtime on our cache.
 func (d *connection) manager(opts ...controllerruntime.Option) ctrl.Manager {
 	GinkgoHelper()
-	crlog.SetLogger(GinkgoLogr)
 	m, err := ctrl.NewManager(d.config, ctrl.Options{
 		Logger: GinkgoLogr, Metrics: metricsserver.Options{BindAddress: "0"}, NewCache: controllerruntime.WithOptions(opts...),
 	})

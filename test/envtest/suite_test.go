@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 )
 
@@ -23,7 +24,8 @@ func TestMain(m *testing.M) {
 
 func TestEnvtest(t *testing.T) {
 	RegisterFailHandler(Fail)
-	klog.SetLogger(GinkgoLogr) // shown for specs that fail
+	klog.SetLogger(GinkgoLogr) // both are shown for specs that fail
+	log.SetLogger(GinkgoLogr)
 	SetDefaultEventuallyTimeout(30 * time.Second)
 	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
 	RunSpecs(t, "gvrkit on a real API server")
