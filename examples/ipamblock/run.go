@@ -85,7 +85,7 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 		return err
 	}
 	progress(stderr, "resolving %s on %s", s.ref, cfg.Host)
-	gvr, err := resolve(ctx, resolver, s.ref)
+	gvr, err := resolve(ctx, resolver, s)
 	if err != nil {
 		return err
 	}
@@ -140,10 +140,17 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	return finish(blocks, view)
 }
 
-// resolve resolves ref and validates that it can be watched. If Calico's API server runs too, two
-// groups have ipamblocks; without a group, ref means that of the CRD.
-func resolve(ctx context.Context, resolver *discovery.Resolver, ref string) (schema.GroupVersionResource, error) {
-	resource, err := resolver.Resolve(ctx, ref)
+// resolve resolves the reference and validates that it can be watched. If Calico's API server runs too, two
+// groups have ipamblocks; without a group, the reference means that of the CRD.
+func resolve(ctx context.Context, resolver *discovery.Resolver, s settings) (schema.GroupVersionResource, error) {
+	if !s.real() { // a busy server serves a new type earlier than its discovery document has it
+		installed, done := context.WithTimeout(ctx, syncTimeout)
+		defer done()
+		if _, err := resolver.Await(installed, blockGVR); err != nil {
+			return schema.GroupVersionResource{}, err
+		}
+	}
+	resource, err := resolver.Resolve(ctx, s.ref)
 	if several, is := errors.AsType[*discovery.AmbiguousError](err); is {
 		for _, candidate := range several.Candidates {
 			if candidate.GVR == blockGVR {
