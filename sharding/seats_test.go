@@ -1,12 +1,14 @@
 package sharding
 
 import (
+	"errors"
 	"hash/fnv"
 	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 )
 
 // owners returns the seat that has each slot.
@@ -51,9 +53,25 @@ func TestSeats_SharesAreEven(t *testing.T) {
 		members, gaps int
 		limit         float64 // of the difference to the mean, in parts of it
 	}{
-		{2, 0, 0}, {3, 0, .01}, {4, 0, 0}, {5, 0, .02}, {8, 0, .04}, {16, 0, .13},
-		{2, 1, .01}, {3, 1, .01}, {4, 1, .02}, {5, 1, .03}, {8, 1, .10}, {16, 1, .19},
-		{2, 2, .01}, {4, 2, .05}, {8, 2, .19}, {4, 4, .16}, {8, 4, .29}, {2, 14, .19}, {4, 12, .29},
+		{2, 0, 0},
+		{3, 0, .01},
+		{4, 0, 0},
+		{5, 0, .02},
+		{8, 0, .04},
+		{16, 0, .13},
+		{2, 1, .01},
+		{3, 1, .01},
+		{4, 1, .02},
+		{5, 1, .03},
+		{8, 1, .10},
+		{16, 1, .19},
+		{2, 2, .01},
+		{4, 2, .05},
+		{8, 2, .19},
+		{4, 4, .16},
+		{8, 4, .29},
+		{2, 14, .19},
+		{4, 12, .29},
 	} {
 		worst := 0.0
 		for taken := range 1 << (test.members + test.gaps) {
@@ -143,4 +161,178 @@ func TestSeatRanks_DoNotChange(t *testing.T) {
 	if got := hash.Sum64(); got != 0xb66ce9b22da46751 {
 		t.Errorf("got %x", got)
 	}
+}
+
+// Members that join at the same time choose the same seat. The first one by name keeps it.
+func TestMachine_EachMemberGetsASeatOfItsOwn(t *testing.T) {
+	for name, want := range map[string]int{"a": 2, "zombie": 1} {
+		r := newRig(t)
+		r.cycle()
+		late := other(name, Slots{})
+		late.seat = 1
+		r.store(late)
+		r.sends(update)
+		r.answer(0)
+		r.sends(list)
+		r.answer(0)
+		if r.seat != want || r.want != slotsOf(want, []int{3 - want}) {
+			t.Errorf("beside %s: seat %d with %v, want seat %d", name, r.seat, r.want, want)
+		}
+		r.sends(update)
+		if r.written.seat != want {
+			t.Errorf("beside %s: the Lease says seat %d, want %d", name, r.written.seat, want)
+		}
+	}
+}
+
+func TestMachine_WritesItsSeatAgain(t *testing.T) {
+	r := newRig(t, other("a", allSlots()))
+	r.cycle()
+	changed := *r.stored("group-me")
+	changed.seat = noSeat
+	r.store(&changed)
+	r.sends(list) // since another member claims all slots
+	r.answer(0)
+	r.atOnce(update)
+	if got := r.stored("group-me").seat; got != 1 {
+		t.Errorf("the Lease says seat %d", got)
+	}
+}
+
+func TestMachine_KeepsItsSeatWhenOthersComeAndGo(t *testing.T) {
+	r := newRig(t, other("a", Slots{}), other("b", Slots{}))
+	r.cycle()
+	r.drop("group-a") // which is first by name
+	for range 20 {
+		r.store(other("b", Slots{}))
+		r.cycle()
+		r.now += usual.retry
+	}
+	if mine := slotsOf(1, []int{3}); r.seat != 1 || r.grant.slots != mine {
+		t.Errorf("seat %d with %v, want %v", r.seat, r.grant.slots, mine)
+	}
+}
+
+// A member gets back to its seat after its term has ended, but not from a member that has got it meanwhile: that one
+// would have to give all its slots away, too.
+func TestMachine_YieldsItsSeatAfterItsTerm(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		r := newRig(t)
+		r.cycle()
+		r.now += usual.renew
+		if taken {
+			successor := other("zombie", allSlots())
+			successor.seat = 1
+			r.store(successor)
+		}
+		r.sends(list) // before it says that it has the seat
+		r.answer(0)
+		want := 1
+		if taken {
+			want = 2
+		}
+		r.sends(update)
+		if r.seat != want || r.written.seat != want {
+			t.Errorf("taken: %t: seat %d, and the Lease says %d", taken, r.seat, r.written.seat)
+		}
+		r.answer(0)
+		r.sends(list)
+		r.answer(0)
+		if r.seat != want {
+			t.Errorf("taken: %t: later, seat %d", taken, r.seat)
+		}
+		late := other("zombie", Slots{})
+		late.seat = want
+		r.store(late)
+		for range 10 {
+			if sent, wait := r.next(r.clock()); sent.verb != 0 {
+				r.answer(0)
+			} else {
+				r.now += wait
+			}
+		}
+		if r.seat != want {
+			t.Errorf("taken: %t: seat %d, though it is the first by name", taken, r.seat)
+		}
+	}
+}
+
+func TestMachine_HasTheSeatOfItsPredecessor(t *testing.T) {
+	before := predecessor()
+	before.seat = 2
+	r := newRig(t, before)
+	for r.acked == 0 {
+		if sent, wait := r.next(r.clock()); sent.verb == 0 {
+			r.now += wait
+		} else {
+			r.answer(0)
+		}
+	}
+	if r.seat != 2 || r.machine.stored.seat != 2 {
+		t.Errorf("seat %d, and the Lease says %d", r.seat, r.machine.stored.seat)
+	}
+}
+
+// The seat of a predecessor may have another member, which would have to give all its slots away. The first write may be lost.
+func TestMachine_YieldsTheSeatOfItsPredecessor(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		before := predecessor()
+		before.identity, before.claims, before.seat = "", Slots{}, 1
+		successor := other("zombie", allSlots())
+		successor.seat = 1
+		r := newRig(t, before, successor)
+		r.sends(list)
+		r.answer(0)
+		if lost {
+			r.sends(update)
+			r.failed(r.clock(), unknown, errors.New("lost"))
+			r.sends(list)
+			r.answer(0)
+		}
+		w := r.sends(update)
+		if want := slotsOf(2, []int{1}); r.seat != 2 || w.record.seat != 2 || w.record.claims != want {
+			t.Errorf("lost: %t: seat %d, and the Lease says seat %d and claims %v, want %v", lost, r.seat, w.record.seat, w.record.claims, want)
+		}
+	}
+}
+
+// A member whose first write takes long chooses another seat if a member has got its seat meanwhile.
+func TestMachine_YieldsASeatThatItHasNotWritten(t *testing.T) {
+	r := newRig(t)
+	r.sends(list)
+	r.answer(0)
+	if w := r.sends(create); w.record.seat != 1 {
+		t.Errorf("the first write says seat %d", w.record.seat)
+	}
+	r.failed(r.clock(), unknown, errors.New("lost"))
+	first := other("zombie", allSlots())
+	first.seat = 1
+	r.store(first)
+	r.sends(list)
+	r.answer(0)
+	if w := r.sends(create); w.record.seat != 2 || w.record.claims != slotsOf(2, []int{1}) {
+		t.Errorf("the second write says seat %d and claims %v", w.record.seat, w.record.claims)
+	}
+}
+
+// A member that joins after another one was killed gets the seat and the slots of that one at once.
+func TestMachine_DoesNotWaitForALeaseThatExpiredForOthers(t *testing.T) {
+	killed := other("zombie", allSlots())
+	first := newRig(t, killed)
+	for first.stored("group-zombie").identity != "" {
+		if sent, wait := first.next(first.clock()); sent.verb == 0 {
+			first.now += wait
+		} else if sent.verb == release {
+			first.store(&sent.record)
+			first.answer(0)
+		} else {
+			first.answer(0)
+		}
+	}
+	if waited := first.now - time.Minute; waited > usual.lease+usual.skew+2*usual.retry {
+		t.Errorf("released after %v", waited)
+	}
+	r := newRig(t, first.stored("group-zombie"))
+	r.cycle()
+	r.owns(allSlots())
 }

@@ -128,7 +128,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 	stream.splice = s.spliceOf(t)
 	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn, check: stream.check, view: stream.requests.view}
 	opened := time.Now()
-	for ending := altered; ending == altered || ending == unchecked || ending == reviewed; {
+	for ending := altered; ending.continues(); {
 		now, changed := s.available.Current()
 		if !t.follows(now) {
 			if stream.initial { // the reflector has nothing yet

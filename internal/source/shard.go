@@ -503,7 +503,7 @@ func (s *resumableWatch) shed(ctx context.Context, t Type) bool {
 	if splice := s.spliceFor(t); splice != nil {
 		return splice.apply(ctx) == nil
 	}
-	view := s.gate.view()
+	view := s.view()
 	scopes := []string{metav1.NamespaceAll}
 	if _, _, of := s.known.place(); s.set(of) != nil {
 		scopes = s.known.namespaces()

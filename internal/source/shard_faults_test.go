@@ -132,31 +132,35 @@ func TestShard_ObjectThatWasCreatedAgainInGainedSlots(t *testing.T) {
 
 // The open watch has later events of a name than the list of gained slots: the list has an object that is gone.
 func TestShard_ObjectThatWasCreatedAgainInHeldSlots(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
-		held := &atomic.Bool{}
-		w, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
-			cfg.Client = delayed{cfg.Client, holding(held), nil}
-			scope(cfg)
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				held := &atomic.Bool{}
+				w, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
+					cfg.Client = delayed{cfg.Client, holding(held), nil}
+					scope(cfg)
+				})
+				w.recreateIn("x", part(1, 2))
+				if _, err := w.AddEventHandler(w.handler); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				w.handler.take()
+				held.Store(true)
+				shard.set(part(0, 1))
+				synctest.Wait()
+				w.remove("x")
+				w.recreateIn("x", part(0, 2))
+				w.checkStore(part(0, 2))
+				held.Store(false)
+				time.Sleep(time.Minute)
+				w.checkStore(part(0, 1))
+				if events := w.handler.take(); slices.Contains(events, "delete ns/x") {
+					t.Errorf("events = %v", events)
+				}
+			})
 		})
-		w.recreateIn("x", part(1, 2))
-		if _, err := w.AddEventHandler(w.handler); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		w.handler.take()
-		held.Store(true)
-		shard.set(part(0, 1))
-		synctest.Wait()
-		w.remove("x")
-		w.recreateIn("x", part(0, 2))
-		w.checkStore(part(0, 2))
-		held.Store(false)
-		time.Sleep(time.Minute)
-		w.checkStore(part(0, 1))
-		if events := w.handler.take(); slices.Contains(events, "delete ns/x") {
-			t.Errorf("events = %v", events)
-		}
-	})
+	}
 }
 
 // failsIn is a client whose objects in slots can't be converted.
@@ -176,101 +180,117 @@ func (c failsIn) Convert() func(runtime.Object) (runtime.Object, error) {
 
 // The deletion of an object that was left out arrives after the list that has another object of that name.
 func TestShard_LateDeletionOfAnObjectThatWasLeftOut(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
-		held := &atomic.Bool{}
-		w, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
-			cfg.Client = failsIn{delayed{cfg.Client, nil, holding(held)}, part(0, 8)}
-			scope(cfg)
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				held := &atomic.Bool{}
+				w, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
+					cfg.Client = failsIn{delayed{cfg.Client, nil, holding(held)}, part(0, 8)}
+					scope(cfg)
+				})
+				w.recreateIn("x", part(0, 8))
+				synctest.Wait()
+				held.Store(true)
+				w.remove("x")
+				w.recreateIn("x", part(1, 2))
+				shard.set(part(0, 1))
+				time.Sleep(time.Second)
+				w.checkStore(part(0, 1).Minus(part(0, 8)))
+				held.Store(false)
+				time.Sleep(time.Minute)
+				w.checkStore(part(0, 1).Minus(part(0, 8)))
+			})
 		})
-		w.recreateIn("x", part(0, 8))
-		synctest.Wait()
-		held.Store(true)
-		w.remove("x")
-		w.recreateIn("x", part(1, 2))
-		shard.set(part(0, 1))
-		time.Sleep(time.Second)
-		w.checkStore(part(0, 1).Minus(part(0, 8)))
-		held.Store(false)
-		time.Sleep(time.Minute)
-		w.checkStore(part(0, 1).Minus(part(0, 8)))
-	})
+	}
 }
 
 // A proxy may delay the header of a watch until the first event.
 func TestShard_FollowsTheViewWhileAWatchHasNoResponse(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
-		w, shard := sharded(t, part(0, 2), 40, func(cfg *source.Config) {
-			scope(cfg)
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 2), 40, func(cfg *source.Config) {
+					scope(cfg)
+				})
+				w.cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+					if req.Verb == "watch" {
+						<-ctx.Done()
+					}
+					return nil
+				})
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(2 * time.Second)
+				lists, watches := len(w.selectors("list")), len(w.selectors("watch"))
+				shard.set(part(1, 2))
+				time.Sleep(time.Second)
+				w.checkStore(part(1, 2))
+				shard.set(part(0, 1))
+				time.Sleep(time.Second)
+				w.checkStore(part(0, 1))
+				if lists, watches := len(w.selectors("list"))-lists, len(w.selectors("watch"))-watches; lists != 2+2 || watches > 4 { // checkStore lists, too
+					t.Errorf("%d lists, %d watches", lists, watches)
+				}
+				if errs := w.observer.errors(); len(errs) > 0 {
+					t.Errorf("errors = %v", errs)
+				}
+			})
 		})
-		w.cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
-			if req.Verb == "watch" {
-				<-ctx.Done()
-			}
-			return nil
-		})
-		w.cluster.CloseWatches(widgets)
-		time.Sleep(2 * time.Second)
-		lists, watches := len(w.selectors("list")), len(w.selectors("watch"))
-		shard.set(part(1, 2))
-		time.Sleep(time.Second)
-		w.checkStore(part(1, 2))
-		shard.set(part(0, 1))
-		time.Sleep(time.Second)
-		w.checkStore(part(0, 1))
-		if lists, watches := len(w.selectors("list"))-lists, len(w.selectors("watch"))-watches; lists != 2+2 || watches > 4 { // checkStore lists, too
-			t.Errorf("%d lists, %d watches", lists, watches)
-		}
-		if errs := w.observer.errors(); len(errs) > 0 {
-			t.Errorf("errors = %v", errs)
-		}
-	})
+	}
 }
 
 func TestShard_LosesSlotsDuringAPause(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
-		w, shard := sharded(t, part(0, 1), 40, func(cfg *source.Config) {
-			scope(cfg)
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 1), 40, func(cfg *source.Config) {
+					scope(cfg)
+				})
+				w.cluster.Intercept(failing("watch", errors.New("down"), 0))
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(10 * time.Second) // the pause is 4 s or more
+				watches := len(w.selectors("watch"))
+				shard.set(part(0, 2))
+				synctest.Wait()
+				w.checkStore(part(0, 2))
+				shard.set(part(0, 4))
+				synctest.Wait()
+				w.checkStore(part(0, 4))
+				if n := len(w.selectors("watch")) - watches; n > 1 {
+					t.Errorf("%d watches: the pause has ended early", n)
+				}
+			})
 		})
-		w.cluster.Intercept(failing("watch", errors.New("down"), 0))
-		w.cluster.CloseWatches(widgets)
-		time.Sleep(10 * time.Second) // the pause is 4 s or more
-		watches := len(w.selectors("watch"))
-		shard.set(part(0, 2))
-		synctest.Wait()
-		w.checkStore(part(0, 2))
-		shard.set(part(0, 4))
-		synctest.Wait()
-		w.checkStore(part(0, 4))
-		if n := len(w.selectors("watch")) - watches; n > 1 {
-			t.Errorf("%d watches: the pause has ended early", n)
-		}
-	})
+	}
 }
 
 // Another process may have acted on the objects of slots that were lost and came back, so their objects leave and are listed again.
 func TestShard_SlotsThatCameBackAreListedAgain(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
-		w, shard := sharded(t, part(0, 1), 40, func(cfg *source.Config) {
-			scope(cfg)
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 1), 40, func(cfg *source.Config) {
+					scope(cfg)
+				})
+				if _, err := w.AddEventHandler(w.handler); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				w.handler.take()
+				came := len(w.in(part(0, 4)))
+				shard.set(part(0, 1).Minus(part(0, 4)))
+				shard.set(part(0, 1))
+				time.Sleep(time.Second)
+				if n := len(w.handler.take()); n != 2*came {
+					t.Errorf("%d events, want a deletion and an addition of %d objects", n, came)
+				}
+				w.checkStore(part(0, 1))
+				time.Sleep(time.Hour)
+				if events := w.handler.take(); len(events) > 0 {
+					t.Errorf("more events: %v", events)
+				}
+			})
 		})
-		if _, err := w.AddEventHandler(w.handler); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		w.handler.take()
-		came := len(w.in(part(0, 4)))
-		shard.set(part(0, 1).Minus(part(0, 4)))
-		shard.set(part(0, 1))
-		time.Sleep(time.Second)
-		if n := len(w.handler.take()); n != 2*came {
-			t.Errorf("%d events, want a deletion and an addition of %d objects", n, came)
-		}
-		w.checkStore(part(0, 1))
-		time.Sleep(time.Hour)
-		if events := w.handler.take(); len(events) > 0 {
-			t.Errorf("more events: %v", events)
-		}
-	})
+	}
 }
 
 // blocking is a client that can't convert an object while held is true.
@@ -377,47 +397,55 @@ func TestShard_GainsSlotsUnderWrites(t *testing.T) {
 
 // The open watch is silent after a restore of etcd: the list of gained slots shows it.
 func TestShard_ListOfGainedSlotsShowsARestore(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
-		w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
-			scope(cfg)
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+					scope(cfg)
+				})
+				backup := w.cluster.Backup()
+				w.removeIn(part(0, 1), 10)
+				w.create("later0", "later1", "later2", "later3")
+				synctest.Wait()
+				w.cluster.Restore(backup)
+				lists := len(w.selectors("list"))
+				shard.set(part(0, 1))
+				time.Sleep(time.Minute)
+				if n := len(w.selectors("list")) - lists; n > 5 {
+					t.Errorf("%d lists", n)
+				}
+				var rewound *source.RewoundError
+				if errs := w.observer.errors(); len(errs) != 1 || !errors.As(errs[0], &rewound) {
+					t.Errorf("errors = %v", errs)
+				}
+				w.checkStore(part(0, 1))
+			})
 		})
-		backup := w.cluster.Backup()
-		w.removeIn(part(0, 1), 10)
-		w.create("later0", "later1", "later2", "later3")
-		synctest.Wait()
-		w.cluster.Restore(backup)
-		lists := len(w.selectors("list"))
-		shard.set(part(0, 1))
-		time.Sleep(time.Minute)
-		if n := len(w.selectors("list")) - lists; n > 5 {
-			t.Errorf("%d lists", n)
-		}
-		var rewound *source.RewoundError
-		if errs := w.observer.errors(); len(errs) != 1 || !errors.As(errs[0], &rewound) {
-			t.Errorf("errors = %v", errs)
-		}
-		w.checkStore(part(0, 1))
-	})
+	}
 }
 
 // Objects that are left out are no sign that the server sends bookmarks, so its silence says nothing.
 func TestShard_ObjectsOfOthersAreNoBookmarksOfTheServer(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
-		w, _ := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
-			scope(cfg)
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, _ := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
+					scope(cfg)
+				})
+				w.cluster.Shard(false)
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(5 * time.Second)
+				w.fillMore(20)
+				w.cluster.CloseWatches(widgets)
+				lists := len(w.selectors("list"))
+				time.Sleep(4 * time.Minute)
+				if n := len(w.selectors("list")) - lists; n > 0 {
+					t.Errorf("%d lists while the server is silent", n)
+				}
+				w.checkStore(part(0, 2))
+			})
 		})
-		w.cluster.Shard(false)
-		w.cluster.CloseWatches(widgets)
-		time.Sleep(5 * time.Second)
-		w.fillMore(20)
-		w.cluster.CloseWatches(widgets)
-		lists := len(w.selectors("list"))
-		time.Sleep(4 * time.Minute)
-		if n := len(w.selectors("list")) - lists; n > 0 {
-			t.Errorf("%d lists while the server is silent", n)
-		}
-		w.checkStore(part(0, 2))
-	})
+	}
 }
 
 // Lists replace watches. A namespace that can't be listed does not make the view look new.
@@ -549,21 +577,25 @@ func (c selective) Convert() func(runtime.Object) (runtime.Object, error) {
 }
 
 func TestShard_GainedListThatCanNotBeDecodedIsRepeatedWithPauses(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
-		var lists atomic.Int64
-		w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
-			cfg.Strict, cfg.Client = true, selective{counted{cfg.Client, &lists}}
-			scope(cfg)
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lists atomic.Int64
+				w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+					cfg.Strict, cfg.Client = true, selective{counted{cfg.Client, &lists}}
+					scope(cfg)
+				})
+				before := lists.Load()
+				shard.set(part(0, 1))
+				time.Sleep(10 * time.Second)
+				if n, errs := lists.Load()-before, w.observer.errors(); n < 2 || n > 10 || len(errs) == 0 {
+					t.Errorf("%d lists in 10 s; errors %v", n, errs)
+				}
+				if open := w.cluster.OpenWatches(widgets); open != 1 {
+					t.Errorf("%d watches are open", open)
+				}
+				w.checkStore(part(0, 2))
+			})
 		})
-		before := lists.Load()
-		shard.set(part(0, 1))
-		time.Sleep(10 * time.Second)
-		if n, errs := lists.Load()-before, w.observer.errors(); n < 2 || n > 10 || len(errs) == 0 {
-			t.Errorf("%d lists in 10 s; errors %v", n, errs)
-		}
-		if open := w.cluster.OpenWatches(widgets); open != 1 {
-			t.Errorf("%d watches are open", open)
-		}
-		w.checkStore(part(0, 2))
-	})
+	}
 }

@@ -140,15 +140,10 @@ func sharded(t *testing.T, slots sharding.Slots, n int, modify func(*source.Conf
 	return w, shard
 }
 
-// eachScope runs a test in all namespaces, and in a set of namespaces.
-func eachScope(t *testing.T, run func(t *testing.T, scope func(*source.Config))) {
-	t.Helper()
-	for name, scope := range map[string]func(*source.Config){
-		"all namespaces": func(*source.Config) {},
-		"a set":          func(cfg *source.Config) { cfg.Namespaces = source.NewNamespaces("ns") },
-	} {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { run(t, scope) }) })
-	}
+// scopes makes a configuration for all namespaces, and for a set of namespaces.
+var scopes = map[string]func(*source.Config){
+	"all namespaces": func(*source.Config) {},
+	"a set":          func(cfg *source.Config) { cfg.Namespaces = source.NewNamespaces("ns") },
 }
 
 func (w *testInformer) checkStore(slots sharding.Slots) {
@@ -529,48 +524,52 @@ func sleeps(seed uint64, most int) func() {
 // The open watch goes on while the list of gained slots arrives, so the list is of an earlier version than the watch. Each change is
 // one event.
 func TestShard_ListOfGainedSlotsIsBehindTheWatch(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
-		arrive, arriving := make(chan struct{}), false
-		w, shard := sharded(t, part(0, 2), 40, func(cfg *source.Config) {
-			scope(cfg)
-			cfg.Confirm = func(context.Context, source.Type) bool { // after the list
-				arriving = true
-				<-arrive
-				return true
-			}
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				arrive, arriving := make(chan struct{}), false
+				w, shard := sharded(t, part(0, 2), 40, func(cfg *source.Config) {
+					scope(cfg)
+					cfg.Confirm = func(context.Context, source.Type) bool { // after the list
+						arriving = true
+						<-arrive
+						return true
+					}
+				})
+				events := &handler{}
+				if _, err := w.AddEventHandler(events); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				events.take()
+				gained := len(w.in(part(1, 2)))
+				before := w.source.State().Rewinds
+				shard.set(part(0, 1))
+				synctest.Wait()
+				if !arriving {
+					t.Fatal("gained slots are not listed")
+				}
+				w.fillMore(40)
+				w.removeIn(part(0, 2), 3)
+				w.removeIn(part(1, 2), 3)
+				w.checkStore(part(0, 2))
+				close(arrive)
+				w.checkStore(part(0, 1))
+				w.create("late0", "late1", "late2", "late3")
+				w.checkStore(part(0, 1))
+				// Three objects in gained slots were in the list, and have been removed since.
+				if got, want := len(events.take()), gained+40+3+3+4; got != want {
+					t.Errorf("%d events, want %d", got, want)
+				}
+				if errs := w.observer.errors(); len(errs) > 0 || w.source.State().Rewinds != before {
+					t.Errorf("errors = %v", errs)
+				}
+				if watches := w.cluster.OpenWatches(widgets); watches != 1 {
+					t.Errorf("%d watches are open", watches)
+				}
+			})
 		})
-		events := &handler{}
-		if _, err := w.AddEventHandler(events); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		events.take()
-		gained := len(w.in(part(1, 2)))
-		before := w.source.State().Rewinds
-		shard.set(part(0, 1))
-		synctest.Wait()
-		if !arriving {
-			t.Fatal("gained slots are not listed")
-		}
-		w.fillMore(40)
-		w.removeIn(part(0, 2), 3)
-		w.removeIn(part(1, 2), 3)
-		w.checkStore(part(0, 2))
-		close(arrive)
-		w.checkStore(part(0, 1))
-		w.create("late0", "late1", "late2", "late3")
-		w.checkStore(part(0, 1))
-		// Three objects in gained slots were in the list, and have been removed since.
-		if got, want := len(events.take()), gained+40+3+3+4; got != want {
-			t.Errorf("%d events, want %d", got, want)
-		}
-		if errs := w.observer.errors(); len(errs) > 0 || w.source.State().Rewinds != before {
-			t.Errorf("errors = %v", errs)
-		}
-		if watches := w.cluster.OpenWatches(widgets); watches != 1 {
-			t.Errorf("%d watches are open", watches)
-		}
-	})
+	}
 }
 
 func TestShard_NamespaceThatIsAddedCostsOneList(t *testing.T) {
@@ -640,36 +639,40 @@ func TestShard_InitialEventsOfOthersAreLeftOut(t *testing.T) {
 
 // A list of all slots replaces that of gained slots, which is older: objects that it does not have exist.
 func TestShard_ListOfAllReplacesThatOfGainedSlots(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope func(*source.Config)) {
-		held, lists := &atomic.Bool{}, &atomic.Int64{}
-		wait := holding(held)
-		w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
-			scope(cfg)
-			cfg.Client = delayed{cfg.Client, func() {
-				if lists.Add(1) == 1 {
-					wait()
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				held, lists := &atomic.Bool{}, &atomic.Int64{}
+				wait := holding(held)
+				w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+					scope(cfg)
+					cfg.Client = delayed{cfg.Client, func() {
+						if lists.Add(1) == 1 {
+							wait()
+						}
+					}, nil}
+				})
+				if _, err := w.AddEventHandler(w.handler); err != nil {
+					t.Fatal(err)
 				}
-			}, nil}
+				synctest.Wait()
+				lists.Store(0)
+				held.Store(true)
+				shard.set(part(0, 1))
+				synctest.Wait()
+				w.recreateIn("late", part(1, 2))
+				w.cluster.Expire(widgets)
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(5 * time.Second)
+				w.checkStore(part(0, 1))
+				w.handler.take()
+				held.Store(false)
+				time.Sleep(time.Minute)
+				if events := w.handler.take(); len(events) > 0 {
+					t.Errorf("events = %v", events)
+				}
+				w.checkStore(part(0, 1))
+			})
 		})
-		if _, err := w.AddEventHandler(w.handler); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		lists.Store(0)
-		held.Store(true)
-		shard.set(part(0, 1))
-		synctest.Wait()
-		w.recreateIn("late", part(1, 2))
-		w.cluster.Expire(widgets)
-		w.cluster.CloseWatches(widgets)
-		time.Sleep(5 * time.Second)
-		w.checkStore(part(0, 1))
-		w.handler.take()
-		held.Store(false)
-		time.Sleep(time.Minute)
-		if events := w.handler.take(); len(events) > 0 {
-			t.Errorf("events = %v", events)
-		}
-		w.checkStore(part(0, 1))
-	})
+	}
 }

@@ -33,6 +33,9 @@ const (
 	reviewed
 )
 
+// continues reports whether the stream does.
+func (e ending) continues() bool { return e == altered || e == unchecked || e == reviewed }
+
 // stream is one watch of the client. It passes the events on in order. It changes only errors
 // among a watch-list's initial events, so that a LIST follows.
 type stream struct {

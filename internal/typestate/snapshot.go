@@ -176,6 +176,17 @@ func (s *Snapshot) Lasting() bool {
 	return c.Reason.Lasting()
 }
 
+// shardOf returns the status of the part of a source.
+func shardOf(shard *source.ShardState) *status.Shard {
+	held := shard.Slots.Intersect(shard.View)
+	loading := shard.View.Minus(held)
+	s := &status.Shard{Held: held.String(), Slots: held.Len(), Loading: loading.String(), Waiting: loading.Len(), Moved: shard.Moved, ByClient: shard.ByClient}
+	if shard.Group != nil {
+		inGroup(s, shard.Group())
+	}
+	return s
+}
+
 // inGroup sets the fields of s that a group has.
 func inGroup(s *status.Shard, group sharding.Status) {
 	s.Member, s.Pending, s.Awaited, s.Reason = group.Identity, group.Pending.String(), group.Pending.Len(), string(group.Reason)
@@ -195,12 +206,7 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 		Objects: s.Source.Objects, CacheBytes: s.Source.Bytes, ResourceVersion: s.Source.Version, Traffic: s.Traffic, PollPeriod: s.Source.Polling,
 	}
 	if shard := s.Source.Shard; shard != nil {
-		held := shard.Slots.Intersect(shard.View)
-		loading := shard.View.Minus(held)
-		i.Shard = &status.Shard{Held: held.String(), Slots: held.Len(), Loading: loading.String(), Waiting: loading.Len(), Moved: shard.Moved, ByClient: shard.ByClient}
-		if shard.Group != nil {
-			inGroup(i.Shard, shard.Group())
-		}
+		i.Shard = shardOf(shard)
 	}
 	i.Reason = s.reason(notRunning)
 	i.State = s.state(i.Reason)

@@ -1,4 +1,4 @@
-package churn_test //nolint:testableexamples // the example requires a server
+package churn_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // The controller of package mirror under random operations and faults, on the server of a test.
-func Example() {
+func Example() { //nolint:testableexamples // the example requires a server
 	ctx, server := context.Background(), &rest.Config{} // of the embedded server, for example
 	cfg := churn.Config{Servers: []*rest.Config{server}, Subject: mirror.New, Patience: 2 * time.Minute}
 	for seed := range uint64(10) {
