@@ -21,7 +21,7 @@ import (
 
 func beforeItsCRD(s *scenario) string {
 	w := s.watch(s.gvr)
-	cause := s.cause(w, time.Second, status.ReasonNotFound)
+	cause := s.cause(w, because(status.ReasonNotFound))
 	before := s.proxy.Requests(s.ofType())
 	s.install(s.crd)
 	s.create(0, 3)
@@ -41,7 +41,7 @@ func namesConflict(s *scenario) string {
 		conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 		return len(conditions) > 0
 	})
-	cause := s.cause(w, 3*time.Second, status.ReasonNamesNotAccepted)
+	cause := s.cause(w, because(status.ReasonNamesNotAccepted))
 	before := s.proxy.Requests(s.ofType())
 	s.undefine(other)
 	return fmt.Sprintf("a wait returns %s; %s for the type; %s when the other CRD is deleted", cause, count(before, "request"), w.wait(s.ctx, limit))
@@ -127,7 +127,7 @@ func conversionFails(s *scenario) string {
 	s.install(s.crd, other)
 	s.create(0, 1)
 	w := s.watch(s.gvr.GroupResource().WithVersion("v2"))
-	cause := s.cause(w, 15*time.Second, status.ReasonConversionFailed) // a list fails later than a watch-list, whose error is another one
+	cause := s.cause(w, because(status.ReasonConversionFailed))
 	boats := s.watch(schema.GroupVersionResource{Group: s.gvr.Group, Version: "v1", Resource: "boats"}).wait(s.ctx, limit)
 	s.patchCRD(`{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
 	return fmt.Sprintf("a wait returns %s; another type is %s; %s when the conversion works", cause, boats, w.wait(s.ctx, limit))
@@ -161,8 +161,7 @@ func subresource(s *scenario) string {
 	w := s.watch(s.gvr.GroupVersion().WithResource("ships/status"))
 	cause := w.wait(s.ctx, 3*time.Second)
 	requests := "no request"
-	repeated := func() bool { return s.proxy.Requests(s.ofType()) > 1 }
-	if repeated() || cause == noReason && eventually(s.ctx, limit, repeated) {
+	if eventually(s.ctx, 10*time.Second, func() bool { return s.proxy.Requests(s.ofType()) > 1 }) {
 		requests = "requests are repeated"
 	}
 	return fmt.Sprintf("a wait for a subresource returns %s; %s", cause, requests)
@@ -173,7 +172,7 @@ func forbidden(s *scenario) string {
 	s.create(0, 3)
 	s.proxy.Inject(s.ofType(), faultproxy.Fail(403))
 	w := s.watch(s.gvr)
-	cause := s.cause(w, 3*time.Second, status.ReasonForbidden)
+	cause := s.cause(w, because(status.ReasonForbidden))
 	s.proxy.Heal()
 	w.retry()
 	return fmt.Sprintf("a wait returns %s; %s when it is allowed", cause, w.wait(s.ctx, limit))
@@ -201,12 +200,12 @@ func leaveWhileItHangs(s *scenario) string {
 	s.must("a request", func() bool { return s.proxy.OpenWatches(s.ofType()) == 1 })
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.stop() }()
-	at := "not at once"
-	if eventually(s.ctx, 10*time.Second, func() bool { return s.proxy.OpenWatches(s.ofType()) == 0 }) { // a busy machine is slow
-		at = "at once"
+	text := "the request does not end"
+	if eventually(s.ctx, 10*time.Second, func() bool { return s.proxy.OpenWatches(s.ofType()) == 0 }) {
+		text = "the request ends within 10 s"
 	}
 	<-ended
-	return "the request ends " + at
+	return text
 }
 
 func twoWaits(s *scenario) string {
@@ -216,7 +215,7 @@ func twoWaits(s *scenario) string {
 	w := s.watch(s.gvr)
 	second := make(chan string)
 	go func() { second <- w.wait(s.ctx, 4*limit) }()
-	first := s.cause(w, time.Second, status.ReasonSyncing)
+	first := s.cause(w, because(status.ReasonSyncing))
 	boats := s.watch(schema.GroupVersionResource{Group: s.gvr.Group, Version: "v1", Resource: "boats"}).wait(s.ctx, limit)
 	s.proxy.Heal()
 	s.proxy.CutWatches(s.ofType())
@@ -238,9 +237,10 @@ func expiredWatch(s *scenario) string {
 // settle waits until the handler has all events of the cache: that of a last change is after all others. The log forgets it.
 func (s *scenario) settle() {
 	s.Helper()
-	const last = 99
+	s.settled++
+	last := 900 + s.settled
 	s.resize(1, last)
-	s.must("the last change", func() bool { return s.log.forget(last) })
+	s.must("the last change", func() bool { return s.log.forget(int64(last)) })
 }
 
 func recreatedObject(s *scenario) string {
@@ -259,8 +259,7 @@ func bookmarkMissing(s *scenario) string {
 	s.create(0, 3)
 	s.proxy.Inject(s.ofType(), faultproxy.NeverInitialEventsEnd())
 	w := s.watch(s.gvr)
-	cause := s.cause(w, 15*time.Second, synced) // a busy machine is slow
-	return fmt.Sprintf("after 15 s: %s", cause)
+	return fmt.Sprintf("within %.0f s: %s", limit.Seconds(), s.cause(w, synced))
 }
 
 func noBookmarks(s *scenario) string {
@@ -273,7 +272,7 @@ func noBookmarks(s *scenario) string {
 	}
 	eventually(s.ctx, limit, func() bool { return s.log.counts().updates >= 3 })
 	s.says(w, string(status.StateSynced))
-	return fmt.Sprintf("ten seconds after three objects have changed: %s; it says %s", s.log, w.state())
+	return fmt.Sprintf("when three objects have changed: %s; it says %s", s.log, w.state())
 }
 
 // list responds to lists with items, and to watches with a stream that has event and does not end. It refuses watch-lists.
@@ -357,6 +356,57 @@ func malformedObject(s *scenario) string {
 	w := s.watch(s.gvr)
 	got := w.wait(s.ctx, limit)
 	return fmt.Sprintf("%s; %s; %s", got, cached(w), typed(w, s.gvr))
+}
+
+// berth is the Go type of ships whose fields may be null.
+type berth struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Allocations []*int64 `json:"allocations"`
+		Owner       *string  `json:"owner"`
+	} `json:"spec"`
+}
+
+func (b *berth) DeepCopyObject() runtime.Object { c := *b; return &c }
+
+func nulls(s *scenario) string {
+	const spec = `{"allocations":[null,0,null,1],"owner":null}`
+	s.install(s.crd)
+	s.create(0, 1, func(obj *unstructured.Unstructured) {
+		obj.Object["spec"] = map[string]any{"allocations": []any{nil, int64(0), nil, int64(1)}, "owner": nil}
+	})
+	w := s.watch(s.gvr)
+	if got := w.wait(s.ctx, limit); got != synced {
+		s.Fatal(got)
+	}
+	all, _ := w.objects()
+	converted := &berth{}
+	if ours, is := w.(*gvrkit); is {
+		berths, err := lister.NewTyped[*berth](ours.lease.Informer().GetIndexer(), s.gvr).List(nil)
+		s.check(err)
+		converted = berths[0]
+	} else {
+		s.check(runtime.DefaultUnstructuredConverter.FromUnstructured(all[0].Object, converted))
+	}
+	back, err := runtime.DefaultUnstructuredConverter.ToUnstructured(converted)
+	s.check(err)
+	var texts []string
+	for _, form := range []struct {
+		name  string
+		value any
+	}{
+		{"decoded", all[0].Object["spec"]}, {"copied", all[0].DeepCopy().Object["spec"]}, {"converted to a Go type", converted.Spec}, {"and back", back["spec"]},
+	} {
+		got, err := json.Marshal(form.value)
+		s.check(err)
+		is := "equal"
+		if string(got) != spec {
+			is = string(got)
+		}
+		texts = append(texts, form.name+": "+is)
+	}
+	return "the JSON, " + strings.Join(texts, ", ")
 }
 
 func largeIntegers(s *scenario) string {

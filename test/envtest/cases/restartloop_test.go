@@ -30,12 +30,12 @@ type restartLoop struct {
 	cancel    context.CancelFunc
 	ended     chan struct{}
 
-	mu       sync.Mutex
-	informer cache.SharedIndexInformer // nil while the type is not served
-	end      func()                    // of the informer
+	mu      sync.Mutex
+	current cache.SharedIndexInformer // nil while the type is not served
+	end     func()                    // of the informer
 }
 
-func startRestartLoop(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) watcher {
+func watchByRestartLoop(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) watcher {
 	client, err := dynamic.NewForConfigAndClient(s.config, s.http)
 	s.check(err)
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(s.config, s.http)
@@ -52,7 +52,7 @@ func (l *restartLoop) run(ctx context.Context) {
 	for {
 		switch served, err := l.served(); {
 		case err != nil: // it may be served
-		case served && l.current() == nil:
+		case served && l.informer() == nil:
 			l.startInformer(ctx)
 		case !served:
 			l.endInformer()
@@ -85,7 +85,7 @@ func (l *restartLoop) startInformer(ctx context.Context) {
 	}
 	stop := make(chan struct{})
 	l.mu.Lock()
-	l.informer, l.end = informer, func() { close(stop); factory.Shutdown() }
+	l.current, l.end = informer, func() { close(stop); factory.Shutdown() }
 	l.mu.Unlock()
 	factory.Start(stop)
 	wait, cancel := context.WithTimeout(ctx, syncTimeout)
@@ -99,21 +99,21 @@ func (l *restartLoop) startInformer(ctx context.Context) {
 func (l *restartLoop) endInformer() {
 	l.mu.Lock()
 	end := l.end
-	l.informer, l.end = nil, nil
+	l.current, l.end = nil, nil
 	l.mu.Unlock()
 	if end != nil {
 		end()
 	}
 }
 
-func (l *restartLoop) current() cache.SharedIndexInformer {
+func (l *restartLoop) informer() cache.SharedIndexInformer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.informer
+	return l.current
 }
 
 func (l *restartLoop) wait(ctx context.Context, limit time.Duration) string {
-	if !eventually(ctx, limit, func() bool { informer := l.current(); return informer != nil && informer.HasSynced() }) {
+	if !eventually(ctx, limit, func() bool { informer := l.informer(); return informer != nil && informer.HasSynced() }) {
 		return noReason
 	}
 	return synced
@@ -122,7 +122,7 @@ func (l *restartLoop) wait(ctx context.Context, limit time.Duration) string {
 func (l *restartLoop) state() string { return nothing }
 
 func (l *restartLoop) objects() ([]*unstructured.Unstructured, bool) {
-	informer := l.current()
+	informer := l.informer()
 	if informer == nil || !informer.HasSynced() {
 		return nil, false
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	upstream "k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -47,16 +48,33 @@ type watcher interface {
 	state() string
 	// objects returns the objects of the cache, and whether there is a cache to read.
 	objects() ([]*unstructured.Unstructured, bool)
+	// informer is the informer of now. It is nil if there is none.
+	informer() cache.SharedIndexInformer
 	// retry makes the implementation send a request at once, if it can.
 	retry()
 	stop()
 }
 
+// implementation is gvrkit or client-go.
+type implementation struct {
+	name  string
+	watch func(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) watcher
+	// factory returns a factory for scenarios about factories and handlers. It has client-go's interface.
+	factory func(config *rest.Config, client *http.Client, tweak dynamicinformer.TweakListOptionsFunc) (upstream.DynamicSharedInformerFactory, error)
+	// mapper returns a RESTMapper, which works until the end of the test.
+	mapper func(s *scenario) meta.RESTMapper
+}
+
+var implementations = map[string]implementation{
+	"gvrkit":    {"gvrkit", watchByLease, newGvrkitFactory, newGvrkitMapper},
+	"client-go": {"client-go", watchByRestartLoop, newClientGoFactory, newClientGoMapper},
+}
+
 // scenario runs one case with one implementation, on a type of its own.
 type scenario struct {
 	*testing.T
-	ctx    context.Context //nolint:containedctx // that of the test
-	start  func(*scenario, schema.GroupVersionResource, cache.ResourceEventHandler) watcher
+	ctx context.Context //nolint:containedctx // that of the test
+	implementation
 	admin  dynamic.Interface // not through the proxy
 	proxy  *faultproxy.Proxy
 	config *rest.Config // of the proxy
@@ -64,15 +82,17 @@ type scenario struct {
 	crd    *unstructured.Unstructured
 	gvr    schema.GroupVersionResource
 	log    *log
+	// settled is how often settle was called.
+	settled int
 }
 
 var serial atomic.Int64
 
-func newScenario(t *testing.T, start func(*scenario, schema.GroupVersionResource, cache.ResourceEventHandler) watcher) *scenario {
+func newScenario(t *testing.T, with implementation) *scenario {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
-	s := &scenario{T: t, ctx: ctx, start: start, log: &log{}}
+	s := &scenario{T: t, ctx: ctx, implementation: with, log: &log{}}
 	config := server.Config()
 	config.QPS = -1
 	behind, err := rest.HTTPClientFor(config)
@@ -129,7 +149,7 @@ func (s *scenario) must(what string, condition func() bool) {
 // watch starts a watcher of gvr, with the log as its handler, until the end of the test.
 func (s *scenario) watch(gvr schema.GroupVersionResource) watcher {
 	s.Helper()
-	w := s.start(s, gvr, s.log)
+	w := s.implementation.watch(s, gvr, s.log)
 	s.Cleanup(w.stop)
 	return w
 }
@@ -272,14 +292,10 @@ func (s *scenario) offline(change func()) {
 	online()
 }
 
-// cause is the result of a wait of w. If it would be another reason, the implementation may not know the reason yet:
-// the wait is repeated.
-func (s *scenario) cause(w watcher, least time.Duration, reason status.Reason) string {
+// cause is the result of a wait of w. The wait is repeated until the implementation says want, at most for limit.
+func (s *scenario) cause(w watcher, want string) (got string) {
 	s.Helper()
-	got, want := w.wait(s.ctx, least), because(reason)
-	for end := time.Now().Add(limit); strings.HasPrefix(got, because("")) && got != want && time.Now().Before(end); {
-		got = w.wait(s.ctx, 100*time.Millisecond)
-	}
+	eventually(s.ctx, limit, func() bool { got = w.wait(s.ctx, 100*time.Millisecond); return got == want })
 	return got
 }
 
@@ -319,7 +335,7 @@ type gvrkit struct {
 	err     error // of Acquire
 }
 
-func startGvrkit(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) watcher {
+func watchByLease(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) watcher {
 	f, err := dynamicinformer.NewForConfigAndClient(s.config, s.http)
 	s.check(err)
 	f.Start(s.ctx)
@@ -358,6 +374,8 @@ func (w *gvrkit) state() string {
 func (w *gvrkit) objects() ([]*unstructured.Unstructured, bool) {
 	return unstructuredOf(w.lease.Informer().GetStore()), w.lease.Status().State != status.StateNotServed
 }
+
+func (w *gvrkit) informer() cache.SharedIndexInformer { return w.lease.Informer() }
 
 func (w *gvrkit) retry() { w.lease.Retry() }
 

@@ -19,6 +19,10 @@ var server *embedded.Server
 // TestMain runs many cases at a time: they mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if args, is := os.LookupEnv(writerEnv); is {
+		fmt.Fprintln(os.Stderr, writeToAnObject(args))
+		return
+	}
 	klog.SetLogger(klog.Logger{}) // failures are the subject of the cases
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
@@ -52,18 +56,14 @@ func TestCases(t *testing.T) {
 		}
 		t.Run(strconv.Itoa(r.number), func(t *testing.T) {
 			t.Parallel()
-			t.Run("gvrkit", func(t *testing.T) {
-				t.Parallel()
-				if got := r.run(newScenario(t, startGvrkit)); got != r.gvrkit {
-					t.Errorf("outcome:\n%s\nwant:\n%s", got, r.gvrkit)
-				}
-			})
-			t.Run("client-go", func(t *testing.T) {
-				t.Parallel()
-				if got := r.run(newScenario(t, startRestartLoop)); got != r.clientGo {
-					t.Errorf("outcome:\n%s\nwant:\n%s", got, r.clientGo)
-				}
-			})
+			for name, want := range map[string]string{"gvrkit": r.gvrkit, "client-go": r.clientGo} {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					if got := r.run(newScenario(t, implementations[name])); got != want {
+						t.Errorf("outcome:\n%s\nwant:\n%s", got, want)
+					}
+				})
+			}
 		})
 	}
 }
