@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -427,6 +428,61 @@ func eventOf(kind watch.EventType, name, version string) watch.Event {
 	obj.SetResourceVersion(version)
 	obj.SetGroupVersionKind(widgets.GroupVersion().WithKind("Widget"))
 	return watch.Event{Type: kind, Object: obj}
+}
+
+// The watch after a restore has begun at a version that the server does not have, and is silent. The first that the informer gets is a
+// bookmark, without any change, or the event of a change.
+func TestRewind_IsFoundByABookmark(t *testing.T) { testFoundBy(t, watch.Bookmark, nil) }
+
+func TestRewind_IsFoundByAnEvent(t *testing.T) {
+	for kind, tc := range map[watch.EventType]struct {
+		write func(w *testInformer)
+		want  string
+	}{
+		watch.Added:    {func(w *testInformer) { w.create("d") }, "add d red"},
+		watch.Modified: {func(w *testInformer) { w.setColor("d", "green") }, "update d red to d green"},
+		watch.Deleted:  {func(w *testInformer) { w.remove("d") }, "delete d red"},
+	} {
+		t.Run(string(kind), func(t *testing.T) { testFoundBy(t, kind, tc.write, tc.want) })
+	}
+}
+
+// testFoundBy restores a backup, and sends one event of the given kind after write, if that is not nil. Want is for write.
+func testFoundBy(t *testing.T, kind watch.EventType, write func(*testInformer), want ...string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"a", "b"}
+		if kind != watch.Added {
+			names = append(names, "d")
+		}
+		w, server := newInjected(t, false, names...)
+		backup, version := w.cluster.Backup(), len(names)
+		w.setColor("a", "blue")
+		w.create("c", "e", "f")
+		w.expect("before", "update a red to a blue", "add c red", "add e red", "add f red")
+		time.Sleep(time.Minute)
+		w.cluster.Restore(backup)
+		synctest.Wait()
+		if write != nil {
+			write(w)
+			version++
+		}
+		w.expect("of the silent watch")
+		w.checkRewinds(0)
+		server.events <- eventOf(kind, "d", fmt.Sprint(version))
+		time.Sleep(10 * time.Second) // a silent watch is compared later
+		want = append(want, "delete c red", "delete e red", "delete f red", "update a blue to a red")
+		got := w.handler.take()
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("then the handler got (-want +got):\n%s", diff)
+		}
+		w.checkRewinds(1)
+		w.checkLists("then", 0, 1)
+		w.create("new")
+		w.expect("at the end", "add new red")
+	})
 }
 
 // A server that is behind is not a server that has gone back. A list decides.
