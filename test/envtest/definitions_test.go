@@ -81,11 +81,11 @@ func conditions(crd *unstructured.Unstructured) []any {
 }
 
 // patch changes fields of an object at cluster scope.
-func (d *connection) patch(ctx context.Context, gvr schema.GroupVersionResource, name string, fields map[string]any) *unstructured.Unstructured {
+func (d *connection) patch(ctx context.Context, gvr schema.GroupVersionResource, name string, fields map[string]any, subresources ...string) *unstructured.Unstructured {
 	GinkgoHelper()
 	body, err := json.Marshal(fields)
 	Expect(err).NotTo(HaveOccurred())
-	patched, err := d.client.Resource(gvr).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+	patched, err := d.client.Resource(gvr).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{}, subresources...)
 	Expect(err).NotTo(HaveOccurred())
 	return patched
 }

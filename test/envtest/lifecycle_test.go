@@ -3,6 +3,7 @@ package envtest_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/envtest/fixture"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
@@ -324,21 +326,58 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 		f.eventLog.check()
 	})
 
-	It("does nothing after writes to a CRD that do not change its type", func(ctx SpecContext) {
-		f := leaseType(ctx, at, 5)
-		f.quiet()
-		requests := func() int {
-			return f.proxy.Requests(faultproxy.Any(f.requests("list"), faultproxy.AnyDiscovery()))
-		}
-		before := requests()
-		for i := range 50 {
-			describe(f.crd, fmt.Sprint("note ", i))
-			f.patch(ctx, definitions, f.crd.GetName(), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"note": fmt.Sprint(i)}}})
-		}
-		Consistently(requests, "2s").Should(Equal(before))
-		Expect(f.status().State).To(Equal(status.StateSynced))
-	})
+	for what, write := range writesThatChangeNoType {
+		It("has no events after writes to a CRD that do not change its type: "+what, func(ctx SpecContext) {
+			f, writer := leaseAbsentType(ctx, at), connect(at)
+			Expect(unstructured.SetNestedMap(f.crd.Object, fixture.ConversionWebhook(0), "spec", "conversion")).To(Succeed())
+			f.define(ctx, f.crd)
+			f.createShips(ctx, 5)
+			f.synced(ctx)
+			f.quiet()
+			documents := func() int { return f.proxy.Requests(faultproxy.Path("/apis")) }
+			requests := func() int { return f.proxy.Requests(faultproxy.Any(f.requests(), faultproxy.AnyDiscovery())) }
+			lists := func() int { return f.proxy.Requests(f.requests("list")) }
+			watches := func() int { return f.proxy.Requests(f.requests("watch")) }
+			asked, listed, watched, before := documents(), lists(), watches(), requests()
+			for i := range 50 {
+				write.do(ctx, writer, f.crd.GetName(), i+1)
+			}
+			if write.ofSpec {
+				// The server replaces the storage of the type and ends its watches. A watch of the new storage can't begin at an earlier version.
+				Eventually(watches).WithTimeout(time.Minute).Should(BeNumerically(">", watched))
+			} else {
+				Consistently(requests, "2s").Should(Equal(before))
+			}
+			f.resize(ctx, 5, 77)
+			Eventually(f.eventLog.changes).Should(Equal(5))
+			Expect(f.eventLog.addsAndDeletes()).To(Equal([2]int{5, 0}))
+			Expect(f.status()).To(HaveField("State", status.StateSynced))
+			Expect(lists()-listed).To(BeNumerically("<=", watches()-watched), "lists without the end of a watch")
+			Expect(documents()-asked).To(BeNumerically("<=", 15), "discovery is requested less often than the spec is written")
+			f.eventLog.check()
+		})
+	}
 }))
+
+// writesThatChangeNoType are the writes of operators to CRDs.
+var writesThatChangeNoType = map[string]struct {
+	ofSpec bool
+	do     func(ctx context.Context, writer *connection, crd string, i int)
+}{
+	"annotations": {false, func(ctx context.Context, writer *connection, crd string, i int) {
+		writer.patch(ctx, definitions, crd, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"note": fmt.Sprint(i)}}})
+	}},
+	"the caBundle of the conversion webhook": {true, func(ctx context.Context, writer *connection, crd string, i int) {
+		writer.patch(ctx, definitions, crd, map[string]any{"spec": map[string]any{"conversion": fixture.ConversionWebhook(i)}})
+	}},
+	"a condition of the status": {false, func(ctx context.Context, writer *connection, crd string, i int) {
+		read, err := writer.client.Resource(definitions).Get(ctx, crd, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		heartbeat := map[string]any{"type": "Heartbeat", "status": "True", "reason": "Alive", "message": fmt.Sprint(i), "lastTransitionTime": "2026-01-01T00:00:00Z"}
+		all := append(slices.DeleteFunc(conditions(read), func(c any) bool { return c.(map[string]any)["type"] == heartbeat["type"] }), heartbeat)
+		writer.patch(ctx, definitions, crd, map[string]any{"status": map[string]any{"conditions": all}}, "status")
+	}},
+}
 
 var _ = Describe("A lease under RBAC, on "+kubeAPIServer.name, func() {
 	It("reports the forbidden verbs, continues when they are granted, and keeps its cache when they are revoked", func(ctx SpecContext) {

@@ -108,14 +108,29 @@ func versionRemoved(s *scenario) string {
 }
 
 func irrelevantWrites(s *scenario) string {
+	s.check(unstructured.SetNestedMap(s.crd.Object, fixture.ConversionWebhook(0), "spec", "conversion"))
 	s.ready(5)
 	before := s.proxy.Requests(s.ofType())
 	for i := range 50 {
 		s.patchCRD(fmt.Sprintf(`{"metadata":{"annotations":{"note":"%d"}}}`, i))
 	}
-	s.resize(0, 77)
-	s.must("the update", func() bool { return s.log.counts().updates == 1 })
-	return fmt.Sprintf("%s for the type; %s", count(s.proxy.Requests(s.ofType())-before, "request"), s.log)
+	s.settle()
+	text := fmt.Sprintf("after writes of annotations, %s for the type", count(s.proxy.Requests(s.ofType())-before, "request"))
+	before = s.proxy.Requests(s.ofType())
+	for i := range 50 {
+		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"conversion": fixture.ConversionWebhook(i + 1)}})
+		s.check(err)
+		s.patchCRD(string(patch))
+	}
+	s.must("the end of the watch", func() bool { return s.proxy.Requests(s.ofType()) > before }) // the server replaces the storage
+	s.settle()
+	total := s.log.counts()
+	text += fmt.Sprintf("; the server ends the watch after writes of the caBundle; %s, %s, %s",
+		count(total.adds, "add"), count(total.updates, "update"), count(total.deletes, "delete"))
+	if total.unchanged > 0 {
+		text += ", and updates without a change"
+	}
+	return text
 }
 
 func conversionFails(s *scenario) string {
